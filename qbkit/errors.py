@@ -1,0 +1,35 @@
+"""Everything qbkit raises on purpose: one sentence that says what to do."""
+
+from __future__ import annotations
+
+
+class QbkitError(Exception):
+    """Base of all expected failures; the CLI prints it as one line and exits with ``exit_code``."""
+
+    exit_code = 1
+
+
+class SpecError(QbkitError, ValueError):
+    """The experiment asked for cannot exist (unknown name, impossible number)."""
+
+    exit_code = 2
+
+
+class StackNotReady(QbkitError):
+    """A stack is known, but its program is not built or installed here."""
+
+
+class EngineError(QbkitError):
+    """The place where runs happen is missing or does not work here."""
+
+
+class RunFailed(QbkitError):
+    """A run started and did not end well; nothing of it looks finished."""
+
+
+class StoreError(QbkitError):
+    """A run file or folder cannot be read or written."""
+
+
+class MetricError(QbkitError, ValueError):
+    """The data do not allow the metric that was asked for."""
