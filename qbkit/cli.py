@@ -1,0 +1,299 @@
+"""The command ``qbkit``: a thin skin on the Python functions of the same names."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar, get_args
+
+import click
+
+from qbkit.errors import QbkitError
+from qbkit.spec import Bottleneck, Experiment, Flow, Qdisc
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+BELOW_MINIMUM = 3
+"""Exit status of ``conformance --min`` when the implementation does not reach it."""
+
+
+def main() -> None:
+    """Entry point: expected failures become one sentence on stderr and a non-zero exit."""
+    try:
+        status = group.main(standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("qbkit: interrupted; nothing half-written was left", err=True)
+        sys.exit(130)
+    except QbkitError as error:
+        click.echo(f"qbkit: {error}", err=True)
+        sys.exit(error.exit_code)
+    sys.exit(status if isinstance(status, int) else 0)
+
+
+def _network_options(command: Command) -> Command:
+    """The options that describe the bottleneck and the length, shared by the commands."""
+    for option in reversed(
+        [
+            click.option("--rate-mbps", type=float, default=20, show_default=True, help="Rate."),
+            click.option("--rtt-ms", type=float, default=50, show_default=True, help="Base RTT."),
+            click.option("--buffer-bdp", type=float, help="Buffer in BDP. [default: 1]"),
+            click.option("--buffer-bytes", type=int, help="Buffer in bytes."),
+            click.option("--buffer-packets", type=int, help="Buffer in packets."),
+            click.option(
+                "--qdisc",
+                type=click.Choice(get_args(Qdisc)),
+                default="fifo",
+                show_default=True,
+                help="Queue discipline.",
+            ),
+            click.option("--loss-percent", type=float, default=0, help="Random loss."),
+            click.option(
+                "--duration-s", type=float, default=120, show_default=True, help="Length."
+            ),
+            click.option("--engine", help="virtual or host. [default: the best that works here]"),
+            click.option("--json", "as_json", is_flag=True, help="Print one JSON document."),
+        ]
+    ):
+        command = option(command)
+    return command
+
+
+def _bottleneck(words: dict[str, Any]) -> Bottleneck:
+    """Take the bottleneck's options out of the command's words."""
+    given = {name: words.pop(name) for name in list(words) if name in Bottleneck.model_fields}
+    return Bottleneck(**{name: value for name, value in given.items() if value is not None})
+
+
+def _print_json(document: object) -> None:
+    click.echo(json.dumps(document, allow_nan=False))
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="qbkit")
+def group() -> None:
+    """Measure congestion control of real QUIC and TCP stacks, in virtual time."""
+
+
+@group.command("run")
+@click.argument("flows", nargs=-1, required=True, metavar="STACK:CC [STACK:CC ...]")
+@_network_options
+@click.option("--seed", type=int, default=1, show_default=True, help="Seed of all randomness.")
+@click.option("--jitter-ms", type=float, help="Half-width of the senders' jitter.")
+@click.option("--out", type=click.Path(path_type=Path), help="File to write (netCDF).")
+@click.option("--keep", multiple=True, help="Keep pcap or qlog files beside it.")
+@click.option("--rerun", is_flag=True, help="Run again what exists already.")
+def run_command(flows: tuple[str, ...], as_json: bool, **words: Any) -> None:
+    """Run flows over one bottleneck and store the dataset."""
+    from qbkit.runner import run
+
+    link = _bottleneck(words)
+    spec = {name: words.pop(name) for name in ("duration_s", "seed", "jitter_ms")}
+    experiment = Experiment(
+        bottleneck=link,
+        flows=[Flow.parse(text) for text in flows],
+        **{name: value for name, value in spec.items() if value is not None},
+    )
+    dataset = run(experiment, progress=not as_json, **words)
+    _report_run(dataset, as_json)
+
+
+def _report_run(dataset: Any, as_json: bool) -> None:
+    from qbkit.metrics import flow_summaries, summary
+
+    attrs, path = dataset.attrs, dataset.encoding["source"]
+    if as_json:
+        cost = {name: attrs.get(name) for name in ("hash", "wall_s", "cpu_s")}
+        flows = flow_summaries(dataset)
+        _print_json({"path": path, **cost, "virtual_s": attrs["duration_s"], "flows": flows})
+        return
+    _print_frame(summary(dataset).drop(columns=["stack", "controller"]))
+    for warning in json.loads(attrs["warnings"]):
+        click.echo(f"warning: {warning}", err=True)
+    click.echo(f"{path}")
+
+
+@group.command("conformance")
+@click.argument("test", metavar="STACK:CC")
+@click.option("--reference", default="tcp:cubic", show_default=True, help="What to conform to.")
+@_network_options
+@click.option("--seeds", type=int, default=5, show_default=True, help="Trials of each side.")
+@click.option("--definition", default="imc22", show_default=True, help="imc22|refined|quicbench.")
+@click.option("--min", "minimum", type=float, help="Exit with 3 below this conformance.")
+def conformance_command(
+    test: str, reference: str, definition: str, minimum: float | None, as_json: bool, **words: Any
+) -> int:
+    """Does STACK:CC behave like the reference? (Performance Envelope, IMC'22)."""
+    from qbkit.metrics import DEFINITIONS
+    from qbkit.study import conformance_study
+
+    if definition not in DEFINITIONS:
+        raise click.BadParameter(f"choose from {', '.join(DEFINITIONS)}", param_hint="--definition")
+    link = _bottleneck(words)
+    del words["loss_percent"]
+    study = conformance_study(test, reference, bottleneck=link, progress=not as_json, **words)
+    result = study.assess(definition)
+    report = {"test": test, "reference": reference, **result.to_dict()}
+    if as_json:
+        _print_json(report)
+    else:
+        for name, value in report.items():
+            click.echo(f"{name:22} {_plain(value)}")
+    return _gate(report, minimum)
+
+
+def _gate(report: dict[str, Any], minimum: float | None) -> int:
+    """0, or 3 when the conformance is below the minimum or cannot be told from it."""
+    if minimum is None:
+        return 0
+    low = (report["conformance_ci"] or [None])[0]
+    if low is not None and low >= minimum:
+        return 0
+    shown = "unknown (one seed)" if low is None else f"{low:.2f}"
+    click.echo(
+        f"qbkit: conformance {report['conformance']:.2f} (lower bound {shown}) does not surely "
+        f"reach {minimum:g}",
+        err=True,
+    )
+    return BELOW_MINIMUM
+
+
+@group.group("stacks", invoke_without_command=True)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.pass_context
+def stacks_command(context: click.Context, as_json: bool) -> None:
+    """List the stacks: controllers, version, ready or how to make it ready."""
+    from qbkit import stacks
+
+    if context.invoked_subcommand:
+        return
+    rows = []
+    for stack in stacks.all_stacks():
+        status = stack.status()
+        rows.append(
+            {
+                "stack": stack.name,
+                "controllers": list(stack.controllers()),
+                "version": stack.version() if status.ready else None,
+                "ready": status.ready,
+                "reason": status.reason,
+                "source": stack.source,
+            }
+        )
+    if as_json:
+        _print_json(rows)
+    else:
+        shown = [{**r, "controllers": " ".join(r["controllers"])} for r in rows]
+        _print_table(shown)
+
+
+@stacks_command.command("build")
+@click.argument("names", nargs=-1, metavar="[STACK ...]")
+def stacks_build_command(names: tuple[str, ...]) -> int:
+    """Build the drivers of all stacks, or of those named."""
+    from qbkit import stacks
+
+    failed = 0
+    for stack in [stacks.get(name) for name in names] or stacks.all_stacks():
+        try:
+            stack.build(lambda text: click.echo(text, err=True))
+            click.echo(f"{stack.name}: ready")
+        except QbkitError as error:
+            failed = 1
+            click.echo(f"{stack.name}: {error}", err=True)
+    return failed
+
+
+@group.command("kernel")
+@click.option("--build", "do_build", is_flag=True, help="Build it, if it is not built yet.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def kernel_command(do_build: bool, as_json: bool) -> None:
+    """Show the virtual-time kernel, or build it."""
+    from qbkit.testbed import engines, kernel
+
+    if do_build:
+        kernel.build(lambda text: click.echo(text, err=True))
+    found = kernel.require()
+    engines.boot_once()
+    facts = {"path": str(found.path), "version": found.version, "patched": found.patched}
+    if as_json:
+        _print_json(facts)
+    else:
+        patches = "with" if found.patched else "without"
+        click.echo(f"Linux {found.version}, {patches} the speed patches, boots: {found.path}")
+
+
+@group.command("doctor")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def doctor_command(as_json: bool) -> int:
+    """Say what works here, what is missing, and the command that mends it."""
+    from qbkit.doctor import examine
+
+    checks = [check.to_dict() for check in examine()]
+    if as_json:
+        _print_json(checks)
+    else:
+        _print_table([{**c, "ok": "yes" if c["ok"] else "NO"} for c in checks])
+    essential = ("cache folder", "guest memory", "mininet", "virtual-time kernel", "stack tcp")
+    broken = [str(c["check"]) for c in checks if not c["ok"] and c["check"] in essential]
+    if broken:
+        click.echo(f"qbkit: not working here: {', '.join(broken)}", err=True)
+    return 1 if broken else 0
+
+
+@group.command("import-pcaps")
+@click.argument("before", type=click.Path(path_type=Path))
+@click.argument("behind", type=click.Path(path_type=Path))
+@click.option("--flow", "flows", multiple=True, required=True, metavar="PORT=LABEL")
+@click.option("--sender", required=True, multiple=True, help="IP address of the sender.")
+@click.option("--rtt-ms", type=float, help="Base RTT of the path.")
+@click.option("--propagation-ms", type=float, default=0.0, help="Delay between the captures.")
+@click.option("--out", type=click.Path(path_type=Path), required=True, help="File to write.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def import_command(
+    before: Path, behind: Path, flows: tuple[str, ...], out: Path, as_json: bool, **words: Any
+) -> None:
+    """Turn captures of both sides of a queue, made elsewhere, into a run dataset."""
+    from qbkit import store, traces
+
+    named = {}
+    for text in flows:
+        port, equals, label = text.partition("=")
+        if not (equals and label and port.isdigit()):
+            raise click.BadParameter(f"{text!r} is not PORT=LABEL", param_hint="--flow")
+        named[int(port)] = label
+    sender = list(words.pop("sender"))
+    dataset = traces.read_pcaps(before, behind, flows=named, sender=sender, **words)
+    store.save(dataset, out)
+    _report_run(store.load(out), as_json)
+
+
+def _print_frame(frame: Any) -> None:
+    _print_table(frame.reset_index(drop=True).to_dict("records"))
+
+
+def _print_table(rows: list[dict[str, Any]]) -> None:
+    """A plain table that survives pipes and narrow terminals."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for name in rows[0] if rows else []:
+        table.add_column(str(name), overflow="fold")
+    for row in rows:
+        table.add_row(*(_plain(value) for value in row.values()))
+    Console(soft_wrap=not sys.stdout.isatty()).print(table)
+
+
+def _plain(value: Any) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    if isinstance(value, list | tuple):
+        return " .. ".join(_plain(v) for v in value)
+    return str(value)

@@ -1,0 +1,71 @@
+"""Which flow is meant, and when it was active."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+import xarray as xr
+
+from qbkit.errors import MetricError
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
+
+
+def flow_labels(ds: xr.Dataset) -> list[str]:
+    """Labels of the run's flows, in order."""
+    return [str(v) for v in ds["label"].values]
+
+
+def flow_index(ds: xr.Dataset, flow: str | int) -> int:
+    """Position of a flow given by its label or index; MetricError names the flows there are."""
+    labels = flow_labels(ds)
+    if isinstance(flow, str) and flow in labels:
+        return labels.index(flow)
+    if not isinstance(flow, str) and 0 <= int(flow) < len(labels):
+        return int(flow)
+    known = ", ".join(f"{i} {label!r}" for i, label in enumerate(labels)) or "none"
+    raise MetricError(f"the run has no flow {flow!r}; its flows are: {known}")
+
+
+def active_span_s(ds: xr.Dataset, index: int) -> tuple[float, float]:
+    """From when to when the flow sent, in seconds of the experiment.
+
+    A flow without a start or stop (NaN, or no such variable) counts from 0 and to the end.
+    """
+    end_s = float(ds.attrs["duration_s"])
+    start_s = float(ds["start_s"].values[index]) if "start_s" in ds else math.nan
+    stop_s = float(ds["stop_s"].values[index]) if "stop_s" in ds else math.nan
+    start_s = start_s if math.isfinite(start_s) else 0.0
+    return start_s, min(stop_s, end_s) if math.isfinite(stop_s) else end_s
+
+
+def has_packets(ds: xr.Dataset) -> bool:
+    """True where the dataset still carries its packet table."""
+    return "packet_departure_s" in ds
+
+
+def delivered_packets(ds: xr.Dataset, index: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Data packets of the flow that left the queue: departure (s), size (B), delay (ms)."""
+    departure_s = ds["packet_departure_s"].values
+    mine = (ds["packet_flow"].values == index) & np.isfinite(departure_s)
+    left_s = departure_s[mine].astype(np.float64)
+    size_bytes = ds["packet_size_bytes"].values[mine].astype(np.float64)
+    return left_s, size_bytes, (left_s - ds["packet_time_s"].values[mine]) * 1e3
+
+
+def delivered_bytes(ds: xr.Dataset, index: int, start_s: float, stop_s: float) -> float:
+    """Frame bytes of the flow that left the queue in ``[start_s, stop_s)``.
+
+    Without a packet table the bins count whose middle lies in the span.
+    """
+    if has_packets(ds):
+        left_s, size_bytes, _ = delivered_packets(ds, index)
+        return float(size_bytes[(left_s >= start_s) & (left_s < stop_s)].sum())
+    bin_s = float(ds.attrs["bin_s"])
+    middle_s = ds["time"].values + bin_s / 2
+    chosen = (middle_s >= start_s) & (middle_s < stop_s)
+    return float(np.nansum(ds["throughput_mbps"].values[index][chosen]) * bin_s * 1e6 / 8)

@@ -1,0 +1,215 @@
+"""One experiment from spec to dataset: resolve, check, run, measure, store."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Literal
+
+import xarray as xr
+
+from qbkit import stacks, store, traces
+from qbkit.errors import SpecError, StackNotReady, StoreError
+from qbkit.spec import Experiment
+from qbkit.stacks import Stack
+from qbkit.testbed import engines
+from qbkit.testbed.console import OnProgress, Usage
+from qbkit.testbed.plan import make_plan
+
+Keep = Literal["pcap", "qlog"]
+KEEP: tuple[Keep, ...] = ("pcap", "qlog")
+SECONDS_PER_PACKET = 0.006
+"""More than the slowest stack has ever needed for a packet, on a busy machine."""
+
+
+def run(
+    experiment: Experiment,
+    *,
+    engine: str | None = None,
+    out: str | Path | None = None,
+    keep: tuple[str, ...] = (),
+    rerun: bool = False,
+    progress: bool = False,
+) -> xr.Dataset:
+    """Run an experiment, or load it where the same run exists already; the run's dataset.
+
+    ``engine`` is "virtual" or "host" (default: the best that works here). ``out`` is the file to
+    write (default: in `store.default_folder`, named by the run's hash). ``keep`` may hold "pcap"
+    (both captures) and "qlog" (each QUIC stack's own log); they go to a folder beside the file.
+    ``rerun`` runs again what exists. Raises SpecError, StackNotReady, EngineError, RunFailed or
+    StoreError, each with one sentence; then nothing is left that looks finished.
+    """
+    experiment = _with_keep(experiment, keep)
+    drivers = [_driver(experiment, i) for i in range(len(experiment.flows))]
+    chosen = engines.choose(engine)
+    identity = _identity(experiment, drivers, chosen)
+    path = Path(out) if out is not None else store.path_of(identity["hash"])
+    if not rerun and _is_there(path, identity["hash"], keep):
+        return store.load(path)
+    _check_writable(path)
+    with engines.scratch_folder() as folder, _progress(experiment, progress) as on_progress:
+        plan = make_plan(experiment, drivers, chosen.name, engines.CAPTURE)
+        silence_s = _silence_s(experiment)
+        result, usage = engines.carry_out(
+            chosen, plan, folder, experiment.seed, silence_s, on_progress
+        )
+        attrs = {**identity, **_cost(usage), "kernel_version": result["kernel_version"]}
+        dataset = traces.build(folder / "run", experiment, attrs)
+        _keep_files(folder / "run", path, keep)
+        store.save(dataset, path)
+    return store.load(path)
+
+
+def kept_folder(path: Path) -> Path:
+    """Where the captures and logs of a run file lie that were kept."""
+    return path.with_suffix(".kept")
+
+
+def _with_keep(experiment: Experiment, keep: tuple[str, ...]) -> Experiment:
+    """Ask the stacks that can for their qlog, if it is to be kept."""
+    unknown = set(keep) - set(KEEP)
+    if unknown:
+        raise SpecError(f"cannot keep {', '.join(sorted(unknown))}; choose from {', '.join(KEEP)}")
+    if "qlog" not in keep:
+        return experiment
+    flows = [
+        flow.model_copy(update={"options": {**flow.options, "qlog": True}})
+        if "qlog" in stacks.get(flow.stack).options
+        else flow
+        for flow in experiment.flows
+    ]
+    return experiment.model_copy(update={"flows": tuple(flows)})
+
+
+def _driver(experiment: Experiment, index: int) -> Stack:
+    """The ready stack of a flow; SpecError or StackNotReady with one sentence."""
+    flow = experiment.flows[index]
+    stack = stacks.get(flow.stack)
+    if flow.controller not in stack.controllers():
+        raise SpecError(
+            f"{flow.stack} has no controller {flow.controller!r}; "
+            f"it has {', '.join(stack.controllers())}"
+        )
+    unknown = set(flow.options) - set(stack.options)
+    if unknown:
+        known = ", ".join(sorted(stack.options)) or "none"
+        raise SpecError(
+            f"{flow.stack} has no option {', '.join(sorted(unknown))}; supported: {known}"
+        )
+    status = stack.status()
+    if not status.ready:
+        raise StackNotReady(f"{flow.stack} is not ready: {status.reason}")
+    return stack
+
+
+def _identity(
+    experiment: Experiment, drivers: list[Stack], engine: engines.Engine
+) -> dict[str, Any]:
+    """What names a run: the spec and the version of everything that takes part in it."""
+    versions = {stack.name: stack.version() for stack in drivers}
+    parts = {
+        "spec": experiment.hash,
+        "engine": engine.name,
+        "kernel": engine.version(),
+        "stacks": versions,
+        "testbed": _testbed_fingerprint(),
+        "format": store.FORMAT_VERSION,
+    }
+    digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
+    return {
+        "hash": digest,
+        "spec_hash": experiment.hash,
+        "engine": engine.name,
+        "seed": experiment.seed,
+        "stack_versions": json.dumps(versions, sort_keys=True),
+        "qbkit_version": version("qbkit"),
+    }
+
+
+def _testbed_fingerprint() -> str:
+    """Content hash of the code that runs in the guest."""
+    digest = hashlib.sha256()
+    folder = Path(engines.__file__).parent
+    for path in sorted(
+        [*folder.glob("guest/*.py"), *folder.glob("native/*.c"), folder / "plan.py"]
+    ):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _is_there(path: Path, digest: str, keep: tuple[str, ...]) -> bool:
+    """Whether the file holds this very run, with what is to be kept."""
+    if not path.exists() or (keep and not kept_folder(path).is_dir()):
+        return False
+    try:
+        return bool(store.load(path).attrs.get("hash") == digest)
+    except StoreError:
+        return False
+
+
+def _check_writable(path: Path) -> None:
+    """Before minutes of work: can the result be written?"""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=path.parent):
+            pass
+    except OSError as error:
+        raise StoreError(
+            f"cannot write to {path.parent}: {error.strerror}; choose another"
+        ) from None
+
+
+@contextmanager
+def _progress(experiment: Experiment, wanted: bool) -> Iterator[OnProgress]:
+    """A bar over the virtual seconds, if one is wanted."""
+    if not wanted:
+        yield lambda _: None
+        return
+    from tqdm.auto import tqdm
+
+    title = " + ".join(flow.name for flow in experiment.flows[:4])
+    form = "{l_bar}{bar}| {n:.0f}/{total:.0f} virtual s [{elapsed}<{remaining}]"
+    with tqdm(total=experiment.duration_s, desc=title, bar_format=form, leave=False) as bar:
+        yield lambda at_s: bar.update(at_s - bar.n) and None
+
+
+def _silence_s(experiment: Experiment) -> float:
+    """How long a guest may be silent, in wall-clock seconds; it speaks 50 times a run."""
+    packets = experiment.bottleneck.rate_mbps * 1e6 / 8 / 1500 * experiment.duration_s
+    physical_s = experiment.duration_s / 50
+    return 60.0 + physical_s + packets / 50 * SECONDS_PER_PACKET
+
+
+def _cost(usage: Usage) -> dict[str, Any]:
+    return {
+        "wall_s": round(usage.wall_s, 3),
+        "cpu_s": round(usage.cpu_s, 3),
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+
+
+def _keep_files(raw: Path, path: Path, keep: tuple[str, ...]) -> None:
+    """Copy what is kept beside the run file: beside, then renamed."""
+    if not keep:
+        return
+    target, part = kept_folder(path), path.with_suffix(".kept.part")
+    shutil.rmtree(part, ignore_errors=True)
+    part.mkdir()
+    try:
+        if "pcap" in keep:
+            for name in ("before.pcap", "behind.pcap"):
+                shutil.copy2(raw / name, part / name)
+        if "qlog" in keep:
+            shutil.copytree(raw / "flows", part / "flows")
+        shutil.rmtree(target, ignore_errors=True)
+        part.rename(target)
+    except OSError as error:
+        shutil.rmtree(part, ignore_errors=True)
+        raise StoreError(f"cannot keep captures beside {path}: {error.strerror}") from None

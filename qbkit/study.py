@@ -1,0 +1,77 @@
+"""Does this implementation behave like the reference? The experiment of IMC'22 §2.1, seed by seed.
+
+A test flow competes with a control flow of the reference; a reference flow competes with the same
+control flow. Each seed gives one trial of both; the Performance Envelopes of all trials are
+compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import xarray as xr
+
+from qbkit.batch import datasets, run_all
+from qbkit.errors import SpecError
+from qbkit.metrics import Assessment, assess
+from qbkit.spec import Bottleneck, Experiment, Flow
+
+DEFAULT_SEEDS = 5
+
+
+@dataclass(frozen=True)
+class Study:
+    """The runs of a test and of its reference, flow 0 being the one that is judged."""
+
+    test: str
+    reference: str
+    tests: list[xr.Dataset]
+    references: list[xr.Dataset]
+
+    def assess(self, definition: str = "imc22") -> Assessment:
+        """Conformance, deviation and verdict; see `qbkit.metrics.assess`."""
+        return assess(self.tests, self.references, definition)
+
+
+def experiments(
+    test: str,
+    reference: str,
+    bottleneck: Bottleneck,
+    *,
+    duration_s: float = 120.0,
+    seeds: Sequence[int],
+) -> list[Experiment]:
+    """One experiment a seed: ``test`` (flow 0) against the control flow ``reference`` (flow 1)."""
+    flows = (Flow.parse(test), Flow.parse(reference))
+    return [
+        Experiment(bottleneck=bottleneck, flows=flows, duration_s=duration_s, seed=seed)
+        for seed in seeds
+    ]
+
+
+def conformance_study(
+    test: str,
+    reference: str = "tcp:cubic",
+    *,
+    bottleneck: Bottleneck | None = None,
+    duration_s: float = 120.0,
+    seeds: int = DEFAULT_SEEDS,
+    engine: str | None = None,
+    progress: bool = False,
+) -> Study:
+    """Run test and reference (``stack:controller``) with seeds 1 to ``seeds``.
+
+    The control flow of both is the reference, as in the paper. Runs that exist are loaded.
+    Raises what `qbkit.runner.run` raises.
+    """
+    if seeds < 1:
+        raise SpecError(f"seeds = {seeds}: at least 1 is needed, 5 or more tell noise from signal")
+    link = bottleneck or Bottleneck()
+    numbers = range(1, seeds + 1)
+    wanted = [
+        *experiments(test, reference, link, duration_s=duration_s, seeds=numbers),
+        *experiments(reference, reference, link, duration_s=duration_s, seeds=numbers),
+    ]
+    loaded = datasets(run_all(wanted, engine=engine, progress=progress))
+    return Study(test, reference, loaded[:seeds], loaded[seeds:])

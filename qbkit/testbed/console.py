@@ -1,0 +1,88 @@
+"""Watching whatever runs the agent: its progress, its silence, its end."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import resource
+import selectors
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+
+PR_SET_PDEATHSIG = 1
+libc = ctypes.CDLL(None, use_errno=True)
+
+OnProgress = Callable[[float], None]
+
+
+@dataclass
+class Usage:
+    """What a run cost: wall-clock and processor seconds."""
+
+    wall_s: float = 0.0
+    cpu_s: float = 0.0
+
+
+@contextmanager
+def measured() -> Iterator[Usage]:
+    """Fills in what the child processes that ended inside the block have cost."""
+    usage = Usage()
+    started, before = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN)
+    yield usage
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    usage.wall_s = time.monotonic() - started
+    usage.cpu_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def die_with_parent() -> None:
+    """In a child before exec: end when the starting thread ends, even if it is killed."""
+    libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def end_group(process: subprocess.Popen[bytes]) -> None:
+    """Kill what is left of a process and of the session that only it leads."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    assert process.stdout is not None
+    process.stdout.close()
+
+
+class Console:
+    """What comes out of the engine: the agent's lines behind ``QBKIT``, and others' words."""
+
+    def __init__(self, process: subprocess.Popen[bytes], on_progress: OnProgress):
+        assert process.stdout is not None
+        self.stream = process.stdout
+        self.on_progress = on_progress
+        self.lines: list[str] = []
+        self.last_started: str | None = None
+
+    def follow(self, silence_s: float) -> None:
+        """Read until the console closes; TimeoutError after so long a silence."""
+        os.set_blocking(self.stream.fileno(), False)
+        rest = b""
+        with selectors.DefaultSelector() as selector:
+            selector.register(self.stream, selectors.EVENT_READ)
+            while True:
+                if not selector.select(silence_s):
+                    raise TimeoutError
+                chunk = self.stream.read()
+                if chunk == b"":
+                    return
+                *complete, rest = (rest + (chunk or b"")).split(b"\n")
+                for line in complete:
+                    self._take(line.decode(errors="replace").strip())
+
+    def _take(self, line: str) -> None:
+        kind, _, text = line.removeprefix("QBKIT ").partition(" ")
+        if line.startswith("QBKIT start"):
+            self.last_started = text
+        elif line.startswith("QBKIT time"):
+            self.on_progress(float(text))
+        elif kind:
+            self.lines = [*self.lines[-200:], line]

@@ -1,0 +1,128 @@
+"""The places where a plan can be carried out, by name."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from qbkit.errors import EngineError, RunFailed
+from qbkit.settings import cache_folder
+from qbkit.testbed import host, kernel, native, virtual
+from qbkit.testbed.console import OnProgress, Usage
+from qbkit.testbed.plan import Plan
+
+AGENT_FOLDER = Path(__file__).parent / "guest"
+TESTBED_MOUNT = "/run/qb/testbed"
+CAPTURE = f"{TESTBED_MOUNT}/capture"
+BOOT_SILENCE_S = 60.0
+
+
+@dataclass(frozen=True)
+class Engine:
+    """A way to run the agent."""
+
+    name: str
+    problem: Callable[[], str | None]
+    """Why it does not work here, in a sentence; None if it does."""
+    execute: Callable[[Path, int, float, OnProgress], Usage]
+    """(prepared folder, seed, silence_s, on_progress) → what it cost."""
+    version: Callable[[], str]
+    """What a run depends on: the kernel."""
+
+
+def _virtual_problem() -> str | None:
+    try:
+        kernel.require()
+    except EngineError as error:
+        return str(error)
+    missing = [p for t, p in {"tc": "iproute2", "mnexec": "mininet"}.items() if not _installed(t)]
+    return f"install with: apt-get install {' '.join(missing)}" if missing else None
+
+
+def _installed(tool: str) -> bool:
+    return shutil.which(tool, path="/usr/sbin:/usr/bin:/sbin:/bin") is not None
+
+
+def _host_execute(folder: Path, _seed: int, silence_s: float, on_progress: OnProgress) -> Usage:
+    return host.run_on_host(folder, silence_s, on_progress)
+
+
+ENGINES = {
+    "virtual": Engine(
+        "virtual", _virtual_problem, virtual.run_guest, lambda: kernel.require().fingerprint
+    ),
+    "host": Engine("host", host.problem, _host_execute, os.uname().release.__str__),
+}
+
+
+def choose(name: str | None = None) -> Engine:
+    """The engine of that name, or the best that works here; EngineError says what is missing."""
+    if name is not None and name not in ENGINES:
+        raise EngineError(f"there is no engine {name!r}; choose from {', '.join(ENGINES)}")
+    candidates = [ENGINES[name]] if name else list(ENGINES.values())
+    problems = []
+    for engine in candidates:
+        problem = engine.problem()
+        if problem is None:
+            return engine
+        problems.append(f"{engine.name}: {problem}")
+    raise EngineError("no engine works here: " + "; ".join(problems))
+
+
+def carry_out(
+    engine: Engine, plan: Plan, folder: Path, seed: int, silence_s: float, on_progress: OnProgress
+) -> tuple[dict[str, Any], Usage]:
+    """Run the plan in an empty folder; (result.json, cost), the raw files under ``folder/run``.
+
+    Raises EngineError or RunFailed with one sentence.
+    """
+    (folder / "run").mkdir()
+    (folder / "mnt").mkdir()
+    (folder / "agent").symlink_to(AGENT_FOLDER)
+    mounts = {**plan.mounts, TESTBED_MOUNT: str(native.capture().parent)}
+    for number, source in enumerate(mounts.values()):
+        (folder / "mnt" / str(number)).symlink_to(source)
+    data = {**plan.data, "mounts": {target: i for i, target in enumerate(mounts)}}
+    (folder / "run/plan.json").write_text(json.dumps(data))
+    usage = engine.execute(folder, seed, silence_s, on_progress)
+    result = folder / "run/result.json"
+    if not result.exists():
+        raise RunFailed(_why(folder))
+    return json.loads(result.read_text()), usage
+
+
+def boot_once() -> str:
+    """Boot a guest that does nothing; the version of its kernel. Raises as `carry_out` does."""
+    plan = Plan({"engine": "virtual", "flows": []}, {})
+    with scratch_folder() as folder:
+        result, _ = carry_out(ENGINES["virtual"], plan, folder, 1, BOOT_SILENCE_S, lambda _: None)
+    return str(result["kernel_version"])
+
+
+@contextmanager
+def scratch_folder() -> Iterator[Path]:
+    """An empty folder for one run; those of runs that were killed are removed first."""
+    parent = cache_folder() / "scratch"
+    parent.mkdir(parents=True, exist_ok=True)
+    for left in parent.iterdir():
+        if not Path(f"/proc/{left.name.split('-')[0]}").exists():
+            shutil.rmtree(left, ignore_errors=True)
+    folder = Path(tempfile.mkdtemp(dir=parent, prefix=f"{os.getpid()}-"))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _why(folder: Path) -> str:
+    error = folder / "run/error.json"
+    if error.exists():
+        return str(json.loads(error.read_text())["error"])
+    return "the agent ended without a result; run `qbkit doctor`"

@@ -1,0 +1,323 @@
+"""Runs one experiment where it is started: in the guest, or as root on a Linux host.
+
+``agent.py FOLDER`` reads FOLDER/plan.json, builds the network, starts captures, receivers and
+senders, stops them, and leaves FOLDER/result.json; on any failure FOLDER/error.json with one
+sentence. Standard library and Mininet only. Lines on stdout that start with ``QBKIT`` tell the
+engine how far it is.
+"""
+
+import contextlib
+import ctypes
+import json
+import math
+import os
+import platform
+import signal
+import subprocess
+import sys
+import time
+
+sys.path[:0] = [os.path.dirname(os.path.abspath(__file__))]
+sys.path.append("/usr/lib/python3/dist-packages")
+
+READY_S = 10.0
+"""How long a receiver or the capture may take until it says ready."""
+GRACE_S = 5.0
+"""How long a program may take to end after its time."""
+MS_BIND, MS_REC, MS_PRIVATE, CLONE_NEWNS = 0x1000, 0x4000, 0x40000, 0x20000
+
+libc = ctypes.CDLL(None, use_errno=True)
+
+
+class Failed(Exception):
+    """The run cannot go on; the text is the sentence for the user."""
+
+
+def main(folder):
+    """Run the plan in the folder; the exit status says whether a result was written."""
+    with open(f"{folder}/plan.json") as file:
+        plan = json.load(file)
+    say("start the guest agent")
+    try:
+        mount_all(plan)
+        result = Run(plan).result() if plan["flows"] else {"kernel_version": platform.release()}
+        write_json(f"{folder}/result.json", result)
+    except (Failed, OSError) as error:
+        write_json(f"{folder}/error.json", {"error": str(error)})
+        return 1
+    return 0
+
+
+def write_json(path, data):
+    """Write beside and rename, so that the file is whole or absent."""
+    with open(path + ".part", "w") as file:
+        json.dump(data, file)
+    os.replace(path + ".part", path)
+
+
+def say(text):
+    """One line for the engine."""
+    print("QBKIT", text, flush=True)
+
+
+def mount(source, target, kind, flags=0, data=None):
+    """mount(2); makes the mount point."""
+    os.makedirs(target, exist_ok=True)
+    words = [None if w is None else w.encode() for w in (source, target, kind)]
+    if libc.mount(*words, flags, data.encode() if data else None):
+        raise OSError(f"cannot mount {source} at {target}: {os.strerror(ctypes.get_errno())}")
+
+
+def mount_all(plan):
+    """Make the fixed paths: by hostfs in the guest, by bind mounts in a private view on a host."""
+    if plan["engine"] == "host":
+        if libc.unshare(CLONE_NEWNS):
+            raise OSError(f"cannot make a mount namespace: {os.strerror(ctypes.get_errno())}")
+        here = os.getcwd()
+        mount("none", "/", None, MS_REC | MS_PRIVATE)
+        mount("tmpfs", "/mnt", "tmpfs")
+        mount(here, "/mnt/cwd", None, MS_BIND | MS_REC)
+        for number in plan["mounts"].values():
+            mount(f"{here}/mnt/{number}", f"/mnt/{number}", None, MS_BIND | MS_REC)
+        mount("tmpfs", "/run", "tmpfs")
+        mount("/mnt/cwd/run", "/run/qb/run", None, MS_BIND)
+    for target, number in plan["mounts"].items():
+        if plan["engine"] == "host":
+            mount(f"/mnt/{number}", target, None, MS_BIND | MS_REC)
+        else:
+            mount("none", target, "hostfs", 1, f"/proc/self/cwd/mnt/{number}")
+
+
+class Program:
+    """One process of the run: its role in words, where its last words go."""
+
+    def __init__(self, node, role, argv, log, env):
+        self.role, self.log = role, log
+        with open(log, "wb") as file:
+            words = {"stdout": subprocess.PIPE, "stderr": file, "stdin": subprocess.DEVNULL}
+            self.process = node.popen(argv, **words, env=env) if node else None
+            if not node:
+                self.process = subprocess.Popen(argv, env=env, **words)
+        say(f"start {role}")
+
+    def wait_ready(self):
+        """Until the program says "ready"; raises Failed when it dies or stays silent."""
+        import select
+
+        ready, _, _ = select.select([self.process.stdout], [], [], READY_S)
+        line = self.process.stdout.readline() if ready else b""
+        if line.strip() != b"ready":
+            if not ready:
+                raise Failed(f"{self.role} was not ready within {READY_S:g} s")
+            self.wait(GRACE_S)
+            raise Failed(self.obituary())
+
+    def poll(self):
+        """Exit status, None while it runs."""
+        return self.process.poll()
+
+    def wait(self, seconds):
+        """Exit status; None when it still runs after that time."""
+        try:
+            return self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return None
+
+    def end(self):
+        """SIGTERM, wait, and Failed if it does not go; the exit status."""
+        if self.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        if self.wait(GRACE_S) is None:
+            self.process.kill()
+            raise Failed(f"{self.role} did not end within {GRACE_S:g} s of being told to")
+        return self.process.returncode
+
+    def obituary(self):
+        """One sentence: how it ended, and its last line on stderr."""
+        code = self.process.returncode
+        how = f"was killed by signal {-code}" if code and code < 0 else f"exited with status {code}"
+        with open(self.log, errors="replace") as file:
+            lines = [line.strip() for line in file if line.strip()]
+        return f"{self.role} {how}" + (f": {lines[-1]}" if lines else "")
+
+
+class Run:
+    """The experiment from network to result."""
+
+    def __init__(self, plan):
+        import network
+
+        self.plan = plan
+        self.network = network
+        self.env = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/run", "LANG": "C.UTF-8"}
+        self.programs = []
+
+    def result(self):
+        """Run everything; the dictionary for result.json."""
+        raise_limits()
+        self.net = self.network.build(self.plan["topology"], len(self.plan["flows"]))
+        try:
+            self.shape()
+            capture = self.start_capture()
+            receivers = [self.start(flow, "receiver") for flow in self.plan["flows"]]
+            for program in receivers:
+                program.wait_ready()
+            t0_ns = self.wait_for_start()
+            senders = self.run_senders(t0_ns)
+            end_ns = time.time_ns()
+            flows = self.finish(senders, receivers)
+            capture_drops = self.end_capture(capture)
+            return {
+                "t0_s": t0_ns / 1e9,
+                "t0_ns": t0_ns,
+                "end_ns": end_ns,
+                "kernel_version": platform.release(),
+                "capture_drops": capture_drops,
+                "qdiscs": self.queue_statistics(),
+                "flows": flows,
+            }
+        finally:
+            self.clean_up()
+
+    def shape(self):
+        """Queues: the bottlenecks' by the plan, the delay of every host."""
+        per_node = {}
+        for port in self.network.bottlenecks(self.net):
+            lines = [line.replace("DEV", port.name) for line in self.plan["bottleneck_tc"]]
+            per_node.setdefault(port.node, []).extend(lines)
+        for flow in self.plan["flows"]:
+            for name in ("sender", "receiver"):
+                node = self.net[flow[f"{name}_host"]]
+                port = self.network.ports(node)[0]
+                per_node[node] = [f"qdisc add dev {port.name} root netem {flow[f'{name}_netem']}"]
+        if self.plan["loss_netem"]:
+            for router, names in self.network.edges(self.net, "d").items():
+                per_node.setdefault(router, []).extend(
+                    f"qdisc add dev {name} root netem {self.plan['loss_netem']}" for name in names
+                )
+        for node, lines in per_node.items():
+            node.batch("tc", lines)
+
+    def start_capture(self):
+        """The capture of both sides of the queue, running."""
+        routers = [
+            f"{router.pid}:{side}:{','.join(names)}"
+            for kind, side in (("s", "senders"), ("d", "receivers"))
+            for router, names in self.network.edges(self.net, kind).items()
+        ]
+        folder = "/run/qb/run"
+        files = [f"{folder}/before.pcap", f"{folder}/behind.pcap"]
+        argv = [self.plan["capture"], *files, *routers]
+        program = Program(None, "the capture", argv, f"{folder}/capture.log", self.env)
+        self.programs.append(program)
+        program.wait_ready()
+        return program
+
+    def start(self, flow, role):
+        """Start the sender or receiver of a flow."""
+        folder = f"/run/qb/run/flows/{flow['index']}"
+        os.makedirs(folder, exist_ok=True)
+        program = Program(
+            self.net[flow[f"{role}_host"]],
+            f"the {role} of flow {flow['index'] + 1} ({flow['name']})",
+            flow[f"{role}_argv"],
+            f"{folder}/{role}.log",
+            {**self.env, **flow["env"]},
+        )
+        self.programs.append(program)
+        return program
+
+    def wait_for_start(self):
+        """A whole second from now is t = 0, so that set-up time leaves no trace in the clock."""
+        t0_ns = math.ceil(time.time() + 0.2) * 10**9
+        time.sleep(max(0.0, (t0_ns - time.time_ns()) / 1e9))
+        return t0_ns
+
+    def run_senders(self, t0_ns):
+        """Start every sender at its time, stop those that must be stopped, watch them all."""
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
+        events = []
+        for flow in self.plan["flows"]:
+            events.append((flow["start_s"], 0, flow))
+            if flow["stop_s"] is not None:
+                events.append((flow["stop_s"], 1, flow))
+        events.append((self.plan["duration_s"], 2, None))
+        step = self.plan["duration_s"] / 50
+        events += [(k * step, 3, None) for k in range(1, 50)]
+        senders = {}
+        for at_s, kind, flow in sorted(events, key=lambda e: e[:2]):
+            self.sleep_until(t0_ns + round(at_s * 1e9), senders)
+            if kind == 0:
+                senders[flow["index"]] = self.start(flow, "sender")
+            elif kind == 1 and flow["signalled"]:
+                with contextlib.suppress(ProcessLookupError):
+                    senders[flow["index"]].process.send_signal(signal.SIGTERM)
+            elif kind == 3:
+                say(f"time {at_s:.3f}")
+        return [senders[i] for i in range(len(senders))]
+
+    def sleep_until(self, when_ns, senders):
+        """Sleep; a sender or receiver that dies before raises Failed."""
+        while (left := when_ns - time.time_ns()) > 0:
+            signal.sigtimedwait({signal.SIGCHLD}, left / 1e9)
+            for program in self.programs:
+                code = program.poll()
+                if code is not None and (code or program not in senders.values()):
+                    raise Failed(program.obituary())
+
+    def finish(self, senders, receivers):
+        """End all programs; their exit states, one dictionary a flow."""
+        flows = []
+        for flow, sender, receiver in zip(self.plan["flows"], senders, receivers, strict=True):
+            if flow["bytes"] is not None and sender.poll() is None:
+                sender.process.send_signal(signal.SIGTERM)
+            code = sender.wait(GRACE_S)
+            if code is None:
+                sender.process.kill()
+                raise Failed(f"{sender.role} still ran {GRACE_S:g} s after its time was over")
+            if code not in (0, -signal.SIGTERM):
+                raise Failed(sender.obituary())
+            flows.append({"sender_exit": code, "receiver_exit": receiver.end()})
+            for key in ("port", "sender_ip", "receiver_ip"):
+                flows[-1][key] = flow[key]
+        return flows
+
+    def end_capture(self, capture):
+        """Stop the capture; how many packets it lost."""
+        if capture.end():
+            raise Failed(capture.obituary())
+        return int(capture.process.stdout.read().split()[-1])
+
+    def queue_statistics(self):
+        """What ``tc -s`` says of each bottleneck."""
+        return [
+            json.loads(
+                port.node.popen(["tc", "-s", "-j", "qdisc", "show", "dev", port.name])
+                .communicate()[0]
+                .decode()
+                or "[]"
+            )
+            for port in self.network.bottlenecks(self.net)
+        ]
+
+    def clean_up(self):
+        """End what still runs, in the guest too: its files are flushed by their own exit."""
+        for program in self.programs:
+            if program.poll() is None:
+                program.process.kill()
+                program.process.wait()
+        self.net.stop()
+
+
+def raise_limits():
+    """Socket buffers that QUIC stacks ask for, room for bursts; on a host only ever upwards."""
+    wanted = {"rmem_max": 67108864, "wmem_max": 67108864, "netdev_max_backlog": 100000}
+    for name, value in wanted.items():
+        with contextlib.suppress(OSError), open(f"/proc/sys/net/core/{name}", "r+") as file:
+            if int(file.read()) < value:
+                file.seek(0)
+                file.write(str(value))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

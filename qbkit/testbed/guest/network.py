@@ -1,0 +1,280 @@
+"""Mininet topologies of qbkit, and nodes and links that are cheap to create.
+
+Runs under the system's Python beside Mininet, in the guest or (engine ``host``) as root on Linux;
+it may import nothing else. Mininet's own nodes keep a shell each and configure every interface by
+separate commands, about 0.2 s of processor time a flow in the guest. Here a node is a bare network
+namespace, and everything is configured by one ``ip -batch`` and one ``tc -batch`` a node.
+"""
+
+import contextlib
+import ctypes
+import os
+import signal
+import subprocess
+
+from mininet.link import Intf, Link
+from mininet.net import Mininet
+from mininet.node import Node
+from mininet.topo import Topo
+
+CLONE_NEWNET = 0x40000000
+PR_SET_PDEATHSIG = 1
+libc = ctypes.CDLL(None, use_errno=True)
+
+HOST_SYSCTLS = {
+    # Receive windows and send buffers never limit a flow (IMC'22 §2 sets them alike for all).
+    "net/ipv4/tcp_rmem": "4096 67108864 67108864",
+    "net/ipv4/tcp_wmem": "4096 67108864 67108864",
+    # No flow may learn from the one before it.
+    "net/ipv4/tcp_no_metrics_save": "1",
+    # Router solicitations and neighbour discovery would share the queue with the flows.
+    "net/ipv6/conf/all/disable_ipv6": "1",
+    "net/ipv6/conf/default/disable_ipv6": "1",
+}
+ROUTER_SYSCTLS = {**HOST_SYSCTLS, "net/ipv4/ip_forward": "1", "net/ipv4/conf/all/rp_filter": "0"}
+
+
+class Namespace(Node):
+    """A Mininet node that is a network namespace held by a sleeping child, without a shell."""
+
+    def startShell(self, mnopts=None):
+        """Fork the child that holds the namespace; returns when the namespace is ready."""
+        reader, writer = os.pipe()
+        self.pid = os.fork()
+        if not self.pid:
+            self._hold(writer)
+        os.close(writer)
+        problem = os.read(reader, 500)
+        os.close(reader)
+        if problem != b"ok":
+            raise OSError(f"cannot make a network namespace: {problem.decode() or 'child died'}")
+
+    def _hold(self, writer):
+        """In the child: enter a namespace, set it up, report, sleep until the parent is gone."""
+        try:
+            libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+            if libc.unshare(CLONE_NEWNET):
+                raise OSError(ctypes.get_errno(), "unshare")
+            for name, value in self.params["sysctls"].items():
+                with contextlib.suppress(FileNotFoundError), open(f"/proc/sys/{name}", "w") as file:
+                    file.write(value)
+            os.write(writer, b"ok")
+        except OSError as error:
+            os.write(writer, str(error).encode())
+            os._exit(1)
+        os.close(writer)
+        while True:
+            signal.pause()
+
+    def config(self, **_params):
+        """Nothing: `configure` does it for all nodes at once."""
+        return {}
+
+    configDefault = config
+
+    def mountPrivateDirs(self):
+        """None."""
+
+    def terminate(self):
+        """End the namespace, and with it its interfaces."""
+        if self.pid:
+            os.kill(self.pid, signal.SIGKILL)
+            os.waitpid(self.pid, 0)
+            self.pid = None
+
+    def batch(self, program, lines):
+        """Feed lines to ``ip`` or ``tc`` in this namespace; raises OSError with its complaint."""
+        run_batch(["mnexec", "-a", str(self.pid), program], lines, self.name)
+
+
+class Port(Intf):
+    """An interface that `configure` sets up; ``params['address']`` is its IPv4 address."""
+
+    def config(self, **_params):
+        """Nothing: `configure` does it for all ports at once."""
+        return {}
+
+
+class Wire(Link):
+    """A veth pair that is made together with all others."""
+
+    def __init__(self, *args, **params):
+        params["intf"] = Port
+        super().__init__(*args, **params)
+
+    @classmethod
+    def makeIntfPair(cls, *_args, **_kwargs):
+        """Nothing: `configure` makes all pairs at once."""
+
+    def stop(self):
+        """Nothing: the pair goes with its namespaces."""
+
+
+class RouterLine(Topo):
+    """Hosts on a line of routers; the links between routers, left to right, are the bottlenecks.
+
+    Flow i runs from host ``s<i>`` to ``d<i>``. Hosts have the addresses 10.1.i.1 and 10.2.i.1.
+    """
+
+    routers = 2
+
+    def ends(self, flow):
+        """Index of the routers at which the flow enters and leaves the line."""
+        raise NotImplementedError
+
+    def build(self, flows):
+        """Make the nodes and links of that many flows."""
+        names = [f"r{k + 1}" for k in range(self.routers)]
+        for name in names:
+            self.addHost(name, sysctls=ROUTER_SYSCTLS)
+        for k in range(self.routers - 1):
+            self._wire(names[k], f"10.0.{k}.1/30", names[k + 1], f"10.0.{k}.2/30")
+        for i in range(flows):
+            left, right = self.ends(i)
+            self.addHost(f"s{i}", sysctls=HOST_SYSCTLS)
+            self.addHost(f"d{i}", sysctls=HOST_SYSCTLS)
+            self._wire(f"s{i}", f"10.1.{i}.1/24", names[left], f"10.1.{i}.254/24")
+            self._wire(f"d{i}", f"10.2.{i}.1/24", names[right], f"10.2.{i}.254/24")
+
+    def _wire(self, node1, address1, node2, address2):
+        self.addLink(
+            node1,
+            node2,
+            addr1=_mac(address1),
+            addr2=_mac(address2),
+            params1={"address": address1},
+            params2={"address": address2},
+        )
+
+
+class Dumbbell(RouterLine):
+    """All flows share the one queue between two routers."""
+
+    def ends(self, flow):
+        """From the first router to the second."""
+        return 0, 1
+
+
+class ParkingLot(RouterLine):
+    """Two queues in a row: flow 0 crosses both, the odd flows the first, the even the second."""
+
+    routers = 3
+
+    def ends(self, flow):
+        """Flow 0 goes all the way."""
+        if flow == 0:
+            return 0, 2
+        return (0, 1) if flow % 2 else (1, 2)
+
+
+TOPOLOGIES = {"dumbbell": Dumbbell, "parking_lot": ParkingLot}
+
+
+def build(topology, flows):
+    """Mininet network of a topology by name, with its namespaces, links, addresses and routes."""
+    topo = TOPOLOGIES[topology](flows=flows)
+    net = Mininet(topo=topo, host=Namespace, link=Wire, controller=None, build=True)
+    make_links(net)
+    for node in net.hosts:
+        node.batch("ip", address_lines(node) + route_lines(net, topo, node))
+    return net
+
+
+def make_links(net):
+    """All veth pairs at once, each end made inside its node's namespace."""
+    run_batch(
+        ["ip"],
+        [
+            f"link add name {a.name} netns {a.node.pid} address {a.mac} type veth "
+            f"peer name {b.name} netns {b.node.pid} address {b.mac}"
+            for a, b in ((link.intf1, link.intf2) for link in net.links)
+        ],
+        "the links",
+    )
+
+
+def address_lines(node):
+    """``ip`` commands that bring the node's ports up, with fixed neighbours (no ARP in the queue).
+
+    gso_max_segs keeps frames at the MTU: a queue that is handed 64 kB at once is no real queue.
+    """
+    lines = ["link set lo up"]
+    for port in ports(node):
+        other = peer(port)
+        lines += [
+            f"link set dev {port.name} gso_max_segs 1",
+            f"addr add {port.params['address']} dev {port.name}",
+            f"link set dev {port.name} up",
+            f"neigh add {_ip(other)} lladdr {other.mac} nud permanent dev {port.name}",
+        ]
+    return lines
+
+
+def route_lines(net, topo, node):
+    """Routes: hosts know their router, a router on the line knows left from right."""
+    if not node.name.startswith("r"):
+        return [f"route add default via {_ip(peer(ports(node)[0]))}"]
+    here = int(node.name[1:]) - 1
+    lines = []
+    for i in range((len(net.hosts) - topo.routers) // 2):
+        for prefix, end in zip((f"10.1.{i}.0/24", f"10.2.{i}.0/24"), topo.ends(i), strict=True):
+            if end > here:
+                lines.append(f"route add {prefix} via 10.0.{here}.2")
+            elif end < here:
+                lines.append(f"route add {prefix} via 10.0.{here - 1}.1")
+    return lines
+
+
+def ports(node):
+    """The node's interfaces in the order they were made."""
+    return [node.intfs[number] for number in sorted(node.intfs)]
+
+
+def peer(port):
+    """The interface at the other end of the link."""
+    return port.link.intf2 if port.link.intf1 is port else port.link.intf1
+
+
+def bottlenecks(net):
+    """The ports, left to right, whose queue is the bottleneck."""
+    return [
+        port
+        for node in net.hosts
+        for port in ports(node)
+        if node.name.startswith("r")
+        and peer(port).node.name.startswith("r")
+        and peer(port).node.name > node.name
+    ]
+
+
+def edges(net, kind):
+    """Per router: the names of its ports towards senders ("s") or receivers ("d")."""
+    found = {}
+    for node in net.hosts:
+        names = [p.name for p in ports(node) if peer(p).node.name.startswith(kind)]
+        if node.name.startswith("r") and names:
+            found[node] = names
+    return found
+
+
+def run_batch(argv, lines, what):
+    """Run ``argv -batch -`` on the lines; raises OSError with what it complained of."""
+    done = subprocess.run(
+        [*argv, "-batch", "-"],
+        input="\n".join(lines) + "\n",
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        complaint = done.stderr.strip().splitlines() or [f"exit status {done.returncode}"]
+        raise OSError(f"{argv[-1]} cannot set up {what}: {complaint[0]}")
+
+
+def _ip(port):
+    return port.params["address"].split("/")[0]
+
+
+def _mac(address):
+    """A locally administered MAC made from the IPv4 address."""
+    return "02:00:" + ":".join(f"{int(x):02x}" for x in address.split("/")[0].split("."))

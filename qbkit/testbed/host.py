@@ -1,0 +1,58 @@
+"""Engine ``host``: the same agent and topologies on this Linux, as root, in physical time."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+from qbkit.errors import EngineError, RunFailed
+from qbkit.testbed.console import Console, OnProgress, Usage, die_with_parent, end_group, measured
+
+AGENT = ["/usr/bin/python3", "-I", "-S", "-B", "agent/agent.py"]
+TOOLS = {"ip": "iproute2", "tc": "iproute2", "mnexec": "mininet"}
+
+
+def problem() -> str | None:
+    """Why this machine cannot run experiments in physical time, in a sentence; None if it can."""
+    if os.geteuid() != 0:
+        return "engine host needs root, for network namespaces and queues; use engine virtual"
+    missing = [package for tool, package in TOOLS.items() if not shutil.which(tool)]
+    if missing:
+        return f"install with: apt-get install {' '.join(sorted(set(missing)))}"
+    return None
+
+
+def run_on_host(folder: Path, silence_s: float, on_progress: OnProgress) -> Usage:
+    """Run the agent in a prepared folder (see `engines`) in real time, and wait for its end.
+
+    Raises EngineError where it cannot start, RunFailed after ``silence_s`` without a word.
+    """
+    why = problem()
+    if why:
+        raise EngineError(why)
+    with measured() as usage:
+        process = subprocess.Popen(
+            [*AGENT, "run"],
+            cwd=folder,
+            env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/", "LANG": "C.UTF-8"},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            preexec_fn=die_with_parent,
+        )
+        console = Console(process, on_progress)
+        try:
+            console.follow(silence_s)
+        except TimeoutError:
+            raise RunFailed(
+                f"the run was ended: nothing has happened for {silence_s:.0f} s "
+                f"since {console.last_started or 'the agent'} started"
+            ) from None
+        finally:
+            end_group(process)
+    if console.last_started is None:
+        raise EngineError(f"the agent did not start: {' '.join(console.lines[-1:])}")
+    return usage

@@ -1,0 +1,161 @@
+"""From an experiment to the plan that the guest agent carries out: pure, no I/O.
+
+The plan is plain JSON: programs, addresses, and the ``tc`` lines of every queue. It names only
+paths of the guest, so that it is the same wherever it is run.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from qbkit.spec import FRAME_BYTES, Bottleneck, Experiment, Flow
+from qbkit.stacks import Stack
+
+FIRST_PORT = 4001
+"""Flow i (from 0) uses this port plus i on its server's side."""
+RUN_FOLDER = "/run/qb/run"
+NETEM_LIMIT_PACKETS = 1_000_000
+"""The delay lines of the hosts never drop."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What the agent reads (``data``) and which host folder each guest path shows (``mounts``)."""
+
+    data: dict[str, Any]
+    mounts: dict[str, str]
+
+
+def make_plan(experiment: Experiment, stacks: list[Stack], engine: str, capture: str) -> Plan:
+    """The plan of an experiment whose i-th flow is driven by ``stacks[i]``.
+
+    ``capture`` is the guest's path of the capture program.
+    """
+    mounts: dict[str, str] = {}
+    for stack in stacks:
+        mounts.update({guest: str(host) for guest, host in stack.mounts().items()})
+    data = {
+        "engine": engine,
+        "topology": experiment.topology,
+        "duration_s": experiment.duration_s,
+        "capture": capture,
+        "bottleneck_tc": bottleneck_lines(experiment.bottleneck, engine),
+        "loss_netem": loss_netem(experiment.bottleneck),
+        "flows": [
+            _flow(experiment, index, flow, stack)
+            for index, (flow, stack) in enumerate(zip(experiment.flows, stacks, strict=True))
+        ],
+    }
+    return Plan(data, mounts)
+
+
+def bottleneck_lines(link: Bottleneck, engine: str) -> list[str]:
+    """``tc`` lines of the bottleneck's port (``DEV``): a token bucket of one frame, its queue.
+
+    In virtual time the bucket holds one frame, so the link is a constant-rate server. In real
+    time timers fire late, so it holds what the link carries in one millisecond, if that is more.
+    tc counts the bucket in ticks of 64 ns: 16 bytes more, or a full frame might not fit in.
+    """
+    rate_bps = round(link.rate_mbps * 1e6)
+    late_bytes = rate_bps // 8 // 1000 if engine == "host" else 0
+    burst = max(FRAME_BYTES + 16, late_bytes)
+    shaper = f"tbf rate {rate_bps}bit burst {burst} limit {max(link.queue_bytes, burst)}"
+    return [
+        f"qdisc add dev DEV root handle 1: {shaper}",
+        f"qdisc add dev DEV parent 1:1 handle 10: {queue(link)}",
+    ]
+
+
+def queue(link: Bottleneck) -> str:
+    """The queue discipline in ``tc``'s words, with its buffer in the unit that it counts in."""
+    packets, size = link.queue_packets, link.queue_bytes
+    words = {
+        "fifo": f"pfifo limit {packets}" if link.buffer_packets else f"bfifo limit {size}",
+        "fq": f"fq limit {packets} flow_limit {packets}",
+        "fq_codel": f"fq_codel limit {packets} memory_limit {32 * 2**20}",
+        "codel": f"codel limit {packets}",
+        "cake": f"cake memlimit {size}",
+        "pie": f"pie limit {packets}",
+        "red": _red(link),
+        "sfq": f"sfq limit {packets}",
+    }[link.qdisc]
+    return " ".join([words, *_options(link)])
+
+
+def _red(link: Bottleneck) -> str:
+    """RED needs thresholds: a quarter and three quarters of the buffer unless they are given."""
+    given, size = link.qdisc_options, link.queue_bytes
+    words = [f"red limit {size} avpkt 1000 bandwidth {round(link.rate_mbps * 1e6)}bit"]
+    low, high = int(given.get("min", size // 4)), int(given.get("max", size * 3 // 4))
+    if "min" not in given:
+        words.append(f"min {low}")
+    if "max" not in given:
+        words.append(f"max {high}")
+    if "burst" not in given:
+        # tc(8) red: the recommended burst is (2*min + max) / (3*avpkt)
+        words.append(f"burst {(2 * low + high) // 3000 + 1}")
+    return " ".join(words)
+
+
+def _options(link: Bottleneck) -> list[str]:
+    """``qdisc_options`` as words; a flag is True, and False leaves it away."""
+    return [
+        name if value is True else f"{name} {value}"
+        for name, value in sorted(link.qdisc_options.items())
+        if value is not False
+    ]
+
+
+def loss_netem(link: Bottleneck) -> str:
+    """netem words of the random loss between the queue and the receivers; empty without loss."""
+    if not link.loss_percent:
+        return ""
+    return f"loss random {link.loss_percent}% limit {NETEM_LIMIT_PACKETS}"
+
+
+def delay_netem(delay_ms: float, jitter_ms: float) -> str:
+    """netem words of a host's access link: constant delay, with jitter that keeps the order.
+
+    netem reorders packets whose delays cross, unless a rate is set: then every packet is due
+    after the one before it. 100 Gbit/s is such a rate without being a limit.
+    """
+    words = [f"delay {delay_ms * 1000:.3f}us"]
+    if jitter_ms:
+        words.append(f"{jitter_ms * 1000:.3f}us rate 100gbit")
+    return " ".join([*words, f"limit {NETEM_LIMIT_PACKETS}"])
+
+
+def _flow(experiment: Experiment, index: int, flow: Flow, stack: Stack) -> dict[str, Any]:
+    one_way_ms = (experiment.bottleneck.rtt_ms + flow.extra_rtt_ms) / 2
+    port = FIRST_PORT + index
+    address = f"10.2.{index}.1:{port}"
+    out = f"{RUN_FOLDER}/flows/{index}"
+    stop_s = flow.stop_s if flow.stop_s is not None else experiment.duration_s
+    duration_s = None if flow.bytes is not None else stop_s - flow.start_s
+    return {
+        "index": index,
+        "name": flow.name,
+        "start_s": flow.start_s,
+        "stop_s": flow.stop_s,
+        "bytes": flow.bytes,
+        # A flow of so many bytes that must also stop at a time is told so by a signal.
+        "signalled": flow.bytes is not None and flow.stop_s is not None,
+        "sender_host": f"s{index}",
+        "receiver_host": f"d{index}",
+        "sender_ip": f"10.1.{index}.1",
+        "receiver_ip": f"10.2.{index}.1",
+        "port": port,
+        "sender_netem": delay_netem(one_way_ms, experiment.jitter_ms),
+        "receiver_netem": delay_netem(one_way_ms, 0.0),
+        "sender_argv": stack.send_argv(
+            address=address,
+            controller=flow.controller,
+            out=out,
+            duration_s=duration_s,
+            size_bytes=flow.bytes,
+            options=flow.options,
+        ),
+        "receiver_argv": stack.recv_argv(address=address, out=out, options=flow.options),
+        "env": stack.env(),
+    }

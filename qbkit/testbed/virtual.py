@@ -1,0 +1,114 @@
+"""Engine ``virtual``: a User Mode Linux guest in time-travel mode, an ordinary process.
+
+Its clock jumps to the next event and computing takes no time; with a seeded ``getrandom`` two
+runs are identical to the byte. One guest runs on one processor; it ends when whoever started it
+ends.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+from qbkit.errors import EngineError, RunFailed
+from qbkit.testbed import kernel, native
+from qbkit.testbed.console import Console, OnProgress, Usage, die_with_parent, end_group, measured
+from qbkit.testbed.processor import claim_processor
+from qbkit.testbed.spinning import spinning_program
+
+MEMORY_MB = 1024
+START_NS = 1_767_225_600 * 10**9
+"""The guest's clock starts on 1 January 2026, inside the validity of the test certificate."""
+
+COMMAND = [
+    # Always the same words: the kernel feeds its command line to its random pool.
+    "linux",
+    f"mem={MEMORY_MB}M",
+    *["root=/dev/root", "rootfstype=hostfs", "rootflags=/proc/self/cwd/root", "ro", "init=/init"],
+    "time-travel=inf-cpu",
+    f"time-travel-start={START_NS}",
+    *["seccomp=on", "con=null", "con0=fd:0,fd:1", "ssl=null", "quiet"],
+]
+
+BOOT_PROBLEMS = {
+    "PROT_EXEC": "the folder for the guest's memory (TMPDIR, else /dev/shm) is mounted noexec; "
+    "set TMPDIR to a folder on a file system that may execute",
+    "ptrace": "this place forbids ptrace, which User Mode Linux needs; "
+    "allow it (in a container: --cap-add SYS_PTRACE or a seccomp profile that permits it)",
+    "No space left": "the folder for the guest's memory (TMPDIR, else /dev/shm) is full; "
+    "free some, or set TMPDIR elsewhere",
+    "Cannot allocate": "there is not enough memory for the guest; free some",
+}
+
+
+def run_guest(folder: Path, seed: int, silence_s: float, on_progress: OnProgress) -> Usage:
+    """Boot a guest in a prepared folder and wait until it has powered off.
+
+    ``folder`` holds ``agent``, ``run/`` and ``mnt/`` (see `engines`). ``on_progress`` is told the
+    virtual time in seconds. Raises EngineError when the guest does not boot, RunFailed when it
+    says nothing for ``silence_s`` of wall-clock time; either way no process is left.
+    """
+    binary = kernel.require().path
+    (folder / "root/host").mkdir(parents=True)
+    shutil.copy2(native.init(), folder / "root/init")
+    with measured() as usage, claim_processor() as processor:
+        process = _start(binary, folder, seed, processor)
+        console = Console(process, on_progress)
+        try:
+            console.follow(silence_s)
+        except TimeoutError:
+            raise RunFailed(_why_stuck(process.pid, console, silence_s)) from None
+        finally:
+            end_group(process)
+    if console.last_started is None:
+        raise EngineError(_why_no_boot(console.lines, process.returncode))
+    return usage
+
+
+def _start(binary: Path, folder: Path, seed: int, processor: int) -> subprocess.Popen[bytes]:
+    def in_child() -> None:
+        die_with_parent()
+        os.sched_setaffinity(0, {processor})
+
+    try:
+        return subprocess.Popen(
+            COMMAND,
+            executable=binary,
+            cwd=folder,
+            env={
+                "LD_PRELOAD": str(native.getrandom()),
+                "QBKIT_SEED": str(seed),
+                "HOME": "/",
+                "TMPDIR": os.environ.get("TMPDIR") or "/dev/shm",
+            },
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            preexec_fn=in_child,
+        )
+    except OSError as error:
+        raise EngineError(
+            f"the kernel {binary} cannot be started here: {error.strerror}; "
+            "build one for this machine with `qbkit kernel --build`"
+        ) from None
+
+
+def _why_stuck(pid: int, console: Console, silence_s: float) -> str:
+    program = spinning_program(pid)
+    if program:
+        what = f"{program} computes without ever letting time pass"
+    else:
+        what = f"nothing has happened since {console.last_started or 'it booted'} started"
+    return f"the run was ended, its clock stood still for {silence_s:.0f} s: {what}"
+
+
+def _why_no_boot(lines: list[str], code: int | None) -> str:
+    text = "\n".join(lines)
+    for word, sentence in BOOT_PROBLEMS.items():
+        if word in text:
+            return f"the guest does not boot: {sentence}"
+    last = lines[-1] if lines else f"exit status {code}, no output"
+    return f"the guest does not boot: {last} (see `qbkit doctor`)"
