@@ -13,7 +13,9 @@ A deterministic run is one sample of a chaotic system, so no number comes from o
 - *Verdict*: a permutation test. If the test were the reference, it would not matter which trials
   bear which name. So the names are dealt anew many times (set sizes stay as they are, hence this
   is fair by construction), and p is the part of the deals whose conformance is not above the
-  observed one. With few trials there are so few deals that no p could be small: "undecided".
+  observed one. "differs" asks for a p of at most 1 - confidence and for a ``conformance_split``
+  below the noise floor. With few trials there are so few deals that no p could be small:
+  "undecided".
 
 ``quicbench`` looks at one trial a side. There h is 1, the permutation test takes the mean
 conformance over all pairs of a test's and a reference's trial, and ``conformance`` alone is of the
@@ -261,7 +263,7 @@ def _verdict(
         f"conformance {split:.2f} where the reference with itself has {floor:.2f}{spread} at the "
         f"same number of trials, p = {p_value:.3f}"
     )
-    if p_value <= level:
+    if p_value <= level and split < floor:
         return f"differs: {numbers}"
     return f"conforms: cannot be told from the reference's own noise floor ({numbers})"
 

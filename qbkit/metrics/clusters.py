@@ -20,7 +20,8 @@ from qbkit.metrics.flows import FloatArray, IntArray
 MAX_CLUSTERS = 4
 MIN_SILHOUETTE = 0.7
 MIN_SHARE = 0.05
-RESTARTS = 10
+RESTARTS = 5
+ITERATIONS = 20
 SEED = 2022
 MAX_SILHOUETTE_POINTS = 2000
 
@@ -62,14 +63,14 @@ def silhouette(points: FloatArray, labels: IntArray) -> float:
 
 
 def _kmeans(points: FloatArray, k: int) -> IntArray | None:
-    """Labels of the tightest of ten seeded k-means++ runs, numbered by position; None if none."""
+    """Labels of the tightest of five seeded k-means++ runs, numbered by position; None if none."""
     tightest, best = np.inf, None
     if len(np.unique(points, axis=0)) < k:
         return None
     for restart in range(RESTARTS):
         try:
             centres, labels = kmeans2(
-                points, k, iter=50, minit="++", missing="raise", seed=SEED + restart
+                points, k, iter=ITERATIONS, minit="++", missing="raise", seed=SEED + restart
             )
         except ClusterError:
             continue

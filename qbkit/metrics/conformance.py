@@ -75,6 +75,9 @@ def conformance_t(test: Envelope, reference: Envelope) -> Translated:
     search = _Search(test, reference)
     low, high = _touching_shifts(test, reference)
     search.offer(np.zeros((1, 2)))
+    total = int(test.kept.sum() + reference.kept.sum())
+    if search.count(np.zeros(2)) == total:
+        return Translated(1.0, 0.0, 0.0)
     search.offer(_alignments(test, reference))
     axes = np.linspace(low, high, GRID_STEPS)
     search.offer(np.stack(np.meshgrid(axes[:, 0], axes[:, 1]), axis=-1).reshape(-1, 2))
@@ -87,7 +90,6 @@ def conformance_t(test: Envelope, reference: Envelope) -> Translated:
     for _ in range(2):
         search.offer(_smaller_shifts(search.best(1)[0]))
     shift = search.best(1)[0]
-    total = int(test.kept.sum() + reference.kept.sum())
     # The test moves by `shift` to meet the reference, so it lies that far on the other side;
     # adding 0 turns -0 into 0.
     delta = 0.0 - shift + 0.0

@@ -87,6 +87,7 @@ def theme() -> dict[str, Any]:
                 "labelColor": QUIET_INK,
                 "labelFontSize": 11,
                 "labelPadding": 4,
+                "labelFlush": False,
                 "titleColor": INK,
                 "titleFontSize": 11.5,
                 "titleFontWeight": 500,

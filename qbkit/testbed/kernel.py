@@ -123,8 +123,8 @@ class _Source:
         if tarball.suffix == ".deb":
             _run(["sh", "-c", 'dpkg-deb --fsys-tarfile "$0" | tar -x -C "$1"', tarball, scratch])
             (tarball,) = (scratch / "usr/src").glob("linux-source-*.tar.xz")
-        others = ["--no-wildcards-match-slash", "--exclude=*/arch/[!ux]*/*"]
-        _run(["tar", *others, "-xf", tarball, "-C", tree, "--strip-components=1"])
+        unneeded = ["-X", SOURCES / "unneeded.txt"]
+        _run(["tar", *unneeded, "-xf", tarball, "-C", tree, "--strip-components=1"])
         return tree
 
 
@@ -216,7 +216,7 @@ def _compile(tree: Path, scratch: Path, say: Progress) -> None:
         raise EngineError(f"the kernel source is {version}; 6.16 or newer is needed")
     out = scratch / "out"
     out.mkdir()
-    env = {**os.environ, **REPRODUCIBLE, "ARCH": "um"}
+    env = {**os.environ, **REPRODUCIBLE, "ARCH": "um", "CCACHE_BASEDIR": str(scratch)}
     make = ["make", "-s", "-C", tree, "ARCH=um", f"O={out}"]
     say(f"configuring Linux {version}")
     _run([*make, "tinyconfig"], env=env)

@@ -1,0 +1,20 @@
+"""Charts and HTML: pure functions from datasets and metrics to Altair charts."""
+
+from qbkit.plots.envelope import envelope_chart
+from qbkit.plots.export import save
+from qbkit.plots.html import experiment_html, run_html
+from qbkit.plots.linked import linked
+from qbkit.plots.noise import noise_floor_chart
+from qbkit.plots.render import enable
+from qbkit.plots.timeline import timeline_chart
+
+__all__ = [
+    "enable",
+    "envelope_chart",
+    "experiment_html",
+    "linked",
+    "noise_floor_chart",
+    "run_html",
+    "save",
+    "timeline_chart",
+]

@@ -1,0 +1,85 @@
+"""Charts as files, without internet."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import Any
+
+import altair as alt
+
+from qbkit.errors import StoreError
+from qbkit.plots import theme
+from qbkit.plots.render import chart_page
+
+SCALE = 2
+"""Pixels of a PNG per pixel of the chart: sharp in print and on dense screens."""
+
+
+def save(chart: alt.TopLevelMixin, path: str | Path) -> Path:
+    """Write a chart as ``.png``, ``.svg``, ``.pdf``, ``.html`` or ``.json``; returns the path.
+
+    The HTML page carries Vega inside and needs no internet. The file appears whole or not at
+    all. Raises StoreError for another ending and for a folder that cannot be written.
+    """
+    path = Path(path)
+    ending = path.suffix.lower().removeprefix(".")
+    if ending not in WRITERS:
+        allowed = ", ".join("." + name for name in WRITERS)
+        raise StoreError(f"a chart cannot be saved as {path.name!r}; end the name in {allowed}")
+    theme.register()
+    with alt.theme.enable(theme.THEME):
+        content = WRITERS[ending](chart)
+    try:
+        _write(path, content)
+    except OSError as error:
+        reason = error.strerror or error
+        raise StoreError(f"{path} cannot be written: {reason}; choose another folder") from None
+    return path
+
+
+def _rendered(ending: str) -> Callable[[Any], bytes]:
+    def render(chart: Any) -> bytes:
+        buffer = io.BytesIO()
+        chart.save(buffer, format=ending, scale_factor=SCALE if ending == "png" else 1)
+        return buffer.getvalue()
+
+    return render
+
+
+def _svg(chart: Any) -> bytes:
+    buffer = io.StringIO()
+    chart.save(buffer, format="svg")
+    return buffer.getvalue().encode()
+
+
+WRITERS: dict[str, Callable[[Any], bytes]] = {
+    "png": _rendered("png"),
+    "svg": _svg,
+    "pdf": _rendered("pdf"),
+    "html": lambda chart: chart_page(chart.to_dict()).encode(),
+    "json": lambda chart: chart.to_json(indent=None).encode(),
+}
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Beside the goal first, then by a rename, so that no half file ever bears the name."""
+    with NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as beside:
+        try:
+            beside.write(content)
+            beside.flush()
+            # A temporary file is private; a picture is as open as any other new file.
+            os.fchmod(beside.fileno(), 0o666 & ~_umask())
+            Path(beside.name).replace(path)
+        except BaseException:
+            Path(beside.name).unlink(missing_ok=True)
+            raise
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

@@ -1,0 +1,78 @@
+"""Binned series of flows for the timeline, averaged down to what a screen can show."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import xarray as xr
+
+from qbkit.metrics.flows import FloatArray
+
+MAX_ROWS = 6000
+"""Rows of one chart; a panel is some 500 pixels wide."""
+MIN_BINS = 120
+MAX_BINS = 600
+
+
+@dataclass(frozen=True)
+class Series:
+    """One flow in one trial."""
+
+    label: str
+    ds: xr.Dataset
+    index: int
+    trial: str
+
+
+def bins_per_row(series: Sequence[Series]) -> int:
+    """How many bins of the datasets are averaged into one row of the chart."""
+    wanted = min(MAX_BINS, max(MIN_BINS, MAX_ROWS // max(len(series), 1)))
+    longest = max(s.ds.sizes["time"] for s in series)
+    return max(1, -(-longest // wanted))
+
+
+def rows_of(series: Sequence[Series]) -> dict[str, list[object]]:
+    """Columns label, trial, time_s (middle), throughput_mbps, queue_delay_ms, cwnd_kb."""
+    factor = bins_per_row(series)
+    columns: dict[str, list[object]] = {"label": [], "trial": []}
+    for s in series:
+        averaged = _averaged(s, factor)
+        count = len(averaged["time_s"])
+        columns["label"] += [s.label] * count
+        columns["trial"] += [s.trial] * count
+        for name, values in averaged.items():
+            columns.setdefault(name, []).extend(values.tolist())
+    if all(v != v for v in columns["cwnd_kb"]):  # NaN: no stack of these runs tells it.
+        del columns["cwnd_kb"]
+    return columns
+
+
+def _averaged(s: Series, factor: int) -> dict[str, FloatArray]:
+    """Means over ``factor`` bins; delays weigh as much as what was sent with them."""
+    bin_s = float(s.ds.attrs["bin_s"])
+    mbps = s.ds["throughput_mbps"].values[s.index].astype(float)
+    delay_ms = s.ds["queue_delay_ms"].values[s.index].astype(float)
+    weight = np.where(np.isfinite(delay_ms), np.nan_to_num(mbps), 0.0)
+    starts = np.arange(0, len(mbps), factor)
+    weights = np.add.reduceat(weight, starts)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        waited_ms = np.add.reduceat(weight * np.nan_to_num(delay_ms), starts) / weights
+    start_s = s.ds["time"].values[starts]
+    end_s = np.append(start_s[1:], s.ds["time"].values[-1] + bin_s)
+    told = "cwnd_bytes" in s.ds
+    cwnd = s.ds["cwnd_bytes"].values[s.index] if told else np.full(len(mbps), np.nan)
+    return {
+        "time_s": (start_s + end_s) / 2,
+        "throughput_mbps": _mean(mbps, starts),
+        "queue_delay_ms": waited_ms,
+        "cwnd_kb": _mean(cwnd / 1e3, starts),
+    }
+
+
+def _mean(values: FloatArray, starts: FloatArray) -> FloatArray:
+    seen = np.isfinite(values)
+    total = np.add.reduceat(np.where(seen, values, 0.0), starts)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return total / np.add.reduceat(seen.astype(float), starts)

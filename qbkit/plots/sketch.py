@@ -1,0 +1,138 @@
+"""Small drawings in SVG: the topology of an experiment, and sparklines."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from html import escape
+
+from qbkit.plots.theme import colours
+from qbkit.spec import Experiment
+
+MAX_FLOWS = 6
+"""Flows that are drawn; of more the sketch tells the number."""
+WIDTH, ROW_HEIGHT, TOP = 760, 34, 46
+SENDER_X, RECEIVER_X, BOX_WIDTH, BOX_HEIGHT = 8, 592, 160, 24
+QUEUE_WIDTH, QUEUE_HEIGHT = 92, 30
+MAX_LETTERS = 22
+
+
+def topology_svg(experiment: Experiment) -> str:
+    """Senders → queue (two in a parking lot) → receivers, with rate, RTT, buffer and qdisc."""
+    labels = experiment.labels
+    drawn = min(len(labels), MAX_FLOWS)
+    height = TOP + max(drawn, 2) * ROW_HEIGHT + (18 if drawn < len(labels) else 0)
+    middle = TOP + max(drawn, 2) * ROW_HEIGHT / 2
+    queues_x = [WIDTH / 2 - QUEUE_WIDTH / 2]
+    if experiment.topology == "parking_lot":
+        queues_x = [232.0, 436.0]
+    parts = [
+        _wire(queues_x[i] + QUEUE_WIDTH, middle, x, middle) for i, x in enumerate(queues_x[1:])
+    ]
+    for i in range(drawn):
+        y = TOP + (i + 0.5) * ROW_HEIGHT + (ROW_HEIGHT / 2 if drawn == 1 else 0)
+        enters, leaves = _crossed(experiment, i, len(queues_x))
+        parts += _flow(labels[i], colours(labels)[i], y, queues_x[enters], queues_x[leaves], middle)
+    parts += [_queue(x, middle) for x in queues_x]
+    parts += _legend(experiment, height, drawn)
+    title = f"<title>{escape(experiment.topology)}</title>"
+    return (
+        f'<svg role="img" width="{WIDTH}" height="{height}" viewBox="0 0 {WIDTH} {height}" '
+        f'xmlns="http://www.w3.org/2000/svg">{title}{"".join(parts)}</svg>'
+    )
+
+
+def sparkline_svg(values: Sequence[float], colour: str, top: float) -> str:
+    """A line of 160 × 26 pixels from 0 to ``top``; NaN leaves a gap."""
+    width, height = 160.0, 26.0
+    step = width / max(len(values) - 1, 1)
+    path, pen = [], "M"
+    for i, value in enumerate(values):
+        if not math.isfinite(value):
+            pen = "M"
+            continue
+        y = height - 1 - (height - 2) * min(value / top, 1.0) if top > 0 else height - 1
+        path.append(f"{pen}{i * step:.1f} {y:.1f}")
+        pen = "L"
+    return (
+        f'<svg width="{width:.0f}" height="{height:.0f}" xmlns="http://www.w3.org/2000/svg">'
+        f'<path d="{" ".join(path)}" fill="none" stroke="{escape(colour)}" stroke-width="1.2"/>'
+        "</svg>"
+    )
+
+
+def _crossed(experiment: Experiment, flow: int, queues: int) -> tuple[int, int]:
+    """First and last queue on a flow's way: in a parking lot the first flow crosses both."""
+    if queues == 1:
+        return 0, 0
+    if flow == 0:
+        return 0, 1
+    link = (flow - 1) * 2 // (len(experiment.flows) - 1)
+    return link, link
+
+
+def _flow(
+    label: str, colour: str, y: float, enters_x: float, leaves_x: float, middle: float
+) -> list[str]:
+    short = label if len(label) <= MAX_LETTERS else label[: MAX_LETTERS - 1] + "…"
+    shown, full = escape(short), escape(label)
+    boxes = [
+        f'<g><title>{full}</title><rect class="node" x="{x}" y="{y - BOX_HEIGHT / 2}" '
+        f'width="{BOX_WIDTH}" height="{BOX_HEIGHT}" rx="5"/>'
+        f'<circle cx="{x + 12}" cy="{y}" r="4" fill="{colour}"/>'
+        f'<text x="{x + 22}" y="{y + 4}">{shown if x == SENDER_X else "receiver"}</text></g>'
+        for x in (SENDER_X, RECEIVER_X)
+    ]
+    way_in = _wire(SENDER_X + BOX_WIDTH, y, enters_x, middle, colour)
+    way_out = _wire(leaves_x + QUEUE_WIDTH, middle, RECEIVER_X, y, colour)
+    return [way_in, way_out, *boxes]
+
+
+def _wire(from_x: float, from_y: float, to_x: float, to_y: float, colour: str = "") -> str:
+    bend = (from_x + to_x) / 2
+    style = f' style="stroke:{colour}"' if colour else ""
+    return (
+        f'<path class="wire"{style} d="M{from_x} {from_y} '
+        f'C{bend} {from_y} {bend} {to_y} {to_x} {to_y}"/>'
+    )
+
+
+def _queue(x: float, middle: float) -> str:
+    """A buffer, open where packets come in, with three packets at its head."""
+    top, bottom = middle - QUEUE_HEIGHT / 2, middle + QUEUE_HEIGHT / 2
+    right = x + QUEUE_WIDTH
+    packets = "".join(
+        f'<rect class="packet" x="{right - 14 - 13 * i}" y="{top + 5}" width="9" '
+        f'height="{QUEUE_HEIGHT - 10}" rx="1.5"/>'
+        for i in range(4)
+    )
+    return (
+        f'<path class="queue" d="M{x} {top} L{right} {top} L{right} {bottom} L{x} {bottom}"/>'
+        + packets
+    )
+
+
+def _legend(experiment: Experiment, height: float, drawn: int) -> list[str]:
+    link = experiment.bottleneck
+    rate = f"{link.qdisc} · {link.rate_mbps:g} Mbit/s · {link.rtt_ms:g} ms RTT"
+    loss = f" · {link.loss_percent:g} % loss" if link.loss_percent else ""
+    more = len(experiment.flows) - drawn
+    return [
+        f'<text x="{WIDTH / 2}" y="16" text-anchor="middle">{escape(rate + loss)}</text>',
+        f'<text class="quiet" x="{WIDTH / 2}" y="33" text-anchor="middle">'
+        f"{escape('buffer ' + buffer_words(experiment))}</text>",
+        f'<text class="quiet" x="{SENDER_X}" y="{height - 6}">and {more} more flows</text>'
+        if more
+        else "",
+    ]
+
+
+def buffer_words(experiment: Experiment) -> str:
+    """The buffer as it was given, and in bytes."""
+    link = experiment.bottleneck
+    size = f"{link.queue_bytes / 1e3:.4g} kB"
+    if link.buffer_bdp is not None:
+        return f"{link.buffer_bdp:g} BDP ({size})"
+    if link.buffer_packets is not None:
+        return f"{link.buffer_packets} packets"
+    return size

@@ -1,0 +1,77 @@
+"""The sentences around the charts: what was drawn, by which definition, and what came of it."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Iterable, Mapping
+
+from qbkit.metrics.assessment import Assessment
+from qbkit.metrics.envelope import Envelope, definition_of
+
+PIXELS_PER_LETTER = 5.4
+"""Mean width of a letter of a subtitle."""
+
+
+def wrapped(sentences: Iterable[str], width: int) -> list[str]:
+    """Lines of a subtitle over a chart of ``width`` pixels; each sentence begins a line."""
+    letters = max(20, int(width / PIXELS_PER_LETTER))
+    return [line for s in sentences for line in textwrap.wrap(s, letters) or [""]]
+
+
+def envelope_subtitle(
+    envelopes: Mapping[str, Envelope], assessment: Assessment | None, width: int
+) -> list[str]:
+    """Definition, parameters and trials, and the assessment's numbers, in wrapped lines."""
+    sentences = _common({k: definition_of(e.definition).title for k, e in envelopes.items()})
+    sentences += _common({k: _parameters(e) for k, e in envelopes.items()})
+    if assessment is not None:
+        sentences += assessment_sentences(assessment)
+    return wrapped(sentences, width)
+
+
+def assessment_sentences(a: Assessment) -> list[str]:
+    """Conformance and noise floor; Conformance-T and deviation; the verdict."""
+    floor = "noise floor unknown"
+    if not math.isnan(a.noise_floor):
+        floor = f"noise floor {a.noise_floor:.2f}{_interval(a.noise_floor_ci)}"
+    moved = f"{signed(a.delta_throughput_mbps)} Mbit/s, {signed(a.delta_delay_ms)} ms"
+    return [
+        f"Conformance {a.conformance:.2f}{_interval(a.conformance_ci)}, {floor} "
+        f"({a.seeds} and {a.reference_seeds} seeds)",
+        f"Conformance-T {a.conformance_t:.2f} (moved by {moved}), "
+        f"deviation {a.deviation:.2f}{_interval(a.deviation_ci)}",
+        a.verdict[:1].upper() + a.verdict[1:],
+    ]
+
+
+def signed(value: float) -> str:
+    """Two decimals with a typographic sign."""
+    return f"{value:+.2f}".replace("-", "−")
+
+
+def _interval(limits: tuple[float, float]) -> str:
+    return "" if math.isnan(limits[0]) else f" [{limits[0]:.2f}, {limits[1]:.2f}]"
+
+
+def _parameters(e: Envelope) -> str:
+    """What the envelope was made of, in the order of its making."""
+    trials = int(e.trial.max()) + 1
+    parts = [f"{trials} trial{'s' * (trials != 1)}"]
+    numbers = {k: v for k, v in e.parameters.items() if not math.isnan(v)}
+    if "interval_s" in numbers:
+        parts.append(f"a point each {numbers['interval_s']:.3g} s")
+    if numbers.get("skip_start_s"):
+        parts.append(f"first {numbers['skip_start_s']:.3g} s cut")
+    if numbers.get("skip_end_s"):
+        parts.append(f"last {numbers['skip_end_s']:.3g} s cut")
+    if len(e.hulls) > 1:
+        parts.append(f"{len(e.hulls)} clusters")
+    return ", ".join(parts)
+
+
+def _common(lines: Mapping[str, str]) -> list[str]:
+    """One line where all say the same, else one for each label."""
+    if len(set(lines.values())) == 1:
+        return [next(iter(lines.values()))]
+    return [f"{label}: {line}" for label, line in lines.items()]

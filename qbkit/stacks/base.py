@@ -1,0 +1,104 @@
+"""What a stack is to the testbed: a name, its controllers, and the two programs of a flow."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+Say = Callable[[str], None]
+Options = Mapping[str, str | int | float | bool]
+
+CERTIFICATE_MOUNT = "/run/qb/certificate"
+"""Where the guest finds the test certificate, ``cert.pem`` and ``key.pem``."""
+
+
+@dataclass(frozen=True)
+class Status:
+    """Whether a stack can be run here; if not, ``reason`` says what to type."""
+
+    ready: bool
+    reason: str = ""
+
+
+class Stack(ABC):
+    """A sender and a receiver that can be started in the guest.
+
+    To add a stack, write a class with the three abstract methods, and register an instance of it
+    (or name it as an entry point of the group ``qbkit.stacks``). A program of a stack is called as
+
+        PROGRAM recv --listen IP:PORT --cert FILE --key FILE --out DIR [--option K=V ...]
+        PROGRAM send --connect IP:PORT --controller CC (--duration-s X | --bytes N) --out DIR ...
+
+    ``recv`` prints ``ready`` when it listens and ends on SIGTERM; ``send`` ends by itself. They
+    leave ``receiver.csv`` and ``sender.csv`` in DIR (columns: `qbkit.traces.telemetry`). Override
+    `send_argv` and `recv_argv` where a program has a command line of its own.
+    """
+
+    name: ClassVar[str]
+    """As users write it: ``quic-go``."""
+    color: ClassVar[str]
+    """Its colour in charts, as ``#rrggbb``; no two stacks share one."""
+    source: ClassVar[str]
+    """Where its code comes from, in a few words."""
+    options: ClassVar[dict[str, str]] = {}
+    """Knobs that a flow may set in ``options``, and what they do."""
+
+    @abstractmethod
+    def controllers(self) -> tuple[str, ...]:
+        """Names of its congestion controllers."""
+
+    @abstractmethod
+    def version(self) -> str:
+        """Version of the stack and of the driver around it, as far as a result depends on them."""
+
+    @abstractmethod
+    def program(self) -> list[str]:
+        """The words, with paths of the guest, that start the driver."""
+
+    def status(self) -> Status:
+        """Whether it can be run here."""
+        return Status(True)
+
+    def build(self, say: Say = lambda _: None) -> None:
+        """Make it ready; raises StackNotReady with the sentence that says what is missing."""
+
+    def mounts(self) -> dict[str, Path]:
+        """Folders of this machine that the guest must see: guest path → host path."""
+        return {}
+
+    def env(self) -> dict[str, str]:
+        """Environment variables of its programs."""
+        return {}
+
+    def recv_argv(self, *, address: str, out: str, options: Options) -> list[str]:
+        """The command that receives on ``IP:PORT``."""
+        keys = ["--cert", f"{CERTIFICATE_MOUNT}/cert.pem", "--key", f"{CERTIFICATE_MOUNT}/key.pem"]
+        command = [*self.program(), "recv", "--listen", address, *keys, "--out", out]
+        return command + _option_words(options)
+
+    def send_argv(
+        self,
+        *,
+        address: str,
+        controller: str,
+        out: str,
+        duration_s: float | None,
+        size_bytes: int | None,
+        options: Options,
+    ) -> list[str]:
+        """The command that sends to ``IP:PORT`` for a time, or so many bytes."""
+        limit = ["--bytes", str(size_bytes)] if size_bytes else ["--duration-s", f"{duration_s:g}"]
+        command = [*self.program(), "send", "--connect", address, "--controller", controller]
+        return [*command, *limit, "--out", out, *_option_words(options)]
+
+
+def _option_words(options: Options) -> list[str]:
+    """Every option as ``--option key=value``; Booleans as true and false."""
+    return [
+        word
+        for name, value in sorted(options.items())
+        for word in ("--option", f"{name}={str(value).lower() if value in (True, False) else value}")
+    ]

@@ -1,0 +1,53 @@
+"""The TCP of the Linux kernel that runs the experiment, with every controller it offers."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import ClassVar
+
+from qbkit.stacks.base import Say, Stack, Status
+from qbkit.stacks.build import compile_c, fingerprint
+from qbkit.stacks.registry import register
+
+SOURCE = Path(__file__).parent / "drivers/tcp/tcp_flow.c"
+MOUNT = "/run/qb/stacks/tcp"
+
+
+class Tcp(Stack):
+    """Plain blocking sockets; the kernel does the rest."""
+
+    name: ClassVar[str] = "tcp"
+    color: ClassVar[str] = "#4d4d4d"
+    source: ClassVar[str] = "the Linux kernel that runs the experiment"
+
+    def controllers(self) -> tuple[str, ...]:
+        """The CONFIG_TCP_CONG_* of the guest's kernel, the papers' three first."""
+        papers = ("cubic", "reno", "bbr")
+        others = "bic cdg dctcp highspeed htcp hybla illinois lp nv scalable vegas veno westwood"
+        return (*papers, *others.split(), "yeah")
+
+    def version(self) -> str:
+        """Of the driver; the kernel's version is part of every run anyway."""
+        return f"driver {fingerprint([SOURCE])}"
+
+    def status(self) -> Status:
+        """Ready where there is a C compiler, or the driver was built before."""
+        if not shutil.which("gcc"):
+            return Status(False, "apt-get install gcc libc6-dev")
+        return Status(True)
+
+    def build(self, say: Say = lambda _: None) -> None:
+        """Compile the driver."""
+        self.mounts()
+
+    def program(self) -> list[str]:
+        """The compiled driver."""
+        return [f"{MOUNT}/tcp_flow"]
+
+    def mounts(self) -> dict[str, Path]:
+        """The folder of the compiled driver."""
+        return {MOUNT: compile_c(SOURCE, "tcp_flow").parent}
+
+
+register(Tcp())

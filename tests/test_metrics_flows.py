@@ -1,0 +1,147 @@
+"""Fairness and summary tables, and the synthetic runs that other tests build on."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+import xarray as xr
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from synthetic import synthetic_run
+from test_metrics_points import without_packets
+
+from qbkit.errors import MetricError
+from qbkit.metrics import flow_summaries, jain_index, summary, throughput_ratio
+
+
+def two_flows() -> xr.Dataset:
+    """Flow a: 4 packets of 1000 B in 0..10 s, one dropped; flow b: 2 of 500 B in 4..8 s."""
+    return xr.Dataset(
+        {
+            "packet_time_s": ("packet", [0.5, 4.5, 5.0, 5.5, 7.0, 9.0]),
+            "packet_departure_s": ("packet", [0.51, 4.52, 5.03, np.nan, 7.01, 9.03]),
+            "packet_flow": ("packet", np.array([0, 1, 0, 0, 1, 0], "uint8")),
+            "packet_size_bytes": ("packet", np.array([1000, 500, 1000, 1000, 500, 1000], "uint16")),
+            "start_s": ("flow", [0.0, 4.0]),
+            "stop_s": ("flow", [10.0, 8.0]),
+            "base_rtt_ms": ("flow", [50.0, 70.0]),
+            "receiver_bytes": ("flow", [2500.0, np.nan]),
+        },
+        coords={
+            "flow": [0, 1],
+            "label": ("flow", ["a", "b"]),
+            "stack": ("flow", ["tcp", "quinn"]),
+            "controller": ("flow", ["cubic", "bbr"]),
+        },
+        attrs={"duration_s": 10.0, "bin_s": 0.1},
+    )
+
+
+def test_summary_by_hand() -> None:
+    table = summary(two_flows())
+    a, b = table.iloc[0], table.iloc[1]
+    assert (a["label"], a["stack"], a["controller"]) == ("a", "tcp", "cubic")
+    assert a["goodput_mbps"] == pytest.approx(2500 * 8 / 10 / 1e6)
+    assert a["throughput_mbps"] == pytest.approx(3000 * 8 / 10 / 1e6)
+    assert a["loss_percent"] == pytest.approx(25.0)  # 1 of 4
+    # Delays 10, 30 and 30 ms: mean 70 / 3, variance 3200 / 36.
+    assert a["queue_delay_mean_ms"] == pytest.approx(70 / 3)
+    assert a["rtt_mean_ms"] == pytest.approx(50 + 70 / 3)
+    assert a["rtt_std_ms"] == pytest.approx((3200 / 36) ** 0.5)
+    assert np.isnan(b["goodput_mbps"])
+    assert b["throughput_mbps"] == pytest.approx(1000 * 8 / 4 / 1e6)  # over its own 4 s
+    assert b["rtt_mean_ms"] == pytest.approx(70 + 15)
+
+
+def test_flow_summaries_are_json() -> None:
+    first, second = flow_summaries(two_flows())
+    assert list(first) == [
+        "label",
+        "goodput_mbps",
+        "throughput_mbps",
+        "loss_percent",
+        "rtt_mean_ms",
+        "rtt_std_ms",
+        "queue_delay_mean_ms",
+    ]
+    assert second["goodput_mbps"] is None
+    json.dumps([first, second], allow_nan=False)
+
+
+def test_summary_without_packets_says_what_bins_can() -> None:
+    ds = synthetic_run()
+    packets, bins = summary(ds), summary(without_packets(ds))
+    same = ["label", "goodput_mbps", "throughput_mbps", "rtt_mean_ms", "queue_delay_mean_ms"]
+    for name in same[1:]:
+        assert bins[name].to_numpy() == pytest.approx(packets[name].to_numpy(), rel=1e-3)
+    assert bins[["loss_percent", "rtt_std_ms"]].isna().all(axis=None)
+
+
+def test_throughput_ratio_by_hand() -> None:
+    # Both are active from 4 to 8 s: a gets 1000 B through there, b 1000 B.
+    assert throughput_ratio(two_flows(), "a", "b") == pytest.approx(0.5)
+    ds = synthetic_run(shares=(0.6, 0.2))  # below the link's rate: what is asked is what leaves
+    assert throughput_ratio(ds, 0, 1) == pytest.approx(0.75, abs=0.01)
+    assert throughput_ratio(without_packets(ds), 0, 1) == pytest.approx(0.75, abs=0.01)
+
+
+@given(st.floats(0.05, 0.9), st.floats(0.05, 0.9))
+@settings(deadline=None, max_examples=15)
+def test_ratios_of_a_pair_add_up_to_one(x: float, y: float) -> None:
+    ds = synthetic_run(shares=(x, y), duration_s=2.0, rate_mbps=2.0)
+    assert throughput_ratio(ds, 0, 1) + throughput_ratio(ds, 1, 0) == pytest.approx(1.0)
+
+
+def test_jain_by_hand() -> None:
+    # (1 + 2 + 3)^2 / (3 x (1 + 4 + 9)) = 36 / 42.
+    assert jain_index([1, 2, 3]) == pytest.approx(36 / 42)
+    assert jain_index([5, 0, 0, 0]) == pytest.approx(1 / 4)
+    assert jain_index(two_flows()) == pytest.approx(1.0)
+
+
+@given(
+    st.lists(st.floats(0, 1e9), min_size=1, max_size=50).filter(lambda v: max(v) > 0),
+    st.floats(1e-3, 1e3),
+)
+def test_jain_bounds_order_and_scale(values: list[float], factor: float) -> None:
+    index = jain_index(values)
+    assert 1 / len(values) - 1e-9 <= index <= 1 + 1e-9
+    assert jain_index(values[::-1]) == pytest.approx(index)
+    assert jain_index([v * factor for v in values]) == pytest.approx(index)
+    assert jain_index([7.0] * len(values)) == pytest.approx(1.0)
+
+
+def test_fairness_refusals() -> None:
+    ds = two_flows()
+    with pytest.raises(MetricError, match="needs two flows"):
+        throughput_ratio(ds, "a", 0)
+    with pytest.raises(MetricError, match="no flow 'c'"):
+        throughput_ratio(ds, "a", "c")
+    ds["start_s"] = ("flow", [0.0, 4.0])
+    ds["stop_s"] = ("flow", [3.0, 8.0])
+    with pytest.raises(MetricError, match="never active at the same time"):
+        throughput_ratio(ds, "a", "b")
+    for wrong in ([], [0, 0], [-1, 2], [np.nan, 1]):
+        with pytest.raises(MetricError, match="Jain's index needs"):
+            jain_index(wrong)
+
+
+def test_synthetic_runs_follow_the_schema() -> None:
+    ds = synthetic_run(seed=3)
+    assert ds.identical(synthetic_run(seed=3))
+    assert not ds.identical(synthetic_run(seed=4))
+    for name in ds.data_vars:
+        assert {"units", "long_name"} <= set(ds[name].attrs), name
+    assert ds["packet_time_s"].to_index().is_monotonic_increasing or bool(
+        (np.diff(ds["packet_time_s"]) >= 0).all()
+    )
+    left = np.isfinite(ds["packet_departure_s"].values)
+    bits = ds["packet_size_bytes"].values[left].astype(float).sum() * 8
+    binned = ds["throughput_mbps"].values.sum() * 0.1 * 1e6
+    assert binned == pytest.approx(bits, rel=1e-2)
+    assert ds["dropped_packets"].values.sum() == (~left).sum() > 0
+    waited_ms = (ds["packet_departure_s"] - ds["packet_time_s"]).values[left] * 1e3
+    assert waited_ms.min() >= 0
+    assert waited_ms.max() <= ds.attrs["queue_bytes"] * 8 / ds.attrs["rate_mbps"] / 1e3
