@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import altair as alt
 import numpy as np
@@ -66,7 +67,8 @@ def envelope_layers(
     shown = legend_choice()
     points = _points(envelopes, trial_names or {}, scale, [~shown, *fading])
     hulls = _hulls(envelopes, scale, shown)
-    return alt.layer(hulls, points.add_params(shown), _centroids(envelopes, scale, shown))
+    centroids = _centroids(envelopes, scale, shown)
+    return alt.LayerChart(layer=[hulls, points.add_params(shown), centroids])
 
 
 def legend_choice() -> alt.Parameter:
@@ -92,7 +94,7 @@ def _hulls(
     # Two marks: a legend counts colours by channel, and a filled line would need two of them.
     fill = base.mark_line(filled=True, stroke=None).encode(fillOpacity=_unless_hidden(shown, 0.14))
     outline = base.mark_line(strokeWidth=1.8).encode(opacity=_unless_hidden(shown, 0.9))
-    return alt.layer(fill, outline)
+    return alt.LayerChart(layer=[fill, outline])
 
 
 def _points(
@@ -159,5 +161,5 @@ def _xy(points: FloatArray) -> dict[str, FloatArray]:
     return {"queue_delay_ms": points[:, 0], "throughput_mbps": points[:, 1]}
 
 
-def _unless_hidden(shown: alt.Parameter, opacity: float) -> alt.ChainedWhen | dict[str, object]:
+def _unless_hidden(shown: alt.Parameter, opacity: float) -> Any:
     return alt.when(shown).then(alt.value(opacity)).otherwise(alt.value(0.0))

@@ -143,7 +143,8 @@ def _sparkline(ds: xr.Dataset, index: int) -> list[float]:
 
 
 def _dotted(label: str, colour: str) -> str:
-    return f'<td class="long"><span class="dot" style="background:{colour}"></span>{escape(label)}</td>'
+    dot = f'<span class="dot" style="background:{colour}"></span>'
+    return f'<td class="long">{dot}{escape(label)}</td>'
 
 
 def _number(value: float, decimals: int) -> str:

@@ -46,7 +46,7 @@ def noise_floor_chart(
         y=alt.Y("low:Q", title=Y_TITLE).scale(domain=[0, 1]),
         y2="high:Q",
         color=alt.Color("controller:N", scale=scale),
-        opacity=alt.when(shown).then(alt.value(0.14)).otherwise(alt.value(0.0)),
+        fillOpacity=alt.when(shown).then(alt.value(0.14)).otherwise(alt.value(0.0)),
     )
     line = base.mark_line(point=alt.OverlayMarkDef(size=38), strokeWidth=1.8).encode(
         y=y,
@@ -62,6 +62,6 @@ def noise_floor_chart(
     )
     sentences = [f"Definition: {definition}.", MEANING] if definition else [MEANING]
     heading = alt.TitleParams(title, subtitle=wrapped(sentences, WIDTH))
-    return alt.layer(band, line.add_params(shown)).properties(
+    return alt.LayerChart(layer=[band, line.add_params(shown)]).properties(
         width=WIDTH, height=HEIGHT, title=heading
     )

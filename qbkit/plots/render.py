@@ -45,7 +45,7 @@ def enable() -> None:
     has not chosen another one. Every chart function calls it first, so nobody else has to.
     """
     theme.register()
-    alt.renderers.register(RENDERER, _mimebundle)  # type: ignore[arg-type]
+    alt.renderers.register(RENDERER, _mimebundle)
     if alt.theme.active == "default":
         alt.theme.enable(theme.THEME)
     if alt.renderers.active == "default":
@@ -93,5 +93,5 @@ def _bundle(version: str) -> str:
     """Vega, Vega-Lite and vega-embed: gzip, base64; the same bytes each time."""
     import vl_convert
 
-    script = vl_convert.javascript_bundle(vl_version=version)
+    script = vl_convert.javascript_bundle(None, vl_version=version)  # type: ignore[arg-type]
     return base64.b64encode(gzip.compress(script.encode(), 9, mtime=0)).decode()

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import xarray as xr
 
 from qbkit.metrics.flows import FloatArray
@@ -55,7 +56,7 @@ def _averaged(s: Series, factor: int) -> dict[str, FloatArray]:
     mbps = s.ds["throughput_mbps"].values[s.index].astype(float)
     delay_ms = s.ds["queue_delay_ms"].values[s.index].astype(float)
     weight = np.where(np.isfinite(delay_ms), np.nan_to_num(mbps), 0.0)
-    starts = np.arange(0, len(mbps), factor)
+    starts = np.arange(0, len(mbps), factor, dtype=np.intp)
     weights = np.add.reduceat(weight, starts)
     with np.errstate(invalid="ignore", divide="ignore"):
         waited_ms = np.add.reduceat(weight * np.nan_to_num(delay_ms), starts) / weights
@@ -71,7 +72,7 @@ def _averaged(s: Series, factor: int) -> dict[str, FloatArray]:
     }
 
 
-def _mean(values: FloatArray, starts: FloatArray) -> FloatArray:
+def _mean(values: FloatArray, starts: npt.NDArray[np.intp]) -> FloatArray:
     seen = np.isfinite(values)
     total = np.add.reduceat(np.where(seen, values, 0.0), starts)
     with np.errstate(invalid="ignore", divide="ignore"):

@@ -15,6 +15,7 @@ WIDTH, ROW_HEIGHT, TOP = 760, 34, 46
 SENDER_X, RECEIVER_X, BOX_WIDTH, BOX_HEIGHT = 8, 592, 160, 24
 QUEUE_WIDTH, QUEUE_HEIGHT = 92, 30
 MAX_LETTERS = 22
+BEND = 96
 
 
 def topology_svg(experiment: Experiment) -> str:
@@ -89,11 +90,15 @@ def _flow(
 
 
 def _wire(from_x: float, from_y: float, to_x: float, to_y: float, colour: str = "") -> str:
-    bend = (from_x + to_x) / 2
     style = f' style="stroke:{colour}"' if colour else ""
+    # Bent at the queue's end, so that a wire past another queue keeps clear of it.
+    leaves_queue = from_x > SENDER_X + BOX_WIDTH
+    begin_x = from_x if leaves_queue else max(from_x, to_x - BEND)
+    end_x = min(to_x, from_x + BEND) if leaves_queue else to_x
+    middle_x = (begin_x + end_x) / 2
     return (
-        f'<path class="wire"{style} d="M{from_x} {from_y} '
-        f'C{bend} {from_y} {bend} {to_y} {to_x} {to_y}"/>'
+        f'<path class="wire"{style} d="M{from_x} {from_y} L{begin_x} {from_y} '
+        f'C{middle_x} {from_y} {middle_x} {to_y} {end_x} {to_y} L{to_x} {to_y}"/>'
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import altair as alt
 import xarray as xr
@@ -66,7 +67,7 @@ def timeline_panels(
     end_s = max(float(s.ds.attrs["duration_s"]) for s in series)
     time = alt.Scale(domain=[0, end_s], nice=False)
     shown = legend_choice()
-    panels = [
+    panels: list[Any] = [
         _panel(data, name, time, scale, span, shown, last=name == told[-1]).properties(
             width=width, height=height
         )
@@ -155,7 +156,7 @@ def _panel(
         )
         .add_params(span, shown)
     )
-    return alt.layer(marked, lines)
+    return alt.LayerChart(layer=[marked, lines])
 
 
 def _means(

@@ -39,7 +39,7 @@ def assessment_sentences(a: Assessment) -> list[str]:
     return [
         f"Conformance {a.conformance:.2f}{_interval(a.conformance_ci)}, {floor} "
         f"({a.seeds} and {a.reference_seeds} seeds)",
-        f"Conformance-T {a.conformance_t:.2f} (moved by {moved}), "
+        f"Conformance-T {a.conformance_t:.2f} (test − reference: {moved}), "
         f"deviation {a.deviation:.2f}{_interval(a.deviation_ci)}",
         a.verdict[:1].upper() + a.verdict[1:],
     ]

@@ -62,7 +62,7 @@ class Stack(ABC):
         """Whether it can be run here."""
         return Status(True)
 
-    def build(self, say: Say = lambda _: None) -> None:
+    def build(self, say: Say = lambda _: None) -> None:  # noqa: B027 (nothing to do is common)
         """Make it ready; raises StackNotReady with the sentence that says what is missing."""
 
     def mounts(self) -> dict[str, Path]:
@@ -97,8 +97,8 @@ class Stack(ABC):
 
 def _option_words(options: Options) -> list[str]:
     """Every option as ``--option key=value``; Booleans as true and false."""
-    return [
-        word
-        for name, value in sorted(options.items())
-        for word in ("--option", f"{name}={str(value).lower() if value in (True, False) else value}")
-    ]
+    words = []
+    for name, value in sorted(options.items()):
+        text = str(value).lower() if isinstance(value, bool) else str(value)
+        words += ["--option", f"{name}={text}"]
+    return words

@@ -21,10 +21,11 @@ OnProgress = Callable[[float], None]
 
 @dataclass
 class Usage:
-    """What a run cost: wall-clock and processor seconds."""
+    """What a run cost: wall-clock and processor seconds; and the last line that was no report."""
 
     wall_s: float = 0.0
     cpu_s: float = 0.0
+    last_words: str = ""
 
 
 @contextmanager
@@ -77,6 +78,10 @@ class Console:
                 *complete, rest = (rest + (chunk or b"")).split(b"\n")
                 for line in complete:
                     self._take(line.decode(errors="replace").strip())
+
+    def last_words(self) -> str:
+        """The last line that did not come from the agent's own reports."""
+        return self.lines[-1] if self.lines else ""
 
     def _take(self, line: str) -> None:
         kind, _, text = line.removeprefix("QBKIT ").partition(" ")

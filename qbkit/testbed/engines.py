@@ -8,7 +8,8 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from qbkit.testbed.plan import Plan
 AGENT_FOLDER = Path(__file__).parent / "guest"
 TESTBED_MOUNT = "/run/qb/testbed"
 CAPTURE = f"{TESTBED_MOUNT}/capture"
-BOOT_SILENCE_S = 60.0
+COMMAND_SILENCE_S = 120.0
 
 
 @dataclass(frozen=True)
@@ -94,16 +95,23 @@ def carry_out(
     usage = engine.execute(folder, seed, silence_s, on_progress)
     result = folder / "run/result.json"
     if not result.exists():
-        raise RunFailed(_why(folder))
+        raise RunFailed(_why(folder, usage))
     return json.loads(result.read_text()), usage
 
 
-def boot_once() -> str:
-    """Boot a guest that does nothing; the version of its kernel. Raises as `carry_out` does."""
-    plan = Plan({"engine": "virtual", "flows": []}, {})
+def run_in_guest(argv: list[str], *, time_travel: bool = True) -> dict[str, Any]:
+    """Boot a guest to run one program as root; {kernel_version, exit, output}.
+
+    The guest sees this machine's files read-only, at their own paths, and its own empty /run and
+    /tmp. Without ``time_travel`` its clock is the machine's. Raises as `carry_out` does.
+    """
+    plan = Plan({"engine": "virtual", "command": argv}, {})
+    engine = replace(
+        ENGINES["virtual"], execute=partial(virtual.run_guest, time_travel=time_travel)
+    )
     with scratch_folder() as folder:
-        result, _ = carry_out(ENGINES["virtual"], plan, folder, 1, BOOT_SILENCE_S, lambda _: None)
-    return str(result["kernel_version"])
+        result, _ = carry_out(engine, plan, folder, 1, COMMAND_SILENCE_S, lambda _: None)
+    return result
 
 
 @contextmanager
@@ -121,8 +129,8 @@ def scratch_folder() -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _why(folder: Path) -> str:
+def _why(folder: Path, usage: Usage) -> str:
     error = folder / "run/error.json"
     if error.exists():
         return str(json.loads(error.read_text())["error"])
-    return "the agent ended without a result; run `qbkit doctor`"
+    return f"the agent ended without a result: {usage.last_words or 'it said nothing'}"

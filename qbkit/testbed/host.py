@@ -54,5 +54,6 @@ def run_on_host(folder: Path, silence_s: float, on_progress: OnProgress) -> Usag
         finally:
             end_group(process)
     if console.last_started is None:
-        raise EngineError(f"the agent did not start: {' '.join(console.lines[-1:])}")
+        raise EngineError(f"the agent did not start: {console.last_words()}")
+    usage.last_words = console.last_words()
     return usage

@@ -23,6 +23,8 @@ from qbkit.errors import EngineError
 from qbkit.settings import cache_folder
 
 SOURCES = Path(__file__).parent / "kernel_sources"
+OBJECTS = 730
+"""About how many files the kernel has with our configuration."""
 OLDEST = (6, 16)
 """Older kernels fail on processors with AMX ("ptrace set fp regs failed") and lack seccomp=on."""
 REPRODUCIBLE = {
@@ -226,9 +228,31 @@ def _compile(tree: Path, scratch: Path, say: Progress) -> None:
     compiler = ["CC=ccache gcc"] if shutil.which("ccache") else []
     cores = len(os.sched_getaffinity(0))
     say(f"compiling Linux {version} on {cores} cores (about 10 processor minutes)")
-    _run([*make, f"-j{cores}", *compiler, "linux"], env=env)
+    make.remove("-s")
+    _make_with_progress([*make, f"-j{cores}", *compiler, "linux"], env)
     (out / "version").write_text(version)
     (out / "patches").write_text("\n".join(applied))
+
+
+def _make_with_progress(argv: list[str | Path], env: dict[str, str]) -> None:
+    """Make, with a bar over the files compiled; EngineError with the first complaint."""
+    from tqdm.auto import tqdm
+
+    words = [str(a) for a in argv]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    said: list[str] = []
+    with (
+        tqdm(total=OBJECTS, desc="kernel", unit="file", mininterval=2.0) as bar,
+        subprocess.Popen(words, env=env, **pipes) as process,
+    ):
+        for line in process.stdout or ():
+            if line.startswith("  CC"):
+                bar.update()
+            else:
+                said.append(line.strip())
+    if process.returncode:
+        why = next((line for line in said if "error" in line.lower()), "no output")
+        raise EngineError(f"the kernel does not compile: {why}")
 
 
 def _patch(tree: Path, say: Progress) -> list[str]:

@@ -27,10 +27,9 @@ COMMAND = [
     "linux",
     f"mem={MEMORY_MB}M",
     *["root=/dev/root", "rootfstype=hostfs", "rootflags=/proc/self/cwd/root", "ro", "init=/init"],
-    "time-travel=inf-cpu",
-    f"time-travel-start={START_NS}",
     *["seccomp=on", "con=null", "con0=fd:0,fd:1", "ssl=null", "quiet"],
 ]
+TIME_TRAVEL = ["time-travel=inf-cpu", f"time-travel-start={START_NS}"]
 
 BOOT_PROBLEMS = {
     "PROT_EXEC": "the folder for the guest's memory (TMPDIR, else /dev/shm) is mounted noexec; "
@@ -43,7 +42,9 @@ BOOT_PROBLEMS = {
 }
 
 
-def run_guest(folder: Path, seed: int, silence_s: float, on_progress: OnProgress) -> Usage:
+def run_guest(
+    folder: Path, seed: int, silence_s: float, on_progress: OnProgress, *, time_travel: bool = True
+) -> Usage:
     """Boot a guest in a prepared folder and wait until it has powered off.
 
     ``folder`` holds ``agent``, ``run/`` and ``mnt/`` (see `engines`). ``on_progress`` is told the
@@ -54,7 +55,8 @@ def run_guest(folder: Path, seed: int, silence_s: float, on_progress: OnProgress
     (folder / "root/host").mkdir(parents=True)
     shutil.copy2(native.init(), folder / "root/init")
     with measured() as usage, claim_processor() as processor:
-        process = _start(binary, folder, seed, processor)
+        command = [*COMMAND, *TIME_TRAVEL] if time_travel else COMMAND
+        process = _start(command, binary, folder, seed, processor)
         console = Console(process, on_progress)
         try:
             console.follow(silence_s)
@@ -64,17 +66,20 @@ def run_guest(folder: Path, seed: int, silence_s: float, on_progress: OnProgress
             end_group(process)
     if console.last_started is None:
         raise EngineError(_why_no_boot(console.lines, process.returncode))
+    usage.last_words = console.last_words()
     return usage
 
 
-def _start(binary: Path, folder: Path, seed: int, processor: int) -> subprocess.Popen[bytes]:
+def _start(
+    command: list[str], binary: Path, folder: Path, seed: int, processor: int
+) -> subprocess.Popen[bytes]:
     def in_child() -> None:
         die_with_parent()
         os.sched_setaffinity(0, {processor})
 
     try:
         return subprocess.Popen(
-            COMMAND,
+            command,
             executable=binary,
             cwd=folder,
             env={

@@ -17,14 +17,14 @@ import subprocess
 import sys
 import time
 
-sys.path[:0] = [os.path.dirname(os.path.abspath(__file__))]
+sys.path[:0] = [os.path.dirname(os.path.realpath(__file__))]
 sys.path.append("/usr/lib/python3/dist-packages")
 
 READY_S = 10.0
 """How long a receiver or the capture may take until it says ready."""
 GRACE_S = 5.0
 """How long a program may take to end after its time."""
-MS_BIND, MS_REC, MS_PRIVATE, CLONE_NEWNS = 0x1000, 0x4000, 0x40000, 0x20000
+MS_RDONLY, MS_BIND, MS_REC, MS_PRIVATE, CLONE_NEWNS = 1, 0x1000, 0x4000, 0x40000, 0x20000
 
 libc = ctypes.CDLL(None, use_errno=True)
 
@@ -40,7 +40,7 @@ def main(folder):
     say("start the guest agent")
     try:
         mount_all(plan)
-        result = Run(plan).result() if plan["flows"] else {"kernel_version": platform.release()}
+        result = run_command(plan["command"]) if "command" in plan else Run(plan).result()
         write_json(f"{folder}/result.json", result)
     except (Failed, OSError) as error:
         write_json(f"{folder}/error.json", {"error": str(error)})
@@ -70,22 +70,27 @@ def mount(source, target, kind, flags=0, data=None):
 
 def mount_all(plan):
     """Make the fixed paths: by hostfs in the guest, by bind mounts in a private view on a host."""
-    if plan["engine"] == "host":
+    on_host = plan["engine"] == "host"
+    if on_host:
         if libc.unshare(CLONE_NEWNS):
             raise OSError(f"cannot make a mount namespace: {os.strerror(ctypes.get_errno())}")
-        here = os.getcwd()
         mount("none", "/", None, MS_REC | MS_PRIVATE)
-        mount("tmpfs", "/mnt", "tmpfs")
-        mount(here, "/mnt/cwd", None, MS_BIND | MS_REC)
-        for number in plan["mounts"].values():
-            mount(f"{here}/mnt/{number}", f"/mnt/{number}", None, MS_BIND | MS_REC)
-        mount("tmpfs", "/run", "tmpfs")
-        mount("/mnt/cwd/run", "/run/qb/run", None, MS_BIND)
+        mount("tmpfs", "/run/qb", "tmpfs")
+        mount(os.path.realpath("run"), "/run/qb/run", None, MS_BIND)
     for target, number in plan["mounts"].items():
-        if plan["engine"] == "host":
-            mount(f"/mnt/{number}", target, None, MS_BIND | MS_REC)
+        if on_host:
+            mount(os.path.realpath(f"mnt/{number}"), target, None, MS_BIND)
         else:
-            mount("none", target, "hostfs", 1, f"/proc/self/cwd/mnt/{number}")
+            mount("none", target, "hostfs", MS_RDONLY, f"/proc/self/cwd/mnt/{number}")
+
+
+def run_command(argv):
+    """Instead of an experiment: run one program; its output and how it ended."""
+    done = subprocess.run(
+        argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+    )
+    version = platform.release()
+    return {"kernel_version": version, "exit": done.returncode, "output": done.stdout}
 
 
 class Program:

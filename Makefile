@@ -1,0 +1,58 @@
+# make demo | test | setup | lab | check | clean: see README.md.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PACKAGES := gcc make flex bison bc libc6-dev patch xz-utils ccache iproute2 mininet python3-venv tshark
+TEST_PACKAGES := chromium
+SUDO := $(shell [ "$$(id -u)" = 0 ] || { command -v sudo >/dev/null && sudo -n true 2>/dev/null && echo sudo; } || echo no)
+
+.PHONY: demo test setup lab check bench system venv kernel stacks clean
+
+demo: setup
+	@$(BIN)/python -m qbkit.demo
+
+test: setup
+	@$(MAKE) --no-print-directory system PACKAGES="$(TEST_PACKAGES)"
+	@$(BIN)/python -m pytest
+
+setup: system venv kernel stacks
+	@echo "qbkit: set up; try: make demo, make lab, or $(BIN)/qbkit --help"
+
+lab: setup
+	@$(BIN)/jupyter lab notebooks
+
+check: venv
+	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
+
+# Only apt needs root. Without it: say what to ask for, and go on where that is possible.
+system:
+	@missing=$$(for p in $(PACKAGES); do dpkg-query -W -f='$${Status}' $$p 2>/dev/null | grep -q 'ok installed' || echo $$p; done); \
+	if [ -z "$$missing" ]; then :; \
+	elif ! command -v apt-get >/dev/null; then \
+	  echo "qbkit: no apt here; install the counterparts of: $$missing"; \
+	elif [ "$(SUDO)" = no ]; then \
+	  echo "qbkit: without root or sudo; ask for: apt-get install $$missing"; \
+	else \
+	  echo "qbkit: installing $$missing (about 1 minute)"; \
+	  $(filter-out no,$(SUDO)) apt-get update -qq && \
+	  $(filter-out no,$(SUDO)) env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing >/dev/null; \
+	fi
+
+venv: $(VENV)/ready
+
+$(VENV)/ready: pyproject.toml
+	@echo "qbkit: installing the Python packages into $(VENV) (about 1 minute)"
+	@[ -x $(BIN)/python ] || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip -q --disable-pip-version-check install uv
+	@$(BIN)/uv pip install -q -p $(VENV) -e ".[dev]"
+	@touch $@
+
+# A kernel is built once per machine (about 10 processor minutes); drivers, once per version.
+kernel: venv
+	@$(BIN)/qbkit kernel --build
+
+stacks: venv
+	@-$(BIN)/qbkit stacks build
+
+clean:
+	rm -rf $(VENV) build results .pytest_cache .ruff_cache .mypy_cache *.egg-info
