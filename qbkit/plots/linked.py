@@ -16,8 +16,8 @@ from qbkit.plots.render import enable
 from qbkit.plots.series import Series
 from qbkit.plots.words import envelope_subtitle, wrapped
 
-TIMELINE_WIDTH, PANEL_HEIGHT = 470, 112
-ENVELOPE_SIZE = 360
+TIMELINE_WIDTH, PANEL_HEIGHT = 440, 108
+ENVELOPE_SIZE = 344
 
 Runs = xr.Dataset | Mapping[str, xr.Dataset | Sequence[xr.Dataset]]
 

@@ -32,7 +32,7 @@ COMMAND = [
 TIME_TRAVEL = ["time-travel=inf-cpu", f"time-travel-start={START_NS}"]
 
 BOOT_PROBLEMS = {
-    "PROT_EXEC": "the folder for the guest's memory (TMPDIR, else /dev/shm) is mounted noexec; "
+    "noexec": "the folder for the guest's memory (TMPDIR, else /dev/shm) is mounted noexec; "
     "set TMPDIR to a folder on a file system that may execute",
     "ptrace": "this place forbids ptrace, which User Mode Linux needs; "
     "allow it (in a container: --cap-add SYS_PTRACE or a seccomp profile that permits it)",

@@ -1,0 +1,28 @@
+"""Shared by all tests: a cache for runs of their own, and the guest's prerequisites."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from qbkit.errors import EngineError
+from qbkit.testbed import kernel
+
+
+@pytest.fixture(autouse=True)
+def own_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Every test has its own folder of runs: nothing is found that it did not make."""
+    folder = tmp_path / "runs"
+    monkeypatch.setenv("QBKIT_RUNS", str(folder))
+    return folder
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests marked ``guest`` need the kernel; where there is none, they say so and are skipped."""
+    try:
+        kernel.require()
+    except EngineError as error:
+        for item in items:
+            if item.get_closest_marker("guest"):
+                item.add_marker(pytest.mark.skip(reason=str(error)))

@@ -1,0 +1,195 @@
+"""Drivers that crash, hang, spin: one clear sentence, no process and no file left."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from qbkit import runner, stacks
+from qbkit.errors import EngineError, RunFailed, SpecError, StackNotReady, StoreError
+from qbkit.settings import cache_folder
+from qbkit.spec import Experiment
+from qbkit.stacks import Stack, Status
+
+BAD = Path(__file__).parent / "bad"
+
+
+class Bad(Stack):
+    """A stack whose controller's name says how it misbehaves."""
+
+    name = "bad"
+    color = "#ff00ff"
+    source = "tests/bad/bad.py"
+
+    def controllers(self):
+        return ("crash", "segfault", "spin", "never-ends", "never-ready", "receiver-dies", "deaf")
+
+    def version(self):
+        return "1"
+
+    def program(self):
+        return ["/usr/bin/python3", "-I", "-S", "-B", "/run/qb/stacks/bad/bad.py"]
+
+    def mounts(self):
+        return {"/run/qb/stacks/bad": BAD}
+
+
+class Absent(Bad):
+    name = "absent"
+
+    def status(self):
+        return Status(False, "apt-get install presence")
+
+
+@pytest.fixture(autouse=True)
+def bad_stacks(monkeypatch):
+    """Known for these tests only."""
+    known = {**stacks.registry._registered, "bad": Bad(), "absent": Absent()}
+    monkeypatch.setattr(stacks.registry, "_registered", known)
+
+
+def run_bad(how: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Run a bad driver; the sentence that comes of it."""
+    monkeypatch.setattr(Bad, "program", lambda _: [*BAD_WORDS, how])
+    with pytest.raises(RunFailed) as caught:
+        Experiment(flows=[f"bad:{how}"], duration_s=2).run(engine="virtual")
+    return str(caught.value)
+
+
+BAD_WORDS = ["/usr/bin/python3", "-I", "-S", "-B", "/run/qb/stacks/bad/bad.py"]
+
+
+def guests() -> list[int]:
+    """Processes of guests that this process has started."""
+    found = subprocess.run(["pgrep", "-P", str(os.getpid()), "linux"], capture_output=True)
+    return [int(pid) for pid in found.stdout.split()]
+
+
+@pytest.mark.guest
+@pytest.mark.parametrize(
+    ("how", "words"),
+    [
+        ("crash", "the sender of flow 1 (bad:crash) exited with status 1: the driver tripped"),
+        ("segfault", "the sender of flow 1 (bad:segfault) was killed by signal 11"),
+        ("never-ready", "the receiver of flow 1 (bad:never-ready) was not ready within 10 s"),
+        ("receiver-dies", "exited with status 1: the receiver lost its mind"),
+        ("never-ends", "still ran 5 s after its time was over"),
+        ("deaf", "did not end within 5 s of being told to"),
+    ],
+)
+def test_bad_driver_is_named_and_nothing_is_left(how, words, monkeypatch, own_runs):
+    scratch_before = set((cache_folder() / "scratch").glob("*"))
+    assert words in run_bad(how, monkeypatch)
+    assert guests() == []
+    assert not list(own_runs.glob("*"))
+    assert set((cache_folder() / "scratch").glob("*")) <= scratch_before
+
+
+@pytest.mark.guest
+def test_driver_that_spins_is_found_and_ended(monkeypatch, own_runs):
+    # A guest that computes without a system call stops virtual time for ever.
+    monkeypatch.setattr(runner, "_silence_s", lambda _: 3.0)
+    sentence = run_bad("spin", monkeypatch)
+    assert "clock stood still for 3 s" in sentence
+    assert "/usr/bin/python3 computes without ever letting time pass" in sentence
+    assert guests() == []
+    assert not list(own_runs.glob("*"))
+
+
+SLOW_RUN = """
+from qbkit.spec import Experiment
+Experiment(flows=["tcp:cubic", "tcp:cubic"], duration_s=3000).run(engine="virtual")
+"""
+
+
+@pytest.mark.guest
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_guest_ends_with_whoever_started_it(number, own_runs):
+    process = subprocess.Popen([sys.executable, "-c", SLOW_RUN], stderr=subprocess.PIPE)
+    children = wait_for_guest(process.pid)
+    process.send_signal(number)
+    process.wait(20)
+    deadline = time.monotonic() + 10
+    while any(Path(f"/proc/{pid}").exists() for pid in children) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not [pid for pid in children if Path(f"/proc/{pid}").exists()]
+    assert not list(own_runs.glob("*.nc"))
+
+
+def wait_for_guest(pid: int) -> list[int]:
+    """The guest's processes, once there are some of its programs."""
+    for _ in range(200):
+        found = descendants(pid)
+        if len(found) > 5:
+            return found
+        time.sleep(0.1)
+    raise AssertionError("the guest did not start")
+
+
+def descendants(pid: int) -> list[int]:
+    found = []
+    for child in subprocess.run(
+        ["pgrep", "-P", str(pid)], capture_output=True, text=True
+    ).stdout.split():
+        found += [int(child), *descendants(int(child))]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("flow", "error", "words"),
+    [
+        ("nostack:cubic", SpecError, "there is no stack 'nostack'; known are"),
+        ("tcp:nocc", SpecError, "tcp has no controller 'nocc'; it has cubic, reno, bbr"),
+        ("absent:crash", StackNotReady, "absent is not ready: apt-get install presence"),
+    ],
+)
+def test_impossible_flows_say_what_is_possible(flow, error, words):
+    with pytest.raises(error, match=words):
+        Experiment(flows=[flow]).run()
+
+
+def test_unknown_knob_names_the_supported_ones():
+    flow = {"stack": "tcp", "controller": "cubic", "options": {"warp": 9}}
+    with pytest.raises(SpecError, match="tcp has no option warp; supported: none"):
+        Experiment(flows=[flow]).run()
+
+
+def test_unknown_engine_names_the_engines():
+    with pytest.raises(EngineError, match="no engine 'moon'; choose from virtual, host"):
+        Experiment(flows=["tcp:cubic"]).run(engine="moon")
+
+
+def test_unwritable_place_is_told_before_anything_runs(tmp_path):
+    file = tmp_path / "file"
+    file.write_text("")
+    with pytest.raises(StoreError, match="cannot write to"):
+        Experiment(flows=["tcp:cubic"]).run(out=file / "run.nc")
+
+
+@pytest.mark.guest
+def test_kernel_for_another_machine_is_one_sentence(tmp_path, monkeypatch):
+    foreign = tmp_path / "linux"
+    foreign.write_bytes(b"\x7fELF\x02\x01\x01" + bytes(9) + b"\x02\x00\xb7\x00" + bytes(44))
+    foreign.chmod(0o755)
+    monkeypatch.setenv("QBKIT_KERNEL", str(foreign))
+    with pytest.raises(EngineError, match="cannot be started here"):
+        Experiment(flows=["tcp:cubic"], duration_s=1).run(engine="virtual")
+
+
+@pytest.mark.guest
+def test_noexec_memory_folder_is_one_sentence(tmp_path, monkeypatch):
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "noexec", "none", str(tmp_path)])
+    if mounted.returncode:
+        pytest.skip("only root can mount a noexec folder to try")
+    try:
+        monkeypatch.setenv("TMPDIR", str(tmp_path))
+        with pytest.raises(EngineError, match="does not boot: the folder for the guest's memory"):
+            Experiment(flows=["tcp:cubic"], duration_s=1).run(engine="virtual")
+    finally:
+        subprocess.run(["umount", str(tmp_path)], check=True)

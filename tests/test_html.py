@@ -1,0 +1,153 @@
+import json
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from synthetic import synthetic_run
+
+import qbkit.accessor  # noqa: F401
+from qbkit.errors import SpecError
+from qbkit.plots import experiment_html, run_html
+from qbkit.plots.html import run_warnings
+from qbkit.plots.sketch import sparkline_svg, topology_svg
+from qbkit.spec import Bottleneck, Experiment, Flow
+
+HOSTILE = "</td><script>alert('x')</script><img src=x onerror=\"alert(1)\">"
+VOID = {"meta", "img", "br", "path", "rect", "circle"}
+OURS = {"style", "div", "h4", "p", "table", "thead", "tbody", "tr", "th", "td", "span", "ul", "li"}
+OURS |= {"br", "svg", "title", "g", "rect", "circle", "text", "path"}
+
+
+class Seen(HTMLParser):
+    """Elements, their attributes' names, and visible text; complains of crossed elements."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.names: list[str] = []
+        self.attributes: set[str] = set()
+        self.text = ""
+        self._open: list[str] = []
+        self.feed(html)
+        assert self._open == []
+
+    def handle_starttag(self, tag, attrs):
+        self.names.append(tag)
+        self.attributes |= {name for name, _ in attrs}
+        if tag not in VOID:
+            self._open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.names.append(tag)
+        self.attributes |= {name for name, _ in attrs}
+
+    def handle_endtag(self, tag):
+        assert self._open.pop() == tag
+
+    def handle_data(self, data):
+        if "style" not in self._open:
+            self.text += data + "\n"
+
+
+def harmless(html: str) -> Seen:
+    seen = Seen(html)
+    assert set(seen.names) <= OURS
+    assert not any(name.startswith("on") for name in seen.attributes)
+    return seen
+
+
+def experiment(**more) -> Experiment:
+    return Experiment(
+        bottleneck=Bottleneck(rate_mbps=20, rtt_ms=50, buffer_bdp=2, qdisc="fq_codel"),
+        flows=(Flow("quic-go", "cubic", label=HOSTILE), Flow("tcp", "bbr", extra_rtt_ms=10)),
+        duration_s=30,
+        **more,
+    )
+
+
+def test_an_experiment_shows_what_it_is_made_of():
+    text = harmless(experiment_html(experiment(seed=7))).text
+    assert HOSTILE in text
+    for words in (
+        "fq_codel · 20 Mbit/s · 50 ms RTT",
+        "buffer 2 BDP (250 kB)",  # 2 · 20e6 / 8 · 0.05 B
+        "seed 7",
+        "30 s",
+        "60 ms",  # The second flow's 50 + 10.
+    ):
+        assert words in text
+
+
+def test_an_experiment_shows_itself_in_notebooks():
+    assert experiment()._repr_html_() == experiment_html(experiment())
+
+
+@pytest.mark.parametrize(("flows", "drawn"), [(1, 1), (2, 2), (6, 6), (9, 6)])
+def test_the_sketch_draws_each_flow_up_to_six(flows, drawn):
+    seen = harmless(topology_svg(Experiment(flows=("tcp:cubic",) * flows)))
+    assert seen.text.count("receiver") == drawn
+    assert (f"and {flows - drawn} more flows" in seen.text) == (flows > drawn)
+    assert seen.names.count("path") == 2 * drawn + 1  # In and out, and one queue.
+
+
+def test_a_parking_lot_has_two_queues_and_the_first_flow_crosses_both():
+    svg = topology_svg(Experiment(flows=("tcp:cubic",) * 3, topology="parking_lot"))
+    assert svg.count('class="queue"') == 2
+    assert harmless(svg).names.count("path") == 2 * 3 + 2 + 1
+
+
+def test_a_run_shows_its_numbers_and_warnings():
+    ds = synthetic_run()
+    ds = ds.assign_coords(label=("flow", [HOSTILE, "tcp:cubic"]))
+    ds.attrs["warnings"] = json.dumps([HOSTILE + "!"])
+    seen = harmless(ds.qb._repr_html_())
+    assert HOSTILE in seen.text and HOSTILE + "!" in seen.text
+    assert seen.names.count("svg") == 2
+    assert f"{ds.qb.summary()['goodput_mbps'][0]:.2f}" in seen.text
+    for words in ("Mbit/s", "ms", "%", "20 s", "10 Mbit/s, 20 ms RTT", "seed 1"):
+        assert words in seen.text
+
+
+def test_an_imported_run_has_no_experiment():
+    ds = synthetic_run()
+    spec = ds.qb.experiment
+    assert spec == Experiment.from_json(ds.attrs["spec"])
+    ds.attrs["spec"] = ""
+    assert ds.qb.experiment is None
+    assert "20 s" in harmless(run_html(ds)).text
+    assert repr(ds.qb).startswith("<run of quic-go:cubic, tcp:cubic: 20 s")
+
+
+def test_warnings_are_sentences_or_a_clear_error():
+    ds = synthetic_run()
+    assert run_warnings(ds) == ds.qb.warnings == []
+    ds.attrs["warnings"] = "[oops"
+    with pytest.raises(SpecError, match="not valid JSON"):
+        run_warnings(ds)
+
+
+def test_many_flows_are_cut_and_counted():
+    ds = synthetic_run(flows=["tcp:cubic"] * 33, duration_s=1)
+    seen = harmless(run_html(ds))
+    assert seen.names.count("svg") == 30
+    assert "and 3 more flows" in seen.text
+
+
+def test_the_accessor_is_cheap_and_survives_any_dataset():
+    assert synthetic_run().drop_vars("label").qb is not None
+
+
+@settings(max_examples=50)
+@given(st.text(max_size=60))
+def test_no_label_escapes(label):
+    e = Experiment(flows=(Flow("tcp", "cubic", label=label or None),))
+    harmless(experiment_html(e))
+
+
+def test_a_sparkline_leaves_gaps():
+    svg = sparkline_svg([0.0, 5.0, float("nan"), 10.0], "#000000", 10.0)
+    # 26 pixels high with one of margin: 0 lies at 25, the half at 13, the top at 1.
+    assert 'd="M0.0 25.0 L53.3 13.0 M160.0 1.0"' in svg
+    assert "M0.0 25.0" in sparkline_svg([0.0], "#000000", 0.0)
+    assert np.isfinite(len(svg))

@@ -1,0 +1,89 @@
+import json
+import struct
+
+import pytest
+from synthetic import synthetic_run
+
+from qbkit import plots
+from qbkit.errors import StoreError
+from qbkit.metrics import envelope
+from qbkit.plots.render import script_json
+
+
+@pytest.fixture(scope="module")
+def ds():
+    return synthetic_run()
+
+
+def png_size(content: bytes) -> tuple[int, int]:
+    assert content.startswith(b"\x89PNG\r\n\x1a\n")
+    width, height = struct.unpack(">II", content[16:24])
+    return width, height
+
+
+@pytest.mark.parametrize("kind", ["timeline", "envelope", "linked"])
+def test_pictures_are_drawn_without_internet(ds, tmp_path, kind):
+    chart = {
+        "timeline": lambda: plots.timeline_chart(ds),
+        "envelope": lambda: plots.envelope_chart({"a": envelope(ds)}),
+        "linked": lambda: plots.linked(ds),
+    }[kind]()
+    content = plots.save(chart, tmp_path / "chart.png").read_bytes()
+    width, height = png_size(content)
+    # Twice the chart's pixels: at least its panels, at most a wide screen.
+    assert 800 <= width <= 2400
+    assert 700 <= height <= 1600
+    assert len(content) > 20_000
+
+
+def test_every_ending(ds, tmp_path):
+    chart = plots.envelope_chart({"a": envelope(ds)})
+    heads = {"svg": b"<svg", "pdf": b"%PDF", "html": b"<!DOCTYPE html>", "json": b"{"}
+    for ending, head in heads.items():
+        path = plots.save(chart, tmp_path / f"chart.{ending.upper()}")
+        assert path.read_bytes().startswith(head)
+    assert json.loads((tmp_path / "chart.JSON").read_text())["$schema"]
+    assert sorted(p.name for p in tmp_path.iterdir()) == sorted(f"chart.{e.upper()}" for e in heads)
+    page = (tmp_path / "chart.HTML").read_text()
+    assert "src=" not in page and "cdn" not in page.lower().replace("@bundle@", "")[:2000]
+
+
+def test_saving_does_not_depend_on_the_theme_that_is_on(ds, tmp_path):
+    import altair as alt
+
+    chart = plots.envelope_chart({"a": envelope(ds)})
+    with alt.theme.enable("dark"):
+        path = plots.save(chart, tmp_path / "chart.json")
+    assert json.loads(path.read_text())["config"]["background"] == "white"
+
+
+def test_an_unknown_ending_names_the_known(ds, tmp_path):
+    with pytest.raises(StoreError, match=r"'a\.gif'; end the name in \.png, \.svg, \.pdf"):
+        plots.save(plots.timeline_chart(ds), tmp_path / "a.gif")
+
+
+def test_a_missing_folder_leaves_nothing(ds, tmp_path):
+    with pytest.raises(StoreError, match="cannot be written: No such file or directory"):
+        plots.save(plots.timeline_chart(ds), tmp_path / "none" / "a.json")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_goal_that_is_a_folder_leaves_nothing_beside(ds, tmp_path):
+    (tmp_path / "a.json").mkdir()
+    with pytest.raises(StoreError, match="cannot be written"):
+        plots.save(plots.timeline_chart(ds), tmp_path / "a.json")
+    assert [p.name for p in tmp_path.iterdir()] == ["a.json"]
+
+
+def test_no_text_ends_the_script():
+    hostile = "</script><script>alert(1)</script><!--&"
+    text = script_json({"label": hostile})
+    assert not set("<>&") & set(text)
+    assert json.loads(text) == {"label": hostile}
+
+
+def test_a_displayed_chart_carries_all_it_needs(ds):
+    bundle = plots.timeline_chart(ds)._repr_mimebundle_()
+    assert set(bundle) == {"text/html", "text/plain"}
+    assert 300_000 < len(bundle["text/html"]) < 700_000
+    assert "http" not in bundle["text/html"].replace("https://vega.github.io/schema", "")
