@@ -16,7 +16,8 @@ def find(name: str) -> Path:
     matching = [path for path in found if path.name.startswith(name)]
     if len(matching) != 1:
         raise SpecError(
-            f"{name!r} names {len(matching)} notebooks; there are {', '.join(p.stem for p in found)}"
+            f"{name!r} names {len(matching)} notebooks; "
+            f"there are {', '.join(path.stem for path in found)}"
         )
     return matching[0]
 

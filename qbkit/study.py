@@ -124,6 +124,15 @@ def _without_packets(run: xr.Dataset) -> xr.Dataset:
 
 
 def _provenance(run: xr.Dataset) -> dict[str, object]:
-    names = "hash engine kernel_version stack_versions qbkit_version seed created cpu_s".split()
+    names = [
+        "hash",
+        "engine",
+        "kernel_version",
+        "stack_versions",
+        "qbkit_version",
+        "seed",
+        "created",
+        "cpu_s",
+    ]
     spec = json.loads(run.attrs["spec"])
     return {"spec": spec, **{name: run.attrs.get(name) for name in names}}

@@ -1,3 +1,5 @@
+import csv
+import io
 import json
 import math
 from collections.abc import Iterator
@@ -7,16 +9,18 @@ import altair as alt
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from synthetic import synthetic_run
 
 from qbkit import plots
 from qbkit.errors import MetricError
 from qbkit.metrics import OperatingPoints, assess, envelope
+from qbkit.plots.data import inline
 from qbkit.plots.series import Series, bins_per_row, rows_of
 from qbkit.plots.theme import REFERENCE_COLOUR, colours
 
+TEXTS = ("label", "trial", "hull", "controller")
 SQUARE = np.array([[0.0, 0.0], [10.0, 0.0], [10.0, 4.0], [0.0, 4.0], [5.0, 2.0]])
 
 
@@ -26,10 +30,14 @@ def ds():
 
 
 def rows(spec: dict[str, Any], *columns: str) -> list[dict[str, Any]]:
-    """Rows of the first dataset that has all these columns."""
-    for table in spec["datasets"].values():
+    """Rows of the first dataset that has all these columns, read as Vega reads them."""
+    for text in spec["datasets"].values():
+        table = list(csv.DictReader(io.StringIO(text)))
         if table and set(columns) <= set(table[0]):
-            return table
+            return [
+                {k: v if k in TEXTS else json.loads(v or "null") for k, v in row.items()}
+                for row in table
+            ]
     raise AssertionError(f"no dataset with {columns}")
 
 
@@ -55,6 +63,7 @@ def test_colours_never_collide_and_the_reference_is_grey():
     assert REFERENCE_COLOUR not in colours(labels)
 
 
+@settings(max_examples=30)
 @given(st.lists(st.text(max_size=5), unique=True, max_size=40))
 def test_colours_are_six_digits_and_stable(labels):
     found = colours(labels)
@@ -197,6 +206,22 @@ def test_ten_trials_of_two_minutes_stay_small():
     spec = plots.linked({"quic-go:cubic": trials, "tcp:cubic": trials}).to_dict()
     assert len(rows(spec, "cwnd_kb")) > 5000  # More than Altair's limit, and no error.
     assert len(json.dumps(spec)) <= 2_000_000
+
+
+@settings(max_examples=30)
+@given(st.lists(st.tuples(st.text(), st.floats(), st.booleans()), min_size=1))
+def test_tables_survive_any_text_and_number(table):
+    names, numbers, flags = (list(column) for column in zip(*table, strict=True))
+    data = inline({"name": names, "number": numbers, "flag": flags})
+    assert data.format.to_dict()["parse"] == {"number": "number", "flag": "boolean"}
+    read = list(csv.DictReader(io.StringIO(data.values, newline="")))
+    assert [r["name"] for r in read] == names
+    assert [r["flag"] == "true" for r in read] == flags
+    for row, number in zip(read, numbers, strict=True):
+        if math.isfinite(number):
+            assert float(row["number"]) == pytest.approx(number, abs=5.1e-4)
+        else:
+            assert row["number"] == ""
 
 
 def test_noise_floor_draws_one_line_a_controller():

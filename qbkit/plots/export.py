@@ -6,7 +6,6 @@ import io
 import os
 from collections.abc import Callable
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 from typing import Any
 
 import altair as alt
@@ -67,19 +66,9 @@ WRITERS: dict[str, Callable[[Any], bytes]] = {
 
 def _write(path: Path, content: bytes) -> None:
     """Beside the goal first, then by a rename, so that no half file ever bears the name."""
-    with NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as beside:
-        try:
-            beside.write(content)
-            beside.flush()
-            # A temporary file is private; a picture is as open as any other new file.
-            os.fchmod(beside.fileno(), 0o666 & ~_umask())
-            Path(beside.name).replace(path)
-        except BaseException:
-            Path(beside.name).unlink(missing_ok=True)
-            raise
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        beside.write_bytes(content)
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)

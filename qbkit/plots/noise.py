@@ -15,8 +15,9 @@ COLUMNS = ("controller", "seeds", "conformance", "low", "high")
 WIDTH, HEIGHT = 460, 280
 Y_TITLE = "Conformance with itself"
 MEANING = (
-    "Line: mean conformance of a controller with itself between two disjoint sets of so many "
-    "seeds. Band: its confidence interval. A test below the band differs from the reference."
+    "Line: mean conformance of a controller with itself, between two disjoint sets of so many "
+    "seeds. Band: its interval. A test of as many seeds below the band conforms less to the "
+    "controller than the controller to itself."
 )
 
 

@@ -67,22 +67,19 @@ def timeline_panels(
     end_s = max(float(s.ds.attrs["duration_s"]) for s in series)
     time = alt.Scale(domain=[0, end_s], nice=False)
     shown = legend_choice()
+    chosen = trial_choice(series)
+    strength = 0.9 if chosen is None else 0.6  # Lines of many trials lie on each other.
     panels: list[Any] = [
-        _panel(data, name, time, scale, span, shown, last=name == told[-1]).properties(
+        _panel(data, name, time, scale, span, shown, strength, last=name == told[-1]).properties(
             width=width, height=height
         )
         for name in told
     ]
-    chosen = trial_choice(series)
     if chosen is not None:
         panels = [p.transform_filter(trial_is_chosen(chosen)) for p in panels]
     if len(labels) <= MAX_MEANS:
         means = [_means(data, name, scale, span, chosen, height) for name in told]
-        means[0] = means[0].properties(title=MEANS_TITLE)
-        panels = [
-            alt.hconcat(*pair, spacing=10, bounds="flush")
-            for pair in zip(panels, means, strict=True)
-        ]
+        panels = _beside(panels, means)
     with one_brush():
         chart = alt.vconcat(*panels, spacing=10)
     return chart if chosen is None else chart.add_params(chosen)
@@ -133,6 +130,7 @@ def _panel(
     scale: alt.Scale,
     span: alt.Parameter,
     shown: alt.Parameter,
+    strength: float,
     *,
     last: bool,
 ) -> alt.LayerChart:
@@ -152,11 +150,18 @@ def _panel(
             y=alt.Y(f"{name}:Q", title=PANELS[name][0]).axis(tickCount=4, titleLimit=200),
             color=alt.Color("label:N", scale=scale),
             detail="trial:N",
-            opacity=alt.when(shown).then(alt.value(0.9)).otherwise(alt.value(0.08)),
+            strokeOpacity=alt.when(shown).then(alt.value(strength)).otherwise(alt.value(0.06)),
         )
         .add_params(span, shown)
     )
     return alt.LayerChart(layer=[marked, lines])
+
+
+def _beside(panels: Sequence[alt.LayerChart], means: Sequence[alt.Chart]) -> list[Any]:
+    """Each panel with its means at the right; the first says what they are."""
+    titled = [means[0].properties(title=MEANS_TITLE), *means[1:]]
+    pairs = zip(panels, titled, strict=True)
+    return [alt.hconcat(*pair, spacing=10, bounds="flush") for pair in pairs]
 
 
 def _means(

@@ -1,0 +1,72 @@
+"""aioquic, the QUIC stack in Python, around a driver that needs no asyncio."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import sys
+from pathlib import Path
+from typing import ClassVar
+
+from qbkit.errors import StackNotReady
+from qbkit.stacks.base import Stack
+from qbkit.stacks.build import fingerprint
+from qbkit.stacks.registry import register
+
+DRIVER = Path(__file__).parent / "drivers/aioquic_flow"
+MOUNT = "/run/qb/stacks/aioquic"
+SITE_MOUNT = "/run/qb/stacks/aioquic-site"
+
+
+class AioQuic(Stack):
+    """The aioquic of this Python environment, run by its base interpreter in the guest."""
+
+    name: ClassVar[str] = "aioquic"
+    color: ClassVar[str] = "#e07b00"
+    source: ClassVar[str] = "the Python package aioquic"
+    options: ClassVar[dict[str, str]] = {"qlog": "write a full qlog"}
+
+    def controllers(self) -> tuple[str, ...]:
+        """Those in aioquic's own registry."""
+        from aioquic.quic import recovery  # noqa: F401 (fills the registry; slow to import)
+        from aioquic.quic.congestion import base
+
+        return tuple(sorted(base._factories))
+
+    def version(self) -> str:
+        """Of the package and of the driver."""
+        return f"{importlib.metadata.version('aioquic')}, driver {driver_fingerprint()}"
+
+    def program(self) -> list[str]:
+        """The interpreter behind the environment, and nothing imported but what env() names."""
+        return [str(Path(sys.executable).resolve()), "-S", "-s", "-P", "-B", "-m", DRIVER.name]
+
+    def mounts(self) -> dict[str, Path]:
+        """The driver, and the packages that aioquic is installed among."""
+        return {f"{MOUNT}/{DRIVER.name}": DRIVER, SITE_MOUNT: _site_packages()}
+
+    def env(self) -> dict[str, str]:
+        """Where to import from; and no random numbers of the processor, so that runs repeat."""
+        return {
+            "PYTHONPATH": f"{MOUNT}:{SITE_MOUNT}",
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "PYTHONHASHSEED": "0",
+            # Hides RDRAND and RDSEED from OpenSSL: the guest's own generator is seeded.
+            "OPENSSL_ia32cap": "~0x4000000000000000:~0x40000",
+        }
+
+
+def driver_fingerprint() -> str:
+    """12 hexadecimal digits over the driver's files."""
+    return fingerprint(DRIVER.glob("*.py"))
+
+
+def _site_packages() -> Path:
+    """The folder that holds aioquic, found without importing it."""
+    spec = importlib.util.find_spec("aioquic")
+    if not spec or not spec.origin:
+        raise StackNotReady("aioquic is missing in this Python environment; pip install aioquic")
+    return Path(spec.origin).parents[1]
+
+
+register(AioQuic())

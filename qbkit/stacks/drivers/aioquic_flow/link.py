@@ -1,0 +1,99 @@
+"""A QUIC connection on a UDP socket: the loop that asyncio would run, without its overhead."""
+
+from __future__ import annotations
+
+import math
+import select
+import socket
+import time
+from contextlib import suppress
+
+from aioquic.quic.connection import QuicConnection
+from aioquic.quic.events import QuicEvent
+
+from .failure import FlowFailed
+from .signals import StopSignal
+
+Address = tuple[str, int]
+
+SOCKET_BUFFER_BYTES = 4 << 20
+MAX_DATAGRAM_BYTES = 65536
+TIMER_RESOLUTION_S = 1e-6
+"""A timer this near has fired: the sum of two floats may miss it by a hair for ever."""
+
+
+def parse_address(text: str) -> Address:
+    """``IP:PORT``; FlowFailed for anything else."""
+    host, _, port = text.rpartition(":")
+    try:
+        socket.inet_aton(host)
+        return host, int(port)
+    except (OSError, ValueError):
+        raise FlowFailed(f"{text} is not IP:PORT") from None
+
+
+def open_socket() -> socket.socket:
+    """A UDP socket whose buffers do not limit the flow, where we may ask for that."""
+    sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    for plain, force in ((socket.SO_RCVBUF, 33), (socket.SO_SNDBUF, 32)):  # SO_*BUFFORCE
+        try:
+            sock.setsockopt(socket.SOL_SOCKET, force, SOCKET_BUFFER_BYTES)
+        except PermissionError:
+            sock.setsockopt(socket.SOL_SOCKET, plain, SOCKET_BUFFER_BYTES)
+    return sock
+
+
+class Link:
+    """One connection on one connected socket.
+
+    Timers wait for whole milliseconds, as those of aioquic's asyncio server and client do on Linux
+    (epoll): its pacer sends in bursts of a millisecond there as here.
+    """
+
+    def __init__(
+        self, sock: socket.socket, connection: QuicConnection, peer: Address, stop: StopSignal
+    ) -> None:
+        self._sock = sock
+        self._connection = connection
+        self._peer = peer
+        self._poll = select.poll()
+        self._poll.register(sock, select.POLLIN)
+        self._poll.register(stop.fileno(), select.POLLIN)
+        self.now_s = time.monotonic()
+        """Time of the last turn, in the clock of `time.monotonic`."""
+
+    def transmit(self) -> None:
+        """Send what the connection wants to send now."""
+        for datagram, _ in self._connection.datagrams_to_send(now=self.now_s):
+            self._sock.send(datagram)
+
+    def turn(self, until_s: float = math.inf) -> list[QuicEvent]:
+        """Send, wait for something to happen or the time ``until_s``; the events."""
+        self.transmit()
+        timer_s = self._connection.get_timer()
+        self._poll.poll(_whole_ms(min(timer_s, until_s) - self.now_s))
+        self.now_s = time.monotonic()
+        self._receive()
+        if timer_s <= self.now_s + TIMER_RESOLUTION_S:
+            self._fire()
+        return list(iter(self._connection.next_event, None))
+
+    def _receive(self) -> None:
+        """Everything that is waiting, before anything is sent in answer."""
+        receive, handle = self._sock.recv, self._connection.receive_datagram
+        with suppress(BlockingIOError):
+            while True:
+                data = receive(MAX_DATAGRAM_BYTES, socket.MSG_DONTWAIT)
+                handle(data, self._peer, now=self.now_s)
+
+    def _fire(self) -> None:
+        """Handle the timer, unless what has come in moved it."""
+        timer_s = self._connection.get_timer()
+        if timer_s is not None and timer_s <= self.now_s + TIMER_RESOLUTION_S:
+            self.now_s = max(self.now_s, timer_s)
+            self._connection.handle_timer(now=self.now_s)
+
+
+def _whole_ms(wait_s: float) -> int:
+    """Rounded up, but not for the rounding errors of floats."""
+    return max(0, math.ceil(round(wait_s * 1e3, 3)))

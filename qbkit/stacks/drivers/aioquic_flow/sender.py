@@ -1,0 +1,130 @@
+"""The sending end: a QUIC client that uploads as fast as it may."""
+
+from __future__ import annotations
+
+import math
+import ssl
+import time
+
+from aioquic.quic import recovery  # noqa: F401 (fills the registry of controllers)
+from aioquic.quic.congestion import base
+from aioquic.quic.connection import QuicConnection
+from aioquic.quic.events import (
+    ConnectionTerminated,
+    HandshakeCompleted,
+    QuicEvent,
+    StreamDataReceived,
+)
+
+from .failure import FlowFailed
+from .link import Link, open_socket, parse_address
+from .qlog import StreamingLogger
+from .settings import SERVER_NAME, configuration
+from .signals import StopSignal
+from .telemetry import Telemetry
+
+CONNECT_S = 10.0
+CHUNK_BYTES = 256 << 10
+"""Written when less than that is unsent. A larger buffer is moved in memory more often."""
+WANTED_BACK = bytes(8)
+"""The perf protocol begins with the number of bytes that the server shall send."""
+
+
+class Upload:
+    """The stream, kept filled."""
+
+    def __init__(self, connection: QuicConnection, size_bytes: int | None) -> None:
+        self._connection = connection
+        self._chunk = bytes(CHUNK_BYTES)
+        self._left: float = math.inf if size_bytes is None else size_bytes
+        self._id = connection.get_next_available_stream_id()
+        connection.send_stream_data(self._id, WANTED_BACK, end_stream=self._left == 0)
+        self._sender = connection._streams[self._id].sender
+
+    def fill(self) -> None:
+        """Write as much as is needed to have a chunk unsent."""
+        while self._left and self._unsent_bytes() < CHUNK_BYTES:
+            size = int(min(self._left, CHUNK_BYTES))
+            self._left -= size
+            data = self._chunk if size == CHUNK_BYTES else self._chunk[:size]
+            self._connection.send_stream_data(self._id, data, end_stream=self._left == 0)
+
+    def _unsent_bytes(self) -> int:
+        return self._sender._buffer_stop - self._sender.highest_offset
+
+
+def send(
+    address: str,
+    controller: str,
+    out: str,
+    qlog: bool,
+    stop: StopSignal,
+    *,
+    duration_s: float | None,
+    size_bytes: int | None,
+) -> None:
+    """Connect, send for a time or so many bytes, close; FlowFailed with one sentence."""
+    start_s = time.monotonic()
+    peer = parse_address(address)
+    if controller not in base._factories:
+        known = ", ".join(sorted(base._factories))
+        raise FlowFailed(f"aioquic has no congestion controller {controller}; it has {known}")
+    settings = configuration(
+        out,
+        qlog,
+        is_client=True,
+        congestion_control_algorithm=controller,
+        server_name=SERVER_NAME,
+        verify_mode=ssl.CERT_NONE,
+    )
+    connection = QuicConnection(configuration=settings)
+    telemetry = Telemetry(out, connection)
+    sock = open_socket()
+    try:
+        sock.connect(peer)
+        connection.connect(peer, now=time.monotonic())
+        link = Link(sock, connection, peer, stop)
+        _connect(link, address, start_s + CONNECT_S, stop)
+        end_s = math.inf if duration_s is None else start_s + duration_s
+        _upload(link, Upload(connection, size_bytes), telemetry, end_s, stop)
+        connection.close()
+        link.transmit()
+    except ConnectionRefusedError:
+        raise FlowFailed(f"cannot connect to {address}: nobody listens there") from None
+    finally:
+        telemetry.close()
+        if isinstance(settings.quic_logger, StreamingLogger):
+            settings.quic_logger.close()
+        sock.close()
+
+
+def _connect(link: Link, address: str, until_s: float, stop: StopSignal) -> None:
+    """Until the handshake is complete."""
+    while not stop:
+        for event in link.turn(until_s):
+            if isinstance(event, HandshakeCompleted):
+                return
+            _check(event)
+        if link.now_s >= until_s:
+            raise FlowFailed(f"cannot connect to {address} within {CONNECT_S:g} s")
+
+
+def _upload(
+    link: Link, upload: Upload, telemetry: Telemetry, end_s: float, stop: StopSignal
+) -> None:
+    """Until the time is over, or the receiver has answered the stream's end with its own."""
+    while not stop and link.now_s < end_s:
+        upload.fill()
+        events = link.turn(end_s)
+        telemetry.sample(link.now_s)
+        for event in events:
+            _check(event)
+            if isinstance(event, StreamDataReceived) and event.end_stream:
+                return
+
+
+def _check(event: QuicEvent) -> None:
+    """The receiver must not close first."""
+    if isinstance(event, ConnectionTerminated):
+        reason = event.reason_phrase or f"error 0x{event.error_code:x}"
+        raise FlowFailed(f"the connection ended: {reason}")

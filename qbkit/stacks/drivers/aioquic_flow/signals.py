@@ -1,0 +1,28 @@
+"""SIGTERM and SIGINT as something to poll."""
+
+from __future__ import annotations
+
+import signal
+import socket
+
+
+class StopSignal:
+    """Becomes true when the program is asked to end, and wakes a poll of ``fileno()``."""
+
+    def __init__(self) -> None:
+        self._asked = False
+        self._reader, self._writer = socket.socketpair()
+        self._writer.setblocking(False)
+        signal.set_wakeup_fd(self._writer.fileno(), warn_on_full_buffer=False)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._ask)
+
+    def __bool__(self) -> bool:
+        return self._asked
+
+    def fileno(self) -> int:
+        """Readable from the first signal on."""
+        return self._reader.fileno()
+
+    def _ask(self, number: int, frame: object) -> None:
+        self._asked = True

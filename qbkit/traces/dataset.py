@@ -1,0 +1,144 @@
+"""The raw folder of a run to its dataset, with the checks that every run must pass."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from qbkit.errors import RunFailed
+from qbkit.spec import FRAME_BYTES, Experiment
+from qbkit.traces import schema
+from qbkit.traces.packets import FlowPackets, sort_out
+from qbkit.traces.pcap import read_pcap
+from qbkit.traces.series import Bins
+from qbkit.traces.telemetry import read_table
+
+FORMAT_VERSION = 1
+LIMITED_PERCENT = 1.0
+"""A flow held back by its receiver for longer than this part of its time gets a warning."""
+
+
+def build(folder: Path, experiment: Experiment, attrs: dict[str, Any]) -> xr.Dataset:
+    """The dataset of a run from the folder that an engine left.
+
+    ``attrs`` says what the run was (hash, engine, versions, cost) and is completed here. Packets
+    that reach the queue outside [0, ``duration_s``) are left out. Raises RunFailed when a flow
+    sent nothing.
+    """
+    result = json.loads((folder / "result.json").read_text())
+    t0_ns, flows = result["t0_ns"], experiment.flows
+    packets = _packets(folder, result, experiment)
+    bins = Bins(schema.BIN_S, experiment.duration_s)
+    senders = [read_table(folder / f"flows/{i}/sender.csv") for i in range(len(flows))]
+    receivers = [read_table(folder / f"flows/{i}/receiver.csv") for i in range(len(flows))]
+    goodput, received = schema.goodput_series(receivers, t0_ns, bins)
+    variables = {
+        **schema.packet_series(packets, t0_ns, len(flows), bins),
+        **goodput,
+        **schema.telemetry_series(senders, t0_ns, bins),
+        **schema.packet_variables(packets, t0_ns),
+        **schema.sample_variables(senders, t0_ns),
+        **schema.flow_variables(_flow_columns(experiment, packets, t0_ns, received)),
+    }
+    names = {
+        "label": experiment.labels,
+        "stack": [flow.stack for flow in flows],
+        "controller": [flow.controller for flow in flows],
+    }
+    largest = _largest(packets)
+    link = experiment.bottleneck
+    return schema.assemble(variables, names, bins).assign_attrs(
+        **attrs,
+        format_version=FORMAT_VERSION,
+        spec=experiment.to_json(),
+        bin_s=schema.BIN_S,
+        duration_s=experiment.duration_s,
+        rate_mbps=link.rate_mbps,
+        rtt_ms=link.rtt_ms,
+        queue_bytes=link.queue_bytes,
+        qdisc=link.qdisc,
+        max_frame_bytes=largest,
+        capture_drops=result["capture_drops"],
+        warnings=json.dumps(_warnings(folder, experiment, packets, result, largest)),
+    )
+
+
+def _packets(folder: Path, result: dict[str, Any], experiment: Experiment) -> FlowPackets:
+    """Both captures matched, cut to the experiment's time; every flow has sent something."""
+    ports = {flow["port"]: i for i, flow in enumerate(result["flows"])}
+    addresses = [int(ipaddress.ip_address(flow["sender_ip"])) for flow in result["flows"]]
+    end_ns = result["t0_ns"] + round(experiment.duration_s * 1e9)
+    before = read_pcap(folder / "before.pcap")
+    inside = (before.time_ns >= result["t0_ns"]) & (before.time_ns < end_ns)
+    packets = sort_out(before.take(inside), read_pcap(folder / "behind.pcap"), ports, addresses)
+    sent = np.bincount(packets.data_flow, minlength=len(ports))
+    for i, flow in enumerate(experiment.flows):
+        if not sent[i]:
+            raise RunFailed(f"flow {i + 1} ({flow.name}) sent no packet to the bottleneck")
+    return packets
+
+
+def _flow_columns(
+    experiment: Experiment, packets: FlowPackets, t0_ns: int, received: schema.FloatArray
+) -> dict[str, tuple[schema.FloatArray, str, str]]:
+    """Start and real end, base RTT and bytes received of each flow."""
+    starts, stops = [], []
+    for i, flow in enumerate(experiment.flows):
+        stop_s = flow.stop_s if flow.stop_s is not None else experiment.duration_s
+        if flow.bytes is not None:
+            last_ns = int(packets.data.time_ns[packets.data_flow == i][-1])
+            stop_s = min(stop_s, (last_ns - t0_ns) / 1e9)
+        starts.append(flow.start_s)
+        stops.append(stop_s)
+    base = [experiment.bottleneck.rtt_ms + flow.extra_rtt_ms for flow in experiment.flows]
+    return {
+        "start_s": (np.array(starts), "s", "start of the flow"),
+        "stop_s": (np.array(stops), "s", "end of the flow"),
+        "base_rtt_ms": (np.array(base), "ms", "RTT without queueing"),
+        "receiver_bytes": (received, "B", "application bytes received"),
+    }
+
+
+def _largest(packets: FlowPackets) -> int:
+    sizes = [p.frame_bytes for p in (packets.data, packets.acks) if len(p)]
+    return max((int(s.max()) for s in sizes), default=0)
+
+
+def _warnings(
+    folder: Path,
+    experiment: Experiment,
+    packets: FlowPackets,
+    result: dict[str, Any],
+    largest: int,
+) -> list[str]:
+    """The checks of every run, as sentences about what is wrong; empty is well."""
+    found = []
+    if largest > FRAME_BYTES:
+        found.append(
+            f"segmentation offload is on: frames of {largest} bytes passed the queue, "
+            f"of {FRAME_BYTES} at most on a real link"
+        )
+    if result["capture_drops"]:
+        found.append(f"the capture lost {result['capture_drops']} packets")
+    for i, flow in enumerate(experiment.flows):
+        limited = _limited_percent(folder / f"flows/{i}/limits.json", flow, experiment)
+        if limited > LIMITED_PERCENT:
+            found.append(
+                f"{experiment.labels[i]} was limited by its receive window for {limited:.0f} % "
+                "of its time"
+            )
+    return found
+
+
+def _limited_percent(path: Path, flow: Any, experiment: Experiment) -> float:
+    """Part of its time that the flow waited for its receiver, in percent; 0 where nobody tells."""
+    if not path.exists():
+        return 0.0
+    limits = json.loads(path.read_text())
+    stop_s = flow.stop_s if flow.stop_s is not None else experiment.duration_s
+    return float(100 * limits.get("rwnd_limited_s", 0.0) / (stop_s - flow.start_s))

@@ -1,0 +1,156 @@
+"""The run dataset: names, dimensions, units. Format 1."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import xarray as xr
+
+from qbkit.traces.match import NEVER
+from qbkit.traces.packets import FlowPackets
+from qbkit.traces.series import Bins
+from qbkit.traces.telemetry import COLUMNS, STATES
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+Variable = tuple[Sequence[str], object, dict[str, object]]
+
+BIN_S = 0.1
+"""Width of the regular bins of all time series."""
+
+
+def seconds(time_ns: IntArray, t0_ns: int) -> FloatArray:
+    """Time since t = 0, s."""
+    return (time_ns - t0_ns) / 1e9
+
+
+def packet_variables(packets: FlowPackets, t0_ns: int) -> dict[str, Variable]:
+    """Tables of data packets and acknowledgements."""
+    arrival_s = seconds(packets.data.time_ns, t0_ns)
+    departure_s = seconds(packets.departure_ns, t0_ns)
+    departure_s[packets.departure_ns == NEVER] = np.nan
+    ack_s = seconds(packets.acks.time_ns, t0_ns)
+    sizes, ack_sizes = packets.data.frame_bytes, packets.acks.frame_bytes
+    small = _smallest(sizes, ack_sizes)
+    return {
+        "packet_time_s": _v("packet", arrival_s, "s", "arrival at the queue"),
+        "packet_departure_s": _v("packet", departure_s, "s", "departure from the queue"),
+        "packet_flow": _v("packet", packets.data_flow.astype(np.uint16), "1", "flow"),
+        "packet_size_bytes": _v("packet", sizes.astype(small), "B", "frame without FCS"),
+        "ack_time_s": _v("ack", ack_s, "s", "arrival at the bottleneck"),
+        "ack_flow": _v("ack", packets.ack_flow.astype(np.uint16), "1", "flow"),
+        "ack_size_bytes": _v("ack", ack_sizes.astype(small), "B", "frame without FCS"),
+    }
+
+
+def packet_series(packets: FlowPackets, t0_ns: int, flows: int, bins: Bins) -> dict[str, Variable]:
+    """Throughput, queueing delay and drops of every flow over time."""
+    arrival_s = seconds(packets.data.time_ns, t0_ns)
+    departure_s = seconds(packets.departure_ns, t0_ns)
+    out = packets.departure_ns != NEVER
+    delay_ms = (departure_s - arrival_s) * 1e3
+    bits = packets.data.frame_bytes * 8.0
+    throughput, delay, drops = [], [], []
+    for flow in range(flows):
+        mine, lost = (packets.data_flow == flow) & out, (packets.data_flow == flow) & ~out
+        throughput.append(bins.sums(departure_s[mine], bits[mine]) / bins.width_s / 1e6)
+        delay.append(bins.means(departure_s[mine], delay_ms[mine]))
+        drops.append(bins.sums(arrival_s[lost]))
+    both = ("flow", "time")
+    return {
+        "throughput_mbps": _v(both, np.array(throughput), "Mbit/s", "throughput behind the queue"),
+        "queue_delay_ms": _v(both, np.array(delay), "ms", "mean queueing delay"),
+        "dropped_packets": _v(both, np.array(drops), "1", "packets dropped by the queue"),
+    }
+
+
+def telemetry_series(tables: Sequence[pd.DataFrame], t0_ns: int, bins: Bins) -> dict[str, Variable]:
+    """What the stacks told, at the end of each bin; only variables that some stack tells."""
+    found: dict[str, Variable] = {}
+    for name, (unit, text) in COLUMNS.items():
+        if any(name in table for table in tables):
+            rows = [_last(table, name, t0_ns, bins) for table in tables]
+            found[name] = _v(("flow", "time"), np.array(rows), unit, text)
+    return found
+
+
+def _last(table: pd.DataFrame, name: str, t0_ns: int, bins: Bins) -> FloatArray:
+    if name not in table:
+        return np.full(bins.count, np.nan)
+    time_s = seconds(table["time_ns"].to_numpy(np.int64), t0_ns)
+    return bins.last(time_s, table[name].to_numpy(np.float64))
+
+
+def sample_variables(tables: Sequence[pd.DataFrame], t0_ns: int) -> dict[str, Variable]:
+    """Every row of telemetry, all flows one after the other."""
+    rows = [table.assign(flow=i) for i, table in enumerate(tables) if len(table)]
+    if not rows:
+        rows = [pd.DataFrame({"time_ns": [], "flow": []})]
+    whole = pd.concat(rows, ignore_index=True)
+    time_s = seconds(whole["time_ns"].to_numpy(np.int64), t0_ns)
+    found = {
+        "sample_time_s": _v("sample", time_s, "s", "time of the telemetry"),
+        "sample_flow": _v("sample", whole["flow"].to_numpy(np.uint16), "1", "flow"),
+    }
+    if "state" in whole:
+        index = {name: i for i, name in enumerate(STATES)}
+        state = whole["state"].map(index).fillna(-1).to_numpy(np.int8)
+        found["sample_state"] = _v("sample", state, "1", "congestion state")
+        found["sample_state"][2]["flag_values"] = list(range(len(STATES)))
+        found["sample_state"][2]["flag_meanings"] = " ".join(STATES)
+    for name, (unit, text) in COLUMNS.items():
+        if name in whole:
+            values = whole[name].to_numpy(np.float64)
+            found[f"sample_{name}"] = _v("sample", values, unit, text)
+    return found
+
+
+def goodput_series(
+    tables: Sequence[pd.DataFrame], t0_ns: int, bins: Bins
+) -> tuple[dict[str, Variable], FloatArray]:
+    """Application bytes received over time, and in all (B, NaN where no receiver tells)."""
+    rows, totals = [], []
+    for table in tables:
+        if not len(table):
+            rows.append(np.full(bins.count, np.nan))
+            totals.append(np.nan)
+            continue
+        time_s = seconds(table["time_ns"].to_numpy(np.int64), t0_ns)
+        total = table["bytes"].to_numpy(np.float64)
+        edges = np.append(bins.left_s, bins.count * bins.width_s)
+        at_edges = np.interp(edges, time_s, total, left=0.0)
+        rows.append(np.diff(at_edges) * 8 / bins.width_s / 1e6)
+        totals.append(total[-1])
+    found = {"goodput_mbps": _v(("flow", "time"), np.array(rows), "Mbit/s", "goodput")}
+    return found, np.array(totals)
+
+
+def flow_variables(columns: dict[str, tuple[FloatArray, str, str]]) -> dict[str, Variable]:
+    """One number a flow: name → (values, unit, what it is)."""
+    return {name: _v("flow", v, unit, text) for name, (v, unit, text) in columns.items()}
+
+
+def assemble(variables: dict[str, Variable], names: dict[str, list[str]], bins: Bins) -> xr.Dataset:
+    """The dataset with its coordinates; ``names`` holds label, stack and controller per flow."""
+    flows = np.arange(len(names["label"]))
+    coords: dict[str, object] = {
+        "flow": ("flow", flows, {"long_name": "flow"}),
+        "time": ("time", bins.left_s, {"units": "s", "long_name": "time since the start"}),
+    }
+    for name, values in names.items():
+        coords[name] = ("flow", np.array(values, dtype=object), {"long_name": name})
+    return xr.Dataset(variables, coords)
+
+
+def _v(dims: str | Sequence[str], values: object, unit: str, text: str) -> Variable:
+    dims = (dims,) if isinstance(dims, str) else dims
+    return dims, values, {"units": unit, "long_name": text}
+
+
+def _smallest(*sizes: IntArray) -> type[np.unsignedinteger]:
+    """Two bytes hold any frame but those of segmentation offload."""
+    largest = max((int(s.max()) for s in sizes if len(s)), default=0)
+    return np.uint16 if largest < 65536 else np.uint32

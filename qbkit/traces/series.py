@@ -1,0 +1,44 @@
+"""Sums, means and last values over regular bins of time."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+
+class Bins:
+    """Regular bins of ``width_s`` from 0 to ``duration_s``."""
+
+    def __init__(self, width_s: float, duration_s: float) -> None:
+        self.width_s = width_s
+        self.count = max(1, int(np.ceil(duration_s / width_s - 1e-9)))
+
+    @property
+    def left_s(self) -> FloatArray:
+        """Left edges, s."""
+        return np.round(np.arange(self.count) * self.width_s, 9)
+
+    def sums(self, time_s: FloatArray, values: FloatArray | None = None) -> FloatArray:
+        """Sum of the values (or count) of the events in each bin; others are left out."""
+        index = np.floor(time_s / self.width_s).astype(np.int64)
+        inside = (index >= 0) & (index < self.count)
+        weights = None if values is None else values[inside]
+        return np.bincount(index[inside], weights, self.count).astype(np.float64)
+
+    def means(self, time_s: FloatArray, values: FloatArray) -> FloatArray:
+        """Mean of the values in each bin; NaN where there is none."""
+        counts = self.sums(time_s)
+        empty = np.full(self.count, np.nan)
+        return np.divide(self.sums(time_s, values), counts, out=empty, where=counts > 0)
+
+    def last(self, time_s: FloatArray, values: FloatArray) -> FloatArray:
+        """The last known value at the end of each bin; NaN before the first."""
+        known = np.isfinite(values)
+        time_s, values = time_s[known], values[known]
+        index = np.searchsorted(time_s, self.left_s + self.width_s, "right") - 1
+        if not len(values):
+            return np.full(self.count, np.nan)
+        return np.where(index >= 0, values[np.maximum(index, 0)], np.nan)

@@ -1,0 +1,159 @@
+"""The emulated network as physics: rate, delay, buffer, loss, topology. Real flows in real guests."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from qbkit.spec import QDISC_OPTIONS, Bottleneck, Experiment, Flow
+from qbkit.testbed import engines
+
+pytestmark = pytest.mark.guest
+
+
+def run(flows, *, duration_s=10.0, jitter_ms=0.0, seed=1, topology="dumbbell", **link):
+    """A run of flows over a link."""
+    experiment = Experiment(
+        bottleneck=Bottleneck(**link),
+        flows=flows,
+        duration_s=duration_s,
+        jitter_ms=jitter_ms,
+        seed=seed,
+        topology=topology,
+    )
+    return experiment.run(engine="virtual")
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory):
+    """One CUBIC flow over the default link, without jitter."""
+    experiment = Experiment(flows=["tcp:cubic"], duration_s=20, jitter_ms=0.0)
+    return experiment.run(engine="virtual", out=tmp_path_factory.mktemp("link") / "alone.nc")
+
+
+def test_rate_is_exact(alone):
+    # While packets wait, the link carries its rate: 20 Mbit/s of Ethernet frames.
+    arrival, departure = alone.packet_time_s.values, alone.packet_departure_s.values
+    out = np.isfinite(departure)
+    arrival, departure = arrival[out], departure[out]
+    size = alone.packet_size_bytes.values[out].astype(float)
+    waited = arrival[1:] < departure[:-1]
+    rate_mbps = size[1:][waited].sum() * 8 / np.diff(departure)[waited].sum() / 1e6
+    assert waited.sum() > 1000
+    assert rate_mbps == pytest.approx(20, rel=1e-3)
+
+
+def test_base_rtt_is_exact(alone):
+    assert float(alone.min_rtt_ms.min()) == pytest.approx(50, abs=0.010)
+
+
+@pytest.mark.parametrize("extra_ms", [0.0, 30.0])
+def test_extra_rtt_of_a_flow(extra_ms):
+    flow = Flow("tcp", "reno", extra_rtt_ms=extra_ms)
+    ds = run([flow, "tcp:reno"], duration_s=3, rate_mbps=5, rtt_ms=20)
+    found = ds.min_rtt_ms.min("time").values
+    assert found == pytest.approx([20 + extra_ms, 20], abs=0.010)
+    assert ds.base_rtt_ms.values == pytest.approx([20 + extra_ms, 20])
+
+
+def test_jitter_keeps_the_mean_and_the_order():
+    ds = run(["tcp:cubic"], duration_s=5, jitter_ms=0.5)
+    # Packets of a sender reach the queue in the order they were sent: TCP sees no reordering, so
+    # nothing is retransmitted but what the queue dropped.
+    dropped = int(np.isnan(ds.packet_departure_s).sum())
+    assert int(ds.retransmits.max()) <= dropped
+    assert 49.5 <= float(ds.min_rtt_ms.min()) <= 50.0
+
+
+def test_fifo_holds_its_bytes_to_within_one_packet(alone):
+    arrival, departure = alone.packet_time_s.values, alone.packet_departure_s.values
+    size = alone.packet_size_bytes.values.astype(int)
+    dropped = np.flatnonzero(np.isnan(departure))
+    assert len(dropped) > 5
+    limit = alone.attrs["queue_bytes"]
+    for i in dropped:
+        inside = (arrival[:i] <= arrival[i]) & (departure[:i] > arrival[i])
+        assert limit - 1514 < size[:i][inside].sum() <= limit
+
+
+def test_link_is_filled_and_checks_are_clean(alone):
+    assert float(alone.throughput_mbps.sel(time=slice(5, 19)).mean()) == pytest.approx(20, rel=0.02)
+    assert json.loads(alone.attrs["warnings"]) == []
+    assert alone.attrs["max_frame_bytes"] == 1514
+    assert alone.attrs["capture_drops"] == 0
+
+
+@pytest.mark.parametrize("qdisc", sorted(QDISC_OPTIONS))
+def test_every_qdisc_carries_the_rate(qdisc):
+    ds = run(["tcp:cubic", "tcp:cubic"], duration_s=6, rate_mbps=10, rtt_ms=20, qdisc=qdisc)
+    assert float(ds.throughput_mbps.sum("flow").sel(time=slice(2, 5)).mean()) > 8.5
+    assert float(ds.queue_delay_ms.max()) < 60
+
+
+def test_qdisc_options_reach_the_queue():
+    slow = run(["tcp:cubic"], duration_s=6, qdisc="fq_codel", qdisc_options={"target": "5ms"})
+    lazy = run(["tcp:cubic"], duration_s=6, qdisc="fq_codel", qdisc_options={"target": "45ms"})
+    later = slice(3, 6)
+    assert float(slow.queue_delay_ms.sel(time=later).mean()) < float(
+        lazy.queue_delay_ms.sel(time=later).mean()
+    )
+
+
+def test_packet_buffer_counts_packets():
+    ds = run(["tcp:cubic"], duration_s=6, rate_mbps=10, rtt_ms=20, buffer_packets=20)
+    # A full queue of 20 frames of 1514 bytes at 10 Mbit/s drains in 24.2 ms.
+    assert float(ds.queue_delay_ms.max()) == pytest.approx(24.2, abs=1.3)
+
+
+def test_random_loss():
+    ds = run(["tcp:bbr"], duration_s=20, loss_percent=2.0, buffer_bdp=10)
+    steady = ds.packet_time_s.values > 5
+    lost = np.isnan(ds.packet_departure_s.values)[steady]
+    # 25,000 packets: 2 % ± 5 standard deviations of 0.09 %.
+    assert lost.mean() == pytest.approx(0.02, abs=0.0045)
+
+
+def test_start_stop_and_bytes():
+    flows = [
+        Flow("tcp", "cubic", stop_s=3),
+        Flow("tcp", "cubic", start_s=4, bytes=1_000_000),
+    ]
+    ds = run(flows, duration_s=8)
+    first = ds.packet_flow.values == 0
+    assert ds.packet_time_s.values[first].min() < 0.06
+    assert ds.packet_time_s.values[first].max() < 3.06
+    assert ds.packet_time_s.values[~first].min() == pytest.approx(4.025, abs=0.01)
+    assert int(ds.receiver_bytes[1]) == 1_000_000
+
+
+def test_parking_lot_fills_both_links():
+    ds = run(["tcp:cubic"] * 3, duration_s=15, topology="parking_lot", rate_mbps=10, rtt_ms=20)
+    mean = ds.throughput_mbps.sel(time=slice(5, 15)).mean("time").values
+    assert mean[0] + mean[1] == pytest.approx(10, rel=0.03)
+    assert mean[0] + mean[2] == pytest.approx(10, rel=0.03)
+    assert mean[0] < mean[1:].min()  # it meets two queues, and has the longer round trip
+
+
+def test_many_flows():
+    ds = run(["tcp:cubic"] * 12, duration_s=4, rate_mbps=50, rtt_ms=10)
+    assert ds.sizes["flow"] == 12
+    assert len(set(ds.label.values)) == 12
+    assert (ds.receiver_bytes > 0).all()
+
+
+def test_host_engine_in_physical_time():
+    # A guest without time travel is a Linux host with root and netem: the engine runs for real.
+    script = Path(__file__).with_name("guest_host_engine.py")
+    done = engines.run_in_guest([sys.executable, str(script)], time_travel=False)
+    assert done["exit"] == 0, done["output"]
+    report = json.loads(done["output"].splitlines()[-1])
+    result = report["result"]
+    seconds = (result["end_ns"] - result["t0_ns"]) / 1e9
+    assert seconds == pytest.approx(3, abs=0.5)
+    sent_mbps = result["qdiscs"][0][0]["bytes"] * 8 / seconds / 1e6
+    assert sent_mbps == pytest.approx(5, rel=0.2)
+    assert report["sizes"]["before.pcap"] > report["sizes"]["behind.pcap"] > 10_000
