@@ -32,7 +32,7 @@ def busy_machine():
         process.wait()
 
 
-@pytest.mark.parametrize("flows", flows_that_are_ready(), ids=" vs ".join)
+@pytest.mark.parametrize("flows", list(flows_that_are_ready()), ids=" vs ".join)
 def test_two_runs_are_identical(flows, tmp_path, busy_machine):
     experiment = Experiment(flows=flows, duration_s=4)
     (tmp_path / "elsewhere").mkdir()
@@ -48,4 +48,5 @@ def test_another_seed_is_another_run(tmp_path):
         Experiment(flows=["tcp:cubic", "tcp:cubic"], duration_s=4, seed=seed).run(engine="virtual")
         for seed in (1, 2)
     ]
-    assert runs[0].sizes["packet"] != runs[1].sizes["packet"]
+    times = [set(run.packet_time_s.values) for run in runs]
+    assert len(times[0] & times[1]) < 0.5 * len(times[0])

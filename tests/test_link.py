@@ -123,10 +123,13 @@ def test_start_stop_and_bytes():
         Flow("tcp", "cubic", start_s=4, bytes=1_000_000),
     ]
     ds = run(flows, duration_s=8)
+    # Acknowledgements that still come draw small resets from a sender that has gone.
+    ds = ds.isel(packet=ds.packet_size_bytes.values > 100)
     first = ds.packet_flow.values == 0
-    assert ds.packet_time_s.values[first].min() < 0.06
-    assert ds.packet_time_s.values[first].max() < 3.06
-    assert ds.packet_time_s.values[~first].min() == pytest.approx(4.025, abs=0.01)
+    assert ds.packet_time_s.values[first].min() == pytest.approx(0.075, abs=0.01)
+    assert ds.packet_time_s.values[first].max() < 3.05
+    # The handshake takes 50 ms, the first data another 25 ms to the queue.
+    assert ds.packet_time_s.values[~first].min() == pytest.approx(4.075, abs=0.01)
     assert int(ds.receiver_bytes[1]) == 1_000_000
 
 
@@ -135,7 +138,8 @@ def test_parking_lot_fills_both_links():
     mean = ds.throughput_mbps.sel(time=slice(5, 15)).mean("time").values
     assert mean[0] + mean[1] == pytest.approx(10, rel=0.03)
     assert mean[0] + mean[2] == pytest.approx(10, rel=0.03)
-    assert mean[0] < mean[1:].min()  # it meets two queues, and has the longer round trip
+    delay_ms = ds.queue_delay_ms.sel(time=slice(5, 15)).mean("time").values
+    assert delay_ms[0] == pytest.approx(delay_ms[1] + delay_ms[2], rel=0.2)  # it meets both queues
 
 
 def test_many_flows():

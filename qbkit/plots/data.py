@@ -26,7 +26,7 @@ def inline(columns: Mapping[str, Column]) -> alt.InlineData:
     """Rows of equally long columns; floats are rounded, NaN and infinity become empty (null)."""
     cells = {name: np.asarray(values).tolist() for name, values in columns.items()}
     text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
+    writer = csv.writer(text, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
     writer.writerow(cells)
     writer.writerows(zip(*([_cell(v) for v in c] for c in cells.values()), strict=True))
     parse = {name: kind for name, values in cells.items() if (kind := _kind(values))}

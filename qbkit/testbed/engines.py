@@ -15,6 +15,8 @@ from typing import Any
 
 from qbkit.errors import EngineError, RunFailed
 from qbkit.settings import cache_folder
+from qbkit.stacks import certificate
+from qbkit.stacks.base import CERTIFICATE_MOUNT
 from qbkit.testbed import host, kernel, native, virtual
 from qbkit.testbed.console import OnProgress, Usage
 from qbkit.testbed.plan import Plan
@@ -87,7 +89,11 @@ def carry_out(
     (folder / "run").mkdir()
     (folder / "mnt").mkdir()
     (folder / "agent").symlink_to(AGENT_FOLDER)
-    mounts = {**plan.mounts, TESTBED_MOUNT: str(native.capture().parent)}
+    mounts = {
+        **plan.mounts,
+        TESTBED_MOUNT: str(native.capture().parent),
+        CERTIFICATE_MOUNT: str(certificate.folder()),
+    }
     for number, source in enumerate(mounts.values()):
         (folder / "mnt" / str(number)).symlink_to(source)
     data = {**plan.data, "mounts": {target: i for i, target in enumerate(mounts)}}

@@ -299,7 +299,13 @@ def _key(source_version: str) -> str:
 
 
 def _version_of(path: Path) -> str:
-    return _run([path, "--version"]).strip()
+    try:
+        return _run([path, "--version"]).strip()
+    except OSError as error:
+        raise EngineError(
+            f"the kernel {path} cannot be started here: {error.strerror}; "
+            "build one for this machine with `qbkit kernel --build`"
+        ) from None
 
 
 def _has_patches(path: Path) -> bool:

@@ -54,7 +54,7 @@ def _program(pid: int) -> str | None:
 
 def _last_string(memory: BinaryIO, end: int) -> bytes:
     """The last string below an address; empty where that cannot be read."""
-    with suppress(OSError, ValueError):
+    with suppress(OSError, ValueError, OverflowError):
         memory.seek(end - STACK_TAIL_BYTES)
         return memory.read(STACK_TAIL_BYTES).rstrip(b"\0").rpartition(b"\0")[2]
     return b""

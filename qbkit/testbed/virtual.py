@@ -18,7 +18,8 @@ from qbkit.testbed.console import Console, OnProgress, Usage, die_with_parent, e
 from qbkit.testbed.processor import claim_processor
 from qbkit.testbed.spinning import spinning_program
 
-MEMORY_MB = 1024
+MEMORY_MB = 2048
+"""At most; the host gives it page by page, as the guest touches it."""
 START_NS = 1_767_225_600 * 10**9
 """The guest's clock starts on 1 January 2026, inside the validity of the test certificate."""
 

@@ -22,9 +22,10 @@ PR_SET_PDEATHSIG = 1
 libc = ctypes.CDLL(None, use_errno=True)
 
 HOST_SYSCTLS = {
-    # Receive windows and send buffers never limit a flow (IMC'22 §2 sets them alike for all).
+    # Receive windows never limit a flow (IMC'22 §2 sets them alike for all). Send buffers grow
+    # with the window as they do by default: full from the start, they would fill the memory.
     "net/ipv4/tcp_rmem": "4096 67108864 67108864",
-    "net/ipv4/tcp_wmem": "4096 67108864 67108864",
+    "net/ipv4/tcp_wmem": "4096 1048576 67108864",
     # No flow may learn from the one before it.
     "net/ipv4/tcp_no_metrics_save": "1",
     # Router solicitations and neighbour discovery would share the queue with the flows.

@@ -70,13 +70,18 @@ class Link:
     def turn(self, until_s: float = math.inf) -> list[QuicEvent]:
         """Send, wait for something to happen or the time ``until_s``; the events."""
         self.transmit()
-        timer_s = self._connection.get_timer()
+        timer_s = self._timer_s()
         self._poll.poll(_whole_ms(min(timer_s, until_s) - self.now_s))
         self.now_s = time.monotonic()
         self._receive()
         if timer_s <= self.now_s + TIMER_RESOLUTION_S:
             self._fire()
         return list(iter(self._connection.next_event, None))
+
+    def _timer_s(self) -> float:
+        """When to wake at the latest; a connection that has ended waits for nothing."""
+        timer_s = self._connection.get_timer()
+        return self.now_s if timer_s is None else timer_s
 
     def _receive(self) -> None:
         """Everything that is waiting, before anything is sent in answer."""
@@ -88,8 +93,8 @@ class Link:
 
     def _fire(self) -> None:
         """Handle the timer, unless what has come in moved it."""
-        timer_s = self._connection.get_timer()
-        if timer_s is not None and timer_s <= self.now_s + TIMER_RESOLUTION_S:
+        timer_s = self._timer_s()
+        if timer_s <= self.now_s + TIMER_RESOLUTION_S:
             self.now_s = max(self.now_s, timer_s)
             self._connection.handle_timer(now=self.now_s)
 

@@ -44,14 +44,16 @@ class StreamingLogger(QuicLogger):
     def __init__(self, folder: Path) -> None:
         super().__init__()
         self._folder = folder
+        self._files: list[StreamingTrace] = []
 
     def start_trace(self, is_client: bool, odcid: bytes) -> QuicLoggerTrace:
         """Open the file of a connection."""
         trace = StreamingTrace(self._folder, is_client=is_client, odcid=odcid)
         self._traces.append(trace)
+        self._files.append(trace)
         return trace
 
     def close(self) -> None:
         """Complete the files."""
-        for trace in self._traces:
+        for trace in self._files:
             trace.close()

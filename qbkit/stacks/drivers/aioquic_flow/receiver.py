@@ -10,7 +10,7 @@ from pathlib import Path
 from aioquic.buffer import Buffer
 from aioquic.quic.configuration import SMALLEST_MAX_DATAGRAM_SIZE, QuicConfiguration
 from aioquic.quic.connection import QuicConnection
-from aioquic.quic.events import ConnectionTerminated, QuicEvent, StreamDataReceived
+from aioquic.quic.events import ConnectionTerminated, StreamDataReceived
 from aioquic.quic.packet import QuicPacketType, pull_quic_header
 
 from .failure import FlowFailed
@@ -77,7 +77,7 @@ def _accept(
 ) -> tuple[QuicConnection, Address] | None:
     """The connection that the first Initial packet opens; None when told to stop."""
     while not stop:
-        if sock not in select.select([sock, stop.fileno()], [], [])[0]:
+        if sock.fileno() not in select.select([sock.fileno(), stop.fileno()], [], [])[0]:
             continue
         data, peer = sock.recvfrom(MAX_DATAGRAM_BYTES)
         try:
@@ -111,17 +111,11 @@ def _count(
             for event in link.turn():
                 if isinstance(event, ConnectionTerminated):
                     return
-                _handle(event, connection, counter)
+                if isinstance(event, StreamDataReceived):
+                    counter.add(len(event.data))
+                    if event.end_stream:  # answer it with our own
+                        connection.send_stream_data(event.stream_id, b"", end_stream=True)
         connection.close()
         link.transmit()
     except ConnectionRefusedError:
         return  # the sender is gone
-
-
-def _handle(event: QuicEvent, connection: QuicConnection, counter: Counter) -> None:
-    """Count what came, and answer the stream's end by our own."""
-    if not isinstance(event, StreamDataReceived):
-        return
-    counter.add(len(event.data))
-    if event.end_stream:
-        connection.send_stream_data(event.stream_id, b"", end_stream=True)

@@ -179,6 +179,7 @@ static void connect_or_fail(void)
     if (connect(sock, (struct sockaddr *)&at, sizeof at)) {
         if (errno == EINPROGRESS || errno == EAGAIN || errno == ETIMEDOUT)
             fail("cannot connect to %s within %d s", address, CONNECT_MS / 1000);
+        if (stopping) fail("cannot connect to %s before the flow ends", address);
         fail("cannot connect to %s: %s", address, strerror(errno));
     }
     setsockopt(sock, SOL_SOCKET, SO_SNDTIMEO, &none, sizeof none);
@@ -226,6 +227,7 @@ static int send_flow(void)
     FILE *rows = open_out("sender.csv",
                           "time_ns,cwnd_bytes,bytes_in_flight,ssthresh_bytes,srtt_ms,min_rtt_ms,"
                           "pacing_rate_mbps,delivery_rate_mbps,retransmits,state\n");
+    if (!size_bytes) arm_timer();
     connect_or_fail();
     /* Signals must interrupt the writing thread, not the sampling one. */
     sigemptyset(&signals);
@@ -235,7 +237,6 @@ static int send_flow(void)
     pthread_sigmask(SIG_BLOCK, &signals, NULL);
     if (pthread_create(&sampler, NULL, sample, rows)) fail("cannot start the sampler");
     pthread_sigmask(SIG_UNBLOCK, &signals, NULL);
-    if (!size_bytes) arm_timer();
     write_until_stopped();
     int complete = size_bytes && !stopping;
     if (complete) end_connection();
