@@ -1,15 +1,25 @@
 """qbkit: congestion control of real QUIC and TCP stacks, measured in virtual time.
 
 ``import qbkit as qb``; then ``qb.Experiment(flows=["tcp:cubic", "tcp:bbr"]).run()``.
+
+What is heavy to import (xarray, Altair) is imported when it is first asked for, so that the command
+line answers at once.
 """
 
-from qbkit import accessor, metrics
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from qbkit.errors import EngineError, QbkitError
-from qbkit.runner import run
 from qbkit.spec import Bottleneck, Experiment, Flow
-from qbkit.store import load, runs, save
-from qbkit.study import Study, conformance_study, load_study, publish_study
-from qbkit.traces import read_pcaps
+
+if TYPE_CHECKING:
+    from qbkit import metrics, plots
+    from qbkit.runner import run
+    from qbkit.store import load, runs, save
+    from qbkit.study import Study, conformance_study, load_study, publish_study
+    from qbkit.traces import read_pcaps
 
 __all__ = [
     "Bottleneck",
@@ -18,7 +28,6 @@ __all__ = [
     "Flow",
     "QbkitError",
     "Study",
-    "accessor",
     "conformance_study",
     "load",
     "load_study",
@@ -31,11 +40,27 @@ __all__ = [
     "save",
 ]
 
+_HOMES = {
+    "run": "qbkit.runner",
+    "load": "qbkit.store",
+    "runs": "qbkit.store",
+    "save": "qbkit.store",
+    "Study": "qbkit.study",
+    "conformance_study": "qbkit.study",
+    "load_study": "qbkit.study",
+    "publish_study": "qbkit.study",
+    "read_pcaps": "qbkit.traces",
+}
+
 
 def __getattr__(name: str) -> object:
-    """``qb.plots``, imported when it is asked for: Altair costs more than all the rest."""
-    if name == "plots":
-        import qbkit.plots
-
-        return qbkit.plots
+    """Import a public name, or one of the packages ``metrics`` and ``plots``, from its home."""
+    if name in ("metrics", "plots"):
+        return import_module(f"qbkit.{name}")
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
     raise AttributeError(f"module 'qbkit' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -24,7 +24,7 @@ def main() -> None:
     try:
         status = group.main(standalone_mode=False)
     except click.ClickException as error:
-        error.show()
+        click.echo(f"qbkit: {error.format_message()} (see --help)", err=True)
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt):
         click.echo("qbkit: interrupted; nothing half-written was left", err=True)
@@ -286,7 +286,7 @@ def _print_table(rows: list[dict[str, Any]]) -> None:
         table.add_column(str(name), overflow="fold")
     for row in rows:
         table.add_row(*(_plain(value) for value in row.values()))
-    Console(soft_wrap=not sys.stdout.isatty()).print(table)
+    Console(width=None if sys.stdout.isatty() else 200).print(table)
 
 
 def _plain(value: Any) -> str:

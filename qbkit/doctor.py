@@ -24,8 +24,8 @@ class Check:
     fix: str = ""
 
     def to_dict(self) -> dict[str, object]:
-        """JSON-ready."""
-        return asdict(self)
+        """JSON-ready; what is well needs no mending."""
+        return {**asdict(self), "fix": "" if self.ok else self.fix}
 
 
 def examine() -> list[Check]:

@@ -64,7 +64,7 @@ def run(
         dataset = traces.build(folder / "run", experiment, attrs)
         _keep_files(folder / "run", path, keep)
         store.save(dataset, path)
-    return store.load(path)
+    return dataset
 
 
 def kept_folder(path: Path) -> Path:

@@ -31,8 +31,10 @@ def path_of(digest: str) -> Path:
     return default_folder() / f"{digest}.nc"
 
 
-def save(ds: xr.Dataset, path: str | Path) -> Path:
+def save(ds: xr.Dataset, path: str | Path) -> None:
     """Write a run beside its place and rename it: the file is whole or absent.
+
+    ``ds.encoding["source"]`` becomes its path.
 
     Raises StoreError with one sentence when it cannot be written (full disk, no permission).
     """
@@ -49,7 +51,7 @@ def save(ds: xr.Dataset, path: str | Path) -> Path:
         raise StoreError(f"cannot write {target}: {why}; free space or choose another") from None
     finally:
         part.unlink(missing_ok=True)
-    return target
+    ds.encoding["source"] = str(target)
 
 
 def load(path: str | Path) -> xr.Dataset:
@@ -66,6 +68,7 @@ def load(path: str | Path) -> xr.Dataset:
     except Exception as error:  # h5py raises nearly anything on damaged files
         raise StoreError(f"{path} is damaged or no netCDF file ({_brief(error)})") from None
     _require_format(ds.attrs, path)
+    ds.attrs = {name: _plain(value) for name, value in ds.attrs.items()}
     ds.encoding["source"] = str(path)
     return ds
 

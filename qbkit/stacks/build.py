@@ -6,7 +6,7 @@ import fcntl
 import hashlib
 import shutil
 import subprocess
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -57,7 +57,10 @@ def compile_c(source: Path, name: str, *, shared: bool = False) -> Path:
 
 
 def run_tool(
-    argv: list[str | Path], what: str, env: Mapping[str, str] | None = None, cwd: Path | None = None
+    argv: Sequence[str | Path],
+    what: str,
+    env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
 ) -> str:
     """Run a compiler; StackNotReady says which tool is missing, or its first complaint."""
     words = [str(a) for a in argv]

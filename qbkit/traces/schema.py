@@ -141,7 +141,7 @@ def assemble(variables: dict[str, Variable], names: dict[str, list[str]], bins: 
         "time": ("time", bins.left_s, {"units": "s", "long_name": "time since the start"}),
     }
     for name, values in names.items():
-        coords[name] = ("flow", np.array(values, dtype=object), {"long_name": name})
+        coords[name] = ("flow", np.array(values, dtype=str), {"long_name": name})
     return xr.Dataset(variables, coords)
 
 

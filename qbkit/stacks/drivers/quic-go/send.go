@@ -1,0 +1,94 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/quic-go/quic-go"
+)
+
+// send uploads for a time or so many bytes, and writes sender.csv.
+func send(a arguments) {
+	if a.controller != "cubic" && a.controller != "reno" {
+		fail("quic-go has no controller %s; it has cubic, reno", a.controller)
+	}
+	os.Setenv(controllerEnv, a.controller)
+	samples := newSampler(filepath.Join(a.out, "sender.csv"))
+	ended := make(chan string, 3) // empty: as it should be; else what went wrong
+	connection := connect(a, samples)
+	go func() { ended <- upload(connection, a.size) }()
+	if a.size == 0 {
+		time.AfterFunc(a.duration, func() { ended <- "" })
+	}
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
+	var problem string
+	select {
+	case problem = <-ended:
+	case <-signals:
+	}
+	connection.CloseWithError(0, "")
+	samples.write()
+	if problem != "" {
+		fail("%s", problem)
+	}
+}
+
+func connect(a arguments, samples *sampler) *quic.Conn {
+	ctx, cancel := context.WithTimeout(context.Background(), connectLimit)
+	defer cancel()
+	if a.duration > 0 && a.duration < connectLimit {
+		ctx, cancel = context.WithTimeout(ctx, a.duration)
+		defer cancel()
+	}
+	settings := &tls.Config{InsecureSkipVerify: true, NextProtos: []string{alpn}, ServerName: "qbkit"}
+	connection, err := quic.DialAddr(ctx, a.address, settings, config(samples.tracer(a)))
+	if errors.Is(err, context.DeadlineExceeded) || isTimeout(err) {
+		fail("cannot connect to %s within %v", a.address, connectLimit)
+	}
+	if err != nil {
+		fail("cannot connect to %s: %v", a.address, err)
+	}
+	return connection
+}
+
+func isTimeout(err error) bool {
+	var timeout *quic.IdleTimeoutError
+	var handshake *quic.HandshakeTimeoutError
+	return errors.As(err, &timeout) || errors.As(err, &handshake)
+}
+
+// upload writes size bytes and waits until they have arrived, or (size 0) writes without end.
+func upload(connection *quic.Conn, size int64) string {
+	stream, err := connection.OpenStream()
+	if err != nil {
+		return "cannot open a stream: " + err.Error()
+	}
+	buffer := make([]byte, bufferBytes)
+	if _, err := stream.Write(buffer[:headerBytes]); err != nil {
+		return "cannot send: " + err.Error()
+	}
+	for left := size; size == 0 || left > 0; {
+		chunk := buffer
+		if size > 0 && left < bufferBytes {
+			chunk = buffer[:left]
+		}
+		n, err := stream.Write(chunk)
+		if err != nil {
+			return "cannot send: " + err.Error()
+		}
+		left -= int64(n)
+	}
+	stream.Close()
+	if _, err := io.Copy(io.Discard, stream); err != nil {
+		return "the receiver did not answer: " + err.Error()
+	}
+	return ""
+}

@@ -1,0 +1,111 @@
+"""quic-go, with its Reno and its CUBIC, from its Go module.
+
+quic-go compiles both controllers in but always chooses Reno (``true, // use Reno``); no setting
+reaches its CUBIC. The build therefore compiles a copy of the module in which that one Boolean, in
+its two places, reads an environment variable. Nothing else is changed; ``reno`` runs as released.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+from typing import ClassVar
+
+from qbkit.errors import StackNotReady
+from qbkit.stacks.base import Say, Stack, Status
+from qbkit.stacks.build import build_once, built_folder, fingerprint, run_tool
+from qbkit.stacks.registry import register
+
+SOURCES = Path(__file__).parent / "drivers/quic-go"
+MODULE = "github.com/quic-go/quic-go"
+MOUNT = "/run/qb/stacks/quic-go"
+CHOICE = "internal/ackhandler/sent_packet_handler.go"
+HARD_CODED = "true, // use Reno"
+BY_ENVIRONMENT = 'os.Getenv("QUIC_GO_CONTROLLER") != "cubic",'
+
+
+class QuicGo(Stack):
+    """A small Go program of ours around quic-go."""
+
+    name: ClassVar[str] = "quic-go"
+    color: ClassVar[str] = "#00a3c4"
+    source: ClassVar[str] = f"Go module {MODULE}; CUBIC by one changed Boolean"
+    options: ClassVar[dict[str, str]] = {"qlog": "write a full qlog"}
+
+    def controllers(self) -> tuple[str, ...]:
+        """Both that its code has."""
+        return ("cubic", "reno")
+
+    def version(self) -> str:
+        """Version of the module, and of our driver."""
+        words = (SOURCES / "go.mod").read_text().split()
+        return f"{words[words.index(MODULE) + 1].removeprefix('v')}, driver {_key()}"
+
+    def status(self) -> Status:
+        """Ready once built."""
+        if (self._folder() / "quic-go").exists():
+            return Status(True)
+        if not shutil.which("go"):
+            return Status(False, "install Go 1.25 or newer, then: qbkit stacks build quic-go")
+        return Status(False, "qbkit stacks build quic-go")
+
+    def build(self, say: Say = lambda _: None) -> None:
+        """Download the modules and compile; about a minute the first time."""
+        if not shutil.which("go"):
+            raise StackNotReady("go is missing to build quic-go; install Go 1.25 or newer")
+        if not self.status().ready:
+            say("building quic-go (about 1 minute)")
+            build_once(self.name, _key(), _compile)
+
+    def program(self) -> list[str]:
+        """The compiled driver."""
+        return [f"{MOUNT}/quic-go"]
+
+    def mounts(self) -> dict[str, Path]:
+        """The folder of the compiled driver."""
+        return {MOUNT: self._folder()}
+
+    def env(self) -> dict[str, str]:
+        """Preemption by signals costs system calls, and the guest has one processor anyway."""
+        return {"GODEBUG": "asyncpreemptoff=1"}
+
+    def _folder(self) -> Path:
+        return built_folder(self.name, _key())
+
+
+def _key() -> str:
+    return fingerprint([*SOURCES.glob("*.go"), SOURCES / "go.mod", SOURCES / "go.sum"])
+
+
+def _compile(folder: Path) -> None:
+    env = {**os.environ, "CGO_ENABLED": "0", "GOFLAGS": "-mod=readonly -buildvcs=false"}
+    run_tool(["go", "mod", "download"], "quic-go", env, SOURCES)
+    where = ["go", "list", "-m", "-f", "{{.Dir}}", MODULE]
+    released = Path(run_tool(where, "quic-go", env, SOURCES).strip())
+    with tempfile.TemporaryDirectory(dir=folder) as scratch:
+        copy = Path(scratch) / "module"
+        shutil.copytree(released, copy, copy_function=shutil.copyfile)
+        _make_choosable(copy / CHOICE)
+        modfile = Path(scratch) / "go.mod"
+        modfile.write_text((SOURCES / "go.mod").read_text() + f"\nreplace {MODULE} => {copy}\n")
+        shutil.copyfile(SOURCES / "go.sum", modfile.with_suffix(".sum"))
+        flags = ["-trimpath", "-ldflags=-s -w", f"-modfile={modfile}"]
+        run_tool(["go", "build", *flags, "-o", folder / "quic-go", "."], "quic-go", env, SOURCES)
+
+
+def _make_choosable(file: Path) -> None:
+    """Let an environment variable choose the controller."""
+    text = file.read_text()
+    if text.count(HARD_CODED) != 2 or text.count("import (") != 1:
+        raise StackNotReady(
+            f"this version of quic-go does not choose Reno where 0.65.0 does ({CHOICE}); "
+            "build with the version in go.mod"
+        )
+    text = text.replace(HARD_CODED, BY_ENVIRONMENT).replace("import (", 'import (\n\t"os"', 1)
+    file.chmod(0o644)
+    file.write_text(text)
+
+
+register(QuicGo())
