@@ -95,7 +95,7 @@ def run_command(flows: tuple[str, ...], as_json: bool, **words: Any) -> None:
     spec = {name: words.pop(name) for name in ("duration_s", "seed", "jitter_ms")}
     experiment = Experiment(
         bottleneck=link,
-        flows=[Flow.parse(text) for text in flows],
+        flows=tuple(Flow.parse(text) for text in flows),
         **{name: value for name, value in spec.items() if value is not None},
     )
     dataset = run(experiment, progress=not as_json, **words)
@@ -171,7 +171,7 @@ def stacks_command(context: click.Context, as_json: bool) -> None:
 
     if context.invoked_subcommand:
         return
-    rows = []
+    rows: list[dict[str, Any]] = []
     for stack in stacks.all_stacks():
         status = stack.status()
         rows.append(

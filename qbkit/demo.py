@@ -6,6 +6,7 @@ import json
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 from qbkit import notebooks, stacks, store
 from qbkit.errors import QbkitError
@@ -40,8 +41,8 @@ def _verdict() -> Path:
     return RESULTS / "verdict.json"
 
 
-def _report(verdict: dict[str, object], executed: Path, page: Path, seconds: float) -> None:
-    low, high = verdict["conformance_ci"]  # type: ignore[misc]
+def _report(verdict: dict[str, Any], executed: Path, page: Path, seconds: float) -> None:
+    low, high = verdict["conformance_ci"]
     print(f"conformance   {verdict['conformance']:.2f}  (95 % interval {low:.2f} to {high:.2f})")
     print(f"noise floor   {verdict['noise_floor']:.2f}  ({REFERENCE} with itself)")
     print(f"deviation     {verdict['deviation']:.2f}")

@@ -14,7 +14,7 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -219,10 +219,10 @@ def _compile(tree: Path, scratch: Path, say: Progress) -> None:
     out = scratch / "out"
     out.mkdir()
     env = {**os.environ, **REPRODUCIBLE, "ARCH": "um", "CCACHE_BASEDIR": str(scratch)}
-    make = ["make", "-s", "-C", tree, "ARCH=um", f"O={out}"]
+    make: list[str | Path] = ["make", "-s", "-C", tree, "ARCH=um", f"O={out}"]
     say(f"configuring Linux {version}")
     _run([*make, "tinyconfig"], env=env)
-    merge = [tree / "scripts/kconfig/merge_config.sh", "-m", "-O", out]
+    merge: list[str | Path] = [tree / "scripts/kconfig/merge_config.sh", "-m", "-O", out]
     _run([*merge, out / ".config", SOURCES / "config.fragment"], env=env, cwd=tree)
     _run([*make, "olddefconfig"], env=env)
     compiler = ["CC=ccache gcc"] if shutil.which("ccache") else []
@@ -234,16 +234,17 @@ def _compile(tree: Path, scratch: Path, say: Progress) -> None:
     (out / "patches").write_text("\n".join(applied))
 
 
-def _make_with_progress(argv: list[str | Path], env: dict[str, str]) -> None:
+def _make_with_progress(argv: Sequence[str | Path], env: dict[str, str]) -> None:
     """Make, with a bar over the files compiled; EngineError with the first complaint."""
     from tqdm.auto import tqdm
 
     words = [str(a) for a in argv]
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
     said: list[str] = []
     with (
         tqdm(total=OBJECTS, desc="kernel", unit="file", mininterval=2.0) as bar,
-        subprocess.Popen(words, env=env, **pipes) as process,
+        subprocess.Popen(
+            words, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        ) as process,
     ):
         for line in process.stdout or ():
             if line.startswith("  CC"):
@@ -313,7 +314,9 @@ def _has_patches(path: Path) -> bool:
     return b"stub_yields=" in path.read_bytes()
 
 
-def _run(argv: list[str | Path], env: dict[str, str] | None = None, cwd: Path | None = None) -> str:
+def _run(
+    argv: Sequence[str | Path], env: dict[str, str] | None = None, cwd: Path | None = None
+) -> str:
     """Run a step of the build; EngineError with its last words when it fails."""
     words = [str(a) for a in argv]
     done = subprocess.run(words, env=env, cwd=cwd, capture_output=True, text=True, check=False)

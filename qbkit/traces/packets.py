@@ -54,8 +54,8 @@ def _classify(
 ) -> tuple[IntArray, npt.NDArray[np.bool_]]:
     """Flow of each packet (-1: none), and whether it is data of that flow."""
     table = np.full(65536, -1, np.int64)
-    for port, flow in flow_of_port.items():
-        table[port] = flow
-    flow = np.maximum(table[packets.source_port], table[packets.destination_port])
+    for port, index in flow_of_port.items():
+        table[port] = index
+    flow: IntArray = np.maximum(table[packets.source_port], table[packets.destination_port])
     sent = np.isin(packets.source, np.array(senders, np.uint64))
     return flow, sent & (flow >= 0)

@@ -153,7 +153,7 @@ def _number(octets: ByteArray) -> UintArray:
 
 
 def _keys(
-    block: ByteArray, header: IntArray, four: npt.NDArray[np.bool_], udp: object
+    block: ByteArray, header: IntArray, four: npt.NDArray[np.bool_], udp: npt.NDArray[np.bool_]
 ) -> UintArray:
     """64-bit hash of a packet without what a router changes (TTL or hop limit, IP checksum).
 
@@ -161,9 +161,11 @@ def _keys(
     """
     block[:, 1] = 0  # type of service: a queue may mark it
     block[four, 8] = 0
-    block[np.ix_(four, [10, 11])] = 0
+    block[four, 10] = 0
+    block[four, 11] = 0
     block[~four, 7] = 0
-    block[np.ix_(four & np.asarray(udp), [4, 5])] = 0
+    block[four & udp, 4] = 0
+    block[four & udp, 5] = 0
     words = block.view(np.uint64)
     key = np.full(len(block), 0x9E3779B97F4A7C15, np.uint64)
     for column in range(words.shape[1]):
