@@ -1,6 +1,6 @@
 """Conformance of the kernel's controllers with themselves, against the number of seeds.
 
-    python benchmarks/noise_floor.py [--controllers cubic reno bbr] [--seeds 40] [--jitter-ms 0.1]
+    python benchmarks/noise_floor.py [--controllers cubic reno bbr] [--seeds 40] [--jitter-ms 0.3]
 
 For each number of trials a side (1, 2, 5, 10, 20), disjoint random sets of trials are compared;
 mean and the span between the 2.5th and 97.5th percentile over 200 draws. Runs that exist are
@@ -41,7 +41,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--controllers", nargs="+", default=["cubic", "reno", "bbr"])
     parser.add_argument("--seeds", type=int, default=40)
-    parser.add_argument("--jitter-ms", type=float, default=0.1)
+    parser.add_argument("--jitter-ms", type=float)
     parser.add_argument("--definitions", nargs="+", default=["imc22", "refined"])
     parser.add_argument("--out", help="CSV file to write")
     words = parser.parse_args()

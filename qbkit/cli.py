@@ -134,7 +134,6 @@ def conformance_command(
     if definition not in DEFINITIONS:
         raise click.BadParameter(f"choose from {', '.join(DEFINITIONS)}", param_hint="--definition")
     link = _bottleneck(words)
-    del words["loss_percent"]
     study = conformance_study(test, reference, bottleneck=link, progress=not as_json, **words)
     result = study.assess(definition)
     report = {"test": test, "reference": reference, **result.to_dict()}
@@ -297,3 +296,7 @@ def _plain(value: Any) -> str:
     if isinstance(value, list | tuple):
         return " .. ".join(_plain(v) for v in value)
     return str(value)
+
+
+if __name__ == "__main__":
+    main()

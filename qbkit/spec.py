@@ -178,8 +178,8 @@ class Experiment(_Spec):
     """Length of the experiment in (virtual) seconds."""
     seed: int = Field(default=1, ge=0, lt=2**63)
     """All randomness of a virtual run comes from it."""
-    jitter_ms: float = Field(default=0.1, ge=0.0, le=1000.0)
-    """Half-width in ms of the seeded uniform jitter of each sender; it never reorders packets."""
+    jitter_ms: float | None = Field(default=None, ge=0.0, le=1000.0)
+    """Half-width in ms of the seeded uniform jitter of each sender; see `sender_jitter_ms`."""
     topology: Literal["dumbbell", "parking_lot"] = "dumbbell"
     """``dumbbell``: one queue for all. ``parking_lot``: the first flow crosses two such links in
     a row, the others are split between the first and the second."""
@@ -205,7 +205,7 @@ class Experiment(_Spec):
                     f"{flow.name} stops at {flow.stop_s:g} s, after the experiment's end at "
                     f"{self.duration_s:g} s"
                 )
-        if self.jitter_ms > self.bottleneck.rtt_ms / 2:
+        if (self.jitter_ms or 0) > self.bottleneck.rtt_ms / 2:
             raise ValueError(
                 f"jitter_ms {self.jitter_ms:g} is more than the one-way delay of "
                 f"{self.bottleneck.rtt_ms / 2:g} ms"
@@ -213,6 +213,20 @@ class Experiment(_Spec):
         if self.topology == "parking_lot" and len(self.flows) < 3:
             raise ValueError("a parking_lot needs at least 3 flows: one across, one on each link")
         return self
+
+    @property
+    def sender_jitter_ms(self) -> float:
+        """Half-width in ms of the uniform jitter of each sender; it never reorders packets.
+
+        Without a ``jitter_ms`` the delays spread over the time that one frame occupies the
+        bottleneck: that is what ends the phase effects of drop-tail queues (Floyd and Jacobson,
+        "On Traffic Phase Effects in Packet-Switched Gateways", 1991), which an exact clock brings
+        and real testbeds blur.
+        """
+        if self.jitter_ms is not None:
+            return self.jitter_ms
+        frame_ms = FRAME_BYTES * 8 / (self.bottleneck.rate_mbps * 1e3)
+        return min(frame_ms / 2, self.bottleneck.rtt_ms / 4)
 
     @property
     def labels(self) -> list[str]:

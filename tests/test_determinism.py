@@ -1,4 +1,4 @@
-"""The same spec and seed give the same bytes: on a busy machine, from another folder, every time."""
+"""The same spec and seed give the same bytes: on a busy machine, from another folder, always."""
 
 from __future__ import annotations
 

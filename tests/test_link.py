@@ -1,4 +1,4 @@
-"""The emulated network as physics: rate, delay, buffer, loss, topology. Real flows in real guests."""
+"""The emulated network as physics: rate, delay, buffer, loss, topology. Real flows, real guests."""
 
 from __future__ import annotations
 

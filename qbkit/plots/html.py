@@ -42,7 +42,7 @@ def experiment_html(experiment: Experiment) -> str:
     facts = [
         f"{e.duration_s:g} s",
         f"seed {e.seed}",
-        f"jitter ±{e.jitter_ms:g} ms",
+        f"jitter ±{e.sender_jitter_ms:.2g} ms",
         e.topology.replace("_", " "),
         *_options(e.bottleneck.qdisc_options),
     ]

@@ -125,8 +125,18 @@ class _Source:
         if tarball.suffix == ".deb":
             _run(["sh", "-c", 'dpkg-deb --fsys-tarfile "$0" | tar -x -C "$1"', tarball, scratch])
             (tarball,) = (scratch / "usr/src").glob("linux-source-*.tar.xz")
-        unneeded = ["-X", SOURCES / "unneeded.txt"]
-        _run(["tar", *unneeded, "-xf", tarball, "-C", tree, "--strip-components=1"])
+        _run(
+            [
+                "tar",
+                "-X",
+                SOURCES / "unneeded.txt",
+                "-xf",
+                tarball,
+                "-C",
+                tree,
+                "--strip-components=1",
+            ]
+        )
         return tree
 
 

@@ -146,7 +146,7 @@ def _flow(experiment: Experiment, index: int, flow: Flow, stack: Stack) -> dict[
         "sender_ip": f"10.1.{index}.1",
         "receiver_ip": f"10.2.{index}.1",
         "port": port,
-        "sender_netem": delay_netem(one_way_ms, experiment.jitter_ms),
+        "sender_netem": delay_netem(one_way_ms, experiment.sender_jitter_ms),
         "receiver_netem": delay_netem(one_way_ms, 0.0),
         "sender_argv": stack.send_argv(
             address=address,

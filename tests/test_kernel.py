@@ -1,0 +1,77 @@
+"""The virtual-time kernel: its clock, its boot, and what is said when it cannot be had."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from qbkit.errors import EngineError
+from qbkit.stacks.build import compile_c
+from qbkit.testbed import engines, kernel
+
+
+@pytest.mark.guest
+def test_clock_never_goes_backwards_and_both_ways_of_reading_agree():
+    program = compile_c(Path(__file__).with_name("clock_stress.c"), "clock_stress")
+    done = engines.run_in_guest([str(program)])
+    assert done["exit"] == 0, done["output"]
+    assert "backwards: 0" in done["output"]
+    for ahead_ns, back_ns in re.findall(r"clock \d+: (-?\d+) (-?\d+)", done["output"]):
+        assert 0 <= int(ahead_ns) < 2000
+        assert 0 <= int(back_ns) < 2000
+    # Reading the clock costs 256 virtual ns, so that a busy wait comes to its end.
+    assert int(re.search(r"of 50 ms: (\d+)", done["output"])[1]) == pytest.approx(50e6, rel=0.01)
+    waited_ns = int(re.search(r"of 3 ms: (\d+)", done["output"])[1])
+    assert 3e6 <= waited_ns < 30e6
+
+
+@pytest.mark.guest
+def test_guest_repeats_to_the_byte_and_sees_no_host_clock():
+    words = ["/bin/sh", "-c", "date +%s%N; cat /proc/sys/kernel/random/uuid; sleep 100; date +%s%N"]
+    first, second = (engines.run_in_guest(words)["output"] for _ in range(2))
+    assert first == second
+    begin, _, end = first.split()
+    assert int(end) - int(begin) == pytest.approx(100e9, rel=1e-3)
+
+
+@pytest.mark.guest
+def test_guest_sees_neither_the_host_temporary_files_nor_writes_to_it(tmp_path):
+    (tmp_path / "secret").write_text("x")
+    done = engines.run_in_guest(["/bin/sh", "-c", f"ls {tmp_path}; touch /etc/qbkit-was-here"])
+    assert done["exit"] != 0
+    assert "No such file" in done["output"]
+    assert "Read-only" in done["output"]
+
+
+def test_missing_kernel_says_how_to_get_one(tmp_path, monkeypatch):
+    monkeypatch.setenv("QBKIT_CACHE", str(tmp_path))
+    monkeypatch.delenv("QBKIT_KERNEL", raising=False)
+    with pytest.raises(EngineError, match="build it with `qbkit kernel --build`"):
+        kernel.require()
+
+
+def test_chosen_kernel_must_exist(monkeypatch):
+    monkeypatch.setenv("QBKIT_KERNEL", "/nowhere/linux")
+    with pytest.raises(EngineError, match="QBKIT_KERNEL names /nowhere/linux"):
+        kernel.find()
+
+
+def test_missing_source_is_one_sentence(tmp_path, monkeypatch):
+    monkeypatch.setenv("QBKIT_CACHE", str(tmp_path))
+    monkeypatch.setenv("QBKIT_KERNEL_SOURCE", "/nowhere/linux.tar.xz")
+    with pytest.raises(
+        EngineError, match=r"QBKIT_KERNEL_SOURCE names /nowhere/linux.tar.xz|missing"
+    ):
+        kernel.build()
+
+
+def test_damaged_source_is_one_sentence_and_leaves_nothing(tmp_path, monkeypatch):
+    broken = tmp_path / "linux.tar.xz"
+    broken.write_bytes(b"not a tarball")
+    monkeypatch.setenv("QBKIT_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("QBKIT_KERNEL_SOURCE", str(broken))
+    with pytest.raises(EngineError, match=r"`tar .* failed|missing"):
+        kernel.build()
+    assert not list((tmp_path / "cache/kernels").glob("*/*"))

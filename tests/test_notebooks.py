@@ -1,0 +1,62 @@
+"""The notebooks, executed by papermill as users execute them, on real flows."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from qbkit import notebooks
+from qbkit.errors import RunFailed, SpecError
+
+SHORT = {"test": "tcp:bbr", "rate_mbps": 10.0, "rtt_ms": 10.0, "duration_s": 15.0, "seeds": 2}
+
+
+@pytest.mark.guest
+def test_start_here(tmp_path):
+    executed = nbformat.read(notebooks.execute("00", tmp_path, {}), as_version=4)
+    shown = "".join(str(cell.get("outputs", "")) for cell in executed.cells)
+    for words in ("tcp:cubic", "tcp:bbr", "goodput_mbps", "vega"):
+        assert words in shown
+
+
+@pytest.mark.guest
+def test_performance_envelope(tmp_path):
+    verdict = tmp_path / "verdict.json"
+    executed = notebooks.execute("01", tmp_path, {**SHORT, "verdict_file": str(verdict)})
+    report = json.loads(verdict.read_text())
+    assert report["test"] == "tcp:bbr"
+    assert 0 <= report["conformance"] <= 1
+    page = notebooks.to_html(executed).read_text()
+    assert "Does this stack behave like the kernel?" in page
+    assert "run on this machine" in page
+
+
+def test_published_data_where_no_engine_works(tmp_path, monkeypatch):
+    monkeypatch.setenv("QBKIT_KERNEL", str(tmp_path / "no-kernel-here"))
+    verdict = tmp_path / "verdict.json"
+    executed = notebooks.execute("01", tmp_path, {"verdict_file": str(verdict)})
+    assert "published runs, for there is no engine here" in executed.read_text()
+    # The published runs of quic-go's CUBIC, as data/envelope/study.json describes them.
+    report = json.loads(verdict.read_text())
+    assert (report["test"], report["reference"]) == ("quic-go:cubic", "tcp:cubic")
+    assert report["seeds"] == 5
+
+
+def test_failing_notebook_names_the_cell_and_keeps_what_was_done(tmp_path):
+    with pytest.raises(RunFailed, match=r"cell \d+ of .* failed: SpecError: .*rate_mbps = -1"):
+        notebooks.execute("01", tmp_path, {"rate_mbps": -1.0})
+    assert (tmp_path / "01_performance_envelope.ipynb").exists()
+
+
+def test_unknown_notebook_lists_those_there_are():
+    with pytest.raises(SpecError, match="00_start_here, 01_performance_envelope"):
+        notebooks.find("99")
+
+
+@pytest.mark.parametrize("path", sorted(notebooks.FOLDER.glob("*.ipynb")), ids=lambda p: p.stem)
+def test_committed_notebooks_carry_no_output(path: Path):
+    notebook = nbformat.read(path, as_version=4)
+    assert not [c for c in notebook.cells if c.get("outputs") or c.get("execution_count")]
