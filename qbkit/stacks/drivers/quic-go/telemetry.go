@@ -130,6 +130,9 @@ func (s *sampler) change(state qlog.CongestionState) {
 
 func (s *sampler) row(now time.Time) {
 	m := &s.metrics
+	if m.CongestionWindow == 0 {
+		return // nothing is known yet
+	}
 	fmt.Fprintf(&s.rows, "%d,%d,%d,%s,%s,%s,%d,%d,%s\n", now.UnixNano(), m.CongestionWindow,
 		m.BytesInFlight, ms(m.SmoothedRTT), ms(m.LatestRTT), ms(m.MinRTT), s.lost, s.spurious, s.state)
 	s.next = now.Add(sampleEvery)
