@@ -178,6 +178,7 @@ def _progress(experiment: Experiment, wanted: bool) -> Iterator[OnProgress]:
     form = "{l_bar}{bar}| {n:.0f}/{total:.0f} virtual s [{elapsed}<{remaining}]"
     with tqdm(total=experiment.duration_s, desc=title, bar_format=form, leave=False) as bar:
         yield lambda at_s: bar.update(at_s - bar.n) and None
+        bar.update(experiment.duration_s - bar.n)
 
 
 def _silence_s(experiment: Experiment) -> float:

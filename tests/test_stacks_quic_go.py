@@ -109,13 +109,12 @@ def test_bytes_arrive_exactly(bench: Bench, quic_go: Stack, size_bytes: int) -> 
 
 
 def growth_steps(bench: Bench) -> list[int]:
-    """Bytes by which the window grew from row to row in congestion avoidance, without a loss."""
+    """Bytes by which the window grew from row to row after slow start, with no loss between."""
     steps = []
-    rows = bench.rows("sender.csv")
-    for before, after in itertools.pairwise(rows):
+    for before, after in itertools.pairwise(bench.rows("sender.csv")):
         same = all(before[name] == after[name] for name in ("lost_packets", "spurious_losses"))
         step = int(after["cwnd_bytes"]) - int(before["cwnd_bytes"])
-        if same and before["state"] == after["state"] == "congestion_avoidance" and step > 0:
+        if same and int(before["lost_packets"]) and step > 0:
             steps.append(step)
     return steps
 
@@ -132,9 +131,8 @@ def test_the_controller_is_the_one_asked_for(bench: Bench, quic_go: Stack) -> No
         with bench.receiver(quic_go) as (address, _), lossy_relay(address) as relay:
             succeed(bench.send(quic_go, relay, controller, duration_s=2.0))
         steps = growth_steps(bench)
-        assert len(steps) >= 5
+        assert len(steps) > 20
         share[controller] = whole_packets(steps)
-    print(share, len(steps))
     assert share["reno"] > 0.9
     assert share["cubic"] < 0.5
 
