@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from functools import cache
 from pathlib import Path
 from typing import ClassVar
 
@@ -48,13 +49,13 @@ class QuicGo(Stack):
         if (self._folder() / "quic-go").exists():
             return Status(True)
         if not shutil.which("go"):
-            return Status(False, "install Go 1.25 or newer, then: qbkit stacks build quic-go")
+            return Status(False, "install Go 1.26 or newer, then: qbkit stacks build quic-go")
         return Status(False, "qbkit stacks build quic-go")
 
     def build(self, say: Say = lambda _: None) -> None:
         """Download the modules and compile; about a minute the first time."""
         if not shutil.which("go"):
-            raise StackNotReady("go is missing to build quic-go; install Go 1.25 or newer")
+            raise StackNotReady("go is missing to build quic-go; install Go 1.26 or newer")
         if not self.status().ready:
             say("building quic-go (about 1 minute)")
             build_once(self.name, _key(), _compile)
@@ -76,7 +77,14 @@ class QuicGo(Stack):
 
 
 def _key() -> str:
-    return fingerprint([*SOURCES.glob("*.go"), SOURCES / "go.mod", SOURCES / "go.sum"])
+    """Over the driver, the change to the module, and the compiler (as far as it is known)."""
+    sources = [*SOURCES.glob("*.go"), SOURCES / "go.mod", SOURCES / "go.sum"]
+    return fingerprint([*sources, Path(__file__)], _compiler())
+
+
+@cache
+def _compiler() -> str:
+    return run_tool(["go", "version"], "quic-go") if shutil.which("go") else ""
 
 
 def _compile(folder: Path) -> None:

@@ -19,16 +19,17 @@ func send(a arguments) {
 	if a.controller != "cubic" && a.controller != "reno" {
 		fail("quic-go has no controller %s; it has cubic, reno", a.controller)
 	}
+	started := time.Now()
 	os.Setenv(controllerEnv, a.controller)
 	samples := newSampler(filepath.Join(a.out, "sender.csv"))
-	ended := make(chan string, 3) // empty: as it should be; else what went wrong
-	connection := connect(a, samples)
-	go func() { ended <- upload(connection, a.size) }()
-	if a.size == 0 {
-		time.AfterFunc(a.duration, func() { ended <- "" })
-	}
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
+	connection := connect(a, samples, signals)
+	ended := make(chan string, 3) // empty: as it should be; else what went wrong
+	go func() { ended <- upload(connection, a.size) }()
+	if a.size == 0 {
+		time.AfterFunc(a.duration-time.Since(started), func() { ended <- "" })
+	}
 	var problem string
 	select {
 	case problem = <-ended:
@@ -41,17 +42,24 @@ func send(a arguments) {
 	}
 }
 
-func connect(a arguments, samples *sampler) *quic.Conn {
+// connect dials; a signal meanwhile ends the program, as it does later.
+func connect(a arguments, samples *sampler, signals <-chan os.Signal) *quic.Conn {
 	ctx, cancel := context.WithTimeout(context.Background(), connectLimit)
 	defer cancel()
-	if a.duration > 0 && a.duration < connectLimit {
-		ctx, cancel = context.WithTimeout(ctx, a.duration)
-		defer cancel()
-	}
+	connected := make(chan struct{})
+	defer close(connected)
+	go func() {
+		select {
+		case <-signals:
+			samples.write()
+			os.Exit(0)
+		case <-connected:
+		}
+	}()
 	settings := &tls.Config{InsecureSkipVerify: true, NextProtos: []string{alpn}, ServerName: "qbkit"}
 	connection, err := quic.DialAddr(ctx, a.address, settings, config(samples.tracer(a)))
 	if errors.Is(err, context.DeadlineExceeded) || isTimeout(err) {
-		fail("cannot connect to %s within %v", a.address, connectLimit)
+		fail("cannot connect to %s within %.0f s", a.address, connectLimit.Seconds())
 	}
 	if err != nil {
 		fail("cannot connect to %s: %v", a.address, err)

@@ -29,8 +29,8 @@ func qlogTracer(a arguments) tracer {
 	return qlog.DefaultConnectionTracer
 }
 
-// sampler keeps the recovery metrics that the stack reports to its qlog, a row each 10 ms or
-// whenever the state changes. It is a qlogwriter.Trace and its only Recorder.
+// sampler keeps the recovery metrics that the stack reports to its qlog, a row each 10 ms and
+// at the begin and end of a recovery. It is a qlogwriter.Trace and its only Recorder.
 type sampler struct {
 	sync.Mutex
 	path           string
@@ -100,32 +100,26 @@ func (r recorder) Close() error {
 	return nil
 }
 
-// update takes over what has changed; a zero in the event means that it has not.
+// update takes over the metrics; each event carries all of them.
 func (s *sampler) update(e qlog.MetricsUpdated) {
 	s.Lock()
 	defer s.Unlock()
-	m := &s.metrics
-	keep(&m.MinRTT, e.MinRTT)
-	keep(&m.SmoothedRTT, e.SmoothedRTT)
-	keep(&m.LatestRTT, e.LatestRTT)
-	keep(&m.CongestionWindow, e.CongestionWindow)
-	keep(&m.BytesInFlight, e.BytesInFlight)
+	s.metrics = e
 	if now := time.Now(); !now.Before(s.next) {
 		s.row(now)
 	}
 }
 
-func keep[T int | time.Duration](old *T, value T) {
-	if value != 0 {
-		*old = value
-	}
-}
-
+// change notes a new state. The begin and the end of a recovery get a row of their own; whether the
+// application limits the sender changes with nearly every packet.
 func (s *sampler) change(state qlog.CongestionState) {
 	s.Lock()
 	defer s.Unlock()
+	recovering := state == qlog.CongestionStateRecovery || s.state == qlog.CongestionStateRecovery
 	s.state = state
-	s.row(time.Now())
+	if recovering {
+		s.row(time.Now())
+	}
 }
 
 func (s *sampler) row(now time.Time) {
