@@ -6,7 +6,7 @@ import hashlib
 import json
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -34,18 +34,19 @@ def run(
     *,
     engine: str | None = None,
     out: str | Path | None = None,
-    keep: tuple[str, ...] = (),
+    keep: str | Sequence[str] = (),
     rerun: bool = False,
     progress: bool = False,
 ) -> xr.Dataset:
     """Run an experiment, or load it where the same run exists already; the run's dataset.
 
     ``engine`` is "virtual" or "host" (default: the best that works here). ``out`` is the file to
-    write (default: in `store.default_folder`, named by the run's hash). ``keep`` may hold "pcap"
+    write (default: in `store.default_folder`, named by the run's hash). ``keep`` is or holds "pcap"
     (both captures) and "qlog" (each QUIC stack's own log); they go to a folder beside the file.
     ``rerun`` runs again what exists. Raises SpecError, StackNotReady, EngineError, RunFailed or
     StoreError, each with one sentence; then nothing is left that looks finished.
     """
+    keep = (keep,) if isinstance(keep, str) else tuple(keep)
     experiment = _with_keep(experiment, keep)
     drivers = [_driver(experiment, i) for i in range(len(experiment.flows))]
     chosen = engines.choose(engine)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -262,7 +263,7 @@ class Experiment(_Spec):
         *,
         engine: str | None = None,
         out: str | Path | None = None,
-        keep: tuple[str, ...] = (),
+        keep: str | Sequence[str] = (),
         rerun: bool = False,
         progress: bool = False,
     ) -> xr.Dataset:
