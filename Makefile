@@ -49,7 +49,7 @@ $(VENV)/ready: pyproject.toml
 
 # A kernel is built once per machine (about 10 processor minutes); drivers, once per version.
 kernel: venv
-	@$(BIN)/qbkit kernel --build
+	@$(BIN)/qbkit kernel --build || echo "qbkit: going on without a kernel: notebooks show published runs, guest tests are skipped"
 
 stacks: venv
 	@-$(BIN)/qbkit stacks build
