@@ -53,7 +53,9 @@ def _template(protocol: int, frame_bytes: int, reverse: bool) -> tuple[bytes, in
     if reverse:
         sender, receiver, ports = receiver, sender, ports[::-1]
     ip = struct.pack(">BBHHHBBH", 0x45, 0, frame_bytes - 14, 1, 0x4000, 64, protocol, 0)
-    return bytes(12) + b"\x08\x00" + ip + sender + receiver + struct.pack(">HH", *ports), frame_bytes
+    return bytes(12) + b"\x08\x00" + ip + sender + receiver + struct.pack(
+        ">HH", *ports
+    ), frame_bytes
 
 
 def by_qbkit(path: Path) -> int:

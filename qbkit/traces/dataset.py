@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import json
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ import xarray as xr
 from qbkit.errors import RunFailed
 from qbkit.spec import FRAME_BYTES, Experiment
 from qbkit.traces import schema
+from qbkit.traces.frames import address_number
 from qbkit.traces.packets import FlowPackets, sort_out
 from qbkit.traces.pcap import read_pcap
 from qbkit.traces.series import Bins
@@ -50,7 +50,7 @@ def build(folder: Path, experiment: Experiment, attrs: dict[str, Any]) -> xr.Dat
         "stack": [flow.stack for flow in flows],
         "controller": [flow.controller for flow in flows],
     }
-    largest = _largest(packets)
+    largest = largest_frame(packets)
     link = experiment.bottleneck
     return schema.assemble(variables, names, bins).assign_attrs(
         **attrs,
@@ -71,7 +71,7 @@ def build(folder: Path, experiment: Experiment, attrs: dict[str, Any]) -> xr.Dat
 def _packets(folder: Path, result: dict[str, Any], experiment: Experiment) -> FlowPackets:
     """Both captures matched, cut to the experiment's time; every flow has sent something."""
     ports = {flow["port"]: i for i, flow in enumerate(result["flows"])}
-    addresses = [int(ipaddress.ip_address(flow["sender_ip"])) for flow in result["flows"]]
+    addresses = [address_number(flow["sender_ip"]) for flow in result["flows"]]
     end_ns = result["t0_ns"] + round(experiment.duration_s * 1e9)
     before = read_pcap(folder / "before.pcap")
     inside = (before.time_ns >= result["t0_ns"]) & (before.time_ns < end_ns)
@@ -104,9 +104,20 @@ def _flow_columns(
     }
 
 
-def _largest(packets: FlowPackets) -> int:
+def largest_frame(packets: FlowPackets) -> int:
+    """Bytes of the largest frame of all flows; 0 without any."""
     sizes = [p.frame_bytes for p in (packets.data, packets.acks) if len(p)]
     return max((int(s.max()) for s in sizes), default=0)
+
+
+def offload_warning(largest: int) -> list[str]:
+    """A sentence if frames larger than any of a real link were seen."""
+    if largest <= FRAME_BYTES:
+        return []
+    return [
+        f"segmentation offload is on: frames of {largest} bytes passed the queue, "
+        f"of {FRAME_BYTES} at most on a real link"
+    ]
 
 
 def _warnings(
@@ -117,12 +128,7 @@ def _warnings(
     largest: int,
 ) -> list[str]:
     """The checks of every run, as sentences about what is wrong; empty is well."""
-    found = []
-    if largest > FRAME_BYTES:
-        found.append(
-            f"segmentation offload is on: frames of {largest} bytes passed the queue, "
-            f"of {FRAME_BYTES} at most on a real link"
-        )
+    found = offload_warning(largest)
     if result["capture_drops"]:
         found.append(f"the capture lost {result['capture_drops']} packets")
     for i, flow in enumerate(experiment.flows):
@@ -139,6 +145,9 @@ def _limited_percent(path: Path, flow: Any, experiment: Experiment) -> float:
     """Part of its time that the flow waited for its receiver, in percent; 0 where nobody tells."""
     if not path.exists():
         return 0.0
-    limits = json.loads(path.read_text())
+    try:
+        limits = json.loads(path.read_text())
+    except ValueError:  # the driver was ended while it wrote
+        return 0.0
     stop_s = flow.stop_s if flow.stop_s is not None else experiment.duration_s
     return float(100 * limits.get("rwnd_limited_s", 0.0) / (stop_s - flow.start_s))

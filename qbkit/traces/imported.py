@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import json
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
@@ -14,10 +13,18 @@ import xarray as xr
 
 from qbkit.errors import StoreError
 from qbkit.traces import schema
-from qbkit.traces.dataset import FORMAT_VERSION
+from qbkit.traces.dataset import FORMAT_VERSION, largest_frame, offload_warning
+from qbkit.traces.frames import Packets, address_number
+from qbkit.traces.match import NEVER, match
 from qbkit.traces.packets import FlowPackets, sort_out
-from qbkit.traces.pcap import Packets, read_pcap
+from qbkit.traces.pcap import read_pcap
 from qbkit.traces.series import Bins
+
+MAX_BINS = 10_000_000
+CLOCK_SLACK_MS = 0.5
+"""So much earlier than it arrived may a packet seem to leave; its queueing delay then is zero."""
+EARLY_PERCENT = 1.0
+"""With more packets than these that leave even earlier, the clocks do not agree."""
 
 
 def read_pcaps(
@@ -35,19 +42,30 @@ def read_pcaps(
     ``flows`` names the flow of each server port, ``sender`` the address or addresses that data
     come from. ``propagation_ms`` is the constant delay between the two points of capture, taken
     off every queueing delay. ``rtt_ms`` is the path's base RTT, for the metrics that need it.
-    t = 0 is the first data packet. In QUICbench's folders ``packets-br0.pcap`` lies before the
-    queue and ``packets.pcap`` behind it (queue and netem sit between the two; propagation is half
-    of its RTT). Raises StoreError with one sentence when the files do not allow it.
+    t = 0 is the first data packet. Raises StoreError with one sentence when the files do not allow
+    it.
+
+    QUICbench (parse/parse_pcap.py, network/set_netem.py) captures at its server, the sender:
+    ``packets-br0.pcap`` on the bridge is before the queue, ``packets.pcap`` on the interface is
+    behind tbf and netem, which add the queueing delay and half of the RTT. So give it the server's
+    address as ``sender`` and ``propagation_ms=rtt_ms / 2``.
     """
     addresses = [sender] if isinstance(sender, str) else list(sender)
+    _require_flows(flows, bin_s)
     ports = {port: i for i, port in enumerate(flows)}
     arrivals, leaving = read_pcap(before), read_pcap(behind)
     _require_ports(arrivals, flows, before)
     shifted = _shift(leaving, -round(propagation_ms * 1e6))
-    packets = sort_out(arrivals, shifted, ports, [_number(a) for a in addresses])
+    slack_ns = round(CLOCK_SLACK_MS * 1e6)
+    packets = sort_out(arrivals, shifted, ports, [_number(a) for a in addresses], slack_ns)
     _require_sense(packets, before, behind, addresses, flows)
     t0_ns = int(packets.data.time_ns[0])
     duration_s = (int(packets.data.time_ns[-1]) - t0_ns) / 1e9 + bin_s
+    if duration_s / bin_s > MAX_BINS:
+        raise StoreError(
+            f"{before} spans {duration_s:.0f} s, too long for bins of {bin_s:g} s; a time stamp in "
+            "it is damaged, or bin_s is too small"
+        )
     bins = Bins(bin_s, duration_s)
     nothing = [pd.DataFrame({"time_ns": []})] * len(flows)
     variables = {
@@ -77,16 +95,15 @@ def read_pcaps(
         rtt_ms=np.nan if rtt_ms is None else rtt_ms,
         queue_bytes=-1,
         qdisc="",
-        max_frame_bytes=int(packets.data.frame_bytes.max()),
+        max_frame_bytes=largest_frame(packets),
         capture_drops=-1,
         warnings=json.dumps(_warnings(packets)),
     )
 
 
 def _number(address: str) -> int:
-    """An address as `Packets.source` has it: IPv4, or the last 8 bytes of IPv6."""
     try:
-        return int(ipaddress.ip_address(address)) & (2**64 - 1)
+        return address_number(address)
     except ValueError:
         raise StoreError(f"{address!r} is no IP address") from None
 
@@ -94,6 +111,16 @@ def _number(address: str) -> int:
 def _shift(packets: Packets, by_ns: int) -> Packets:
     fields = {name: getattr(packets, name) for name in packets.__dataclass_fields__}
     return Packets(**{**fields, "time_ns": packets.time_ns + by_ns})
+
+
+def _require_flows(flows: Mapping[int, str], bin_s: float) -> None:
+    if not flows or len(set(flows.values())) < len(flows):
+        raise StoreError("flows must name at least one flow, {port: label}, with distinct labels")
+    for port in flows:
+        if not 0 < port < 65536:
+            raise StoreError(f"{port} is no port; a port is a number from 1 to 65535")
+    if not bin_s > 0:
+        raise StoreError(f"bin_s is {bin_s:g}; it must be more than 0")
 
 
 def _require_ports(packets: Packets, flows: Mapping[int, str], path: str | Path) -> None:
@@ -121,11 +148,27 @@ def _require_sense(
             raise StoreError(
                 f"{before} has no packet of {label} from {', '.join(addresses)}; name the sender"
             )
-    if (packets.departure_ns < 0).all():
+    if (packets.departure_ns == NEVER).all() and not len(_early_ms(packets)):
         raise StoreError(
-            f"no packet of {before} comes out later in {behind}; are they swapped, or do their "
-            "clocks differ (or is propagation_ms too large)?"
+            f"no packet of {before} is found again in {behind}; are they of the same run, with at "
+            "least 100 bytes of each packet?"
         )
+    early_ms = _early_ms(packets)
+    if len(early_ms) * 100 > EARLY_PERCENT * len(packets.out):
+        raise StoreError(
+            f"packets leave {behind} up to {early_ms.max():.3f} ms before they reach {before}; "
+            "the files are swapped, their clocks differ, or propagation_ms is too large"
+        )
+
+
+def _early_ms(packets: FlowPackets) -> schema.FloatArray:
+    """How much too early packets came out, of those that did beyond the slack, in ms."""
+    data, out = packets.data, packets.out
+    if not packets.unexplained:
+        return np.empty(0)
+    found_ns = match(data.key, np.full(len(data), -(2**62)), out.key, out.time_ns)
+    early_ms = (data.time_ns - found_ns)[found_ns != NEVER] / 1e6
+    return early_ms[early_ms > CLOCK_SLACK_MS]
 
 
 def _flow_columns(
@@ -142,6 +185,9 @@ def _flow_columns(
 
 
 def _warnings(packets: FlowPackets) -> list[str]:
-    if not packets.unexplained:
-        return []
-    return [f"{packets.unexplained} packets came out of the queue that were not seen to go in"]
+    found = offload_warning(largest_frame(packets))
+    if packets.unexplained:
+        found.append(
+            f"{packets.unexplained} packets came out of the queue that were not seen to go in"
+        )
+    return found

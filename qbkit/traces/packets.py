@@ -6,10 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from qbkit.traces.frames import BoolArray, IntArray, Packets
 from qbkit.traces.match import NEVER, match
-from qbkit.traces.pcap import IntArray, Packets
 
 
 @dataclass(frozen=True)
@@ -22,22 +21,34 @@ class FlowPackets:
     """When the packet came out of the queue; `NEVER` for one that was dropped."""
     acks: Packets
     ack_flow: IntArray
-    unexplained: int
-    """Packets that came out but never went in."""
+    out: Packets
+    """The data packets as they came out."""
+
+    @property
+    def unexplained(self) -> int:
+        """How many packets came out that never went in."""
+        return len(self.out) - int((self.departure_ns != NEVER).sum())
 
 
 def sort_out(
-    before: Packets, behind: Packets, flow_of_port: Mapping[int, int], senders: Sequence[int]
+    before: Packets,
+    behind: Packets,
+    flow_of_port: Mapping[int, int],
+    senders: Sequence[int],
+    slack_ns: int = 0,
 ) -> FlowPackets:
     """Match the two sides of the queue.
 
     ``flow_of_port`` says which flow a server's port belongs to; a packet is data when it comes
-    from one of ``senders`` (addresses as `Packets.source` has them).
+    from one of ``senders`` (addresses as `Packets.source` has them). A packet may seem to leave up
+    to ``slack_ns`` before it arrives (clocks that are not quite equal); then its delay is zero.
     """
     flow_in, data_in = _classify(before, flow_of_port, senders)
     _, data_out = _classify(behind, flow_of_port, senders)
     data, out = before.take(data_in), behind.take(data_out)
-    departure_ns = match(data.key, data.time_ns, out.key, out.time_ns)
+    departure_ns = match(data.key, data.time_ns - slack_ns, out.key, out.time_ns)
+    came_out = departure_ns != NEVER
+    departure_ns[came_out] = np.maximum(departure_ns, data.time_ns)[came_out]
     reverse = ~data_in & (flow_in >= 0)
     return FlowPackets(
         data=data,
@@ -45,13 +56,13 @@ def sort_out(
         departure_ns=departure_ns,
         acks=before.take(reverse),
         ack_flow=flow_in[reverse],
-        unexplained=len(out) - int((departure_ns != NEVER).sum()),
+        out=out,
     )
 
 
 def _classify(
     packets: Packets, flow_of_port: Mapping[int, int], senders: Sequence[int]
-) -> tuple[IntArray, npt.NDArray[np.bool_]]:
+) -> tuple[IntArray, BoolArray]:
     """Flow of each packet (-1: none), and whether it is data of that flow."""
     table = np.full(65536, -1, np.int64)
     for port, index in flow_of_port.items():

@@ -1,58 +1,51 @@
-"""Classic pcap files to arrays: the walk from record to record is a loop, all else is numpy."""
+"""Classic pcap files to arrays, without a loop over the packets."""
 
 from __future__ import annotations
 
+import os
 import struct
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
 from qbkit.errors import StoreError
+from qbkit.traces.frames import (
+    LINK_HEADER,
+    LOOK_AHEAD,
+    ByteArray,
+    IntArray,
+    Packets,
+    dissect,
+    gather,
+)
 
-IntArray = npt.NDArray[np.int64]
-UintArray = npt.NDArray[np.uint64]
-ByteArray = npt.NDArray[np.uint8]
-
-FILE_HEADER, RECORD_HEADER, ETHERNET_HEADER = 24, 16, 14
+FILE_HEADER, RECORD_HEADER = 24, 16
 MAX_CAPTURED = 262_144
 """libpcap's own largest snaplen: a record that claims more is damaged."""
-KEY_BYTES = 96
-"""How much of a packet, from its IP header on, tells it from others."""
 MAGIC = {  # first four bytes → (byte order, nanoseconds per unit of the fraction)
     b"\xd4\xc3\xb2\xa1": ("<", 1000),
     b"\xa1\xb2\xc3\xd4": (">", 1000),
     b"\x4d\x3c\xb2\xa1": ("<", 1),
     b"\xa1\xb2\x3c\x4d": (">", 1),
 }
-LINK_HEADER = {1: 14, 101: 0, 113: 16, 276: 20}
-"""Bytes before the IP header: Ethernet, raw IP, Linux cooked captures 1 and 2."""
-TCP, UDP = 6, 17
+PCAPNG = b"\x0a\x0d\x0d\x0a"
+CHUNK_BYTES = 1 << 20
+CHUNK_RECORDS = 1 << 14
+"""As many records at once as stay in the processor's cache."""
+STEPS = 64
 
 
 @dataclass(frozen=True)
-class Packets:
-    """TCP and UDP packets of a capture in the order of their time stamps, one array a field."""
+class _File:
+    """A capture in memory, with `LOOK_AHEAD` zero bytes behind its end."""
 
-    time_ns: IntArray
-    """Time stamp, ns since 1970."""
-    frame_bytes: IntArray
-    """Length on the link, as an Ethernet frame without FCS."""
-    source: UintArray
-    """Source address as a number (IPv4; the last 8 bytes of IPv6)."""
-    source_port: IntArray
-    destination_port: IntArray
-    key: UintArray
-    """Equal for one packet on both sides of a router: TTL and checksums do not enter."""
-
-    def __len__(self) -> int:
-        return len(self.time_ns)
-
-    def take(self, chosen: npt.NDArray[np.bool_] | IntArray) -> Packets:
-        """The packets chosen by a mask or by indices."""
-        return Packets(*(getattr(self, name)[chosen] for name in self.__dataclass_fields__))
+    octets: ByteArray
+    size: int
+    order: str
+    unit_ns: int
+    link: int
 
 
 def read_pcap(path: str | Path) -> Packets:
@@ -61,114 +54,112 @@ def read_pcap(path: str | Path) -> Packets:
     A truncated or damaged file gives what can be read before the damage, and a warning that says
     where it is. Raises StoreError for anything else than a classic pcap file.
     """
-    data = _read(Path(path))
-    order, unit_ns = MAGIC[data[:4]]
-    link = struct.unpack_from(order + "I", data, 20)[0] & 0xFFFF
+    file = _open(Path(path))
+    at, stopped = _walk(file)
+    if stopped != file.size:
+        warnings.warn(
+            f"{path} is damaged or cut off at byte {stopped} of {file.size}, after {len(at)} "
+            "packets; what comes before is used",
+            stacklevel=2,
+        )
+    parts = [
+        _dissect(file, at[i : i + CHUNK_RECORDS]) for i in range(0, max(len(at), 1), CHUNK_RECORDS)
+    ]
+    names = Packets.__dataclass_fields__
+    packets = Packets(*(np.concatenate([getattr(p, name) for p in parts]) for name in names))
+    if (np.diff(packets.time_ns) < 0).any():
+        return packets.take(np.argsort(packets.time_ns, kind="stable"))
+    return packets
+
+
+def _open(path: Path) -> _File:
+    try:
+        with path.open("rb") as stream:
+            octets = np.zeros(os.fstat(stream.fileno()).st_size + LOOK_AHEAD, np.uint8)
+            size = stream.readinto(octets.data[:-LOOK_AHEAD])
+    except OSError as error:
+        raise StoreError(f"cannot read {path}: {error.strerror}") from None
+    magic = octets[:4].tobytes()
+    if magic == PCAPNG:
+        raise StoreError(f"{path} is pcapng; convert it with: editcap -F pcap {path} OUT.pcap")
+    if magic not in MAGIC or size < FILE_HEADER:
+        raise StoreError(f"{path} is no pcap file")
+    order, unit_ns = MAGIC[magic]
+    link = struct.unpack_from(order + "I", octets.data, 20)[0] & 0xFFFF
     if link not in LINK_HEADER:
         raise StoreError(
             f"{path} has link type {link}; Ethernet (1), raw IP (101) and Linux cooked (113, 276) "
             "can be read"
         )
-    at, captured = _records(data, order, path)
-    octets = np.frombuffer(data, np.uint8)
-    header = _gather(octets, at, RECORD_HEADER).view(np.dtype(f"{order}u4")).astype(np.int64)
-    time_ns = header[:, 0] * 10**9 + header[:, 1] * unit_ns
-    skip = LINK_HEADER[link]
-    frame_bytes = header[:, 3] - skip + ETHERNET_HEADER
-    packets = _parse(octets, at + RECORD_HEADER + skip, captured - skip, time_ns, frame_bytes)
-    return packets.take(np.argsort(packets.time_ns, kind="stable"))
+    return _File(octets, size, order, unit_ns, link)
 
 
-def _read(path: Path) -> bytes:
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise StoreError(f"cannot read {path}: {error.strerror}") from None
-    if data[:4] == b"\x0a\x0d\x0d\x0a":
-        raise StoreError(f"{path} is pcapng; convert it with: editcap -F pcap {path} OUT.pcap")
-    if data[:4] not in MAGIC or len(data) < FILE_HEADER:
-        raise StoreError(f"{path} is no pcap file")
-    return data
+def _walk(file: _File) -> tuple[IntArray, int]:
+    """Where each record begins, and where the walk ended (the file's size if all is well).
 
-
-def _records(data: bytes, order: str, path: str | Path) -> tuple[IntArray, IntArray]:
-    """Where each record begins, and how many of its bytes were captured."""
-    unpack, end = struct.Struct(order + "I").unpack_from, len(data)
-    starts, lengths = [], []
-    at = FILE_HEADER
-    while at + RECORD_HEADER <= end:
-        (length,) = unpack(data, at + 8)
-        if length > MAX_CAPTURED or at + RECORD_HEADER + length > end:
-            break
-        starts.append(at)
-        lengths.append(length)
-        at += RECORD_HEADER + length
-    if at != end:
-        warnings.warn(
-            f"{path} is damaged or cut off at byte {at} of {end}, after {len(starts)} packets; "
-            "what comes before is used",
-            stacklevel=3,
-        )
-    return np.array(starts, np.int64), np.array(lengths, np.int64)
-
-
-def _gather(octets: ByteArray, at: IntArray, count: int) -> ByteArray:
-    """(len(at), count) bytes from each position; zero behind the end of the file."""
-    if len(at) and at[-1] + count > len(octets):
-        octets = np.concatenate([octets, np.zeros(count, np.uint8)])
-    windows = np.lib.stride_tricks.sliding_window_view(octets, count)
-    return windows[at] if len(at) else np.empty((0, count), np.uint8)
-
-
-def _parse(
-    octets: ByteArray, at: IntArray, captured: IntArray, time_ns: IntArray, frame_bytes: IntArray
-) -> Packets:
-    """Dissect from the IP headers on; what is neither TCP nor UDP is left out."""
-    block = _gather(octets, at, KEY_BYTES).copy()
-    block[np.arange(KEY_BYTES) >= captured[:, None]] = 0
-    version = block[:, 0] >> 4
-    four, six = version == 4, version == 6
-    header = np.where(four, (block[:, 0] & 15).astype(np.int64) * 4, 40)
-    protocol = np.where(four, block[:, 9], block[:, 6])
-    known = (four | six) & ((protocol == TCP) | (protocol == UDP)) & (captured >= header + 8)
-    block, header, four = block[known], header[known], four[known]
-    source = np.where(four, _number(block[:, 12:16]), _number(block[:, 16:24]))
-    rows = np.arange(len(block))
-
-    def port(offset: int) -> IntArray:
-        high, low = block[rows, header + offset], block[rows, header + offset + 1]
-        return high.astype(np.int64) << 8 | low
-
-    source_port, destination_port = port(0), port(2)
-    key = _keys(block, header, four, protocol[known] == UDP)
-    return Packets(time_ns[known], frame_bytes[known], source, source_port, destination_port, key)
-
-
-def _number(octets: ByteArray) -> UintArray:
-    """Big-endian bytes of each row as one number."""
-    total = np.zeros(len(octets), np.uint64)
-    for column in range(octets.shape[1]):
-        total = total << np.uint64(8) | octets[:, column].astype(np.uint64)
-    return total
-
-
-def _keys(
-    block: ByteArray, header: IntArray, four: npt.NDArray[np.bool_], udp: npt.NDArray[np.bool_]
-) -> UintArray:
-    """64-bit hash of a packet without what a router changes (TTL or hop limit, IP checksum).
-
-    The IP identification counts for TCP alone: UDP's is not unique, and some testbeds rewrite it.
+    Each record tells where the next begins, which asks for a loop. Instead, all positions that
+    look like a record are found at once; from one that is known to be a record, those follow whose
+    predecessor ends where they begin. That is the same walk, verified link by link, so a wrong
+    guess costs time and never a packet; where the guesses have a gap, a few plain steps close it.
     """
-    block[:, 1] = 0  # type of service: a queue may mark it
-    block[four, 8] = 0
-    block[four, 10] = 0
-    block[four, 11] = 0
-    block[~four, 7] = 0
-    block[four & udp, 4] = 0
-    block[four & udp, 5] = 0
-    words = block.view(np.uint64)
-    key = np.full(len(block), 0x9E3779B97F4A7C15, np.uint64)
-    for column in range(words.shape[1]):
-        key = (key ^ words[:, column]) * np.uint64(0xBF58476D1CE4E5B9)
-        key ^= key >> np.uint64(29)
-    return key
+    likely, after = _likely(file)
+    breaks = np.flatnonzero(after[:-1] != likely[1:])
+    parts: list[IntArray] = []
+    at, stopped = FILE_HEADER, False
+    while not stopped:
+        i = int(np.searchsorted(likely, at))
+        if i < len(likely) and likely[i] == at:
+            k = int(np.searchsorted(breaks, i))
+            last = int(breaks[k]) if k < len(breaks) else len(likely) - 1
+            parts.append(likely[i : last + 1])
+            at = int(after[last])
+        else:
+            steps, at, stopped = _step(file, at)
+            parts.append(steps)
+    return np.concatenate(parts), at
+
+
+def _likely(file: _File) -> tuple[IntArray, IntArray]:
+    """Positions that look like a record, ascending, and where each of them would end.
+
+    Such a record has the first one's high byte of the time (194 days), and sound lengths of less
+    than 64 KiB.
+    """
+    high, zeros = (3, (10, 11)) if file.order == "<" else (0, (8, 9))
+    octets, first = file.octets, FILE_HEADER
+    found = []
+    for low in range(first, file.size - RECORD_HEADER + 1, CHUNK_BYTES):
+        count = min(CHUNK_BYTES, file.size - RECORD_HEADER + 1 - low)
+        looks = octets[low + high : low + high + count] == octets[first + high]
+        for offset in zeros:
+            looks &= octets[low + offset : low + offset + count] == 0
+        found.append(np.flatnonzero(looks) + low)
+    at = np.concatenate(found) if found else np.empty(0, np.int64)
+    lengths = gather(octets, at + 8, 8).view(f"{file.order}u4").astype(np.int64)
+    after = at + RECORD_HEADER + lengths[:, 0]
+    sound = (lengths[:, 0] >= 8) & (lengths[:, 0] <= lengths[:, 1]) & (after <= file.size)
+    return at[sound], after[sound]
+
+
+def _step(file: _File, at: int) -> tuple[IntArray, int, bool]:
+    """Up to `STEPS` records one by one: their positions, the next one's, and whether it ends."""
+    unpack = struct.Struct(file.order + "I").unpack_from
+    starts: list[int] = []
+    while len(starts) < STEPS:
+        if at + RECORD_HEADER > file.size:
+            return np.array(starts, np.int64), at, True
+        (length,) = unpack(file.octets.data, at + 8)
+        if length > MAX_CAPTURED or at + RECORD_HEADER + length > file.size:
+            return np.array(starts, np.int64), at, True
+        starts.append(at)
+        at += RECORD_HEADER + length
+    return np.array(starts, np.int64), at, False
+
+
+def _dissect(file: _File, at: IntArray) -> Packets:
+    header = gather(file.octets, at, RECORD_HEADER).view(f"{file.order}u4").astype(np.int64)
+    time_ns = header[:, 0] * 10**9 + header[:, 1] * file.unit_ns
+    captured = header[:, 2]
+    # A damaged record may claim to be shorter on the wire than what was captured of it.
+    frame_bytes = np.maximum(header[:, 3], captured)
+    return dissect(file.octets, at + RECORD_HEADER, captured, frame_bytes, time_ns, file.link)

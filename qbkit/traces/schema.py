@@ -114,10 +114,11 @@ def goodput_series(
     """Application bytes received over time, and in all (B, NaN where no receiver tells)."""
     rows, totals = [], []
     for table in tables:
-        if not len(table):
+        if "bytes" not in table or not table["bytes"].notna().any():
             rows.append(np.full(bins.count, np.nan))
             totals.append(np.nan)
             continue
+        table = table[table["bytes"].notna()]
         time_s = seconds(table["time_ns"].to_numpy(np.int64), t0_ns)
         total = table["bytes"].to_numpy(np.float64)
         edges = np.append(bins.left_s, bins.count * bins.width_s)

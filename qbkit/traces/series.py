@@ -23,7 +23,8 @@ class Bins:
 
     def sums(self, time_s: FloatArray, values: FloatArray | None = None) -> FloatArray:
         """Sum of the values (or count) of the events in each bin; others are left out."""
-        index = np.floor(time_s / self.width_s).astype(np.int64)
+        # Half a nanosecond: 0.3 / 0.1 is a hair less than 3, yet 0.3 s begins the bin.
+        index = np.floor((time_s + 0.5e-9) / self.width_s).astype(np.int64)
         inside = (index >= 0) & (index < self.count)
         weights = None if values is None else values[inside]
         return np.bincount(index[inside], weights, self.count).astype(np.float64)
@@ -38,7 +39,8 @@ class Bins:
         """The last known value at the end of each bin; NaN before the first."""
         known = np.isfinite(values)
         time_s, values = time_s[known], values[known]
-        index = np.searchsorted(time_s, self.left_s + self.width_s, "right") - 1
+        ends_s = self.left_s + self.width_s + 0.5e-9
+        index = np.searchsorted(time_s, ends_s, "right") - 1
         if not len(values):
             return np.full(self.count, np.nan)
         return np.where(index >= 0, values[np.maximum(index, 0)], np.nan)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import warnings
 from pathlib import Path
@@ -48,15 +49,40 @@ def read_table(path: Path) -> pd.DataFrame:
     whole = text[: text.rfind("\n") + 1]
     if not whole:
         return pd.DataFrame({"time_ns": []})
-    table = pd.read_csv(io.StringIO(whole), on_bad_lines="skip", low_memory=False)
-    for name in table.columns.difference(["state"]):
-        if table[name].dtype == object:
-            table[name] = pd.to_numeric(table[name], errors="coerce")
-    if "time_ns" not in table:
-        warnings.warn(f"{path} has no column time_ns and is not used", stacklevel=2)
+    header = whole.partition("\n")[0].rstrip("\r").split(",")
+    if "time_ns" not in header or len(set(header)) < len(header):
+        warnings.warn(f"{path} has no header with time_ns and is not used", stacklevel=2)
         return pd.DataFrame({"time_ns": []})
-    good = table[table["time_ns"].notna()].astype({"time_ns": "int64"})
-    damaged = whole.count("\n") - 1 - len(good)
+    table = _parse(whole, header)
+    damaged = whole.count("\n") - 1 - len(table)
     if damaged:
         warnings.warn(f"{damaged} rows of {path} cannot be read and are left out", stacklevel=2)
-    return good.sort_values("time_ns", kind="stable", ignore_index=True)
+    return table.sort_values("time_ns", kind="stable", ignore_index=True)
+
+
+def _parse(text: str, header: list[str]) -> pd.DataFrame:
+    """The rows that can be read: those with a time. A cell that is no number is unknown."""
+    try:
+        table = _read(text, header, "int64")
+    except (ValueError, OverflowError):
+        # Some times are damaged; not by way of floats, which hold times of today to 256 ns only.
+        table = _read(text, header, "str")
+        table = table[table["time_ns"].str.fullmatch(r"[0-8]?[0-9]{1,18}").fillna(False)]
+        table = table.astype({"time_ns": "int64"})
+    for name in table.columns.difference(["state", "time_ns"]):
+        if table[name].dtype.kind not in "iuf":
+            table[name] = pd.to_numeric(table[name], errors="coerce")
+    return table
+
+
+def _read(text: str, header: list[str], time_dtype: str) -> pd.DataFrame:
+    return pd.read_csv(
+        io.StringIO(text),
+        header=0,
+        names=header,
+        index_col=False,
+        on_bad_lines="skip",
+        low_memory=False,
+        quoting=csv.QUOTE_NONE,
+        dtype={"time_ns": time_dtype, "state": "str"},
+    )
