@@ -1,6 +1,6 @@
 """Repeat one experiment on a busy machine and compare every byte of every data variable.
 
-    python benchmarks/determinism.py [--flows quic-go:cubic tcp:cubic] [--repeats 20]
+python benchmarks/determinism.py [--flows quic-go:cubic tcp:cubic] [--repeats 20]
 """
 
 from __future__ import annotations
