@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -41,16 +42,18 @@ def save(ds: xr.Dataset, path: str | Path) -> None:
     target = Path(path)
     part = target.with_name(f".{target.name}.{os.getpid()}.part")
     encoding = {name: ENCODING for name, v in ds.variables.items() if v.dtype.kind in "fiu"}
+    # In memory first: on a full disk HDF5 leaves open what it cannot write, and crashes later.
+    content = ds.to_netcdf(engine="h5netcdf", encoding=encoding)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        ds.to_netcdf(part, engine="h5netcdf", encoding=encoding)
+        part.write_bytes(content)
         part.replace(target)
     except OSError as error:
-        # HDF5 hides the system's reason in a long report; a full disk is told by what is free.
-        why = error.strerror or str(error).splitlines()[0]
-        raise StoreError(f"cannot write {target}: {why}; free space or choose another") from None
+        why = f"{error.strerror}; free space or choose another folder"
+        raise StoreError(f"cannot write {target}: {why}") from None
     finally:
-        part.unlink(missing_ok=True)
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
     ds.encoding["source"] = str(target)
 
 

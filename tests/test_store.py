@@ -1,0 +1,89 @@
+"""Runs on disk: exact, whole or absent, and clear about what is wrong with a file."""
+
+from __future__ import annotations
+
+import subprocess
+
+import numpy as np
+import pytest
+import xarray as xr
+from synthetic import synthetic_run
+
+import qbkit as qb
+from qbkit import store
+from qbkit.errors import StoreError
+
+
+def test_round_trip_is_exact(tmp_path):
+    ds = synthetic_run()
+    ds["queue_delay_ms"].values[0, 0] = np.nan
+    qb.save(ds, tmp_path / "run.nc")
+    again = qb.load(tmp_path / "run.nc")
+    assert again.identical(ds)
+    for name, variable in ds.variables.items():
+        assert again[name].values.tobytes() == variable.values.tobytes(), name
+    assert {type(value) for value in again.attrs.values()} <= {str, int, float}
+    assert again.encoding["source"] == str(tmp_path / "run.nc")
+
+
+@pytest.mark.parametrize("damage", ["truncated", "flipped", "text", "empty"])
+def test_damaged_file_is_one_sentence(tmp_path, damage):
+    path = tmp_path / "run.nc"
+    qb.save(synthetic_run(), path)
+    data = bytearray(path.read_bytes())
+    if damage == "truncated":
+        del data[len(data) // 2 :]
+    elif damage == "flipped":
+        data[:64] = bytes(64)
+    path.write_bytes({"text": b"not a run", "empty": b""}.get(damage, bytes(data)))
+    with pytest.raises(StoreError, match=r"run.nc is damaged or no netCDF file") as caught:
+        qb.load(path)
+    assert "\n" not in str(caught.value)
+
+
+def test_foreign_newer_and_missing_files(tmp_path):
+    foreign = tmp_path / "foreign.nc"
+    xr.Dataset({"a": ("x", [1, 2])}).to_netcdf(foreign, engine="h5netcdf")
+    with pytest.raises(StoreError, match="is no run of qbkit"):
+        qb.load(foreign)
+    newer = tmp_path / "newer.nc"
+    qb.save(synthetic_run().assign_attrs(format_version=99), newer)
+    with pytest.raises(StoreError, match="has format 99, this qbkit reads up to 1; update"):
+        qb.load(newer)
+    with pytest.raises(StoreError, match="there is no run file"):
+        qb.load(tmp_path / "none.nc")
+
+
+def test_full_disk_leaves_nothing(tmp_path):
+    command = ["mount", "-t", "tmpfs", "-o", "size=64k", "none", str(tmp_path)]
+    if subprocess.run(command, check=False).returncode:
+        pytest.skip("only root can mount a small file system to fill")
+    try:
+        with pytest.raises(StoreError, match=r"cannot write .*run.nc") as caught:
+            qb.save(synthetic_run(), tmp_path / "run.nc")
+        assert "\n" not in str(caught.value)
+        assert list(tmp_path.iterdir()) == []
+    finally:
+        subprocess.run(["umount", str(tmp_path)], check=True)
+
+
+def test_unwritable_place(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreError, match="cannot write"):
+        qb.save(synthetic_run(), tmp_path / "file/run.nc")
+
+
+def test_index_lists_good_and_damaged_files(tmp_path):
+    qb.save(synthetic_run(seed=7), tmp_path / "good.nc")
+    (tmp_path / "bad.nc").write_bytes(b"rubbish")
+    index = qb.runs(tmp_path).set_index("path")
+    good, bad = index.loc[str(tmp_path / "good.nc")], index.loc[str(tmp_path / "bad.nc")]
+    assert good.problem == ""
+    assert good.seed == 7
+    assert "tcp" in good.flows
+    assert "damaged" in bad.problem
+    assert len(qb.runs(tmp_path / "empty")) == 0
+
+
+def test_default_folder_can_be_chosen(own_runs):
+    assert store.path_of("abc") == own_runs / "abc.nc"

@@ -1,0 +1,278 @@
+"""Captures to numbers: the reader, the matching, the bins, the dataset. Golden values by hand."""
+
+from __future__ import annotations
+
+import json
+import struct
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scapy.layers.inet import IP, TCP, UDP
+from scapy.layers.inet6 import IPv6
+from scapy.layers.l2 import Ether
+from scapy.packet import Raw
+
+from qbkit.errors import RunFailed, StoreError
+from qbkit.spec import Bottleneck, Experiment, Flow
+from qbkit.traces import build, read_pcaps
+from qbkit.traces.match import NEVER, match
+from qbkit.traces.pcap import read_pcap
+from qbkit.traces.series import Bins
+from qbkit.traces.telemetry import read_table
+
+T0_NS = 1_767_225_601 * 10**9
+
+
+def write_pcap(path, packets, *, order="<", nanoseconds=True, link=1, snaplen=128):
+    """``packets``: (time in ns, bytes of the frame)."""
+    magic = 0xA1B23C4D if nanoseconds else 0xA1B2C3D4
+    data = struct.pack(order + "IHHIIII", magic, 2, 4, 0, 0, snaplen, link)
+    for time_ns, frame in packets:
+        seconds, rest = divmod(time_ns, 10**9)
+        cut = frame[:snaplen]
+        fraction = rest if nanoseconds else rest // 1000
+        data += struct.pack(order + "IIII", seconds, fraction, len(cut), len(frame)) + cut
+    path.write_bytes(data)
+
+
+def udp(seq, *, flow=0, size=1000, ttl=64):
+    """A QUIC-like data packet of a flow, unlike any other."""
+    payload = struct.pack(">Q", seq * 7919 + flow) + bytes(size - 8)
+    ip = IP(src=f"10.1.{flow}.1", dst=f"10.2.{flow}.1", ttl=ttl)
+    return bytes(Ether() / ip / UDP(sport=50000, dport=4001 + flow) / Raw(payload))
+
+
+def ack(seq, *, flow=0):
+    ip = IP(src=f"10.2.{flow}.1", dst=f"10.1.{flow}.1")
+    return bytes(Ether() / ip / UDP(sport=4001 + flow, dport=50000) / Raw(struct.pack(">Q", seq)))
+
+
+def tcp(seq, *, ip_id=1, ttl=64, stamp=5):
+    options = [("Timestamp", (stamp, 0))]
+    layers = IP(src="10.1.0.1", dst="10.2.0.1", id=ip_id, ttl=ttl) / TCP(
+        sport=50000, dport=4001, seq=seq, options=options
+    )
+    return bytes(Ether() / layers / Raw(bytes(500)))
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+@pytest.mark.parametrize("nanoseconds", [True, False])
+def test_reader_golden(tmp_path, order, nanoseconds):
+    path = tmp_path / "a.pcap"
+    frames = [(T0_NS + 5000, tcp(100)), (T0_NS + 2000, udp(1)), (T0_NS + 9000, ack(1))]
+    write_pcap(path, frames, order=order, nanoseconds=nanoseconds)
+    packets = read_pcap(path)
+    # In the order of time; 14 Ethernet + 20 IP + 8 UDP + 1000, and 14 + 20 + 32 TCP + 500.
+    assert (packets.time_ns - T0_NS).tolist() == [2000, 5000, 9000]
+    assert packets.frame_bytes.tolist() == [1042, 566, 50]
+    assert packets.source_port.tolist() == [50000, 50000, 4001]
+    assert packets.destination_port.tolist() == [4001, 4001, 50000]
+    assert packets.source.tolist() == [0x0A010001, 0x0A010001, 0x0A020001]
+
+
+def test_reader_takes_ipv6_and_raw_ip(tmp_path):
+    layers = IPv6(src="2001:db8::1", dst="2001:db8::2") / UDP(sport=1, dport=2) / Raw(bytes(100))
+    write_pcap(tmp_path / "six.pcap", [(T0_NS, bytes(Ether() / layers))])
+    six = read_pcap(tmp_path / "six.pcap")
+    write_pcap(tmp_path / "raw.pcap", [(T0_NS, bytes(layers))], link=101)
+    raw = read_pcap(tmp_path / "raw.pcap")
+    assert six.frame_bytes.tolist() == raw.frame_bytes.tolist() == [14 + 40 + 8 + 100]
+    assert six.key.tolist() == raw.key.tolist()
+
+
+def test_key_survives_a_router_and_tells_packets_apart(tmp_path):
+    def key(frame):
+        write_pcap(tmp_path / "k.pcap", [(T0_NS, frame)])
+        return int(read_pcap(tmp_path / "k.pcap").key[0])
+
+    assert key(udp(1)) == key(udp(1, ttl=60))
+    assert key(tcp(1)) == key(tcp(1, ttl=60))
+    different = [udp(1), udp(2), udp(1, flow=1), tcp(1), tcp(2), tcp(1, ip_id=2), tcp(1, stamp=6)]
+    assert len({key(frame) for frame in different}) == len(different)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "no pcap file"),
+        (b"hello, I am a text file, not a capture", "no pcap file"),
+        (b"\x0a\x0d\x0d\x0a" + bytes(40), "editcap -F pcap"),
+        (struct.pack("<IHHIIII", 0xA1B23C4D, 2, 4, 0, 0, 128, 105), "link type 105"),
+    ],
+)
+def test_what_is_no_pcap_is_one_sentence(tmp_path, content, words):
+    path = tmp_path / "x"
+    path.write_bytes(content)
+    with pytest.raises(StoreError, match=words):
+        read_pcap(path)
+
+
+def test_missing_capture(tmp_path):
+    with pytest.raises(StoreError, match="No such file"):
+        read_pcap(tmp_path / "none.pcap")
+
+
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_damaged_captures_give_what_is_readable(tmp_path_factory, data):
+    path = tmp_path_factory.mktemp("d") / "d.pcap"
+    write_pcap(path, [(T0_NS + i * 1000, udp(i)) for i in range(6)])
+    whole = bytearray(path.read_bytes())
+    cut = data.draw(st.integers(24, len(whole)))
+    del whole[cut:]
+    complete = (cut - 24) // (16 + 128)
+    path.write_bytes(whole)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        packets = read_pcap(path)
+    assert len(packets) == complete
+    assert bool(caught) == ((cut - 24) % (16 + 128) != 0)
+    if len(whole) > 24:
+        whole[data.draw(st.integers(24, len(whole) - 1))] ^= data.draw(st.integers(1, 255))
+        path.write_bytes(whole)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            assert len(read_pcap(path)) <= complete
+
+
+@settings(max_examples=100)
+@given(
+    kinds=st.lists(st.integers(0, 8), min_size=1, max_size=40),
+    fates=st.lists(st.tuples(st.booleans(), st.integers(1, 50)), min_size=40, max_size=40),
+)
+def test_match_recovers_the_truth(kinds, fates):
+    # Keys repeat; a fifo drops some packets and delays the others, in order.
+    before_ns = np.arange(len(kinds), dtype=np.int64) * 10
+    key = np.array(kinds, np.uint64)
+    departure, last = np.full(len(kinds), NEVER), 0
+    for i, (survives, delay) in enumerate(fates[: len(kinds)]):
+        if survives:
+            last = departure[i] = max(last, before_ns[i] + delay)
+    out = departure != NEVER
+    found = match(key, before_ns, key[out], departure[out])
+    if len(set(kinds)) == len(kinds):
+        assert found.tolist() == departure.tolist()
+    matched = found != NEVER
+    assert sorted(found[matched]) == sorted(departure[out])
+    assert (found[matched] >= before_ns[matched]).all()
+    assert not matched[~np.isin(key, key[out])].any()
+
+
+def test_bins_by_hand():
+    bins = Bins(0.5, 2.0)
+    assert bins.left_s.tolist() == [0, 0.5, 1, 1.5]
+    time_s, values = np.array([0.1, 0.4, 0.5, 1.9, 2.5]), np.array([1.0, 3.0, 5.0, 7.0, 9.0])
+    assert bins.sums(time_s, values).tolist() == [4, 5, 0, 7]
+    np.testing.assert_equal(bins.means(time_s, values), [2, 5, np.nan, 7])
+    assert bins.last(time_s, values).tolist() == [5, 5, 5, 7]
+
+
+def test_telemetry_of_a_driver_that_was_killed(tmp_path):
+    path = tmp_path / "sender.csv"
+    path.write_text("time_ns,cwnd_bytes,state\n10,1000,slow_start\n20,,recovery\n30,30")
+    table = read_table(path)
+    assert table["time_ns"].tolist() == [10, 20]
+    assert table["cwnd_bytes"].iloc[0] == 1000
+    assert len(read_table(tmp_path / "none.csv")) == 0
+
+
+def raw_folder(folder: Path, *, size=1000, drops=0) -> Experiment:
+    """Ten packets of 1042 bytes, 10 ms apart, of which the fourth is dropped; others wait 5 ms."""
+    sent = [(T0_NS + i * 10_000_000, udp(i, size=size)) for i in range(10)]
+    acks = [(T0_NS + 50_000_000, ack(0))]
+    write_pcap(folder / "before.pcap", sent + acks)
+    out = [(t + 5_000_000, udp(i, size=size, ttl=62)) for i, (t, _) in enumerate(sent) if i != 3]
+    write_pcap(folder / "behind.pcap", out)
+    flow = {"port": 4001, "sender_ip": "10.1.0.1", "receiver_ip": "10.2.0.1"}
+    result = {"t0_ns": T0_NS, "end_ns": T0_NS + 10**8, "capture_drops": drops, "flows": [flow]}
+    (folder / "result.json").write_text(json.dumps(result))
+    (folder / "flows/0").mkdir(parents=True)
+    (folder / "flows/0/sender.csv").write_text(
+        f"time_ns,cwnd_bytes,state\n{T0_NS + 10**7},14480,slow_start\n{T0_NS + 15 * 10**7},9000,\n"
+    )
+    (folder / "flows/0/receiver.csv").write_text(
+        f"time_ns,bytes\n{T0_NS},0\n{T0_NS + 10**8},9000\n{T0_NS + 2 * 10**8},9000\n"
+    )
+    return Experiment(
+        bottleneck=Bottleneck(rate_mbps=10, rtt_ms=20), flows=["tcp:cubic"], duration_s=0.2
+    )
+
+
+def test_dataset_by_hand(tmp_path):
+    ds = build(tmp_path, raw_folder(tmp_path), {"seed": 1})
+    # Bin 0 (0 to 0.1 s) holds all nine departures: 9 x 1042 x 8 bit / 0.1 s = 0.75024 Mbit/s.
+    assert ds.throughput_mbps.values[0] == pytest.approx([0.75024, 0])
+    np.testing.assert_allclose(ds.queue_delay_ms.values[0], [5, np.nan])
+    assert ds.dropped_packets.values[0].tolist() == [1, 0]
+    # 9000 bytes in the first 0.1 s are 0.72 Mbit/s.
+    assert ds.goodput_mbps.values[0] == pytest.approx([0.72, 0])
+    assert ds.cwnd_bytes.values[0].tolist() == [14480, 9000]
+    assert int(ds.receiver_bytes[0]) == 9000
+    assert ds.sizes["packet"] == 10
+    assert ds.sizes["ack"] == 1
+    assert np.flatnonzero(np.isnan(ds.packet_departure_s)).tolist() == [3]
+    assert ds.packet_time_s.values[1] == pytest.approx(0.01)
+    assert ds.sample_state.values.tolist() == [0, -1]
+    assert json.loads(ds.attrs["warnings"]) == []
+    assert all("units" in v.attrs and "long_name" in v.attrs for v in ds.data_vars.values())
+
+
+def test_checks_of_every_run(tmp_path):
+    experiment = raw_folder(tmp_path, size=5800, drops=3)
+    (tmp_path / "flows/0/limits.json").write_text('{"rwnd_limited_s": 0.1}')
+    found = json.loads(build(tmp_path, experiment, {}).attrs["warnings"])
+    assert any("frames of 5842 bytes passed the queue" in text for text in found)
+    assert any("the capture lost 3 packets" in text for text in found)
+    assert any("limited by its receive window for 50 %" in text for text in found)
+
+
+def test_flow_that_sent_nothing_fails_the_run(tmp_path):
+    experiment = raw_folder(tmp_path)
+    silent = experiment.model_copy(update={"flows": (*experiment.flows, Flow("tcp", "bbr"))})
+    result = json.loads((tmp_path / "result.json").read_text())
+    other = {"port": 4002, "sender_ip": "10.1.1.1", "receiver_ip": "10.2.1.1"}
+    result["flows"].append(other)
+    (tmp_path / "result.json").write_text(json.dumps(result))
+    with pytest.raises(RunFailed, match=r"flow 2 \(tcp:bbr\) sent no packet"):
+        build(tmp_path, silent, {})
+
+
+def test_captures_made_elsewhere(tmp_path):
+    raw_folder(tmp_path)
+    before, behind = tmp_path / "before.pcap", tmp_path / "behind.pcap"
+    ds = read_pcaps(before, behind, flows={4001: "mine"}, sender="10.1.0.1", rtt_ms=20)
+    assert ds.label.values.tolist() == ["mine"]
+    assert int(ds.dropped_packets.sum()) == 1
+    assert np.nanmean(ds.queue_delay_ms) == pytest.approx(5)
+    shorter = read_pcaps(
+        before, behind, flows={4001: "mine"}, sender="10.1.0.1", propagation_ms=4.0
+    )
+    assert np.nanmean(shorter.queue_delay_ms) == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"flows": {4009: "x"}}, "no packet of port 4009; most are of"),
+        ({"sender": "10.9.9.9"}, "name the sender"),
+        ({"sender": "localhost"}, "is no IP address"),
+        ({"flows": {}}, "at least one flow"),
+    ],
+)
+def test_impossible_imports_are_one_sentence(tmp_path, change, words):
+    raw_folder(tmp_path)
+    given_words = {"flows": {4001: "x"}, "sender": "10.1.0.1", **change}
+    with pytest.raises(StoreError, match=words):
+        read_pcaps(tmp_path / "before.pcap", tmp_path / "behind.pcap", **given_words)
+
+
+def test_swapped_captures_are_noticed(tmp_path):
+    raw_folder(tmp_path)
+    with pytest.raises(StoreError, match="swapped"):
+        read_pcaps(
+            tmp_path / "behind.pcap", tmp_path / "before.pcap", flows={4001: "x"}, sender="10.1.0.1"
+        )
