@@ -6,10 +6,10 @@ import json
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
+from test_failures import wait_for_guest
 
 import qbkit as qb
 
@@ -170,7 +170,7 @@ def test_bad_input_gets_one_sentence(words, sentence):
 def test_ctrl_c_in_the_middle(own_runs: Path):
     words = ["run", "tcp:cubic", "--duration-s", "5000", "--json"]
     process = subprocess.Popen([*QBKIT, *words], stdout=-1, stderr=-1, text=True)
-    time.sleep(4)
+    wait_for_guest(process.pid)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=20)
     assert process.returncode == 130

@@ -124,7 +124,7 @@ def test_guest_ends_with_whoever_started_it(number, own_runs):
 
 def wait_for_guest(pid: int) -> list[int]:
     """The guest's processes, once there are some of its programs."""
-    for _ in range(200):
+    for _ in range(600):  # others may hold the processors for a while
         found = descendants(pid)
         if len(found) > 5:
             return found
@@ -193,3 +193,13 @@ def test_noexec_memory_folder_is_one_sentence(tmp_path, monkeypatch):
             Experiment(flows=["tcp:cubic"], duration_s=1).run(engine="virtual")
     finally:
         subprocess.run(["umount", str(tmp_path)], check=True)
+
+
+@pytest.mark.guest
+def test_forbidden_seccomp_is_one_sentence():
+    wrapper = Path(__file__).with_name("without_seccomp.py")
+    command = [sys.executable, str(wrapper), sys.executable, "-m", "qbkit.cli", "kernel"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "the guest does not boot: this place forbids seccomp" in done.stderr
+    assert done.stderr.count("\n") == 1

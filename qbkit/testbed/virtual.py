@@ -35,6 +35,8 @@ TIME_TRAVEL = ["time-travel=inf-cpu", f"time-travel-start={START_NS}"]
 BOOT_PROBLEMS = {
     "noexec": "the folder for the guest's memory (TMPDIR, else /dev/shm) is mounted noexec; "
     "set TMPDIR to a folder on a file system that may execute",
+    "SECCOMP userspace": "this place forbids seccomp filters, which User Mode Linux needs; "
+    "allow the system call seccomp (in a container: another seccomp profile)",
     "ptrace": "this place forbids ptrace, which User Mode Linux needs; "
     "allow it (in a container: --cap-add SYS_PTRACE or a seccomp profile that permits it)",
     "No space left": "the folder for the guest's memory (TMPDIR, else /dev/shm) is full; "
