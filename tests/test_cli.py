@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from test_failures import wait_for_guest
+from test_failures import heed_interrupts, wait_for_guest
 
 import qbkit as qb
 
@@ -169,7 +169,9 @@ def test_bad_input_gets_one_sentence(words, sentence):
 @pytest.mark.guest
 def test_ctrl_c_in_the_middle(own_runs: Path):
     words = ["run", "tcp:cubic", "--duration-s", "5000", "--json"]
-    process = subprocess.Popen([*QBKIT, *words], stdout=-1, stderr=-1, text=True)
+    process = subprocess.Popen(
+        [*QBKIT, *words], stdout=-1, stderr=-1, text=True, preexec_fn=heed_interrupts
+    )
     wait_for_guest(process.pid)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=20)

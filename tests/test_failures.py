@@ -111,7 +111,9 @@ Experiment(flows=["tcp:cubic", "tcp:cubic"], duration_s=3000).run(engine="virtua
 @pytest.mark.guest
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_guest_ends_with_whoever_started_it(number, own_runs):
-    process = subprocess.Popen([sys.executable, "-c", SLOW_RUN], stderr=subprocess.PIPE)
+    process = subprocess.Popen(
+        [sys.executable, "-c", SLOW_RUN], stderr=subprocess.PIPE, preexec_fn=heed_interrupts
+    )
     children = wait_for_guest(process.pid)
     process.send_signal(number)
     process.wait(20)
@@ -120,6 +122,11 @@ def test_guest_ends_with_whoever_started_it(number, own_runs):
         time.sleep(0.1)
     assert not [pid for pid in children if Path(f"/proc/{pid}").exists()]
     assert not list(own_runs.glob("*.nc"))
+
+
+def heed_interrupts() -> None:
+    """As at a terminal; a job that a shell put into the background ignores SIGINT."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def wait_for_guest(pid: int) -> list[int]:

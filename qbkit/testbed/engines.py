@@ -105,13 +105,15 @@ def carry_out(
     return json.loads(result.read_text()), usage
 
 
-def run_in_guest(argv: list[str], *, time_travel: bool = True) -> dict[str, Any]:
+def run_in_guest(
+    argv: list[str], *, mounts: dict[str, str] | None = None, time_travel: bool = True
+) -> dict[str, Any]:
     """Boot a guest to run one program as root; {kernel_version, exit, output}.
 
     The guest sees this machine's files read-only, at their own paths, and its own empty /run and
-    /tmp. Without ``time_travel`` its clock is the machine's. Raises as `carry_out` does.
+    /tmp; ``mounts`` shows it folders at paths of its own. Without ``time_travel`` its clock is the machine's. Raises as `carry_out` does.
     """
-    plan = Plan({"engine": "virtual", "command": argv}, {})
+    plan = Plan({"engine": "virtual", "command": argv}, mounts or {})
     engine = replace(
         ENGINES["virtual"], execute=partial(virtual.run_guest, time_travel=time_travel)
     )
