@@ -111,7 +111,8 @@ def run_in_guest(
     """Boot a guest to run one program as root; {kernel_version, exit, output}.
 
     The guest sees this machine's files read-only, at their own paths, and its own empty /run and
-    /tmp; ``mounts`` shows it folders at paths of its own. Without ``time_travel`` its clock is the machine's. Raises as `carry_out` does.
+    /tmp; ``mounts`` shows it folders at paths of its own. Without ``time_travel`` its clock is the
+    machine's. Raises as `carry_out` does.
     """
     plan = Plan({"engine": "virtual", "command": argv}, mounts or {})
     engine = replace(
