@@ -230,6 +230,14 @@ def test_checks_of_every_run(tmp_path):
     assert any("limited by its receive window for 50 %" in text for text in found)
 
 
+def test_path_larger_than_the_receive_window_is_told(tmp_path):
+    # 1000 Mbit/s x 1 s are 119 MiB, and as much again fits into the queue.
+    long_path = Bottleneck(rate_mbps=1000, rtt_ms=1000)
+    experiment = raw_folder(tmp_path).model_copy(update={"bottleneck": long_path})
+    found = json.loads(build(tmp_path, experiment, {}).attrs["warnings"])
+    assert any("tcp:cubic hold 238 MiB, more than the receive window" in text for text in found)
+
+
 def test_flow_that_sent_nothing_fails_the_run(tmp_path):
     experiment = raw_folder(tmp_path)
     silent = experiment.model_copy(update={"flows": (*experiment.flows, Flow("tcp", "bbr"))})

@@ -19,6 +19,8 @@ from qbkit.traces.series import Bins
 from qbkit.traces.telemetry import read_table
 
 FORMAT_VERSION = 1
+RECEIVE_WINDOW_BYTES = 64 * 2**20
+"""What every receiver offers at least; a path that holds more may wait for it."""
 LIMITED_PERCENT = 1.0
 """A flow held back by its receiver for longer than this part of its time gets a warning."""
 
@@ -131,7 +133,14 @@ def _warnings(
     found = offload_warning(largest)
     if result["capture_drops"]:
         found.append(f"the capture lost {result['capture_drops']} packets")
+    link = experiment.bottleneck
     for i, flow in enumerate(experiment.flows):
+        path_bytes = link.rate_mbps * 125 * (link.rtt_ms + flow.extra_rtt_ms) + link.queue_bytes
+        if path_bytes > RECEIVE_WINDOW_BYTES:
+            found.append(
+                f"path and queue of {experiment.labels[i]} hold {path_bytes / 2**20:.0f} MiB, more "
+                "than the receive window of 64 MiB, which may have limited it"
+            )
         limited = _limited_percent(folder / f"flows/{i}/limits.json", flow, experiment)
         if limited > LIMITED_PERCENT:
             found.append(
