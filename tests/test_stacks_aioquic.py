@@ -22,6 +22,8 @@ from qbkit.stacks import certificate
 from qbkit.stacks.base import CERTIFICATE_MOUNT, Options, Stack
 from qbkit.traces.telemetry import STATES
 
+pytestmark = pytest.mark.guest  # real transfers: seconds each
+
 MIB = 1 << 20
 GUEST_ROOT = "/run/qb"
 

@@ -21,6 +21,8 @@ from qbkit.stacks import quic_go as module
 from qbkit.stacks.base import Stack
 from qbkit.traces.telemetry import COLUMNS, STATES
 
+pytestmark = pytest.mark.guest  # real transfers: seconds each
+
 MIB = 1 << 20
 DROP_EVERY = 500  # datagrams of the client
 

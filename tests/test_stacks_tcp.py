@@ -20,6 +20,8 @@ from qbkit.errors import StackNotReady
 from qbkit.stacks import certificate
 from qbkit.traces.telemetry import COLUMNS, STATES
 
+pytestmark = pytest.mark.guest  # real transfers: seconds each
+
 FLOWS = [("tcp", "cubic"), ("tcp", "reno")]
 
 
