@@ -193,17 +193,15 @@ def stacks_command(context: click.Context, as_json: bool) -> None:
 @stacks_command.command("build")
 @click.argument("names", nargs=-1, metavar="[STACK ...]")
 def stacks_build_command(names: tuple[str, ...]) -> int:
-    """Build the drivers of all stacks, or of those named."""
+    """Build the drivers of all stacks, or of those named, side by side where memory allows."""
     from qbkit import stacks
+    from qbkit.stacks.make_ready import build_all
 
+    chosen = [stacks.get(name) for name in names] or stacks.all_stacks()
     failed = 0
-    for stack in [stacks.get(name) for name in names] or stacks.all_stacks():
-        try:
-            stack.build(lambda text: click.echo(text, err=True))
-            click.echo(f"{stack.name}: ready")
-        except QbkitError as error:
-            failed = 1
-            click.echo(f"{stack.name}: {error}", err=True)
+    for stack, problem in build_all(chosen, lambda text: click.echo(text, err=True)):
+        failed |= bool(problem)
+        click.echo(f"{stack.name}: {problem or 'ready'}", err=bool(problem))
     return failed
 
 
@@ -218,12 +216,12 @@ def kernel_command(do_build: bool, as_json: bool) -> None:
         kernel.build(lambda text: click.echo(text, err=True))
     found = kernel.require()
     engines.run_in_guest(["/bin/true"])
-    facts = {"path": str(found.path), "version": found.version, "patched": found.patched}
+    facts = {"path": str(found.path), "version": found.version, "patches": found.patches}
     if as_json:
         _print_json(facts)
     else:
-        patches = "with" if found.patched else "without"
-        click.echo(f"Linux {found.version}, {patches} the speed patches, boots: {found.path}")
+        missing = f" without {', '.join(found.missing_patches)}" if found.missing_patches else ""
+        click.echo(f"Linux {found.version}{missing} boots: {found.path}")
 
 
 @group.command("doctor")

@@ -28,6 +28,25 @@ def test_clock_never_goes_backwards_and_both_ways_of_reading_agree():
 
 
 @pytest.mark.guest
+def test_time_stamp_counter_is_the_virtual_clock():
+    program = compile_c(Path(__file__).with_name("timestamp.c"), "timestamp")
+    said = engines.run_in_guest([str(program)])["output"]
+    assert 0 <= int(re.search(r"the clock by (-?\d+)", said)[1]) < 2000
+    assert 0 < int(re.search(r"two reads (-?\d+)", said)[1]) < 2000
+    assert "on processor 0" in said
+    assert int(re.search(r"of 50 ms: (\d+)", said)[1]) == pytest.approx(50e6, rel=0.01)
+    assert int(re.search(r"of 3 ms: (\d+)", said)[1]) == pytest.approx(3e6, rel=0.01)
+
+
+def test_a_patch_that_is_not_in_a_kernel_is_told_with_what_follows(tmp_path):
+    (tmp_path / "linux").write_bytes(b"um_vvar_install, stub_yields")
+    found = kernel.Kernel(tmp_path / "linux", "7.2", kernel._patches_of(tmp_path / "linux"))
+    assert found.missing_patches == {
+        "0003-tsc-and-cpuid": "programs that execute RDTSC do not repeat"
+    }
+
+
+@pytest.mark.guest
 def test_guest_repeats_to_the_byte_and_sees_no_host_clock():
     words = ["/bin/sh", "-c", "date +%s%N; cat /proc/sys/kernel/random/uuid; sleep 100; date +%s%N"]
     first, second = (engines.run_in_guest(words)["output"] for _ in range(2))

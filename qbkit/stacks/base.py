@@ -43,6 +43,8 @@ class Stack(ABC):
     """Its colour in charts, as ``#rrggbb``; no two stacks share one."""
     source: ClassVar[str]
     """Where its code comes from, in a few words."""
+    tells: ClassVar[tuple[str, ...]] = ("cwnd_bytes", "bytes_in_flight", "srtt_ms")
+    """Variables of its telemetry that every run has (names: `qbkit.traces.telemetry`)."""
     options: ClassVar[dict[str, str]] = {}
     """Knobs that a flow may set in ``options``, and what they do."""
 

@@ -40,7 +40,7 @@ def read_table(path: Path) -> pd.DataFrame:
     """A driver's CSV with a leading ``time_ns``, in order of time; empty if there is no such file.
 
     A last line without its end (the driver was killed) is dropped; other rows that cannot be read
-    are left out with a warning that counts them.
+    are left out with a warning that counts them. A column that is always empty is not there.
     """
     try:
         text = path.read_text(errors="replace")
@@ -57,6 +57,7 @@ def read_table(path: Path) -> pd.DataFrame:
     damaged = whole.count("\n") - 1 - len(table)
     if damaged:
         warnings.warn(f"{damaged} rows of {path} cannot be read and are left out", stacklevel=2)
+    table = table.drop(columns=[c for c in table if c != "time_ns" and table[c].isna().all()])
     return table.sort_values("time_ns", kind="stable", ignore_index=True)
 
 

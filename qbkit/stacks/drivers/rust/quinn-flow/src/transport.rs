@@ -1,0 +1,40 @@
+//! Transport parameters of both ends.
+
+use common::{fail, Arguments, WINDOW_BYTES};
+use quinn::{AckFrequencyConfig, QlogConfig, TransportConfig, VarInt};
+use std::fs::File;
+use std::time::Duration;
+
+/// Windows that never limit a sender, and the knobs of the flow.
+pub fn transport(arguments: &Arguments) -> TransportConfig {
+    let knobs = &arguments.knobs;
+    let mut config = TransportConfig::default();
+    let window = VarInt::from_u64(WINDOW_BYTES).expect("it fits 62 bits");
+    config.stream_receive_window(window).receive_window(window).send_window(WINDOW_BYTES);
+    config.max_idle_timeout(Some(Duration::from_secs(60).try_into().expect("it fits")));
+    if let Some(packets) = knobs.get::<u32>("ack_every_packets") {
+        let mut asked = AckFrequencyConfig::default();
+        // The threshold is how many packets may come without an immediate ACK.
+        asked.ack_eliciting_threshold(VarInt::from_u32(packets.saturating_sub(1)));
+        config.ack_frequency_config(Some(asked));
+    }
+    if let Some(packets) = knobs.get("packet_threshold") {
+        config.packet_threshold(packets);
+    }
+    if let Some(on) = knobs.get("segmentation") {
+        config.enable_segmentation_offload(on);
+    }
+    if knobs.get("qlog") == Some(true) {
+        config.qlog_stream(qlog(arguments));
+    }
+    config
+}
+
+fn qlog(arguments: &Arguments) -> Option<quinn::QlogStream> {
+    let path = arguments.out.join(format!("{:?}.sqlog", arguments.role).to_lowercase());
+    let file = File::create(&path)
+        .unwrap_or_else(|e| fail(format_args!("cannot write {}: {e}", path.display())));
+    let mut config = QlogConfig::default();
+    config.writer(Box::new(std::io::BufWriter::new(file)));
+    config.into_stream()
+}

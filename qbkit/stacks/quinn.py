@@ -1,0 +1,31 @@
+"""quinn, with its CUBIC, NewReno and BBR, from its crate."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from qbkit.stacks.registry import register
+from qbkit.stacks.rust import RustStack
+
+
+class Quinn(RustStack):
+    """A small tokio program of ours around quinn."""
+
+    name: ClassVar[str] = "quinn"
+    color: ClassVar[str] = "#7b3fa0"
+    source: ClassVar[str] = "crate quinn"
+    crate: ClassVar[str] = "quinn"
+    options: ClassVar[dict[str, str]] = {
+        "initial_window_packets": "initial congestion window in packets of 1200 bytes",
+        "ack_every_packets": "the receiver acknowledges every n-th packet (ACK Frequency)",
+        "packet_threshold": "a packet is lost when so many later ones were acknowledged",
+        "segmentation": "false: no UDP segmentation offload, a system call a packet",
+        "qlog": "write a full qlog",
+    }
+
+    def controllers(self) -> tuple[str, ...]:
+        """All that quinn-proto has."""
+        return ("cubic", "newreno", "bbr")
+
+
+register(Quinn())

@@ -1,0 +1,109 @@
+"""Stacks from crates: one program each in the workspace ``drivers/rust``, built on demand."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import tomllib
+from functools import cache
+from pathlib import Path
+from typing import ClassVar
+
+from qbkit.errors import StackNotReady
+from qbkit.stacks.base import Say, Stack, Status
+from qbkit.stacks.build import build_once, built_folder, fingerprint, run_tool
+
+WORKSPACE = Path(__file__).parent / "drivers/rust"
+
+
+class RustStack(Stack):
+    """A crate with a driver of ours around it, the workspace's member ``<name>-flow``."""
+
+    crate: ClassVar[str]
+    """The stack's crate, whose version in Cargo.lock is the stack's version."""
+    tools: ClassVar[dict[str, str]] = {}
+    """What building needs besides cargo: program → Debian package."""
+    minutes: ClassVar[int] = 1
+    """About how long building takes on one processor."""
+
+    def version(self) -> str:
+        """Version of the crate, and of our driver."""
+        return f"{locked_version(self.crate)}, driver {self._key()}"
+
+    def status(self) -> Status:
+        """Ready once built."""
+        if (self._folder() / self._program()).exists():
+            return Status(True)
+        how = f"qbkit stacks build {self.name}"
+        missing = self._missing()
+        return Status(False, f"{missing}, then: {how}" if missing else how)
+
+    def build(self, say: Say = lambda _: None) -> None:
+        """Compile the driver and its crates in a scratch folder; keep the program."""
+        if self.status().ready:
+            return
+        if missing := self._missing():
+            raise StackNotReady(f"{self.name} cannot be built here; {missing}")
+        say(f"building {self.name} (about {self.minutes} min on one processor)")
+        build_once(self.name, self._key(), self._compile)
+
+    def program(self) -> list[str]:
+        """The compiled driver."""
+        return [f"{self._mount()}/{self._program()}"]
+
+    def mounts(self) -> dict[str, Path]:
+        """The folder of the compiled driver."""
+        return {self._mount(): self._folder()}
+
+    def env(self) -> dict[str, str]:
+        """No random numbers of the processor for BoringSSL and its kin, so that runs repeat."""
+        return {"OPENSSL_ia32cap": "~0x4000000000000000:~0x40000"}
+
+    def _program(self) -> str:
+        return f"{self.name}-flow"
+
+    def _mount(self) -> str:
+        return f"/run/qb/stacks/{self.name}"
+
+    def _folder(self) -> Path:
+        return built_folder(self.name, self._key())
+
+    def _missing(self) -> str:
+        """What to install first, in words; empty when everything is there."""
+        needs = {"cargo": "Rust 1.85 or newer (rustup.rs)", **self.tools}
+        absent = [package for tool, package in needs.items() if not _found(tool)]
+        return f"install {', '.join(absent)}" if absent else ""
+
+    def _key(self) -> str:
+        """Over the driver, what it shares with the others, the locked crates and the compiler."""
+        folders = [WORKSPACE / "common", WORKSPACE / self._program()]
+        sources = [path for folder in folders for path in folder.rglob("*") if path.is_file()]
+        return fingerprint([*sources, WORKSPACE / "Cargo.lock"], _compiler())
+
+    def _compile(self, folder: Path) -> None:
+        with tempfile.TemporaryDirectory(dir=folder, prefix="target-") as target:
+            env = {**os.environ, "CARGO_TARGET_DIR": target}
+            words = ["cargo", "build", "--release", "--locked", "--package", self._program()]
+            run_tool(words, self.name, env, WORKSPACE)
+            shutil.copy2(Path(target) / "release" / self._program(), folder)
+
+
+def locked_version(crate: str) -> str:
+    """The version of a crate in Cargo.lock."""
+    lock = tomllib.loads((WORKSPACE / "Cargo.lock").read_text())
+    return next(p["version"] for p in lock["package"] if p["name"] == crate)
+
+
+def _found(tool: str) -> bool:
+    """Whether a program, or a library of LLVM, is installed."""
+    if tool == "libclang":
+        return any(Path("/usr/lib").glob("llvm-*/lib/libclang*.so*")) or bool(
+            os.environ.get("LIBCLANG_PATH")
+        )
+    return shutil.which(tool) is not None
+
+
+@cache
+def _compiler() -> str:
+    return run_tool(["rustc", "--version"], "Rust") if shutil.which("rustc") else ""
