@@ -17,6 +17,7 @@ from qbkit.spec import Bottleneck, Experiment, Flow
 if TYPE_CHECKING:
     from qbkit import metrics, plots
     from qbkit.runner import run
+    from qbkit.stacks.table import implementations, stack_table
     from qbkit.store import load, runs, save
     from qbkit.study import Study, conformance_study, load_study, publish_study
     from qbkit.traces import read_pcaps
@@ -29,6 +30,7 @@ __all__ = [
     "QbkitError",
     "Study",
     "conformance_study",
+    "implementations",
     "load",
     "load_study",
     "metrics",
@@ -38,6 +40,7 @@ __all__ = [
     "run",
     "runs",
     "save",
+    "stack_table",
 ]
 
 _HOMES = {
@@ -50,6 +53,8 @@ _HOMES = {
     "load_study": "qbkit.study",
     "publish_study": "qbkit.study",
     "read_pcaps": "qbkit.traces",
+    "implementations": "qbkit.stacks.table",
+    "stack_table": "qbkit.stacks.table",
 }
 
 

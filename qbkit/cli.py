@@ -163,30 +163,22 @@ def _gate(report: dict[str, Any], minimum: float | None) -> int:
 
 @group.group("stacks", invoke_without_command=True)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.option("--markdown", "as_markdown", is_flag=True, help="Print the README's table.")
 @click.pass_context
-def stacks_command(context: click.Context, as_json: bool) -> None:
+def stacks_command(context: click.Context, as_json: bool, as_markdown: bool) -> None:
     """List the stacks: controllers, version, ready or how to make it ready."""
-    from qbkit import stacks
+    from qbkit.stacks.table import markdown_table, stack_table
 
     if context.invoked_subcommand:
         return
-    rows: list[dict[str, Any]] = []
-    for stack in stacks.all_stacks():
-        status = stack.status()
-        rows.append(
-            {
-                "stack": stack.name,
-                "controllers": list(stack.controllers()),
-                "version": stack.version() if status.ready else None,
-                "ready": status.ready,
-                "reason": status.reason,
-                "source": stack.source,
-            }
-        )
-    if as_json:
-        _print_json(rows)
+    if as_markdown:
+        click.echo(markdown_table())
+    elif as_json:
+        _print_json(stack_table())
     else:
-        shown = [{**r, "controllers": " ".join(r["controllers"])} for r in rows]
+        shown = [{**row, "controllers": " ".join(row["controllers"])} for row in stack_table()]
+        for row in shown:
+            row["options"] = " ".join(row["options"])
         _print_table(shown)
 
 

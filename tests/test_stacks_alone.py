@@ -8,8 +8,6 @@ import xarray as xr
 import qbkit as qb
 from qbkit import stacks
 
-TCP_OF_THE_PAPERS = ("cubic", "reno", "bbr")
-
 SHORT_OF_85_PERCENT: dict[str, tuple[float, str]] = {}
 """stack:controller → (share of the link that it reaches, why)."""
 
@@ -18,8 +16,7 @@ def everybody() -> list[str]:
     return [
         f"{stack.name}:{controller}"
         for stack in stacks.all_stacks()
-        for controller in stack.controllers()
-        if stack.name != "tcp" or controller in TCP_OF_THE_PAPERS
+        for controller in stack.surveyed()
     ]
 
 

@@ -2,6 +2,7 @@
 
 from qbkit.plots.envelope import envelope_chart
 from qbkit.plots.export import save
+from qbkit.plots.gallery import gallery
 from qbkit.plots.html import experiment_html, run_html
 from qbkit.plots.linked import linked
 from qbkit.plots.noise import noise_floor_chart
@@ -12,6 +13,7 @@ __all__ = [
     "enable",
     "envelope_chart",
     "experiment_html",
+    "gallery",
     "linked",
     "noise_floor_chart",
     "run_html",

@@ -52,6 +52,10 @@ class Stack(ABC):
     def controllers(self) -> tuple[str, ...]:
         """Names of its congestion controllers."""
 
+    def surveyed(self) -> tuple[str, ...]:
+        """Those of its controllers that a survey of all stacks runs: all of them."""
+        return self.controllers()
+
     @abstractmethod
     def version(self) -> str:
         """Version of the stack and of the driver around it, as far as a result depends on them."""

@@ -12,6 +12,7 @@ from qbkit.stacks.registry import register
 
 SOURCE = Path(__file__).parent / "drivers/tcp/tcp_flow.c"
 MOUNT = "/run/qb/stacks/tcp"
+PAPERS = ("cubic", "reno", "bbr")
 
 
 class Tcp(Stack):
@@ -20,12 +21,20 @@ class Tcp(Stack):
     name: ClassVar[str] = "tcp"
     color: ClassVar[str] = "#4d4d4d"
     source: ClassVar[str] = "the Linux kernel that runs the experiment"
+    options: ClassVar[dict[str, str]] = {
+        "initial_window_packets": "initial congestion window in segments",
+        "pacing": "true: pace by 2 cwnd/srtt in slow start, by 1.2 cwnd/srtt after it",
+        "hystart": "false: CUBIC without HyStart, for all flows of the run (engine virtual)",
+    }
 
     def controllers(self) -> tuple[str, ...]:
         """The CONFIG_TCP_CONG_* of the guest's kernel, the papers' three first."""
-        papers = ("cubic", "reno", "bbr")
         others = "bic cdg dctcp highspeed htcp hybla illinois lp nv scalable vegas veno westwood"
-        return (*papers, *others.split(), "yeah")
+        return (*PAPERS, *others.split(), "yeah")
+
+    def surveyed(self) -> tuple[str, ...]:
+        """The papers' three."""
+        return PAPERS
 
     def version(self) -> str:
         """Of the driver; the kernel's version is part of every run anyway."""

@@ -3,6 +3,8 @@
  *   tcp_flow recv --listen IP:PORT --out DIR
  *   tcp_flow send --connect IP:PORT --controller CC (--duration-s X | --bytes N) --out DIR
  *
+ * Both take --option initial_window_packets=N, pacing=true|false and hystart=true|false.
+ *
  * A system call costs the guest 8 µs: the sender blocks in writes of 1 MiB, the receiver is woken
  * for 256 KiB at a time (SO_RCVLOWAT) and lets the kernel discard them (MSG_TRUNC).
  */
@@ -31,7 +33,7 @@ enum {
     ROW_NS = 100 * 1000 * 1000,
 };
 
-static const char *address, *controller, *out = ".";
+static const char *address, *controller, *out = ".", *initial_window, *pacing, *hystart;
 static double duration_s;
 static uint64_t size_bytes;
 static volatile sig_atomic_t stopping;
@@ -118,6 +120,67 @@ static int receive(void)
     if (fclose(rows)) fail("cannot write receiver.csv: %s", strerror(errno));
     while (!stopping) pause();
     return 0;
+}
+
+/* --- knobs of the sender --- */
+
+/* Linux takes the initial window from the route. */
+static void set_initial_window(void)
+{
+    char command[128];
+    int packets = atoi(initial_window);
+    if (packets < 1) fail("initial_window_packets cannot be %s; 1 or more", initial_window);
+    snprintf(command, sizeof command, "ip route change $(ip route show default) initcwnd %d",
+             packets);
+    if (system(command)) fail("cannot set the initial window of the route");
+}
+
+/* Linux paces a flow that has a maximum rate: by 2 cwnd/srtt in slow start, then by 1.2. */
+static void set_pacing(void)
+{
+    uint64_t far_above_any_link = 125000000000u;
+    if (!strcmp(pacing, "false")) {
+        if (!strncmp(controller, "bbr", 3)) fail("bbr always paces; leave the option pacing away");
+        return;
+    }
+    if (setsockopt(sock, SOL_SOCKET, SO_MAX_PACING_RATE, &far_above_any_link,
+                   sizeof far_above_any_link))
+        fail("cannot switch pacing on: %s", strerror(errno));
+}
+
+/* One setting of the kernel: in the guest it holds for this run, elsewhere for the machine. */
+static void set_hystart(void)
+{
+    char vendor[4096] = "";
+    FILE *file = fopen("/proc/cpuinfo", "re");
+    if (file) vendor[fread(vendor, 1, sizeof vendor - 1, file)] = 0, fclose(file);
+    if (!strstr(vendor, "User Mode Linux"))
+        fail("hystart is a setting of the whole kernel; only engine virtual can change it");
+    file = fopen("/sys/module/tcp_cubic/parameters/hystart", "we");
+    if (!file || fputs(!strcmp(hystart, "true") ? "1" : "0", file) < 0 || fclose(file))
+        fail("cannot set hystart: %s", strerror(errno));
+}
+
+static void set_knobs(void)
+{
+    if (initial_window) set_initial_window();
+    if (pacing) set_pacing();
+    if (hystart) set_hystart();
+}
+
+static void read_option(const char *option)
+{
+    static const struct { const char *name, **value; } known[] = {
+        {"initial_window_packets=", &initial_window},
+        {"pacing=", &pacing},
+        {"hystart=", &hystart},
+    };
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (!strncmp(option, known[i].name, strlen(known[i].name))) {
+            *known[i].value = option + strlen(known[i].name);
+            return;
+        }
+    fail("tcp has no option %s; it has hystart, initial_window_packets, pacing", option);
 }
 
 /* --- sending --- */
@@ -228,6 +291,7 @@ static int send_flow(void)
                           "time_ns,cwnd_bytes,bytes_in_flight,ssthresh_bytes,srtt_ms,min_rtt_ms,"
                           "pacing_rate_mbps,delivery_rate_mbps,retransmits,state\n");
     if (!size_bytes) arm_timer();
+    set_knobs();
     connect_or_fail();
     /* Signals must interrupt the writing thread, not the sampling one. */
     sigemptyset(&signals);
@@ -263,6 +327,7 @@ int main(int argc, char **argv)
         else if (!strcmp(name, "--duration-s")) duration_s = atof(value);
         else if (!strcmp(name, "--bytes")) size_bytes = strtoull(value, NULL, 10);
         else if (!strcmp(name, "--out")) out = value;
+        else if (!strcmp(name, "--option")) read_option(value);
         else if (strcmp(name, "--cert") && strcmp(name, "--key")) fail("unknown option %s", name);
     }
     sock = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);

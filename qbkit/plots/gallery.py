@@ -1,0 +1,137 @@
+"""Small multiples: many flows, each alone on its link, beside one another on shared scales."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import altair as alt
+import numpy as np
+import xarray as xr
+
+from qbkit.errors import MetricError
+from qbkit.plots import theme
+from qbkit.plots.data import inline
+from qbkit.plots.render import enable
+from qbkit.plots.series import Series, rows_of
+from qbkit.plots.timeline import averaging
+from qbkit.plots.words import wrapped
+
+WIDTH, HEIGHT = 124, 78
+QUANTITIES = {
+    "cwnd_kb": "Cong. window (kB)",
+    "throughput_mbps": "Throughput (Mbit/s)",
+    "queue_delay_ms": "Queueing delay (ms)",
+}
+"""Column of the rows → axis title; one row of panels each, from cause to effect."""
+HEADROOM = 1.04
+
+
+def gallery(
+    runs: Mapping[str, xr.Dataset],
+    *,
+    reference: str | None = None,
+    columns: int = 6,
+    title: str = "Alone on the link",
+) -> alt.VConcatChart:
+    """One column of panels a run: congestion window, throughput and queueing delay over time.
+
+    ``runs`` maps a label to a run, of which the first flow is drawn. All panels of a quantity have
+    one scale, and the run labelled ``reference`` lies behind every other in grey. After
+    ``columns`` runs a new block of panels begins. Raises MetricError without a run, or when the
+    reference is not among them.
+    """
+    enable()
+    if not runs:
+        raise MetricError("there is no run to draw; give at least one")
+    if reference is not None and reference not in runs:
+        raise MetricError(f"the reference {reference} is not among the runs: {', '.join(runs)}")
+    series = [Series(label, ds, 0, "1") for label, ds in runs.items()]
+    rows = rows_of(series)
+    data = inline(rows)
+    tops = {name: _top(rows[name]) for name in QUANTITIES if name in rows}
+    end_s = max(float(s.ds.attrs["duration_s"]) for s in series)
+    panels = _Panels(
+        data, tops, end_s, dict(zip(runs, theme.colours([*runs], reference), strict=True))
+    )
+    labels = list(runs)
+    blocks = [
+        panels.block(labels[i : i + columns], reference) for i in range(0, len(labels), columns)
+    ]
+    words = [averaging(series)]
+    if reference is not None and len(labels) > 1:
+        words.append(f"In grey behind each: {reference}.")
+    subtitle = wrapped(words, WIDTH * min(columns, max(len(labels), 3)))
+    return alt.vconcat(*blocks, spacing=26).properties(
+        title=alt.TitleParams(title, subtitle=subtitle)
+    )
+
+
+def _top(values: Sequence[object]) -> float:
+    """Upper end of a shared scale."""
+    return float(np.nanmax(np.array(values, dtype=float))) * HEADROOM
+
+
+class _Panels:
+    """What all panels of a gallery share."""
+
+    def __init__(
+        self, data: alt.InlineData, tops: dict[str, float], end_s: float, colours: dict[str, str]
+    ) -> None:
+        self.data, self.tops, self.end_s, self.colours = data, tops, end_s, colours
+
+    def block(self, labels: Sequence[str], reference: str | None) -> alt.ConcatChart:
+        """Rows of quantities, one column a label; names on top, times at the bottom."""
+        names = list(self.tops)
+        panels = [
+            self._panel(
+                name,
+                label,
+                reference,
+                named=name == names[0],
+                timed=name == names[-1],
+                scaled=label == labels[0],
+            )
+            for name in names
+            for label in labels
+        ]
+        return alt.concat(
+            *panels, columns=len(labels), align="each", spacing={"row": 8, "column": 10}
+        )
+
+    def _panel(
+        self,
+        name: str,
+        label: str,
+        reference: str | None,
+        *,
+        named: bool,
+        timed: bool,
+        scaled: bool,
+    ) -> alt.LayerChart:
+        x = alt.X(
+            "time_s:Q",
+            title="Time (s)" if timed else None,
+            axis=alt.Axis(labels=timed, ticks=timed, tickCount=4),
+            scale=alt.Scale(domain=[0, self.end_s], nice=False),
+        )
+        y = alt.Y(
+            f"{name}:Q",
+            title=QUANTITIES[name] if scaled else None,
+            axis=alt.Axis(labels=scaled, ticks=scaled, tickCount=3, titleFontSize=10),
+            scale=alt.Scale(domain=[0, self.tops[name]], nice=False),
+        )
+        behind = [] if reference in (None, label) else [(reference, theme.REFERENCE_COLOUR, 0.5)]
+        layers = [
+            alt.Chart(self.data)
+            .transform_filter(alt.datum.label == who)
+            .mark_line(color=colour, opacity=opacity, strokeWidth=1.1)
+            .encode(x=x, y=y)
+            for who, colour, opacity in [*behind, (label, self.colours[label], 1.0)]
+        ]
+        panel = alt.LayerChart(layer=layers).properties(width=WIDTH, height=HEIGHT)
+        if not named:
+            return panel
+        heading = alt.TitleParams(
+            label, fontSize=11, color=self.colours[label], anchor="middle", offset=4
+        )
+        return panel.properties(title=heading)

@@ -1,0 +1,52 @@
+"""The stacks as a table: for ``qbkit stacks``, for the README, for notebooks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from qbkit.stacks.registry import all_stacks, get
+
+
+def stack_table() -> list[dict[str, Any]]:
+    """One row a stack: {stack, controllers, version, ready, reason, options, source}."""
+    rows = []
+    for stack in sorted(all_stacks(), key=lambda s: (s.name != "tcp", s.name)):
+        status = stack.status()
+        rows.append(
+            {
+                "stack": stack.name,
+                "controllers": list(stack.controllers()),
+                "version": stack.version() if status.ready else None,
+                "ready": status.ready,
+                "reason": status.reason,
+                "options": stack.options,
+                "source": stack.source,
+            }
+        )
+    return rows
+
+
+def markdown_table() -> str:
+    """What of the table is the same on every machine, in Markdown."""
+    lines = ["| stack | controllers | knobs | from |", "|---|---|---|---|"]
+    for row in stack_table():
+        knobs = ", ".join(f"`{name}`" for name in row["options"])
+        controllers = ", ".join(row["controllers"])
+        lines.append(f"| {row['stack']} | {controllers} | {knobs} | {row['source']} |")
+    return "\n".join(lines)
+
+
+def implementations(names: Sequence[str] = ()) -> list[str]:
+    """``stack:controller`` of every ready stack, or of what is named (a stack, or one of them).
+
+    Of a stack's controllers only those that surveys run: of the kernel's many, the papers' three.
+    Raises SpecError for an unknown stack.
+    """
+    if not names:
+        names = [row["stack"] for row in stack_table() if row["ready"]]
+    found: list[str] = []
+    for name in names:
+        stack, colon, _ = name.partition(":")
+        found += [name] if colon else [f"{stack}:{c}" for c in get(stack).surveyed()]
+    return list(dict.fromkeys(found))
