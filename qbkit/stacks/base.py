@@ -83,7 +83,7 @@ class Stack(ABC):
         """The command that receives on ``IP:PORT``."""
         keys = ["--cert", f"{CERTIFICATE_MOUNT}/cert.pem", "--key", f"{CERTIFICATE_MOUNT}/key.pem"]
         command = [*self.program(), "recv", "--listen", address, *keys, "--out", out]
-        return command + _option_words(options)
+        return command + option_words(options)
 
     def send_argv(
         self,
@@ -98,10 +98,37 @@ class Stack(ABC):
         """The command that sends to ``IP:PORT`` for a time, or so many bytes."""
         limit = ["--bytes", str(size_bytes)] if size_bytes else ["--duration-s", f"{duration_s:g}"]
         command = [*self.program(), "send", "--connect", address, "--controller", controller]
-        return [*command, *limit, "--out", out, *_option_words(options)]
+        return [*command, *limit, "--out", out, *option_words(options)]
 
 
-def _option_words(options: Options) -> list[str]:
+class ServingStack(Stack):
+    """A stack that only comes as a server: it listens and sends, the receiver connects to it.
+
+    ``serve`` is started before the flow and ended after it; ``fetch`` is started with the flow and
+    ends by itself. What is said of ``recv`` and ``send`` in `Stack` holds for their tables.
+    """
+
+    @abstractmethod
+    def serve_argv(
+        self, *, address: str, controller: str, out: str, options: Options
+    ) -> list[str]:
+        """The command that listens on ``IP:PORT``, prints ``ready``, and sends to who comes."""
+
+    @abstractmethod
+    def fetch_argv(
+        self,
+        *,
+        address: str,
+        controller: str,
+        out: str,
+        duration_s: float | None,
+        size_bytes: int | None,
+        options: Options,
+    ) -> list[str]:
+        """The command that receives from ``IP:PORT`` for a time, or so many bytes."""
+
+
+def option_words(options: Options) -> list[str]:
     """Every option as ``--option key=value``; Booleans as true and false."""
     words = []
     for name, value in sorted(options.items()):

@@ -11,6 +11,7 @@ from typing import Any
 
 from qbkit.spec import FRAME_BYTES, Bottleneck, Experiment, Flow
 from qbkit.stacks import Stack
+from qbkit.stacks.base import ServingStack
 
 FIRST_PORT = 4001
 """Flow i (from 0) uses this port plus i on its server's side."""
@@ -129,7 +130,6 @@ def delay_netem(delay_ms: float, jitter_ms: float) -> str:
 def _flow(experiment: Experiment, index: int, flow: Flow, stack: Stack) -> dict[str, Any]:
     one_way_ms = (experiment.bottleneck.rtt_ms + flow.extra_rtt_ms) / 2
     port = FIRST_PORT + index
-    address = f"10.2.{index}.1:{port}"
     out = f"{RUN_FOLDER}/flows/{index}"
     stop_s = flow.stop_s if flow.stop_s is not None else experiment.duration_s
     duration_s = None if flow.bytes is not None else stop_s - flow.start_s
@@ -148,14 +148,30 @@ def _flow(experiment: Experiment, index: int, flow: Flow, stack: Stack) -> dict[
         "port": port,
         "sender_netem": delay_netem(one_way_ms, experiment.sender_jitter_ms),
         "receiver_netem": delay_netem(one_way_ms, 0.0),
-        "sender_argv": stack.send_argv(
-            address=address,
-            controller=flow.controller,
-            out=out,
-            duration_s=duration_s,
-            size_bytes=flow.bytes,
-            options=flow.options,
-        ),
-        "receiver_argv": stack.recv_argv(address=address, out=out, options=flow.options),
+        **_programs(stack, flow, f"10.{{side}}.{index}.1:{port}", out, duration_s),
         "env": stack.env(),
+    }
+
+
+def _programs(
+    stack: Stack, flow: Flow, address: str, out: str, duration_s: float | None
+) -> dict[str, Any]:
+    """The commands of both ends, and which of them listens before the flow starts."""
+    common: dict[str, Any] = {"out": out, "options": flow.options}
+    who = {**common, "controller": flow.controller}
+    limit = {"duration_s": duration_s, "size_bytes": flow.bytes}
+    if isinstance(stack, ServingStack):
+        at = address.format(side=1)
+        return {
+            "listens": "sender",
+            "starts": "receiver",
+            "sender_argv": stack.serve_argv(address=at, **who),
+            "receiver_argv": stack.fetch_argv(address=at, **who, **limit),
+        }
+    at = address.format(side=2)
+    return {
+        "listens": "receiver",
+        "starts": "sender",
+        "sender_argv": stack.send_argv(address=at, **who, **limit),
+        "receiver_argv": stack.recv_argv(address=at, **common),
     }

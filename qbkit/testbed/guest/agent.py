@@ -164,13 +164,13 @@ class Run:
         try:
             self.shape()
             capture = self.start_capture()
-            receivers = [self.start(flow, "receiver") for flow in self.plan["flows"]]
-            for program in receivers:
+            listeners = [self.start(flow, flow["listens"]) for flow in self.plan["flows"]]
+            for program in listeners:
                 program.wait_ready()
             t0_ns = self.wait_for_start()
-            senders = self.run_senders(t0_ns)
+            starters = self.run_flows(t0_ns)
             end_ns = time.time_ns()
-            flows = self.finish(senders, receivers)
+            flows = self.finish(starters, listeners)
             capture_drops = self.end_capture(capture)
             return {
                 "t0_s": t0_ns / 1e9,
@@ -238,8 +238,11 @@ class Run:
         time.sleep(max(0.0, (t0_ns - time.time_ns()) / 1e9))
         return t0_ns
 
-    def run_senders(self, t0_ns):
-        """Start every sender at its time, stop those that must be stopped, watch them all."""
+    def run_flows(self, t0_ns):
+        """Start every flow at its time, stop those that must be stopped, watch them all.
+
+        Who starts a flow is its sender, or its receiver where the sender is a server.
+        """
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
         events = []
         for flow in self.plan["flows"]:
@@ -249,40 +252,41 @@ class Run:
         events.append((self.plan["duration_s"], 2, None))
         step = self.plan["duration_s"] / 50
         events += [(k * step, 3, None) for k in range(1, 50)]
-        senders = {}
+        starters = {}
         for at_s, kind, flow in sorted(events, key=lambda e: e[:2]):
-            self.sleep_until(t0_ns + round(at_s * 1e9), senders)
+            self.sleep_until(t0_ns + round(at_s * 1e9), starters)
             if kind == 0:
-                senders[flow["index"]] = self.start(flow, "sender")
+                starters[flow["index"]] = self.start(flow, flow["starts"])
             elif kind == 1 and flow["signalled"]:
                 with contextlib.suppress(ProcessLookupError):
-                    senders[flow["index"]].process.send_signal(signal.SIGTERM)
+                    starters[flow["index"]].process.send_signal(signal.SIGTERM)
             elif kind == 3:
                 say(f"time {at_s:.3f}")
-        return [senders[i] for i in range(len(senders))]
+        return [starters[i] for i in range(len(starters))]
 
-    def sleep_until(self, when_ns, senders):
-        """Sleep; a sender or receiver that dies before raises Failed."""
+    def sleep_until(self, when_ns, starters):
+        """Sleep; a program that dies before raises Failed."""
         while (left := when_ns - time.time_ns()) > 0:
             signal.sigtimedwait({signal.SIGCHLD}, left / 1e9)
             for program in self.programs:
                 code = program.poll()
-                if code is not None and (code or program not in senders.values()):
+                if code is not None and (code or program not in starters.values()):
                     raise Failed(program.obituary())
 
-    def finish(self, senders, receivers):
+    def finish(self, starters, listeners):
         """End all programs; their exit states, one dictionary a flow."""
         flows = []
-        for flow, sender, receiver in zip(self.plan["flows"], senders, receivers, strict=True):
-            if flow["bytes"] is not None and sender.poll() is None:
-                sender.process.send_signal(signal.SIGTERM)
-            code = sender.wait(GRACE_S)
+        for flow, starter, listener in zip(self.plan["flows"], starters, listeners, strict=True):
+            if flow["bytes"] is not None and starter.poll() is None:
+                starter.process.send_signal(signal.SIGTERM)
+            code = starter.wait(GRACE_S)
             if code is None:
-                sender.process.kill()
-                raise Failed(f"{sender.role} still ran {GRACE_S:g} s after its time was over")
+                starter.process.kill()
+                raise Failed(f"{starter.role} still ran {GRACE_S:g} s after its time was over")
             if code not in (0, -signal.SIGTERM):
-                raise Failed(sender.obituary())
-            flows.append({"sender_exit": code, "receiver_exit": receiver.end()})
+                raise Failed(starter.obituary())
+            exits = {flow["starts"]: code, flow["listens"]: listener.end()}
+            flows.append({f"{role}_exit": code for role, code in exits.items()})
             for key in ("port", "sender_ip", "receiver_ip"):
                 flows[-1][key] = flow[key]
         return flows

@@ -1,5 +1,6 @@
 // Command quic-go sends and receives one QUIC flow by the IETF perf protocol
-// (draft-banks-quic-performance), for qbkit; see qbkit/stacks/base.py for its command line.
+// (draft-banks-quic-performance), for qbkit; see qbkit/stacks/base.py for its command line. It is
+// also the other end of stacks that only speak HTTP/3: it serves browsers and fetches from servers.
 package main
 
 import (
@@ -20,12 +21,13 @@ const (
 	bufferBytes   = 1 << 20   // a system call costs the guest 8 µs: few, large ones
 	connectLimit  = 10 * time.Second
 	headerBytes   = 8 // of a perf stream: how many bytes the client wants back
-	usage         = "usage: quic-go recv --listen IP:PORT --cert FILE --key FILE --out DIR\n       quic-go send --connect IP:PORT --controller cubic|reno (--duration-s X | --bytes N) --out DIR"
+	usage         = "usage: quic-go recv --listen IP:PORT --cert FILE --key FILE --out DIR\n       quic-go send --connect IP:PORT --controller cubic|reno (--duration-s X | --bytes N) --out DIR\n       quic-go serve --listen IP:PORT --cert FILE --key FILE --out DIR [--page FILE]\n       quic-go fetch --connect IP:PORT [--path /PATH] [--connection-options TAGS] (--duration-s X | --bytes N) --out DIR\n       quic-go origin --listen IP:PORT"
 	controllerEnv = "QUIC_GO_CONTROLLER" // read by quic-go itself, see qbkit/stacks/quic_go.py
 )
 
 type arguments struct {
 	role, address, cert, key, controller, out string
+	page, path, connectionOptions             string
 	duration                                  time.Duration
 	size                                      int64
 	qlog                                      bool
@@ -40,7 +42,7 @@ func parse(words []string) arguments {
 	if len(words)%2 == 0 {
 		fail(usage)
 	}
-	a := arguments{role: words[0], out: "."}
+	a := arguments{role: words[0], out: ".", path: "/"}
 	for i := 1; i < len(words); i += 2 {
 		name, value := words[i], words[i+1]
 		var err error
@@ -53,6 +55,12 @@ func parse(words []string) arguments {
 			a.key = value
 		case "--controller":
 			a.controller = value
+		case "--page":
+			a.page = value
+		case "--path":
+			a.path = value
+		case "--connection-options":
+			a.connectionOptions = value
 		case "--out":
 			a.out = value
 		case "--duration-s":
@@ -99,6 +107,12 @@ func main() {
 	switch {
 	case a.role == "recv" && a.address != "" && a.cert != "" && a.key != "":
 		receive(a)
+	case a.role == "serve" && a.address != "" && a.cert != "" && a.key != "":
+		serve(a)
+	case a.role == "fetch" && a.address != "" && (a.duration > 0 || a.size > 0):
+		fetch(a)
+	case a.role == "origin" && a.address != "":
+		origin(a)
 	case a.role == "send" && a.address != "" && (a.duration > 0 || a.size > 0):
 		send(a)
 	default:

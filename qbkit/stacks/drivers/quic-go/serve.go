@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"github.com/quic-go/quic-go/http3"
+)
+
+// serve takes uploads by HTTP/3 until SIGTERM and counts their bytes: the receiver of a flow whose
+// sender is a browser. It answers a GET with the page.
+func serve(a arguments) {
+	certificate, err := tls.LoadX509KeyPair(a.cert, a.key)
+	if err != nil {
+		fail("cannot use the certificate %s: %v", a.cert, err)
+	}
+	counted := newCounter(filepath.Join(a.out, "receiver.csv"))
+	server := http3.Server{
+		Addr:       a.address,
+		TLSConfig:  http3.ConfigureTLSConfig(&tls.Config{Certificates: []tls.Certificate{certificate}}),
+		QUICConfig: config(qlogTracer(a)),
+		Handler:    http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { answer(w, r, a, counted) }),
+	}
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
+	go func() {
+		if err := server.ListenAndServe(); err != http.ErrServerClosed {
+			fail("cannot serve on %s: %v", a.address, err)
+		}
+	}()
+	fmt.Println("ready")
+	<-signals
+	counted.close()
+	server.Close()
+}
+
+func answer(w http.ResponseWriter, r *http.Request, a arguments, counted *counter) {
+	switch r.Method {
+	case http.MethodPost, http.MethodPut:
+		drain(r.Body, counted)
+	case http.MethodGet:
+		w.Header().Set("Content-Type", "text/html")
+		http.ServeFile(w, r, a.page)
+	}
+}
+
+// fetch downloads by HTTP/3 for a time or so many bytes: the receiver of a flow whose sender is a
+// server.
+func fetch(a arguments) {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	if a.size == 0 {
+		ctx, stop = context.WithTimeout(ctx, a.duration)
+		defer stop()
+	}
+	counted := newCounter(filepath.Join(a.out, "receiver.csv"))
+	sendConnectionOptions(a.connectionOptions)
+	transport := http3.Transport{
+		TLSClientConfig: &tls.Config{InsecureSkipVerify: true, ServerName: "qbkit"},
+		QUICConfig:      config(qlogTracer(a)),
+	}
+	problem := download(ctx, &transport, a, counted)
+	counted.close()
+	transport.Close()
+	if problem != "" {
+		fail("%s", problem)
+	}
+}
+
+func download(ctx context.Context, transport *http3.Transport, a arguments, counted *counter) string {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("https://%s%s", a.address, a.path), nil)
+	if err != nil {
+		return fmt.Sprintf("cannot ask %s for %s: %v", a.address, a.path, err)
+	}
+	response, err := transport.RoundTrip(request)
+	if ctx.Err() != nil {
+		return "" // the flow is over
+	}
+	if isTimeout(err) {
+		return fmt.Sprintf("cannot connect to %s within %.0f s", a.address, connectLimit.Seconds())
+	}
+	if err != nil {
+		return fmt.Sprintf("cannot download from %s: %v", a.address, err)
+	}
+	if response.StatusCode != http.StatusOK {
+		return fmt.Sprintf("%s answered %s", a.address, response.Status)
+	}
+	body := io.Reader(response.Body)
+	if a.size > 0 {
+		body = io.LimitReader(body, a.size)
+	}
+	if err := drain(body, counted); err != nil && ctx.Err() == nil {
+		return "the download broke: " + err.Error()
+	}
+	return ""
+}
+
+// drain counts a body to its end.
+func drain(body io.Reader, counted *counter) error {
+	buffer := make([]byte, bufferBytes)
+	for {
+		n, err := body.Read(buffer)
+		counted.add(n)
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// origin answers every request by HTTP/1.1 with zeroes without end: what stands behind a server
+// that only forwards.
+func origin(a arguments) {
+	zeroes := make([]byte, bufferBytes)
+	handler := func(w http.ResponseWriter, _ *http.Request) {
+		for {
+			if _, err := w.Write(zeroes); err != nil {
+				return
+			}
+		}
+	}
+	if err := http.ListenAndServe(a.address, http.HandlerFunc(handler)); err != nil {
+		fail("cannot serve on %s: %v", a.address, err)
+	}
+}

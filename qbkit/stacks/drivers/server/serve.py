@@ -1,0 +1,82 @@
+"""Runs servers that know nothing of qbkit: says ``ready`` for them, and ends them on SIGTERM.
+
+serve.py UDP-PORT -- COMMAND [-- COMMAND ...]: starts the commands in order, prints ``ready`` once
+the UDP port is bound, and on SIGTERM ends the commands, last first. When one ends by itself, so
+does this, with its status. Standard library only: it runs in the guest.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+LOOK_EVERY_S = 0.02
+GRACE_S = 3.0
+
+
+def main(words):
+    port, commands = int(words[0]), split(words[1:])
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT, signal.SIGCHLD})
+    children = [start(command) for command in commands]
+    while not bound(port):
+        if any(child.poll() is not None for child in children):
+            return obituary(children)
+        time.sleep(LOOK_EVERY_S)
+    print("ready", flush=True)
+    while signal.sigwait({signal.SIGTERM, signal.SIGINT, signal.SIGCHLD}) == signal.SIGCHLD:
+        if any(child.poll() is not None for child in children):
+            return obituary(children)
+    for child in reversed(children):
+        end(child)
+    return 0
+
+
+def split(words):
+    """The commands, each after a ``--``."""
+    commands = []
+    for word in words:
+        if word == "--":
+            commands.append([])
+        else:
+            commands[-1].append(word)
+    return commands
+
+
+def start(command):
+    def unblock():
+        signal.pthread_sigmask(signal.SIG_SETMASK, set())
+
+    return subprocess.Popen(command, stdout=sys.stderr, preexec_fn=unblock)
+
+
+def bound(port):
+    """Whether a UDP socket of this network namespace has the port."""
+    for name in ("udp", "udp6"):
+        with open(f"/proc/net/{name}") as file:
+            if any(line.split()[1].endswith(f":{port:04X}") for line in list(file)[1:]):
+                return True
+    return False
+
+
+def obituary(children):
+    """End the others; the status of the one that ended first."""
+    status = next(c.returncode for c in children if c.returncode is not None)
+    for child in children:
+        end(child)
+    return abs(status) or 1
+
+
+def end(child):
+    if child.poll() is None:
+        child.terminate()
+    try:
+        child.wait(GRACE_S)
+    except subprocess.TimeoutExpired:
+        child.kill()
+        child.wait()
+
+
+if __name__ == "__main__":
+    os.chdir("/")
+    sys.exit(main(sys.argv[1:]))
