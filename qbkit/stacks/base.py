@@ -45,6 +45,9 @@ class Stack(ABC):
     """Where its code comes from, in a few words."""
     tells: ClassVar[tuple[str, ...]] = ("cwnd_bytes", "bytes_in_flight", "srtt_ms")
     """Variables of its telemetry that every run has (names: `qbkit.traces.telemetry`)."""
+    certificate: ClassVar[str] = ""
+    """Prefix of the test certificate that its receiver shows: "", or "browser-" where a client
+    knows no Ed25519 (BoringSSL's offers it not)."""
     options: ClassVar[dict[str, str]] = {}
     """Knobs that a flow may set in ``options``, and what they do."""
 
@@ -81,7 +84,10 @@ class Stack(ABC):
 
     def recv_argv(self, *, address: str, out: str, options: Options) -> list[str]:
         """The command that receives on ``IP:PORT``."""
-        keys = ["--cert", f"{CERTIFICATE_MOUNT}/cert.pem", "--key", f"{CERTIFICATE_MOUNT}/key.pem"]
+        cert, key = (
+            f"{CERTIFICATE_MOUNT}/{self.certificate}{word}.pem" for word in ("cert", "key")
+        )
+        keys = ["--cert", cert, "--key", key]
         command = [*self.program(), "recv", "--listen", address, *keys, "--out", out]
         return command + option_words(options)
 
@@ -109,9 +115,7 @@ class ServingStack(Stack):
     """
 
     @abstractmethod
-    def serve_argv(
-        self, *, address: str, controller: str, out: str, options: Options
-    ) -> list[str]:
+    def serve_argv(self, *, address: str, controller: str, out: str, options: Options) -> list[str]:
         """The command that listens on ``IP:PORT``, prints ``ready``, and sends to who comes."""
 
     @abstractmethod

@@ -23,7 +23,7 @@ class RustStack(Stack):
     crate: ClassVar[str]
     """The stack's crate, whose version in Cargo.lock is the stack's version."""
     tools: ClassVar[dict[str, str]] = {}
-    """What building needs besides cargo: program → Debian package."""
+    """What building needs besides cargo: program or library → Debian package."""
     minutes: ClassVar[int] = 1
     """About how long building takes on one processor."""
 
@@ -96,11 +96,12 @@ def locked_version(crate: str) -> str:
 
 
 def _found(tool: str) -> bool:
-    """Whether a program, or a library of LLVM, is installed."""
+    """Whether a program is installed, or a library that a build needs."""
     if tool == "libclang":
-        return any(Path("/usr/lib").glob("llvm-*/lib/libclang*.so*")) or bool(
-            os.environ.get("LIBCLANG_PATH")
-        )
+        found = any(Path("/usr/lib").glob("llvm-*/lib/libclang*.so*"))
+        return found or bool(os.environ.get("LIBCLANG_PATH"))
+    if tool.endswith(".a"):
+        return any(Path("/usr").glob(f"lib*/*/{tool}")) or any(Path("/usr").glob(f"lib*/{tool}"))
     return shutil.which(tool) is not None
 
 

@@ -32,7 +32,7 @@ impl Counter {
     }
 
     /// The last row; fails when it cannot be written.
-    pub fn close(mut self) {
+    pub fn close(&mut self) {
         self.row(now_ns());
         if let Err(e) = self.rows.flush() {
             fail(format_args!("cannot write receiver.csv: {e}"));

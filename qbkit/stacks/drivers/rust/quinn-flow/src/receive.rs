@@ -36,9 +36,7 @@ pub async fn receive(arguments: &Arguments) {
         _ = term.recv() => {}
         _ = int.recv() => {}
     }
-    drop(accepting);
-    let Ok(counter) = Rc::try_unwrap(counter) else { unreachable!("all tasks have ended") };
-    counter.into_inner().close();
+    counter.borrow_mut().close();
 }
 
 async fn serve(incoming: quinn::Incoming, counter: Shared) {

@@ -1,0 +1,150 @@
+//! Uploads for a time or so many bytes, and samples the connection each 10 ms.
+
+use crate::{setup, signals};
+use common::{
+    cannot_connect, fail, Arguments, Limit, Sample, Samples, Upload, CONNECT_LIMIT, SAMPLE_EVERY,
+};
+use msquic::{
+    BufferRef, Connection, ConnectionEvent, ConnectionShutdownFlags, Registration, SendFlags,
+    Status, Stream, StreamEvent, StreamOpenFlags, StreamStartFlags,
+};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+/// So many sends of 1 MiB wait in msquic at any time: more than any path holds.
+const POSTED: usize = 64;
+
+/// What the callbacks tell the main thread.
+#[derive(Clone, Default)]
+struct State {
+    connected: bool,
+    answered: bool,
+    lost: Option<String>,
+}
+
+type Shared = Arc<Mutex<State>>;
+
+pub fn send(arguments: &Arguments) {
+    let begin = Instant::now();
+    let end = match arguments.limit {
+        Limit::Duration(duration) => Some(begin + duration),
+        Limit::Bytes(_) => None,
+    };
+    let registration = setup::registration();
+    let configuration = setup::configuration(&registration, arguments);
+    let state = Shared::default();
+    let connection = open(&registration, &state);
+    let address = arguments.address;
+    let cannot = |e: Status| -> ! { fail(format_args!("cannot connect to {address}: {e}")) };
+    connection
+        .start(&configuration, &address.ip().to_string(), address.port())
+        .unwrap_or_else(|e| cannot(e));
+    let mut samples = Samples::new();
+    let mut stream = None;
+    let problem = loop {
+        let left = end.map(|at| at.saturating_duration_since(Instant::now()));
+        let tick = left.map_or(SAMPLE_EVERY, |time| time.min(SAMPLE_EVERY));
+        if tick.is_zero() || signals::wait(tick) {
+            break None;
+        }
+        // Not held any longer: msquic's thread may want it while it answers what is asked below.
+        let State { connected, answered, lost } = state.lock().expect("no panics").clone();
+        if answered || lost.is_some() {
+            break lost;
+        }
+        if connected {
+            stream.get_or_insert_with(|| upload(&connection, arguments.limit, &state));
+            samples.add(sample(&connection));
+        } else if begin.elapsed() >= CONNECT_LIMIT {
+            cannot_connect(arguments);
+        }
+    };
+    connection.shutdown(ConnectionShutdownFlags::NONE, 0);
+    samples.write(arguments);
+    drop(stream);
+    drop(connection); // waits until the closing packet is sent
+    if let Some(sentence) = problem {
+        fail(sentence);
+    }
+}
+
+fn open(registration: &Registration, state: &Shared) -> Connection {
+    let shared = state.clone();
+    Connection::open(registration, move |_, event| {
+        let mut state = shared.lock().expect("no panics");
+        match event {
+            ConnectionEvent::Connected { .. } => state.connected = true,
+            ConnectionEvent::ShutdownInitiatedByTransport { status, .. } if state.connected => {
+                state.lost = Some(format!("the connection was lost: {status}"));
+            }
+            ConnectionEvent::ShutdownInitiatedByPeer { error_code } => {
+                state.lost = Some(format!("the receiver closed with error {error_code}"));
+            }
+            _ => {}
+        }
+        Ok(())
+    })
+    .unwrap_or_else(|e| fail(format_args!("msquic cannot open a connection: {e}")))
+}
+
+/// The perf stream, with its first sends posted; each that is acknowledged is followed by another.
+fn upload(connection: &Connection, limit: Limit, state: &Shared) -> Stream {
+    let shared = state.clone();
+    let upload = Arc::new(Mutex::new(Upload::new(limit)));
+    let mine = upload.clone();
+    let stream = Stream::open(connection, StreamOpenFlags::NONE, move |stream, event| {
+        match event {
+            StreamEvent::SendComplete { cancelled, client_context } => {
+                // SAFETY: `post` made this pointer of such a box, and it comes back once.
+                drop(unsafe { Box::from_raw(client_context.cast::<[BufferRef; 1]>().cast_mut()) });
+                if !cancelled {
+                    post(&stream, &mut mine.lock().expect("no panics"));
+                }
+            }
+            StreamEvent::PeerSendShutdown => shared.lock().expect("no panics").answered = true,
+            _ => {}
+        }
+        Ok(())
+    })
+    .unwrap_or_else(|e| fail(format_args!("cannot open a stream: {e}")));
+    if let Err(e) = stream.start(StreamStartFlags::NONE) {
+        fail(format_args!("cannot open a stream: {e}"));
+    }
+    let mut upload = upload.lock().expect("no panics");
+    for _ in 0..POSTED {
+        post(&stream, &mut upload);
+    }
+    drop(upload);
+    stream
+}
+
+/// Hands the next bytes to msquic, the last with FIN.
+fn post(stream: &Stream, upload: &mut Upload) {
+    if upload.complete() {
+        return;
+    }
+    let chunk = upload.chunk();
+    upload.written(chunk.len());
+    let flags = if upload.complete() { SendFlags::FIN } else { SendFlags::NONE };
+    let buffer = Box::new([BufferRef::from(chunk)]);
+    // SAFETY: buffer and bytes live until SendComplete: the one is leaked, the others are static.
+    unsafe {
+        let leaked: *mut [BufferRef; 1] = Box::into_raw(buffer);
+        if stream.send(&*leaked, flags, leaked.cast()).is_err() {
+            drop(Box::from_raw(leaked)); // the connection is closing
+        }
+    }
+}
+
+fn sample(connection: &Connection) -> Sample {
+    let Ok(told) = connection.get_stats_v2() else { return Sample::default() };
+    let time = |us: u32| Some(Duration::from_micros(us.into()));
+    Sample {
+        cwnd_bytes: Some(told.SendCongestionWindow.into()),
+        srtt: time(told.Rtt),
+        min_rtt: time(told.MinRtt).filter(|t| t.as_secs() < 60), // none yet: the largest number
+        lost_packets: Some(told.SendSuspectedLostPackets),
+        spurious_losses: Some(told.SendSpuriousLostPackets),
+        ..Sample::default()
+    }
+}

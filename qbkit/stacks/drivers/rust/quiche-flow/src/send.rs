@@ -1,0 +1,123 @@
+//! Uploads for a time or so many bytes, and samples the connection each 10 ms.
+
+use crate::config;
+use crate::link::Link;
+use common::{
+    cannot_connect, fail, Arguments, Limit, Sample, Samples, Upload, CONNECT_LIMIT, SAMPLE_EVERY,
+    SERVER_NAME,
+};
+use quiche::{Connection, ConnectionId};
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+use udp::Socket;
+
+const STREAM: u64 = 0;
+const ID_BYTES: usize = 16;
+
+pub fn send(arguments: &Arguments) {
+    let begin = Instant::now();
+    let end = match arguments.limit {
+        Limit::Duration(duration) => Some(begin + duration),
+        Limit::Bytes(_) => None,
+    };
+    let stop = common::stop_flag();
+    let mut socket = Socket::towards(arguments.address);
+    let mut link = Link::new(connect(arguments, &socket), arguments);
+    let mut flow = Flow::new(arguments.limit);
+    let mut samples = Samples::new();
+    loop {
+        let now = Instant::now();
+        let connection = &mut link.connection;
+        if stop.load(Ordering::Relaxed) || end.is_some_and(|at| now >= at) || flow.answered {
+            break;
+        }
+        if connection.is_closed() {
+            samples.write(arguments);
+            fail(ended_early(connection, arguments));
+        }
+        if !connection.is_established() && now >= begin + CONNECT_LIMIT {
+            cannot_connect(arguments);
+        }
+        flow.go_on(connection);
+        if connection.is_established() && samples.due() {
+            samples.add(sample(connection));
+        }
+        link.send_due(&mut socket);
+        let tick = Some(now + SAMPLE_EVERY);
+        let deadlines = [link.deadline(), end, tick];
+        if socket.wait(deadlines.into_iter().flatten().min()) {
+            let local = socket.local;
+            while socket.receive(|bytes, peer| link.take(bytes, peer, local)) {}
+        }
+        link.on_time();
+    }
+    let _ = link.connection.close(true, 0, b""); // it may be closed already
+    link.send_due(&mut socket);
+    samples.write(arguments);
+}
+
+fn connect(arguments: &Arguments, socket: &Socket) -> Connection {
+    let mut id = [0; ID_BYTES];
+    // SAFETY: the buffer is as long as said; so few bytes come at once.
+    unsafe { libc::getrandom(id.as_mut_ptr().cast(), ID_BYTES, 0) };
+    let id = ConnectionId::from_ref(&id);
+    let (local, peer) = (socket.local, arguments.address);
+    quiche::connect(Some(SERVER_NAME), &id, local, peer, &mut config::config(arguments))
+        .unwrap_or_else(|e| fail(format_args!("cannot connect to {peer}: {e}")))
+}
+
+/// The perf stream.
+struct Flow {
+    upload: Upload,
+    finished: bool,
+    answered: bool,
+}
+
+impl Flow {
+    fn new(limit: Limit) -> Self {
+        Flow { upload: Upload::new(limit), finished: false, answered: false }
+    }
+
+    /// Writes what the stream takes; after the last byte, waits for the answer.
+    fn go_on(&mut self, connection: &mut Connection) {
+        if !connection.is_established() {
+            return;
+        }
+        while !self.finished {
+            let chunk = self.upload.chunk();
+            match connection.stream_send(STREAM, chunk, false) {
+                Ok(0) | Err(_) => break, // full for now
+                Ok(n) => self.upload.written(n),
+            }
+            if self.upload.complete() {
+                self.finished = connection.stream_send(STREAM, b"", true).is_ok();
+            }
+        }
+        let mut byte = [0];
+        self.answered = matches!(connection.stream_recv(STREAM, &mut byte), Ok((_, true)));
+    }
+}
+
+fn sample(connection: &Connection) -> Sample {
+    let Some(path) = connection.path_stats().next() else { return Sample::default() };
+    Sample {
+        cwnd_bytes: Some(path.cwnd as u64),
+        srtt: Some(path.rtt),
+        min_rtt: path.min_rtt,
+        delivery_rate_mbps: Some(path.delivery_rate as f64 * 8.0 / 1e6),
+        lost_packets: Some(path.lost as u64),
+        retransmits: Some(path.retrans as u64),
+        ..Sample::default()
+    }
+}
+
+fn ended_early(connection: &Connection, arguments: &Arguments) -> String {
+    let address = arguments.address;
+    if !connection.is_established() {
+        return format!("cannot connect to {address}: the handshake failed");
+    }
+    match connection.peer_error() {
+        Some(error) => format!("{address} closed the connection with error {}", error.error_code),
+        None => format!("the connection to {address} was lost"),
+    }
+}

@@ -1,0 +1,43 @@
+//! What both ends set: windows that never limit a sender, the socket, the knobs of the flow.
+
+use common::{fail, Arguments, WINDOW_BYTES};
+use s2n_quic::provider::io::tokio::{Builder, Provider as Io};
+use s2n_quic::provider::limits::Limits;
+use std::fmt::Display;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+const IDLE_LIMIT: Duration = Duration::from_secs(60);
+
+pub fn limits(arguments: &Arguments) -> Limits {
+    let mut limits = windows();
+    if let Some(ms) = arguments.knobs.get("max_ack_delay_ms") {
+        limits = limits
+            .with_max_ack_delay(Duration::from_millis(ms))
+            .unwrap_or_else(|e| cannot(&format!("delay acknowledgements by {ms} ms"), &e));
+    }
+    limits
+}
+
+fn windows() -> Limits {
+    Limits::new()
+        .with_data_window(WINDOW_BYTES)
+        .and_then(|l| l.with_bidirectional_local_data_window(WINDOW_BYTES))
+        .and_then(|l| l.with_bidirectional_remote_data_window(WINDOW_BYTES))
+        .and_then(|l| l.with_max_send_buffer_size(WINDOW_BYTES as u32))
+        .and_then(|l| l.with_max_idle_timeout(IDLE_LIMIT))
+        .expect("windows below 4 GB")
+}
+
+pub fn socket(arguments: &Arguments, address: SocketAddr) -> Io {
+    let segmentation = arguments.knobs.get("segmentation").unwrap_or(true);
+    Builder::default()
+        .with_receive_address(address)
+        .and_then(|io| io.with_gso(segmentation))
+        .and_then(|io| io.build())
+        .unwrap_or_else(|e| cannot("open a UDP socket", &e))
+}
+
+pub fn cannot(what: &str, why: &dyn Display) -> ! {
+    fail(format_args!("cannot {what}: {why}"))
+}

@@ -1,0 +1,64 @@
+//! Counts what comes until SIGTERM.
+
+use crate::endpoint::{cannot, limits, socket};
+use crate::tls;
+use common::{Arguments, Counter, HEADER_BYTES};
+use s2n_quic::stream::BidirectionalStream;
+use s2n_quic::{Connection, Server};
+use std::cell::RefCell;
+use std::rc::Rc;
+use tokio::signal::unix::{signal, SignalKind};
+use tokio::task::{spawn_local, LocalSet};
+
+type Shared = Rc<RefCell<Counter>>;
+
+pub async fn receive(arguments: &Arguments) {
+    let mut server = listen(arguments);
+    let counter = Rc::new(RefCell::new(Counter::create(arguments)));
+    let mut term = signal(SignalKind::terminate()).expect("SIGTERM can be caught");
+    let mut int = signal(SignalKind::interrupt()).expect("SIGINT can be caught");
+    println!("ready");
+    let accepting = LocalSet::new();
+    let shared = counter.clone();
+    let accepted = accepting.run_until(async move {
+        while let Some(connection) = server.accept().await {
+            spawn_local(serve(connection, shared.clone()));
+        }
+    });
+    tokio::select! {
+        () = accepted => {}
+        _ = term.recv() => {}
+        _ = int.recv() => {}
+    }
+    counter.borrow_mut().close();
+}
+
+fn listen(arguments: &Arguments) -> Server {
+    let address = arguments.address;
+    Server::builder()
+        .with_tls(tls::server(arguments))
+        .expect("a TLS server")
+        .with_io(socket(arguments, address))
+        .expect("a socket")
+        .with_limits(limits(arguments))
+        .expect("limits")
+        .start()
+        .unwrap_or_else(|e| cannot(&format!("listen on {address}"), &e))
+}
+
+async fn serve(mut connection: Connection, counter: Shared) {
+    while let Ok(Some(stream)) = connection.accept_bidirectional_stream().await {
+        spawn_local(count(stream, counter.clone()));
+    }
+}
+
+/// Reads a perf stream to its end and answers with an empty one.
+async fn count(mut stream: BidirectionalStream, counter: Shared) {
+    let mut header = HEADER_BYTES;
+    while let Ok(Some(chunk)) = stream.receive().await {
+        let skipped = chunk.len().min(header);
+        header -= skipped;
+        counter.borrow_mut().add(chunk.len() - skipped);
+    }
+    let _ = stream.finish(); // the connection may be gone: then nobody waits for it
+}

@@ -1,0 +1,39 @@
+"""msquic, Microsoft's QUIC, with its CUBIC and BBR, from its crate, which carries the C sources."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from qbkit.stacks.registry import register
+from qbkit.stacks.rust import RustStack
+
+
+class MsQuic(RustStack):
+    """A small Rust program of ours around msquic."""
+
+    name: ClassVar[str] = "msquic"
+    color: ClassVar[str] = "#1f5fbf"
+    source: ClassVar[str] = "crate msquic"
+    crate: ClassVar[str] = "msquic"
+    tools: ClassVar[dict[str, str]] = {
+        "cmake": "cmake",
+        "perl": "perl",
+        "c++": "g++",
+        "libnuma.a": "libnuma-dev",
+    }
+    minutes: ClassVar[int] = 6
+    tells: ClassVar[tuple[str, ...]] = ("cwnd_bytes", "srtt_ms", "lost_packets")
+    options: ClassVar[dict[str, str]] = {
+        "initial_window_packets": "initial congestion window in packets",
+        "pacing": "false: no pacing",
+        "hystart": "true: HyStart++ (off as released)",
+        "initial_rtt_ms": "RTT that is assumed until one is measured",
+        "max_ack_delay_ms": "how long the receiver may hold back an ACK",
+    }
+
+    def controllers(self) -> tuple[str, ...]:
+        """Both that msquic has."""
+        return ("cubic", "bbr")
+
+
+register(MsQuic())

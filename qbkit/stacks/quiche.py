@@ -1,0 +1,48 @@
+"""quiche, Cloudflare's QUIC, with its CUBIC, Reno and BBRv2, from its crate.
+
+quiche 0.30 paces with BBRv2 only: with CUBIC and Reno a packet leaves as soon as the window allows.
+Its name ``bbr`` means the same BBRv2.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from qbkit.stacks.registry import register
+from qbkit.stacks.rust import RustStack
+
+
+class Quiche(RustStack):
+    """A small program of ours that gives quiche a socket and a clock."""
+
+    name: ClassVar[str] = "quiche"
+    color: ClassVar[str] = "#c0392b"
+    source: ClassVar[str] = "crate quiche"
+    crate: ClassVar[str] = "quiche"
+    certificate: ClassVar[str] = "browser-"
+    tools: ClassVar[dict[str, str]] = {
+        "cmake": "cmake",
+        "c++": "g++",
+        "libclang": "libclang-dev",
+    }
+    minutes: ClassVar[int] = 5
+    tells: ClassVar[tuple[str, ...]] = ("cwnd_bytes", "srtt_ms", "lost_packets")
+    options: ClassVar[dict[str, str]] = {
+        "initial_window_packets": "initial congestion window in packets",
+        "pacing": "false: BBRv2 does not pace",
+        "hystart": "false: CUBIC and Reno without HyStart++",
+        "max_pacing_rate_mbps": "upper limit of BBRv2's pacing rate, Mbit/s",
+        "relaxed_loss_threshold": "true: thresholds of reordering grow after spurious losses",
+        "bbr_startup_pacing_gain": "BBRv2's pacing gain in STARTUP",
+        "bbr_drain_pacing_gain": "BBRv2's pacing gain in DRAIN",
+        "bbr_probe_up_pacing_gain": "BBRv2's pacing gain in PROBE_UP",
+        "bbr_probe_down_pacing_gain": "BBRv2's pacing gain in PROBE_DOWN",
+        "qlog": "write a full qlog",
+    }
+
+    def controllers(self) -> tuple[str, ...]:
+        """All of this version."""
+        return ("cubic", "reno", "bbr2")
+
+
+register(Quiche())
