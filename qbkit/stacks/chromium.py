@@ -1,0 +1,113 @@
+"""Chromium, the browser, as a sender: Google QUICHE as it really runs.
+
+Debian's package, headless; a page uploads by fetch() to quic-go's HTTP/3 server. Only what the
+browser's own flags offer is changed.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from functools import cache
+from pathlib import Path
+from typing import ClassVar
+
+from qbkit.errors import StackNotReady
+from qbkit.stacks.base import CERTIFICATE_MOUNT, Options, Say, Stack, Status
+from qbkit.stacks.build import fingerprint
+from qbkit.stacks.quic_go import QuicGo
+from qbkit.stacks.registry import register
+
+DRIVER = Path(__file__).parent / "drivers/browser"
+MOUNT = "/run/qb/stacks/browser"
+
+
+class BrowserStack(Stack):
+    """A browser of Debian's, driven by a program of ours under the guest's own Python."""
+
+    browser: ClassVar[str]
+    """As the driver calls it."""
+    packages: ClassVar[dict[str, str]]
+    """What must be installed: Debian package → the file that tells. The first is the browser."""
+
+    def __init__(self) -> None:
+        self._receiver = QuicGo()
+
+    def version(self) -> str:
+        """Of Debian's package, of the driver, and of the receiver."""
+        package = next(iter(self.packages))
+        return (
+            f"{_package_version(package)}, driver {driver_fingerprint()}, "
+            f"receiver quic-go {self._receiver.version()}"
+        )
+
+    def status(self) -> Status:
+        """Ready when the packages are installed and the receiver is built."""
+        absent = [name for name, file in self.packages.items() if not Path(file).exists()]
+        if absent:
+            return Status(False, f"apt-get install {' '.join(absent)}")
+        return self._receiver.status()
+
+    def build(self, say: Say = lambda _: None) -> None:
+        """Build the receiver; packages are the system's."""
+        absent = [name for name, file in self.packages.items() if not Path(file).exists()]
+        if absent:
+            raise StackNotReady(
+                f"{self.name} needs packages of the system: apt-get install {' '.join(absent)}"
+            )
+        self._receiver.build(say)
+
+    def program(self) -> list[str]:
+        """The driver, by the system's Python."""
+        python = ["/usr/bin/python3", "-E", "-s", "-S", "-B"]
+        return [*python, f"{MOUNT}/main.py", self.browser, CERTIFICATE_MOUNT]
+
+    def mounts(self) -> dict[str, Path]:
+        """The driver and the receiver."""
+        return {MOUNT: DRIVER, **self._receiver.mounts()}
+
+    def env(self) -> dict[str, str]:
+        """No random numbers of the processor, so that runs repeat."""
+        return {**self._receiver.env(), "OPENSSL_ia32cap": "~0x4000000000000000:~0x40000"}
+
+    def recv_argv(self, *, address: str, out: str, options: Options) -> list[str]:
+        """An HTTP/3 server with a certificate that browsers know how to verify."""
+        files = {name: f"{CERTIFICATE_MOUNT}/browser-{name}.pem" for name in ("cert", "key")}
+        keys = ["--cert", files["cert"], "--key", files["key"]]
+        return [*self._receiver.program(), "serve", "--listen", address, *keys, "--out", out]
+
+
+class Chromium(BrowserStack):
+    """Chromium, its controller chosen by a connection option of QUICHE's."""
+
+    name: ClassVar[str] = "chromium"
+    color: ClassVar[str] = "#8c6d1f"
+    source: ClassVar[str] = "Debian's package chromium"
+    browser: ClassVar[str] = "chromium"
+    packages: ClassVar[dict[str, str]] = {"chromium": "/usr/lib/chromium/chromium"}
+    options: ClassVar[dict[str, str]] = {
+        "initial_window_packets": "initial congestion window in packets: 3, 10, 20 or 50",
+        "connection_options": "QUICHE's own connection options, by commas",
+    }
+
+    def controllers(self) -> tuple[str, ...]:
+        """Those that --quic-client-connection-options chooses; CUBIC is the default."""
+        return ("cubic", "bbr", "bbr2", "reno")
+
+
+def driver_fingerprint() -> str:
+    """12 hexadecimal digits over the driver's files."""
+    return fingerprint(path for path in DRIVER.rglob("*") if path.is_file())
+
+
+@cache
+def _package_version(package: str) -> str:
+    """As dpkg tells; the empty text when it is not installed."""
+    words = ["dpkg-query", "--show", "--showformat=${Version}", package]
+    try:
+        done = subprocess.run(words, capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        return "?"
+    return done.stdout
+
+
+register(Chromium())

@@ -1,0 +1,76 @@
+"""Chromium: how to make it upload by QUIC alone."""
+
+from netlog import NetLog
+from page import NAME, body_bytes, page
+from reports import Reports
+
+PROGRAM = "/usr/lib/chromium/chromium"
+FLAGS = [
+    *["--headless", "--no-sandbox", "--no-zygote", "--no-first-run"],
+    *["--disable-gpu", "--in-process-gpu", "--disable-software-rasterizer"],
+    *["--disable-background-networking", "--disable-component-update", "--disable-sync"],
+    *["--disable-extensions", "--disable-default-apps", "--enable-quic"],
+]
+CONTROLLERS = {  # name → (QUICHE's connection options, its name in the net log)
+    "cubic": ([], "CUBIC_BYTES"),
+    "bbr": (["TBBR"], "BBR"),
+    "bbr2": (["B2ON"], "BBRv2"),
+    "reno": (["RENO"], "RENO_BYTES"),
+}
+PART_BYTES = 1 << 24
+# A Blob of one part repeated costs no memory.
+BODY = """
+const part = new Blob([new Uint8Array(%(part)d)]);
+upload(new Blob([...Array(%(whole)d).fill(part), part.slice(0, %(rest)d)]));
+"""
+
+
+class Chromium:
+    """One headless browser with a profile of its own."""
+
+    def __init__(self, arguments, scratch):
+        self.arguments, self.scratch = arguments, scratch
+        self.log = f"{scratch}/net.json"
+        self.tags, self.controller = CONTROLLERS[arguments.controller]
+
+    def telemetry(self):
+        """From the net log."""
+        return NetLog(self.log, self.arguments.out, self.controller)
+
+    def argv(self, outcomes):
+        """The command; the page reports into ``outcomes``."""
+        reports = Reports(outcomes)
+        whole, rest = divmod(body_bytes(self.arguments), PART_BYTES)
+        body = BODY % {"part": PART_BYTES, "whole": whole, "rest": rest}
+        reports.html = page(self.arguments, reports.url, body)
+        with open(f"{self.arguments.certificates}/browser-spki") as file:
+            spki = file.read().strip()
+        tags = ",".join([*self.tags, *option_tags(self.arguments.options)])
+        return [
+            PROGRAM,
+            *FLAGS,
+            f"--user-data-dir={self.scratch}/profile",
+            # No name of the browser's own makers is looked up.
+            f"--host-resolver-rules=MAP {NAME} {self.arguments.host},MAP * ~NOTFOUND,EXCLUDE 127.0.0.1",
+            f"--origin-to-force-quic-on={NAME}:{self.arguments.port}",
+            f"--ignore-certificate-errors-spki-list={spki}",
+            f"--log-net-log={self.log}",
+            *([f"--quic-client-connection-options={tags}"] if tags else []),
+            reports.url,
+        ]
+
+    def outcome(self, status):
+        """What its end by itself means."""
+        return "ended", f"exit status {status}"
+
+    def env(self):
+        """Its home is the scratch folder; there is no message bus."""
+        return {"HOME": self.scratch, "DBUS_SESSION_BUS_ADDRESS": "disabled:"}
+
+
+def option_tags(options):
+    """The connection options of QUICHE that the flow's own options ask for."""
+    tags = [tag for tag in options.get("connection_options", "").split(",") if tag]
+    if "initial_window_packets" in options:
+        tags.append(f"IW{int(options['initial_window_packets']):02d}")
+    return tags

@@ -1,0 +1,2 @@
+// Asked by every background task, to wait for a debugger.
+export const DevToolsSocketStatus = { hasSocketOpened: () => false };

@@ -1,0 +1,72 @@
+"""Uploads by HTTP/3 from a browser; the program that sends for the stacks chromium and neqo.
+
+    main.py chromium|firefox CERTIFICATES send --connect IP:PORT --controller CC
+            (--duration-s X | --bytes N) --out DIR [--option K=V ...]
+
+Standard library only, so that the guest's own Python runs it; what it computes takes no time of
+the guest's clock.
+"""
+
+import signal
+import sys
+import tempfile
+import threading
+import time
+from queue import Empty, SimpleQueue
+
+from arguments import parse
+from chromium import Chromium
+from failure import Failed
+from firefox import Firefox
+from process import Process
+
+BROWSERS = {"chromium": Chromium, "firefox": Firefox}
+CONNECT_S = 10.0
+
+
+def main(words):
+    """Upload, end the browser; the exit status."""
+    try:
+        arguments = parse(words)
+        with tempfile.TemporaryDirectory(
+            prefix=f"qbkit-{arguments.port}-", ignore_cleanup_errors=True
+        ) as scratch:
+            upload(arguments, scratch)
+    except (Failed, OSError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+def upload(arguments, scratch):
+    """Until the time or the bytes are over, or SIGTERM; Failed when the browser cannot."""
+    deadline = time.monotonic() + (arguments.duration_s or threading.TIMEOUT_MAX / 2)
+    outcomes = SimpleQueue()
+    signal.signal(signal.SIGTERM, lambda *_: outcomes.put(("stopped", "")))
+    browser = BROWSERS[arguments.browser](arguments, scratch)
+    with browser.telemetry() as telemetry:
+        process = Process(browser.argv(outcomes), browser.env(), outcomes)
+        how, text = first(outcomes, deadline)
+        process.end()
+    if how == "ended":
+        how, text = browser.outcome(text)
+    if how == "ended":
+        raise Failed(f"{arguments.browser} ended by itself: {text}")
+    if not telemetry.connected and how != "stopped":
+        raise Failed(f"cannot connect to {arguments.address} within {CONNECT_S:g} s")
+    if how == "failed":
+        raise Failed(f"the upload to {arguments.address} failed: {text}")
+    if telemetry.complaint:
+        raise Failed(telemetry.complaint)
+
+
+def first(outcomes, deadline):
+    """What happened first: a report of the page or of the process, or that the time is over."""
+    try:
+        return outcomes.get(timeout=max(0.0, deadline - time.monotonic()))
+    except Empty:
+        return ("over", "")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

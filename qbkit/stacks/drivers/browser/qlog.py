@@ -1,0 +1,103 @@
+"""What neqo tells in its qlog, while Firefox writes it."""
+
+import ctypes
+import glob
+import json
+import os
+import threading
+import time
+
+from rows import Rows
+
+PAUSE_S = 0.05
+CHUNK_BYTES = 1 << 20
+COLUMNS = {  # column → (member of recovery:metrics_updated, factor)
+    "cwnd_bytes": ("congestion_window", 1),
+    "bytes_in_flight": ("bytes_in_flight", 1),
+    "ssthresh_bytes": ("ssthresh", 1),
+    "srtt_ms": ("smoothed_rtt", 1),
+    "latest_rtt_ms": ("latest_rtt", 1),
+    "min_rtt_ms": ("min_rtt", 1),
+    "pacing_rate_mbps": ("pacing_rate", 8e-6),  # neqo tells bytes a second
+}
+STATES = {"slow_start", "congestion_avoidance", "recovery", "application_limited"}
+PUNCH_HOLE_KEEP_SIZE = 3
+
+
+class QLog:
+    """Reads the qlog in a thread while it is entered, and writes sender.csv.
+
+    Firefox chooses the file's name, below its folder for temporary files, which lies in memory:
+    what has been read is given back.
+    """
+
+    complaint = ""
+
+    def __init__(self, folder, out, keep):
+        self.pattern = f"{folder}/qlog_*/*.sqlog"
+        self.copy = open(f"{out}/sender.sqlog", "wb") if keep else None
+        self.rows = Rows(out, (*COLUMNS, "lost_packets", "state"))
+        self.values = {"lost_packets": 0}
+        self.connected, self.reference_ns = False, None
+        self.thread = threading.Thread(target=self.read, daemon=True)
+
+    def __enter__(self):
+        self.running = True
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.running = False
+        self.thread.join()
+        self.rows.close()
+        if self.copy:
+            self.copy.close()
+
+    def read(self):
+        """Until the browser has ended and the file is read to its end."""
+        rest, file, position = b"", None, 0
+        while True:
+            running = self.running
+            if not file and (found := sorted(glob.glob(self.pattern))):
+                file = os.open(found[0], os.O_RDWR)
+            data = os.read(file, CHUNK_BYTES) if file else b""
+            if data:
+                give_back(file, position, len(data))
+                position += len(data)
+                if self.copy:
+                    self.copy.write(data)
+                *lines, rest = (rest + data).split(b"\n")
+                for line in lines:
+                    self.take(line)
+            elif not running:
+                return
+            if len(data) < CHUNK_BYTES and running:
+                time.sleep(PAUSE_S)
+
+    def take(self, line):
+        """One line: the head, or an event."""
+        if self.reference_ns is None:
+            trace = json.loads(line.lstrip(b"\x1e"))["trace"]
+            self.reference_ns = round(trace["common_fields"]["reference_time"] * 1e6)
+        elif b'"recovery:' in line[:60]:
+            event = json.loads(line.lstrip(b"\x1e"))
+            self.update(event["name"].removeprefix("recovery:"), event["data"])
+            self.rows.sample(self.reference_ns + round(event["time"] * 1e6), self.values)
+        elif b'"new":"handshake_completed"' in line:
+            self.connected = True
+
+    def update(self, name, data):
+        if name == "metrics_updated":
+            for column, (member, factor) in COLUMNS.items():
+                if member in data:
+                    self.values[column] = round(data[member] * factor, 6)
+        elif name == "packet_lost":
+            self.values["lost_packets"] += 1
+        elif name == "congestion_state_updated":
+            self.values["state"] = data["new"] if data["new"] in STATES else None
+
+
+def give_back(file, position, size_bytes):
+    """Free the memory of a part of a file; where that is impossible, it stays."""
+    offsets = (ctypes.c_int64(position), ctypes.c_int64(size_bytes))
+    ctypes.CDLL(None).fallocate(file, PUNCH_HOLE_KEEP_SIZE, *offsets)

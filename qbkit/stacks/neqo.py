@@ -1,0 +1,38 @@
+"""neqo, Mozilla's QUIC, as a sender: in Firefox ESR, which it ships in.
+
+Debian's package, headless; a page uploads by fetch() to quic-go's HTTP/3 server. Only what the
+browser's own preferences offer is changed.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from qbkit.stacks.chromium import BrowserStack
+from qbkit.stacks.registry import register
+
+
+class Neqo(BrowserStack):
+    """Firefox, its controller chosen by the preference network.http.http3.cc_algorithm."""
+
+    name: ClassVar[str] = "neqo"
+    color: ClassVar[str] = "#ff6f91"
+    source: ClassVar[str] = "Debian's package firefox-esr"
+    browser: ClassVar[str] = "firefox"
+    packages: ClassVar[dict[str, str]] = {
+        "firefox-esr": "/usr/lib/firefox-esr/firefox-esr",
+        "libnss3-tools": "/usr/bin/certutil",
+    }
+    options: ClassVar[dict[str, str]] = {
+        "qlog": "write a full qlog",
+        "hystart": "leave slow start by HyStart++; Firefox leaves it by loss alone",
+        "search": "leave slow start by SEARCH (draft-chung-ccwg-search)",
+        "pmtud": "look for a path MTU above neqo's 1280 bytes",
+    }
+
+    def controllers(self) -> tuple[str, ...]:
+        """Both that it has; CUBIC is the default."""
+        return ("cubic", "newreno")
+
+
+register(Neqo())

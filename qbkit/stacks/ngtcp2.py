@@ -1,0 +1,153 @@
+"""ngtcp2 as Debian packages it: its sample client uploads to its sample server.
+
+Both are HTTP/3 programs on GnuTLS; their options are those of ``gtlsclient --help``. The client is
+the sender, so its ``--cc`` chooses the controller. Its qlog, which has whole milliseconds only,
+becomes the telemetry; the server does not tell how much it received. A small library is preloaded
+that keeps ``std::random_device``, which seeds the BBRs' randomness, to the guest's seeded source.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from functools import cache
+from pathlib import Path
+from typing import ClassVar
+
+from qbkit.errors import StackNotReady
+from qbkit.stacks.base import CERTIFICATE_MOUNT, Options, Say, Stack, Status
+from qbkit.stacks.build import compile_c, fingerprint, run_tool
+from qbkit.stacks.registry import register
+
+DRIVER = Path(__file__).parent / "drivers/ngtcp2"
+SERVER = Path(__file__).parent / "drivers/server"
+MOUNT, SERVER_MOUNT = "/run/qb/stacks/ngtcp2", "/run/qb/stacks/server"
+RANDOM_MOUNT = "/run/qb/stacks/random_device"
+PYTHON = ["/usr/bin/python3", "-S", "-B"]
+CLIENT, RECEIVER = "gtlsclient", "gtlsserver"
+WINDOW = "128M"
+WINDOWS = ("max-data", "max-stream-data-bidi-remote", "max-window", "max-stream-window")
+CONTROLLERS = ("cubic", "reno", "bbr", "bbr2")
+"""Of ngtcp2 0.12, Debian 12's."""
+
+
+class Ngtcp2(Stack):
+    """``gtlsclient`` and ``gtlsserver`` of this machine."""
+
+    name: ClassVar[str] = "ngtcp2"
+    color: ClassVar[str] = "#6b8e23"
+    source: ClassVar[str] = "Debian packages ngtcp2-client and ngtcp2-server"
+    tells: ClassVar[tuple[str, ...]] = (
+        "cwnd_bytes",
+        "bytes_in_flight",
+        "srtt_ms",
+        "latest_rtt_ms",
+        "min_rtt_ms",
+        "lost_packets",
+    )
+    options: ClassVar[dict[str, str]] = {
+        "ack_every_packets": "the receiver acknowledges at once after so many packets",
+        "initial_rtt_ms": "the RTT that is assumed before the first sample",
+        "pmtud": "false: send no larger packets than 1200 bytes",
+        "qlog": "write a full qlog",
+    }
+
+    def controllers(self) -> tuple[str, ...]:
+        """Those that its client's help names."""
+        return _controllers() if self.status().ready else CONTROLLERS
+
+    def version(self) -> str:
+        """Of the Debian package, and of what starts it."""
+        driver = fingerprint([Path(__file__), *DRIVER.glob("*.*"), *SERVER.glob("*.py")])
+        return f"{_package_version()}, driver {driver}"
+
+    def status(self) -> Status:
+        """Ready when both programs are installed."""
+        if _path(CLIENT) and _path(RECEIVER):
+            return Status(True)
+        return Status(False, "apt-get install ngtcp2-client ngtcp2-server")
+
+    def build(self, say: Say = lambda _: None) -> None:
+        """Compile the library that is preloaded; the programs are installed or not."""
+        if not self.status().ready:
+            raise StackNotReady(f"ngtcp2's programs are missing; {self.status().reason}")
+        _library()
+
+    def program(self) -> list[str]:
+        """The client; the guest sees this machine's files."""
+        return [_path(CLIENT) or CLIENT]
+
+    def mounts(self) -> dict[str, Path]:
+        """What starts the two programs, and what is preloaded into them."""
+        return {MOUNT: DRIVER, SERVER_MOUNT: SERVER, RANDOM_MOUNT: _library().parent}
+
+    def env(self) -> dict[str, str]:
+        """The library that is preloaded."""
+        return {"LD_PRELOAD": f"{RANDOM_MOUNT}/random_device.so"}
+
+    def recv_argv(self, *, address: str, out: str, options: Options) -> list[str]:
+        """The server, which reads whatever is uploaded."""
+        ip, _, port = address.rpartition(":")
+        command = [_path(RECEIVER) or RECEIVER, "--quiet", *(f"--{w}={WINDOW}" for w in WINDOWS)]
+        if "ack_every_packets" in options:
+            command.append(f"--ack-thresh={options['ack_every_packets']}")
+        if options.get("qlog"):
+            command.append(f"--qlog-dir={out}")
+        keys = [f"{CERTIFICATE_MOUNT}/key.pem", f"{CERTIFICATE_MOUNT}/cert.pem"]
+        return [*PYTHON, f"{SERVER_MOUNT}/serve.py", port, "--", *command, ip, port, *keys]
+
+    def send_argv(
+        self,
+        *,
+        address: str,
+        controller: str,
+        out: str,
+        duration_s: float | None,
+        size_bytes: int | None,
+        options: Options,
+    ) -> list[str]:
+        """The client, uploading for a time, or so many bytes."""
+        ip, _, port = address.rpartition(":")
+        limit = ["--bytes", str(size_bytes)] if size_bytes else ["--duration-s", f"{duration_s:g}"]
+        start = [*PYTHON, f"{MOUNT}/upload.py", "--out", out, *limit]
+        if options.get("qlog"):
+            start.append("--qlog")
+        command = [*self.program(), f"--cc={controller}", "--exit-on-all-streams-close"]
+        if "initial_rtt_ms" in options:
+            command.append(f"--initial-rtt={options['initial_rtt_ms']}ms")
+        if options.get("pmtud") is False:
+            command.append("--no-pmtud")
+        return [*start, "--", *command, ip, port, f"https://{address}/"]
+
+
+def _path(program: str) -> str | None:
+    """Where it is; Debian keeps the server in a folder that not every PATH has."""
+    return shutil.which(program) or shutil.which(program, path="/usr/sbin:/usr/bin")
+
+
+def _library() -> Path:
+    return compile_c(DRIVER / "random_device.c", "random_device.so", shared=True)
+
+
+@cache
+def _controllers() -> tuple[str, ...]:
+    text = run_tool([_path(CLIENT) or CLIENT, "--help"], "ngtcp2")
+    found = re.search(r"--cc=\(([\w|]+)\)", text)
+    return tuple(found[1].split("|")) if found else CONTROLLERS
+
+
+@cache
+def _package_version() -> str:
+    """As dpkg has it; elsewhere the programs' fingerprint. Unknown while they are missing."""
+    client, server = _path(CLIENT), _path(RECEIVER)
+    if not client or not server:
+        return "not installed"
+    if shutil.which("dpkg-query"):
+        try:
+            return run_tool(["dpkg-query", "-W", "-f=${Version}", "ngtcp2-client"], "ngtcp2")
+        except StackNotReady:
+            pass  # not Debian's: a build of one's own
+    return fingerprint([Path(client), Path(server)])
+
+
+register(Ngtcp2())

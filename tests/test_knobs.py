@@ -1,0 +1,98 @@
+"""Knobs of the stacks, in the guest: each must show in the packets, for the stack that offers it.
+
+Figures are of the first seconds of a flow alone on 20 Mbit/s, 50 ms and 1 BDP. Packets reach the
+queue half an RTT after they were sent; a client's first data follow its first packet by one RTT.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import qbkit as qb
+from qbkit import stacks
+from qbkit.errors import SpecError
+
+RTT_S = 0.050
+
+
+def first_seconds(name: str, duration_s: float = 4.0, **options: object) -> xr.Dataset:
+    stack, _, controller = name.partition(":")
+    if not stacks.get(stack).status().ready:
+        pytest.skip(stacks.get(stack).status().reason)
+    link = qb.Bottleneck(rate_mbps=20, rtt_ms=1000 * RTT_S, buffer_bdp=1)
+    flow = qb.Flow(stack, controller, options=options)
+    return qb.Experiment(bottleneck=link, flows=[flow], duration_s=duration_s, seed=1).run()
+
+
+def offering(option: str) -> list[str]:
+    """One implementation of each stack that has the knob."""
+    return [
+        f"{stack.name}:{stack.surveyed()[0]}"
+        for stack in stacks.all_stacks()
+        if option in stack.options
+    ]
+
+
+def first_flight(run: xr.Dataset) -> int:
+    """Large packets in the RTT that begins with the first data."""
+    time_s = run.packet_time_s.values
+    large = time_s[run.packet_size_bytes.values > 600]
+    begin_s = time_s[0] + 0.9 * RTT_S
+    return int(((large >= begin_s) & (large < begin_s + 0.9 * RTT_S)).sum())
+
+
+@pytest.mark.guest
+@pytest.mark.parametrize("name", offering("initial_window_packets"))
+def test_initial_window(name: str):
+    few, many = (
+        first_flight(first_seconds(name, 1.0, initial_window_packets=packets))
+        for packets in (10, 50)
+    )
+    # Paced stacks spread their window over the RTT, and ACKs of the handshake open it a little.
+    assert 7 <= few <= 16
+    assert 30 <= many <= 60
+
+
+@pytest.mark.guest
+@pytest.mark.parametrize("name", offering("ack_every_packets"))
+def test_ack_frequency(name: str):
+    def acks_a_packet(every: int) -> float:
+        run = first_seconds(name, ack_every_packets=every)
+        return run.sizes["ack"] / run.sizes["packet"]
+
+    assert acks_a_packet(2) == pytest.approx(1 / 2, rel=0.25)
+    assert acks_a_packet(8) == pytest.approx(1 / 8, rel=0.5)
+
+
+def gaps_s(run: xr.Dataset) -> np.ndarray:
+    """Between large packets of the first half second, slow start."""
+    time_s = run.packet_time_s.values
+    return np.diff(time_s[(run.packet_size_bytes.values > 600) & (time_s < 0.5)])
+
+
+@pytest.mark.guest
+@pytest.mark.parametrize("name", offering("pacing"))
+def test_pacing(name: str):
+    if name.startswith("quiche:"):
+        name = "quiche:bbr2"  # the only controller that it paces
+    paced, bursts = (gaps_s(first_seconds(name, 1.0, pacing=on)) for on in (True, False))
+    # A burst leaves the sender at once: its gaps are those of the jitter, far below the link's
+    # 0.6 ms a packet.
+    assert np.mean(bursts < 1e-4) > np.mean(paced < 1e-4) + 0.1
+
+
+@pytest.mark.guest
+@pytest.mark.parametrize("name", offering("hystart"))
+def test_hystart_loses_less_in_slow_start(name: str):
+    with_it, without = (
+        int(first_seconds(name, 3.0, hystart=on).dropped_packets.sum()) for on in (True, False)
+    )
+    assert with_it < 0.8 * without
+
+
+def test_an_unknown_knob_names_the_known_ones():
+    flow = qb.Flow("tcp", "cubic", options={"nagle": True})
+    with pytest.raises(SpecError, match="tcp has no option nagle; supported: hystart, initial_win"):
+        qb.Experiment(flows=[flow], duration_s=1).run()

@@ -1,0 +1,76 @@
+"""The table of stacks, and what it says of those that are not ready."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from qbkit import stacks
+from qbkit.errors import SpecError, StackNotReady
+from qbkit.metrics.families import by_family, family, kernel_counterpart
+from qbkit.stacks import rust
+from qbkit.stacks.make_ready import build_all
+from qbkit.stacks.table import implementations, markdown_table, stack_table
+
+ROOT = Path(__file__).parents[1]
+
+
+def test_readme_has_the_table():
+    assert markdown_table() in (ROOT / "README.md").read_text()
+
+
+def test_every_stack_of_the_papers_is_there():
+    names = {row["stack"] for row in stack_table()}
+    papers = "tcp quic-go quinn quiche s2n-quic msquic google-quiche neqo chromium mvfst lsquic"
+    assert names >= set(f"{papers} quicly xquic aioquic ngtcp2 tquic".split())
+
+
+def test_colours_are_distinct():
+    colours = [stack.color for stack in stacks.all_stacks()]
+    assert len(set(colours)) == len(colours)
+
+
+def test_of_tcp_only_the_controllers_of_the_papers_are_surveyed():
+    assert implementations(["tcp"]) == ["tcp:cubic", "tcp:reno", "tcp:bbr"]
+    assert implementations(["tcp:vegas", "tcp:vegas"]) == ["tcp:vegas"]
+    with pytest.raises(SpecError, match="there is no stack 'tpc'; known are"):
+        implementations(["tpc"])
+
+
+def test_families_and_their_kernel_counterparts():
+    assert [family(c) for c in ("cubic", "newreno", "bbr2", "copa")] == ["cubic", "reno", "bbr", ""]
+    assert kernel_counterpart("quinn:newreno") == "tcp:reno"
+    assert kernel_counterpart("tquic:copa") == ""
+    names = ["quinn:bbr", "tcp:bbr", "quiche:bbr2", "tquic:copa"]
+    assert by_family(names) == {
+        "BBR": ["tcp:bbr", "quiche:bbr2", "quinn:bbr"],
+        "Others": ["tquic:copa"],
+    }
+
+
+def test_without_its_tools_a_rust_stack_says_what_to_install(monkeypatch, tmp_path):
+    monkeypatch.setenv("QBKIT_CACHE", str(tmp_path))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    rust._compiler.cache_clear()
+    quiche = stacks.get("quiche")
+    status = quiche.status()
+    rust._compiler.cache_clear()
+    assert not status.ready
+    assert status.reason.startswith("install Rust ")
+    assert status.reason.endswith("then: qbkit stacks build quiche")
+    with pytest.raises(StackNotReady, match="quiche cannot be built here; install Rust"):
+        quiche.build()
+
+
+def test_the_version_of_a_rust_stack_is_the_locked_one():
+    assert stacks.get("quinn").version().startswith(rust.locked_version("quinn") + ", driver ")
+
+
+def test_building_many_goes_on_after_a_failure(monkeypatch, tmp_path):
+    monkeypatch.setenv("QBKIT_CACHE", str(tmp_path))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    chosen = [stacks.get("quic-go"), stacks.get("aioquic")]
+    problems = {stack.name: problem for stack, problem in build_all(chosen, lambda _: None)}
+    assert problems["aioquic"] == ""
+    assert problems["quic-go"].startswith("go is missing to build quic-go")
