@@ -117,6 +117,43 @@ def _report_run(dataset: Any, as_json: bool) -> None:
     click.echo(f"{path}")
 
 
+@group.command("sweep")
+@click.argument("spec", type=click.Path(path_type=Path), metavar="SPEC.yaml")
+@click.option("--out", required=True, help="Folder, or URL that fsspec knows, for the results.")
+@click.option("--scheduler", help="Address of a Dask scheduler. [default: this machine]")
+@click.option("--engine", help="virtual or host. [default: the best that works here]")
+@click.option("--dry-run", is_flag=True, help="Say how many runs it has and what they cost.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def sweep_command(
+    spec: Path, out: str, scheduler: str | None, engine: str | None, dry_run: bool, as_json: bool
+) -> int:
+    """Run the product of the values in SPEC.yaml; what is in the folder is not run again."""
+    from qbkit.sweep import Sweep
+    from qbkit.sweeping import estimate, run_sweep
+
+    sweep = Sweep.read(spec)
+    if dry_run:
+        report = estimate(sweep, out, engine)
+        if as_json:
+            _print_json(report)
+        else:
+            click.echo(
+                f"{report['runs']} runs, {report['missing']} to do, about "
+                f"{report['cpu_s'] / 3600:.1f} processor hours"
+            )
+        return 0
+    outcome = run_sweep(sweep, out, engine=engine, scheduler=scheduler, progress=not as_json)
+    failures = [{"run": f.name, "reason": f.reason} for f in outcome.failures]
+    if as_json:
+        counts = {"runs": outcome.runs, "ran": outcome.ran}
+        _print_json({**counts, "failures": failures, "out": out})
+    else:
+        click.echo(f"{outcome.runs} runs, {outcome.ran} now, {len(failures)} failed: {out}")
+    for failure in failures:
+        click.echo(f"{failure['run']}: {failure['reason']}", err=True)
+    return 1 if failures else 0
+
+
 @group.command("conformance")
 @click.argument("test", metavar="STACK:CC")
 @click.option("--reference", default="tcp:cubic", show_default=True, help="What to conform to.")

@@ -6,7 +6,7 @@ import hashlib
 import json
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -50,7 +50,7 @@ def run(
     experiment = _with_keep(experiment, keep)
     drivers = [_driver(experiment, i) for i in range(len(experiment.flows))]
     chosen = engines.choose(engine)
-    identity = _identity(experiment, drivers, chosen)
+    identity = _Identity(chosen).of(experiment, drivers)
     path = Path(out) if out is not None else store.path_of(identity["hash"])
     if not rerun and _is_there(path, identity["hash"], keep):
         return store.load(path)
@@ -110,28 +110,49 @@ def _driver(experiment: Experiment, index: int) -> Stack:
     return stack
 
 
-def _identity(
-    experiment: Experiment, drivers: list[Stack], engine: engines.Engine
-) -> dict[str, Any]:
-    """What names a run: the spec and the version of everything that takes part in it."""
-    versions = {stack.name: stack.version() for stack in drivers}
-    parts = {
-        "spec": experiment.hash,
-        "engine": engine.name,
-        "kernel": engine.version(),
-        "stacks": versions,
-        "testbed": _testbed_fingerprint(),
-        "format": store.FORMAT_VERSION,
-    }
-    digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
-    return {
-        "hash": digest,
-        "spec_hash": experiment.hash,
-        "engine": engine.name,
-        "seed": experiment.seed,
-        "stack_versions": json.dumps(versions, sort_keys=True),
-        "qbkit_version": version("qbkit"),
-    }
+def names(experiments: Iterable[Experiment], engine: str | None = None) -> list[str]:
+    """The hash that names the run of each experiment; raises as `run` does before it starts."""
+    chosen = engines.choose(engine)
+    identity = _Identity(chosen)
+    found = []
+    for experiment in experiments:
+        drivers = [_driver(experiment, i) for i in range(len(experiment.flows))]
+        found.append(str(identity.of(experiment, drivers)["hash"]))
+    return found
+
+
+class _Identity:
+    """What names a run: the spec and the version of everything that takes part in it.
+
+    Versions are looked up once, so that naming a thousand runs takes no longer than it must.
+    """
+
+    def __init__(self, engine: engines.Engine) -> None:
+        self.engine = engine
+        self.common = {
+            "engine": engine.name,
+            "kernel": engine.version(),
+            "testbed": _testbed_fingerprint(),
+            "format": store.FORMAT_VERSION,
+        }
+        self.versions: dict[str, str] = {}
+
+    def of(self, experiment: Experiment, drivers: list[Stack]) -> dict[str, Any]:
+        """The attributes of a run that name it."""
+        for stack in drivers:
+            if stack.name not in self.versions:
+                self.versions[stack.name] = stack.version()
+        versions = {stack.name: self.versions[stack.name] for stack in drivers}
+        parts = {**self.common, "spec": experiment.hash, "stacks": versions}
+        digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
+        return {
+            "hash": digest,
+            "spec_hash": experiment.hash,
+            "engine": self.engine.name,
+            "seed": experiment.seed,
+            "stack_versions": json.dumps(versions, sort_keys=True),
+            "qbkit_version": version("qbkit"),
+        }
 
 
 def _testbed_fingerprint() -> str:

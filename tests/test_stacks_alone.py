@@ -1,6 +1,14 @@
-"""Every ready stack and controller alone on a link, in the guest: full, told of, repeatable."""
+"""Every ready stack and controller alone on a link, in the guest: full, told of, repeatable.
+
+The two runs that must be identical run side by side, each loading the machine for the other.
+"""
 
 from __future__ import annotations
+
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 import xarray as xr
@@ -8,8 +16,15 @@ import xarray as xr
 import qbkit as qb
 from qbkit import stacks
 
-SHORT_OF_85_PERCENT: dict[str, tuple[float, str]] = {}
-"""stack:controller → (share of the link that it reaches, why)."""
+RATE_MBPS, DURATION_S = 20, 20
+LEAST_SHARE = 0.85
+SHORT_OF_IT = {
+    # After the losses of its start-up its lower bound of the inflight data is never lifted again,
+    # and it swings between 0.3 and 0.7 of the link; in a buffer of 5 BDP, without those losses, it
+    # reaches 0.88.
+    "tquic:bbr3": 0.40,
+}
+"""stack:controller → the share of the link that it reaches after start-up, and why not more."""
 
 
 def everybody() -> list[str]:
@@ -20,25 +35,27 @@ def everybody() -> list[str]:
     ]
 
 
-def alone(who: str) -> xr.Dataset:
-    link = qb.Bottleneck(rate_mbps=20, rtt_ms=50, buffer_bdp=1)
-    stack, _, controller = who.partition(":")
-    experiment = qb.Experiment(
-        bottleneck=link, flows=[qb.Flow(stack, controller)], duration_s=20, seed=1
+def alone(who: str, out: Path) -> xr.Dataset:
+    link = ["--rate-mbps", str(RATE_MBPS), "--rtt-ms", "50", "--buffer-bdp", "1"]
+    words = ["run", who, *link, "--duration-s", str(DURATION_S), "--rerun", "--out", str(out)]
+    done = subprocess.run(
+        [str(Path(sys.executable).with_name("qbkit")), *words], capture_output=True, text=True, check=False
     )
-    return experiment.run(rerun=True)
+    assert done.returncode == 0, done.stderr
+    return qb.load(out)
 
 
 @pytest.mark.guest
 @pytest.mark.parametrize("who", everybody())
-def test_fills_the_link_tells_of_itself_and_repeats(who: str):
+def test_fills_the_link_tells_of_itself_and_repeats(who: str, tmp_path: Path):
     stack = stacks.get(who.partition(":")[0])
     if not stack.status().ready:
         pytest.skip(stack.status().reason)
-    run = alone(who)
-    least, _ = SHORT_OF_85_PERCENT.get(who, (0.85, ""))
-    assert float(run.throughput_mbps.sel(time=slice(2, None)).mean()) >= least * 20
+    with ThreadPoolExecutor(2) as both:
+        run, again = both.map(alone, (who, who), (tmp_path / "1.nc", tmp_path / "2.nc"))
+    xr.testing.assert_identical(run.drop_attrs(), again.drop_attrs())
+    mean_mbps = float(run.throughput_mbps.sel(time=slice(2, None)).mean())
+    assert mean_mbps >= SHORT_OF_IT.get(who, LEAST_SHARE) * RATE_MBPS
     assert float(run.packet_size_bytes.max()) <= 1514
     for name in stack.tells:
         assert run[name].notnull().sum() > 10, f"{who} does not tell {name}"
-    xr.testing.assert_identical(run.drop_attrs(), alone(who).drop_attrs())

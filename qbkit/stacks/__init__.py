@@ -10,6 +10,7 @@ from qbkit.stacks import (
     quic_go,
     quiche,
     quinn,
+    s2n_quic,
     tcp,
     tquic,
 )
@@ -32,6 +33,7 @@ __all__ = [
     "quiche",
     "quinn",
     "register",
+    "s2n_quic",
     "tcp",
     "tquic",
 ]

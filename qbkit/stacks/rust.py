@@ -24,6 +24,8 @@ class RustStack(Stack):
     """The stack's crate, whose version in Cargo.lock is the stack's version."""
     tools: ClassVar[dict[str, str]] = {}
     """What building needs besides cargo: program or library → Debian package."""
+    build_env: ClassVar[dict[str, str]] = {}
+    """Environment variables that the crate's build reads."""
     minutes: ClassVar[int] = 1
     """About how long building takes on one processor."""
 
@@ -83,7 +85,7 @@ class RustStack(Stack):
 
     def _compile(self, folder: Path) -> None:
         with tempfile.TemporaryDirectory(dir=folder, prefix="target-") as target:
-            env = {**os.environ, "CARGO_TARGET_DIR": target}
+            env = {**os.environ, **self.build_env, "CARGO_TARGET_DIR": target}
             words = ["cargo", "build", "--release", "--locked", "--package", self._program()]
             run_tool(words, self.name, env, WORKSPACE)
             shutil.copy2(Path(target) / "release" / self._program(), folder)

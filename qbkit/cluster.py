@@ -1,0 +1,141 @@
+"""Many runs on a Dask cluster: what exists is not run again, what fails does not stop the rest."""
+
+from __future__ import annotations
+
+import logging
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from qbkit.errors import EngineError, QbkitError
+from qbkit.results import Results
+from qbkit.spec import Experiment
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+Digest = Callable[[Any], dict[str, Any]]
+CONNECT_S = 5
+MACHINE = "machine"
+"""Dask resource that a real-time run takes whole: it would disturb, and be disturbed by, others."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """A run that is to be: its name in the results, and what to run."""
+
+    name: str
+    experiment: Experiment
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A run that failed twice, and the sentence that says why."""
+
+    name: str
+    experiment: Experiment
+    reason: str
+
+
+def run_tasks(
+    tasks: Sequence[Task],
+    results: Results,
+    *,
+    engine: str | None = None,
+    scheduler: str | None = None,
+    progress: bool = False,
+) -> list[Failure]:
+    """Run all tasks whose result is not there yet, each retried once; those that failed.
+
+    Without a ``scheduler`` (address of a Dask scheduler) a cluster of this machine's processors is
+    started for the time. Raises EngineError when the scheduler does not answer.
+    """
+    missing = [task for task in tasks if task.name not in results.names()]
+    if not missing:
+        return []
+    with _client(scheduler, engine) as client:
+        return list(_work(client, missing, results, engine, progress))
+
+
+def _work(
+    client: Client, tasks: Sequence[Task], results: Results, engine: str | None, progress: bool
+) -> Iterator[Failure]:
+    from distributed import as_completed
+    from tqdm.auto import tqdm
+
+    needs = {MACHINE: 1} if engine == "host" else None
+    by_key = {
+        client.submit(
+            run_one, t.experiment.to_json(), t.name, results.url, engine,
+            key=f"run-{t.name}", retries=1, resources=needs, pure=False,
+        ): t
+        for t in tasks
+    }  # fmt: skip
+    bar = tqdm(total=len(tasks), desc="sweep", unit="run", disable=not progress, smoothing=0.05)
+    with bar:
+        for future in as_completed(by_key):
+            task = by_key.pop(future)
+            bar.update()
+            if future.status != "finished":
+                yield Failure(task.name, task.experiment, _reason(future))
+            future.release()  # memory stays flat in the number of runs
+
+
+def _reason(future: Any) -> str:
+    """Why a run failed, in one sentence."""
+    error = future.exception()
+    if isinstance(error, QbkitError):
+        return str(error)
+    if type(error).__name__ == "KilledWorker":
+        return "the workers that ran it died, one after the other"
+    return f"{type(error).__name__}: {error}" if error else f"the run was {future.status}"
+
+
+def run_one(spec: str, name: str, url: str, engine: str | None) -> None:
+    """Run an experiment on a worker and put its result where the sweep wants it."""
+    from qbkit.digest import digest
+    from qbkit.runner import run
+
+    results = Results(url)
+    with tempfile.TemporaryDirectory(prefix="qbkit-") as scratch:
+        file = Path(scratch) / f"{name}.nc"
+        dataset = run(Experiment.from_json(spec), engine=engine, out=file)
+        results.put(name, file, digest(dataset))
+
+
+@contextmanager
+def _client(scheduler: str | None, engine: str | None) -> Iterator[Client]:
+    """The given scheduler's client, or that of a cluster on this machine."""
+    import dask
+    from distributed import Client, LocalCluster
+
+    dask.config.set({"distributed.scheduler.allowed-failures": 1})
+    if scheduler is not None:
+        try:
+            client = Client(scheduler, timeout=CONNECT_S)
+        except (OSError, TimeoutError, ValueError):
+            raise EngineError(
+                f"no Dask scheduler answers at {scheduler}; start one with `dask scheduler`, and "
+                "`dask worker` on the machines that are to work"
+            ) from None
+        with client:
+            yield client
+        return
+    workers = 1 if engine == "host" else len(os.sched_getaffinity(0))
+    with (
+        LocalCluster(
+            n_workers=workers,
+            threads_per_worker=1,
+            dashboard_address=None,
+            resources={MACHINE: 1},
+            host="127.0.0.1",
+            silence_logs=logging.ERROR,
+            memory_limit=0,
+        ) as cluster,
+        Client(cluster) as client,
+    ):
+        yield client

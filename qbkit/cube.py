@@ -1,0 +1,91 @@
+"""The results of a sweep as one xarray cube: its dimensions are the swept fields."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from qbkit.digest import FIGURES
+from qbkit.sweep import Sweep
+
+
+def cube(sweep: Sweep, digests: Iterable[dict[str, Any] | None]) -> xr.Dataset:
+    """The cube of a sweep, from the digest of each run in the sweep's order (None: no result).
+
+    Dimensions are the swept fields, in order, then ``flow`` and, for operating points, ``point``.
+    Variables: those of `FIGURES`, ``label``, ``point_delay_ms``, ``point_throughput_mbps`` (NaN
+    beyond a run's last point), ``cpu_s`` and ``done``.
+    """
+    found = list(digests)
+    flows = max((len(d["labels"]) for d in found if d), default=0)
+    points = max((len(p) for d in found if d for p in d["points"]), default=0)
+    flat = _Flat(len(found), flows, points)
+    for i, digest in enumerate(found):
+        if digest is not None:
+            flat.put(i, digest)
+    ds = xr.Dataset(flat.variables(sweep), coords=_coordinates(sweep))
+    versions = {
+        name: text for d in found if d for name, text in json.loads(d["stack_versions"]).items()
+    }
+    ds.attrs = {
+        "sweep": sweep.model_dump_json(),
+        "stack_versions": json.dumps(versions, sort_keys=True),
+        "kernel_version": next((d["kernel_version"] for d in found if d), ""),
+        "warnings": json.dumps(sorted({w for d in found if d for w in d["warnings"]})),
+    }
+    return ds
+
+
+class _Flat:
+    """The arrays, with one row a run."""
+
+    def __init__(self, runs: int, flows: int, points: int) -> None:
+        self.labels = np.full((runs, flows), "", dtype=object)
+        self.figures = {name: np.full((runs, flows), np.nan) for name in FIGURES}
+        self.points = np.full((runs, flows, points, 2), np.nan, dtype=np.float32)
+        self.cpu_s = np.full(runs, np.nan)
+        self.done = np.zeros(runs, dtype=bool)
+
+    def put(self, run: int, digest: dict[str, Any]) -> None:
+        count = len(digest["labels"])
+        self.labels[run, :count] = digest["labels"]
+        for name, values in self.figures.items():
+            values[run, :count] = np.array(digest["figures"][name], dtype=float)
+        for flow, points in enumerate(digest["points"]):
+            if points:
+                self.points[run, flow, : len(points)] = points
+        self.cpu_s[run] = np.nan if digest["cpu_s"] is None else digest["cpu_s"]
+        self.done[run] = True
+
+    def variables(self, sweep: Sweep) -> dict[str, Any]:
+        runs, each = list(sweep.sweep), [*sweep.sweep, "flow"]
+        fold = lambda values: values.reshape(*sweep.shape, *values.shape[1:])  # noqa: E731
+        found: dict[str, Any] = {
+            name: (each, fold(values), {"units": FIGURES[name][0], "long_name": FIGURES[name][1]})
+            for name, values in self.figures.items()
+        }
+        found["label"] = (each, fold(self.labels.astype(str)))
+        named = {"units": "ms", "long_name": "queueing delay of the operating points"}
+        found["point_delay_ms"] = ([*each, "point"], fold(self.points[..., 0]), named)
+        named = {"units": "Mbit/s", "long_name": "throughput of the operating points"}
+        found["point_throughput_mbps"] = ([*each, "point"], fold(self.points[..., 1]), named)
+        found["cpu_s"] = (runs, fold(self.cpu_s), {"units": "s", "long_name": "processor time"})
+        found["done"] = (runs, fold(self.done), {"units": "1", "long_name": "whether it ran"})
+        return found
+
+
+def _coordinates(sweep: Sweep) -> dict[str, Any]:
+    return {
+        field: (field, values if _uniform(values) else [str(v) for v in values])
+        for field, values in sweep.sweep.items()
+    }
+
+
+def _uniform(values: list[Any]) -> bool:
+    """Whether all are numbers, or all are texts: what one array can hold."""
+    numbers = [isinstance(v, int | float) and not isinstance(v, bool) for v in values]
+    return all(numbers) or all(isinstance(v, str) for v in values)

@@ -1,0 +1,39 @@
+"""s2n-quic, of AWS, with its CUBIC and its BBR (version 2), from its crate."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from qbkit.stacks.registry import register
+from qbkit.stacks.rust import RustStack
+
+
+class S2nQuic(RustStack):
+    """A small tokio program of ours around s2n-quic."""
+
+    name: ClassVar[str] = "s2n-quic"
+    color: ClassVar[str] = "#2e8b57"
+    source: ClassVar[str] = "crate s2n-quic"
+    crate: ClassVar[str] = "s2n-quic"
+    tools: ClassVar[dict[str, str]] = {"cc": "gcc"}
+    # aws-lc would seed itself by timing the processor, and abort as virtual time is too even.
+    build_env: ClassVar[dict[str, str]] = {"AWS_LC_SYS_NO_JITTER_ENTROPY": "1"}
+    minutes: ClassVar[int] = 4
+    options: ClassVar[dict[str, str]] = {
+        "initial_window_packets": "initial congestion window in packets",
+        "pacing": "false: no pacing",
+        "hystart": "false: CUBIC's slow start ends at the first loss only",
+        "hystart_plus_plus": "true: CUBIC's slow start ends by HyStart++, not Hybrid Slow Start",
+        "max_ack_delay_ms": "how long the receiver may hold back an ACK",
+        "segmentation": "false: no UDP segmentation offload",
+        "bbr_cwnd_gain_percent": "BBR's window in ProbeBW, in percent of the estimated BDP",
+        "bbr_probe_up_gain_percent": "BBR's pacing rate when it probes, in percent of its estimate",
+        "bbr_loss_threshold_percent": "loss per round trip up to which BBR goes on probing",
+    }
+
+    def controllers(self) -> tuple[str, ...]:
+        """Both that s2n-quic has."""
+        return ("cubic", "bbr")
+
+
+register(S2nQuic())

@@ -1,0 +1,124 @@
+"""Sweeps: the product of any fields of an experiment, as many experiments with coordinates."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from qbkit.errors import SpecError
+from qbkit.spec import Experiment, Flow
+
+Value = str | int | float | bool
+FORM = "name: …, base: {…}, sweep: {field: [values]}"
+
+
+@dataclass(frozen=True)
+class Point:
+    """One experiment of a sweep, and where it lies in it: an index along each swept field."""
+
+    index: tuple[int, ...]
+    experiment: Experiment
+
+
+class Sweep(BaseModel):
+    """A base experiment and the values of the fields that are swept.
+
+    ``sweep`` maps a dotted field of an Experiment (``bottleneck.buffer_bdp``, ``flows.0``,
+    ``flows.0.options.pacing``, ``seed``) to its values; the product of all is run. A flow may be
+    written ``stack:controller``. Raises SpecError for a field that does not exist, for a field
+    without values, and for any experiment of the product that cannot be.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str = Field(min_length=1, max_length=200)
+    """What the sweep is called."""
+    base: dict[str, Any]
+    """Fields of the Experiment that all runs share."""
+    sweep: dict[str, list[Value]] = Field(min_length=1)
+    """Field → its values."""
+
+    def __init__(self, **data: Any) -> None:
+        try:
+            super().__init__(**data)
+        except ValidationError as error:
+            first = error.errors()[0]
+            where = ".".join(str(part) for part in first["loc"]) or "sweep"
+            message = str(first["msg"]).removeprefix("Value error, ")
+            raise SpecError(f"{where}: {message}; a sweep is written {FORM}") from None
+
+    @field_validator("sweep")
+    @classmethod
+    def _has_values(cls, sweep: dict[str, list[Value]]) -> dict[str, list[Value]]:
+        for field, values in sweep.items():
+            if not values:
+                raise ValueError(f"{field} has no values; give at least one")
+            if len({repr(v) for v in values}) < len(values):
+                raise ValueError(f"{field} has a value twice; each may be there once")
+        return sweep
+
+    @classmethod
+    def read(cls, path: str | Path) -> Sweep:
+        """The sweep in a YAML file; SpecError says what is wrong with it."""
+        try:
+            data = yaml.safe_load(Path(path).read_text())
+        except OSError as error:
+            raise SpecError(f"cannot read {path}: {error.strerror}") from None
+        except (yaml.YAMLError, UnicodeDecodeError) as error:
+            what = str(error).replace("\n", " ")
+            raise SpecError(f"{path} is not YAML: {what}") from None
+        if not isinstance(data, dict):
+            raise SpecError(f"{path} holds no sweep; it is written {FORM}")
+        return cls(**data)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """How many values each field has, in order."""
+        return tuple(len(values) for values in self.sweep.values())
+
+    def points(self) -> Iterator[Point]:
+        """Every experiment of the product, the last field varying fastest."""
+        for index in itertools.product(*(range(n) for n in self.shape)):
+            spec = Experiment(**self.base).model_dump(mode="json")
+            for i, (field, values) in zip(index, self.sweep.items(), strict=True):
+                _put(spec, field, values[i])
+            yield Point(index, Experiment(**spec))
+
+    def __len__(self) -> int:
+        """How many runs it has."""
+        size = 1
+        for n in self.shape:
+            size *= n
+        return size
+
+
+def _put(spec: dict[str, Any], field: str, value: Value) -> None:
+    """Set a dotted field of a dumped experiment."""
+    *path, last = field.split(".")
+    place: Any = spec
+    for depth, part in enumerate(path):
+        place = place[_key(place, part, ".".join(path[: depth + 1]))]
+    key = _key(place, last, field, new=path[-1:] in (["options"], ["qdisc_options"]))
+    whole_flow = path == ["flows"] and isinstance(value, str)
+    place[key] = Flow.parse(str(value)).model_dump() if whole_flow else value
+    if path == ["bottleneck"] and last.startswith("buffer_"):
+        others = {"buffer_bdp", "buffer_bytes", "buffer_packets"} - {last}
+        place.update(dict.fromkeys(others))
+
+
+def _key(place: Any, part: str, field: str, *, new: bool = False) -> str | int:
+    """The key or index that a part of a field names; SpecError lists those there are."""
+    if isinstance(place, list | tuple):
+        if part.isdigit() and int(part) < len(place):
+            return int(part)
+        raise SpecError(f"there is no field {field}: the base has {len(place)} flows, from 0 on")
+    if isinstance(place, dict) and (new or part in place):
+        return part
+    known = ", ".join(place) if isinstance(place, dict) else "nothing"
+    raise SpecError(f"there is no field {field}; at its place there is {known}")

@@ -1,0 +1,145 @@
+"""A whole sweep: named runs on a cluster, one at a time in a folder, gathered into a cube."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import xarray as xr
+
+from qbkit.cluster import Failure, Task, run_tasks
+from qbkit.cube import cube
+from qbkit.errors import StoreError
+from qbkit.results import Results
+from qbkit.runner import names
+from qbkit.spec import Experiment
+from qbkit.sweep import Sweep
+
+CUBE = "cube.zarr"
+FAILURES = "failures.json"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a sweep: its cube, and the runs that failed."""
+
+    cube: xr.Dataset
+    failures: list[Failure]
+    runs: int
+    ran: int
+    """How many were run now; the others were there."""
+
+
+def run_sweep(
+    sweep: Sweep,
+    out: str | Path,
+    *,
+    engine: str | None = None,
+    scheduler: str | None = None,
+    progress: bool = False,
+) -> Outcome:
+    """Run a sweep into ``out`` (a folder, or an fsspec URL), or what of it is missing there.
+
+    Every run is stored as it ends, so a sweep that was killed goes on where it was. A run that
+    fails is tried once more, then reported; the others go on. At the end the results are gathered
+    into ``out/cube.zarr``. Raises StoreError when another sweep works in the folder.
+    """
+    url = str(out)
+    points = list(sweep.points())
+    ids = names((p.experiment for p in points), engine)
+    results = Results(url)
+    with _alone(url):
+        before = results.names() & set(ids)
+        tasks = {name: Task(name, p.experiment) for name, p in zip(ids, points, strict=True)}
+        failures = run_tasks(
+            list(tasks.values()), results, engine=engine, scheduler=scheduler, progress=progress
+        )
+        found = Results(url)
+        whole = cube(sweep, found.digests(ids))
+        _write(whole, failures, url)
+    ran = len(tasks) - len(before)
+    return Outcome(whole, failures, len(tasks), ran)
+
+
+def _write(whole: xr.Dataset, failures: list[Failure], url: str) -> None:
+    """Store the cube, and what failed."""
+    import fsspec
+
+    files, root = fsspec.core.url_to_fs(url)
+    root = root.rstrip("/")
+    try:
+        whole.to_zarr(f"{url.rstrip('/')}/{CUBE}", mode="w", consolidated=False, zarr_format=2)
+        report = [
+            {"run": f.name, "flows": f.experiment.labels, "reason": f.reason} for f in failures
+        ]
+        with files.open(f"{root}/{FAILURES}", "w") as file:
+            json.dump(report, file, indent=1)
+    except OSError as error:
+        raise StoreError(
+            f"cannot write the cube to {url}: {error.strerror or error}; free space, then start "
+            "the sweep again: no run is lost"
+        ) from None
+
+
+def load_cube(out: str | Path) -> xr.Dataset:
+    """The cube of a sweep's folder; StoreError when there is none."""
+    try:
+        return xr.open_zarr(f"{str(out).rstrip('/')}/{CUBE}", consolidated=False).load()
+    except (OSError, ValueError, KeyError) as error:
+        raise StoreError(f"there is no cube in {out}; run the sweep first ({error})") from None
+
+
+@contextmanager
+def _alone(url: str) -> Iterator[None]:
+    """One sweep at a time in a folder of this machine; the lock ends with its process."""
+    if "://" in url and not url.startswith("file://"):
+        yield  # an object store has no locks; runs are whole or absent there too
+        return
+    folder = Path(url.removeprefix("file://"))
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = (folder / ".lock").open("a+")
+    except OSError as error:
+        raise StoreError(f"cannot use {folder} for results: {error.strerror}") from None
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            lock.seek(0)
+            who = lock.read().strip() or "unknown"
+            raise StoreError(
+                f"another sweep (process {who}) works in {folder}; wait for it, or choose another"
+            ) from None
+        lock.truncate(0)
+        lock.write(str(os.getpid()))
+        lock.flush()
+        yield
+
+
+CPU_S_PER_MBIT = {"tcp": 0.005, "": 0.03}
+"""Processor seconds per Mbit sent, by stack, "" for the others; measured by benchmarks/speed.py."""
+
+
+def estimate(sweep: Sweep, out: str | Path, engine: str | None = None) -> dict[str, float]:
+    """{runs, missing, cpu_s}: how much there is to do. The seconds are a guess from the bits."""
+    points = list(sweep.points())
+    there = Results(str(out)).names()
+    ids = names((p.experiment for p in points), engine)
+    missing = [p.experiment for p, name in zip(points, ids, strict=True) if name not in there]
+    return {
+        "runs": len(points),
+        "missing": len(missing),
+        "cpu_s": round(sum(_cpu_s(experiment) for experiment in missing), 1),
+    }
+
+
+def _cpu_s(experiment: Experiment) -> float:
+    """A link that is full all the time, each flow with its share."""
+    mbit = experiment.bottleneck.rate_mbps * experiment.duration_s / len(experiment.flows)
+    costs = [CPU_S_PER_MBIT.get(f.stack, CPU_S_PER_MBIT[""]) for f in experiment.flows]
+    return 1.0 + mbit * sum(costs)

@@ -1,0 +1,163 @@
+"""Sweeps: the product, its bad input, and real ones: resumed, killed, two at once, failing."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray as xr
+from hypothesis import given
+from hypothesis import strategies as st
+
+from qbkit.errors import SpecError, StoreError
+from qbkit.sweep import Sweep
+from qbkit.sweeping import load_cube, run_sweep
+
+BASE = {
+    "bottleneck": {"rate_mbps": 10, "rtt_ms": 20},
+    "flows": ["tcp:cubic", "tcp:reno"],
+    "duration_s": 8,
+}
+QBKIT = str(Path(sys.executable).with_name("qbkit"))
+
+
+def sweep(**fields: list) -> Sweep:
+    return Sweep(name="test", base=BASE, sweep={k.replace("__", "."): v for k, v in fields.items()})
+
+
+def test_the_product_with_the_last_field_fastest():
+    points = list(
+        sweep(bottleneck__buffer_bdp=[0.5, 2], flows__1=["tcp:bbr"], seed=[7, 8]).points()
+    )
+    assert [p.index for p in points] == [(0, 0, 0), (0, 0, 1), (1, 0, 0), (1, 0, 1)]
+    assert [p.experiment.seed for p in points] == [7, 8, 7, 8]
+    assert [p.experiment.bottleneck.buffer_bdp for p in points] == [0.5, 0.5, 2, 2]
+    assert {tuple(p.experiment.labels) for p in points} == {("tcp:cubic", "tcp:bbr")}
+
+
+@given(st.lists(st.integers(1, 4), min_size=1, max_size=3))
+def test_as_many_points_as_the_product_says(counts: list[int]):
+    fields = ["seed", "duration_s", "bottleneck.rtt_ms"]
+    values = {f: [10 + i for i in range(n)] for f, n in zip(fields, counts, strict=False)}
+    made = Sweep(name="x", base=BASE, sweep=values)
+    hashes = [p.experiment.hash for p in made.points()]
+    assert len(set(hashes)) == len(hashes) == len(made) == np.prod(counts)
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        ({"sweep": {}}, "a sweep is written"),
+        ({"sweep": {"seed": []}}, "seed has no values"),
+        ({"sweep": {"seed": [1, 1]}}, "seed has a value twice"),
+        ({"sweep": {"bottleneck.buf": [1]}}, "no field bottleneck.buf; at its place there is rate"),
+        ({"sweep": {"flows.2": ["tcp:bbr"]}}, "no field flows.2: the base has 2 flows, from 0 on"),
+        ({"sweep": {"bottleneck.rate_mbps": [-1]}}, "rate_mbps = -1"),
+        ({"sweep": {"flows.0": ["tcp"]}}, "'tcp' is no flow"),
+        ({"sweep": {"seed": [1]}, "bese": {}}, "bese"),
+    ],
+)
+def test_bad_sweeps_are_one_sentence(data: dict, words: str):
+    with pytest.raises(SpecError, match=words):
+        list(Sweep(**{"name": "x", "base": BASE, **data}).points())
+
+
+@pytest.mark.parametrize("text", ["a: [", "- 1", "\x00"])
+def test_a_file_that_holds_no_sweep(tmp_path: Path, text: str):
+    (tmp_path / "s.yaml").write_text(text)
+    with pytest.raises(SpecError, match=r"s\.yaml"):
+        Sweep.read(tmp_path / "s.yaml")
+
+
+def write(path: Path, **fields: list) -> Path:
+    path.write_text(json.dumps(sweep(**fields).model_dump()))  # JSON is YAML
+    return path
+
+
+def start(spec: Path, out: Path, *words: str) -> subprocess.Popen:
+    return subprocess.Popen(
+        [QBKIT, "sweep", str(spec), "--out", str(out), "--json", *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+@pytest.mark.guest
+def test_a_sweep_becomes_a_cube_and_is_not_run_again(tmp_path: Path):
+    made = sweep(flows__1=["tcp:reno", "tcp:bbr"], seed=[1, 2])
+    first = run_sweep(made, tmp_path)
+    assert (first.runs, first.ran, first.failures) == (4, 4, [])
+    assert dict(first.cube.sizes) | {"point": 0} == {"flows.1": 2, "seed": 2, "flow": 2, "point": 0}
+    assert first.cube.label.sel({"flows.1": "tcp:bbr", "seed": 2}).values.tolist() == [
+        "tcp:cubic",
+        "tcp:bbr",
+    ]
+    # Two flows share 10 Mbit/s.
+    assert first.cube.throughput_mbps.sum("flow").values == pytest.approx(10, rel=0.1)
+    again = run_sweep(made, tmp_path)
+    assert again.ran == 0
+    xr.testing.assert_identical(load_cube(tmp_path), first.cube.load())
+
+
+@pytest.mark.guest
+def test_a_run_that_fails_is_reported_and_the_others_go_on(tmp_path: Path):
+    # Linux refuses to take pacing from BBR, so that driver fails.
+    base = {**BASE, "flows": [{"stack": "tcp", "controller": "bbr", "options": {"pacing": True}}]}
+    made = Sweep(name="x", base=base, sweep={"flows.0.options.pacing": [True, False]})
+    outcome = run_sweep(made, tmp_path)
+    assert outcome.cube.done.values.tolist() == [True, False]
+    (failure,) = outcome.failures
+    assert "bbr always paces" in failure.reason
+    assert "bbr always paces" in (tmp_path / "failures.json").read_text()
+
+
+@pytest.mark.guest
+def test_killed_in_the_middle_it_goes_on_where_it_was(tmp_path: Path):
+    spec = write(tmp_path / "s.yaml", seed=list(range(1, 9)))
+    process = start(spec, tmp_path / "out")
+    deadline = time.monotonic() + 240
+    while len(list((tmp_path / "out/runs").glob("*.json"))) < 2:
+        assert process.poll() is None, process.stderr.read()
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    done = len(list((tmp_path / "out/runs").glob("*.json")))
+    report = json.loads(start(spec, tmp_path / "out").communicate()[0])
+    assert (report["runs"], report["failures"]) == (8, [])
+    assert report["ran"] == 8 - done < 8
+
+
+@pytest.mark.guest
+def test_a_second_sweep_in_the_same_folder_is_refused(tmp_path: Path):
+    spec = write(tmp_path / "s.yaml", seed=list(range(1, 7)))
+    first = start(spec, tmp_path / "out")
+    while not (tmp_path / "out/runs").exists():
+        assert first.poll() is None, first.stderr.read()
+        time.sleep(0.05)
+    with pytest.raises(StoreError, match=f"another sweep .process {first.pid}. works in"):
+        run_sweep(Sweep.read(spec), tmp_path / "out")
+    assert json.loads(first.communicate()[0])["ran"] == 6
+
+
+def test_a_scheduler_that_is_not_there(tmp_path: Path):
+    spec = write(tmp_path / "s.yaml", seed=[1])
+    done = start(spec, tmp_path / "out", "--scheduler", "tcp://127.0.0.1:9").communicate()
+    assert "no Dask scheduler answers at tcp://127.0.0.1:9; start one with" in done[1]
+    assert "Traceback" not in done[1]
+
+
+def test_dry_run_tells_what_there_is_to_do(tmp_path: Path):
+    spec = write(tmp_path / "s.yaml", seed=[1, 2, 3])
+    report = json.loads(start(spec, tmp_path / "out", "--dry-run").communicate()[0])
+    assert (report["runs"], report["missing"]) == (3, 3)
+    assert 3 < report["cpu_s"] < 20
