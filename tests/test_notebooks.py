@@ -23,6 +23,14 @@ def test_start_here(tmp_path):
 
 
 @pytest.mark.guest
+def test_stack_gallery(tmp_path):
+    words = {"who": "tcp aioquic:reno", "duration_s": 8.0, "rate_mbps": 5.0}
+    page = notebooks.to_html(notebooks.execute("02", tmp_path, words)).read_text()
+    for words in ("CUBIC", "Reno", "BBR", "tcp:bbr", "aioquic:reno", "link_used_percent"):
+        assert words in page
+
+
+@pytest.mark.guest
 def test_performance_envelope(tmp_path):
     verdict = tmp_path / "verdict.json"
     executed = notebooks.execute("01", tmp_path, {**SHORT, "verdict_file": str(verdict)})
@@ -52,7 +60,7 @@ def test_failing_notebook_names_the_cell_and_keeps_what_was_done(tmp_path):
 
 
 def test_unknown_notebook_lists_those_there_are():
-    with pytest.raises(SpecError, match="00_start_here, 01_performance_envelope"):
+    with pytest.raises(SpecError, match="00_start_here, 01_performance_envelope, 02_stack"):
         notebooks.find("99")
 
 

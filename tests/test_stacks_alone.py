@@ -39,7 +39,10 @@ def alone(who: str, out: Path) -> xr.Dataset:
     link = ["--rate-mbps", str(RATE_MBPS), "--rtt-ms", "50", "--buffer-bdp", "1"]
     words = ["run", who, *link, "--duration-s", str(DURATION_S), "--rerun", "--out", str(out)]
     done = subprocess.run(
-        [str(Path(sys.executable).with_name("qbkit")), *words], capture_output=True, text=True, check=False
+        [str(Path(sys.executable).with_name("qbkit")), *words],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     return qb.load(out)

@@ -8,7 +8,7 @@ import tempfile
 import tomllib
 from functools import cache
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from qbkit.errors import StackNotReady
 from qbkit.stacks.base import Say, Stack, Status
@@ -81,7 +81,7 @@ class RustStack(Stack):
         """Over the driver, what it shares with the others, the locked crates and the compiler."""
         folders = [WORKSPACE / "common", WORKSPACE / self._program()]
         sources = [path for folder in folders for path in folder.rglob("*") if path.is_file()]
-        return fingerprint([*sources, WORKSPACE / "Cargo.lock"], _compiler())
+        return fingerprint(sources, *locked_crates(self._program()), _compiler())
 
     def _compile(self, folder: Path) -> None:
         with tempfile.TemporaryDirectory(dir=folder, prefix="target-") as target:
@@ -93,8 +93,34 @@ class RustStack(Stack):
 
 def locked_version(crate: str) -> str:
     """The version of a crate in Cargo.lock."""
-    lock = tomllib.loads((WORKSPACE / "Cargo.lock").read_text())
-    return next(p["version"] for p in lock["package"] if p["name"] == crate)
+    return next(p["version"] for p in _locked() if p["name"] == crate)
+
+
+def locked_crates(member: str) -> list[str]:
+    """``name version checksum`` of every crate that a member of the workspace is built from.
+
+    Not the whole lock file: a change for one stack must not build the others again.
+    """
+    named: dict[str, list[dict[str, Any]]] = {}
+    for package in _locked():
+        named.setdefault(package["name"], []).append(package)
+    found: dict[str, None] = {}
+    wanted = [member]
+    while wanted:
+        name, _, version = wanted.pop().partition(" ")
+        for package in named[name]:
+            line = f"{name} {package['version']} {package.get('checksum', '')}"
+            if line not in found and version in ("", package["version"]):
+                found[line] = None
+                wanted += package.get("dependencies", [])
+    return sorted(found)
+
+
+def _locked() -> list[dict[str, Any]]:
+    packages: list[dict[str, Any]] = tomllib.loads((WORKSPACE / "Cargo.lock").read_text())[
+        "package"
+    ]
+    return packages
 
 
 def _found(tool: str) -> bool:

@@ -1,0 +1,95 @@
+"""Maps over cubes, on cubes whose values are known."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import xarray as xr
+from hypothesis import given
+from hypothesis import strategies as st
+
+from qbkit.errors import MetricError
+from qbkit.metrics import maps
+
+
+def pairs(mbps: np.ndarray, names: list[str]) -> xr.Dataset:
+    """A cube of all pairs: mbps[x, y] is what x got against y, of 10 Mbit/s."""
+    both = np.stack([mbps, 10 - mbps], axis=-1)
+    dims = ["flows.0", "flows.1", "flow"]
+    return xr.Dataset(
+        {"throughput_mbps": (dims, both), "done": (dims[:2], np.isfinite(mbps))},
+        {"flows.0": names, "flows.1": names},
+    )
+
+
+def test_ratios_of_a_pair_that_ran_in_one_order_only():
+    mbps = np.array([[5.0, 8.0], [np.nan, 5.0]])
+    ratios = maps.throughput_ratios(pairs(mbps, ["a", "b"]))
+    assert ratios.values == pytest.approx(np.array([[0.5, 0.8], [0.2, 0.5]]))
+
+
+def test_dominance_and_a_cycle():
+    # a beats b, b beats c, c beats a: rock, paper, scissors; d loses to all.
+    ratio = np.array(
+        [[0.5, 0.6, 0.3, 0.9], [0.4, 0.5, 0.6, 0.8], [0.7, 0.4, 0.5, 0.7], [0.1, 0.2, 0.3, 0.5]]
+    )
+    ratios = maps.throughput_ratios(pairs(10 * ratio, list("abcd")))
+    assert maps.cycles(ratios) == [("a", "b", "c")]
+    assert maps.cycles(ratios, margin=0.15) == []
+    order = maps.dominance(ratios)
+    assert order["flows.0"].values.tolist() == ["a", "b", "c", "d"]
+    assert order.values == pytest.approx([0.6, 0.6, 0.6, 0.2])
+
+
+@given(st.permutations(range(5)))
+def test_an_order_has_no_cycle(order: list[int]):
+    strength = np.array(order, dtype=float)
+    mbps = 5 + (strength[:, None] - strength[None, :])
+    ratios = maps.throughput_ratios(pairs(mbps, [str(i) for i in order]))
+    assert maps.cycles(ratios) == []
+    assert maps.dominance(ratios)["flows.0"].values.tolist() == ["4", "3", "2", "1", "0"]
+
+
+def test_expectations_of_cubic_against_bbr():
+    names = ["tcp:cubic", "quinn:cubic", "tcp:bbr", "quiche:bbr2"]
+    ratio = np.full((4, 4), 0.5)
+    ratio[:2, 2:] = [[0.4, 0.7], [0.3, 0.45]]
+    seen = maps.expectations(maps.throughput_ratios(pairs(10 * ratio, names)))
+    assert seen.attrs["expected"] == pytest.approx(0.4)
+    assert seen["flows.1"].values.tolist() == ["tcp:bbr", "quiche:bbr2"]
+    assert seen.subverted.values.tolist() == [[False, True], [False, False]]
+    with pytest.raises(MetricError, match="tcp:bbr, which tells what to expect"):
+        maps.expectations(maps.throughput_ratios(pairs(ratio[:2, :2], names[:2])))
+
+
+def clouds() -> xr.Dataset:
+    """Two implementations in two settings, three seeds: the same cloud, and one moved far away."""
+    rng = np.random.default_rng(1)
+    delay, mbps = rng.uniform(10, 20, (2, 2, 2, 3, 40))
+    mbps[1, 1] += 100  # the second implementation in the second setting
+    dims = ["flows.0", "bottleneck.buffer_bdp", "seed", "flow", "point"]
+    both = {"point_delay_ms": delay, "point_throughput_mbps": mbps}
+    points = {name: (dims, values[:, :, :, None]) for name, values in both.items()}
+    done = (dims[:3], np.ones((2, 2, 3), dtype=bool))
+    coords = {"flows.0": ["tcp:cubic", "x:cubic"], "bottleneck.buffer_bdp": [1, 2]}
+    return xr.Dataset({**points, "done": done}, coords)
+
+
+def test_conformance_map():
+    found = maps.conformance_map(clouds(), "tcp:cubic")
+    assert found.conformance.dims == ("flows.0", "bottleneck.buffer_bdp")
+    assert found.conformance.values[0] == pytest.approx([1, 1])
+    assert found.conformance.values[1, 0] > 0.8
+    assert found.conformance.values[1, 1] == 0
+    assert found.conformance_t.values[1, 1] > 0.8
+    assert found.delta_throughput_mbps.values[1, 1] == pytest.approx(100, abs=3)
+    with pytest.raises(MetricError, match="the reference tcp:bbr is not in the sweep: tcp:cubic"):
+        maps.conformance_map(clouds(), "tcp:bbr")
+
+
+def test_a_setting_without_runs_stays_unknown():
+    cube = clouds()
+    cube["point_delay_ms"][1, 0] = np.nan
+    found = maps.conformance_map(cube, "tcp:cubic")
+    assert np.isnan(found.conformance.values[1, 0])
+    assert np.isfinite(found.conformance.values[0, 0])

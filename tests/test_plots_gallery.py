@@ -1,0 +1,54 @@
+"""The gallery: one column of panels a run, on shared scales, with the reference behind."""
+
+from __future__ import annotations
+
+import pytest
+from synthetic import synthetic_run
+
+from qbkit.errors import MetricError
+from qbkit.plots import gallery
+
+RUN = synthetic_run()
+
+
+def panels(chart) -> list[dict]:
+    """Every panel of the chart's specification."""
+    found = []
+
+    def walk(spec: dict) -> None:
+        for name in ("vconcat", "hconcat", "concat"):
+            for part in spec.get(name, []):
+                walk(part)
+        if "layer" in spec:
+            found.append(spec)
+
+    walk(chart.to_dict())
+    return found
+
+
+def test_three_panels_a_run_with_the_reference_behind_all_others():
+    drawn = panels(
+        gallery(dict.fromkeys(("tcp:cubic", "x:cubic", "y:cubic"), RUN), reference="tcp:cubic")
+    )
+    assert len(drawn) == 9
+    layers = [len(panel["layer"]) for panel in drawn]
+    assert layers == [1, 2, 2] * 3
+    tops = {
+        panel["layer"][0]["encoding"]["y"]["field"]: panel["layer"][0]["encoding"]["y"]["scale"][
+            "domain"
+        ]
+        for panel in drawn
+    }
+    assert len({str(t) for t in tops.values()}) == 3
+
+
+def test_many_runs_go_into_blocks():
+    chart = gallery({f"s{i}:cubic": RUN for i in range(5)}, columns=2).to_dict()
+    assert [len(block["concat"]) for block in chart["vconcat"]] == [6, 6, 3]
+
+
+def test_bad_input_is_one_sentence():
+    with pytest.raises(MetricError, match="there is no run to draw"):
+        gallery({})
+    with pytest.raises(MetricError, match="the reference b is not among the runs: a"):
+        gallery({"a": RUN}, reference="b")
