@@ -85,8 +85,8 @@ class Chromium(BrowserStack):
     browser: ClassVar[str] = "chromium"
     packages: ClassVar[dict[str, str]] = {"chromium": "/usr/lib/chromium/chromium"}
     options: ClassVar[dict[str, str]] = {
-        "initial_window_packets": "initial congestion window in packets: 3, 10, 20 or 50",
-        "connection_options": "QUICHE's own connection options, by commas",
+        "initial_window_packets": "initial congestion window in packets: 3, 10, 20 or 50, else 32",
+        "connection_options": "more of QUICHE's connection options, as 1RTT or BBQ1 for bbr",
     }
 
     def controllers(self) -> tuple[str, ...]:

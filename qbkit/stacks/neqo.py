@@ -1,7 +1,8 @@
 """neqo, Mozilla's QUIC, as a sender: in Firefox ESR, which it ships in.
 
-Debian's package, headless; a page uploads by fetch() to quic-go's HTTP/3 server. Only what the
-browser's own preferences offer is changed.
+Debian's package; Firefox's network stack, without its windows and pages (its background-task
+mode), uploads by fetch() to quic-go's HTTP/3 server. Only what its own preferences offer is
+changed.
 """
 
 from __future__ import annotations
@@ -19,10 +20,7 @@ class Neqo(BrowserStack):
     color: ClassVar[str] = "#ff6f91"
     source: ClassVar[str] = "Debian's package firefox-esr"
     browser: ClassVar[str] = "firefox"
-    packages: ClassVar[dict[str, str]] = {
-        "firefox-esr": "/usr/lib/firefox-esr/firefox-esr",
-        "libnss3-tools": "/usr/bin/certutil",
-    }
+    packages: ClassVar[dict[str, str]] = {"firefox-esr": "/usr/lib/firefox-esr/firefox-esr"}
     options: ClassVar[dict[str, str]] = {
         "qlog": "write a full qlog",
         "hystart": "leave slow start by HyStart++; Firefox leaves it by loss alone",

@@ -33,13 +33,20 @@ class Arguments:
         """UDP port of the receiver."""
         return int(self.address.rpartition(":")[2])
 
+    def choice(self, controllers):
+        """What a table says of the controller; Failed when it is not in it."""
+        if self.controller not in controllers:
+            known = ", ".join(controllers)
+            raise Failed(f"{self.browser} has no controller {self.controller!r}; choose {known}")
+        return controllers[self.controller]
+
 
 def parse(words):
     """The arguments; Failed when they are not those of the usage."""
     if len(words) % 2 == 0 or words[2:3] != ["send"] or words[0] not in ("chromium", "firefox"):
         raise Failed(USAGE)
     arguments = Arguments(words[0], words[1])
-    for name, value in zip(words[3::2], words[4::2]):
+    for name, value in zip(words[3::2], words[4::2], strict=True):
         try:
             take(arguments, name, value)
         except ValueError:

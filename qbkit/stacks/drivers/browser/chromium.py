@@ -1,5 +1,6 @@
 """Chromium: how to make it upload by QUIC alone."""
 
+from failure import Failed
 from netlog import NetLog
 from page import NAME, body_bytes, page
 from reports import Reports
@@ -17,6 +18,9 @@ CONTROLLERS = {  # name → (QUICHE's connection options, its name in the net lo
     "bbr2": (["B2ON"], "BBRv2"),
     "reno": (["RENO"], "RENO_BYTES"),
 }
+INITIAL_WINDOWS = {"3": "IW03", "10": "IW10", "20": "IW20", "50": "IW50"}
+NO_OTHERS = "MAP * ~NOTFOUND,EXCLUDE 127.0.0.1"
+"""No name of the browser's own makers is looked up."""
 PART_BYTES = 1 << 24
 # A Blob of one part repeated costs no memory.
 BODY = """
@@ -31,7 +35,7 @@ class Chromium:
     def __init__(self, arguments, scratch):
         self.arguments, self.scratch = arguments, scratch
         self.log = f"{scratch}/net.json"
-        self.tags, self.controller = CONTROLLERS[arguments.controller]
+        self.tags, self.controller = arguments.choice(CONTROLLERS)
 
     def telemetry(self):
         """From the net log."""
@@ -50,8 +54,7 @@ class Chromium:
             PROGRAM,
             *FLAGS,
             f"--user-data-dir={self.scratch}/profile",
-            # No name of the browser's own makers is looked up.
-            f"--host-resolver-rules=MAP {NAME} {self.arguments.host},MAP * ~NOTFOUND,EXCLUDE 127.0.0.1",
+            f"--host-resolver-rules=MAP {NAME} {self.arguments.host},{NO_OTHERS}",
             f"--origin-to-force-quic-on={NAME}:{self.arguments.port}",
             f"--ignore-certificate-errors-spki-list={spki}",
             f"--log-net-log={self.log}",
@@ -71,6 +74,12 @@ class Chromium:
 def option_tags(options):
     """The connection options of QUICHE that the flow's own options ask for."""
     tags = [tag for tag in options.get("connection_options", "").split(",") if tag]
-    if "initial_window_packets" in options:
-        tags.append(f"IW{int(options['initial_window_packets']):02d}")
+    window = options.get("initial_window_packets")
+    if window is not None:
+        if window not in INITIAL_WINDOWS:
+            raise Failed(
+                f"chromium has no initial window of {window} packets; "
+                f"choose {', '.join(INITIAL_WINDOWS)}"
+            )
+        tags.append(INITIAL_WINDOWS[window])
     return tags

@@ -68,7 +68,7 @@ class Firefox:
             **PREFERENCES,
             "network.dns.forceResolve": self.arguments.host,
             f"{HTTP3}.alt-svc-mapping-for-testing": f"{NAME};h3=:{self.arguments.port}",
-            f"{HTTP3}.cc_algorithm": CONTROLLERS[self.arguments.controller],
+            f"{HTTP3}.cc_algorithm": self.arguments.choice(CONTROLLERS),
             **option_preferences(self.arguments.options),
         }
 

@@ -40,13 +40,17 @@ def main(words):
 
 def upload(arguments, scratch):
     """Until the time or the bytes are over, or SIGTERM; Failed when the browser cannot."""
-    deadline = time.monotonic() + (arguments.duration_s or threading.TIMEOUT_MAX / 2)
+    start = time.monotonic()
+    deadline = start + (arguments.duration_s or threading.TIMEOUT_MAX / 2)
+    connect_deadline = min(start + CONNECT_S, deadline)
     outcomes = SimpleQueue()
     signal.signal(signal.SIGTERM, lambda *_: outcomes.put(("stopped", "")))
     browser = BROWSERS[arguments.browser](arguments, scratch)
     with browser.telemetry() as telemetry:
         process = Process(browser.argv(outcomes), browser.env(), outcomes)
-        how, text = first(outcomes, deadline)
+        how, text = first(outcomes, connect_deadline)
+        if how == "over" and telemetry.connected:
+            how, text = first(outcomes, deadline)
         process.end()
     if how == "ended":
         how, text = browser.outcome(text)

@@ -35,7 +35,7 @@ class QLog:
 
     def __init__(self, folder, out, keep):
         self.pattern = f"{folder}/qlog_*/*.sqlog"
-        self.copy = open(f"{out}/sender.sqlog", "wb") if keep else None
+        self.copy = open(f"{out}/sender.sqlog", "wb") if keep else None  # noqa: SIM115
         self.rows = Rows(out, (*COLUMNS, "lost_packets", "state"))
         self.values = {"lost_packets": 0}
         self.connected, self.reference_ns = False, None

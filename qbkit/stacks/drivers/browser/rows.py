@@ -11,7 +11,7 @@ class Rows:
 
     def __init__(self, out, columns):
         self.columns, self.next_ns = columns, 0
-        self.file = open(os.path.join(out, "sender.csv"), "w", buffering=1 << 20)
+        self.file = open(os.path.join(out, "sender.csv"), "w", buffering=1 << 20)  # noqa: SIM115
         self.file.write(",".join(["time_ns", *columns]) + "\n")
 
     def sample(self, time_ns, values):
