@@ -22,11 +22,11 @@ class MsQuic(RustStack):
         "libnuma.a": "libnuma-dev",
     }
     minutes: ClassVar[int] = 6
-    tells: ClassVar[tuple[str, ...]] = ("cwnd_bytes", "srtt_ms", "lost_packets")
     options: ClassVar[dict[str, str]] = {
         "initial_window_packets": "initial congestion window in packets",
         "pacing": "false: no pacing",
         "hystart": "true: HyStart++ (off as released)",
+        "ecn": "true: ECN",
         "initial_rtt_ms": "RTT that is assumed until one is measured",
         "max_ack_delay_ms": "how long the receiver may hold back an ACK",
     }

@@ -1,7 +1,9 @@
 """quiche, Cloudflare's QUIC, with its CUBIC, Reno and BBRv2, from its crate.
 
 quiche 0.30 paces with BBRv2 only: with CUBIC and Reno a packet leaves as soon as the window allows.
-Its name ``bbr`` means the same BBRv2.
+Its name ``bbr`` means the same BBRv2. With CUBIC and Reno it also fills whatever room the window
+has with a packet, however small (its issue 1400): CUBIC's packets are 400 bytes on average, so that
+a full link carries 16 instead of 19 Mbit/s of application bytes.
 """
 
 from __future__ import annotations
@@ -31,8 +33,6 @@ class Quiche(RustStack):
         "initial_window_packets": "initial congestion window in packets",
         "pacing": "false: BBRv2 does not pace",
         "hystart": "false: CUBIC and Reno without HyStart++",
-        "max_pacing_rate_mbps": "upper limit of BBRv2's pacing rate, Mbit/s",
-        "relaxed_loss_threshold": "true: thresholds of reordering grow after spurious losses",
         "bbr_startup_pacing_gain": "BBRv2's pacing gain in STARTUP",
         "bbr_drain_pacing_gain": "BBRv2's pacing gain in DRAIN",
         "bbr_probe_up_pacing_gain": "BBRv2's pacing gain in PROBE_UP",

@@ -1,5 +1,6 @@
 //! One QUIC flow by msquic and the IETF perf protocol.
 
+mod connection;
 mod receive;
 mod send;
 mod setup;

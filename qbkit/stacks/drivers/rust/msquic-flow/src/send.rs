@@ -1,28 +1,19 @@
 //! Uploads for a time or so many bytes, and samples the connection each 10 ms.
 
+use crate::connection::{close, open, Shared, State};
 use crate::{setup, signals};
 use common::{
     cannot_connect, fail, Arguments, Limit, Sample, Samples, Upload, CONNECT_LIMIT, SAMPLE_EVERY,
 };
 use msquic::{
-    BufferRef, Connection, ConnectionEvent, ConnectionShutdownFlags, Registration, SendFlags,
-    Status, Stream, StreamEvent, StreamOpenFlags, StreamStartFlags,
+    BufferRef, Connection, ConnectionShutdownFlags, SendFlags, Status, Stream, StreamEvent,
+    StreamOpenFlags, StreamStartFlags,
 };
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// So many sends of 1 MiB wait in msquic at any time: more than any path holds.
 const POSTED: usize = 64;
-
-/// What the callbacks tell the main thread.
-#[derive(Clone, Default)]
-struct State {
-    connected: bool,
-    answered: bool,
-    lost: Option<String>,
-}
-
-type Shared = Arc<Mutex<State>>;
 
 pub fn send(arguments: &Arguments) {
     let begin = Instant::now();
@@ -48,13 +39,13 @@ pub fn send(arguments: &Arguments) {
             break None;
         }
         // Not held any longer: msquic's thread may want it while it answers what is asked below.
-        let State { connected, answered, lost } = state.lock().expect("no panics").clone();
-        if answered || lost.is_some() {
-            break lost;
+        let told = state.lock().expect("no panics").clone();
+        if told.answered || told.lost.is_some() {
+            break told.lost;
         }
-        if connected {
+        if told.connected {
             stream.get_or_insert_with(|| upload(&connection, arguments.limit, &state));
-            samples.add(sample(&connection));
+            samples.add(sample(arguments, &connection, &told));
         } else if begin.elapsed() >= CONNECT_LIMIT {
             cannot_connect(arguments);
         }
@@ -62,29 +53,10 @@ pub fn send(arguments: &Arguments) {
     connection.shutdown(ConnectionShutdownFlags::NONE, 0);
     samples.write(arguments);
     drop(stream);
-    drop(connection); // waits until the closing packet is sent
+    close(connection);
     if let Some(sentence) = problem {
         fail(sentence);
     }
-}
-
-fn open(registration: &Registration, state: &Shared) -> Connection {
-    let shared = state.clone();
-    Connection::open(registration, move |_, event| {
-        let mut state = shared.lock().expect("no panics");
-        match event {
-            ConnectionEvent::Connected { .. } => state.connected = true,
-            ConnectionEvent::ShutdownInitiatedByTransport { status, .. } if state.connected => {
-                state.lost = Some(format!("the connection was lost: {status}"));
-            }
-            ConnectionEvent::ShutdownInitiatedByPeer { error_code } => {
-                state.lost = Some(format!("the receiver closed with error {error_code}"));
-            }
-            _ => {}
-        }
-        Ok(())
-    })
-    .unwrap_or_else(|e| fail(format_args!("msquic cannot open a connection: {e}")))
 }
 
 /// The perf stream, with its first sends posted; each that is acknowledged is followed by another.
@@ -136,11 +108,13 @@ fn post(stream: &Stream, upload: &mut Upload) {
     }
 }
 
-fn sample(connection: &Connection) -> Sample {
+fn sample(arguments: &Arguments, connection: &Connection, state: &State) -> Sample {
     let Ok(told) = connection.get_stats_v2() else { return Sample::default() };
     let time = |us: u32| Some(Duration::from_micros(us.into()));
     Sample {
         cwnd_bytes: Some(told.SendCongestionWindow.into()),
+        bytes_in_flight: state.bytes_in_flight,
+        delivery_rate_mbps: state.bandwidth_mbps.filter(|_| arguments.controller == "bbr"),
         srtt: time(told.Rtt),
         min_rtt: time(told.MinRtt).filter(|t| t.as_secs() < 60), // none yet: the largest number
         lost_packets: Some(told.SendSuspectedLostPackets),

@@ -8,7 +8,7 @@ use msquic::{
 };
 
 pub const KNOBS: &[&str] =
-    &["hystart", "initial_rtt_ms", "initial_window_packets", "max_ack_delay_ms", "pacing"];
+    &["ecn", "hystart", "initial_rtt_ms", "initial_window_packets", "max_ack_delay_ms", "pacing"];
 
 const IDLE_MS: u64 = 60_000;
 const CUBIC: u16 = 0;
@@ -75,6 +75,14 @@ fn set_flags(configuration: &Configuration, settings: &Settings, arguments: &Arg
     // SAFETY: the unions hold bit fields only.
     unsafe {
         raw.__bindgen_anon_1.IsSet.set_SendBufferingEnabled(1);
+        if arguments.role == Role::Send {
+            raw.__bindgen_anon_1.IsSet.set_NetStatsEventEnabled(1);
+            raw.__bindgen_anon_2.__bindgen_anon_1.set_NetStatsEventEnabled(1);
+        }
+        if let Some(on) = arguments.knobs.get::<bool>("ecn") {
+            raw.__bindgen_anon_1.IsSet.set_EcnEnabled(1);
+            raw.set_EcnEnabled(on.into());
+        }
         if let Some(on) = arguments.knobs.get::<bool>("pacing") {
             raw.__bindgen_anon_1.IsSet.set_PacingEnabled(1);
             raw.set_PacingEnabled(on.into());

@@ -10,10 +10,8 @@ pub const KNOBS: &[&str] = &[
     "bbr_startup_pacing_gain",
     "hystart",
     "initial_window_packets",
-    "max_pacing_rate_mbps",
     "pacing",
     "qlog",
-    "relaxed_loss_threshold",
 ];
 
 const IDLE_MS: u64 = 60_000;
@@ -65,12 +63,6 @@ fn tune(config: &mut Config, arguments: &Arguments) {
     }
     if let Some(on) = knobs.get("pacing") {
         config.enable_pacing(on);
-    }
-    if let Some(on) = knobs.get("relaxed_loss_threshold") {
-        config.set_enable_relaxed_loss_threshold(on);
-    }
-    if let Some(rate_mbps) = knobs.get::<f64>("max_pacing_rate_mbps") {
-        config.set_max_pacing_rate((rate_mbps * 1e6 / 8.0) as u64);
     }
     config.set_custom_bbr_params(BbrParams {
         startup_pacing_gain: knobs.get("bbr_startup_pacing_gain"),

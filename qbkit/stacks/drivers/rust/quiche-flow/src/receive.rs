@@ -17,14 +17,11 @@ pub fn receive(arguments: &Arguments) {
     let mut counter = Counter::create(arguments);
     let mut link: Option<Link> = None;
     let mut header = HEADER_BYTES;
+    let mut buffer = vec![0; BUFFER_BYTES];
     let local = socket.local;
     println!("ready");
     while !stop.load(Ordering::Relaxed) {
-        if !socket.wait(link.as_ref().and_then(Link::deadline)) {
-            if let Some(link) = &mut link {
-                link.on_time();
-            }
-        }
+        socket.wait(link.as_ref().and_then(Link::deadline));
         while socket.receive(|bytes, peer| {
             if link.as_ref().is_none_or(|l| l.connection.is_closed()) {
                 link = accept(bytes, local, peer, &mut config, arguments);
@@ -35,7 +32,8 @@ pub fn receive(arguments: &Arguments) {
             }
         }) {}
         if let Some(link) = &mut link {
-            count(link, &mut counter, &mut header);
+            link.on_time();
+            count(link, &mut counter, &mut header, &mut buffer);
             link.send_due(&mut socket);
         }
     }
@@ -62,10 +60,9 @@ fn accept(
 }
 
 /// Reads the perf streams to their ends and answers each with an empty one.
-fn count(link: &mut Link, counter: &mut Counter, header: &mut usize) {
-    let mut buffer = vec![0; BUFFER_BYTES];
+fn count(link: &mut Link, counter: &mut Counter, header: &mut usize, buffer: &mut [u8]) {
     for stream in link.connection.readable() {
-        while let Ok((n, ended)) = link.connection.stream_recv(stream, &mut buffer) {
+        while let Ok((n, ended)) = link.connection.stream_recv(stream, buffer) {
             let skipped = n.min(*header);
             *header -= skipped;
             counter.add(n - skipped);

@@ -40,7 +40,7 @@ pub fn send(arguments: &Arguments) {
         }
         flow.go_on(connection);
         if connection.is_established() && samples.due() {
-            samples.add(sample(connection));
+            samples.add(sample(connection, arguments));
         }
         link.send_due(&mut socket);
         let tick = Some(now + SAMPLE_EVERY);
@@ -98,7 +98,8 @@ impl Flow {
     }
 }
 
-fn sample(connection: &Connection) -> Sample {
+/// The state is known until slow start ends, and afterwards with those that have one other only.
+fn sample(connection: &Connection, arguments: &Arguments) -> Sample {
     let Some(path) = connection.path_stats().next() else { return Sample::default() };
     Sample {
         cwnd_bytes: Some(path.cwnd as u64),
@@ -107,6 +108,13 @@ fn sample(connection: &Connection) -> Sample {
         delivery_rate_mbps: Some(path.delivery_rate as f64 * 8.0 / 1e6),
         lost_packets: Some(path.lost as u64),
         retransmits: Some(path.retrans as u64),
+        spurious_losses: Some(connection.stats().spurious_lost as u64),
+        state: match (arguments.controller.as_str(), path.startup_exit) {
+            ("bbr2", None) => Some("startup"),
+            ("bbr2", Some(_)) => None,
+            (_, None) => Some("slow_start"),
+            (_, Some(_)) => Some("congestion_avoidance"),
+        },
         ..Sample::default()
     }
 }

@@ -49,7 +49,7 @@ pub fn send(arguments: &Rc<Arguments>) {
         }
         if state.borrow().established && samples.due() {
             if let Some(connection) = link.endpoint.conn_get_mut(index) {
-                samples.add(sample(connection));
+                samples.add(sample(connection, &arguments.controller));
             }
         }
         let left = end.map(|at| at.saturating_duration_since(now));
@@ -62,7 +62,7 @@ pub fn send(arguments: &Rc<Arguments>) {
     samples.write(arguments);
 }
 
-fn sample(connection: &mut Connection) -> Sample {
+fn sample(connection: &mut Connection, controller: &str) -> Sample {
     let Ok(path) = connection.get_active_path() else { return Sample::default() };
     let (local, remote) = (path.local_addr(), path.remote_addr());
     let Ok(told) = connection.get_path_stats(local, remote) else { return Sample::default() };
@@ -74,7 +74,13 @@ fn sample(connection: &mut Connection) -> Sample {
         pacing_rate_mbps: Some(told.pacing_rate as f64 * 8.0 / 1e6),
         lost_packets: Some(told.lost_count),
         bytes_in_flight: told.sent_bytes.checked_sub(told.acked_bytes + told.lost_bytes),
-        state: Some(if told.in_slow_start { "slow_start" } else { "congestion_avoidance" }),
+        // tquic tells BBR's STARTUP only; BBRv3 does not answer and would always seem to be in it.
+        state: match (controller, told.in_slow_start) {
+            ("bbr3", _) | ("bbr", false) => None,
+            ("bbr", true) => Some("startup"),
+            (_, true) => Some("slow_start"),
+            (_, false) => Some("congestion_avoidance"),
+        },
         ..Sample::default()
     }
 }
