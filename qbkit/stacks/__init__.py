@@ -3,6 +3,7 @@
 from qbkit.stacks import (
     aioquic,
     chromium,
+    external,
     google_quiche,
     msquic,
     neqo,
@@ -24,6 +25,7 @@ __all__ = [
     "aioquic",
     "all_stacks",
     "chromium",
+    "external",
     "get",
     "google_quiche",
     "msquic",

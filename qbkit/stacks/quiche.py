@@ -32,6 +32,7 @@ class Quiche(RustStack):
     options: ClassVar[dict[str, str]] = {
         "initial_window_packets": "initial congestion window in packets",
         "pacing": "false: BBRv2 does not pace",
+        "max_pacing_rate_mbps": "upper limit of BBRv2's pacing rate, whole Mbit/s",
         "hystart": "false: CUBIC and Reno without HyStart++",
         "bbr_startup_pacing_gain": "BBRv2's pacing gain in STARTUP",
         "bbr_drain_pacing_gain": "BBRv2's pacing gain in DRAIN",

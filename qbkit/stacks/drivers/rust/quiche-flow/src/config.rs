@@ -10,6 +10,7 @@ pub const KNOBS: &[&str] = &[
     "bbr_startup_pacing_gain",
     "hystart",
     "initial_window_packets",
+    "max_pacing_rate_mbps",
     "pacing",
     "qlog",
 ];
@@ -63,6 +64,9 @@ fn tune(config: &mut Config, arguments: &Arguments) {
     }
     if let Some(on) = knobs.get("pacing") {
         config.enable_pacing(on);
+    }
+    if let Some(rate_mbps) = knobs.get("max_pacing_rate_mbps") {
+        config.set_max_pacing_rate(rate_mbps); // Mbit/s, though its documentation does not say so
     }
     config.set_custom_bbr_params(BbrParams {
         startup_pacing_gain: knobs.get("bbr_startup_pacing_gain"),

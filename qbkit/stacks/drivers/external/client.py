@@ -1,0 +1,71 @@
+"""Runs a sample client that knows nothing of qbkit for the time of a flow.
+
+client.py [--duration-s X] -- COMMAND...: with a time, the command is ended when it is over, and
+must not end before; without, it ends by itself. It starts in an empty folder of its own, for the
+logs that samples leave where they are. SIGTERM ends it, too. Standard library only: it runs in
+the guest.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+GRACE_S = 0.5
+"""A client that has not ended so long after SIGINT is killed."""
+
+
+def main(words):
+    border = words.index("--")
+    duration_s = float(words[1]) if border else None
+    signals = {signal.SIGTERM, signal.SIGINT, signal.SIGCHLD}
+    signal.pthread_sigmask(signal.SIG_BLOCK, signals)
+    os.chdir(tempfile.mkdtemp())
+    started = time.monotonic()
+    client = subprocess.Popen(
+        words[border + 1 :],
+        stdin=subprocess.DEVNULL,
+        stdout=sys.stderr,
+        preexec_fn=lambda: signal.pthread_sigmask(signal.SIG_SETMASK, set()),
+    )
+    while client.poll() is None:
+        left_s = float("inf") if duration_s is None else started + duration_s - time.monotonic()
+        if not wait(signals, left_s):
+            end(client)
+            return 0
+    return status(client, words[border + 1], time.monotonic() - started, duration_s)
+
+
+def wait(signals, left_s):
+    """Until the client's state changes; False when its time is over or this is to end."""
+    if left_s <= 0:
+        return False
+    if left_s == float("inf"):
+        return signal.sigwait(signals) == signal.SIGCHLD
+    got = signal.sigtimedwait(signals, left_s)
+    return got is not None and got.si_signo == signal.SIGCHLD
+
+
+def end(client):
+    client.send_signal(signal.SIGINT)
+    try:
+        client.wait(GRACE_S)
+    except subprocess.TimeoutExpired:
+        client.kill()
+        client.wait()
+
+
+def status(client, program, lasted_s, duration_s):
+    """Of a client that ended by itself: 0 only if it was to, and well."""
+    code = client.returncode
+    if code == 0 and duration_s is None:
+        return 0
+    how = f"was killed by signal {-code}" if code < 0 else f"ended by itself with status {code}"
+    print(f"{os.path.basename(program)} {how} after {lasted_s:.1f} s", file=sys.stderr)
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

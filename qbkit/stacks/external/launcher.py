@@ -1,0 +1,127 @@
+"""What stacks have in common whose programs are in no registry: they are found, not built.
+
+Their sample programs say neither ``ready`` nor what they measure. Small scripts start them: they
+wait until the server's port is bound, and end the client when its time is over. There is no
+telemetry, and how many bytes arrived is unknown; the packets tell the rest.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from functools import cache
+from pathlib import Path
+from typing import ClassVar
+
+from qbkit.errors import StackNotReady
+from qbkit.stacks.base import CERTIFICATE_MOUNT, Say, Stack, Status
+from qbkit.stacks.build import fingerprint
+
+DRIVERS = Path(__file__).parents[1] / "drivers"
+SERVER_MOUNT, CLIENT_MOUNT = "/run/qb/stacks/server", "/run/qb/stacks/external"
+PYTHON = ["/usr/bin/python3", "-S", "-B"]
+CERTIFICATE = f"{CERTIFICATE_MOUNT}/browser-cert.pem"
+KEY = f"{CERTIFICATE_MOUNT}/browser-key.pem"
+"""RSA: BoringSSL's clients refuse Ed25519."""
+WINDOW_BYTES = 128 << 20
+ENDLESS_BYTES = 10**12
+"""What a flow of a certain time asks for: more than it can have."""
+
+
+class External(Stack):
+    """Sample programs of a stack, where the user's setting or PATH says they are."""
+
+    tells: ClassVar[tuple[str, ...]] = ()
+    setting: ClassVar[str]
+    """Environment variable with the folder of the programs, or with one of them."""
+    programs: ClassVar[tuple[str, ...]]
+    """Their names."""
+    on_path: ClassVar[bool] = True
+    """Whether their names are their own: PATH may hold another program called ``cli``."""
+    how: ClassVar[str]
+    """What to build, and where its source is."""
+    names: ClassVar[dict[str, str]]
+    """Controllers, and what the programs call them."""
+
+    def controllers(self) -> tuple[str, ...]:
+        """Those that the sample's option takes."""
+        return tuple(self.names)
+
+    def version(self) -> str:
+        """Fingerprints: of the programs, which do not tell their version, and of the driver."""
+        scripts = [*DRIVERS.glob("server/*.py"), *DRIVERS.glob("external/*.py")]
+        driver = fingerprint([*scripts, *Path(__file__).parent.glob("*.py")])
+        return f"{self._fingerprint()}, driver {driver}"
+
+    def status(self) -> Status:
+        """Ready when all programs are there."""
+        if self._folder():
+            return Status(True)
+        programs = " and ".join(self.programs)
+        return Status(False, f"{self.how}, then set {self.setting} to the folder of {programs}")
+
+    def build(self, say: Say = lambda _: None) -> None:
+        """They cannot be built from here."""
+        if not self._folder():
+            raise StackNotReady(f"{self.name} is in no package registry; {self.status().reason}")
+
+    def program(self) -> list[str]:
+        """The first of its programs."""
+        return [self.at(self.programs[0])]
+
+    def at(self, program: str) -> str:
+        """Path of a program in the guest."""
+        return f"/run/qb/stacks/{self.name}/{program}"
+
+    def mounts(self) -> dict[str, Path]:
+        """The folder of the programs, and what starts them."""
+        folder = self._folder()
+        if not folder:
+            raise StackNotReady(f"{self.name} is not ready; {self.status().reason}")
+        return {
+            f"/run/qb/stacks/{self.name}": folder,
+            SERVER_MOUNT: DRIVERS / "server",
+            CLIENT_MOUNT: DRIVERS / "external",
+        }
+
+    def env(self) -> dict[str, str]:
+        """No random numbers of the processor for OpenSSL and its kin, so that runs repeat."""
+        return {"OPENSSL_ia32cap": "~0x4000000000000000:~0x40000"}
+
+    def listen(self, address: str, command: list[str]) -> list[str]:
+        """A server's command so that ``ready`` is said for it."""
+        port = address.rpartition(":")[2]
+        return [*PYTHON, f"{SERVER_MOUNT}/serve.py", port, "--", *command]
+
+    def connect(self, command: list[str], duration_s: float | None) -> list[str]:
+        """A client's command, ended after a time if there is one."""
+        limit = [] if duration_s is None else ["--duration-s", f"{duration_s:g}"]
+        return [*PYTHON, f"{CLIENT_MOUNT}/client.py", *limit, "--", *command]
+
+    def _folder(self) -> Path | None:
+        """The folder that has all programs."""
+        chosen = os.environ.get(self.setting)
+        if chosen:
+            path = Path(chosen).expanduser().absolute()
+            folders = [path if path.is_dir() else path.parent]
+        elif self.on_path:
+            folders = [Path(folder) for folder in os.get_exec_path()]
+        else:
+            folders = []
+        for folder in folders:
+            if all(shutil.which(folder / program) for program in self.programs):
+                return folder
+        return None
+
+    def _fingerprint(self) -> str:
+        folder = self._folder()
+        if not folder:
+            return "not found"
+        files = [folder / program for program in self.programs]
+        return _fingerprint(*((file, file.stat().st_mtime_ns) for file in files))
+
+
+@cache
+def _fingerprint(*files: tuple[Path, int]) -> str:
+    """Over the programs, which may be large; the time is when a file was last written."""
+    return fingerprint([file for file, _ in files])

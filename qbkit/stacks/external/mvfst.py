@@ -1,0 +1,75 @@
+"""mvfst (Meta), by its sample program ``tperf``, which is server and client.
+
+Its server sends to whoever comes, until the client goes. Command line: ``tperf --help``, in the
+sources the DEFINE_... lines of quic/tools/tperf/tperf.cpp; controllers by their names in
+quic/QuicConstants.h. Its BBRs are CUBIC without pacing (validateCongestionAndPacing in
+quic/api/QuicTransportBaseLite.cpp), so they are always paced; the others only on demand, which is
+tperf's default (QUICbench paces all).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import ClassVar
+
+from qbkit.errors import SpecError
+from qbkit.stacks.base import Options, ServingStack
+from qbkit.stacks.external.launcher import WINDOW_BYTES, External
+from qbkit.stacks.registry import register
+
+
+class Mvfst(External, ServingStack):
+    """``tperf -mode=server`` sends to ``tperf -mode=client``."""
+
+    name: ClassVar[str] = "mvfst"
+    color: ClassVar[str] = "#3b5998"
+    source: ClassVar[str] = "external: github.com/facebook/mvfst"
+    setting: ClassVar[str] = "QBKIT_MVFST"
+    programs: ClassVar[tuple[str, ...]] = ("tperf",)
+    how: ClassVar[str] = "build tperf of github.com/facebook/mvfst (with its tests)"
+    names: ClassVar[dict[str, str]] = {
+        "cubic": "cubic",
+        "reno": "newreno",
+        "bbr": "bbr",
+        "bbr2": "bbr2",
+        "copa": "copa",
+    }
+    options: ClassVar[dict[str, str]] = {
+        "pacing": "true: send with pacing",
+        "qlog": "write a full qlog",
+    }
+
+    def serve_argv(self, *, address: str, controller: str, out: str, options: Options) -> list[str]:
+        """The server, which chooses the controller."""
+        paced = options.get("pacing", False)
+        if controller.startswith("bbr"):
+            if not options.get("pacing", True):
+                raise SpecError(f"mvfst has no {controller} without pacing; leave pacing away")
+            paced = True
+        flags = [f"-congestion={self.names[controller]}", f"-pacing={str(bool(paced)).lower()}"]
+        if options.get("qlog"):
+            flags.append(f"-server_qlogger_path={out}")
+        return self.listen(address, [*self._tperf("server", address), *flags])
+
+    def fetch_argv(
+        self,
+        *,
+        address: str,
+        controller: str,
+        out: str,
+        duration_s: float | None,
+        size_bytes: int | None,
+        options: Options,
+    ) -> list[str]:
+        """The client; tperf knows whole seconds only, so it would run a little too long."""
+        if duration_s is None:
+            raise SpecError("mvfst's tperf sends for a time, not so many bytes; leave bytes away")
+        limit = [f"-duration={math.ceil(duration_s) + 1}", f"-window={WINDOW_BYTES}"]
+        return self.connect([*self._tperf("client", address), *limit], duration_s)
+
+    def _tperf(self, mode: str, address: str) -> list[str]:
+        ip, _, port = address.rpartition(":")
+        return [self.at("tperf"), f"-mode={mode}", f"-host={ip}", f"-port={port}"]
+
+
+register(Mvfst())

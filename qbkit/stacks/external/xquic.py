@@ -1,0 +1,81 @@
+"""xquic (Alibaba), by its sample programs ``test_client`` and ``test_server``.
+
+The client uploads bodies of at most 100 MiB by HTTP/3, two at a time so that there is always one.
+Command line: ``test_client -h`` and ``test_server -h``, in the sources usage() of
+tests/test_client.c and tests/test_server.c. The server reads its certificate from the folder where
+it is started. ``-C`` paces; BBR is meant to be paced. Windows are the library's, and no option
+widens them. Controllers but CUBIC and BBR must be compiled in (XQC_ENABLE_RENO, _BBR2, _COPA).
+"""
+
+from __future__ import annotations
+
+import shlex
+from typing import ClassVar
+
+from qbkit.errors import SpecError
+from qbkit.stacks.base import Options
+from qbkit.stacks.external.launcher import CERTIFICATE, KEY, External
+from qbkit.stacks.registry import register
+
+MAX_BODY_BYTES = 100 * 1024 * 1024
+"""MAX_BUF_SIZE of both programs."""
+MANY = "1000000"
+QUIET = ["-l", "e", "--qlog_disable", "-o", "/dev/null"]
+
+
+class Xquic(External):
+    """``test_client`` uploads to ``test_server``."""
+
+    name: ClassVar[str] = "xquic"
+    color: ClassVar[str] = "#a0522d"
+    source: ClassVar[str] = "external: github.com/alibaba/xquic"
+    setting: ClassVar[str] = "QBKIT_XQUIC"
+    programs: ClassVar[tuple[str, ...]] = ("test_client", "test_server")
+    on_path: ClassVar[bool] = False
+    how: ClassVar[str] = "build test_client and test_server of github.com/alibaba/xquic"
+    names: ClassVar[dict[str, str]] = {
+        "cubic": "c",
+        "reno": "r",
+        "bbr": "b",
+        "bbr2": "bbr2",
+        "copa": "P",
+    }
+    options: ClassVar[dict[str, str]] = {
+        "pacing": "send with pacing; the default for the BBRs and Copa"
+    }
+
+    def recv_argv(self, *, address: str, out: str, options: Options) -> list[str]:
+        """The server, started where its certificate is; its answers have one byte."""
+        ip, _, port = address.rpartition(":")
+        command = [self.at("test_server"), "-a", ip, "-p", port, "-s", "1", *QUIET]
+        links = f"ln -s {CERTIFICATE} server.crt && ln -s {KEY} server.key"
+        script = f'cd "$(mktemp -d)" && {links} && exec {shlex.join(command)}'
+        return self.listen(address, ["/bin/sh", "-c", script])
+
+    def send_argv(
+        self,
+        *,
+        address: str,
+        controller: str,
+        out: str,
+        duration_s: float | None,
+        size_bytes: int | None,
+        options: Options,
+    ) -> list[str]:
+        """The client: one body of so many bytes, or one after the other."""
+        if size_bytes and size_bytes > MAX_BODY_BYTES:
+            raise SpecError(
+                f"xquic's test_client sends at most {MAX_BODY_BYTES} bytes, not {size_bytes}; "
+                "give the flow a time instead"
+            )
+        ip, _, port = address.rpartition(":")
+        command = [self.at("test_client"), "-a", ip, "-p", port, "-c", self.names[controller]]
+        if options.get("pacing", controller.startswith("bbr") or controller == "copa"):
+            command.append("-C")
+        command += ["-s", str(size_bytes or MAX_BODY_BYTES), "-t", "10", *QUIET]
+        if not size_bytes:
+            command += ["-P", "2", "-n", MANY]
+        return self.connect(command, duration_s)
+
+
+register(Xquic())

@@ -1,0 +1,384 @@
+"""External stacks: found by setting or PATH, started by their documented command lines.
+
+Where their programs are, tests/test_stacks_alone.py runs them. Here stand-ins, which are themselves
+real QUIC senders, take the launcher's whole path in the guest.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import qbkit as qb
+from qbkit import stacks
+from qbkit.errors import RunFailed, SpecError, StackNotReady
+from qbkit.stacks import registry
+from qbkit.stacks.base import ServingStack, Stack
+from qbkit.stacks.external import configured
+from qbkit.stacks.external.launcher import DRIVERS, External
+from qbkit.stacks.quic_go import QuicGo
+
+ADDRESS = "10.2.0.1:4001"
+CERTIFICATE = "/run/qb/certificate/browser-cert.pem"
+KEY = "/run/qb/certificate/browser-key.pem"
+FOUR = ("mvfst", "lsquic", "quicly", "xquic")
+
+
+def external(name: str) -> External:
+    stack = stacks.get(name)
+    assert isinstance(stack, External)
+    return stack
+
+
+def executable(path: Path, text: str = "#!/bin/sh\n") -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    return path
+
+
+def after(words: list[str]) -> list[str]:
+    """The command behind the script that starts it."""
+    return words[words.index("--") + 1 :]
+
+
+def sending(name: str, controller: str, seconds: float | None = 20, **more: object) -> list[str]:
+    """What the end runs that starts the flow."""
+    stack = external(name)
+    who = {"address": ADDRESS, "controller": controller, "out": "/out"}
+    limit = {"duration_s": seconds, "size_bytes": None if seconds else 1000}
+    if isinstance(stack, ServingStack):
+        return stack.fetch_argv(**who, **limit, options=more)
+    return stack.send_argv(**who, **limit, options=more)
+
+
+@pytest.mark.parametrize("name", FOUR)
+def test_one_that_is_missing_says_how_to_get_it(name: str, monkeypatch: pytest.MonkeyPatch):
+    stack = external(name)
+    monkeypatch.delenv(stack.setting, raising=False)
+    monkeypatch.setenv("PATH", "/nonexistent")
+    reason = stack.status().reason
+    for needed in ("github.com/", stack.setting, *stack.programs):
+        assert needed in reason
+    assert "not found" in stack.version()
+    with pytest.raises(StackNotReady, match="in no package registry"):
+        stack.build()
+
+
+@pytest.mark.parametrize("name", FOUR)
+def test_a_setting_names_the_folder_or_a_program(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    stack = external(name)
+    for program in stack.programs:
+        executable(tmp_path / program)
+    for chosen in (tmp_path, tmp_path / stack.programs[-1]):
+        monkeypatch.setenv(stack.setting, str(chosen))
+        assert stack.status().ready
+        assert stack.mounts()[f"/run/qb/stacks/{name}"] == tmp_path
+    before = stack.version()
+    executable(tmp_path / stack.programs[0], "#!/bin/sh\nexit 1\n")
+    assert stack.version() != before
+    (tmp_path / stack.programs[0]).unlink()
+    assert not stack.status().ready
+
+
+def test_path_is_searched_for_names_that_can_be_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    for stack in map(external, FOUR):
+        monkeypatch.delenv(stack.setting, raising=False)
+        for program in stack.programs:
+            executable(tmp_path / program)
+    assert [name for name in FOUR if external(name).status().ready] == ["mvfst", "lsquic"]
+
+
+def test_lsquics_command_lines():
+    at = "/run/qb/stacks/lsquic"
+    window = str(128 << 20)
+    names = ("init_max_data", "init_max_stream_data_bidi_remote", "max_cfcw", "max_sfcw")
+    recv = external("lsquic").recv_argv(address=ADDRESS, out="/out", options={})
+    assert after(recv)[:7] == [
+        *(f"{at}/perf_server", "-L", "warn", "-s", ADDRESS, "-c"),
+        f"test.example,{CERTIFICATE},{KEY}",
+    ]
+    settings = ["version=h3", *(f"{name}={window}" for name in names)]
+    assert after(recv)[7:] == [word for setting in settings for word in ("-o", setting)]
+    common = [f"{at}/perf_client", "-L", "warn", "-s", ADDRESS, "-H", "test.example"]
+    common += ["-o", "version=h3"]
+    assert after(sending("lsquic", "cubic")) == [*common, "-A", "1", "-p", "0:1000000000000"]
+    sized = after(sending("lsquic", "adaptive", None, pacing=False))
+    assert sized == [*common, "-A", "3", "-p", "0:1000", "-o", "pace_packets=0"]
+
+
+def test_quiclys_command_lines():
+    quicly = external("quicly")
+    assert isinstance(quicly, ServingStack)
+    choices = {}
+    for options in ({}, {"initial_window_packets": 32}, {"pacing": True}):
+        words = quicly.serve_argv(
+            address=ADDRESS, controller="pico", out="/out", options=dict(options)
+        )
+        cli, *keys, flag, choice, ip, port = after(words)
+        assert (cli, flag, ip, port) == ("/run/qb/stacks/quicly/cli", "-C", "10.2.0.1", "4001")
+        assert keys == ["-c", CERTIFICATE, "-k", KEY]
+        choices[str(options)] = choice
+    assert list(choices.values()) == ["pico", "pico:32", "pico:10:p"]
+    fetch = "-O -m 134217728 -M 134217728 -p /1000 10.2.0.1 4001"
+    cli = "/run/qb/stacks/quicly/cli"
+    assert after(sending("quicly", "pico", None)) == [cli, *fetch.split()]
+
+
+def test_mvfsts_command_lines():
+    mvfst = external("mvfst")
+    assert isinstance(mvfst, ServingStack)
+    tperf = ["/run/qb/stacks/mvfst/tperf", "-mode=server", "-host=10.2.0.1", "-port=4001"]
+
+    def serve(controller: str, **options: bool) -> list[str]:
+        return after(
+            mvfst.serve_argv(address=ADDRESS, controller=controller, out="/out", options=options)
+        )
+
+    assert serve("reno") == [*tperf, "-congestion=newreno", "-pacing=false"]
+    assert serve("cubic", pacing=True) == [*tperf, "-congestion=cubic", "-pacing=true"]
+    assert serve("bbr", qlog=True)[4:] == [
+        *("-congestion=bbr", "-pacing=true", "-server_qlogger_path=/out")
+    ]
+    with pytest.raises(SpecError, match="no bbr2 without pacing"):
+        serve("bbr2", pacing=False)
+    client = [tperf[0], "-mode=client", *tperf[2:], "-duration=4", "-window=134217728"]
+    assert after(sending("mvfst", "cubic", 2.5)) == client
+    with pytest.raises(SpecError, match="for a time"):
+        sending("mvfst", "cubic", None)
+
+
+def test_xquics_command_lines():
+    at = "/run/qb/stacks/xquic"
+    quiet = "-l e --qlog_disable -o /dev/null"
+    recv = after(external("xquic").recv_argv(address=ADDRESS, out="/out", options={}))
+    assert recv[:2] == ["/bin/sh", "-c"]
+    assert f"ln -s {CERTIFICATE} server.crt && ln -s {KEY} server.key" in recv[2]
+    assert recv[2].endswith(f"exec {at}/test_server -a 10.2.0.1 -p 4001 -s 1 {quiet}")
+    client = f"{at}/test_client -a 10.2.0.1 -p 4001 -c"
+    many = "-P 2 -n 1000000"
+    for controller, words in (
+        ("cubic", f"{client} c -s 104857600 -t 10 {quiet} {many}"),
+        ("bbr2", f"{client} bbr2 -C -s 104857600 -t 10 {quiet} {many}"),
+    ):
+        assert after(sending("xquic", controller)) == words.split()
+    assert after(sending("xquic", "reno", None)) == f"{client} r -s 1000 -t 10 {quiet}".split()
+    with pytest.raises(SpecError, match="at most 104857600 bytes"):
+        external("xquic").send_argv(
+            address=ADDRESS,
+            controller="bbr",
+            out="/out",
+            duration_s=None,
+            size_bytes=104857601,
+            options={},
+        )
+
+
+def run_client(*words: str) -> subprocess.Popen[str]:
+    script = DRIVERS / "external/client.py"
+    return subprocess.Popen([sys.executable, script, *words], stderr=subprocess.PIPE, text=True)
+
+
+def test_a_client_is_ended_when_its_time_is_over():
+    started = time.monotonic()
+    client = run_client("--duration-s", "0.5", "--", "sleep", "60")
+    assert client.wait(30) == 0
+    assert time.monotonic() - started >= 0.5
+
+
+def test_a_client_that_is_deaf_is_killed():
+    deaf = "import signal, time; signal.signal(signal.SIGINT, signal.SIG_IGN); time.sleep(60)"
+    client = run_client("--duration-s", "1", "--", sys.executable, "-c", deaf)
+    assert client.wait(30) == 0
+
+
+def test_sigterm_ends_a_client():
+    client = run_client("--", "sh", "-c", "echo begun >&2; exec sleep 60")
+    assert client.stderr and client.stderr.readline() == "begun\n"
+    client.send_signal(signal.SIGTERM)
+    assert client.wait(30) == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["--", "true"], 0, ""),
+        (["--", "sh", "-c", "exit 3"], 1, "sh ended by itself with status 3 after "),
+        (["--duration-s", "60", "--", "true"], 1, "true ended by itself with status 0 after "),
+        (["--", "sh", "-c", "kill -9 $$"], 1, "sh was killed by signal 9 after "),
+    ],
+)
+def test_a_client_that_ends_by_itself(words: list[str], code: int, said: str):
+    client = run_client(*words)
+    text = client.communicate(timeout=30)[1]
+    assert (client.returncode, text[: len(said)]) == (code, said)
+
+
+GOOD = {"program": "/opt/mine", "controllers": ["cubic"], "color": "#123456"}
+
+
+def test_no_file_is_no_stack(tmp_path: Path):
+    assert configured.load(tmp_path / "stacks.toml") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("[stack", "cannot be read"),
+        ("[stacks.mine]", "may only have tables named [stack.NAME]"),
+        ("[stack.Mine]", "small letters"),
+        ("[stack]\nmine = 3", "is not a table"),
+        ('[stack.mine]\nprogram = "/x"', 'needs controllers = ["cubic", "reno"]'),
+        ('[stack.mine]\nprogram = "x"\ncontrollers = ["a"]\ncolor = "#123456"', "absolute"),
+        ('[stack.mine]\nprogram = "/x"\ncontrollers = [1]\ncolor = "#123456"', "quotation"),
+        ('[stack.mine]\nprogram = "/x"\ncontrollers = ["a"]\ncolor = "red"', '"#336699"'),
+        (
+            '[stack.mine]\nprogram = "/x"\ncontrollers = ["a"]\ncolor = "#123456"\ncolour = 1',
+            "unknown key colour",
+        ),
+        (
+            '[stack.mine]\nprogram = "/x"\ncontrollers = ["a"]\ncolor = "#123456"\noptions = 1',
+            "options is written as",
+        ),
+    ],
+)
+def test_a_wrong_file_says_what_is_wrong(tmp_path: Path, text: str, complaint: str):
+    file = tmp_path / "stacks.toml"
+    file.write_text(text)
+    with pytest.raises(SpecError, match=re.escape(complaint)):
+        configured.load(file)
+
+
+def test_a_wrong_file_breaks_no_other_stack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    file = tmp_path / "stacks.toml"
+    file.write_text("[stack")
+    monkeypatch.setenv("QBKIT_STACKS", str(file))
+    with pytest.warns(UserWarning, match="cannot be read"):
+        configured.register_all()
+
+
+def test_a_configured_stack_is_what_its_table_says(tmp_path: Path):
+    program = tmp_path / "driver"
+    said = {**GOOD, "program": str(program), "options": {"qlog": "write a full qlog"}}
+    mine = configured.from_table("mine", said, tmp_path)
+    assert (mine.name, mine.color, mine.controllers()) == ("mine", "#123456", ("cubic",))
+    assert mine.options == {"qlog": "write a full qlog"}
+    assert not mine.status().ready
+    assert str(program) in mine.status().reason
+    with pytest.raises(StackNotReady, match="mine is not ready"):
+        mine.build()
+    executable(program, "#!/bin/sh\necho version 7\n")
+    assert mine.status().ready
+    assert mine.mounts() == {"/run/qb/stacks/external-mine": tmp_path}
+    assert mine.program() == ["/run/qb/stacks/external-mine/driver"]
+    assert re.fullmatch("[0-9a-f]{12}", mine.version())
+    told = configured.from_table("mine", {**said, "version_command": [str(program)]}, tmp_path)
+    assert told.version() == "version 7"
+
+
+@pytest.fixture
+def own_registry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a test registers is gone after it."""
+    stacks.all_stacks()
+    monkeypatch.setattr(registry, "_registered", dict(registry._registered))
+
+
+@pytest.fixture(scope="module")
+def quic_go() -> Stack:
+    stack = QuicGo()
+    if not stack.status().ready and not shutil.which("go"):
+        pytest.skip(f"quic-go cannot be built here: {stack.status().reason}")
+    stack.build()
+    return stack
+
+
+def driver_of(stack: Stack) -> Path:
+    (folder,) = stack.mounts().values()
+    return folder / "quic-go"
+
+
+def fills_the_link(name: str) -> bool:
+    link = qb.Bottleneck(rate_mbps=20, rtt_ms=50, buffer_bdp=1)
+    run = qb.Experiment(bottleneck=link, flows=[name], duration_s=8, seed=1).run()
+    return float(run.throughput_mbps.sel(time=slice(2, None)).mean()) >= 0.85 * 20
+
+
+@pytest.mark.guest
+def test_a_configured_driver_fills_the_link(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own_registry: None, quic_go: Stack
+):
+    """quic-go's driver under another name, by nothing but the user's file."""
+    shutil.copy(driver_of(quic_go), tmp_path / "renamed")
+    file = tmp_path / "stacks.toml"
+    file.write_text(
+        f'[stack.stand-in]\nprogram = "{tmp_path}/renamed"\n'
+        'controllers = ["cubic", "reno"]\ncolor = "#336699"\n'
+    )
+    monkeypatch.setenv("QBKIT_STACKS", str(file))
+    configured.register_all()
+    assert fills_the_link("stand-in:reno")
+
+
+PERF_CLIENT = """#!/bin/sh
+# Takes lsquic's documented options, sends with quic-go.
+while getopts "L:s:H:A:p:o:" option; do
+    case $option in
+    s) address=$OPTARG ;;
+    A) case $OPTARG in 1) controller=cubic ;; *) exit 9 ;; esac ;;
+    p) bytes=${OPTARG#0:} ;;
+    \\?) exit 8 ;;
+    esac
+done
+exec "${0%/*}/quic-go" send --connect "$address" --controller "$controller" \\
+    --bytes "$bytes" --out "$(mktemp -d)"
+"""
+PERF_SERVER = """#!/bin/sh
+while getopts "L:s:c:o:" option; do
+    case $option in
+    s) address=$OPTARG ;;
+    c) keys=${OPTARG#*,} ;;
+    \\?) exit 8 ;;
+    esac
+done
+exec "${0%/*}/quic-go" recv --listen "$address" --cert "${keys%,*}" --key "${keys#*,}" \\
+    --out "$(mktemp -d)"
+"""
+
+
+@pytest.mark.guest
+def test_stand_ins_for_lsquics_programs_fill_the_link(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, quic_go: Stack
+):
+    """Programs of those names that take those options: finding, mounting, starting, ending."""
+    shutil.copy(driver_of(quic_go), tmp_path / "quic-go")
+    executable(tmp_path / "perf_client", PERF_CLIENT)
+    executable(tmp_path / "perf_server", PERF_SERVER)
+    monkeypatch.setenv("QBKIT_LSQUIC", str(tmp_path))
+    monkeypatch.setenv("PATH", os.environ["PATH"])
+    assert fills_the_link("lsquic:cubic")
+
+
+@pytest.mark.guest
+def test_a_client_that_dies_is_a_failed_run_with_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, quic_go: Stack
+):
+    shutil.copy(driver_of(quic_go), tmp_path / "quic-go")
+    executable(tmp_path / "perf_client", "#!/bin/sh\nexit 5\n")
+    executable(tmp_path / "perf_server", PERF_SERVER)
+    monkeypatch.setenv("QBKIT_LSQUIC", str(tmp_path))
+    with pytest.raises(RunFailed, match="perf_client ended by itself with status 5"):
+        fills_the_link("lsquic:cubic")
