@@ -8,7 +8,7 @@ in the program too, but nothing lets a server use them.
 
 Envoy tells little of a connection, by its extension ``quic_stats``: the smoothed RTT, QUICHE's
 estimate of the bandwidth and how many packets were sent again. From that estimate follows the
-window of CUBIC and Reno to the byte (see ``drivers/google-quiche/telemetry.py``); of the BBRs it
+window of CUBIC and Reno to the byte (see ``drivers/google_quiche/telemetry.py``); of the BBRs it
 is the delivery rate. Bytes in flight, the BBRs' windows, pacing rate and states are not to be had.
 
 QUICHE's own limit of the congestion window is 2000 packets of 1460 bytes.
@@ -32,7 +32,7 @@ VERSION = "1.40.0"
 SHA256 = "a88a3ed5b48bf80f523b9a00956ad1e5bcf5aab750bd2c2f3023c37e1ccf1884"
 """Of the wheel for x86-64, the only processor that the guest runs on."""
 DRIVERS = Path(__file__).parent / "drivers"
-SERVER, TELEMETRY = DRIVERS / "server", DRIVERS / "google-quiche"
+SERVER, TELEMETRY = DRIVERS / "server", DRIVERS / "google_quiche"
 MOUNT, SERVER_MOUNT = "/run/qb/stacks/google-quiche", "/run/qb/stacks/server"
 TELEMETRY_MOUNT = "/run/qb/stacks/google-quiche-telemetry"
 FLAG = "envoy.reloadable_features.FLAGS_envoy_quiche_reloadable_flag_"
