@@ -210,13 +210,12 @@ def stacks_command(context: click.Context, as_json: bool, as_markdown: bool) -> 
         return
     if as_markdown:
         click.echo(markdown_table())
-    elif as_json:
-        _print_json(stack_table())
+        return
+    rows = [{name: row[name] for name in row if name != "options"} for row in stack_table()]
+    if as_json:
+        _print_json(rows)
     else:
-        shown = [{**row, "controllers": " ".join(row["controllers"])} for row in stack_table()]
-        for row in shown:
-            del row["options"]  # too wide for a terminal
-        _print_table(shown)
+        _print_table([{**row, "controllers": " ".join(row["controllers"])} for row in rows])
 
 
 @stacks_command.command("build")

@@ -25,7 +25,6 @@ class MsQuic(RustStack):
     options: ClassVar[dict[str, str]] = {
         "initial_window_packets": "initial congestion window in packets",
         "pacing": "false: no pacing",
-        "hystart": "true: HyStart++ (off as released)",
         "ecn": "true: ECN",
         "initial_rtt_ms": "RTT that is assumed until one is measured",
         "max_ack_delay_ms": "how long the receiver may hold back an ACK",

@@ -1,7 +1,7 @@
 //! The sender's connection, with a callback of its own: the crate's one knows no event of network
 //! statistics, which alone tells the bytes in flight.
 
-use common::fail;
+use crate::fail;
 use msquic::ffi::{
     HQUIC, QUIC_CONNECTION_EVENT,
     QUIC_CONNECTION_EVENT_TYPE_QUIC_CONNECTION_EVENT_NETWORK_STATISTICS as NETWORK_STATISTICS,

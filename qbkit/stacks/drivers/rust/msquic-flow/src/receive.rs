@@ -1,7 +1,7 @@
 //! Counts what comes until SIGTERM.
 
-use crate::{setup, signals};
-use common::{fail, Arguments, Counter, HEADER_BYTES};
+use crate::{fail, leave, setup, signals};
+use common::{Arguments, Counter, HEADER_BYTES};
 use msquic::{
     Addr, Configuration, Connection, ConnectionEvent, ConnectionRef, Listener, ListenerEvent,
     Status, Stream, StreamEvent, StreamRef, StreamShutdownFlags,
@@ -29,8 +29,7 @@ pub fn receive(arguments: &Arguments) {
     println!("ready");
     while !signals::wait(Duration::from_secs(3600)) {}
     counter.lock().expect("no panics").close();
-    // The peer is gone or going; the process ends without unwinding msquic's threads.
-    std::process::exit(0);
+    leave(0); // the peer is gone or going
 }
 
 fn accept(

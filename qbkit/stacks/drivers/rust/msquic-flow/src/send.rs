@@ -1,10 +1,8 @@
 //! Uploads for a time or so many bytes, and samples the connection each 10 ms.
 
 use crate::connection::{close, open, Shared, State};
-use crate::{setup, signals};
-use common::{
-    cannot_connect, fail, Arguments, Limit, Sample, Samples, Upload, CONNECT_LIMIT, SAMPLE_EVERY,
-};
+use crate::{fail, setup, signals};
+use common::{Arguments, Limit, Sample, Samples, Upload, CONNECT_LIMIT, SAMPLE_EVERY};
 use msquic::{
     BufferRef, Connection, ConnectionShutdownFlags, SendFlags, Status, Stream, StreamEvent,
     StreamOpenFlags, StreamStartFlags,
@@ -33,7 +31,8 @@ pub fn send(arguments: &Arguments) {
     let mut samples = Samples::new();
     let mut stream = None;
     let problem = loop {
-        let left = end.map(|at| at.saturating_duration_since(Instant::now()));
+        let due = end.filter(|_| stream.is_some());
+        let left = due.map(|at| at.saturating_duration_since(Instant::now()));
         let tick = left.map_or(SAMPLE_EVERY, |time| time.min(SAMPLE_EVERY));
         if tick.is_zero() || signals::wait(tick) {
             break None;
@@ -47,7 +46,8 @@ pub fn send(arguments: &Arguments) {
             stream.get_or_insert_with(|| upload(&connection, arguments.limit, &state));
             samples.add(sample(arguments, &connection, &told));
         } else if begin.elapsed() >= CONNECT_LIMIT {
-            cannot_connect(arguments);
+            let limit_s = CONNECT_LIMIT.as_secs();
+            fail(format_args!("cannot connect to {address} within {limit_s} s"));
         }
     };
     connection.shutdown(ConnectionShutdownFlags::NONE, 0);

@@ -1,6 +1,7 @@
 //! Registration, settings, TLS and knobs of both ends.
 
-use common::{fail, Arguments, Role, CONNECT_LIMIT, WINDOW_BYTES};
+use crate::fail;
+use common::{Arguments, Role, CONNECT_LIMIT, WINDOW_BYTES};
 use msquic::ffi::QUIC_PARAM_CONFIGURATION_SETTINGS;
 use msquic::{
     BufferRef, CertificateFile, Configuration, Credential, CredentialConfig, CredentialFlags,
@@ -8,7 +9,7 @@ use msquic::{
 };
 
 pub const KNOBS: &[&str] =
-    &["ecn", "hystart", "initial_rtt_ms", "initial_window_packets", "max_ack_delay_ms", "pacing"];
+    &["ecn", "initial_rtt_ms", "initial_window_packets", "max_ack_delay_ms", "pacing"];
 
 const IDLE_MS: u64 = 60_000;
 const CUBIC: u16 = 0;
@@ -86,10 +87,6 @@ fn set_flags(configuration: &Configuration, settings: &Settings, arguments: &Arg
         if let Some(on) = arguments.knobs.get::<bool>("pacing") {
             raw.__bindgen_anon_1.IsSet.set_PacingEnabled(1);
             raw.set_PacingEnabled(on.into());
-        }
-        if let Some(on) = arguments.knobs.get::<bool>("hystart") {
-            raw.__bindgen_anon_1.IsSet.set_HyStartEnabled(1);
-            raw.__bindgen_anon_2.__bindgen_anon_1.set_HyStartEnabled(on.into());
         }
     }
     let set = msquic::Api::get_ffi().SetParam.expect("msquic has its functions");
