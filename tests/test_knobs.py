@@ -1,6 +1,6 @@
 """Knobs of the stacks, in the guest: each must show in the packets, for the stack that offers it.
 
-Figures are of the first seconds of a flow alone on 20 Mbit/s, 50 ms and 1 BDP. Packets reach the
+Figures are of the first seconds of a flow alone on 20 Mbit/s and 50 ms. Packets reach the
 queue half an RTT after they were sent; a client's first data follow its first packet by one RTT.
 """
 
@@ -17,21 +17,23 @@ from qbkit.errors import SpecError
 RTT_S = 0.050
 
 
-def first_seconds(name: str, duration_s: float = 4.0, **options: object) -> xr.Dataset:
+def first_seconds(
+    name: str, duration_s: float = 4.0, buffer_bdp: float = 1, **options: object
+) -> xr.Dataset:
     stack, _, controller = name.partition(":")
     if not stacks.get(stack).status().ready:
         pytest.skip(stacks.get(stack).status().reason)
-    link = qb.Bottleneck(rate_mbps=20, rtt_ms=1000 * RTT_S, buffer_bdp=1)
+    link = qb.Bottleneck(rate_mbps=20, rtt_ms=1000 * RTT_S, buffer_bdp=buffer_bdp)
     flow = qb.Flow(stack, controller, options=options)
     return qb.Experiment(bottleneck=link, flows=[flow], duration_s=duration_s, seed=1).run()
 
 
 def offering(option: str) -> list[str]:
-    """One implementation of each stack that has the knob."""
+    """One implementation of each stack that has the knob; those of external programs aside."""
     return [
         f"{stack.name}:{stack.surveyed()[0]}"
         for stack in stacks.all_stacks()
-        if option in stack.options
+        if option in stack.options and not stack.source.startswith("external")
     ]
 
 
@@ -52,7 +54,7 @@ def test_initial_window(name: str):
     )
     # Paced stacks spread their window over the RTT, and ACKs of the handshake open it a little.
     assert 7 <= few <= 16
-    assert 30 <= many <= 60
+    assert 20 <= many <= 60
 
 
 @pytest.mark.guest
@@ -66,10 +68,11 @@ def test_ack_frequency(name: str):
     assert acks_a_packet(8) == pytest.approx(1 / 8, rel=0.5)
 
 
-def gaps_s(run: xr.Dataset) -> np.ndarray:
-    """Between large packets of the first half second, slow start."""
+def largest_burst(run: xr.Dataset) -> int:
+    """Most large packets within 10 ms, in the first 200 ms: the first round trips of slow start."""
     time_s = run.packet_time_s.values
-    return np.diff(time_s[(run.packet_size_bytes.values > 600) & (time_s < 0.5)])
+    large = time_s[(run.packet_size_bytes.values > 600) & (time_s < 0.2)]
+    return int((np.searchsorted(large, large + 0.01) - np.arange(len(large))).max())
 
 
 @pytest.mark.guest
@@ -77,19 +80,23 @@ def gaps_s(run: xr.Dataset) -> np.ndarray:
 def test_pacing(name: str):
     if name.startswith("quiche:"):
         name = "quiche:bbr2"  # the only controller that it paces
-    paced, bursts = (gaps_s(first_seconds(name, 1.0, pacing=on)) for on in (True, False))
-    # A burst leaves the sender at once: its gaps are those of the jitter, far below the link's
-    # 0.6 ms a packet.
-    assert np.mean(bursts < 1e-4) > np.mean(paced < 1e-4) + 0.1
+    paced, bursts = (first_seconds(name, 3.0, pacing=on) for on in (True, False))
+    if name.startswith("s2n-quic:"):
+        # Its pacer lets ten packets go at once, as many as one ACK answers for; what shows is how
+        # much less of them the queue drops.
+        assert int(paced.dropped_packets.sum()) < 0.6 * int(bursts.dropped_packets.sum())
+    else:
+        assert largest_burst(paced) < 0.8 * largest_burst(bursts)
 
 
 @pytest.mark.guest
 @pytest.mark.parametrize("name", offering("hystart"))
 def test_hystart_loses_less_in_slow_start(name: str):
     with_it, without = (
-        int(first_seconds(name, 3.0, hystart=on).dropped_packets.sum()) for on in (True, False)
+        int(first_seconds(name, 3.0, buffer_bdp=4, hystart=on).dropped_packets.sum())
+        for on in (True, False)
     )
-    assert with_it < 0.8 * without
+    assert with_it < 0.5 * without
 
 
 def test_an_unknown_knob_names_the_known_ones():

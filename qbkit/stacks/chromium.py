@@ -83,6 +83,7 @@ class Chromium(BrowserStack):
     color: ClassVar[str] = "#8c6d1f"
     source: ClassVar[str] = "Debian's package chromium"
     browser: ClassVar[str] = "chromium"
+    tells: ClassVar[tuple[str, ...]] = ("bytes_in_flight", "latest_rtt_ms", "lost_packets")
     packages: ClassVar[dict[str, str]] = {"chromium": "/usr/lib/chromium/chromium"}
     options: ClassVar[dict[str, str]] = {
         "initial_window_packets": "initial congestion window in packets: 3, 10, 20 or 50, else 32",
