@@ -97,11 +97,15 @@ def _reason(future: Any) -> str:
 
 def run_one(spec: str, name: str, url: str, engine: str | None) -> None:
     """Run an experiment on a worker and put its result where the sweep wants it."""
+    import dask
+
     from qbkit.digest import digest
     from qbkit.runner import run
 
     results = Results(url)
-    with tempfile.TemporaryDirectory(prefix="qbkit-") as scratch:
+    # On a worker xarray would take a lock of the whole cluster for a file that only this run knows.
+    alone = dask.config.set(scheduler="synchronous")
+    with alone, tempfile.TemporaryDirectory(prefix="qbkit-") as scratch:
         file = Path(scratch) / f"{name}.nc"
         dataset = run(Experiment.from_json(spec), engine=engine, out=file)
         results.put(name, file, digest(dataset))
@@ -130,7 +134,7 @@ def _client(scheduler: str | None, engine: str | None) -> Iterator[Client]:
         LocalCluster(
             n_workers=workers,
             threads_per_worker=1,
-            dashboard_address=None,
+            dashboard_address="127.0.0.1:0",
             resources={MACHINE: 1},
             host="127.0.0.1",
             silence_logs=logging.ERROR,
