@@ -55,7 +55,12 @@ def test_fills_the_link_tells_of_itself_and_repeats(who: str, tmp_path: Path):
         pytest.skip(stack.status().reason)
     with ThreadPoolExecutor(2) as both:
         run, again = both.map(alone, (who, who), (tmp_path / "1.nc", tmp_path / "2.nc"))
-    xr.testing.assert_identical(run.drop_attrs(), again.drop_attrs())
+    if stack.repeats:
+        xr.testing.assert_identical(run.drop_attrs(), again.drop_attrs())
+    else:
+        xr.testing.assert_allclose(
+            run.throughput_mbps.mean(), again.throughput_mbps.mean(), rtol=0.01
+        )
     mean_mbps = float(run.throughput_mbps.sel(time=slice(2, None)).mean())
     assert mean_mbps >= SHORT_OF_IT.get(who, LEAST_SHARE) * RATE_MBPS
     assert float(run.packet_size_bytes.max()) <= 1514
