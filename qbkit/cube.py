@@ -3,31 +3,35 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
-from qbkit.digest import FIGURES
+from qbkit.digest import FIGURES, STEP_S
 from qbkit.sweep import Sweep
 
 
 def cube(sweep: Sweep, digests: Iterable[dict[str, Any] | None]) -> xr.Dataset:
     """The cube of a sweep, from the digest of each run in the sweep's order (None: no result).
 
-    Dimensions are the swept fields, in order, then ``flow`` and, for operating points, ``point``.
-    Variables: those of `FIGURES`, ``label``, ``point_delay_ms``, ``point_throughput_mbps`` (NaN
-    beyond a run's last point), ``cpu_s`` and ``done``.
+    Dimensions are the swept fields, in order, then ``flow`` and, for operating points, ``point``,
+    for the series of throughput ``time`` (s, where a step begins). Variables: those of `FIGURES`,
+    ``label``, ``point_delay_ms``, ``point_throughput_mbps`` and ``series_throughput_mbps`` (NaN
+    beyond a run's last), ``cpu_s`` and ``done``, which is False for what the sweep leaves out too.
     """
     found = list(digests)
     flows = max((len(d["labels"]) for d in found if d), default=0)
     points = max((len(p) for d in found if d for p in d["points"]), default=0)
-    flat = _Flat(len(found), flows, points)
-    for i, digest in enumerate(found):
+    steps = max((len(s) for d in found if d for s in d["series"]), default=0)
+    flat = _Flat(math.prod(sweep.shape), flows, points, steps)
+    for point, digest in zip(sweep.points(), found, strict=True):
         if digest is not None:
-            flat.put(i, digest)
-    ds = xr.Dataset(flat.variables(sweep), coords=_coordinates(sweep))
+            flat.put(int(np.ravel_multi_index(point.index, sweep.shape)), digest)
+    time_s = ("time", np.arange(steps) * STEP_S, {"units": "s", "long_name": "time"})
+    ds = xr.Dataset(flat.variables(sweep), coords={**_coordinates(sweep), "time": time_s})
     versions = {
         name: text for d in found if d for name, text in json.loads(d["stack_versions"]).items()
     }
@@ -43,10 +47,11 @@ def cube(sweep: Sweep, digests: Iterable[dict[str, Any] | None]) -> xr.Dataset:
 class _Flat:
     """The arrays, with one row a run."""
 
-    def __init__(self, runs: int, flows: int, points: int) -> None:
+    def __init__(self, runs: int, flows: int, points: int, steps: int) -> None:
         self.labels = np.full((runs, flows), "", dtype=object)
         self.figures = {name: np.full((runs, flows), np.nan) for name in FIGURES}
         self.points = np.full((runs, flows, points, 2), np.nan, dtype=np.float32)
+        self.series = np.full((runs, flows, steps), np.nan, dtype=np.float32)
         self.cpu_s = np.full(runs, np.nan)
         self.done = np.zeros(runs, dtype=bool)
 
@@ -58,6 +63,8 @@ class _Flat:
         for flow, points in enumerate(digest["points"]):
             if points:
                 self.points[run, flow, : len(points)] = points
+        for flow, series in enumerate(digest["series"]):
+            self.series[run, flow, : len(series)] = series
         self.cpu_s[run] = np.nan if digest["cpu_s"] is None else digest["cpu_s"]
         self.done[run] = True
 
@@ -73,6 +80,8 @@ class _Flat:
         found["point_delay_ms"] = ([*each, "point"], fold(self.points[..., 0]), named)
         named = {"units": "Mbit/s", "long_name": "throughput of the operating points"}
         found["point_throughput_mbps"] = ([*each, "point"], fold(self.points[..., 1]), named)
+        named = {"units": "Mbit/s", "long_name": "throughput of each step of time"}
+        found["series_throughput_mbps"] = ([*each, "time"], fold(self.series), named)
         found["cpu_s"] = (runs, fold(self.cpu_s), {"units": "s", "long_name": "processor time"})
         found["done"] = (runs, fold(self.done), {"units": "1", "long_name": "whether it ran"})
         return found

@@ -1,10 +1,11 @@
-"""What a sweep keeps of a run: figures of each flow, and its operating points."""
+"""What a sweep keeps of a run: figures of each flow, its throughput, and its operating points."""
 
 from __future__ import annotations
 
 import math
 from typing import Any
 
+import numpy as np
 import xarray as xr
 
 from qbkit.errors import MetricError
@@ -20,6 +21,8 @@ FIGURES = {
 }
 """Columns of `qbkit.metrics.summary` → unit and meaning."""
 DECIMALS = 4
+STEP_S = 1.0
+"""Width of the bins of the throughput that is kept."""
 
 
 def digest(ds: xr.Dataset) -> dict[str, Any]:
@@ -28,12 +31,22 @@ def digest(ds: xr.Dataset) -> dict[str, Any]:
     return {
         "labels": [row["label"] for row in rows],
         "figures": {name: [_number(row[name]) for row in rows] for name in FIGURES},
+        "series": [_series(ds, i) for i in range(len(rows))],
         "points": [_points(ds, i) for i in range(len(rows))],
         "warnings": ds.qb.warnings,
         "cpu_s": _number(ds.attrs.get("cpu_s", math.nan)),
         "stack_versions": ds.attrs["stack_versions"],
         "kernel_version": ds.attrs["kernel_version"],
     }
+
+
+def _series(ds: xr.Dataset, flow: int) -> list[float]:
+    """Throughput (Mbit/s) of each whole step of the run."""
+    bins = max(1, round(STEP_S / float(ds.attrs["bin_s"])))
+    mbps = ds["throughput_mbps"].values[flow].astype(float)
+    whole = mbps[: len(mbps) // bins * bins].reshape(-1, bins)
+    series: list[float] = np.nanmean(whole, axis=1).round(DECIMALS).tolist()
+    return series
 
 
 def _points(ds: xr.Dataset, flow: int) -> list[list[float]]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from qbkit.errors import SpecError
 from qbkit.spec import Experiment, Flow
@@ -43,6 +43,9 @@ class Sweep(BaseModel):
     """Fields of the Experiment that all runs share."""
     sweep: dict[str, list[Value]] = Field(min_length=1)
     """Field → its values."""
+    unordered: tuple[str, str] | None = None
+    """Two fields with the same values of which the order does not matter: (a, b) is run, (b, a) is
+    not. So ``[flows.0, flows.1]`` is every pair of implementations once."""
 
     def __init__(self, **data: Any) -> None:
         try:
@@ -62,6 +65,17 @@ class Sweep(BaseModel):
             if len({repr(v) for v in values}) < len(values):
                 raise ValueError(f"{field} has a value twice; each may be there once")
         return sweep
+
+    @model_validator(mode="after")
+    def _has_pairs(self) -> Sweep:
+        if self.unordered is not None:
+            first, second = (self.sweep.get(field) for field in self.unordered)
+            if first is None or first != second:
+                raise ValueError(
+                    f"unordered: {' and '.join(self.unordered)} must both be swept, over the same "
+                    "values in the same order"
+                )
+        return self
 
     @classmethod
     def read(cls, path: str | Path) -> Sweep:
@@ -84,18 +98,22 @@ class Sweep(BaseModel):
 
     def points(self) -> Iterator[Point]:
         """Every experiment of the product, the last field varying fastest."""
-        for index in itertools.product(*(range(n) for n in self.shape)):
+        for index in self._indices():
             spec = Experiment(**self.base).model_dump(mode="json")
             for i, (field, values) in zip(index, self.sweep.items(), strict=True):
                 _put(spec, field, values[i])
             yield Point(index, Experiment(**spec))
 
+    def _indices(self) -> Iterator[tuple[int, ...]]:
+        every = itertools.product(*(range(n) for n in self.shape))
+        if self.unordered is None:
+            return every
+        first, second = (list(self.sweep).index(field) for field in self.unordered)
+        return (index for index in every if index[first] <= index[second])
+
     def __len__(self) -> int:
         """How many runs it has."""
-        size = 1
-        for n in self.shape:
-            size *= n
-        return size
+        return sum(1 for _ in self._indices())
 
 
 def _put(spec: dict[str, Any], field: str, value: Value) -> None:
