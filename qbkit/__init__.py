@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from qbkit.stacks.table import implementations, stack_table
     from qbkit.store import load, runs, save
     from qbkit.study import Study, conformance_study, load_study, publish_study
+    from qbkit.sweep import Sweep
+    from qbkit.sweeping import load_cube, run_sweep
     from qbkit.traces import read_pcaps
 
 __all__ = [
@@ -29,15 +31,18 @@ __all__ = [
     "Flow",
     "QbkitError",
     "Study",
+    "Sweep",
     "conformance_study",
     "implementations",
     "load",
+    "load_cube",
     "load_study",
     "metrics",
     "plots",
     "publish_study",
     "read_pcaps",
     "run",
+    "run_sweep",
     "runs",
     "save",
     "stack_table",
@@ -52,6 +57,9 @@ _HOMES = {
     "conformance_study": "qbkit.study",
     "load_study": "qbkit.study",
     "publish_study": "qbkit.study",
+    "Sweep": "qbkit.sweep",
+    "load_cube": "qbkit.sweeping",
+    "run_sweep": "qbkit.sweeping",
     "read_pcaps": "qbkit.traces",
     "implementations": "qbkit.stacks.table",
     "stack_table": "qbkit.stacks.table",

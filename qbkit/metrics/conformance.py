@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 from typing import NamedTuple
 
 import numpy as np
@@ -9,8 +10,8 @@ import shapely
 
 from qbkit.errors import MetricError
 from qbkit.metrics.envelope import Envelope, definition_of
-from qbkit.metrics.flows import FloatArray
-from qbkit.metrics.hulls import inside, pick
+from qbkit.metrics.flows import FloatArray, IntArray
+from qbkit.metrics.hulls import inside_moved, pick
 
 GRID_STEPS = 21
 """Coarse shifts per axis; odd, so that the middle of the range is one."""
@@ -40,7 +41,7 @@ def conformance(test: Envelope, reference: Envelope) -> float:
     """
     _same_definition(test, reference)
     total = int(test.kept.sum() + reference.kept.sum())
-    return _shared(test, reference, np.zeros(2)) / total
+    return int(_shared(test, reference, np.zeros((1, 2)))[0]) / total
 
 
 def overlap(test: Envelope, reference: Envelope) -> shapely.Geometry:
@@ -104,31 +105,32 @@ class _Search:
         self._reference = reference
         self._scale = _maxima(test, reference)
         self._counts: dict[tuple[float, float], int] = {}
+        self._ranks: list[tuple[float, ...]] = []
 
     def offer(self, shifts: FloatArray) -> None:
-        for shift in shifts:
-            key = (float(shift[0]), float(shift[1]))
-            if key not in self._counts:
-                self._counts[key] = _shared(self._test, self._reference, shift)
+        new = dict.fromkeys((float(x), float(y)) for x, y in shifts)
+        keys = [key for key in new if key not in self._counts]
+        if not keys:
+            return
+        counts = _shared(self._test, self._reference, np.array(keys))
+        for (x, y), count in zip(keys, counts.tolist(), strict=True):
+            self._counts[x, y] = count
+            size = float(np.hypot(x / self._scale[0], y / self._scale[1]))
+            self._ranks.append((-count, size, x, y))
 
     def count(self, shift: FloatArray) -> int:
         return self._counts[float(shift[0]), float(shift[1])]
 
     def best(self, number: int) -> list[FloatArray]:
         """The shifts of most points; of equals the smaller, then the one nearer the origin."""
-
-        def rank(shift: tuple[float, float]) -> tuple[float, ...]:
-            size = float(np.hypot(shift[0] / self._scale[0], shift[1] / self._scale[1]))
-            return (-self._counts[shift], size, *shift)
-
-        return [np.array(s) for s in sorted(self._counts, key=rank)[:number]]
+        return [np.array(rank[2:]) for rank in heapq.nsmallest(number, self._ranks)]
 
 
-def _shared(test: Envelope, reference: Envelope, shift: FloatArray) -> int:
-    """How many kept points of both lie in the overlap when the test is moved by ``shift``."""
-    moved = inside(pick(test.points, test.kept) + shift, reference.hulls)
-    met = inside(pick(reference.points, reference.kept) - shift, test.hulls)
-    return int(moved.sum() + met.sum())
+def _shared(test: Envelope, reference: Envelope, shifts: FloatArray) -> IntArray:
+    """Kept points of both that lie in the overlap when the test is moved by each of (m, 2)."""
+    moved = inside_moved(pick(test.points, test.kept), reference.hulls, shifts)
+    met = inside_moved(pick(reference.points, reference.kept), test.hulls, -shifts)
+    return moved.sum(axis=1) + met.sum(axis=1)
 
 
 def _touching_shifts(test: Envelope, reference: Envelope) -> tuple[FloatArray, FloatArray]:

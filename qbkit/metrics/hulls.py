@@ -80,6 +80,23 @@ def inside(points: FloatArray, hulls: Sequence[FloatArray]) -> BoolArray:
     return found
 
 
+def inside_moved(points: FloatArray, hulls: Sequence[FloatArray], shifts: FloatArray) -> BoolArray:
+    """`inside` of the points (n, 2) moved by each of the shifts (m, 2): (m, n).
+
+    Hundreds of shifts cost a tenth of as many calls of `inside`.
+    """
+    found = np.zeros((len(shifts), len(points)), dtype=bool)
+    for vertices in hulls:
+        normals, offsets = half_planes(vertices)
+        depth = normals @ points.T - offsets[:, None] + BOUNDARY_TOLERANCE
+        room = -(normals @ shifts.T)
+        within = depth[0] >= room[0][:, None]
+        for d, r in zip(depth[1:], room[1:], strict=True):
+            within &= d >= r[:, None]
+        found |= within
+    return found
+
+
 def to_geometry(hulls: Sequence[FloatArray]) -> shapely.Geometry:
     """The union of the hulls as a shapely geometry, to draw or to intersect."""
     shapes: list[shapely.Geometry] = []

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-
 import numpy as np
 import numpy.typing as npt
 import xarray as xr
@@ -33,26 +31,41 @@ def conformance_map(cube: xr.Dataset, reference: str, *, definition: str = "imc2
     those of `MAP`, over ``flows.0`` and the other swept fields; NaN where a side has no run.
     Raises MetricError when the cube has no such dimension or reference.
     """
+    return compare_cells(cell_envelopes(cube, definition), reference)
+
+
+def cell_envelopes(cube: xr.Dataset, definition: str = "imc22") -> xr.DataArray:
+    """The `Envelope` of each implementation in each setting of a cube, None without a trial.
+
+    Dimensions as those of `conformance_map`.
+    """
     _require(cube, FIRST)
-    names = [str(name) for name in cube[FIRST].values]
+    dims = [FIRST, *(d for d in cube["done"].dims if d not in (FIRST, SEED))]
+    found = np.full([cube.sizes[d] for d in dims], None, dtype=object)
+    for place in np.ndindex(*found.shape):
+        found[place] = _envelope(cube.isel(dict(zip(dims, place, strict=True))), definition)
+    coords = {d: cube[d].values for d in dims}
+    return xr.DataArray(found, coords, dims, attrs={"definition": definition})
+
+
+def compare_cells(envelopes: xr.DataArray, reference: str) -> xr.Dataset:
+    """`conformance_map` of envelopes that were made before."""
+    names = [str(name) for name in envelopes[FIRST].values]
     if reference not in names:
         raise MetricError(f"the reference {reference} is not in the sweep: {', '.join(names)}")
-    dims = [d for d in cube["done"].dims if d not in (FIRST, SEED)]
-    shape = [cube.sizes[FIRST], *(cube.sizes[d] for d in dims)]
-    found = {name: np.full(shape, np.nan) for name in MAP}
-    for place, cell in _cells(cube, dims):
-        known = setting_envelope(cell, reference, definition)
-        for row, name in enumerate(names):
-            test = setting_envelope(cell, name, definition)
-            if test and known:
-                for key, value in _compare(test, known).items():
-                    found[key][(row, *place)] = value
+    known = envelopes.values[names.index(reference)]
+    found = {name: np.full(envelopes.shape, np.nan) for name in MAP}
+    for place in np.ndindex(*envelopes.shape):
+        test, against = envelopes.values[place], known[place[1:]]
+        if test and against:
+            for key, value in _compare(test, against).items():
+                found[key][place] = value
     variables = {
-        key: ([FIRST, *dims], values, {"units": MAP[key][0], "long_name": MAP[key][1]})
+        key: (envelopes.dims, values, {"units": MAP[key][0], "long_name": MAP[key][1]})
         for key, values in found.items()
     }
-    coords = {d: cube[d] for d in (FIRST, *dims)}
-    return xr.Dataset(variables, coords, {"reference": reference, "definition": definition})
+    attrs = {"reference": reference, **envelopes.attrs}
+    return xr.Dataset(variables, envelopes.coords, attrs)
 
 
 def _compare(test: Envelope, reference: Envelope) -> dict[str, float]:
@@ -66,9 +79,9 @@ def _compare(test: Envelope, reference: Envelope) -> dict[str, float]:
     }
 
 
-def setting_envelope(cell: xr.Dataset, name: str, definition: str = "imc22") -> Envelope | None:
-    """Envelope of an implementation's trials in one setting of a cube; None without a trial."""
-    mine = cell.sel({FIRST: name}).isel(flow=0)
+def _envelope(cell: xr.Dataset, definition: str) -> Envelope | None:
+    """Envelope of an implementation's trials in one setting; None without a trial."""
+    mine = cell.isel(flow=0)
     delay_ms = np.atleast_2d(mine["point_delay_ms"].values)
     mbps = np.atleast_2d(mine["point_throughput_mbps"].values)
     trials = [
@@ -147,14 +160,6 @@ def _square(ratios: xr.DataArray) -> npt.NDArray[np.float64]:
         more = ", ".join(str(d) for d in ratios.dims if d not in (FIRST, SECOND))
         raise MetricError(f"choose one value of {more} first; pairs are what is compared")
     return ratios.transpose(FIRST, SECOND).values.astype(float)
-
-
-def _cells(
-    cube: xr.Dataset, dims: Sequence[str | object]
-) -> Iterator[tuple[tuple[int, ...], xr.Dataset]]:
-    """Each setting of a cube, with its indices."""
-    for place in np.ndindex(*(cube.sizes[d] for d in dims)):
-        yield place, cube.isel(dict(zip(dims, place, strict=True)))
 
 
 def _require(cube: xr.Dataset, *dims: str) -> None:

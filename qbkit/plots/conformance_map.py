@@ -1,0 +1,274 @@
+"""The conformance map of a sweep; a click on a cell opens its envelopes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import altair as alt
+import numpy as np
+import xarray as xr
+
+from qbkit.errors import MetricError
+from qbkit.metrics.envelope import Envelope
+from qbkit.metrics.maps import FIRST, cell_envelopes, compare_cells
+from qbkit.plots import theme
+from qbkit.plots.data import inline
+from qbkit.plots.render import enable
+from qbkit.plots.timeline import one_brush
+
+CELL_WIDTH, CELL_HEIGHT = 33, 20
+DETAIL_WIDTH, DETAIL_HEIGHT = 310, 270
+MAX_POINTS = 60
+"""Operating points drawn of one envelope."""
+QUANTITIES = {
+    "conformance": ("Conformance", "viridis", (0.0, 1.0), ".2f"),
+    "deviation": ("Deviation", "lighttealblue", None, ".2f"),
+    "conformance_t": ("Conformance-T", "viridis", (0.0, 1.0), ".2f"),
+    "delta_throughput_mbps": ("Δ-throughput (Mbit/s)", "purpleorange", None, "+.1f"),
+    "delta_delay_ms": ("Δ-delay (ms)", "purpleorange", None, "+.0f"),
+}
+"""Variable of a conformance map → title, colour scheme, domain, number format."""
+SHORT = {
+    "bottleneck.rate_mbps": "{:g} Mbit/s",
+    "bottleneck.rtt_ms": "{:g} ms",
+    "bottleneck.buffer_bdp": "{:g} BDP",
+}
+TEST_COLOUR = theme.PALETTE[1]
+
+
+def conformance_map_chart(
+    cubes: Mapping[str, xr.Dataset],
+    *,
+    quantities: Sequence[str] = ("conformance", "deviation"),
+    definition: str = "imc22",
+    title: str = "Conformance to the kernel",
+) -> alt.HConcatChart:
+    """Heat maps of implementations (rows) by network settings (columns), as IMC'22, Figure 2.
+
+    ``cubes`` maps each reference (``tcp:cubic``) to the cube of its sweep. ``quantities`` are
+    variables of `qbkit.metrics.conformance_map`, one heat map each. A click on a cell draws its
+    envelope over the reference's beside. Raises MetricError without a cube, for an unknown quantity,
+    and where no cell has both envelopes.
+    """
+    enable()
+    for name in quantities:
+        if name not in QUANTITIES:
+            raise MetricError(f"there is no quantity {name}; there are {', '.join(QUANTITIES)}")
+    cells = [
+        cell
+        for reference, cube in cubes.items()
+        for cell in _cells(cell_envelopes(cube, definition), reference)
+    ]
+    if not cells:
+        raise MetricError("no cell has the envelopes of both sides; give a cube with such runs")
+    table = _table(cells)
+    settings = _in_order(cells)
+    first = cells[0]
+    chosen = alt.selection_point(
+        name="cell",
+        fields=["row", "setting"],
+        value=[{"row": first.row, "setting": first.setting}],
+        toggle=False,
+        empty=False,
+    )
+    maps = [
+        _heat(table, cells, settings, name, chosen, i == 0) for i, name in enumerate(quantities)
+    ]
+    with one_brush():
+        chart = alt.hconcat(*maps, _detail(cells, chosen), spacing=24)
+    hint = "Click a cell to see its envelope (orange) over the reference's (grey)."
+    return chart.resolve_scale(color="independent").properties(
+        title=alt.TitleParams(title, subtitle=[hint])
+    )
+
+
+@dataclass(frozen=True)
+class _Cell:
+    """One implementation in one setting."""
+
+    row: str
+    values: tuple[Any, ...]
+    setting: str
+    test: Envelope
+    reference: Envelope
+    figures: dict[str, float]
+
+
+def _cells(envelopes: xr.DataArray, reference: str) -> Iterator[_Cell]:
+    compared = compare_cells(envelopes, reference)
+    names = [str(n) for n in envelopes[FIRST].values]
+    known = envelopes.values[names.index(reference)]
+    fields = [str(d) for d in envelopes.dims[1:]]
+    for place in np.ndindex(*envelopes.shape):
+        test, against = envelopes.values[place], known[place[1:]]
+        name = names[place[0]]
+        if not test or not against or name == reference:
+            continue
+        values = tuple(
+            envelopes[f].values[i].item() for f, i in zip(fields, place[1:], strict=True)
+        )
+        setting = ", ".join(
+            SHORT.get(f, f"{f} {{}}").format(v) for f, v in zip(fields, values, strict=True)
+        )
+        figures = {key: float(compared[key].values[place]) for key in QUANTITIES}
+        yield _Cell(name, values, setting, test, against, figures)
+
+
+def _in_order(cells: Iterable[_Cell]) -> list[str]:
+    """Settings by the values of their fields."""
+    known = {cell.setting: cell.values for cell in cells}
+    return sorted(known, key=lambda setting: known[setting])
+
+
+def _table(cells: Sequence[_Cell]) -> alt.InlineData:
+    columns: dict[str, list[object]] = {
+        "row": [c.row for c in cells],
+        "setting": [c.setting for c in cells],
+    }
+    for name in QUANTITIES:
+        columns[name] = [c.figures[name] for c in cells]
+    return inline(columns)
+
+
+def _heat(
+    table: alt.InlineData,
+    cells: Sequence[_Cell],
+    settings: Sequence[str],
+    name: str,
+    chosen: alt.Parameter,
+    named: bool,
+) -> alt.LayerChart:
+    """One heat map: coloured cells with their numbers, the chosen one framed."""
+    title, scheme, domain, form = QUANTITIES[name]
+    values = [c.figures[name] for c in cells if math.isfinite(c.figures[name])]
+    low, high = domain or _domain(values)
+    rows = list(dict.fromkeys(c.row for c in cells))
+    base = alt.Chart(table).encode(
+        x=alt.X("setting:N", sort=list(settings), title=None).axis(
+            orient="top", labelAngle=-90, labelAlign="left", domain=False, ticks=False
+        ),
+        y=alt.Y("row:N", sort=rows, title=None).axis(
+            labels=named, domain=False, ticks=False, labelLimit=240
+        ),
+    )
+    colour = alt.Color(f"{name}:Q", legend=None).scale(
+        scheme=scheme, domain=[low, high], clamp=True
+    )
+    tooltip = [
+        alt.Tooltip("row:N", title="Implementation"),
+        alt.Tooltip("setting:N", title="Setting"),
+    ]
+    tooltip += [
+        alt.Tooltip(f"{key}:Q", title=words, format=number)
+        for key, (words, _, _, number) in QUANTITIES.items()
+    ]
+    tiles = base.mark_rect(stroke="white", strokeWidth=1).encode(color=colour, tooltip=tooltip)
+    dark = _dark(scheme, name, low, high)
+    numbers = base.mark_text(fontSize=10, tooltip=None).encode(
+        text=alt.Text(f"{name}:Q", format=form),
+        color=alt.condition(dark, alt.value("white"), alt.value(theme.INK)),
+    )
+    frame = (
+        base.transform_filter(chosen).mark_rect(fill=None, stroke=theme.INK, strokeWidth=2).encode()
+    )
+    return alt.LayerChart(layer=[tiles.add_params(chosen), numbers, frame]).properties(
+        width=CELL_WIDTH * len(settings),
+        height=CELL_HEIGHT * len(rows),
+        title=alt.TitleParams(title, fontSize=12, anchor="middle"),
+    )
+
+
+def _domain(values: Sequence[float]) -> tuple[float, float]:
+    """From 0 where nothing is below it, else as far below 0 as above."""
+    far = max((abs(v) for v in values), default=1.0) or 1.0
+    return (-far if min(values, default=0.0) < 0 else 0.0, far)
+
+
+def _dark(scheme: str, name: str, low: float, high: float) -> str:
+    """Vega expression: the cell is so dark that its number must be white."""
+    if scheme == "viridis":
+        return f"datum.{name} < {low + 0.55 * (high - low)}"
+    if low < 0:
+        return f"abs(datum.{name}) > {0.75 * high}"
+    return f"datum.{name} > {low + 0.7 * (high - low)}"
+
+
+def _detail(cells: Sequence[_Cell], chosen: alt.Parameter) -> alt.LayerChart:
+    """Points and hulls of the chosen cell, its reference in grey, its figures on top."""
+    x = alt.X("queue_delay_ms:Q", title="Queueing delay (ms)").scale(nice=True, zero=False)
+    y = alt.Y("throughput_mbps:Q", title="Throughput (Mbit/s)").scale(nice=True, zero=False)
+    colour = alt.Color("side:N", legend=None).scale(
+        domain=["reference", "test"], range=[theme.REFERENCE_COLOUR, TEST_COLOUR]
+    )
+    points = (
+        alt.Chart(_points(cells))
+        .transform_filter(chosen)
+        .mark_circle(size=16, opacity=0.5)
+        .encode(x=x, y=y, color=colour)
+    )
+    base = alt.Chart(_hulls(cells)).transform_filter(chosen)
+    hulls = base.encode(x=x, y=y, color=colour, detail="hull:N", order="corner:Q")
+    name = _caption(cells, chosen)
+    return alt.LayerChart(
+        layer=[
+            hulls.mark_line(filled=True, stroke=None, fillOpacity=0.12),
+            hulls.mark_line(strokeWidth=1.8),
+            points,
+            name,
+        ]
+    ).properties(width=DETAIL_WIDTH, height=DETAIL_HEIGHT)
+
+
+def _caption(cells: Sequence[_Cell], chosen: alt.Parameter) -> alt.Chart:
+    words = [f"{c.row}, {c.setting}" for c in cells]
+    columns = {"row": [c.row for c in cells], "setting": [c.setting for c in cells], "words": words}
+    return (
+        alt.Chart(inline(columns))
+        .transform_filter(chosen)
+        .mark_text(align="left", baseline="bottom", fontSize=12, fontWeight=600, color=theme.INK)
+        .encode(x=alt.value(0), y=alt.value(-8), text="words:N")
+    )
+
+
+def _sides(cell: _Cell) -> Iterator[tuple[str, Envelope]]:
+    yield "reference", cell.reference
+    yield "test", cell.test
+
+
+def _points(cells: Sequence[_Cell]) -> alt.InlineData:
+    """Every n-th operating point, so that a map of hundreds of cells stays small."""
+    rows: dict[str, list[object]] = {"row": [], "setting": [], "side": []}
+    xy = []
+    for cell in cells:
+        for side, e in _sides(cell):
+            some = e.points[:: max(1, -(-len(e.points) // MAX_POINTS))]
+            rows["row"] += [cell.row] * len(some)
+            rows["setting"] += [cell.setting] * len(some)
+            rows["side"] += [side] * len(some)
+            xy.append(some)
+    return inline({**rows, **_columns(xy)})
+
+
+def _hulls(cells: Sequence[_Cell]) -> alt.InlineData:
+    """Corners of each hull, closed by the first."""
+    rows: dict[str, list[object]] = {"row": [], "setting": [], "side": [], "hull": [], "corner": []}
+    xy = []
+    for cell in cells:
+        for side, e in _sides(cell):
+            for number, hull in enumerate(e.hulls):
+                count = len(hull) + 1
+                rows["row"] += [cell.row] * count
+                rows["setting"] += [cell.setting] * count
+                rows["side"] += [side] * count
+                rows["hull"] += [f"{side} {number}"] * count
+                rows["corner"] += range(count)
+                xy.append(np.concatenate([hull, hull[:1]]))
+    return inline({**rows, **_columns(xy)})
+
+
+def _columns(xy: Sequence[Any]) -> dict[str, Any]:
+    both = np.concatenate(xy)
+    return {"queue_delay_ms": both[:, 0], "throughput_mbps": both[:, 1]}

@@ -1,0 +1,201 @@
+"""Who takes the bottleneck: throughput ratios of all pairs; a click on a cell shows its two flows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import altair as alt
+import numpy as np
+import xarray as xr
+
+from qbkit.errors import MetricError
+from qbkit.metrics.maps import FIRST, SECOND, SEED, dominance, expectations, throughput_ratios
+from qbkit.plots import theme
+from qbkit.plots.data import inline
+from qbkit.plots.render import enable
+from qbkit.plots.timeline import one_brush
+from qbkit.plots.words import wrapped
+
+CELL = 27
+DETAIL_WIDTH, DETAIL_HEIGHT = 330, 190
+SCHEME = "blueorange"
+SIDES = (theme.PALETTE[1], theme.PALETTE[0])
+"""Colours of the flow of the row and of the column: those of a ratio above and below one half."""
+MAX_ROWS = 24_000
+"""Rows of all series of one chart."""
+
+
+def interaction_chart(
+    cube: xr.Dataset, *, title: str = "Throughput ratios of all pairs"
+) -> alt.HConcatChart:
+    """The matrix T_x / (T_x + T_y), x in the row, y in the column (IMC'22, Figure 5).
+
+    ``cube`` is a sweep's over ``flows.0`` and ``flows.1``, with one value of every other field but
+    ``seed``. Rows and columns are ordered by dominance, the strongest first. A click on a cell
+    shows the throughput of the two flows over time (of the first seed). Raises MetricError where
+    another dimension is left.
+    """
+    enable()
+    ratios = throughput_ratios(cube)
+    names = [str(n) for n in dominance(ratios)[FIRST].values]
+    chosen = _choice(names[0], names[-1])
+    matrix = _matrix(ratios, names, names, chosen)
+    sentences = [
+        "Above 0.5 (orange) the implementation of the row takes more than that of the column.",
+        "Ordered by the mean ratio against all others. Click a cell to see its two flows.",
+    ]
+    width = CELL * len(names) + DETAIL_WIDTH
+    with one_brush():
+        chart = alt.hconcat(matrix, _detail(cube, chosen), spacing=28)
+    return chart.resolve_scale(color="independent").properties(
+        title=alt.TitleParams(title, subtitle=wrapped(sentences, width))
+    )
+
+
+def expectation_chart(
+    cube: xr.Dataset, *, title: str = "CUBIC against BBR: expected and seen"
+) -> alt.LayerChart:
+    """The CUBIC × BBR part of the matrix; framed where another than expected wins.
+
+    What is expected is what the kernel's CUBIC gets from the kernel's BBR (IETF 118 slides). ``cube``
+    as in `interaction_chart`. Raises MetricError when the kernel's two are not in it.
+    """
+    enable()
+    seen = expectations(throughput_ratios(cube))
+    cubic = [str(n) for n in seen[FIRST].values]
+    bbr = [str(n) for n in seen[SECOND].values]
+    expected = seen.attrs["expected"]
+    count = int(seen.subverted.sum())
+    sentences = [
+        f"The kernel's CUBIC gets {expected:.2f} from the kernel's BBR. "
+        f"Framed: the other one wins ({count} of {int(np.isfinite(seen.values).sum())} pairs)."
+    ]
+    return _matrix(seen, cubic, bbr, None, framed=seen.subverted).properties(
+        title=alt.TitleParams(title, subtitle=wrapped(sentences, max(420, CELL * len(bbr))))
+    )
+
+
+def _choice(row: str, column: str) -> alt.Parameter:
+    return alt.selection_point(
+        name="pair",
+        fields=["row", "column"],
+        value=[{"row": row, "column": column}],
+        toggle=False,
+        empty=False,
+    )
+
+
+def _matrix(
+    ratios: xr.DataArray,
+    rows: Sequence[str],
+    columns: Sequence[str],
+    chosen: alt.Parameter | None,
+    framed: xr.DataArray | None = None,
+) -> alt.LayerChart:
+    """Tiles in diverging colours about one half, each with its number."""
+    places = [(x, y) for x in rows for y in columns]
+    some = ratios.transpose(FIRST, SECOND).sel({FIRST: list(rows), SECOND: list(columns)}).values
+    table = {
+        "row": [x for x, _ in places],
+        "column": [y for _, y in places],
+        "ratio": some.ravel().astype(float),
+    }
+    if framed is not None:
+        table["framed"] = framed.transpose(FIRST, SECOND).values.ravel().astype(bool)
+    bare = {"domain": False, "ticks": False, "labelLimit": 200, "labelFontSize": 10.5}
+    base = alt.Chart(inline(table)).encode(
+        x=alt.X("column:N", sort=list(columns), title=None).axis(
+            orient="top", labelAngle=-90, labelAlign="left", **bare
+        ),
+        y=alt.Y("row:N", sort=list(rows), title=None).axis(**bare),
+    )
+    known = base.transform_filter("isValid(datum.ratio)")
+    tiles = known.mark_rect(stroke="white", strokeWidth=1).encode(
+        color=alt.Color("ratio:Q", legend=None).scale(scheme=SCHEME, domain=[0, 1]),
+        tooltip=[
+            alt.Tooltip("row:N", title="Row"),
+            alt.Tooltip("column:N", title="Column"),
+            alt.Tooltip("ratio:Q", title="Throughput ratio", format=".3f"),
+        ],
+    )
+    numbers = known.mark_text(fontSize=9.5, tooltip=None).encode(
+        text=alt.Text("ratio:Q", format=".2f"),
+        color=alt.condition(
+            "abs(datum.ratio - 0.5) > 0.33", alt.value("white"), alt.value(theme.INK)
+        ),
+    )
+    frame = base.mark_rect(fill=None, stroke=theme.INK, strokeWidth=2)
+    layers = [tiles if chosen is None else tiles.add_params(chosen), numbers]
+    if framed is not None:
+        layers.append(frame.transform_filter(alt.datum.framed))
+    if chosen is not None:
+        layers.append(frame.transform_filter(chosen))
+    return alt.LayerChart(layer=layers).properties(
+        width=CELL * len(columns), height=CELL * len(rows)
+    )
+
+
+def _detail(cube: xr.Dataset, chosen: alt.Parameter) -> alt.LayerChart:
+    """Throughput of the chosen pair over time; the names of the two stand above, in colours."""
+    series = _series(cube)
+    colour = alt.Color("side:N", legend=None).scale(domain=["row", "column"], range=list(SIDES))
+    lines = (
+        alt.Chart(series)
+        .transform_filter(chosen)
+        .mark_line(strokeWidth=1.4)
+        .encode(
+            x=alt.X("time_s:Q", title="Time (s)").scale(nice=False),
+            y=alt.Y("throughput_mbps:Q", title="Throughput (Mbit/s)").scale(zero=True),
+            color=colour,
+        )
+    )
+    captions = [
+        alt.Chart(series)
+        .transform_filter(chosen)
+        .transform_filter(alt.datum.side == side)
+        .transform_aggregate(mean="mean(throughput_mbps)", groupby=["name", "side"])
+        .transform_calculate(words="datum.name + '  ' + format(datum.mean, '.1f') + ' Mbit/s'")
+        .mark_text(align="left", baseline="bottom", fontSize=12, fontWeight=600)
+        .encode(x=alt.value(0), y=alt.value(y), text="words:N", color=colour)
+        for side, y in (("row", -24), ("column", -8))
+    ]
+    return alt.LayerChart(layer=[lines, *captions]).properties(
+        width=DETAIL_WIDTH, height=DETAIL_HEIGHT
+    )
+
+
+def _series(cube: xr.Dataset) -> alt.InlineData:
+    """Both flows of each pair over time, in the order they ran and in the other one."""
+    mbps = cube["series_throughput_mbps"]
+    if SEED in mbps.dims:
+        mbps = mbps.isel({SEED: 0})
+    mbps = mbps.transpose(FIRST, SECOND, "flow", "time")
+    names = [str(n) for n in mbps[FIRST].values]
+    factor = max(1, -(-4 * mbps.sizes["time"] * len(names) ** 2 // 2 // MAX_ROWS))
+    coarse = mbps.coarsen(time=factor, boundary="trim").mean()
+    rows: dict[str, list[object]] = {k: [] for k in ("row", "column", "side", "name")}
+    time_s: list[float] = []
+    values: list[float] = []
+    for i, j in np.argwhere(np.isfinite(coarse.values).any(axis=(2, 3))):
+        x, y = names[i], names[j]
+        run = coarse.values[i, j]
+        ways = (
+            [(x, y, run)]
+            if x == y or np.isfinite(coarse.values[j, i]).any()
+            else [
+                (x, y, run),
+                (y, x, run[::-1]),
+            ]
+        )
+        for row, column, flows in ways:
+            for side, name, flow in zip(("row", "column"), (row, column), flows, strict=True):
+                count = len(flow)
+                rows["row"] += [row] * count
+                rows["column"] += [column] * count
+                rows["side"] += [side] * count
+                rows["name"] += [name] * count
+                time_s += coarse["time"].values.tolist()
+                values += flow.tolist()
+    if not values:
+        raise MetricError("the cube has no series of any pair; run the sweep first")
+    return inline({**rows, "time_s": time_s, "throughput_mbps": values})
