@@ -56,7 +56,7 @@ def compare_cells(envelopes: xr.DataArray, reference: str) -> xr.Dataset:
     known = envelopes.values[names.index(reference)]
     found = {name: np.full(envelopes.shape, np.nan) for name in MAP}
     for place in np.ndindex(*envelopes.shape):
-        test, against = envelopes.values[place], known[place[1:]]
+        test, against = envelopes.values.item(place), known.item(place[1:])
         if test and against:
             for key, value in _compare(test, against).items():
                 found[key][place] = value

@@ -23,7 +23,7 @@ CELL_WIDTH, CELL_HEIGHT = 33, 20
 DETAIL_WIDTH, DETAIL_HEIGHT = 310, 270
 MAX_POINTS = 60
 """Operating points drawn of one envelope."""
-QUANTITIES = {
+QUANTITIES: dict[str, tuple[str, Any, tuple[float, float] | None, str]] = {
     "conformance": ("Conformance", "viridis", (0.0, 1.0), ".2f"),
     "deviation": ("Deviation", "lighttealblue", None, ".2f"),
     "conformance_t": ("Conformance-T", "viridis", (0.0, 1.0), ".2f"),
@@ -50,8 +50,8 @@ def conformance_map_chart(
 
     ``cubes`` maps each reference (``tcp:cubic``) to the cube of its sweep. ``quantities`` are
     variables of `qbkit.metrics.conformance_map`, one heat map each. A click on a cell draws its
-    envelope over the reference's beside. Raises MetricError without a cube, for an unknown quantity,
-    and where no cell has both envelopes.
+    envelope over the reference's beside. Raises MetricError for an unknown quantity, and where no
+    cell has both envelopes.
     """
     enable()
     for name in quantities:
@@ -103,7 +103,7 @@ def _cells(envelopes: xr.DataArray, reference: str) -> Iterator[_Cell]:
     known = envelopes.values[names.index(reference)]
     fields = [str(d) for d in envelopes.dims[1:]]
     for place in np.ndindex(*envelopes.shape):
-        test, against = envelopes.values[place], known[place[1:]]
+        test, against = envelopes.values.item(place), known.item(place[1:])
         name = names[place[0]]
         if not test or not against or name == reference:
             continue
@@ -154,9 +154,8 @@ def _heat(
             labels=named, domain=False, ticks=False, labelLimit=240
         ),
     )
-    colour = alt.Color(f"{name}:Q", legend=None).scale(
-        scheme=scheme, domain=[low, high], clamp=True
-    )
+    scale = alt.Scale(scheme=scheme, domain=[low, high], clamp=True)
+    colour = alt.Color(f"{name}:Q", legend=None, scale=scale)
     tooltip = [
         alt.Tooltip("row:N", title="Implementation"),
         alt.Tooltip("setting:N", title="Setting"),

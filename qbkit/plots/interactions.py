@@ -1,8 +1,9 @@
-"""Who takes the bottleneck: throughput ratios of all pairs; a click on a cell shows its two flows."""
+"""Who takes the bottleneck: throughput ratios of all pairs; a click shows the two flows."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import altair as alt
 import numpy as np
@@ -18,7 +19,7 @@ from qbkit.plots.words import wrapped
 
 CELL = 27
 DETAIL_WIDTH, DETAIL_HEIGHT = 330, 190
-SCHEME = "blueorange"
+SCALE = alt.Scale(scheme="blueorange", domain=[0, 1])
 SIDES = (theme.PALETTE[1], theme.PALETTE[0])
 """Colours of the flow of the row and of the column: those of a ratio above and below one half."""
 MAX_ROWS = 24_000
@@ -57,8 +58,8 @@ def expectation_chart(
 ) -> alt.LayerChart:
     """The CUBIC × BBR part of the matrix; framed where another than expected wins.
 
-    What is expected is what the kernel's CUBIC gets from the kernel's BBR (IETF 118 slides). ``cube``
-    as in `interaction_chart`. Raises MetricError when the kernel's two are not in it.
+    What is expected is what the kernel's CUBIC gets from the kernel's BBR (IETF 118 slides).
+    ``cube`` as in `interaction_chart`. Raises MetricError when the kernel's two are not in it.
     """
     enable()
     seen = expectations(throughput_ratios(cube))
@@ -95,14 +96,19 @@ def _matrix(
     """Tiles in diverging colours about one half, each with its number."""
     places = [(x, y) for x in rows for y in columns]
     some = ratios.transpose(FIRST, SECOND).sel({FIRST: list(rows), SECOND: list(columns)}).values
-    table = {
+    table: dict[str, Any] = {
         "row": [x for x, _ in places],
         "column": [y for _, y in places],
         "ratio": some.ravel().astype(float),
     }
     if framed is not None:
         table["framed"] = framed.transpose(FIRST, SECOND).values.ravel().astype(bool)
-    bare = {"domain": False, "ticks": False, "labelLimit": 200, "labelFontSize": 10.5}
+    bare: dict[str, Any] = {
+        "domain": False,
+        "ticks": False,
+        "labelLimit": 200,
+        "labelFontSize": 10.5,
+    }
     base = alt.Chart(inline(table)).encode(
         x=alt.X("column:N", sort=list(columns), title=None).axis(
             orient="top", labelAngle=-90, labelAlign="left", **bare
@@ -111,7 +117,7 @@ def _matrix(
     )
     known = base.transform_filter("isValid(datum.ratio)")
     tiles = known.mark_rect(stroke="white", strokeWidth=1).encode(
-        color=alt.Color("ratio:Q", legend=None).scale(scheme=SCHEME, domain=[0, 1]),
+        color=alt.Color("ratio:Q", legend=None, scale=SCALE),
         tooltip=[
             alt.Tooltip("row:N", title="Row"),
             alt.Tooltip("column:N", title="Column"),
