@@ -16,6 +16,7 @@ from qbkit.spec import Bottleneck, Experiment, Flow
 
 if TYPE_CHECKING:
     from qbkit import metrics, plots
+    from qbkit.publishing import load_sweep, publish_sweep
     from qbkit.runner import run
     from qbkit.stacks.table import implementations, stack_table
     from qbkit.store import load, runs, save
@@ -37,9 +38,11 @@ __all__ = [
     "load",
     "load_cube",
     "load_study",
+    "load_sweep",
     "metrics",
     "plots",
     "publish_study",
+    "publish_sweep",
     "read_pcaps",
     "run",
     "run_sweep",
@@ -60,6 +63,8 @@ _HOMES = {
     "Sweep": "qbkit.sweep",
     "load_cube": "qbkit.sweeping",
     "run_sweep": "qbkit.sweeping",
+    "load_sweep": "qbkit.publishing",
+    "publish_sweep": "qbkit.publishing",
     "read_pcaps": "qbkit.traces",
     "implementations": "qbkit.stacks.table",
     "stack_table": "qbkit.stacks.table",

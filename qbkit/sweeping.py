@@ -59,11 +59,16 @@ def run_sweep(
         failures = run_tasks(
             list(tasks.values()), results, engine=engine, scheduler=scheduler, progress=progress
         )
-        found = Results(url)
-        whole = cube(sweep, found.digests(ids))
+        whole = cube(sweep, Results(url).digests(ids))
         _write(whole, failures, url)
     ran = len(tasks) - len(before)
     return Outcome(whole, failures, len(tasks), ran)
+
+
+def gather(sweep: Sweep, out: str | Path, *, engine: str | None = None) -> xr.Dataset:
+    """The cube of the runs that are in ``out`` now; ``done`` tells which there are."""
+    ids = names((p.experiment for p in sweep.points()), engine)
+    return cube(sweep, Results(str(out)).digests(ids))
 
 
 def _write(whole: xr.Dataset, failures: list[Failure], url: str) -> None:

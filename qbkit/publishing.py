@@ -1,0 +1,81 @@
+"""A sweep's cube as a small file that others open without an engine, with where it comes from."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from qbkit.errors import StoreError
+from qbkit.sweep import Sweep
+from qbkit.sweeping import gather
+
+STEP = 0.01
+"""What is published is rounded to 0.01 of its unit (ms, Mbit/s, %, s), and a tenth as large."""
+EMPTY = np.iinfo(np.int32).min
+
+
+def publish_sweep(spec: str | Path, out: str | Path, *, engine: str | None = None) -> Path:
+    """Write the runs of SPEC.yaml that are in ``out`` beside it: SPEC.nc and SPEC.json.
+
+    The cube (`qbkit.cube`) is rounded to 0.01 of each unit. The JSON holds the versions of qbkit,
+    kernel and stacks, how many runs are there, their processor time, the day, the command that
+    makes them again, and the SHA-256 of the cube. Returns the path of the JSON.
+    """
+    source = Path(spec)
+    cube = gather(Sweep.read(source), out, engine=engine)
+    if not cube["done"].any():
+        raise StoreError(f"no run of {source} is in {out}; run `qbkit sweep {source} --out {out}`")
+    target = source.with_suffix(".nc")
+    encoding = {name: _encoding(v) for name, v in cube.variables.items() if v.dtype.kind == "f"}
+    for name in cube.coords:
+        encoding.pop(name, None)
+    target.write_bytes(bytes(cube.to_netcdf(engine="h5netcdf", encoding=encoding)))
+    index = source.with_suffix(".json")
+    index.write_text(json.dumps(_provenance(cube, source, target), indent=1) + "\n")
+    return index
+
+
+def load_sweep(spec: str | Path) -> xr.Dataset:
+    """The published cube of SPEC.yaml; StoreError where it is missing or was changed."""
+    index = Path(spec).with_suffix(".json")
+    target = index.with_suffix(".nc")
+    try:
+        document = json.loads(index.read_text())
+        content = target.read_bytes()
+    except (OSError, json.JSONDecodeError) as error:
+        raise StoreError(f"there is no published sweep {spec}: {error}") from None
+    if hashlib.sha256(content).hexdigest() != document["sha256"]:
+        raise StoreError(f"{target} is not the file that was published; fetch it again")
+    with xr.open_dataset(target, engine="h5netcdf") as opened:
+        return opened.load()
+
+
+def _encoding(variable: xr.Variable) -> dict[str, Any]:
+    whole = {"dtype": "int32", "scale_factor": STEP, "_FillValue": EMPTY}
+    return {**whole, "zlib": True, "complevel": 9, "shuffle": True}
+
+
+def _provenance(cube: xr.Dataset, source: Path, target: Path) -> dict[str, Any]:
+    sweep = Sweep.read(source)
+    return {
+        "sweep": sweep.name,
+        "command": f"qbkit sweep {source} --out FOLDER, then qb.publish_sweep('{source}', FOLDER)",
+        "published": datetime.now(UTC).date().isoformat(),
+        "runs": len(sweep),
+        "done": int(cube["done"].sum()),
+        "processor_hours": round(float(cube["cpu_s"].sum()) / 3600, 2),
+        "qbkit_version": version("qbkit"),
+        "kernel_version": cube.attrs["kernel_version"],
+        "stack_versions": json.loads(cube.attrs["stack_versions"]),
+        "warnings": json.loads(cube.attrs["warnings"]),
+        "file": target.name,
+        "bytes": target.stat().st_size,
+        "sha256": hashlib.sha256(target.read_bytes()).hexdigest(),
+    }
