@@ -48,7 +48,8 @@ TAGS = {"reno": "RENO"}
 CHOOSERS = ("TBBR", "B2ON", "RENO", "QBIC", "BYTE")
 """All that do. A flow's controller must be the one that it names: the telemetry depends on it."""
 WINDOW_TAGS = {3: "IW03", 10: "IW10", 20: "IW20", 50: "IW50"}
-ORIGIN = ("127.0.0.1", 8080)
+ORIGIN = "@qbkit-origin"
+"""A Unix socket without a file. Over TCP what lies between the two would take 128 MB of memory."""
 STATSD = ("127.0.0.1", 8125)
 TELL_EVERY, FLUSH_EVERY = "0.010s", "0.100s"
 """How often Envoy tells of a connection, and of counters."""
@@ -113,7 +114,7 @@ class GoogleQuiche(ServingStack):
         ip, _, port = address.rpartition(":")
         config = json.dumps(_config(ip, int(port), _flags(controller, options)))
         quiet = ["--concurrency", "1", "--disable-hot-restart", "--log-level", "error"]
-        origin = [f"{QUIC_GO_MOUNT}/quic-go", "origin", "--listen", ":".join(map(str, ORIGIN))]
+        origin = [f"{QUIC_GO_MOUNT}/quic-go", "origin", "--listen", ORIGIN]
         statsd = [f"{TELEMETRY_MOUNT}/telemetry.py", ":".join(map(str, STATSD))]
         telemetry = [*PYTHON, *statsd, controller, f"{out}/sender.csv"]
         envoy = [*self.program(), *quiet, "--config-yaml", config]
@@ -167,7 +168,7 @@ def _flags(controller: str, options: Options) -> dict[str, bool]:
 def _config(ip: str, port: int, flags: dict[str, bool]) -> dict[str, Any]:
     """Envoy's configuration: HTTP/3 on the address, everything forwarded to the origin."""
     runtime = {FLAG + name: value for name, value in flags.items()}
-    endpoint = {"endpoint": {"address": _address(*ORIGIN)}}
+    endpoint = {"endpoint": {"address": {"pipe": {"path": ORIGIN}}}}
     cluster = {
         "name": "origin",
         "type": "STATIC",

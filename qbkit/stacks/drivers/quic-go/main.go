@@ -21,7 +21,7 @@ const (
 	bufferBytes   = 1 << 20   // a system call costs the guest 8 µs: few, large ones
 	connectLimit  = 10 * time.Second
 	headerBytes   = 8 // of a perf stream: how many bytes the client wants back
-	usage         = "usage: quic-go recv --listen IP:PORT --cert FILE --key FILE --out DIR\n       quic-go send --connect IP:PORT --controller cubic|reno (--duration-s X | --bytes N) --out DIR\n       quic-go serve --listen IP:PORT --cert FILE --key FILE --out DIR [--page FILE]\n       quic-go fetch --connect IP:PORT [--path /PATH] [--connection-options TAGS] (--duration-s X | --bytes N) --out DIR\n       quic-go origin --listen IP:PORT"
+	usage         = "usage: quic-go recv --listen IP:PORT --cert FILE --key FILE --out DIR\n       quic-go send --connect IP:PORT --controller cubic|reno (--duration-s X | --bytes N) --out DIR\n       quic-go serve --listen IP:PORT --cert FILE --key FILE --out DIR [--page FILE]\n       quic-go fetch --connect IP:PORT [--path /PATH] [--connection-options TAGS] (--duration-s X | --bytes N) --out DIR\n       quic-go origin --listen UNIX-SOCKET"
 	controllerEnv = "QUIC_GO_CONTROLLER" // read by quic-go itself, see qbkit/stacks/quic_go.py
 )
 

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"os/signal"
@@ -128,7 +129,9 @@ func origin(a arguments) {
 			}
 		}
 	}
-	if err := http.ListenAndServe(a.address, http.HandlerFunc(handler)); err != nil {
+	listener, err := net.Listen("unix", a.address)
+	if err != nil {
 		fail("cannot serve on %s: %v", a.address, err)
 	}
+	fail("cannot serve on %s: %v", a.address, http.Serve(listener, http.HandlerFunc(handler)))
 }
