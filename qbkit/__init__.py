@@ -16,7 +16,7 @@ from qbkit.spec import Bottleneck, Experiment, Flow
 
 if TYPE_CHECKING:
     from qbkit import metrics, plots
-    from qbkit.publishing import load_sweep, publish_sweep
+    from qbkit.publishing import load_runs, load_sweep, publish_runs, publish_sweep
     from qbkit.runner import run
     from qbkit.stacks.table import implementations, stack_table
     from qbkit.store import load, runs, save
@@ -37,10 +37,12 @@ __all__ = [
     "implementations",
     "load",
     "load_cube",
+    "load_runs",
     "load_study",
     "load_sweep",
     "metrics",
     "plots",
+    "publish_runs",
     "publish_study",
     "publish_sweep",
     "read_pcaps",
@@ -63,7 +65,9 @@ _HOMES = {
     "Sweep": "qbkit.sweep",
     "load_cube": "qbkit.sweeping",
     "run_sweep": "qbkit.sweeping",
+    "load_runs": "qbkit.publishing",
     "load_sweep": "qbkit.publishing",
+    "publish_runs": "qbkit.publishing",
     "publish_sweep": "qbkit.publishing",
     "read_pcaps": "qbkit.traces",
     "implementations": "qbkit.stacks.table",

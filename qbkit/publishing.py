@@ -1,9 +1,10 @@
-"""A sweep's cube as a small file that others open without an engine, with where it comes from."""
+"""Runs and sweeps as small files that others open without an engine, with where they come from."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from qbkit import store
 from qbkit.errors import StoreError
 from qbkit.sweep import Sweep
 from qbkit.sweeping import gather
@@ -19,6 +21,59 @@ from qbkit.sweeping import gather
 STEP = 0.01
 """What is published is rounded to 0.01 of its unit (ms, Mbit/s, %, s), and a tenth as large."""
 EMPTY = np.iinfo(np.int32).min
+INDEX = "index.json"
+PACKET_TABLES = {"packet", "ack", "sample"}
+"""Dimensions of a run that are not published."""
+RUN_FACTS = (
+    *("hash", "engine", "kernel_version", "stack_versions", "qbkit_version"),
+    *("seed", "created", "cpu_s"),
+)
+
+
+def publish_runs(
+    runs: Mapping[str, xr.Dataset], folder: str | Path, facts: Mapping[str, Any]
+) -> Path:
+    """Write runs by name without their packet tables (the binned series stay); the index's path.
+
+    The index holds the ``facts``, and of each run where it comes from (spec, versions, seed, date)
+    and the SHA-256 of its file.
+    """
+    target = Path(folder)
+    target.mkdir(parents=True, exist_ok=True)
+    files = {}
+    for name, run in runs.items():
+        path = target / f"{name.replace(':', '-')}.nc"
+        tables = [n for n, v in run.variables.items() if PACKET_TABLES & set(v.dims)]
+        store.save(run.drop_vars(tables), path)
+        facts_of_run = {key: run.attrs.get(key) for key in RUN_FACTS}
+        provenance = {"spec": json.loads(run.attrs["spec"]), **facts_of_run}
+        files[path.name] = {"name": name, "sha256": _sha256(path), "provenance": provenance}
+    index = target / INDEX
+    index.write_text(json.dumps({**facts, "files": files}, indent=1) + "\n")
+    return index
+
+
+def load_runs(folder: str | Path) -> tuple[dict[str, xr.Dataset], dict[str, Any]]:
+    """Runs by name, and the index of what `publish_runs` wrote.
+
+    StoreError where it is missing or was changed.
+    """
+    index = Path(folder) / INDEX
+    try:
+        document: dict[str, Any] = json.loads(index.read_text())
+    except (OSError, json.JSONDecodeError) as error:
+        raise StoreError(f"there are no published runs in {folder}: {error}") from None
+    runs = {}
+    for name, facts in document["files"].items():
+        path = index.with_name(name)
+        if not path.exists() or _sha256(path) != facts["sha256"]:
+            raise StoreError(f"{path} is not the file that was published; fetch it again")
+        runs[facts["name"]] = store.load(path)
+    return runs, document
+
+
+def _sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def publish_sweep(spec: str | Path, out: str | Path, *, engine: str | None = None) -> Path:
@@ -77,5 +132,5 @@ def _provenance(cube: xr.Dataset, source: Path, target: Path) -> dict[str, Any]:
         "warnings": json.loads(cube.attrs["warnings"]),
         "file": target.name,
         "bytes": target.stat().st_size,
-        "sha256": hashlib.sha256(target.read_bytes()).hexdigest(),
+        "sha256": _sha256(target),
     }

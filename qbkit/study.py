@@ -7,18 +7,16 @@ compared.
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import xarray as xr
 
-from qbkit import store
 from qbkit.batch import datasets, run_all
-from qbkit.errors import SpecError, StoreError
+from qbkit.errors import SpecError
 from qbkit.metrics import Assessment, assess
+from qbkit.publishing import load_runs, publish_runs
 from qbkit.spec import Bottleneck, Experiment, Flow
 
 DEFAULT_SEEDS = 5
@@ -82,57 +80,17 @@ def conformance_study(
 
 
 def publish_study(study: Study, folder: str | Path) -> Path:
-    """Write a study without its packet tables (the binned series stay) for others to open.
-
-    ``study.json`` in the folder holds names, provenance (spec, versions, seed, date of each run)
-    and SHA-256 checksums of the files. Returns its path.
-    """
-    target = Path(folder)
-    target.mkdir(parents=True, exist_ok=True)
-    files = {}
-    for side, runs in (("test", study.tests), ("reference", study.references)):
-        for run in runs:
-            path = target / f"{side}-seed-{run.attrs['seed']}.nc"
-            store.save(_without_packets(run), path)
-            digest = hashlib.sha256(path.read_bytes()).hexdigest()
-            files[path.name] = {"sha256": digest, "provenance": _provenance(run)}
-    index = target / "study.json"
-    document = {"test": study.test, "reference": study.reference, "files": files}
-    index.write_text(json.dumps(document, indent=1) + "\n")
-    return index
+    """Write a study for others to open (`qbkit.publishing.publish_runs`); the index's path."""
+    sides = (("test", study.tests), ("reference", study.references))
+    runs = {f"{side}-seed-{run.attrs['seed']}": run for side, runs in sides for run in runs}
+    return publish_runs(runs, folder, {"test": study.test, "reference": study.reference})
 
 
 def load_study(folder: str | Path) -> Study:
     """Open what `publish_study` wrote; StoreError where it is missing or was changed."""
-    index = Path(folder) / "study.json"
-    try:
-        document = json.loads(index.read_text())
-    except (OSError, json.JSONDecodeError) as error:
-        raise StoreError(f"there is no published study in {folder}: {error}") from None
-    sides: dict[str, list[xr.Dataset]] = {"test": [], "reference": []}
-    for name, facts in document["files"].items():
-        path = index.with_name(name)
-        if hashlib.sha256(path.read_bytes()).hexdigest() != facts["sha256"]:
-            raise StoreError(f"{path} is not the file that was published; fetch it again")
-        sides[name.split("-")[0]].append(store.load(path))
-    return Study(document["test"], document["reference"], sides["test"], sides["reference"])
-
-
-def _without_packets(run: xr.Dataset) -> xr.Dataset:
-    tables = {"packet", "ack", "sample"}
-    return run.drop_vars([name for name, v in run.variables.items() if tables & set(v.dims)])
-
-
-def _provenance(run: xr.Dataset) -> dict[str, object]:
-    names = [
-        "hash",
-        "engine",
-        "kernel_version",
-        "stack_versions",
-        "qbkit_version",
-        "seed",
-        "created",
-        "cpu_s",
-    ]
-    spec = json.loads(run.attrs["spec"])
-    return {"spec": spec, **{name: run.attrs.get(name) for name in names}}
+    runs, index = load_runs(folder)
+    sides = {
+        side: [run for name, run in runs.items() if name.startswith(side)]
+        for side in ("test", "reference")
+    }
+    return Study(index["test"], index["reference"], sides["test"], sides["reference"])

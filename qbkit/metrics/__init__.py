@@ -17,6 +17,16 @@ from qbkit.metrics.envelope import (
     sample_trials,
 )
 from qbkit.metrics.fairness import jain_index, throughput_ratio
+from qbkit.metrics.maps import (
+    cell_envelopes,
+    compare_cells,
+    conformance_map,
+    cycles,
+    dominance,
+    expectations,
+    noise_floor_map,
+    throughput_ratios,
+)
 from qbkit.metrics.points import OperatingPoints, operating_points
 from qbkit.metrics.quicbench import quicbench_points
 from qbkit.metrics.summary import flow_summaries, summary
@@ -30,16 +40,24 @@ __all__ = [
     "Translated",
     "Trial",
     "assess",
+    "cell_envelopes",
+    "compare_cells",
     "conformance",
+    "conformance_map",
     "conformance_t",
+    "cycles",
     "deviation",
+    "dominance",
     "envelope",
+    "expectations",
     "flow_summaries",
     "jain_index",
+    "noise_floor_map",
     "operating_points",
     "overlap",
     "quicbench_points",
     "sample_trials",
     "summary",
     "throughput_ratio",
+    "throughput_ratios",
 ]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import numpy.typing as npt
 import xarray as xr
@@ -66,6 +68,33 @@ def compare_cells(envelopes: xr.DataArray, reference: str) -> xr.Dataset:
     }
     attrs = {"reference": reference, **envelopes.attrs}
     return xr.Dataset(variables, envelopes.coords, attrs)
+
+
+def noise_floor_map(cube: xr.Dataset, reference: str, definition: str = "imc22") -> xr.DataArray:
+    """Mean conformance of the reference's trials of one seed with those of the others, by setting.
+
+    Two sets of trials of one implementation differ by chance alone, so no test can be expected to
+    conform better. Dimensions: the swept fields but ``flows.0`` and ``seed``; NaN with one seed.
+    """
+    _require(cube, FIRST, SEED)
+    mine = cube.sel({FIRST: [reference]})
+    floors = []
+    for seed in cube[SEED].values:
+        one = cell_envelopes(mine.sel({SEED: [seed]}), definition)
+        rest = cell_envelopes(
+            mine.sel({SEED: [s for s in cube[SEED].values if s != seed]}), definition
+        )
+        pairs = [
+            conformance(a, b) if a and b else np.nan
+            for a, b in zip(one.values.ravel(), rest.values.ravel(), strict=True)
+        ]
+        floors.append(np.reshape(np.array(pairs), one.shape[1:]))
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Mean of empty slice", RuntimeWarning)
+        mean = np.nanmean(floors, axis=0)
+    dims = [d for d in cube["done"].dims if d not in (FIRST, SEED)]
+    attrs = {"units": "1", "long_name": "conformance of the reference with itself"}
+    return xr.DataArray(mean, {d: cube[d] for d in dims}, dims, "noise_floor", attrs)
 
 
 def _compare(test: Envelope, reference: Envelope) -> dict[str, float]:

@@ -1,0 +1,142 @@
+"""The conformance map and the matrix of interactions: what they hold, and in a real browser."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+import pytest
+from synthetic_cubes import pairs_cube, settings_cube
+from test_plots_browser import browser, opened, settled
+
+from qbkit import plots
+from qbkit.errors import MetricError
+from qbkit.metrics import conformance_map, noise_floor_map
+
+__all__ = ["browser"]  # a fixture, used by its name
+
+TILE = """([row, field, value]) => {
+    // Middle of a tile on the canvas: places of its groups, summed up.
+    let found = null;
+    const walk = (item, x, y) => {
+        if (item.marktype && item.marktype !== 'group' && item.marktype !== 'rect') return;
+        for (const child of item.items || []) {
+            const d = child.datum;
+            if (item.marktype === 'rect' && d && d.row === row && d[field] === value && !found)
+                found = [x + child.x + child.width / 2, y + child.y + child.height / 2];
+            if (child.items) walk(child, x + (child.x || 0), y + (child.y || 0));
+        }
+    };
+    const view = document.querySelector('.qbkit-chart').vegaView;
+    const [[x0, y0], pad] = [view.origin(), view.padding()];
+    walk(view.scenegraph().root, x0 + pad.left, y0 + pad.top);
+    return found;
+}"""
+WORDS = """() => {
+    const found = [];
+    const walk = (item) => {
+        if (item.text !== undefined && item.fontWeight === 600) found.push(String(item.text));
+        (item.items || []).forEach(walk);
+    };
+    walk(document.querySelector('.qbkit-chart').vegaView.scenegraph().root);
+    return found.join(' | ');
+}"""
+
+
+def tables(chart) -> list[list[dict]]:
+    """Every inline table of a chart."""
+    data = chart.to_dict()["datasets"].values()
+    return [list(csv.DictReader(io.StringIO(text))) for text in data]
+
+
+def test_every_cell_of_the_map_has_the_numbers_of_the_metric():
+    cube = settings_cube(["tcp:cubic", "a:cubic", "b:cubic"])
+    chart = plots.conformance_map_chart({"tcp:cubic": cube})
+    drawn = next(t for t in tables(chart) if "conformance_t" in t[0])
+    assert len(drawn) == 2 * 4  # the reference itself is no row
+    known = conformance_map(cube, "tcp:cubic")
+    for cell in drawn:
+        rtt, buffer = (float(word.split()[0]) for word in cell["setting"].split(","))
+        place = {"bottleneck.rtt_ms": rtt, "bottleneck.buffer_bdp": buffer, "flows.0": cell["row"]}
+        for name in ("conformance", "deviation", "delta_delay_ms"):
+            assert float(cell[name]) == pytest.approx(float(known[name].sel(place)), abs=1e-3)
+    # The same cloud 4 and 8 ms to the right: nothing shared, and all after a translation.
+    a = known.sel({"flows.0": "a:cubic"})
+    assert a.conformance.max() < 0.4
+    assert a.conformance_t.min() > 0.9
+    assert a.delta_delay_ms.values == pytest.approx(4, abs=0.5)
+
+
+def test_the_noise_floor_is_the_reference_against_itself():
+    cube = settings_cube(["tcp:cubic", "a:cubic"], seeds=3)
+    floor = noise_floor_map(cube, "tcp:cubic")
+    assert floor.dims == ("bottleneck.rtt_ms", "bottleneck.buffer_bdp")
+    assert 0.7 < floor.min() <= floor.max() <= 1
+    assert noise_floor_map(cube.isel(seed=[0]), "tcp:cubic").isnull().all()
+
+
+def test_families_share_a_map():
+    cubes = {f"tcp:{f}": settings_cube([f"tcp:{f}", f"a:{f}"]) for f in ("cubic", "bbr")}
+    drawn = next(t for t in tables(plots.conformance_map_chart(cubes)) if "conformance_t" in t[0])
+    assert {cell["row"] for cell in drawn} == {"a:cubic", "a:bbr"}
+
+
+def test_bad_input_is_one_sentence():
+    cube = settings_cube(["tcp:cubic", "a:cubic"])
+    with pytest.raises(MetricError, match="no quantity speed; there are conformance, deviation"):
+        plots.conformance_map_chart({"tcp:cubic": cube}, quantities=["speed"])
+    with pytest.raises(MetricError, match="no cell has the envelopes of both sides"):
+        plots.conformance_map_chart({})
+    with pytest.raises(MetricError, match="the reference tcp:bbr is not in the sweep"):
+        plots.conformance_map_chart({"tcp:bbr": cube})
+    with pytest.raises(MetricError, match=r"choose one value of bottleneck\.buffer_bdp first"):
+        plots.interaction_chart(pairs_cube("ab").expand_dims({"bottleneck.buffer_bdp": [1, 5]}))
+    with pytest.raises(MetricError, match="tcp:cubic, which tells what to expect"):
+        plots.expectation_chart(pairs_cube(["a:cubic", "a:bbr"]))
+
+
+def test_the_matrix_is_ordered_by_dominance_and_mirrored():
+    names = ["tcp:reno", "quinn:bbr", "tcp:cubic"]  # the first is the strongest
+    chart = plots.interaction_chart(pairs_cube(names))
+    cells = next(t for t in tables(chart) if "ratio" in t[0])
+    assert list(dict.fromkeys(c["row"] for c in cells)) == names
+    ratio = {(c["row"], c["column"]): float(c["ratio"]) for c in cells}
+    assert ratio["tcp:reno", "tcp:cubic"] == pytest.approx(0.5 + 0.4 * 2 / 3, abs=1e-3)
+    for x in names:
+        for y in names:
+            assert ratio[x, y] + ratio[y, x] == pytest.approx(1, abs=2e-3)
+
+
+def test_twenty_five_by_twenty_five_stays_readable_and_small():
+    names = [f"stack-{i:02d}:cubic" for i in range(25)]
+    chart = plots.interaction_chart(pairs_cube(names, steps=60))
+    matrix = chart.to_dict()["hconcat"][0]
+    assert matrix["width"] / 25 >= 27  # room for four digits of 9.5 pixels
+    assert sum(len(t) for t in tables(chart)) < 30_000
+
+
+@pytest.mark.browser
+def test_a_click_on_a_cell_of_the_map_opens_its_envelope(browser, tmp_path):
+    cube = settings_cube(["tcp:cubic", "a:cubic", "b:cubic"])
+    chart = plots.conformance_map_chart({"tcp:cubic": cube})
+    with opened(browser, plots.save(chart, tmp_path / "map.html")) as page:
+        assert "a:cubic, 10 ms, 0.5 BDP" in page.evaluate(WORDS)
+        click(page, "b:cubic", "setting", "50 ms, 5 BDP")
+        assert "b:cubic, 50 ms, 5 BDP" in page.evaluate(WORDS)
+
+
+@pytest.mark.browser
+def test_a_click_on_a_pair_shows_its_two_flows(browser, tmp_path):
+    chart = plots.interaction_chart(pairs_cube(["a:cubic", "b:bbr", "c:reno"]))
+    with opened(browser, plots.save(chart, tmp_path / "pairs.html")) as page:
+        click(page, "c:reno", "column", "a:cubic")  # ran the other way round
+        words = page.evaluate(WORDS)
+        assert "c:reno  2.3 Mbit/s" in words
+        assert "a:cubic  7.7 Mbit/s" in words
+
+
+def click(page, row: str, field: str, value: str) -> None:
+    box = page.locator("canvas").bounding_box()
+    x, y = page.evaluate(TILE, [row, field, value])
+    page.mouse.click(box["x"] + x, box["y"] + y)
+    settled(page)
