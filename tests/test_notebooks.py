@@ -53,6 +53,23 @@ def test_published_data_where_no_engine_works(tmp_path, monkeypatch):
     assert report["seeds"] == 5
 
 
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("00", "published run of quic-go:cubic and tcp:cubic"),
+        ("02", "these are published runs of the default parameters"),
+        ("03", "published results, nothing is run here"),
+        ("04", "published results, nothing is run here"),
+    ],
+)
+def test_every_notebook_opens_where_no_engine_works(name, words, tmp_path, monkeypatch):
+    monkeypatch.setenv("QBKIT_KERNEL", str(tmp_path / "no-kernel-here"))
+    monkeypatch.setenv("QBKIT_RUNS", str(tmp_path / "no-runs-here"))
+    executed = notebooks.execute(name, tmp_path, {}).read_text()
+    assert words in executed
+    assert "vega" in executed
+
+
 def test_failing_notebook_names_the_cell_and_keeps_what_was_done(tmp_path):
     with pytest.raises(RunFailed, match=r"cell \d+ of .* failed: SpecError: .*rate_mbps = -1"):
         notebooks.execute("01", tmp_path, {"rate_mbps": -1.0})
