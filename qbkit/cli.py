@@ -154,6 +154,60 @@ def sweep_command(
     return 1 if failures else 0
 
 
+@group.command("notebook")
+@click.argument("name")
+@click.option(
+    "-p",
+    "parameters",
+    nargs=2,
+    multiple=True,
+    metavar="NAME VALUE",
+    help="A parameter; given several times with the same name, a grid.",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    default=Path("executed"),
+    show_default=True,
+    help="Folder for what was executed.",
+)
+@click.option("--scheduler", help="Address of a Dask scheduler. [default: this machine]")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def notebook_command(
+    name: str,
+    parameters: tuple[tuple[str, str], ...],
+    out: Path,
+    scheduler: str | None,
+    as_json: bool,
+) -> int:
+    """Execute the notebook whose name begins with NAME, as 01, and write its HTML beside it."""
+    import yaml
+
+    from qbkit.notebooks import execute_grid, to_html
+
+    grid: dict[str, list[Any]] = {}
+    for key, value in parameters:
+        grid.setdefault(key, []).append(yaml.safe_load(value))
+    done, failed = execute_grid(
+        name, out.resolve(), grid, scheduler=scheduler, progress=not as_json
+    )
+    pages = [to_html(path) for path in done]
+    if as_json:
+        _print_json(
+            {
+                "notebooks": [str(p) for p in done],
+                "html": [str(p) for p in pages],
+                "failures": [{"notebook": n, "reason": r} for n, r in failed.items()],
+            }
+        )
+    else:
+        for page in pages:
+            click.echo(str(page))
+    for stem, reason in failed.items():
+        click.echo(f"{stem}: {reason}", err=True)
+    return 1 if failed else 0
+
+
 @group.command("conformance")
 @click.argument("test", metavar="STACK:CC")
 @click.option("--reference", default="tcp:cubic", show_default=True, help="What to conform to.")

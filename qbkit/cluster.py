@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +18,6 @@ from qbkit.spec import Experiment
 if TYPE_CHECKING:
     from distributed import Client
 
-Digest = Callable[[Any], dict[str, Any]]
 CONNECT_S = 5
 MACHINE = "machine"
 """Dask resource that a real-time run takes whole: it would disturb, and be disturbed by, others."""
@@ -49,40 +48,56 @@ def run_tasks(
     scheduler: str | None = None,
     progress: bool = False,
 ) -> list[Failure]:
-    """Run all tasks whose result is not there yet, each retried once; those that failed.
+    """Run all tasks whose result is not there yet; those that failed."""
+    missing = [task for task in tasks if task.name not in results.names()]
+    calls = {
+        t.name: (run_one, t.experiment.to_json(), t.name, results.url, engine) for t in missing
+    }
+    reasons = run_calls(calls, engine=engine, scheduler=scheduler, progress=progress, unit="run")
+    return [Failure(t.name, t.experiment, reasons[t.name]) for t in missing if t.name in reasons]
+
+
+def run_calls(
+    calls: Mapping[str, Sequence[Any]],
+    *,
+    engine: str | None = None,
+    scheduler: str | None = None,
+    progress: bool = False,
+    unit: str,
+) -> dict[str, str]:
+    """Run calls (a function and its arguments, by name), each retried once; why some failed.
 
     Without a ``scheduler`` (address of a Dask scheduler) a cluster of this machine's processors is
     started for the time. Raises EngineError when the scheduler does not answer.
     """
-    missing = [task for task in tasks if task.name not in results.names()]
-    if not missing:
-        return []
+    if not calls:
+        return {}
     with _client(scheduler, engine) as client:
-        return list(_work(client, missing, results, engine, progress))
+        return dict(_work(client, calls, engine, progress, unit))
 
 
 def _work(
-    client: Client, tasks: Sequence[Task], results: Results, engine: str | None, progress: bool
-) -> Iterator[Failure]:
+    client: Client,
+    calls: Mapping[str, Sequence[Any]],
+    engine: str | None,
+    progress: bool,
+    unit: str,
+) -> Iterator[tuple[str, str]]:
     from distributed import as_completed
     from tqdm.auto import tqdm
 
     needs = {MACHINE: 1} if engine == "host" else None
     by_key = {
-        client.submit(
-            run_one, t.experiment.to_json(), t.name, results.url, engine,
-            key=f"run-{t.name}", retries=1, resources=needs, pure=False,
-        ): t
-        for t in tasks
-    }  # fmt: skip
-    bar = tqdm(total=len(tasks), desc="sweep", unit="run", disable=not progress, smoothing=0.05)
-    with bar:
+        client.submit(*call, key=f"{unit}-{name}", retries=1, resources=needs, pure=False): name
+        for name, call in calls.items()
+    }
+    with tqdm(total=len(calls), unit=unit, disable=not progress, smoothing=0.05) as bar:
         for future in as_completed(by_key):
-            task = by_key.pop(future)
+            name = by_key.pop(future)
             bar.update()
             if future.status != "finished":
-                yield Failure(task.name, task.experiment, _reason(future))
-            future.release()  # memory stays flat in the number of runs
+                yield name, _reason(future)
+            future.release()  # memory stays flat in the number of calls
 
 
 def _reason(future: Any) -> str:

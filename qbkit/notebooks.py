@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from qbkit.cluster import run_calls
 from qbkit.errors import RunFailed, SpecError
 
 FOLDER = Path(__file__).parents[1] / "notebooks"
@@ -22,10 +26,11 @@ def find(name: str) -> Path:
     return matching[0]
 
 
-def execute(name: str, out: Path, parameters: dict[str, Any]) -> Path:
+def execute(name: str, out: Path, parameters: dict[str, Any], *, stem: str = "") -> Path:
     """Execute a notebook with parameters into the folder ``out``; the path of the result.
 
-    The notebook is saved up to the cell that fails; then RunFailed says which, and why.
+    Its name is that of the notebook, or ``stem``. It is saved up to the cell that fails; then
+    RunFailed says which, and why. SpecError for a parameter that the notebook does not have.
     """
     import nbformat
     import papermill
@@ -33,8 +38,9 @@ def execute(name: str, out: Path, parameters: dict[str, Any]) -> Path:
     from papermill.exceptions import PapermillExecutionError
 
     source = find(name)
+    _require_known(source, parameters)
     out.mkdir(parents=True, exist_ok=True)
-    target = out / source.name
+    target = out / f"{stem or source.stem}.ipynb"
     try:
         papermill.execute_notebook(
             str(source), str(target), parameters, cwd=str(source.parent), kernel_name="python3"
@@ -46,6 +52,51 @@ def execute(name: str, out: Path, parameters: dict[str, Any]) -> Path:
     # JupyterLab shows charts of notebooks that it trusts; this one was run here.
     NotebookNotary().sign(nbformat.read(target, as_version=4))
     return target
+
+
+def execute_grid(
+    name: str,
+    out: Path,
+    grid: Mapping[str, Sequence[Any]],
+    *,
+    scheduler: str | None = None,
+    progress: bool = False,
+) -> tuple[list[Path], dict[str, str]]:
+    """Execute a notebook for each of the product of parameter values, on a Dask cluster.
+
+    Returns the paths of those that were executed, and of the others by name why they were not.
+    With one value of each parameter the notebook keeps its name; else the values are in it.
+    """
+    source = find(name)
+    _require_known(source, grid)
+    stems = {}
+    varied = [key for key, values in grid.items() if len(values) > 1]
+    for values in itertools.product(*grid.values()):
+        chosen = dict(zip(grid, values, strict=True))
+        stems["-".join([source.stem, *(_word(chosen[key]) for key in varied)])] = chosen
+    calls = {stem: (_execute_one, name, out, chosen, stem) for stem, chosen in stems.items()}
+    failed = run_calls(calls, scheduler=scheduler, progress=progress, unit="notebook")
+    return [out / f"{stem}.ipynb" for stem in stems if stem not in failed], failed
+
+
+def _execute_one(name: str, out: Path, parameters: dict[str, Any], stem: str) -> None:
+    execute(name, out, parameters, stem=stem)
+
+
+def _word(value: Any) -> str:
+    """A parameter's value as part of a file name."""
+    return re.sub(r"[^\w.]+", "_", str(value))
+
+
+def _require_known(source: Path, parameters: Iterable[str]) -> None:
+    import papermill
+
+    known = list(papermill.inspect_notebook(str(source)))
+    for parameter in parameters:
+        if parameter not in known:
+            raise SpecError(
+                f"{source.stem} has no parameter {parameter}; it has {', '.join(known) or 'none'}"
+            )
 
 
 def to_html(notebook: Path) -> Path:

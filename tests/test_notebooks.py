@@ -7,8 +7,10 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from click.testing import CliRunner
 
 from qbkit import notebooks
+from qbkit.cli import group
 from qbkit.errors import RunFailed, SpecError
 
 SHORT = {"test": "tcp:bbr", "rate_mbps": 10.0, "rtt_ms": 10.0, "duration_s": 15.0, "seeds": 2}
@@ -68,6 +70,26 @@ def test_every_notebook_opens_where_no_engine_works(name, words, tmp_path, monke
     executed = notebooks.execute(name, tmp_path, {}).read_text()
     assert words in executed
     assert "vega" in executed
+
+
+@pytest.mark.guest
+def test_a_grid_of_parameters_from_the_command_line(tmp_path):
+    words = [f"-p {key} {value}" for key, value in SHORT.items() if key != "test"]
+    grid = " -p test tcp:bbr -p test tcp:reno -p buffer_bdp 0.5"
+    command = f"notebook 01 {' '.join(words)}{grid} --out {tmp_path} --json"
+    done = CliRunner().invoke(group, command.split())
+    assert done.exit_code == 0, done.output
+    report = json.loads(done.stdout)
+    assert [Path(p).name for p in report["notebooks"]] == [
+        "01_performance_envelope-tcp_bbr.ipynb",
+        "01_performance_envelope-tcp_reno.ipynb",
+    ]
+    assert "tcp:reno against tcp:cubic: run on this machine" in Path(report["html"][1]).read_text()
+
+
+def test_an_unknown_parameter_names_those_there_are(tmp_path):
+    with pytest.raises(SpecError, match="02_stack_gallery has no parameter rate; it has rate_mbps"):
+        notebooks.execute("02", tmp_path, {"rate": 1})
 
 
 def test_failing_notebook_names_the_cell_and_keeps_what_was_done(tmp_path):
