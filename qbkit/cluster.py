@@ -152,7 +152,7 @@ def _client(scheduler: str | None, engine: str | None) -> Iterator[Client]:
             dashboard_address="127.0.0.1:0",
             resources={MACHINE: 1},
             host="127.0.0.1",
-            silence_logs=logging.ERROR,
+            silence_logs=logging.CRITICAL,
             memory_limit=0,
         ) as cluster,
         Client(cluster) as client,

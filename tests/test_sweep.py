@@ -149,6 +149,46 @@ def test_a_second_sweep_in_the_same_folder_is_refused(tmp_path: Path):
     assert json.loads(first.communicate()[0])["ran"] == 6
 
 
+@pytest.mark.guest
+def test_a_full_disk_is_said_in_a_sentence_and_space_mends_it(tmp_path: Path):
+    # The runs of these two take 100 kB and more; a file system of 64 kB holds none of them.
+    if subprocess.run(["unshare", "-rm", "true"], check=False).returncode:
+        pytest.skip("no mount namespaces here")
+    spec, out = write(tmp_path / "s.yaml", seed=[1, 2]), tmp_path / "out"
+    out.mkdir()
+    words = f"mount -t tmpfs -o size=64k none {out} && {QBKIT} sweep {spec} --out {out} --json"
+    done = subprocess.run(
+        ["unshare", "-rm", "sh", "-c", words], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert "No space left on device; free space, then start the sweep again" in done.stderr
+    assert "Traceback" not in done.stderr
+    report = json.loads(start(spec, out).communicate()[0])
+    assert (report["ran"], report["failures"]) == (2, [])
+
+
+@pytest.mark.guest
+def test_a_worker_killed_in_the_middle_of_a_run_costs_nothing(tmp_path: Path):
+    spec = write(tmp_path / "s.yaml", seed=list(range(1, 7)))
+    process = start(spec, tmp_path / "out")
+    while not list(tmp_path.glob("out/runs/*.json")):
+        assert process.poll() is None, process.stderr.read()
+        time.sleep(0.05)
+    os.kill(worker_of(process.pid), signal.SIGKILL)
+    report = json.loads(process.communicate()[0])
+    assert (report["runs"], report["failures"]) == (6, [])
+    assert len(list((tmp_path / "out/runs").glob("*.nc"))) == 6
+
+
+def worker_of(pid: int) -> int:
+    """A Dask worker process among the children of a sweep."""
+    for children in Path(f"/proc/{pid}/task").glob("*/children"):
+        for child in children.read_text().split():
+            if "spawn_main" in Path(f"/proc/{child}/cmdline").read_text():
+                return int(child)
+    raise AssertionError("the sweep has no worker")
+
+
 def test_a_scheduler_that_is_not_there(tmp_path: Path):
     spec = write(tmp_path / "s.yaml", seed=[1])
     done = start(spec, tmp_path / "out", "--scheduler", "tcp://127.0.0.1:9").communicate()

@@ -117,9 +117,13 @@ def locked_crates(member: str) -> list[str]:
 
 
 def _locked() -> list[dict[str, Any]]:
-    packages: list[dict[str, Any]] = tomllib.loads((WORKSPACE / "Cargo.lock").read_text())[
-        "package"
-    ]
+    return _packages((WORKSPACE / "Cargo.lock").read_text())
+
+
+@cache
+def _packages(lock: str) -> list[dict[str, Any]]:
+    """The packages of a lock file; a sweep asks for those of the same file for each of its runs."""
+    packages: list[dict[str, Any]] = tomllib.loads(lock)["package"]
     return packages
 
 
