@@ -78,15 +78,11 @@ def largest_burst(run: xr.Dataset) -> int:
 @pytest.mark.guest
 @pytest.mark.parametrize("name", offering("pacing"))
 def test_pacing(name: str):
-    if name.startswith("quiche:"):
-        name = "quiche:bbr2"  # the only controller that it paces
+    # quiche paces BBR only; s2n-quic's pacer lets ten packets go at once, as many as one ACK answers
+    # for, so that with CUBIC it does not show.
+    name = {"quiche:cubic": "quiche:bbr2", "s2n-quic:cubic": "s2n-quic:bbr"}.get(name, name)
     paced, bursts = (first_seconds(name, 3.0, pacing=on) for on in (True, False))
-    if name.startswith("s2n-quic:"):
-        # Its pacer lets ten packets go at once, as many as one ACK answers for; what shows is how
-        # much less of them the queue drops.
-        assert int(paced.dropped_packets.sum()) < 0.6 * int(bursts.dropped_packets.sum())
-    else:
-        assert largest_burst(paced) < 0.8 * largest_burst(bursts)
+    assert largest_burst(paced) < 0.8 * largest_burst(bursts)
 
 
 @pytest.mark.guest

@@ -76,6 +76,17 @@ def test_a_file_that_holds_no_sweep(tmp_path: Path, text: str):
         Sweep.read(tmp_path / "s.yaml")
 
 
+def test_unordered_fields_run_each_pair_once():
+    names = ["tcp:cubic", "tcp:reno", "tcp:bbr"]
+    fields = {"flows.0": names, "seed": [1, 2], "flows.1": names}
+    made = Sweep(name="x", base=BASE, sweep=fields, unordered=("flows.0", "flows.1"))
+    pairs = [tuple(p.experiment.labels) for p in made.points() if p.experiment.seed == 2]
+    assert len(made) == 12
+    assert len(pairs) == len({frozenset(p) for p in pairs}) == 6
+    with pytest.raises(SpecError, match=r"unordered: flows\.0 and seed must both be swept, over"):
+        Sweep(name="x", base=BASE, sweep=fields, unordered=("flows.0", "seed"))
+
+
 def write(path: Path, **fields: list) -> Path:
     path.write_text(json.dumps(sweep(**fields).model_dump()))  # JSON is YAML
     return path
@@ -96,13 +107,16 @@ def test_a_sweep_becomes_a_cube_and_is_not_run_again(tmp_path: Path):
     made = sweep(flows__1=["tcp:reno", "tcp:bbr"], seed=[1, 2])
     first = run_sweep(made, tmp_path)
     assert (first.runs, first.ran, first.failures) == (4, 4, [])
-    assert dict(first.cube.sizes) | {"point": 0} == {"flows.1": 2, "seed": 2, "flow": 2, "point": 0}
+    sizes = {"flows.1": 2, "seed": 2, "flow": 2, "point": 0, "time": 8}
+    assert dict(first.cube.sizes) | {"point": 0} == sizes
     assert first.cube.label.sel({"flows.1": "tcp:bbr", "seed": 2}).values.tolist() == [
         "tcp:cubic",
         "tcp:bbr",
     ]
     # Two flows share 10 Mbit/s.
     assert first.cube.throughput_mbps.sum("flow").values == pytest.approx(10, rel=0.1)
+    each_second = first.cube.series_throughput_mbps.sum("flow")
+    assert each_second.sel(time=slice(2, None)).values == pytest.approx(10, rel=0.15)
     again = run_sweep(made, tmp_path)
     assert again.ran == 0
     xr.testing.assert_identical(load_cube(tmp_path), first.cube.load())
