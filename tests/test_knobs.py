@@ -78,8 +78,8 @@ def largest_burst(run: xr.Dataset) -> int:
 @pytest.mark.guest
 @pytest.mark.parametrize("name", offering("pacing"))
 def test_pacing(name: str):
-    # quiche paces BBR only; s2n-quic's pacer lets ten packets go at once, as many as an ACK answers,
-    # so that with CUBIC it does not show.
+    # quiche paces BBR only; s2n-quic lets ten packets go at once, as many as an ACK answers, so
+    # that with CUBIC it does not show.
     name = {"quiche:cubic": "quiche:bbr2", "s2n-quic:cubic": "s2n-quic:bbr"}.get(name, name)
     paced, bursts = (first_seconds(name, 3.0, pacing=on) for on in (True, False))
     assert largest_burst(paced) < 0.8 * largest_burst(bursts)
