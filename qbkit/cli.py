@@ -89,8 +89,6 @@ def group() -> None:
 @click.option("--rerun", is_flag=True, help="Run again what exists already.")
 def run_command(flows: tuple[str, ...], as_json: bool, **words: Any) -> None:
     """Run flows over one bottleneck and store the dataset."""
-    from qbkit.runner import run
-
     link = _bottleneck(words)
     spec = {name: words.pop(name) for name in ("duration_s", "seed", "jitter_ms")}
     experiment = Experiment(
@@ -98,6 +96,8 @@ def run_command(flows: tuple[str, ...], as_json: bool, **words: Any) -> None:
         flows=tuple(Flow.parse(text) for text in flows),
         **{name: value for name, value in spec.items() if value is not None},
     )
+    from qbkit.runner import run  # heavy, so only for an experiment that can be
+
     dataset = run(experiment, progress=not as_json, **words)
     _report_run(dataset, as_json)
 

@@ -16,9 +16,9 @@ import xarray as xr
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qbkit.errors import SpecError, StoreError
+from qbkit.errors import EngineError, SpecError, StoreError
 from qbkit.sweep import Sweep
-from qbkit.sweeping import load_cube, run_sweep
+from qbkit.sweeping import estimate, load_cube, run_sweep
 
 BASE = {
     "bottleneck": {"rate_mbps": 10, "rtt_ms": 20},
@@ -204,14 +204,11 @@ def worker_of(pid: int) -> int:
 
 
 def test_a_scheduler_that_is_not_there(tmp_path: Path):
-    spec = write(tmp_path / "s.yaml", seed=[1])
-    done = start(spec, tmp_path / "out", "--scheduler", "tcp://127.0.0.1:9").communicate()
-    assert "no Dask scheduler answers at tcp://127.0.0.1:9; start one with" in done[1]
-    assert "Traceback" not in done[1]
+    with pytest.raises(EngineError, match=r"answers at tcp://127.0.0.1:9; start one with `dask s"):
+        run_sweep(sweep(seed=[1]), tmp_path, scheduler="tcp://127.0.0.1:9")
 
 
 def test_dry_run_tells_what_there_is_to_do(tmp_path: Path):
-    spec = write(tmp_path / "s.yaml", seed=[1, 2, 3])
-    report = json.loads(start(spec, tmp_path / "out", "--dry-run").communicate()[0])
+    report = estimate(sweep(seed=[1, 2, 3]), tmp_path)
     assert (report["runs"], report["missing"]) == (3, 3)
     assert 3 < report["cpu_s"] < 20
