@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from qbkit.study import Study, conformance_study, load_study, publish_study
     from qbkit.sweep import Sweep
     from qbkit.sweeping import load_cube, run_sweep
-    from qbkit.traces import read_pcaps
+    from qbkit.traces import read_pcaps, read_qlog
 
 __all__ = [
     "Bottleneck",
@@ -46,6 +46,7 @@ __all__ = [
     "publish_study",
     "publish_sweep",
     "read_pcaps",
+    "read_qlog",
     "run",
     "run_sweep",
     "runs",
@@ -70,6 +71,7 @@ _HOMES = {
     "publish_runs": "qbkit.publishing",
     "publish_sweep": "qbkit.publishing",
     "read_pcaps": "qbkit.traces",
+    "read_qlog": "qbkit.traces",
     "implementations": "qbkit.stacks.table",
     "stack_table": "qbkit.stacks.table",
 }

@@ -33,3 +33,7 @@ class StoreError(QbkitError):
 
 class MetricError(QbkitError, ValueError):
     """The data do not allow the metric that was asked for."""
+
+
+class TraceError(QbkitError, ValueError):
+    """A capture or a log is not what it should be."""

@@ -2,5 +2,6 @@
 
 from qbkit.traces.dataset import build
 from qbkit.traces.imported import read_pcaps
+from qbkit.traces.qlog import read_qlog
 
-__all__ = ["build", "read_pcaps"]
+__all__ = ["build", "read_pcaps", "read_qlog"]
