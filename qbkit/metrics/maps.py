@@ -89,9 +89,7 @@ def noise_floor_map(cube: xr.Dataset, reference: str, definition: str = "imc22")
             for a, b in zip(one.values.ravel(), rest.values.ravel(), strict=True)
         ]
         floors.append(np.reshape(np.array(pairs), one.shape[1:]))
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Mean of empty slice", RuntimeWarning)
-        mean = np.nanmean(floors, axis=0)
+    mean = _mean_of_known(np.array(floors), axis=0)
     dims = [d for d in cube["done"].dims if d not in (FIRST, SEED)]
     attrs = {"units": "1", "long_name": "conformance of the reference with itself"}
     return xr.DataArray(mean, {d: cube[d] for d in dims}, dims, "noise_floor", attrs)
@@ -143,7 +141,7 @@ def dominance(ratios: xr.DataArray) -> xr.DataArray:
     values = _square(ratios)
     np.fill_diagonal(values, np.nan)
     names = ratios[FIRST].values
-    mean = np.nanmean(values, axis=1)
+    mean = _mean_of_known(values, axis=1)
     order = np.argsort(-mean, kind="stable")
     attrs = {"units": "1", "long_name": "mean throughput ratio against the others"}
     return xr.DataArray(mean[order], [(FIRST, names[order])], name="dominance", attrs=attrs)
@@ -182,6 +180,13 @@ def expectations(ratios: xr.DataArray) -> xr.DataArray:
     expected = float(ratios.sel({FIRST: "tcp:cubic", SECOND: "tcp:bbr"}))
     subverted = (part > 0.5) != (expected > 0.5)
     return part.assign_coords(subverted=subverted).assign_attrs(expected=expected)
+
+
+def _mean_of_known(values: npt.NDArray[np.float64], axis: int) -> npt.NDArray[np.float64]:
+    """Mean of what is no NaN; NaN where nothing is known."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Mean of empty slice", RuntimeWarning)
+        return np.asarray(np.nanmean(values, axis=axis))
 
 
 def _square(ratios: xr.DataArray) -> npt.NDArray[np.float64]:
