@@ -104,8 +104,9 @@ def load_sweep(spec: str | Path) -> xr.Dataset:
     try:
         document = json.loads(index.read_text())
         content = target.read_bytes()
-    except (OSError, json.JSONDecodeError) as error:
-        raise StoreError(f"there is no published sweep {spec}: {error}") from None
+    except (OSError, json.JSONDecodeError):
+        words = f"run it, or publish it with qb.publish_sweep('{spec}', FOLDER)"
+        raise StoreError(f"no results of {spec} are published; {words}") from None
     if hashlib.sha256(content).hexdigest() != document["sha256"]:
         raise StoreError(f"{target} is not the file that was published; fetch it again")
     with xr.open_dataset(target, engine="h5netcdf") as opened:

@@ -1,0 +1,68 @@
+"""Published sweeps and runs: what is written is what is read, and a changed file is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import xarray as xr
+from synthetic import synthetic_run
+
+import qbkit as qb
+from qbkit.errors import StoreError
+from qbkit.sweep import Sweep
+from qbkit.sweeping import run_sweep
+
+DATA = Path(__file__).parents[1] / "data"
+SPECS = sorted(path.with_suffix(".yaml") for path in DATA.glob("*/*.json") if path.stem != "index")
+
+
+@pytest.mark.guest
+def test_a_sweep_published_and_opened_again(tmp_path):
+    spec = tmp_path / "s.yaml"
+    base = {"bottleneck": {"rate_mbps": 10, "rtt_ms": 20}, "flows": ["tcp:cubic", "tcp:bbr"]}
+    document = {"name": "x", "base": {**base, "duration_s": 8}, "sweep": {"seed": [1, 2]}}
+    spec.write_text(json.dumps(document))
+    with pytest.raises(StoreError, match=r"no run of .*s\.yaml is in"):
+        qb.publish_sweep(spec, tmp_path / "out")
+    made = run_sweep(Sweep.read(spec), tmp_path / "out").cube
+    facts = json.loads(qb.publish_sweep(spec, tmp_path / "out").read_text())
+    assert (facts["runs"], facts["done"], facts["bytes"]) == (
+        2,
+        2,
+        spec.with_suffix(".nc").stat().st_size,
+    )
+    again = qb.load_sweep(spec)
+    assert again.label.values.tolist() == made.label.values.tolist()
+    for name in ("throughput_mbps", "point_delay_ms", "series_throughput_mbps"):
+        xr.testing.assert_allclose(again[name], made[name].astype(float), atol=0.0051)
+    spec.with_suffix(".nc").write_bytes(b"other")
+    with pytest.raises(StoreError, match="is not the file that was published"):
+        qb.load_sweep(spec)
+
+
+def test_runs_published_and_opened_again(tmp_path):
+    run = synthetic_run()
+    qb.publish_runs({"a:cubic": run}, tmp_path, {"why": "a test"})
+    runs, index = qb.load_runs(tmp_path)
+    assert index["why"] == "a test"
+    xr.testing.assert_equal(runs["a:cubic"].throughput_mbps, run.throughput_mbps)
+    assert "packet_time_s" not in runs["a:cubic"]
+    (tmp_path / "a-cubic.nc").unlink()
+    with pytest.raises(StoreError, match="is not the file that was published"):
+        qb.load_runs(tmp_path)
+
+
+@pytest.mark.parametrize("spec", SPECS, ids=lambda p: p.stem)
+def test_what_this_project_publishes_is_whole(spec):
+    cube, facts = qb.load_sweep(spec), json.loads(spec.with_suffix(".json").read_text())
+    assert int(cube.done.sum()) == facts["done"] > 0
+    assert len(Sweep.read(spec)) == facts["runs"]
+    # The link was full, or the figures say by how much it was not.
+    assert float(cube.throughput_mbps.sum("flow").where(cube.done).median()) > 19
+
+
+def test_what_is_not_published_says_so(tmp_path):
+    with pytest.raises(StoreError, match=r"no results of .* are published; run it, or publish it"):
+        qb.load_sweep(tmp_path / "s.yaml")
