@@ -6,6 +6,7 @@ and the memory are those of a finished sweep of 1,000, whose results are copies 
 
 from __future__ import annotations
 
+import itertools
 import json
 import resource
 import shutil
@@ -13,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from qbkit.batch import run_all
@@ -21,7 +23,9 @@ from qbkit.runner import names
 from qbkit.sweep import Sweep
 from qbkit.sweeping import run_sweep
 
-RUNS, MANY, SEEDS = 24, 1000, 2_000_000
+RUNS, MANY, SEEDS = 16, 1000, 2_000_000
+FRESH = itertools.count(time.time_ns() // 1000, 1000)
+"""First seeds of runs that nobody made before."""
 
 
 def sweep(seeds: range) -> Sweep:
@@ -45,21 +49,33 @@ def main() -> None:
 
 
 def overhead(out: Path) -> None:
-    """A sweep of short runs against the same number of runs without it, both on all processors."""
-    first = sweep(range(1, RUNS + 1))
-    began = time.perf_counter()
+    """Sweeps of short runs against the same runs without a sweep, both on all processors.
+
+    Two sizes of each: the difference between them is what runs cost, the rest is the start.
+    """
     run_sweep(sweep(range(SEEDS, SEEDS + 2)), out / "warm")
-    start_s = time.perf_counter() - began
+    swept, plain = ([timed(how, count) for count in (RUNS, 3 * RUNS)] for how in ways(out))
+    each_ms = [1e3 * (large - small) / (2 * RUNS) for small, large in (swept, plain)]
+    start_s = swept[0] - each_ms[0] * RUNS / 1e3
+    print(f"| start and end of the cluster | {start_s:.1f} s |")
+    print(f"| a run of 1 s without a sweep | {each_ms[1]:.0f} ms |")
+    print(f"| in a sweep | {each_ms[0]:.0f} ms: {each_ms[0] - each_ms[1]:.0f} ms more |")
+
+
+def ways(out: Path) -> tuple[Callable[[range], object], Callable[[range], object]]:
+    """A sweep of the seeds, and the same runs without one."""
+    return (
+        lambda seeds: run_sweep(sweep(seeds), out / "runs"),
+        lambda seeds: run_all([p.experiment for p in sweep(seeds).points()]),
+    )
+
+
+def timed(how: Callable[[range], object], count: int) -> float:
+    """Seconds that so many runs take, none of which exists yet."""
+    first = next(FRESH)
     began = time.perf_counter()
-    run_sweep(first, out / "runs")
-    swept_s = time.perf_counter() - began
-    began = time.perf_counter()
-    run_all([p.experiment for p in sweep(range(SEEDS + 100, SEEDS + 100 + RUNS)).points()])
-    plain_s = time.perf_counter() - began
-    each_ms = 1e3 * (swept_s - plain_s) / RUNS
-    print(f"| a sweep of 2 runs of 1 s, cluster started and ended | {start_s:.1f} s |")
-    print(f"| {RUNS} runs of 1 s without a sweep | {plain_s:.1f} s |")
-    print(f"| the same as a sweep | {swept_s:.1f} s: {each_ms:.0f} ms more a run, start included |")
+    how(range(first, first + count))
+    return time.perf_counter() - began
 
 
 def resume(out: Path) -> None:

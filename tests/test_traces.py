@@ -249,6 +249,17 @@ def test_flow_that_sent_nothing_fails_the_run(tmp_path):
         build(tmp_path, silent, {})
 
 
+def test_a_capture_with_a_hole_fails_the_run(tmp_path):
+    experiment = raw_folder(tmp_path)
+    behind = tmp_path / "behind.pcap"
+    octets = bytearray(behind.read_bytes())
+    octets[24:48] = bytes(24)  # what a page that was never written reads as
+    octets[32:36] = b"\xff" * 4
+    behind.write_bytes(octets)
+    with pytest.raises(RunFailed, match=r"not whole: behind\.pcap is damaged or cut off at byte 24 "):
+        build(tmp_path, experiment, {})
+
+
 def test_captures_made_elsewhere(tmp_path):
     raw_folder(tmp_path)
     before, behind = tmp_path / "before.pcap", tmp_path / "behind.pcap"

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from qbkit.errors import RunFailed
+from qbkit.errors import RunFailed, StoreError
 from qbkit.spec import FRAME_BYTES, Experiment
 from qbkit.traces import schema
 from qbkit.traces.frames import address_number
@@ -30,7 +30,7 @@ def build(folder: Path, experiment: Experiment, attrs: dict[str, Any]) -> xr.Dat
 
     ``attrs`` says what the run was (hash, engine, versions, cost) and is completed here. Packets
     that reach the queue outside [0, ``duration_s``) are left out. Raises RunFailed when a flow
-    sent nothing.
+    sent nothing, or a capture was not written whole (the host's disk was full, or failed).
     """
     result = json.loads((folder / "result.json").read_text())
     t0_ns, flows = result["t0_ns"], experiment.flows
@@ -75,9 +75,12 @@ def _packets(folder: Path, result: dict[str, Any], experiment: Experiment) -> Fl
     ports = {flow["port"]: i for i, flow in enumerate(result["flows"])}
     addresses = [address_number(flow["sender_ip"]) for flow in result["flows"]]
     end_ns = result["t0_ns"] + round(experiment.duration_s * 1e9)
-    before = read_pcap(folder / "before.pcap")
+    try:
+        before, behind = (read_pcap(folder / f"{w}.pcap", whole=True) for w in ("before", "behind"))
+    except StoreError as error:
+        raise RunFailed(f"the capture is not whole: {error}; run it again") from None
     inside = (before.time_ns >= result["t0_ns"]) & (before.time_ns < end_ns)
-    packets = sort_out(before.take(inside), read_pcap(folder / "behind.pcap"), ports, addresses)
+    packets = sort_out(before.take(inside), behind, ports, addresses)
     sent = np.bincount(packets.data_flow, minlength=len(ports))
     for i, flow in enumerate(experiment.flows):
         if not sent[i]:

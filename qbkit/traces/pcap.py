@@ -48,20 +48,20 @@ class _File:
     link: int
 
 
-def read_pcap(path: str | Path) -> Packets:
+def read_pcap(path: str | Path, *, whole: bool = False) -> Packets:
     """All TCP and UDP packets of a classic pcap file (µs or ns; Ethernet, raw IP, Linux cooked).
 
     A truncated or damaged file gives what can be read before the damage, and a warning that says
-    where it is. Raises StoreError for anything else than a classic pcap file.
+    where it is; if it must be ``whole``, a StoreError. Raises StoreError for anything else than a
+    classic pcap file.
     """
     file = _open(Path(path))
     at, stopped = _walk(file)
     if stopped != file.size:
-        warnings.warn(
-            f"{path} is damaged or cut off at byte {stopped} of {file.size}, after {len(at)} "
-            "packets; what comes before is used",
-            stacklevel=2,
-        )
+        damage = f"is damaged or cut off at byte {stopped} of {file.size}, after {len(at)} packets"
+        if whole:
+            raise StoreError(f"{Path(path).name} {damage}")
+        warnings.warn(f"{path} {damage}; what comes before is used", stacklevel=2)
     parts = [
         _dissect(file, at[i : i + CHUNK_RECORDS]) for i in range(0, max(len(at), 1), CHUNK_RECORDS)
     ]

@@ -1,0 +1,14 @@
+"""What a controller does, inferred from the packets alone."""
+
+from qbkit.metrics.parameters.connection import Connection, observe, observe_events
+from qbkit.metrics.parameters.inference import PARAMETERS, Estimate, Parameters, infer
+
+__all__ = [
+    "PARAMETERS",
+    "Connection",
+    "Estimate",
+    "Parameters",
+    "infer",
+    "observe",
+    "observe_events",
+]

@@ -1,0 +1,169 @@
+"""One connection as an outside observer sees it: when each packet was sent, and when it was gone.
+
+All that is inferred comes from these few arrays, whichever stack sent them: no log of a stack is
+needed, so every stack is judged by the same rule.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import xarray as xr
+
+from qbkit.errors import MetricError
+from qbkit.metrics.flows import BoolArray, FloatArray, flow_index, flow_labels
+
+FULL_PART = 0.6
+"""A packet of this part of the largest common size, or more, is full: it carries data."""
+FEWEST_PACKETS = 20
+GRID_PARTS = 4
+"""Points of the series of bytes in flight in each minimum RTT."""
+
+
+@dataclass(frozen=True, eq=False)
+class Connection:
+    """Full-sized data packets of one sender, in order of sending; times in s of its own clock."""
+
+    label: str
+    sent_s: FloatArray
+    """(n,) when each packet was sent."""
+    gone_s: FloatArray
+    """(n,) when its ACK came back or, if it was lost, when the ACKs of later ones told so."""
+    delivered_s: FloatArray
+    """(n,) when it had passed the bottleneck; NaN: lost."""
+    ack_s: FloatArray
+    """(m,) when ACKs came back."""
+    packet_bytes: int
+    """Size of a full packet."""
+    min_rtt_s: float
+    """Least round-trip time."""
+
+    @property
+    def lost(self) -> BoolArray:
+        """(n,) which packets were lost."""
+        lost: BoolArray = np.isnan(self.delivered_s)
+        return lost
+
+    @cached_property
+    def grid_s(self) -> FloatArray:
+        """(g,) times of `in_flight_packets`."""
+        return np.arange(self.sent_s[0], self.sent_s[-1], self.min_rtt_s / GRID_PARTS)
+
+    @cached_property
+    def in_flight_packets(self) -> FloatArray:
+        """(g,) packets sent and not yet gone."""
+        return self.in_flight_at(self.grid_s)
+
+    @cached_property
+    def rtt_s(self) -> FloatArray:
+        """(g,) round-trip time of the packets that were acknowledged last."""
+        known = np.flatnonzero(~self.lost)
+        gone_s = np.maximum.accumulate(self.gone_s[known])
+        last = np.searchsorted(gone_s, self.grid_s, "right") - 1
+        rtt_s = (self.gone_s - self.sent_s)[known]
+        return np.where(last < 0, self.min_rtt_s, rtt_s[np.maximum(last, 0)])
+
+    def in_flight_at(self, time_s: FloatArray) -> FloatArray:
+        """Packets in flight at the given times, of the same shape."""
+        sent = np.searchsorted(self.sent_s, time_s, "right")
+        gone = np.searchsorted(np.sort(self.gone_s), time_s, "right")
+        return (sent - gone).astype(np.float64)
+
+
+def observe(run: xr.Dataset, flow: str | int = 0) -> Connection:
+    """A flow of a run, from the captures on both sides of the queue alone.
+
+    The testbed delays what the sender sends by half the base RTT before the queue, and ACKs by the
+    other half before they pass the capture. Raises MetricError for a flow that cannot be observed:
+    no packet table, or fewer than 20 full packets.
+    """
+    index = flow_index(run, flow)
+    label = flow_labels(run)[index]
+    if "packet_time_s" not in run or "ack_time_s" not in run:
+        raise MetricError(f"the run has no packets of {label}; parameters are inferred from them")
+    half_s = float(run["base_rtt_ms"].values[index]) / 2e3
+    mine = run["packet_flow"].values == index
+    size_bytes = run["packet_size_bytes"].values[mine]
+    chosen = np.flatnonzero(mine)[_full(size_bytes, label)]
+    arrival_s = run["packet_time_s"].values[chosen]
+    delivered_s = run["packet_departure_s"].values[chosen]
+    ack_s = run["ack_time_s"].values[run["ack_flow"].values == index]
+    return Connection(
+        label=label,
+        sent_s=arrival_s - half_s,
+        gone_s=_gone_s(delivered_s + half_s, ack_s),
+        delivered_s=delivered_s,
+        ack_s=ack_s,
+        packet_bytes=_common_size(size_bytes),
+        min_rtt_s=2 * half_s,
+    )
+
+
+def observe_events(events: xr.Dataset, label: str = "") -> Connection:
+    """A connection from its own log (`qb.read_qlog` and its kin), as its sender saw it.
+
+    Packets that were neither acknowledged nor lost are left out. Raises MetricError as `observe`.
+    """
+    mine = events["sent_space"].values == 2
+    size_bytes = events["sent_size_bytes"].values[mine]
+    label = label or str(events.attrs.get("title", "")) or "the connection"
+    chosen = np.flatnonzero(mine)[_full(size_bytes, label)]
+    sent_s = events["sent_time_s"].values[chosen]
+    number = events["sent_number"].values[chosen]
+    acked_s = _by_number(events, "acked", number)
+    lost_s = _by_number(events, "lost", number)
+    gone_s = np.where(np.isnan(lost_s), acked_s, lost_s)
+    known = np.isfinite(gone_s)
+    if known.sum() < FEWEST_PACKETS:
+        raise MetricError(f"{label} has {known.sum()} packets whose fate is known; 20 are needed")
+    rtt_s = (acked_s - sent_s)[np.isfinite(acked_s)]
+    half_s = float(rtt_s.min()) / 2 if len(rtt_s) else np.nan
+    delivered_s = np.where(np.isnan(lost_s), acked_s - half_s, np.nan)
+    return Connection(
+        label=label,
+        sent_s=sent_s[known],
+        gone_s=gone_s[known],
+        delivered_s=delivered_s[known],
+        ack_s=np.unique(events["acked_time_s"].values),
+        packet_bytes=_common_size(size_bytes),
+        min_rtt_s=2 * half_s,
+    )
+
+
+def _full(size_bytes: FloatArray, label: str) -> BoolArray:
+    """Which packets carry as much data as they can."""
+    full: BoolArray = size_bytes >= FULL_PART * _common_size(size_bytes)
+    if full.sum() < FEWEST_PACKETS:
+        raise MetricError(
+            f"{label} sent {int(full.sum())} full packets; parameters need {FEWEST_PACKETS} or more"
+        )
+    return full
+
+
+def _common_size(size_bytes: FloatArray) -> int:
+    """The size that most bytes are sent in."""
+    if not len(size_bytes):
+        return 1
+    sizes, counts = np.unique(size_bytes, return_counts=True)
+    return int(sizes[np.argmax(sizes.astype(np.float64) * counts)])
+
+
+def _gone_s(back_s: FloatArray, ack_s: FloatArray) -> FloatArray:
+    """When the first ACK came that can tell of each packet: its own, or a later one's if lost."""
+    later_s = np.minimum.accumulate(np.where(np.isnan(back_s), np.inf, back_s)[::-1])[::-1]
+    first = np.searchsorted(ack_s, later_s - 1e-6)
+    ended_s = later_s if not len(ack_s) else np.maximum(later_s, ack_s[-1])
+    return np.where(first < len(ack_s), ack_s[np.minimum(first, len(ack_s) - 1)], ended_s)
+
+
+def _by_number(events: xr.Dataset, table: str, number: FloatArray) -> FloatArray:
+    """When a table first names each application packet; NaN: never."""
+    mine = events[f"{table}_space"].values == 2
+    numbers, first = np.unique(events[f"{table}_number"].values[mine], return_index=True)
+    time_s = events[f"{table}_time_s"].values[mine][first]
+    if not len(numbers):
+        return np.full(len(number), np.nan)
+    place = np.minimum(np.searchsorted(numbers, number), len(numbers) - 1)
+    return np.where(numbers[place] == number, time_s[place], np.nan)

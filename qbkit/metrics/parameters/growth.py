@@ -1,0 +1,102 @@
+"""How a window grows between losses: by so many packets a round trip, or along CUBIC's curve."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import ndimage, optimize
+
+from qbkit.metrics.flows import FloatArray
+from qbkit.metrics.parameters.connection import GRID_PARTS, Connection
+from qbkit.metrics.parameters.cuts import Cut
+
+FEWEST_RTTS = 12.0
+"""A span of growth that can be judged."""
+CLOSE_PACKETS = 1.0
+"""A straight line fits when it is off by no more than this (RMS), or by the trace's own noise."""
+CURVE_CLOSE_PACKETS = 0.5
+"""The same of a curve, which can bend to what it is not."""
+PREFIXES = (1.0, 0.8, 0.6, 0.45, 0.33)
+"""Parts of a span that may follow CUBIC's curve, before its Reno-friendly region takes over."""
+
+
+@dataclass(frozen=True)
+class Growth:
+    """One span between two cuts."""
+
+    packets_per_rtt: float
+    """Slope of a straight line over round trips; NaN where none fits."""
+    cubic_c: float
+    """CUBIC's C in packets/s³ (RFC 9438 §4.2); NaN where no such curve fits."""
+
+
+def growths_of(connection: Connection, cuts: Sequence[Cut], until_s: float) -> list[Growth]:
+    """The growth after each cut, up to the next one or the end of the trace."""
+    spans = itertools.pairwise([*cuts, Cut(until_s, until_s, np.nan, np.nan, False)])
+    found = [_growth(connection, cut.end_s, after.begin_s) for cut, after in spans]
+    return [growth for growth in found if growth is not None]
+
+
+def _growth(connection: Connection, begin_s: float, end_s: float) -> Growth | None:
+    # The first round after a cut still fills up to the new window.
+    begin = int(np.searchsorted(connection.grid_s, begin_s)) + GRID_PARTS
+    end = int(np.searchsorted(connection.grid_s, end_s))
+    time_s, rtt_s = connection.grid_s[begin:end], connection.rtt_s[begin:end]
+    rounds = np.cumsum(connection.min_rtt_s / GRID_PARTS / rtt_s)
+    if not len(rounds) or rounds[-1] < FEWEST_RTTS:
+        return None
+    raw = connection.in_flight_packets[begin:end]
+    window = ndimage.median_filter(raw, 2 * GRID_PARTS + 1, mode="nearest")
+    noise = _trimmed_rms(raw - window)
+    slope, base = np.polyfit(rounds, window, 1)
+    straight = _trimmed_rms(window - slope * rounds - base) < max(CLOSE_PACKETS, noise)
+    curve = (
+        np.nan
+        if straight
+        else _cubic_c(time_s - time_s[0], window, max(CURVE_CLOSE_PACKETS, noise))
+    )
+    return Growth(float(slope) if straight else np.nan, curve)
+
+
+def _cubic_c(time_s: FloatArray, window: FloatArray, close: float) -> float:
+    """C of the longest beginning that follows W = C (t - K)³ + W_max while it is concave."""
+    for part in PREFIXES:
+        count = int(part * len(time_s))
+        if count < FEWEST_RTTS * GRID_PARTS:
+            break
+        t, w = time_s[:count], window[:count]
+        c, k, top = _fit_cubic(t, w)
+        # Without a good part of the concave side, C and K cannot be told apart.
+        concave = c > 0 and 0.4 * t[-1] < k < 2 * t[-1]
+        if concave and _trimmed_rms(w - c * (t - k) ** 3 - top) < close:
+            return c
+    return np.nan
+
+
+def _trimmed_rms(residual: FloatArray) -> float:
+    """Root of the mean square without the largest tenth: ACKs that came together are no growth."""
+    square = np.sort(residual**2)
+    return float(np.sqrt(square[: max(1, int(0.9 * len(square)))].mean()))
+
+
+def _fit_cubic(time_s: FloatArray, window: FloatArray) -> tuple[float, float, float]:
+    """C, K and W_max by least squares; for a given K the other two are linear."""
+
+    def solve(k: float) -> tuple[Any, float]:
+        design = np.column_stack([(time_s - k) ** 3, np.ones_like(time_s)])
+        found = np.linalg.lstsq(design, window, rcond=None)[0]
+        return found, float(((design @ found - window) ** 2).sum())
+
+    span_s = float(time_s[-1])
+    step_s = 0.05 * span_s
+    tried = np.arange(step_s, 3 * span_s, step_s)
+    near = float(tried[int(np.argmin([solve(k)[1] for k in tried]))])
+    best = optimize.minimize_scalar(
+        lambda k: solve(k)[1], bounds=(near - step_s, near + step_s), method="bounded"
+    )
+    (c, top), _ = solve(float(best.x))
+    return float(c), float(best.x), float(top)

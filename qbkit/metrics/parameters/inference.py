@@ -1,0 +1,276 @@
+"""Parameters of a congestion controller and of what surrounds it, each with its uncertainty."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+from qbkit.errors import MetricError
+from qbkit.metrics.flows import FloatArray
+from qbkit.metrics.parameters.connection import Connection, observe
+from qbkit.metrics.parameters.cuts import cuts_of
+from qbkit.metrics.parameters.growth import growths_of
+from qbkit.metrics.parameters.phases import phases_of
+from qbkit.metrics.parameters.start import burst_packets, pacing_gains, start_of
+
+RESAMPLES = 500
+CONFIDENCE = 0.95
+CUBIC_BETA = 0.7
+"""What a loss leaves of one CUBIC flow's window (RFC 9438 §4.6)."""
+
+PARAMETERS: dict[str, tuple[str, str]] = {
+    "initial_window_packets": ("packets", "initial window"),
+    "start_growth": ("1/RTT", "growth of a round of slow start"),
+    "slow_start_exit": ("", "what ends slow start"),
+    "slow_start_exit_packets": ("packets", "window at the end of slow start"),
+    "pacing": ("", "how slow start is sent"),
+    "pacing_gain": ("1", "pacing rate over cwnd/RTT in slow start"),
+    "burst_packets": ("packets", "packets within a millisecond (99th percentile)"),
+    "packets_per_ack": ("packets", "packets that an ACK answers"),
+    "ack_delay_ms": ("ms", "longest wait of a packet for an ACK"),
+    "decrease_factor": ("1", "what a loss leaves of the window (β)"),
+    "cuts_undone_percent": ("%", "cuts that were taken back within two RTTs"),
+    "growth": ("", "growth between losses"),
+    "increase_packets_per_rtt": ("packets/RTT", "additive increase"),
+    "cubic_c": ("packets/s³", "CUBIC's C"),
+    "emulated_flows": ("1", "standard flows that it competes like (N)"),
+    "probe_up_gain": ("1", "sending over delivery rate while probing for bandwidth"),
+    "probe_down_gain": ("1", "the same while draining after it"),
+    "probe_cycle_rtts": ("RTT", "time from probe to probe"),
+    "probe_rtt_interval_s": ("s", "time from ProbeRTT to ProbeRTT"),
+    "probe_rtt_duration_ms": ("ms", "length of a ProbeRTT"),
+    "in_flight_bdp": ("BDP", "packets in flight over delivery rate × minimum RTT"),
+    "least_window_packets": ("packets", "least that is in flight for an RTT"),
+    "limited_percent": ("%", "time in which neither the network nor a loss limits the window"),
+}
+"""Name → unit and meaning. Those without a unit are words."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """One parameter: the median of its samples, and the interval that holds it."""
+
+    name: str
+    value: float
+    """NaN where the traces do not show it, and for a word."""
+    low: float = math.nan
+    high: float = math.nan
+    """95 % interval of the median (bootstrap over the samples); NaN for fewer than three."""
+    samples: int = 0
+    word: str = ""
+    """The value of a parameter that is a word: ``loss``, ``delay``, ``paced``, ``linear`` …"""
+
+    @property
+    def unit(self) -> str:
+        """The unit of value, low and high."""
+        return PARAMETERS[self.name][0]
+
+    @property
+    def known(self) -> bool:
+        """Whether the traces show it."""
+        return bool(self.word) or math.isfinite(self.value)
+
+    def __str__(self) -> str:
+        if self.word or not self.known:
+            return self.word or "not seen"
+        interval = "" if math.isnan(self.low) else f" [{self.low:.3g}, {self.high:.3g}]"
+        return f"{self.value:.3g}{interval}"
+
+
+class Parameters(Mapping[str, Estimate]):
+    """Estimates by name, in the order of `PARAMETERS`."""
+
+    def __init__(self, label: str, estimates: Iterable[Estimate]) -> None:
+        self.label = label
+        self._estimates = {e.name: e for e in estimates}
+
+    def __getitem__(self, name: str) -> Estimate:
+        return self._estimates[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._estimates)
+
+    def __len__(self) -> int:
+        return len(self._estimates)
+
+    def frame(self) -> pd.DataFrame:
+        """One row a parameter: meaning, value (or word), low, high, samples, unit."""
+        rows = [
+            {
+                "parameter": e.name,
+                "meaning": PARAMETERS[e.name][1],
+                "value": e.word or e.value,
+                "low": e.low,
+                "high": e.high,
+                "samples": e.samples,
+                "unit": e.unit,
+            }
+            for e in self.values()
+        ]
+        return pd.DataFrame(rows).set_index("parameter")
+
+    def _repr_html_(self) -> str:
+        return self.frame().round(3).to_html(na_rep="")
+
+
+def infer(
+    traces: xr.Dataset | Connection | Sequence[xr.Dataset | Connection], flow: str | int = 0
+) -> Parameters:
+    """Infer the parameters of one sender from one or more of its traces.
+
+    ``traces`` are run datasets, whose ``flow`` is meant, or observed connections (of several
+    seeds: samples are pooled). Only times and sizes of packets and ACKs are used, none of what a
+    stack tells. Most shows best where the flow is alone on its link, without a rival's losses.
+    Raises MetricError where there is no trace, or a flow cannot be observed.
+    """
+    several = [traces] if isinstance(traces, xr.Dataset | Connection) else list(traces)
+    if not several:
+        raise MetricError("parameters are inferred from traces; give at least one")
+    seen = [t if isinstance(t, Connection) else observe(t, flow) for t in several]
+    numbers: dict[str, list[FloatArray]] = {}
+    words: dict[str, list[str]] = {}
+    for connection in seen:
+        for name, value in _samples(connection).items():
+            if isinstance(value, str):
+                words.setdefault(name, []).append(value)
+            else:
+                numbers.setdefault(name, []).append(np.atleast_1d(np.asarray(value, float)))
+    estimates = [
+        _common(name, words.get(name, []))
+        if not PARAMETERS[name][0]
+        else _median(name, np.concatenate(numbers.get(name, [np.empty(0)])))
+        for name in PARAMETERS
+    ]
+    return Parameters(seen[0].label, _with_flows(estimates))
+
+
+def _samples(c: Connection) -> dict[str, FloatArray | float | str]:
+    """What one connection shows of each parameter."""
+    start = start_of(c)
+    cuts = cuts_of(c, start.end_s + 4 * c.min_rtt_s)
+    growths = growths_of(c, cuts, c.grid_s[-1])
+    phases = phases_of(c, start.end_s + 4 * c.min_rtt_s)
+    gains = pacing_gains(c, start)
+    lines = np.array([g.packets_per_rtt for g in growths])
+    curves = np.array([g.cubic_c for g in growths])
+    factors = np.array([cut.factor for cut in cuts if not cut.undone])
+    found: dict[str, FloatArray | float | str] = {
+        "initial_window_packets": start.window_packets[0],
+        "start_growth": start.growth,
+        "slow_start_exit": "loss" if start.by_loss else "delay",
+        "slow_start_exit_packets": start.window_packets[-1],
+        "pacing": "paced" if len(gains) else "bursts",
+        "pacing_gain": gains,
+        "burst_packets": burst_packets(c),
+        **_acks(c, start.end_s),
+        "decrease_factor": factors,
+        "cuts_undone_percent": np.array([100.0 * cut.undone for cut in cuts]).mean()
+        if cuts
+        else np.nan,
+        "increase_packets_per_rtt": lines,
+        "cubic_c": curves,
+        "probe_up_gain": phases.up_gain,
+        "probe_down_gain": phases.down_gain,
+        "probe_cycle_rtts": phases.cycle_rtts,
+        "probe_rtt_interval_s": np.diff(phases.probe_rtt_begin_s),
+        "probe_rtt_duration_ms": 1e3 * phases.probe_rtt_duration_s,
+        **_steady(c, start.end_s),
+    }
+    straight, curved = np.isfinite(lines).sum(), np.isfinite(curves).sum()
+    if straight or curved:
+        found["growth"] = "linear" if straight >= curved else "cubic"
+    return found
+
+
+def _acks(c: Connection, after_s: float) -> dict[str, FloatArray | float | str]:
+    """Packets an ACK, in each second after slow start, and how long a packet waits for one."""
+    edges_s = np.arange(after_s, c.grid_s[-1], 1.0)
+    packets = np.histogram(c.delivered_s + c.min_rtt_s / 2, edges_s)[0]
+    acks = np.histogram(c.ack_s, edges_s)[0]
+    busy = (acks > 0) & (packets > 10)
+    waits_s = (c.gone_s - c.delivered_s)[~c.lost] - c.min_rtt_s / 2
+    return {
+        "packets_per_ack": packets[busy] / acks[busy],
+        "ack_delay_ms": 1e3 * float(waits_s.max()),
+    }
+
+
+def _steady(c: Connection, after_s: float) -> dict[str, FloatArray | float | str]:
+    """What is in flight after slow start, each figure over spans of a few RTTs."""
+    later = c.grid_s > after_s + 4 * c.min_rtt_s
+    window, time_s = c.in_flight_packets[later], c.grid_s[later]
+    if len(window) < 40:
+        return {}
+    delivered_s = np.sort(c.delivered_s[~c.lost])
+    rate_pps = _count_per_s(delivered_s, time_s, 4 * c.min_rtt_s)
+    bdp = np.quantile(rate_pps, 0.95) * c.min_rtt_s
+    whole = window[: len(window) // 40 * 40].reshape(-1, 40)
+    rolled = np.lib.stride_tricks.sliding_window_view(window, 4)
+    return {
+        "in_flight_bdp": np.median(whole, axis=1) / max(bdp, 1.0),
+        "least_window_packets": float(np.median(rolled, axis=1).min()),
+        "limited_percent": 100.0 * float(_limited(c, time_s, window, bdp).mean()),
+    }
+
+
+def _limited(c: Connection, time_s: FloatArray, window: FloatArray, bdp: float) -> FloatArray:
+    """Where the link idles, the window stands still, and no loss of the last ten RTTs says why."""
+    told_s = np.sort(c.gone_s[c.lost])
+    recent = np.searchsorted(told_s, time_s) > np.searchsorted(told_s, time_s - 10 * c.min_rtt_s)
+    before = np.concatenate([np.full(16, np.nan), window[:-16]])  # four RTTs ago
+    with np.errstate(invalid="ignore"):
+        still = np.abs(window - before) <= np.maximum(1.0, 0.05 * window)
+    return still & (window < 0.9 * bdp) & ~recent
+
+
+def _count_per_s(events_s: FloatArray, time_s: FloatArray, width_s: float) -> FloatArray:
+    low = np.searchsorted(events_s, time_s)
+    return (np.searchsorted(events_s, time_s + width_s) - low) / width_s
+
+
+def _median(name: str, samples: FloatArray) -> Estimate:
+    samples = samples[np.isfinite(samples)]
+    if not len(samples):
+        return Estimate(name, math.nan)
+    value = float(np.median(samples))
+    if len(samples) < 3:
+        return Estimate(name, value, samples=len(samples))
+    rng = np.random.default_rng(0)
+    drawn = np.median(rng.choice(samples, (RESAMPLES, len(samples))), axis=1)
+    low, high = np.quantile(drawn, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
+    return Estimate(name, value, float(low), float(high), len(samples))
+
+
+def _common(name: str, words: list[str]) -> Estimate:
+    if not words:
+        return Estimate(name, math.nan)
+    word, count = Counter(words).most_common(1)[0]
+    return Estimate(name, math.nan, samples=count, word=word)
+
+
+def _with_flows(estimates: list[Estimate]) -> list[Estimate]:
+    """N, the flows of one standard controller that get what this one gets.
+
+    One loss cuts one of N CUBIC flows, so β_N = (N - 1 + 0.7)/N (IMC'22 §3.3). Where growth is
+    linear, AIMD with α and β gets √(α (1 + β)/(3 (1 - β))) times what Reno gets (RFC 9438 §4.3).
+    """
+    by_name = {e.name: e for e in estimates}
+    beta, line = by_name["decrease_factor"], by_name["increase_packets_per_rtt"]
+    growth = by_name["growth"].word
+    if not beta.known or not growth or beta.value >= 1:
+        return estimates
+
+    def flows(b: float, a: float) -> float:
+        if growth == "cubic":
+            return (1 - CUBIC_BETA) / (1 - b)
+        return math.sqrt(a * (1 + b) / (3 * (1 - b)))
+
+    ends = flows(beta.value, line.value), flows(beta.low, line.low), flows(beta.high, line.high)
+    found = Estimate("emulated_flows", *ends, beta.samples)
+    return [found if e.name == "emulated_flows" else e for e in estimates]

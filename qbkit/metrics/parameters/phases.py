@@ -1,0 +1,122 @@
+"""What BBR does in turns: probing for bandwidth above and below its rate, and for the RTT."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import signal
+
+from qbkit.metrics.flows import FloatArray
+from qbkit.metrics.parameters.connection import GRID_PARTS, Connection
+
+LEAST_PACKETS = 40
+"""A ratio of two counts is known to 3 % or so from this many packets on."""
+PROMINENT = 0.08
+"""Probing stands out of the ratio by this much, and by more than what an ACK answers at once."""
+FEWEST_CYCLES = 3
+REGULAR = 0.5
+"""Spread of the cycles' lengths (between the quartiles) over their median, at most."""
+DIP = 0.6
+"""ProbeRTT holds less than this part of the usual bytes in flight."""
+DIP_RTTS = (1.0, 20.0)
+"""How long a ProbeRTT lasts."""
+
+
+@dataclass(frozen=True, eq=False)
+class Phases:
+    """Each array has one entry a cycle; empty where there are no cycles."""
+
+    up_gain: FloatArray
+    """Sending rate over delivery rate while probing up."""
+    down_gain: FloatArray
+    """The same while draining afterwards."""
+    cycle_rtts: FloatArray
+    """Minimum RTTs from one probe to the next."""
+    probe_rtt_begin_s: FloatArray
+    probe_rtt_duration_s: FloatArray
+
+
+def phases_of(connection: Connection, after_s: float) -> Phases:
+    """Cycles after slow start; none where they do not repeat."""
+    begins_s, durations_s = _dips(connection, after_s)
+    time_s, ratio, step = _ratio(connection, after_s)
+    least = max(PROMINENT, 1.2 * step)
+    quiet = _far_from(time_s, begins_s, durations_s, connection)
+    time_s, ratio = time_s[quiet], ratio[quiet]
+    apart = 2 * GRID_PARTS
+    none = np.empty(0)
+    if len(ratio) < 4 * apart:
+        return Phases(none, none, none, begins_s, durations_s)
+    ups, _ = signal.find_peaks(ratio, prominence=least, height=1 + least, distance=apart)
+    downs, _ = signal.find_peaks(-ratio, prominence=least, height=-1 + least, distance=apart)
+    cycles = np.diff(time_s[ups]) / connection.min_rtt_s
+    if len(ups) < FEWEST_CYCLES or not len(downs) or not _regular(cycles):
+        return Phases(none, none, none, begins_s, durations_s)
+    return Phases(ratio[ups], ratio[downs], cycles, begins_s, durations_s)
+
+
+def _regular(cycles: FloatArray) -> bool:
+    low, middle, high = np.quantile(cycles, [0.25, 0.5, 0.75])
+    return bool(high - low < REGULAR * middle)
+
+
+def _ratio(connection: Connection, after_s: float) -> tuple[FloatArray, FloatArray, float]:
+    """Packets sent over packets delivered in sliding windows: times, ratio, its least step.
+
+    A window is half an RTT, or as long as `LEAST_PACKETS` or ten ACKs take.
+    """
+    delivered_s = np.sort(connection.delivered_s[~connection.lost])
+    span_s = delivered_s[-1] - delivered_s[0]
+    each_s = span_s / max(len(delivered_s) - 1, 1)
+    per_ack = len(delivered_s) / max(len(connection.ack_s), 1)
+    width_s = max(connection.min_rtt_s / 2, LEAST_PACKETS * each_s, 10 * per_ack * each_s)
+    time_s = connection.grid_s[(connection.grid_s > after_s)]
+    time_s = time_s[time_s + width_s < connection.sent_s[-1]]
+    # A packet is delivered half an RTT after it was sent where nothing queues.
+    later_s = time_s + connection.min_rtt_s / 2
+    sent = _count(connection.sent_s, time_s, width_s)
+    delivered = _count(delivered_s, later_s, width_s)
+    return time_s, sent / np.maximum(delivered, 1), per_ack * each_s / width_s
+
+
+def _count(events_s: FloatArray, begin_s: FloatArray, width_s: float) -> FloatArray:
+    low = np.searchsorted(events_s, begin_s)
+    return (np.searchsorted(events_s, begin_s + width_s) - low).astype(np.float64)
+
+
+def _dips(connection: Connection, after_s: float) -> tuple[FloatArray, FloatArray]:
+    """Begin and length of the spans in which few packets fly though none was lost before them."""
+    window, grid_s = connection.in_flight_packets, connection.grid_s
+    usual = np.median(window[grid_s > after_s]) if (grid_s > after_s).any() else np.inf
+    low = (window < DIP * usual) & (grid_s > after_s)
+    edges = np.flatnonzero(np.diff(low.astype(np.int8), prepend=0, append=0))
+    begins, ends = edges[::2], edges[1::2]
+    told_s = np.sort(connection.gone_s[connection.lost])
+    rtt_s = connection.min_rtt_s
+    kept = [
+        (grid_s[b], grid_s[min(e, len(grid_s) - 1)] - grid_s[b])
+        for b, e in zip(begins, ends, strict=True)
+        if e < len(grid_s) and not _any_within(told_s, grid_s[b] - 4 * rtt_s, grid_s[b] + rtt_s)
+    ]
+    kept = [(b, d) for b, d in kept if DIP_RTTS[0] * rtt_s <= d <= DIP_RTTS[1] * rtt_s]
+    begins_s = np.array([b for b, _ in kept])
+    return begins_s, np.array([d for _, d in kept])
+
+
+def _any_within(events_s: FloatArray, begin_s: float, end_s: float) -> bool:
+    return bool(np.searchsorted(events_s, end_s) > np.searchsorted(events_s, begin_s))
+
+
+def _far_from(
+    time_s: FloatArray, begins_s: FloatArray, durations_s: FloatArray, connection: Connection
+) -> FloatArray:
+    """Which times lie neither in a ProbeRTT nor near a loss."""
+    rtt_s = connection.min_rtt_s
+    far = np.ones(len(time_s), dtype=bool)
+    for begin_s, duration_s in zip(begins_s, durations_s, strict=True):
+        far &= (time_s < begin_s - 2 * rtt_s) | (time_s > begin_s + duration_s + 3 * rtt_s)
+    told_s = np.sort(connection.gone_s[connection.lost])
+    near = np.searchsorted(told_s, time_s + rtt_s) > np.searchsorted(told_s, time_s - 3 * rtt_s)
+    far &= ~near
+    return far

@@ -1,0 +1,129 @@
+"""How a connection starts: initial window, growth of slow start and how it ends, pacing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from qbkit.metrics.flows import FloatArray
+from qbkit.metrics.parameters.connection import Connection
+
+GROWS = 1.3
+"""Slow start goes on while a round sends more than this times what the one before it sent."""
+STAND = 2
+HANDSHAKE = 3.0
+"""No slow start grows this fast: a first flight that is exceeded so much was the handshake."""
+SPREAD = 1.6
+"""A round that takes this times as long as the ACKs that clock it is paced."""
+MIDDLE = (0.3, 0.9)
+"""The part of a round whose rate counts: bursts at its begin and its last stray packet do not."""
+LARGEST_GAIN = 8.0
+"""What is sent faster than this times cwnd/RTT is a burst."""
+
+
+@dataclass(frozen=True)
+class Round:
+    """Packets ``first`` to ``last`` - 1: what is sent on the ACKs of the round before."""
+
+    first: int
+    last: int
+
+    @property
+    def packets(self) -> int:
+        """How many they are."""
+        return self.last - self.first
+
+    def middle(self) -> tuple[int, int]:
+        """First and last packet of its middle part."""
+        low, high = (self.first + int(part * (self.packets - 1)) for part in MIDDLE)
+        return low, high
+
+
+@dataclass(frozen=True, eq=False)
+class Start:
+    """Slow start in rounds, the handshake's aside."""
+
+    rounds: list[Round]
+    end_s: float
+    """When its last round ended."""
+    by_loss: bool
+    """Whether a loss ended it."""
+
+    @property
+    def window_packets(self) -> FloatArray:
+        """(k,) packets of each round."""
+        return np.array([r.packets for r in self.rounds], dtype=np.float64)
+
+    @property
+    def growth(self) -> FloatArray:
+        """Ratio of each round to the one before it, the last round aside, which is cut short."""
+        whole = self.window_packets[:-1]
+        return whole[1:] / whole[:-1]
+
+
+def start_of(connection: Connection) -> Start:
+    """Divide the beginning of a connection into rounds, until slow start ends."""
+    sent_s, gone_s = connection.sent_s, connection.gone_s
+    rounds: list[Round] = []
+    first = _first_data(connection)
+    while first < len(sent_s):
+        last = max(int(np.searchsorted(sent_s, gone_s[first] - 1e-9)), first + 1)
+        rounds.append(Round(first, last))
+        if connection.lost[first:last].any() or _stands(rounds):
+            break
+        first = last
+    end_s = float(sent_s[rounds[-1].last - 1])
+    # What was lost in the last round is known one round trip later.
+    told_s = connection.gone_s[connection.lost]
+    by_loss = bool((told_s < end_s + 2 * connection.min_rtt_s).any())
+    return Start(rounds, end_s, by_loss)
+
+
+def _stands(rounds: list[Round]) -> bool:
+    """Whether two rounds in a row have not grown; one alone may have waited for its pacing."""
+    return len(rounds) > STAND and all(
+        later.packets < GROWS * earlier.packets
+        for earlier, later in zip(rounds[-STAND - 1 : -1], rounds[-STAND:], strict=True)
+    )
+
+
+def _first_data(connection: Connection) -> int:
+    """The first packet behind the handshake: a flight that the next one exceeds by far was none."""
+    sent_s = connection.sent_s
+    gaps = np.flatnonzero(np.diff(sent_s) > connection.min_rtt_s / 2)
+    if not len(gaps):
+        return 0
+    second = int(gaps[0]) + 1
+    end = int(np.searchsorted(sent_s, sent_s[second] + connection.min_rtt_s / 2))
+    return second if end - second > HANDSHAKE * second else 0
+
+
+def pacing_gains(connection: Connection, start: Start) -> FloatArray:
+    """Sending rate over cwnd/RTT of each paced round of slow start, the last one aside.
+
+    The window is what the sender may have in flight by then: what it sent in the round before,
+    and as much again as was acknowledged of that. Rounds without pacing leave as ACKs come in.
+    """
+    gains = []
+    for number, this in enumerate(start.rounds[:-1]):
+        low, high = this.middle()
+        span_s = float(connection.sent_s[high] - connection.sent_s[low])
+        window, acks_s = float(this.packets), 0.0
+        if number:
+            before = start.rounds[number - 1]
+            first, last = before.middle()
+            acks_s = float(connection.gone_s[last] - connection.gone_s[first])
+            middle_s = connection.sent_s[(low + high) // 2]
+            acked = connection.gone_s[before.first : before.last] <= middle_s
+            window = before.packets + float(acked.sum())
+        if high > low and span_s > SPREAD * acks_s:
+            gains.append((high - low) / span_s * connection.min_rtt_s / window)
+    found = np.array(gains)
+    return found[found < LARGEST_GAIN]
+
+
+def burst_packets(connection: Connection, within_s: float = 0.001) -> float:
+    """Packets that leave within a millisecond: the 99th percentile over all packets."""
+    ends = np.searchsorted(connection.sent_s, connection.sent_s + within_s)
+    return float(np.quantile(ends - np.arange(len(ends)), 0.99))
