@@ -1,13 +1,16 @@
 """What a controller does, inferred from the packets alone."""
 
 from qbkit.metrics.parameters.connection import Connection, observe, observe_events
+from qbkit.metrics.parameters.differences import Difference, compare
 from qbkit.metrics.parameters.inference import PARAMETERS, Estimate, Parameters, infer
 
 __all__ = [
     "PARAMETERS",
     "Connection",
+    "Difference",
     "Estimate",
     "Parameters",
+    "compare",
     "infer",
     "observe",
     "observe_events",

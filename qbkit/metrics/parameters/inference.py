@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -31,6 +32,7 @@ PARAMETERS: dict[str, tuple[str, str]] = {
     "slow_start_exit_packets": ("packets", "window at the end of slow start"),
     "pacing": ("", "how slow start is sent"),
     "pacing_gain": ("1", "pacing rate over cwnd/RTT in slow start"),
+    "packet_bytes": ("B", "full frame"),
     "burst_packets": ("packets", "packets within a millisecond (99th percentile)"),
     "packets_per_ack": ("packets", "packets that an ACK answers"),
     "ack_delay_ms": ("ms", "longest wait of a packet for an ACK"),
@@ -115,6 +117,23 @@ class Parameters(Mapping[str, Estimate]):
         ]
         return pd.DataFrame(rows).set_index("parameter")
 
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON; numbers that are unknown are None."""
+        rows = [
+            {k: None if v != v else v for k, v in asdict(estimate).items()}
+            for estimate in self.values()
+        ]
+        return {"label": self.label, "estimates": rows}
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> Parameters:
+        """The inverse of `to_dict`; KeyError or TypeError for anything else."""
+        rows: list[dict[str, Any]] = [
+            {k: math.nan if v is None else v for k, v in row.items()}
+            for row in document["estimates"]
+        ]
+        return cls(str(document["label"]), [Estimate(**row) for row in rows])
+
     def _repr_html_(self) -> str:
         return self.frame().round(3).to_html(na_rep="")
 
@@ -167,6 +186,7 @@ def _samples(c: Connection) -> dict[str, FloatArray | float | str]:
         "slow_start_exit_packets": start.window_packets[-1],
         "pacing": "paced" if len(gains) else "bursts",
         "pacing_gain": gains,
+        "packet_bytes": c.packet_bytes,
         "burst_packets": burst_packets(c),
         **_acks(c, start.end_s),
         "decrease_factor": factors,

@@ -99,9 +99,17 @@ def _dips(connection: Connection, after_s: float) -> tuple[FloatArray, FloatArra
         for b, e in zip(begins, ends, strict=True)
         if e < len(grid_s) and not _any_within(told_s, grid_s[b] - 4 * rtt_s, grid_s[b] + rtt_s)
     ]
+    kept = [(b, _at_bottom_s(connection, b, b + d)) for b, d in kept]
     kept = [(b, d) for b, d in kept if DIP_RTTS[0] * rtt_s <= d <= DIP_RTTS[1] * rtt_s]
-    begins_s = np.array([b for b, _ in kept])
-    return begins_s, np.array([d for _, d in kept])
+    return np.array([b for b, _ in kept]), np.array([d for _, d in kept])
+
+
+def _at_bottom_s(connection: Connection, begin_s: float, end_s: float) -> float:
+    """How long a dip stays near its least; before that it drains, and then it fills again."""
+    inside = (connection.grid_s >= begin_s) & (connection.grid_s <= end_s)
+    window = connection.in_flight_packets[inside]
+    near = window <= 1.25 * window.min() + 1
+    return float(near.sum()) * connection.min_rtt_s / GRID_PARTS
 
 
 def _any_within(events_s: FloatArray, begin_s: float, end_s: float) -> bool:

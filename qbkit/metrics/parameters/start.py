@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,10 +15,14 @@ GROWS = 1.3
 STAND = 2
 HANDSHAKE = 3.0
 """No slow start grows this fast: a first flight that is exceeded so much was the handshake."""
+EARLY = 0.02
+"""Part of an RTT by which jitter may show a packet before the ACK that it was sent on."""
 SPREAD = 1.6
 """A round that takes this times as long as the ACKs that clock it is paced."""
 MIDDLE = (0.3, 0.9)
 """The part of a round whose rate counts: bursts at its begin and its last stray packet do not."""
+QUEUES = 1.15
+"""A round whose median RTT is this times the least queues."""
 LARGEST_GAIN = 8.0
 """What is sent faster than this times cwnd/RTT is a burst."""
 
@@ -68,7 +73,8 @@ def start_of(connection: Connection) -> Start:
     rounds: list[Round] = []
     first = _first_data(connection)
     while first < len(sent_s):
-        last = max(int(np.searchsorted(sent_s, gone_s[first] - 1e-9)), first + 1)
+        end_s = gone_s[first] - EARLY * connection.min_rtt_s
+        last = max(int(np.searchsorted(sent_s, end_s)), first + 1)
         rounds.append(Round(first, last))
         if connection.lost[first:last].any() or _stands(rounds):
             break
@@ -100,27 +106,45 @@ def _first_data(connection: Connection) -> int:
 
 
 def pacing_gains(connection: Connection, start: Start) -> FloatArray:
-    """Sending rate over cwnd/RTT of each paced round of slow start, the last one aside.
+    """Sending rate over cwnd/RTT of the paced rounds of slow start; empty without pacing.
+
+    A paced round takes longer than the ACKs that clock it, or follows one that was paced. Most
+    rounds must be, for one alone may have been held up. Those count whose packets hardly queue,
+    for a queue slows down the ACKs and with them any sender; not the first, which may burst, nor
+    the last, which is cut short.
+    """
+    gains: list[float] = []
+    counting: list[bool] = []
+    for number in range(len(start.rounds) - 1):
+        gain, spread, queues = _gain(connection, start, number)
+        paced = spread or (number > 0 and math.isfinite(gains[-1]))
+        gains.append(gain if paced and gain < LARGEST_GAIN else math.inf)
+        counting.append(number > 0 and not queues)
+    chosen = np.array(gains)[counting] if any(counting) else np.array(gains)
+    found = chosen[np.isfinite(chosen)]
+    return found if 2 * len(found) >= len(chosen) else np.empty(0)
+
+
+def _gain(connection: Connection, start: Start, number: int) -> tuple[float, bool, bool]:
+    """Gain of a round, whether it takes longer than its ACKs did, and whether its packets queue.
 
     The window is what the sender may have in flight by then: what it sent in the round before,
-    and as much again as was acknowledged of that. Rounds without pacing leave as ACKs come in.
+    and as much again as was acknowledged of that.
     """
-    gains = []
-    for number, this in enumerate(start.rounds[:-1]):
-        low, high = this.middle()
-        span_s = float(connection.sent_s[high] - connection.sent_s[low])
-        window, acks_s = float(this.packets), 0.0
-        if number:
-            before = start.rounds[number - 1]
-            first, last = before.middle()
-            acks_s = float(connection.gone_s[last] - connection.gone_s[first])
-            middle_s = connection.sent_s[(low + high) // 2]
-            acked = connection.gone_s[before.first : before.last] <= middle_s
-            window = before.packets + float(acked.sum())
-        if high > low and span_s > SPREAD * acks_s:
-            gains.append((high - low) / span_s * connection.min_rtt_s / window)
-    found = np.array(gains)
-    return found[found < LARGEST_GAIN]
+    this = start.rounds[number]
+    low, high = this.middle()
+    span_s = float(connection.sent_s[high] - connection.sent_s[low])
+    window, acks_s = float(this.packets), 0.0
+    if number:
+        before = start.rounds[number - 1]
+        first, last = before.middle()
+        acks_s = float(connection.gone_s[last] - connection.gone_s[first])
+        middle_s = connection.sent_s[(low + high) // 2]
+        acked = connection.gone_s[before.first : before.last] <= middle_s
+        window = before.packets + float(acked.sum())
+    rtt_s = float(np.median((connection.gone_s - connection.sent_s)[low : high + 1]))
+    gain = (high - low) / max(span_s, 1e-9) * connection.min_rtt_s / window
+    return gain, span_s > SPREAD * acks_s, rtt_s > QUEUES * connection.min_rtt_s
 
 
 def burst_packets(connection: Connection, within_s: float = 0.001) -> float:

@@ -1,0 +1,127 @@
+"""Congestion window over time, of a test against its reference; losses and recovery beneath."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import altair as alt
+import numpy as np
+import xarray as xr
+
+from qbkit.metrics.events import cwnd_growth, is_told, value_at
+from qbkit.plots.connection import (
+    Events,
+    Frame,
+    Panel,
+    Readout,
+    line_kinds,
+    stacked,
+    table,
+    thinned,
+    told,
+)
+from qbkit.plots.render import enable
+
+WINDOW, THRESHOLD, FLIGHT = "congestion window", "slow start threshold", "bytes in flight"
+KINDS = {WINDOW: "cwnd_bytes", THRESHOLD: "ssthresh_bytes", FLIGHT: "bytes_in_flight"}
+DASHES = {WINDOW: (1, 0), THRESHOLD: (5, 4), FLIGHT: (1, 1.5)}
+WIDTHS = {WINDOW: 1.6, THRESHOLD: 1.3, FLIGHT: 0.8}
+GROWTH_TICKS_KB = (-1000, -100, -10, -1, 0, 1, 10, 100, 1000)
+
+
+def cwnd_chart(
+    connections: Events, *, reference: str | None = None, title: str = "Congestion window"
+) -> alt.VConcatChart:
+    """Congestion window of connections by label, and by how much it grows in each round trip.
+
+    Slow start threshold (dashed) and bytes in flight (thin) where they are told. Raises MetricError
+    where a connection does not tell its window.
+    """
+    enable()
+    frame = Frame(connections, reference)
+    panels = [cwnd_panel(frame, connections), growth_panel(frame, connections)]
+    return stacked(frame, panels, title, [])
+
+
+def tells_cwnd(events: xr.Dataset) -> bool:
+    """Whether the log tells the congestion window."""
+    return is_told(events, "cwnd_bytes")
+
+
+def cwnd_panel(frame: Frame, connections: Events, height: int = 170) -> Panel:
+    """Window, threshold and bytes in flight (kB)."""
+    told(connections, tells_cwnd, "the congestion window")
+    kinds = {
+        kind: name
+        for kind, name in KINDS.items()
+        if any(is_told(events, name) for events in connections.values())
+    }
+    rows = frame.rows // (len(kinds) * len(connections))
+    data = table({label: _lines(events, kinds, rows) for label, events in connections.items()})
+
+    def draw(x: alt.X) -> Sequence[alt.Chart]:
+        widths = alt.Scale(domain=list(kinds), range=[WIDTHS[kind] for kind in kinds])
+        line = alt.Chart(data).mark_line(interpolate="step-after", strokeCap="butt")
+        return [
+            line.encode(
+                x=x,
+                y=alt.Y("kb:Q", title="Window (kB)").axis(tickCount=5),
+                color=frame.colour,
+                strokeDash=line_kinds({kind: DASHES[kind] for kind in kinds}),
+                strokeWidth=alt.StrokeWidth("kind:N", scale=widths, legend=None),
+                strokeOpacity=frame.unless_hidden(0.9),
+            )
+        ]
+
+    readout = Readout("mean, kB", _grid(frame, connections), "kb", "mean", ".1f")
+    return Panel(draw, height, readout)
+
+
+def growth_panel(frame: Frame, connections: Events, height: int = 130) -> Panel:
+    """Growth of the window in each round trip (kB), on a scale that is linear around 0."""
+    told(connections, tells_cwnd, "the congestion window")
+    rows = frame.rows // (2 * len(connections))
+    columns = {}
+    for label, events in connections.items():
+        time_s, growth = cwnd_growth(events)
+        known = np.isfinite(growth)
+        kept = np.flatnonzero(known)[thinned(growth[known], rows)]
+        columns[label] = {"time_s": time_s[kept], "kb": growth[kept] / 1e3}
+    data = table(columns)
+
+    def draw(x: alt.X) -> Sequence[alt.Chart]:
+        y = alt.Y("kb:Q", title="Growth (kB per RTT)").scale(type="symlog", constant=0.4)
+        y = y.axis(values=GROWTH_TICKS_KB, format="d", labelOverlap=False)
+        base = alt.Chart(data).encode(x=x, y=y, color=frame.colour)
+        return [
+            base.mark_line(strokeWidth=0.7).encode(strokeOpacity=frame.unless_hidden(0.3)),
+            base.mark_circle(size=9).encode(opacity=frame.unless_hidden(0.9)),
+        ]
+
+    return Panel(draw, height, Readout("mean, kB/RTT", data, "kb", "mean", "+.2f"))
+
+
+def _lines(events: xr.Dataset, kinds: dict[str, str], rows: int) -> dict[str, list[object]]:
+    """Rows of all kinds of line that a connection tells."""
+    columns: dict[str, list[object]] = {"kind": [], "time_s": [], "kb": []}
+    time_s = events["metric_time_s"].values
+    for kind, name in kinds.items():
+        if not is_told(events, name):
+            continue
+        values = events[name].values
+        known = np.flatnonzero(np.isfinite(values))
+        kept = known[thinned(values[known], rows)]
+        columns["kind"] += [kind] * len(kept)
+        columns["time_s"] += time_s[kept].tolist()
+        columns["kb"] += (values[kept] / 1e3).tolist()
+    return columns
+
+
+def _grid(frame: Frame, connections: Events) -> alt.InlineData:
+    times_s = frame.grid_s()
+    return table(
+        {
+            label: {"time_s": times_s, "kb": value_at(events, "cwnd_bytes", times_s) / 1e3}
+            for label, events in connections.items()
+        }
+    )

@@ -1,0 +1,36 @@
+"""Two Performance Envelopes of one implementation, before and after a change (IMC'22, 6 and 7)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import altair as alt
+
+from qbkit.metrics.assessment import Assessment
+from qbkit.metrics.envelope import Envelope
+from qbkit.plots.envelope import envelope_layers
+from qbkit.plots.render import enable
+from qbkit.plots.words import assessment_sentences, wrapped
+
+WIDTH, HEIGHT = 380, 300
+
+Side = tuple[Mapping[str, Envelope], Assessment]
+
+
+def what_if_chart(sides: Mapping[str, Side], *, reference: str) -> alt.HConcatChart:
+    """One panel a title, on common axes: envelopes by label, and the assessment's numbers above.
+
+    The ``reference`` is drawn in grey.
+    """
+    enable()
+    panels = [
+        envelope_layers(envelopes, reference).properties(
+            width=WIDTH,
+            height=HEIGHT,
+            title=alt.TitleParams(
+                title, subtitle=wrapped(assessment_sentences(assessment)[:2], WIDTH)
+            ),
+        )
+        for title, (envelopes, assessment) in sides.items()
+    ]
+    return alt.HConcatChart(hconcat=panels).resolve_scale(x="shared", y="shared")

@@ -1,0 +1,382 @@
+"""Charts of connections over time, and the figures in them, on events made by hand."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from test_plots_browser import browser, opened, settled
+
+from qbkit import plots
+from qbkit.errors import MetricError
+from qbkit.metrics import events as figures
+from qbkit.metrics.retransmissions import first_retransmission, regression, transfer_table
+from qbkit.plots.connection import thinned
+from qbkit.traces.events import EventTables
+
+__all__ = ["browser"]  # a fixture, used by its name
+
+RTT_S, GAP_S, SIZE = 0.1, 0.01, 1000
+MARKS = """() => {
+    // Where the brushed span is drawn: its rectangles are those with a datum that has from_s only.
+    const found = [];
+    const walk = (item) => {
+        const d = item.datum;
+        if (d && 'from_s' in d && !('state' in d)) found.push([d.from_s, d.to_s]);
+        (item.items || []).forEach(walk);
+    };
+    walk(document.querySelector('.qbkit-chart').vegaView.scenegraph().root);
+    return found;
+}"""
+NUMBERS = """() => {
+    // Texts beside the panels, from top to bottom.
+    const found = [];
+    const walk = (item) => {
+        if (item.text !== undefined && item.fontWeight === 600 && item.datum.label)
+            found.push(String(item.text));
+        (item.items || []).forEach(walk);
+    };
+    walk(document.querySelector('.qbkit-chart').vegaView.scenegraph().root);
+    return found;
+}"""
+
+
+def events(
+    packets: int = 200,
+    *,
+    lost: tuple[int, ...] = (),
+    late: tuple[int, ...] = (),
+    rate: bool = False,
+):
+    """A packet of 1000 B each 10 ms, acknowledged after 100 ms; cwnd 10 kB and 1 kB more an RTT.
+
+    ``lost`` are declared lost 155 ms after they were sent; of them ``late`` come after all.
+    """
+    happened = []
+    for n in range(packets):
+        sent_s = n * GAP_S
+        happened.append((sent_s, "sent", n))
+        happened.append((sent_s + 0.155, "lost", n) if n in lost else (sent_s + RTT_S, "acked", n))
+        if n in late:
+            happened.append((sent_s + 0.2, "acked", n))
+    tables = EventTables()
+    for time_s, what, n in sorted(happened):
+        if what == "sent":
+            tables.sent(time_s, "application", n, SIZE, offset_bytes=n * SIZE)
+        elif what == "acked":
+            tables.acked(time_s, "application", n, n)
+        else:
+            tables.lost(time_s, "application", n, "packet_threshold")
+    told = {"delivery_rate_mbps": 0.7, "pacing_rate_mbps": 1.0} if rate else {}
+    for k in range(packets // 10):
+        cwnd = 10_000 + 1000 * k
+        tables.metrics(k * RTT_S, cwnd_bytes=cwnd, srtt_ms=100, bytes_in_flight=10_000, **told)
+    return tables.dataset(source="test")
+
+
+def nothing():
+    """A log that tells of a packet only."""
+    tables = EventTables()
+    tables.sent(0.5, "application", 0, None)
+    return tables.dataset(source="test")
+
+
+def tables_of(chart) -> list[list[dict]]:
+    """Every inline table of a chart."""
+    data = chart.to_dict()["datasets"].values()
+    return [list(csv.DictReader(io.StringIO(text))) for text in data if isinstance(text, str)]
+
+
+def subtitle(chart) -> str:
+    return " ".join(chart.to_dict()["title"]["subtitle"])
+
+
+def test_figures_of_a_connection_by_hand():
+    e = events()
+    time_s, total = figures.bytes_acked(e)
+    assert (len(time_s), total[0], total[-1]) == (200, SIZE, 200 * SIZE)
+    assert time_s[0] == pytest.approx(RTT_S)
+    ends_s, step = figures.round_trips(e)
+    assert step == 1
+    assert np.diff(ends_s) == pytest.approx(RTT_S)
+    assert len(ends_s) == pytest.approx((200 * GAP_S + RTT_S) / RTT_S, abs=1)
+    _, mbps = figures.acked_rate(e)
+    assert np.median(mbps) == pytest.approx(SIZE * 8 / 1e6 / GAP_S)  # 0.8 Mbit/s
+    growth_s, growth = figures.cwnd_growth(e)
+    assert growth[(growth_s > 0.15) & (growth_s < 1.85)] == pytest.approx(1000, abs=1000)
+    assert growth[growth_s < 1.85].mean() == pytest.approx(1000, rel=0.1)
+
+
+def test_times_count_from_the_first_event():
+    late = events().assign(sent_time_s=events().sent_time_s + 5)
+    late = late.assign(acked_time_s=late.acked_time_s + 5, metric_time_s=late.metric_time_s + 5)
+    same = figures.since_start(late)
+    assert figures.time_span_s(same) == (0, pytest.approx(199 * GAP_S + RTT_S))
+    assert same.sent_time_s.attrs["units"] == "s"
+
+
+def test_rtt_from_packets_where_no_metric_is_told():
+    tables = EventTables()
+    for n in range(5):
+        tables.sent(n * 1.0, "application", n, SIZE)
+        tables.acked(n * 1.0 + 0.25, "application", n, n)
+    _, rtt_s = figures.rtt(tables.dataset(source="test"))
+    assert rtt_s == pytest.approx(0.25)
+    with pytest.raises(MetricError, match="neither RTTs nor packets with their ack"):
+        figures.rtt(nothing())
+
+
+def test_recovery_by_hand():
+    # 20 is declared lost at 0.355 s; 21 was sent before that, so it begins no second recovery. The
+    # first packet sent after that leaves at 0.36 s and is acknowledged at 0.46 s. Then 80.
+    spans = figures.recoveries(events(lost=(20, 21, 80)))
+    assert [(s.from_s, s.to_s) for s in spans] == [
+        (pytest.approx(0.355), pytest.approx(0.46)),
+        (pytest.approx(0.955), pytest.approx(1.06)),
+    ]
+
+
+def test_a_drop_is_detected_three_packets_later():
+    tables = EventTables()
+    for n in range(10):
+        tables.sent(n * GAP_S, "application", n, SIZE)
+    tables.lost(0.02, "application", 2, "queue")  # when the queue dropped it
+    for n in (0, 1, *range(3, 10)):
+        tables.acked(0.2 + n * GAP_S, "application", n, n)
+    spans = figures.recoveries(tables.dataset(source="run"))
+    assert spans[0].from_s == pytest.approx(0.25)  # the acknowledgement of 5
+
+
+def test_first_retransmission_by_hand():
+    tables = EventTables()
+    for n, offset in enumerate([-1, 0, 1000, 2000, 1000, 3000, 0]):
+        tables.sent(0.1 * n, "application", n, SIZE, stream=0, offset_bytes=offset)
+    tables.acked(1.7, "application", 0, 6)
+    assert first_retransmission(tables.dataset(source="test")) == (1000, pytest.approx(1.7))
+    offset, time_s = first_retransmission(events())
+    assert np.isnan(offset)
+    assert time_s == pytest.approx(199 * GAP_S + RTT_S)
+    # Without offsets: what was sent before the first packet that was lost.
+    silent = events(lost=(20, 80))
+    silent["sent_offset_bytes"][:] = -1
+    assert first_retransmission(silent)[0] == 20 * SIZE
+    with pytest.raises(MetricError, match="no packet was sent"):
+        first_retransmission(EventTables().dataset(source="test"))
+
+
+def test_regression_by_hand():
+    # Through (0, 1), (1, 2), (2, 2): slope 1/2, intercept 7/6, residual sum of squares 1/6.
+    fit = regression(np.array([0, 1, 2, np.nan]), np.array([1, 2, 2, 9.0]))
+    assert fit.slope_s_per_byte == pytest.approx(0.5)
+    assert fit.intercept_s == pytest.approx(7 / 6)
+    assert fit.r_squared == pytest.approx(0.75)
+    assert fit.transfers == 3
+    middle = fit.band_s(np.array([1.0]))
+    assert middle == pytest.approx(12.706 * (1 / 6) ** 0.5 * (1 / 3) ** 0.5, rel=1e-3)
+    for x in ([1, 1, 1], [1, 2], [np.nan] * 5):
+        with pytest.raises(MetricError, match="needs 3 transfers"):
+            regression(np.array(x, float), np.arange(len(x), dtype=float))
+
+
+@given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=3000), st.integers(4, 500))
+def test_thinning_keeps_ends_and_extremes(values, rows):
+    array = np.array(values)
+    kept = thinned(array, rows)
+    assert len(kept) <= max(rows, 4)
+    assert np.all(np.diff(kept) > 0)
+    assert {kept[0], kept[-1]} == {0, len(array) - 1}
+    assert array[kept].min() == array.min()
+    assert array[kept].max() == array.max()
+
+
+def test_the_window_chart_has_window_and_growth():
+    chart = plots.cwnd_chart({"a": events(), "b": events(100)}, reference="b")
+    kinds = next(t for t in tables_of(chart) if "kind" in t[0])
+    window = [r for r in kinds if r["label"] == "a" and r["kind"] == "congestion window"]
+    assert [float(r["kb"]) for r in window] == pytest.approx([10 + k for k in range(20)])
+    assert not [r for r in kinds if r["kind"] == "slow start threshold"]  # told by none
+    assert len(chart.to_dict()["vconcat"]) == 2
+
+
+def test_bytes_acked_are_compared_with_the_reference():
+    logs = {"a": events(lost=(20, 21)), "b": events(), "short": events(100)}
+    ahead = next(t for t in tables_of(plots.bytes_acked_chart(logs, reference="b")) if "kb" in t[0])
+    assert {row["label"]: float(row["kb"]) for row in ahead} == {"a": -2, "b": 0, "short": 0}
+    # Nothing is told of the time after a log's end.
+    assert max(float(row["time_s"]) for row in ahead) == pytest.approx(99 * GAP_S + RTT_S)
+    assert len(plots.bytes_acked_chart({"a": events()}).to_dict()["vconcat"]) == 1
+
+
+def test_a_receivers_log_tells_what_it_received():
+    tables = EventTables()
+    tables.sent(0, "application", 0, 100)
+    for n in range(10):
+        tables.received(0.1 + n * GAP_S, "application", n, SIZE)
+    e = tables.dataset(source="test")
+    assert figures.bytes_acked(e)[1][-1] == 10 * SIZE
+    assert "Of a, a receiver's log: the bytes received." in subtitle(
+        plots.bytes_acked_chart({"a": e})
+    )
+
+
+def test_the_bandwidth_chart_says_where_its_numbers_come_from():
+    chart = plots.bandwidth_chart({"told": events(rate=True), "computed": events()})
+    words = subtitle(chart)
+    assert "Bandwidth of told: the delivery rate that the stack tells." in words
+    assert "Bandwidth of computed: whole packets ACKed in a round trip" in words
+    rows = next(t for t in tables_of(chart) if "kind" in t[0])
+    assert {(r["label"], r["kind"]) for r in rows} == {
+        ("told", "bandwidth"),
+        ("told", "pacing rate"),
+        ("computed", "bandwidth"),
+    }
+    assert {r["value"] for r in rows if r["kind"] == "pacing rate"} == {"1"}
+
+
+def test_losses_are_counted_by_trigger_and_kind():
+    chart = plots.loss_chart(events(lost=(20, 21, 80), late=(80,)))
+    rows = next(t for t in tables_of(chart) if "trigger" in t[0])
+    found = {(r["trigger"], r["spurious"]): int(r["packets"]) for r in rows}
+    assert sum(int(r["packets"]) for r in rows) == 3
+    assert found["packet threshold", "true"] == 1
+    assert "inferred from losses (RFC 9002 §7.3.2)" in subtitle(chart)
+
+
+def handshake(point: str = "client", mine: str = "sent"):
+    theirs = "received" if mine == "sent" else "sent"
+    tables = EventTables()
+    tables.handshake(0.0, mine, "initial", 0, 1200, ["crypto", "padding"])
+    tables.handshake(0.04, theirs, "initial", 0, 1200, ["ACK 0-0", "crypto"])
+    tables.handshake(0.04, theirs, "handshake", 1, 900, ["crypto"])
+    tables.handshake(0.041, mine, "application", 2, 600, ["stream"])
+    ds = tables.dataset(source="test")
+    ds.attrs["vantage_point"] = point
+    return ds
+
+
+@pytest.mark.parametrize(
+    ("ds", "delay_ms", "sent_ms", "received_ms"),
+    [
+        (handshake(), None, [0, 20, 20, 41], [20, 40, 40, 61]),  # from the first answer
+        (handshake(), 5, [0, 35, 35, 41], [5, 40, 40, 46]),
+        (handshake(""), 5, [0, 35, 35, 41], [5, 40, 40, 46]),  # who began is the client
+        (handshake("server", "received"), 5, [-5, 40, 40, 36], [0, 45, 45, 41]),
+        (handshake("network"), 10, [-5, 35, 35, 36], [5, 45, 45, 46]),
+    ],
+)
+def test_handshake_times_at_both_ends(ds, delay_ms, sent_ms, received_ms):
+    chart = plots.handshake_chart(ds, one_way_delay_ms=delay_ms)
+    arrows = next(t for t in tables_of(chart) if "to_ms" in t[0])
+    assert sorted(float(r["from_ms"]) for r in arrows) == pytest.approx(sorted(sent_ms))
+    assert sorted(float(r["to_ms"]) for r in arrows) == pytest.approx(sorted(received_ms))
+    assert [r["sender"] for r in arrows] == ["client", "server", "server", "client"]
+    texts = [r["text"] for t in tables_of(chart) if "text" in t[0] for r in t]
+    assert "Initial 0: crypto, padding" in texts
+    assert "1-RTT 2: stream" in texts
+
+
+def test_the_regression_is_told_in_the_subtitle():
+    rng = np.random.default_rng(1)
+    offset = rng.uniform(0, 1e6, 30)
+    rows = pd.DataFrame({"label": "a", "offset_bytes": offset, "time_s": 3 - offset / 1e6})
+    rows.loc[30] = ["a", np.nan, 1.0]
+    rows.loc[31] = ["b", 1000.0, 2.0]
+    chart = plots.retransmission_chart(rows, reference="b")
+    words = subtitle(chart)
+    assert "a: −0.1 s per 100 kB, r² = 1.00" in words
+    assert "30 transfers); 1 of 31 without a retransmission" in words
+    assert "b: a regression needs 3 transfers" in words
+    assert max(len(t) for t in tables_of(chart)) == 40
+
+
+def test_bad_input_is_one_sentence():
+    with pytest.raises(MetricError, match="the log of b does not tell the congestion window"):
+        plots.cwnd_chart({"a": events(), "b": nothing()})
+    with pytest.raises(MetricError, match="the log of b does not tell bytes ACKed"):
+        plots.bytes_acked_chart({"a": events(), "b": nothing()})
+    with pytest.raises(MetricError, match="the log of b does not tell a bandwidth"):
+        plots.bandwidth_chart({"a": events(), "b": nothing()})
+    with pytest.raises(MetricError, match="no connection tells of a loss"):
+        plots.loss_chart(events())
+    with pytest.raises(MetricError, match="holds no packets of a handshake"):
+        plots.handshake_chart(events())
+    with pytest.raises(MetricError, match="the reference 'c' is not among the connections: a"):
+        plots.root_cause_chart({"a": events()}, reference="c")
+    with pytest.raises(MetricError, match="no connection to draw"):
+        plots.root_cause_chart({})
+    with pytest.raises(MetricError, match="the log holds no event"):
+        plots.cwnd_chart({"a": EventTables().dataset(source="test")})
+    with pytest.raises(MetricError, match="tell neither windows, ACKs nor losses"):
+        plots.root_cause_chart({"a": nothing()})
+    with pytest.raises(MetricError, match="no column offset_bytes, time_s"):
+        plots.retransmission_chart(pd.DataFrame({"label": ["a"]}))
+    with pytest.raises(MetricError, match="nothing was retransmitted"):
+        plots.retransmission_chart(transfer_table({"a": [events()]}))
+
+
+def test_what_is_not_told_is_left_out_of_the_root_cause_chart():
+    chart = plots.root_cause_chart({"a": events(lost=(20,)), "b": nothing()})
+    assert "Not told: congestion window of b." in subtitle(chart)
+    assert len(chart.to_dict()["vconcat"]) == 5  # nobody to be ahead of
+
+
+def test_long_connections_stay_small():
+    e = {label: events(12_000, lost=tuple(range(100, 12_000, 7))) for label in "abc"}
+    chart = plots.root_cause_chart(e)
+    assert all(len(t) <= 5000 for t in tables_of(chart))
+    assert len(chart.to_json()) < 1_500_000
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("panel_from_bottom", [0, 2])
+def test_a_span_brushed_in_one_panel_is_marked_in_all(browser, tmp_path, panel_from_bottom):
+    e = {"a": events(lost=(20, 80)), "b": events(lost=(50,))}
+    chart = plots.root_cause_chart(e)
+    panels = len(chart.to_dict()["vconcat"])
+    duration_s = 199 * GAP_S + RTT_S
+    with opened(browser, plots.save(chart, tmp_path / "all.html")) as page:
+        page.set_viewport_size({"width": 900, "height": 1500})
+        settled(page)
+        before = page.evaluate(NUMBERS)
+        assert page.evaluate(MARKS) == []
+        assert before[-2:] == ["2", "1"]  # losses of a and b
+        box = page.locator("canvas").bounding_box()
+        x, y = page.evaluate(PLACE, panel_from_bottom)
+        page.mouse.move(box["x"] + x + 100, box["y"] + y)
+        page.mouse.down()
+        page.mouse.move(box["x"] + x + 200, box["y"] + y, steps=4)
+        page.mouse.move(box["x"] + x + 300, box["y"] + y, steps=4)
+        page.mouse.up()
+        settled(page)
+        marks = page.evaluate(MARKS)
+        assert len(marks) == panels
+        assert all(mark == marks[0] for mark in marks)
+        from_s, to_s = marks[0]
+        assert to_s - from_s == pytest.approx(200 / 560 * duration_s, rel=0.05)
+        after = page.evaluate(NUMBERS)
+        lost = [sum(from_s <= 0.155 + n * GAP_S <= to_s for n in ns) for ns in ((20, 80), (50,))]
+        assert after[-2:] == [str(n) for n in lost if n]
+        assert after != before
+
+
+PLACE = """(panel) => {
+    // Left edge and middle of a panel, counted from the bottom; panels are 560 pixels wide.
+    const found = [];
+    const walk = (item, x, y) => {
+        for (const child of item.items || []) {
+            const [cx, cy] = [x + (child.x || 0), y + (child.y || 0)];
+            if (child.context && child.width === 560) found.push([cx, cy + child.height / 2]);
+            else walk(child, cx, cy);
+        }
+    };
+    const view = document.querySelector('.qbkit-chart').vegaView;
+    const [[x0, y0], pad] = [view.origin(), view.padding()];
+    walk(view.scenegraph().root, x0 + pad.left, y0 + pad.top);
+    found.sort((a, b) => b[1] - a[1]);
+    return found[panel];
+}"""
