@@ -16,6 +16,14 @@ from qbkit.spec import Bottleneck, Experiment, Flow
 
 if TYPE_CHECKING:
     from qbkit import metrics, plots
+    from qbkit.explaining import (
+        Explanation,
+        WhatIf,
+        explain,
+        load_explanation,
+        publish_explanation,
+        what_if,
+    )
     from qbkit.publishing import load_runs, load_sweep, publish_runs, publish_sweep
     from qbkit.runner import run
     from qbkit.stacks.table import implementations, stack_table
@@ -23,28 +31,36 @@ if TYPE_CHECKING:
     from qbkit.study import Study, conformance_study, load_study, publish_study
     from qbkit.sweep import Sweep
     from qbkit.sweeping import load_cube, run_sweep
-    from qbkit.traces import read_pcaps, read_qlog
+    from qbkit.traces import flow_events, read_capture, read_netlog, read_pcaps, read_qlog
 
 __all__ = [
     "Bottleneck",
     "EngineError",
     "Experiment",
+    "Explanation",
     "Flow",
     "QbkitError",
     "Study",
     "Sweep",
+    "WhatIf",
     "conformance_study",
+    "explain",
+    "flow_events",
     "implementations",
     "load",
     "load_cube",
+    "load_explanation",
     "load_runs",
     "load_study",
     "load_sweep",
     "metrics",
     "plots",
+    "publish_explanation",
     "publish_runs",
     "publish_study",
     "publish_sweep",
+    "read_capture",
+    "read_netlog",
     "read_pcaps",
     "read_qlog",
     "run",
@@ -52,9 +68,16 @@ __all__ = [
     "runs",
     "save",
     "stack_table",
+    "what_if",
 ]
 
 _HOMES = {
+    "Explanation": "qbkit.explaining",
+    "WhatIf": "qbkit.explaining",
+    "explain": "qbkit.explaining",
+    "load_explanation": "qbkit.explaining",
+    "publish_explanation": "qbkit.explaining",
+    "what_if": "qbkit.explaining",
     "run": "qbkit.runner",
     "load": "qbkit.store",
     "runs": "qbkit.store",
@@ -70,6 +93,9 @@ _HOMES = {
     "load_sweep": "qbkit.publishing",
     "publish_runs": "qbkit.publishing",
     "publish_sweep": "qbkit.publishing",
+    "flow_events": "qbkit.traces",
+    "read_capture": "qbkit.traces",
+    "read_netlog": "qbkit.traces",
     "read_pcaps": "qbkit.traces",
     "read_qlog": "qbkit.traces",
     "implementations": "qbkit.stacks.table",

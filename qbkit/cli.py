@@ -215,24 +215,37 @@ def notebook_command(
 @click.option("--seeds", type=int, default=5, show_default=True, help="Trials of each side.")
 @click.option("--definition", default="imc22", show_default=True, help="imc22|refined|quicbench.")
 @click.option("--min", "minimum", type=float, help="Exit with 3 below this conformance.")
+@click.option("--explain", "explaining", is_flag=True, help="Say what most likely sets it apart.")
 def conformance_command(
-    test: str, reference: str, definition: str, minimum: float | None, as_json: bool, **words: Any
+    test: str,
+    reference: str,
+    definition: str,
+    minimum: float | None,
+    explaining: bool,
+    as_json: bool,
+    **words: Any,
 ) -> int:
     """Does STACK:CC behave like the reference? (Performance Envelope, IMC'22)."""
+    from qbkit.explaining import explain
     from qbkit.metrics import DEFINITIONS
     from qbkit.study import conformance_study
 
     if definition not in DEFINITIONS:
         raise click.BadParameter(f"choose from {', '.join(DEFINITIONS)}", param_hint="--definition")
     link = _bottleneck(words)
-    study = conformance_study(test, reference, bottleneck=link, progress=not as_json, **words)
-    result = study.assess(definition)
+    how = {"bottleneck": link, "progress": not as_json, **words}
+    explained = explain(test, reference, definition=definition, **how) if explaining else None
+    study = explained.study if explained else conformance_study(test, reference, **how)
+    result = explained.assessment if explained else study.assess(definition)
     report = {"test": test, "reference": reference, **result.to_dict()}
     if as_json:
-        _print_json(report)
-    else:
-        for name, value in report.items():
-            click.echo(f"{name:22} {_plain(value)}")
+        _print_json({**report, **({"explanation": explained.to_dict()} if explained else {})})
+        return _gate(report, minimum)
+    for name, value in report.items():
+        click.echo(f"{name:22} {_plain(value)}")
+    if explained:
+        _print_frame(explained.frame().drop(columns="parameter"))
+        click.echo(explained.sentence)
     return _gate(report, minimum)
 
 

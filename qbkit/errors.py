@@ -27,6 +27,10 @@ class RunFailed(QbkitError):
     """A run started and did not end well; nothing of it looks finished."""
 
 
+class CaptureDamaged(RunFailed):
+    """The guest's capture did not reach this machine's disk whole."""
+
+
 class StoreError(QbkitError):
     """A run file or folder cannot be read or written."""
 

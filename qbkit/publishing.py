@@ -58,18 +58,23 @@ def load_runs(folder: str | Path) -> tuple[dict[str, xr.Dataset], dict[str, Any]
 
     StoreError where it is missing or was changed.
     """
-    index = Path(folder) / INDEX
-    try:
-        document: dict[str, Any] = json.loads(index.read_text())
-    except (OSError, json.JSONDecodeError) as error:
-        raise StoreError(f"there are no published runs in {folder}: {error}") from None
+    document = read_index(folder)
     runs = {}
     for name, facts in document["files"].items():
-        path = index.with_name(name)
+        path = Path(folder) / name
         if not path.exists() or _sha256(path) != facts["sha256"]:
             raise StoreError(f"{path} is not the file that was published; fetch it again")
         runs[facts["name"]] = store.load(path)
     return runs, document
+
+
+def read_index(folder: str | Path) -> dict[str, Any]:
+    """The index of published runs; StoreError where there is none."""
+    try:
+        document: dict[str, Any] = json.loads((Path(folder) / INDEX).read_text())
+    except (OSError, json.JSONDecodeError) as error:
+        raise StoreError(f"there are no published runs in {folder}: {error}") from None
+    return document
 
 
 def _sha256(path: Path) -> str:

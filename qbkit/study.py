@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import xarray as xr
 
@@ -36,16 +37,21 @@ class Study:
         return assess(self.tests, self.references, definition)
 
 
+def as_flow(flow: str | Flow) -> Flow:
+    """A flow written ``stack:controller``, or one with knobs as it is."""
+    return Flow.parse(flow) if isinstance(flow, str) else flow
+
+
 def experiments(
-    test: str,
-    reference: str,
+    test: str | Flow,
+    reference: str | Flow,
     bottleneck: Bottleneck,
     *,
     duration_s: float = 120.0,
     seeds: Sequence[int],
 ) -> list[Experiment]:
     """One experiment a seed: ``test`` (flow 0) against the control flow ``reference`` (flow 1)."""
-    flows = (Flow.parse(test), Flow.parse(reference))
+    flows = (as_flow(test), as_flow(reference))
     return [
         Experiment(bottleneck=bottleneck, flows=flows, duration_s=duration_s, seed=seed)
         for seed in seeds
@@ -53,8 +59,8 @@ def experiments(
 
 
 def conformance_study(
-    test: str,
-    reference: str = "tcp:cubic",
+    test: str | Flow,
+    reference: str | Flow = "tcp:cubic",
     *,
     bottleneck: Bottleneck | None = None,
     duration_s: float = 120.0,
@@ -62,7 +68,7 @@ def conformance_study(
     engine: str | None = None,
     progress: bool = False,
 ) -> Study:
-    """Run test and reference (``stack:controller``) with seeds 1 to ``seeds``.
+    """Run test and reference (``stack:controller``, or flows with knobs) with seeds 1 to ``seeds``.
 
     The control flow of both is the reference, as in the paper. Runs that exist are loaded.
     Raises what `qbkit.runner.run` raises.
@@ -76,14 +82,18 @@ def conformance_study(
         *experiments(reference, reference, link, duration_s=duration_s, seeds=numbers),
     ]
     loaded = datasets(run_all(wanted, engine=engine, progress=progress))
-    return Study(test, reference, loaded[:seeds], loaded[seeds:])
+    ours, theirs = (flow.label or flow.name for flow in map(as_flow, (test, reference)))
+    return Study(ours, theirs, loaded[:seeds], loaded[seeds:])
 
 
-def publish_study(study: Study, folder: str | Path) -> Path:
-    """Write a study for others to open (`qbkit.publishing.publish_runs`); the index's path."""
+def publish_study(study: Study, folder: str | Path, **facts: Any) -> Path:
+    """Write a study for others to open (`qbkit.publishing.publish_runs`); the index's path.
+
+    ``facts`` go into the index beside the names of test and reference.
+    """
     sides = (("test", study.tests), ("reference", study.references))
     runs = {f"{side}-seed-{run.attrs['seed']}": run for side, runs in sides for run in runs}
-    return publish_runs(runs, folder, {"test": study.test, "reference": study.reference})
+    return publish_runs(runs, folder, {"test": study.test, "reference": study.reference, **facts})
 
 
 def load_study(folder: str | Path) -> Study:

@@ -67,6 +67,11 @@ def test_the_version_of_a_rust_stack_is_the_locked_one():
     assert stacks.get("quinn").version().startswith(rust.locked_version("quinn") + ", driver ")
 
 
+def test_two_releases_of_one_crate_have_workspaces_of_their_own():
+    assert stacks.get("quiche").version().startswith("0.30.")
+    assert stacks.get("quiche-0.7").version().startswith("0.7.0, driver ")
+
+
 def test_building_many_goes_on_after_a_failure(monkeypatch, tmp_path):
     monkeypatch.setenv("QBKIT_CACHE", str(tmp_path))
     monkeypatch.setenv("PATH", str(tmp_path))

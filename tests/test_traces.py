@@ -256,7 +256,9 @@ def test_a_capture_with_a_hole_fails_the_run(tmp_path):
     octets[24:48] = bytes(24)  # what a page that was never written reads as
     octets[32:36] = b"\xff" * 4
     behind.write_bytes(octets)
-    with pytest.raises(RunFailed, match=r"not whole: behind\.pcap is damaged or cut off at byte 24 "):
+    with pytest.raises(
+        RunFailed, match=r"not whole: behind\.pcap is damaged or cut off at byte 24 "
+    ):
         build(tmp_path, experiment, {})
 
 

@@ -20,6 +20,7 @@ TRANSFERS, TRANSFER_BYTES, GAP_S = 24, 1_000_000, 6.0
 
 
 def main() -> None:
+    """Everything, into this folder."""
     for name, side in ((TEST, "test"), (REFERENCE, "reference")):
         run = qb.Experiment(bottleneck=LINK, flows=(qb.Flow.parse(name),), duration_s=20).run()
         write(qb.flow_events(run, 0), side)

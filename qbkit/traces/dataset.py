@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from qbkit.errors import RunFailed, StoreError
+from qbkit.errors import CaptureDamaged, RunFailed, StoreError
 from qbkit.spec import FRAME_BYTES, Experiment
 from qbkit.traces import schema
 from qbkit.traces.frames import address_number
@@ -78,7 +78,7 @@ def _packets(folder: Path, result: dict[str, Any], experiment: Experiment) -> Fl
     try:
         before, behind = (read_pcap(folder / f"{w}.pcap", whole=True) for w in ("before", "behind"))
     except StoreError as error:
-        raise RunFailed(f"the capture is not whole: {error}; run it again") from None
+        raise CaptureDamaged(f"the capture is not whole: {error}; run it again") from None
     inside = (before.time_ns >= result["t0_ns"]) & (before.time_ns < end_ns)
     packets = sort_out(before.take(inside), behind, ports, addresses)
     sent = np.bincount(packets.data_flow, minlength=len(ports))

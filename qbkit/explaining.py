@@ -1,0 +1,282 @@
+"""Why does it not conform? The inferred parameters of test and reference, side by side, ranked.
+
+And what if the suspect were changed? The same study again, with a knob of the test set.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from qbkit import stacks
+from qbkit.batch import datasets, run_all
+from qbkit.errors import SpecError, StoreError
+from qbkit.metrics import Assessment, envelope
+from qbkit.metrics.parameters import Difference, Parameters, compare, infer
+from qbkit.publishing import read_index
+from qbkit.spec import Bottleneck, Experiment, Flow
+from qbkit.study import (
+    DEFAULT_SEEDS,
+    Study,
+    as_flow,
+    conformance_study,
+    load_study,
+    publish_study,
+)
+
+if TYPE_CHECKING:
+    import altair as alt
+
+PROBE_S = 60.0
+PROBE_SEEDS = 2
+"""Runs of each flow alone, which the parameters are inferred from, and their length at most."""
+CLEAR = 0.02
+"""Effects below this are no cause: 2 % of the throughput."""
+SECOND = 0.5
+"""A second suspect is named if its score is at least this part of the first one's."""
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What sets a test apart from its reference."""
+
+    study: Study
+    assessment: Assessment
+    test: Parameters
+    reference: Parameters
+    differences: list[Difference]
+    """The likeliest cause first."""
+
+    @property
+    def suspects(self) -> list[Difference]:
+        """The differences that can be a cause: the first, and others that come near it."""
+        able = [d for d in self.differences if d.score > CLEAR]
+        return [d for d in able[:2] if d.score >= SECOND * able[0].score]
+
+    @cached_property
+    def sentence(self) -> str:
+        """The verdict in a sentence or two."""
+        a = self.assessment
+        moved = f"{a.delta_throughput_mbps:+.1f} Mbit/s, Δ-delay {a.delta_delay_ms:+.1f} ms"
+        seen = f"conformance {a.conformance:.2f} (Δ-throughput {moved})"
+        if not self.suspects:
+            return (
+                f"{self.study.test}: {seen}; no parameter that shows in the packets tells it from "
+                f"{self.study.reference}."
+            )
+        what = "; then ".join(
+            f"{d} (alone: {_percent(d.effect)} throughput)" for d in self.suspects
+        )
+        verdict = a.verdict.partition(":")[0]
+        if verdict != "differs":
+            return f"{self.study.test} {verdict} ({seen}); what differs most is {what}."
+        return f"{self.study.test}: {seen}, most likely because of {what}."
+
+    def frame(self) -> pd.DataFrame:
+        """One row a difference: what it is, test, reference, expected change of throughput (%)."""
+        rows = [
+            {
+                "parameter": d.name,
+                "meaning": d.meaning,
+                self.study.test: str(d.test),
+                self.study.reference: str(d.reference),
+                "unit": d.test.unit,
+                "throughput_change_percent": round(100 * math.expm1(d.effect), 1),
+                "score": round(d.score, 3),
+            }
+            for d in self.differences
+        ]
+        return pd.DataFrame(rows)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON."""
+        return {
+            "sentence": self.sentence,
+            "differences": [
+                {
+                    "parameter": d.name,
+                    "meaning": d.meaning,
+                    "test": str(d.test),
+                    "reference": str(d.reference),
+                    "unit": d.test.unit,
+                    "effect": round(d.effect, 4),
+                    "score": round(d.score, 4),
+                }
+                for d in self.differences
+            ],
+        }
+
+    def _repr_html_(self) -> str:
+        return f"<p><b>{self.sentence}</b></p>{self.frame().to_html(index=False)}"
+
+
+def explain(
+    test: str | Flow,
+    reference: str | Flow = "tcp:cubic",
+    *,
+    bottleneck: Bottleneck | None = None,
+    duration_s: float = 120.0,
+    seeds: int = DEFAULT_SEEDS,
+    definition: str = "imc22",
+    engine: str | None = None,
+    progress: bool = False,
+) -> Explanation:
+    """Assess ``test`` against ``reference`` and say what most likely sets them apart.
+
+    Besides the conformance study, each of the two runs alone on the same link (60 s or
+    ``duration_s``, two seeds): parameters show best without a rival's losses. Runs that exist are
+    loaded. Raises what `qbkit.conformance_study` raises.
+    """
+    link = bottleneck or Bottleneck()
+    study = conformance_study(
+        test,
+        reference,
+        bottleneck=link,
+        duration_s=duration_s,
+        seeds=seeds,
+        engine=engine,
+        progress=progress,
+    )
+    ours, theirs = (
+        infer(_alone(flow, link, duration_s, min(seeds, PROBE_SEEDS), engine, progress))
+        for flow in (test, reference)
+    )
+    return explanation(study, ours, theirs, definition)
+
+
+def explanation(
+    study: Study, test: Parameters, reference: Parameters, definition: str = "imc22"
+) -> Explanation:
+    """Explain a study by parameters that were inferred before."""
+    assessment = study.assess(definition)
+    fair_mbps = float(study.tests[0].attrs["rate_mbps"]) / study.tests[0].sizes["flow"]
+    part = assessment.delta_throughput_mbps / fair_mbps
+    return Explanation(study, assessment, test, reference, compare(test, reference, part))
+
+
+def publish_explanation(explained: Explanation, folder: str | Path) -> Path:
+    """Write a study and its inferred parameters for others to open; the path of the index."""
+    sides = (("test", explained.test), ("reference", explained.reference))
+    parameters = {side: found.to_dict() for side, found in sides}
+    return publish_study(explained.study, folder, parameters=parameters)
+
+
+def load_explanation(folder: str | Path, definition: str = "imc22") -> Explanation:
+    """Open what `publish_explanation` wrote; StoreError where it is missing or was changed."""
+    study, index = load_study(folder), read_index(folder)
+    try:
+        ours, theirs = (
+            Parameters.from_dict(index["parameters"][side]) for side in ("test", "reference")
+        )
+    except (KeyError, TypeError) as error:
+        raise StoreError(f"{folder} holds a study without parameters ({error})") from None
+    return explanation(study, ours, theirs, definition)
+
+
+def _alone(
+    flow: str | Flow,
+    link: Bottleneck,
+    duration_s: float,
+    seeds: int,
+    engine: str | None,
+    progress: bool,
+) -> list[Any]:
+    """Runs of one flow by itself."""
+    experiments = [
+        Experiment(
+            bottleneck=link,
+            flows=(as_flow(flow),),
+            duration_s=min(duration_s, PROBE_S),
+            seed=seed,
+        )
+        for seed in range(1, seeds + 1)
+    ]
+    return datasets(run_all(experiments, engine=engine, progress=progress))
+
+
+@dataclass(frozen=True)
+class WhatIf:
+    """A study before and after a knob of the test was turned."""
+
+    before: Study
+    after: Study
+    knobs: Mapping[str, Any]
+    definition: str = "imc22"
+
+    @cached_property
+    def assessments(self) -> tuple[Assessment, Assessment]:
+        """Before and after."""
+        return self.before.assess(self.definition), self.after.assess(self.definition)
+
+    @property
+    def sentence(self) -> str:
+        """What the change did."""
+        before, after = self.assessments
+        set_to = ", ".join(f"{k} = {v}" for k, v in self.knobs.items())
+        return (
+            f"With {set_to} the conformance of {self.before.test} goes from "
+            f"{before.conformance:.2f} to {after.conformance:.2f}"
+            f" (noise floor {after.noise_floor:.2f})."
+        )
+
+    def chart(self) -> alt.HConcatChart:
+        """Both envelopes, before and after (IMC'22, Figures 6 and 7)."""
+        from qbkit.plots.what_if import what_if_chart
+
+        sides = {
+            title: (
+                {
+                    self.before.test: envelope(study.tests, self.definition),
+                    study.reference: envelope(study.references, self.definition),
+                },
+                assessment,
+            )
+            for title, study, assessment in zip(
+                ("As it is", self._title), (self.before, self.after), self.assessments, strict=True
+            )
+        }
+        return what_if_chart(sides, reference=self.before.reference)
+
+    @property
+    def _title(self) -> str:
+        return "With " + ", ".join(f"{k} = {v}" for k, v in self.knobs.items())
+
+    def _repr_html_(self) -> str:
+        return f"<p><b>{self.sentence}</b></p>"
+
+
+def what_if(study: Study, knobs: Mapping[str, Any], **how: Any) -> WhatIf:
+    """Run a study again with knobs of the test's stack set (`qbkit stacks` lists them).
+
+    ``how`` are ``engine`` and ``progress``. Raises SpecError for a study that was not run here, or
+    a knob that the stack does not have.
+    """
+    spec = study.tests[0].qb.experiment
+    if spec is None:
+        raise SpecError("only a study of experiments can be run again, not one of captures")
+    flow = spec.flows[0]
+    unknown = set(knobs) - set(stacks.get(flow.stack).options)
+    if unknown or not knobs:
+        known = ", ".join(sorted(stacks.get(flow.stack).options)) or "none"
+        what = ", ".join(sorted(unknown)) or "that was given"
+        raise SpecError(f"{flow.stack} has no knob {what}; it has: {known}")
+    changed = flow.model_copy(update={"options": {**flow.options, **knobs}})
+    after = conformance_study(
+        changed,
+        spec.flows[1],
+        bottleneck=spec.bottleneck,
+        duration_s=spec.duration_s,
+        seeds=len(study.tests),
+        **how,
+    )
+    return WhatIf(study, after, knobs)
+
+
+def _percent(effect: float) -> str:
+    return f"{100 * math.expm1(effect):+.0f} %"

@@ -1,0 +1,87 @@
+"""HTTP/3 frames in a stream's bytes, of which only the frames' heads are looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+TYPES = {
+    0: "data",
+    1: "headers",
+    3: "cancel_push",
+    4: "settings",
+    5: "push_promise",
+    7: "goaway",
+    13: "max_push_id",
+    0xF0700: "priority_update",
+    0xF0701: "priority_update",
+}
+"""RFC 9114 §7.2, RFC 9218 §7.2."""
+CONTROL = 0
+"""The type of the unidirectional streams that hold frames (RFC 9114 §6.2)."""
+MOST_PENDING = 4096
+
+
+class FrameFinder:
+    """Finds the frames of one direction of one stream, its data in any order."""
+
+    def __init__(self, stream: int) -> None:
+        self.next = 0
+        """Offset of the next frame's head."""
+        self.head = b""
+        """What came of it so far."""
+        self.pending: dict[int, bytes] = {}
+        self.typed = not stream & 2
+        """Unidirectional streams begin with their type (RFC 9000 §2.1)."""
+        self.frames = True
+
+    def take(self, offset: int, data: bytes) -> Iterator[tuple[str, int]]:
+        """Type and payload bytes of the frames whose head is complete with these data."""
+        if not self.frames or offset + len(data) <= self.next + len(self.head):
+            return
+        if offset > self.next + len(self.head):
+            if len(self.pending) < MOST_PENDING:
+                self.pending.setdefault(offset, data)
+            return
+        yield from self._walk(offset, data)
+        for start in sorted(self.pending):
+            if start > self.next + len(self.head):
+                break
+            yield from self._walk(start, self.pending.pop(start))
+        if self.pending:
+            # Payload that was waited for in vain may lie before the next head.
+            here = self.next + len(self.head)
+            self.pending = {s: d for s, d in self.pending.items() if s + len(d) > here}
+
+    def _walk(self, offset: int, data: bytes) -> Iterator[tuple[str, int]]:
+        while self.frames:
+            place = self.next + len(self.head) - offset
+            if not 0 <= place < len(data):
+                return
+            self.head += data[place : place + 16]
+            if not self.typed:
+                kind, used = _varint(self.head, 0)
+                if kind is not None:
+                    self.typed, self.frames = True, kind == CONTROL
+                    self.next += used
+                    self.head = b""
+                continue
+            kind, used = _varint(self.head, 0)
+            length, end = _varint(self.head, used)
+            if kind is not None and length is not None:
+                self.next += end + length
+                self.head = b""
+                yield (
+                    TYPES.get(kind, "reserved" if kind % 31 == 2 else f"unknown {kind:#x}"),
+                    length,
+                )
+
+
+def _varint(data: bytes, at: int) -> tuple[int | None, int]:
+    """A number of variable length (RFC 9000 §16) and where it ends; None if it is cut off."""
+    if at >= len(data):
+        return None, at
+    size = 1 << (data[at] >> 6)
+    if at + size > len(data):
+        return None, at
+    value = int.from_bytes(data[at : at + size]) & ((1 << (8 * size - 2)) - 1)
+    return value, at + size

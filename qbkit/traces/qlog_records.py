@@ -1,0 +1,130 @@
+"""What records of a qlog hold, as far as the tables want it, in all drafts from 0.3 on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+
+class Envelope(msgspec.Struct):
+    """Any event."""
+
+    time: float
+    name: str
+    data: msgspec.Raw = msgspec.Raw(b"{}")
+
+
+class Header(msgspec.Struct):
+    """The header of a packet."""
+
+    packet_type: str = "1RTT"
+    packet_number: int | None = None
+    length: int | None = None
+
+
+class RawInfo(msgspec.Struct):
+    """Lengths on the wire."""
+
+    length: int | None = None
+    payload_length: int | None = None
+
+
+class Frame(msgspec.Struct):
+    """A QUIC frame of a packet."""
+
+    frame_type: str = ""
+    acked_ranges: list[list[int]] = []
+    stream_id: int | None = None
+    offset: int | None = None
+
+
+class Packet(msgspec.Struct):
+    """A packet sent, received or lost."""
+
+    header: Header = msgspec.field(default_factory=Header)
+    raw: RawInfo = msgspec.field(default_factory=RawInfo)
+    frames: list[Frame] = []
+    trigger: str = ""
+    # aioquic tells a lost packet without a header.
+    type: str | None = None
+    packet_number: int | None = None
+
+
+class Numbers(msgspec.Struct):
+    """Packets by number: acknowledged (neqo), or lost without cause (quic-go)."""
+
+    packet_number_space: str = "application_data"
+    packet_number: int | None = None
+    packet_numbers: list[int] = []
+
+
+class Metrics(msgspec.Struct):
+    """Units as in the draft: ms, bytes, bit/s."""
+
+    congestion_window: float | None = None
+    cwnd: float | None = None
+    ssthresh: float | None = None
+    bytes_in_flight: float | None = None
+    smoothed_rtt: float | None = None
+    rtt_variance: float | None = None
+    latest_rtt: float | None = None
+    min_rtt: float | None = None
+    pacing_rate: float | None = None
+
+
+class State(msgspec.Struct):
+    """The congestion controller's state."""
+
+    new: str = ""
+
+
+class HttpFrame(msgspec.Struct):
+    """An HTTP/3 frame by itself."""
+
+    frame_type: str = ""
+    length: int | None = None
+    raw: RawInfo = msgspec.field(default_factory=RawInfo)
+
+
+class Http(msgspec.Struct):
+    """An HTTP/3 frame of a stream."""
+
+    stream_id: int | None = None
+    length: int | None = None
+    raw: RawInfo = msgspec.field(default_factory=RawInfo)
+    frame: HttpFrame = msgspec.field(default_factory=HttpFrame)
+
+    def size_bytes(self) -> int | None:
+        """The frame's payload, wherever the draft at hand tells it."""
+        raw, own = self.raw, self.frame.raw
+        told = (self.length, self.frame.length, raw.payload_length, own.payload_length)
+        return next((n for n in (*told, raw.length, own.length) if n is not None), None)
+
+
+class Preamble(msgspec.Struct):
+    """The head of a file."""
+
+    qlog_version: str = ""
+    file_schema: str = ""
+    qlog_format: str = ""
+    serialization_format: str = ""
+    title: str = ""
+    trace: dict[str, Any] = {}
+
+
+TRANSPORT: dict[str, type[msgspec.Struct]] = {
+    "packet_sent": Packet,
+    "packet_received": Packet,
+    "packet_lost": Packet,
+    "packets_acked": Numbers,
+    "spurious_loss": Numbers,
+    "metrics_updated": Metrics,
+    "recovery_metrics_updated": Metrics,
+    "congestion_state_updated": State,
+}
+HTTP: dict[str, type[msgspec.Struct]] = {"frame_created": Http, "frame_parsed": Http}
+CATEGORIES = ("", "transport", "recovery", "quic")
+KINDS = {f"{c}:{name}".lstrip(":"): kind for c in CATEGORIES for name, kind in TRANSPORT.items()}
+KINDS |= {f"{c}:{name}": kind for c in ("http", "h3", "http3") for name, kind in HTTP.items()}
+"""Names of events, with the prefixes of all drafts → what they hold."""

@@ -1,0 +1,91 @@
+"""A window-limited sender over a FIFO queue, simulated: connections whose parameters are known."""
+
+from __future__ import annotations
+
+import heapq
+
+import numpy as np
+
+from qbkit.metrics.parameters import Connection
+
+RATE_PPS, RTT_S = 1000.0, 0.05
+BDP_PACKETS = RATE_PPS * RTT_S
+
+
+def simulate(
+    *,
+    alpha: float = 1.0,
+    beta: float = 0.5,
+    initial_window: int = 10,
+    ack_every: int = 1,
+    undo_s: float | None = None,
+    lose_each_s: float = np.inf,
+    threshold_packets: float = np.inf,
+    duration_s: float = 30.0,
+    buffer_packets: float = BDP_PACKETS,
+) -> Connection:
+    """AIMD after slow start: +``alpha`` packets an RTT, times ``beta`` at the first loss of an RTT.
+
+    ``undo_s``: so long after a cut the window is what it was before it. ``lose_each_s``: besides
+    what the queue drops, one packet is lost each time.
+    """
+    window, threshold = float(initial_window), threshold_packets
+    recovery_s, restore = -1.0, []
+    sent_s: list[float] = []
+    delivered_s: list[float] = []
+    gone_s: list[float] = []
+    acks: list[tuple[float, int]] = []
+    pending: list[int] = []
+    ack_s: list[float] = []
+    now_s, free_s, in_flight, lost = 0.0, 0.0, 0, set()
+    next_loss_s = lose_each_s
+    while now_s < duration_s:
+        while restore and restore[0][0] <= now_s:
+            window = max(window, restore.pop(0)[1])
+        while in_flight < int(window):
+            number = len(sent_s)
+            sent_s.append(now_s)
+            gone_s.append(np.nan)
+            in_flight += 1
+            arrival_s = now_s + RTT_S / 2
+            full = (free_s - arrival_s) * RATE_PPS > buffer_packets
+            if full or now_s > next_loss_s:
+                next_loss_s = next_loss_s if full else next_loss_s + lose_each_s
+                delivered_s.append(np.nan)
+                lost.add(number)
+                continue
+            free_s = max(free_s, arrival_s) + 1 / RATE_PPS
+            delivered_s.append(free_s)
+            pending.append(number)
+            if len(pending) >= ack_every:
+                heapq.heappush(acks, (free_s + RTT_S / 2, number))
+                pending.clear()
+        if not acks:
+            break
+        now_s, highest = heapq.heappop(acks)
+        ack_s.append(now_s)
+        newly = [n for n in range(highest - 8 * ack_every, highest + 1) if n >= 0]
+        newly = [n for n in newly if np.isnan(gone_s[n]) and n not in lost]
+        told = [n for n in lost if n < highest]
+        for n in [*newly, *told]:
+            gone_s[n] = now_s
+        lost -= set(told)
+        in_flight -= len(newly) + len(told)
+        if told and max(sent_s[n] for n in told) > recovery_s:
+            if undo_s is not None:
+                restore.append((now_s + undo_s, window))
+            threshold = window = window * beta
+            recovery_s = now_s
+        elif sent_s[highest] > recovery_s:
+            window += len(newly) if window < threshold else alpha * len(newly) / window
+    fates = np.array(gone_s)
+    known = np.isfinite(fates)
+    return Connection(
+        label="simulated",
+        sent_s=np.array(sent_s)[known],
+        gone_s=fates[known],
+        delivered_s=np.array(delivered_s)[known],
+        ack_s=np.array(ack_s),
+        packet_bytes=1500,
+        min_rtt_s=RTT_S,
+    )

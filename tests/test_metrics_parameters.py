@@ -1,0 +1,199 @@
+"""What is inferred from packets, against senders whose parameters are known."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from simulated import BDP_PACKETS, simulate
+from synthetic import synthetic_run
+
+import qbkit as qb
+from qbkit.cli import group
+from qbkit.errors import MetricError, SpecError
+from qbkit.metrics.parameters import (
+    PARAMETERS,
+    Estimate,
+    Parameters,
+    compare,
+    infer,
+    observe,
+    observe_events,
+)
+from qbkit.metrics.parameters.differences import EFFECTS
+from qbkit.traces.events import EventTables
+
+
+@settings(max_examples=12, deadline=None)
+@given(st.floats(0.4, 0.85), st.floats(0.5, 2.5), st.sampled_from([4, 10, 32]))
+def test_increase_and_decrease_of_any_aimd(beta, alpha, initial_window):
+    found = infer(simulate(alpha=alpha, beta=beta, initial_window=initial_window))
+    assert found["initial_window_packets"].value == initial_window
+    assert found["decrease_factor"].value == pytest.approx(beta, rel=0.05)
+    assert found["slow_start_exit"].word == "loss"
+    assert found["pacing"].word == "bursts"
+    if found["growth"].known:  # a saw tooth of a few round trips has no slope
+        assert found["growth"].word == "linear"
+        assert found["increase_packets_per_rtt"].value == pytest.approx(alpha, rel=0.1)
+    elif beta < 0.7:
+        raise AssertionError("a long saw tooth has a slope")
+
+
+def test_reno_counts_as_one_flow_and_two_emulated_ones_as_two():
+    # RFC 9438 §4.3: alpha = 3 N² (1 - beta)/(1 + beta) makes AIMD with beta compete like N Renos.
+    two = infer(simulate(alpha=12 * 0.15 / 1.85, beta=0.85, duration_s=40))
+    assert infer(simulate())["emulated_flows"].value == pytest.approx(1, rel=0.05)
+    assert two["emulated_flows"].value == pytest.approx(2, rel=0.08)
+
+
+@pytest.mark.parametrize("every", [1, 2, 10])
+def test_ack_frequency(every):
+    assert infer(simulate(ack_every=every))["packets_per_ack"].value == pytest.approx(every)
+
+
+def test_cuts_that_are_taken_back():
+    path = {"lose_each_s": 2.0, "buffer_packets": 1e6, "duration_s": 16.0, "threshold_packets": 40}
+    assert infer(simulate(undo_s=0.12, **path))["cuts_undone_percent"].value == 100
+    assert infer(simulate(**path))["cuts_undone_percent"].value == 0
+
+
+def test_what_is_in_flight_is_what_was_sent_and_is_not_back():
+    c = simulate(duration_s=2)
+    time_s = 1.234
+    by_hand = sum(s <= time_s < g for s, g in zip(c.sent_s, c.gone_s, strict=True))
+    assert c.in_flight_at(np.array([time_s]))[0] == by_hand
+    # Slow start doubles what path and queue hold before it knows of a loss.
+    assert c.in_flight_packets.max() == pytest.approx(4 * BDP_PACKETS, rel=0.02)
+
+
+def test_a_log_and_a_capture_give_the_same_connection():
+    c = simulate(duration_s=5)
+    tables = EventTables()
+    events = [(s, 0, n) for n, s in enumerate(c.sent_s)]
+    events += [
+        (g, 2 if lost else 1, n) for n, (g, lost) in enumerate(zip(c.gone_s, c.lost, strict=True))
+    ]
+    for time_s, kind, number in sorted(events):
+        if kind == 0:
+            tables.sent(time_s, "application", number, 1500)
+        elif kind == 1:
+            tables.acked(time_s, "application", number, number)
+        else:
+            tables.lost(time_s, "application", number, "reordering_threshold")
+    seen = observe_events(tables.dataset(source="qlog"))
+    assert np.array_equal(seen.gone_s, c.gone_s)
+    assert np.array_equal(seen.lost, c.lost)
+    assert seen.min_rtt_s == pytest.approx(c.min_rtt_s, rel=0.03)  # one packet's time on the link
+
+
+def test_every_parameter_has_a_meaning_and_a_weight():
+    found = infer(simulate(duration_s=5))
+    assert list(found) == list(PARAMETERS)
+    assert set(EFFECTS) == set(PARAMETERS) - {"emulated_flows"}
+    frame = found.frame()
+    assert frame.loc["packet_bytes", "value"] == 1500
+    assert "not seen" in str(found["cubic_c"])
+
+
+def known(label: str, **values: float | str) -> Parameters:
+    """Parameters of which only some are known."""
+    estimates = []
+    for name in PARAMETERS:
+        value = values.get(name, math.nan)
+        if isinstance(value, str):
+            estimates.append(Estimate(name, math.nan, word=value))
+        else:
+            estimates.append(Estimate(name, value, value * 0.99, value * 1.01, 5))
+    return Parameters(label, estimates)
+
+
+REFERENCE = {"decrease_factor": 0.7, "packets_per_ack": 2.0, "growth": "cubic"}
+
+
+def test_the_larger_effect_is_the_first_suspect():
+    test = known("test", **{**REFERENCE, "decrease_factor": 0.85, "packets_per_ack": 10.0})
+    first, second = compare(test, known("reference", **REFERENCE), delta_throughput_part=0.3)
+    assert (first.name, second.name) == ("decrease_factor", "packets_per_ack")
+    # RFC 9438 §5.1: the window goes with ((3 + beta)/(1 - beta))^(1/4).
+    expected = 0.25 * math.log((3.85 / 0.15) / (3.7 / 0.3))
+    assert first.effect == pytest.approx(expected)
+    assert second.score == pytest.approx(0.3 * abs(second.effect))  # it goes against what was seen
+    assert "β): 0.85 [0.842, 0.858] instead of 0.7" in str(first)
+
+
+def test_what_cannot_be_told_apart_is_no_difference():
+    assert compare(known("a", **REFERENCE), known("b", **REFERENCE)) == []
+    near = known("near", **{**REFERENCE, "decrease_factor": 0.71})
+    assert compare(near, known("b", **REFERENCE)) == []
+    assert compare(known("a"), known("b", **REFERENCE)) == []
+
+
+def test_what_cannot_be_observed_is_one_sentence():
+    run = synthetic_run(duration_s=1)
+    with pytest.raises(MetricError, match="no flow 7"):
+        infer(run, 7)
+    with pytest.raises(MetricError, match="no packets of quic-go:cubic"):
+        infer(run.drop_vars("packet_time_s"))
+    with pytest.raises(MetricError, match="at least one"):
+        infer([])
+    with pytest.raises(MetricError, match="sent 0 full packets"):
+        observe(run.isel(packet=slice(0, 0)))
+
+
+@pytest.mark.guest
+def test_the_kernel_from_its_packets():
+    link = qb.Bottleneck(rate_mbps=20, rtt_ms=50, buffer_bdp=1)
+
+    def alone(controller: str, **options: object) -> Parameters:
+        flow = qb.Flow("tcp", controller, options=options)
+        return infer(qb.Experiment(bottleneck=link, flows=[flow], duration_s=25).run())
+
+    reno = alone("reno", initial_window_packets=20)
+    assert reno["initial_window_packets"].value == 20
+    assert reno["decrease_factor"].value == pytest.approx(0.5, rel=0.03)
+    assert reno["increase_packets_per_rtt"].value == pytest.approx(1, rel=0.05)
+    assert reno["pacing"].word == "bursts"
+    assert alone("reno", pacing=True)["pacing_gain"].value == pytest.approx(2, rel=0.15)
+    assert alone("scalable")["decrease_factor"].value == pytest.approx(0.875, rel=0.03)
+    bbr = alone("bbr")
+    assert bbr["probe_up_gain"].value == pytest.approx(1.25, rel=0.04)
+    assert bbr["probe_cycle_rtts"].value == pytest.approx(8, rel=0.1)
+    assert bbr["probe_rtt_duration_ms"].value == pytest.approx(200, rel=0.2)
+    cubic, other = alone("cubic"), alone("cubic", hystart=False)
+    assert (cubic["slow_start_exit"].word, other["slow_start_exit"].word) == ("delay", "loss")
+
+
+@pytest.mark.guest
+def test_explain_names_the_decrease_and_what_if_mends_it():
+    # Scalable TCP keeps 7/8 of its window at a loss where Reno keeps half.
+    words = "--rate-mbps 10 --rtt-ms 20 --duration-s 20 --seeds 4 --explain --json"
+    command = f"conformance tcp:scalable --reference tcp:reno {words}".split()
+    done = CliRunner().invoke(group, command)
+    assert done.exit_code == 0, done.output
+    report = json.loads(done.stdout)
+    assert report["explanation"]["differences"][0]["parameter"] == "decrease_factor"
+    assert "what a loss leaves of the window" in report["explanation"]["sentence"]
+
+
+def test_parameters_survive_json():
+    found = infer(simulate(duration_s=5))
+    again = Parameters.from_dict(json.loads(json.dumps(found.to_dict(), allow_nan=False)))
+    assert [str(e) for e in again.values()] == [str(e) for e in found.values()]
+
+
+@pytest.mark.guest
+def test_what_if_runs_the_same_study_with_another_knob():
+    link = qb.Bottleneck(rate_mbps=10, rtt_ms=20)
+    study = qb.conformance_study("tcp:reno", "tcp:reno", bottleneck=link, duration_s=15, seeds=2)
+    changed = qb.what_if(study, {"initial_window_packets": 30})
+    assert [run.qb.experiment.seed for run in changed.after.tests] == [1, 2]
+    assert changed.after.tests[0].qb.experiment.flows[0].options == {"initial_window_packets": 30}
+    assert "With initial_window_packets = 30 the conformance of tcp:reno" in changed.sentence
+    assert len(changed.chart().to_dict()["hconcat"]) == 2
+    with pytest.raises(SpecError, match="tcp has no knob beta; it has: hystart"):
+        qb.what_if(study, {"beta": 0.5})

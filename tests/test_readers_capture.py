@@ -1,0 +1,269 @@
+"""Captures of one connection: TCP made by hand, QUIC of real peers with real keys."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import struct
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from quic_pair import Seen, upload
+from scapy.layers.inet import IP, TCP, UDP
+from scapy.layers.l2 import Ether
+from scapy.utils import wrpcap, wrpcapng
+
+import qbkit as qb
+from qbkit.errors import TraceError
+from qbkit.traces.records import segments
+from qbkit.traces.tcp import parse
+
+A, B = ("10.1.0.1", 40000), ("10.2.0.1", 4001)
+ISN, PEER_ISN = (1 << 32) - 3000, 77
+"""Sequence numbers wrap after the second segment."""
+SYN_OPTIONS = [("MSS", 1012), ("SAckOK", b""), ("Timestamp", (1, 0)), ("WScale", 7)]
+T0 = 1_800_000_000.0
+
+
+def data(time_s: float, offset: int, count: int, stamp: int) -> tuple:
+    options = [("NOP", None), ("NOP", None), ("Timestamp", (stamp, 5))]
+    sequence = (ISN + 1 + offset) % 2**32
+    header = TCP(sport=A[1], dport=B[1], seq=sequence, ack=PEER_ISN + 1, flags="A",
+                 options=options)  # fmt: skip
+    return time_s, A, B, header / bytes(count)
+
+
+def ack(time_s: float, upto: int, echo: int, *blocks: tuple[int, int]) -> tuple:
+    options: list = [("NOP", None), ("NOP", None), ("Timestamp", (9, echo))]
+    if blocks:
+        edges = [(ISN + 1 + edge) % 2**32 for block in blocks for edge in block]
+        options += [("NOP", None), ("NOP", None), ("SAck", tuple(edges))]
+    header = TCP(sport=B[1], dport=A[1], seq=PEER_ISN + 1, ack=(ISN + 1 + upto) % 2**32,
+                 flags="A", window=100, options=options)  # fmt: skip
+    return time_s, B, A, header
+
+
+def syns() -> list[tuple]:
+    return [
+        (0.0, A, B, TCP(sport=A[1], dport=B[1], seq=ISN, flags="S", options=SYN_OPTIONS)),
+        (0.02, B, A, TCP(sport=B[1], dport=A[1], seq=PEER_ISN, ack=ISN + 1, flags="SA",
+                         options=SYN_OPTIONS)),
+    ]  # fmt: skip
+
+
+def frames(packets: Iterable[tuple]) -> list:
+    made = []
+    for time_s, source, destination, transport in packets:
+        frame = Ether(src="02:00:00:00:00:01", dst="02:00:00:00:00:02")
+        frame = frame / IP(src=source[0], dst=destination[0]) / transport
+        frame.time = T0 + time_s
+        made.append(frame)
+    return made
+
+
+TRANSFER = [
+    *syns(),
+    *(data(0.05 + i / 1000, 1000 * i, 1000, 50 + i) for i in range(5)),
+    ack(0.09, 1000, 50),  # RTT 40 ms
+    ack(0.095, 1000, 50, (2000, 3000)),
+    ack(0.096, 1000, 50, (2000, 4000)),
+    data(0.1, 1000, 1000, 100),  # 1000-1999 was lost, it seems
+    ack(0.11, 5000, 100),  # RTT 10 ms, of the second transmission
+    ack(0.12, 5000, 100, (1000, 2000)),  # and it had come: DSACK
+]
+
+
+def write(folder: Path, packets: Iterable[tuple], name: str = "tcp.pcap") -> Path:
+    path = folder / name
+    (wrpcapng if name.endswith("ng") else wrpcap)(str(path), frames(packets))
+    return path
+
+
+@pytest.mark.parametrize("name", ["tcp.pcap", "tcp.pcapng"])
+def test_tcp_with_a_spurious_retransmission(tmp_path, name):
+    ds = qb.read_capture(write(tmp_path, TRANSFER, name))
+    assert json.loads(ds.attrs["warnings"]) == []
+    assert ds.attrs["title"] == "tcp 10.1.0.1:40000 to 10.2.0.1:4001 (13 packets)"
+    assert ds.sent_number.values.tolist() == [0, 1, 2, 3, 4, 5]
+    assert ds.sent_offset_bytes.values.tolist() == [0, 1000, 2000, 3000, 4000, 1000]
+    assert ds.sent_time_s.values == pytest.approx([0.05, 0.051, 0.052, 0.053, 0.054, 0.1])
+    assert set(ds.sent_size_bytes.values) == {1032}
+    assert ds.lost_number.values.tolist() == [1]
+    assert ds.lost_trigger.values.tolist() == ["retransmitted"]
+    assert ds.lost_spurious.values.tolist() == [True]
+    # The first, two by SACK, the second transmission, the last; never the lost one.
+    assert ds.acked_number.values.tolist() == [0, 2, 3, 5, 4]
+    assert ds.acked_time_s.values == pytest.approx([0.09, 0.095, 0.096, 0.11, 0.11])
+    rtt = ds.latest_rtt_ms.values
+    assert rtt == pytest.approx([40, 40, 40, 10, 10])
+    assert ds.srtt_ms.values[-1] == pytest.approx(40 * 7 / 8 + 10 / 8)
+    assert ds.min_rtt_ms.values[-1] == pytest.approx(10)
+    assert ds.bytes_in_flight.values.tolist() == [4000, 3000, 2000, 0, 0]
+    assert set(ds.receive_window_bytes.values) == {100 << 7}
+    assert ds.handshake_frames.values[:3].tolist() == ["SYN", "SYN, ACK", "data 0-999"]
+    assert ds.handshake_direction.values[:2].tolist() == ["sent", "received"]
+
+
+def test_tcp_out_of_order_in_the_file_and_from_the_other_side(tmp_path):
+    shuffled = [TRANSFER[i] for i in (5, 6, 7, 0, 1, 12, 11, 2, 3, 4, 8, 9, 10)]
+    one, other = (qb.read_capture(write(tmp_path, p)) for p in (TRANSFER, shuffled))
+    for name in ("sent_time_s", "acked_number", "lost_number", "latest_rtt_ms"):
+        assert np.array_equal(one[name], other[name])
+    back = qb.read_capture(write(tmp_path, TRANSFER), sender="10.2.0.1")
+    assert back.sizes["sent"] == 0
+    assert back.sizes["received"] == 6
+    with pytest.raises(TraceError, match=r"10\.9\.9\.9 is neither end of tcp 10\.1\.0\.1:40000"):
+        qb.read_capture(write(tmp_path, TRANSFER), sender="10.9.9.9")
+
+
+def test_tcp_segments_of_an_offloading_host_are_split_at_the_mss(tmp_path):
+    packets = [*syns(), data(0.05, 0, 3500, 50), ack(0.09, 3500, 50)]
+    ds = qb.read_capture(write(tmp_path, packets))
+    assert ds.sent_offset_bytes.values.tolist() == [0, 1000, 2000, 3000]
+    assert ds.sent_size_bytes.values.tolist() == [1032, 1032, 1032, 532]
+    assert ds.sizes["acked"] == 4
+    assert "1 segments are larger than the MSS" in ds.attrs["warnings"]
+
+
+def test_tcp_that_began_before_the_capture(tmp_path):
+    ds = qb.read_capture(write(tmp_path, TRANSFER[2:]))
+    assert ds.sent_offset_bytes.values.tolist() == [0, 1000, 2000, 3000, 4000, 1000]
+    assert "receive_window_bytes" not in ds
+    assert "began before the capture" in ds.attrs["warnings"]
+
+
+def test_the_options_are_those_that_scapy_sees(tmp_path):
+    path = write(tmp_path, TRANSFER)
+    with path.open("rb") as file:
+        ours = [parse(s) for s in segments(file, path.name, pytest.fail)]
+    for header, frame in zip(ours, frames(TRANSFER), strict=True):
+        theirs = dict(TCP(bytes(frame[TCP])).options)
+        assert header.stamps == theirs["Timestamp"]
+        assert header.mss == theirs.get("MSS")
+        assert header.scale == theirs.get("WScale")
+        edges = tuple(edge for block in header.blocks for edge in block)
+        assert edges == theirs.get("SAck", ())
+
+
+def test_the_largest_connection_or_the_one_with_that_port(tmp_path):
+    other = [(t, s, ("10.3.0.1", 80), TCP(sport=s[1], dport=80, seq=1, flags="A") / bytes(9))
+             for t, s in ((0.1, A), (0.2, A))]  # fmt: skip
+    path = write(tmp_path, [*TRANSFER, *other])
+    ds = qb.read_capture(path)
+    assert "4001" in ds.attrs["title"]
+    assert "has 2 connections; this is tcp 10.1.0.1:40000 to 10.2.0.1:4001" in ds.attrs["warnings"]
+    assert qb.read_capture(path, port=80).sizes["sent"] == 2
+    with pytest.raises(TraceError, match=r"no TCP and no UDP packets with port 81"):
+        qb.read_capture(path, port=81)
+
+
+def test_a_capture_cut_off_anywhere(tmp_path):
+    path = write(tmp_path, TRANSFER)
+    content = path.read_bytes()
+    for cut in range(24, len(content), 37):
+        path.write_bytes(content[:cut])
+        try:
+            ds = qb.read_capture(path)
+        except TraceError as error:
+            assert "no TCP" in str(error)
+            continue
+        assert ds.sizes["sent"] <= 6
+    assert "damaged or cut off at byte" in ds.attrs["warnings"]
+
+
+def test_what_is_no_capture(tmp_path):
+    for content in (b"", b"hello, this is no capture at all", struct.pack("<IHHIIII", 0xA1B2C3D4,
+                    2, 4, 0, 0, 65535, 147)):  # fmt: skip
+        (tmp_path / "x.pcap").write_bytes(content)
+        with pytest.raises(TraceError, match=r"no capture|link type 147"):
+            qb.read_capture(tmp_path / "x.pcap")
+    with pytest.raises(TraceError, match=r"cannot read .*: No such file"):
+        qb.read_capture(tmp_path / "nowhere.pcap")
+
+
+needs_tshark = pytest.mark.skipif(not shutil.which("tshark"), reason="apt-get install tshark")
+LOST = frozenset({30, 31, 60})
+
+
+@pytest.fixture(scope="module")
+def seen() -> Seen:
+    return upload(300_000, LOST)
+
+
+@needs_tshark
+def test_quic_is_what_the_client_itself_logged(tmp_path, seen):
+    path, keys = seen.write(tmp_path)
+    ds = qb.read_capture(path, keylog=keys)
+    (tmp_path / "own.qlog").write_text(json.dumps(seen.client_qlog))
+    own = qb.read_qlog(tmp_path / "own.qlog")
+    assert json.loads(ds.attrs["warnings"]) == []
+    for name in ("number", "space", "size_bytes"):
+        both = ds[f"sent_{name}"].values, own[f"sent_{name}"].values
+        assert np.array_equal(*(column[:250] for column in both))
+    assert np.array_equal(ds.sent_offset_bytes[:250], own.sent_offset_bytes[:250])
+    assert ds.sent_time_s.values[:250] == pytest.approx(own.sent_time_s.values[:250], abs=1e-3)
+    assert ds.lost_number.values.tolist() == own.lost_number.values.tolist()
+    assert len(ds.lost_number) == len(LOST)
+    assert ds.acked_number.values[:200].tolist() == own.acked_number.values[:200].tolist()
+    assert ds.min_rtt_ms.values[-1] == pytest.approx(own.min_rtt_ms.values[-1], abs=0.1)
+    assert ds.handshake_frames.values[0] == own.handshake_frames.values[0] == "crypto"
+    assert ds.handshake_frames.values[1] == own.handshake_frames.values[1] == "ACK 0, crypto"
+    frames = list(zip(ds.http_direction.values, ds.http_stream.values, ds.http_frame.values,
+                      ds.http_size_bytes.values, strict=True))  # fmt: skip
+    assert ("sent", 0, "data", 300_000) in frames
+    assert ("received", 0, "data", 6) in frames
+    assert ("received", 3, "settings") in [f[:3] for f in frames]
+
+
+@needs_tshark
+def test_quic_without_a_key_log_tells_what_cannot_be_seen(tmp_path, seen):
+    path, keys = seen.write(tmp_path)
+    ds = qb.read_capture(path)
+    assert "cannot be decrypted without a key log: their numbers" in ds.attrs["warnings"]
+    assert ds.sizes["sent"] > 270
+    assert ds.sizes["http"] == 0
+    keys.write_text("")
+    assert "with the secrets in quic.keys" in qb.read_capture(path, keylog=keys).attrs["warnings"]
+    with pytest.raises(TraceError, match=r"there is no key log .*nowhere"):
+        qb.read_capture(path, keylog=tmp_path / "nowhere")
+
+
+@needs_tshark
+def test_quic_cut_off(tmp_path, seen):
+    path, keys = seen.write(tmp_path)
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])
+    ds = qb.read_capture(path, keylog=keys)
+    assert "damaged or cut off at byte" in ds.attrs["warnings"]
+    assert 100 < ds.sizes["sent"] < 200
+
+
+def test_udp_that_is_no_quic_and_a_machine_without_tshark(tmp_path, monkeypatch):
+    packets = [(0.1 * i, A, B, UDP(sport=A[1], dport=B[1]) / bytes(9)) for i in range(5)]
+    path = write(tmp_path, packets)
+    if shutil.which("tshark"):
+        ds = qb.read_capture(path)
+        assert ds.sizes["sent"] == 5
+        assert "no packet of tcp.pcap can be read: it is no QUIC" in ds.attrs["warnings"]
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(TraceError, match="apt-get install tshark"):
+        qb.read_capture(path)
+
+
+@pytest.mark.guest
+def test_tcp_of_a_run_is_what_its_queue_and_kernel_tell(tmp_path):
+    link = qb.Bottleneck(rate_mbps=10, rtt_ms=40, buffer_bdp=1)
+    run = qb.Experiment(bottleneck=link, flows=["tcp:cubic"], duration_s=5, seed=1).run(
+        out=tmp_path / "run.nc", keep="pcap"
+    )
+    ds = qb.read_capture(tmp_path / "run.kept/before.pcap")
+    flow = qb.flow_events(run, 0)
+    assert ds.sizes["sent"] == pytest.approx(flow.sizes["sent"], abs=60)  # after the end
+    assert ds.sizes["lost"] == flow.sizes["lost"]
+    assert not ds.lost_spurious.any()
+    both = (ds.srtt_ms, ds.metric_time_s), (flow.srtt_ms, flow.metric_time_s)
+    means = [float(v[(t > 1) & (t < 5)].mean()) for v, t in both]
+    # The ACKs still have half of the path before them where they are captured.
+    assert means[0] + link.rtt_ms / 2 == pytest.approx(means[1], rel=0.05)
