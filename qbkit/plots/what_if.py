@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 
 import altair as alt
@@ -33,4 +34,7 @@ def what_if_chart(sides: Mapping[str, Side], *, reference: str) -> alt.HConcatCh
         )
         for title, (envelopes, assessment) in sides.items()
     ]
-    return alt.HConcatChart(hconcat=panels).resolve_scale(x="shared", y="shared")
+    with warnings.catch_warnings():
+        # One legend for both panels: that they share its selection is meant.
+        warnings.filterwarnings("ignore", message="Automatically deduplicated")
+        return alt.HConcatChart(hconcat=panels).resolve_scale(x="shared", y="shared")

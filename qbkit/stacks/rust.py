@@ -22,6 +22,8 @@ class RustStack(Stack):
 
     crate: ClassVar[str]
     """The stack's crate, whose version in Cargo.lock is the stack's version."""
+    workspace: ClassVar[Path] = WORKSPACE
+    """Where the driver's member and Cargo.lock are."""
     tools: ClassVar[dict[str, str]] = {}
     """What building needs besides cargo: program or library → Debian package."""
     build_env: ClassVar[dict[str, str]] = {}
@@ -31,7 +33,7 @@ class RustStack(Stack):
 
     def version(self) -> str:
         """Version of the crate, and of our driver."""
-        return f"{locked_version(self.crate)}, driver {self._key()}"
+        return f"{locked_version(self.crate, self.workspace)}, driver {self._key()}"
 
     def status(self) -> Status:
         """Ready once built."""
@@ -79,30 +81,31 @@ class RustStack(Stack):
 
     def _key(self) -> str:
         """Over the driver, what it shares with the others, the locked crates and the compiler."""
-        folders = [WORKSPACE / "common", WORKSPACE / self._program()]
+        folders = [WORKSPACE / "common", self.workspace / self._program()]
         sources = [path for folder in folders for path in folder.rglob("*") if path.is_file()]
-        return fingerprint(sources, *locked_crates(self._program()), _compiler())
+        crates = locked_crates(self._program(), self.workspace)
+        return fingerprint(sources, *crates, _compiler())
 
     def _compile(self, folder: Path) -> None:
         with tempfile.TemporaryDirectory(dir=folder, prefix="target-") as target:
             env = {**os.environ, **self.build_env, "CARGO_TARGET_DIR": target}
             words = ["cargo", "build", "--release", "--locked", "--package", self._program()]
-            run_tool(words, self.name, env, WORKSPACE)
+            run_tool(words, self.name, env, self.workspace)
             shutil.copy2(Path(target) / "release" / self._program(), folder)
 
 
-def locked_version(crate: str) -> str:
-    """The version of a crate in Cargo.lock."""
-    return next(p["version"] for p in _locked() if p["name"] == crate)
+def locked_version(crate: str, workspace: Path = WORKSPACE) -> str:
+    """The version of a crate in a workspace's Cargo.lock."""
+    return next(p["version"] for p in _locked(workspace) if p["name"] == crate)
 
 
-def locked_crates(member: str) -> list[str]:
+def locked_crates(member: str, workspace: Path = WORKSPACE) -> list[str]:
     """``name version checksum`` of every crate that a member of the workspace is built from.
 
     Not the whole lock file: a change for one stack must not build the others again.
     """
     named: dict[str, list[dict[str, Any]]] = {}
-    for package in _locked():
+    for package in _locked(workspace):
         named.setdefault(package["name"], []).append(package)
     found: dict[str, None] = {}
     wanted = [member]
@@ -116,8 +119,8 @@ def locked_crates(member: str) -> list[str]:
     return sorted(found)
 
 
-def _locked() -> list[dict[str, Any]]:
-    return _packages((WORKSPACE / "Cargo.lock").read_text())
+def _locked(workspace: Path) -> list[dict[str, Any]]:
+    return _packages((workspace / "Cargo.lock").read_text())
 
 
 @cache

@@ -1,0 +1,40 @@
+"""quiche 0.7.0: a release whose CUBIC takes no cut of its window back.
+
+Later ones do, as after a spurious loss ("Detecting spurious congestion events" in the crate's
+cubic.rs): 0.8.1 to 0.10.0 when fewer than ten packets were lost, 0.12.0 to 0.30.0 when fewer than
+20 % of the window were. A full queue seldom drops more at a time, so that few of their cuts last.
+0.7.0 speaks QUIC draft 29, at both ends of a flow, does not pace, and has a fixed initial window.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import ClassVar
+
+from qbkit.stacks.registry import register
+from qbkit.stacks.rust import RustStack
+
+
+class Quiche07(RustStack):
+    """A small program of ours around an old release, beside `qbkit.stacks.quiche`."""
+
+    name: ClassVar[str] = "quiche-0.7"
+    color: ClassVar[str] = "#f08a80"
+    source: ClassVar[str] = "crate quiche, version 0.7.0"
+    crate: ClassVar[str] = "quiche"
+    workspace: ClassVar[Path] = Path(__file__).parent / "drivers/rust-quiche-0.7"
+    certificate: ClassVar[str] = "browser-"
+    tools: ClassVar[dict[str, str]] = {"cmake": "cmake", "c++": "g++"}
+    minutes: ClassVar[int] = 3
+    tells: ClassVar[tuple[str, ...]] = ("cwnd_bytes", "srtt_ms", "lost_packets")
+    options: ClassVar[dict[str, str]] = {"hystart": "false: CUBIC and Reno without HyStart++"}
+
+    def controllers(self) -> tuple[str, ...]:
+        """All of this version."""
+        return ("cubic", "reno")
+
+    def _program(self) -> str:
+        return "quiche-flow"  # cargo allows no dot in a package's name
+
+
+register(Quiche07())
