@@ -6,7 +6,7 @@ import heapq
 
 import numpy as np
 
-from qbkit.metrics.parameters import Connection
+from qbkit.metrics.parameters.connection import Connection, Load
 
 RATE_PPS, RTT_S = 1000.0, 0.05
 BDP_PACKETS = RATE_PPS * RTT_S
@@ -80,12 +80,14 @@ def simulate(
             window += len(newly) if window < threshold else alpha * len(newly) / window
     fates = np.array(gone_s)
     known = np.isfinite(fates)
+    load = Load(np.array(sent_s)[known], fates[known], np.full(known.sum(), 1500.0))
     return Connection(
         label="simulated",
-        sent_s=np.array(sent_s)[known],
-        gone_s=fates[known],
+        sent_s=load.sent_s,
+        gone_s=load.gone_s,
         delivered_s=np.array(delivered_s)[known],
         ack_s=np.array(ack_s),
         packet_bytes=1500,
         min_rtt_s=RTT_S,
+        load=load,
     )

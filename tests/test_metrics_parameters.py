@@ -66,7 +66,7 @@ def test_what_is_in_flight_is_what_was_sent_and_is_not_back():
     c = simulate(duration_s=2)
     time_s = 1.234
     by_hand = sum(s <= time_s < g for s, g in zip(c.sent_s, c.gone_s, strict=True))
-    assert c.in_flight_at(np.array([time_s]))[0] == by_hand
+    assert c.load.in_flight_bytes(np.array([time_s]))[0] == 1500 * by_hand
     # Slow start doubles what path and queue hold before it knows of a loss.
     assert c.in_flight_packets.max() == pytest.approx(4 * BDP_PACKETS, rel=0.02)
 

@@ -17,9 +17,29 @@ from qbkit.metrics.flows import BoolArray, FloatArray, flow_index, flow_labels
 
 FULL_PART = 0.6
 """A packet of this part of the largest common size, or more, is full: it carries data."""
+ACK_BYTES = 90
+"""Smaller frames carry no data: ACKs, and what sets a connection up."""
 FEWEST_PACKETS = 20
 GRID_PARTS = 4
 """Points of the series of bytes in flight in each minimum RTT."""
+
+
+@dataclass(frozen=True, eq=False)
+class Load:
+    """Packets that carry data, of any size: what counts against a congestion window."""
+
+    sent_s: FloatArray
+    """(k,) when each was sent, in order."""
+    gone_s: FloatArray
+    """(k,) as in `Connection`."""
+    size_bytes: FloatArray
+    """(k,) frames."""
+
+    def in_flight_bytes(self, time_s: FloatArray) -> FloatArray:
+        """Bytes sent and not yet gone at the given times, of the same shape."""
+        return _sum_until(self.sent_s, self.size_bytes, time_s) - _sum_until(
+            self.gone_s, self.size_bytes, time_s
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +59,8 @@ class Connection:
     """Size of a full packet."""
     min_rtt_s: float
     """Least round-trip time."""
+    load: Load
+    """All packets that carry data, full or not."""
 
     @property
     def lost(self) -> BoolArray:
@@ -53,8 +75,8 @@ class Connection:
 
     @cached_property
     def in_flight_packets(self) -> FloatArray:
-        """(g,) packets sent and not yet gone."""
-        return self.in_flight_at(self.grid_s)
+        """(g,) bytes sent and not yet gone, in full packets: a window that is used up."""
+        return self.load.in_flight_bytes(self.grid_s) / self.packet_bytes
 
     @cached_property
     def rtt_s(self) -> FloatArray:
@@ -64,12 +86,6 @@ class Connection:
         last = np.searchsorted(gone_s, self.grid_s, "right") - 1
         rtt_s = (self.gone_s - self.sent_s)[known]
         return np.where(last < 0, self.min_rtt_s, rtt_s[np.maximum(last, 0)])
-
-    def in_flight_at(self, time_s: FloatArray) -> FloatArray:
-        """Packets in flight at the given times, of the same shape."""
-        sent = np.searchsorted(self.sent_s, time_s, "right")
-        gone = np.searchsorted(np.sort(self.gone_s), time_s, "right")
-        return (sent - gone).astype(np.float64)
 
 
 def observe(run: xr.Dataset, flow: str | int = 0) -> Connection:
@@ -85,20 +101,13 @@ def observe(run: xr.Dataset, flow: str | int = 0) -> Connection:
         raise MetricError(f"the run has no packets of {label}; parameters are inferred from them")
     half_s = float(run["base_rtt_ms"].values[index]) / 2e3
     mine = run["packet_flow"].values == index
-    size_bytes = run["packet_size_bytes"].values[mine]
-    chosen = np.flatnonzero(mine)[_full(size_bytes, label)]
-    arrival_s = run["packet_time_s"].values[chosen]
-    delivered_s = run["packet_departure_s"].values[chosen]
+    mine &= run["packet_size_bytes"].values > ACK_BYTES
+    size_bytes = run["packet_size_bytes"].values[mine].astype(np.float64)
+    delivered_s = run["packet_departure_s"].values[mine]
     ack_s = run["ack_time_s"].values[run["ack_flow"].values == index]
-    return Connection(
-        label=label,
-        sent_s=arrival_s - half_s,
-        gone_s=_gone_s(delivered_s + half_s, ack_s),
-        delivered_s=delivered_s,
-        ack_s=ack_s,
-        packet_bytes=_common_size(size_bytes),
-        min_rtt_s=2 * half_s,
-    )
+    sent_s = run["packet_time_s"].values[mine] - half_s
+    load = Load(sent_s, _gone_s(delivered_s + half_s, ack_s), size_bytes)
+    return _connection(label, load, delivered_s, ack_s, 2 * half_s)
 
 
 def observe_events(events: xr.Dataset, label: str = "") -> Connection:
@@ -106,30 +115,45 @@ def observe_events(events: xr.Dataset, label: str = "") -> Connection:
 
     Packets that were neither acknowledged nor lost are left out. Raises MetricError as `observe`.
     """
-    mine = events["sent_space"].values == 2
-    size_bytes = events["sent_size_bytes"].values[mine]
     label = label or str(events.attrs.get("title", "")) or "the connection"
-    chosen = np.flatnonzero(mine)[_full(size_bytes, label)]
-    sent_s = events["sent_time_s"].values[chosen]
-    number = events["sent_number"].values[chosen]
+    size_bytes = events["sent_size_bytes"].values
+    mine = (events["sent_space"].values == 2) & (size_bytes > ACK_BYTES)
+    sent_s = events["sent_time_s"].values[mine]
+    number = events["sent_number"].values[mine]
     acked_s = _by_number(events, "acked", number)
     lost_s = _by_number(events, "lost", number)
     gone_s = np.where(np.isnan(lost_s), acked_s, lost_s)
     known = np.isfinite(gone_s)
-    if known.sum() < FEWEST_PACKETS:
-        raise MetricError(f"{label} has {known.sum()} packets whose fate is known; 20 are needed")
     rtt_s = (acked_s - sent_s)[np.isfinite(acked_s)]
-    half_s = float(rtt_s.min()) / 2 if len(rtt_s) else np.nan
-    delivered_s = np.where(np.isnan(lost_s), acked_s - half_s, np.nan)
+    min_rtt_s = float(rtt_s.min()) if len(rtt_s) else np.nan
+    delivered_s = np.where(np.isnan(lost_s), acked_s - min_rtt_s / 2, np.nan)
+    load = Load(sent_s[known], gone_s[known], size_bytes[mine][known].astype(np.float64))
+    ack_s = np.unique(events["acked_time_s"].values)
+    return _connection(label, load, delivered_s[known], ack_s, min_rtt_s)
+
+
+def _connection(
+    label: str, load: Load, delivered_s: FloatArray, ack_s: FloatArray, min_rtt_s: float
+) -> Connection:
+    """The full packets of a load; MetricError for fewer than 20."""
+    full = _full(load.size_bytes, label)
     return Connection(
         label=label,
-        sent_s=sent_s[known],
-        gone_s=gone_s[known],
-        delivered_s=delivered_s[known],
-        ack_s=np.unique(events["acked_time_s"].values),
-        packet_bytes=_common_size(size_bytes),
-        min_rtt_s=2 * half_s,
+        sent_s=load.sent_s[full],
+        gone_s=load.gone_s[full],
+        delivered_s=delivered_s[full],
+        ack_s=ack_s,
+        packet_bytes=_common_size(load.size_bytes),
+        min_rtt_s=min_rtt_s,
+        load=load,
     )
+
+
+def _sum_until(event_s: FloatArray, size_bytes: FloatArray, time_s: FloatArray) -> FloatArray:
+    """Bytes of the events up to each time."""
+    order = np.argsort(event_s, kind="stable")
+    sums = np.concatenate([[0.0], np.cumsum(size_bytes[order])])
+    return sums[np.searchsorted(event_s[order], time_s, "right")]
 
 
 def _full(size_bytes: FloatArray, label: str) -> BoolArray:

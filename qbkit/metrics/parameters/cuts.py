@@ -9,8 +9,9 @@ import numpy as np
 from qbkit.metrics.flows import FloatArray
 from qbkit.metrics.parameters.connection import Connection
 
-APART_RTTS = 4.0
-"""Losses that are told of further apart belong to two episodes."""
+APART_RTTS = 1.8
+"""Losses that are told of further apart belong to two episodes. A window that was cut and taken
+back overflows the queue again within two RTTs; what one overflow lost is told within one."""
 SMALLEST_CUT_PACKETS = 4.0
 BACK = 0.95
 """A cut is undone when this part of the window is back within `BACK_RTTS`."""
