@@ -19,7 +19,7 @@ from qbkit.batch import datasets, run_all
 from qbkit.errors import SpecError, StoreError
 from qbkit.metrics import Assessment, envelope
 from qbkit.metrics.parameters import Difference, Parameters, compare, infer
-from qbkit.publishing import read_index
+from qbkit.publishing import ENVELOPE_SERIES, read_index
 from qbkit.spec import Bottleneck, Experiment, Flow
 from qbkit.study import (
     DEFAULT_SEEDS,
@@ -42,7 +42,7 @@ SECOND = 0.5
 """A second suspect is named if its score is at least this part of the first one's."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Explanation:
     """What sets a test apart from its reference."""
 
@@ -112,6 +112,9 @@ class Explanation:
             ],
         }
 
+    def __repr__(self) -> str:
+        return self.sentence
+
     def _repr_html_(self) -> str:
         return f"<p><b>{self.sentence}</b></p>{self.frame().to_html(index=False)}"
 
@@ -161,10 +164,10 @@ def explanation(
 
 
 def publish_explanation(explained: Explanation, folder: str | Path) -> Path:
-    """Write a study and its inferred parameters for others to open; the path of the index."""
+    """Write a study's envelopes and the inferred parameters for others; the path of the index."""
     sides = (("test", explained.test), ("reference", explained.reference))
     parameters = {side: found.to_dict() for side, found in sides}
-    return publish_study(explained.study, folder, parameters=parameters)
+    return publish_study(explained.study, folder, series=ENVELOPE_SERIES, parameters=parameters)
 
 
 def load_explanation(folder: str | Path, definition: str = "imc22") -> Explanation:
@@ -200,7 +203,7 @@ def _alone(
     return datasets(run_all(experiments, engine=engine, progress=progress))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class WhatIf:
     """A study before and after a knob of the test was turned."""
 
@@ -246,6 +249,9 @@ class WhatIf:
     @property
     def _title(self) -> str:
         return "With " + ", ".join(f"{k} = {v}" for k, v in self.knobs.items())
+
+    def __repr__(self) -> str:
+        return self.sentence
 
     def _repr_html_(self) -> str:
         return f"<p><b>{self.sentence}</b></p>"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -24,6 +24,7 @@ EMPTY = np.iinfo(np.int32).min
 INDEX = "index.json"
 PACKET_TABLES = {"packet", "ack", "sample"}
 """Dimensions of a run that are not published."""
+ENVELOPE_SERIES = ("throughput_mbps", "queue_delay_ms")
 RUN_FACTS = (
     *("hash", "engine", "kernel_version", "stack_versions", "qbkit_version"),
     *("seed", "created", "cpu_s"),
@@ -31,10 +32,16 @@ RUN_FACTS = (
 
 
 def publish_runs(
-    runs: Mapping[str, xr.Dataset], folder: str | Path, facts: Mapping[str, Any]
+    runs: Mapping[str, xr.Dataset],
+    folder: str | Path,
+    facts: Mapping[str, Any],
+    *,
+    series: Sequence[str] | None = None,
 ) -> Path:
-    """Write runs by name without their packet tables (the binned series stay); the index's path.
+    """Write runs by name without their packet tables; the path of the index.
 
+    The binned series stay, or of them those in ``series`` (`ENVELOPE_SERIES` are what an envelope
+    is made of).
     The index holds the ``facts``, and of each run where it comes from (spec, versions, seed, date)
     and the SHA-256 of its file.
     """
@@ -44,7 +51,9 @@ def publish_runs(
     for name, run in runs.items():
         path = target / f"{name.replace(':', '-')}.nc"
         tables = [n for n, v in run.variables.items() if PACKET_TABLES & set(v.dims)]
-        store.save(run.drop_vars(tables), path)
+        binned = {n for n, v in run.data_vars.items() if "time" in v.dims}
+        others = binned - set(series if series is not None else binned)
+        store.save(run.drop_vars([*tables, *others]), path)
         facts_of_run = {key: run.attrs.get(key) for key in RUN_FACTS}
         provenance = {"spec": json.loads(run.attrs["spec"]), **facts_of_run}
         files[path.name] = {"name": name, "sha256": _sha256(path), "provenance": provenance}

@@ -86,14 +86,17 @@ def conformance_study(
     return Study(ours, theirs, loaded[:seeds], loaded[seeds:])
 
 
-def publish_study(study: Study, folder: str | Path, **facts: Any) -> Path:
+def publish_study(
+    study: Study, folder: str | Path, *, series: Sequence[str] | None = None, **facts: Any
+) -> Path:
     """Write a study for others to open (`qbkit.publishing.publish_runs`); the index's path.
 
     ``facts`` go into the index beside the names of test and reference.
     """
     sides = (("test", study.tests), ("reference", study.references))
     runs = {f"{side}-seed-{run.attrs['seed']}": run for side, runs in sides for run in runs}
-    return publish_runs(runs, folder, {"test": study.test, "reference": study.reference, **facts})
+    named = {"test": study.test, "reference": study.reference, **facts}
+    return publish_runs(runs, folder, named, series=series)
 
 
 def load_study(folder: str | Path) -> Study:

@@ -80,12 +80,13 @@ def simulate(
             window += len(newly) if window < threshold else alpha * len(newly) / window
     fates = np.array(gone_s)
     known = np.isfinite(fates)
-    load = Load(np.array(sent_s)[known], fates[known], np.full(known.sum(), 1500.0))
+    times = (np.array(sent_s), fates, np.array(delivered_s))
+    load = Load(*(t[known] for t in times), np.full(known.sum(), 1500.0))
     return Connection(
         label="simulated",
         sent_s=load.sent_s,
         gone_s=load.gone_s,
-        delivered_s=np.array(delivered_s)[known],
+        delivered_s=load.delivered_s,
         ack_s=np.array(ack_s),
         packet_bytes=1500,
         min_rtt_s=RTT_S,

@@ -32,14 +32,23 @@ class Load:
     """(k,) when each was sent, in order."""
     gone_s: FloatArray
     """(k,) as in `Connection`."""
+    delivered_s: FloatArray
+    """(k,) as in `Connection`."""
     size_bytes: FloatArray
     """(k,) frames."""
 
+    def sent_bytes(self, time_s: FloatArray) -> FloatArray:
+        """Bytes sent up to the given times, of the same shape."""
+        return _sum_until(self.sent_s, self.size_bytes, time_s)
+
+    def delivered_bytes(self, time_s: FloatArray) -> FloatArray:
+        """Bytes that had passed the bottleneck at the given times, of the same shape."""
+        came = np.isfinite(self.delivered_s)
+        return _sum_until(self.delivered_s[came], self.size_bytes[came], time_s)
+
     def in_flight_bytes(self, time_s: FloatArray) -> FloatArray:
         """Bytes sent and not yet gone at the given times, of the same shape."""
-        return _sum_until(self.sent_s, self.size_bytes, time_s) - _sum_until(
-            self.gone_s, self.size_bytes, time_s
-        )
+        return self.sent_bytes(time_s) - _sum_until(self.gone_s, self.size_bytes, time_s)
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,8 +115,8 @@ def observe(run: xr.Dataset, flow: str | int = 0) -> Connection:
     delivered_s = run["packet_departure_s"].values[mine]
     ack_s = run["ack_time_s"].values[run["ack_flow"].values == index]
     sent_s = run["packet_time_s"].values[mine] - half_s
-    load = Load(sent_s, _gone_s(delivered_s + half_s, ack_s), size_bytes)
-    return _connection(label, load, delivered_s, ack_s, 2 * half_s)
+    load = Load(sent_s, _gone_s(delivered_s + half_s, ack_s), delivered_s, size_bytes)
+    return _connection(label, load, ack_s, 2 * half_s)
 
 
 def observe_events(events: xr.Dataset, label: str = "") -> Connection:
@@ -127,21 +136,20 @@ def observe_events(events: xr.Dataset, label: str = "") -> Connection:
     rtt_s = (acked_s - sent_s)[np.isfinite(acked_s)]
     min_rtt_s = float(rtt_s.min()) if len(rtt_s) else np.nan
     delivered_s = np.where(np.isnan(lost_s), acked_s - min_rtt_s / 2, np.nan)
-    load = Load(sent_s[known], gone_s[known], size_bytes[mine][known].astype(np.float64))
+    sizes = size_bytes[mine].astype(np.float64)
+    load = Load(*(values[known] for values in (sent_s, gone_s, delivered_s, sizes)))
     ack_s = np.unique(events["acked_time_s"].values)
-    return _connection(label, load, delivered_s[known], ack_s, min_rtt_s)
+    return _connection(label, load, ack_s, min_rtt_s)
 
 
-def _connection(
-    label: str, load: Load, delivered_s: FloatArray, ack_s: FloatArray, min_rtt_s: float
-) -> Connection:
+def _connection(label: str, load: Load, ack_s: FloatArray, min_rtt_s: float) -> Connection:
     """The full packets of a load; MetricError for fewer than 20."""
     full = _full(load.size_bytes, label)
     return Connection(
         label=label,
         sent_s=load.sent_s[full],
         gone_s=load.gone_s[full],
-        delivered_s=delivered_s[full],
+        delivered_s=load.delivered_s[full],
         ack_s=ack_s,
         packet_bytes=_common_size(load.size_bytes),
         min_rtt_s=min_rtt_s,

@@ -103,14 +103,23 @@ def _word(name: str, worse: str, loss: float) -> Effect:
     return effect
 
 
+def _models_path(test: Parameters, reference: Parameters) -> bool:
+    """Whether one of them, as BBR, goes by a model of the path: then a loss hardly matters."""
+    return test["probe_up_gain"].known or reference["probe_up_gain"].known
+
+
 def _decrease(test: Parameters, reference: Parameters) -> float:
     """By the response function of the test's law of growth."""
+    if _models_path(test, reference):
+        return 0.0
     ours, theirs = test["decrease_factor"].value, reference["decrease_factor"].value
     return _response(ours, test) - _response(theirs, test)
 
 
 def _undone(test: Parameters, reference: Parameters) -> float:
     """A cut that is taken back is none: on average it leaves more of the window."""
+    if _models_path(test, reference):
+        return 0.0
     beta = test["decrease_factor"].value
     beta = 0.7 if math.isnan(beta) else beta
     parts = (p["cuts_undone_percent"].value / 100 for p in (test, reference))
@@ -134,7 +143,7 @@ def _limited(test: Parameters, reference: Parameters) -> float:
 def _in_flight(test: Parameters, reference: Parameters) -> float:
     """What a model of the path keeps in flight is its claim on the queue; a loss-based window says
     nothing here that its increase and decrease do not."""
-    if not (test["probe_up_gain"].known or reference["probe_up_gain"].known):
+    if not _models_path(test, reference):
         return 0.0
     return math.log(test["in_flight_bdp"].value / reference["in_flight_bdp"].value)
 

@@ -211,7 +211,7 @@ def _samples(c: Connection) -> dict[str, FloatArray | float | str]:
 def _acks(c: Connection, after_s: float) -> dict[str, FloatArray | float | str]:
     """Packets an ACK, in each second after slow start, and how long a packet waits for one."""
     edges_s = np.arange(after_s, c.grid_s[-1], 1.0)
-    packets = np.histogram(c.delivered_s + c.min_rtt_s / 2, edges_s)[0]
+    packets = np.histogram(c.load.delivered_s + c.min_rtt_s / 2, edges_s)[0]
     acks = np.histogram(c.ack_s, edges_s)[0]
     busy = (acks > 0) & (packets > 10)
     waits_s = (c.gone_s - c.delivered_s)[~c.lost] - c.min_rtt_s / 2
@@ -227,9 +227,8 @@ def _steady(c: Connection, after_s: float) -> dict[str, FloatArray | float | str
     window, time_s = c.in_flight_packets[later], c.grid_s[later]
     if len(window) < 40:
         return {}
-    delivered_s = np.sort(c.delivered_s[~c.lost])
-    rate_pps = _count_per_s(delivered_s, time_s, 4 * c.min_rtt_s)
-    bdp = np.quantile(rate_pps, 0.95) * c.min_rtt_s
+    until, before = (c.load.delivered_bytes(t) for t in (time_s, time_s - 4 * c.min_rtt_s))
+    bdp = float(np.quantile(until - before, 0.95)) / 4 / c.packet_bytes
     whole = window[: len(window) // 40 * 40].reshape(-1, 40)
     rolled = np.lib.stride_tricks.sliding_window_view(window, 4)
     return {
@@ -247,11 +246,6 @@ def _limited(c: Connection, time_s: FloatArray, window: FloatArray, bdp: float) 
     with np.errstate(invalid="ignore"):
         still = np.abs(window - before) <= np.maximum(1.0, 0.05 * window)
     return still & (window < 0.9 * bdp) & ~recent
-
-
-def _count_per_s(events_s: FloatArray, time_s: FloatArray, width_s: float) -> FloatArray:
-    low = np.searchsorted(events_s, time_s)
-    return (np.searchsorted(events_s, time_s + width_s) - low) / width_s
 
 
 def _median(name: str, samples: FloatArray) -> Estimate:

@@ -17,6 +17,8 @@ PROMINENT = 0.08
 FEWEST_CYCLES = 3
 REGULAR = 0.5
 """Spread of the cycles' lengths (between the quartiles) over their median, at most."""
+LEAST_QUIET = 0.5
+"""Where losses fill more than half of the time, what repeats are they."""
 DIP = 0.6
 """ProbeRTT holds less than this part of the usual bytes in flight."""
 DIP_RTTS = (1.0, 20.0)
@@ -43,10 +45,11 @@ def phases_of(connection: Connection, after_s: float) -> Phases:
     time_s, ratio, step = _ratio(connection, after_s)
     least = max(PROMINENT, 1.2 * step)
     quiet = _far_from(time_s, begins_s, durations_s, connection)
-    time_s, ratio = time_s[quiet], ratio[quiet]
     apart = 2 * GRID_PARTS
     none = np.empty(0)
-    if len(ratio) < 4 * apart:
+    lossy = quiet.mean() < LEAST_QUIET if len(quiet) else True
+    time_s, ratio = time_s[quiet], ratio[quiet]
+    if lossy or len(ratio) < 4 * apart:
         return Phases(none, none, none, begins_s, durations_s)
     ups, _ = signal.find_peaks(ratio, prominence=least, height=1 + least, distance=apart)
     downs, _ = signal.find_peaks(-ratio, prominence=least, height=-1 + least, distance=apart)
@@ -62,7 +65,7 @@ def _regular(cycles: FloatArray) -> bool:
 
 
 def _ratio(connection: Connection, after_s: float) -> tuple[FloatArray, FloatArray, float]:
-    """Packets sent over packets delivered in sliding windows: times, ratio, its least step.
+    """Bytes sent over bytes delivered in sliding windows: times, ratio, its least step.
 
     A window is half an RTT, or as long as `LEAST_PACKETS` or ten ACKs take.
     """
@@ -75,14 +78,10 @@ def _ratio(connection: Connection, after_s: float) -> tuple[FloatArray, FloatArr
     time_s = time_s[time_s + width_s < connection.sent_s[-1]]
     # A packet is delivered half an RTT after it was sent where nothing queues.
     later_s = time_s + connection.min_rtt_s / 2
-    sent = _count(connection.sent_s, time_s, width_s)
-    delivered = _count(delivered_s, later_s, width_s)
+    load = connection.load
+    sent = load.sent_bytes(time_s + width_s) - load.sent_bytes(time_s)
+    delivered = load.delivered_bytes(later_s + width_s) - load.delivered_bytes(later_s)
     return time_s, sent / np.maximum(delivered, 1), per_ack * each_s / width_s
-
-
-def _count(events_s: FloatArray, begin_s: FloatArray, width_s: float) -> FloatArray:
-    low = np.searchsorted(events_s, begin_s)
-    return (np.searchsorted(events_s, begin_s + width_s) - low).astype(np.float64)
 
 
 def _dips(connection: Connection, after_s: float) -> tuple[FloatArray, FloatArray]:
