@@ -169,6 +169,9 @@ def test_sigterm_ends_sender_and_receiver_in_mid_flow(bench: Bench, aioquic: Sta
         assert {"transport:packet_sent", "transport:packet_received"} <= {
             event["name"] for event in events
         }
+        received = [e for e in events if e["name"] == "transport:packet_received"]
+        assert all(event["data"]["frames"] for event in received)
+        assert [e["time"] for e in events] == sorted(e["time"] for e in events)
 
 
 def test_a_receiver_that_nobody_calls_ends(bench: Bench, aioquic: Stack) -> None:

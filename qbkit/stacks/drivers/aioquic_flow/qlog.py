@@ -21,18 +21,34 @@ class StreamingTrace(QuicLoggerTrace):
         super().__init__(is_client=is_client, odcid=odcid)
         name = "client.sqlog" if is_client else "server.sqlog"
         self._file = (folder / name).open("w", buffering=BUFFER_BYTES)
+        self._waiting: list[dict[str, Any]] = []
         trace = self.to_dict()
         del trace["events"]
         self._write({"qlog_format": "JSON-SEQ", "qlog_version": QLOG_VERSION, "trace": trace})
 
     def log_event(self, *, category: str, event: str, data: dict) -> None:
-        """Write one event."""
+        """Write one event; a packet received waits until its frames are known.
+
+        aioquic logs it before it reads them, and adds them one by one to the list in ``data``.
+        """
         now_ms = self.encode_time(time.time())
-        self._write({"data": data, "name": f"{category}:{event}", "time": now_ms})
+        record = {"data": data, "name": f"{category}:{event}", "time": now_ms}
+        if event in ("packet_received", "packet_sent"):
+            self._write_waiting()
+        if event == "packet_received" or self._waiting:
+            self._waiting.append(record)
+        else:
+            self._write(record)
 
     def close(self) -> None:
         """Write out what is buffered."""
+        self._write_waiting()
         self._file.close()
+
+    def _write_waiting(self) -> None:
+        for record in self._waiting:
+            self._write(record)
+        self._waiting.clear()
 
     def _write(self, record: dict[str, Any]) -> None:
         self._file.write(RECORD % json.dumps(record))
