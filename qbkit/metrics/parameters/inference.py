@@ -22,6 +22,8 @@ from qbkit.metrics.parameters.start import burst_packets, pacing_gains, start_of
 
 RESAMPLES = 500
 CONFIDENCE = 0.95
+MOST_LEFT = 0.99
+"""An interval of β may reach 1, where no number of flows would do."""
 CUBIC_BETA = 0.7
 """What a loss leaves of one CUBIC flow's window (RFC 9438 §4.6)."""
 
@@ -281,6 +283,7 @@ def _with_flows(estimates: list[Estimate]) -> list[Estimate]:
         return estimates
 
     def flows(b: float, a: float) -> float:
+        b = min(b, MOST_LEFT)
         if growth == "cubic":
             return (1 - CUBIC_BETA) / (1 - b)
         return math.sqrt(a * (1 + b) / (3 * (1 - b)))
