@@ -112,14 +112,6 @@ def test_figures_of_a_connection_by_hand():
     assert growth[growth_s < 1.85].mean() == pytest.approx(1000, rel=0.1)
 
 
-def test_times_count_from_the_first_event():
-    late = events().assign(sent_time_s=events().sent_time_s + 5)
-    late = late.assign(acked_time_s=late.acked_time_s + 5, metric_time_s=late.metric_time_s + 5)
-    same = figures.since_start(late)
-    assert figures.time_span_s(same) == (0, pytest.approx(199 * GAP_S + RTT_S))
-    assert same.sent_time_s.attrs["units"] == "s"
-
-
 def test_rtt_from_packets_where_no_metric_is_told():
     tables = EventTables()
     for n in range(5):

@@ -40,13 +40,6 @@ def time_span_s(events: xr.Dataset) -> tuple[float, float]:
     return float(min(t.min() for t in times)), float(max(t.max() for t in times))
 
 
-def since_start(events: xr.Dataset) -> xr.Dataset:
-    """The same events, with times that count from the first of them."""
-    start_s, _ = time_span_s(events)
-    names = [str(n) for n in events.data_vars if str(n).endswith("_time_s")]
-    return events.assign({n: (events[n] - start_s).assign_attrs(events[n].attrs) for n in names})
-
-
 def bytes_acked(events: xr.Dataset) -> tuple[FloatArray, FloatArray]:
     """Times of the ACKs that acknowledged something (s), and the bytes of all packets until then.
 
@@ -113,7 +106,7 @@ def acked_rate(events: xr.Dataset) -> tuple[FloatArray, FloatArray]:
     acked_s, total = bytes_acked(events)
     if len(ends_s) < 2:
         raise MetricError("the connection is shorter than one round trip; there is no rate")
-    at_end = np.concatenate([[0.0], total])[np.searchsorted(acked_s, ends_s, side="right")]
+    at_end = step_at(ends_s, acked_s, total)
     return ends_s[1:], np.diff(at_end) * 8 / 1e6 / np.diff(ends_s)
 
 
@@ -128,8 +121,14 @@ def value_at(events: xr.Dataset, name: str, times_s: FloatArray) -> FloatArray:
     """Last value of a metric told before each time; NaN before the first."""
     values = events[name].values.astype(float)
     known = ~np.isnan(values)
-    rows = np.searchsorted(events["metric_time_s"].values[known], times_s, side="right")
-    return np.concatenate([[np.nan], values[known]])[rows]
+    return step_at(times_s, events["metric_time_s"].values[known], values[known], np.nan)
+
+
+def step_at(
+    times_s: FloatArray, event_s: FloatArray, value: FloatArray, before: float = 0.0
+) -> FloatArray:
+    """The value of the last event up to each time; ``before`` the first event, that."""
+    return np.concatenate([[before], value])[np.searchsorted(event_s, times_s, side="right")]
 
 
 def is_told(events: xr.Dataset, name: str) -> bool:
@@ -164,7 +163,7 @@ def recoveries(events: xr.Dataset) -> list[Span]:
     detected_s = _detected(events, acked_number, acked_s)
     acked_sent_s = sent_time_of(events, "acked")
     by_sent = np.argsort(acked_sent_s, kind="stable")[: np.isfinite(acked_sent_s).sum()]
-    sent_order, first_ack_s = acked_sent_s[by_sent], _minimum_from(acked_s[by_sent])
+    sent_order, first_ack_s = acked_sent_s[by_sent], minimum_from(acked_s[by_sent])
     spans: list[Span] = []
     for begin_s, sent_s in sorted(zip(detected_s, sent_time_of(events, "lost"), strict=True)):
         if not spans or sent_s > spans[-1].from_s:
@@ -176,9 +175,14 @@ def recoveries(events: xr.Dataset) -> list[Span]:
 
 def sent_time_of(events: xr.Dataset, table: str) -> FloatArray:
     """When the packets of a table (``acked`` or ``lost``) were sent (s); NaN where unknown."""
-    sent = _application(events, "sent")
-    number, time_s = events["sent_number"].values[sent], events["sent_time_s"].values[sent]
     wanted = events[f"{table}_number"].values[_application(events, table)]
+    return first_time_of(events, "sent", wanted)
+
+
+def first_time_of(events: xr.Dataset, table: str, wanted: IntArray) -> FloatArray:
+    """When a table first names each packet of these numbers (s); NaN: never."""
+    mine = _application(events, table)
+    number, time_s = events[f"{table}_number"].values[mine], events[f"{table}_time_s"].values[mine]
     if not len(number):
         return np.full(len(wanted), np.nan)
     order = np.argsort(number, kind="stable")
@@ -198,10 +202,10 @@ def _detected(events: xr.Dataset, acked_number: IntArray, acked_s: FloatArray) -
     lost_s, lost_number = events["lost_time_s"].values[mine], events["lost_number"].values[mine]
     order = np.argsort(acked_number, kind="stable")
     rows = np.searchsorted(acked_number[order], lost_number + REORDERING)
-    noticed_s = np.append(_minimum_from(acked_s[order]), -np.inf)[rows]
+    noticed_s = np.append(minimum_from(acked_s[order]), -np.inf)[rows]
     return np.maximum(lost_s, noticed_s)
 
 
-def _minimum_from(values: FloatArray) -> FloatArray:
+def minimum_from(values: FloatArray) -> FloatArray:
     """The least of each value and all that follow it."""
     return np.minimum.accumulate(values[::-1])[::-1]

@@ -13,7 +13,7 @@ import numpy as np
 import xarray as xr
 
 from qbkit.errors import MetricError
-from qbkit.metrics.events import acked_rate, bytes_acked, is_receiver, is_told, rtt
+from qbkit.metrics.events import acked_rate, bytes_acked, is_receiver, is_told, rtt, step_at
 from qbkit.metrics.flows import FloatArray
 from qbkit.plots import connection as pc
 from qbkit.plots.render import enable
@@ -84,7 +84,7 @@ def acked_panel(frame: pc.Frame, connections: pc.Events, height: int = 130) -> p
     times_s = frame.grid_s()
     grid = pc.table(
         {
-            label: {"time_s": times_s, "value": _at(times_s, *points) / divisor}
+            label: {"time_s": times_s, "value": step_at(times_s, *points) / divisor}
             for label, points in series.items()
         }
     )
@@ -111,7 +111,7 @@ def lag_panel(frame: pc.Frame, connections: pc.Events, height: int = 90) -> pc.P
     series = {label: bytes_acked(events) for label, events in connections.items()}
     end_s = min(time_s[-1] for time_s, _ in series.values())  # Behind a log's end nothing is told.
     times_s = np.linspace(frame.start_s, end_s, frame.rows // (2 * len(connections)))
-    totals = {label: _at(times_s, *points) for label, points in series.items()}
+    totals = {label: step_at(times_s, *points) for label, points in series.items()}
     rows = {k: {"time_s": times_s, "kb": (v - totals[base]) / 1e3} for k, v in totals.items()}
     data = pc.table(rows)
 
@@ -137,7 +137,7 @@ def bandwidth_panel(frame: pc.Frame, connections: pc.Events, height: int = 130) 
     rows = frame.rows // len(kinds)
     data = pc.table(*(_kind(kind, _thinned(series, rows)) for kind, series in kinds.items()))
     times_s = frame.grid_s()
-    steps = {k: {"time_s": times_s, "value": _at(times_s, *v)} for k, v in estimates.items()}
+    steps = {k: {"time_s": times_s, "value": step_at(times_s, *v)} for k, v in estimates.items()}
 
     def draw(x: alt.X) -> Sequence[alt.Chart]:
         y = alt.Y("value:Q", title="Bandwidth (Mbit/s)").axis(tickCount=5)
@@ -194,7 +194,3 @@ def _thinned(
         dot = np.full(len(kept), len(values) <= pc.MAX_DOTS)
         columns[label] = {"time_s": time_s[kept], "value": values[kept] / divisor, "dot": dot}
     return columns
-
-
-def _at(times_s: FloatArray, time_s: FloatArray, total: FloatArray) -> FloatArray:
-    return np.concatenate([[0.0], total])[np.searchsorted(time_s, times_s, side="right")]

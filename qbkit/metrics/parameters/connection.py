@@ -13,6 +13,7 @@ import numpy as np
 import xarray as xr
 
 from qbkit.errors import MetricError
+from qbkit.metrics.events import APPLICATION, first_time_of, minimum_from, step_at
 from qbkit.metrics.flows import BoolArray, FloatArray, flow_index, flow_labels
 
 FULL_PART = 0.6
@@ -39,16 +40,28 @@ class Load:
 
     def sent_bytes(self, time_s: FloatArray) -> FloatArray:
         """Bytes sent up to the given times, of the same shape."""
-        return _sum_until(self.sent_s, self.size_bytes, time_s)
+        return step_at(time_s, *self._sent)
 
     def delivered_bytes(self, time_s: FloatArray) -> FloatArray:
         """Bytes that had passed the bottleneck at the given times, of the same shape."""
-        came = np.isfinite(self.delivered_s)
-        return _sum_until(self.delivered_s[came], self.size_bytes[came], time_s)
+        return step_at(time_s, *self._delivered)
 
     def in_flight_bytes(self, time_s: FloatArray) -> FloatArray:
         """Bytes sent and not yet gone at the given times, of the same shape."""
-        return self.sent_bytes(time_s) - _sum_until(self.gone_s, self.size_bytes, time_s)
+        return self.sent_bytes(time_s) - step_at(time_s, *self._gone)
+
+    @cached_property
+    def _sent(self) -> tuple[FloatArray, FloatArray]:
+        return _summed(self.sent_s, self.size_bytes)
+
+    @cached_property
+    def _delivered(self) -> tuple[FloatArray, FloatArray]:
+        came = np.isfinite(self.delivered_s)
+        return _summed(self.delivered_s[came], self.size_bytes[came])
+
+    @cached_property
+    def _gone(self) -> tuple[FloatArray, FloatArray]:
+        return _summed(self.gone_s, self.size_bytes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,6 +89,16 @@ class Connection:
         """(n,) which packets were lost."""
         lost: BoolArray = np.isnan(self.delivered_s)
         return lost
+
+    @cached_property
+    def told_s(self) -> FloatArray:
+        """(l,) when the sender learnt of each loss, in order."""
+        return np.sort(self.gone_s[self.lost])
+
+    def told_between(self, begin_s: FloatArray, end_s: FloatArray) -> BoolArray:
+        """Whether the sender learnt of a loss from each begin to its end, of the same shape."""
+        told: BoolArray = np.greater(*(np.searchsorted(self.told_s, t) for t in (end_s, begin_s)))
+        return told
 
     @cached_property
     def grid_s(self) -> FloatArray:
@@ -126,11 +149,11 @@ def observe_events(events: xr.Dataset, label: str = "") -> Connection:
     """
     label = label or str(events.attrs.get("title", "")) or "the connection"
     size_bytes = events["sent_size_bytes"].values
-    mine = (events["sent_space"].values == 2) & (size_bytes > ACK_BYTES)
+    mine = (events["sent_space"].values == APPLICATION) & (size_bytes > ACK_BYTES)
     sent_s = events["sent_time_s"].values[mine]
     number = events["sent_number"].values[mine]
-    acked_s = _by_number(events, "acked", number)
-    lost_s = _by_number(events, "lost", number)
+    acked_s = first_time_of(events, "acked", number)
+    lost_s = first_time_of(events, "lost", number)
     gone_s = np.where(np.isnan(lost_s), acked_s, lost_s)
     known = np.isfinite(gone_s)
     rtt_s = (acked_s - sent_s)[np.isfinite(acked_s)]
@@ -144,34 +167,28 @@ def observe_events(events: xr.Dataset, label: str = "") -> Connection:
 
 def _connection(label: str, load: Load, ack_s: FloatArray, min_rtt_s: float) -> Connection:
     """The full packets of a load; MetricError for fewer than 20."""
-    full = _full(load.size_bytes, label)
+    packet_bytes = _common_size(load.size_bytes)
+    full = load.size_bytes >= FULL_PART * packet_bytes
+    if full.sum() < FEWEST_PACKETS:
+        raise MetricError(
+            f"{label} sent {int(full.sum())} full packets; parameters need {FEWEST_PACKETS} or more"
+        )
     return Connection(
         label=label,
         sent_s=load.sent_s[full],
         gone_s=load.gone_s[full],
         delivered_s=load.delivered_s[full],
         ack_s=ack_s,
-        packet_bytes=_common_size(load.size_bytes),
+        packet_bytes=packet_bytes,
         min_rtt_s=min_rtt_s,
         load=load,
     )
 
 
-def _sum_until(event_s: FloatArray, size_bytes: FloatArray, time_s: FloatArray) -> FloatArray:
-    """Bytes of the events up to each time."""
+def _summed(event_s: FloatArray, size_bytes: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Times of the events in order, and the bytes of all events up to each."""
     order = np.argsort(event_s, kind="stable")
-    sums = np.concatenate([[0.0], np.cumsum(size_bytes[order])])
-    return sums[np.searchsorted(event_s[order], time_s, "right")]
-
-
-def _full(size_bytes: FloatArray, label: str) -> BoolArray:
-    """Which packets carry as much data as they can."""
-    full: BoolArray = size_bytes >= FULL_PART * _common_size(size_bytes)
-    if full.sum() < FEWEST_PACKETS:
-        raise MetricError(
-            f"{label} sent {int(full.sum())} full packets; parameters need {FEWEST_PACKETS} or more"
-        )
-    return full
+    return event_s[order], np.cumsum(size_bytes[order])
 
 
 def _common_size(size_bytes: FloatArray) -> int:
@@ -184,18 +201,7 @@ def _common_size(size_bytes: FloatArray) -> int:
 
 def _gone_s(back_s: FloatArray, ack_s: FloatArray) -> FloatArray:
     """When the first ACK came that can tell of each packet: its own, or a later one's if lost."""
-    later_s = np.minimum.accumulate(np.where(np.isnan(back_s), np.inf, back_s)[::-1])[::-1]
+    later_s = minimum_from(np.where(np.isnan(back_s), np.inf, back_s))
     first = np.searchsorted(ack_s, later_s - 1e-6)
     ended_s = later_s if not len(ack_s) else np.maximum(later_s, ack_s[-1])
     return np.where(first < len(ack_s), ack_s[np.minimum(first, len(ack_s) - 1)], ended_s)
-
-
-def _by_number(events: xr.Dataset, table: str, number: FloatArray) -> FloatArray:
-    """When a table first names each application packet; NaN: never."""
-    mine = events[f"{table}_space"].values == 2
-    numbers, first = np.unique(events[f"{table}_number"].values[mine], return_index=True)
-    time_s = events[f"{table}_time_s"].values[mine][first]
-    if not len(numbers):
-        return np.full(len(number), np.nan)
-    place = np.minimum(np.searchsorted(numbers, number), len(numbers) - 1)
-    return np.where(numbers[place] == number, time_s[place], np.nan)

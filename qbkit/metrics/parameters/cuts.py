@@ -41,8 +41,7 @@ class Cut:
 
 def cuts_of(connection: Connection, after_s: float = 0.0) -> list[Cut]:
     """The episodes of loss that begin after a time, in order."""
-    told_s = np.sort(connection.gone_s[connection.lost])
-    told_s = told_s[told_s > after_s]
+    told_s = connection.told_s[connection.told_s > after_s]
     if not len(told_s):
         return []
     rtt_s = np.interp(told_s, connection.grid_s, connection.rtt_s)

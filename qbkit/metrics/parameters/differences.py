@@ -159,7 +159,7 @@ EFFECTS: dict[str, Effect] = {
     "probe_up_gain": _ln_ratio("probe_up_gain", 1.0),
     # From here on rules of thumb: the sign is known, the size is not.
     "packets_per_ack": _ln_ratio("packets_per_ack", -0.1),  # bursts, late growth
-    "growth": lambda test, reference: 0.2 if test["growth"].word == "cubic" else -0.2,
+    "growth": _word("growth", "linear", 0.2),
     "pacing": _word("pacing", "bursts", 0.1),
     "pacing_gain": _ln_ratio("pacing_gain", 0.02),
     "probe_down_gain": _ln_ratio("probe_down_gain", 0.1),

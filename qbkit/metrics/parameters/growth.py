@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -36,8 +35,8 @@ class Growth:
 
 def growths_of(connection: Connection, cuts: Sequence[Cut], until_s: float) -> list[Growth]:
     """The growth after each cut, up to the next one or the end of the trace."""
-    spans = itertools.pairwise([*cuts, Cut(until_s, until_s, np.nan, np.nan, False)])
-    found = [_growth(connection, cut.end_s, after.begin_s) for cut, after in spans]
+    ends_s = [*(cut.begin_s for cut in cuts[1:]), until_s]
+    found = [_growth(connection, c.end_s, end_s) for c, end_s in zip(cuts, ends_s, strict=False)]
     return [growth for growth in found if growth is not None]
 
 

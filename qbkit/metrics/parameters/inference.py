@@ -174,9 +174,9 @@ def infer(
 def _samples(c: Connection) -> dict[str, FloatArray | float | str]:
     """What one connection shows of each parameter."""
     start = start_of(c)
-    cuts = cuts_of(c, start.end_s + 4 * c.min_rtt_s)
+    cuts = cuts_of(c, start.settled_s)
     growths = growths_of(c, cuts, c.grid_s[-1])
-    phases = phases_of(c, start.end_s + 4 * c.min_rtt_s)
+    phases = phases_of(c, start.settled_s)
     gains = pacing_gains(c, start)
     lines = np.array([g.packets_per_rtt for g in growths])
     curves = np.array([g.cubic_c for g in growths])
@@ -202,7 +202,7 @@ def _samples(c: Connection) -> dict[str, FloatArray | float | str]:
         "probe_cycle_rtts": phases.cycle_rtts,
         "probe_rtt_interval_s": np.diff(phases.probe_rtt_begin_s),
         "probe_rtt_duration_ms": 1e3 * phases.probe_rtt_duration_s,
-        **_steady(c, start.end_s),
+        **_steady(c, start.settled_s),
     }
     straight, curved = np.isfinite(lines).sum(), np.isfinite(curves).sum()
     if straight or curved:
@@ -225,7 +225,7 @@ def _acks(c: Connection, after_s: float) -> dict[str, FloatArray | float | str]:
 
 def _steady(c: Connection, after_s: float) -> dict[str, FloatArray | float | str]:
     """What is in flight after slow start, each figure over spans of a few RTTs."""
-    later = c.grid_s > after_s + 4 * c.min_rtt_s
+    later = c.grid_s > after_s
     window, time_s = c.in_flight_packets[later], c.grid_s[later]
     if len(window) < 40:
         return {}
@@ -242,8 +242,7 @@ def _steady(c: Connection, after_s: float) -> dict[str, FloatArray | float | str
 
 def _limited(c: Connection, time_s: FloatArray, window: FloatArray, bdp: float) -> FloatArray:
     """Where the link idles, the window stands still, and no loss of the last ten RTTs says why."""
-    told_s = np.sort(c.gone_s[c.lost])
-    recent = np.searchsorted(told_s, time_s) > np.searchsorted(told_s, time_s - 10 * c.min_rtt_s)
+    recent = c.told_between(time_s - 10 * c.min_rtt_s, time_s)
     before = np.concatenate([np.full(16, np.nan), window[:-16]])  # four RTTs ago
     with np.errstate(invalid="ignore"):
         still = np.abs(window - before) <= np.maximum(1.0, 0.05 * window)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import signal
 
-from qbkit.metrics.flows import FloatArray
+from qbkit.metrics.flows import BoolArray, FloatArray
 from qbkit.metrics.parameters.connection import GRID_PARTS, Connection
 
 LEAST_PACKETS = 40
@@ -91,14 +91,14 @@ def _dips(connection: Connection, after_s: float) -> tuple[FloatArray, FloatArra
     low = (window < DIP * usual) & (grid_s > after_s)
     edges = np.flatnonzero(np.diff(low.astype(np.int8), prepend=0, append=0))
     begins, ends = edges[::2], edges[1::2]
-    told_s = np.sort(connection.gone_s[connection.lost])
     rtt_s = connection.min_rtt_s
+    inside = ends < len(grid_s)
+    begins_s, ends_s = grid_s[begins[inside]], grid_s[ends[inside]]
+    lossy = connection.told_between(begins_s - 4 * rtt_s, begins_s + rtt_s)
     kept = [
-        (grid_s[b], grid_s[min(e, len(grid_s) - 1)] - grid_s[b])
-        for b, e in zip(begins, ends, strict=True)
-        if e < len(grid_s) and not _any_within(told_s, grid_s[b] - 4 * rtt_s, grid_s[b] + rtt_s)
+        (b, _at_bottom_s(connection, b, e))
+        for b, e in zip(begins_s[~lossy], ends_s[~lossy], strict=True)
     ]
-    kept = [(b, _at_bottom_s(connection, b, b + d)) for b, d in kept]
     kept = [(b, d) for b, d in kept if DIP_RTTS[0] * rtt_s <= d <= DIP_RTTS[1] * rtt_s]
     return np.array([b for b, _ in kept]), np.array([d for _, d in kept])
 
@@ -111,19 +111,12 @@ def _at_bottom_s(connection: Connection, begin_s: float, end_s: float) -> float:
     return float(near.sum()) * connection.min_rtt_s / GRID_PARTS
 
 
-def _any_within(events_s: FloatArray, begin_s: float, end_s: float) -> bool:
-    return bool(np.searchsorted(events_s, end_s) > np.searchsorted(events_s, begin_s))
-
-
 def _far_from(
     time_s: FloatArray, begins_s: FloatArray, durations_s: FloatArray, connection: Connection
-) -> FloatArray:
+) -> BoolArray:
     """Which times lie neither in a ProbeRTT nor near a loss."""
     rtt_s = connection.min_rtt_s
     far = np.ones(len(time_s), dtype=bool)
     for begin_s, duration_s in zip(begins_s, durations_s, strict=True):
         far &= (time_s < begin_s - 2 * rtt_s) | (time_s > begin_s + duration_s + 3 * rtt_s)
-    told_s = np.sort(connection.gone_s[connection.lost])
-    near = np.searchsorted(told_s, time_s + rtt_s) > np.searchsorted(told_s, time_s - 3 * rtt_s)
-    far &= ~near
-    return far
+    return far & ~connection.told_between(time_s - 3 * rtt_s, time_s + rtt_s)

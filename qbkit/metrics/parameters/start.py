@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass
 
@@ -13,6 +14,8 @@ from qbkit.metrics.parameters.connection import Connection
 GROWS = 1.3
 """Slow start goes on while a round sends more than this times what the one before it sent."""
 STAND = 2
+"""So many rounds in a row that have not grown end it; one alone may have waited for its pacing."""
+SETTLE_RTTS = 4
 HANDSHAKE = 3.0
 """No slow start grows this fast: a first flight that is exceeded so much was the handshake."""
 EARLY = 0.02
@@ -52,6 +55,8 @@ class Start:
     rounds: list[Round]
     end_s: float
     """When its last round ended."""
+    settled_s: float
+    """When what it has lost is repaired, and its cut is over."""
     by_loss: bool
     """Whether a loss ended it."""
 
@@ -81,16 +86,15 @@ def start_of(connection: Connection) -> Start:
         first = last
     end_s = float(sent_s[rounds[-1].last - 1])
     # What was lost in the last round is known one round trip later.
-    told_s = connection.gone_s[connection.lost]
-    by_loss = bool((told_s < end_s + 2 * connection.min_rtt_s).any())
-    return Start(rounds, end_s, by_loss)
+    by_loss = bool((connection.told_s < end_s + 2 * connection.min_rtt_s).any())
+    return Start(rounds, end_s, end_s + SETTLE_RTTS * connection.min_rtt_s, by_loss)
 
 
 def _stands(rounds: list[Round]) -> bool:
-    """Whether two rounds in a row have not grown; one alone may have waited for its pacing."""
+    """Whether the last `STAND` rounds have not grown."""
     return len(rounds) > STAND and all(
         later.packets < GROWS * earlier.packets
-        for earlier, later in zip(rounds[-STAND - 1 : -1], rounds[-STAND:], strict=True)
+        for earlier, later in itertools.pairwise(rounds[-STAND - 1 :])
     )
 
 
