@@ -27,8 +27,8 @@ class RunFailed(QbkitError):
     """A run started and did not end well; nothing of it looks finished."""
 
 
-class CaptureDamaged(RunFailed):
-    """The guest's capture did not reach this machine's disk whole."""
+class RunStuck(RunFailed):
+    """Nothing has happened in a run for so long that it was ended."""
 
 
 class StoreError(QbkitError):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
@@ -25,6 +26,8 @@ AGENT_FOLDER = Path(__file__).parent / "guest"
 TESTBED_MOUNT = "/run/qb/testbed"
 CAPTURE = f"{TESTBED_MOUNT}/capture"
 COMMAND_SILENCE_S = 120.0
+CRASH = re.compile(r"^(panic|fatal error|runtime): |panicked at ")
+"""How the crash report of a Go or a Rust program begins."""
 
 
 @dataclass(frozen=True)
@@ -141,5 +144,17 @@ def scratch_folder() -> Iterator[Path]:
 def _why(folder: Path, usage: Usage) -> str:
     error = folder / "run/error.json"
     if error.exists():
-        return str(json.loads(error.read_text())["error"])
+        return _crash_told(str(json.loads(error.read_text())["error"]), folder)
     return f"the agent ended without a result: {usage.last_words or 'it said nothing'}"
+
+
+def _crash_told(sentence: str, folder: Path) -> str:
+    """The agent quotes a program's last line; a crash report says what happened in its first."""
+    for log in sorted(folder.glob("run/flows/*/*.log")):
+        lines = [line.strip() for line in log.read_text(errors="replace").splitlines()]
+        lines = [line for line in lines if line]
+        crash = next((i for i, line in enumerate(lines) if CRASH.search(line)), None)
+        if crash is not None and sentence.endswith(lines[-1]):
+            goes_on = lines[crash].endswith(":")
+            return sentence.removesuffix(lines[-1]) + " ".join(lines[crash : crash + 1 + goes_on])
+    return sentence

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from qbkit.errors import CaptureDamaged, RunFailed, StoreError
+from qbkit.errors import RunFailed, StoreError
 from qbkit.spec import FRAME_BYTES, Experiment
 from qbkit.traces import schema
 from qbkit.traces.frames import address_number
@@ -23,6 +23,9 @@ RECEIVE_WINDOW_BYTES = 64 * 2**20
 """What every receiver offers at least; a path that holds more may wait for it."""
 LIMITED_PERCENT = 1.0
 """A flow held back by its receiver for longer than this part of its time gets a warning."""
+STILL_S, STILL_PART = 5.0, 0.25
+"""A flow stands still when both this long and this part of its time pass without a packet to its
+end: longer than what a sender waits after several timeouts in a row (RFC 9002, 6.2)."""
 
 
 def build(folder: Path, experiment: Experiment, attrs: dict[str, Any]) -> xr.Dataset:
@@ -54,7 +57,12 @@ def build(folder: Path, experiment: Experiment, attrs: dict[str, Any]) -> xr.Dat
     }
     largest = largest_frame(packets)
     link = experiment.bottleneck
-    return schema.assemble(variables, names, bins).assign_attrs(
+    dataset = schema.assemble(variables, names, bins)
+    warnings = [
+        *_warnings(folder, experiment, packets, result, largest),
+        *_still_warnings(dataset),
+    ]
+    return dataset.assign_attrs(
         **attrs,
         format_version=FORMAT_VERSION,
         spec=experiment.to_json(),
@@ -66,8 +74,27 @@ def build(folder: Path, experiment: Experiment, attrs: dict[str, Any]) -> xr.Dat
         qdisc=link.qdisc,
         max_frame_bytes=largest,
         capture_drops=result["capture_drops"],
-        warnings=json.dumps(_warnings(folder, experiment, packets, result, largest)),
+        warnings=json.dumps(warnings),
     )
+
+
+def standing_still(run: xr.Dataset) -> dict[int, float]:
+    """The flows of a run that sent nothing more long before their end → the time of that, s."""
+    found = {}
+    for i in range(run.sizes["flow"]):
+        start_s, stop_s = float(run.start_s[i]), float(run.stop_s[i])
+        last_s = float(run.packet_time_s.values[run.packet_flow.values == i].max())
+        if stop_s - last_s > max(STILL_S, STILL_PART * (stop_s - start_s)):
+            found[i] = last_s
+    return found
+
+
+def _still_warnings(run: xr.Dataset) -> list[str]:
+    return [
+        f"{run.label.values[i]} sent nothing after {last_s:.1f} s, though its time lasted until "
+        f"{float(run.stop_s[i]):g} s"
+        for i, last_s in standing_still(run).items()
+    ]
 
 
 def _packets(folder: Path, result: dict[str, Any], experiment: Experiment) -> FlowPackets:
@@ -78,7 +105,7 @@ def _packets(folder: Path, result: dict[str, Any], experiment: Experiment) -> Fl
     try:
         before, behind = (read_pcap(folder / f"{w}.pcap", whole=True) for w in ("before", "behind"))
     except StoreError as error:
-        raise CaptureDamaged(f"the capture is not whole: {error}; run it again") from None
+        raise RunFailed(f"the capture is not whole: {error}; run it again") from None
     inside = (before.time_ns >= result["t0_ns"]) & (before.time_ns < end_ns)
     packets = sort_out(before.take(inside), behind, ports, addresses)
     sent = np.bincount(packets.data_flow, minlength=len(ports))

@@ -1,7 +1,9 @@
 """A driver that misbehaves for real, as its first argument says; see tests/test_failures.py."""
 
+import itertools
 import os
 import signal
+import socket
 import sys
 import time
 
@@ -27,3 +29,15 @@ if how == "spin":
         pass
 if how == "never-ends":
     time.sleep(1e6)
+if how == "panic":
+    sys.exit(
+        "panic: runtime error: index out of range\n\n"
+        "goroutine 7 [running]:\nmain.send()\n\t/src/main.go:42 +0x1"
+    )
+if how == "falls-silent":
+    words = dict(itertools.pairwise(sys.argv))
+    host, _, port = words["--connect"].rpartition(":")
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+        for _ in range(10):
+            sender.sendto(bytes(100), (host, int(port)))
+    time.sleep(float(words["--duration-s"]))
