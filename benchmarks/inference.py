@@ -17,7 +17,8 @@ from typing import Any
 from qbkit import stacks
 from qbkit.batch import datasets, run_all
 from qbkit.metrics.parameters import Estimate, Parameters, infer
-from qbkit.spec import Bottleneck, Experiment, Flow
+from qbkit.spec import Bottleneck, Flow
+from qbkit.study import experiments
 
 LINK = Bottleneck(rate_mbps=20, rtt_ms=50, buffer_bdp=1)
 DURATION_S = 60.0
@@ -101,11 +102,7 @@ def rows(case: Case, seeds: int) -> Iterator[str]:
 def parameters(case: Case, seeds: int) -> Parameters:
     stack, _, controller = case.name.partition(":")
     flow = Flow(stack, controller, options=case.options)
-    experiments = [
-        Experiment(bottleneck=LINK, flows=(flow,), duration_s=DURATION_S, seed=seed)
-        for seed in range(1, seeds + 1)
-    ]
-    return infer(datasets(run_all(experiments)))
+    return infer(datasets(run_all(experiments([flow], LINK, duration_s=DURATION_S, seeds=seeds))))
 
 
 def error(estimate: Estimate, truth: float | str) -> str:

@@ -226,20 +226,25 @@ def conformance_command(
     **words: Any,
 ) -> int:
     """Does STACK:CC behave like the reference? (Performance Envelope, IMC'22)."""
-    from qbkit.explaining import explain
     from qbkit.metrics import DEFINITIONS
-    from qbkit.study import conformance_study
 
     if definition not in DEFINITIONS:
         raise click.BadParameter(f"choose from {', '.join(DEFINITIONS)}", param_hint="--definition")
     link = _bottleneck(words)
     how = {"bottleneck": link, "progress": not as_json, **words}
-    explained = explain(test, reference, definition=definition, **how) if explaining else None
-    study = explained.study if explained else conformance_study(test, reference, **how)
-    result = explained.assessment if explained else study.assess(definition)
+    explained = None
+    if explaining:
+        from qbkit.explaining import explain
+
+        explained = explain(test, reference, definition=definition, **how)
+        result = explained.assessment
+    else:
+        from qbkit.study import conformance_study
+
+        result = conformance_study(test, reference, **how).assess(definition)
     report = {"test": test, "reference": reference, **result.to_dict()}
     if as_json:
-        _print_json({**report, **({"explanation": explained.to_dict()} if explained else {})})
+        _print_json({**report, "explanation": explained.to_dict()} if explained else report)
         return _gate(report, minimum)
     for name, value in report.items():
         click.echo(f"{name:22} {_plain(value)}")

@@ -19,15 +19,15 @@ from qbkit.batch import datasets, run_all
 from qbkit.errors import SpecError, StoreError
 from qbkit.metrics import Assessment, envelope
 from qbkit.metrics.parameters import Difference, Parameters, compare, infer
-from qbkit.publishing import ENVELOPE_SERIES, read_index
-from qbkit.spec import Bottleneck, Experiment, Flow
+from qbkit.publishing import ENVELOPE_SERIES, load_runs
+from qbkit.spec import Bottleneck, Flow
 from qbkit.study import (
     DEFAULT_SEEDS,
     Study,
-    as_flow,
     conformance_study,
-    load_study,
+    experiments,
     publish_study,
+    study_of,
 )
 
 if TYPE_CHECKING:
@@ -146,11 +146,14 @@ def explain(
         engine=engine,
         progress=progress,
     )
-    ours, theirs = (
-        infer(_alone(flow, link, duration_s, min(seeds, PROBE_SEEDS), engine, progress))
+    count = min(seeds, PROBE_SEEDS)
+    probes = [
+        run
         for flow in (test, reference)
-    )
-    return explanation(study, ours, theirs, definition)
+        for run in experiments([flow], link, duration_s=min(duration_s, PROBE_S), seeds=count)
+    ]
+    alone = datasets(run_all(probes, engine=engine, progress=progress))
+    return explanation(study, infer(alone[:count]), infer(alone[count:]), definition)
 
 
 def explanation(
@@ -172,35 +175,14 @@ def publish_explanation(explained: Explanation, folder: str | Path) -> Path:
 
 def load_explanation(folder: str | Path, definition: str = "imc22") -> Explanation:
     """Open what `publish_explanation` wrote; StoreError where it is missing or was changed."""
-    study, index = load_study(folder), read_index(folder)
+    runs, index = load_runs(folder)
     try:
         ours, theirs = (
             Parameters.from_dict(index["parameters"][side]) for side in ("test", "reference")
         )
     except (KeyError, TypeError) as error:
         raise StoreError(f"{folder} holds a study without parameters ({error})") from None
-    return explanation(study, ours, theirs, definition)
-
-
-def _alone(
-    flow: str | Flow,
-    link: Bottleneck,
-    duration_s: float,
-    seeds: int,
-    engine: str | None,
-    progress: bool,
-) -> list[Any]:
-    """Runs of one flow by itself."""
-    experiments = [
-        Experiment(
-            bottleneck=link,
-            flows=(as_flow(flow),),
-            duration_s=min(duration_s, PROBE_S),
-            seed=seed,
-        )
-        for seed in range(1, seeds + 1)
-    ]
-    return datasets(run_all(experiments, engine=engine, progress=progress))
+    return explanation(study_of(runs, index), ours, theirs, definition)
 
 
 @dataclass(frozen=True, repr=False)
@@ -221,9 +203,8 @@ class WhatIf:
     def sentence(self) -> str:
         """What the change did."""
         before, after = self.assessments
-        set_to = ", ".join(f"{k} = {v}" for k, v in self.knobs.items())
         return (
-            f"With {set_to} the conformance of {self.before.test} goes from "
+            f"{self._change} the conformance of {self.before.test} goes from "
             f"{before.conformance:.2f} to {after.conformance:.2f}"
             f" (noise floor {after.noise_floor:.2f})."
         )
@@ -241,13 +222,13 @@ class WhatIf:
                 assessment,
             )
             for title, study, assessment in zip(
-                ("As it is", self._title), (self.before, self.after), self.assessments, strict=True
+                ("As it is", self._change), (self.before, self.after), self.assessments, strict=True
             )
         }
         return what_if_chart(sides, reference=self.before.reference)
 
     @property
-    def _title(self) -> str:
+    def _change(self) -> str:
         return "With " + ", ".join(f"{k} = {v}" for k, v in self.knobs.items())
 
     def __repr__(self) -> str:

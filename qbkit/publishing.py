@@ -42,6 +42,7 @@ def publish_runs(
 
     The binned series stay, or of them those in ``series`` (`ENVELOPE_SERIES` are what an envelope
     is made of).
+
     The index holds the ``facts``, and of each run where it comes from (spec, versions, seed, date)
     and the SHA-256 of its file.
     """

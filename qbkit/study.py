@@ -7,7 +7,7 @@ compared.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -43,18 +43,13 @@ def as_flow(flow: str | Flow) -> Flow:
 
 
 def experiments(
-    test: str | Flow,
-    reference: str | Flow,
-    bottleneck: Bottleneck,
-    *,
-    duration_s: float = 120.0,
-    seeds: Sequence[int],
+    flows: Sequence[str | Flow], bottleneck: Bottleneck, *, duration_s: float, seeds: int
 ) -> list[Experiment]:
-    """One experiment a seed: ``test`` (flow 0) against the control flow ``reference`` (flow 1)."""
-    flows = (as_flow(test), as_flow(reference))
+    """The same flows with seeds 1 to ``seeds``."""
+    parsed = tuple(as_flow(flow) for flow in flows)
     return [
-        Experiment(bottleneck=bottleneck, flows=flows, duration_s=duration_s, seed=seed)
-        for seed in seeds
+        Experiment(bottleneck=bottleneck, flows=parsed, duration_s=duration_s, seed=seed)
+        for seed in range(1, seeds + 1)
     ]
 
 
@@ -76,10 +71,10 @@ def conformance_study(
     if seeds < 1:
         raise SpecError(f"seeds = {seeds}: at least 1 is needed, 5 or more tell noise from signal")
     link = bottleneck or Bottleneck()
-    numbers = range(1, seeds + 1)
     wanted = [
-        *experiments(test, reference, link, duration_s=duration_s, seeds=numbers),
-        *experiments(reference, reference, link, duration_s=duration_s, seeds=numbers),
+        run
+        for judged in (test, reference)
+        for run in experiments([judged, reference], link, duration_s=duration_s, seeds=seeds)
     ]
     loaded = datasets(run_all(wanted, engine=engine, progress=progress))
     ours, theirs = (flow.label or flow.name for flow in map(as_flow, (test, reference)))
@@ -101,7 +96,11 @@ def publish_study(
 
 def load_study(folder: str | Path) -> Study:
     """Open what `publish_study` wrote; StoreError where it is missing or was changed."""
-    runs, index = load_runs(folder)
+    return study_of(*load_runs(folder))
+
+
+def study_of(runs: Mapping[str, xr.Dataset], index: Mapping[str, Any]) -> Study:
+    """The study of published runs and their index."""
     sides = {
         side: [run for name, run in runs.items() if name.startswith(side)]
         for side in ("test", "reference")

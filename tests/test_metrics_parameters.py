@@ -29,7 +29,7 @@ from qbkit.metrics.parameters.differences import EFFECTS
 from qbkit.traces.events import EventTables
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(st.floats(0.4, 0.85), st.floats(0.5, 2.5), st.sampled_from([4, 10, 32]))
 def test_increase_and_decrease_of_any_aimd(beta, alpha, initial_window):
     found = infer(simulate(alpha=alpha, beta=beta, initial_window=initial_window))

@@ -91,7 +91,7 @@ def test_wall_clock_and_delta_times(tmp_path):
     assert read(tmp_path, content).sent_time_s.values == pytest.approx([0.005, 0.01, 0.015])
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_a_file_cut_off_anywhere_gives_what_was_before(tmp_path, data):
     content = sequence()
@@ -154,7 +154,7 @@ def test_a_huge_acknowledged_range_costs_nothing(tmp_path):
     assert ds.sizes["acked"] == 11
 
 
-@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_no_bytes_whatever_bring_it_down(tmp_path, data):
     content = bytearray(data.draw(st.sampled_from([sequence(), document(), b""])))

@@ -79,7 +79,7 @@ def try_to_read(kind: str, path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["qlog", "netlog", "tcp"])
-@settings(max_examples=250, suppress_health_check=PATIENT, deadline=None)
+@settings(max_examples=80, suppress_health_check=PATIENT, deadline=None)
 @given(data=st.data())
 def test_damaged_files(kind, samples, tmp_path, data):
     path = tmp_path / "file"
@@ -88,7 +88,7 @@ def test_damaged_files(kind, samples, tmp_path, data):
 
 
 @pytest.mark.skipif(not shutil.which("tshark"), reason="apt-get install tshark")
-@settings(max_examples=12, suppress_health_check=PATIENT, deadline=None)
+@settings(max_examples=6, suppress_health_check=PATIENT, deadline=None)
 @given(data=st.data())
 def test_damaged_captures_of_quic(samples, tmp_path, data):
     path = tmp_path / "file.pcap"
@@ -97,7 +97,7 @@ def test_damaged_captures_of_quic(samples, tmp_path, data):
     try_to_read("quic", path)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.data())
 def test_http3_frames_are_found_in_any_order_and_division(data):
     sizes = data.draw(st.lists(st.sampled_from([0, 1, 62, 63, 64, 300, 17_000]), max_size=6))

@@ -179,7 +179,7 @@ def test_one_of_several_connections(tmp_path):
 def test_a_log_of_a_browser_that_was_killed(tmp_path):
     text = lines(EVENTS)
     whole = read(tmp_path, text)
-    for cut in range(len(text) - 60, len(text) // 3, -41):
+    for cut in range(len(text) - 60, len(text) // 3, -97):
         ds = read(tmp_path, text[:cut])
         assert "damaged or cut off" in ds.attrs["warnings"]
         count = ds.sizes["sent"]

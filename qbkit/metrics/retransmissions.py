@@ -66,9 +66,7 @@ def first_retransmission(events: xr.Dataset) -> tuple[float, float]:
 def transfer_table(transfers: Mapping[str, Sequence[xr.Dataset]]) -> pd.DataFrame:
     """One row a transfer: ``label``, ``offset_bytes``, ``time_s`` of `first_retransmission`."""
     rows = [
-        {"label": label, **dict(zip(("offset_bytes", "time_s"), found, strict=True))}
-        for label, logs in transfers.items()
-        for found in map(first_retransmission, logs)
+        (label, *first_retransmission(log)) for label, logs in transfers.items() for log in logs
     ]
     return pd.DataFrame(rows, columns=["label", "offset_bytes", "time_s"])
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
+from collections.abc import Collection
 from itertools import islice
 from typing import Any
 
@@ -158,6 +159,13 @@ class HttpColumns:
         ]
 
 
+def numbers_within(numbers: Collection[int], low: int, high: int) -> list[int]:
+    """Which numbers lie in a range, at the cost of the smaller of the two."""
+    if high - low < len(numbers):
+        return [number for number in range(low, high + 1) if number in numbers]
+    return [number for number in numbers if low <= number <= high]
+
+
 class InFlight:
     """Sent packets of one space that are neither acknowledged nor lost: number → size."""
 
@@ -171,10 +179,8 @@ class InFlight:
             self.sizes = dict(islice(self.sizes.items(), REMEMBERED_IN_FLIGHT // 2, None))
 
     def within(self, low: int, high: int) -> list[int]:
-        """Which lie in a range, at the cost of the smaller of the two."""
-        if high - low < len(self.sizes):
-            return [number for number in range(low, high + 1) if number in self.sizes]
-        return [number for number in self.sizes if low <= number <= high]
+        """Which lie in a range."""
+        return numbers_within(self.sizes, low, high)
 
 
 class Losses:

@@ -17,6 +17,10 @@ ETHERNET = 1
 ETHERNET_HEADER = 14
 LINK_HEADER = {ETHERNET: ETHERNET_HEADER, 101: 0, 113: 16, 276: 20}
 """Link type → bytes before the IP header: Ethernet, raw IP, Linux cooked captures 1 and 2."""
+OTHER_LINK = (
+    "{file} has link type {link}; "
+    "Ethernet (1), raw IP (101) and Linux cooked (113, 276) can be read"
+)
 VLAN = (0x8100, 0x88A8)
 VLAN_TAG, VLAN_TAGS = 4, 2
 TCP, UDP = 6, 17

@@ -20,6 +20,15 @@ from qbkit.traces.packets import FlowPackets, sort_out
 from qbkit.traces.pcap import read_pcap
 from qbkit.traces.series import Bins
 
+OF_NO_RUN = {
+    "format_version": FORMAT_VERSION,
+    "engine": "imported",
+    **dict.fromkeys(["spec", "spec_hash", "hash", "kernel_version", "qdisc"], ""),
+    **dict.fromkeys(["seed", "queue_bytes", "capture_drops"], -1),
+    "stack_versions": "{}",
+    "rate_mbps": np.nan,
+}
+"""Attributes of a run that captures from elsewhere do not tell."""
 MAX_BINS = 10_000_000
 CLOCK_SLACK_MS = 0.5
 """So much earlier than it arrived may a packet seem to leave; its queueing delay then is zero."""
@@ -80,23 +89,12 @@ def read_pcaps(
         "controller": ["unknown"] * len(flows),
     }
     return schema.assemble(variables, names, bins).assign_attrs(
-        format_version=FORMAT_VERSION,
-        spec="",
-        spec_hash="",
-        hash="",
+        **OF_NO_RUN,
         qbkit_version=version("qbkit"),
-        kernel_version="",
-        stack_versions="{}",
-        engine="imported",
-        seed=-1,
         bin_s=bin_s,
         duration_s=duration_s,
-        rate_mbps=np.nan,
         rtt_ms=np.nan if rtt_ms is None else rtt_ms,
-        queue_bytes=-1,
-        qdisc="",
         max_frame_bytes=largest_frame(packets),
-        capture_drops=-1,
         warnings=json.dumps(_warnings(packets)),
     )
 

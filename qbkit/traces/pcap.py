@@ -14,6 +14,7 @@ from qbkit.errors import StoreError
 from qbkit.traces.frames import (
     LINK_HEADER,
     LOOK_AHEAD,
+    OTHER_LINK,
     ByteArray,
     IntArray,
     Packets,
@@ -87,10 +88,7 @@ def _open(path: Path) -> _File:
     order, unit_ns = MAGIC[magic]
     link = struct.unpack_from(order + "I", octets.data, 20)[0] & 0xFFFF
     if link not in LINK_HEADER:
-        raise StoreError(
-            f"{path} has link type {link}; Ethernet (1), raw IP (101) and Linux cooked (113, 276) "
-            "can be read"
-        )
+        raise StoreError(OTHER_LINK.format(file=path, link=link))
     return _File(octets, size, order, unit_ns, link)
 
 

@@ -191,8 +191,8 @@ class _Reader:
             direction = "received"
             self.tables.received(time_s, space, number, size)
             for frame in data.frames:
-                for low, *high in frame.acked_ranges:
-                    self.tables.acked(time_s, space, low, high[-1] if high else low)
+                for low, high in _ranges(frame):
+                    self.tables.acked(time_s, space, low, high)
         if self.tables.shows(direction, space):
             frames = [_frame_text(frame) for frame in data.frames]
             self.tables.handshake(time_s, direction, space, number, size, frames)

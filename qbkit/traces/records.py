@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import BinaryIO
 
 from qbkit.errors import TraceError
-from qbkit.traces.frames import LINK_HEADER, TCP, UDP, VLAN
+from qbkit.traces.frames import LINK_HEADER, OTHER_LINK, TCP, UDP, VLAN
 from qbkit.traces.pcap import FILE_HEADER, MAGIC, MAX_CAPTURED, PCAPNG, RECORD_HEADER
 
-SECTION, INTERFACE, SIMPLE, ENHANCED = 0x0A0D0D0A, 1, 3, 6
+INTERFACE, SIMPLE, ENHANCED = 1, 3, 6
 """Types of pcapng's blocks (draft-ietf-opsawg-pcapng §4)."""
 LONGEST_BLOCK = 16 << 20
 TIME_RESOLUTION = 9
@@ -150,10 +150,7 @@ def _units(options: bytes, order: str) -> int:
 
 def _known_link(link: int, name: str) -> int:
     if link not in LINK_HEADER:
-        raise TraceError(
-            f"{name} has link type {link}; Ethernet (1), raw IP (101) and Linux cooked (113, 276) "
-            "can be read"
-        )
+        raise TraceError(OTHER_LINK.format(file=name, link=link))
     return link
 
 

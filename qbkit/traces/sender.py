@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import islice
 
-from qbkit.traces.columns import REMEMBERED_IN_FLIGHT, SPACES
+from qbkit.traces.columns import REMEMBERED_IN_FLIGHT, SPACES, numbers_within
 from qbkit.traces.events import EventTables
 
 PACKET_THRESHOLD = 3
@@ -81,7 +81,7 @@ class Sender:
         asked = False
         sample_s = flying[largest][0] if largest in flying else None
         for low, high in ranges:
-            for number in _within(flying, low, high):
+            for number in numbers_within(flying, low, high):
                 asked |= flying[number][2]
                 self._forget(space, number)
             self.tables.acked(time_s, space, low, high)
@@ -120,9 +120,3 @@ class Sender:
     def _forget(self, space: str, number: int) -> None:
         _, size_bytes, eliciting = self.flying[space].pop(number, (0, 0, False))
         self.bytes_in_flight -= size_bytes if eliciting else 0
-
-
-def _within(flying: Flying, low: int, high: int) -> list[int]:
-    if high - low < len(flying):
-        return [number for number in range(low, high + 1) if number in flying]
-    return [number for number in flying if low <= number <= high]
