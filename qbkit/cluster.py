@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from qbkit.errors import EngineError, QbkitError, RunFailed
+from qbkit.errors import EngineError, QbkitError
 from qbkit.results import Results
 from qbkit.spec import Experiment
 
@@ -67,8 +67,6 @@ def run_calls(
 ) -> dict[str, str]:
     """Run calls (a function and its arguments, by name), each retried once; why some failed.
 
-    A call that returns a sentence has failed too, and is not retried.
-
     Without a ``scheduler`` (address of a Dask scheduler) a cluster of this machine's processors is
     started for the time. Raises EngineError when the scheduler does not answer.
     """
@@ -97,17 +95,13 @@ def _work(
         for future in as_completed(by_key):
             name = by_key.pop(future)
             bar.update()
-            reason = _reason(future)
-            if reason:
-                yield name, reason
+            if future.status != "finished":
+                yield name, _reason(future)
             future.release()  # memory stays flat in the number of calls
 
 
-def _reason(future: Any) -> str | None:
-    """Why a run failed, in one sentence; None if it did not."""
-    if future.status == "finished":
-        result = future.result()
-        return result if isinstance(result, str) else None
+def _reason(future: Any) -> str:
+    """Why a run failed, in one sentence."""
     error = future.exception()
     if isinstance(error, QbkitError):
         return str(error)
@@ -116,11 +110,8 @@ def _reason(future: Any) -> str | None:
     return f"{type(error).__name__}: {error}" if error else f"the run was {future.status}"
 
 
-def run_one(spec: str, name: str, url: str, engine: str | None) -> str | None:
-    """Run an experiment on a worker and put its result where the sweep wants it.
-
-    Why the run failed, if it did: `runner.run` has then made its second attempt already.
-    """
+def run_one(spec: str, name: str, url: str, engine: str | None) -> None:
+    """Run an experiment on a worker and put its result where the sweep wants it."""
     import dask
 
     from qbkit.digest import digest
@@ -131,12 +122,8 @@ def run_one(spec: str, name: str, url: str, engine: str | None) -> str | None:
     alone = dask.config.set(scheduler="synchronous")
     with alone, tempfile.TemporaryDirectory(prefix="qbkit-") as scratch:
         file = Path(scratch) / f"{name}.nc"
-        try:
-            dataset = run(Experiment.from_json(spec), engine=engine, out=file)
-        except RunFailed as error:
-            return str(error)
+        dataset = run(Experiment.from_json(spec), engine=engine, out=file)
         results.put(name, file, digest(dataset))
-    return None
 
 
 @contextmanager

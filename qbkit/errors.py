@@ -27,10 +27,6 @@ class RunFailed(QbkitError):
     """A run started and did not end well; nothing of it looks finished."""
 
 
-class RunStuck(RunFailed):
-    """Nothing has happened in a run for so long that it was ended."""
-
-
 class StoreError(QbkitError):
     """A run file or folder cannot be read or written."""
 

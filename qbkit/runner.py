@@ -6,7 +6,7 @@ import hashlib
 import json
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -16,7 +16,7 @@ from typing import Any, Literal
 import xarray as xr
 
 from qbkit import stacks, store, traces
-from qbkit.errors import RunFailed, RunStuck, SpecError, StackNotReady, StoreError
+from qbkit.errors import SpecError, StackNotReady, StoreError
 from qbkit.spec import Experiment
 from qbkit.stacks import Stack
 from qbkit.testbed import engines
@@ -55,33 +55,11 @@ def run(
     if not rerun and _is_there(path, identity["hash"], keep):
         return store.load(path)
     _check_writable(path)
-
-    def attempt(*, is_last: bool) -> xr.Dataset:
-        with engines.scratch_folder() as folder, _progress(experiment, progress) as on_progress:
-            dataset = _measure(experiment, drivers, chosen, identity, folder, on_progress)
-            if not is_last and traces.standing_still(dataset):
-                raise RunFailed("a flow stood still to its end")
-            _keep_files(folder / "run", path, keep)
-            store.save(dataset, path)
-        return dataset
-
-    return _with_second_attempt(attempt)
-
-
-def _with_second_attempt(attempt: Callable[..., xr.Dataset]) -> xr.Dataset:
-    """What an attempt gives; a run that fails is made again once.
-
-    Once in some hundreds of runs a capture does not reach the disk whole, or a program of the
-    guest crashes or falls silent, and the same run made again is well; the cause is not known.
-    What a stack does by itself it does again, in virtual time to the byte. Only a run that was
-    stuck is not made again: that would take as long once more.
-    """
-    try:
-        return attempt(is_last=False)
-    except RunStuck:
-        raise
-    except RunFailed:
-        return attempt(is_last=True)
+    with engines.scratch_folder() as folder, _progress(experiment, progress) as on_progress:
+        dataset = _measure(experiment, drivers, chosen, identity, folder, on_progress)
+        _keep_files(folder / "run", path, keep)
+        store.save(dataset, path)
+    return dataset
 
 
 def _measure(

@@ -142,8 +142,9 @@ def test_the_controller_is_the_one_asked_for(bench: Bench, quic_go: Stack) -> No
 def test_sigterm_ends_sender_and_receiver_in_mid_flow(bench: Bench, quic_go: Stack) -> None:
     with bench.receiver(quic_go, {"qlog": True}) as (address, _):
         sender = bench.send(quic_go, address, duration_s=60.0, options={"qlog": True})
-        time.sleep(0.5)
+        time.sleep(1.0)
         end(sender)
+        time.sleep(1.0)  # The receiver learns of it, and closes its log.
     assert int(bench.rows("receiver.csv")[-1]["bytes"]) > 0
     assert len(bench.rows("sender.csv")) > 5
     for end_point in ("client", "server"):

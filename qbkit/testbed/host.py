@@ -7,7 +7,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from qbkit.errors import EngineError, RunStuck
+from qbkit.errors import EngineError, RunFailed
 from qbkit.testbed.console import Console, OnProgress, Usage, die_with_parent, end_group, measured
 
 AGENT = ["/usr/bin/python3", "-I", "-S", "-B", "agent/agent.py"]
@@ -27,7 +27,7 @@ def problem() -> str | None:
 def run_on_host(folder: Path, silence_s: float, on_progress: OnProgress) -> Usage:
     """Run the agent in a prepared folder (see `engines`) in real time, and wait for its end.
 
-    Raises EngineError where it cannot start, RunStuck after ``silence_s`` without a word.
+    Raises EngineError where it cannot start, RunFailed after ``silence_s`` without a word.
     """
     why = problem()
     if why:
@@ -47,7 +47,7 @@ def run_on_host(folder: Path, silence_s: float, on_progress: OnProgress) -> Usag
         try:
             console.follow(silence_s)
         except TimeoutError:
-            raise RunStuck(
+            raise RunFailed(
                 f"the run was ended: nothing has happened for {silence_s:.0f} s "
                 f"since {console.last_started or 'the agent'} started"
             ) from None

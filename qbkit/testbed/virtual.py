@@ -12,7 +12,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from qbkit.errors import EngineError, RunStuck
+from qbkit.errors import EngineError, RunFailed
 from qbkit.testbed import kernel, native
 from qbkit.testbed.console import Console, OnProgress, Usage, die_with_parent, end_group, measured
 from qbkit.testbed.processor import claim_processor
@@ -51,7 +51,7 @@ def run_guest(
     """Boot a guest in a prepared folder and wait until it has powered off.
 
     ``folder`` holds ``agent``, ``run/`` and ``mnt/`` (see `engines`). ``on_progress`` is told the
-    virtual time in seconds. Raises EngineError when the guest does not boot, RunStuck when it
+    virtual time in seconds. Raises EngineError when the guest does not boot, RunFailed when it
     says nothing for ``silence_s`` of wall-clock time; either way no process is left.
     """
     binary = kernel.require().path
@@ -64,7 +64,7 @@ def run_guest(
         try:
             console.follow(silence_s)
         except TimeoutError:
-            raise RunStuck(_why_stuck(process.pid, console, silence_s)) from None
+            raise RunFailed(_why_stuck(process.pid, console, silence_s)) from None
         finally:
             end_group(process)
     if console.last_started is None:

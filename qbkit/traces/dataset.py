@@ -78,23 +78,18 @@ def build(folder: Path, experiment: Experiment, attrs: dict[str, Any]) -> xr.Dat
     )
 
 
-def standing_still(run: xr.Dataset) -> dict[int, float]:
-    """The flows of a run that sent nothing more long before their end → the time of that, s."""
-    found = {}
-    for i in range(run.sizes["flow"]):
+def _still_warnings(run: xr.Dataset) -> list[str]:
+    """A sentence for each flow that sent nothing more long before its end."""
+    found = []
+    for i, label in enumerate(run.label.values):
         start_s, stop_s = float(run.start_s[i]), float(run.stop_s[i])
         last_s = float(run.packet_time_s.values[run.packet_flow.values == i].max())
         if stop_s - last_s > max(STILL_S, STILL_PART * (stop_s - start_s)):
-            found[i] = last_s
+            found.append(
+                f"{label} sent nothing after {last_s:.1f} s, though its time lasted until "
+                f"{stop_s:g} s"
+            )
     return found
-
-
-def _still_warnings(run: xr.Dataset) -> list[str]:
-    return [
-        f"{run.label.values[i]} sent nothing after {last_s:.1f} s, though its time lasted until "
-        f"{float(run.stop_s[i]):g} s"
-        for i, last_s in standing_still(run).items()
-    ]
 
 
 def _packets(folder: Path, result: dict[str, Any], experiment: Experiment) -> FlowPackets:
