@@ -16,6 +16,10 @@ import xarray as xr
 
 from qbkit.spec import Experiment
 
+RESTLESS = str(Path(__file__).with_name("restless.py"))
+NEIGHBOURS = [["-c", "while True: pass"], [RESTLESS], [RESTLESS]]
+"""Arguments of Python: one that spins, and two that preempt a guest at any instruction."""
+
 
 def digest(run: xr.Dataset) -> str:
     """SHA-256 over the names and bytes of all variables."""
@@ -32,8 +36,7 @@ def main() -> None:
     parser.add_argument("--duration-s", type=float, default=20)
     words = parser.parse_args()
     experiment = Experiment(flows=words.flows, duration_s=words.duration_s)
-    spin = [sys.executable, "-c", "while True: pass"]
-    neighbours = [subprocess.Popen(spin) for _ in range(4)]
+    neighbours = [subprocess.Popen([sys.executable, *words]) for words in 2 * NEIGHBOURS]
     found = set()
     try:
         for repeat in range(words.repeats):

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +14,7 @@ from qbkit import stacks
 from qbkit.spec import Experiment
 
 pytestmark = pytest.mark.guest
+RESTLESS = Path(__file__).parents[1] / "benchmarks/restless.py"
 
 
 def flows_that_are_ready():
@@ -24,9 +26,9 @@ def flows_that_are_ready():
 
 
 @contextmanager
-def neighbours(program: str, count: int):
-    """So many processes that run a Python program, as long as the block lasts."""
-    processes = [subprocess.Popen([sys.executable, "-c", program]) for _ in range(count)]
+def neighbours(words: list[str], count: int):
+    """So many processes of Python with these words, as long as the block lasts."""
+    processes = [subprocess.Popen([sys.executable, *words]) for _ in range(count)]
     try:
         yield
     finally:
@@ -38,7 +40,7 @@ def neighbours(program: str, count: int):
 @pytest.fixture
 def busy_machine():
     """Twice as many spinning processes as processors, as neighbours."""
-    with neighbours("while True: pass", 4):
+    with neighbours(["-c", "while True: pass"], 4):
         yield
 
 
@@ -53,19 +55,10 @@ def test_two_runs_are_identical(flows, tmp_path, busy_machine):
         assert variable.values.tobytes() == second[name].values.tobytes(), name
 
 
-RESTLESS = """
-import ctypes, random, time
-ctypes.CDLL(None).prctl(29, 1)  # PR_SET_TIMERSLACK: wake up to the nanosecond
-while True:
-    time.sleep(random.uniform(20e-6, 80e-6))
-"""
-"""A neighbour that takes the processor away ten thousand times a second, at any instruction."""
-
-
 def test_a_guest_that_is_preempted_everywhere_gives_the_same(tmp_path):
     # Kernel and userland of a guest hand over to each other by a flag that both look at. When the
     # order of two stores around it was wrong, each tenth of these runs lost a system call.
-    with neighbours(RESTLESS, 2 * len(os.sched_getaffinity(0))):
+    with neighbours([str(RESTLESS)], 2 * len(os.sched_getaffinity(0))):
         runs = [
             Experiment(flows=["quic-go:cubic"], duration_s=3).run(
                 engine="virtual", out=tmp_path / f"{i}.nc"
