@@ -36,7 +36,7 @@ def main() -> None:
     parser.add_argument("--duration-s", type=float, default=20)
     words = parser.parse_args()
     experiment = Experiment(flows=words.flows, duration_s=words.duration_s)
-    neighbours = [subprocess.Popen([sys.executable, *words]) for words in 2 * NEIGHBOURS]
+    neighbours = [subprocess.Popen([sys.executable, *each]) for each in 2 * NEIGHBOURS]
     found = set()
     try:
         for repeat in range(words.repeats):

@@ -69,12 +69,7 @@ def read_pcaps(
     packets = sort_out(arrivals, shifted, ports, [_number(a) for a in addresses], slack_ns)
     _require_sense(packets, before, behind, addresses, flows)
     t0_ns = int(packets.data.time_ns[0])
-    duration_s = (int(packets.data.time_ns[-1]) - t0_ns) / 1e9 + bin_s
-    if duration_s / bin_s > MAX_BINS:
-        raise StoreError(
-            f"{before} spans {duration_s:.0f} s, too long for bins of {bin_s:g} s; a time stamp in "
-            "it is damaged, or bin_s is too small"
-        )
+    duration_s = _duration_s(packets, bin_s, before)
     bins = Bins(bin_s, duration_s)
     nothing = [pd.DataFrame({"time_ns": []})] * len(flows)
     variables = {
@@ -97,6 +92,18 @@ def read_pcaps(
         max_frame_bytes=largest_frame(packets),
         warnings=json.dumps(_warnings(packets)),
     )
+
+
+def _duration_s(packets: FlowPackets, bin_s: float, before: str | Path) -> float:
+    """From the first data packet to a bin behind the last."""
+    first_ns, last_ns = (int(packets.data.time_ns[i]) for i in (0, -1))
+    duration_s = (last_ns - first_ns) / 1e9 + bin_s
+    if duration_s / bin_s > MAX_BINS:
+        raise StoreError(
+            f"{before} spans {duration_s:.0f} s, too long for bins of {bin_s:g} s; a time stamp in "
+            "it is damaged, or bin_s is too small"
+        )
+    return duration_s
 
 
 def _number(address: str) -> int:
