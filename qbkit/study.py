@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -33,8 +34,17 @@ class Study:
     references: list[xr.Dataset]
 
     def assess(self, definition: str = "imc22") -> Assessment:
-        """Conformance, deviation and verdict; see `qbkit.metrics.assess`."""
-        return assess(self.tests, self.references, definition)
+        """Conformance, deviation and verdict; see `qbkit.metrics.assess`.
+
+        Made once for each definition.
+        """
+        if definition not in self._assessments:
+            self._assessments[definition] = assess(self.tests, self.references, definition)
+        return self._assessments[definition]
+
+    @cached_property
+    def _assessments(self) -> dict[str, Assessment]:
+        return {}
 
 
 def as_flow(flow: str | Flow) -> Flow:

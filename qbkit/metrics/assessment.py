@@ -29,8 +29,9 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from functools import cache, cached_property, lru_cache
 
 import numpy as np
 
@@ -51,6 +52,8 @@ from qbkit.metrics.flows import FloatArray, IntArray
 SPLITS = 100
 PERMUTATIONS = 499
 NAN_INTERVAL = (math.nan, math.nan)
+KEPT_ENVELOPES = 512
+"""Few trials are drawn in few ways (five with replacement: 126), each of them many times."""
 
 
 @dataclass(frozen=True)
@@ -108,8 +111,18 @@ class _Side:
         return cls([np.asfortranarray(p) for p in points], np.split(pooled, ends), rule)
 
     def envelope(self, chosen: IntArray) -> Envelope:
-        """Envelope of the chosen trials; a trial may be chosen more than once."""
+        """Envelope of the chosen trials, in any order; a trial may be chosen more than once.
+
+        Equal choices give the same object.
+        """
         chosen = chosen if self.rule.pools else chosen[:1]
+        return self._kept(tuple(sorted(chosen.tolist())))
+
+    @cached_property
+    def _kept(self) -> Callable[[tuple[int, ...]], Envelope]:
+        return lru_cache(KEPT_ENVELOPES)(self._made)
+
+    def _made(self, chosen: tuple[int, ...]) -> Envelope:
         points = join([self.points[i] for i in chosen])
         cluster = np.concatenate([self.cluster[i] for i in chosen])
         kept, hulls = region(points, cluster, self.rule)
@@ -218,13 +231,19 @@ def _permutation_p(both: _Side, tests: int, level: float, rng: np.random.Generat
         return math.nan
     pairs = None if both.rule.pools else _pairwise(both)
 
-    def dealt(order: IntArray) -> float:
-        if pairs is not None:
-            return float(pairs[np.ix_(order[:tests], order[tests:])].mean())
-        return conformance(both.envelope(order[:tests]), both.envelope(order[tests:]))
+    everybody = np.arange(trials)
 
-    observed = dealt(np.arange(trials))
-    not_above = sum(dealt(rng.permutation(trials)) <= observed + 1e-12 for _ in range(PERMUTATIONS))
+    @cache  # few trials are dealt in few ways
+    def dealt(chosen: frozenset[int]) -> float:
+        mine = np.array(sorted(chosen))
+        others = np.setdiff1d(everybody, mine)
+        if pairs is not None:
+            return float(pairs[np.ix_(mine, others)].mean())
+        return conformance(both.envelope(mine), both.envelope(others))
+
+    deals = [frozenset(rng.permutation(trials)[:tests].tolist()) for _ in range(PERMUTATIONS)]
+    observed = dealt(frozenset(range(tests)))
+    not_above = sum(dealt(deal) <= observed + 1e-12 for deal in deals)
     return (1 + not_above) / (1 + PERMUTATIONS)
 
 
