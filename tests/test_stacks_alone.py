@@ -16,7 +16,7 @@ import xarray as xr
 import qbkit as qb
 from qbkit import stacks
 
-RATE_MBPS, DURATION_S = 20, 10
+RATE_MBPS, DURATION_S = 10, 10
 LEAST_SHARE = 0.85
 SHORT_OF_IT = {
     # tquic 1.6 marks a round as lossy where BBR's draft clears that mark (bbr3.rs:1564), so that
