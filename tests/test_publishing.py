@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -66,3 +68,13 @@ def test_what_this_project_publishes_is_whole(spec):
 def test_what_is_not_published_says_so(tmp_path):
     with pytest.raises(StoreError, match=r"no results of .* are published; run it, or publish it"):
         qb.load_sweep(tmp_path / "s.yaml")
+
+
+@pytest.mark.guest  # for the time that the maps take
+def test_the_findings_are_those_of_the_data():
+    words = [sys.executable, str(DATA / "findings.py")]
+    printed = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+    page = (DATA / "README.md").read_text()
+    rows = [line for line in printed.splitlines() if line.startswith("| ")]
+    assert len(rows) > 20
+    assert [row for row in rows if row not in page] == []

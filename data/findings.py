@@ -1,0 +1,78 @@
+"""Prints the tables and means of data/README.md from the published sweeps.
+
+python data/findings.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import xarray as xr
+
+import qbkit as qb
+from qbkit.metrics.maps import FIRST
+
+HERE = Path(__file__).parent
+FAMILIES = ("cubic", "reno", "bbr")
+BUFFER, RTT = "bottleneck.buffer_bdp", "bottleneck.rtt_ms"
+
+
+def conformance(family: str) -> None:
+    """Table of a family's implementations, its means by buffer and by RTT, and its noise floor."""
+    cube = qb.load_sweep(HERE / f"conformance/{family}.yaml")
+    reference = f"tcp:{family}"
+    found = qb.metrics.conformance_map(cube, reference).drop_sel({FIRST: reference})
+    floor = qb.metrics.noise_floor_map(cube, reference)
+    print(f"\n{family}: {int(cube.done.sum())} of {cube.done.size} runs\n")
+    print("| implementation | conformance | Conformance-T | Δ-throughput, Mbit/s |")
+    print("|---|---|---|---|", *rows(found), sep="\n")
+    print(f"\nmean of all {float(found.conformance.mean()):.2f}")
+    for field in (BUFFER, RTT):
+        print(f"by {field}:", figures(mean_but(found.conformance, field)))
+        print(f"noise floor by {field}:", figures(mean_but(floor, field)))
+    print(f"mean noise floor {float(floor.mean()):.2f}")
+
+
+def rows(found: xr.Dataset) -> Iterator[str]:
+    """A row of the table for each implementation, the least conformant first."""
+    settings = [d for d in found.conformance.dims if d != FIRST]
+    mean = found.mean(settings).sortby("conformance")
+    for name in mean[FIRST].values:
+        ours, every = mean.sel({FIRST: name}), found.conformance.sel({FIRST: name})
+        span = f"{float(ours.conformance):.2f} [{float(every.min()):.2f}, {float(every.max()):.2f}]"
+        moved = f"{float(ours.conformance_t):.2f} | {float(ours.delta_throughput_mbps):+.1f}"
+        yield f"| {name} | {span} | {moved} |"
+
+
+def interactions() -> None:
+    """Order by dominance, cycles, and the CUBIC and BBR pairs that are not as expected."""
+    cube = qb.load_sweep(HERE / "interactions/pairs.yaml")
+    print(f"\npairs: {int(cube.done.sum())} runs")
+    for buffer_bdp in cube[BUFFER].values:
+        ratios = qb.metrics.throughput_ratios(cube).sel({BUFFER: buffer_bdp}, drop=True)
+        print(f"\n{buffer_bdp:g} BDP:", figures(qb.metrics.dominance(ratios)))
+        cycles = qb.metrics.cycles(ratios)
+        print(f"{len(cycles)} cycles", *(" > ".join(cycle) for cycle in cycles), sep="\n  ")
+        pairs = qb.metrics.expectations(ratios)
+        seen = pairs.where(pairs.subverted)
+        print(f"expected {pairs.attrs['expected']:.2f}; {int(pairs.subverted.sum())} of", end=" ")
+        print(f"{pairs.size} subvert it:", figures(seen.drop_vars("subverted")))
+
+
+def mean_but(values: xr.DataArray, field: str) -> xr.DataArray:
+    """Mean over all dimensions but one."""
+    return values.mean([d for d in values.dims if d != field])
+
+
+def figures(values: xr.DataArray) -> str:
+    """``place value`` of each value that is known."""
+    known = values.to_series().dropna()
+    places = (" - ".join(map(str, p)) if isinstance(p, tuple) else str(p) for p in known.index)
+    return ", ".join(f"{place} {value:.2f}" for place, value in zip(places, known, strict=True))
+
+
+if __name__ == "__main__":
+    for name in FAMILIES:
+        conformance(name)
+    interactions()
