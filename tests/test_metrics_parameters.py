@@ -197,3 +197,8 @@ def test_what_if_runs_the_same_study_with_another_knob():
     assert len(changed.chart().to_dict()["hconcat"]) == 2
     with pytest.raises(SpecError, match="tcp has no knob beta; it has: hystart"):
         qb.what_if(study, {"beta": 0.5})
+
+
+def test_three_figures_and_no_exponent():
+    assert str(Estimate("packet_bytes", 1318.2)) == "1318"
+    assert str(Estimate("decrease_factor", 0.70013, 0.6996, 0.7)) == "0.7 [0.7, 0.7]"

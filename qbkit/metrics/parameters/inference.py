@@ -83,8 +83,9 @@ class Estimate:
     def __str__(self) -> str:
         if self.word or not self.known:
             return self.word or "not seen"
-        interval = "" if math.isnan(self.low) else f" [{self.low:.3g}, {self.high:.3g}]"
-        return f"{self.value:.3g}{interval}"
+        if math.isnan(self.low):
+            return _short(self.value)
+        return f"{_short(self.value)} [{_short(self.low)}, {_short(self.high)}]"
 
 
 class Parameters(Mapping[str, Estimate]):
@@ -290,3 +291,8 @@ def _with_flows(estimates: list[Estimate]) -> list[Estimate]:
     ends = flows(beta.value, line.value), flows(beta.low, line.low), flows(beta.high, line.high)
     found = Estimate("emulated_flows", *ends, beta.samples)
     return [found if e.name == "emulated_flows" else e for e in estimates]
+
+
+def _short(value: float) -> str:
+    """Three figures, and never an exponent for thousands."""
+    return f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}"
