@@ -1,4 +1,4 @@
-"""What the sweep layer costs: overhead of a run, a resume with nothing to do, memory.
+"""What the sweep layer costs: overhead of a run, a resume with nothing to do, memory, waiting.
 
 python benchmarks/sweep.py: a Markdown table on stdout. Real runs of 1 virtual second; the resume
 and the memory are those of a finished sweep of 1,000, whose results are copies of these.
@@ -16,7 +16,13 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from unittest import mock
 
+import dask
+import psutil
+from distributed import Client
+
+from qbkit import cluster
 from qbkit.batch import run_all
 from qbkit.results import Results
 from qbkit.runner import names
@@ -24,6 +30,8 @@ from qbkit.sweep import Sweep
 from qbkit.sweeping import run_sweep
 
 RUNS, MANY, SEEDS = 16, 1000, 2_000_000
+IDLE_S = 20
+OWN = {name: dask.config.get(name) for name in cluster.SELDOM}
 FRESH = itertools.count(time.time_ns() // 1000, 1000)
 """First seeds of runs that nobody made before."""
 
@@ -45,6 +53,8 @@ def main() -> None:
         out = Path(folder)
         overhead(out)
         resume(out)
+    for label, settings in (("as it is", {}), ("with Dask's own settings", OWN)):
+        print(f"| processor time of two workers that wait, {label} | {idle(settings):.1f} % |")
     return None
 
 
@@ -76,6 +86,24 @@ def timed(how: Callable[[range], object], count: int) -> float:
     began = time.perf_counter()
     how(range(first, first + count))
     return time.perf_counter() - began
+
+
+def idle(settings: dict[str, object]) -> float:
+    """Percent of a processor that a cluster takes while its workers wait for guests."""
+    with (
+        mock.patch.dict(cluster.SELDOM, settings),
+        cluster.local_cluster(2) as started,
+        Client(started) as client,
+    ):
+        waiting = [client.submit(time.sleep, 2 * IDLE_S, pure=False) for _ in range(2)]
+        time.sleep(IDLE_S / 4)
+        me = psutil.Process()
+        family = [me, *me.children(recursive=True)]
+        before = sum(sum(p.cpu_times()[:2]) for p in family)
+        time.sleep(IDLE_S)
+        taken_s = sum(sum(p.cpu_times()[:2]) for p in family) - before
+        client.cancel(waiting)
+    return 100 * taken_s / IDLE_S
 
 
 def resume(out: Path) -> None:

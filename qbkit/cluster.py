@@ -16,11 +16,19 @@ from qbkit.results import Results
 from qbkit.spec import Experiment
 
 if TYPE_CHECKING:
-    from distributed import Client
+    from distributed import Client, LocalCluster
 
 CONNECT_S = 5
 MACHINE = "machine"
 """Dask resource that a real-time run takes whole: it would disturb, and be disturbed by, others."""
+SELDOM = {
+    "distributed.worker.profile.enabled": False,
+    "distributed.admin.tick.interval": "1s",
+    "distributed.admin.system-monitor.interval": "5s",
+    "distributed.admin.system-monitor.gil.enabled": False,
+}
+"""How often Dask looks at itself. Its own settings, up to 100 times a second, take an eighth of a
+processor from the runs (benchmarks/sweep.py)."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +57,8 @@ def run_tasks(
     progress: bool = False,
 ) -> list[Failure]:
     """Run all tasks whose result is not there yet; those that failed."""
-    missing = [task for task in tasks if task.name not in results.names()]
+    there = results.names()
+    missing = [task for task in tasks if task.name not in there]
     calls = {
         t.name: (run_one, t.experiment.to_json(), t.name, results.url, engine) for t in missing
     }
@@ -129,23 +138,32 @@ def run_one(spec: str, name: str, url: str, engine: str | None) -> None:
 @contextmanager
 def _client(scheduler: str | None, engine: str | None) -> Iterator[Client]:
     """The given scheduler's client, or that of a cluster on this machine."""
-    import dask
-    from distributed import Client, LocalCluster
+    from distributed import Client
 
-    dask.config.set({"distributed.scheduler.allowed-failures": 1})
-    if scheduler is not None:
-        try:
-            client = Client(scheduler, timeout=CONNECT_S)
-        except (OSError, TimeoutError, ValueError):
-            raise EngineError(
-                f"no Dask scheduler answers at {scheduler}; start one with `dask scheduler`, and "
-                "`dask worker` on the machines that are to work"
-            ) from None
-        with client:
+    if scheduler is None:
+        workers = 1 if engine == "host" else len(os.sched_getaffinity(0))
+        with local_cluster(workers) as cluster, Client(cluster) as client:
             yield client
         return
-    workers = 1 if engine == "host" else len(os.sched_getaffinity(0))
+    try:
+        client = Client(scheduler, timeout=CONNECT_S)
+    except (OSError, TimeoutError, ValueError):
+        raise EngineError(
+            f"no Dask scheduler answers at {scheduler}; start one with `dask scheduler`, and "
+            "`dask worker` on the machines that are to work"
+        ) from None
+    with client:
+        yield client
+
+
+@contextmanager
+def local_cluster(workers: int) -> Iterator[LocalCluster]:
+    """So many workers of one run at a time each, which leave the processors to the runs."""
+    import dask
+    from distributed import LocalCluster
+
     with (
+        dask.config.set({"distributed.scheduler.allowed-failures": 1, **SELDOM}),
         LocalCluster(
             n_workers=workers,
             threads_per_worker=1,
@@ -155,6 +173,5 @@ def _client(scheduler: str | None, engine: str | None) -> Iterator[Client]:
             silence_logs=logging.CRITICAL,
             memory_limit=0,
         ) as cluster,
-        Client(cluster) as client,
     ):
-        yield client
+        yield cluster
