@@ -49,7 +49,7 @@ $(VENV)/ready: pyproject.toml
 	@[ -x $(BIN)/python ] || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip -q --disable-pip-version-check install uv
 	@$(BIN)/uv pip install -q -p $(VENV) -e ".[dev]"
-	@$(BIN)/python -m compileall -q -j 0 $(VENV)/lib qbkit || :
+	@$(BIN)/python -m compileall -q -j 0 $(VENV)/lib || :
 	@touch $@
 
 # A kernel is built once per machine (about 10 processor minutes); drivers, once per version.

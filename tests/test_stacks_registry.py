@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import compileall
 import re
+import shutil
 from collections.abc import Iterator
 from importlib.metadata import PathDistribution
 from pathlib import Path
@@ -11,7 +13,7 @@ import pytest
 
 from qbkit import stacks
 from qbkit.errors import SpecError
-from qbkit.stacks import registry
+from qbkit.stacks import chromium, registry
 from qbkit.stacks.tcp import Tcp
 
 GOOD = """
@@ -106,3 +108,12 @@ def test_two_classes_cannot_share_a_name() -> None:
     with pytest.raises(ValueError, match="there is a stack 'tcp' already: Tcp"):
         stacks.register(Other())
     stacks.register(Tcp())  # the same class again is no conflict
+
+
+def test_byte_code_does_not_rename_a_browser(tmp_path, monkeypatch):
+    before = chromium.driver_fingerprint()
+    copy = shutil.copytree(chromium.DRIVER, tmp_path / "driver")
+    assert compileall.compile_dir(copy, quiet=2)
+    assert list(copy.rglob("*.pyc"))
+    monkeypatch.setattr(chromium, "DRIVER", copy)
+    assert chromium.driver_fingerprint() == before

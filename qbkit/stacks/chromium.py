@@ -97,7 +97,8 @@ class Chromium(BrowserStack):
 
 def driver_fingerprint() -> str:
     """12 hexadecimal digits over the driver's files."""
-    return fingerprint(path for path in DRIVER.rglob("*") if path.is_file())
+    files = (path for path in DRIVER.rglob("*") if path.is_file())
+    return fingerprint(path for path in files if path.suffix != ".pyc")
 
 
 @cache
