@@ -31,7 +31,7 @@ import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from functools import cache, cached_property, lru_cache
+from functools import cache, cached_property
 
 import numpy as np
 
@@ -53,7 +53,8 @@ SPLITS = 100
 PERMUTATIONS = 499
 NAN_INTERVAL = (math.nan, math.nan)
 KEPT_ENVELOPES = 512
-"""Few trials are drawn in few ways (five with replacement: 126), each of them many times."""
+"""Few trials are drawn in few ways (six with replacement: 462), each of them many times. More
+trials hardly ever repeat a draw: their envelopes would only fill the memory."""
 
 
 @dataclass(frozen=True)
@@ -111,16 +112,15 @@ class _Side:
         return cls([np.asfortranarray(p) for p in points], np.split(pooled, ends), rule)
 
     def envelope(self, chosen: IntArray) -> Envelope:
-        """Envelope of the chosen trials, in any order; a trial may be chosen more than once.
-
-        Equal choices give the same object.
-        """
+        """Envelope of the chosen trials, in any order; a trial may be chosen more than once."""
         chosen = chosen if self.rule.pools else chosen[:1]
         return self._kept(tuple(sorted(chosen.tolist())))
 
     @cached_property
     def _kept(self) -> Callable[[tuple[int, ...]], Envelope]:
-        return lru_cache(KEPT_ENVELOPES)(self._made)
+        trials = len(self.points)
+        ways = math.comb(2 * trials - 1, trials)
+        return cache(self._made) if ways <= KEPT_ENVELOPES else self._made
 
     def _made(self, chosen: tuple[int, ...]) -> Envelope:
         points = join([self.points[i] for i in chosen])
@@ -230,7 +230,6 @@ def _permutation_p(both: _Side, tests: int, level: float, rng: np.random.Generat
     if _smallest_p(tests, trials - tests) > level or min(tests, trials - tests) < 2:
         return math.nan
     pairs = None if both.rule.pools else _pairwise(both)
-
     everybody = np.arange(trials)
 
     @cache  # few trials are dealt in few ways

@@ -17,9 +17,12 @@ Maker = Callable[[Path], None]
 
 
 def fingerprint(sources: Iterable[Path], *words: str) -> str:
-    """12 hexadecimal digits over the contents of files and some words."""
+    """12 hexadecimal digits over the contents of files and some words.
+
+    Byte code that Python left among the files does not count.
+    """
     digest = hashlib.sha256("\0".join(words).encode())
-    for path in sorted(sources):
+    for path in sorted(source for source in sources if source.suffix != ".pyc"):
         digest.update(path.name.encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()[:12]
 

@@ -97,8 +97,7 @@ class Chromium(BrowserStack):
 
 def driver_fingerprint() -> str:
     """12 hexadecimal digits over the driver's files."""
-    files = (path for path in DRIVER.rglob("*") if path.is_file())
-    return fingerprint(path for path in files if path.suffix != ".pyc")
+    return fingerprint(path for path in DRIVER.rglob("*") if path.is_file())
 
 
 @cache
