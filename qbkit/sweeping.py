@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import xarray as xr
 
@@ -19,6 +20,10 @@ from qbkit.results import Results
 from qbkit.runner import names
 from qbkit.spec import Experiment
 from qbkit.sweep import Sweep
+
+if TYPE_CHECKING:
+    from fsspec import AbstractFileSystem
+    from zarr.core.buffer import Buffer
 
 CUBE = "cube.zarr"
 FAILURES = "failures.json"
@@ -78,7 +83,7 @@ def _write(whole: xr.Dataset, failures: list[Failure], url: str) -> None:
     files, root = fsspec.core.url_to_fs(url)
     root = root.rstrip("/")
     try:
-        whole.to_zarr(f"{url.rstrip('/')}/{CUBE}", mode="w", consolidated=False, zarr_format=2)
+        _put_cube(whole, files, root)
         report = [
             {"run": f.name, "flows": f.experiment.labels, "reason": f.reason} for f in failures
         ]
@@ -89,6 +94,25 @@ def _write(whole: xr.Dataset, failures: list[Failure], url: str) -> None:
             f"cannot write the cube to {url}: {error.strerror or error}; free space, then start "
             "the sweep again: no run is lost"
         ) from None
+
+
+def _put_cube(whole: xr.Dataset, files: AbstractFileSystem, root: str) -> None:
+    """Write the cube beside its place, then rename it.
+
+    Zarr writes many pieces at once; on a full disk each of them fails, some of them only when the
+    process ends, with a traceback. So Zarr gets memory, and the pieces are written here, in turn.
+    """
+    from zarr.storage import MemoryStore
+
+    pieces: dict[str, Buffer] = {}
+    whole.to_zarr(MemoryStore(pieces), consolidated=False, zarr_format=2)
+    part = files.get_mapper(f"{root}/.{CUBE}.part")
+    part.clear()  # of a sweep that was killed here
+    for key, piece in pieces.items():
+        part[key] = piece.to_bytes()
+    if files.exists(f"{root}/{CUBE}"):
+        files.rm(f"{root}/{CUBE}", recursive=True)
+    files.mv(part.root, f"{root}/{CUBE}", recursive=True)
 
 
 def load_cube(out: str | Path) -> xr.Dataset:
