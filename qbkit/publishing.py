@@ -7,6 +7,7 @@ import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ import xarray as xr
 
 from qbkit import store
 from qbkit.errors import StoreError
+from qbkit.metrics import cell_envelopes, hull_table
+from qbkit.metrics.maps import FIRST, SECOND
 from qbkit.sweep import Sweep
 from qbkit.sweeping import gather
 
@@ -94,19 +97,21 @@ def _sha256(path: Path) -> str:
 def publish_sweep(spec: str | Path, out: str | Path, *, engine: str | None = None) -> Path:
     """Write the runs of SPEC.yaml that are in ``out`` beside it: SPEC.nc and SPEC.json.
 
-    The cube (`qbkit.cube`) is rounded to 0.01 of each unit. The JSON holds the versions of qbkit,
-    kernel and stacks, how many runs are there, their processor time, the day, the command that
-    makes them again, and the SHA-256 of the cube. Returns the path of the JSON.
+    The cube (`qbkit.cube`) is rounded to 0.01 of each unit; where implementations are compared with
+    one (no ``flows.1`` is swept) it also holds their hulls (`qbkit.metrics.hull_table`).
+    The JSON holds the versions of qbkit, kernel and stacks, how many runs are there, their
+    processor time, the day, the command that makes them again, and the SHA-256 of the cube.
+    Returns the path of the JSON.
     """
     source = Path(spec)
     cube = gather(Sweep.read(source), out, engine=engine)
     if not cube["done"].any():
         raise StoreError(f"no run of {source} is in {out}; run `qbkit sweep {source} --out {out}`")
+    if FIRST in cube.dims and SECOND not in cube.dims:
+        # Of the points as a reader will find them: their rounding moves a hull.
+        cube = cube.merge(hull_table(cell_envelopes(_unpacked(_packed(cube)))))
     target = source.with_suffix(".nc")
-    encoding = {name: _encoding(v) for name, v in cube.variables.items() if v.dtype.kind == "f"}
-    for name in cube.coords:
-        encoding.pop(name, None)
-    target.write_bytes(bytes(cube.to_netcdf(engine="h5netcdf", encoding=encoding)))
+    target.write_bytes(_packed(cube))
     index = source.with_suffix(".json")
     index.write_text(json.dumps(_provenance(cube, source, target), indent=1) + "\n")
     return index
@@ -124,13 +129,19 @@ def load_sweep(spec: str | Path) -> xr.Dataset:
         raise StoreError(f"no results of {spec} are published; {words}") from None
     if hashlib.sha256(content).hexdigest() != document["sha256"]:
         raise StoreError(f"{target} is not the file that was published; fetch it again")
-    with xr.open_dataset(target, engine="h5netcdf") as opened:
-        return opened.load()
+    return _unpacked(content)
 
 
-def _encoding(variable: xr.Variable) -> dict[str, Any]:
+def _packed(cube: xr.Dataset) -> bytes:
+    """A cube as netCDF, its variables in whole steps."""
     whole = {"dtype": "int32", "scale_factor": STEP, "_FillValue": EMPTY}
-    return {**whole, "zlib": True, "complevel": 9, "shuffle": True}
+    small = {**whole, "zlib": True, "complevel": 9, "shuffle": True}
+    encoding = {name: small for name, v in cube.data_vars.items() if v.dtype.kind == "f"}
+    return bytes(cube.to_netcdf(engine="h5netcdf", encoding=encoding))
+
+
+def _unpacked(content: bytes) -> xr.Dataset:
+    return xr.load_dataset(BytesIO(content), engine="h5netcdf")
 
 
 def _provenance(cube: xr.Dataset, source: Path, target: Path) -> dict[str, Any]:

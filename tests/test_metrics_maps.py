@@ -28,6 +28,27 @@ def test_ratios_of_a_pair_that_ran_in_one_order_only():
     assert ratios.values == pytest.approx(np.array([[0.5, 0.8], [0.2, 0.5]]))
 
 
+def test_hulls_as_numbers_and_none_where_nothing_ran():
+    square = np.array([[0.0, 0.0], [4, 0], [4, 2], [0, 2]])
+    points = np.vstack([square, np.full((4, 2), [2.0, 1.0])])
+    nowhere = np.full(points.shape, np.nan)
+    both = np.stack([points, nowhere])[:, None]
+    dims = ["flows.0", "flow", "point"]
+    cube = xr.Dataset(
+        {
+            "point_delay_ms": (dims, both[..., 0]),
+            "point_throughput_mbps": (dims, both[..., 1]),
+            "done": (dims[:1], [True, False]),
+        },
+        {"flows.0": ["a", "b"]},
+    )
+    table = maps.hull_table(maps.cell_envelopes(cube))
+    assert dict(table.sizes) == {"flows.0": 2, "hull": 1, "vertex": 4}
+    corners = np.stack([table.hull_delay_ms, table.hull_throughput_mbps], -1).reshape(2, 4, 2)
+    assert sorted(corners[0].tolist()) == sorted(square.tolist())
+    assert np.isnan(corners[1]).all()
+
+
 def test_dominance_and_a_cycle():
     # a beats b, b beats c, c beats a: rock, paper, scissors; d loses to all.
     ratio = np.array(

@@ -65,6 +65,15 @@ def test_what_this_project_publishes_is_whole(spec):
     assert float(cube.throughput_mbps.sum("flow").where(cube.done).median()) > 19
 
 
+@pytest.mark.parametrize("spec", sorted(DATA.glob("conformance/*.yaml")), ids=lambda p: p.stem)
+def test_published_hulls_are_those_of_the_published_points(spec):
+    cube = qb.load_sweep(spec)
+    hulls = qb.metrics.hull_table(qb.metrics.cell_envelopes(cube))
+    assert hulls.hull_delay_ms.notnull().any()
+    for name, made in hulls.items():
+        xr.testing.assert_allclose(cube[name], made, atol=0.0051)
+
+
 def test_what_is_not_published_says_so(tmp_path):
     with pytest.raises(StoreError, match=r"no results of .* are published; run it, or publish it"):
         qb.load_sweep(tmp_path / "s.yaml")

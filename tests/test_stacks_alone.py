@@ -5,8 +5,6 @@ The two runs that must be identical run side by side, each loading the machine f
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -35,16 +33,9 @@ def everybody() -> list[str]:
 
 
 def alone(who: str, out: Path) -> xr.Dataset:
-    link = ["--rate-mbps", str(RATE_MBPS), "--rtt-ms", "50", "--buffer-bdp", "1"]
-    words = ["run", who, *link, "--duration-s", str(DURATION_S), "--rerun", "--out", str(out)]
-    done = subprocess.run(
-        [str(Path(sys.executable).with_name("qbkit")), *words],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return qb.load(out)
+    link = qb.Bottleneck(rate_mbps=RATE_MBPS, rtt_ms=50, buffer_bdp=1)
+    flow = qb.Flow.parse(who)
+    return qb.Experiment(bottleneck=link, flows=[flow], duration_s=DURATION_S, seed=1).run(out=out)
 
 
 @pytest.mark.guest

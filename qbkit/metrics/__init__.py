@@ -24,6 +24,7 @@ from qbkit.metrics.maps import (
     cycles,
     dominance,
     expectations,
+    hull_table,
     noise_floor_map,
     throughput_ratios,
 )
@@ -51,6 +52,7 @@ __all__ = [
     "envelope",
     "expectations",
     "flow_summaries",
+    "hull_table",
     "jain_index",
     "noise_floor_map",
     "operating_points",

@@ -70,6 +70,29 @@ def compare_cells(envelopes: xr.DataArray, reference: str) -> xr.Dataset:
     return xr.Dataset(variables, envelopes.coords, attrs)
 
 
+def hull_table(envelopes: xr.DataArray) -> xr.Dataset:
+    """The hulls of `cell_envelopes` as numbers, for those who draw or compare them elsewhere.
+
+    ``hull_delay_ms`` and ``hull_throughput_mbps`` are the vertices, counter-clockwise, over the
+    dimensions of the envelopes, ``hull`` (one per cluster) and ``vertex``; NaN beyond the last.
+    """
+    hulls = {place: e.hulls for place, e in np.ndenumerate(envelopes.values) if e}
+    most = max((len(each) for each in hulls.values()), default=0)
+    longest = max((len(hull) for each in hulls.values() for hull in each), default=0)
+    vertices = np.full((*envelopes.shape, most, longest, 2), np.nan)
+    for place, each in hulls.items():
+        for number, hull in enumerate(each):
+            vertices[(*place, number, slice(len(hull)))] = hull
+    dims = (*envelopes.dims, "hull", "vertex")
+    delay = {"units": "ms", "long_name": "queueing delay of the hulls", **envelopes.attrs}
+    mbps = {"units": "Mbit/s", "long_name": "throughput of the hulls", **envelopes.attrs}
+    variables = {
+        "hull_delay_ms": (dims, vertices[..., 0], delay),
+        "hull_throughput_mbps": (dims, vertices[..., 1], mbps),
+    }
+    return xr.Dataset(variables, envelopes.coords)
+
+
 def noise_floor_map(cube: xr.Dataset, reference: str, definition: str = "imc22") -> xr.DataArray:
     """Mean conformance of the reference's trials of one seed with those of the others, by setting.
 
