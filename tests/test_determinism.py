@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from contextlib import contextmanager
@@ -12,8 +13,14 @@ import pytest
 
 from qbkit import stacks
 from qbkit.spec import Experiment
+from qbkit.stacks import aioquic, chromium
 
 pytestmark = pytest.mark.guest
+AIOQUIC_NEEDS = (
+    *("aioquic", "attr", "attrs", "certifi", "cryptography", "OpenSSL", "pylsqpack"),
+    *("service_identity", "cffi", "_cffi_backend*", "typing_extensions.py"),
+)
+"""What lies in site-packages of aioquic and of what it needs."""
 RESTLESS = Path(__file__).parents[1] / "benchmarks/restless.py"
 
 
@@ -39,8 +46,8 @@ def neighbours(words: list[str], count: int):
 
 @pytest.fixture
 def busy_machine():
-    """Twice as many spinning processes as processors, as neighbours."""
-    with neighbours(["-c", "while True: pass"], 4):
+    """A spinning process for each processor, as neighbours; the other tests run beside them."""
+    with neighbours(["-c", "while True: pass"], len(os.sched_getaffinity(0))):
         yield
 
 
@@ -67,6 +74,38 @@ def test_a_guest_that_is_preempted_everywhere_gives_the_same(tmp_path):
         ]
     for other in runs[1:]:
         assert runs[0].drop_attrs().identical(other.drop_attrs())
+
+
+def test_byte_code_among_the_packages_does_not_change_a_run(tmp_path, monkeypatch):
+    # In virtual time a file that is looked for in vain costs a microsecond.
+    site, twin = aioquic._site_packages(), tmp_path / "site"
+    twin.mkdir()
+    for path in (path for name in AIOQUIC_NEEDS for path in site.glob(name)):
+        copy = shutil.copytree if path.is_dir() else shutil.copy
+        copy(path, twin / path.name)
+    monkeypatch.setattr(aioquic, "_site_packages", lambda: twin)
+    with_and_without_byte_code("aioquic:cubic", twin, tmp_path)
+
+
+def test_byte_code_beside_a_driver_does_not_change_a_run(tmp_path, monkeypatch):
+    if not stacks.get("neqo").status().ready:
+        pytest.skip(stacks.get("neqo").status().reason)
+    twin = shutil.copytree(chromium.DRIVER, tmp_path / "driver")
+    monkeypatch.setattr(chromium, "DRIVER", twin)
+    with_and_without_byte_code("neqo:cubic", twin, tmp_path)
+
+
+def with_and_without_byte_code(flow: str, folder: Path, out: Path):
+    """A run with byte code in a folder of modules is the same as one without."""
+    for found in folder.glob("**/__pycache__"):
+        shutil.rmtree(found)
+    experiment = Experiment(flows=[flow, "tcp:cubic"], duration_s=2)
+    without = experiment.run(engine="virtual", out=out / "without.nc")
+    words = [sys.executable, "-m", "compileall", "-q", str(folder)]
+    subprocess.run(words, check=True)
+    assert list(folder.glob("**/*.pyc"))
+    beside = experiment.run(engine="virtual", out=out / "beside.nc", rerun=True)
+    assert without.drop_attrs().identical(beside.drop_attrs())
 
 
 def test_another_seed_is_another_run(tmp_path):

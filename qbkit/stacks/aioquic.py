@@ -9,13 +9,15 @@ from pathlib import Path
 from typing import ClassVar
 
 from qbkit.errors import StackNotReady
-from qbkit.stacks.base import Stack
+from qbkit.stacks.base import NO_BYTE_CODE, Stack
 from qbkit.stacks.build import fingerprint
 from qbkit.stacks.registry import register
 
 DRIVER = Path(__file__).parent / "drivers/aioquic_flow"
 MOUNT = "/run/qb/stacks/aioquic"
 SITE_MOUNT = "/run/qb/stacks/aioquic-site"
+FLAGS = ("-S", "-s", "-P", *NO_BYTE_CODE)
+"""Nothing imported but what env() names."""
 
 
 class AioQuic(Stack):
@@ -38,8 +40,8 @@ class AioQuic(Stack):
         return f"{importlib.metadata.version('aioquic')}, driver {driver_fingerprint()}"
 
     def program(self) -> list[str]:
-        """The interpreter behind the environment, and nothing imported but what env() names."""
-        return [str(Path(sys.executable).resolve()), "-S", "-s", "-P", "-B", "-m", DRIVER.name]
+        """The interpreter behind the environment."""
+        return [str(Path(sys.executable).resolve()), *FLAGS, "-m", DRIVER.name]
 
     def mounts(self) -> dict[str, Path]:
         """The driver, and the packages that aioquic is installed among."""
@@ -57,8 +59,8 @@ class AioQuic(Stack):
 
 
 def driver_fingerprint() -> str:
-    """12 hexadecimal digits over the driver's files."""
-    return fingerprint(DRIVER.glob("*.py"))
+    """12 hexadecimal digits over the driver's files and how they are started."""
+    return fingerprint(DRIVER.glob("*.py"), *FLAGS)
 
 
 def _site_packages() -> Path:

@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import ClassVar
 
 from qbkit.errors import StackNotReady
-from qbkit.stacks.base import CERTIFICATE_MOUNT, Options, Say, Stack, Status
+from qbkit.stacks.base import CERTIFICATE_MOUNT, NO_BYTE_CODE, Options, Say, Stack, Status
 from qbkit.stacks.build import fingerprint
 from qbkit.stacks.quic_go import QuicGo
 from qbkit.stacks.registry import register
 
 DRIVER = Path(__file__).parent / "drivers/browser"
 MOUNT = "/run/qb/stacks/browser"
+PYTHON = ("/usr/bin/python3", "-E", "-s", "-S", *NO_BYTE_CODE)
 
 
 class BrowserStack(Stack):
@@ -58,8 +59,7 @@ class BrowserStack(Stack):
 
     def program(self) -> list[str]:
         """The driver, by the system's Python."""
-        python = ["/usr/bin/python3", "-E", "-s", "-S", "-B"]
-        return [*python, f"{MOUNT}/main.py", self.browser, CERTIFICATE_MOUNT]
+        return [*PYTHON, f"{MOUNT}/main.py", self.browser, CERTIFICATE_MOUNT]
 
     def mounts(self) -> dict[str, Path]:
         """The driver and the receiver."""
@@ -96,8 +96,8 @@ class Chromium(BrowserStack):
 
 
 def driver_fingerprint() -> str:
-    """12 hexadecimal digits over the driver's files."""
-    return fingerprint(path for path in DRIVER.rglob("*") if path.is_file())
+    """12 hexadecimal digits over the driver's files and how they are started."""
+    return fingerprint((path for path in DRIVER.rglob("*") if path.is_file()), *PYTHON)
 
 
 @cache
