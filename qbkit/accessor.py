@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import xarray as xr
 
+from qbkit.attributes import run_experiment, run_warnings
 from qbkit.metrics import Envelope, envelope, summary
 from qbkit.metrics.flows import flow_labels
 
@@ -68,15 +69,11 @@ class RunAccessor:
     @property
     def experiment(self) -> Experiment | None:
         """The experiment the run was made of; None for imported captures."""
-        from qbkit.plots.html import run_experiment
-
         return run_experiment(self._ds)
 
     @property
     def warnings(self) -> list[str]:
         """What to know before trusting the run, in sentences."""
-        from qbkit.plots.html import run_warnings
-
         return run_warnings(self._ds)
 
     @property

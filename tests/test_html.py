@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from synthetic import synthetic_run
 
 import qbkit.accessor  # noqa: F401
+from qbkit.attributes import run_warnings
 from qbkit.errors import SpecError
 from qbkit.plots import experiment_html, run_html
-from qbkit.plots.html import run_warnings
 from qbkit.plots.sketch import sparkline_svg, topology_svg
 from qbkit.spec import Bottleneck, Experiment, Flow
 

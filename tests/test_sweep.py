@@ -203,6 +203,14 @@ def worker_of(pid: int) -> int:
     raise AssertionError("the sweep has no worker")
 
 
+def test_a_worker_needs_no_charts():
+    # Altair takes a second to import, and ten in a worker's thread.
+    words = "import sys, synthetic, qbkit.cluster, qbkit.runner, qbkit.digest as d; "
+    words += "d.digest(synthetic.synthetic_run()); sys.exit('altair' in sys.modules)"
+    here = Path(__file__).parent
+    subprocess.run([sys.executable, "-c", words], check=True, cwd=here)
+
+
 def test_a_scheduler_that_is_not_there(tmp_path: Path):
     with pytest.raises(EngineError, match=r"answers at tcp://127.0.0.1:9; start one with `dask s"):
         run_sweep(sweep(seed=[1]), tmp_path, scheduler="tcp://127.0.0.1:9")

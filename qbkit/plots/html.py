@@ -6,7 +6,6 @@ escaped. Colours follow JupyterLab's theme and have fall-backs elsewhere.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterable, Sequence
 from functools import cache
@@ -16,7 +15,7 @@ from importlib.resources import files
 import numpy as np
 import xarray as xr
 
-from qbkit.errors import SpecError
+from qbkit.attributes import run_experiment, run_warnings
 from qbkit.metrics.summary import summary
 from qbkit.plots.sketch import buffer_words, sparkline_svg, topology_svg
 from qbkit.plots.theme import colours
@@ -97,21 +96,6 @@ def run_sentence(ds: xr.Dataset) -> str:
         parts.append(f"{spec.bottleneck.qdisc}, buffer {buffer_words(spec)}")
     parts += [f"{name} {a[name]}" for name in ("engine", "seed") if str(a.get(name, ""))]
     return " · ".join(parts)
-
-
-def run_experiment(ds: xr.Dataset) -> Experiment | None:
-    """The experiment a run was made of; None for imported captures, which have none."""
-    text = str(ds.attrs.get("spec", ""))
-    return Experiment.from_json(text) if text else None
-
-
-def run_warnings(ds: xr.Dataset) -> list[str]:
-    """What the run's makers warn of, in sentences; SpecError where the list is damaged."""
-    try:
-        warnings = json.loads(ds.attrs.get("warnings", "[]"))
-    except json.JSONDecodeError as error:
-        raise SpecError(f"the run's warnings are not valid JSON: {error}") from None
-    return [str(w) for w in warnings]
 
 
 def _flow_cells(flow: Flow, experiment: Experiment) -> list[str]:

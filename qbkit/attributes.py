@@ -1,0 +1,25 @@
+"""What the attributes of a run tell: the experiment it was made of, and what to know of it."""
+
+from __future__ import annotations
+
+import json
+
+import xarray as xr
+
+from qbkit.errors import SpecError
+from qbkit.spec import Experiment
+
+
+def run_experiment(ds: xr.Dataset) -> Experiment | None:
+    """The experiment a run was made of; None for imported captures, which have none."""
+    text = str(ds.attrs.get("spec", ""))
+    return Experiment.from_json(text) if text else None
+
+
+def run_warnings(ds: xr.Dataset) -> list[str]:
+    """What the run's makers warn of, in sentences; SpecError where the list is damaged."""
+    try:
+        warnings = json.loads(ds.attrs.get("warnings", "[]"))
+    except json.JSONDecodeError as error:
+        raise SpecError(f"the run's warnings are not valid JSON: {error}") from None
+    return [str(w) for w in warnings]
