@@ -103,6 +103,7 @@ def run_command(flows: tuple[str, ...], as_json: bool, **words: Any) -> None:
 
 
 def _report_run(dataset: Any, as_json: bool) -> None:
+    from qbkit.attributes import run_warnings
     from qbkit.metrics import flow_summaries, summary
 
     attrs, path = dataset.attrs, dataset.encoding["source"]
@@ -112,7 +113,7 @@ def _report_run(dataset: Any, as_json: bool) -> None:
         _print_json({"path": path, **cost, "virtual_s": attrs["duration_s"], "flows": flows})
         return
     _print_frame(summary(dataset).drop(columns=["stack", "controller"]))
-    for warning in json.loads(attrs["warnings"]):
+    for warning in run_warnings(dataset):
         click.echo(f"warning: {warning}", err=True)
     click.echo(f"{path}")
 

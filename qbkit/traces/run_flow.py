@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
+from qbkit.attributes import run_warnings
 from qbkit.errors import TraceError
 from qbkit.traces.events import FURTHER_METRICS, METRICS, EventTables
 from qbkit.traces.telemetry import STATES
@@ -32,7 +32,7 @@ def flow_events(run: xr.Dataset, flow: int | str) -> xr.Dataset:
         source="run",
         vantage_point="network",
         title=str(run.label.values[index]),
-        warnings=json.loads(run.attrs.get("warnings", "[]")),
+        warnings=run_warnings(run),
     )
     columns = {**_packets(run, index), **_received(run, index), **_samples(run, index)}
     fresh = {name: (dim, values, ds[name].attrs if name in ds else {}) for name, (dim, values)
