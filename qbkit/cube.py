@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,34 +14,66 @@ from qbkit.digest import FIGURES, STEP_S
 from qbkit.sweep import Sweep
 
 
-def cube(sweep: Sweep, digests: Iterable[dict[str, Any] | None]) -> xr.Dataset:
-    """The cube of a sweep, from the digest of each run in the sweep's order (None: no result).
+def cube(sweep: Sweep, names: Sequence[str], digests: Mapping[str, dict[str, Any]]) -> xr.Dataset:
+    """The cube of a sweep: ``names`` of its runs in its order, and the digests there are by name.
 
     Dimensions are the swept fields, in order, then ``flow`` and, for operating points, ``point``,
     for the series of throughput ``time`` (s, where a step begins). Variables: those of `FIGURES`,
     ``label``, ``point_delay_ms``, ``point_throughput_mbps`` and ``series_throughput_mbps`` (NaN
-    beyond a run's last), ``cpu_s`` and ``done``, which is False for what the sweep leaves out too.
+    beyond a run's last), ``cpu_s``, ``run`` (its name) and ``done``; where the sweep leaves a run
+    out, ``run`` is empty and ``done`` False.
     """
-    found = list(digests)
-    flows = max((len(d["labels"]) for d in found if d), default=0)
-    points = max((len(p) for d in found if d for p in d["points"]), default=0)
-    steps = max((len(s) for d in found if d for s in d["series"]), default=0)
+    found = [digests[name] for name in names if name in digests]
+    flows = max((len(d["labels"]) for d in found), default=0)
+    points = max((len(p) for d in found for p in d["points"]), default=0)
+    steps = max((len(s) for d in found for s in d["series"]), default=0)
     flat = _Flat(math.prod(sweep.shape), flows, points, steps)
-    for point, digest in zip(sweep.points(), found, strict=True):
-        if digest is not None:
-            flat.put(int(np.ravel_multi_index(point.index, sweep.shape)), digest)
+    for point, name in zip(sweep.points(), names, strict=True):
+        flat.put(int(np.ravel_multi_index(point.index, sweep.shape)), name, digests.get(name))
     time_s = ("time", np.arange(steps) * STEP_S, {"units": "s", "long_name": "time"})
     ds = xr.Dataset(flat.variables(sweep), coords={**_coordinates(sweep), "time": time_s})
-    versions = {
-        name: text for d in found if d for name, text in json.loads(d["stack_versions"]).items()
-    }
+    versions = {n: text for d in found for n, text in json.loads(d["stack_versions"]).items()}
     ds.attrs = {
         "sweep": sweep.model_dump_json(),
         "stack_versions": json.dumps(versions, sort_keys=True),
-        "kernel_version": next((d["kernel_version"] for d in found if d), ""),
-        "warnings": json.dumps(sorted({w for d in found if d for w in d["warnings"]})),
+        "kernel_version": next((d["kernel_version"] for d in found), ""),
+        "warnings": json.dumps(sorted({w for d in found for w in d["warnings"]})),
     }
     return ds
+
+
+def digests_of(cube: xr.Dataset) -> dict[str, dict[str, Any]]:
+    """What `cube` was given: the digest of each run that is done, by name.
+
+    Each run is given the warnings of all, and of the versions those of its stacks: a cube does not
+    tell whose they are.
+    """
+    fields = list(json.loads(cube.attrs["sweep"])["sweep"])
+    versions = json.loads(cube.attrs["stack_versions"])
+    found = {}
+    for index in np.argwhere(cube["done"].transpose(*fields).values):
+        row = cube.isel(dict(zip(fields, index, strict=True)))
+        labels = [str(label) for label in row["label"].values if label]
+        flows = range(len(labels))
+        taken = {n: text for n, text in versions.items() if n in {x.split(":")[0] for x in labels}}
+        points = np.stack([row["point_delay_ms"], row["point_throughput_mbps"]], axis=-1)
+        found[str(row["run"].item())] = {
+            "labels": labels,
+            "figures": {name: row[name].values[: len(labels)].tolist() for name in FIGURES},
+            "series": [_known(row["series_throughput_mbps"].values[i]).tolist() for i in flows],
+            "points": [_known(points[i]).tolist() for i in flows],
+            "warnings": json.loads(cube.attrs["warnings"]),
+            "cpu_s": row["cpu_s"].item(),
+            "stack_versions": json.dumps(taken, sort_keys=True),
+            "kernel_version": cube.attrs["kernel_version"],
+        }
+    return found
+
+
+def _known(values: np.ndarray) -> np.ndarray:
+    """Without the rows after the last in which a value is known."""
+    rows = np.isfinite(values).nonzero()[0]
+    return values[: int(rows.max(initial=-1)) + 1]
 
 
 class _Flat:
@@ -53,9 +85,13 @@ class _Flat:
         self.points = np.full((runs, flows, points, 2), np.nan, dtype=np.float32)
         self.series = np.full((runs, flows, steps), np.nan, dtype=np.float32)
         self.cpu_s = np.full(runs, np.nan)
+        self.names = np.full(runs, "", dtype=object)
         self.done = np.zeros(runs, dtype=bool)
 
-    def put(self, run: int, digest: dict[str, Any]) -> None:
+    def put(self, run: int, name: str, digest: dict[str, Any] | None) -> None:
+        self.names[run] = name
+        if digest is None:
+            return
         count = len(digest["labels"])
         self.labels[run, :count] = digest["labels"]
         for name, values in self.figures.items():
@@ -83,6 +119,7 @@ class _Flat:
         named = {"units": "Mbit/s", "long_name": "throughput of each step of time"}
         found["series_throughput_mbps"] = ([*each, "time"], fold(self.series), named)
         found["cpu_s"] = (runs, fold(self.cpu_s), {"units": "s", "long_name": "processor time"})
+        found["run"] = (runs, fold(self.names.astype(str)), {"long_name": "name of the run"})
         found["done"] = (runs, fold(self.done), {"units": "1", "long_name": "whether it ran"})
         return found
 

@@ -97,6 +97,8 @@ def _sha256(path: Path) -> str:
 def publish_sweep(spec: str | Path, out: str | Path, *, engine: str | None = None) -> Path:
     """Write the runs of SPEC.yaml that are in ``out`` beside it: SPEC.nc and SPEC.json.
 
+    What is published there already stays: runs of the same name that are not in ``out``. So a
+    sweep that got more values is published again without the folders of its earlier runs.
     The cube (`qbkit.cube`) is rounded to 0.01 of each unit; where implementations are compared with
     one (no ``flows.1`` is swept) it also holds their hulls (`qbkit.metrics.hull_table`).
     The JSON holds the versions of qbkit, kernel and stacks, how many runs are there, their
@@ -104,7 +106,8 @@ def publish_sweep(spec: str | Path, out: str | Path, *, engine: str | None = Non
     Returns the path of the JSON.
     """
     source = Path(spec)
-    cube = gather(Sweep.read(source), out, engine=engine)
+    before = load_sweep(source) if source.with_suffix(".json").exists() else None
+    cube = gather(Sweep.read(source), out, engine=engine, published=before)
     if not cube["done"].any():
         raise StoreError(f"no run of {source} is in {out}; run `qbkit sweep {source} --out {out}`")
     if FIRST in cube.dims and SECOND not in cube.dims:

@@ -7,7 +7,7 @@ is written last, so a run without it is not there.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -54,14 +54,13 @@ class Results:
                 "the sweep again: it goes on where it was"
             ) from None
 
-    def digests(self, names: list[str]) -> Iterator[dict[str, Any] | None]:
-        """The digest of each run, None where there is none."""
-        for name in names:
-            if name not in self.names():
-                yield None
-                continue
+    def digests(self, names: Iterable[str]) -> dict[str, dict[str, Any]]:
+        """The digests of those of the runs that are there, by name."""
+        found = {}
+        for name in self.names().intersection(names):
             with self._files.open(f"{self._folder}/{name}.json") as file:
-                yield json.load(file)
+                found[name] = json.load(file)
+        return found
 
     def path(self, name: str) -> str:
         """Where a run's dataset is or will be."""

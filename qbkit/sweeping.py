@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import xarray as xr
 
 from qbkit.cluster import Failure, Task, run_tasks
-from qbkit.cube import cube
+from qbkit.cube import cube, digests_of
 from qbkit.errors import StoreError
 from qbkit.results import Results
 from qbkit.runner import names
@@ -64,16 +64,26 @@ def run_sweep(
         failures = run_tasks(
             list(tasks.values()), results, engine=engine, scheduler=scheduler, progress=progress
         )
-        whole = cube(sweep, Results(url).digests(ids))
+        whole = cube(sweep, ids, Results(url).digests(ids))
         _write(whole, failures, url)
     ran = len(tasks) - len(before)
     return Outcome(whole, failures, len(tasks), ran)
 
 
-def gather(sweep: Sweep, out: str | Path, *, engine: str | None = None) -> xr.Dataset:
-    """The cube of the runs that are in ``out`` now; ``done`` tells which there are."""
+def gather(
+    sweep: Sweep,
+    out: str | Path,
+    *,
+    engine: str | None = None,
+    published: xr.Dataset | None = None,
+) -> xr.Dataset:
+    """The cube of the runs that are in ``out`` now; ``done`` tells which there are.
+
+    A run that is not there is taken from a ``published`` cube that holds the run of that name.
+    """
     ids = names((p.experiment for p in sweep.points()), engine)
-    return cube(sweep, Results(str(out)).digests(ids))
+    known = digests_of(published) if published is not None else {}
+    return cube(sweep, ids, {**known, **Results(str(out)).digests(ids)})
 
 
 def _write(whole: xr.Dataset, failures: list[Failure], url: str) -> None:

@@ -1,0 +1,74 @@
+"""The cube of a sweep, and the digests it was made of: one can be had from the other."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import xarray as xr
+from hypothesis import given
+from hypothesis import strategies as st
+
+from qbkit.cube import cube, digests_of
+from qbkit.digest import FIGURES
+from qbkit.sweep import Sweep
+
+SWEEP = Sweep(
+    name="x",
+    base={"bottleneck": {"rate_mbps": 10, "rtt_ms": 20}, "flows": ["tcp:cubic", "tcp:bbr"]},
+    sweep={"flows.0": ["tcp:cubic", "quinn:bbr"], "seed": [1, 2, 3]},
+)
+NAMES = [f"run-{i}" for i in range(len(SWEEP))]
+LABELS = [[name, "tcp:bbr"] for name in ("tcp:cubic", "quinn:bbr") for _ in range(3)]
+VALUE = st.floats(0, 100, width=32)
+
+
+@st.composite
+def digests(draw):
+    """Digests of some of the runs, of any length; a figure may be unknown."""
+    there = draw(st.lists(st.sampled_from(range(len(SWEEP))), min_size=1, unique=True))
+    return {NAMES[i]: _digest(draw, LABELS[i]) for i in there}
+
+
+def _digest(draw, labels):
+    two = {"min_size": 2, "max_size": 2}
+    rows = st.lists(st.lists(VALUE, **two), max_size=4)
+    versions = {label.split(":")[0]: "1.0" for label in labels}
+    return {
+        "labels": labels,
+        "figures": {f: draw(st.lists(VALUE | st.none(), **two)) for f in FIGURES},
+        "series": draw(st.lists(st.lists(VALUE, max_size=4), **two)),
+        "points": draw(st.lists(rows, **two)),
+        "warnings": [],
+        "cpu_s": draw(VALUE | st.none()),
+        "stack_versions": json.dumps(versions, sort_keys=True),
+        "kernel_version": "7.2.13",
+    }
+
+
+@given(digests())
+def test_the_digests_of_a_cube_make_it_again(found):
+    made = cube(SWEEP, NAMES, found)
+    again = digests_of(made)
+    assert again.keys() == found.keys()
+    for name, digest in found.items():
+        for part in ("labels", "series", "points", "stack_versions", "kernel_version"):
+            assert again[name][part] == digest[part]
+    xr.testing.assert_identical(cube(SWEEP, NAMES, again), made)
+
+
+def test_a_sweep_that_got_more_values_keeps_the_runs_it_had():
+    more = SWEEP.model_copy(update={"sweep": {**SWEEP.sweep, "seed": [3, 4, 1]}})
+    names = [f"run-{i}" for i in (2, 10, 0, 5, 11, 3)]  # of seeds 1 to 3: 0, 1, 2 and 3, 4, 5
+    figures = {f: [1.0, 2.0] for f in FIGURES}
+    rest = {"series": [[], []], "points": [[], []], "warnings": [], "cpu_s": 1.0}
+    versions = {"stack_versions": "{}", "kernel_version": ""}
+    found = {
+        n: {"labels": x, "figures": figures, **rest, **versions}
+        for n, x in zip(NAMES, LABELS, strict=True)
+    }
+    made = cube(more, names, digests_of(cube(SWEEP, NAMES, found)))
+    assert made.run.values.ravel().tolist() == names
+    np.testing.assert_array_equal(made.done.sel(seed=[1, 3]), True)
+    np.testing.assert_array_equal(made.done.sel(seed=4), False)
+    assert made.label.sel({"flows.0": "quinn:bbr", "seed": 3}).values.tolist() == LABELS[3]
