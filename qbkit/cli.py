@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any, TypeVar, get_args
 
 import click
 
+from qbkit.cli_output import plain, print_frame, print_json, print_run, print_table
 from qbkit.errors import QbkitError
 from qbkit.spec import Bottleneck, Experiment, Flow, Qdisc
 
@@ -69,10 +69,6 @@ def _bottleneck(words: dict[str, Any]) -> Bottleneck:
     return Bottleneck(**{name: value for name, value in given.items() if value is not None})
 
 
-def _print_json(document: object) -> None:
-    click.echo(json.dumps(document, allow_nan=False))
-
-
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="qbkit")
 def group() -> None:
@@ -99,23 +95,7 @@ def run_command(flows: tuple[str, ...], as_json: bool, **words: Any) -> None:
     from qbkit.runner import run  # heavy, so only for an experiment that can be
 
     dataset = run(experiment, progress=not as_json, **words)
-    _report_run(dataset, as_json)
-
-
-def _report_run(dataset: Any, as_json: bool) -> None:
-    from qbkit.attributes import run_warnings
-    from qbkit.metrics import flow_summaries, summary
-
-    attrs, path = dataset.attrs, dataset.encoding["source"]
-    if as_json:
-        cost = {name: attrs.get(name) for name in ("hash", "wall_s", "cpu_s")}
-        flows = flow_summaries(dataset)
-        _print_json({"path": path, **cost, "virtual_s": attrs["duration_s"], "flows": flows})
-        return
-    _print_frame(summary(dataset).drop(columns=["stack", "controller"]))
-    for warning in run_warnings(dataset):
-        click.echo(f"warning: {warning}", err=True)
-    click.echo(f"{path}")
+    print_run(dataset, as_json)
 
 
 @group.command("sweep")
@@ -136,7 +116,7 @@ def sweep_command(
     if dry_run:
         report = estimate(sweep, out, engine)
         if as_json:
-            _print_json(report)
+            print_json(report)
         else:
             click.echo(
                 f"{report['runs']} runs, {report['missing']} to do, about "
@@ -147,7 +127,7 @@ def sweep_command(
     failures = [{"run": f.name, "reason": f.reason} for f in outcome.failures]
     if as_json:
         counts = {"runs": outcome.runs, "ran": outcome.ran}
-        _print_json({**counts, "failures": failures, "out": out})
+        print_json({**counts, "failures": failures, "out": out})
     else:
         click.echo(f"{outcome.runs} runs, {outcome.ran} now, {len(failures)} failed: {out}")
     for failure in failures:
@@ -194,7 +174,7 @@ def notebook_command(
     )
     pages = [to_html(path) for path in done]
     if as_json:
-        _print_json(
+        print_json(
             {
                 "notebooks": [str(p) for p in done],
                 "html": [str(p) for p in pages],
@@ -245,12 +225,12 @@ def conformance_command(
         result = conformance_study(test, reference, **how).assess(definition)
     report = {"test": test, "reference": reference, **result.to_dict()}
     if as_json:
-        _print_json({**report, "explanation": explained.to_dict()} if explained else report)
+        print_json({**report, "explanation": explained.to_dict()} if explained else report)
         return _gate(report, minimum)
     for name, value in report.items():
-        click.echo(f"{name:22} {_plain(value)}")
+        click.echo(f"{name:22} {plain(value)}")
     if explained:
-        _print_frame(explained.frame().drop(columns="parameter"))
+        print_frame(explained.frame().drop(columns="parameter"))
         click.echo(explained.sentence)
     return _gate(report, minimum)
 
@@ -286,9 +266,9 @@ def stacks_command(context: click.Context, as_json: bool, as_markdown: bool) -> 
         return
     rows = [{name: row[name] for name in row if name != "options"} for row in stack_table()]
     if as_json:
-        _print_json(rows)
+        print_json(rows)
     else:
-        _print_table([{**row, "controllers": " ".join(row["controllers"])} for row in rows])
+        print_table([{**row, "controllers": " ".join(row["controllers"])} for row in rows])
 
 
 @stacks_command.command("build")
@@ -319,7 +299,7 @@ def kernel_command(do_build: bool, as_json: bool) -> None:
     engines.run_in_guest(["/bin/true"])
     facts = {"path": str(found.path), "version": found.version, "patches": found.patches}
     if as_json:
-        _print_json(facts)
+        print_json(facts)
     else:
         missing = f" without {', '.join(found.missing_patches)}" if found.missing_patches else ""
         click.echo(f"Linux {found.version}{missing} boots: {found.path}")
@@ -333,9 +313,9 @@ def doctor_command(as_json: bool) -> int:
 
     checks = [check.to_dict() for check in examine()]
     if as_json:
-        _print_json(checks)
+        print_json(checks)
     else:
-        _print_table([{**c, "ok": "yes" if c["ok"] else "NO"} for c in checks])
+        print_table([{**c, "ok": "yes" if c["ok"] else "NO"} for c in checks])
     essential = ("cache folder", "guest memory", "mininet", "virtual-time kernel", "stack tcp")
     broken = [str(c["check"]) for c in checks if not c["ok"] and c["check"] in essential]
     if broken:
@@ -367,34 +347,7 @@ def import_command(
     sender = list(words.pop("sender"))
     dataset = traces.read_pcaps(before, behind, flows=named, sender=sender, **words)
     store.save(dataset, out)
-    _report_run(store.load(out), as_json)
-
-
-def _print_frame(frame: Any) -> None:
-    _print_table(frame.reset_index(drop=True).to_dict("records"))
-
-
-def _print_table(rows: list[dict[str, Any]]) -> None:
-    """A plain table that survives pipes and narrow terminals."""
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for name in rows[0] if rows else []:
-        table.add_column(str(name), overflow="fold")
-    for row in rows:
-        table.add_row(*(_plain(value) for value in row.values()))
-    Console(width=None if sys.stdout.isatty() else 200).print(table)
-
-
-def _plain(value: Any) -> str:
-    if value is None:
-        return "-"
-    if isinstance(value, float):
-        return f"{value:.4g}"
-    if isinstance(value, list | tuple):
-        return " .. ".join(_plain(v) for v in value)
-    return str(value)
+    print_run(store.load(out), as_json)
 
 
 if __name__ == "__main__":

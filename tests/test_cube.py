@@ -6,7 +6,7 @@ import json
 
 import numpy as np
 import xarray as xr
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from qbkit.cube import cube, digests_of
@@ -46,6 +46,7 @@ def _digest(draw, labels):
     }
 
 
+@settings(max_examples=30)
 @given(digests())
 def test_the_digests_of_a_cube_make_it_again(found):
     made = cube(SWEEP, NAMES, found)

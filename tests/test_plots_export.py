@@ -1,3 +1,5 @@
+import base64
+import gzip
 import json
 import struct
 
@@ -7,6 +9,7 @@ from synthetic import synthetic_run
 from qbkit import plots
 from qbkit.errors import StoreError
 from qbkit.metrics import envelope
+from qbkit.plots import render
 from qbkit.plots.render import script_json
 
 
@@ -87,3 +90,17 @@ def test_a_displayed_chart_carries_all_it_needs(ds):
     assert set(bundle) == {"text/html", "text/plain"}
     assert 300_000 < len(bundle["text/html"]) < 700_000
     assert "http" not in bundle["text/html"].replace("https://vega.github.io/schema", "")
+
+
+def test_vega_is_bundled_once_a_machine(tmp_path, monkeypatch):
+    bundle = render._bundle.__wrapped__
+    version = render.vegalite_version()
+    monkeypatch.setenv("QBKIT_CACHE", str(tmp_path))
+    first = bundle(version)
+    (kept,) = (tmp_path / "vega").iterdir()
+    assert gzip.decompress(kept.read_bytes()) == gzip.decompress(base64.b64decode(first))
+    with monkeypatch.context() as patch:
+        patch.setattr("vl_convert.javascript_bundle", lambda *a, **k: pytest.fail("bundled again"))
+        assert bundle(version) == first
+    monkeypatch.setenv("QBKIT_CACHE", str(kept))  # a cache that cannot be written
+    assert bundle(version) == first

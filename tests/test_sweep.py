@@ -16,6 +16,7 @@ import xarray as xr
 from hypothesis import given
 from hypothesis import strategies as st
 
+from qbkit import cluster
 from qbkit.errors import EngineError, SpecError, StoreError
 from qbkit.sweep import Sweep
 from qbkit.sweeping import estimate, load_cube, run_sweep
@@ -211,7 +212,8 @@ def test_a_worker_needs_no_charts():
     subprocess.run([sys.executable, "-c", words], check=True, cwd=here)
 
 
-def test_a_scheduler_that_is_not_there(tmp_path: Path):
+def test_a_scheduler_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(cluster, "CONNECT_S", 1)
     with pytest.raises(EngineError, match=r"answers at tcp://127.0.0.1:9; start one with `dask s"):
         run_sweep(sweep(seed=[1]), tmp_path, scheduler="tcp://127.0.0.1:9")
 

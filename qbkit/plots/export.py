@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import altair as alt
 
 from qbkit.errors import StoreError
+from qbkit.files import write_whole
 from qbkit.plots import theme
 from qbkit.plots.render import chart_page
 
@@ -33,7 +33,7 @@ def save(chart: alt.TopLevelMixin, path: str | Path) -> Path:
     with alt.theme.enable(theme.THEME):
         content = WRITERS[ending](chart)
     try:
-        _write(path, content)
+        write_whole(path, content)
     except OSError as error:
         reason = error.strerror or error
         raise StoreError(f"{path} cannot be written: {reason}; choose another folder") from None
@@ -62,13 +62,3 @@ WRITERS: dict[str, Callable[[Any], bytes]] = {
     "html": lambda chart: chart_page(chart.to_dict()).encode(),
     "json": lambda chart: chart.to_json(indent=None).encode(),
 }
-
-
-def _write(path: Path, content: bytes) -> None:
-    """Beside the goal first, then by a rename, so that no half file ever bears the name."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        beside.write_bytes(content)
-        beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)

@@ -11,13 +11,17 @@ from __future__ import annotations
 import base64
 import gzip
 import json
+from contextlib import suppress
 from functools import cache
+from importlib import metadata
 from importlib.resources import files
 from typing import Any
 
 import altair as alt
 
+from qbkit.files import write_whole
 from qbkit.plots import theme
+from qbkit.settings import cache_folder
 
 RENDERER = "qbkit"
 EMBED_OPTIONS = {
@@ -93,5 +97,14 @@ def _bundle(version: str) -> str:
     """Vega, Vega-Lite and vega-embed: gzip, base64; the same bytes each time."""
     import vl_convert
 
-    script = vl_convert.javascript_bundle(None, vl_version=version)  # type: ignore[arg-type]
-    return base64.b64encode(gzip.compress(script.encode(), 9, mtime=0)).decode()
+    kept = cache_folder() / "vega" / f"{version}-{metadata.version('vl-convert-python')}.js.gz"
+    try:
+        packed = kept.read_bytes()
+    except OSError:
+        script = vl_convert.javascript_bundle(None, vl_version=version)  # type: ignore[arg-type]
+        packed = gzip.compress(script.encode(), 9, mtime=0)
+        # vl-convert takes 2.5 s for it: without a cache, in each notebook.
+        with suppress(OSError):
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(kept, packed)
+    return base64.b64encode(packed).decode()
