@@ -41,7 +41,7 @@ class Sweep(BaseModel):
     """What the sweep is called."""
     base: dict[str, Any]
     """Fields of the Experiment that all runs share."""
-    sweep: dict[str, list[Value]] = Field(min_length=1)
+    sweep: dict[str, list[Value]]
     """Field → its values."""
     unordered: tuple[str, str] | None = None
     """Two fields with the same values of which the order does not matter: (a, b) is run, (b, a) is
@@ -59,6 +59,8 @@ class Sweep(BaseModel):
     @field_validator("sweep")
     @classmethod
     def _has_values(cls, sweep: dict[str, list[Value]]) -> dict[str, list[Value]]:
+        if not sweep:
+            raise ValueError("no field is swept; give at least one with its values")
         for field, values in sweep.items():
             if not values:
                 raise ValueError(f"{field} has no values; give at least one")

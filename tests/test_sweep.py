@@ -55,7 +55,7 @@ def test_as_many_points_as_the_product_says(counts: list[int]):
 @pytest.mark.parametrize(
     ("data", "words"),
     [
-        ({"sweep": {}}, "a sweep is written"),
+        ({"sweep": {}}, "no field is swept; give at least one with its values; a sweep is w"),
         ({"sweep": {"seed": []}}, "seed has no values"),
         ({"sweep": {"seed": [1, 1]}}, "seed has a value twice"),
         ({"sweep": {"bottleneck.buf": [1]}}, "no field bottleneck.buf; at its place there is rate"),
