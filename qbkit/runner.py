@@ -48,8 +48,10 @@ def run(
     """
     keep = (keep,) if isinstance(keep, str) else tuple(keep)
     experiment = _with_keep(experiment, keep)
-    drivers = [_driver(experiment, i) for i in range(len(experiment.flows))]
+    drivers = _drivers(experiment)
+    # Where nothing can be run (Binder, a Mac), that is what is told, not what to build for it.
     chosen = engines.choose(engine)
+    _require_ready(drivers)
     identity = _Identity(chosen).of(experiment, drivers)
     path = Path(out) if out is not None else store.path_of(identity["hash"])
     if not rerun and _is_there(path, identity["hash"], keep):
@@ -99,25 +101,32 @@ def _with_keep(experiment: Experiment, keep: tuple[str, ...]) -> Experiment:
     return experiment.model_copy(update={"flows": tuple(flows)})
 
 
-def _driver(experiment: Experiment, index: int) -> Stack:
-    """The ready stack of a flow; SpecError or StackNotReady with one sentence."""
-    flow = experiment.flows[index]
-    stack = stacks.get(flow.stack)
-    if flow.controller not in stack.controllers():
-        raise SpecError(
-            f"{flow.stack} has no controller {flow.controller!r}; "
-            f"it has {', '.join(stack.controllers())}"
-        )
-    unknown = set(flow.options) - set(stack.options)
-    if unknown:
-        known = ", ".join(sorted(stack.options)) or "none"
-        raise SpecError(
-            f"{flow.stack} has no option {', '.join(sorted(unknown))}; supported: {known}"
-        )
-    status = stack.status()
-    if not status.ready:
-        raise StackNotReady(f"{flow.stack} is not ready: {status.reason}")
-    return stack
+def _drivers(experiment: Experiment) -> list[Stack]:
+    """The stack of each flow; SpecError for what it does not have."""
+    drivers = []
+    for flow in experiment.flows:
+        stack = stacks.get(flow.stack)
+        if flow.controller not in stack.controllers():
+            raise SpecError(
+                f"{flow.stack} has no controller {flow.controller!r}; "
+                f"it has {', '.join(stack.controllers())}"
+            )
+        unknown = set(flow.options) - set(stack.options)
+        if unknown:
+            known = ", ".join(sorted(stack.options)) or "none"
+            raise SpecError(
+                f"{flow.stack} has no option {', '.join(sorted(unknown))}; supported: {known}"
+            )
+        drivers.append(stack)
+    return drivers
+
+
+def _require_ready(drivers: Iterable[Stack]) -> None:
+    """StackNotReady, with what makes it ready, for the first that is not."""
+    for stack in drivers:
+        status = stack.status()
+        if not status.ready:
+            raise StackNotReady(f"{stack.name} is not ready: {status.reason}")
 
 
 def names(experiments: Iterable[Experiment], engine: str | None = None) -> list[str]:
@@ -126,7 +135,8 @@ def names(experiments: Iterable[Experiment], engine: str | None = None) -> list[
     identity = _Identity(chosen)
     found = []
     for experiment in experiments:
-        drivers = [_driver(experiment, i) for i in range(len(experiment.flows))]
+        drivers = _drivers(experiment)
+        _require_ready(drivers)
         found.append(str(identity.of(experiment, drivers)["hash"]))
     return found
 

@@ -69,7 +69,7 @@ def test_published_data_where_no_engine_works(tmp_path, monkeypatch):
     ],
 )
 def test_every_notebook_opens_where_no_engine_works(name, words, tmp_path, monkeypatch):
-    monkeypatch.setenv("QBKIT_KERNEL", str(tmp_path / "no-kernel-here"))
+    monkeypatch.setenv("QBKIT_CACHE", str(tmp_path / "neither-kernel-nor-drivers-here"))
     monkeypatch.setenv("QBKIT_RUNS", str(tmp_path / "no-runs-here"))
     executed = notebooks.execute(name, tmp_path, {}).read_text()
     assert words in executed
