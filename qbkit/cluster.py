@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import os
+import platform
+import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -11,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from qbkit.errors import EngineError, QbkitError
+from qbkit.errors import EngineError, QbkitError, RunFailed
 from qbkit.results import Results
 from qbkit.spec import Experiment
 
@@ -56,14 +58,20 @@ def run_tasks(
     scheduler: str | None = None,
     progress: bool = False,
 ) -> list[Failure]:
-    """Run all tasks whose result is not there yet; those that failed."""
+    """Run all tasks whose result is not there yet; those that failed, or whose result is lost."""
     there = results.names()
     missing = [task for task in tasks if task.name not in there]
     calls = {
         t.name: (run_one, t.experiment.to_json(), t.name, results.url, engine) for t in missing
     }
     reasons = run_calls(calls, engine=engine, scheduler=scheduler, progress=progress, unit="run")
-    return [Failure(t.name, t.experiment, reasons[t.name]) for t in missing if t.name in reasons]
+    there = Results(results.url).names()
+    lost = f"it ended, but its result is not in {results.url}; give a folder that all workers share"
+    return [
+        Failure(t.name, t.experiment, reasons.get(t.name, lost))
+        for t in missing
+        if t.name in reasons or t.name not in there
+    ]
 
 
 def run_calls(
@@ -100,6 +108,7 @@ def _work(
         client.submit(*call, key=f"{unit}-{name}", retries=1, resources=needs, pure=False): name
         for name, call in calls.items()
     }
+    _tell_of_missing_workers(client, engine)
     with tqdm(total=len(calls), unit=unit, disable=not progress, smoothing=0.05) as bar:
         for future in as_completed(by_key):
             name = by_key.pop(future)
@@ -109,14 +118,26 @@ def _work(
             future.release()  # memory stays flat in the number of calls
 
 
+def _tell_of_missing_workers(client: Client, engine: str | None) -> None:
+    """On stderr, for Dask waits without a word; workers may well come later."""
+    workers = client.scheduler_info()["workers"].values()
+    machine = engine == "host"
+    if not any(worker["resources"].get(MACHINE) if machine else True for worker in workers):
+        words = f" --nthreads 1 --resources {MACHINE}=1" if machine else " --nthreads 1"
+        address = client.scheduler.address
+        print(f"waiting for a worker; start one: dask worker {address}{words}", file=sys.stderr)
+
+
 def _reason(future: Any) -> str:
     """Why a run failed, in one sentence."""
-    error = future.exception()
+    error = None if future.cancelled() else future.exception()
     if isinstance(error, QbkitError):
         return str(error)
     if type(error).__name__ == "KilledWorker":
         return "the workers that ran it died, one after the other"
-    return f"{type(error).__name__}: {error}" if error else f"the run was {future.status}"
+    if error is None:  # cancelled, by the client that lost its scheduler
+        return "the scheduler is gone; start the sweep again: it goes on where it was"
+    return f"{type(error).__name__}: {error}"
 
 
 def run_one(spec: str, name: str, url: str, engine: str | None) -> None:
@@ -124,14 +145,20 @@ def run_one(spec: str, name: str, url: str, engine: str | None) -> None:
     import dask
 
     from qbkit.digest import digest
-    from qbkit.runner import run
+    from qbkit.runner import names, run
 
+    experiment = Experiment.from_json(spec)
+    if names([experiment], engine) != [name]:
+        raise RunFailed(
+            f"the worker on {platform.node()} has another kernel, qbkit or version of a stack than "
+            "the machine that started the sweep; set both up alike"
+        )
     results = Results(url)
     # On a worker xarray would take a lock of the whole cluster for a file that only this run knows.
     alone = dask.config.set(scheduler="synchronous")
     with alone, tempfile.TemporaryDirectory(prefix="qbkit-") as scratch:
         file = Path(scratch) / f"{name}.nc"
-        dataset = run(Experiment.from_json(spec), engine=engine, out=file)
+        dataset = run(experiment, engine=engine, out=file)
         results.put(name, file, digest(dataset))
 
 
@@ -145,6 +172,8 @@ def _client(scheduler: str | None, engine: str | None) -> Iterator[Client]:
         with local_cluster(workers) as cluster, Client(cluster) as client:
             yield client
         return
+    # Its logger would tell of a scheduler that is lost by tracebacks of its own.
+    logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
     try:
         client = Client(scheduler, timeout=CONNECT_S)
     except (OSError, TimeoutError, ValueError):

@@ -7,7 +7,8 @@ is written last, so a run without it is not there.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,55 +17,65 @@ import fsspec
 from qbkit.errors import StoreError
 
 
+@contextmanager
+def storage(problem: str, advice: str) -> Iterator[None]:
+    """StoreError for all that goes wrong inside; each object store has errors of its own."""
+    try:
+        yield
+    except Exception as error:
+        reason = getattr(error, "strerror", None) or error
+        raise StoreError(f"{problem}: {reason}; {advice}") from None
+
+
 class Results:
     """The folder ``runs`` of a sweep at a path or URL."""
 
     def __init__(self, url: str) -> None:
-        self.url = url
-        try:
+        with self._usable(url):
             self._files, root = fsspec.core.url_to_fs(url)
-        except (ValueError, ImportError) as error:
-            raise StoreError(f"cannot use {url} for results: {error}") from None
+        self.url = url if "://" in url else root
+        """Whole, for workers have folders of their own."""
         self._folder = f"{root.rstrip('/')}/runs"
         self._known: set[str] | None = None
 
     def names(self) -> set[str]:
         """Names of the runs that are there; looked up once."""
         if self._known is None:
-            try:
+            with self._usable(self.url):
                 self._files.makedirs(self._folder, exist_ok=True)
-                found = self._files.ls(self._folder, detail=False)
-            except OSError as error:
-                raise StoreError(f"cannot use {self.url} for results: {error}") from None
-            self._known = {Path(f).stem for f in found if str(f).endswith(".json")}
+                self._files.invalidate_cache(self._folder)  # workers may have written since
+                found = self._files.find(self._folder, maxdepth=1)
+            self._known = {Path(f).stem for f in found if f.endswith(".json")}
         return self._known
 
     def put(self, name: str, file: Path, digest: dict[str, Any]) -> None:
         """Store a run's file and its digest, each beside its place and then renamed."""
-        try:
+        advice = "free space, then start the sweep again: it goes on where it was"
+        with storage(f"cannot write to {self.url}", advice):
             self._files.makedirs(self._folder, exist_ok=True)
             self._files.put_file(str(file), self._part(name))
             self._files.mv(self._part(name), self.path(name))
             with self._files.open(self._part(name), "w") as out:
                 json.dump(digest, out)
             self._files.mv(self._part(name), f"{self._folder}/{name}.json")
-        except OSError as error:
-            raise StoreError(
-                f"cannot write to {self.url}: {error.strerror or error}; free space, then start "
-                "the sweep again: it goes on where it was"
-            ) from None
 
     def digests(self, names: Iterable[str]) -> dict[str, dict[str, Any]]:
         """The digests of those of the runs that are there, by name."""
         found = {}
-        for name in self.names().intersection(names):
-            with self._files.open(f"{self._folder}/{name}.json") as file:
-                found[name] = json.load(file)
+        with self._usable(self.url):
+            for name in self.names().intersection(names):
+                with self._files.open(f"{self._folder}/{name}.json") as file:
+                    found[name] = json.load(file)
         return found
 
     def path(self, name: str) -> str:
         """Where a run's dataset is or will be."""
         return f"{self._folder}/{name}.nc"
+
+    @staticmethod
+    def _usable(url: str) -> AbstractContextManager[None]:
+        advice = "give a folder that can be written, or a URL that fsspec knows"
+        return storage(f"cannot use {url} for results", advice)
 
     def _part(self, name: str) -> str:
         return f"{self._folder}/.{name}.part"

@@ -9,21 +9,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import xarray as xr
 
 from qbkit.cluster import Failure, Task, run_tasks
 from qbkit.cube import cube, digests_of
 from qbkit.errors import StoreError
-from qbkit.results import Results
+from qbkit.results import Results, storage
 from qbkit.runner import names
 from qbkit.spec import Experiment
 from qbkit.sweep import Sweep
-
-if TYPE_CHECKING:
-    from fsspec import AbstractFileSystem
-    from zarr.core.buffer import Buffer
 
 CUBE = "cube.zarr"
 FAILURES = "failures.json"
@@ -90,47 +85,56 @@ def _write(whole: xr.Dataset, failures: list[Failure], url: str) -> None:
     """Store the cube, and what failed."""
     import fsspec
 
-    files, root = fsspec.core.url_to_fs(url)
-    root = root.rstrip("/")
-    try:
-        _put_cube(whole, files, root)
-        report = [
-            {"run": f.name, "flows": f.experiment.labels, "reason": f.reason} for f in failures
-        ]
-        with files.open(f"{root}/{FAILURES}", "w") as file:
+    report = [{"run": f.name, "flows": f.experiment.labels, "reason": f.reason} for f in failures]
+    advice = "free space, then start the sweep again: no run is lost"
+    with storage(f"cannot write the cube to {url}", advice):
+        put_cube(whole, url)
+        files, root = fsspec.core.url_to_fs(url)
+        with files.open(f"{root.rstrip('/')}/{FAILURES}", "w") as file:
             json.dump(report, file, indent=1)
-    except OSError as error:
-        raise StoreError(
-            f"cannot write the cube to {url}: {error.strerror or error}; free space, then start "
-            "the sweep again: no run is lost"
-        ) from None
 
 
-def _put_cube(whole: xr.Dataset, files: AbstractFileSystem, root: str) -> None:
-    """Write the cube beside its place, then rename it.
+def put_cube(whole: xr.Dataset, url: str) -> None:
+    """Write the cube at a path or URL: beside its place, then by a rename.
+
+    An object store cannot rename a folder. There the cube is written where it belongs, and what
+    makes it one, the metadata of its root, comes last.
+    """
+    import fsspec
+    from fsspec.implementations.local import LocalFileSystem
+
+    files, root = fsspec.core.url_to_fs(url)
+    goal = f"{root.rstrip('/')}/{CUBE}"
+    beside = f"{root.rstrip('/')}/.{CUBE}.part" if isinstance(files, LocalFileSystem) else goal
+    part = files.get_mapper(beside)
+    part.clear()  # of a sweep that was killed here
+    pieces = _pieces(whole)
+    for key in sorted(pieces, key=lambda key: "/" not in key):
+        part[key] = pieces[key]
+    if beside != goal:
+        if files.exists(goal):
+            files.rm(goal, recursive=True)
+        files.mv(beside, goal, recursive=True)
+
+
+def _pieces(whole: xr.Dataset) -> dict[str, bytes]:
+    """What Zarr would store, by name.
 
     Zarr writes many pieces at once; on a full disk each of them fails, some of them only when the
-    process ends, with a traceback. So Zarr gets memory, and the pieces are written here, in turn.
+    process ends, with a traceback. So Zarr gets memory, and the pieces are written in turn.
     """
+    from zarr.core.buffer import Buffer
     from zarr.storage import MemoryStore
 
     pieces: dict[str, Buffer] = {}
     whole.to_zarr(MemoryStore(pieces), consolidated=False, zarr_format=2)
-    part = files.get_mapper(f"{root}/.{CUBE}.part")
-    part.clear()  # of a sweep that was killed here
-    for key, piece in pieces.items():
-        part[key] = piece.to_bytes()
-    if files.exists(f"{root}/{CUBE}"):
-        files.rm(f"{root}/{CUBE}", recursive=True)
-    files.mv(part.root, f"{root}/{CUBE}", recursive=True)
+    return {key: piece.to_bytes() for key, piece in pieces.items()}
 
 
 def load_cube(out: str | Path) -> xr.Dataset:
     """The cube of a sweep's folder; StoreError when there is none."""
-    try:
+    with storage(f"there is no cube in {out}", "run the sweep first"):
         return xr.open_zarr(f"{str(out).rstrip('/')}/{CUBE}", consolidated=False).load()
-    except (OSError, ValueError, KeyError) as error:
-        raise StoreError(f"there is no cube in {out}; run the sweep first ({error})") from None
 
 
 @contextmanager

@@ -40,7 +40,7 @@ def test_time_stamp_counter_is_the_virtual_clock():
 
 def test_a_patch_that_is_not_in_a_kernel_is_told_with_what_follows(tmp_path):
     (tmp_path / "linux").write_bytes(b"um_vvar_install, stub_yields, um_hz_1000")
-    found = kernel.Kernel(tmp_path / "linux", "7.2", kernel._patches_of(tmp_path / "linux"))
+    found = kernel.Kernel(tmp_path / "linux", "7.2", kernel._content_of(tmp_path / "linux").patches)
     assert found.missing_patches == {
         "0003-tsc-and-cpuid": "programs that execute RDTSC do not repeat"
     }

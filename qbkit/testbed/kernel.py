@@ -17,7 +17,9 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 from qbkit.errors import EngineError
 from qbkit.settings import cache_folder
@@ -63,7 +65,7 @@ class Kernel:
     @property
     def fingerprint(self) -> str:
         """Content hash of the binary: a run depends on it."""
-        return hashlib.sha256(self.path.read_bytes()).hexdigest()[:16]
+        return _content_of(self.path).fingerprint
 
 
 def find() -> Kernel | None:
@@ -73,7 +75,7 @@ def find() -> Kernel | None:
         path = Path(chosen)
         if not os.access(path, os.X_OK):
             raise EngineError(f"QBKIT_KERNEL names {chosen}, which is no executable file")
-        return Kernel(path, _version_of(path), _patches_of(path))
+        return Kernel(path, _version_of(path), _content_of(path).patches)
     built = [p for p in _folder().glob("*/linux") if os.access(p, os.X_OK)]
     if not built:
         return None
@@ -81,7 +83,7 @@ def find() -> Kernel | None:
 
 
 def _built(path: Path) -> Kernel:
-    return Kernel(path, path.with_name("version").read_text(), _patches_of(path))
+    return Kernel(path, path.with_name("version").read_text(), _content_of(path).patches)
 
 
 def require() -> Kernel:
@@ -331,10 +333,24 @@ def _version_of(path: Path) -> str:
         ) from None
 
 
-def _patches_of(path: Path) -> tuple[str, ...]:
-    """The PATCHES in a kernel, by the symbols they bring."""
+class _Content(NamedTuple):
+    """What a kernel's binary holds: those of the PATCHES whose symbols are there, and its hash."""
+
+    patches: tuple[str, ...]
+    fingerprint: str
+
+
+def _content_of(path: Path) -> _Content:
+    """Read once a process: each run asks for it several times, and it takes 30 ms."""
+    stat = path.stat()
+    return _read_content(path, stat.st_mtime_ns, stat.st_size)
+
+
+@cache
+def _read_content(path: Path, _mtime_ns: int, _size: int) -> _Content:
     binary = path.read_bytes()
-    return tuple(name for name, (symbol, _) in PATCHES.items() if symbol in binary)
+    patches = tuple(name for name, (symbol, _) in PATCHES.items() if symbol in binary)
+    return _Content(patches, hashlib.sha256(binary).hexdigest()[:16])
 
 
 def _run(

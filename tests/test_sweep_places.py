@@ -1,0 +1,139 @@
+"""Sweeps elsewhere: results in an object store (S3's own protocol), workers that are others'."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from subprocess import DEVNULL, PIPE
+
+import pytest
+import xarray as xr
+from moto.server import ThreadedMotoServer
+from s3fs import S3FileSystem
+from test_cube import LABELS, NAMES, SWEEP
+
+from qbkit.cluster import run_one
+from qbkit.cube import cube
+from qbkit.digest import FIGURES
+from qbkit.errors import RunFailed, StoreError
+from qbkit.results import Results
+from qbkit.sweep import Sweep
+from qbkit.sweeping import load_cube, put_cube, run_sweep
+
+BASE = {
+    "bottleneck": {"rate_mbps": 10, "rtt_ms": 20},
+    "flows": ["tcp:cubic", "tcp:bbr"],
+    "duration_s": 2,
+}
+
+
+@pytest.fixture
+def place(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    """A URL with nothing there, on a server of this process."""
+    server = ThreadedMotoServer("127.0.0.1", 0)
+    server.start()
+    host, port = server.get_host_and_port()
+    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://{host}:{port}")
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "anyone")
+    S3FileSystem.clear_instance_cache()
+    yield f"s3://results/{tmp_path.name}"
+    S3FileSystem.clear_instance_cache()
+    server.stop()
+
+
+def digest(labels: list[str], mbps: float) -> dict:
+    figures = {name: [mbps, mbps] for name in FIGURES}
+    rest = {"points": [[], []], "warnings": [], "cpu_s": 1.0, "kernel_version": ""}
+    return {
+        "labels": labels, "figures": figures, "series": [[mbps], [mbps]], "stack_versions": "{}",
+        **rest,
+    }  # fmt: skip
+
+
+@pytest.mark.guest
+def test_runs_and_cubes_in_an_object_store(place: str, tmp_path: Path):
+    file = tmp_path / "run.nc"
+    file.write_bytes(b"a run")
+    before = Results(place)
+    assert before.names() == set()
+    found = {name: digest(labels, 5) for name, labels in zip(NAMES, LABELS, strict=True)}
+    for name, one in found.items():
+        before.put(name, file, one)
+    assert Results(place).digests(NAMES) == found  # though the listing from before is remembered
+    assert S3FileSystem().cat(f"{place}/runs/{NAMES[0]}.nc") == b"a run"
+    for mbps in (5, 6):  # the second cube takes the place of the first
+        digests = {n: digest(labels, mbps) for n, labels in zip(NAMES, LABELS, strict=True)}
+        made = cube(SWEEP, NAMES, digests)
+        put_cube(made, place)
+        xr.testing.assert_identical(load_cube(place), made)
+    assert not [name for name in S3FileSystem().find(place) if ".part" in name]
+
+
+@pytest.mark.guest
+def test_an_object_store_that_does_not_answer(monkeypatch: pytest.MonkeyPatch, place: str):
+    with pytest.raises(StoreError, match=r"there is no cube in s3://.*; run the sweep first"):
+        load_cube(place)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
+    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
+    S3FileSystem.clear_instance_cache()
+    with pytest.raises(StoreError, match=r"cannot use s3://.* for results: Could not connect"):
+        Results(place).names()
+
+
+def test_workers_are_told_the_whole_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    assert Results("out").url == str(tmp_path / "out")
+
+
+@pytest.mark.guest
+def test_a_sweep_into_an_object_store(place: str):
+    made = Sweep(name="x", base=BASE, sweep={"seed": [1, 2]})
+    first = run_sweep(made, place)
+    assert (first.runs, first.ran, first.failures) == (2, 2, [])
+    assert bool(first.cube.done.all())
+    assert run_sweep(made, place).ran == 0
+    xr.testing.assert_identical(load_cube(place), first.cube.load())
+
+
+@pytest.mark.guest
+def test_a_worker_with_other_versions_runs_nothing(tmp_path: Path):
+    experiment = next(Sweep(name="x", base=BASE, sweep={"seed": [1]}).points()).experiment
+    with pytest.raises(RunFailed, match="has another kernel, qbkit or version of a stack"):
+        run_one(experiment.to_json(), "name-by-others", str(tmp_path), None)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.guest
+def test_results_that_the_workers_do_not_share_are_no_success():
+    # Each process has a memory of its own.
+    outcome = run_sweep(Sweep(name="x", base=BASE, sweep={"seed": [1]}), f"memory://{os.getpid()}")
+    (failure,) = outcome.failures
+    assert "its result is not in memory://" in failure.reason
+    assert not bool(outcome.cube.done.any())
+
+
+@pytest.mark.guest  # for the time that two programs take
+def test_a_scheduler_without_workers_that_ends(tmp_path: Path):
+    programs = Path(sys.executable).parent
+    (tmp_path / "s.yaml").write_text(
+        json.dumps({"name": "x", "base": BASE, "sweep": {"seed": [1]}})
+    )
+    where = tmp_path / "scheduler.json"
+    dask = f"{programs}/dask scheduler --host 127.0.0.1 --port 0 --no-dashboard"
+    with subprocess.Popen([*dask.split(), "--scheduler-file", where], stderr=DEVNULL) as scheduler:
+        while not where.exists() or not where.read_text():
+            time.sleep(0.1)
+        address = json.loads(where.read_text())["address"]
+        words = f"{programs}/qbkit sweep s.yaml --out out --json --scheduler {address}"
+        with subprocess.Popen(words.split(), cwd=tmp_path, stdout=PIPE, stderr=PIPE) as sweep:
+            assert b"waiting for a worker; start one: dask worker" in sweep.stderr.readline()
+            scheduler.kill()
+            report, complaints = sweep.communicate()
+    assert sweep.returncode == 1
+    assert "the scheduler is gone" in json.loads(report)["failures"][0]["reason"]
+    assert complaints.count(b"\n") == 1
