@@ -10,7 +10,8 @@ from synthetic import synthetic_run
 from qbkit import plots
 from qbkit.plots.render import chart_fragment
 
-pytestmark = pytest.mark.browser
+# `guest` for the time that a browser takes, here and where single tests have both marks.
+pytestmark = [pytest.mark.browser, pytest.mark.guest]
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "chrome"))), None)
 ARGUMENTS = (
