@@ -38,6 +38,7 @@ def place(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     server.start()
     host, port = server.get_host_and_port()
     monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://{host}:{port}")
+    monkeypatch.setenv("NO_PROXY", host)
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "anyone")
     S3FileSystem.clear_instance_cache()
