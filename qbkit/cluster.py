@@ -58,20 +58,14 @@ def run_tasks(
     scheduler: str | None = None,
     progress: bool = False,
 ) -> list[Failure]:
-    """Run all tasks whose result is not there yet; those that failed, or whose result is lost."""
+    """Run all tasks whose result is not there yet; those that failed."""
     there = results.names()
     missing = [task for task in tasks if task.name not in there]
     calls = {
         t.name: (run_one, t.experiment.to_json(), t.name, results.url, engine) for t in missing
     }
     reasons = run_calls(calls, engine=engine, scheduler=scheduler, progress=progress, unit="run")
-    there = Results(results.url).names()
-    lost = f"it ended, but its result is not in {results.url}; give a folder that all workers share"
-    return [
-        Failure(t.name, t.experiment, reasons.get(t.name, lost))
-        for t in missing
-        if t.name in reasons or t.name not in there
-    ]
+    return [Failure(t.name, t.experiment, reasons[t.name]) for t in missing if t.name in reasons]
 
 
 def run_calls(
@@ -103,12 +97,12 @@ def _work(
     from distributed import as_completed
     from tqdm.auto import tqdm
 
-    needs = {MACHINE: 1} if engine == "host" else None
+    needs = {MACHINE: 1} if engine == "host" else {}
     by_key = {
         client.submit(*call, key=f"{unit}-{name}", retries=1, resources=needs, pure=False): name
         for name, call in calls.items()
     }
-    _tell_of_missing_workers(client, engine)
+    _tell_of_missing_workers(client, needs)
     with tqdm(total=len(calls), unit=unit, disable=not progress, smoothing=0.05) as bar:
         for future in as_completed(by_key):
             name = by_key.pop(future)
@@ -118,14 +112,13 @@ def _work(
             future.release()  # memory stays flat in the number of calls
 
 
-def _tell_of_missing_workers(client: Client, engine: str | None) -> None:
+def _tell_of_missing_workers(client: Client, needs: Mapping[str, int]) -> None:
     """On stderr, for Dask waits without a word; workers may well come later."""
     workers = client.scheduler_info()["workers"].values()
-    machine = engine == "host"
-    if not any(worker["resources"].get(MACHINE) if machine else True for worker in workers):
-        words = f" --nthreads 1 --resources {MACHINE}=1" if machine else " --nthreads 1"
-        address = client.scheduler.address
-        print(f"waiting for a worker; start one: dask worker {address}{words}", file=sys.stderr)
+    if not any(needs.keys() <= worker["resources"].keys() for worker in workers):
+        words = ["dask worker", client.scheduler.address, "--nthreads 1"]
+        words += [f"--resources {name}={count}" for name, count in needs.items()]
+        print("waiting for a worker; start one:", *words, file=sys.stderr)
 
 
 def _reason(future: Any) -> str:

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 
-def write_whole(path: Path, content: bytes) -> None:
+def write_whole(path: Path, content: bytes | memoryview) -> None:
     """Beside the goal first, then by a rename, so that no half file ever bears the name."""
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import fsspec
+from fsspec import AbstractFileSystem
 
 from qbkit.errors import StoreError
 
@@ -27,15 +28,21 @@ def storage(problem: str, advice: str) -> Iterator[None]:
         raise StoreError(f"{problem}: {reason}; {advice}") from None
 
 
+def opened(url: str) -> tuple[AbstractFileSystem, str]:
+    """The file system of a path or URL, and the place there, without a slash at its end."""
+    files, root = fsspec.core.url_to_fs(url)
+    return files, root.rstrip("/")
+
+
 class Results:
     """The folder ``runs`` of a sweep at a path or URL."""
 
     def __init__(self, url: str) -> None:
         with self._usable(url):
-            self._files, root = fsspec.core.url_to_fs(url)
-        self.url = url if "://" in url else root
+            self._files, root = opened(url)
+        self.url = url if "://" in url else root or "/"
         """Whole, for workers have folders of their own."""
-        self._folder = f"{root.rstrip('/')}/runs"
+        self._folder = f"{root}/runs"
         self._known: set[str] | None = None
 
     def names(self) -> set[str]:

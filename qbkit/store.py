@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ import xarray as xr
 
 from qbkit import accessor as accessor  # registers ds.qb
 from qbkit.errors import StoreError
+from qbkit.files import write_whole
 from qbkit.settings import cache_folder
 from qbkit.traces.dataset import FORMAT_VERSION
 
@@ -40,20 +40,15 @@ def save(ds: xr.Dataset, path: str | Path) -> None:
     Raises StoreError with one sentence when it cannot be written (full disk, no permission).
     """
     target = Path(path)
-    part = target.with_name(f".{target.name}.{os.getpid()}.part")
     encoding = {name: ENCODING for name, v in ds.variables.items() if v.dtype.kind in "fiu"}
     # In memory first: on a full disk HDF5 leaves open what it cannot write, and crashes later.
     content = ds.to_netcdf(engine="h5netcdf", encoding=encoding)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        part.write_bytes(content)
-        part.replace(target)
+        write_whole(target, content)
     except OSError as error:
         why = f"{error.strerror}; free space or choose another folder"
         raise StoreError(f"cannot write {target}: {why}") from None
-    finally:
-        with suppress(OSError):
-            part.unlink(missing_ok=True)
     ds.encoding["source"] = str(target)
 
 

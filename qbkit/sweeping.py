@@ -15,7 +15,7 @@ import xarray as xr
 from qbkit.cluster import Failure, Task, run_tasks
 from qbkit.cube import cube, digests_of
 from qbkit.errors import StoreError
-from qbkit.results import Results, storage
+from qbkit.results import Results, opened, storage
 from qbkit.runner import names
 from qbkit.spec import Experiment
 from qbkit.sweep import Sweep
@@ -59,7 +59,13 @@ def run_sweep(
         failures = run_tasks(
             list(tasks.values()), results, engine=engine, scheduler=scheduler, progress=progress
         )
-        whole = cube(sweep, ids, Results(url).digests(ids))
+        found = Results(url).digests(ids)
+        lost = tasks.keys() - found.keys() - {failure.name for failure in failures}
+        reason = f"it ended, but its result is not in {url}; give a folder that all workers share"
+        failures += [
+            Failure(t.name, t.experiment, reason) for t in tasks.values() if t.name in lost
+        ]
+        whole = cube(sweep, ids, found)
         _write(whole, failures, url)
     ran = len(tasks) - len(before)
     return Outcome(whole, failures, len(tasks), ran)
@@ -83,14 +89,12 @@ def gather(
 
 def _write(whole: xr.Dataset, failures: list[Failure], url: str) -> None:
     """Store the cube, and what failed."""
-    import fsspec
-
     report = [{"run": f.name, "flows": f.experiment.labels, "reason": f.reason} for f in failures]
     advice = "free space, then start the sweep again: no run is lost"
     with storage(f"cannot write the cube to {url}", advice):
         put_cube(whole, url)
-        files, root = fsspec.core.url_to_fs(url)
-        with files.open(f"{root.rstrip('/')}/{FAILURES}", "w") as file:
+        files, root = opened(url)
+        with files.open(f"{root}/{FAILURES}", "w") as file:
             json.dump(report, file, indent=1)
 
 
@@ -100,12 +104,11 @@ def put_cube(whole: xr.Dataset, url: str) -> None:
     An object store cannot rename a folder. There the cube is written where it belongs, and what
     makes it one, the metadata of its root, comes last.
     """
-    import fsspec
     from fsspec.implementations.local import LocalFileSystem
 
-    files, root = fsspec.core.url_to_fs(url)
-    goal = f"{root.rstrip('/')}/{CUBE}"
-    beside = f"{root.rstrip('/')}/.{CUBE}.part" if isinstance(files, LocalFileSystem) else goal
+    files, root = opened(url)
+    goal = f"{root}/{CUBE}"
+    beside = f"{root}/.{CUBE}.part" if isinstance(files, LocalFileSystem) else goal
     part = files.get_mapper(beside)
     part.clear()  # of a sweep that was killed here
     pieces = _pieces(whole)

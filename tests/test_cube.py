@@ -46,6 +46,17 @@ def _digest(draw, labels):
     }
 
 
+def plain_digests(mbps: float) -> dict[str, dict]:
+    """A digest of each run with the same figures in all."""
+    rest = {"points": [[], []], "warnings": [], "cpu_s": 1.0}
+    versions = {"stack_versions": "{}", "kernel_version": ""}
+    figures = {"figures": {f: [mbps, mbps] for f in FIGURES}, "series": [[mbps], [mbps]]}
+    return {
+        name: {"labels": labels, **figures, **rest, **versions}
+        for name, labels in zip(NAMES, LABELS, strict=True)
+    }
+
+
 @settings(max_examples=30)
 @given(digests())
 def test_the_digests_of_a_cube_make_it_again(found):
@@ -61,13 +72,7 @@ def test_the_digests_of_a_cube_make_it_again(found):
 def test_a_sweep_that_got_more_values_keeps_the_runs_it_had():
     more = SWEEP.model_copy(update={"sweep": {**SWEEP.sweep, "seed": [3, 4, 1]}})
     names = [f"run-{i}" for i in (2, 10, 0, 5, 11, 3)]  # of seeds 1 to 3: 0, 1, 2 and 3, 4, 5
-    figures = {f: [1.0, 2.0] for f in FIGURES}
-    rest = {"series": [[], []], "points": [[], []], "warnings": [], "cpu_s": 1.0}
-    versions = {"stack_versions": "{}", "kernel_version": ""}
-    found = {
-        n: {"labels": x, "figures": figures, **rest, **versions}
-        for n, x in zip(NAMES, LABELS, strict=True)
-    }
+    found = plain_digests(1)
     made = cube(more, names, digests_of(cube(SWEEP, NAMES, found)))
     assert made.run.values.ravel().tolist() == names
     np.testing.assert_array_equal(made.done.sel(seed=[1, 3]), True)

@@ -14,11 +14,10 @@ import pytest
 import xarray as xr
 from moto.server import ThreadedMotoServer
 from s3fs import S3FileSystem
-from test_cube import LABELS, NAMES, SWEEP
+from test_cube import NAMES, SWEEP, plain_digests
 
 from qbkit.cluster import run_one
 from qbkit.cube import cube
-from qbkit.digest import FIGURES
 from qbkit.errors import RunFailed, StoreError
 from qbkit.results import Results
 from qbkit.sweep import Sweep
@@ -47,29 +46,19 @@ def place(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     server.stop()
 
 
-def digest(labels: list[str], mbps: float) -> dict:
-    figures = {name: [mbps, mbps] for name in FIGURES}
-    rest = {"points": [[], []], "warnings": [], "cpu_s": 1.0, "kernel_version": ""}
-    return {
-        "labels": labels, "figures": figures, "series": [[mbps], [mbps]], "stack_versions": "{}",
-        **rest,
-    }  # fmt: skip
-
-
 @pytest.mark.guest
 def test_runs_and_cubes_in_an_object_store(place: str, tmp_path: Path):
     file = tmp_path / "run.nc"
     file.write_bytes(b"a run")
     before = Results(place)
     assert before.names() == set()
-    found = {name: digest(labels, 5) for name, labels in zip(NAMES, LABELS, strict=True)}
+    found = plain_digests(5)
     for name, one in found.items():
         before.put(name, file, one)
     assert Results(place).digests(NAMES) == found  # though the listing from before is remembered
     assert S3FileSystem().cat(f"{place}/runs/{NAMES[0]}.nc") == b"a run"
     for mbps in (5, 6):  # the second cube takes the place of the first
-        digests = {n: digest(labels, mbps) for n, labels in zip(NAMES, LABELS, strict=True)}
-        made = cube(SWEEP, NAMES, digests)
+        made = cube(SWEEP, NAMES, plain_digests(mbps))
         put_cube(made, place)
         xr.testing.assert_identical(load_cube(place), made)
     assert not [name for name in S3FileSystem().find(place) if ".part" in name]
