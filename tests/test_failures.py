@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -16,6 +17,7 @@ from qbkit.errors import EngineError, RunFailed, SpecError, StackNotReady, Store
 from qbkit.settings import cache_folder
 from qbkit.spec import Experiment
 from qbkit.stacks import Stack, Status
+from qbkit.stacks.base import ServingStack
 
 BAD = Path(__file__).parent / "bad"
 
@@ -30,7 +32,7 @@ class Bad(Stack):
     def controllers(self):
         return (
             *("crash", "panic", "segfault", "spin", "falls-silent"),
-            *("never-ends", "never-ready", "receiver-dies", "deaf"),
+            *("never-ends", "never-ready", "receiver-dies", "deaf", "fails-at-its-end"),
         )
 
     def version(self):
@@ -43,6 +45,18 @@ class Bad(Stack):
         return {"/run/qb/stacks/bad": BAD}
 
 
+class BadServer(ServingStack, Bad):
+    """The same where the sender is a server, and listens."""
+
+    name = "bad-server"
+
+    def serve_argv(self, **_):
+        return [*self.program(), "serve"]
+
+    def fetch_argv(self, **_):
+        return ["/bin/true"]
+
+
 class Absent(Bad):
     name = "absent"
 
@@ -53,15 +67,16 @@ class Absent(Bad):
 @pytest.fixture(autouse=True)
 def bad_stacks(monkeypatch):
     """Known for these tests only."""
-    known = {**stacks.registry._registered, "bad": Bad(), "absent": Absent()}
+    ours = {stack.name: stack for stack in (Bad(), BadServer(), Absent())}
+    known = {**stacks.registry._registered, **ours}
     monkeypatch.setattr(stacks.registry, "_registered", known)
 
 
-def run_bad(how: str, monkeypatch: pytest.MonkeyPatch) -> str:
+def run_bad(how: str, monkeypatch: pytest.MonkeyPatch, stack: str = "bad") -> str:
     """Run a bad driver; the sentence that comes of it."""
     monkeypatch.setattr(Bad, "program", lambda _: [*BAD_WORDS, how])
     with pytest.raises(RunFailed) as caught:
-        Experiment(flows=[f"bad:{how}"], duration_s=2).run(engine="virtual")
+        Experiment(flows=[f"{stack}:{how}"], duration_s=2).run(engine="virtual")
     return str(caught.value)
 
 
@@ -85,6 +100,11 @@ def guests() -> list[int]:
         ("receiver-dies", "exited with status 1: the receiver lost its mind"),
         ("never-ends", "still ran 5 s after its time was over"),
         ("deaf", "did not end within 5 s of being told to"),
+        (
+            "fails-at-its-end",
+            "the receiver of flow 1 (bad:fails-at-its-end) exited with status 1: the table could "
+            "not be written",
+        ),
     ],
 )
 def test_bad_driver_is_named_and_nothing_is_left(how, words, monkeypatch, own_runs):
@@ -92,6 +112,43 @@ def test_bad_driver_is_named_and_nothing_is_left(how, words, monkeypatch, own_ru
     assert guests() == []
     assert not list(own_runs.glob("*"))
     assert not list((cache_folder() / "scratch").glob(f"{os.getpid()}-*"))
+
+
+@pytest.mark.guest
+def test_a_server_that_fails_at_its_end_fails_the_run(monkeypatch, own_runs):
+    sentence = run_bad("fails-at-its-end", monkeypatch, "bad-server")
+    assert "the sender of flow 1 (bad-server:fails-at-its-end) exited with status 1" in sentence
+    assert "the table could not be written" in sentence
+    assert not list(own_runs.glob("*"))
+
+
+SERVE = Path(stacks.__file__).parent / "drivers/server/serve.py"
+BINDS = "import signal, socket, sys, time; s = socket.socket(type=socket.SOCK_DGRAM); "
+
+
+@pytest.mark.parametrize(
+    ("program", "status", "words"),
+    [
+        ("", 0, ""),
+        ("signal.signal(15, lambda *_: sys.exit(0)); ", 0, ""),
+        ("signal.signal(15, lambda *_: sys.exit('no disk')); ", 1, "no disk"),
+        ("signal.signal(15, lambda *_: sys.exit(7)); ", 7, ""),
+        ("signal.signal(15, signal.SIG_IGN); ", 1, "did not end within 3 s of SIGTERM"),
+    ],
+)
+def test_what_becomes_of_a_foreign_server_is_passed_on(program, status, words):
+    with socket.socket(type=socket.SOCK_DGRAM) as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    code = f"{BINDS}{program}s.bind(('127.0.0.1', {port})); time.sleep(60)"
+    command = [sys.executable, str(SERVE), str(port), "--", sys.executable, "-c", code]
+    server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert server.stdout is not None
+    assert server.stdout.readline() == "ready\n"
+    server.terminate()
+    _, complaints = server.communicate(timeout=20)
+    assert server.returncode == status
+    assert words in complaints
 
 
 @pytest.mark.guest

@@ -9,13 +9,15 @@ import time
 
 how, role = sys.argv[1:3]
 
-if role == "recv":
+if role in ("recv", "serve"):
     if how == "never-ready":
         time.sleep(1e6)
     print("ready", flush=True)
     if how == "receiver-dies":
         time.sleep(0.5)
         sys.exit("the receiver lost its mind")
+    if how == "fails-at-its-end":
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit("the table could not be written"))
     if how == "deaf":
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     while True:

@@ -24,6 +24,8 @@ READY_S = 10.0
 """How long a receiver or the capture may take until it says ready."""
 GRACE_S = 5.0
 """How long a program may take to end after its time."""
+ENDED_WELL = (0, -signal.SIGTERM, 128 + signal.SIGTERM)
+"""Exit states of a program that was told to end: by itself, by the signal, by a shell around it."""
 MS_RDONLY, MS_BIND, MS_REC, MS_PRIVATE, CLONE_NEWNS = 1, 0x1000, 0x4000, 0x40000, 0x20000
 
 libc = ctypes.CDLL(None, use_errno=True)
@@ -283,9 +285,11 @@ class Run:
             if code is None:
                 starter.process.kill()
                 raise Failed(f"{starter.role} still ran {GRACE_S:g} s after its time was over")
-            if code not in (0, -signal.SIGTERM):
+            if code not in ENDED_WELL:
                 raise Failed(starter.obituary())
             exits = {flow["starts"]: code, flow["listens"]: listener.end()}
+            if exits[flow["listens"]] not in ENDED_WELL:
+                raise Failed(listener.obituary())
             flows.append({f"{role}_exit": code for role, code in exits.items()})
             for key in ("port", "sender_ip", "receiver_ip"):
                 flows[-1][key] = flow[key]

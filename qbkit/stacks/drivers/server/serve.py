@@ -1,8 +1,9 @@
 """Runs servers that know nothing of qbkit: says ``ready`` for them, and ends them on SIGTERM.
 
 serve.py UDP-PORT -- COMMAND [-- COMMAND ...]: starts the commands in order, prints ``ready`` once
-the UDP port is bound, and on SIGTERM ends the commands, last first. When one ends by itself, so
-does this, with its status. Standard library only: it runs in the guest.
+the UDP port is bound, and on SIGTERM ends the commands, last first; its status is then 0, or that
+of the first command that failed while it ended. When one ends by itself, so does this, with its
+status. Standard library only: it runs in the guest.
 """
 
 import os
@@ -13,6 +14,7 @@ import time
 
 LOOK_EVERY_S = 0.02
 GRACE_S = 3.0
+ENDED_WELL = (0, -signal.SIGTERM, 128 + signal.SIGTERM)
 
 
 def main(words):
@@ -27,9 +29,8 @@ def main(words):
     while signal.sigwait({signal.SIGTERM, signal.SIGINT, signal.SIGCHLD}) == signal.SIGCHLD:
         if any(child.poll() is not None for child in children):
             return obituary(children)
-    for child in reversed(children):
-        end(child)
-    return 0
+    failures = [status for child in reversed(children) if (status := end(child))]
+    return failures[0] if failures else 0
 
 
 def split(words):
@@ -68,13 +69,17 @@ def obituary(children):
 
 
 def end(child):
+    """Tell a command to end; 0, or the status by which it failed to."""
     if child.poll() is None:
         child.terminate()
     try:
-        child.wait(GRACE_S)
+        status = child.wait(GRACE_S)
     except subprocess.TimeoutExpired:
         child.kill()
         child.wait()
+        print(f"{child.args[0]} did not end within {GRACE_S:g} s of SIGTERM", file=sys.stderr)
+        return 1
+    return 0 if status in ENDED_WELL else abs(status)
 
 
 if __name__ == "__main__":
