@@ -1,7 +1,8 @@
 """``ds.qb``: what can be asked of a run, beside the data. Importing this module registers it.
 
 Each method is also a plain function: `qbkit.metrics.summary`, `qbkit.metrics.envelope`,
-`qbkit.plots.timeline_chart`, `qbkit.plots.envelope_chart`, `qbkit.plots.linked`.
+`qbkit.metrics.packet_balance`, `qbkit.plots.timeline_chart`, `qbkit.plots.envelope_chart`,
+`qbkit.plots.linked`.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING
 import xarray as xr
 
 from qbkit.attributes import run_experiment, run_warnings
-from qbkit.metrics import Envelope, envelope, summary
+from qbkit.metrics import Envelope, envelope, packet_balance, summary
 from qbkit.metrics.flows import flow_labels
 
 if TYPE_CHECKING:
@@ -61,6 +62,10 @@ class RunAccessor:
     def summary(self) -> pd.DataFrame:
         """One row per flow; see `qbkit.metrics.summary`."""
         return summary(self._ds)
+
+    def packet_balance(self) -> pd.DataFrame:
+        """Packets in, out and lost per flow and bottleneck; see `qbkit.metrics.packet_balance`."""
+        return packet_balance(self._ds)
 
     def envelope(self, flow: str | int = 0, definition: str = "imc22") -> Envelope:
         """Performance Envelope of a flow (label or index); see `qbkit.metrics.envelope`."""

@@ -14,7 +14,7 @@ from qbkit.metrics import operating_points, summary
 FIGURES = {
     "goodput_mbps": ("Mbit/s", "application bytes received"),
     "throughput_mbps": ("Mbit/s", "frame bytes that left the queue"),
-    "loss_percent": ("%", "packets dropped by the queue"),
+    "loss_percent": ("%", "packets that did not arrive, of those sent"),
     "rtt_mean_ms": ("ms", "mean RTT seen at the bottleneck"),
     "rtt_std_ms": ("ms", "standard deviation of that RTT"),
     "queue_delay_mean_ms": ("ms", "mean queueing delay"),

@@ -247,8 +247,8 @@ def _keep_files(raw: Path, path: Path, keep: tuple[str, ...]) -> None:
     part.mkdir()
     try:
         if "pcap" in keep:
-            for name in ("before.pcap", "behind.pcap"):
-                shutil.copy2(raw / name, part / name)
+            for path in raw.glob("*.pcap"):
+                shutil.copy2(path, part / path.name)
         if "qlog" in keep:
             shutil.copytree(raw / "flows", part / "flows")
         shutil.rmtree(target, ignore_errors=True)

@@ -130,6 +130,7 @@ def _put(ds: xr.Dataset, name: str, dims: tuple[str, ...], values: np.ndarray, u
 def _add_packets(ds: xr.Dataset, p: _Packets) -> None:
     _put(ds, "packet_time_s", ("packet",), p.time_s, "s")
     _put(ds, "packet_departure_s", ("packet",), p.departure_s, "s")
+    _put(ds, "packet_fate", ("packet",), np.isnan(p.departure_s).astype("int8"), "1")
     _put(ds, "packet_flow", ("packet",), p.flow, "1")
     _put(ds, "packet_size_bytes", ("packet",), p.size_bytes.astype("uint16"), "B")
 
@@ -171,6 +172,7 @@ def _add_series(ds: xr.Dataset, p: _Packets, spec: Experiment, edges_s: np.ndarr
     _put(ds, "throughput_mbps", ("flow", "time"), series["throughput"], "Mbit/s")
     _put(ds, "queue_delay_ms", ("flow", "time"), series["delay"], "ms")
     _put(ds, "dropped_packets", ("flow", "time"), series["dropped"], "1")
+    _put(ds, "random_loss_packets", ("flow", "time"), np.zeros(shape), "1")
     _put(ds, "goodput_mbps", ("flow", "time"), series["goodput"], "Mbit/s")
 
 

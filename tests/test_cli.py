@@ -93,6 +93,8 @@ def test_run_reports_and_stores(tmp_path):
         "goodput_mbps",
         "throughput_mbps",
         "loss_percent",
+        "queue_loss_percent",
+        "random_loss_percent",
         "rtt_mean_ms",
         "rtt_std_ms",
         "queue_delay_mean_ms",

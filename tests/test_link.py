@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from conservation import assert_conserved
 
 from qbkit.spec import QDISC_OPTIONS, Bottleneck, Experiment, Flow
 from qbkit.testbed import engines
@@ -16,7 +17,7 @@ pytestmark = pytest.mark.guest
 
 
 def run(flows, *, duration_s=10.0, jitter_ms=0.0, seed=1, topology="dumbbell", **link):
-    """A run of flows over a link."""
+    """A run of flows over a link, in which no packet is unaccounted for."""
     experiment = Experiment(
         bottleneck=Bottleneck(**link),
         flows=flows,
@@ -25,7 +26,9 @@ def run(flows, *, duration_s=10.0, jitter_ms=0.0, seed=1, topology="dumbbell", *
         seed=seed,
         topology=topology,
     )
-    return experiment.run(engine="virtual")
+    found = experiment.run(engine="virtual")
+    assert_conserved(found)
+    return found
 
 
 @pytest.fixture(scope="module")
@@ -115,6 +118,9 @@ def test_random_loss():
     lost = np.isnan(ds.packet_departure_s.values)[steady]
     # 25,000 packets: 2 % ± 5 standard deviations of 0.09 %.
     assert lost.mean() == pytest.approx(0.02, abs=0.0045)
+    # BBR fills no queue of ten BDP: nothing of it is a drop.
+    assert float(ds.dropped_packets.sum()) == 0
+    assert float(ds.random_loss_packets.sum()) == np.isnan(ds.packet_departure_s).sum()
 
 
 def test_start_stop_and_bytes():

@@ -62,6 +62,8 @@ def test_flow_summaries_are_json() -> None:
         "goodput_mbps",
         "throughput_mbps",
         "loss_percent",
+        "queue_loss_percent",
+        "random_loss_percent",
         "rtt_mean_ms",
         "rtt_std_ms",
         "queue_delay_mean_ms",

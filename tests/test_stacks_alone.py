@@ -1,5 +1,7 @@
 """Every ready stack and controller alone on a link, in the guest: full, told of, repeatable.
 
+Every packet is accounted for, too.
+
 The two runs that must be identical run side by side, each loading the machine for the other.
 """
 
@@ -10,6 +12,7 @@ from pathlib import Path
 
 import pytest
 import xarray as xr
+from conservation import assert_conserved
 
 import qbkit as qb
 from qbkit import stacks
@@ -55,5 +58,6 @@ def test_fills_the_link_tells_of_itself_and_repeats(who: str, tmp_path: Path):
     mean_mbps = float(run.throughput_mbps.sel(time=slice(2, None)).mean())
     assert mean_mbps >= SHORT_OF_IT.get(who, LEAST_SHARE) * RATE_MBPS
     assert float(run.packet_size_bytes.max()) <= 1514
+    assert_conserved(run)
     for name in stack.tells:
         assert run[name].notnull().sum() > 10, f"{who} does not tell {name}"

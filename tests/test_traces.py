@@ -16,9 +16,10 @@ from scapy.layers.inet6 import IPv6
 from scapy.layers.l2 import Ether
 from scapy.packet import Raw
 
-from qbkit.errors import RunFailed, StoreError
+from qbkit.errors import MetricError, RunFailed, StoreError
+from qbkit.metrics import packet_balance, summary
 from qbkit.spec import Bottleneck, Experiment, Flow
-from qbkit.traces import build, read_pcaps
+from qbkit.traces import build, flow_events, read_pcaps
 from qbkit.traces.match import NEVER, match
 from qbkit.traces.pcap import read_pcap
 from qbkit.traces.series import Bins
@@ -187,8 +188,15 @@ def raw_folder(folder: Path, *, size=1000, drops=0) -> Experiment:
     write_pcap(folder / "before.pcap", sent + acks)
     out = [(t + 5_000_000, udp(i, size=size, ttl=62)) for i, (t, _) in enumerate(sent) if i != 3]
     write_pcap(folder / "behind.pcap", out)
-    flow = {"port": 4001, "sender_ip": "10.1.0.1", "receiver_ip": "10.2.0.1"}
-    result = {"t0_ns": T0_NS, "end_ns": T0_NS + 10**8, "capture_drops": drops, "flows": [flow]}
+    flow = {"port": 4001, "sender_ip": "10.1.0.1", "receiver_ip": "10.2.0.1", "bottlenecks": [0]}
+    result = {
+        "t0_ns": T0_NS,
+        "counted_ns": T0_NS + 10**9,
+        "capture_drops": drops,
+        "qdiscs": [[{"packets": 9, "drops": 1, "qlen": 0}]],
+        "losses": [],
+        "flows": [flow],
+    }
     (folder / "result.json").write_text(json.dumps(result))
     (folder / "flows/0").mkdir(parents=True)
     (folder / "flows/0/sender.csv").write_text(
@@ -221,6 +229,47 @@ def test_dataset_by_hand(tmp_path):
     assert all("units" in v.attrs and "long_name" in v.attrs for v in ds.data_vars.values())
 
 
+def test_what_was_still_queued_is_of_unknown_fate(tmp_path):
+    # The last two packets were in the queue when the capture ended, and the kernel says so.
+    experiment = raw_folder(tmp_path)
+    out = [(T0_NS + i * 10**7 + 5 * 10**6, udp(i, ttl=62)) for i in range(8) if i != 3]
+    write_pcap(tmp_path / "behind.pcap", out)
+    result = json.loads((tmp_path / "result.json").read_text())
+    result["qdiscs"] = [[{"packets": 7, "drops": 1, "qlen": 2}]]
+    (tmp_path / "result.json").write_text(json.dumps(result))
+    ds = build(tmp_path, experiment, {})
+    assert ds.packet_fate.values.tolist() == [0, 0, 0, 1, 0, 0, 0, 0, 3, 3]
+    assert ds.packet_fate.attrs["flag_meanings"] == "arrived queue_drop random_loss unknown"
+    assert ds.dropped_packets.values.sum() == 1
+    assert summary(ds)["loss_percent"].tolist() == [100 / 8]
+    events = flow_events(ds, 0)
+    assert events.lost_number.values.tolist() == [3]
+    assert events.acked_number.values.tolist() == [0, 1, 2, 4, 5, 6, 7]
+    assert packet_balance(ds).queued_packets.tolist() == [2, 2]
+    assert json.loads(ds.attrs["warnings"]) == [
+        "2 packets were still in bottleneck 1 when the capture ended; what became of them is "
+        "unknown"
+    ]
+
+
+def test_random_loss_is_no_drop(tmp_path):
+    # The queue lets the fourth packet out; it is lost behind it.
+    experiment = raw_folder(tmp_path)
+    out = [(T0_NS + i * 10**7 + 5 * 10**6, udp(i, ttl=63)) for i in range(10)]
+    write_pcap(tmp_path / "queue-0.pcap", out)
+    result = json.loads((tmp_path / "result.json").read_text())
+    result |= {"qdiscs": [[{"packets": 10, "drops": 0, "qlen": 0}]], "losses": [{"drops": 1}]}
+    (tmp_path / "result.json").write_text(json.dumps(result))
+    ds = build(tmp_path, experiment, {})
+    assert json.loads(ds.attrs["warnings"]) == []
+    assert np.flatnonzero(np.isnan(ds.packet_departure_s)).tolist() == [3]
+    assert ds.dropped_packets.values.sum() == 0
+    assert ds.random_loss_packets.values[0].tolist() == [1, 0]
+    row = summary(ds).iloc[0]
+    assert (row.loss_percent, row.queue_loss_percent, row.random_loss_percent) == (10, 0, 10)
+    assert flow_events(ds, 0).lost_trigger.values.tolist() == ["random"]
+
+
 def test_checks_of_every_run(tmp_path):
     experiment = raw_folder(tmp_path, size=5800, drops=3)
     (tmp_path / "flows/0/limits.json").write_text('{"rwnd_limited_s": 0.1}')
@@ -242,7 +291,7 @@ def test_flow_that_sent_nothing_fails_the_run(tmp_path):
     experiment = raw_folder(tmp_path)
     silent = experiment.model_copy(update={"flows": (*experiment.flows, Flow("tcp", "bbr"))})
     result = json.loads((tmp_path / "result.json").read_text())
-    other = {"port": 4002, "sender_ip": "10.1.1.1", "receiver_ip": "10.2.1.1"}
+    other = {**result["flows"][0], "port": 4002, "sender_ip": "10.1.1.1", "receiver_ip": "10.2.1.1"}
     result["flows"].append(other)
     (tmp_path / "result.json").write_text(json.dumps(result))
     with pytest.raises(RunFailed, match=r"flow 2 \(tcp:bbr\) sent no packet"):
@@ -269,10 +318,25 @@ def test_captures_made_elsewhere(tmp_path):
     assert ds.label.values.tolist() == ["mine"]
     assert int(ds.dropped_packets.sum()) == 1
     assert np.nanmean(ds.queue_delay_ms) == pytest.approx(5)
+    # Nobody counted for the queue, and who lost the packet is not known.
+    assert summary(ds)[["queue_loss_percent", "random_loss_percent"]].isna().all(axis=None)
+    with pytest.raises(MetricError, match="its balance is unknown"):
+        packet_balance(ds)
     shorter = read_pcaps(
         before, behind, flows={4001: "mine"}, sender="10.1.0.1", propagation_ms=4.0
     )
     assert np.nanmean(shorter.queue_delay_ms) == pytest.approx(1)
+
+
+def test_the_end_of_an_imported_capture_is_no_loss(tmp_path):
+    raw_folder(tmp_path)
+    out = [(T0_NS + i * 10**7 + 5 * 10**6, udp(i, ttl=62)) for i in range(8) if i != 3]
+    write_pcap(tmp_path / "behind.pcap", out)
+    paths = tmp_path / "before.pcap", tmp_path / "behind.pcap"
+    ds = read_pcaps(*paths, flows={4001: "mine"}, sender="10.1.0.1", rtt_ms=20)
+    assert ds.packet_fate.values.tolist() == [0, 0, 0, 1, 0, 0, 0, 0, 3, 3]
+    assert int(ds.dropped_packets.sum()) == 1
+    assert summary(ds)["loss_percent"].tolist() == [100 / 8]
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Metrics: pure functions on run datasets (and on plain points)."""
 
 from qbkit.metrics.assessment import Assessment, assess
+from qbkit.metrics.balance import packet_balance
 from qbkit.metrics.conformance import (
     Translated,
     conformance,
@@ -57,6 +58,7 @@ __all__ = [
     "noise_floor_map",
     "operating_points",
     "overlap",
+    "packet_balance",
     "quicbench_points",
     "sample_trials",
     "summary",

@@ -9,6 +9,7 @@ import numpy.typing as npt
 import xarray as xr
 
 from qbkit.errors import MetricError
+from qbkit.traces.journey import Fate
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -46,6 +47,14 @@ def active_span_s(ds: xr.Dataset, index: int) -> tuple[float, float]:
 def has_packets(ds: xr.Dataset) -> bool:
     """True where the dataset still carries its packet table."""
     return "packet_departure_s" in ds
+
+
+def known_fate(ds: xr.Dataset) -> BoolArray:
+    """Packets of which the captures tell whether they arrived; all in runs of format 1."""
+    if "packet_fate" not in ds:
+        return np.ones(ds.sizes["packet"], bool)
+    known: BoolArray = ds["packet_fate"].values != Fate.UNKNOWN
+    return known
 
 
 def delivered_packets(ds: xr.Dataset, index: int) -> tuple[FloatArray, FloatArray, FloatArray]:

@@ -13,7 +13,9 @@ from qbkit.metrics.flows import (
     delivered_bytes,
     delivered_packets,
     has_packets,
+    known_fate,
 )
+from qbkit.traces.journey import Fate
 
 COLUMNS = (
     "label",
@@ -22,6 +24,8 @@ COLUMNS = (
     "goodput_mbps",
     "throughput_mbps",
     "loss_percent",
+    "queue_loss_percent",
+    "random_loss_percent",
     "rtt_mean_ms",
     "rtt_std_ms",
     "queue_delay_mean_ms",
@@ -32,15 +36,19 @@ def summary(ds: xr.Dataset) -> pd.DataFrame:
     """One row per flow with the columns of `COLUMNS` (QUIC-DC, Tables I-IV); NaN is unknown.
 
     - ``goodput_mbps``: application bytes received over the time the flow was active (``start_s``
-      to ``stop_s``); ``throughput_mbps``: frame bytes that left the queue over the same time.
-    - ``loss_percent``: packets that entered the queue and never left, of those that entered.
+      to ``stop_s``); ``throughput_mbps``: frame bytes that left the queue over the same time, with
+      those that the queue still held at ``stop_s``, as far as they left within the experiment.
+    - ``loss_percent``: packets that did not arrive, for whatever cause, of those that the flow sent
+      within the experiment. Packets of unknown fate (in the queue when the capture ended) do not
+      count. ``queue_loss_percent`` and ``random_loss_percent`` are its parts by cause: dropped by
+      a queue, or lost at random behind it; NaN where captures cannot tell (imported, older runs).
     - ``rtt_mean_ms``, ``rtt_std_ms``: RTT of a packet = the flow's base RTT + the packet's
       queueing delay, seen passively at the bottleneck. It holds no delay inside the hosts (ACK
       delay, pacing), so it is comparable between stacks, and dropped packets have none.
     - ``queue_delay_mean_ms``: mean over the packets that left.
 
     Without a packet table the means come from the binned series, weighted by throughput, and
-    loss and deviation are NaN, which bins do not tell.
+    losses and deviation are NaN, which bins do not tell.
     """
     rows = [_row(ds, i) for i in range(ds.sizes["flow"])]
     return pd.DataFrame(rows, columns=list(COLUMNS))
@@ -63,26 +71,37 @@ def _row(ds: xr.Dataset, index: int) -> dict[str, str | float]:
     active_s = stop_s - start_s
     delay_ms, spread_ms = _queue_delay_ms(ds, index)
     received = float(ds["receiver_bytes"].values[index]) if "receiver_bytes" in ds else math.nan
-    # Also what the queue still held when the sender stopped: it belongs to the transfer.
-    left_bytes = delivered_bytes(ds, index, -math.inf, math.inf)
+    # Also what the queue still held when the sender stopped: it belongs to the transfer. But not
+    # what left when the experiment was over, or a deep queue would carry more than its rate.
+    left_bytes = delivered_bytes(ds, index, -math.inf, float(ds.attrs["duration_s"]))
     return {
         "label": str(ds["label"].values[index]),
         "stack": str(ds["stack"].values[index]),
         "controller": str(ds["controller"].values[index]),
         "goodput_mbps": received * 8 / 1e6 / active_s,
         "throughput_mbps": left_bytes * 8 / 1e6 / active_s,
-        "loss_percent": _loss_percent(ds, index),
+        **_loss_percent(ds, index),
         "rtt_mean_ms": float(ds["base_rtt_ms"].values[index]) + delay_ms,
         "rtt_std_ms": spread_ms,
         "queue_delay_mean_ms": delay_ms,
     }
 
 
-def _loss_percent(ds: xr.Dataset, index: int) -> float:
+def _loss_percent(ds: xr.Dataset, index: int) -> dict[str, float]:
+    """Losses of the flow in percent of its packets whose fate is known: all, and by cause."""
+    names = {"queue_loss_percent": Fate.QUEUE_DROP, "random_loss_percent": Fate.RANDOM_LOSS}
+    nothing = dict.fromkeys(("loss_percent", *names), math.nan)
     if not has_packets(ds):
-        return math.nan
-    departure_s = ds["packet_departure_s"].values[ds["packet_flow"].values == index]
-    return float(np.isnan(departure_s).mean() * 100) if len(departure_s) else math.nan
+        return nothing
+    mine = (ds["packet_flow"].values == index) & known_fate(ds)
+    if not mine.any():
+        return nothing
+    lost = np.isnan(ds["packet_departure_s"].values[mine])
+    found = {**nothing, "loss_percent": float(lost.mean() * 100)}
+    if "random_loss_packets" in ds:
+        fate = ds["packet_fate"].values[mine]
+        found |= {name: float((fate == value).mean() * 100) for name, value in names.items()}
+    return found
 
 
 def _queue_delay_ms(ds: xr.Dataset, index: int) -> tuple[float, float]:

@@ -18,7 +18,11 @@ from qbkit.plots.render import enable
 ROW_HEIGHT = 46
 MAX_SPANS = 500
 """Spans of one connection; shorter gaps are closed until so few are left."""
-TRIGGERS = {"": "no trigger told", "queue": "dropped by the queue"}
+TRIGGERS = {
+    "": "no trigger told",
+    "queue": "dropped by the queue",
+    "random": "lost at random behind the queue",
+}
 RECOVERY = "recovery"
 STEADY = {"congestion_avoidance", "probe_bw"}
 """States that are no episode: they are left white."""

@@ -18,6 +18,8 @@ FIRST_PORT = 4001
 RUN_FOLDER = "/run/qb/run"
 NETEM_LIMIT_PACKETS = 1_000_000
 """The delay lines of the hosts never drop."""
+SPARE_DRAIN_S, MOST_DRAIN_S = 10.0, 10.0
+"""How much longer than it should the queue may take to run empty; how long at all in real time."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,10 @@ def make_plan(experiment: Experiment, stacks: list[Stack], engine: str, capture:
         "capture": capture,
         "bottleneck_tc": bottleneck_lines(experiment.bottleneck, engine),
         "loss_netem": loss_netem(experiment.bottleneck),
+        # What comes out behind the last router has also passed other queues, or random loss.
+        "capture_queues": bool(experiment.bottleneck.loss_percent)
+        or experiment.topology != "dumbbell",
+        **_drain(experiment, engine),
         "flows": [
             _flow(experiment, index, flow, stack)
             for index, (flow, stack) in enumerate(zip(experiment.flows, stacks, strict=True))
@@ -66,6 +72,21 @@ def bottleneck_lines(link: Bottleneck, engine: str) -> list[str]:
         f"qdisc add dev DEV root handle 1: {shaper}",
         f"qdisc add dev DEV parent 1:1 handle 10: {queue(link)}",
     ]
+
+
+def _drain(experiment: Experiment, engine: str) -> dict[str, float]:
+    """How the queues run empty after the flows: when nothing comes any more, how fast, how long."""
+    link = experiment.bottleneck
+    rate_bytes_per_s = link.rate_mbps * 1e6 / 8
+    queues = 1 if experiment.topology == "dumbbell" else 2
+    # Twice: tbf and the queue's own bookkeeping hold somewhat more than the buffer.
+    limit_s = 2 * queues * link.queue_bytes / rate_bytes_per_s + SPARE_DRAIN_S
+    extra_rtt_ms = max(flow.extra_rtt_ms for flow in experiment.flows)
+    return {
+        "settle_s": (link.rtt_ms + extra_rtt_ms + 2 * experiment.sender_jitter_ms) / 1e3,
+        "rate_bytes_per_s": rate_bytes_per_s,
+        "drain_limit_s": min(limit_s, MOST_DRAIN_S) if engine == "host" else limit_s,
+    }
 
 
 def queue(link: Bottleneck) -> str:

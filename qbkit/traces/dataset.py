@@ -11,14 +11,15 @@ import xarray as xr
 
 from qbkit.errors import RunFailed, StoreError
 from qbkit.spec import FRAME_BYTES, Experiment
-from qbkit.traces import schema
+from qbkit.traces import balance, schema
 from qbkit.traces.frames import address_number
-from qbkit.traces.packets import FlowPackets, sort_out
+from qbkit.traces.journey import Captures, follow
+from qbkit.traces.packets import FlowPackets, of_run
 from qbkit.traces.pcap import read_pcap
 from qbkit.traces.series import Bins
 from qbkit.traces.telemetry import read_table
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 RECEIVE_WINDOW_BYTES = 64 * 2**20
 """What every receiver offers at least; a path that holds more may wait for it."""
 LIMITED_PERCENT = 1.0
@@ -32,23 +33,27 @@ def build(folder: Path, experiment: Experiment, attrs: dict[str, Any]) -> xr.Dat
     """The dataset of a run from the folder that an engine left.
 
     ``attrs`` says what the run was (hash, engine, versions, cost) and is completed here. Packets
-    that reach the queue outside [0, ``duration_s``) are left out. Raises RunFailed when a flow
-    sent nothing, or a capture was not written whole (the host's disk was full, or failed).
+    that reach the queue outside [0, ``duration_s``) are left out; only the balance counts them.
+    Raises RunFailed when a flow sent nothing, or a capture was not written whole (the host's disk
+    was full, or failed).
     """
     result = json.loads((folder / "result.json").read_text())
     t0_ns, flows = result["t0_ns"], experiment.flows
-    packets = _packets(folder, result, experiment)
+    captures = _captures(folder, len(result["qdiscs"]))
+    packets, counts = _packets(captures, result, experiment)
     bins = Bins(schema.BIN_S, experiment.duration_s)
     senders = [read_table(folder / f"flows/{i}/sender.csv") for i in range(len(flows))]
     receivers = [read_table(folder / f"flows/{i}/receiver.csv") for i in range(len(flows))]
     goodput, received = schema.goodput_series(receivers, t0_ns, bins)
     variables = {
         **schema.packet_series(packets, t0_ns, len(flows), bins),
+        "random_loss_packets": schema.random_loss_series(packets, t0_ns, len(flows), bins),
         **goodput,
         **schema.telemetry_series(senders, t0_ns, bins),
         **schema.packet_variables(packets, t0_ns),
         **schema.sample_variables(senders, t0_ns),
         **schema.flow_variables(_flow_columns(experiment, packets, t0_ns, received)),
+        **counts,
     }
     names = {
         "label": experiment.labels,
@@ -61,6 +66,7 @@ def build(folder: Path, experiment: Experiment, attrs: dict[str, Any]) -> xr.Dat
     warnings = [
         *_warnings(folder, experiment, packets, result, largest),
         *_still_warnings(dataset),
+        *balance.violations(dataset),
     ]
     return dataset.assign_attrs(
         **attrs,
@@ -92,22 +98,34 @@ def _still_warnings(run: xr.Dataset) -> list[str]:
     return found
 
 
-def _packets(folder: Path, result: dict[str, Any], experiment: Experiment) -> FlowPackets:
-    """Both captures matched, cut to the experiment's time; every flow has sent something."""
+def _captures(folder: Path, bottlenecks: int) -> Captures:
+    """All captures of a run; those behind single queues where the agent made some."""
+    names = ["before", "behind", *(f"queue-{k}" for k in range(bottlenecks))]
+    paths = [path for name in names if (path := folder / f"{name}.pcap").exists()]
+    try:
+        before, behind, *queues = (read_pcap(path, whole=True, every_ip=True) for path in paths)
+    except StoreError as error:
+        raise RunFailed(f"the capture is not whole: {error}; run it again") from None
+    return Captures(before, queues, behind)
+
+
+def _packets(
+    captures: Captures, result: dict[str, Any], experiment: Experiment
+) -> tuple[FlowPackets, dict[str, schema.Variable]]:
+    """The packets of the experiment's time, and the balance of all; every flow has sent some."""
+    counters = balance.counter_variables(result)
+    routes = balance.routes_of(result["flows"])
+    journey = follow(captures, routes, [not found[0]["qlen"] for found in result["qdiscs"]])
     ports = {flow["port"]: i for i, flow in enumerate(result["flows"])}
     addresses = [address_number(flow["sender_ip"]) for flow in result["flows"]]
     end_ns = result["t0_ns"] + round(experiment.duration_s * 1e9)
-    try:
-        before, behind = (read_pcap(folder / f"{w}.pcap", whole=True) for w in ("before", "behind"))
-    except StoreError as error:
-        raise RunFailed(f"the capture is not whole: {error}; run it again") from None
-    inside = (before.time_ns >= result["t0_ns"]) & (before.time_ns < end_ns)
-    packets = sort_out(before.take(inside), behind, ports, addresses)
+    packets = of_run(journey, captures, ports, addresses, (result["t0_ns"], end_ns))
     sent = np.bincount(packets.data_flow, minlength=len(ports))
     for i, flow in enumerate(experiment.flows):
         if not sent[i]:
             raise RunFailed(f"flow {i + 1} ({flow.name}) sent no packet to the bottleneck")
-    return packets
+    captured = balance.balance_variables(journey, captures, routes, result["counted_ns"])
+    return packets, {**captured, **counters}
 
 
 def _flow_columns(

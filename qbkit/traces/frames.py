@@ -37,7 +37,7 @@ SEED, PRIME = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9)
 
 @dataclass(frozen=True)
 class Packets:
-    """TCP and UDP packets of a capture in the order of their time stamps, one array a field."""
+    """IP packets of a capture in the order of their time stamps, one array a field."""
 
     time_ns: IntArray
     """Time stamp, ns since 1970."""
@@ -45,7 +45,9 @@ class Packets:
     """Length on the link, as an untagged Ethernet frame without FCS."""
     source: UintArray
     """Source address, as `address_number` gives it."""
+    destination: UintArray
     source_port: IntArray
+    """0 where the packet is neither TCP nor UDP."""
     destination_port: IntArray
     key: UintArray
     """Equal for one packet on both sides of a router: TTL and checksums do not enter."""
@@ -82,10 +84,12 @@ def dissect(
     frame_bytes: IntArray,
     time_ns: IntArray,
     link: int,
+    every_ip: bool = False,
 ) -> Packets:
     """The TCP and UDP packets among frames that start at ``at``, ``captured`` bytes of each.
 
-    Fragments behind the first, and IPv6 with extension headers, are left out: they name no ports.
+    Fragments behind the first, IPv6 with extension headers, and other protocols are left out, as
+    they name no ports; with ``every_ip`` they are there, with ports 0.
     """
     skip, is_ip = _link_header(octets, at, link)
     block = gather(octets, at + skip, IP_BLOCK)
@@ -94,25 +98,27 @@ def dissect(
     header = np.where(four, (block[:, 0] & 15).astype(np.int64) * 4, 40)
     protocol = np.where(four, block[:, 9], block[:, 6])
     whole = ~four | ((block[:, 6] & 0x1F) | block[:, 7] == 0)
-    known = (four | (version == 6)) & whole & ((protocol == TCP) | (protocol == UDP))
-    known &= is_ip & (header >= 20) & (captured >= skip + header + 8)
+    named = whole & ((protocol == TCP) | (protocol == UDP))
+    known = is_ip & (four | (version == 6)) & (header >= 20) & (captured >= skip + header + 8)
+    if not every_ip:
+        known &= named
     if not known.all():
         block, header, four, protocol = block[known], header[known], four[known], protocol[known]
         at, skip, captured = at[known], skip[known], captured[known]
-        frame_bytes, time_ns = frame_bytes[known], time_ns[known]
+        frame_bytes, time_ns, named = frame_bytes[known], time_ns[known], named[known]
     ends = _ip_bytes(block, four)
     present = np.minimum(captured - skip, np.where(ends, ends, captured)) - header
     transport = gather(octets, at + skip + header, KEY_BYTES)
     source, destination = _addresses(block, four)
     source_port, destination_port = (
-        _number(transport, offset, 2).astype(np.int64) for offset in (0, 2)
+        np.where(named, _number(transport, offset, 2), 0).astype(np.int64) for offset in (0, 2)
     )
     udp = protocol == UDP
     # UDP's identification is not unique, and some testbeds rewrite it.
     identity = np.where(four & ~udp, _number(block, 4, 2), np.uint64(0))
     key = _keys(transport, present, udp, (source, destination, identity))
     length = frame_bytes - skip + ETHERNET_HEADER
-    return Packets(time_ns, length, source, source_port, destination_port, key)
+    return Packets(time_ns, length, source, destination, source_port, destination_port, key)
 
 
 def _link_header(octets: ByteArray, at: IntArray, link: int) -> tuple[IntArray, BoolArray]:

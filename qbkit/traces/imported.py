@@ -51,7 +51,10 @@ def read_pcaps(
     ``flows`` names the flow of each server port, ``sender`` the address or addresses that data
     come from. ``propagation_ms`` is the constant delay between the two points of capture, taken
     off every queueing delay. ``rtt_ms`` is the path's base RTT, for the metrics that need it.
-    t = 0 is the first data packet. Raises StoreError with one sentence when the files do not allow
+    t = 0 is the first data packet. What is lost between the two captures counts as dropped by the
+    queue; packets behind the last of their flow that came out may have been in it when the capture
+    ended, so their fate is unknown. There are no counters of the queue: `qb.metrics.packet_balance`
+    has nothing to compare. Raises StoreError with one sentence when the files do not allow
     it.
 
     QUICbench (parse/parse_pcap.py, network/set_netem.py) captures at its server, the sender:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from qbkit.traces.frames import BoolArray, IntArray, Packets
+from qbkit.traces.journey import Captures, Fate, Journey, behind_the_last
 from qbkit.traces.match import NEVER, match
 
 
@@ -18,7 +19,9 @@ class FlowPackets:
     data: Packets
     data_flow: IntArray
     departure_ns: IntArray
-    """When the packet came out of the queue; `NEVER` for one that was dropped."""
+    """When the packet left the queue for its receiver; `NEVER` for one that did not get there."""
+    fate: IntArray
+    """Values of `Fate`."""
     acks: Packets
     ack_flow: IntArray
     out: Packets
@@ -37,7 +40,10 @@ def sort_out(
     senders: Sequence[int],
     slack_ns: int = 0,
 ) -> FlowPackets:
-    """Match the two sides of the queue.
+    """Match the two sides of a queue of which nothing else is known.
+
+    What did not come out was dropped; but those behind the last packet of their flow that did may
+    still have been in the queue when the capture ended.
 
     ``flow_of_port`` says which flow a server's port belongs to; a packet is data when it comes
     from one of ``senders`` (addresses as `Packets.source` has them). A packet may seem to leave up
@@ -50,13 +56,43 @@ def sort_out(
     came_out = departure_ns != NEVER
     departure_ns[came_out] = np.maximum(departure_ns, data.time_ns)[came_out]
     reverse = ~data_in & (flow_in >= 0)
+    fate = np.where(came_out, Fate.ARRIVED, Fate.QUEUE_DROP)
+    fate[behind_the_last(flow_in[data_in], data.time_ns, came_out)] = Fate.UNKNOWN
     return FlowPackets(
         data=data,
         data_flow=flow_in[data_in],
         departure_ns=departure_ns,
+        fate=fate,
         acks=before.take(reverse),
         ack_flow=flow_in[reverse],
         out=out,
+    )
+
+
+def of_run(
+    journey: Journey,
+    captures: Captures,
+    flow_of_port: Mapping[int, int],
+    senders: Sequence[int],
+    span_ns: tuple[int, int],
+) -> FlowPackets:
+    """The flows' packets that reached the first queue, or came back, within the span."""
+    flow_in, data_in = _classify(captures.before, flow_of_port, senders)
+    _, data_out = _classify(captures.behind, flow_of_port, senders)
+    start_ns, end_ns = span_ns
+    time_ns = captures.before.time_ns
+    reverse = ~data_in & (flow_in >= 0) & (time_ns >= start_ns) & (time_ns < end_ns)
+    sent = journey.packets
+    flow, data = _classify(sent, flow_of_port, senders)
+    data &= (sent.time_ns >= start_ns) & (sent.time_ns < end_ns)
+    return FlowPackets(
+        data=sent.take(data),
+        data_flow=flow[data],
+        departure_ns=journey.arrived_ns[data],
+        fate=journey.fate[data],
+        acks=captures.before.take(reverse),
+        ack_flow=flow_in[reverse],
+        out=captures.behind.take(data_out),
     )
 
 

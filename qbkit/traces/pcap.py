@@ -49,8 +49,10 @@ class _File:
     link: int
 
 
-def read_pcap(path: str | Path, *, whole: bool = False) -> Packets:
+def read_pcap(path: str | Path, *, whole: bool = False, every_ip: bool = False) -> Packets:
     """All TCP and UDP packets of a classic pcap file (µs or ns; Ethernet, raw IP, Linux cooked).
+
+    With ``every_ip`` the other IP packets, too (`qbkit.traces.frames.dissect`).
 
     A truncated or damaged file gives what can be read before the damage, and a warning that says
     where it is; if it must be ``whole``, a StoreError. Raises StoreError for anything else than a
@@ -64,7 +66,8 @@ def read_pcap(path: str | Path, *, whole: bool = False) -> Packets:
             raise StoreError(f"{Path(path).name} {damage}")
         warnings.warn(f"{path} {damage}; what comes before is used", stacklevel=2)
     parts = [
-        _dissect(file, at[i : i + CHUNK_RECORDS]) for i in range(0, max(len(at), 1), CHUNK_RECORDS)
+        _dissect(file, at[i : i + CHUNK_RECORDS], every_ip)
+        for i in range(0, max(len(at), 1), CHUNK_RECORDS)
     ]
     names = Packets.__dataclass_fields__
     packets = Packets(*(np.concatenate([getattr(p, name) for p in parts]) for name in names))
@@ -154,10 +157,11 @@ def _step(file: _File, at: int) -> tuple[IntArray, int, bool]:
     return np.array(starts, np.int64), at, False
 
 
-def _dissect(file: _File, at: IntArray) -> Packets:
+def _dissect(file: _File, at: IntArray, every_ip: bool) -> Packets:
     header = gather(file.octets, at, RECORD_HEADER).view(f"{file.order}u4").astype(np.int64)
     time_ns = header[:, 0] * 10**9 + header[:, 1] * file.unit_ns
     captured = header[:, 2]
     # A damaged record may claim to be shorter on the wire than what was captured of it.
     frame_bytes = np.maximum(header[:, 3], captured)
-    return dissect(file.octets, at + RECORD_HEADER, captured, frame_bytes, time_ns, file.link)
+    at = at + RECORD_HEADER
+    return dissect(file.octets, at, captured, frame_bytes, time_ns, file.link, every_ip)

@@ -10,6 +10,8 @@ import xarray as xr
 from qbkit.attributes import run_warnings
 from qbkit.errors import TraceError
 from qbkit.traces.events import FURTHER_METRICS, METRICS, EventTables
+from qbkit.traces.frames import IntArray
+from qbkit.traces.journey import Fate
 from qbkit.traces.telemetry import STATES
 
 APPLICATION = 2
@@ -20,10 +22,11 @@ def flow_events(run: xr.Dataset, flow: int | str) -> xr.Dataset:
 
     The same dataset as of a log (`qbkit.traces.events.EventTables.dataset`), code-agnostic: sent
     are the packets that arrive at the queue, numbered from 0; lost those that it drops (trigger
-    "queue"); acknowledged the others, at the time when an immediate ACK would be back at the queue
-    (departure + base RTT); received the packets that come back; metrics and states are the
-    telemetry's samples (for kernel TCP its tcp_info). t = 0 is the start of the run. Raises
-    TraceError if there is no such flow, or no packets.
+    "queue") or that are lost at random behind it ("random"); acknowledged the others, at the time
+    when an immediate ACK would be back at the queue (departure + base RTT), but those of unknown
+    fate; received the packets that come back; metrics and states are the telemetry's samples (for
+    kernel TCP its tcp_info). t = 0 is the start of the run. Raises TraceError if there is no such
+    flow, or no packets.
     """
     index = _index(run, flow)
     if "packet_flow" not in run or "base_rtt_ms" not in run:
@@ -63,9 +66,11 @@ def _packets(run: xr.Dataset, index: int) -> dict[str, tuple[str, Any]]:
     time_s, departure_s = run.packet_time_s.values[mine], run.packet_departure_s.values[mine]
     size = run.packet_size_bytes.values[mine].astype(np.int64)
     number = np.arange(len(time_s))
-    lost = np.isnan(departure_s)
+    arrived = np.isfinite(departure_s)
+    fate = _fates(run)[mine]
+    lost = ~arrived & (fate != Fate.UNKNOWN)
     back_s = departure_s + float(run.base_rtt_ms.values[index]) / 1e3
-    acked = np.argsort(back_s, kind="stable")[: int((~lost).sum())]
+    acked = np.argsort(back_s, kind="stable")[: int(arrived.sum())]
     rows = {"sent": number, "acked": acked, "lost": np.flatnonzero(lost)}
     times = {"sent": time_s, "acked": back_s, "lost": time_s}
     found: dict[str, tuple[str, Any]] = {}
@@ -76,9 +81,17 @@ def _packets(run: xr.Dataset, index: int) -> dict[str, tuple[str, Any]]:
         found[f"{name}_size_bytes"] = (name, size[chosen])
     unknown = np.full(len(number), -1)
     found["sent_offset_bytes"] = found["sent_stream"] = ("sent", unknown)
-    found["lost_trigger"] = ("lost", np.full(int(lost.sum()), "queue"))
+    at_random = fate[lost] == Fate.RANDOM_LOSS
+    found["lost_trigger"] = ("lost", np.where(at_random, "random", "queue"))
     found["lost_spurious"] = ("lost", np.zeros(int(lost.sum()), bool))
     return found
+
+
+def _fates(run: xr.Dataset) -> IntArray:
+    """Fate of each packet; in runs of format 1, which do not have it, the queue dropped them."""
+    if "packet_fate" in run:
+        return run.packet_fate.values.astype(np.int64)
+    return np.where(np.isnan(run.packet_departure_s.values), Fate.QUEUE_DROP, Fate.ARRIVED)
 
 
 def _received(run: xr.Dataset, index: int) -> dict[str, tuple[str, Any]]:

@@ -1,4 +1,4 @@
-"""The run dataset: names, dimensions, units. Format 1."""
+"""The run dataset: names, dimensions, units. Format 2."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pandas as pd
 import xarray as xr
 
+from qbkit.traces.journey import Fate
 from qbkit.traces.match import NEVER
 from qbkit.traces.packets import FlowPackets
 from qbkit.traces.series import Bins
@@ -18,6 +19,10 @@ FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 Variable = tuple[Sequence[str], object, dict[str, object]]
 
+LOSSES = {
+    Fate.QUEUE_DROP: "packets dropped by the queue",
+    Fate.RANDOM_LOSS: "packets lost at random behind the queue",
+}
 BIN_S = 0.1
 """Width of the regular bins of all time series."""
 
@@ -36,14 +41,22 @@ def packet_variables(packets: FlowPackets, t0_ns: int) -> dict[str, Variable]:
     sizes, ack_sizes = packets.data.frame_bytes, packets.acks.frame_bytes
     small = _smallest(sizes, ack_sizes)
     return {
-        "packet_time_s": _v("packet", arrival_s, "s", "arrival at the queue"),
-        "packet_departure_s": _v("packet", departure_s, "s", "departure from the queue"),
-        "packet_flow": _v("packet", packets.data_flow.astype(np.uint16), "1", "flow"),
-        "packet_size_bytes": _v("packet", sizes.astype(small), "B", "frame without FCS"),
-        "ack_time_s": _v("ack", ack_s, "s", "arrival at the bottleneck"),
-        "ack_flow": _v("ack", packets.ack_flow.astype(np.uint16), "1", "flow"),
-        "ack_size_bytes": _v("ack", ack_sizes.astype(small), "B", "frame without FCS"),
+        "packet_time_s": variable("packet", arrival_s, "s", "arrival at the queue"),
+        "packet_departure_s": variable("packet", departure_s, "s", "departure from the queue"),
+        "packet_fate": _fate(packets.fate),
+        "packet_flow": variable("packet", packets.data_flow.astype(np.uint16), "1", "flow"),
+        "packet_size_bytes": variable("packet", sizes.astype(small), "B", "frame without FCS"),
+        "ack_time_s": variable("ack", ack_s, "s", "arrival at the bottleneck"),
+        "ack_flow": variable("ack", packets.ack_flow.astype(np.uint16), "1", "flow"),
+        "ack_size_bytes": variable("ack", ack_sizes.astype(small), "B", "frame without FCS"),
     }
+
+
+def _fate(fate: IntArray) -> Variable:
+    found = variable("packet", fate.astype(np.int8), "1", "what became of the packet")
+    found[2]["flag_values"] = [fate.value for fate in Fate]
+    found[2]["flag_meanings"] = " ".join(fate.name.lower() for fate in Fate)
+    return found
 
 
 def packet_series(packets: FlowPackets, t0_ns: int, flows: int, bins: Bins) -> dict[str, Variable]:
@@ -53,18 +66,32 @@ def packet_series(packets: FlowPackets, t0_ns: int, flows: int, bins: Bins) -> d
     out = packets.departure_ns != NEVER
     delay_ms = (departure_s - arrival_s) * 1e3
     bits = packets.data.frame_bytes * 8.0
-    throughput, delay, drops = [], [], []
+    throughput, delay = [], []
     for flow in range(flows):
-        mine, lost = (packets.data_flow == flow) & out, (packets.data_flow == flow) & ~out
+        mine = (packets.data_flow == flow) & out
         throughput.append(bins.sums(departure_s[mine], bits[mine]) / bins.width_s / 1e6)
         delay.append(bins.means(departure_s[mine], delay_ms[mine]))
-        drops.append(bins.sums(arrival_s[lost]))
     both = ("flow", "time")
     return {
-        "throughput_mbps": _v(both, np.array(throughput), "Mbit/s", "throughput behind the queue"),
-        "queue_delay_ms": _v(both, np.array(delay), "ms", "mean queueing delay"),
-        "dropped_packets": _v(both, np.array(drops), "1", "packets dropped by the queue"),
+        "throughput_mbps": variable(
+            both, np.array(throughput), "Mbit/s", "throughput behind the queue"
+        ),
+        "queue_delay_ms": variable(both, np.array(delay), "ms", "mean queueing delay"),
+        "dropped_packets": _losses(packets, t0_ns, flows, bins, Fate.QUEUE_DROP),
     }
+
+
+def random_loss_series(packets: FlowPackets, t0_ns: int, flows: int, bins: Bins) -> Variable:
+    """Random losses of every flow over time, where a capture tells them from queue drops."""
+    return _losses(packets, t0_ns, flows, bins, Fate.RANDOM_LOSS)
+
+
+def _losses(packets: FlowPackets, t0_ns: int, flows: int, bins: Bins, fate: Fate) -> Variable:
+    """How many packets of one fate reached the queue in each bin."""
+    lost = packets.fate == fate
+    arrival_s, flow = seconds(packets.data.time_ns[lost], t0_ns), packets.data_flow[lost]
+    rows = np.array([bins.sums(arrival_s[flow == i]) for i in range(flows)])
+    return variable(("flow", "time"), rows, "1", LOSSES[fate])
 
 
 def telemetry_series(tables: Sequence[pd.DataFrame], t0_ns: int, bins: Bins) -> dict[str, Variable]:
@@ -73,7 +100,7 @@ def telemetry_series(tables: Sequence[pd.DataFrame], t0_ns: int, bins: Bins) -> 
     for name, (unit, text) in COLUMNS.items():
         if any(name in table for table in tables):
             rows = [_last(table, name, t0_ns, bins) for table in tables]
-            found[name] = _v(("flow", "time"), np.array(rows), unit, text)
+            found[name] = variable(("flow", "time"), np.array(rows), unit, text)
     return found
 
 
@@ -92,19 +119,19 @@ def sample_variables(tables: Sequence[pd.DataFrame], t0_ns: int) -> dict[str, Va
     whole = pd.concat(rows, ignore_index=True)
     time_s = seconds(whole["time_ns"].to_numpy(np.int64), t0_ns)
     found = {
-        "sample_time_s": _v("sample", time_s, "s", "time of the telemetry"),
-        "sample_flow": _v("sample", whole["flow"].to_numpy(np.uint16), "1", "flow"),
+        "sample_time_s": variable("sample", time_s, "s", "time of the telemetry"),
+        "sample_flow": variable("sample", whole["flow"].to_numpy(np.uint16), "1", "flow"),
     }
     if "state" in whole:
         index = {name: i for i, name in enumerate(STATES)}
         state = whole["state"].map(index).fillna(-1).to_numpy(np.int8)
-        found["sample_state"] = _v("sample", state, "1", "congestion state")
+        found["sample_state"] = variable("sample", state, "1", "congestion state")
         found["sample_state"][2]["flag_values"] = list(range(len(STATES)))
         found["sample_state"][2]["flag_meanings"] = " ".join(STATES)
     for name, (unit, text) in COLUMNS.items():
         if name in whole:
             values = whole[name].to_numpy(np.float64)
-            found[f"sample_{name}"] = _v("sample", values, unit, text)
+            found[f"sample_{name}"] = variable("sample", values, unit, text)
     return found
 
 
@@ -125,13 +152,13 @@ def goodput_series(
         at_edges = np.interp(edges, time_s, total, left=0.0)
         rows.append(np.diff(at_edges) * 8 / bins.width_s / 1e6)
         totals.append(total[-1])
-    found = {"goodput_mbps": _v(("flow", "time"), np.array(rows), "Mbit/s", "goodput")}
+    found = {"goodput_mbps": variable(("flow", "time"), np.array(rows), "Mbit/s", "goodput")}
     return found, np.array(totals)
 
 
 def flow_variables(columns: dict[str, tuple[FloatArray, str, str]]) -> dict[str, Variable]:
     """One number a flow: name → (values, unit, what it is)."""
-    return {name: _v("flow", v, unit, text) for name, (v, unit, text) in columns.items()}
+    return {name: variable("flow", v, unit, text) for name, (v, unit, text) in columns.items()}
 
 
 def assemble(variables: dict[str, Variable], names: dict[str, list[str]], bins: Bins) -> xr.Dataset:
@@ -146,7 +173,8 @@ def assemble(variables: dict[str, Variable], names: dict[str, list[str]], bins: 
     return xr.Dataset(variables, coords)
 
 
-def _v(dims: str | Sequence[str], values: object, unit: str, text: str) -> Variable:
+def variable(dims: str | Sequence[str], values: object, unit: str, text: str) -> Variable:
+    """A variable with its unit and its name in words."""
     dims = (dims,) if isinstance(dims, str) else dims
     return dims, values, {"units": unit, "long_name": text}
 

@@ -14,7 +14,7 @@ import xarray as xr
 
 from qbkit.errors import MetricError
 from qbkit.metrics.events import APPLICATION, first_time_of, minimum_from, step_at
-from qbkit.metrics.flows import BoolArray, FloatArray, flow_index, flow_labels
+from qbkit.metrics.flows import BoolArray, FloatArray, flow_index, flow_labels, known_fate
 
 FULL_PART = 0.6
 """A packet of this part of the largest common size, or more, is full: it carries data."""
@@ -133,7 +133,7 @@ def observe(run: xr.Dataset, flow: str | int = 0) -> Connection:
         raise MetricError(f"the run has no packets of {label}; parameters are inferred from them")
     half_s = float(run["base_rtt_ms"].values[index]) / 2e3
     mine = run["packet_flow"].values == index
-    mine &= run["packet_size_bytes"].values > ACK_BYTES
+    mine &= (run["packet_size_bytes"].values > ACK_BYTES) & known_fate(run)
     size_bytes = run["packet_size_bytes"].values[mine].astype(np.float64)
     delivered_s = run["packet_departure_s"].values[mine]
     ack_s = run["ack_time_s"].values[run["ack_flow"].values == index]

@@ -26,6 +26,8 @@ GRACE_S = 5.0
 """How long a program may take to end after its time."""
 ENDED_WELL = (0, -signal.SIGTERM, 128 + signal.SIGTERM)
 """Exit states of a program that was told to end: by itself, by the signal, by a shell around it."""
+DRAIN_PAUSE_S = 0.01
+"""How long to wait at least until the queues are looked at again; doubled each time."""
 MS_RDONLY, MS_BIND, MS_REC, MS_PRIVATE, CLONE_NEWNS = 1, 0x1000, 0x4000, 0x40000, 0x20000
 
 libc = ctypes.CDLL(None, use_errno=True)
@@ -173,6 +175,7 @@ class Run:
             starters = self.run_flows(t0_ns)
             end_ns = time.time_ns()
             flows = self.finish(starters, listeners)
+            counters = self.drain()
             capture_drops = self.end_capture(capture)
             return {
                 "t0_s": t0_ns / 1e9,
@@ -180,7 +183,7 @@ class Run:
                 "end_ns": end_ns,
                 "kernel_version": platform.release(),
                 "capture_drops": capture_drops,
-                "qdiscs": self.queue_statistics(),
+                **counters,
                 "flows": flows,
             }
         finally:
@@ -213,6 +216,12 @@ class Run:
             for router, names in self.network.edges(self.net, kind).items()
         ]
         folder = "/run/qb/run"
+        if self.plan["capture_queues"]:
+            behind = map(self.network.peer, self.network.bottlenecks(self.net))
+            routers += [
+                f"{port.node.pid}:{folder}/queue-{k}.pcap:{port.name}"
+                for k, port in enumerate(behind)
+            ]
         files = [f"{folder}/before.pcap", f"{folder}/behind.pcap"]
         argv = [self.plan["capture"], *files, *routers]
         program = Program(None, "the capture", argv, f"{folder}/capture.log", self.env)
@@ -291,6 +300,7 @@ class Run:
             if exits[flow["listens"]] not in ENDED_WELL:
                 raise Failed(listener.obituary())
             flows.append({f"{role}_exit": code for role, code in exits.items()})
+            flows[-1]["bottlenecks"] = list(range(*self.net.topo.ends(flow["index"])))
             for key in ("port", "sender_ip", "receiver_ip"):
                 flows[-1][key] = flow[key]
         return flows
@@ -301,17 +311,42 @@ class Run:
             raise Failed(capture.obituary())
         return int(capture.process.stdout.read().split()[-1])
 
-    def queue_statistics(self):
-        """What ``tc -s`` says of each bottleneck."""
-        return [
-            json.loads(
-                port.node.popen(["tc", "-s", "-j", "qdisc", "show", "dev", port.name])
-                .communicate()[0]
-                .decode()
-                or "[]"
-            )
-            for port in self.network.bottlenecks(self.net)
-        ]
+    def drain(self):
+        """Wait until the queues are empty, so that what is not captured behind them was dropped.
+
+        The counters of all queues for result.json, and when they were read. After the limit of the
+        plan something may still be queued; they tell how much.
+        """
+        time.sleep(self.plan["settle_s"])
+        pause_s, end_s = DRAIN_PAUSE_S, time.monotonic() + self.plan["drain_limit_s"]
+        while True:
+            counted_ns = time.time_ns()
+            ports = self.network.bottlenecks(self.net)
+            qdiscs = [self.counters(port.node, "dev", port.name) for port in ports]
+            queued_bytes = max(found[0]["backlog"] for found in qdiscs)
+            if not queued_bytes or time.monotonic() > end_s:
+                break
+            time.sleep(max(pause_s, queued_bytes / self.plan["rate_bytes_per_s"]))
+            pause_s *= 2
+        return {"counted_ns": counted_ns, "qdiscs": qdiscs, "losses": self.losses()}
+
+    def losses(self):
+        """What the random loss on the way to each flow's receiver has counted; empty without."""
+        if not self.plan["loss_netem"]:
+            return []
+        of_port = {}
+        for router in self.network.edges(self.net, "d"):
+            for found in self.counters(router):
+                of_port[router, found["dev"]] = found
+        receivers = [self.net[flow["receiver_host"]] for flow in self.plan["flows"]]
+        ports = [self.network.peer(self.network.ports(node)[0]) for node in receivers]
+        return [of_port[port.node, port.name] for port in ports]
+
+    def counters(self, node, *which):
+        """What ``tc -s`` says of a node's queues, the roots first."""
+        argv = ["tc", "-s", "-j", "qdisc", "show", *which]
+        output = node.popen(argv).communicate()[0]
+        return sorted(json.loads(output.decode()), key=lambda found: not found.get("root"))
 
     def clean_up(self):
         """End what still runs, in the guest too: its files are flushed by their own exit."""

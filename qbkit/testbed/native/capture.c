@@ -1,10 +1,13 @@
 /* Captures both sides of a bottleneck into two nanosecond pcap files.
  *
  *   capture BEFORE BEHIND ROUTER...     ROUTER = PID:senders:IF,IF,... or PID:receivers:IF,IF,...
+ *                                                or PID:FILE:IF
  *
  * PID names the network namespace of a router, IF its ports towards hosts. What senders' ports
  * receive has not seen the queue: BEFORE. What receivers' ports send has passed it: BEHIND. What
- * receivers' ports receive are acknowledgements: BEFORE. One memory-mapped ring a router, read a
+ * receivers' ports receive are acknowledgements: BEFORE. Where random loss or a second queue stands
+ * between the two, the port behind a queue gives what it receives to a FILE (a path with a slash) of
+ * its own. One memory-mapped ring a router, read a
  * block at a time, keeps the capture cheap: a system call costs the guest 8 µs, a packet does not.
  * Prints "ready" when it captures; on SIGTERM drains the rings, prints "drops N", and exits.
  */
@@ -33,6 +36,7 @@ struct ring {
     int socket;
     uint8_t *blocks;
     unsigned next;
+    FILE *received, *sent; /* where its frames go, by direction */
 };
 
 static volatile sig_atomic_t stopping;
@@ -78,7 +82,7 @@ static void attach_filter(int sock, const unsigned *ports, unsigned count)
     if (setsockopt(sock, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program)) fail("filter");
 }
 
-static struct ring open_ring(int senders, const unsigned *ports, unsigned count)
+static struct ring open_ring(int receive_only, const unsigned *ports, unsigned count)
 {
     struct ring ring = {.socket = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0)};
     int version = TPACKET_V3, one = 1;
@@ -89,7 +93,7 @@ static struct ring open_ring(int senders, const unsigned *ports, unsigned count)
 
     if (ring.socket < 0) fail("packet socket");
     attach_filter(ring.socket, ports, count);
-    if (senders && setsockopt(ring.socket, SOL_PACKET, PACKET_IGNORE_OUTGOING, &one, sizeof one))
+    if (receive_only && setsockopt(ring.socket, SOL_PACKET, PACKET_IGNORE_OUTGOING, &one, sizeof one))
         fail("ignore outgoing");
     if (setsockopt(ring.socket, SOL_PACKET, PACKET_VERSION, &version, sizeof version) ||
         setsockopt(ring.socket, SOL_PACKET, PACKET_RX_RING, &request, sizeof request))
@@ -101,8 +105,8 @@ static struct ring open_ring(int senders, const unsigned *ports, unsigned count)
     return ring;
 }
 
-/* "PID:senders:IF,IF" -> a ring in that namespace. */
-static struct ring open_router(char *text)
+/* "PID:senders:IF,IF" -> a ring in that namespace, and the files of its frames. */
+static struct ring open_router(char *text, FILE *before, FILE *behind)
 {
     char *rest = text, path[64];
     const char *pid = strsep(&rest, ":"), *side = strsep(&rest, ":"), *name;
@@ -114,10 +118,13 @@ static struct ring open_router(char *text)
     close(ns);
     while (count < MAX_PORTS && (name = strsep(&rest, ",")))
         if (!(ports[count++] = if_nametoindex(name))) fail(name);
-    return open_ring(side && !strcmp(side, "senders"), ports, count);
+    struct ring ring = open_ring(!side || strcmp(side, "receivers"), ports, count);
+    ring.received = side && strchr(side, '/') ? open_pcap(side) : before;
+    ring.sent = behind;
+    return ring;
 }
 
-static void write_block(const uint8_t *block, FILE *before, FILE *behind)
+static void write_block(const uint8_t *block, const struct ring *ring)
 {
     const struct tpacket_hdr_v1 *head = &((const struct tpacket_block_desc *)block)->hdr.bh1;
     const uint8_t *at = block + head->offset_to_first_pkt;
@@ -125,21 +132,21 @@ static void write_block(const uint8_t *block, FILE *before, FILE *behind)
         const struct tpacket3_hdr *packet = (const void *)at;
         const struct sockaddr_ll *from = (const void *)(at + TPACKET_ALIGN(sizeof *packet));
         uint32_t record[4] = {packet->tp_sec, packet->tp_nsec, packet->tp_snaplen, packet->tp_len};
-        FILE *file = from->sll_pkttype == PACKET_OUTGOING ? behind : before;
+        FILE *file = from->sll_pkttype == PACKET_OUTGOING ? ring->sent : ring->received;
         fwrite(record, sizeof record, 1, file);
         fwrite(at + packet->tp_mac, packet->tp_snaplen, 1, file);
         at += packet->tp_next_offset;
     }
 }
 
-static void drain(struct ring *ring, FILE *before, FILE *behind)
+static void drain(struct ring *ring)
 {
     for (;;) {
         uint8_t *block = ring->blocks + (size_t)ring->next * BLOCK_BYTES;
         volatile uint32_t *status = &((struct tpacket_block_desc *)block)->hdr.bh1.block_status;
         if (!(*status & TP_STATUS_USER)) return;
         __sync_synchronize();
-        write_block(block, before, behind);
+        write_block(block, ring);
         __sync_synchronize();
         *status = TP_STATUS_KERNEL;
         ring->next = (ring->next + 1) % BLOCKS;
@@ -151,7 +158,7 @@ int main(int argc, char **argv)
     int count = argc - 3;
     unsigned drops = 0;
     if (count < 1) {
-        fprintf(stderr, "usage: capture BEFORE BEHIND PID:senders|receivers:IF,IF...\n");
+        fprintf(stderr, "usage: capture BEFORE BEHIND PID:senders|receivers|FILE:IF,IF...\n");
         return 2;
     }
     signal(SIGTERM, on_term);
@@ -159,22 +166,23 @@ int main(int argc, char **argv)
     struct ring *rings = calloc((size_t)count, sizeof *rings);
     struct pollfd *waits = calloc((size_t)count, sizeof *waits);
     for (int i = 0; i < count; i++) {
-        rings[i] = open_router(argv[3 + i]);
+        rings[i] = open_router(argv[3 + i], before, behind);
         waits[i] = (struct pollfd){.fd = rings[i].socket, .events = POLLIN};
     }
     puts("ready");
     fflush(stdout);
     while (!stopping) {
         poll(waits, (nfds_t)count, 1000);
-        for (int i = 0; i < count; i++) drain(&rings[i], before, behind);
+        for (int i = 0; i < count; i++) drain(&rings[i]);
     }
     usleep(2 * RETIRE_MS * 1000); /* until the kernel hands over the last, half-filled blocks */
     for (int i = 0; i < count; i++) {
         struct tpacket_stats_v3 stats = {0};
         socklen_t length = sizeof stats;
-        drain(&rings[i], before, behind);
+        drain(&rings[i]);
         getsockopt(rings[i].socket, SOL_PACKET, PACKET_STATISTICS, &stats, &length);
         drops += stats.tp_drops;
+        if (rings[i].received != before && fclose(rings[i].received)) fail("write the captures");
     }
     if (fclose(before) || fclose(behind)) fail("write the captures");
     printf("drops %u\n", drops);

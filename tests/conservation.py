@@ -1,0 +1,27 @@
+"""The law of conservation, asserted of a run: what goes into a queue comes out, or is lost."""
+
+from __future__ import annotations
+
+import xarray as xr
+
+from qbkit.metrics import packet_balance
+
+COUNTS = [
+    *("in_packets", "out_packets", "dropped_packets", "random_loss_packets", "queued_packets"),
+]
+
+
+def assert_conserved(run: xr.Dataset) -> None:
+    """Every flow's packets add up at every bottleneck, and to what the kernel's queue counted."""
+    table = packet_balance(run)
+    ends = table[COUNTS[1:]].sum(axis=1)
+    assert (table.in_packets == ends).all(), table.to_string()
+    for _, rows in table.groupby("bottleneck"):
+        flows, kernel = rows[rows.source == "captures"], rows[rows.source == "kernel"]
+        assert len(flows) > 0
+        assert flows[COUNTS].sum().tolist() == kernel[COUNTS].iloc[0].tolist(), table.to_string()
+    assert table.queued_packets.sum() == 0, "the queues were not given the time to run empty"
+    lost = run.balance_random_loss_packets.sum("bottleneck")
+    assert lost.values.tolist() == run.netem_lost_packets.values.tolist()
+    broken = [text for text in run.qb.warnings if "unaccounted" in text or "own count" in text]
+    assert broken == []

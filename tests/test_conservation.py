@@ -1,0 +1,220 @@
+"""No packet is lost from the books: by hand, and over random links in real guests."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray as xr
+from conservation import assert_conserved
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+import qbkit as qb
+from qbkit.errors import MetricError
+from qbkit.metrics import packet_balance, summary
+from qbkit.spec import QDISC_OPTIONS
+from qbkit.traces import balance
+from qbkit.traces.frames import Packets, address_number
+from qbkit.traces.journey import Captures, Fate, Route, follow
+
+ACROSS = Route("10.1.0.1", "10.2.0.1", [0, 1])
+FIRST = Route("10.1.1.1", "10.2.1.1", [0])
+SECOND = Route("10.1.2.1", "10.2.2.1", [1])
+STRANGER = Route("10.9.9.9", "10.2.0.1", [])
+
+
+def capture(*seen: tuple[int, Route, int]) -> Packets:
+    """Packets by (time in ns, whose, key)."""
+    ends = [[address_number(getattr(r, n)) for _, r, _ in seen] for n in ("sender", "receiver")]
+    zeros = np.zeros(len(seen), np.int64)
+    return Packets(
+        time_ns=np.array([time_ns for time_ns, _, _ in seen], np.int64),
+        frame_bytes=zeros,
+        source=np.array(ends[0], np.uint64),
+        destination=np.array(ends[1], np.uint64),
+        source_port=zeros,
+        destination_port=zeros,
+        key=np.array([key for _, _, key in seen], np.uint64),
+    )
+
+
+def parking_lot() -> Captures:
+    """Flow 0 sends 1 to 6: 1 is dropped by queue 0, 2 by queue 1, 3 lost at random behind both; 5
+    and 6 never come out of queue 1. Flow 1 sends 11 and 12, of which 12 is lost at random. Flow 2
+    sends 21, which arrives. A stranger's packet 99 is no flow's.
+    """
+    return Captures(
+        before=capture(
+            *((10, ACROSS, 1), (11, ACROSS, 2), (12, ACROSS, 3), (13, FIRST, 11), (14, SECOND, 21)),
+            *(
+                (15, ACROSS, 4),
+                (16, ACROSS, 5),
+                (17, ACROSS, 6),
+                (18, FIRST, 12),
+                (19, STRANGER, 99),
+            ),
+        ),
+        queues=[
+            capture(
+                *((21, ACROSS, 2), (22, ACROSS, 3), (23, FIRST, 11), (24, ACROSS, 4)),
+                *((25, ACROSS, 5), (26, ACROSS, 6), (27, FIRST, 12)),
+            ),
+            capture((30, SECOND, 21), (32, ACROSS, 3), (34, ACROSS, 4)),
+        ],
+        behind=capture((23, FIRST, 11), (30, SECOND, 21), (34, ACROSS, 4)),
+    )
+
+
+ROUTES = [ACROSS, FIRST, SECOND]
+
+
+def test_fates_by_hand():
+    journey = follow(parking_lot(), ROUTES, emptied=[True, False])
+    fates = dict(zip(journey.packets.key.tolist(), journey.fate.tolist(), strict=True))
+    assert fates == {
+        1: Fate.QUEUE_DROP,
+        2: Fate.QUEUE_DROP,
+        3: Fate.RANDOM_LOSS,
+        4: Fate.ARRIVED,
+        5: Fate.UNKNOWN,
+        6: Fate.UNKNOWN,
+        11: Fate.ARRIVED,
+        12: Fate.RANDOM_LOSS,
+        21: Fate.ARRIVED,
+    }
+    # Where the queue is known to be empty, what did not come out of it was dropped.
+    emptied = follow(parking_lot(), ROUTES, emptied=[True, True])
+    assert emptied.fate.tolist().count(Fate.UNKNOWN) == 0
+    assert emptied.fate.tolist().count(Fate.QUEUE_DROP) == 4
+
+
+def counted(**changes: int) -> xr.Dataset:
+    """The balance of the parking lot, with the kernel's counters as they must be, or changed."""
+    counters = {"sent": 7, "dropped": 1, "queued": 0, **changes}
+    result = {
+        "qdiscs": [
+            [{"packets": counters["sent"], "drops": counters["dropped"], "qlen": 0}],
+            [{"packets": 3, "drops": 1, "qlen": 2}],
+        ],
+        "losses": [{"drops": 1}, {"drops": 1}, {"drops": 0}],
+        "flows": ROUTES,
+    }
+    journey = follow(parking_lot(), ROUTES, emptied=[True, False])
+    variables = balance.balance_variables(journey, parking_lot(), ROUTES, counted_ns=100)
+    coords = {"label": ("flow", ["across", "first", "second"])}
+    return xr.Dataset({**variables, **balance.counter_variables(result)}, coords)
+
+
+def test_balance_by_hand():
+    table = packet_balance(counted())
+    columns = ["bottleneck", "label", "source"]
+    assert table.drop(columns=columns).values.tolist() == [
+        # in, out, dropped, lost at random, queued
+        [6, 5, 1, 0, 0],
+        [2, 1, 0, 1, 0],
+        [8, 6, 1, 1, 0],
+        [5, 1, 1, 1, 2],
+        [1, 1, 0, 0, 0],
+        [6, 2, 1, 1, 2],
+    ]
+    assert table.label.tolist() == ["across", "first", "", "across", "second", ""]
+    assert table.source.tolist() == ["captures", "captures", "kernel"] * 2
+    assert balance.violations(counted()) == [
+        "2 packets were still in bottleneck 2 when the capture ended; what became of them is "
+        "unknown"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"sent": 8}, "bottleneck 1 sent 8 packets by its own count, and 7 by the captures"),
+        ({"dropped": 0}, "bottleneck 1 dropped 0 packets by its own count, and 1 by the captures"),
+    ],
+)
+def test_counters_that_disagree_are_a_warning(change, words):
+    assert words in balance.violations(counted(**change))
+
+
+def test_a_packet_from_nowhere_is_a_warning():
+    run = counted()
+    run["balance_out_packets"][1, 0] += 1
+    assert any("-1 packets of first are unaccounted for" in t for t in balance.violations(run))
+
+
+def test_published_runs_have_no_balance_and_load_all_the_same():
+    runs, _ = qb.load_runs(Path(__file__).parents[1] / "data/envelope")
+    run = next(iter(runs.values()))
+    assert run.attrs["format_version"] == 1
+    assert summary(run)["throughput_mbps"].notna().all()
+    with pytest.raises(MetricError, match="its balance is unknown"):
+        run.qb.packet_balance()
+
+
+LINKS = st.fixed_dictionaries(
+    {
+        "rate_mbps": st.sampled_from([1, 4, 10]),
+        "rtt_ms": st.sampled_from([10, 60]),
+        "buffer_bdp": st.sampled_from([2, 8, 30]),
+        "loss_percent": st.sampled_from([0, 0.5, 5]),
+        "qdisc": st.sampled_from(sorted(QDISC_OPTIONS)),
+    }
+)
+FLOWS = st.lists(
+    st.builds(
+        qb.Flow,
+        st.just("tcp"),
+        st.sampled_from(["cubic", "reno", "bbr"]),
+        start_s=st.sampled_from([0, 0.3]),
+        bytes=st.sampled_from([None, 20_000, 300_000]),
+        extra_rtt_ms=st.sampled_from([0, 25]),
+    ),
+    min_size=1,
+    max_size=3,
+)
+
+
+@pytest.mark.guest
+@settings(
+    max_examples=8,
+    deadline=None,
+    derandomize=True,
+    phases=[Phase.generate],  # a guest is no place to shrink an example in
+    database=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(link=LINKS, flows=FLOWS, seed=st.integers(1, 1000))
+def test_packets_are_conserved_on_random_links(link, flows, seed):
+    topology = "parking_lot" if len(flows) == 3 else "dumbbell"
+    experiment = qb.Experiment(
+        bottleneck=qb.Bottleneck(**link),
+        flows=flows,
+        duration_s=1.5,
+        seed=seed,
+        topology=topology,
+    )
+    run = experiment.run(engine="virtual")
+    assert_conserved(run)
+    table = summary(run)
+    by_cause = table[["queue_loss_percent", "random_loss_percent"]].sum(axis=1)
+    assert by_cause.to_numpy() == pytest.approx(table["loss_percent"].to_numpy())
+    if not link["loss_percent"]:
+        assert float(run.random_loss_packets.sum()) == 0
+
+
+@pytest.mark.guest
+def test_a_deep_queue_loses_no_more_than_it_drops():
+    # 40 BDP at 2 Mbit/s take 4 s to run empty: their packets are no losses.
+    link = qb.Bottleneck(rate_mbps=2, rtt_ms=100, buffer_bdp=40)
+    run = qb.Experiment(bottleneck=link, flows=["tcp:cubic"], duration_s=20).run(engine="virtual")
+    assert_conserved(run)
+    row = summary(run).iloc[0]
+    # The kernel also counts the few packets that reach the queue after the experiment's end.
+    lost, dropped = row.loss_percent / 100 * run.sizes["packet"], int(run.qdisc_dropped_packets[0])
+    late = int(run.balance_in_packets[0, 0]) - run.sizes["packet"]
+    assert dropped - late <= lost <= dropped
+    assert 0 < late < 50 < dropped
+    assert row.throughput_mbps <= 2
+    assert 23 < float(run.packet_departure_s.max()) < 25
