@@ -241,7 +241,7 @@ def _add_flows(ds: xr.Dataset, p: _Packets, spec: Experiment) -> None:
 
 def _attributes(spec: Experiment, bin_s: float) -> dict[str, object]:
     return {
-        "format_version": 1,
+        "format_version": 2,
         "spec": spec.to_json(),
         "spec_hash": spec.hash,
         "hash": spec.hash,

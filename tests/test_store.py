@@ -48,7 +48,7 @@ def test_foreign_newer_and_missing_files(tmp_path):
         qb.load(foreign)
     newer = tmp_path / "newer.nc"
     qb.save(synthetic_run().assign_attrs(format_version=99), newer)
-    with pytest.raises(StoreError, match="has format 99, this qbkit reads up to 1; update"):
+    with pytest.raises(StoreError, match="has format 99, this qbkit reads up to 2; update"):
         qb.load(newer)
     with pytest.raises(StoreError, match="there is no run file"):
         qb.load(tmp_path / "none.nc")

@@ -38,8 +38,9 @@ class Stack(ABC):
         PROGRAM recv --listen IP:PORT --cert FILE --key FILE --out DIR [--option K=V ...]
         PROGRAM send --connect IP:PORT --controller CC (--duration-s X | --bytes N) --out DIR ...
 
-    ``recv`` prints ``ready`` when it listens and ends on SIGTERM; ``send`` ends by itself. They
-    leave ``receiver.csv`` and ``sender.csv`` in DIR (columns: `qbkit.traces.telemetry`). Override
+    ``recv`` prints ``ready`` when it listens and ends on SIGTERM; ``send`` ends by itself. Either
+    fails the run when it exits with another status than 0 (or by that SIGTERM). They leave
+    ``receiver.csv`` and ``sender.csv`` in DIR (columns: `qbkit.traces.telemetry`). Override
     `send_argv` and `recv_argv` where a program has a command line of its own.
     """
 
