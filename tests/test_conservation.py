@@ -138,6 +138,14 @@ def test_counters_that_disagree_are_a_warning(change, words):
     assert words in balance.violations(counted(**change))
 
 
+def test_random_losses_that_disagree_are_a_warning():
+    run = counted()
+    run["netem_lost_packets"][1] = 3
+    assert balance.violations(run)[-1] == (
+        "random loss dropped 3 packets of first by its own count, and 1 by the captures"
+    )
+
+
 def test_a_packet_from_nowhere_is_a_warning():
     run = counted()
     run["balance_out_packets"][1, 0] += 1

@@ -115,6 +115,13 @@ def violations(run: xr.Dataset) -> list[str]:
                 f"{int(unaccounted(at)[i]):+d} packets of {run.label.values[i]} are unaccounted "
                 f"for at bottleneck {k + 1}: they went in, but were not seen to come out, nor lost"
             )
+    captured = run["balance_random_loss_packets"].sum("bottleneck").values
+    for label, lost, counted in zip(run.label.values, captured, run[NETEM].values, strict=True):
+        if lost != counted:
+            found.append(
+                f"random loss dropped {counted} packets of {label} by its own count, and {lost} "
+                "by the captures"
+            )
     return found
 
 

@@ -16,7 +16,7 @@ from qbkit.traces import schema
 from qbkit.traces.dataset import FORMAT_VERSION, largest_frame, offload_warning
 from qbkit.traces.frames import Packets, address_number
 from qbkit.traces.match import NEVER, match
-from qbkit.traces.packets import FlowPackets, sort_out
+from qbkit.traces.packets import FlowPackets, Matched, sort_out
 from qbkit.traces.pcap import read_pcap
 from qbkit.traces.series import Bins
 
@@ -143,7 +143,7 @@ def _require_ports(packets: Packets, flows: Mapping[int, str], path: str | Path)
 
 
 def _require_sense(
-    packets: FlowPackets,
+    packets: Matched,
     before: str | Path,
     behind: str | Path,
     addresses: Sequence[str],
@@ -169,7 +169,7 @@ def _require_sense(
         )
 
 
-def _early_ms(packets: FlowPackets) -> schema.FloatArray:
+def _early_ms(packets: Matched) -> schema.FloatArray:
     """How much too early packets came out, of those that did beyond the slack, in ms."""
     data, out = packets.data, packets.out
     if not packets.unexplained:
@@ -192,7 +192,7 @@ def _flow_columns(
     }
 
 
-def _warnings(packets: FlowPackets) -> list[str]:
+def _warnings(packets: Matched) -> list[str]:
     found = offload_warning(largest_frame(packets))
     if packets.unexplained:
         found.append(

@@ -24,6 +24,12 @@ class FlowPackets:
     """Values of `Fate`."""
     acks: Packets
     ack_flow: IntArray
+
+
+@dataclass(frozen=True)
+class Matched(FlowPackets):
+    """The same from two captures of which nothing else is known."""
+
     out: Packets
     """The data packets as they came out."""
 
@@ -39,7 +45,7 @@ def sort_out(
     flow_of_port: Mapping[int, int],
     senders: Sequence[int],
     slack_ns: int = 0,
-) -> FlowPackets:
+) -> Matched:
     """Match the two sides of a queue of which nothing else is known.
 
     What did not come out was dropped; but those behind the last packet of their flow that did may
@@ -58,7 +64,7 @@ def sort_out(
     reverse = ~data_in & (flow_in >= 0)
     fate = np.where(came_out, Fate.ARRIVED, Fate.QUEUE_DROP)
     fate[behind_the_last(flow_in[data_in], data.time_ns, came_out)] = Fate.UNKNOWN
-    return FlowPackets(
+    return Matched(
         data=data,
         data_flow=flow_in[data_in],
         departure_ns=departure_ns,
@@ -78,7 +84,6 @@ def of_run(
 ) -> FlowPackets:
     """The flows' packets that reached the first queue, or came back, within the span."""
     flow_in, data_in = _classify(captures.before, flow_of_port, senders)
-    _, data_out = _classify(captures.behind, flow_of_port, senders)
     start_ns, end_ns = span_ns
     time_ns = captures.before.time_ns
     reverse = ~data_in & (flow_in >= 0) & (time_ns >= start_ns) & (time_ns < end_ns)
@@ -92,7 +97,6 @@ def of_run(
         fate=journey.fate[data],
         acks=captures.before.take(reverse),
         ack_flow=flow_in[reverse],
-        out=captures.behind.take(data_out),
     )
 
 
