@@ -38,26 +38,39 @@ PROBE_SEEDS = 2
 """Runs of each flow alone, which the parameters are inferred from, and their length at most."""
 CLEAR = 0.02
 """Effects below this are no cause: 2 % of the throughput."""
-SECOND = 0.5
-"""A second suspect is named if its score is at least this part of the first one's."""
+NEAR = 0.5
+"""The sentence names the suspects whose score is at least this part of the first one's."""
+MOST_SYMPTOMS = 2
+"""Without a suspect, the sentence names so many symptoms, the largest first."""
 
 
 @dataclass(frozen=True, repr=False)
 class Explanation:
-    """What sets a test apart from its reference."""
+    """What sets a test apart from its reference: suspects, and the symptoms that go with them."""
 
     study: Study
     assessment: Assessment
     test: Parameters
     reference: Parameters
     differences: list[Difference]
-    """The likeliest cause first."""
+    """Causes, the likeliest first, then symptoms."""
 
     @property
     def suspects(self) -> list[Difference]:
-        """The differences that can be a cause: the first, and others that come near it."""
-        able = [d for d in self.differences if d.score > CLEAR]
-        return [d for d in able[:2] if d.score >= SECOND * able[0].score]
+        """Every cause that can matter, the likeliest first; last those whose effect is unknown."""
+        causes = (d for d in self.differences if d.role == "cause")
+        return [d for d in causes if d.score > CLEAR or math.isnan(d.score)]
+
+    @property
+    def symptoms(self) -> list[Difference]:
+        """What differs and is no cause, the largest difference first."""
+        return [d for d in self.differences if d.role == "symptom"]
+
+    @property
+    def fair_mbps(self) -> float:
+        """What each flow would get if all got the same."""
+        first = self.study.tests[0]
+        return float(first.attrs["rate_mbps"]) / first.sizes["flow"]
 
     @cached_property
     def sentence(self) -> str:
@@ -66,28 +79,54 @@ class Explanation:
         moved = f"{a.delta_throughput_mbps:+.1f} Mbit/s, Δ-delay {a.delta_delay_ms:+.1f} ms"
         seen = f"conformance {a.conformance:.2f} (Δ-throughput {moved})"
         if not self.suspects:
-            return (
-                f"{self.study.test}: {seen}; no parameter that shows in the packets tells it from "
-                f"{self.study.reference}."
-            )
-        what = "; then ".join(
-            f"{d} (alone: {_percent(d.effect)} throughput)" for d in self.suspects
-        )
+            return f"{self.study.test}: {seen}; {self._undecided}."
+        what = "; then ".join(f"{d} ({self.effect_text(d)})" for d in self._named)
         verdict = a.verdict.partition(":")[0]
         if verdict != "differs":
             return f"{self.study.test} {verdict} ({seen}); what differs most is {what}."
         return f"{self.study.test}: {seen}, most likely because of {what}."
 
+    @property
+    def _named(self) -> list[Difference]:
+        """The first suspect, and those that come near it."""
+        first, *others = self.suspects
+        return [first, *(d for d in others if d.score >= NEAR * first.score)]
+
+    @property
+    def _undecided(self) -> str:
+        """The verdict without a suspect."""
+        shown = "; ".join(str(d) for d in self.symptoms[:MOST_SYMPTOMS])
+        also = f"; symptoms: {shown}" if shown else ""
+        return f"why is undecided: no cause that shows in the packets sets it apart{also}"
+
+    def effect_text(self, difference: Difference) -> str:
+        """What a cause alone would do to the throughput, and how much of what was seen that is."""
+        if math.isnan(difference.effect):
+            return "alone: effect unknown"
+        part_mbps = self.fair_mbps * math.expm1(difference.effect)
+        of_mbps = self.assessment.delta_throughput_mbps
+        size = f"{_percent(difference.effect)} %{self._interval_text(difference)}"
+        if difference.by_thumb:
+            return f"alone: about {size} throughput by a rule of thumb"
+        return f"alone: {size} throughput, {part_mbps:+.1f} of {of_mbps:+.1f} Mbit/s"
+
+    def _interval_text(self, difference: Difference) -> str:
+        """`` [low, high]`` in %, or nothing where it is unknown."""
+        low, high = difference.effect_low, difference.effect_high
+        return f" [{_percent(low)}, {_percent(high)}]" if math.isfinite(low + high) else ""
+
     def frame(self) -> pd.DataFrame:
-        """One row a difference: what it is, test, reference, expected change of throughput (%)."""
+        """One row a difference: its role, what it is, test, reference, change of throughput."""
         rows = [
             {
                 "parameter": d.name,
+                "role": d.role,
                 "meaning": d.meaning,
                 self.study.test: str(d.test),
                 self.study.reference: str(d.reference),
                 "unit": d.test.unit,
                 "throughput_change_percent": round(100 * math.expm1(d.effect), 1),
+                "interval": self._interval_text(d).strip(),
                 "score": round(d.score, 3),
             }
             for d in self.differences
@@ -101,12 +140,16 @@ class Explanation:
             "differences": [
                 {
                     "parameter": d.name,
+                    "role": d.role,
                     "meaning": d.meaning,
                     "test": str(d.test),
                     "reference": str(d.reference),
                     "unit": d.test.unit,
-                    "effect": round(d.effect, 4),
-                    "score": round(d.score, 4),
+                    "effect": _known(d.effect),
+                    "effect_low": _known(d.effect_low),
+                    "effect_high": _known(d.effect_high),
+                    "rule_of_thumb": d.by_thumb,
+                    "score": _known(d.score),
                 }
                 for d in self.differences
             ],
@@ -266,4 +309,9 @@ def what_if(study: Study, knobs: Mapping[str, Any], **how: Any) -> WhatIf:
 
 
 def _percent(effect: float) -> str:
-    return f"{100 * math.expm1(effect):+.0f} %"
+    return f"{100 * math.expm1(effect):+.0f}"
+
+
+def _known(value: float) -> float | None:
+    """For JSON, which has no NaN."""
+    return round(value, 4) if math.isfinite(value) else None

@@ -29,6 +29,7 @@ from qbkit.metrics.maps import (
     noise_floor_map,
     throughput_ratios,
 )
+from qbkit.metrics.parameters import Parameters, infer
 from qbkit.metrics.points import OperatingPoints, operating_points
 from qbkit.metrics.quicbench import quicbench_points
 from qbkit.metrics.summary import flow_summaries, summary
@@ -39,6 +40,7 @@ __all__ = [
     "Definition",
     "Envelope",
     "OperatingPoints",
+    "Parameters",
     "Translated",
     "Trial",
     "assess",
@@ -54,6 +56,7 @@ __all__ = [
     "expectations",
     "flow_summaries",
     "hull_table",
+    "infer",
     "jain_index",
     "noise_floor_map",
     "operating_points",

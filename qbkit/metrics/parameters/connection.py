@@ -6,6 +6,8 @@ needed, so every stack is judged by the same rule.
 
 from __future__ import annotations
 
+import json
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -65,6 +67,25 @@ class Load:
 
 
 @dataclass(frozen=True, eq=False)
+class Link:
+    """The bottleneck behind the queue: its rate, and what all flows together got through it."""
+
+    rate_mbps: float
+    departure_s: FloatArray
+    """(k,) when each packet of any flow left the queue, in order."""
+    departed_bytes: FloatArray
+    """(k,) bytes that had left by then."""
+
+    def used_part(self, begin_s: FloatArray, end_s: FloatArray) -> FloatArray:
+        """Part of the link's rate that was used from each begin to its end, of the same shape."""
+        by_end, by_begin = (
+            step_at(t, self.departure_s, self.departed_bytes) for t in (end_s, begin_s)
+        )
+        part: FloatArray = (by_end - by_begin) * 8e-6 / self.rate_mbps / (end_s - begin_s)
+        return part
+
+
+@dataclass(frozen=True, eq=False)
 class Connection:
     """Full-sized data packets of one sender, in order of sending; times in s of its own clock."""
 
@@ -83,6 +104,8 @@ class Connection:
     """Least round-trip time."""
     load: Load
     """All packets that carry data, full or not."""
+    link: Link | None = None
+    """None: a log of one end does not show the link."""
 
     @property
     def lost(self) -> BoolArray:
@@ -103,7 +126,8 @@ class Connection:
     @cached_property
     def grid_s(self) -> FloatArray:
         """(g,) times of `in_flight_packets`."""
-        return np.arange(self.sent_s[0], self.sent_s[-1], self.min_rtt_s / GRID_PARTS)
+        step_s = self.min_rtt_s / GRID_PARTS
+        return np.arange(self.sent_s[0], max(self.sent_s[-1], self.sent_s[0] + step_s), step_s)
 
     @cached_property
     def in_flight_packets(self) -> FloatArray:
@@ -125,7 +149,7 @@ def observe(run: xr.Dataset, flow: str | int = 0) -> Connection:
 
     The testbed delays what the sender sends by half the base RTT before the queue, and ACKs by the
     other half before they pass the capture. Raises MetricError for a flow that cannot be observed:
-    no packet table, or fewer than 20 full packets.
+    no packet table, no base RTT, no ACK, or fewer than 20 full packets.
     """
     index = flow_index(run, flow)
     label = flow_labels(run)[index]
@@ -138,8 +162,21 @@ def observe(run: xr.Dataset, flow: str | int = 0) -> Connection:
     delivered_s = run["packet_departure_s"].values[mine]
     ack_s = run["ack_time_s"].values[run["ack_flow"].values == index]
     sent_s = run["packet_time_s"].values[mine] - half_s
-    load = Load(sent_s, _gone_s(delivered_s + half_s, ack_s), delivered_s, size_bytes)
-    return _connection(label, load, ack_s, 2 * half_s)
+    gone_s = np.maximum(_gone_s(delivered_s + half_s, ack_s), sent_s)
+    load = Load(sent_s, gone_s, delivered_s, size_bytes)
+    return _connection(label, load, ack_s, 2 * half_s, _link(run))
+
+
+def _link(run: xr.Dataset) -> Link | None:
+    """The one bottleneck of a run; None for several, or one of unknown rate."""
+    rate_mbps = float(run.attrs.get("rate_mbps", math.nan))
+    several = json.loads(run.attrs.get("spec", "{}")).get("topology") == "parking_lot"
+    if several or not rate_mbps > 0:
+        return None
+    departure_s = run["packet_departure_s"].values
+    left = np.isfinite(departure_s)
+    sizes = run["packet_size_bytes"].values[left].astype(np.float64)
+    return Link(rate_mbps, *_summed(departure_s[left], sizes))
 
 
 def observe_events(events: xr.Dataset, label: str = "") -> Connection:
@@ -157,7 +194,7 @@ def observe_events(events: xr.Dataset, label: str = "") -> Connection:
     gone_s = np.where(np.isnan(lost_s), acked_s, lost_s)
     known = np.isfinite(gone_s)
     rtt_s = (acked_s - sent_s)[np.isfinite(acked_s)]
-    min_rtt_s = float(rtt_s.min()) if len(rtt_s) else np.nan
+    min_rtt_s = float(rtt_s.min(initial=np.inf))
     delivered_s = np.where(np.isnan(lost_s), acked_s - min_rtt_s / 2, np.nan)
     sizes = size_bytes[mine].astype(np.float64)
     load = Load(*(values[known] for values in (sent_s, gone_s, delivered_s, sizes)))
@@ -165,13 +202,21 @@ def observe_events(events: xr.Dataset, label: str = "") -> Connection:
     return _connection(label, load, ack_s, min_rtt_s)
 
 
-def _connection(label: str, load: Load, ack_s: FloatArray, min_rtt_s: float) -> Connection:
-    """The full packets of a load; MetricError for fewer than 20."""
+def _connection(
+    label: str, load: Load, ack_s: FloatArray, min_rtt_s: float, link: Link | None = None
+) -> Connection:
+    """The full packets of a load; MetricError for fewer than 20, or without an RTT or an ACK."""
     packet_bytes = _common_size(load.size_bytes)
     full = load.size_bytes >= FULL_PART * packet_bytes
     if full.sum() < FEWEST_PACKETS:
         raise MetricError(
             f"{label} sent {int(full.sum())} full packets; parameters need {FEWEST_PACKETS} or more"
+        )
+    if not len(ack_s) or np.isnan(load.delivered_s[full]).all():
+        raise MetricError(f"no ACK came back to {label}; parameters need packets that arrived")
+    if not 0 < min_rtt_s < np.inf:
+        raise MetricError(
+            f"the base RTT of {label} is unknown; parameters need it (of captures: give rtt_ms)"
         )
     return Connection(
         label=label,
@@ -182,6 +227,7 @@ def _connection(label: str, load: Load, ack_s: FloatArray, min_rtt_s: float) -> 
         packet_bytes=packet_bytes,
         min_rtt_s=min_rtt_s,
         load=load,
+        link=link,
     )
 
 
@@ -200,8 +246,14 @@ def _common_size(size_bytes: FloatArray) -> int:
 
 
 def _gone_s(back_s: FloatArray, ack_s: FloatArray) -> FloatArray:
-    """When the first ACK came that can tell of each packet: its own, or a later one's if lost."""
+    """When the first ACK came that can tell of each packet: its own, or a later one's if lost.
+
+    Of a packet that no ACK tells of, the trace says no more than its own end.
+    """
+    if not len(ack_s) or np.isnan(back_s).all():
+        return np.full(len(back_s), np.nan)
     later_s = minimum_from(np.where(np.isnan(back_s), np.inf, back_s))
     first = np.searchsorted(ack_s, later_s - 1e-6)
-    ended_s = later_s if not len(ack_s) else np.maximum(later_s, ack_s[-1])
+    known_s = np.where(np.isfinite(later_s), later_s, np.nanmax(back_s))
+    ended_s = np.maximum(known_s, ack_s[-1])
     return np.where(first < len(ack_s), ack_s[np.minimum(first, len(ack_s) - 1)], ended_s)

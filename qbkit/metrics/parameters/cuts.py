@@ -55,7 +55,7 @@ def cuts_of(connection: Connection, after_s: float = 0.0) -> list[Cut]:
 
 
 def _cut(connection: Connection, begin_s: float, last_s: float, rtt_s: float) -> Cut | None:
-    """The cut of one episode; None where the trace ends in it."""
+    """The cut of one episode; None where the trace ends in it, or nothing was in flight before."""
     grid_s, window = connection.grid_s, connection.in_flight_packets
     # TCP's window shrinks over one RTT (RFC 6937), QUIC's at once (RFC 9002 §7.3.2): afterwards
     # both stand at the new one, until the ACKs of what was sent since then open it again.
@@ -63,6 +63,8 @@ def _cut(connection: Connection, begin_s: float, last_s: float, rtt_s: float) ->
     if grid_s[-1] < end_s + BACK_RTTS * rtt_s:
         return None
     held = float(window[_between(grid_s, begin_s - rtt_s, begin_s)].max())
+    if held <= 0:
+        return None
     left = float(np.median(window[_between(grid_s, end_s, end_s + 0.5 * rtt_s)]))
     back = window[_between(grid_s, begin_s + 0.5 * rtt_s, end_s + BACK_RTTS * rtt_s)]
     least = float(window[_between(grid_s, begin_s, end_s + rtt_s)].min())

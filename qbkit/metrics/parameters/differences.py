@@ -1,17 +1,15 @@
-"""Which parameter sets two controllers apart most: differences, ranked by what they would do.
+"""Which parameters set two controllers apart: causes, ranked by what they would do, and symptoms.
 
-Every difference is weighed in one currency, the change of throughput that it alone would bring at
-equal loss: e^effect times what the reference gets. For decrease and increase, C and packet size it
-follows from the response functions (RFC 9438 §5.1; AIMD as in its §4.3); for the others it is a
-rule of thumb, named as such beside each.
+Every cause is weighed in one currency, the change of throughput that it alone would bring at
+equal loss (`qbkit.metrics.parameters.effects`).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from qbkit.metrics.parameters.effects import DERIVED, EFFECTS, SYMPTOMS, THUMB
 from qbkit.metrics.parameters.inference import PARAMETERS, Estimate, Parameters
 
 LEAST_PART = 0.05
@@ -30,14 +28,28 @@ class Difference:
     test: Estimate
     reference: Estimate
     effect: float
-    """Expected ln of throughput over the reference's, if nothing else differed."""
+    """Expected ln of throughput over the reference's, if nothing else differed; NaN: unknown, and
+    of a symptom."""
+    effect_low: float
+    effect_high: float
+    """The effect between the ends of both intervals; NaN where an estimate has none."""
     score: float
-    """Size of the effect, less where it goes against what was seen."""
+    """Size of the effect, less where it goes against what was seen; NaN as the effect."""
 
     @property
     def meaning(self) -> str:
         """What the parameter is."""
         return PARAMETERS[self.name][1]
+
+    @property
+    def role(self) -> str:
+        """``cause``: what someone wrote into the controller; ``symptom``: what follows from it."""
+        return "symptom" if self.name in SYMPTOMS else "cause"
+
+    @property
+    def by_thumb(self) -> bool:
+        """Whether the effect is a rule of thumb, not a response function's."""
+        return self.name in THUMB
 
     def __str__(self) -> str:
         unit = f" {self.test.unit}" if self.test.unit not in ("", "1") else ""
@@ -47,21 +59,48 @@ class Difference:
 def compare(
     test: Parameters, reference: Parameters, delta_throughput_part: float = math.nan
 ) -> list[Difference]:
-    """The differences of two senders, the likeliest cause first.
+    """The differences of two senders: causes, the likeliest first, then symptoms.
 
     ``delta_throughput_part`` is Conformance-T's Δ-throughput over the fair share of the link (NaN:
-    unknown); differences that would bring the opposite step back.
+    unknown); causes that would bring the opposite step back. Causes whose effect is unknown follow
+    those that are weighed; symptoms have no effect, and stand in the order of their size.
     """
-    found = []
-    for name in PARAMETERS:
-        ours, theirs = test[name], reference[name]
-        if name in DERIVED or not _differ(ours, theirs):
-            continue
-        effect = EFFECTS[name](test, reference)
-        against = abs(delta_throughput_part) > CLEAR_PART and effect * delta_throughput_part < 0
-        score = abs(effect) * (AGAINST if against else 1.0)
-        found.append(Difference(name, ours, theirs, effect, score))
-    return sorted(found, key=lambda d: -d.score)
+    names = [n for n in PARAMETERS if n not in DERIVED and _differ(test[n], reference[n])]
+    causes = [_cause(n, test, reference, delta_throughput_part) for n in names if n in EFFECTS]
+    symptoms = [_symptom(n, test, reference) for n in names if n in SYMPTOMS]
+    causes.sort(key=lambda d: -d.score if math.isfinite(d.score) else math.inf)
+    return [*causes, *sorted(symptoms, key=lambda d: -_apart(d.test, d.reference))]
+
+
+def _cause(name: str, test: Parameters, reference: Parameters, moved: float) -> Difference:
+    effect = EFFECTS[name](test, reference)
+    low, high = _effect_interval(name, test, reference)
+    against = abs(moved) > CLEAR_PART and effect * moved < 0
+    score = abs(effect) * (AGAINST if against else 1.0)
+    return Difference(name, test[name], reference[name], effect, low, high, score)
+
+
+def _symptom(name: str, test: Parameters, reference: Parameters) -> Difference:
+    nan = math.nan
+    return Difference(name, test[name], reference[name], nan, nan, nan, nan)
+
+
+def _effect_interval(name: str, test: Parameters, reference: Parameters) -> tuple[float, float]:
+    """The effect with the ends of the two intervals that lie apart most; it is monotonic."""
+    ends = (test[name].low, test[name].high), (reference[name].low, reference[name].high)
+    if not all(math.isfinite(end) for pair in ends for end in pair):
+        return math.nan, math.nan
+    found = sorted(
+        EFFECTS[name](_with(test, name, ours), _with(reference, name, theirs))
+        for ours, theirs in zip(ends[0], reversed(ends[1]), strict=True)
+    )
+    return found[0], found[1]
+
+
+def _with(parameters: Parameters, name: str, value: float) -> Parameters:
+    """The same parameters, but for the value of one."""
+    changed = (replace(e, value=value) if e.name == name else e for e in parameters.values())
+    return Parameters(parameters.label, changed)
 
 
 def _differ(test: Estimate, reference: Estimate) -> bool:
@@ -70,107 +109,16 @@ def _differ(test: Estimate, reference: Estimate) -> bool:
         return bool(test.word and reference.word and test.word != reference.word)
     if not (test.known and reference.known):
         return False
-    apart = abs(test.value - reference.value)
-    if apart <= LEAST_PART * max(abs(test.value), abs(reference.value)):
+    if _apart(test, reference) <= LEAST_PART:
         return False
     if math.isnan(test.low) or math.isnan(reference.low):
         return True
     return test.low > reference.high or test.high < reference.low
 
 
-DERIVED = ("emulated_flows",)
-"""Said by others already: here by decrease and increase."""
-
-Effect = Callable[[Parameters, Parameters], float]
-
-
-def _ln_ratio(name: str, weight: float) -> Effect:
-    """``weight`` times the ln of the ratio."""
-
-    def effect(test: Parameters, reference: Parameters) -> float:
-        ours, theirs = (max(p[name].value, 1e-9) for p in (test, reference))
-        return weight * math.log(ours / theirs)
-
-    return effect
-
-
-def _word(name: str, worse: str, loss: float) -> Effect:
-    """The test loses so much when its word is ``worse``, and wins it when the reference's is."""
-
-    def effect(test: Parameters, reference: Parameters) -> float:
-        return -loss if test[name].word == worse else loss
-
-    return effect
-
-
-def _models_path(test: Parameters, reference: Parameters) -> bool:
-    """Whether one of them, as BBR, goes by a model of the path: then a loss hardly matters."""
-    return test["probe_up_gain"].known or reference["probe_up_gain"].known
-
-
-def _decrease(test: Parameters, reference: Parameters) -> float:
-    """By the response function of the test's law of growth."""
-    if _models_path(test, reference):
-        return 0.0
-    ours, theirs = test["decrease_factor"].value, reference["decrease_factor"].value
-    return _response(ours, test) - _response(theirs, test)
-
-
-def _undone(test: Parameters, reference: Parameters) -> float:
-    """A cut that is taken back is none: on average it leaves more of the window."""
-    if _models_path(test, reference):
-        return 0.0
-    beta = test["decrease_factor"].value
-    beta = 0.7 if math.isnan(beta) else beta
-    parts = (p["cuts_undone_percent"].value / 100 for p in (test, reference))
-    ours, theirs = (_response(min(1 - (1 - beta) * (1 - part), 0.99), test) for part in parts)
-    return ours - theirs
-
-
-def _response(beta: float, parameters: Parameters) -> float:
-    """ln of the window at a given loss rate, as far as β decides it."""
-    beta = min(beta, 0.99)
-    if parameters["growth"].word == "linear":
-        return 0.5 * math.log((1 + beta) / (1 - beta))
-    return 0.25 * math.log((3 + beta) / (1 - beta))
-
-
-def _limited(test: Parameters, reference: Parameters) -> float:
-    ours, theirs = (max(1 - p["limited_percent"].value / 100, 0.01) for p in (test, reference))
-    return math.log(ours / theirs)
-
-
-def _in_flight(test: Parameters, reference: Parameters) -> float:
-    """What a model of the path keeps in flight is its claim on the queue; a loss-based window says
-    nothing here that its increase and decrease do not."""
-    if not _models_path(test, reference):
-        return 0.0
-    return math.log(test["in_flight_bdp"].value / reference["in_flight_bdp"].value)
-
-
-EFFECTS: dict[str, Effect] = {
-    "decrease_factor": _decrease,
-    "cuts_undone_percent": _undone,
-    "increase_packets_per_rtt": _ln_ratio("increase_packets_per_rtt", 0.5),  # AIMD
-    "cubic_c": _ln_ratio("cubic_c", 0.25),  # RFC 9438 §5.1
-    "packet_bytes": _ln_ratio("packet_bytes", 1.0),  # windows count packets
-    "limited_percent": _limited,
-    "in_flight_bdp": _in_flight,
-    "probe_up_gain": _ln_ratio("probe_up_gain", 1.0),
-    # From here on rules of thumb: the sign is known, the size is not.
-    "packets_per_ack": _ln_ratio("packets_per_ack", -0.1),  # bursts, late growth
-    "growth": _word("growth", "linear", 0.2),
-    "pacing": _word("pacing", "bursts", 0.1),
-    "pacing_gain": _ln_ratio("pacing_gain", 0.02),
-    "probe_down_gain": _ln_ratio("probe_down_gain", 0.1),
-    "probe_cycle_rtts": _ln_ratio("probe_cycle_rtts", -0.05),
-    "probe_rtt_interval_s": _ln_ratio("probe_rtt_interval_s", 0.05),
-    "probe_rtt_duration_ms": _ln_ratio("probe_rtt_duration_ms", -0.05),
-    "least_window_packets": _ln_ratio("least_window_packets", 0.01),
-    "burst_packets": _ln_ratio("burst_packets", -0.03),
-    "initial_window_packets": _ln_ratio("initial_window_packets", 0.02),
-    "start_growth": _ln_ratio("start_growth", 0.02),
-    "slow_start_exit": _word("slow_start_exit", "delay", 0.03),
-    "slow_start_exit_packets": _ln_ratio("slow_start_exit_packets", 0.01),
-    "ack_delay_ms": _ln_ratio("ack_delay_ms", -0.005),
-}
+def _apart(test: Estimate, reference: Estimate) -> float:
+    """Difference of two numbers over the larger one, of percentages over 100; 0 for two zeros."""
+    if test.unit == "%":
+        return abs(test.value - reference.value) / 100
+    largest = max(abs(test.value), abs(reference.value))
+    return abs(test.value - reference.value) / largest if largest else 0.0

@@ -11,19 +11,29 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import xarray as xr
+from scipy import ndimage
 
 from qbkit.errors import MetricError
-from qbkit.metrics.flows import FloatArray
-from qbkit.metrics.parameters.connection import Connection, observe
+from qbkit.metrics.flows import BoolArray, FloatArray
+from qbkit.metrics.parameters.connection import GRID_PARTS, Connection, Link, observe
 from qbkit.metrics.parameters.cuts import cuts_of
 from qbkit.metrics.parameters.growth import growths_of
-from qbkit.metrics.parameters.phases import phases_of
+from qbkit.metrics.parameters.phases import Phases, phases_of
 from qbkit.metrics.parameters.start import burst_packets, pacing_gains, start_of
 
 RESAMPLES = 500
 CONFIDENCE = 0.95
 MOST_LEFT = 0.99
 """An interval of β may reach 1, where no number of flows would do."""
+REDUCES = 0.95
+"""A sender that keeps more than this of its window does not reduce it at a loss."""
+IDLE = 0.9
+"""A link of whose rate less than this is used does not limit."""
+IDLE_RTTS = 4
+STILL_RTTS = 10
+"""So long a window has stood still that no loss-based controller would leave it there."""
+STILL_PACKETS, STILL_PART = 2.0, 0.01
+"""It has where it moved by less than either; AIMD would have added ten packets."""
 CUBIC_BETA = 0.7
 """What a loss leaves of one CUBIC flow's window (RFC 9438 §4.6)."""
 
@@ -40,7 +50,7 @@ PARAMETERS: dict[str, tuple[str, str]] = {
     "ack_delay_ms": ("ms", "longest wait of a packet for an ACK"),
     "decrease_factor": ("1", "what a loss leaves of the window (β)"),
     "cuts_undone_percent": ("%", "cuts that were taken back within two RTTs"),
-    "growth": ("", "growth between losses"),
+    "growth": ("", "law that the window follows between losses"),
     "increase_packets_per_rtt": ("packets/RTT", "additive increase"),
     "cubic_c": ("packets/s³", "CUBIC's C"),
     "emulated_flows": ("1", "standard flows that it competes like (N)"),
@@ -51,7 +61,7 @@ PARAMETERS: dict[str, tuple[str, str]] = {
     "probe_rtt_duration_ms": ("ms", "length of a ProbeRTT"),
     "in_flight_bdp": ("BDP", "packets in flight over delivery rate × minimum RTT"),
     "least_window_packets": ("packets", "least that is in flight for an RTT"),
-    "limited_percent": ("%", "time in which neither the network nor a loss limits the window"),
+    "limited_percent": ("%", "time in which neither the link nor a loss limits the window"),
 }
 """Name → unit and meaning. Those without a unit are words."""
 
@@ -68,7 +78,10 @@ class Estimate:
     """95 % interval of the median (bootstrap over the samples); NaN for fewer than three."""
     samples: int = 0
     word: str = ""
-    """The value of a parameter that is a word: ``loss``, ``delay``, ``paced``, ``linear`` …"""
+    """The value of a parameter that is a word: ``loss``, ``delay``, ``paced``, ``linear`` …
+
+    ``growth`` is ``linear`` (AIMD), ``cubic``, or ``probing`` (by a model of the path, as BBR).
+    """
 
     @property
     def unit(self) -> str:
@@ -205,10 +218,24 @@ def _samples(c: Connection) -> dict[str, FloatArray | float | str]:
         "probe_rtt_duration_ms": 1e3 * phases.probe_rtt_duration_s,
         **_steady(c, start.settled_s),
     }
-    straight, curved = np.isfinite(lines).sum(), np.isfinite(curves).sum()
-    if straight or curved:
-        found["growth"] = "linear" if straight >= curved else "cubic"
-    return found
+    law = _law(lines, curves, factors, phases)
+    return {**found, "growth": law} if law else found
+
+
+def _law(lines: FloatArray, curves: FloatArray, factors: FloatArray, phases: Phases) -> str:
+    """The law that a window follows; empty: unknown.
+
+    Who probes in cycles goes by a model of the path. Lines and curves are laws of loss-based
+    controllers only: of one whose window a loss reduces, and whose lines rise.
+    """
+    if len(phases.up_gain):
+        return "probing"
+    lines, curves = lines[np.isfinite(lines)], curves[np.isfinite(curves)]
+    if not len(factors) or np.median(factors) > REDUCES or not (len(lines) or len(curves)):
+        return ""
+    if len(curves) > len(lines):
+        return "cubic"
+    return "linear" if np.median(lines) > 0 else ""
 
 
 def _acks(c: Connection, after_s: float) -> dict[str, FloatArray | float | str]:
@@ -237,17 +264,26 @@ def _steady(c: Connection, after_s: float) -> dict[str, FloatArray | float | str
     return {
         "in_flight_bdp": np.median(whole, axis=1) / max(bdp, 1.0),
         "least_window_packets": float(np.median(rolled, axis=1).min()),
-        "limited_percent": 100.0 * float(_limited(c, time_s, window, bdp).mean()),
+        "limited_percent": 100.0 * float(_limited(c, c.link, later).mean()) if c.link else np.nan,
     }
 
 
-def _limited(c: Connection, time_s: FloatArray, window: FloatArray, bdp: float) -> FloatArray:
-    """Where the link idles, the window stands still, and no loss of the last ten RTTs says why."""
-    recent = c.told_between(time_s - 10 * c.min_rtt_s, time_s)
-    before = np.concatenate([np.full(16, np.nan), window[:-16]])  # four RTTs ago
-    with np.errstate(invalid="ignore"):
-        still = np.abs(window - before) <= np.maximum(1.0, 0.05 * window)
-    return still & (window < 0.9 * bdp) & ~recent
+def _limited(c: Connection, link: Link, later: BoolArray) -> BoolArray:
+    """Where the link idles, the window stands still, and no loss of the last ten RTTs says why.
+
+    The link idles by its own rate, and by what all flows send over it: a flow that leaves room to
+    a rival is not limited by itself.
+    """
+    time_s = c.grid_s[later]
+    lag = STILL_RTTS * GRID_PARTS
+    window = ndimage.median_filter(c.in_flight_packets, GRID_PARTS + 1, mode="nearest")
+    moved = np.full(len(window), np.inf)
+    moved[lag:] = np.abs(window[lag:] - window[:-lag])
+    still = moved <= np.maximum(STILL_PACKETS, STILL_PART * window)
+    idle = link.used_part(time_s - IDLE_RTTS * c.min_rtt_s, time_s) < IDLE
+    lossy = c.told_between(time_s - STILL_RTTS * c.min_rtt_s, time_s)
+    limited: BoolArray = still[later] & idle & ~lossy
+    return limited
 
 
 def _median(name: str, samples: FloatArray) -> Estimate:
@@ -275,18 +311,20 @@ def _with_flows(estimates: list[Estimate]) -> list[Estimate]:
 
     One loss cuts one of N CUBIC flows, so β_N = (N - 1 + 0.7)/N (IMC'22 §3.3). Where growth is
     linear, AIMD with α and β gets √(α (1 + β)/(3 (1 - β))) times what Reno gets (RFC 9438 §4.3).
+    Unknown for other laws, and where α or 1 - β is not positive; an interval may reach 0.
     """
     by_name = {e.name: e for e in estimates}
     beta, line = by_name["decrease_factor"], by_name["increase_packets_per_rtt"]
-    growth = by_name["growth"].word
-    if not beta.known or not growth or beta.value >= 1:
+    law = by_name["growth"].word
+    grows = law == "cubic" or (law == "linear" and line.value > 0)
+    if not grows or not 0 <= beta.value < 1:
         return estimates
 
     def flows(b: float, a: float) -> float:
         b = min(b, MOST_LEFT)
-        if growth == "cubic":
+        if law == "cubic":
             return (1 - CUBIC_BETA) / (1 - b)
-        return math.sqrt(a * (1 + b) / (3 * (1 - b)))
+        return math.sqrt(max(a, 0.0) * (1 + b) / (3 * (1 - b)))
 
     ends = flows(beta.value, line.value), flows(beta.low, line.low), flows(beta.high, line.high)
     found = Estimate("emulated_flows", *ends, beta.samples)
