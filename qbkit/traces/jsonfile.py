@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -14,6 +15,8 @@ import numpy as np
 
 from qbkit.errors import TraceError
 
+SEPARATOR = b"\x1e"
+"""Begins a record of a JSON text sequence (RFC 7464)."""
 LONGEST_RECORD = 16 << 20
 DEEPEST = 1000
 STEPS = np.zeros(256, np.int8)
@@ -34,6 +37,7 @@ class JsonFile:
     def __init__(self, file: BinaryIO, name: str, bar: Any) -> None:
         self.file, self.name, self.bar = file, name, bar
         self.warnings: list[str] = []
+        self._damaged = False
         self._unread = self._depth = 0
         self._tail = b""
 
@@ -61,6 +65,24 @@ class JsonFile:
                 shown = place
         self.bar.update(place - shown)
 
+    def records(self) -> Iterator[tuple[int, bytes]]:
+        """Place and text of each record of a JSON text sequence, which may take several lines.
+
+        TraceError for one longer than 16 MiB.
+        """
+        start, held = 0, [b""]
+        for place, line in self.lines():
+            first, *others = line.split(SEPARATOR)
+            held.append(first)
+            at = place + len(first)
+            for text in others:
+                yield start, b"".join(held)
+                start, held = at, [text]
+                at += len(SEPARATOR) + len(text)
+            if place + len(line) - start > LONGEST_RECORD:
+                raise self.too_long(start)
+        yield start, b"".join(held)
+
     def items(self, prefix: str) -> Iterator[tuple[int, Any]]:
         """Place and value of each item of one JSON document; what is broken ends it with a warning.
 
@@ -70,7 +92,8 @@ class JsonFile:
         found = False
         try:
             for item in ijson.items(self, prefix):
-                found, self._unread, self._depth = True, 0, 0
+                found = True
+                self.next_record()
                 place = self.file.tell()
                 self.bar.update(place - self.bar.n)
                 yield place, item
@@ -84,6 +107,10 @@ class JsonFile:
             self.broken(f"before byte {self.file.tell()}")
         except RecursionError:
             raise self.hostile(self.file.tell(), "nested too deep") from None
+
+    def next_record(self) -> None:
+        """What is read from here on belongs to another record."""
+        self._unread = self._depth = 0
 
     def read(self, size: int = -1) -> bytes:
         """For ijson: the next bytes, as long as they do not all belong to one item, nor nest."""
@@ -114,8 +141,14 @@ class JsonFile:
 
     def broken(self, where: str) -> None:
         """Warn, once, that something cannot be read."""
-        if not self.warnings:
+        if not self._damaged:
+            self._damaged = True
             self.warnings.append(f"{self.name} is damaged or cut off {where}; the rest was read")
+
+    def warn(self, what: str) -> None:
+        """Warn of what can be read, and may not mean what it seems to."""
+        self.warnings.append(f"{self.name} {what}")
+        warnings.warn(self.warnings[-1], stacklevel=2)
 
     def unreadable(self, place: int, error: Exception) -> None:
         """A record that msgspec refuses: warn of what is no JSON, raise TraceError for the rest."""

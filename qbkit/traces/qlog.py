@@ -8,106 +8,150 @@ and 65 a row of metrics), not with the file.
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import ijson
 import msgspec
 import xarray as xr
 
 from qbkit.errors import TraceError
 from qbkit.traces.events import EventTables, ack_text
-from qbkit.traces.jsonfile import LATEST_MS, UNREADABLE, JsonFile, open_log
+from qbkit.traces.jsonfile import SEPARATOR, UNREADABLE, JsonFile, open_log
+from qbkit.traces.qlog_clock import Clock
+from qbkit.traces.qlog_head import (
+    EVENT,
+    FileHead,
+    TraceHead,
+    check_schema,
+    chosen_trace,
+    document_heads,
+)
 from qbkit.traces.qlog_records import (
     KINDS,
     Envelope,
     Frame,
+    Frames,
     Http,
     Metrics,
     Numbers,
     Packet,
-    Preamble,
     State,
 )
 
 VANTAGE_POINTS = ("client", "server", "network")
-HEAD_BYTES = 1 << 20
-EPOCH_MS = 1e11
-"""Times beyond three years are wall-clock times: they count from the first event."""
 SPACES = {"initial": "initial", "handshake": "handshake"}
 """Packet type → packet number space; all others are application data."""
-DECODERS = {kind: msgspec.json.Decoder(kind) for kind in set(KINDS.values())}
+DECODERS = {kind: msgspec.json.Decoder(kind, strict=False) for kind in set(KINDS.values())}
+"""Not strict: where JSON has 53 bits for a number only, whole ones may be texts (RFC 7493)."""
 ENVELOPE = msgspec.json.Decoder(Envelope)
+MOST_GROUPS = 100
 
 
-def read_qlog(path: str | Path, *, progress: bool = False) -> xr.Dataset:
+def read_qlog(
+    path: str | Path,
+    *,
+    trace: int | None = None,
+    group: str | None = None,
+    progress: bool = False,
+) -> xr.Dataset:
     """The events of one connection's qlog file (`qbkit.traces.events.EventTables.dataset`).
 
-    Attributes: ``source`` "qlog", ``vantage_point``, ``title``, ``qlog_version``, ``warnings``
-    (JSON list). A file that is cut off or damaged gives what can be read, and a warning that says
-    where it broke. Two habits are put right: quinn tells RTTs in s, neqo pacing rates in B/s.
-    Raises TraceError for what is no qlog, and for what cannot be meant: values of the wrong
-    type, packet numbers beyond 2^62, records that nest too deep or are longer than 16 MiB.
+    ``trace`` is the number of a trace, from 0 on, in a file that holds several. ``group`` is the
+    ``group_id`` of the events to read, in a trace that mixes connections; by default all are.
+    Times count from the log's reference time, or from the first event where that is a wall clock.
+
+    Attributes: ``source`` "qlog", ``vantage_point``, ``title``, ``qlog_version``,
+    ``event_schemas`` (JSON list), ``reference_time`` (date and time of 0 s, as far as the log tells
+    it), ``warnings`` (JSON list). A file that is cut off or damaged gives what can be read, and a
+    warning that says where it broke. Python warnings are given as well for a time format or file
+    schema that is unknown, for several groups that are read as one, and for a trace that the file
+    says it lacks. Two habits are put right: quinn tells RTTs in s, neqo pacing rates in B/s.
+    Raises TraceError for what is no qlog, for several traces without a choice, for a trace or
+    group that is not there, and for what cannot be meant: values of the wrong type, packet numbers
+    beyond 2^62, records that nest too deep or are longer than 16 MiB.
     """
     with open_log(path, progress) as log:
-        return _Reader(log).read()
+        return _Reader(log, group).read(trace)
 
 
 class _Reader:
-    def __init__(self, log: JsonFile) -> None:
-        self.log = log
+    def __init__(self, log: JsonFile, group: str | None) -> None:
+        self.log, self.group = log, group
         self.tables = EventTables()
-        self.preamble = Preamble()
-        self.zero_ms: float | None = None
-        self.last_ms = 0.0
-        self.delta = False
+        self.head, self.trace = FileHead(), TraceHead()
+        self.clock = Clock({}, log.warn)
+        self.groups: set[str] = set()
         self.rtt_seconds: bool | None = None
         self.rate_unit_mbps = 1e-6
 
-    def read(self) -> xr.Dataset:
-        """All of it, whichever serialisation it has."""
+    def read(self, wanted: int | None) -> xr.Dataset:
+        """All of one trace, whichever serialisation the file has."""
         first = self.log.first_line()
-        if first.startswith(b"\x1e") or _is_record(first.strip(b" \r\n\t")):
-            for place, line in self.log.lines():
-                record = line.strip(b"\x1e \r\n\t")
-                if record:
-                    self._take_record(record, place)
+        if first.startswith(SEPARATOR):
+            self._read_records(self.log.records(), wanted)
+        elif _is_record(first.strip()):
+            self._read_records(self.log.lines(), wanted)
         else:
-            self._begin(_document_head(self.log))
-            for place, event in self.log.items("traces.item.events.item"):
-                self._take_converted(event, place)
-        version = self.preamble.qlog_version or self.preamble.file_schema
-        if not self.tables and not version:
+            self._read_document(wanted)
+        if not self.tables and not self.head.version:
             raise TraceError(
                 f"{self.log.name} is no qlog file: neither its head nor events are there"
             )
-        point = _text(self.preamble.trace, "vantage_point", "type")
+        self._check_groups()
+        point = self.trace.text("vantage_point", "type")
         ds = self.tables.dataset(
             source="qlog",
             vantage_point=point if point in VANTAGE_POINTS else "",
-            title=self.preamble.title[:200],
+            title=self.head.title[:200] or self.trace.text("title"),
             warnings=self.log.warnings,
         )
-        return ds.assign_attrs(qlog_version=version[:200])
+        return ds.assign_attrs(
+            qlog_version=self.head.version,
+            event_schemas=json.dumps(self.trace.event_schemas),
+            reference_time=self.clock.reference_time(),
+        )
+
+    def _read_records(self, records: Iterator[tuple[int, bytes]], wanted: int | None) -> None:
+        """A head, and an event each: all of one trace."""
+        if wanted:
+            raise TraceError(f"{self.log.name} has no trace {wanted}; a file by records has one, 0")
+        for place, text in records:
+            record = text.strip()
+            if record:
+                self._take_record(record, place)
+
+    def _read_document(self, wanted: int | None) -> None:
+        head, traces = document_heads(self.log)
+        chosen = chosen_trace(self.log, traces, wanted)
+        self._begin(head, traces[chosen] if traces else TraceHead())
+        first = sum(t.events for t in traces[:chosen])
+        last = None if chosen >= len(traces) - 1 else first + self.trace.events
+        for place, event in islice(self.log.items(EVENT), first, last):
+            self._take_converted(event, place)
 
     def _take_record(self, record: bytes, place: int) -> None:
         try:
             if place == 0 and self._is_head(record):
                 return
             event = ENVELOPE.decode(record)
+            time_s = self._time_s(event.time, event.time_format, place)
             kind = KINDS.get(event.name)
-            if kind is not None:
-                self._take(event.time, event.name, DECODERS[kind].decode(event.data), place)
+            if kind is not None and self._is_meant(event.group_id):
+                self._take(time_s, event.name, DECODERS[kind].decode(event.data), place)
         except UNREADABLE as error:
             self.log.unreadable(place, error)
 
     def _take_converted(self, event: Any, place: int) -> None:
         """An event of a document."""
         try:
+            time_s = self._time_s(float(event["time"]), event.get("time_format"), place)
             kind = KINDS.get(event["name"])
-            if kind is not None:
+            if kind is not None and self._is_meant(event.get("group_id")):
                 data = msgspec.convert(event.get("data", {}), kind, strict=False)
-                self._take(float(event["time"]), event["name"], data, place)
+                self._take(time_s, event["name"], data, place)
         except TraceError:
             raise
         except (
@@ -118,20 +162,48 @@ class _Reader:
 
     def _is_head(self, record: bytes) -> bool:
         """Take the head of the file, if the record is one."""
-        preamble = msgspec.json.decode(record, type=Preamble)
-        self._begin(preamble)
-        return bool(preamble.qlog_version or preamble.file_schema or preamble.trace)
+        head = msgspec.json.decode(record, type=FileHead)
+        self._begin(head, TraceHead(head.trace))
+        return bool(head.version or head.trace)
 
-    def _begin(self, preamble: Preamble) -> None:
-        self.preamble = preamble
-        self.delta = _text(preamble.trace, "common_fields", "time_format") == "delta"
-        if _text(preamble.trace, "vantage_point", "name").startswith("neqo"):
+    def _begin(self, head: FileHead, trace: TraceHead) -> None:
+        self.head, self.trace = head, trace
+        check_schema(self.log, head)
+        self.clock = Clock(trace.common_fields, self.log.warn)
+        if trace.text("vantage_point", "name").startswith("neqo"):
             self.rate_unit_mbps = 8e-6
 
-    def _take(self, time_ms: float, name: str, data: Any, place: int) -> None:
+    def _time_s(self, time_ms: float, time_format: str | None, place: int) -> float:
+        try:
+            return self.clock.seconds(time_ms, time_format)
+        except ValueError as error:
+            raise self.log.hostile(place, str(error)) from None
+
+    def _is_meant(self, own_group: Any) -> bool:
+        """Whether an event is of the group that is read."""
+        found = self.trace.common_fields.get("group_id") if own_group is None else own_group
+        if found is None:
+            return self.group is None
+        if len(self.groups) < MOST_GROUPS:
+            self.groups.add(str(found)[:200])
+        return self.group is None or str(found) == self.group
+
+    def _check_groups(self) -> None:
+        """TraceError for a group that is not there; a warning where several were read as one."""
+        listed = ", ".join(repr(name) for name in sorted(self.groups)[:10]) or "none"
+        if self.group is not None and self.group not in self.groups:
+            raise TraceError(
+                f"{self.log.name} has no events of group {self.group!r}; it has {listed}"
+            )
+        if self.group is None and len(self.groups) > 1:
+            self.log.warn(
+                f"has events of {len(self.groups)} groups, read as one connection; choose one by "
+                f"group=… ({listed})"
+            )
+
+    def _take(self, time_s: float, name: str, data: Any, place: int) -> None:
         """One event into its table."""
         try:
-            time_s = self._time_s(time_ms)
             if isinstance(data, Metrics):
                 self._metrics(time_s, data)
             elif isinstance(data, Packet):
@@ -140,6 +212,8 @@ class _Reader:
                 self.tables.state(time_s, data.new)
             elif isinstance(data, Numbers):
                 self._numbers(name, time_s, data)
+            elif isinstance(data, Frames):
+                self._acks(time_s, "application", data.frames)
             elif data.stream_id is not None:
                 self._http(name, time_s, data)
         except ValueError as error:
@@ -181,7 +255,8 @@ class _Reader:
         if number is None:
             return  # a Retry or a version negotiation has none
         space = SPACES.get((data.type or data.header.packet_type).lower(), "application")
-        size = data.raw.length if data.raw.length is not None else data.header.length
+        size = data.raw.size_bytes()
+        size = data.header.length if size is None else size
         if name.endswith("lost"):
             return self.tables.lost(time_s, space, number, data.trigger)
         if name.endswith("sent"):
@@ -190,13 +265,16 @@ class _Reader:
         else:
             direction = "received"
             self.tables.received(time_s, space, number, size)
-            for frame in data.frames:
-                for low, high in _ranges(frame):
-                    self.tables.acked(time_s, space, low, high)
+            self._acks(time_s, space, data.frames)
         if self.tables.shows(direction, space):
             frames = [_frame_text(frame) for frame in data.frames]
             self.tables.handshake(time_s, direction, space, number, size, frames)
         return None
+
+    def _acks(self, time_s: float, space: str, frames: list[Frame]) -> None:
+        for frame in frames:
+            for low, high in _ranges(frame):
+                self.tables.acked(time_s, space, low, high)
 
     def _numbers(self, name: str, time_s: float, data: Numbers) -> None:
         space = SPACES.get(data.packet_number_space, "application")
@@ -210,17 +288,6 @@ class _Reader:
         direction = "sent" if name.endswith("created") else "received"
         frame = data.frame.frame_type or "unknown"
         self.tables.http(time_s, direction, data.stream_id or 0, frame, data.size_bytes())
-
-    def _time_s(self, time_ms: float) -> float:
-        """Seconds since the reference, or since the first event where that is a wall clock."""
-        if not -LATEST_MS < time_ms < LATEST_MS:
-            raise ValueError(f"a time of {time_ms} ms")
-        if self.delta:
-            self.last_ms += time_ms
-            return self.last_ms / 1e3
-        if self.zero_ms is None:
-            self.zero_ms = time_ms if abs(time_ms) > EPOCH_MS else 0.0
-        return (time_ms - self.zero_ms) / 1e3
 
 
 def _first_data(frames: list[Frame]) -> tuple[int, int]:
@@ -244,12 +311,6 @@ def _in_ms(time_s: float | None) -> float | None:
     return None if time_s is None else time_s * 1e3
 
 
-def _text(tree: dict[str, Any], part: str, member: str) -> str:
-    """A text in a part of the head; empty where either is absent."""
-    found = tree.get(part)
-    return str(found.get(member, ""))[:200] if isinstance(found, dict) else ""
-
-
 def _is_record(text: bytes) -> bool:
     """Whether a first line is the head of a file by lines, not a part of one document."""
     try:
@@ -257,30 +318,3 @@ def _is_record(text: bytes) -> bool:
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         return False
     return isinstance(head, dict) and "traces" not in head
-
-
-def _document_head(log: JsonFile) -> Preamble:
-    """Version, title and vantage point of a document, as far as they stand in its first MiB."""
-    found: dict[str, str] = {}
-    places = {
-        "qlog_version": ("qlog_version",),
-        "title": ("title", "traces.item.title"),
-        "name": ("traces.item.vantage_point.name",),
-        "type": ("traces.item.vantage_point.type",),
-        "time_format": ("traces.item.common_fields.time_format",),
-    }
-    wanted = {place: key for key, all_places in places.items() for place in all_places}
-    try:
-        for prefix, _, value in ijson.parse(log):
-            if prefix in wanted:
-                found.setdefault(wanted[prefix], str(value))
-            if len(found) == len(places) or log.file.tell() > HEAD_BYTES:
-                break
-    except (ijson.JSONError, ValueError, ArithmeticError):
-        pass  # whoever reads the events tells of it
-    log.rewind()
-    point = {key: found.get(key, "") for key in ("name", "type")}
-    trace = {"vantage_point": point, "common_fields": {"time_format": found.get("time_format")}}
-    return Preamble(
-        qlog_version=found.get("qlog_version", ""), title=found.get("title", ""), trace=trace
-    )

@@ -13,6 +13,8 @@ class Envelope(msgspec.Struct):
     time: float
     name: str
     data: msgspec.Raw = msgspec.Raw(b"{}")
+    time_format: str | None = None
+    group_id: Any = None
 
 
 class Header(msgspec.Struct):
@@ -28,6 +30,11 @@ class RawInfo(msgspec.Struct):
 
     length: int | None = None
     payload_length: int | None = None
+    data: str = ""
+
+    def size_bytes(self) -> int | None:
+        """The length, which may be left out where all of the data is there, as hexadecimals."""
+        return len(self.data) // 2 if self.length is None and self.data else self.length
 
 
 class Frame(msgspec.Struct):
@@ -49,6 +56,12 @@ class Packet(msgspec.Struct):
     # aioquic tells a lost packet without a header.
     type: str | None = None
     packet_number: int | None = None
+
+
+class Frames(msgspec.Struct):
+    """Frames by themselves, of stacks that tell packets without them."""
+
+    frames: list[Frame] = []
 
 
 class Numbers(msgspec.Struct):
@@ -99,18 +112,8 @@ class Http(msgspec.Struct):
         """The frame's payload, wherever the draft at hand tells it."""
         raw, own = self.raw, self.frame.raw
         told = (self.length, self.frame.length, raw.payload_length, own.payload_length)
-        return next((n for n in (*told, raw.length, own.length) if n is not None), None)
-
-
-class Preamble(msgspec.Struct):
-    """The head of a file."""
-
-    qlog_version: str = ""
-    file_schema: str = ""
-    qlog_format: str = ""
-    serialization_format: str = ""
-    title: str = ""
-    trace: dict[str, Any] = {}
+        sizes = (*told, raw.size_bytes(), own.size_bytes())
+        return next((n for n in sizes if n is not None), None)
 
 
 TRANSPORT: dict[str, type[msgspec.Struct]] = {
@@ -118,6 +121,8 @@ TRANSPORT: dict[str, type[msgspec.Struct]] = {
     "packet_received": Packet,
     "packet_lost": Packet,
     "packets_acked": Numbers,
+    "frames_parsed": Frames,
+    "frames_processed": Frames,
     "spurious_loss": Numbers,
     "metrics_updated": Metrics,
     "recovery_metrics_updated": Metrics,
