@@ -6,10 +6,12 @@ import heapq
 
 import numpy as np
 
-from qbkit.metrics.parameters.connection import Connection, Load
+from qbkit.metrics.parameters.connection import Connection, Link, Load, connection_of
 
 RATE_PPS, RTT_S = 1000.0, 0.05
 BDP_PACKETS = RATE_PPS * RTT_S
+PACKET_BYTES = 1500
+TIMEOUT_S = 1.0
 
 
 def simulate(
@@ -20,6 +22,9 @@ def simulate(
     ack_every: int = 1,
     undo_s: float | None = None,
     lose_each_s: float = np.inf,
+    loss_part: float = 0.0,
+    most_packets: float = np.inf,
+    seed: int = 0,
     threshold_packets: float = np.inf,
     duration_s: float = 30.0,
     buffer_packets: float = BDP_PACKETS,
@@ -27,8 +32,10 @@ def simulate(
     """AIMD after slow start: +``alpha`` packets an RTT, times ``beta`` at the first loss of an RTT.
 
     ``undo_s``: so long after a cut the window is what it was before it. ``lose_each_s``: besides
-    what the queue drops, one packet is lost each time.
+    what the queue drops, one packet is lost each time; ``loss_part``: each is, at random.
+    ``most_packets``: the application has no more than that in flight.
     """
+    rng = np.random.default_rng(seed)
     window, threshold = float(initial_window), threshold_packets
     recovery_s, restore = -1.0, []
     sent_s: list[float] = []
@@ -42,15 +49,16 @@ def simulate(
     while now_s < duration_s:
         while restore and restore[0][0] <= now_s:
             window = max(window, restore.pop(0)[1])
-        while in_flight < int(window):
+        while in_flight < int(min(window, most_packets)):
             number = len(sent_s)
             sent_s.append(now_s)
             gone_s.append(np.nan)
             in_flight += 1
             arrival_s = now_s + RTT_S / 2
             full = (free_s - arrival_s) * RATE_PPS > buffer_packets
-            if full or now_s > next_loss_s:
-                next_loss_s = next_loss_s if full else next_loss_s + lose_each_s
+            at_random = loss_part > 0 and rng.random() < loss_part
+            if full or at_random or now_s > next_loss_s:
+                next_loss_s = next_loss_s + lose_each_s if now_s > next_loss_s else next_loss_s
                 delivered_s.append(np.nan)
                 lost.add(number)
                 continue
@@ -60,8 +68,14 @@ def simulate(
             if len(pending) >= ack_every:
                 heapq.heappush(acks, (free_s + RTT_S / 2, number))
                 pending.clear()
-        if not acks:
-            break
+        if not acks:  # a timeout: all that flies is lost, or waits for an ACK of more packets
+            now_s += TIMEOUT_S
+            for n in [*lost, *pending]:
+                gone_s[n] = now_s
+            in_flight, window = 0, 1.0
+            lost.clear()
+            pending.clear()
+            continue
         now_s, highest = heapq.heappop(acks)
         ack_s.append(now_s)
         newly = [n for n in range(highest - 8 * ack_every, highest + 1) if n >= 0]
@@ -78,17 +92,12 @@ def simulate(
             recovery_s = now_s
         elif sent_s[highest] > recovery_s:
             window += len(newly) if window < threshold else alpha * len(newly) / window
+        window = max(window, 1.0)
     fates = np.array(gone_s)
     known = np.isfinite(fates)
     times = (np.array(sent_s), fates, np.array(delivered_s))
-    load = Load(*(t[known] for t in times), np.full(known.sum(), 1500.0))
-    return Connection(
-        label="simulated",
-        sent_s=load.sent_s,
-        gone_s=load.gone_s,
-        delivered_s=load.delivered_s,
-        ack_s=np.array(ack_s),
-        packet_bytes=1500,
-        min_rtt_s=RTT_S,
-        load=load,
-    )
+    load = Load(*(t[known] for t in times), np.full(known.sum(), float(PACKET_BYTES)))
+    left_s = np.sort(load.delivered_s[np.isfinite(load.delivered_s)])
+    through_bytes = PACKET_BYTES * np.arange(1.0, len(left_s) + 1)
+    link = Link(RATE_PPS * PACKET_BYTES * 8e-6, left_s, through_bytes)
+    return connection_of("simulated", load, np.array(ack_s), RTT_S, link)

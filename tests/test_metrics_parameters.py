@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -25,8 +26,12 @@ from qbkit.metrics.parameters import (
     observe,
     observe_events,
 )
-from qbkit.metrics.parameters.differences import EFFECTS
+from qbkit.metrics.parameters.connection import Link
+from qbkit.metrics.parameters.effects import DERIVED, EFFECTS, RESPONSE, SYMPTOMS, law
+from qbkit.metrics.parameters.inference import with_flows
 from qbkit.traces.events import EventTables
+
+UNKNOWN_N = Estimate("emulated_flows", math.nan)
 
 
 @settings(max_examples=6, deadline=None)
@@ -91,10 +96,10 @@ def test_a_log_and_a_capture_give_the_same_connection():
     assert seen.min_rtt_s == pytest.approx(c.min_rtt_s, rel=0.03)  # one packet's time on the link
 
 
-def test_every_parameter_has_a_meaning_and_a_weight():
+def test_every_parameter_has_a_meaning_and_is_a_cause_or_a_symptom():
     found = infer(simulate(duration_s=5))
     assert list(found) == list(PARAMETERS)
-    assert set(EFFECTS) == set(PARAMETERS) - {"emulated_flows"}
+    assert sorted([*EFFECTS, *SYMPTOMS, *DERIVED]) == sorted(PARAMETERS)
     frame = found.frame()
     assert frame.loc["packet_bytes", "value"] == 1500
     assert "not seen" in str(found["cubic_c"])
@@ -124,6 +129,77 @@ def test_the_larger_effect_is_the_first_suspect():
     assert first.effect == pytest.approx(expected)
     assert second.score == pytest.approx(0.3 * abs(second.effect))  # it goes against what was seen
     assert "β): 0.85 [0.842, 0.858] instead of 0.7" in str(first)
+    # The ends that lie apart least and most: 0.8415 instead of 0.707, and 0.8585 instead of 0.693.
+    least = 0.25 * math.log((3.8415 / 0.1585) / (3.707 / 0.293))
+    most = 0.25 * math.log((3.8585 / 0.1415) / (3.693 / 0.307))
+    assert (first.effect_low, first.effect_high) == pytest.approx((least, most))
+    assert (first.by_thumb, second.by_thumb) == (False, True)
+
+
+def test_every_law_has_its_own_response_function():
+    def effect(test_law: str, reference_law: str) -> float:
+        test = known("test", decrease_factor=0.85, growth=test_law)
+        differences = compare(test, known("b", decrease_factor=0.5, growth=reference_law))
+        return next(d.effect for d in differences if d.name == "decrease_factor")
+
+    # RFC 9438 §4.3 for AIMD, §5.1 for CUBIC.
+    aimd = 0.5 * math.log((1.85 / 0.15) / (1.5 / 0.5))
+    cubic = 0.25 * math.log((3.85 / 0.15) / (3.5 / 0.5))
+    assert effect("linear", "linear") == effect("linear", "cubic") == pytest.approx(aimd)
+    assert effect("cubic", "linear") == pytest.approx(cubic)
+    for other in ("linear", "cubic", "probing", ""):  # a model of the path minds no single loss
+        assert effect("probing", other) == effect(other, "probing") == 0
+    assert math.isnan(effect("", "cubic"))  # perhaps a BBR whose cycles do not show
+
+
+def test_a_model_of_the_path_is_judged_by_no_response_function():
+    bbr = {"probe_up_gain": 1.25, "decrease_factor": 0.5, "cubic_c": 0.4, "cuts_undone_percent": 0}
+    test = known("test", **{**bbr, "decrease_factor": 0.9, "cubic_c": 4, "probe_up_gain": 1.5})
+    first, *others = compare(test, known("reference", **bbr), 0.3)
+    assert law(test, known("reference", **bbr)) == "probing"
+    assert (first.name, first.effect) == ("probe_up_gain", pytest.approx(math.log(1.2)))
+    assert {d.name for d in others} == {"decrease_factor", "cubic_c"} <= set(RESPONSE)
+    assert not any(d.effect > 0 or d.score > 0 for d in others)
+
+
+def test_a_symptom_has_no_effect_and_stands_behind_the_causes():
+    reference = {**REFERENCE, "in_flight_bdp": 1.1, "burst_packets": 4.0, "limited_percent": 0.0}
+    test = {**reference, "in_flight_bdp": 2.0, "limited_percent": 3.0, "packets_per_ack": 3.0}
+    found = compare(known("test", **test), known("reference", **reference))
+    assert [(d.name, d.role) for d in found] == [
+        ("packets_per_ack", "cause"),
+        ("in_flight_bdp", "symptom"),
+    ]  # 3 % of the time is less than 5 %
+    assert math.isnan(found[1].effect)
+
+
+def test_a_steady_sender_below_the_links_rate_is_limited():
+    steady = simulate(most_packets=0.4 * BDP_PACKETS)
+    assert infer(steady)["limited_percent"].value > 95
+    assert infer(simulate())["limited_percent"].value < 1
+    # A loss, and its long way back, is no limit of the sender's own.
+    assert infer(simulate(buffer_packets=5))["limited_percent"].value < 2
+    # Beside a rival that takes the rest, the link limits.
+    time_s = np.arange(0, 30, 1e-3)
+    busy = Link(steady.link.rate_mbps, time_s, 1500 * time_s / 1e-3)
+    assert infer(replace(steady, link=busy))["limited_percent"].value == 0
+    # The log of one end does not show the link.
+    assert not infer(replace(steady, link=None))["limited_percent"].known
+
+
+def test_no_flows_are_counted_of_a_window_that_does_not_grow():
+    kept = {"threshold_packets": 40, "lose_each_s": 2.0, "buffer_packets": 1e6}
+    for alpha in (0.0, -0.5):
+        found = infer(simulate(alpha=alpha, **kept))
+        assert found["decrease_factor"].known
+        assert found["growth"].word not in ("linear", "cubic")
+        assert not found["emulated_flows"].known
+    # The lower bound of a slope may be negative where its median is not: N reaches 0 then.
+    line = Estimate("increase_packets_per_rtt", 1.0, -0.2, 1.2, 5)
+    beta = Estimate("decrease_factor", 0.5, 0.49, 1.02, 5)
+    n = with_flows([line, beta, Estimate("growth", math.nan, word="linear"), UNKNOWN_N])[-1]
+    assert (n.value, n.low) == (pytest.approx(1), 0)
+    assert n.high == pytest.approx(math.sqrt(1.2 * 1.99 / 0.03))
 
 
 def test_what_cannot_be_told_apart_is_no_difference():

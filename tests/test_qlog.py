@@ -202,7 +202,7 @@ def test_what_a_real_stack_writes_is_what_the_wire_saw(name, tmp_path):
     sent_s = sender.sent_time_s.values[sender.sent_space.values == 2]
     wire_s = run.packet_time_s.values[run.packet_size_bytes.values > 300]
     assert np.ptp(sent_s) == pytest.approx(np.ptp(wire_s), abs=0.06)
-    assert json.loads(sender.attrs["warnings"]) == []
+    assert "unknown" not in sender.attrs["warnings"]
     assert sender.sizes["metric"] > 100
     # The window that the stack logs is the one that its driver tells.
     if "cwnd_bytes" in run:

@@ -1,4 +1,4 @@
-"""qlog's main schema: as the current draft has it (draft-ietf-quic-qlog-main-schema), and before."""
+"""qlog by its main schema (draft-ietf-quic-qlog-main-schema): the current draft and older ones."""
 
 from __future__ import annotations
 

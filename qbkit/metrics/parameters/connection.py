@@ -164,7 +164,7 @@ def observe(run: xr.Dataset, flow: str | int = 0) -> Connection:
     sent_s = run["packet_time_s"].values[mine] - half_s
     gone_s = np.maximum(_gone_s(delivered_s + half_s, ack_s), sent_s)
     load = Load(sent_s, gone_s, delivered_s, size_bytes)
-    return _connection(label, load, ack_s, 2 * half_s, _link(run))
+    return connection_of(label, load, ack_s, 2 * half_s, _link(run))
 
 
 def _link(run: xr.Dataset) -> Link | None:
@@ -199,10 +199,10 @@ def observe_events(events: xr.Dataset, label: str = "") -> Connection:
     sizes = size_bytes[mine].astype(np.float64)
     load = Load(*(values[known] for values in (sent_s, gone_s, delivered_s, sizes)))
     ack_s = np.unique(events["acked_time_s"].values)
-    return _connection(label, load, ack_s, min_rtt_s)
+    return connection_of(label, load, ack_s, min_rtt_s)
 
 
-def _connection(
+def connection_of(
     label: str, load: Load, ack_s: FloatArray, min_rtt_s: float, link: Link | None = None
 ) -> Connection:
     """The full packets of a load; MetricError for fewer than 20, or without an RTT or an ACK."""

@@ -25,9 +25,11 @@ def law(test: Parameters, reference: Parameters) -> str:
 
     The test's, unless one of the two goes by a model of the path: then losses say nothing.
     """
-    if any(p["probe_up_gain"].known or p["growth"].word == "probing" for p in (test, reference)):
-        return "probing"
-    return test["growth"].word
+    ours, theirs = (
+        p["growth"].word or ("probing" if p["probe_up_gain"].known else "")
+        for p in (test, reference)
+    )
+    return "probing" if "probing" in (ours, theirs) else ours
 
 
 def _response(beta: float, growth: str) -> float:

@@ -27,6 +27,8 @@ MOST_LEFT = 0.99
 """An interval of β may reach 1, where no number of flows would do."""
 REDUCES = 0.95
 """A sender that keeps more than this of its window does not reduce it at a loss."""
+LEAST_INCREASE = 0.05
+"""Packets a round trip from which on a line rises: what BBR holds steady is a line as well."""
 IDLE = 0.9
 """A link of whose rate less than this is used does not limit."""
 IDLE_RTTS = 4
@@ -182,7 +184,7 @@ def infer(
         else _median(name, np.concatenate(numbers.get(name, [np.empty(0)])))
         for name in PARAMETERS
     ]
-    return Parameters(seen[0].label, _with_flows(estimates))
+    return Parameters(seen[0].label, with_flows(estimates))
 
 
 def _samples(c: Connection) -> dict[str, FloatArray | float | str]:
@@ -225,17 +227,17 @@ def _samples(c: Connection) -> dict[str, FloatArray | float | str]:
 def _law(lines: FloatArray, curves: FloatArray, factors: FloatArray, phases: Phases) -> str:
     """The law that a window follows; empty: unknown.
 
-    Who probes in cycles goes by a model of the path. Lines and curves are laws of loss-based
-    controllers only: of one whose window a loss reduces, and whose lines rise.
+    Lines that rise and curves are laws of a loss-based controller: of one whose window a loss
+    reduces. Who probes in cycles goes by a model of the path; curves can bend to that, lines not.
     """
+    lines, curves = lines[np.isfinite(lines)], curves[np.isfinite(curves)]
+    reduces = len(factors) > 0 and float(np.median(factors)) <= REDUCES
+    straight = len(lines) > 0 and len(lines) >= len(curves)
+    if reduces and straight and np.median(lines) > LEAST_INCREASE:
+        return "linear"
     if len(phases.up_gain):
         return "probing"
-    lines, curves = lines[np.isfinite(lines)], curves[np.isfinite(curves)]
-    if not len(factors) or np.median(factors) > REDUCES or not (len(lines) or len(curves)):
-        return ""
-    if len(curves) > len(lines):
-        return "cubic"
-    return "linear" if np.median(lines) > 0 else ""
+    return "cubic" if reduces and len(curves) > len(lines) else ""
 
 
 def _acks(c: Connection, after_s: float) -> dict[str, FloatArray | float | str]:
@@ -306,7 +308,7 @@ def _common(name: str, words: list[str]) -> Estimate:
     return Estimate(name, math.nan, samples=count, word=word)
 
 
-def _with_flows(estimates: list[Estimate]) -> list[Estimate]:
+def with_flows(estimates: list[Estimate]) -> list[Estimate]:
     """N, the flows of one standard controller that get what this one gets.
 
     One loss cuts one of N CUBIC flows, so β_N = (N - 1 + 0.7)/N (IMC'22 §3.3). Where growth is
@@ -316,8 +318,8 @@ def _with_flows(estimates: list[Estimate]) -> list[Estimate]:
     by_name = {e.name: e for e in estimates}
     beta, line = by_name["decrease_factor"], by_name["increase_packets_per_rtt"]
     law = by_name["growth"].word
-    grows = law == "cubic" or (law == "linear" and line.value > 0)
-    if not grows or not 0 <= beta.value < 1:
+    rises = law == "linear" and line.value > 0
+    if not (rises or law == "cubic") or not 0 <= beta.value < 1:
         return estimates
 
     def flows(b: float, a: float) -> float:

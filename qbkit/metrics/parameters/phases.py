@@ -14,7 +14,8 @@ LEAST_PACKETS = 40
 """A ratio of two counts is known to 3 % or so from this many packets on."""
 PROMINENT = 0.08
 """Probing stands out of the ratio by this much, and by more than what an ACK answers at once."""
-FEWEST_CYCLES = 3
+FEWEST_CYCLES = 6
+"""Random losses make three regular ones now and then."""
 REGULAR = 0.5
 """Spread of the cycles' lengths (between the quartiles) over their median, at most."""
 LEAST_QUIET = 0.5

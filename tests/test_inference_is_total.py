@@ -1,0 +1,155 @@
+"""Whatever the link and the sender: the inference may say "unknown", it may not raise."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray as xr
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from simulated import simulate
+
+import qbkit as qb
+from qbkit.errors import MetricError
+from qbkit.metrics import infer
+from qbkit.metrics.parameters import PARAMETERS, Estimate, Parameters, compare
+
+CASES = Path(__file__).parent.parent / "data/cases"
+PATIENT = [HealthCheck.too_slow]
+ENDS = st.sampled_from([math.nan, -1.0, 0.0, 1e-12, 0.5, 0.99, 1.0, 1.5, 1e6])
+WORDS = {"growth": ["", "linear", "cubic", "probing"], "pacing": ["", "paced", "bursts"],
+         "slow_start_exit": ["", "loss", "delay"]}  # fmt: skip
+
+
+def sound(found: Parameters) -> None:
+    """All parameters are there, of finite or unknown value, each within its interval."""
+    assert list(found) == list(PARAMETERS)
+    json.dumps(found.to_dict(), allow_nan=False)
+    for e in found.values():
+        assert math.isnan(e.low) or e.low <= e.value * (1 + 1e-9) + 1e-9
+        assert math.isnan(e.high) or e.value <= e.high * (1 + 1e-9) + 1e-9
+
+
+SENDERS = st.fixed_dictionaries(
+    {
+        "alpha": st.sampled_from([-1.0, 0.0, 0.1, 1.0, 4.0]),
+        "beta": st.floats(0.1, 1.0),
+        "initial_window": st.integers(1, 60),
+        "ack_every": st.sampled_from([1, 2, 10]),
+        "undo_s": st.sampled_from([None, 0.12]),
+        "lose_each_s": st.sampled_from([np.inf, 0.3, 2.0]),
+        "loss_part": st.sampled_from([0.0, 2e-4, 0.01, 0.2, 0.6]),
+        "most_packets": st.sampled_from([np.inf, 3.0, 20.0]),
+        "threshold_packets": st.sampled_from([np.inf, 30.0]),
+        "buffer_packets": st.sampled_from([1.0, 10.0, 50.0, 1e6]),
+        "duration_s": st.floats(0.5, 6.0),
+        "seed": st.integers(0, 99),
+    }
+)
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=PATIENT)
+@given(st.lists(SENDERS, min_size=1, max_size=2))
+def test_any_sender_over_any_link_with_loss(senders):
+    found = []
+    for sender in senders:
+        try:
+            found.append(infer(simulate(**sender)))
+        except MetricError as error:  # fewer than 20 full packets, or none that arrived
+            assert "parameters need" in str(error)
+    for parameters in found:
+        sound(parameters)
+    if found:
+        compare(found[0], found[-1], 0.3)
+
+
+@st.composite
+def captures(draw: st.DrawFn) -> xr.Dataset:
+    """Packets and ACKs at any times, of any sizes, lost at random, over a queue of any delay."""
+    rng = np.random.default_rng(draw(st.integers(0, 999)))
+    count, span_s = draw(st.integers(0, 200)), draw(st.sampled_from([0.0, 0.01, 1.0, 8.0]))
+    rtt_ms = draw(st.sampled_from([5.0, 50.0, 300.0]))
+    sent_s = np.sort(rng.uniform(0, span_s, count).round(draw(st.sampled_from([1, 3, 9]))))
+    left_s = np.sort(sent_s + rng.exponential(draw(st.sampled_from([1e-4, 0.1])), count))
+    lost = rng.random(count) < draw(st.sampled_from([0.0, 0.02, 0.5, 0.95, 1.0]))
+    back_s = left_s[~lost][:: draw(st.sampled_from([1, 2, 20]))] + rtt_ms / 1e3
+    sizes = rng.choice(draw(st.sampled_from([[1514], [60, 1514], [200, 1000, 1514]])), count)
+    return xr.Dataset(
+        {
+            "packet_time_s": ("packet", sent_s + rtt_ms / 2e3),
+            "packet_departure_s": ("packet", np.where(lost, np.nan, left_s + rtt_ms / 2e3)),
+            "packet_flow": ("packet", np.zeros(count, "uint8")),
+            "packet_size_bytes": ("packet", sizes.astype("uint16")),
+            "ack_time_s": ("ack", back_s),
+            "ack_flow": ("ack", np.zeros(len(back_s), "uint8")),
+            "base_rtt_ms": ("flow", [rtt_ms]),
+        },
+        coords={"label": ("flow", ["any"])},
+        attrs={"rate_mbps": draw(st.sampled_from([np.nan, 0.1, 1000.0]))},
+    )
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=PATIENT)
+@given(captures())
+def test_any_capture(run):
+    try:
+        sound(infer(run))
+    except MetricError as error:  # fewer than 20 full packets, or none that arrived
+        assert "parameters need" in str(error)
+
+
+@st.composite
+def parameters(draw: st.DrawFn) -> Parameters:
+    """Any estimates, possible ones or not."""
+    found = []
+    for name in PARAMETERS:
+        if name in WORDS:
+            found.append(Estimate(name, math.nan, word=draw(st.sampled_from(WORDS[name]))))
+        else:
+            low, value, high = sorted(draw(st.tuples(ENDS, ENDS, ENDS)))
+            found.append(Estimate(name, value, low, high, 5))
+    return Parameters("any", found)
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=PATIENT)
+@given(parameters(), parameters(), st.sampled_from([math.nan, -0.5, 0.0, 0.5]))
+def test_any_two_senders_are_compared(test, reference, moved):
+    found = compare(test, reference, moved)
+    for d in found:
+        assert math.isnan(d.effect) or math.isfinite(d.effect)
+        assert (d.role == "cause") or math.isnan(d.score)
+    weighed = [d.score for d in found if math.isfinite(d.score)]
+    assert weighed == sorted(weighed, reverse=True)
+    assert [d.role for d in found] == sorted(d.role for d in found)  # symptoms last
+
+
+@pytest.mark.parametrize("name", ["ack-10", "bbr-120-explained", "google-cubic", "quiche-now"])
+def test_what_was_published_is_explained(name):
+    explained = qb.load_explanation(CASES / name)
+    json.dumps(explained.to_dict(), allow_nan=False)
+    assert len(explained.frame()) == len(explained.differences)
+    assert not {d.name for d in explained.suspects} & {d.name for d in explained.symptoms}
+    if name == "bbr-120-explained":  # what flies is a symptom of the rate, which does not show
+        assert explained.suspects == []
+        assert "why is undecided" in explained.sentence
+        assert "symptoms: packets in flight" in explained.sentence
+    else:
+        assert "most likely because of" in explained.sentence
+
+
+@pytest.mark.guest
+@pytest.mark.parametrize(
+    ("controller", "rate_mbps", "loss_percent"),
+    [("bbr", 8, 0.02), ("cubic", 20, 0.5), ("reno", 5, 10)],
+)
+def test_real_senders_over_lossy_links(controller, rate_mbps, loss_percent):
+    link = qb.Bottleneck(rate_mbps=rate_mbps, rtt_ms=20, buffer_bdp=1, loss_percent=loss_percent)
+    found = infer(qb.Experiment(bottleneck=link, flows=[f"tcp:{controller}"], duration_s=10).run())
+    sound(found)
+    if controller == "bbr":  # what it holds steady between losses is no additive increase
+        assert found["growth"].word not in ("linear", "cubic")
+        assert not found["emulated_flows"].known
