@@ -105,15 +105,11 @@ class Explanation:
             return "alone: effect unknown"
         part_mbps = self.fair_mbps * math.expm1(difference.effect)
         of_mbps = self.assessment.delta_throughput_mbps
-        size = f"{_percent(difference.effect)} %{self._interval_text(difference)}"
+        size = f"{_percent(difference.effect)} %"
         if difference.by_thumb:
             return f"alone: about {size} throughput by a rule of thumb"
-        return f"alone: {size} throughput, {part_mbps:+.1f} of {of_mbps:+.1f} Mbit/s"
-
-    def _interval_text(self, difference: Difference) -> str:
-        """`` [low, high]`` in %, or nothing where it is unknown."""
-        low, high = difference.effect_low, difference.effect_high
-        return f" [{_percent(low)}, {_percent(high)}]" if math.isfinite(low + high) else ""
+        interval = _interval(difference)
+        return f"alone: {size}{interval} throughput, {part_mbps:+.1f} of {of_mbps:+.1f} Mbit/s"
 
     def frame(self) -> pd.DataFrame:
         """One row a difference: its role, what it is, test, reference, change of throughput."""
@@ -126,7 +122,7 @@ class Explanation:
                 self.study.reference: str(d.reference),
                 "unit": d.test.unit,
                 "throughput_change_percent": round(100 * math.expm1(d.effect), 1),
-                "interval": self._interval_text(d).strip(),
+                "interval_percent": _interval(d).strip(),
                 "score": round(d.score, 3),
             }
             for d in self.differences
@@ -306,6 +302,14 @@ def what_if(study: Study, knobs: Mapping[str, Any], **how: Any) -> WhatIf:
         **how,
     )
     return WhatIf(study, after, knobs)
+
+
+def _interval(difference: Difference) -> str:
+    """`` [low, high]`` of the effect in %; empty where it is unknown, or no more than a sign."""
+    low, high = difference.effect_low, difference.effect_high
+    if difference.by_thumb or not math.isfinite(low + high):
+        return ""
+    return f" [{_percent(low)}, {_percent(high)}]"
 
 
 def _percent(effect: float) -> str:

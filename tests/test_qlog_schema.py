@@ -193,6 +193,8 @@ def test_events_of_several_connections_by_their_group(tmp_path):
     ):
         ds = qb.read_qlog(tmp_path / "some.qlog")
     assert ds.sizes["sent"] == 5
+    renamed = [sent(n, n, group_id=name) for n, name in enumerate(("odcid", "odcid", "new", "new"))]
+    assert read(tmp_path, sequence({}, renamed)).sizes["sent"] == 4
     common = sequence({"common_fields": {"group_id": "a"}}, [sent(5)])
     assert read(tmp_path, common, group="a").sizes["sent"] == 1
     assert json.loads(read(tmp_path, common).attrs["warnings"]) == []

@@ -83,7 +83,8 @@ class _Reader:
         self.tables = EventTables()
         self.head, self.trace = FileHead(), TraceHead()
         self.clock = Clock({}, log.warn)
-        self.groups: set[str] = set()
+        self.groups: list[str] = []
+        self.mixed = False
         self.rtt_seconds: bool | None = None
         self.rate_unit_mbps = 1e-6
 
@@ -184,9 +185,18 @@ class _Reader:
         found = self.trace.common_fields.get("group_id") if own_group is None else own_group
         if found is None:
             return self.group is None
-        if len(self.groups) < MOST_GROUPS:
-            self.groups.add(str(found)[:200])
-        return self.group is None or str(found) == self.group
+        name = str(found)[:200]
+        if not self.groups or name != self.groups[-1]:
+            self._turn_to(name)
+        return self.group is None or name == self.group
+
+    def _turn_to(self, group: str) -> None:
+        """Another group goes on. One connection may have several names, as quinn's has before and
+        after its first answer; but none comes back to its old one."""
+        if group in self.groups:
+            self.mixed = True
+            self.groups.remove(group)
+        self.groups = [*self.groups[-MOST_GROUPS:], group]
 
     def _check_groups(self) -> None:
         """TraceError for a group that is not there; a warning where several were read as one."""
@@ -195,7 +205,7 @@ class _Reader:
             raise TraceError(
                 f"{self.log.name} has no events of group {self.group!r}; it has {listed}"
             )
-        if self.group is None and len(self.groups) > 1:
+        if self.group is None and self.mixed:
             self.log.warn(
                 f"has events of {len(self.groups)} groups, read as one connection; choose one by "
                 f"group=… ({listed})"

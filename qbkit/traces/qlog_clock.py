@@ -23,9 +23,9 @@ class Clock:
 
     def __init__(self, common_fields: dict[str, Any], warn: Callable[[str], None]) -> None:
         self._warn = warn
-        self._usual = common_fields.get("time_format") or FROM_REFERENCE[0]
         self._reference = common_fields.get("reference_time")
         self._unknown: set[str] = set()
+        self._steps = self._are_steps(common_fields.get("time_format") or FROM_REFERENCE[0])
         self._zero_ms: float | None = None
         self._now_ms = 0.0
 
@@ -37,10 +37,8 @@ class Clock:
         """
         if not -LATEST_MS < time_ms < LATEST_MS:
             raise ValueError(f"a time of {time_ms} ms")
-        chosen = str(time_format or self._usual)[:100]
-        if chosen not in FROM_REFERENCE and chosen not in FROM_PREVIOUS:
-            self._tell(chosen)
-        self._now_ms = time_ms + (self._now_ms if chosen in FROM_PREVIOUS else 0.0)
+        steps = self._steps if time_format is None else self._are_steps(time_format)
+        self._now_ms = self._now_ms + time_ms if steps else time_ms
         if self._zero_ms is None:
             self._zero_ms = self._now_ms if abs(self._now_ms) > EPOCH_MS else 0.0
         return (self._now_ms - self._zero_ms) / 1e3
@@ -62,12 +60,14 @@ class Clock:
         except (ValueError, OverflowError, OSError):
             return ""
 
-    def _tell(self, time_format: str) -> None:
-        """Warn of a format, once."""
-        if time_format not in self._unknown and len(self._unknown) < 3:
-            self._unknown.add(time_format)
+    def _are_steps(self, time_format: Any) -> bool:
+        """Whether times of a format count from the event before; warns, once, of an unknown one."""
+        name = str(time_format)[:100]
+        if name not in (*FROM_REFERENCE, *FROM_PREVIOUS, *self._unknown) and len(self._unknown) < 3:
+            self._unknown.add(name)
             known = ", ".join((*FROM_REFERENCE, *FROM_PREVIOUS))
             self._warn(
-                f"has times of the unknown format {time_format!r}, read as relative_to_epoch; "
+                f"has times of the unknown format {name!r}, read as relative_to_epoch; "
                 f"known are {known}"
             )
+        return name in FROM_PREVIOUS

@@ -73,7 +73,7 @@ def document_heads(log: JsonFile) -> tuple[FileHead, list[TraceHead]]:
 
     Of one that is damaged, what comes before; whoever reads the events then says so.
     """
-    members: dict[str, str] = {}
+    members: dict[str, Any] = {}
     traces: list[TraceHead] = []
     builder = ijson.ObjectBuilder()
     try:
