@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,8 @@ from qbkit.spec import Experiment, Flow
 
 Value = str | int | float | bool
 FORM = "name: …, base: {…}, sweep: {field: [values]}"
+BUFFERS = ("buffer_bdp", "buffer_bytes", "buffer_packets")
+"""The ways to give the one buffer of a bottleneck."""
 
 
 @dataclass(frozen=True)
@@ -30,9 +34,12 @@ class Sweep(BaseModel):
     """A base experiment and the values of the fields that are swept.
 
     ``sweep`` maps a dotted field of an Experiment (``bottleneck.buffer_bdp``, ``flows.0``,
-    ``flows.0.options.pacing``, ``seed``) to its values; the product of all is run. A flow may be
-    written ``stack:controller``. Raises SpecError for a field that does not exist, for a field
-    without values, and for any experiment of the product that cannot be.
+    ``flows.0.options.pacing``, ``seed``) to its values; the product of all is run. The value of a
+    flow is written ``stack:controller`` and replaces these two; all else that the base says of
+    that flow stays. The order of the fields is that of the cube's dimensions; it does not change
+    any run. Raises SpecError for a field that does not exist, for a field without values, for two
+    fields that set the same thing, for two runs that would be the same, and for any experiment of
+    the product that cannot be.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -66,6 +73,9 @@ class Sweep(BaseModel):
                 raise ValueError(f"{field} has no values; give at least one")
             if len({repr(v) for v in values}) < len(values):
                 raise ValueError(f"{field} has a value twice; each may be there once")
+        for one, other in itertools.combinations(sweep, 2):
+            if shared := _set_by(one) & _set_by(other):
+                raise ValueError(f"{one} and {other} both set {min(shared)}; sweep one of them")
         return sweep
 
     @model_validator(mode="after")
@@ -100,11 +110,20 @@ class Sweep(BaseModel):
 
     def points(self) -> Iterator[Point]:
         """Every experiment of the product, the last field varying fastest."""
+        base = Experiment(**self.base).model_dump(mode="json")
+        # A flow before its options, whatever their order here: else it would undo them.
+        wide_first = sorted(self.sweep, key=lambda field: field.count("."))
+        seen: dict[str, Mapping[str, Value]] = {}
         for index in self._indices():
-            spec = Experiment(**self.base).model_dump(mode="json")
-            for i, (field, values) in zip(index, self.sweep.items(), strict=True):
-                _put(spec, field, values[i])
-            yield Point(index, Experiment(**spec))
+            chosen = {f: vs[i] for i, (f, vs) in zip(index, self.sweep.items(), strict=True)}
+            spec = copy.deepcopy(base)
+            for field in wide_first:
+                _put(spec, field, chosen[field])
+            experiment = Experiment(**spec)
+            same = seen.setdefault(experiment.hash, chosen)
+            if same is not chosen:
+                raise SpecError(f"{_words(same)} and {_words(chosen)} are the same run; drop one")
+            yield Point(index, experiment)
 
     def _indices(self) -> Iterator[tuple[int, ...]]:
         every = itertools.product(*(range(n) for n in self.shape))
@@ -118,6 +137,19 @@ class Sweep(BaseModel):
         return sum(1 for _ in self._indices())
 
 
+def _set_by(field: str) -> set[str]:
+    """What a field determines: no two swept fields may share any of it."""
+    if field in {f"bottleneck.{name}" for name in BUFFERS}:
+        return {"the buffer"}
+    if re.fullmatch(r"flows\.\d+", field):
+        return {f"{field}.stack", f"{field}.controller"}
+    return {field}
+
+
+def _words(chosen: Mapping[str, Value]) -> str:
+    return "{" + ", ".join(f"{field}: {value}" for field, value in chosen.items()) + "}"
+
+
 def _put(spec: dict[str, Any], field: str, value: Value) -> None:
     """Set a dotted field of a dumped experiment."""
     *path, last = field.split(".")
@@ -125,18 +157,21 @@ def _put(spec: dict[str, Any], field: str, value: Value) -> None:
     for depth, part in enumerate(path):
         place = place[_key(place, part, ".".join(path[: depth + 1]))]
     key = _key(place, last, field, new=path[-1:] in (["options"], ["qdisc_options"]))
-    whole_flow = path == ["flows"] and isinstance(value, str)
-    place[key] = Flow.parse(str(value)).model_dump() if whole_flow else value
-    if path == ["bottleneck"] and last.startswith("buffer_"):
-        others = {"buffer_bdp", "buffer_bytes", "buffer_packets"} - {last}
-        place.update(dict.fromkeys(others))
+    if path == ["flows"] and isinstance(value, str):
+        named = Flow.parse(value)
+        place[key].update(stack=named.stack, controller=named.controller)
+        return
+    place[key] = value
+    if path == ["bottleneck"] and last in BUFFERS:
+        place.update(dict.fromkeys({*BUFFERS} - {last}))
 
 
 def _key(place: Any, part: str, field: str, *, new: bool = False) -> str | int:
     """The key or index that a part of a field names; SpecError lists those there are."""
-    if isinstance(place, list | tuple):
-        if part.isdigit() and int(part) < len(place):
-            return int(part)
+    if isinstance(place, list):
+        indices = {str(i): i for i in range(len(place))}
+        if part in indices:
+            return indices[part]
         raise SpecError(f"there is no field {field}: the base has {len(place)} flows, from 0 on")
     if isinstance(place, dict) and (new or part in place):
         return part

@@ -16,8 +16,10 @@ import xarray as xr
 from hypothesis import given
 from hypothesis import strategies as st
 
+import qbkit as qb
 from qbkit import cluster
 from qbkit.errors import EngineError, SpecError, StoreError
+from qbkit.runner import names
 from qbkit.sweep import Sweep
 from qbkit.sweeping import estimate, load_cube, run_sweep
 
@@ -26,6 +28,7 @@ BASE = {
     "flows": ["tcp:cubic", "tcp:reno"],
     "duration_s": 8,
 }
+DATA = Path(__file__).parents[1] / "data"
 QBKIT = str(Path(sys.executable).with_name("qbkit"))
 
 
@@ -62,6 +65,19 @@ def test_as_many_points_as_the_product_says(counts: list[int]):
         ({"sweep": {"flows.2": ["tcp:bbr"]}}, "no field flows.2: the base has 2 flows, from 0 on"),
         ({"sweep": {"bottleneck.rate_mbps": [-1]}}, "rate_mbps = -1"),
         ({"sweep": {"flows.0": ["tcp"]}}, "'tcp' is no flow"),
+        ({"sweep": {"flows.00": ["tcp:bbr"]}}, "no field flows.00: the base has 2 flows"),
+        (
+            {"sweep": {"bottleneck.buffer_bdp": [1, 2], "bottleneck.buffer_bytes": [30000]}},
+            "bottleneck.buffer_bdp and bottleneck.buffer_bytes both set the buffer; sweep one of",
+        ),
+        (
+            {"sweep": {"flows.0.controller": ["bbr"], "flows.0": ["tcp:cubic"]}},
+            r"flows.0.controller and flows.0 both set flows.0.controller; sweep one of them",
+        ),
+        (
+            {"sweep": {"duration_s": [8, 8.0]}},
+            "{duration_s: 8} and {duration_s: 8.0} are the same run; drop one",
+        ),
         ({"sweep": {"seed": [1]}, "bese": {}}, "bese"),
     ],
 )
@@ -75,6 +91,49 @@ def test_a_file_that_holds_no_sweep(tmp_path: Path, text: str):
     (tmp_path / "s.yaml").write_text(text)
     with pytest.raises(SpecError, match=r"s\.yaml"):
         Sweep.read(tmp_path / "s.yaml")
+
+
+BASE_FLOW = {
+    **{"stack": "quinn", "controller": "cubic", "label": "mine"},
+    **{"start_s": 2, "stop_s": 7, "extra_rtt_ms": 10, "options": {"segmentation": False}},
+}
+
+
+@given(st.permutations(["flows.0", "flows.0.options.initial_window_packets", "flows.0.start_s"]))
+def test_a_swept_flow_keeps_the_rest_of_the_base_whatever_the_order(fields: list[str]):
+    values = {
+        "flows.0": ["quinn:bbr", "quiche:reno"],
+        "flows.0.options.initial_window_packets": [20],
+        "flows.0.start_s": [3],
+    }
+    made = Sweep(
+        name="x", base={**BASE, "flows": [BASE_FLOW]}, sweep={f: values[f] for f in fields}
+    )
+    for point, name in zip(made.points(), values["flows.0"], strict=True):
+        (flow,) = point.experiment.flows
+        assert flow.name == name
+        rest = flow.model_dump(exclude={"stack", "controller"})
+        options = {"segmentation": False, "initial_window_packets": 20}
+        told = {"start_s": 3, "stop_s": 7, "extra_rtt_ms": 10, "label": "mine", "options": options}
+        assert {key: rest[key] for key in told} == told
+
+
+@pytest.mark.guest  # for the kernel that names a run
+def test_an_option_that_the_swept_stack_lacks_is_refused_before_anything_runs():
+    base = {**BASE, "flows": [{"stack": "tcp", "controller": "cubic", "options": {"hystart": 0}}]}
+    made = Sweep(name="x", base=base, sweep={"flows.0": ["tcp:reno", "quic-go:reno"]})
+    with pytest.raises(SpecError, match="quic-go has no option hystart; supported: qlog"):
+        names((p.experiment for p in made.points()), "virtual")
+
+
+@pytest.mark.parametrize("spec", sorted(DATA.glob("*/*.yaml")), ids=lambda p: p.stem)
+def test_published_sweeps_still_mean_the_runs_that_were_published(spec: Path):
+    made, cube = Sweep.read(spec), qb.load_sweep(spec)
+    for field, values in made.sweep.items():
+        assert cube[field].values.tolist() == values
+    labels = cube.label.transpose(*made.sweep, "flow").values
+    for point in made.points():
+        assert labels[point.index].tolist() == point.experiment.labels
 
 
 def test_unordered_fields_run_each_pair_once():
@@ -218,6 +277,7 @@ def test_a_scheduler_that_is_not_there(tmp_path: Path, monkeypatch: pytest.Monke
         run_sweep(sweep(seed=[1]), tmp_path, scheduler="tcp://127.0.0.1:9")
 
 
+@pytest.mark.guest  # for the kernel that names a run
 def test_dry_run_tells_what_there_is_to_do(tmp_path: Path):
     report = estimate(sweep(seed=[1, 2, 3]), tmp_path)
     assert (report["runs"], report["missing"]) == (3, 3)
