@@ -7,19 +7,21 @@ and each ends its guest when it ends itself.
 from __future__ import annotations
 
 import multiprocessing
-import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from pathlib import Path
 
 import xarray as xr
 
 from qbkit import store
-from qbkit.errors import QbkitError
+from qbkit.attempts import try_twice, words
+from qbkit.errors import QbkitError, RunFailed
 from qbkit.runner import run
 from qbkit.spec import Experiment
 from qbkit.testbed.console import die_with_parent
+from qbkit.testbed.engines import runs_at_once
 
 
 @dataclass(frozen=True)
@@ -36,32 +38,55 @@ def run_all(
 ) -> list[Outcome]:
     """Run experiments (those that exist are not run again), as many at once as processors.
 
-    One that fails does not stop the others; its outcome holds the error. Real-time runs
-    (engine host) go one after the other, for they would disturb each other.
+    One that fails is tried once more after the others, with a warning if it passes then; else its
+    outcome holds the error. It does not stop the others. Real-time runs (engine host) go one after
+    the other, for they would disturb each other.
     """
-    workers = 1 if engine == "host" else len(os.sched_getaffinity(0))
+    at_once = runs_at_once(engine)
+    outcomes: dict[int, Outcome] = {}
+
+    def attempt(wanted: list[int]) -> dict[int, QbkitError]:
+        chosen = {i: experiments[i] for i in wanted}
+        outcomes.update(_side_by_side(chosen, engine, at_once, progress))
+        return {i: error for i in wanted if (error := outcomes[i].error) is not None}
+
+    try_twice(attempt, range(len(experiments))).warn(lambda i: words(experiments[i]))
+    return [outcomes[i] for i in range(len(experiments))]
+
+
+def datasets(outcomes: Sequence[Outcome]) -> list[xr.Dataset]:
+    """Load what was run; raises what stopped a run, and says which runs are left to do."""
+    failed = [outcome for outcome in outcomes if outcome.error is not None]
+    for outcome in failed:
+        assert outcome.error is not None
+        if not isinstance(outcome.error, RunFailed):
+            raise outcome.error
+    if failed:
+        first = f"{words(failed[0].experiment)} ({failed[0].error})"
+        raise RunFailed(
+            f"{len(failed)} of {len(outcomes)} runs failed twice, first {first}; the others are "
+            "stored: start again, and only what failed is run"
+        )
+    return [store.load(outcome.path) for outcome in outcomes if outcome.path is not None]
+
+
+def _side_by_side(
+    experiments: dict[int, Experiment], engine: str | None, at_once: int, progress: bool
+) -> dict[int, Outcome]:
+    """Run each once, in processes of their own."""
     context = multiprocessing.get_context("fork")
-    with ProcessPoolExecutor(workers, context, initializer=die_with_parent) as pool:
-        futures = {pool.submit(_run_one, e, engine): i for i, e in enumerate(experiments)}
+    with ProcessPoolExecutor(at_once, context, initializer=die_with_parent) as pool:
+        futures = {pool.submit(_run_one, e, engine): i for i, e in experiments.items()}
         try:
-            outcomes = {futures[f]: f.result() for f in _as_shown(futures, progress)}
+            return {
+                futures[f]: _outcome(f, experiments[futures[f]])
+                for f in _as_shown(futures, progress)
+            }
         except BaseException:
             for process in list((pool._processes or {}).values()):
                 process.terminate()
             pool.shutdown(wait=False, cancel_futures=True)
             raise
-    return [outcomes[i] for i in range(len(experiments))]
-
-
-def datasets(outcomes: Iterable[Outcome]) -> list[xr.Dataset]:
-    """Load what was run; raises the first error there is."""
-    loaded = []
-    for outcome in outcomes:
-        if outcome.error is not None:
-            raise outcome.error
-        assert outcome.path is not None
-        loaded.append(store.load(outcome.path))
-    return loaded
 
 
 def _run_one(experiment: Experiment, engine: str | None) -> Outcome:
@@ -72,12 +97,20 @@ def _run_one(experiment: Experiment, engine: str | None) -> Outcome:
     return Outcome(experiment, path=Path(dataset.encoding["source"]))
 
 
-def _as_shown(futures: dict[Future[Outcome], int], progress: bool) -> Iterable[Future[Outcome]]:
+def _outcome(future: Future[Outcome], experiment: Experiment) -> Outcome:
+    """Of a run that ended; a process that was killed takes those that waited with it."""
+    try:
+        return future.result()
+    except BrokenProcessPool:
+        return Outcome(experiment, error=RunFailed("a process that ran it, or another, was killed"))
+
+
+def _as_shown(futures: Iterable[Future[Outcome]], progress: bool) -> Iterator[Future[Outcome]]:
     """Futures as they complete, with a progress bar if one is wanted."""
     from tqdm.auto import tqdm
 
-    with tqdm(total=len(futures), desc="runs", unit="run", disable=not progress) as bar:
-        pending = set(futures)
+    pending = set(futures)
+    with tqdm(total=len(pending), desc="runs", unit="run", disable=not progress) as bar:
         while pending:
             done, pending = wait(pending, return_when=FIRST_COMPLETED)
             bar.update(len(done))

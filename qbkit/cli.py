@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar, get_args
@@ -21,6 +22,7 @@ BELOW_MINIMUM = 3
 
 def main() -> None:
     """Entry point: expected failures become one sentence on stderr and a non-zero exit."""
+    warnings.showwarning = lambda message, *_, **__: click.echo(f"warning: {message}", err=True)
     try:
         status = group.main(standalone_mode=False)
     except click.ClickException as error:
@@ -55,7 +57,7 @@ def _network_options(command: Command) -> Command:
             click.option(
                 "--duration-s", type=float, default=120, show_default=True, help="Length."
             ),
-            click.option("--engine", help="virtual or host. [default: the best that works here]"),
+            click.option("--engine", help="virtual (default), or host: in real time."),
             click.option("--json", "as_json", is_flag=True, help="Print one JSON document."),
         ]
     ):
@@ -102,7 +104,7 @@ def run_command(flows: tuple[str, ...], as_json: bool, **words: Any) -> None:
 @click.argument("spec", type=click.Path(path_type=Path), metavar="SPEC.yaml")
 @click.option("--out", required=True, help="Folder, or URL that fsspec knows, for the results.")
 @click.option("--scheduler", help="Address of a Dask scheduler. [default: this machine]")
-@click.option("--engine", help="virtual or host. [default: the best that works here]")
+@click.option("--engine", help="virtual (default), or host: in real time.")
 @click.option("--dry-run", is_flag=True, help="Say how many runs it has and what they cost.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def sweep_command(

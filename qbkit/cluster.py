@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import logging
-import os
 import platform
 import sys
 import tempfile
+import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from qbkit.attempts import Attempts, try_twice, words
 from qbkit.errors import EngineError, QbkitError, RunFailed
 from qbkit.results import Results
 from qbkit.spec import Experiment
+from qbkit.testbed.engines import named, runs_at_once
 
 if TYPE_CHECKING:
     from distributed import Client, LocalCluster
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 CONNECT_S = 5
 MACHINE = "machine"
 """Dask resource that a real-time run takes whole: it would disturb, and be disturbed by, others."""
+GONE = "the scheduler is gone; start the sweep again: it goes on where it was"
 SELDOM = {
     "distributed.worker.profile.enabled": False,
     "distributed.admin.tick.interval": "1s",
@@ -58,14 +61,19 @@ def run_tasks(
     scheduler: str | None = None,
     progress: bool = False,
 ) -> list[Failure]:
-    """Run all tasks whose result is not there yet; those that failed."""
+    """Run all tasks whose result is not there yet; those that failed twice.
+
+    Warns of those that passed the second time.
+    """
     there = results.names()
-    missing = [task for task in tasks if task.name not in there]
+    missing = {task.name: task.experiment for task in tasks if task.name not in there}
     calls = {
-        t.name: (run_one, t.experiment.to_json(), t.name, results.url, engine) for t in missing
+        name: (run_one, experiment.to_json(), name, results.url, engine)
+        for name, experiment in missing.items()
     }
-    reasons = run_calls(calls, engine=engine, scheduler=scheduler, progress=progress, unit="run")
-    return [Failure(t.name, t.experiment, reasons[t.name]) for t in missing if t.name in reasons]
+    done = run_calls(calls, engine=engine, scheduler=scheduler, progress=progress, unit="run")
+    done.warn(lambda name: words(missing[name]))
+    return [Failure(name, missing[name], str(error)) for name, error in done.failed.items()]
 
 
 def run_calls(
@@ -75,16 +83,21 @@ def run_calls(
     scheduler: str | None = None,
     progress: bool = False,
     unit: str,
-) -> dict[str, str]:
-    """Run calls (a function and its arguments, by name), each retried once; why some failed.
+) -> Attempts[str]:
+    """Run calls (a function and its arguments, by name), each tried twice if need be.
 
     Without a ``scheduler`` (address of a Dask scheduler) a cluster of this machine's processors is
     started for the time. Raises EngineError when the scheduler does not answer.
     """
     if not calls:
-        return {}
+        return Attempts({}, {})
     with _client(scheduler, engine) as client:
-        return dict(_work(client, calls, engine, progress, unit))
+        return try_twice(
+            lambda chosen: dict(
+                _work(client, {n: calls[n] for n in chosen}, engine, progress, unit)
+            ),
+            calls,
+        )
 
 
 def _work(
@@ -93,13 +106,18 @@ def _work(
     engine: str | None,
     progress: bool,
     unit: str,
-) -> Iterator[tuple[str, str]]:
+) -> Iterator[tuple[str, QbkitError]]:
+    """Each call that failed, and why."""
     from distributed import as_completed
     from tqdm.auto import tqdm
 
-    needs = {MACHINE: 1} if engine == "host" else {}
+    if client.status != "running":
+        yield from ((name, EngineError(GONE)) for name in calls)
+        return
+    needs = {MACHINE: 1} if named(engine).real_time else {}
+    this = uuid.uuid4().hex[:6]  # Dask answers for a key that it knows as it did before
     by_key = {
-        client.submit(*call, key=f"{unit}-{name}", retries=1, resources=needs, pure=False): name
+        client.submit(*call, key=f"{unit}-{name}-{this}", resources=needs, pure=False): name
         for name, call in calls.items()
     }
     _tell_of_missing_workers(client, needs)
@@ -108,7 +126,7 @@ def _work(
             name = by_key.pop(future)
             bar.update()
             if future.status != "finished":
-                yield name, _reason(future)
+                yield name, _error(future)
             future.release()  # memory stays flat in the number of calls
 
 
@@ -121,16 +139,16 @@ def _tell_of_missing_workers(client: Client, needs: Mapping[str, int]) -> None:
         print("waiting for a worker; start one:", *words, file=sys.stderr)
 
 
-def _reason(future: Any) -> str:
-    """Why a run failed, in one sentence."""
+def _error(future: Any) -> QbkitError:
+    """Why a call failed, in one sentence."""
     error = None if future.cancelled() else future.exception()
     if isinstance(error, QbkitError):
-        return str(error)
+        return error
     if type(error).__name__ == "KilledWorker":
-        return "the workers that ran it died, one after the other"
+        return RunFailed("the workers that ran it died, one after the other")
     if error is None:  # cancelled, by the client that lost its scheduler
-        return "the scheduler is gone; start the sweep again: it goes on where it was"
-    return f"{type(error).__name__}: {error}"
+        return EngineError(GONE)
+    return RunFailed(f"{type(error).__name__}: {error}")
 
 
 def run_one(spec: str, name: str, url: str, engine: str | None) -> None:
@@ -161,8 +179,7 @@ def _client(scheduler: str | None, engine: str | None) -> Iterator[Client]:
     from distributed import Client
 
     if scheduler is None:
-        workers = 1 if engine == "host" else len(os.sched_getaffinity(0))
-        with local_cluster(workers) as cluster, Client(cluster) as client:
+        with local_cluster(runs_at_once(engine)) as cluster, Client(cluster) as client:
             yield client
         return
     # Its logger would tell of a scheduler that is lost by tracebacks of its own.

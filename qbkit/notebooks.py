@@ -75,7 +75,10 @@ def execute_grid(
         chosen = dict(zip(grid, values, strict=True))
         stems["-".join([source.stem, *(_word(chosen[key]) for key in varied)])] = chosen
     calls = {stem: (_execute_one, name, out, chosen, stem) for stem, chosen in stems.items()}
-    failed = run_calls(calls, scheduler=scheduler, progress=progress, unit="notebook")
+    engine = "host" if "host" in grid.get("engine", ()) else None  # one at a time, in real time
+    done = run_calls(calls, engine=engine, scheduler=scheduler, progress=progress, unit="notebook")
+    done.warn(str)
+    failed = {stem: str(error) for stem, error in done.failed.items()}
     return [out / f"{stem}.ipynb" for stem in stems if stem not in failed], failed
 
 

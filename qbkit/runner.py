@@ -40,7 +40,7 @@ def run(
 ) -> xr.Dataset:
     """Run an experiment, or load it where the same run exists already; the run's dataset.
 
-    ``engine`` is "virtual" or "host" (default: the best that works here). ``out`` is the file to
+    ``engine`` is "virtual" (default) or "host", which takes real time. ``out`` is the file to
     write (default: in `store.default_folder`, named by the run's hash). ``keep`` is or holds "pcap"
     (both captures) and "qlog" (each QUIC stack's own log); they go to a folder beside the file.
     ``rerun`` runs again what exists. Raises SpecError, StackNotReady, EngineError, RunFailed or

@@ -41,6 +41,8 @@ class Engine:
     """(prepared folder, seed, silence_s, on_progress) → what it cost."""
     version: Callable[[], str]
     """What a run depends on: the kernel."""
+    real_time: bool = False
+    """Whether two runs at once would disturb each other."""
 
 
 def _virtual_problem() -> str | None:
@@ -64,22 +66,35 @@ ENGINES = {
     "virtual": Engine(
         "virtual", _virtual_problem, virtual.run_guest, lambda: kernel.require().fingerprint
     ),
-    "host": Engine("host", host.problem, _host_execute, os.uname().release.__str__),
+    "host": Engine("host", host.problem, _host_execute, os.uname().release.__str__, real_time=True),
 }
+DEFAULT = "virtual"
+
+
+def named(name: str | None = None) -> Engine:
+    """The engine of that name, whether it works here or not; ``virtual`` where none is named.
+
+    Never ``host`` unasked: its runs take real time, and the machine's load is in their results.
+    """
+    if name is not None and name not in ENGINES:
+        raise EngineError(f"there is no engine {name!r}; choose from {', '.join(ENGINES)}")
+    return ENGINES[name or DEFAULT]
 
 
 def choose(name: str | None = None) -> Engine:
-    """The engine of that name, or the best that works here; EngineError says what is missing."""
-    if name is not None and name not in ENGINES:
-        raise EngineError(f"there is no engine {name!r}; choose from {', '.join(ENGINES)}")
-    candidates = [ENGINES[name]] if name else list(ENGINES.values())
-    problems = []
-    for engine in candidates:
-        problem = engine.problem()
-        if problem is None:
-            return engine
-        problems.append(f"{engine.name}: {problem}")
-    raise EngineError("no engine works here: " + "; ".join(problems))
+    """The engine of that name (see `named`), ready; EngineError says what is missing."""
+    engine = named(name)
+    problem = engine.problem()
+    if problem is None:
+        return engine
+    others = [other.name for other in ENGINES.values() if name is None and not other.problem()]
+    hint = f"; engine {others[0]} works, in real time: choose it by name" if others else ""
+    raise EngineError(f"engine {engine.name} does not work here: {problem}{hint}")
+
+
+def runs_at_once(name: str | None = None) -> int:
+    """How many runs this machine can do side by side: one a processor, in real time one."""
+    return 1 if named(name).real_time else len(os.sched_getaffinity(0))
 
 
 def carry_out(

@@ -1,0 +1,152 @@
+"""What fails is tried once more, by studies and sweeps alike; no engine is chosen unasked."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import signal
+import threading
+import time
+import warnings
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import qbkit as qb
+from qbkit.attempts import try_twice, words
+from qbkit.batch import datasets, run_all
+from qbkit.cluster import run_calls
+from qbkit.errors import EngineError, RunFailed, SpecError, StackNotReady
+from qbkit.spec import Experiment
+from qbkit.testbed import engines
+
+LINK = qb.Bottleneck(rate_mbps=10, rtt_ms=20)
+ERRORS = st.sampled_from([None, RunFailed, SpecError, StackNotReady, EngineError])
+
+
+@given(st.lists(st.tuples(ERRORS, ERRORS)))
+def test_only_what_may_pass_is_tried_again_and_nothing_is_lost(plan):
+    made: list[list[int]] = []
+
+    def attempt(wanted):
+        made.append(wanted)
+        kinds = {i: plan[i][len(made) - 1] for i in wanted}
+        return {i: kind(f"{i}") for i, kind in kinds.items() if kind}
+
+    result = try_twice(attempt, range(len(plan)))
+    assert made[0] == list(range(len(plan)))
+    worth = (RunFailed, EngineError)
+    again = [i for i, (first, _) in enumerate(plan) if first in worth]
+    assert made[1:] == ([again] if again else [])
+    for i, (first, second) in enumerate(plan):
+        last = second if first in worth else first
+        assert type(result.failed.get(i)) is (last or type(None))
+        assert (i in result.repeated) == (first in worth and second is None)
+
+
+def test_a_run_is_called_by_its_flows_and_seed():
+    assert words(Experiment(flows=["tcp:bbr"], seed=3)) == "tcp:bbr, seed 3"
+    many = words(Experiment(flows=["tcp:bbr"] * 9))
+    assert many.startswith("tcp:bbr #1 with tcp:bbr #2") and many.endswith("5 more flows, seed 1")
+
+
+def test_engine_host_is_never_chosen_unasked(tmp_path, monkeypatch):
+    monkeypatch.setenv("QBKIT_CACHE", str(tmp_path))  # no kernel there
+    monkeypatch.delenv("QBKIT_KERNEL", raising=False)
+    works = dataclasses.replace(engines.ENGINES["host"], problem=lambda: None)
+    monkeypatch.setitem(engines.ENGINES, "host", works)
+    why = "engine virtual does not work here: there is no virtual-time kernel.*; engine host works"
+    with pytest.raises(EngineError, match=why):
+        engines.choose()
+    assert engines.choose("host") is works
+    with pytest.raises(EngineError, match="there is no engine 'real'; choose from virtual, host"):
+        engines.runs_at_once("real")
+
+
+def test_runs_in_real_time_go_one_after_the_other():
+    assert engines.runs_at_once("host") == 1
+    assert engines.runs_at_once() == engines.runs_at_once("virtual") == len(os.sched_getaffinity(0))
+
+
+def descendants(pid: int) -> list[int]:
+    found = []
+    for children in Path(f"/proc/{pid}/task").glob("*/children"):
+        try:
+            mine = [int(child) for child in children.read_text().split()]
+        except OSError:  # it has ended
+            continue
+        found += [p for child in mine for p in (child, *descendants(child))]
+    return found
+
+
+def kill_the_first_guest(above: int) -> None:
+    """Kill the first guest among this process's descendants, or the process ``above`` it."""
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline:
+        for pid in descendants(os.getpid()):
+            try:
+                status = Path(f"/proc/{pid}/stat").read_text()
+                if not Path(f"/proc/{pid}/cmdline").read_text().startswith("linux\0"):
+                    continue
+            except OSError:
+                continue
+            os.kill(int(status.rpartition(")")[2].split()[1]) if above else pid, signal.SIGKILL)
+            return
+        time.sleep(0.02)
+
+
+@pytest.mark.guest
+@pytest.mark.parametrize("above", [0, 1], ids=["its guest", "its process"])
+def test_a_study_survives_the_violent_death_of_a_run(above: int):
+    killer = threading.Thread(target=kill_the_first_guest, args=(above,))
+    killer.start()
+    with pytest.warns(UserWarning, match="tcp:reno, seed [12] was run again and passed; it had"):
+        outcomes = run_all(
+            [
+                Experiment(bottleneck=LINK, flows=["tcp:reno"], duration_s=1, seed=seed)
+                for seed in (1, 2)
+            ]
+        )
+    killer.join()
+    assert [run.attrs["seed"] for run in datasets(outcomes)] == [1, 2]
+
+
+@pytest.mark.guest
+def test_a_study_names_the_run_that_failed_twice_and_keeps_the_others(own_runs: Path):
+    # Linux refuses to take pacing from BBR, so that driver fails.
+    test = qb.Flow("tcp", "bbr", options={"pacing": False})
+    how = {"bottleneck": LINK, "duration_s": 1, "seeds": 1}
+    why = (
+        "1 of 2 runs failed twice, first tcp:bbr with tcp:reno, seed 1 .*bbr always paces.*; the ot"
+    )
+    with pytest.raises(RunFailed, match=why):
+        qb.conformance_study(test, "tcp:reno", **how)
+    assert len(list(own_runs.glob("*.nc"))) == 1
+
+
+def fails_once(marker: Path) -> None:
+    if not marker.exists():
+        marker.touch()
+        raise RuntimeError("not yet")
+
+
+def fails(sentence: str) -> None:
+    raise RuntimeError(sentence)
+
+
+@pytest.mark.guest  # for the time that a cluster takes
+def test_a_cluster_repeats_what_fails(tmp_path: Path):
+    calls = {"once": (fails_once, tmp_path / "there"), "always": (fails, "never")}
+    done = run_calls(calls, unit="test")
+    assert {name: str(error) for name, error in done.failed.items()} == {
+        "always": "RuntimeError: never"
+    }
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        done.warn(str)
+    (warning,) = told
+    assert str(warning.message) == (
+        "once was run again and passed; it had failed at first: RuntimeError: not yet"
+    )
