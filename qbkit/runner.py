@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal
 
 import xarray as xr
 
 from qbkit import stacks, store, traces
-from qbkit.errors import SpecError, StackNotReady, StoreError
+from qbkit.errors import SpecError, StoreError
+from qbkit.identity import Identity
 from qbkit.spec import Experiment
 from qbkit.stacks import Stack
 from qbkit.testbed import engines
@@ -51,8 +49,7 @@ def run(
     drivers = _drivers(experiment)
     # Where nothing can be run (Binder, a Mac), that is what is told, not what to build for it.
     chosen = engines.choose(engine)
-    _require_ready(drivers)
-    identity = _Identity(chosen).of(experiment, drivers)
+    identity = Identity(chosen).of(experiment, drivers)
     path = Path(out) if out is not None else store.path_of(identity["hash"])
     if not rerun and _is_there(path, identity["hash"], keep):
         return store.load(path)
@@ -121,69 +118,10 @@ def _drivers(experiment: Experiment) -> list[Stack]:
     return drivers
 
 
-def _require_ready(drivers: Iterable[Stack]) -> None:
-    """StackNotReady, with what makes it ready, for the first that is not."""
-    for stack in drivers:
-        status = stack.status()
-        if not status.ready:
-            raise StackNotReady(f"{stack.name} is not ready: {status.reason}")
-
-
 def names(experiments: Iterable[Experiment], engine: str | None = None) -> list[str]:
     """The hash that names the run of each experiment; raises as `run` does before it starts."""
-    chosen = engines.choose(engine)
-    identity = _Identity(chosen)
-    found = []
-    for experiment in experiments:
-        drivers = _drivers(experiment)
-        _require_ready(drivers)
-        found.append(str(identity.of(experiment, drivers)["hash"]))
-    return found
-
-
-class _Identity:
-    """What names a run: the spec and the version of everything that takes part in it.
-
-    Versions are looked up once, so that naming a thousand runs takes no longer than it must.
-    """
-
-    def __init__(self, engine: engines.Engine) -> None:
-        self.engine = engine
-        self.common = {
-            "engine": engine.name,
-            "kernel": engine.version(),
-            "testbed": _testbed_fingerprint(),
-            "format": store.FORMAT_VERSION,
-        }
-        self.versions: dict[str, str] = {}
-
-    def of(self, experiment: Experiment, drivers: list[Stack]) -> dict[str, Any]:
-        """The attributes of a run that name it."""
-        for stack in drivers:
-            if stack.name not in self.versions:
-                self.versions[stack.name] = stack.version()
-        versions = {stack.name: self.versions[stack.name] for stack in drivers}
-        parts = {**self.common, "spec": experiment.hash, "stacks": versions}
-        digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
-        return {
-            "hash": digest,
-            "spec_hash": experiment.hash,
-            "engine": self.engine.name,
-            "seed": experiment.seed,
-            "stack_versions": json.dumps(versions, sort_keys=True),
-            "qbkit_version": version("qbkit"),
-        }
-
-
-def _testbed_fingerprint() -> str:
-    """Content hash of the code that runs in the guest."""
-    digest = hashlib.sha256()
-    folder = Path(engines.__file__).parent
-    for path in sorted(
-        [*folder.glob("guest/*.py"), *folder.glob("native/*.c"), folder / "plan.py"]
-    ):
-        digest.update(path.read_bytes())
-    return digest.hexdigest()[:16]
+    identity = Identity(engines.choose(engine))
+    return [str(identity.of(e, _drivers(e))["hash"]) for e in experiments]
 
 
 def _is_there(path: Path, digest: str, keep: tuple[str, ...]) -> bool:

@@ -287,7 +287,7 @@ def test_a_configured_stack_is_what_its_table_says(tmp_path: Path):
     assert mine.program() == ["/run/qb/stacks/external-mine/driver"]
     assert re.fullmatch("[0-9a-f]{12}", mine.version())
     told = configured.from_table("mine", {**said, "version_command": [str(program)]}, tmp_path)
-    assert told.version() == "version 7"
+    assert re.fullmatch("version 7, program [0-9a-f]{12}", told.version())
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import importlib.util
+import re
 import sys
 from pathlib import Path
 from typing import ClassVar
@@ -36,7 +37,7 @@ class AioQuic(Stack):
         return tuple(sorted(base._factories))
 
     def version(self) -> str:
-        """Of the package and of the driver."""
+        """Of the package; and fingerprints of the driver and of what runs in its process."""
         return f"{importlib.metadata.version('aioquic')}, driver {driver_fingerprint()}"
 
     def program(self) -> list[str]:
@@ -59,8 +60,23 @@ class AioQuic(Stack):
 
 
 def driver_fingerprint() -> str:
-    """12 hexadecimal digits over the driver's files and how they are started."""
-    return fingerprint(DRIVER.glob("*.py"), *FLAGS)
+    """12 hexadecimal digits over the driver, aioquic's own files, and what aioquic needs.
+
+    Not the version alone: a checkout of aioquic changes without it.
+    """
+    package = _site_packages() / "aioquic"
+    files = [path for path in package.rglob("*") if path.suffix in (".py", ".so")]
+    return fingerprint([*DRIVER.glob("*.py"), *files], *FLAGS, *_needs())
+
+
+def _needs() -> list[str]:
+    """Versions of the packages that aioquic asks for."""
+    names = [re.split(r"[^\w.-]", need)[0] for need in importlib.metadata.requires("aioquic") or []]
+    return sorted(
+        f"{dist.name} {dist.version}"
+        for name in names
+        for dist in importlib.metadata.distributions(name=name)
+    )
 
 
 def _site_packages() -> Path:

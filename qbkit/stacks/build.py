@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
+import re
 import shutil
 import subprocess
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 
 from qbkit.errors import StackNotReady
 from qbkit.settings import cache_folder
 
 Maker = Callable[[Path], None]
+GUEST_PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
+"""Where programs of this machine are looked for that the guest uses."""
 
 
 def fingerprint(sources: Iterable[Path], *words: str) -> str:
@@ -25,6 +29,45 @@ def fingerprint(sources: Iterable[Path], *words: str) -> str:
     for path in sorted(source for source in sources if source.suffix != ".pyc"):
         digest.update(path.name.encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()[:12]
+
+
+def program_fingerprint(program: Path) -> str:
+    """12 hexadecimal digits over a program of this machine and what starts it or is loaded with it.
+
+    That is the interpreter of a script, and the shared libraries of a binary.
+    """
+    real = program.resolve()
+    files = _taking_part(real, real.stat().st_mtime_ns)
+    return fingerprint([], *(_content(file, file.stat().st_mtime_ns) for file in files))
+
+
+@cache
+def _content(file: Path, _mtime_ns: int) -> str:
+    """Read once, as long as nobody writes it again."""
+    return fingerprint([file])
+
+
+@cache
+def _taking_part(program: Path, _mtime_ns: int) -> list[Path]:
+    """The program; and its libraries, or the interpreter of a script with those it loads."""
+    with program.open("rb") as file:
+        first_line = file.read(256).partition(b"\n")[0].decode(errors="replace")
+    if not first_line.startswith("#!"):
+        return [program, *_libraries(program)]
+    words = first_line.removeprefix("#!").split()
+    found = [
+        Path(path).resolve() for word in words if (path := shutil.which(word, path=GUEST_PATH))
+    ]
+    return [program, *(file for path in found for file in (path, *_libraries(path)))]
+
+
+def _libraries(program: Path) -> list[Path]:
+    """The shared libraries that a binary loads when it starts, as far as they are found."""
+    with program.open("rb") as file:
+        if file.read(4) != b"\x7fELF" or not shutil.which("ldd"):
+            return []
+    done = subprocess.run(["ldd", program], capture_output=True, text=True, check=False)
+    return [Path(path) for path in re.findall(r"(/\S+) \(0x", done.stdout)]
 
 
 def built_folder(name: str, key: str) -> Path:

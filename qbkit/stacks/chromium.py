@@ -35,9 +35,9 @@ class BrowserStack(Stack):
 
     def version(self) -> str:
         """Of Debian's package, of the driver, and of the receiver."""
-        package = next(iter(self.packages))
+        package, file = next(iter(self.packages.items()))
         return (
-            f"{_package_version(package)}, driver {driver_fingerprint()}, "
+            f"{_package_version(package, _written_ns(file))}, driver {driver_fingerprint()}, "
             f"receiver quic-go {self._receiver.version()}"
         )
 
@@ -100,9 +100,14 @@ def driver_fingerprint() -> str:
     return fingerprint((path for path in DRIVER.rglob("*") if path.is_file()), *PYTHON)
 
 
+def _written_ns(file: str) -> int:
+    """When a file was last written; 0 when it is not there."""
+    return Path(file).stat().st_mtime_ns if Path(file).exists() else 0
+
+
 @cache
-def _package_version(package: str) -> str:
-    """As dpkg tells; the empty text when it is not installed."""
+def _package_version(package: str, _written_ns: int) -> str:
+    """As dpkg tells, asked again when the browser has changed; empty when it is not installed."""
     words = ["dpkg-query", "--show", "--showformat=${Version}", package]
     try:
         done = subprocess.run(words, capture_output=True, text=True, check=False)

@@ -18,6 +18,7 @@ from qbkit.errors import EngineError, RunFailed
 from qbkit.settings import cache_folder
 from qbkit.stacks import certificate
 from qbkit.stacks.base import CERTIFICATE_MOUNT
+from qbkit.stacks.build import GUEST_PATH
 from qbkit.testbed import host, kernel, native, virtual
 from qbkit.testbed.console import OnProgress, Usage
 from qbkit.testbed.plan import Plan
@@ -55,7 +56,7 @@ def _virtual_problem() -> str | None:
 
 
 def _installed(tool: str) -> bool:
-    return shutil.which(tool, path="/usr/sbin:/usr/bin:/sbin:/bin") is not None
+    return shutil.which(tool, path=GUEST_PATH) is not None
 
 
 def _host_execute(folder: Path, _seed: int, silence_s: float, on_progress: OnProgress) -> Usage:

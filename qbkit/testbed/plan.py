@@ -38,7 +38,14 @@ def make_plan(experiment: Experiment, stacks: list[Stack], engine: str, capture:
     mounts: dict[str, str] = {}
     for stack in stacks:
         mounts.update({guest: str(host) for guest, host in stack.mounts().items()})
-    data = {
+    return Plan(plan_data(experiment, stacks, engine, capture), mounts)
+
+
+def plan_data(
+    experiment: Experiment, stacks: list[Stack], engine: str, capture: str
+) -> dict[str, Any]:
+    """The plan's data alone, which is all of it that the spec decides."""
+    return {
         "engine": engine,
         "topology": experiment.topology,
         "duration_s": experiment.duration_s,
@@ -54,7 +61,6 @@ def make_plan(experiment: Experiment, stacks: list[Stack], engine: str, capture:
             for index, (flow, stack) in enumerate(zip(experiment.flows, stacks, strict=True))
         ],
     }
-    return Plan(data, mounts)
 
 
 def bottleneck_lines(link: Bottleneck, engine: str) -> list[str]:

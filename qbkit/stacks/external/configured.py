@@ -7,7 +7,7 @@ The file is ``QBKIT_STACKS``, else ``$XDG_CONFIG_HOME/qbkit/stacks.toml``, else
     program = "/home/me/mine/driver"       # called as `qbkit.stacks.base.Stack` says
     controllers = ["cubic", "bbr"]
     color = "#336699"
-    version_command = ["/home/me/mine/driver", "--version"]   # else the program's fingerprint
+    version_command = ["/home/me/mine/driver", "--version"]   # shown in the version
     options = {qlog = "write a full qlog"}                    # knobs, if it has any
 
 The guest sees the folder of the program, and this machine's files except /tmp, all read-only.
@@ -26,7 +26,7 @@ from typing import Any, ClassVar
 
 from qbkit.errors import SpecError, StackNotReady
 from qbkit.stacks.base import Say, Stack, Status
-from qbkit.stacks.build import fingerprint, run_tool
+from qbkit.stacks.build import program_fingerprint, run_tool
 from qbkit.stacks.registry import register
 
 REQUIRED = {"program": str, "controllers": list, "color": str}
@@ -46,12 +46,13 @@ class Configured(Stack):
         return self.names
 
     def version(self) -> str:
-        """What its command says, else the fingerprint of the program."""
+        """What its command says, if it has one, and the fingerprint of the program."""
         if not self.status().ready:
             return "not found"
+        content = program_fingerprint(self.file)
         if self.version_command:
-            return _first_line(self.version_command, self.name)
-        return fingerprint([self.file])
+            return f"{_first_line(self.version_command, self.name, content)}, program {content}"
+        return content
 
     def status(self) -> Status:
         """Ready when its program can be executed."""
@@ -156,7 +157,8 @@ def _example(key: str) -> str:
 
 
 @cache
-def _first_line(command: tuple[str, ...], name: str) -> str:
+def _first_line(command: tuple[str, ...], name: str, _content: str) -> str:
+    """What a command says first; asked again when the program has changed."""
     return run_tool(list(command), name).strip().partition("\n")[0]
 
 

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import os
 import shutil
-from functools import cache
 from pathlib import Path
 from typing import ClassVar
 
 from qbkit.errors import StackNotReady
 from qbkit.stacks.base import CERTIFICATE_MOUNT, Say, Stack, Status
-from qbkit.stacks.build import fingerprint
+from qbkit.stacks.build import fingerprint, program_fingerprint
 
 DRIVERS = Path(__file__).parents[1] / "drivers"
 SERVER_MOUNT, CLIENT_MOUNT = "/run/qb/stacks/server", "/run/qb/stacks/external"
@@ -117,11 +116,4 @@ class External(Stack):
         folder = self._folder()
         if not folder:
             return "not found"
-        files = [folder / program for program in self.programs]
-        return _fingerprint(*((file, file.stat().st_mtime_ns) for file in files))
-
-
-@cache
-def _fingerprint(*files: tuple[Path, int]) -> str:
-    """Over the programs, which may be large; the time is when a file was last written."""
-    return fingerprint([file for file, _ in files])
+        return fingerprint([], *(program_fingerprint(folder / name) for name in self.programs))
