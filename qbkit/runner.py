@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import xarray as xr
 
@@ -20,9 +20,14 @@ from qbkit.stacks import Stack
 from qbkit.testbed import engines
 from qbkit.testbed.console import OnProgress, Usage
 from qbkit.testbed.plan import make_plan
+from qbkit.testbed.scratch import scratch_folder
 
-Keep = Literal["pcap", "qlog"]
-KEEP: tuple[Keep, ...] = ("pcap", "qlog")
+KEPT_NAMES: dict[str, tuple[str, ...]] = {
+    "pcap": ("before.pcap", "behind.pcap"),
+    "qlog": ("flows",),
+}
+KEEP = tuple(KEPT_NAMES)
+"""What may be kept of a run; `KEPT_NAMES` says by which names."""
 SECONDS_PER_PACKET = 0.006
 """More than the slowest stack has ever needed for a packet, on a busy machine."""
 
@@ -51,13 +56,15 @@ def run(
     chosen = engines.choose(engine)
     identity = Identity(chosen).of(experiment, drivers)
     path = Path(out) if out is not None else store.path_of(identity["hash"])
-    if not rerun and _is_there(path, identity["hash"], keep):
-        return store.load(path)
+    there = _stored(path, identity["hash"])
+    kept = set() if there is None else _kept(path)
+    if there is not None and not rerun and kept.issuperset(keep):
+        return there
     _check_writable(path)
-    with engines.scratch_folder() as folder, _progress(experiment, progress) as on_progress:
+    with scratch_folder() as folder, _progress(experiment, progress) as on_progress:
         dataset = _measure(experiment, drivers, chosen, identity, folder, on_progress)
-        _keep_files(folder / "run", path, keep)
-        store.save(dataset, path)
+        with _kept_files(folder / "run", path, kept.union(keep)):
+            store.save(dataset, path)
     return dataset
 
 
@@ -124,14 +131,13 @@ def names(experiments: Iterable[Experiment], engine: str | None = None) -> list[
     return [str(identity.of(e, _drivers(e))["hash"]) for e in experiments]
 
 
-def _is_there(path: Path, digest: str, keep: tuple[str, ...]) -> bool:
-    """Whether the file holds this very run, with what is to be kept."""
-    if not path.exists() or (keep and not kept_folder(path).is_dir()):
-        return False
+def _stored(path: Path, digest: str) -> xr.Dataset | None:
+    """The run of that hash, if the file holds it."""
     try:
-        return bool(store.load(path).attrs.get("hash") == digest)
+        found = store.load(path)
     except StoreError:
-        return False
+        return None
+    return found if found.attrs.get("hash") == digest else None
 
 
 def _check_writable(path: Path) -> None:
@@ -176,21 +182,30 @@ def _cost(usage: Usage) -> dict[str, Any]:
     }
 
 
-def _keep_files(raw: Path, path: Path, keep: tuple[str, ...]) -> None:
-    """Copy what is kept beside the run file: beside, then renamed."""
-    if not keep:
-        return
+def _kept(path: Path) -> set[str]:
+    """What of KEEP lies beside a run file."""
+    folder = kept_folder(path)
+    return {word for word, names in KEPT_NAMES.items() if all((folder / n).exists() for n in names)}
+
+
+@contextmanager
+def _kept_files(raw: Path, path: Path, keep: set[str]) -> Iterator[None]:
+    """Puts what is kept beside the run file that the block writes, in place of what was there.
+
+    It is copied before the block, so that a full disk costs nothing that was there.
+    """
     target, part = kept_folder(path), path.with_suffix(".kept.part")
     shutil.rmtree(part, ignore_errors=True)
-    part.mkdir()
     try:
-        if "pcap" in keep:
-            for path in raw.glob("*.pcap"):
-                shutil.copy2(path, part / path.name)
-        if "qlog" in keep:
-            shutil.copytree(raw / "flows", part / "flows")
-        shutil.rmtree(target, ignore_errors=True)
-        part.rename(target)
+        part.mkdir()
+        for name in (name for word in sorted(keep) for name in KEPT_NAMES[word]):
+            copy = shutil.copytree if (raw / name).is_dir() else shutil.copy2
+            copy(raw / name, part / name)
+        yield
+        shutil.rmtree(target, ignore_errors=True)  # of another run, or of the same with less
+        if keep:
+            part.rename(target)
     except OSError as error:
-        shutil.rmtree(part, ignore_errors=True)
         raise StoreError(f"cannot keep captures beside {path}: {error.strerror}") from None
+    finally:
+        shutil.rmtree(part, ignore_errors=True)

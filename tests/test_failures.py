@@ -14,10 +14,10 @@ import pytest
 
 from qbkit import runner, stacks
 from qbkit.errors import EngineError, RunFailed, SpecError, StackNotReady, StoreError
-from qbkit.settings import cache_folder
 from qbkit.spec import Experiment
 from qbkit.stacks import Stack, Status
 from qbkit.stacks.base import ServingStack
+from qbkit.testbed.machine import own_folder
 
 BAD = Path(__file__).parent / "bad"
 
@@ -111,7 +111,7 @@ def test_bad_driver_is_named_and_nothing_is_left(how, words, monkeypatch, own_ru
     assert words in run_bad(how, monkeypatch)
     assert guests() == []
     assert not list(own_runs.glob("*"))
-    assert not list((cache_folder() / "scratch").glob(f"{os.getpid()}-*"))
+    assert not list(own_folder("scratch").glob(f"{os.getpid()}-*"))
 
 
 @pytest.mark.guest

@@ -25,3 +25,24 @@ def test_qlog_is_kept(tmp_path):
     experiment = Experiment(flows=["aioquic:reno"], duration_s=2)
     experiment.run(engine="virtual", out=out, keep=("qlog",))
     assert list((kept_folder(out) / "flows/0").glob("*.sqlog"))
+
+
+@pytest.mark.guest
+def test_what_was_not_kept_at_first_is_kept_when_it_is_asked_for(tmp_path):
+    out = tmp_path / "run.nc"
+    experiment = Experiment(flows=["tcp:cubic"], duration_s=1)
+    names = {"qlog": {"flows"}, "pcap": {"before.pcap", "behind.pcap"}}
+    created = []
+    for keep, there in (
+        ("qlog", names["qlog"]),
+        (("pcap", "qlog"), names["pcap"] | names["qlog"]),
+        ("pcap", names["pcap"] | names["qlog"]),
+    ):
+        created.append(experiment.run(out=out, keep=keep, rerun=keep == "pcap").attrs["wall_s"])
+        assert {path.name for path in kept_folder(out).iterdir()} == there
+    assert len(set(created)) == 3
+    # Captures of one run are never left beside another.
+    other = experiment.model_copy(update={"seed": 2})
+    other.run(out=out)
+    assert not kept_folder(out).exists()
+    assert {path.name for path in tmp_path.iterdir()} == {"run.nc"}

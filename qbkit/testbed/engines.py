@@ -6,22 +6,20 @@ import json
 import os
 import re
 import shutil
-import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from qbkit.errors import EngineError, RunFailed
-from qbkit.settings import cache_folder
 from qbkit.stacks import certificate
 from qbkit.stacks.base import CERTIFICATE_MOUNT
 from qbkit.stacks.build import GUEST_PATH
 from qbkit.testbed import host, kernel, native, virtual
 from qbkit.testbed.console import OnProgress, Usage
 from qbkit.testbed.plan import Plan
+from qbkit.testbed.scratch import scratch_folder
 
 AGENT_FOLDER = Path(__file__).parent / "guest"
 TESTBED_MOUNT = "/run/qb/testbed"
@@ -140,21 +138,6 @@ def run_in_guest(
     with scratch_folder() as folder:
         result, _ = carry_out(engine, plan, folder, 1, COMMAND_SILENCE_S, lambda _: None)
     return result
-
-
-@contextmanager
-def scratch_folder() -> Iterator[Path]:
-    """An empty folder for one run; those of runs that were killed are removed first."""
-    parent = cache_folder() / "scratch"
-    parent.mkdir(parents=True, exist_ok=True)
-    for left in parent.iterdir():
-        if not Path(f"/proc/{left.name.split('-')[0]}").exists():
-            shutil.rmtree(left, ignore_errors=True)
-    folder = Path(tempfile.mkdtemp(dir=parent, prefix=f"{os.getpid()}-"))
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _why(folder: Path, usage: Usage) -> str:

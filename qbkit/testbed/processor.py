@@ -2,32 +2,24 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
-from qbkit.settings import cache_folder
+from qbkit.testbed.machine import lock, own_folder
 
 
 @contextmanager
 def claim_processor() -> Iterator[int]:
     """Number of a processor that no other guest of this user runs on; waits for a free one."""
-    folder = cache_folder() / "processors"
-    folder.mkdir(parents=True, exist_ok=True)
+    folder = own_folder("processors")
     processors = sorted(os.sched_getaffinity(0), reverse=True)
-    files = {p: (folder / str(p)).open("w") for p in processors}
-    try:
+    with ExitStack() as opened:
+        files = {p: opened.enter_context((folder / str(p)).open("w")) for p in processors}
         while True:
             for processor, file in files.items():
-                try:
-                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                except BlockingIOError:
-                    continue
-                yield processor
-                return
+                if lock(file):
+                    yield processor
+                    return
             time.sleep(0.05)
-    finally:
-        for file in files.values():
-            file.close()

@@ -1,0 +1,65 @@
+"""The folder that a run works in; it goes with the run, however that ends."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from itertools import chain
+from pathlib import Path
+
+from qbkit.testbed.machine import lock, own_folder
+
+LOCK = "lock"
+FORGOTTEN_S = 7 * 86_400
+"""What an earlier boot of this machine left, or another machine, is removed when nothing was
+written there for so long. A run writes all the time."""
+
+
+@contextmanager
+def scratch_folder() -> Iterator[Path]:
+    """An empty folder for one run; those of runs that were killed are removed first.
+
+    A run holds the lock in its folder, and a process that ends loses its locks.
+    """
+    parent = own_folder("scratch")
+    with ExitStack() as held:
+        with (parent / LOCK).open("w") as turn:
+            lock(turn, wait=True)
+            _remove_left(parent)
+            folder = Path(tempfile.mkdtemp(dir=parent, prefix=f"{os.getpid()}-"))
+            lock(held.enter_context((folder / LOCK).open("w")))
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _remove_left(parent: Path) -> None:
+    for folder in parent.iterdir():
+        if folder.is_dir() and not _in_use(folder):
+            shutil.rmtree(folder, ignore_errors=True)
+    here = parent.parent
+    for machine in here.parent.iterdir():
+        if machine != here and _is_forgotten(machine):
+            shutil.rmtree(machine, ignore_errors=True)
+
+
+def _in_use(folder: Path) -> bool:
+    try:
+        with (folder / LOCK).open("w") as file:
+            return not lock(file)
+    except OSError:  # it is being removed, or its owner is another user
+        return True
+
+
+def _is_forgotten(folder: Path) -> bool:
+    """Whether nothing in a folder was written lately."""
+    limit_s = time.time() - FORGOTTEN_S
+    try:
+        return all(p.lstat().st_mtime < limit_s for p in chain([folder], folder.rglob("*")))
+    except OSError:  # something in it was removed just now
+        return False
