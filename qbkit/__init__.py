@@ -3,7 +3,7 @@
 ``import qbkit as qb``; then ``qb.Experiment(flows=["tcp:cubic", "tcp:bbr"]).run()``.
 
 What is heavy to import (xarray, Altair) is imported when it is first asked for, so that the command
-line answers at once.
+line answers at once. Datasets have the accessor ``ds.qb`` all the same (`qbkit.accessor`).
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from qbkit import accessor
 from qbkit.errors import EngineError, QbkitError
 from qbkit.spec import Bottleneck, Experiment, Flow
 
@@ -101,6 +102,8 @@ _HOMES = {
     "implementations": "qbkit.stacks.table",
     "stack_table": "qbkit.stacks.table",
 }
+
+accessor.register()
 
 
 def __getattr__(name: str) -> object:

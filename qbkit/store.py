@@ -11,7 +11,6 @@ import h5py
 import pandas as pd
 import xarray as xr
 
-from qbkit import accessor as accessor  # registers ds.qb
 from qbkit.errors import StoreError
 from qbkit.files import write_whole
 from qbkit.settings import cache_folder

@@ -7,7 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from synthetic import synthetic_run
 
-import qbkit.accessor  # noqa: F401
 from qbkit.attributes import run_warnings
 from qbkit.errors import SpecError
 from qbkit.plots import experiment_html, run_html

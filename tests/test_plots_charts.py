@@ -270,7 +270,6 @@ def test_enable_respects_what_the_user_chose():
 
 
 def test_accessor_charts_equal_the_plain_functions(ds):
-    import qbkit.accessor  # noqa: F401
 
     assert ds.qb.plot.timeline().to_dict() == plots.timeline_chart(ds).to_dict()
     assert ds.qb.plot.linked().to_dict() == plots.linked(ds).to_dict()

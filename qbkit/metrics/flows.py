@@ -44,6 +44,15 @@ def active_span_s(ds: xr.Dataset, index: int) -> tuple[float, float]:
     return start_s, min(stop_s, end_s) if math.isfinite(stop_s) else end_s
 
 
+def require_rtt(rtt_ms: float, label: str) -> float:
+    """The base RTT in ms; MetricError where captures from elsewhere came without it."""
+    if not rtt_ms > 0:
+        raise MetricError(
+            f"{label}: the base RTT of its path is unknown; give it to read_pcaps as rtt_ms"
+        )
+    return rtt_ms
+
+
 def has_packets(ds: xr.Dataset) -> bool:
     """True where the dataset still carries its packet table."""
     return "packet_departure_s" in ds

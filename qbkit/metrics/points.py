@@ -17,6 +17,7 @@ from qbkit.metrics.flows import (
     flow_index,
     flow_labels,
     has_packets,
+    require_rtt,
 )
 
 MIN_POINTS = 3
@@ -93,7 +94,7 @@ def operating_points(
     Raises MetricError for an unknown flow, impossible parameters, or fewer than 3 points.
     """
     index = flow_index(ds, flow)
-    rtt_ms = float(ds["base_rtt_ms"].values[index])
+    rtt_ms = require_rtt(float(ds["base_rtt_ms"].values[index]), flow_labels(ds)[index])
     interval_s = interval_rtts * rtt_ms / 1e3
     if not interval_s > 0:
         raise MetricError(

@@ -38,6 +38,7 @@ from qbkit.metrics.flows import (
     flow_index,
     flow_labels,
     has_packets,
+    require_rtt,
 )
 from qbkit.metrics.points import MIN_POINTS, OperatingPoints
 
@@ -63,7 +64,7 @@ def quicbench_points(ds: xr.Dataset, flow: str | int) -> OperatingPoints:
     left_s, size_bytes, delay_ms = delivered_packets(ds, index)
     order = np.argsort(left_s, kind="stable")
     first_s = _first_frame_s(ds)
-    interval_s = float(ds.attrs["rtt_ms"]) / 1e3 * STEP_RTT_MULT
+    interval_s = require_rtt(float(ds.attrs["rtt_ms"]), label) / 1e3 * STEP_RTT_MULT
     start_s, stop_s = active_span_s(ds, index)
     try:
         time_s, waited_ms, mbps = moving_window_points(
