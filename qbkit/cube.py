@@ -48,14 +48,15 @@ def digests_of(cube: xr.Dataset) -> dict[str, dict[str, Any]]:
     Each run is given the warnings of all, and of the versions those of its stacks: a cube does not
     tell whose they are.
     """
-    fields = list(json.loads(cube.attrs["sweep"])["sweep"])
+    sweep = Sweep(**json.loads(cube.attrs["sweep"]))
+    stacks = {p.index: {flow.stack for flow in p.experiment.flows} for p in sweep.points()}
     versions = json.loads(cube.attrs["stack_versions"])
     found = {}
-    for index in np.argwhere(cube["done"].transpose(*fields).values):
-        row = cube.isel(dict(zip(fields, index, strict=True)))
+    for index in np.argwhere(cube["done"].transpose(*sweep.sweep).values):
+        row = cube.isel(dict(zip(sweep.sweep, index, strict=True)))
         labels = [str(label) for label in row["label"].values if label]
         flows = range(len(labels))
-        taken = {n: text for n, text in versions.items() if n in {x.split(":")[0] for x in labels}}
+        taken = {n: text for n, text in versions.items() if n in stacks[tuple(index.tolist())]}
         points = np.stack([row["point_delay_ms"], row["point_throughput_mbps"]], axis=-1)
         found[str(row["run"].item())] = {
             "labels": labels,

@@ -9,6 +9,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -155,7 +156,7 @@ class Explanation:
         return self.sentence
 
     def _repr_html_(self) -> str:
-        return f"<p><b>{self.sentence}</b></p>{self.frame().to_html(index=False)}"
+        return f"<p><b>{escape(self.sentence)}</b></p>{self.frame().to_html(index=False)}"
 
 
 def explain(
@@ -274,7 +275,7 @@ class WhatIf:
         return self.sentence
 
     def _repr_html_(self) -> str:
-        return f"<p><b>{self.sentence}</b></p>"
+        return f"<p><b>{escape(self.sentence)}</b></p>"
 
 
 def what_if(study: Study, knobs: Mapping[str, Any], **how: Any) -> WhatIf:

@@ -46,20 +46,24 @@ def publish_runs(
     The binned series stay, or of them those in ``series`` (`ENVELOPE_SERIES` are what an envelope
     is made of).
 
-    The index holds the ``facts``, and of each run where it comes from (spec, versions, seed, date)
-    and the SHA-256 of its file.
+    The index holds the ``facts``, and of each run where it comes from (spec, versions, seed, date;
+    of captures from elsewhere what of that is known) and the SHA-256 of its file. StoreError for
+    two names that would be one file.
     """
     target = Path(folder)
     target.mkdir(parents=True, exist_ok=True)
-    files = {}
+    files: dict[str, dict[str, Any]] = {}
     for name, run in runs.items():
         path = target / f"{name.replace(':', '-')}.nc"
+        if path.name in files:
+            raise StoreError(f"{files[path.name]['name']} and {name} are both {path}; rename one")
         tables = [n for n, v in run.variables.items() if PACKET_TABLES & set(v.dims)]
         binned = {n for n, v in run.data_vars.items() if "time" in v.dims}
         others = binned - set(series if series is not None else binned)
         store.save(run.drop_vars([*tables, *others]), path)
         facts_of_run = {key: run.attrs.get(key) for key in RUN_FACTS}
-        provenance = {"spec": json.loads(run.attrs["spec"]), **facts_of_run}
+        spec = json.loads(run.attrs["spec"] or "null")  # captures from elsewhere have none
+        provenance = {"spec": spec, **facts_of_run}
         files[path.name] = {"name": name, "sha256": _sha256(path), "provenance": provenance}
     index = target / INDEX
     index.write_text(json.dumps({**facts, "files": files}, indent=1) + "\n")

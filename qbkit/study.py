@@ -99,9 +99,17 @@ def publish_study(
     ``facts`` go into the index beside the names of test and reference.
     """
     sides = (("test", study.tests), ("reference", study.references))
-    runs = {f"{side}-seed-{run.attrs['seed']}": run for side, runs in sides for run in runs}
+    runs = {name: run for side, runs in sides for name, run in _by_name(side, runs).items()}
     named = {"test": study.test, "reference": study.reference, **facts}
     return publish_runs(runs, folder, named, series=series)
+
+
+def _by_name(side: str, runs: Sequence[xr.Dataset]) -> dict[str, xr.Dataset]:
+    """Runs by their seed, or by their number where they have none of their own, as captures."""
+    seeds = [run.attrs["seed"] for run in runs]
+    if len(set(seeds)) == len(seeds):
+        return {f"{side}-seed-{seed}": run for seed, run in zip(seeds, runs, strict=True)}
+    return {f"{side}-{number}": run for number, run in enumerate(runs, 1)}
 
 
 def load_study(folder: str | Path) -> Study:

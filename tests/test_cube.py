@@ -13,13 +13,14 @@ from qbkit.cube import cube, digests_of
 from qbkit.digest import FIGURES
 from qbkit.sweep import Sweep
 
+BBR = {"stack": "tcp", "controller": "bbr", "label": "a rival: the kernel's"}
 SWEEP = Sweep(
     name="x",
-    base={"bottleneck": {"rate_mbps": 10, "rtt_ms": 20}, "flows": ["tcp:cubic", "tcp:bbr"]},
+    base={"bottleneck": {"rate_mbps": 10, "rtt_ms": 20}, "flows": ["tcp:cubic", BBR]},
     sweep={"flows.0": ["tcp:cubic", "quinn:bbr"], "seed": [1, 2, 3]},
 )
 NAMES = [f"run-{i}" for i in range(len(SWEEP))]
-LABELS = [[name, "tcp:bbr"] for name in ("tcp:cubic", "quinn:bbr") for _ in range(3)]
+LABELS = [[name, BBR["label"]] for name in ("tcp:cubic", "quinn:bbr") for _ in range(3)]
 VALUE = st.floats(0, 100, width=32)
 
 
@@ -33,7 +34,7 @@ def digests(draw):
 def _digest(draw, labels):
     two = {"min_size": 2, "max_size": 2}
     rows = st.lists(st.lists(VALUE, **two), max_size=4)
-    versions = {label.split(":")[0]: "1.0" for label in labels}
+    versions = dict.fromkeys(["tcp", labels[0].partition(":")[0]], "1.0")
     return {
         "labels": labels,
         "figures": {f: draw(st.lists(VALUE | st.none(), **two)) for f in FIGURES},

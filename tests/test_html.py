@@ -1,5 +1,7 @@
+import dataclasses
 import json
 from html.parser import HTMLParser
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,14 +11,16 @@ from synthetic import synthetic_run
 
 from qbkit.attributes import run_warnings
 from qbkit.errors import SpecError
+from qbkit.explaining import WhatIf, load_explanation
 from qbkit.plots import experiment_html, run_html
 from qbkit.plots.sketch import sparkline_svg, topology_svg
 from qbkit.spec import Bottleneck, Experiment, Flow
 
+CASE = Path(__file__).parents[1] / "data/cases/bbr-120-explained"
 HOSTILE = "</td><script>alert('x')</script><img src=x onerror=\"alert(1)\">"
 VOID = {"meta", "img", "br", "path", "rect", "circle"}
 OURS = {"style", "div", "h4", "p", "table", "thead", "tbody", "tr", "th", "td", "span", "ul", "li"}
-OURS |= {"br", "svg", "title", "g", "rect", "circle", "text", "path"}
+OURS |= {"b", "br", "svg", "title", "g", "rect", "circle", "text", "path"}
 
 
 class Seen(HTMLParser):
@@ -106,6 +110,18 @@ def test_a_run_shows_its_numbers_and_warnings():
     assert f"{ds.qb.summary()['goodput_mbps'][0]:.2f}" in seen.text
     for words in ("Mbit/s", "ms", "%", "20 s", "10 Mbit/s, 20 ms RTT", "seed 1"):
         assert words in seen.text
+
+
+def test_explanations_and_what_ifs_are_escaped():
+    told = load_explanation(CASE)
+    study = dataclasses.replace(told.study, test=HOSTILE)
+    explained = dataclasses.replace(told, study=study)
+    changed = WhatIf(study, study, {"knob": HOSTILE})
+    for shown in (explained, changed):
+        seen = harmless(shown._repr_html_())
+        assert HOSTILE in shown.sentence
+        assert shown.sentence in seen.text
+    assert seen.text.count("<script>") >= 2
 
 
 def test_an_imported_run_has_no_experiment():

@@ -78,6 +78,24 @@ def test_runs_published_and_opened_again(tmp_path):
         qb.load_runs(tmp_path)
 
 
+def imported_run(seed: int) -> xr.Dataset:
+    """As `qb.read_pcaps` makes it: of no experiment, with no seed."""
+    return synthetic_run(seed=seed, duration_s=2).assign_attrs(spec="", seed=-1, engine="imported")
+
+
+def test_captures_from_elsewhere_are_published_and_opened_again(tmp_path):
+    runs = [imported_run(seed) for seed in (1, 2, 3)]
+    study = qb.Study("theirs", "ours", runs[:2], runs[2:])
+    index = json.loads(qb.publish_study(study, tmp_path).read_text())
+    assert [file["provenance"]["spec"] for file in index["files"].values()] == [None] * 3
+    again = qb.load_study(tmp_path)
+    assert (len(again.tests), len(again.references)) == (2, 1)
+    for found, made in zip(again.tests + again.references, runs, strict=True):
+        xr.testing.assert_equal(found.throughput_mbps, made.throughput_mbps)
+    with pytest.raises(StoreError, match=r"a:b and a-b are both .*; rename one"):
+        qb.publish_runs({"a:b": runs[0], "a-b": runs[1]}, tmp_path, {})
+
+
 @pytest.mark.parametrize("spec", SPECS, ids=lambda p: p.stem)
 def test_what_this_project_publishes_is_whole(spec):
     cube, facts = qb.load_sweep(spec), json.loads(spec.with_suffix(".json").read_text())
