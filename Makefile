@@ -7,7 +7,7 @@ STACK_PACKAGES := g++ cmake perl libclang-dev libnuma-dev ngtcp2-client ngtcp2-s
   chromium firefox-esr libnss3-tools
 SUDO := $(shell [ "$$(id -u)" = 0 ] || { command -v sudo >/dev/null && sudo -n true 2>/dev/null && echo sudo; } || echo no)
 
-.PHONY: demo test setup lab check bench system venv kernel stacks clean
+.PHONY: demo test setup lab check bench system venv lock kernel stacks clean
 
 # The demo needs two stacks only; all of them take half an hour to build on two cores.
 demo: system venv kernel
@@ -42,15 +42,23 @@ system:
 
 venv: $(VENV)/ready
 
+# The exact versions of requirements.lock: results depend on them, aioquic's most of all.
+#
 # uv leaves byte code to the first import. Where Python may not write it (PYTHONDONTWRITEBYTECODE, a
 # read-only disk), every command would compile all it imports: 8 processor seconds instead of 3.
-$(VENV)/ready: pyproject.toml
+$(VENV)/ready: pyproject.toml requirements.lock
 	@echo "qbkit: installing the Python packages into $(VENV) (about 1 minute)"
 	@[ -x $(BIN)/python ] || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip -q --disable-pip-version-check install uv
-	@$(BIN)/uv pip install -q -p $(VENV) -e ".[dev]"
+	@$(BIN)/uv pip install -q -p $(VENV) -r requirements.lock
+	@$(BIN)/uv pip install -q -p $(VENV) --no-deps -e .
 	@$(BIN)/python -m compileall -q -j 0 $(VENV)/lib || :
 	@touch $@
+
+# The newest versions that pyproject.toml allows, for every Python and system that it allows.
+lock: venv
+	@$(BIN)/uv pip compile -q --upgrade --universal --python-version 3.11 --extra dev --no-annotate \
+	  --custom-compile-command "make lock" --output-file requirements.lock pyproject.toml
 
 # A kernel is built once per machine (about 10 processor minutes); drivers, once per version.
 kernel: venv

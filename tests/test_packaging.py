@@ -1,0 +1,73 @@
+"""What is imported is declared, what is declared is locked, and all lists agree."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+import tomllib
+from collections.abc import Iterator
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+import pytest
+import yaml
+from packaging.requirements import Requirement
+
+HERE = Path(__file__).parents[1]
+PROJECT = tomllib.loads((HERE / "pyproject.toml").read_text())["project"]
+NEEDED = [Requirement(text) for text in PROJECT["dependencies"]]
+FOR_TESTS = [Requirement(text) for text in PROJECT["optional-dependencies"]["dev"]]
+LOCK = (HERE / "requirements.lock").read_text()
+ELSEWHERE = ("qbkit/stacks/drivers", "qbkit/testbed/guest")
+"""What is here runs under another Python, with modules of its own beside it."""
+
+
+def normal(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def imported(folder: str) -> Iterator[tuple[str, Path]]:
+    """Each module that the files of a folder import, by the first part of its name, and where."""
+    for path in sorted((HERE / folder).rglob("*.py")):
+        if not path.relative_to(HERE).as_posix().startswith(ELSEWHERE):
+            for node in ast.walk(ast.parse(path.read_text())):
+                if isinstance(node, ast.Import):
+                    yield from ((alias.name.partition(".")[0], path) for alias in node.names)
+                elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                    yield node.module.partition(".")[0], path
+
+
+@pytest.mark.parametrize(
+    ("folder", "declared"),
+    [
+        ("qbkit", NEEDED),
+        *((folder, NEEDED + FOR_TESTS) for folder in ("tests", "benchmarks", "data")),
+    ],
+)
+def test_every_import_is_declared(folder: str, declared: list[Requirement]):
+    distributions = packages_distributions()
+    known = {normal(requirement.name) for requirement in declared}
+    ours = {"qbkit", "aioquic_flow", *(path.stem for path in (HERE / folder).glob("*.py"))}
+    for module, path in imported(folder):
+        if module not in sys.stdlib_module_names and module not in ours:
+            brought_by = {normal(name) for name in distributions.get(module, [module])}
+            assert brought_by & known, f"{path.relative_to(HERE)} imports {module}: not declared"
+
+
+def test_conda_asks_for_the_same():
+    listed = yaml.safe_load((HERE / "environment.yml").read_text())["dependencies"]
+    (by_pip,) = (entry["pip"] for entry in listed if isinstance(entry, dict))
+    words = {entry for entry in [*listed, *by_pip] if isinstance(entry, str)}
+    python = f"python{PROJECT['requires-python']}"
+    assert words == {*PROJECT["dependencies"], python, "pip", "-e ."}
+
+
+def test_the_lock_has_a_version_in_range_of_all_that_is_declared():
+    pins = [Requirement(line) for line in LOCK.splitlines() if not line.startswith("#")]
+    versions = {normal(pin.name): [s.version for s in pin.specifier] for pin in pins}
+    assert all([s.operator for s in pin.specifier] == ["=="] for pin in pins)
+    assert "://" not in LOCK and "--" not in LOCK  # of any registry
+    for need in NEEDED + FOR_TESTS:
+        (version,) = versions[normal(need.name)]
+        assert need.specifier.contains(version), f"requirements.lock: run make lock for {need}"
