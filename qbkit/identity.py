@@ -27,8 +27,8 @@ from qbkit.testbed.plan import plan_data
 
 PACKAGE = Path(__file__).parent
 CODE = (
-    *("testbed/guest/*.py", "testbed/native/*.c", "testbed/engines.py", "testbed/host.py"),
-    *("testbed/virtual.py", "stacks/certificate.py", "traces/*.py", "spec.py"),
+    *("testbed/*.py", "testbed/guest/*.py", "testbed/native/*.c", "stacks/certificate.py"),
+    *("traces/*.py", "spec.py"),
 )
 """What carries a run out, and makes its dataset."""
 TOOLS = ("python3", "ip", "tc", "mnexec")

@@ -22,12 +22,8 @@ from qbkit.testbed.console import OnProgress, Usage
 from qbkit.testbed.plan import make_plan
 from qbkit.testbed.scratch import scratch_folder
 
-KEPT_NAMES: dict[str, tuple[str, ...]] = {
-    "pcap": ("before.pcap", "behind.pcap"),
-    "qlog": ("flows",),
-}
-KEEP = tuple(KEPT_NAMES)
-"""What may be kept of a run; `KEPT_NAMES` says by which names."""
+KEEP = {"pcap": "*.pcap", "qlog": "flows"}
+"""What may be kept of a run, and what it is in the run's folder."""
 SECONDS_PER_PACKET = 0.006
 """More than the slowest stack has ever needed for a packet, on a busy machine."""
 
@@ -185,7 +181,7 @@ def _cost(usage: Usage) -> dict[str, Any]:
 def _kept(path: Path) -> set[str]:
     """What of KEEP lies beside a run file."""
     folder = kept_folder(path)
-    return {word for word, names in KEPT_NAMES.items() if all((folder / n).exists() for n in names)}
+    return {word for word, pattern in KEEP.items() if any(folder.glob(pattern))}
 
 
 @contextmanager
@@ -198,9 +194,9 @@ def _kept_files(raw: Path, path: Path, keep: set[str]) -> Iterator[None]:
     shutil.rmtree(part, ignore_errors=True)
     try:
         part.mkdir()
-        for name in (name for word in sorted(keep) for name in KEPT_NAMES[word]):
-            copy = shutil.copytree if (raw / name).is_dir() else shutil.copy2
-            copy(raw / name, part / name)
+        for found in (found for word in keep for found in raw.glob(KEEP[word])):
+            copy = shutil.copytree if found.is_dir() else shutil.copy2
+            copy(found, part / found.name)
         yield
         shutil.rmtree(target, ignore_errors=True)  # of another run, or of the same with less
         if keep:
