@@ -32,7 +32,9 @@ CODE = (
 )
 """What carries a run out, and makes its dataset."""
 TOOLS = ("python3", "ip", "tc", "mnexec")
-"""Programs of this machine by which the agent builds the network."""
+"""Programs of this machine that the agent runs under, or configures the network by."""
+MININET = Path("/usr/lib/python3/dist-packages/mininet")
+"""What the agent builds it with."""
 A_PATH = re.compile(r"/[\w@%+.~/-]+")
 
 
@@ -48,6 +50,7 @@ class Identity:
         self._common = {
             "engine": engine.name,
             "kernel": engine.version(),
+            "mininet": fingerprint(MININET.glob("*.py")),
             "code": fingerprint(path for pattern in CODE for path in PACKAGE.glob(pattern)),
             "tools": [
                 program_fingerprint(Path(path))

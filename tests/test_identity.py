@@ -114,6 +114,21 @@ def test_the_code_that_makes_a_dataset_is_in_the_name(
     assert (name_of(stacks.get("tcp")) != before) == counts
 
 
+@pytest.mark.parametrize("file", ["tc", "mininet/net.py"])
+def test_what_builds_the_network_is_in_the_name(
+    file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    tool = tmp_path / file
+    tool.parent.mkdir(exist_ok=True)
+    tool.write_text("#!/bin/sh\n")
+    tool.chmod(0o755)
+    monkeypatch.setattr(identity, "GUEST_PATH", f"{tmp_path}:{identity.GUEST_PATH}")
+    monkeypatch.setattr(identity, "MININET", tmp_path / "mininet")
+    before = name_of(stacks.get("tcp"))
+    write_again(tool, "#!/bin/sh\nexit 0\n")
+    assert name_of(stacks.get("tcp")) != before
+
+
 def test_settings_of_a_stacks_programs_are_in_the_name(monkeypatch: pytest.MonkeyPatch):
     tcp = stacks.get("tcp")
     before = name_of(tcp)
