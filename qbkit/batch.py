@@ -56,16 +56,15 @@ def run_all(
 
 def datasets(outcomes: Sequence[Outcome]) -> list[xr.Dataset]:
     """Load what was run; raises what stopped a run, and says which runs are left to do."""
-    failed = [outcome for outcome in outcomes if outcome.error is not None]
-    for outcome in failed:
-        assert outcome.error is not None
-        if not isinstance(outcome.error, RunFailed):
-            raise outcome.error
+    failed = [(o.experiment, o.error) for o in outcomes if o.error is not None]
+    for _, error in failed:
+        if not isinstance(error, RunFailed):
+            raise error
     if failed:
-        first = f"{words(failed[0].experiment)} ({failed[0].error})"
+        experiment, error = failed[0]
         raise RunFailed(
-            f"{len(failed)} of {len(outcomes)} runs failed twice, first {first}; the others are "
-            "stored: start again, and only what failed is run"
+            f"{len(failed)} of {len(outcomes)} runs failed twice, first {words(experiment)} "
+            f"({error}); what ran is stored: start again, and only what failed is run"
         )
     return [store.load(outcome.path) for outcome in outcomes if outcome.path is not None]
 
