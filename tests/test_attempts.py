@@ -118,7 +118,7 @@ def test_a_study_names_the_run_that_failed_twice_and_keeps_the_others(own_runs: 
     # Linux refuses to take pacing from BBR, so that driver fails.
     test = qb.Flow("tcp", "bbr", options={"pacing": False})
     how = {"bottleneck": LINK, "duration_s": 1, "seeds": 1}
-    why = "1 of 2 runs failed twice, first tcp:bbr with tcp:reno, seed 1 .*bbr always paces.*; what ran is st"
+    why = "1 of 2 runs failed twice, first tcp:bbr with tcp:reno, .*always.*; what ran is st"
     with pytest.raises(RunFailed, match=why):
         qb.conformance_study(test, "tcp:reno", **how)
     assert len(list(own_runs.glob("*.nc"))) == 1
