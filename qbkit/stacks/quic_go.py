@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from qbkit.errors import StackNotReady
+from qbkit.stacks import go_runtime
 from qbkit.stacks.base import Say, Stack, Status
 from qbkit.stacks.build import build_once, built_folder, fingerprint, run_tool
 from qbkit.stacks.registry import register
@@ -77,9 +78,9 @@ class QuicGo(Stack):
 
 
 def _key() -> str:
-    """Over the driver, the change to the module, and the compiler (as far as it is known)."""
+    """Over the driver, the changes to module and runtime, and the compiler (as far as known)."""
     sources = [*SOURCES.glob("*.go"), SOURCES / "go.mod", SOURCES / "go.sum"]
-    return fingerprint([*sources, Path(__file__)], _compiler())
+    return fingerprint([*sources, Path(__file__), Path(go_runtime.__file__)], _compiler())
 
 
 @cache
@@ -99,7 +100,9 @@ def _compile(folder: Path) -> None:
         modfile = Path(scratch) / "go.mod"
         modfile.write_text((SOURCES / "go.mod").read_text() + f"\nreplace {MODULE} => {copy}\n")
         shutil.copyfile(SOURCES / "go.sum", modfile.with_suffix(".sum"))
+        root = Path(run_tool(["go", "env", "GOROOT"], "quic-go", env, SOURCES).strip())
         flags = ["-trimpath", "-ldflags=-s -w", f"-modfile={modfile}"]
+        flags += go_runtime.overlay(root, Path(scratch))
         run_tool(["go", "build", *flags, "-o", folder / "quic-go", "."], "quic-go", env, SOURCES)
 
 

@@ -64,7 +64,7 @@ func receive(a arguments) {
 		fail("cannot use the certificate %s: %v", a.cert, err)
 	}
 	settings := &tls.Config{Certificates: []tls.Certificate{certificate}, NextProtos: []string{alpn}}
-	listener, err := quic.ListenAddr(a.address, settings, config(qlogTracer(a)))
+	listener, err := quic.Listen(listenOn(a.address), settings, config(qlogTracer(a)))
 	if err != nil {
 		fail("cannot listen on %s: %v", a.address, err)
 	}

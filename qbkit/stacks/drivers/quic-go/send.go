@@ -57,7 +57,8 @@ func connect(a arguments, samples *sampler, signals <-chan os.Signal) *quic.Conn
 		}
 	}()
 	settings := &tls.Config{InsecureSkipVerify: true, NextProtos: []string{alpn}, ServerName: "qbkit"}
-	connection, err := quic.DialAddr(ctx, a.address, settings, config(samples.tracer(a)))
+	local, peer := bindAny(a.address)
+	connection, err := quic.Dial(ctx, local, peer, settings, config(samples.tracer(a)))
 	if errors.Is(err, context.DeadlineExceeded) || isTimeout(err) {
 		fail("cannot connect to %s within %.0f s", a.address, connectLimit.Seconds())
 	}

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"syscall"
 
+	"github.com/quic-go/quic-go"
 	"github.com/quic-go/quic-go/http3"
 )
 
@@ -24,15 +25,15 @@ func serve(a arguments) {
 	}
 	counted := newCounter(filepath.Join(a.out, "receiver.csv"))
 	server := http3.Server{
-		Addr:       a.address,
 		TLSConfig:  http3.ConfigureTLSConfig(&tls.Config{Certificates: []tls.Certificate{certificate}}),
 		QUICConfig: config(qlogTracer(a)),
 		Handler:    http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { answer(w, r, a, counted) }),
 	}
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
+	conn := listenOn(a.address)
 	go func() {
-		if err := server.ListenAndServe(); err != http.ErrServerClosed {
+		if err := server.Serve(conn); err != http.ErrServerClosed {
 			fail("cannot serve on %s: %v", a.address, err)
 		}
 	}()
@@ -66,6 +67,7 @@ func fetch(a arguments) {
 	transport := http3.Transport{
 		TLSClientConfig: &tls.Config{InsecureSkipVerify: true, ServerName: "qbkit"},
 		QUICConfig:      config(qlogTracer(a)),
+		Dial:            dialEarly,
 	}
 	problem := download(ctx, &transport, a, counted)
 	counted.close()
@@ -73,6 +75,13 @@ func fetch(a arguments) {
 	if problem != "" {
 		fail("%s", problem)
 	}
+}
+
+// dialEarly does what http3.Transport does by itself, on a socket of ours.
+func dialEarly(ctx context.Context, address string, settings *tls.Config, config *quic.Config) (*quic.Conn, error) {
+	local, peer := bindAny(address)
+	transport := quic.Transport{Conn: local}
+	return transport.DialEarly(ctx, peer, settings, config)
 }
 
 func download(ctx context.Context, transport *http3.Transport, a arguments, counted *counter) string {

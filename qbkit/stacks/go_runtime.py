@@ -1,0 +1,53 @@
+"""Go's runtime without what only costs system calls on one processor in virtual time.
+
+Its monitor thread wakes with every packet, to preempt goroutines that compute for long and to take
+the processor from those that a system call blocks; computing takes no time here, and no driver
+blocks in a system call. A thread with nothing to run asks the poller without waiting, looks for
+work of other processors, and asks again; there are no others. And a descriptor is watched for room
+to write always, so that every datagram sent wakes the program; now only once a write has to wait.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+CHANGES = {
+    "proc.go": {
+        'const haveSysmon = GOARCH != "wasm"': "const haveSysmon = false",
+        "if netpollinited() && netpollAnyWaiters() && sched.lastpoll.Load() != 0 && "
+        "sched.pollingNet.Swap(1) == 0 {": "if false {",
+    },
+    "netpoll.go": {
+        'if GOOS == "solaris" || GOOS == "illumos" || GOOS == "aix" || GOOS == "wasip1" {\n'
+        "\t\tnetpollarm(pd, mode)": "if mode == 'w' {\n\t\tnetpollarm(pd, mode)",
+    },
+    "netpoll_epoll.go": {
+        "linux.EPOLLIN | linux.EPOLLOUT | linux.EPOLLRDHUP | linux.EPOLLET": (
+            "linux.EPOLLIN | linux.EPOLLRDHUP | linux.EPOLLET"
+        ),
+        'func netpollarm(pd *pollDesc, mode int) {\n\tthrow("runtime: unused")': """\
+func netpollarm(pd *pollDesc, mode int) {
+	var ev linux.EpollEvent
+	ev.Events = linux.EPOLLIN | linux.EPOLLOUT | linux.EPOLLRDHUP | linux.EPOLLET
+	*(*taggedPointer)(unsafe.Pointer(&ev.Data)) = taggedPointerPack(unsafe.Pointer(pd), pd.fdseq.Load())
+	linux.EpollCtl(epfd, linux.EPOLL_CTL_MOD, int32(pd.fd), &ev)""",
+    },
+}
+"""File of the runtime → its text → ours."""
+
+
+def overlay(go_root: Path, scratch: Path) -> list[str]:
+    """The words that let ``go build`` compile the runtime so; none for a Go it does not fit."""
+    replaced = {}
+    for name, changes in CHANGES.items():
+        released = go_root / "src/runtime" / name
+        text = released.read_text()
+        for theirs, ours in changes.items():
+            if text.count(theirs) != 1:
+                return []
+            text = text.replace(theirs, ours)
+        (scratch / name).write_text(text)
+        replaced[str(released)] = str(scratch / name)
+    (scratch / "overlay.json").write_text(json.dumps({"Replace": replaced}))
+    return [f"-overlay={scratch / 'overlay.json'}"]
