@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from qbkit.errors import SpecError, StackNotReady
+from qbkit.stacks import preload
 from qbkit.stacks.base import CERTIFICATE_MOUNT, Options, Say, ServingStack, Status
 from qbkit.stacks.build import build_once, built_folder, fingerprint, run_tool
 from qbkit.stacks.quic_go import MOUNT as QUIC_GO_MOUNT
@@ -77,9 +78,10 @@ class GoogleQuiche(ServingStack):
         return tuple(FLAGS)
 
     def version(self) -> str:
-        """Of Envoy, of this file, and of the client."""
+        """Of Envoy, of this file, of what is preloaded, and of the client."""
         driver = fingerprint([Path(__file__), *SERVER.glob("*.py"), *TELEMETRY.glob("*.py")])
-        return f"{VERSION}, driver {driver}, quic-go {get('quic-go').version()}"
+        client = f"quic-go {get('quic-go').version()}"
+        return f"{VERSION}, driver {driver}, {preload.version()}, {client}"
 
     def status(self) -> Status:
         """Ready when the wheel is unpacked and its client is built."""
@@ -101,13 +103,14 @@ class GoogleQuiche(ServingStack):
         return [f"{MOUNT}/envoy"]
 
     def mounts(self) -> dict[str, Path]:
-        """Envoy, what starts it, and the client."""
+        """Envoy, what starts it, what is preloaded into it, and the client."""
         ours = {SERVER_MOUNT: SERVER, TELEMETRY_MOUNT: TELEMETRY}
-        return {MOUNT: self._folder(), **ours, **get("quic-go").mounts()}
+        return {MOUNT: self._folder(), **ours, **preload.mounts(), **get("quic-go").mounts()}
 
     def env(self) -> dict[str, str]:
         """No random numbers of the processor for BoringSSL, so that runs repeat."""
-        return {**get("quic-go").env(), "OPENSSL_ia32cap": "~0x4000000000000000:~0x40000"}
+        no_rdrand = {"OPENSSL_ia32cap": "~0x4000000000000000:~0x40000"}
+        return {**get("quic-go").env(), **preload.ENV, **no_rdrand}
 
     def serve_argv(self, *, address: str, controller: str, out: str, options: Options) -> list[str]:
         """Envoy, before a source of endless bytes."""

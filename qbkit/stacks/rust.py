@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from qbkit.errors import StackNotReady
+from qbkit.stacks import preload
 from qbkit.stacks.base import Say, Stack, Status
 from qbkit.stacks.build import build_once, built_folder, fingerprint, run_tool
 
@@ -32,8 +33,9 @@ class RustStack(Stack):
     """About how long building takes on one processor."""
 
     def version(self) -> str:
-        """Version of the crate, and of our driver."""
-        return f"{locked_version(self.crate, self.workspace)}, driver {self._key()}"
+        """Version of the crate, of our driver, and of what is preloaded."""
+        crate = locked_version(self.crate, self.workspace)
+        return f"{crate}, driver {self._key()}, {preload.version()}"
 
     def status(self) -> Status:
         """Ready once built."""
@@ -57,12 +59,12 @@ class RustStack(Stack):
         return [f"{self._mount()}/{self._program()}"]
 
     def mounts(self) -> dict[str, Path]:
-        """The folder of the compiled driver."""
-        return {self._mount(): self._folder()}
+        """The folders of the compiled driver, and of what is preloaded."""
+        return {self._mount(): self._folder(), **preload.mounts()}
 
     def env(self) -> dict[str, str]:
         """No random numbers of the processor for BoringSSL and its kin, so that runs repeat."""
-        return {"OPENSSL_ia32cap": "~0x4000000000000000:~0x40000"}
+        return {"OPENSSL_ia32cap": "~0x4000000000000000:~0x40000", **preload.ENV}
 
     def _program(self) -> str:
         return f"{self.name}-flow"
@@ -81,9 +83,10 @@ class RustStack(Stack):
 
     def _key(self) -> str:
         """Over the driver, what it shares with the others, the locked crates and the compiler."""
-        folders = [WORKSPACE / "common", self.workspace / self._program()]
-        sources = [path for folder in folders for path in folder.rglob("*") if path.is_file()]
         crates = locked_crates(self._program(), self.workspace)
+        ours = [name for name, _, checksum in (line.split(" ") for line in crates) if not checksum]
+        folders = [_first_there(self.workspace / name, WORKSPACE / name) for name in ours]
+        sources = [path for folder in folders for path in folder.rglob("*") if path.is_file()]
         return fingerprint(sources, *crates, _compiler())
 
     def _compile(self, folder: Path) -> None:
@@ -128,6 +131,10 @@ def _packages(lock: str) -> list[dict[str, Any]]:
     """The packages of a lock file; a sweep asks for those of the same file for each of its runs."""
     packages: list[dict[str, Any]] = tomllib.loads(lock)["package"]
     return packages
+
+
+def _first_there(*folders: Path) -> Path:
+    return next(folder for folder in folders if folder.is_dir())
 
 
 def _found(tool: str) -> bool:

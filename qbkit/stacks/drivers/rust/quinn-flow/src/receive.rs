@@ -5,13 +5,11 @@ use crate::transport::transport;
 use common::{fail, Arguments, Counter, HEADER_BYTES};
 use quinn::crypto::rustls::QuicServerConfig;
 use quinn::{Connection, Endpoint, RecvStream, SendStream, ServerConfig};
-use std::cell::RefCell;
-use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use tokio::signal::unix::{signal, SignalKind};
-use tokio::task::{spawn_local, LocalSet};
+use tokio::spawn;
 
-type Shared = Rc<RefCell<Counter>>;
+type Shared = Arc<Mutex<Counter>>;
 
 pub async fn receive(arguments: &Arguments) {
     let tls = QuicServerConfig::try_from(tls::server(arguments)).expect("TLS 1.3 is on");
@@ -20,29 +18,29 @@ pub async fn receive(arguments: &Arguments) {
     let address = arguments.address;
     let endpoint = Endpoint::server(config, address)
         .unwrap_or_else(|e| fail(format_args!("cannot listen on {address}: {e}")));
-    let counter = Rc::new(RefCell::new(Counter::create(arguments)));
+    let counter = Arc::new(Mutex::new(Counter::create(arguments)));
     let mut term = signal(SignalKind::terminate()).expect("SIGTERM can be caught");
     let mut int = signal(SignalKind::interrupt()).expect("SIGINT can be caught");
     println!("ready");
-    let accepting = LocalSet::new();
     let shared = counter.clone();
-    let accepted = accepting.run_until(async move {
+    // Tasks of the runtime: for those of a LocalSet it looks for other events before it sleeps.
+    let accepted = async move {
         while let Some(incoming) = endpoint.accept().await {
-            spawn_local(serve(incoming, shared.clone()));
+            spawn(serve(incoming, shared.clone()));
         }
-    });
+    };
     tokio::select! {
         () = accepted => {}
         _ = term.recv() => {}
         _ = int.recv() => {}
     }
-    counter.borrow_mut().close();
+    counter.lock().expect("one thread").close();
 }
 
 async fn serve(incoming: quinn::Incoming, counter: Shared) {
     let Ok(connection) = incoming.await else { return };
     while let Ok((send, recv)) = Connection::accept_bi(&connection).await {
-        spawn_local(count(send, recv, counter.clone()));
+        spawn(count(send, recv, counter.clone()));
     }
 }
 
@@ -52,7 +50,7 @@ async fn count(mut send: SendStream, mut recv: RecvStream, counter: Shared) {
     while let Ok(Some(chunk)) = recv.read_chunk(usize::MAX, true).await {
         let skipped = chunk.bytes.len().min(header);
         header -= skipped;
-        counter.borrow_mut().add(chunk.bytes.len() - skipped);
+        counter.lock().expect("one thread").add(chunk.bytes.len() - skipped);
     }
     let _ = send.finish(); // the connection may be gone: then nobody waits for it
 }

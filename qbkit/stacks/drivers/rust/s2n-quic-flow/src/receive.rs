@@ -5,32 +5,31 @@ use crate::tls;
 use common::{Arguments, Counter, HEADER_BYTES};
 use s2n_quic::stream::BidirectionalStream;
 use s2n_quic::{Connection, Server};
-use std::cell::RefCell;
-use std::rc::Rc;
+use std::sync::{Arc, Mutex};
 use tokio::signal::unix::{signal, SignalKind};
-use tokio::task::{spawn_local, LocalSet};
+use tokio::spawn;
 
-type Shared = Rc<RefCell<Counter>>;
+type Shared = Arc<Mutex<Counter>>;
 
 pub async fn receive(arguments: &Arguments) {
     let mut server = listen(arguments);
-    let counter = Rc::new(RefCell::new(Counter::create(arguments)));
+    let counter = Arc::new(Mutex::new(Counter::create(arguments)));
     let mut term = signal(SignalKind::terminate()).expect("SIGTERM can be caught");
     let mut int = signal(SignalKind::interrupt()).expect("SIGINT can be caught");
     println!("ready");
-    let accepting = LocalSet::new();
     let shared = counter.clone();
-    let accepted = accepting.run_until(async move {
+    // Tasks of the runtime: for those of a LocalSet it looks for other events before it sleeps.
+    let accepted = async move {
         while let Some(connection) = server.accept().await {
-            spawn_local(serve(connection, shared.clone()));
+            spawn(serve(connection, shared.clone()));
         }
-    });
+    };
     tokio::select! {
         () = accepted => {}
         _ = term.recv() => {}
         _ = int.recv() => {}
     }
-    counter.borrow_mut().close();
+    counter.lock().expect("one thread").close();
 }
 
 fn listen(arguments: &Arguments) -> Server {
@@ -48,7 +47,7 @@ fn listen(arguments: &Arguments) -> Server {
 
 async fn serve(mut connection: Connection, counter: Shared) {
     while let Ok(Some(stream)) = connection.accept_bidirectional_stream().await {
-        spawn_local(count(stream, counter.clone()));
+        spawn(count(stream, counter.clone()));
     }
 }
 
@@ -58,7 +57,7 @@ async fn count(mut stream: BidirectionalStream, counter: Shared) {
     while let Ok(Some(chunk)) = stream.receive().await {
         let skipped = chunk.len().min(header);
         header -= skipped;
-        counter.borrow_mut().add(chunk.len() - skipped);
+        counter.lock().expect("one thread").add(chunk.len() - skipped);
     }
     let _ = stream.finish(); // the connection may be gone: then nobody waits for it
 }
