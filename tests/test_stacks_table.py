@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from qbkit import stacks
+from qbkit import runner, stacks
 from qbkit.errors import SpecError, StackNotReady
 from qbkit.metrics.families import by_family, family, kernel_counterpart
+from qbkit.spec import Experiment
 from qbkit.stacks import rust
 from qbkit.stacks.make_ready import build_all
 from qbkit.stacks.table import implementations, markdown_table, stack_table
+from qbkit.testbed.engines import ENGINES
 
 ROOT = Path(__file__).parents[1]
 
@@ -79,3 +83,26 @@ def test_building_many_goes_on_after_a_failure(monkeypatch, tmp_path):
     problems = {stack.name: problem for stack, problem in build_all(chosen, lambda _: None)}
     assert problems["aioquic"] == ""
     assert problems["quic-go"].startswith("go is missing to build quic-go")
+
+
+def test_a_driver_is_named_by_every_crate_of_ours_that_it_is_built_from(tmp_path, monkeypatch):
+    workspace = shutil.copytree(rust.WORKSPACE, tmp_path / "rust")
+    monkeypatch.setattr(rust, "WORKSPACE", workspace)
+    monkeypatch.setattr(rust.RustStack, "workspace", workspace)
+    changed = {"udp": {"quiche", "tquic"}, "common": {"quiche", "tquic", "quinn", "msquic"}}
+    for crate, users in changed.items():
+        before = {name: stacks.get(name).version() for name in changed["common"]}
+        with (workspace / crate / "src/lib.rs").open("a") as file:
+            file.write("// another version\n")
+        after = {name: stacks.get(name).version() for name in changed["common"]}
+        assert {name for name in before if before[name] != after[name]} == users
+
+
+@pytest.mark.parametrize("stack", stacks.all_stacks(), ids=lambda stack: stack.name)
+def test_a_run_is_named_by_the_environment_of_its_programs(stack, monkeypatch):
+    experiment = Experiment(flows=["tcp:cubic"])
+    engine = replace(ENGINES["virtual"], version=lambda: "of the kernel")
+    monkeypatch.setattr(type(stack), "version", lambda _: "of the stack")
+    before = runner._Identity(engine).of(experiment, [stack])["hash"]
+    monkeypatch.setattr(type(stack), "env", lambda _: {"GODEBUG": "netdns=go"})
+    assert runner._Identity(engine).of(experiment, [stack])["hash"] != before

@@ -1,10 +1,11 @@
-"""Go's runtime without what only costs system calls on one processor in virtual time.
+"""Go's runtime without system calls made in vain on one processor in virtual time.
 
-Its monitor thread wakes with every packet, to preempt goroutines that compute for long and to take
-the processor from those that a system call blocks; computing takes no time here, and no driver
-blocks in a system call. A thread with nothing to run asks the poller without waiting, looks for
-work of other processors, and asks again; there are no others. And a descriptor is watched for room
-to write always, so that every datagram sent wakes the program; now only once a write has to wait.
+Go's monitor thread wakes with every packet, to preempt goroutines that compute for long and to take
+the processor from those that block in a system call. Here computing takes no time, and our driver
+does not block in system calls. A thread with nothing to run polls the network without waiting,
+looks for work of other processors, and polls again. Here there is one processor. And Go always
+watches a descriptor for room to write, so that every datagram sent wakes the program. Here it does
+so once a write has to wait.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ CHANGES = {
 func netpollarm(pd *pollDesc, mode int) {
 	var ev linux.EpollEvent
 	ev.Events = linux.EPOLLIN | linux.EPOLLOUT | linux.EPOLLRDHUP | linux.EPOLLET
-	*(*taggedPointer)(unsafe.Pointer(&ev.Data)) = taggedPointerPack(unsafe.Pointer(pd), pd.fdseq.Load())
+	tp := taggedPointerPack(unsafe.Pointer(pd), pd.fdseq.Load())
+	*(*taggedPointer)(unsafe.Pointer(&ev.Data)) = tp
 	linux.EpollCtl(epfd, linux.EPOLL_CTL_MOD, int32(pd.fd), &ev)""",
     },
 }
