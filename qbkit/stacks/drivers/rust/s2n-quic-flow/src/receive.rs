@@ -5,31 +5,32 @@ use crate::tls;
 use common::{Arguments, Counter, HEADER_BYTES};
 use s2n_quic::stream::BidirectionalStream;
 use s2n_quic::{Connection, Server};
-use std::sync::{Arc, Mutex};
+use std::cell::RefCell;
+use std::rc::Rc;
 use tokio::signal::unix::{signal, SignalKind};
-use tokio::spawn;
+use tokio::task::{spawn_local, LocalSet};
 
-type Shared = Arc<Mutex<Counter>>;
+type Shared = Rc<RefCell<Counter>>;
 
 pub async fn receive(arguments: &Arguments) {
     let mut server = listen(arguments);
-    let counter = Arc::new(Mutex::new(Counter::create(arguments)));
+    let counter = Rc::new(RefCell::new(Counter::create(arguments)));
     let mut term = signal(SignalKind::terminate()).expect("SIGTERM can be caught");
     let mut int = signal(SignalKind::interrupt()).expect("SIGINT can be caught");
     println!("ready");
+    let accepting = LocalSet::new();
     let shared = counter.clone();
-    // Tasks of the runtime: for those of a LocalSet it looks for other events before it sleeps.
-    let accepted = async move {
+    let accepted = accepting.run_until(async move {
         while let Some(connection) = server.accept().await {
-            spawn(serve(connection, shared.clone()));
+            spawn_local(serve(connection, shared.clone()));
         }
-    };
+    });
     tokio::select! {
         () = accepted => {}
         _ = term.recv() => {}
         _ = int.recv() => {}
     }
-    counter.lock().expect("one thread").close();
+    counter.borrow_mut().close();
 }
 
 fn listen(arguments: &Arguments) -> Server {
@@ -47,7 +48,7 @@ fn listen(arguments: &Arguments) -> Server {
 
 async fn serve(mut connection: Connection, counter: Shared) {
     while let Ok(Some(stream)) = connection.accept_bidirectional_stream().await {
-        spawn(count(stream, counter.clone()));
+        spawn_local(count(stream, counter.clone()));
     }
 }
 
@@ -57,7 +58,7 @@ async fn count(mut stream: BidirectionalStream, counter: Shared) {
     while let Ok(Some(chunk)) = stream.receive().await {
         let skipped = chunk.len().min(header);
         header -= skipped;
-        counter.lock().expect("one thread").add(chunk.len() - skipped);
+        counter.borrow_mut().add(chunk.len() - skipped);
     }
     let _ = stream.finish(); // the connection may be gone: then nobody waits for it
 }
