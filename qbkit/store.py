@@ -13,10 +13,10 @@ import xarray as xr
 
 from qbkit.errors import StoreError
 from qbkit.files import write_whole
+from qbkit.netcdf import to_netcdf
 from qbkit.settings import cache_folder
 from qbkit.traces.dataset import FORMAT_VERSION
 
-ENCODING = {"zlib": True, "complevel": 1, "shuffle": True}
 INDEX = ("hash", "rate_mbps", "rtt_ms", "queue_bytes", "qdisc", "duration_s", "seed", "engine")
 
 
@@ -36,12 +36,15 @@ def save(ds: xr.Dataset, path: str | Path) -> None:
 
     ``ds.encoding["source"]`` becomes its path.
 
-    Raises StoreError with one sentence when it cannot be written (full disk, no permission).
+    Raises StoreError with one sentence when it cannot be written (full disk, no permission, values
+    that netCDF has no type for).
     """
     target = Path(path)
-    encoding = {name: ENCODING for name, v in ds.variables.items() if v.dtype.kind in "fiu"}
-    # In memory first: on a full disk HDF5 leaves open what it cannot write, and crashes later.
-    content = ds.to_netcdf(engine="h5netcdf", encoding=encoding)
+    try:
+        # In memory first: on a full disk HDF5 leaves open what it cannot write, and crashes later.
+        content = to_netcdf(ds)
+    except TypeError as error:
+        raise StoreError(f"cannot write {target}: {_brief(error)}") from None
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         write_whole(target, content)
