@@ -12,8 +12,6 @@ sorted points, the result depends on nothing else.
 from __future__ import annotations
 
 import numpy as np
-from scipy.cluster.vq import ClusterError, kmeans2
-from scipy.spatial.distance import cdist
 
 from qbkit.metrics.flows import FloatArray, IntArray
 
@@ -46,6 +44,8 @@ def cluster_points(points: FloatArray) -> IntArray:
 
 def silhouette(points: FloatArray, labels: IntArray) -> float:
     """Mean silhouette of a clustering; of every i-th point where there are over 2000."""
+    from scipy.spatial.distance import cdist  # SciPy takes 0.3 s to load: no run waits for it
+
     step = -(-len(points) // MAX_SILHOUETTE_POINTS)
     points, labels = points[::step], labels[::step]
     members = np.eye(int(labels.max()) + 1)[labels]
@@ -64,6 +64,8 @@ def silhouette(points: FloatArray, labels: IntArray) -> float:
 
 def _kmeans(points: FloatArray, k: int) -> IntArray | None:
     """Labels of the tightest of five seeded k-means++ runs, numbered by position; None if none."""
+    from scipy.cluster.vq import ClusterError, kmeans2
+
     tightest, best = np.inf, None
     if len(np.unique(points, axis=0)) < k:
         return None

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import heapq
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import shapely
 
 from qbkit.errors import MetricError
 from qbkit.metrics.envelope import Envelope, definition_of
 from qbkit.metrics.flows import FloatArray, IntArray
 from qbkit.metrics.hulls import inside_moved, pick
+
+if TYPE_CHECKING:
+    import shapely
 
 GRID_STEPS = 21
 """Coarse shifts per axis; odd, so that the middle of the range is one."""
@@ -46,6 +48,8 @@ def conformance(test: Envelope, reference: Envelope) -> float:
 
 def overlap(test: Envelope, reference: Envelope) -> shapely.Geometry:
     """The intersection of two PEs as a shapely geometry, to draw (empty where they are apart)."""
+    import shapely
+
     return shapely.intersection(test.geometry, reference.geometry)
 
 

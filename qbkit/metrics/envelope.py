@@ -20,10 +20,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
-import shapely
 import xarray as xr
 
 from qbkit.errors import MetricError
@@ -32,6 +32,9 @@ from qbkit.metrics.flows import BoolArray, FloatArray, IntArray
 from qbkit.metrics.hulls import BOUNDARY_TOLERANCE, convex_hull, inside, pick, to_geometry
 from qbkit.metrics.points import MIN_POINTS, OperatingPoints, operating_points
 from qbkit.metrics.quicbench import quicbench_points
+
+if TYPE_CHECKING:
+    import shapely
 
 KEEP = 0.95
 

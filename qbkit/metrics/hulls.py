@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
-import shapely
-from scipy.spatial import ConvexHull, QhullError
 
 from qbkit.metrics.flows import BoolArray, FloatArray
+
+if TYPE_CHECKING:
+    import shapely
+
+# SciPy and shapely are imported when they are asked for: no run waits for them.
 
 BOUNDARY_TOLERANCE = 1e-9
 """In ms or Mbit/s: a thousandth of the clock's nanosecond; so the boundary counts as inside."""
@@ -21,12 +25,20 @@ def convex_hull(points: FloatArray) -> FloatArray:
 
     Identical points give one vertex, collinear points the two ends.
     """
+    from scipy.spatial import ConvexHull, QhullError
+
     points = _outer_points(points) if len(points) > MANY_POINTS else points
     if len(points) > 2:
         try:
             return points[ConvexHull(points).vertices]
         except QhullError:
             pass  # Flat for Qhull; GEOS handles points and lines.
+    return _flat_hull(points)
+
+
+def _flat_hull(points: FloatArray) -> FloatArray:
+    import shapely
+
     hull = shapely.convex_hull(shapely.multipoints(points))
     vertices = shapely.get_coordinates(hull)
     if hull.geom_type != "Polygon":
@@ -99,6 +111,8 @@ def inside_moved(points: FloatArray, hulls: Sequence[FloatArray], shifts: FloatA
 
 def to_geometry(hulls: Sequence[FloatArray]) -> shapely.Geometry:
     """The union of the hulls as a shapely geometry, to draw or to intersect."""
+    import shapely
+
     shapes: list[shapely.Geometry] = []
     for vertices in hulls:
         if len(vertices) == 1:
