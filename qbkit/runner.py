@@ -19,7 +19,7 @@ from qbkit.spec import Experiment
 from qbkit.stacks import Stack
 from qbkit.testbed import engines
 from qbkit.testbed.console import OnProgress, Usage
-from qbkit.testbed.plan import make_plan
+from qbkit.testbed.plan import make_plan, report_every_s
 from qbkit.testbed.scratch import scratch_folder
 
 KEEP = {"pcap": "*.pcap", "qlog": "flows"}
@@ -164,10 +164,10 @@ def _progress(experiment: Experiment, wanted: bool) -> Iterator[OnProgress]:
 
 
 def _silence_s(experiment: Experiment) -> float:
-    """How long a guest may be silent, in wall-clock seconds; it speaks 50 times a run."""
-    packets = experiment.bottleneck.rate_mbps * 1e6 / 8 / 1500 * experiment.duration_s
-    physical_s = experiment.duration_s / 50
-    return 60.0 + physical_s + packets / 50 * SECONDS_PER_PACKET
+    """How long a guest may be silent between two reports, in wall-clock seconds."""
+    physical_s = report_every_s(experiment.duration_s)
+    packets = experiment.bottleneck.rate_mbps * 1e6 / 8 / 1500 * physical_s
+    return 60.0 + physical_s + packets * SECONDS_PER_PACKET
 
 
 def _cost(usage: Usage) -> dict[str, Any]:

@@ -21,9 +21,8 @@ from qbkit.testbed.console import OnProgress, Usage
 from qbkit.testbed.plan import Plan
 from qbkit.testbed.scratch import scratch_folder
 
-AGENT_FOLDER = Path(__file__).parent / "guest"
-TESTBED_MOUNT = "/run/qb/testbed"
-CAPTURE = f"{TESTBED_MOUNT}/capture"
+CAPTURE_MOUNT, SECTIONS_MOUNT = "/run/qb/capture", "/run/qb/sections"
+CAPTURE = f"{CAPTURE_MOUNT}/capture"
 COMMAND_SILENCE_S = 120.0
 CRASH = re.compile(r"^(panic|fatal error|runtime): |panicked at ")
 """How the crash report of a Go or a Rust program begins."""
@@ -105,10 +104,11 @@ def carry_out(
     """
     (folder / "run").mkdir()
     (folder / "mnt").mkdir()
-    (folder / "agent").symlink_to(AGENT_FOLDER)
+    (folder / "agent").symlink_to(native.agent())
     mounts = {
         **plan.mounts,
-        TESTBED_MOUNT: str(native.capture().parent),
+        CAPTURE_MOUNT: str(native.capture().parent),
+        SECTIONS_MOUNT: str(native.sections().parent),
         CERTIFICATE_MOUNT: str(certificate.folder()),
     }
     for number, source in enumerate(mounts.values()):

@@ -10,7 +10,7 @@ from pathlib import Path
 from qbkit.errors import EngineError, RunFailed
 from qbkit.testbed.console import Console, OnProgress, Usage, die_with_parent, end_group, measured
 
-AGENT = ["/usr/bin/python3", "-I", "-S", "-B", "agent/agent.py"]
+AGENT = ["/usr/bin/python3", "-I", "-S", "-B", "agent/agent.pyc"]
 TOOLS = {"ip": "iproute2", "tc": "iproute2", "mnexec": "mininet"}
 
 

@@ -16,6 +16,7 @@ from qbkit.stacks.base import ServingStack
 FIRST_PORT = 4001
 """Flow i (from 0) uses this port plus i on its server's side."""
 RUN_FOLDER = "/run/qb/run"
+MOST_REPORTS, LEAST_REPORT_S = 50, 0.1
 NETEM_LIMIT_PACKETS = 1_000_000
 """The delay lines of the hosts never drop."""
 SPARE_DRAIN_S, MOST_DRAIN_S = 10.0, 10.0
@@ -49,6 +50,7 @@ def plan_data(
         "engine": engine,
         "topology": experiment.topology,
         "duration_s": experiment.duration_s,
+        "report_every_s": report_every_s(experiment.duration_s),
         "capture": capture,
         "bottleneck_tc": bottleneck_lines(experiment.bottleneck, engine),
         "loss_netem": loss_netem(experiment.bottleneck),
@@ -61,6 +63,14 @@ def plan_data(
             for index, (flow, stack) in enumerate(zip(experiment.flows, stacks, strict=True))
         ],
     }
+
+
+def report_every_s(duration_s: float) -> float:
+    """Virtual seconds between two reports of a run's progress, 50 of them in a run of 5 s or more.
+
+    A report costs as much as some dozen packets.
+    """
+    return max(duration_s / MOST_REPORTS, LEAST_REPORT_S)
 
 
 def bottleneck_lines(link: Bottleneck, engine: str) -> list[str]:

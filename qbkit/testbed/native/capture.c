@@ -1,9 +1,9 @@
 /* Captures both sides of a bottleneck into two nanosecond pcap files.
  *
- *   capture BEFORE BEHIND ROUTER...     ROUTER = PID:senders:IF,IF,... or PID:receivers:IF,IF,...
- *                                                or PID:FILE:IF
+ *   capture BEFORE BEHIND ROUTER...     ROUTER = PATH:senders:IF,IF,... or PATH:receivers:IF,IF,...
+ *                                                or PATH:FILE:IF
  *
- * PID names the network namespace of a router, IF its ports towards hosts. What senders' ports
+ * PATH is the network namespace of a router, IF its ports towards hosts. What senders' ports
  * receive has not seen the queue: BEFORE. What receivers' ports send has passed it: BEHIND. What
  * receivers' ports receive are acknowledgements: BEFORE. Where random loss or a second queue stands
  * between the two, the port behind a queue gives what it receives to a FILE (a path with a slash) of
@@ -59,7 +59,8 @@ static FILE *open_pcap(const char *path)
         {0xa1b23c4d, 2, 4, 0, 0, SNAPLEN, 1};
     FILE *file = fopen(path, "we");
     if (!file) fail(path);
-    setvbuf(file, NULL, _IOFBF, 1 << 20);
+    /* Without a buffer of its own, glibc ignores the size and writes 4 KiB at a time. */
+    if (setvbuf(file, malloc(1 << 20), _IOFBF, 1 << 20)) fail("buffer");
     fwrite(&header, sizeof header, 1, file);
     return file;
 }
@@ -105,14 +106,13 @@ static struct ring open_ring(int receive_only, const unsigned *ports, unsigned c
     return ring;
 }
 
-/* "PID:senders:IF,IF" -> a ring in that namespace, and the files of its frames. */
+/* "PATH:senders:IF,IF" -> a ring in that namespace, and the files of its frames. */
 static struct ring open_router(char *text, FILE *before, FILE *behind)
 {
-    char *rest = text, path[64];
-    const char *pid = strsep(&rest, ":"), *side = strsep(&rest, ":"), *name;
+    char *rest = text;
+    const char *path = strsep(&rest, ":"), *side = strsep(&rest, ":"), *name;
     unsigned ports[MAX_PORTS], count = 0;
 
-    snprintf(path, sizeof path, "/proc/%s/ns/net", pid);
     int ns = open(path, O_RDONLY | O_CLOEXEC);
     if (ns < 0 || setns(ns, CLONE_NEWNET)) fail(path);
     close(ns);
@@ -158,7 +158,7 @@ int main(int argc, char **argv)
     int count = argc - 3;
     unsigned drops = 0;
     if (count < 1) {
-        fprintf(stderr, "usage: capture BEFORE BEHIND PID:senders|receivers|FILE:IF,IF...\n");
+        fprintf(stderr, "usage: capture BEFORE BEHIND PATH:senders|receivers|FILE:IF,IF...\n");
         return 2;
     }
     signal(SIGTERM, on_term);

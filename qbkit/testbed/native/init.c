@@ -51,7 +51,7 @@ static void lay_out(void)
 
 int main(void)
 {
-    char *const argv[] = {"/usr/bin/python3", "-I", "-S", "-B", "/run/qb/agent/agent.py",
+    char *const argv[] = {"/usr/bin/python3", "-I", "-S", "-B", "/run/qb/agent/agent.pyc",
                           "/run/qb/run", NULL};
     char *const env[] = {"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/run", "LANG=C.UTF-8", NULL};
 
