@@ -1,0 +1,35 @@
+"""What a run does not need is not loaded for it: each of these costs more than the guest's boot."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+HEAVY = {"altair", "cryptography", "dask", "distributed", "h5netcdf", "scipy", "shapely", "zarr"}
+
+
+def loaded_by(statement: str) -> set[str]:
+    """Modules that a new process has after a statement."""
+    script = f"import sys\n{statement}\nprint(*sys.modules)"
+    words = [sys.executable, "-c", script]
+    return set(subprocess.run(words, capture_output=True, text=True, check=True).stdout.split())
+
+
+def test_a_run_loads_nothing_heavy():
+    assert not HEAVY & loaded_by("import qbkit.runner")
+
+
+def test_the_command_line_loads_no_arrays_to_answer():
+    assert not {"numpy", "pandas", "xarray", *HEAVY} & loaded_by("import qbkit.cli")
+
+
+@pytest.mark.guest
+def test_the_command_run_loads_neither_dask_nor_scipy(tmp_path):
+    words = ["qbkit", "run", "tcp:cubic", "--duration-s", "0.1", "--out", str(tmp_path / "run.nc")]
+    main = f"from qbkit.cli import main\nsys.argv = {words!r}\ntry: main()\nexcept SystemExit: pass"
+    loaded = loaded_by(main)
+    assert (tmp_path / "run.nc").exists()
+    assert "xarray" in loaded
+    assert not {"dask.array", "distributed", "h5netcdf", "scipy", "shapely"} & loaded
