@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from conservation import assert_conserved
 
+from qbkit.errors import RunFailed
 from qbkit.spec import QDISC_OPTIONS, Bottleneck, Experiment, Flow
 from qbkit.testbed import engines
 
@@ -104,6 +105,11 @@ def test_qdisc_options_reach_the_queue():
     assert float(slow.queue_delay_ms.sel(time=later).mean()) < float(
         lazy.queue_delay_ms.sel(time=later).mean()
     )
+
+
+def test_value_that_a_queue_does_not_take_is_one_sentence():
+    with pytest.raises(RunFailed, match=r'^tc cannot configure r1: Illegal "target"$'):
+        run(["tcp:cubic"], duration_s=0.1, qdisc="fq_codel", qdisc_options={"target": "soon"})
 
 
 def test_packet_buffer_counts_packets():

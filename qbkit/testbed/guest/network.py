@@ -299,9 +299,8 @@ def configure(program, sections):
         check=False,
     )
     if done.returncode:
-        said = done.stderr.decode(errors="replace").split("\n")
-        complaint, *_, name = [line for line in said if line] or [f"status {done.returncode}", "?"]
-        raise OSError(f"{program} cannot configure {name}: {complaint}")
+        said = done.stderr.decode(errors="replace").splitlines() or [f"status {done.returncode}"]
+        raise OSError(f"{program} cannot configure {said[-1]}: {said[0]}")
 
 
 def _ip(port):
