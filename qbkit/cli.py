@@ -16,6 +16,8 @@ from qbkit.spec import Bottleneck, Experiment, Flow, Qdisc
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
+RUN_WORDS = ("duration_s", "seed", "jitter_ms", "start_window_s")
+"""Options of ``run`` that are fields of the experiment."""
 BELOW_MINIMUM = 3
 """Exit status of ``conformance --min`` when the implementation does not reach it."""
 
@@ -91,13 +93,16 @@ def _leave_dask_out() -> None:
 @_network_options
 @click.option("--seed", type=int, default=1, show_default=True, help="Seed of all randomness.")
 @click.option("--jitter-ms", type=float, help="Half-width of the senders' jitter.")
+@click.option(
+    "--start-window-s", type=float, help="Window of the flows' starts. [default: 10 base RTTs]"
+)
 @click.option("--out", type=click.Path(path_type=Path), help="File to write (netCDF).")
 @click.option("--keep", multiple=True, help="Keep pcap or qlog files beside it.")
 @click.option("--rerun", is_flag=True, help="Run again what exists already.")
 def run_command(flows: tuple[str, ...], as_json: bool, **words: Any) -> None:
     """Run flows over one bottleneck and store the dataset."""
     link = _bottleneck(words)
-    spec = {name: words.pop(name) for name in ("duration_s", "seed", "jitter_ms")}
+    spec = {name: words.pop(name) for name in RUN_WORDS}
     experiment = Experiment(
         bottleneck=link,
         flows=tuple(Flow.parse(text) for text in flows),

@@ -300,6 +300,7 @@ def what_if(study: Study, knobs: Mapping[str, Any], **how: Any) -> WhatIf:
         bottleneck=spec.bottleneck,
         duration_s=spec.duration_s,
         seeds=len(study.tests),
+        start_window_s=spec.start_window_s,
         **how,
     )
     return WhatIf(study, after, knobs)

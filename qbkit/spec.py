@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 FRAME_BYTES = 1514
 """Largest Ethernet frame at an MTU of 1500 bytes, as the queue counts it (no FCS)."""
+START_WINDOW_RTTS = 10
+"""Default width of the window in which flows start: longer than slow start takes to fill a link."""
 
 Qdisc = Literal["fifo", "fq", "fq_codel", "codel", "cake", "pie", "red", "sfq"]
 
@@ -181,6 +183,9 @@ class Experiment(_Spec):
     """All randomness of a virtual run comes from it."""
     jitter_ms: float | None = Field(default=None, ge=0.0, le=1000.0)
     """Half-width in ms of the seeded uniform jitter of each sender; see `sender_jitter_ms`."""
+    start_window_s: float | None = Field(default=None, ge=0.0, le=86_400.0)
+    """Width in s of the window after its ``start_s`` in which each flow starts at a random time;
+    0: exactly at ``start_s``. See `start_spread_s`."""
     topology: Literal["dumbbell", "parking_lot"] = "dumbbell"
     """``dumbbell``: one queue for all. ``parking_lot``: the first flow crosses two such links in
     a row, the others are split between the first and the second."""
@@ -211,6 +216,11 @@ class Experiment(_Spec):
                 f"jitter_ms {self.jitter_ms:g} is more than the one-way delay of "
                 f"{self.bottleneck.rtt_ms / 2:g} ms"
             )
+        if (self.start_window_s or 0) >= self._shortest_s:
+            raise ValueError(
+                f"start_window_s {self.start_window_s:g} leaves no time to the flow that lasts "
+                f"{self._shortest_s:g} s; make it shorter than that"
+            )
         if self.topology == "parking_lot" and len(self.flows) < 3:
             raise ValueError("a parking_lot needs at least 3 flows: one across, one on each link")
         return self
@@ -230,6 +240,41 @@ class Experiment(_Spec):
         return min(frame_ms / 2, self.bottleneck.rtt_ms / 4)
 
     @property
+    def start_spread_s(self) -> float:
+        """Width in s of the window after its ``start_s`` in which each flow starts.
+
+        Without a ``start_window_s`` it is 10 base RTTs of the bottleneck, but at most a tenth of
+        the time of the shortest flow, and 0 for a lone flow. Flows that all start at once, with
+        jitter alone between trials, go through the same slow start every time: then the spread
+        over seeds is only a lower bound of that of trials. A lone flow competes with nobody, so
+        another start would only move its clock.
+        """
+        if self.start_window_s is not None:
+            return self.start_window_s
+        if len(self.flows) == 1:
+            return 0.0
+        return min(START_WINDOW_RTTS * self.bottleneck.rtt_ms / 1e3, self._shortest_s / 10)
+
+    @property
+    def flow_starts_s(self) -> tuple[float, ...]:
+        """When each flow starts, in s of the experiment, to a microsecond.
+
+        Flow i starts at its ``start_s`` plus ``start_spread_s`` times a number in [0, 1): the first
+        53 bits of SHA-256 of "start SEED i". So a start depends on the seed, the flow's index and
+        the width alone, and a test meets its control flow with the starts of its reference.
+        """
+        return tuple(
+            round(flow.start_s + self.start_spread_s * _uniform(f"start {self.seed} {i}"), 6)
+            for i, flow in enumerate(self.flows)
+        )
+
+    @property
+    def _shortest_s(self) -> float:
+        """Time of the flow that has the least, in s."""
+        ends_s = (self.duration_s if f.stop_s is None else f.stop_s for f in self.flows)
+        return min(end_s - f.start_s for end_s, f in zip(ends_s, self.flows, strict=True))
+
+    @property
     def labels(self) -> list[str]:
         """One distinct label a flow; equal names get a number."""
         names = [f.label or f.name for f in self.flows]
@@ -244,14 +289,18 @@ class Experiment(_Spec):
 
     @classmethod
     def from_json(cls, text: str) -> Experiment:
-        """The inverse of `to_json`; raises SpecError on anything else."""
+        """The inverse of `to_json`; raises SpecError on anything else.
+
+        JSON without a ``start_window_s`` was written before there were such windows, when every
+        flow started exactly at its ``start_s``.
+        """
         try:
             data = json.loads(text)
         except (json.JSONDecodeError, RecursionError) as error:
             raise SpecError(f"the experiment is not valid JSON: {error}") from None
         if not isinstance(data, dict):
             raise SpecError("the experiment must be a JSON object")
-        return cls(**data)
+        return cls(**{"start_window_s": 0.0, **data})
 
     @property
     def hash(self) -> str:
@@ -276,6 +325,11 @@ class Experiment(_Spec):
         from qbkit.plots.html import experiment_html
 
         return experiment_html(self)
+
+
+def _uniform(text: str) -> float:
+    """A number in [0, 1) that is a pure function of a text: 53 bits of its SHA-256."""
+    return (int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 11) / 2**53
 
 
 def _sentence(what: str, error: ValidationError) -> str:

@@ -53,12 +53,23 @@ def as_flow(flow: str | Flow) -> Flow:
 
 
 def experiments(
-    flows: Sequence[str | Flow], bottleneck: Bottleneck, *, duration_s: float, seeds: int
+    flows: Sequence[str | Flow],
+    bottleneck: Bottleneck,
+    *,
+    duration_s: float,
+    seeds: int,
+    start_window_s: float | None = None,
 ) -> list[Experiment]:
     """The same flows with seeds 1 to ``seeds``."""
     parsed = tuple(as_flow(flow) for flow in flows)
     return [
-        Experiment(bottleneck=bottleneck, flows=parsed, duration_s=duration_s, seed=seed)
+        Experiment(
+            bottleneck=bottleneck,
+            flows=parsed,
+            duration_s=duration_s,
+            seed=seed,
+            start_window_s=start_window_s,
+        )
         for seed in range(1, seeds + 1)
     ]
 
@@ -70,21 +81,29 @@ def conformance_study(
     bottleneck: Bottleneck | None = None,
     duration_s: float = 120.0,
     seeds: int = DEFAULT_SEEDS,
+    start_window_s: float | None = None,
     engine: str | None = None,
     progress: bool = False,
 ) -> Study:
     """Run test and reference (``stack:controller``, or flows with knobs) with seeds 1 to ``seeds``.
 
-    The control flow of both is the reference, as in the paper. Runs that exist are loaded.
-    Raises what `qbkit.runner.run` raises.
+    The control flow of both is the reference, as in the paper. Both flows start at random within
+    ``start_window_s`` (default: `Experiment.start_spread_s`). Runs that exist are loaded. Raises
+    what `qbkit.runner.run` raises.
     """
     if seeds < 1:
-        raise SpecError(f"seeds = {seeds}: at least 1 is needed, 5 or more tell noise from signal")
+        raise SpecError(f"seeds = {seeds}: at least 1 is needed, and 5 or more for a verdict")
     link = bottleneck or Bottleneck()
     wanted = [
         run
         for judged in (test, reference)
-        for run in experiments([judged, reference], link, duration_s=duration_s, seeds=seeds)
+        for run in experiments(
+            [judged, reference],
+            link,
+            duration_s=duration_s,
+            seeds=seeds,
+            start_window_s=start_window_s,
+        )
     ]
     loaded = datasets(run_all(wanted, engine=engine, progress=progress))
     ours, theirs = (flow.label or flow.name for flow in map(as_flow, (test, reference)))

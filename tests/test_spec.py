@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -47,9 +48,58 @@ def test_json_round_trip_keeps_spec_and_hash(rate, rtt, seed, names):
 
 def test_hash_is_stable_and_sees_every_field():
     one = Experiment(flows=["tcp:cubic"])
-    assert one.hash == Experiment(flows=[Flow("tcp", "cubic")]).hash == "69de510d64874cdc"
+    assert one.hash == Experiment(flows=[Flow("tcp", "cubic")]).hash == "6049b9322712f196"
     assert one.hash != Experiment(flows=["tcp:cubic"], seed=2).hash
     assert one.hash != Experiment(flows=["tcp:cubic"], jitter_ms=0).hash
+    assert one.hash != Experiment(flows=["tcp:cubic"], start_window_s=0).hash
+
+
+@given(
+    seed=st.integers(0, 2**63 - 1),
+    count=st.integers(1, 5),
+    rtt_ms=st.floats(1, 500),
+    duration_s=st.floats(0.1, 200),
+    window_s=st.none() | st.floats(0, 0.099),
+)
+def test_flows_start_within_the_window(seed, count, rtt_ms, duration_s, window_s):
+    experiment = Experiment(
+        bottleneck=Bottleneck(rtt_ms=rtt_ms, buffer_packets=10),
+        flows=["tcp:cubic"] * count,
+        duration_s=duration_s,
+        seed=seed,
+        start_window_s=window_s,
+    )
+    if window_s is not None:
+        assert experiment.start_spread_s == window_s
+    elif count == 1:
+        assert experiment.start_spread_s == 0
+    else:
+        assert experiment.start_spread_s == pytest.approx(min(rtt_ms / 100, duration_s / 10))
+    starts_s = experiment.flow_starts_s
+    # A microsecond of rounding on top.
+    assert all(0 <= s <= experiment.start_spread_s + 1e-6 for s in starts_s)
+    # A start depends on seed and index alone, whoever the flows are.
+    other = experiment.model_copy(update={"flows": (Flow("a", "b"), *experiment.flows[1:])})
+    assert other.flow_starts_s == starts_s
+
+
+def test_starts_are_spread_evenly_and_count_from_start_s():
+    flows = ["tcp:cubic", Flow("tcp", "bbr", start_s=5)]
+    specs = [Experiment(flows=flows, seed=seed, start_window_s=2) for seed in range(400)]
+    first_s, second_s = np.array([e.flow_starts_s for e in specs]).T
+    for offset_s in (first_s, second_s - 5):
+        assert 0 <= offset_s.min() < offset_s.max() < 2
+        # The mean of 400 uniform numbers has a standard deviation of 2 / sqrt(12 * 400) = 0.029.
+        assert offset_s.mean() == pytest.approx(1, abs=0.12)
+    assert abs(np.corrcoef(first_s, second_s)[0, 1]) < 0.2
+    # By hand: SHA-256 of "start 1 0" begins with 78fd218d = 0.472612 of 2**32.
+    assert Experiment(flows=flows, start_window_s=1).flow_starts_s[0] == pytest.approx(0.472612, abs=1e-6)
+
+
+def test_a_spec_of_before_there_was_a_window_starts_at_once():
+    old = json.loads(Experiment(flows=["tcp:cubic", "tcp:bbr"]).to_json())
+    del old["start_window_s"]
+    assert Experiment.from_json(json.dumps(old)).flow_starts_s == (0.0, 0.0)
 
 
 @pytest.mark.parametrize(
@@ -81,6 +131,10 @@ def test_hash_is_stable_and_sees_every_field():
             "after the experiment's end",
         ),
         (lambda: Experiment(flows=["a:b"] * 2, topology="parking_lot"), "at least 3 flows"),
+        (
+            lambda: Experiment(flows=[Flow("a", "b", stop_s=3), "c:d"], start_window_s=3),
+            "start_window_s 3 leaves no time to the flow that lasts 3 s; make it shorter",
+        ),
         (lambda: Experiment.from_json("{"), "not valid JSON"),
         (lambda: Experiment.from_json("[1]"), "must be a JSON object"),
         (

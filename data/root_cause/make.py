@@ -46,7 +46,9 @@ def transfers(name: str, link: qb.Bottleneck) -> list[xr.Dataset]:
         qb.Flow(stack, controller, bytes=TRANSFER_BYTES, start_s=GAP_S * i, label=f"transfer {i}")
         for i in range(TRANSFERS)
     )
-    run = qb.Experiment(bottleneck=link, flows=flows, duration_s=GAP_S * TRANSFERS).run()
+    run = qb.Experiment(
+        bottleneck=link, flows=flows, duration_s=GAP_S * TRANSFERS, start_window_s=0
+    ).run()
     return [qb.flow_events(run, i) for i in range(TRANSFERS)]
 
 

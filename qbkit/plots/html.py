@@ -19,7 +19,7 @@ from qbkit.attributes import run_experiment, run_warnings
 from qbkit.metrics.summary import summary
 from qbkit.plots.sketch import buffer_words, sparkline_svg, topology_svg
 from qbkit.plots.theme import colours
-from qbkit.spec import Experiment, Flow
+from qbkit.spec import Experiment
 
 SPARKLINE_POINTS = 160
 MAX_ROWS = 30
@@ -48,7 +48,7 @@ def experiment_html(experiment: Experiment) -> str:
     heading = ["Flow", "Stack", "Controller", "Starts", "Stops", "Transfers", "RTT", "Options"]
     palette = colours(e.labels)
     rows = [
-        [_dotted(e.labels[i], palette[i]), *_flow_cells(flow, e)] for i, flow in enumerate(e.flows)
+        [_dotted(e.labels[i], palette[i]), *_flow_cells(e, i)] for i in range(len(e.flows))
     ]
     return _box(
         f"<h4>Experiment</h4><p>{escape(' · '.join(facts))}</p>",
@@ -98,13 +98,14 @@ def run_sentence(ds: xr.Dataset) -> str:
     return " · ".join(parts)
 
 
-def _flow_cells(flow: Flow, experiment: Experiment) -> list[str]:
+def _flow_cells(experiment: Experiment, index: int) -> list[str]:
+    flow = experiment.flows[index]
     stop_s = experiment.duration_s if flow.stop_s is None else flow.stop_s
     amount = "until it stops" if flow.bytes is None else f"{flow.bytes:,} B".replace(",", " ")
     texts = [
         flow.stack,
         flow.controller,
-        f"{flow.start_s:g} s",
+        f"{experiment.flow_starts_s[index]:.4g} s",
         f"{stop_s:g} s",
         amount,
         f"{experiment.bottleneck.rtt_ms + flow.extra_rtt_ms:g} ms",

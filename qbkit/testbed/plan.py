@@ -168,12 +168,13 @@ def _flow(experiment: Experiment, index: int, flow: Flow, stack: Stack) -> dict[
     one_way_ms = (experiment.bottleneck.rtt_ms + flow.extra_rtt_ms) / 2
     port = FIRST_PORT + index
     out = f"{RUN_FOLDER}/flows/{index}"
+    start_s = experiment.flow_starts_s[index]
     stop_s = flow.stop_s if flow.stop_s is not None else experiment.duration_s
-    duration_s = None if flow.bytes is not None else stop_s - flow.start_s
+    duration_s = None if flow.bytes is not None else stop_s - start_s
     return {
         "index": index,
         "name": flow.name,
-        "start_s": flow.start_s,
+        "start_s": start_s,
         "stop_s": flow.stop_s,
         "bytes": flow.bytes,
         # A flow of so many bytes that must also stop at a time is told so by a signal.

@@ -132,17 +132,16 @@ def _flow_columns(
     experiment: Experiment, packets: FlowPackets, t0_ns: int, received: schema.FloatArray
 ) -> dict[str, tuple[schema.FloatArray, str, str]]:
     """Start and real end, base RTT and bytes received of each flow."""
-    starts, stops = [], []
+    stops = []
     for i, flow in enumerate(experiment.flows):
         stop_s = flow.stop_s if flow.stop_s is not None else experiment.duration_s
         if flow.bytes is not None:
             last_ns = int(packets.data.time_ns[packets.data_flow == i][-1])
             stop_s = min(stop_s, (last_ns - t0_ns) / 1e9)
-        starts.append(flow.start_s)
         stops.append(stop_s)
     base = [experiment.bottleneck.rtt_ms + flow.extra_rtt_ms for flow in experiment.flows]
     return {
-        "start_s": (np.array(starts), "s", "start of the flow"),
+        "start_s": (np.array(experiment.flow_starts_s), "s", "start of the flow"),
         "stop_s": (np.array(stops), "s", "end of the flow"),
         "base_rtt_ms": (np.array(base), "ms", "RTT without queueing"),
         "receiver_bytes": (received, "B", "application bytes received"),
@@ -184,7 +183,7 @@ def _warnings(
                 f"path and queue of {experiment.labels[i]} hold {path_bytes / 2**20:.0f} MiB, more "
                 "than the receive window of 64 MiB, which may have limited it"
             )
-        limited = _limited_percent(folder / f"flows/{i}/limits.json", flow, experiment)
+        limited = _limited_percent(folder / f"flows/{i}/limits.json", experiment, i)
         if limited > LIMITED_PERCENT:
             found.append(
                 f"{experiment.labels[i]} was limited by its receive window for {limited:.0f} % "
@@ -193,7 +192,7 @@ def _warnings(
     return found
 
 
-def _limited_percent(path: Path, flow: Any, experiment: Experiment) -> float:
+def _limited_percent(path: Path, experiment: Experiment, index: int) -> float:
     """Part of its time that the flow waited for its receiver, in percent; 0 where nobody tells."""
     if not path.exists():
         return 0.0
@@ -201,5 +200,7 @@ def _limited_percent(path: Path, flow: Any, experiment: Experiment) -> float:
         limits = json.loads(path.read_text())
     except ValueError:  # the driver was ended while it wrote
         return 0.0
-    stop_s = flow.stop_s if flow.stop_s is not None else experiment.duration_s
-    return float(100 * limits.get("rwnd_limited_s", 0.0) / (stop_s - flow.start_s))
+    end_s = experiment.flows[index].stop_s
+    stop_s = end_s if end_s is not None else experiment.duration_s
+    lasted_s = stop_s - experiment.flow_starts_s[index]
+    return float(100 * limits.get("rwnd_limited_s", 0.0) / lasted_s)
