@@ -244,8 +244,10 @@ def conformance_command(
     if as_json:
         print_json({**report, "explanation": explained.to_dict()} if explained else report)
         return _gate(report, minimum)
+    click.echo(f"{test} against {reference}: {result.verdict}")
     for name, value in report.items():
-        click.echo(f"{name:22} {plain(value)}")
+        if name not in ("test", "reference", "outcome", "verdict"):
+            click.echo(f"{name:32} {plain(value)}")
     if explained:
         print_frame(explained.frame().drop(columns="parameter"))
         click.echo(explained.sentence)

@@ -19,6 +19,7 @@ from qbkit import stacks
 from qbkit.batch import datasets, run_all
 from qbkit.errors import SpecError, StoreError
 from qbkit.metrics import Assessment, envelope
+from qbkit.metrics.assessment import DIFFERS
 from qbkit.metrics.parameters import Difference, Parameters, compare, infer
 from qbkit.publishing import ENVELOPE_SERIES, load_runs
 from qbkit.spec import Bottleneck, Flow
@@ -82,9 +83,8 @@ class Explanation:
         if not self.suspects:
             return f"{self.study.test}: {seen}; {self._undecided}."
         what = "; then ".join(f"{d} ({self.effect_text(d)})" for d in self._named)
-        verdict = a.verdict.partition(":")[0]
-        if verdict != "differs":
-            return f"{self.study.test} {verdict} ({seen}); what differs most is {what}."
+        if a.outcome != DIFFERS:
+            return f"{self.study.test}: {a.outcome} ({seen}); what differs most is {what}."
         return f"{self.study.test}: {seen}, most likely because of {what}."
 
     @property

@@ -93,7 +93,9 @@ def test_starts_are_spread_evenly_and_count_from_start_s():
         assert offset_s.mean() == pytest.approx(1, abs=0.12)
     assert abs(np.corrcoef(first_s, second_s)[0, 1]) < 0.2
     # By hand: SHA-256 of "start 1 0" begins with 78fd218d = 0.472612 of 2**32.
-    assert Experiment(flows=flows, start_window_s=1).flow_starts_s[0] == pytest.approx(0.472612, abs=1e-6)
+    assert Experiment(flows=flows, start_window_s=1).flow_starts_s[0] == pytest.approx(
+        0.472612, abs=1e-6
+    )
 
 
 def test_a_spec_of_before_there_was_a_window_starts_at_once():

@@ -2,6 +2,7 @@
 
 from qbkit.metrics.assessment import Assessment, assess
 from qbkit.metrics.balance import packet_balance
+from qbkit.metrics.cells import cell_envelopes, conformance_map, hull_table
 from qbkit.metrics.conformance import (
     Translated,
     conformance,
@@ -19,19 +20,15 @@ from qbkit.metrics.envelope import (
 )
 from qbkit.metrics.fairness import jain_index, throughput_ratio
 from qbkit.metrics.maps import (
-    cell_envelopes,
-    compare_cells,
-    conformance_map,
     cycles,
     dominance,
     expectations,
-    hull_table,
-    noise_floor_map,
     throughput_ratios,
 )
 from qbkit.metrics.parameters import Parameters, infer
 from qbkit.metrics.points import OperatingPoints, operating_points
 from qbkit.metrics.quicbench import quicbench_points
+from qbkit.metrics.significance import map_sentence
 from qbkit.metrics.summary import flow_summaries, summary
 
 __all__ = [
@@ -45,7 +42,6 @@ __all__ = [
     "Trial",
     "assess",
     "cell_envelopes",
-    "compare_cells",
     "conformance",
     "conformance_map",
     "conformance_t",
@@ -58,7 +54,7 @@ __all__ = [
     "hull_table",
     "infer",
     "jain_index",
-    "noise_floor_map",
+    "map_sentence",
     "operating_points",
     "overlap",
     "packet_balance",

@@ -1,136 +1,105 @@
-"""Does a stack conform? Conformance over many seeds, beside the reference's own noise floor.
+"""Does a stack conform? The verdict over many seeds, beside the reference's own noise floor.
 
-A deterministic run is one sample of a chaotic system, so no number comes from one run:
+A deterministic run is one sample of a chaotic system, so no number comes from one run. An
+assessment leads with one of four outcomes:
 
-- *Interval*: whole trials of both sides are drawn with replacement; percentiles of the
-  conformance of the draws. A draw repeats trials and so covers less of the plane, which lowers
-  its conformance a little; the interval is therefore widened to hold the estimate itself.
-- *Noise floor*: the reference against itself. Its trials are split at random into two disjoint
-  sets of h trials (half of them, or as many as the test has, if fewer). Conformance grows with
-  the number of pooled trials, so the floor must not be compared with the conformance of all
-  trials: ``conformance_split`` is its counterpart, h random trials of the test against the same h
-  of the reference.
-- *Verdict*: a permutation test. If the test were the reference, it would not matter which trials
-  bear which name. So the names are dealt anew many times (set sizes stay as they are, hence this
-  is fair by construction), and p is the part of the deals whose conformance is not above the
-  observed one. "differs" asks for a p of at most 1 - confidence and for a ``conformance_split``
-  below the noise floor. With few trials there are so few deals that no p could be small:
-  "undecided".
+- *conforms*: the equivalence test shows that throughput, queueing delay and conformance all lie
+  within a margin of the reference's (`qbkit.metrics.equivalence`). Nothing else is called so.
+- *differs*: the permutation test tells the two apart (`qbkit.metrics.permutation`), and the
+  equivalence test does not place the difference within the margin.
+- *no difference detected*: neither. That is no conformance: the trials may be too few. The sentence
+  says which shift they could have detected.
+- *undecided*: so few trials that no permutation test could tell anything.
 
-``quicbench`` looks at one trial a side. There h is 1, the permutation test takes the mean
-conformance over all pairs of a test's and a reference's trial, and ``conformance`` alone is of the
-first two trials, as in QUICbench.
+``conformance`` and ``noise_floor`` are both of one trial against one other, averaged over all
+pairs (`qbkit.metrics.trials`), so that they can stand beside each other. ``conformance_pooled`` is
+of the envelopes that the charts draw, all trials of a side pooled; it grows with the number of
+trials and has no noise floor.
 
-Clusters of ``refined`` are found once on all points (per side, and on both sides together for
-the permutation test) and kept through the resampling.
+What is whose: envelope, conformance and deviation are from IMC'22 §2.1, which has one trial a side.
+Conformance-T, Δ-throughput, Δ-delay and clusters are from the authors' follow-up (IMC'23, doi
+10.1145/3618257.3624811), which we do not hold: the names are theirs, the search for the translation
+and the rule for clusters ours. Pooling, noise floor, intervals, tests and verdict are ours.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import cache, cached_property
+from typing import Any
 
 import numpy as np
 
 from qbkit.errors import MetricError
+from qbkit.metrics import equivalence, permutation
 from qbkit.metrics.conformance import conformance, conformance_t, deviation
-from qbkit.metrics.envelope import (
-    Definition,
-    Envelope,
-    Trial,
-    definition_of,
-    envelope,
-    join,
-    region,
-    sample_trials,
-)
-from qbkit.metrics.flows import FloatArray, IntArray
+from qbkit.metrics.envelope import Definition, Trial, definition_of, envelope, sample_trials
+from qbkit.metrics.flows import FloatArray
+from qbkit.metrics.trials import Trials
 
-SPLITS = 100
-PERMUTATIONS = 499
+CONFORMS, DIFFERS = "conforms", "differs"
+NO_DIFFERENCE, UNDECIDED = "no difference detected", "undecided"
 NAN_INTERVAL = (math.nan, math.nan)
-KEPT_ENVELOPES = 512
-"""Few trials are drawn in few ways (six with replacement: 462), each of them many times. More
-trials hardly ever repeat a draw: their envelopes would only fill the memory."""
 
 
 @dataclass(frozen=True)
 class Assessment:
     """A test implementation against its reference, over several seeds."""
 
+    outcome: str
+    """"conforms", "differs", "no difference detected" or "undecided"."""
+    verdict: str
+    """One sentence: the outcome, a colon, and the numbers."""
     definition: str
     conformance: float
-    """Of all trials of the test with all of the reference."""
+    """Of one trial of the test with one of the reference, mean over all pairs."""
     conformance_ci: tuple[float, float]
-    """Bootstrap interval over seeds; NaN where a side has a single trial."""
+    """Jackknife interval over trials; NaN where a side has a single trial."""
     noise_floor: float
-    """Mean conformance of the reference with itself at ``split_trials`` a side; NaN below 2."""
+    """Of one trial of the reference with another, mean over all pairs; NaN below 2."""
     noise_floor_ci: tuple[float, float]
-    """Spread of that over the splits; NaN below 3 reference trials."""
-    conformance_split: float
-    """Mean conformance of the test with the reference at the noise floor's set sizes."""
-    split_trials: int
-    """Trials on each side in the noise floor."""
+    """Jackknife interval over trials; NaN below 3 reference trials."""
+    conformance_pooled: float
+    """Of the envelopes of all trials of a side: grows with the trials, has no noise floor."""
     conformance_t: float
-    """After the best translation of the test."""
+    """Of the pooled envelopes, after the best translation of the test."""
     delta_throughput_mbps: float
     """Test minus reference, by that translation."""
     delta_delay_ms: float
     """Test minus reference, by that translation."""
+    mean_throughput_difference_mbps: float
+    """Test minus reference, mean throughput of the operating points, mean over trials."""
+    mean_throughput_difference_ci: tuple[float, float]
+    mean_delay_difference_ms: float
+    """Test minus reference, mean queueing delay of the operating points, mean over trials."""
+    mean_delay_difference_ci: tuple[float, float]
     deviation: float
+    """Of the pooled envelopes."""
     deviation_ci: tuple[float, float]
+    """Bootstrap interval over trials."""
     p_value: float
-    """Of the permutation test; NaN where it was not made."""
+    """Of the permutation test, envelopes and means together; NaN below 2 trials a side."""
+    p_envelopes: float
+    """Of the permutation test on the conformance alone."""
+    p_means: float
+    """Of the permutation test on the mean throughput and delay of each trial alone."""
+    detectable_throughput_mbps: float
+    """Shift of the mean throughput that such trials detect four times in five."""
+    detectable_delay_ms: float
+    """Shift of the mean queueing delay that such trials detect four times in five."""
+    margin: float
+    """Of equivalence: part of the reference's means, and of 1 for the conformance."""
+    p_equivalence: float
+    """Of "outside the margin"; at most 1 - confidence: conforms."""
     confidence: float
     seeds: int
     """Trials of the test."""
     reference_seeds: int
-    verdict: str
-    """One sentence: conforms, differs or undecided, with the numbers."""
 
     def to_dict(self) -> dict[str, object]:
         """The fields, ready for JSON: intervals are lists, NaN is None."""
         return {key: _jsonable(value) for key, value in asdict(self).items()}
-
-
-@dataclass(frozen=True, eq=False)
-class _Side:
-    """Points (n_i, 2) and their clusters of each trial of one side."""
-
-    points: list[FloatArray]
-    cluster: list[IntArray]
-    rule: Definition
-
-    @classmethod
-    def of(cls, points: list[FloatArray], rule: Definition) -> _Side:
-        # Where trials are not pooled each has clusters of its own; today that is always one.
-        pooled = rule.cluster(join(points))
-        ends = np.cumsum([len(p) for p in points])[:-1]
-        return cls([np.asfortranarray(p) for p in points], np.split(pooled, ends), rule)
-
-    def envelope(self, chosen: IntArray) -> Envelope:
-        """Envelope of the chosen trials, in any order; a trial may be chosen more than once."""
-        chosen = chosen if self.rule.pools else chosen[:1]
-        return self._kept(tuple(sorted(chosen.tolist())))
-
-    @cached_property
-    def _kept(self) -> Callable[[tuple[int, ...]], Envelope]:
-        trials = len(self.points)
-        ways = math.comb(2 * trials - 1, trials)
-        return cache(self._made) if ways <= KEPT_ENVELOPES else self._made
-
-    def _made(self, chosen: tuple[int, ...]) -> Envelope:
-        points = join([self.points[i] for i in chosen])
-        cluster = np.concatenate([self.cluster[i] for i in chosen])
-        kept, hulls = region(points, cluster, self.rule)
-        trial = np.repeat(chosen, [len(self.points[i]) for i in chosen])
-        unknown = np.full(len(points), np.nan)
-        return Envelope(
-            self.rule.name, points, trial, unknown, cluster, kept, hulls, points.mean(axis=0)
-        )
 
 
 def assess(
@@ -141,156 +110,141 @@ def assess(
     flow: str | int = 0,
     reference_flow: str | int = 0,
     confidence: float = 0.95,
+    margin: float = equivalence.MARGIN,
     bootstrap: int = 1000,
     rng_seed: int = 0,
 ) -> Assessment:
     """Assess trials of a test (one per seed) against trials of its reference.
 
-    ``flow`` and ``reference_flow`` choose the flow of run datasets. How interval, noise floor
-    and verdict are made is in this module's text. Equal arguments give equal results. Raises
-    MetricError as `envelope` does, and for a confidence outside (0, 1) or a bootstrap below 1.
+    ``flow`` and ``reference_flow`` choose the flow of run datasets. ``margin`` is that of
+    equivalence. How the numbers and the verdict are made is in this module's text. Equal arguments
+    give equal results. Raises MetricError as `envelope` does, and for a confidence or margin
+    outside (0, 1) or a bootstrap below 1.
     """
-    if not 0 < confidence < 1:
-        raise MetricError(f"confidence must lie between 0 and 1, not {confidence:g}")
+    for name, value in (("confidence", confidence), ("margin", margin)):
+        if not 0 < value < 1:
+            raise MetricError(f"{name} must lie between 0 and 1, not {value:g}")
     if bootstrap < 1:
         raise MetricError(f"bootstrap must be 1 draw or more, not {bootstrap}")
     rule = definition_of(definition)
-    test_trials = sample_trials(tests, definition, flow=flow)
-    reference_trials = sample_trials(reference, definition, flow=reference_flow)
-    whole_test = envelope(test_trials, definition)
-    whole_reference = envelope(reference_trials, definition)
-    test = _Side.of([t.xy for t in test_trials], rule)
-    ours = _Side.of([t.xy for t in reference_trials], rule)
-    both = _Side.of(test.points + ours.points, rule)
-    rng = np.random.default_rng(rng_seed)
-    value = conformance(whole_test, whole_reference)
-    apart = deviation(whole_test, whole_reference)
-    translated = conformance_t(whole_test, whole_reference)
-    draws = _bootstrap(test, ours, bootstrap, rng)
-    size = min(len(ours.points) // 2, len(test.points) if rule.pools else 1)
-    floor, split = _noise_floor(test, ours, size, rng)
-    p_value = _permutation_p(both, len(test.points), 1 - confidence, rng)
-    floor_ci = _interval(floor, confidence) if len(ours.points) > 2 else NAN_INTERVAL
-    floor_mean = float(floor.mean()) if len(floor) else math.nan
-    split_mean = float(split.mean()) if len(split) else math.nan
-    return Assessment(
-        definition=definition,
-        conformance=value,
-        conformance_ci=_holding(_interval(draws[:, 0], confidence), value),
-        noise_floor=floor_mean,
-        noise_floor_ci=floor_ci,
-        conformance_split=split_mean,
-        split_trials=size,
-        conformance_t=translated.conformance,
-        delta_throughput_mbps=translated.delta_throughput_mbps,
-        delta_delay_ms=translated.delta_delay_ms,
-        deviation=apart,
-        deviation_ci=_holding(_interval(draws[:, 1], confidence), apart),
-        p_value=p_value,
-        confidence=confidence,
-        seeds=len(test.points),
-        reference_seeds=len(ours.points),
-        verdict=_verdict(p_value, 1 - confidence, split_mean, floor_mean, floor_ci, test, ours),
+    ours = sample_trials(tests, definition, flow=flow)
+    theirs = sample_trials(reference, definition, flow=reference_flow)
+    whole, known = envelope(ours, definition), envelope(theirs, definition)
+    sides = [t.xy for t in ours], [t.xy for t in theirs]
+    trials = Trials.of(*sides, rule)
+    apart = deviation(whole, known)
+    translated = conformance_t(whole, known)
+    numbers = {
+        **_numbers(trials, confidence, margin, rng_seed),
+        "conformance_pooled": conformance(whole, known),
+        "conformance_t": translated.conformance,
+        "delta_throughput_mbps": translated.delta_throughput_mbps,
+        "delta_delay_ms": translated.delta_delay_ms,
+        "deviation": apart,
+        "deviation_ci": _holding(
+            _deviation_ci(*sides, rule, confidence, bootstrap, rng_seed), apart
+        ),
+    }
+    outcome = _outcome(trials, numbers, 1 - confidence)
+    verdict = f"{outcome}: {_reasons(outcome, trials, numbers, 1 - confidence)}"
+    return Assessment(outcome=outcome, verdict=verdict, definition=definition, **numbers)
+
+
+def _numbers(trials: Trials, confidence: float, margin: float, rng_seed: int) -> dict[str, Any]:
+    """All that follows from the trials one by one."""
+    level = 1 - confidence
+    value, floor = trials.conformance(), trials.noise_floor()
+    delay, throughput = equivalence.mean_differences(trials)
+    p = permutation.permutation_test(trials, rng_seed)
+    detectable_delay_ms, detectable_mbps = equivalence.detectable_shifts(trials, level)
+    return {
+        "conformance": value.value,
+        "conformance_ci": value.interval(confidence, 0.0, 1.0),
+        "noise_floor": floor.value,
+        "noise_floor_ci": floor.interval(confidence, 0.0, 1.0),
+        "mean_throughput_difference_mbps": throughput.value,
+        "mean_throughput_difference_ci": throughput.interval(confidence, -math.inf, math.inf),
+        "mean_delay_difference_ms": delay.value,
+        "mean_delay_difference_ci": delay.interval(confidence, -math.inf, math.inf),
+        "p_value": p.p,
+        "p_envelopes": p.envelopes,
+        "p_means": p.means,
+        "detectable_throughput_mbps": detectable_mbps,
+        "detectable_delay_ms": detectable_delay_ms,
+        "margin": margin,
+        "p_equivalence": equivalence.equivalence_p(trials, margin),
+        "confidence": confidence,
+        "seeds": trials.tests,
+        "reference_seeds": trials.references,
+    }
+
+
+def _outcome(trials: Trials, numbers: Mapping[str, Any], level: float) -> str:
+    if permutation.smallest_p(trials.tests, trials.references) > level:
+        return UNDECIDED
+    if numbers["p_equivalence"] <= level:
+        return CONFORMS
+    return DIFFERS if numbers["p_value"] <= level else NO_DIFFERENCE
+
+
+def _reasons(outcome: str, trials: Trials, numbers: Mapping[str, Any], level: float) -> str:
+    """The numbers behind an outcome, in a sentence."""
+    a, n, m = numbers, trials.tests, trials.references
+    if outcome == UNDECIDED:
+        enough = permutation.enough_trials(level)
+        return f"too few seeds ({n} of the test, {m} of the reference; {enough} of each can tell)"
+    low, high = a["noise_floor_ci"]
+    spread = "" if math.isnan(low) else f" [{low:.2f}, {high:.2f}]"
+    seen = (
+        f"conformance {a['conformance']:.2f} where the reference with itself has "
+        f"{a['noise_floor']:.2f}{spread}, mean throughput "
+        f"{a['mean_throughput_difference_mbps']:+.2f} Mbit/s and queueing delay "
+        f"{a['mean_delay_difference_ms']:+.2f} ms"
+    )
+    within = f"within {100 * a['margin']:.0f} % of the reference's"
+    if outcome == CONFORMS:
+        also = f"; a difference this small is detected (p = {a['p_value']:.2g})"
+        small = also if a["p_value"] <= level else ""
+        return f"{seen}, which is {within} (p = {a['p_equivalence']:.2g}){small}"
+    if outcome == DIFFERS:
+        return f"{seen} (p = {a['p_value']:.2g})"
+    shifts = a["detectable_throughput_mbps"], a["detectable_delay_ms"]
+    delay_ms, mbps = trials.means[n:].mean(axis=0)
+    return (
+        f"{seen} (p = {a['p_value']:.2g}); {n} and {m} such trials detect {shifts[0]:.2g} Mbit/s "
+        f"({100 * shifts[0] / mbps:.0f} %) or {shifts[1]:.2g} ms ({100 * shifts[1] / delay_ms:.0f} "
+        f"%) four times in five, and these do not show that the test is {within}"
     )
 
 
-def _bootstrap(test: _Side, reference: _Side, draws: int, rng: np.random.Generator) -> FloatArray:
-    """(draws, 2): conformance and deviation of resampled trials; no rows for a lone trial."""
-    n, m = len(test.points), len(reference.points)
-    if min(n, m) < 2:
-        return np.zeros((0, 2))
-    rows = []
-    for _ in range(draws):
-        left = test.envelope(rng.integers(0, n, n))
-        right = reference.envelope(rng.integers(0, m, m))
-        rows.append((conformance(left, right), deviation(left, right)))
-    return np.array(rows)
-
-
-def _noise_floor(
-    test: _Side, reference: _Side, size: int, rng: np.random.Generator
-) -> tuple[FloatArray, FloatArray]:
-    """Conformance of reference with reference, and of test with reference, at equal sizes."""
-    floor, split = [], []
-    for _ in range(SPLITS if size else 0):
-        dealt = rng.permutation(len(reference.points))
-        half = reference.envelope(dealt[:size])
-        floor.append(conformance(reference.envelope(dealt[size : 2 * size]), half))
-        chosen = rng.permutation(len(test.points))[:size]
-        split.append(conformance(test.envelope(chosen), half))
-    return np.array(floor), np.array(split)
-
-
-def _permutation_p(both: _Side, tests: int, level: float, rng: np.random.Generator) -> float:
-    """p of the observed conformance among random deals of the names; NaN where p cannot be small.
-
-    ``both`` holds the test's trials first.
-    """
-    trials = len(both.points)
-    if _smallest_p(tests, trials - tests) > level or min(tests, trials - tests) < 2:
-        return math.nan
-    pairs = None if both.rule.pools else _pairwise(both)
-    everybody = np.arange(trials)
-
-    @cache  # few trials are dealt in few ways
-    def dealt(chosen: frozenset[int]) -> float:
-        mine = np.array(sorted(chosen))
-        others = np.setdiff1d(everybody, mine)
-        if pairs is not None:
-            return float(pairs[np.ix_(mine, others)].mean())
-        return conformance(both.envelope(mine), both.envelope(others))
-
-    deals = [frozenset(rng.permutation(trials)[:tests].tolist()) for _ in range(PERMUTATIONS)]
-    observed = dealt(frozenset(range(tests)))
-    not_above = sum(dealt(deal) <= observed + 1e-12 for deal in deals)
-    return (1 + not_above) / (1 + PERMUTATIONS)
-
-
-def _pairwise(side: _Side) -> FloatArray:
-    """(n, n): conformance of each single trial with each other one."""
-    single = [side.envelope(np.array([i])) for i in range(len(side.points))]
-    value = np.ones((len(single), len(single)))
-    for i, j in itertools.combinations(range(len(single)), 2):
-        value[i, j] = value[j, i] = conformance(single[i], single[j])
-    return value
-
-
-def _smallest_p(tests: int, references: int) -> float:
-    """The least p that deals of so many trials can give; equal sides may swap names."""
-    return (2 if tests == references else 1) / math.comb(tests + references, tests)
-
-
-def _verdict(
-    p_value: float,
-    level: float,
-    split: float,
-    floor: float,
-    floor_ci: tuple[float, float],
-    test: _Side,
-    reference: _Side,
-) -> str:
-    n, m = len(test.points), len(reference.points)
-    if math.isnan(p_value):
-        enough = next(k for k in itertools.count(2) if _smallest_p(k, k) <= level)
-        return (
-            f"undecided: too few seeds to tell ({n} of the test, {m} of the reference; {enough} "
-            f"of each can tell)"
-        )
-    spread = "" if math.isnan(floor_ci[0]) else f" [{floor_ci[0]:.2f}, {floor_ci[1]:.2f}]"
-    numbers = (
-        f"conformance {split:.2f} where the reference with itself has {floor:.2f}{spread} at the "
-        f"same number of trials, p = {p_value:.3f}"
-    )
-    if p_value <= level and split < floor:
-        return f"differs: {numbers}"
-    return f"conforms: cannot be told from the reference's own noise floor ({numbers})"
-
-
-def _interval(values: FloatArray, confidence: float) -> tuple[float, float]:
-    if not len(values):
+def _deviation_ci(
+    tests: Sequence[FloatArray],
+    references: Sequence[FloatArray],
+    rule: Definition,
+    confidence: float,
+    draws: int,
+    rng_seed: int,
+) -> tuple[float, float]:
+    """Percentiles of the deviation of trials drawn with replacement; NaN for a lone trial."""
+    if min(len(tests), len(references)) < 2:
         return NAN_INTERVAL
-    low, high = np.quantile(values, [(1 - confidence) / 2, (1 + confidence) / 2])
+    rng = np.random.default_rng(rng_seed)
+    (ours, most), (theirs, largest) = (_drawn(s, rule, draws, rng) for s in (tests, references))
+    scale = np.maximum(most, largest) if rule.normalises else np.ones_like(most)
+    found = np.hypot(*((ours - theirs) / np.where(scale > 0, scale, 1.0)).T)
+    low, high = np.quantile(found, [(1 - confidence) / 2, (1 + confidence) / 2])
     return float(low), float(high)
+
+
+def _drawn(
+    points: Sequence[FloatArray], rule: Definition, draws: int, rng: np.random.Generator
+) -> tuple[FloatArray, FloatArray]:
+    """(draws, 2) each: centroid, and largest size along each axis, of the trials of each draw."""
+    chosen = rng.integers(0, len(points), (draws, len(points) if rule.pools else 1))
+    counts = np.array([len(p) for p in points], dtype=float)[chosen]
+    sums = np.array([p.sum(axis=0) for p in points])[chosen].sum(axis=1)
+    largest = np.array([np.abs(p).max(axis=0) for p in points])[chosen].max(axis=1)
+    return sums / counts.sum(axis=1)[:, None], largest
 
 
 def _holding(interval: tuple[float, float], value: float) -> tuple[float, float]:

@@ -13,11 +13,14 @@ import xarray as xr
 
 from qbkit.errors import MetricError
 from qbkit.metrics.envelope import Envelope
-from qbkit.metrics.maps import FIRST, cell_envelopes, compare_cells
+from qbkit.metrics.cells import cell_envelopes, conformance_map
+from qbkit.metrics.maps import FIRST
+from qbkit.metrics.significance import map_sentence
 from qbkit.plots import theme
 from qbkit.plots.data import inline
 from qbkit.plots.render import enable
 from qbkit.plots.timeline import one_brush
+from qbkit.plots.words import wrapped
 
 CELL_WIDTH, CELL_HEIGHT = 33, 20
 DETAIL_WIDTH, DETAIL_HEIGHT = 310, 270
@@ -29,8 +32,22 @@ QUANTITIES: dict[str, tuple[str, Any, tuple[float, float] | None, str]] = {
     "conformance_t": ("Conformance-T", "viridis", (0.0, 1.0), ".2f"),
     "delta_throughput_mbps": ("Δ-throughput (Mbit/s)", "purpleorange", None, "+.1f"),
     "delta_delay_ms": ("Δ-delay (ms)", "purpleorange", None, "+.0f"),
+    "mean_throughput_difference_mbps": (
+        "Mean throughput less the reference's (Mbit/s)",
+        "purpleorange",
+        None,
+        "+.1f",
+    ),
 }
 """Variable of a conformance map → title, colour scheme, domain, number format."""
+BESIDE = {
+    "conformance_low": ("Conformance, 95 % from", ".2f"),
+    "conformance_high": ("Conformance, 95 % to", ".2f"),
+    "noise_floor": ("Noise floor", ".2f"),
+    "p_value": ("p of the cell", ".2g"),
+    "q_value": ("q among all cells", ".2g"),
+}
+"""What the tooltip says beside them."""
 SHORT = {
     "bottleneck.rate_mbps": "{:g} Mbit/s",
     "bottleneck.rtt_ms": "{:g} ms",
@@ -50,17 +67,22 @@ def conformance_map_chart(
 
     ``cubes`` maps each reference (``tcp:cubic``) to the cube of its sweep. ``quantities`` are
     variables of `qbkit.metrics.conformance_map`, one heat map each. A click on a cell draws its
-    envelope over the reference's beside. Raises MetricError for an unknown quantity, and where no
-    cell has both envelopes.
+    envelope over the reference's beside; the tooltip has its interval, noise floor and p-values, the
+    subtitle what the map may claim at its number of trials. Raises MetricError for an unknown
+    quantity, and where no cell has both envelopes.
     """
     enable()
     for name in quantities:
         if name not in QUANTITIES:
             raise MetricError(f"there is no quantity {name}; there are {', '.join(QUANTITIES)}")
+    found = {
+        reference: conformance_map(cube, reference, definition=definition)
+        for reference, cube in cubes.items()
+    }
     cells = [
         cell
         for reference, cube in cubes.items()
-        for cell in _cells(cell_envelopes(cube, definition), reference)
+        for cell in _cells(cell_envelopes(cube, definition), found[reference])
     ]
     if not cells:
         raise MetricError("no cell has the envelopes of both sides; give a cube with such runs")
@@ -79,9 +101,11 @@ def conformance_map_chart(
     ]
     with one_brush():
         chart = alt.hconcat(*maps, _detail(cells, chosen), spacing=24)
-    hint = "Click a cell to see its envelope (orange) over the reference's (grey)."
+    sentences = [map_sentence(each) for each in found.values()]
+    sentences.append("Click a cell to see its envelope (orange) over the reference's (grey).")
+    width = len(quantities) * CELL_WIDTH * len(settings) + DETAIL_WIDTH
     return chart.resolve_scale(color="independent").properties(
-        title=alt.TitleParams(title, subtitle=[hint])
+        title=alt.TitleParams(title, subtitle=wrapped(sentences, width))
     )
 
 
@@ -97,15 +121,15 @@ class _Cell:
     figures: dict[str, float]
 
 
-def _cells(envelopes: xr.DataArray, reference: str) -> Iterator[_Cell]:
-    compared = compare_cells(envelopes, reference)
-    names = [str(n) for n in envelopes[FIRST].values]
-    known = envelopes.values[names.index(reference)]
+def _cells(envelopes: xr.DataArray, found: xr.Dataset) -> Iterator[_Cell]:
+    """The cells of a conformance map, each with the envelopes of both its sides."""
+    known = envelopes.sel({FIRST: found.attrs["reference"]}).values
     fields = [str(d) for d in envelopes.dims[1:]]
-    for place in np.ndindex(*envelopes.shape):
-        test, against = envelopes.values.item(place), known.item(place[1:])
-        name = names[place[0]]
-        if not test or not against or name == reference:
+    for place in np.ndindex(*found.conformance.shape):
+        name = str(found[FIRST].values[place[0]])
+        test = envelopes.sel({FIRST: name}).values.item(place[1:])
+        against = known.item(place[1:])
+        if not test or not against:
             continue
         values = tuple(
             envelopes[f].values[i].item() for f, i in zip(fields, place[1:], strict=True)
@@ -113,7 +137,7 @@ def _cells(envelopes: xr.DataArray, reference: str) -> Iterator[_Cell]:
         setting = ", ".join(
             SHORT.get(f, f"{f} {{}}").format(v) for f, v in zip(fields, values, strict=True)
         )
-        figures = {key: float(compared[key].values[place]) for key in QUANTITIES}
+        figures = {key: float(found[key].values[place]) for key in (*QUANTITIES, *BESIDE)}
         yield _Cell(name, values, setting, test, against, figures)
 
 
@@ -128,7 +152,7 @@ def _table(cells: Sequence[_Cell]) -> alt.InlineData:
         "row": [c.row for c in cells],
         "setting": [c.setting for c in cells],
     }
-    for name in QUANTITIES:
+    for name in (*QUANTITIES, *BESIDE):
         columns[name] = [c.figures[name] for c in cells]
     return inline(columns)
 
@@ -164,6 +188,7 @@ def _heat(
         alt.Tooltip(f"{key}:Q", title=words, format=number)
         for key, (words, _, _, number) in QUANTITIES.items()
     ]
+    tooltip += [alt.Tooltip(f"{k}:Q", title=w, format=f) for k, (w, f) in BESIDE.items()]
     tiles = base.mark_rect(stroke="white", strokeWidth=1).encode(color=colour, tooltip=tooltip)
     dark = _dark(scheme, name, low, high)
     numbers = base.mark_text(fontSize=10, tooltip=None).encode(

@@ -47,9 +47,7 @@ def experiment_html(experiment: Experiment) -> str:
     ]
     heading = ["Flow", "Stack", "Controller", "Starts", "Stops", "Transfers", "RTT", "Options"]
     palette = colours(e.labels)
-    rows = [
-        [_dotted(e.labels[i], palette[i]), *_flow_cells(e, i)] for i in range(len(e.flows))
-    ]
+    rows = [[_dotted(e.labels[i], palette[i]), *_flow_cells(e, i)] for i in range(len(e.flows))]
     return _box(
         f"<h4>Experiment</h4><p>{escape(' · '.join(facts))}</p>",
         topology_svg(e),

@@ -1,0 +1,106 @@
+"""Equivalence: are the differences shown to be smaller than a margin?
+
+A test that finds no difference shows nothing: the trials may be too few. Equivalence turns the
+question round: the null hypothesis is that the test lies outside the margin, and only trials that
+refute it show conformance. Three things must hold, each at the whole level, as an
+intersection-union test asks (Berger 1982), for a margin of θ (0.1 by default):
+
+- the mean throughput lies within ±θ of the reference's mean throughput, which for a reference
+  against itself is the fair share;
+- the mean queueing delay lies within ±θ of the reference's mean queueing delay;
+- the conformance lies less than θ below the noise floor, for equal means may hide another shape.
+
+Means are compared by two one-sided Welch t-tests (TOST, Schuirmann 1987) on the means of whole
+trials; that the margin is a part of the reference's own unknown mean is accounted for by testing
+the contrast test - (1 ± θ) reference. The conformance is compared by the jackknife of
+`qbkit.metrics.trials`.
+
+A tenth is our choice, no law: about what the trials of a kernel controller differ among themselves
+(standard deviations of 1 to 10 % in the published settings), and half of what IMC'22 §3.3 accepts
+of a repaired implementation (a throughput ratio above 0.8).
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from scipy import optimize, stats
+
+from qbkit.metrics.flows import FloatArray
+from qbkit.metrics.trials import Estimate, Trials, satterthwaite
+
+MARGIN = 0.1
+POWER = 0.8
+"""Chance to detect what is called detectable."""
+
+
+def equivalence_p(trials: Trials, margin: float = MARGIN) -> float:
+    """p of "outside the margin": the largest of the five one-sided ones; NaN where unknown."""
+    if min(trials.tests, trials.references) < 2:
+        return math.nan
+    found = [_p_above(trials.above_floor(), -margin)]
+    for test, reference in zip(*_columns(trials), strict=True):
+        low = _contrast(test, reference, 1 - margin)
+        high = _contrast(test, reference, 1 + margin)
+        found += [
+            _p_above(low, 0.0),
+            _p_above(Estimate(-high.value, high.error, high.freedom), 0.0),
+        ]
+    return float(np.max(found))
+
+
+def mean_differences(trials: Trials) -> tuple[Estimate, Estimate]:
+    """Test minus reference: mean queueing delay (ms) and mean throughput (Mbit/s)."""
+    delay, throughput = (_contrast(a, b, 1.0) for a, b in zip(*_columns(trials), strict=True))
+    return delay, throughput
+
+
+def detectable_shifts(trials: Trials, level: float) -> tuple[float, float]:
+    """Smallest shifts of delay (ms) and throughput (Mbit/s) that such trials detect, 4 times in 5.
+
+    Of Hotelling's T² at that level, from the spread of the trials at hand, for a shift of one
+    quantity that leaves the other (the noncentral F distribution). NaN where the trials are too
+    few.
+    """
+    n, m = trials.tests, trials.references
+    if n + m < 5 or min(n, m) < 2:
+        return math.nan, math.nan
+    freedom = n + m - 3
+    critical = stats.f.isf(level, 2, freedom)
+
+    def missed(noncentrality: float) -> float:
+        return float(stats.ncf.cdf(critical, 2, freedom, noncentrality)) - (1 - POWER)
+
+    needed = optimize.brentq(missed, 1e-3, 1e5)
+    reach = math.sqrt(needed * (1 / n + 1 / m))
+    delay, throughput = (
+        reach * math.sqrt(((n - 1) * a.var(ddof=1) + (m - 1) * b.var(ddof=1)) / (n + m - 2))
+        for a, b in zip(*_columns(trials), strict=True)
+    )
+    return delay, throughput
+
+
+def _columns(trials: Trials) -> tuple[FloatArray, FloatArray]:
+    """(2, n) and (2, m): delay and throughput of the test's trials and of the reference's."""
+    return trials.means[: trials.tests].T, trials.means[trials.tests :].T
+
+
+def _contrast(test: FloatArray, reference: FloatArray, factor: float) -> Estimate:
+    """mean(test) - factor * mean(reference), with Welch's standard error; NaN for a lone trial."""
+    value = float(test.mean() - factor * reference.mean())
+    if min(len(test), len(reference)) < 2:
+        return Estimate(value, math.nan, math.nan)
+    parts = [
+        float(test.var(ddof=1)) / len(test),
+        factor**2 * float(reference.var(ddof=1)) / len(reference),
+    ]
+    freedom = satterthwaite(parts, [len(test), len(reference)])
+    return Estimate(value, math.sqrt(sum(parts)), freedom)
+
+
+def _p_above(estimate: Estimate, bound: float) -> float:
+    """One-sided p of "not above the bound"."""
+    if estimate.error == 0:
+        return 0.0 if estimate.value > bound else 1.0
+    return float(stats.t.sf((estimate.value - bound) / estimate.error, estimate.freedom))
