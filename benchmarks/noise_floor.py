@@ -1,6 +1,6 @@
 """Conformance of the kernel's controllers with themselves, against the number of seeds.
 
-    python benchmarks/noise_floor.py [--controllers cubic reno bbr] [--seeds 40] [--start-window-s 0]
+    python benchmarks/noise_floor.py [--controllers cubic] [--seeds 40] [--start-window-s 0]
 
 For each number of trials a side (1, 2, 5, 10, 20), disjoint random sets of trials are compared;
 mean and the span between the 2.5th and 97.5th percentile over 200 draws. The second table has the

@@ -16,22 +16,29 @@ from qbkit.metrics.maps import FIRST
 HERE = Path(__file__).parent
 FAMILIES = ("cubic", "reno", "bbr")
 BUFFER, RTT = "bottleneck.buffer_bdp", "bottleneck.rtt_ms"
+HEADING = (
+    "| implementation | conformance | interval | pooled | Conformance-T | Δ-throughput "
+    "| mean throughput |\n|---|---|---|---|---|---|---|"
+)
 
 
 def conformance(family: str) -> None:
     """Table of a family's implementations, its means by buffer and by RTT, and its noise floor."""
     cube = qb.load_sweep(HERE / f"conformance/{family}.yaml")
-    reference = f"tcp:{family}"
-    found = qb.metrics.conformance_map(cube, reference).drop_sel({FIRST: reference})
-    floor = qb.metrics.noise_floor_map(cube, reference)
+    found = qb.metrics.conformance_map(cube, f"tcp:{family}")
     print(f"\n{family}: {int(cube.done.sum())} of {cube.done.size} runs\n")
-    print("| implementation | conformance | Conformance-T | Δ-throughput, Mbit/s |")
-    print("|---|---|---|---|", *rows(found), sep="\n")
-    print(f"\nmean of all {float(found.conformance.mean()):.2f}")
-    for field in (BUFFER, RTT):
-        print(f"by {field}:", figures(mean_but(found.conformance, field)))
-        print(f"noise floor by {field}:", figures(mean_but(floor, field)))
-    print(f"mean noise floor {float(floor.mean()):.2f}")
+    print(HEADING, *rows(found), sep="\n")
+    print(f"\n{qb.metrics.map_sentence(found)}")
+    print(f"largest p over all settings: {float(found.p_value_over_settings.max()):.4f}")
+    at_least = int((found.p_value < 0.11).sum())
+    print(f"{at_least} of {found.p_value.size} cells at the smallest p")
+    print(f"{int((found.conformance > found.noise_floor).sum())} cells above their noise floor")
+    moved = abs(found.delta_throughput_mbps - found.mean_throughput_difference_mbps)
+    print(f"Δ-throughput and the difference of the means are up to {float(moved.max()):.1f} apart")
+    for name in ("conformance", "noise_floor"):
+        print(f"mean {name} {float(found[name].mean()):.2f}")
+        for field in (BUFFER, RTT):
+            print(f"{name} by {field}:", figures(mean_but(found[name], field)))
 
 
 def rows(found: xr.Dataset) -> Iterator[str]:
@@ -41,8 +48,12 @@ def rows(found: xr.Dataset) -> Iterator[str]:
     for name in mean[FIRST].values:
         ours, every = mean.sel({FIRST: name}), found.conformance.sel({FIRST: name})
         span = f"{float(ours.conformance):.2f} [{float(every.min()):.2f}, {float(every.max()):.2f}]"
-        moved = f"{float(ours.conformance_t):.2f} | {float(ours.delta_throughput_mbps):+.1f}"
-        yield f"| {name} | {span} | {moved} |"
+        reach = float(ours.conformance_high - ours.conformance_low) / 2
+        shift, plain = ours.delta_throughput_mbps, ours.mean_throughput_difference_mbps
+        yield (
+            f"| {name} | {span} | ±{reach:.2f} | {float(ours.conformance_pooled):.2f} "
+            f"| {float(ours.conformance_t):.2f} | {float(shift):+.1f} | {float(plain):+.1f} |"
+        )
 
 
 def interactions() -> None:

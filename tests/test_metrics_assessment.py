@@ -20,37 +20,72 @@ def trials(n: int, seed: int, centre: tuple[float, float] = (40, 10), spread: fl
     return [np.abs(rng.normal(c, (6, 1.5), (60, 2))) for c in centres]
 
 
-def test_the_same_trials_conform() -> None:
-    runs = trials(5, 1)
-    result = assess(runs, runs, bootstrap=50)
-    assert result.conformance == 1.0
-    assert result.conformance_ci[1] == 1.0
-    assert (result.conformance_t, result.delta_delay_ms) == (1.0, 0.0)
-    assert result.deviation == 0.0
-    assert 0 < result.noise_floor < 1
-    assert result.verdict.startswith("conforms: cannot be told from the reference's own noise")
+def moved(points: list[np.ndarray], delay_ms: float, mbps: float) -> list[np.ndarray]:
+    return [p + np.array([delay_ms, mbps]) for p in points]
+
+
+def test_many_trials_of_the_same_kind_conform() -> None:
+    # 24 trials whose means scatter by 2 % of the reference's: standard errors far within 10 %.
+    steady = [trials(24, seed, spread=0.2) for seed in (1, 2)]
+    result = assess(*steady, bootstrap=10)
+    assert result.outcome == "conforms"
+    assert result.verdict.startswith("conforms: conformance 0.")
+    assert "within 10 % of the reference's (p = " in result.verdict
+    assert result.p_equivalence < 0.05
+    # Shifted by more than the margin the same trials do not, and neither within a smaller margin.
+    assert assess(moved(steady[0], 0, 1.2), steady[1], bootstrap=10).outcome == "differs"
+    assert assess(moved(steady[0], 5, 0), steady[1], bootstrap=10).outcome == "differs"
+    assert assess(*steady, bootstrap=10, margin=0.01).outcome != "conforms"
+
+
+def test_equal_means_of_another_shape_do_not_conform() -> None:
+    # The same centres, but twice the spread: throughput and delay agree, envelopes do not.
+    centres = [np.array([40, 10]) + c for c in np.random.default_rng(1).normal(0, 0.2, (16, 2))]
+    rng = np.random.default_rng(2)
+    narrow, wide = (
+        [rng.normal(0, size, (60, 2)) * (6, 1.5) + c for c in centres] for size in (1, 2)
+    )
+    result = assess(wide, narrow, bootstrap=10)
+    assert abs(result.mean_throughput_difference_mbps) < 0.3
+    assert result.outcome == "differs"
+    assert result.p_envelopes < 0.05
+
+
+def test_no_difference_detected_names_what_could_have_been() -> None:
+    result = assess(trials(5, 11), trials(5, 12), bootstrap=10)
+    assert result.outcome == "no difference detected"
+    assert result.verdict.startswith("no difference detected: conformance 0.")
+    shift = f"5 and 5 such trials detect {result.detectable_throughput_mbps:.2g} Mbit/s ("
+    assert shift in result.verdict
+    assert result.verdict.endswith("do not show that the test is within 10 % of the reference's")
 
 
 @pytest.mark.parametrize("definition", ["imc22", "refined", "quicbench"])
 def test_a_stack_of_its_own_differs(definition: str) -> None:
     test = trials(6, 2, centre=(80, 18))
     result = assess(test, trials(6, 3), definition, bootstrap=50)
+    assert result.outcome == "differs"
     assert result.verdict.startswith("differs: ")
     assert result.conformance < result.noise_floor
-    assert result.p_value < 0.05
-    assert result.conformance_t > result.conformance
+    # Both statistics are extreme in the same two of the 924 deals.
+    assert result.p_value == result.p_envelopes == result.p_means == 2 / 924
+    assert result.conformance_t > result.conformance_pooled
     assert result.delta_delay_ms > 20
     assert result.delta_throughput_mbps > 3
+    assert result.mean_delay_difference_ms == pytest.approx(40, abs=8)
+    assert result.mean_throughput_difference_mbps == pytest.approx(8, abs=2)
+    low, high = result.mean_throughput_difference_ci
+    assert low < result.mean_throughput_difference_mbps < high
 
 
 def test_another_sample_of_the_same_kind_rarely_differs() -> None:
     # The permutation test is exact: at 95 % one of 20 may differ by chance; 3 of 5 would happen
     # with a probability of 0.001.
-    verdicts = [
-        assess(trials(4, 100 + i), trials(4, 200 + i), bootstrap=1).verdict for i in range(5)
+    outcomes = [
+        assess(trials(4, 100 + i), trials(4, 200 + i), bootstrap=1).outcome for i in range(5)
     ]
-    assert sum(v.startswith("differs") for v in verdicts) < 3
-    assert not any(v.startswith("undecided") for v in verdicts)
+    assert outcomes.count("differs") < 3
+    assert "undecided" not in outcomes
 
 
 def test_too_few_seeds_are_undecided() -> None:
@@ -58,23 +93,28 @@ def test_too_few_seeds_are_undecided() -> None:
     far = trials(3, 2, centre=(90, 18))
     result = assess(far, trials(3, 3), bootstrap=20)
     assert result.verdict == (
-        "undecided: too few seeds to tell (3 of the test, 3 of the reference; 4 of each can tell)"
+        "undecided: too few seeds (3 of the test, 3 of the reference; 4 of each can tell)"
     )
-    assert math.isnan(result.p_value)
+    assert result.p_value == pytest.approx(0.1)
     lone = assess(far[:1], trials(1, 3), bootstrap=20)
-    assert lone.verdict.startswith("undecided")
+    assert lone.outcome == "undecided"
     assert math.isnan(lone.noise_floor)
-    assert all(map(math.isnan, (*lone.conformance_ci, *lone.noise_floor_ci)))
+    assert math.isnan(lone.p_value)
+    intervals = (lone.conformance_ci, lone.noise_floor_ci, lone.mean_delay_difference_ci)
+    assert all(math.isnan(end) for interval in intervals for end in interval)
 
 
-def test_noise_floor_compares_equal_numbers_of_trials() -> None:
-    result = assess(trials(9, 4), trials(7, 5), bootstrap=10)
-    assert result.split_trials == 3  # half of 7
-    assert (result.seeds, result.reference_seeds) == (9, 7)
-    assert assess(trials(2, 4), trials(7, 5), bootstrap=10).split_trials == 2
-    # Pooling more trials covers more of the plane, so all of them agree better than splits do.
-    assert result.conformance_split < result.conformance
-    assert result.noise_floor_ci[0] <= result.noise_floor <= result.noise_floor_ci[1]
+def test_conformance_and_noise_floor_do_not_grow_with_the_trials() -> None:
+    test, reference = trials(12, 4, spread=2), trials(12, 5, spread=2)
+    few = [assess(test[i : i + 4], reference[i : i + 4], bootstrap=1) for i in (0, 4, 8)]
+    many = assess(test, reference, bootstrap=1)
+    for name in ("conformance", "noise_floor"):
+        mean = np.mean([getattr(a, name) for a in few])
+        assert getattr(many, name) == pytest.approx(mean, abs=0.08)
+    # Pooling more trials covers more of the plane, so the pooled conformance does grow.
+    assert many.conformance_pooled > np.mean([a.conformance_pooled for a in few])
+    assert many.conformance_pooled > many.conformance
+    assert many.noise_floor_ci[0] <= many.noise_floor <= many.noise_floor_ci[1]
 
 
 def test_interval_holds_the_estimate_and_grows_with_confidence() -> None:
@@ -98,6 +138,7 @@ def test_runs_give_a_json_document_and_the_same_each_time() -> None:
         "conformance",
         "conformance_ci",
         "noise_floor",
+        "outcome",
         "conformance_t",
         "delta_throughput_mbps",
         "delta_delay_ms",
@@ -116,5 +157,7 @@ def test_runs_give_a_json_document_and_the_same_each_time() -> None:
 def test_refusals() -> None:
     with pytest.raises(MetricError, match="confidence"):
         assess(trials(2, 1), trials(2, 2), confidence=95)
+    with pytest.raises(MetricError, match="margin must lie between 0 and 1, not 10"):
+        assess(trials(2, 1), trials(2, 2), margin=10)
     with pytest.raises(MetricError, match="bootstrap"):
         assess(trials(2, 1), trials(2, 2), bootstrap=0)

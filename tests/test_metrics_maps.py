@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qbkit.errors import MetricError
-from qbkit.metrics import maps
+from qbkit.metrics import cells, maps
 
 
 def pairs(mbps: np.ndarray, names: list[str]) -> xr.Dataset:
@@ -42,7 +42,7 @@ def test_hulls_as_numbers_and_none_where_nothing_ran():
         },
         {"flows.0": ["a", "b"]},
     )
-    table = maps.hull_table(maps.cell_envelopes(cube))
+    table = cells.hull_table(cells.cell_envelopes(cube))
     assert dict(table.sizes) == {"flows.0": 2, "hull": 1, "vertex": 4}
     corners = np.stack([table.hull_delay_ms, table.hull_throughput_mbps], -1).reshape(2, 4, 2)
     assert sorted(corners[0].tolist()) == sorted(square.tolist())
@@ -97,20 +97,28 @@ def clouds() -> xr.Dataset:
 
 
 def test_conformance_map():
-    found = maps.conformance_map(clouds(), "tcp:cubic")
+    found = cells.conformance_map(clouds(), "tcp:cubic")
     assert found.conformance.dims == ("flows.0", "bottleneck.buffer_bdp")
-    assert found.conformance.values[0] == pytest.approx([1, 1])
-    assert found.conformance.values[1, 0] > 0.8
-    assert found.conformance.values[1, 1] == 0
-    assert found.conformance_t.values[1, 1] > 0.8
-    assert found.delta_throughput_mbps.values[1, 1] == pytest.approx(100, abs=3)
+    assert found["flows.0"].values.tolist() == ["x:cubic"]  # the reference itself is no row
+    near, far = found.isel({"flows.0": 0, "bottleneck.buffer_bdp": [0, 1]}).conformance.values
+    assert near > 0.7
+    assert far == 0
+    cell = found.isel({"flows.0": 0, "bottleneck.buffer_bdp": 1})
+    assert cell.conformance_pooled == 0
+    assert cell.conformance_t > 0.8
+    assert cell.delta_throughput_mbps == pytest.approx(100, abs=3)
+    assert cell.mean_throughput_difference_mbps == pytest.approx(100, abs=2)
+    assert (cell.conformance_low, cell.conformance_high) == (0, 0)
+    assert (cell.trials, cell.reference_trials) == (3, 3)
     with pytest.raises(MetricError, match="the reference tcp:bbr is not in the sweep: tcp:cubic"):
-        maps.conformance_map(clouds(), "tcp:bbr")
+        cells.conformance_map(clouds(), "tcp:bbr")
 
 
 def test_a_setting_without_runs_stays_unknown():
     cube = clouds()
     cube["point_delay_ms"][1, 0] = np.nan
-    found = maps.conformance_map(cube, "tcp:cubic")
-    assert np.isnan(found.conformance.values[1, 0])
-    assert np.isfinite(found.conformance.values[0, 0])
+    found = cells.conformance_map(cube, "tcp:cubic")
+    assert np.isnan(found.conformance.values[0, 0])
+    assert np.isnan(found.q_value.values[0, 0])
+    assert np.isfinite(found.q_value.values[0, 1])
+    assert np.isfinite(found.p_value_over_settings.values[0])

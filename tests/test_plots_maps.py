@@ -11,7 +11,7 @@ from test_plots_browser import browser, opened, settled
 
 from qbkit import plots
 from qbkit.errors import MetricError
-from qbkit.metrics import conformance_map, noise_floor_map
+from qbkit.metrics import conformance_map, map_sentence
 
 __all__ = ["browser"]  # a fixture, used by its name
 
@@ -67,12 +67,19 @@ def test_every_cell_of_the_map_has_the_numbers_of_the_metric():
     assert a.delta_delay_ms.values == pytest.approx(4, abs=0.5)
 
 
-def test_the_noise_floor_is_the_reference_against_itself():
+def test_the_map_says_what_it_may_claim():
     cube = settings_cube(["tcp:cubic", "a:cubic"], seeds=3)
-    floor = noise_floor_map(cube, "tcp:cubic")
-    assert floor.dims == ("bottleneck.rtt_ms", "bottleneck.buffer_bdp")
-    assert 0.7 < floor.min() <= floor.max() <= 1
-    assert noise_floor_map(cube.isel(seed=[0]), "tcp:cubic").isnull().all()
+    found = conformance_map(cube, "tcp:cubic")
+    assert 0.7 < found.noise_floor.min() <= found.noise_floor.max() <= 1
+    assert map_sentence(found) in " ".join(
+        plots.conformance_map_chart({"tcp:cubic": cube}).to_dict()["title"]["subtitle"]
+    )
+    lone = conformance_map(cube.isel(seed=[0]), "tcp:cubic")
+    assert lone.noise_floor.isnull().all()
+    assert lone.p_value.isnull().all()
+    assert map_sentence(lone) == (
+        "One trial a side: no cell can be told from noise. Give at least 2 seeds."
+    )
 
 
 def test_families_share_a_map():

@@ -1,4 +1,4 @@
-"""How far one Performance Envelope agrees with another (IMC'22 §2.1)."""
+"""How far one Performance Envelope agrees with another: conformance, deviation (IMC'22 §2.1)."""
 
 from __future__ import annotations
 
@@ -68,6 +68,11 @@ def deviation(test: Envelope, reference: Envelope) -> float:
 
 def conformance_t(test: Envelope, reference: Envelope) -> Translated:
     """Conformance after the best translation of the test's points and hulls ("Conformance-T").
+
+    The name, Δ-throughput and Δ-delay are from the follow-up of IMC'22 (IMC'23, doi
+    10.1145/3618257.3624811), which we do not hold; the search is ours. Δ-throughput is that of the
+    translation, not the difference of the mean throughputs: the two differ by up to 3.0 Mbit/s in
+    the published maps, which have both.
 
     Deterministic search: no shift at all, the alignments of centroids, medians and bounding
     boxes, and a 21 by 21 grid over all shifts that let the bounding boxes touch; then ten

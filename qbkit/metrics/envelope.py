@@ -2,12 +2,14 @@
 
 ``imc22``
     IMC'22 §2.1: the convex hull of the 95 % of operating points nearest their centroid, by
-    Euclidean distance in ms and Mbit/s as they are. Several trials are pooled.
+    Euclidean distance in ms and Mbit/s as they are. The paper has one trial; that several trials
+    are pooled is ours.
 ``refined``
-    The follow-up's refinement: the pooled points of all trials are divided into k-means clusters
-    (`qbkit.metrics.clusters` says how many), each cluster keeps the 95 % of its points nearest
-    its own centroid (same distance), and the PE is the union of one hull per cluster. With one
-    cluster it equals ``imc22``.
+    One hull per cluster of points, as in the authors' follow-up (IMC'23, doi
+    10.1145/3618257.3624811), which we do not hold. The rule is therefore our own: the pooled points
+    are divided into k-means clusters (`qbkit.metrics.clusters` says how many), each cluster keeps
+    the 95 % of its points nearest its own centroid (same distance), and the PE is the union of the
+    hulls. With one cluster it equals ``imc22``.
 ``quicbench``
     What QUICbench's released code computes (`qbkit.metrics.quicbench` lists how it samples
     differently): of several trials the first alone counts, ``int(0.95 n)`` points are kept

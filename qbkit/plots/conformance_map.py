@@ -12,8 +12,8 @@ import numpy as np
 import xarray as xr
 
 from qbkit.errors import MetricError
-from qbkit.metrics.envelope import Envelope
 from qbkit.metrics.cells import cell_envelopes, conformance_map
+from qbkit.metrics.envelope import Envelope
 from qbkit.metrics.maps import FIRST
 from qbkit.metrics.significance import map_sentence
 from qbkit.plots import theme
@@ -67,8 +67,8 @@ def conformance_map_chart(
 
     ``cubes`` maps each reference (``tcp:cubic``) to the cube of its sweep. ``quantities`` are
     variables of `qbkit.metrics.conformance_map`, one heat map each. A click on a cell draws its
-    envelope over the reference's beside; the tooltip has its interval, noise floor and p-values, the
-    subtitle what the map may claim at its number of trials. Raises MetricError for an unknown
+    envelope over the reference's beside; the tooltip has its interval, noise floor and p-values,
+    the subtitle what the map may claim at its number of trials. Raises MetricError for an unknown
     quantity, and where no cell has both envelopes.
     """
     enable()
