@@ -121,8 +121,13 @@ def test_conformance_gates():
     keys = "test reference definition conformance conformance_ci noise_floor conformance_t "
     keys += "delta_throughput_mbps delta_delay_ms deviation seeds"
     assert set(keys.split()) <= set(report)
-    assert report["conformance"] == 1  # test and reference are the very same runs
+    assert report["conformance_pooled"] == 1  # test and reference are the very same runs
+    assert report["noise_floor"] < report["conformance"] < 1  # half of the pairs are
+    assert report["outcome"] == "undecided"
     assert done.returncode == 0
+    first, *numbers = qbkit(*words[:-1]).stdout.splitlines()
+    assert first == f"tcp:cubic against tcp:cubic: {report['verdict']}"
+    assert any(line.startswith("noise_floor_ci ") for line in numbers)
     gated = qbkit(*words, "--min", "0.9999")
     low = json.loads(gated.stdout)["conformance_ci"][0]
     assert gated.returncode == (0 if low >= 0.9999 else 3)

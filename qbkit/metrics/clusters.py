@@ -2,12 +2,12 @@
 
 BBR's phases form separate clouds, and one hull over all of them holds much of the plane in which
 the flow never was. The authors of IMC'22 take clusters in their follow-up (IMC'23, doi
-10.1145/3618257.3624811), which we do not hold: this rule is ours. The number of clusters is the k in 2..4 of the best mean silhouette
-(Rousseeuw 1987) if that is above 0.7, Kaufman and Rousseeuw's (1990) mark of a strong structure,
-and if no cluster is smaller than the 5 % that the envelope rejects as outliers anyway;
-otherwise 1. The strict mark is on purpose: cutting a uniform line in two already gives about 0.6.
-Axes are scaled to their range first, so that neither ms nor Mbit/s decides. Seeded and taken over
-sorted points, the result depends on nothing else.
+10.1145/3618257.3624811), which we do not hold, so this rule is ours. The number of clusters is the
+k in 2..4 of the best mean silhouette (Rousseeuw 1987) if that is above 0.7, Kaufman and
+Rousseeuw's (1990) mark of a strong structure, and if no cluster is smaller than the 5 % that the
+envelope rejects as outliers anyway; otherwise 1. The strict mark is on purpose: cutting a uniform
+line in two already gives about 0.6. Axes are scaled to their range first, so that neither ms nor
+Mbit/s decides. Seeded and taken over sorted points, the result depends on nothing else.
 """
 
 from __future__ import annotations
