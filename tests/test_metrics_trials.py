@@ -135,7 +135,7 @@ def test_many_trials_are_dealt_at_random_and_the_same_each_time() -> None:
     means[:10] += 30
     one, again = (permutation_test(of_means(means, 10)) for _ in range(2))
     assert one == again
-    assert one.means == pytest.approx(1 / 10_000)
+    assert one.means < 0.001  # the observed deal, and swaps of it if any are drawn
 
 
 def test_mean_differences_are_those_of_welchs_test() -> None:

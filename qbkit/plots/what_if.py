@@ -28,9 +28,7 @@ def what_if_chart(sides: Mapping[str, Side], *, reference: str) -> alt.HConcatCh
         envelope_layers(envelopes, reference).properties(
             width=WIDTH,
             height=HEIGHT,
-            title=alt.TitleParams(
-                title, subtitle=wrapped(assessment_sentences(assessment)[:2], WIDTH)
-            ),
+            title=alt.TitleParams(title, subtitle=wrapped(assessment_sentences(assessment), WIDTH)),
         )
         for title, (envelopes, assessment) in sides.items()
     ]
