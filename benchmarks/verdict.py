@@ -1,6 +1,6 @@
 """Size and power of the verdict, on real trials of the kernel's CUBIC against itself.
 
-    python benchmarks/verdict.py [--controller cubic] [--seeds 20] [--draws 1000] [--sides 5 10]
+    python benchmarks/verdict.py [--controller cubic] [--seeds 20] [--draws 400] [--sides 5 10]
 
 Disjoint sets of trials are drawn at random from runs of one kernel controller against itself; to
 the operating points of the first set a shift of the throughput or of the queueing delay is added,
@@ -23,7 +23,7 @@ from qbkit.metrics.equivalence import detectable_shifts, equivalence_p
 from qbkit.metrics.permutation import permutation_test
 from qbkit.metrics.trials import Trials
 
-SHIFTS = (0.0, 0.05, 0.1, 0.14, 0.18, 0.25)
+SHIFTS = (0.0, 0.03, 0.05, 0.07, 0.1, 0.14, 0.18, 0.25)
 """Of the throughput, in parts of its mean; of the delay a quarter, for it varies by less."""
 LEVEL = 0.05
 AXES = {"queueing delay": 0, "throughput": 1}
@@ -71,7 +71,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--controller", default="cubic")
     parser.add_argument("--seeds", type=int, default=20)
-    parser.add_argument("--draws", type=int, default=1000)
+    parser.add_argument("--draws", type=int, default=400)
     parser.add_argument("--sides", type=int, nargs="+", default=[5, 10])
     parser.add_argument("--duration-s", type=float, default=120)
     parser.add_argument("--jitter-ms", type=float)

@@ -96,6 +96,7 @@ def test_too_few_seeds_are_undecided() -> None:
         "undecided: too few seeds (3 of the test, 3 of the reference; 4 of each can tell)"
     )
     assert result.p_value == pytest.approx(0.1)
+    assert assess(far[:1], trials(30, 3), bootstrap=1).outcome == "undecided"
     lone = assess(far[:1], trials(1, 3), bootstrap=20)
     assert lone.outcome == "undecided"
     assert math.isnan(lone.noise_floor)

@@ -64,7 +64,12 @@ def deal_p_values(trials: Trials, rng_seed: int = 0) -> tuple[FloatArray, FloatA
 
 
 def smallest_p(tests: int, references: int) -> float:
-    """The least p that so many trials can give; equal sides may swap names."""
+    """The least p that so many trials can give; 1 below 2 a side, where there is no test.
+
+    Equal sides may swap names.
+    """
+    if min(tests, references) < 2:
+        return 1.0
     return (2 if tests == references else 1) / math.comb(tests + references, tests)
 
 
