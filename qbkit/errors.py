@@ -27,6 +27,10 @@ class RunFailed(QbkitError):
     """A run started and did not end well; nothing of it looks finished."""
 
 
+class RunStalled(RunFailed):
+    """A run was ended because its clock stood still for too long; a second try may pass."""
+
+
 class StoreError(QbkitError):
     """A run file or folder cannot be read or written."""
 

@@ -12,7 +12,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from qbkit.errors import EngineError, RunFailed
+from qbkit.errors import EngineError, RunStalled
 from qbkit.testbed import kernel, native
 from qbkit.testbed.console import Console, OnProgress, Usage, die_with_parent, end_group, measured
 from qbkit.testbed.processor import claim_processor
@@ -64,7 +64,7 @@ def run_guest(
         try:
             console.follow(silence_s)
         except TimeoutError:
-            raise RunFailed(_why_stuck(process.pid, console, silence_s)) from None
+            raise RunStalled(_why_stuck(process.pid, console, silence_s)) from None
         finally:
             end_group(process)
     if console.last_started is None:
