@@ -38,6 +38,15 @@ def test_time_stamp_counter_is_the_virtual_clock():
     assert int(re.search(r"of 3 ms: (\d+)", said)[1]) == pytest.approx(3e6, rel=0.01)
 
 
+@pytest.mark.guest
+def test_a_program_finds_its_registers_behind_calls_signals_and_single_steps():
+    program = compile_c(Path(__file__).with_name("registers.c"), "registers")
+    said = engines.run_in_guest([str(program)])["output"]
+    assert "WRONG" not in said
+    assert said.count(" ok") == 10
+    assert said.strip().endswith("end")
+
+
 def test_a_patch_that_is_not_in_a_kernel_is_told_with_what_follows(tmp_path):
     (tmp_path / "linux").write_bytes(b"um_vvar_install, stub_yields, um_hz_1000")
     found = kernel.Kernel(tmp_path / "linux", "7.2", kernel._content_of(tmp_path / "linux").patches)
