@@ -1,0 +1,161 @@
+"""The Linux source that the virtual-time kernel is built from.
+
+The newest ``linux-source-X.Y`` of Debian's unstable suite, fetched by an apt with state folders of
+its own; or a tree or tarball of the user's (``QBKIT_KERNEL_SOURCE``).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from qbkit.errors import EngineError
+
+UNNEEDED = Path(__file__).parent / "kernel_sources/unneeded.txt"
+"""Patterns of files in the tarball that our configuration never reads."""
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where the source comes from: a Debian package, a tarball, or a tree."""
+
+    version: str
+    """Debian's, or a hash of the content."""
+    path: Path
+
+    def unpack(self, scratch: Path, say: Progress) -> Path:
+        """A tree of our own that may be patched."""
+        tree = scratch / "tree"
+        tree.mkdir()
+        if self.path.is_dir():
+            say("copying the kernel source (about 20 s)")
+            # Without git's folder: it holds gigabytes, and would change the kernel's release.
+            ignore = shutil.ignore_patterns(".git")
+            shutil.copytree(self.path, tree, symlinks=True, dirs_exist_ok=True, ignore=ignore)
+            return tree
+        say("unpacking the kernel source (about 20 s)")
+        tarball = self.path
+        if tarball.suffix == ".deb":
+            run_step(
+                ["sh", "-c", 'dpkg-deb --fsys-tarfile "$0" | tar -x -C "$1"', tarball, scratch]
+            )
+            (tarball,) = (scratch / "usr/src").glob("linux-source-*.tar.xz")
+        run_step(["tar", "-X", UNNEEDED, "-xf", tarball, "-C", tree, "--strip-components=1"])
+        return tree
+
+
+def source(scratch: Path, say: Progress) -> Source:
+    """The source to build from; EngineError when there is none."""
+    chosen = os.environ.get("QBKIT_KERNEL_SOURCE")
+    if not chosen:
+        return _from_debian(scratch, say)
+    path = Path(chosen)
+    if not path.exists():
+        raise EngineError(f"QBKIT_KERNEL_SOURCE names {chosen}, which does not exist")
+    say("reading the kernel source (about 10 s)")
+    return Source(_content_hash(path)[:12], path)
+
+
+def _content_hash(path: Path) -> str:
+    """SHA-256 of a tarball, or of all that a build sees of a tree: its files but git's own."""
+    if path.is_file():
+        with path.open("rb") as tarball:
+            return hashlib.file_digest(tarball, "sha256").hexdigest()
+    digest = hashlib.sha256()
+    for folder, names, files in os.walk(path):
+        names[:] = sorted(name for name in names if name != ".git")
+        for name in sorted(name for name in files if name != ".git"):
+            file = Path(folder, name)
+            content = bytes(file.readlink()) if file.is_symlink() else file.read_bytes()
+            digest.update(f"{file.relative_to(path)} {len(content)}\0".encode() + content)
+    return digest.hexdigest()
+
+
+def _from_debian(scratch: Path, say: Progress) -> Source:
+    """The newest linux-source of Debian's unstable suite, by an apt that keeps to the scratch."""
+    if not shutil.which("apt-get"):
+        raise EngineError(
+            "there is no apt here to fetch the kernel source with; set QBKIT_KERNEL_SOURCE to a "
+            "Linux source tree or tarball (6.16 or newer)"
+        )
+    say("looking up the newest kernel source in Debian unstable")
+    config = _private_apt(scratch)
+    apt = {**os.environ, "APT_CONFIG": str(config), "LC_ALL": "C"}
+    run_step(["apt-get", "update", "-q"], env=apt)
+    found = run_step(["apt-cache", "search", "--names-only", r"^linux-source-[0-9.]+$"], env=apt)
+    versions = re.findall(r"^linux-source-([0-9.]+) ", found, re.M)
+    if not versions:
+        raise EngineError(
+            "Debian unstable offers no linux-source package here; set QBKIT_KERNEL_SOURCE to a "
+            "Linux source tree or tarball (6.16 or newer)"
+        )
+    newest = max(versions, key=lambda v: [int(x) for x in v.split(".")])
+    say(f"fetching linux-source-{newest} (160 MB)")
+    run_step(["apt-get", "download", "-q", f"linux-source-{newest}"], env=apt, cwd=scratch)
+    (package,) = scratch.glob("linux-source-*.deb")
+    return Source(package.name.split("_")[1], package)
+
+
+def _private_apt(scratch: Path) -> Path:
+    """An apt configuration that leaves the machine's own untouched."""
+    mirror, key = _debian_mirror()
+    for name in ("state/lists/partial", "cache/archives/partial", "parts"):
+        (scratch / name).mkdir(parents=True)
+    (scratch / "status").touch()
+    signed = f"Signed-By: {key}\n" if key else ""
+    (scratch / "parts/unstable.sources").write_text(
+        f"Types: deb\nURIs: {mirror}\nSuites: unstable\nComponents: main\n{signed}"
+    )
+    config = scratch / "apt.conf"
+    config.write_text(
+        f'Dir::State "{scratch}/state";\nDir::State::status "{scratch}/status";\n'
+        f'Dir::Cache "{scratch}/cache";\nDir::Etc::sourcelist "/dev/null";\n'
+        f'Dir::Etc::sourceparts "{scratch}/parts";\nAPT::Sandbox::User "";\n'
+        'Acquire::Languages "none";\nAcquire::IndexTargets::deb::DEP-11::DefaultEnabled "false";\n'
+        'Acquire::IndexTargets::deb::Contents-deb::DefaultEnabled "false";\n'
+    )
+    return config
+
+
+def _debian_mirror() -> tuple[str, str]:
+    """(URI, keyring) of the Debian archive that this machine's own apt uses."""
+    if chosen := os.environ.get("QBKIT_DEBIAN_MIRROR"):
+        return chosen, _keyring()
+    form = "$(REPO_URI) $(ORIGIN) $(SUITE)"
+    listed = run_step(["apt-get", "indextargets", "--format", form, "Identifier: Packages"])
+    for line in listed.splitlines():
+        uri, origin, *_ = [*line.split(), ""]
+        if origin == "Debian" and "security" not in uri:
+            return uri, _keyring()
+    raise EngineError(
+        "this machine's apt knows no Debian archive; run apt-get update, or set "
+        "QBKIT_DEBIAN_MIRROR to one, or QBKIT_KERNEL_SOURCE to a Linux source tree or tarball"
+    )
+
+
+def _keyring() -> str:
+    for name in ("debian-archive-keyring.gpg", "debian-archive-keyring.pgp"):
+        path = Path("/usr/share/keyrings") / name
+        if path.exists():
+            return str(path)
+    return ""
+
+
+def run_step(
+    argv: Sequence[str | Path], env: dict[str, str] | None = None, cwd: Path | None = None
+) -> str:
+    """Run a step of the build; EngineError with its last words when it fails."""
+    words = [str(a) for a in argv]
+    done = subprocess.run(words, env=env, cwd=cwd, capture_output=True, text=True, check=False)
+    if done.returncode:
+        lines = (done.stderr or done.stdout).strip().splitlines() or ["no output"]
+        raise EngineError(f"`{' '.join(words[:3])} …` failed: {lines[-1]}")
+    return done.stdout
