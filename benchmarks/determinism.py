@@ -1,20 +1,27 @@
 """Repeat one experiment on a busy machine and compare every byte of every data variable.
 
 python benchmarks/determinism.py [--flows quic-go:cubic tcp:cubic] [--repeats 20]
+python benchmarks/determinism.py --kernels OLD/linux NEW/linux --repeats 1 --quiet
+
+With several kernels each runs all repeats; they must give the same bytes, too.
 """
 
 from __future__ import annotations
 
 import argparse
 import hashlib
+import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import xarray as xr
 
 from qbkit.spec import Experiment
+from qbkit.testbed import kernel
 
 RESTLESS = str(Path(__file__).with_name("restless.py"))
 NEIGHBOURS = [["-c", "while True: pass"], [RESTLESS], [RESTLESS]]
@@ -29,24 +36,42 @@ def digest(run: xr.Dataset) -> str:
     return whole.hexdigest()
 
 
+@contextmanager
+def busy_machine(wanted: bool) -> Iterator[None]:
+    """Twice the neighbours, as long as the block lasts."""
+    words = 2 * NEIGHBOURS if wanted else []
+    processes = [subprocess.Popen([sys.executable, *each]) for each in words]
+    try:
+        yield
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+
+
+def run_with(path: str, experiment: Experiment) -> str:
+    """Digest of a new run on the kernel of that path."""
+    os.environ["QBKIT_KERNEL"] = path
+    with tempfile.TemporaryDirectory() as folder:
+        return digest(experiment.run(engine="virtual", out=Path(folder) / "run.nc"))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--flows", nargs="+", default=["quic-go:cubic", "tcp:cubic"])
     parser.add_argument("--repeats", type=int, default=20)
     parser.add_argument("--duration-s", type=float, default=20)
+    parser.add_argument("--kernels", nargs="+", help="kernels to compare (default: the one in use)")
+    parser.add_argument("--quiet", action="store_true", help="without the neighbours")
     words = parser.parse_args()
+    kernels = words.kernels or [str(kernel.require().path)]
     experiment = Experiment(flows=words.flows, duration_s=words.duration_s)
-    neighbours = [subprocess.Popen([sys.executable, *each]) for each in 2 * NEIGHBOURS]
     found = set()
-    try:
+    with busy_machine(not words.quiet):
         for repeat in range(words.repeats):
-            with tempfile.TemporaryDirectory() as folder:
-                found.add(digest(experiment.run(engine="virtual", out=Path(folder) / "run.nc")))
-            print(f"{repeat + 1} runs, {len(found)} distinct", flush=True)
-    finally:
-        for process in neighbours:
-            process.kill()
-            process.wait()
+            found |= {run_with(path, experiment) for path in kernels}
+            runs = (repeat + 1) * len(kernels)
+            print(f"{' '.join(words.flows)}: {runs} runs, {len(found)} distinct", flush=True)
     sys.exit(len(found) != 1)
 
 
