@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -13,7 +15,8 @@ from pathlib import Path
 import pytest
 
 from qbkit import runner, stacks
-from qbkit.errors import EngineError, RunFailed, SpecError, StackNotReady, StoreError
+from qbkit.errors import EngineError, RunFailed, RunStalled, SpecError, StackNotReady, StoreError
+from qbkit.settings import cache_folder
 from qbkit.spec import Experiment
 from qbkit.stacks import Stack, Status
 from qbkit.stacks.base import ServingStack
@@ -75,7 +78,7 @@ def bad_stacks(monkeypatch):
 def run_bad(how: str, monkeypatch: pytest.MonkeyPatch, stack: str = "bad") -> str:
     """Run a bad driver; the sentence that comes of it."""
     monkeypatch.setattr(Bad, "program", lambda _: [*BAD_WORDS, how])
-    with pytest.raises(RunFailed) as caught:
+    with pytest.raises(RunStalled if how == "spin" else RunFailed) as caught:
         Experiment(flows=[f"{stack}:{how}"], duration_s=2).run(engine="virtual")
     return str(caught.value)
 
@@ -168,6 +171,19 @@ def test_driver_that_spins_is_found_and_ended(monkeypatch, own_runs):
     assert "/usr/bin/python3 computes without ever letting time pass" in sentence
     assert guests() == []
     assert not list(own_runs.glob("*"))
+    record = Path(re.search(r"is in (\S+)\)$", sentence)[1])
+    seen = json.loads(record.read_text())
+    record.unlink()
+    assert "flow 1 (bad:spin)" in seen["last_started"]
+    kernel_process, *programs = seen["processes"]
+    assert kernel_process["handover"] is None
+    assert {each["program"] for each in programs} >= {"/usr/bin/python3"}
+    spinning = max(programs, key=lambda each: each["cpu_share"])
+    assert (spinning["state"], spinning["syscall"]) == ("R", "running")
+    assert spinning["handover"]["futex"] == 0  # the turn is the program's, not the kernel's
+    waiting = [each for each in programs if each is not spinning]
+    assert waiting
+    assert all(each["handover"]["futex"] == 1 for each in waiting)
 
 
 SLOW_RUN = """

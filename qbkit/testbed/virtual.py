@@ -13,10 +13,9 @@ import subprocess
 from pathlib import Path
 
 from qbkit.errors import EngineError, RunStalled
-from qbkit.testbed import kernel, native
+from qbkit.testbed import kernel, native, standstill
 from qbkit.testbed.console import Console, OnProgress, Usage, die_with_parent, end_group, measured
 from qbkit.testbed.processor import claim_processor
-from qbkit.testbed.spinning import spinning_program
 
 MEMORY_MB = 2048
 """At most; the host gives it page by page, as the guest touches it."""
@@ -51,7 +50,7 @@ def run_guest(
     """Boot a guest in a prepared folder and wait until it has powered off.
 
     ``folder`` holds ``agent``, ``run/`` and ``mnt/`` (see `engines`). ``on_progress`` is told the
-    virtual time in seconds. Raises EngineError when the guest does not boot, RunFailed when it
+    virtual time in seconds. Raises EngineError when the guest does not boot, RunStalled when it
     says nothing for ``silence_s`` of wall-clock time; either way no process is left.
     """
     binary = kernel.require().path
@@ -64,7 +63,7 @@ def run_guest(
         try:
             console.follow(silence_s)
         except TimeoutError:
-            raise RunStalled(_why_stuck(process.pid, console, silence_s)) from None
+            raise _stalled(process.pid, processor, console, silence_s) from None
         finally:
             end_group(process)
     if console.last_started is None:
@@ -104,13 +103,16 @@ def _start(
         ) from None
 
 
-def _why_stuck(pid: int, console: Console, silence_s: float) -> str:
-    program = spinning_program(pid)
-    if program:
-        what = f"{program} computes without ever letting time pass"
-    else:
-        what = f"nothing has happened since {console.last_started or 'it booted'} started"
-    return f"the run was ended, its clock stood still for {silence_s:.0f} s: {what}"
+def _stalled(pid: int, processor: int, console: Console, silence_s: float) -> RunStalled:
+    """The error of a guest that is silent too long; what it was doing goes to a file."""
+    since = console.last_started or "it booted"
+    seen = standstill.observe(pid, processor, kernel.require().patches)
+    what = standstill.reason(seen) or f"nothing has happened since {since} started"
+    path = standstill.keep({"silence_s": silence_s, "last_started": since, **seen})
+    return RunStalled(
+        f"the run was ended, its clock stood still for {silence_s:.0f} s: {what} "
+        f"(what each of its processes did is in {path})"
+    )
 
 
 def _why_no_boot(lines: list[str], code: int | None) -> str:

@@ -1,0 +1,174 @@
+"""What a guest was doing when its clock stood still: read from the outside, as it cannot say.
+
+User Mode Linux runs each guest process as a host process. Kernel and process hand over to each
+other by the words of a page that both have mapped, the last but one of the address space.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+import time
+from collections.abc import Collection, Iterator
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from qbkit.files import write_whole
+from qbkit.settings import cache_folder
+
+SAMPLE_S = 0.5
+"""How long the processes are watched for the processor time that they get."""
+BUSY = 0.1
+"""Who computes gets more of the processor than this, even beside a few others."""
+STACK_TAIL_BYTES = 16384
+STUB_DATA_BYTES = 8192
+HANDOVER_OFFSET = 3980
+"""Where the words begin in the stub's data: after 99 entries of queued system calls."""
+
+
+def observe(pid: int, processor: int, patches: Collection[str]) -> dict[str, Any]:
+    """What each process of the guest with this pid does, and who else wants its processor.
+
+    JSON-ready. Takes half a second, in which the processor time of each is counted. ``patches``
+    are those of the guest's kernel; they say which words its processes hand over by.
+    """
+    before = {process: _cpu_s(process) for process in _descendants(pid)}
+    time.sleep(SAMPLE_S)
+    processes = [
+        {**_process(each, patches), "cpu_share": round((_cpu_s(each) - cpu_s) / SAMPLE_S, 3)}
+        for each, cpu_s in before.items()
+    ]
+    return {
+        "when": datetime.now(UTC).isoformat(timespec="seconds"),
+        "load": _text(Path("/proc/loadavg")),
+        "cgroup": _text(Path(f"/proc/{pid}/cgroup")),
+        "processor": processor,
+        "processes": processes,
+        "others_on_processor": list(_others(processor, before)),
+    }
+
+
+def reason(seen: dict[str, Any]) -> str | None:
+    """In words, why the clock stands still, where what was `observe`d shows it."""
+    _, *programs = seen["processes"]
+    busiest = max(programs, key=lambda each: float(each["cpu_share"]), default=None)
+    if busiest and busiest["cpu_share"] > BUSY:
+        return f"{busiest['program']} computes without ever letting time pass"
+    waits = any(each["state"] == "R" for each in seen["processes"])
+    if waits and seen["others_on_processor"]:
+        names = ", ".join(sorted({each["name"] for each in seen["others_on_processor"]}))
+        return f"it hardly gets its processor, which others want: {names}"
+    return None
+
+
+def keep(seen: dict[str, Any]) -> Path:
+    """Write what was `observe`d to the folder ``failures`` of the cache; the file's path."""
+    folder = cache_folder() / "failures"
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"standstill-{seen['when'].replace(':', '')}-{os.getpid()}.json"
+    write_whole(path, json.dumps(seen, indent=1).encode())
+    return path
+
+
+def _process(pid: int, patches: Collection[str]) -> dict[str, Any]:
+    """A process of the guest, from /proc; None for what this user may not read."""
+    proc = Path(f"/proc/{pid}")
+    return {
+        "pid": pid,
+        "name": _text(proc / "comm"),
+        "program": _program(pid),
+        "state": _stat(pid)[0],
+        "wchan": _text(proc / "wchan"),
+        "stack": _text(proc / "stack"),
+        "syscall": _text(proc / "syscall"),
+        "schedstat": _text(proc / "schedstat"),
+        "handover": _handover(pid, patches),
+    }
+
+
+def _descendants(pid: int) -> list[int]:
+    found = [pid]
+    for parent in found:
+        for task in Path(f"/proc/{parent}/task").glob("*/children"):
+            found += [int(child) for child in (_text(task) or "").split()]
+    return found
+
+
+def _others(processor: int, guest: Collection[int]) -> Iterator[dict[str, Any]]:
+    """Processes that are not the guest's and wait for, or run on, a processor."""
+    for folder in Path("/proc").glob("[0-9]*"):
+        pid = int(folder.name)
+        state, *fields = _stat(pid)
+        if state == "R" and int(fields[35]) == processor and pid not in {*guest, os.getpid()}:
+            yield {"pid": pid, "name": _text(folder / "comm")}
+
+
+def _stat(pid: int) -> list[str]:
+    """Fields of /proc/PID/stat from the state on; one of a dead process where there is none."""
+    text = _text(Path(f"/proc/{pid}/stat"))
+    return text.rpartition(")")[2].split() if text else ["X", *(50 * ["0"])]
+
+
+def _cpu_s(pid: int) -> float:
+    user, system = _stat(pid)[11:13]
+    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+
+
+def _text(path: Path) -> str | None:
+    try:
+        return path.read_text(errors="replace").strip()
+    except OSError:
+        return None
+
+
+def _handover(pid: int, patches: Collection[str]) -> dict[str, int] | None:
+    """The words by which the guest's kernel and this process hand over to each other.
+
+    None where there is no such page, as in the kernel itself.
+    """
+    words = ["futex"]
+    words += ["kern_waits", "child_waits", "yields"] if "0002-stub-yield" in patches else []
+    words += ["fast_return"] if "0007-return-without-sigreturn" in patches else []
+    words += ["signal"]
+    page = next((begin for begin, end, flags in _mappings(pid) if _is_stub(begin, end, flags)), 0)
+    with suppress(OSError, struct.error), Path(f"/proc/{pid}/mem").open("rb", 0) as memory:
+        if page:
+            memory.seek(page + HANDOVER_OFFSET)
+            values = struct.unpack(f"={len(words)}I", memory.read(4 * len(words)))
+            return dict(zip(words, values, strict=True))
+    return None
+
+
+def _is_stub(begin: int, end: int, flags: str) -> bool:
+    return flags == "rw-s" and end - begin == STUB_DATA_BYTES
+
+
+def _mappings(pid: int) -> list[tuple[int, int, str]]:
+    """(begin, end, flags) of all mappings, the highest first."""
+    found = []
+    for line in reversed((_text(Path(f"/proc/{pid}/maps")) or "").splitlines()):
+        span, flags, *_ = line.split()
+        begin, end = (int(word, 16) for word in span.split("-"))
+        found.append((begin, end, flags))
+    return found
+
+
+def _program(pid: int) -> str | None:
+    """Path in the guest of a process's program: execve puts it at the end of the stack."""
+    with suppress(OSError), Path(f"/proc/{pid}/mem").open("rb", buffering=0) as memory:
+        for _, end, flags in _mappings(pid):
+            text = _last_string(memory, end)
+            if flags.startswith("rw") and text.startswith(b"/") and text.isascii():
+                return text.decode()
+    return None
+
+
+def _last_string(memory: BinaryIO, end: int) -> bytes:
+    """The last string below an address; empty where that cannot be read."""
+    with suppress(OSError, ValueError, OverflowError):
+        memory.seek(end - STACK_TAIL_BYTES)
+        return memory.read(STACK_TAIL_BYTES).rstrip(b"\0").rpartition(b"\0")[2]
+    return b""

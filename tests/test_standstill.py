@@ -1,0 +1,94 @@
+"""What is recorded of a guest that stands still, read from real processes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from qbkit.testbed import standstill
+
+FAMILY = """
+import mmap, os, struct, time
+page = mmap.mmap(-1, 8192)  # shared, as the page that a guest's kernel and process hand over by
+page[3980:4004] = struct.pack("6I", 0, 1, 2, 3, 4, 31)
+if os.fork():
+    print(flush=True)
+    time.sleep(100)
+while True:
+    pass
+"""
+PATCHES = ("0002-stub-yield", "0007-return-without-sigreturn")
+
+
+@pytest.fixture
+def family():
+    """A process that sleeps, and its child that spins."""
+    with subprocess.Popen([sys.executable, "-c", FAMILY], stdout=subprocess.PIPE) as process:
+        process.stdout.readline()
+        children = standstill._descendants(process.pid)[1:]
+        yield process
+        for pid in children:
+            subprocess.run(["kill", "-KILL", str(pid)], check=True)
+        process.kill()
+
+
+def test_processes_are_seen_as_they_are(family):
+    seen = standstill.observe(family.pid, 0, PATCHES)
+    asleep, spinning = seen["processes"]
+    assert (asleep["state"], spinning["state"]) == ("S", "R")
+    assert asleep["cpu_share"] == 0 < spinning["cpu_share"]
+    assert asleep["syscall"] != "running" == spinning["syscall"]
+    assert spinning["handover"] == {
+        "futex": 0,
+        "kern_waits": 1,
+        "child_waits": 2,
+        "yields": 3,
+        "fast_return": 4,
+        "signal": 31,
+    }
+
+
+def test_words_of_a_kernel_without_patches(family):
+    assert standstill._handover(family.pid, ()) == {"futex": 0, "signal": 1}
+
+
+def test_a_process_that_has_ended_is_no_error():
+    with subprocess.Popen([sys.executable, "-c", ""]) as process:
+        process.wait()
+    (seen,) = standstill.observe(process.pid, 0, PATCHES)["processes"]
+    assert (seen["state"], seen["handover"], seen["program"]) == ("X", None, None)
+
+
+def a_guest(state: str, cpu_share: float, others: list[str]) -> dict:
+    kernel = {"state": "S", "cpu_share": 0.0, "program": None}
+    program = {"state": state, "cpu_share": cpu_share, "program": "/usr/bin/python3"}
+    return {
+        "processes": [kernel, program],
+        "others_on_processor": [{"pid": 7, "name": name} for name in others],
+    }
+
+
+@pytest.mark.parametrize(
+    ("seen", "words"),
+    [
+        (a_guest("R", 0.9, []), "/usr/bin/python3 computes without ever letting time pass"),
+        (a_guest("R", 0.3, ["make"]), "/usr/bin/python3 computes without ever letting time pass"),
+        (a_guest("R", 0.01, ["make", "cc"]), "it hardly gets its processor, which others want: "),
+        (a_guest("S", 0.0, ["make"]), None),
+        (a_guest("S", 0.0, []), None),
+    ],
+)
+def test_the_reason_is_told_apart(seen, words):
+    assert (standstill.reason(seen) or "")[: len(words or "")] == (words or "")
+    assert (standstill.reason(seen) is None) == (words is None)
+
+
+def test_the_record_survives(tmp_path, monkeypatch):
+    monkeypatch.setenv("QBKIT_CACHE", str(tmp_path))
+    seen = {"when": "2026-01-01T00:00:00+00:00", **a_guest("S", 0.0, [])}
+    path = standstill.keep(seen)
+    assert path.parent == tmp_path / "failures"
+    assert json.loads(path.read_text()) == seen
