@@ -28,7 +28,7 @@ def family():
     """A process that sleeps, and its child that spins."""
     with subprocess.Popen([sys.executable, "-c", FAMILY], stdout=subprocess.PIPE) as process:
         process.stdout.readline()
-        children = standstill._descendants(process.pid)[1:]
+        children = standstill.descendants(process.pid)[1:]
         yield process
         for pid in children:
             subprocess.run(["kill", "-KILL", str(pid)], check=True)

@@ -35,7 +35,7 @@ def observe(pid: int, processor: int, patches: Collection[str]) -> dict[str, Any
     JSON-ready. Takes half a second, in which the processor time of each is counted. ``patches``
     are those of the guest's kernel; they say which words its processes hand over by.
     """
-    before = {process: _cpu_s(process) for process in _descendants(pid)}
+    before = {process: _cpu_s(process) for process in descendants(pid)}
     time.sleep(SAMPLE_S)
     processes = [
         {**_process(each, patches), "cpu_share": round((_cpu_s(each) - cpu_s) / SAMPLE_S, 3)}
@@ -80,7 +80,7 @@ def _process(pid: int, patches: Collection[str]) -> dict[str, Any]:
         "pid": pid,
         "name": _text(proc / "comm"),
         "program": _program(pid),
-        "state": _stat(pid)[0],
+        "state": stat(pid)[0],
         "wchan": _text(proc / "wchan"),
         "stack": _text(proc / "stack"),
         "syscall": _text(proc / "syscall"),
@@ -89,7 +89,8 @@ def _process(pid: int, patches: Collection[str]) -> dict[str, Any]:
     }
 
 
-def _descendants(pid: int) -> list[int]:
+def descendants(pid: int) -> list[int]:
+    """A process and all that it and those have started, as far as they live."""
     found = [pid]
     for parent in found:
         for task in Path(f"/proc/{parent}/task").glob("*/children"):
@@ -101,19 +102,19 @@ def _others(processor: int, guest: Collection[int]) -> Iterator[dict[str, Any]]:
     """Processes that are not the guest's and wait for, or run on, a processor."""
     for folder in Path("/proc").glob("[0-9]*"):
         pid = int(folder.name)
-        state, *fields = _stat(pid)
+        state, *fields = stat(pid)
         if state == "R" and int(fields[35]) == processor and pid not in {*guest, os.getpid()}:
             yield {"pid": pid, "name": _text(folder / "comm")}
 
 
-def _stat(pid: int) -> list[str]:
-    """Fields of /proc/PID/stat from the state on; one of a dead process where there is none."""
+def stat(pid: int) -> list[str]:
+    """Fields of /proc/PID/stat from the state on; those of a dead process where there is none."""
     text = _text(Path(f"/proc/{pid}/stat"))
     return text.rpartition(")")[2].split() if text else ["X", *(50 * ["0"])]
 
 
 def _cpu_s(pid: int) -> float:
-    user, system = _stat(pid)[11:13]
+    user, system = stat(pid)[11:13]
     return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
 

@@ -1,0 +1,141 @@
+"""Progress of a guest beside other programs on its processor, as a share of the fair share.
+
+    python benchmarks/neighbours.py [--kernels OLD/linux NEW/linux] [--flow quic-go:cubic]
+
+Progress is virtual seconds: (share of the processor that the guest gets of what it and its
+neighbours use) x (virtual seconds per processor second, over those of a guest alone). The fair
+share beside k neighbours is 1/(1+k). They compete one by one where all run in one scheduling group
+of the host, as in a container. Elsewhere Linux may give each session its own group
+(sched_autogroup_enabled), which hides what this measures; then, as root, first
+
+    mkdir /sys/fs/cgroup/cpu/one && echo $$ > /sys/fs/cgroup/cpu/one/cgroup.procs
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from qbkit import stacks
+from qbkit.settings import cache_folder
+from qbkit.spec import Experiment
+from qbkit.testbed import engines, kernel, standstill
+from qbkit.testbed.plan import make_plan
+
+SPINNING = ["-c", "while True: pass"]
+RESTLESS = [str(Path(__file__).with_name("restless.py"))]
+GUEST = [__file__, "--as-guest"]
+KINDS = {
+    "alone": [],
+    "1 spinning": [SPINNING],
+    "3 spinning": 3 * [SPINNING],
+    "2 preempting": 2 * [RESTLESS],
+    "2 other guests": 2 * [GUEST],
+}
+"""Arguments of Python that start the neighbours."""
+DURATION_S = 50.0
+"""Of the guest's run, which it reports on fifty times."""
+START_S = 120.0
+
+
+def be_guest(flow: str) -> None:
+    """Run one flow; a line with the virtual time at each report."""
+    experiment = Experiment(flows=[flow], duration_s=DURATION_S)
+    driver = stacks.get(experiment.flows[0].stack)
+    plan = make_plan(experiment, [driver], "virtual", engines.CAPTURE)
+    engine = engines.choose("virtual")
+    with engines.scratch_folder() as folder:
+        engines.carry_out(engine, plan, folder, 1, START_S, lambda at_s: print(at_s, flush=True))
+
+
+@contextmanager
+def started(words: list[str], claims: bool = True) -> Iterator[subprocess.Popen[bytes]]:
+    """A process of Python; one that makes no ``claims`` does not wait for a free processor."""
+    with tempfile.TemporaryDirectory() as own:
+        env = {**os.environ, "QBKIT_CACHE": str(cache_folder() if claims else own)}
+        for entry in () if claims else cache_folder().iterdir():
+            if entry.name not in ("processors", "scratch"):
+                Path(own, entry.name).symlink_to(entry)
+        process = subprocess.Popen([sys.executable, *words], env=env, stdout=subprocess.PIPE)
+        try:
+            yield process
+        finally:
+            process.kill()
+            process.communicate()
+
+
+def cpu_s(pid: int) -> float:
+    """Processor seconds of a process and of all below it, those that have ended included."""
+    fields = [standstill.stat(each)[11:15] for each in standstill.descendants(pid)]
+    return sum(int(ticks) for each in fields for ticks in each) / os.sysconf("SC_CLK_TCK")
+
+
+def first_report(guest: subprocess.Popen[bytes]) -> float:
+    """Wait until the guest has begun; its virtual time."""
+    assert guest.stdout is not None
+    line = guest.stdout.readline()
+    if not line:
+        raise SystemExit("a guest ended before it began")
+    return float(line)
+
+
+def last_report(guest: subprocess.Popen[bytes], otherwise: float) -> float:
+    """The newest of the virtual times that the guest has reported until now."""
+    assert guest.stdout is not None
+    os.set_blocking(guest.stdout.fileno(), False)
+    lines = guest.stdout.read() or b""
+    return float(lines.split()[-1]) if lines else otherwise
+
+
+def measure(flow: str, kind: str, seconds: float) -> tuple[float, float, float]:
+    """(virtual s, processor s of the guest, those of its neighbours) in so much wall-clock time."""
+    with ExitStack() as block:
+        guest = block.enter_context(started([*GUEST, "--flow", flow]))
+        at_s = first_report(guest)
+        others = [block.enter_context(started(each, claims=False)) for each in KINDS[kind]]
+        if kind == "2 other guests":
+            for other in others:
+                first_report(other)
+        at_s = last_report(guest, at_s)
+        begin = [cpu_s(each.pid) for each in (guest, *others)]
+        time.sleep(seconds)
+        virtual_s = last_report(guest, at_s) - at_s
+        guest_s, *others_s = (
+            cpu_s(e.pid) - b for e, b in zip((guest, *others), begin, strict=True)
+        )
+        return virtual_s, guest_s, sum(others_s)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--kernels", nargs="+", help="kernels to compare (default: the one in use)")
+    parser.add_argument("--flow", default="quic-go:cubic")
+    parser.add_argument("--seconds", type=float, default=4.0, help="wall-clock, for each line")
+    parser.add_argument("--as-guest", action="store_true", help=argparse.SUPPRESS)
+    words = parser.parse_args()
+    if words.as_guest:
+        return be_guest(words.flow)
+    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+    for path in words.kernels or [str(kernel.require().path)]:
+        os.environ["QBKIT_KERNEL"] = path
+        print(f"{path}\n| neighbours | processor share | of the fair | progress, of the fair |")
+        alone = 0.0
+        for kind, others in KINDS.items():
+            virtual_s, guest_s, others_s = measure(words.flow, kind, words.seconds)
+            speed, share = virtual_s / guest_s, guest_s / (guest_s + others_s)
+            alone = alone or speed
+            of_fair = share * (1 + len(others))
+            done = of_fair * speed / alone
+            print(f"| {kind} | {share:.3f} | {of_fair:.2f} | {done:.2f} |", flush=True)
+    return None
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,115 @@
+"""Built kernels are named by what they are made of, and the right one is found."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from qbkit.testbed import kernel, kernel_source
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """What takes the place of a Linux tree where only its content matters."""
+    folder = tmp_path / "linux"
+    (folder / "arch").mkdir(parents=True)
+    (folder / "Makefile").write_text("VERSION = 7")
+    (folder / "arch/link").symlink_to("nowhere")
+    return folder
+
+
+@pytest.fixture
+def kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of kernels of an empty cache."""
+    monkeypatch.setenv("QBKIT_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("QBKIT_KERNEL", raising=False)
+    monkeypatch.setattr(kernel, "TOOLS", ())
+    folder = tmp_path / "cache/kernels"
+    folder.mkdir(parents=True)
+    return folder
+
+
+def version_of(path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setenv("QBKIT_KERNEL_SOURCE", str(path))
+    return kernel_source.source(path.parent, lambda _: None).version
+
+
+def add_kernel(folder: Path, version: str, recipe: str, mtime_s: float) -> Path:
+    binary = folder / f"linux-{version}-{recipe}/linux"
+    binary.parent.mkdir()
+    binary.write_bytes(b"um_vvar_install")
+    binary.chmod(0o755)
+    binary.with_name("version").write_text(version)
+    os.utime(binary, (mtime_s, mtime_s))
+    return binary
+
+
+def test_a_tree_is_named_by_its_content_wherever_it_lies(tree, tmp_path, monkeypatch):
+    version = version_of(tree, monkeypatch)
+    twin = shutil.copytree(tree, tmp_path / "elsewhere", symlinks=True)
+    subprocess.run(["git", "init", "-q", twin], check=True)
+    assert version_of(twin, monkeypatch) == version
+    (twin / "Makefile").write_text("VERSION = 8")
+    assert version_of(twin, monkeypatch) != version
+
+
+@pytest.mark.parametrize("change", ["Makefile", "arch/link", "new"])
+def test_every_change_of_a_tree_changes_its_name(change, tree, monkeypatch):
+    version = version_of(tree, monkeypatch)
+    (tree / change).unlink(missing_ok=True)
+    (tree / change).symlink_to("elsewhere")
+    assert version_of(tree, monkeypatch) != version
+
+
+def test_a_tarball_is_named_by_its_content(tmp_path, monkeypatch):
+    names = []
+    for content in (b"a", b"b", b"a"):
+        tarball = tmp_path / f"{len(names)}.tar"
+        tarball.write_bytes(content)
+        names.append(version_of(tarball, monkeypatch))
+    assert names[0] == names[2] != names[1]
+
+
+def test_no_repository_gets_into_the_release_name(tree, tmp_path):
+    # Linux puts a "+" behind its release inside a repository, and the guest's random pool is fed
+    # by that. Git's folder stays behind, and an empty LOCALVERSION asks for no "+" either way.
+    subprocess.run(["git", "init", "-q", tree], check=True)
+    copy = kernel_source.Source("1", tree).unpack(tmp_path, lambda _: None)
+    assert {path.name for path in copy.iterdir()} == {"Makefile", "arch"}
+    assert kernel.REPRODUCIBLE["LOCALVERSION"] == ""
+
+
+def test_the_kernel_of_these_patches_is_found_not_the_newest(kernels):
+    other = add_kernel(kernels, "7.3", "0123456789ab", 2000)
+    assert kernel.find().path == other  # better than none
+    ours = add_kernel(kernels, "7.2", kernel._recipe(), 1000)
+    assert kernel.find().path == ours
+
+
+def test_the_kernel_asked_for_last_is_found(kernels, tree, monkeypatch):
+    add_kernel(kernels, "7.3", kernel._recipe(), 2000)
+    ours = add_kernel(kernels, version_of(tree, monkeypatch), kernel._recipe(), 1000)
+    assert kernel.build().path == ours
+    assert kernel.find().path == ours
+
+
+def test_what_a_killed_build_left_is_removed_by_the_next(kernels, tree, monkeypatch):
+    (kernels / "build-killed/tree").mkdir(parents=True)
+    add_kernel(kernels, version_of(tree, monkeypatch), kernel._recipe(), 1000)
+    kernel.build()
+    assert not list(kernels.glob("build-*"))
+
+
+def test_every_patch_is_listed_with_its_symbol():
+    assert {path.stem for path in kernel.SOURCES.glob("*.patch")} == set(kernel.PATCHES)
+    for name, (symbol, _) in kernel.PATCHES.items():
+        assert symbol in (kernel.SOURCES / f"{name}.patch").read_bytes(), name
+
+
+@pytest.mark.guest
+def test_the_kernel_in_use_has_every_patch():
+    assert kernel.require().missing_patches == {}
