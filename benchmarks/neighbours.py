@@ -28,6 +28,7 @@ from qbkit.settings import cache_folder
 from qbkit.spec import Experiment
 from qbkit.testbed import engines, kernel, standstill
 from qbkit.testbed.plan import make_plan
+from qbkit.testbed.processor import claim_processor
 
 SPINNING = ["-c", "while True: pass"]
 RESTLESS = [str(Path(__file__).with_name("restless.py"))]
@@ -56,11 +57,11 @@ def be_guest(flow: str) -> None:
 
 
 @contextmanager
-def started(words: list[str], claims: bool = True) -> Iterator[subprocess.Popen[bytes]]:
-    """A process of Python; one that makes no ``claims`` does not wait for a free processor."""
+def started(words: list[str]) -> Iterator[subprocess.Popen[bytes]]:
+    """A process of Python, whose guest does not wait for a processor to itself."""
     with tempfile.TemporaryDirectory() as own:
-        env = {**os.environ, "QBKIT_CACHE": str(cache_folder() if claims else own)}
-        for entry in () if claims else cache_folder().iterdir():
+        env = {**os.environ, "QBKIT_CACHE": own}
+        for entry in cache_folder().iterdir():
             if entry.name not in ("processors", "scratch"):
                 Path(own, entry.name).symlink_to(entry)
         process = subprocess.Popen([sys.executable, *words], env=env, stdout=subprocess.PIPE)
@@ -99,7 +100,7 @@ def measure(flow: str, kind: str, seconds: float) -> tuple[float, float, float]:
     with ExitStack() as block:
         guest = block.enter_context(started([*GUEST, "--flow", flow]))
         at_s = first_report(guest)
-        others = [block.enter_context(started(each, claims=False)) for each in KINDS[kind]]
+        others = [block.enter_context(started(each)) for each in KINDS[kind]]
         if kind == "2 other guests":
             for other in others:
                 first_report(other)
@@ -122,19 +123,25 @@ def main() -> None:
     words = parser.parse_args()
     if words.as_guest:
         return be_guest(words.flow)
-    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
-    for path in words.kernels or [str(kernel.require().path)]:
-        os.environ["QBKIT_KERNEL"] = path
-        print(f"{path}\n| neighbours | processor share | of the fair | progress, of the fair |")
-        alone = 0.0
-        for kind, others in KINDS.items():
-            virtual_s, guest_s, others_s = measure(words.flow, kind, words.seconds)
-            speed, share = virtual_s / guest_s, guest_s / (guest_s + others_s)
-            alone = alone or speed
-            of_fair = share * (1 + len(others))
-            done = of_fair * speed / alone
-            print(f"| {kind} | {share:.3f} | {of_fair:.2f} | {done:.2f} |", flush=True)
+    with claim_processor() as processor:
+        os.sched_setaffinity(0, {processor})
+        for path in words.kernels or [str(kernel.require().path)]:
+            os.environ["QBKIT_KERNEL"] = path
+            print(f"{path}\n| neighbours | processor share | of the fair | progress, of the fair |")
+            table(words.flow, words.seconds)
     return None
+
+
+def table(flow: str, seconds: float) -> None:
+    """Print a line for each kind of neighbours."""
+    alone = 0.0
+    for kind, others in KINDS.items():
+        virtual_s, guest_s, others_s = measure(flow, kind, seconds)
+        speed, share = virtual_s / guest_s, guest_s / (guest_s + others_s)
+        alone = alone or speed
+        of_fair = share * (1 + len(others))
+        done = of_fair * speed / alone
+        print(f"| {kind} | {share:.3f} | {of_fair:.2f} | {done:.2f} |", flush=True)
 
 
 if __name__ == "__main__":

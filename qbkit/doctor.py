@@ -82,6 +82,8 @@ def _kernel() -> list[Check]:
     except QbkitError as error:
         return [Check("virtual-time kernel", False, str(error), fix)]
     missing = [f"{name} is not in it: {words}" for name, words in found.missing_patches.items()]
+    if missing:
+        missing.append(f"`{fix}` builds a kernel with all that fit")
     patches = Check("kernel patches", True, "; ".join(missing) or "all in")
     return [Check("virtual-time kernel", True, f"Linux {found.version} boots"), patches]
 
