@@ -41,9 +41,10 @@ KINDS = {
     "2 other guests": 2 * [GUEST],
 }
 """Arguments of Python that start the neighbours."""
+HEADER = "| neighbours | share | of the fair | virtual s per processor s | progress |"
 DURATION_S = 50.0
-"""Of the guest's run, which it reports on fifty times."""
-START_S = 120.0
+"""Of the guest's run. It reports on it fifty times; it has begun with the first."""
+SILENCE_S = 600.0
 
 
 def be_guest(flow: str) -> None:
@@ -53,7 +54,7 @@ def be_guest(flow: str) -> None:
     plan = make_plan(experiment, [driver], "virtual", engines.CAPTURE)
     engine = engines.choose("virtual")
     with engines.scratch_folder() as folder:
-        engines.carry_out(engine, plan, folder, 1, START_S, lambda at_s: print(at_s, flush=True))
+        engines.carry_out(engine, plan, folder, 1, SILENCE_S, lambda at_s: print(at_s, flush=True))
 
 
 @contextmanager
@@ -78,40 +79,50 @@ def cpu_s(pid: int) -> float:
     return sum(int(ticks) for each in fields for ticks in each) / os.sysconf("SC_CLK_TCK")
 
 
-def first_report(guest: subprocess.Popen[bytes]) -> float:
-    """Wait until the guest has begun; its virtual time."""
+def wait_until_begun(guest: subprocess.Popen[bytes]) -> None:
+    """Wait for the first report."""
     assert guest.stdout is not None
-    line = guest.stdout.readline()
-    if not line:
+    if not guest.stdout.readline():
         raise SystemExit("a guest ended before it began")
-    return float(line)
 
 
-def last_report(guest: subprocess.Popen[bytes], otherwise: float) -> float:
-    """The newest of the virtual times that the guest has reported until now."""
-    assert guest.stdout is not None
-    os.set_blocking(guest.stdout.fileno(), False)
-    lines = guest.stdout.read() or b""
-    return float(lines.split()[-1]) if lines else otherwise
+def virtual_s(guest: subprocess.Popen[bytes], clock: int) -> float:
+    """The guest's clock, read from the memory of its kernel: a pointer, then nanoseconds."""
+    kernel_pid = standstill.descendants(guest.pid)[1]
+    with Path(f"/proc/{kernel_pid}/mem").open("rb", 0) as memory:
+        for _ in range(2):
+            memory.seek(clock)
+            clock = int.from_bytes(memory.read(8), "little")
+    return clock / 1e9
+
+
+def address_of_clock() -> int:
+    """Where the kernel in use points to the page of its clock (patch 0001)."""
+    symbols = subprocess.run(
+        ["nm", str(kernel.require().path)], capture_output=True, text=True, check=True
+    )
+    lines = (line.split() for line in symbols.stdout.splitlines())
+    return next(int(words[0], 16) for words in lines if words[-1] == "um_vvar")
 
 
 def measure(flow: str, kind: str, seconds: float) -> tuple[float, float, float]:
     """(virtual s, processor s of the guest, those of its neighbours) in so much wall-clock time."""
+    clock = address_of_clock()
     with ExitStack() as block:
         guest = block.enter_context(started([*GUEST, "--flow", flow]))
-        at_s = first_report(guest)
+        wait_until_begun(guest)
         others = [block.enter_context(started(each)) for each in KINDS[kind]]
         if kind == "2 other guests":
             for other in others:
-                first_report(other)
-        at_s = last_report(guest, at_s)
+                wait_until_begun(other)
         begin = [cpu_s(each.pid) for each in (guest, *others)]
+        begin_s = virtual_s(guest, clock)
         time.sleep(seconds)
-        virtual_s = last_report(guest, at_s) - at_s
+        passed_s = virtual_s(guest, clock) - begin_s
         guest_s, *others_s = (
             cpu_s(e.pid) - b for e, b in zip((guest, *others), begin, strict=True)
         )
-        return virtual_s, guest_s, sum(others_s)
+        return passed_s, guest_s, sum(others_s)
 
 
 def main() -> None:
@@ -127,7 +138,7 @@ def main() -> None:
         os.sched_setaffinity(0, {processor})
         for path in words.kernels or [str(kernel.require().path)]:
             os.environ["QBKIT_KERNEL"] = path
-            print(f"{path}\n| neighbours | processor share | of the fair | progress, of the fair |")
+            print(f"{path}\n{HEADER}")
             table(words.flow, words.seconds)
     return None
 
@@ -136,12 +147,12 @@ def table(flow: str, seconds: float) -> None:
     """Print a line for each kind of neighbours."""
     alone = 0.0
     for kind, others in KINDS.items():
-        virtual_s, guest_s, others_s = measure(flow, kind, seconds)
-        speed, share = virtual_s / guest_s, guest_s / (guest_s + others_s)
+        passed_s, guest_s, others_s = measure(flow, kind, seconds)
+        speed, share = passed_s / guest_s, guest_s / (guest_s + others_s)
         alone = alone or speed
         of_fair = share * (1 + len(others))
         done = of_fair * speed / alone
-        print(f"| {kind} | {share:.3f} | {of_fair:.2f} | {done:.2f} |", flush=True)
+        print(f"| {kind} | {share:.3f} | {of_fair:.2f} | {speed:.2f} | {done:.2f} |", flush=True)
 
 
 if __name__ == "__main__":
