@@ -16,7 +16,6 @@ import pytest
 
 from qbkit import runner, stacks
 from qbkit.errors import EngineError, RunFailed, RunStalled, SpecError, StackNotReady, StoreError
-from qbkit.settings import cache_folder
 from qbkit.spec import Experiment
 from qbkit.stacks import Stack, Status
 from qbkit.stacks.base import ServingStack
