@@ -245,8 +245,8 @@ class Experiment(_Spec):
 
         Without a ``start_window_s`` it is 10 base RTTs of the bottleneck, but at most a tenth of
         the time of the shortest flow, and 0 for a lone flow. Flows that all start at once, with
-        jitter alone between trials, go through the same slow start every time: then the spread
-        over seeds is only a lower bound of that of trials. A lone flow competes with nobody, so
+        jitter alone between trials, go through the same slow start every time, so that their
+        spread over seeds may understate that of trials. A lone flow competes with nobody, so
         another start would only move its clock.
         """
         if self.start_window_s is not None:
