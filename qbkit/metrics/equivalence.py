@@ -25,7 +25,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy import optimize, stats
 
 from qbkit.metrics.flows import FloatArray
 from qbkit.metrics.trials import Estimate, Trials, satterthwaite
@@ -66,6 +65,8 @@ def detectable_shifts(trials: Trials, level: float) -> tuple[float, float]:
     n, m = trials.tests, trials.references
     if n + m < 5 or min(n, m) < 2:
         return math.nan, math.nan
+    from scipy import optimize, stats  # SciPy takes 0.3 s to load: no run waits for it
+
     freedom = n + m - 3
     critical = stats.f.isf(level, 2, freedom)
 
@@ -101,6 +102,8 @@ def _contrast(test: FloatArray, reference: FloatArray, factor: float) -> Estimat
 
 def _p_above(estimate: Estimate, bound: float) -> float:
     """One-sided p of "not above the bound"."""
+    from scipy import stats
+
     if estimate.error == 0:
         return 0.0 if estimate.value > bound else 1.0
     return float(stats.t.sf((estimate.value - bound) / estimate.error, estimate.freedom))

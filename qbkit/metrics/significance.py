@@ -23,7 +23,6 @@ from collections.abc import Sequence
 
 import numpy as np
 import xarray as xr
-from scipy import stats
 
 from qbkit.metrics.flows import FloatArray
 from qbkit.metrics.permutation import enough_trials, smallest_p
@@ -35,6 +34,8 @@ LEVEL = 0.05
 
 def false_discovery(p_values: FloatArray) -> FloatArray:
     """q-values (Benjamini and Hochberg) of p-values of any shape; NaN are no tests and stay NaN."""
+    from scipy import stats  # SciPy takes 0.3 s to load: no run waits for it
+
     q_values = np.full(p_values.shape, np.nan)
     known = np.isfinite(p_values)
     if known.any():

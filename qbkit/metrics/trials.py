@@ -27,7 +27,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy import stats
 
 from qbkit.metrics.conformance import conformance
 from qbkit.metrics.envelope import Definition, Envelope, join, region
@@ -50,6 +49,8 @@ class Estimate(NamedTuple):
         """Two-sided interval, cut at what the number can be at least and at most."""
         if math.isnan(self.error):
             return math.nan, math.nan
+        from scipy import stats  # SciPy takes 0.3 s to load: no run waits for it
+
         reach = float(stats.t.ppf((1 + confidence) / 2, self.freedom)) * self.error
         return max(low, self.value - reach), min(high, self.value + reach)
 
