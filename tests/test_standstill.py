@@ -62,8 +62,8 @@ def test_a_process_that_has_ended_is_no_error():
     assert (seen["state"], seen["handover"], seen["program"]) == ("X", None, None)
 
 
-def a_guest(state: str, cpu_share: float, others: list[str]) -> dict:
-    kernel = {"state": "S", "cpu_share": 0.0, "program": None}
+def a_guest(state: str, cpu_share: float, others: list[str], kernel_share: float = 0.0) -> dict:
+    kernel = {"state": "S", "cpu_share": kernel_share, "program": None}
     program = {"state": state, "cpu_share": cpu_share, "program": "/usr/bin/python3"}
     return {
         "processes": [kernel, program],
@@ -75,8 +75,8 @@ def a_guest(state: str, cpu_share: float, others: list[str]) -> dict:
     ("seen", "words"),
     [
         (a_guest("R", 0.9, []), "/usr/bin/python3 computes without ever letting time pass"),
-        (a_guest("R", 0.3, ["make"]), "/usr/bin/python3 computes without ever letting time pass"),
-        (a_guest("R", 0.01, ["make", "cc"]), "it hardly gets its processor, which others want: "),
+        (a_guest("R", 0.01, ["make"]), "/usr/bin/python3 computes without ever letting time pass"),
+        (a_guest("R", 0.01, ["make"], 0.01), "it hardly gets its processor, which others want: "),
         (a_guest("S", 0.0, ["make"]), None),
         (a_guest("S", 0.0, []), None),
     ],

@@ -19,10 +19,10 @@ from typing import Any, BinaryIO
 from qbkit.files import write_whole
 from qbkit.settings import cache_folder
 
-SAMPLE_S = 0.5
-"""How long the processes are watched for the processor time that they get."""
-BUSY = 0.1
-"""Who computes gets more of the processor than this, even beside a few others."""
+SAMPLE_S, MOST_S, ENOUGH_CPU_S = 0.5, 10.0, 0.05
+"""The processes are watched until together they got so much of it, none wants it, or that long."""
+ALONE = 4
+"""Who computes takes so many times the processor time that the guest's kernel takes meanwhile."""
 STACK_TAIL_BYTES = 16384
 STUB_DATA_BYTES = 8192
 HANDOVER_OFFSET = 3980
@@ -32,14 +32,21 @@ HANDOVER_OFFSET = 3980
 def observe(pid: int, processor: int, patches: Collection[str]) -> dict[str, Any]:
     """What each process of the guest with this pid does, and who else wants its processor.
 
-    JSON-ready. Takes half a second, in which the processor time of each is counted. ``patches``
-    are those of the guest's kernel; they say which words its processes hand over by.
+    JSON-ready. Takes half a second to ten, in which the processor time of each is counted.
+    ``patches`` are those of the guest's kernel; they say which words its processes hand over by.
     """
     before = {process: _cpu_s(process) for process in descendants(pid)}
-    time.sleep(SAMPLE_S)
+    started = time.monotonic()
+    while True:
+        time.sleep(SAMPLE_S)
+        used = {each: max(0.0, _cpu_s(each) - cpu_s) for each, cpu_s in before.items()}
+        watched_s = time.monotonic() - started
+        idle = all(stat(each)[0] != "R" for each in before)
+        if idle or sum(used.values()) > ENOUGH_CPU_S or watched_s > MOST_S:
+            break
     processes = [
-        {**_process(each, patches), "cpu_share": round((_cpu_s(each) - cpu_s) / SAMPLE_S, 3)}
-        for each, cpu_s in before.items()
+        {**_process(each, patches), "cpu_share": round(cpu_s / watched_s, 4)}
+        for each, cpu_s in used.items()
     ]
     return {
         "when": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -53,9 +60,9 @@ def observe(pid: int, processor: int, patches: Collection[str]) -> dict[str, Any
 
 def reason(seen: dict[str, Any]) -> str | None:
     """In words, why the clock stands still, where what was `observe`d shows it."""
-    _, *programs = seen["processes"]
+    kernel, *programs = seen["processes"]
     busiest = max(programs, key=lambda each: float(each["cpu_share"]), default=None)
-    if busiest and busiest["cpu_share"] > BUSY:
+    if busiest and busiest["cpu_share"] > ALONE * kernel["cpu_share"]:
         return f"{busiest['program']} computes without ever letting time pass"
     waits = any(each["state"] == "R" for each in seen["processes"])
     if waits and seen["others_on_processor"]:
@@ -114,6 +121,9 @@ def stat(pid: int) -> list[str]:
 
 
 def _cpu_s(pid: int) -> float:
+    """Of its main thread, to the nanosecond; where the kernel does not count that, to the tick."""
+    if schedstat := _text(Path(f"/proc/{pid}/schedstat")):
+        return int(schedstat.split()[0]) / 1e9
     user, system = stat(pid)[11:13]
     return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
