@@ -29,6 +29,7 @@ from qbkit.spec import Experiment
 from qbkit.testbed import engines, kernel, standstill
 from qbkit.testbed.plan import make_plan
 from qbkit.testbed.processor import claim_processor
+from qbkit.testbed.scratch import scratch_folder
 
 SPINNING = ["-c", "while True: pass"]
 RESTLESS = [str(Path(__file__).with_name("restless.py"))]
@@ -53,7 +54,7 @@ def be_guest(flow: str) -> None:
     driver = stacks.get(experiment.flows[0].stack)
     plan = make_plan(experiment, [driver], "virtual", engines.CAPTURE)
     engine = engines.choose("virtual")
-    with engines.scratch_folder() as folder:
+    with scratch_folder() as folder:
         engines.carry_out(engine, plan, folder, 1, SILENCE_S, lambda at_s: print(at_s, flush=True))
 
 
@@ -62,9 +63,8 @@ def started(words: list[str]) -> Iterator[subprocess.Popen[bytes]]:
     """A process of Python, whose guest does not wait for a processor to itself."""
     with tempfile.TemporaryDirectory() as own:
         env = {**os.environ, "QBKIT_CACHE": own}
-        for entry in cache_folder().iterdir():
-            if entry.name not in ("processors", "scratch"):
-                Path(own, entry.name).symlink_to(entry)
+        for built in ("drivers", "kernels"):
+            Path(own, built).symlink_to(cache_folder() / built)
         process = subprocess.Popen([sys.executable, *words], env=env, stdout=subprocess.PIPE)
         try:
             yield process
