@@ -17,7 +17,7 @@ from qbkit.errors import SpecError, StoreError
 from qbkit.identity import Identity
 from qbkit.spec import Experiment
 from qbkit.stacks import Stack
-from qbkit.testbed import engines
+from qbkit.testbed import engines, memory
 from qbkit.testbed.console import OnProgress, Usage
 from qbkit.testbed.plan import make_plan, report_every_s
 from qbkit.testbed.scratch import scratch_folder
@@ -57,6 +57,7 @@ def run(
     if there is not None and not rerun and kept.issuperset(keep):
         return there
     _check_writable(path)
+    memory.require(experiment, chosen.name)
     with scratch_folder() as folder, _progress(experiment, progress) as on_progress:
         dataset = _measure(experiment, drivers, chosen, identity, folder, on_progress)
         with _kept_files(folder / "run", path, kept.union(keep)):

@@ -24,6 +24,9 @@ FRAME_BYTES = 1514
 START_WINDOW_RTTS = 10
 """Default width of the window in which flows start: longer than slow start takes to fill a link."""
 
+MOST_PATH_BYTES = 2**30
+"""What path and queues may hold at most: TCP's largest receive window (RFC 7323, 2.3)."""
+
 Qdisc = Literal["fifo", "fq", "fq_codel", "codel", "cake", "pie", "red", "sfq"]
 
 QDISC_OPTIONS: dict[str, frozenset[str]] = {
@@ -60,7 +63,7 @@ class Bottleneck(_Spec):
     any, the buffer is one bandwidth-delay product.
     """
 
-    rate_mbps: float = Field(default=20.0, ge=0.05, le=1000.0)
+    rate_mbps: float = Field(default=20.0, ge=0.05, le=10_000.0)
     """Rate of the link in Mbit/s, counting Ethernet frames without FCS (as ``tc`` does)."""
     rtt_ms: float = Field(default=50.0, ge=0.1, le=10_000.0)
     """Base round-trip time in ms: propagation alone, half of it in either direction."""
@@ -223,6 +226,12 @@ class Experiment(_Spec):
             )
         if self.topology == "parking_lot" and len(self.flows) < 3:
             raise ValueError("a parking_lot needs at least 3 flows: one across, one on each link")
+        if self.most_path_bytes > MOST_PATH_BYTES:
+            raise ValueError(
+                f"path and queue hold {self.most_path_bytes / 2**20:.0f} MiB; at most "
+                f"{MOST_PATH_BYTES // 2**20} MiB are possible, so lower rate_mbps, rtt_ms or the "
+                "buffer"
+            )
         return self
 
     @property
@@ -238,6 +247,18 @@ class Experiment(_Spec):
             return self.jitter_ms
         frame_ms = FRAME_BYTES * 8 / (self.bottleneck.rate_mbps * 1e3)
         return min(frame_ms / 2, self.bottleneck.rtt_ms / 4)
+
+    def path_bytes(self, index: int) -> int:
+        """Bytes that path and queues of the flow with that index hold when they are full."""
+        link, flow = self.bottleneck, self.flows[index]
+        queues = 2 if self.topology == "parking_lot" and index == 0 else 1
+        travelling = link.rate_mbps * 125 * (link.rtt_ms + flow.extra_rtt_ms)
+        return round(travelling) + queues * link.queue_bytes
+
+    @property
+    def most_path_bytes(self) -> int:
+        """The same for the flow whose path and queues hold most."""
+        return max(self.path_bytes(index) for index in range(len(self.flows)))
 
     @property
     def start_spread_s(self) -> float:

@@ -189,6 +189,7 @@ def raw_folder(folder: Path, *, size=1000, drops=0) -> Experiment:
     out = [(t + 5_000_000, udp(i, size=size, ttl=62)) for i, (t, _) in enumerate(sent) if i != 3]
     write_pcap(folder / "behind.pcap", out)
     flow = {"port": 4001, "sender_ip": "10.1.0.1", "receiver_ip": "10.2.0.1", "bottlenecks": [0]}
+    flow["window_bytes"] = 128 * 2**20
     result = {
         "t0_ns": T0_NS,
         "counted_ns": T0_NS + 10**9,
@@ -272,11 +273,14 @@ def test_random_loss_is_no_drop(tmp_path):
 
 def test_checks_of_every_run(tmp_path):
     experiment = raw_folder(tmp_path, size=5800, drops=3)
-    (tmp_path / "flows/0/limits.json").write_text('{"rwnd_limited_s": 0.1}')
+    (tmp_path / "flows/0/limits.json").write_text(
+        '{"rwnd_limited_s": 0.1, "sndbuf_limited_s": 0.05}'
+    )
     found = json.loads(build(tmp_path, experiment, {}).attrs["warnings"])
     assert any("frames of 5842 bytes passed the queue" in text for text in found)
     assert any("the capture lost 3 packets" in text for text in found)
     assert any("limited by its receive window for 50 %" in text for text in found)
+    assert any("limited by its send buffer for 25 %" in text for text in found)
 
 
 def test_path_larger_than_the_receive_window_is_told(tmp_path):
@@ -284,7 +288,9 @@ def test_path_larger_than_the_receive_window_is_told(tmp_path):
     long_path = Bottleneck(rate_mbps=1000, rtt_ms=1000)
     experiment = raw_folder(tmp_path).model_copy(update={"bottleneck": long_path})
     found = json.loads(build(tmp_path, experiment, {}).attrs["warnings"])
-    assert any("tcp:cubic hold 238 MiB, more than the receive window" in text for text in found)
+    assert any(
+        "tcp:cubic hold 238 MiB, more than its receive window of 128 MiB" in text for text in found
+    )
 
 
 def test_flow_that_sent_nothing_fails_the_run(tmp_path):

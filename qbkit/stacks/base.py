@@ -11,6 +11,10 @@ from typing import ClassVar
 Say = Callable[[str], None]
 Options = Mapping[str, str | int | float | bool]
 
+LEAST_WINDOW_BYTES = 128 << 20
+"""Receive window that every driver offers, if it is not asked for another."""
+WINDOW = "QBKIT_WINDOW_BYTES"
+"""Environment variable that asks a driver for a larger one, where path and queue hold much."""
 CERTIFICATE_MOUNT = "/run/qb/certificate"
 """Where the guest finds the test certificate, ``cert.pem`` and ``key.pem``."""
 NO_BYTE_CODE = ("-B", "-X", "pycache_prefix=/run/qb/no-byte-code")
@@ -57,6 +61,8 @@ class Stack(ABC):
     certificate: ClassVar[str] = ""
     """Prefix of the test certificate that its receiver shows: "", or "browser-" where a client
     knows no Ed25519 (BoringSSL's offers it not)."""
+    most_window_bytes: ClassVar[int] = LEAST_WINDOW_BYTES
+    """The largest receive window it can offer: more than the least if it reads `WINDOW`."""
     options: ClassVar[dict[str, str]] = {}
     """Knobs that a flow may set in ``options``, and what they do."""
 

@@ -15,6 +15,7 @@ class Quinn(RustStack):
     color: ClassVar[str] = "#7b3fa0"
     source: ClassVar[str] = "crate quinn"
     crate: ClassVar[str] = "quinn"
+    most_window_bytes: ClassVar[int] = 1 << 30
     options: ClassVar[dict[str, str]] = {
         "initial_window_packets": "initial congestion window in packets of 1200 bytes",
         "ack_every_packets": "the receiver acknowledges every n-th packet (ACK Frequency)",

@@ -19,6 +19,7 @@ class S2nQuic(RustStack):
     # aws-lc would seed itself by timing the processor, and abort as virtual time is too even.
     build_env: ClassVar[dict[str, str]] = {"AWS_LC_SYS_NO_JITTER_ENTROPY": "1"}
     minutes: ClassVar[int] = 4
+    most_window_bytes: ClassVar[int] = 1 << 30
     options: ClassVar[dict[str, str]] = {
         "initial_window_packets": "initial congestion window in packets",
         "pacing": "false: no pacing",

@@ -21,6 +21,7 @@ class Tcp(Stack):
     name: ClassVar[str] = "tcp"
     color: ClassVar[str] = "#4d4d4d"
     source: ClassVar[str] = "the Linux kernel that runs the experiment"
+    most_window_bytes: ClassVar[int] = 1 << 30
     options: ClassVar[dict[str, str]] = {
         "initial_window_packets": "initial congestion window in segments",
         "pacing": "true: pace by 2 cwnd/srtt in slow start, by 1.2 cwnd/srtt after it",

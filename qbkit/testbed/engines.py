@@ -35,8 +35,8 @@ class Engine:
     name: str
     problem: Callable[[], str | None]
     """Why it does not work here, in a sentence; None if it does."""
-    execute: Callable[[Path, int, float, OnProgress], Usage]
-    """(prepared folder, seed, silence_s, on_progress) → what it cost."""
+    execute: Callable[[Path, int, float, OnProgress, int], Usage]
+    """(prepared folder, seed, silence_s, on_progress, memory of a guest in MiB) → what it cost."""
     version: Callable[[], str]
     """What a run depends on: the kernel."""
     real_time: bool = False
@@ -56,7 +56,9 @@ def _installed(tool: str) -> bool:
     return shutil.which(tool, path=GUEST_PATH) is not None
 
 
-def _host_execute(folder: Path, _seed: int, silence_s: float, on_progress: OnProgress) -> Usage:
+def _host_execute(
+    folder: Path, _seed: int, silence_s: float, on_progress: OnProgress, _guest_mb: int
+) -> Usage:
     return host.run_on_host(folder, silence_s, on_progress)
 
 
@@ -115,7 +117,7 @@ def carry_out(
         (folder / "mnt" / str(number)).symlink_to(source)
     data = {**plan.data, "mounts": {target: i for i, target in enumerate(mounts)}}
     (folder / "run/plan.json").write_text(json.dumps(data))
-    usage = engine.execute(folder, seed, silence_s, on_progress)
+    usage = engine.execute(folder, seed, silence_s, on_progress, plan.guest_mb)
     result = folder / "run/result.json"
     if not result.exists():
         raise RunFailed(_why(folder, usage))

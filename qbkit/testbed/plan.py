@@ -6,12 +6,14 @@ paths of the guest, so that it is the same wherever it is run.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
 from qbkit.spec import FRAME_BYTES, Bottleneck, Experiment, Flow
 from qbkit.stacks import Stack
-from qbkit.stacks.base import ServingStack
+from qbkit.stacks.base import LEAST_WINDOW_BYTES, WINDOW, ServingStack
+from qbkit.testbed import memory
 
 FIRST_PORT = 4001
 """Flow i (from 0) uses this port plus i on its server's side."""
@@ -21,6 +23,8 @@ NETEM_LIMIT_PACKETS = 1_000_000
 """The delay lines of the hosts never drop."""
 SPARE_DRAIN_S, MOST_DRAIN_S = 10.0, 10.0
 """How much longer than it should the queue may take to run empty; how long at all in real time."""
+LEAST_TCP_BUFFER_BYTES, MOST_TCP_BUFFER_BYTES = 64 << 20, 2**31 - 1
+"""Of a TCP socket each way; the kernel knows no more than the second."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +33,8 @@ class Plan:
 
     data: dict[str, Any]
     mounts: dict[str, str]
+    guest_mb: int = memory.GUEST_MB
+    """Memory of the guest."""
 
 
 def make_plan(experiment: Experiment, stacks: list[Stack], engine: str, capture: str) -> Plan:
@@ -39,7 +45,8 @@ def make_plan(experiment: Experiment, stacks: list[Stack], engine: str, capture:
     mounts: dict[str, str] = {}
     for stack in stacks:
         mounts.update({guest: str(host) for guest, host in stack.mounts().items()})
-    return Plan(plan_data(experiment, stacks, engine, capture), mounts)
+    data = plan_data(experiment, stacks, engine, capture)
+    return Plan(data, mounts, memory.guest_mb(experiment))
 
 
 def plan_data(
@@ -52,6 +59,8 @@ def plan_data(
         "duration_s": experiment.duration_s,
         "report_every_s": report_every_s(experiment.duration_s),
         "capture": capture,
+        "tcp_buffer_bytes": tcp_buffer_bytes(experiment),
+        "tcp_memory_bytes": max(2**30, 8 * experiment.most_path_bytes),
         "bottleneck_tc": bottleneck_lines(experiment.bottleneck, engine),
         "loss_netem": loss_netem(experiment.bottleneck),
         # What comes out behind the last router has also passed other queues, or random loss.
@@ -73,16 +82,34 @@ def report_every_s(duration_s: float) -> float:
     return max(duration_s / MOST_REPORTS, LEAST_REPORT_S)
 
 
+def window_bytes(experiment: Experiment, index: int, stack: Stack) -> int:
+    """Receive window of a flow: a power of two that never limits it, as far as the stack can.
+
+    That is twice what path and queues hold, for slow start doubles what is in flight once more
+    before it learns that a queue was full.
+    """
+    wanted = 2 ** math.ceil(math.log2(2 * experiment.path_bytes(index)))
+    return min(max(wanted, LEAST_WINDOW_BYTES), stack.most_window_bytes)
+
+
+def tcp_buffer_bytes(experiment: Experiment) -> int:
+    """What a TCP socket may use each way: the kernel counts packets with their descriptors, so a
+    full packet takes about twice its bytes."""
+    wanted = 2 ** math.ceil(math.log2(4 * experiment.most_path_bytes))
+    return min(max(wanted, LEAST_TCP_BUFFER_BYTES), MOST_TCP_BUFFER_BYTES)
+
+
 def bottleneck_lines(link: Bottleneck, engine: str) -> list[str]:
     """``tc`` lines of the bottleneck's port (``DEV``): a token bucket of one frame, its queue.
 
-    In virtual time the bucket holds one frame, so the link is a constant-rate server. In real
-    time timers fire late, so it holds what the link carries in one millisecond, if that is more.
-    tc counts the bucket in ticks of 64 ns: 16 bytes more, or a full frame might not fit in.
+    The bucket holds one frame and what the link carries while a timer may be late, so the link is a
+    constant-rate server: a frame leaves up to that late, and the next ones make up for it. It is
+    one microsecond in virtual time (the guest's clock has steps of 256 ns, its timers are at least
+    500 ns long), and one millisecond in real time. 16 bytes at least, for tc rounds the bucket.
     """
     rate_bps = round(link.rate_mbps * 1e6)
-    late_bytes = rate_bps // 8 // 1000 if engine == "host" else 0
-    burst = max(FRAME_BYTES + 16, late_bytes)
+    late_bytes = rate_bps // 8 // (1000 if engine == "host" else 1_000_000)
+    burst = FRAME_BYTES + max(16, late_bytes)
     shaper = f"tbf rate {rate_bps}bit burst {burst} limit {max(link.queue_bytes, burst)}"
     return [
         f"qdisc add dev DEV root handle 1: {shaper}",
@@ -171,6 +198,7 @@ def _flow(experiment: Experiment, index: int, flow: Flow, stack: Stack) -> dict[
     start_s = experiment.flow_starts_s[index]
     stop_s = flow.stop_s if flow.stop_s is not None else experiment.duration_s
     duration_s = None if flow.bytes is not None else stop_s - start_s
+    offered = window_bytes(experiment, index, stack)
     return {
         "index": index,
         "name": flow.name,
@@ -187,7 +215,8 @@ def _flow(experiment: Experiment, index: int, flow: Flow, stack: Stack) -> dict[
         "sender_netem": delay_netem(one_way_ms, experiment.sender_jitter_ms),
         "receiver_netem": delay_netem(one_way_ms, 0.0),
         **_programs(stack, flow, f"10.{{side}}.{index}.1:{port}", out, duration_s),
-        "env": stack.env(),
+        "window_bytes": offered,
+        "env": stack.env() | ({WINDOW: str(offered)} if offered > LEAST_WINDOW_BYTES else {}),
     }
 
 

@@ -17,15 +17,13 @@ from qbkit.testbed import kernel, native, standstill
 from qbkit.testbed.console import Console, OnProgress, Usage, die_with_parent, end_group, measured
 from qbkit.testbed.processor import claim_processor
 
-MEMORY_MB = 2048
-"""At most; the host gives it page by page, as the guest touches it."""
 START_NS = 1_767_225_600 * 10**9
 """The guest's clock starts on 1 January 2026, inside the validity of the test certificate."""
 
 COMMAND = [
     # Always the same words: the kernel feeds its command line to its random pool.
     "linux",
-    f"mem={MEMORY_MB}M",
+    "mem={guest_mb}M",
     *["root=/dev/root", "rootfstype=hostfs", "rootflags=/proc/self/cwd/root", "ro", "init=/init"],
     *["seccomp=on", "con=null", "con0=fd:0,fd:1", "ssl=null", "quiet"],
 ]
@@ -45,19 +43,27 @@ BOOT_PROBLEMS = {
 
 
 def run_guest(
-    folder: Path, seed: int, silence_s: float, on_progress: OnProgress, *, time_travel: bool = True
+    folder: Path,
+    seed: int,
+    silence_s: float,
+    on_progress: OnProgress,
+    guest_mb: int,
+    *,
+    time_travel: bool = True,
 ) -> Usage:
     """Boot a guest in a prepared folder and wait until it has powered off.
 
     ``folder`` holds ``agent``, ``run/`` and ``mnt/`` (see `engines`). ``on_progress`` is told the
-    virtual time in seconds. Raises EngineError when the guest does not boot, RunStalled when it
-    says nothing for ``silence_s`` of wall-clock time; either way no process is left.
+    virtual time in seconds; ``guest_mb`` is the guest's memory in MiB. Raises EngineError when the
+    guest does not boot, RunStalled when it says nothing for ``silence_s`` of wall-clock time;
+    either way no process is left.
     """
     binary = kernel.require().path
     (folder / "root/host").mkdir(parents=True)
     shutil.copy2(native.init(), folder / "root/init")
     with measured() as usage, claim_processor() as processor:
-        command = [*COMMAND, *TIME_TRAVEL] if time_travel else COMMAND
+        words = [*COMMAND, *TIME_TRAVEL] if time_travel else COMMAND
+        command = [word.format(guest_mb=guest_mb) for word in words]
         process = _start(command, binary, folder, seed, processor)
         console = Console(process, on_progress)
         try:

@@ -20,10 +20,10 @@ from qbkit.traces.series import Bins
 from qbkit.traces.telemetry import read_table
 
 FORMAT_VERSION = 2
-RECEIVE_WINDOW_BYTES = 64 * 2**20
-"""What every receiver offers at least; a path that holds more may wait for it."""
 LIMITED_PERCENT = 1.0
-"""A flow held back by its receiver for longer than this part of its time gets a warning."""
+"""A flow held back by a window or buffer for longer than this part of its time gets a warning."""
+LIMITS = {"rwnd_limited_s": "receive window", "sndbuf_limited_s": "send buffer"}
+"""What a driver's limits.json tells: name of the time → what held the flow back."""
 STILL_S, STILL_PART = 5.0, 0.25
 """A flow stands still when both this long and this part of its time pass without a packet to its
 end: longer than what a sender waits after several timeouts in a row (RFC 9002, 6.2)."""
@@ -175,32 +175,27 @@ def _warnings(
     found = offload_warning(largest)
     if result["capture_drops"]:
         found.append(f"the capture lost {result['capture_drops']} packets")
-    link = experiment.bottleneck
-    for i, flow in enumerate(experiment.flows):
-        path_bytes = link.rate_mbps * 125 * (link.rtt_ms + flow.extra_rtt_ms) + link.queue_bytes
-        if path_bytes > RECEIVE_WINDOW_BYTES:
+    for i, (flow, label) in enumerate(zip(experiment.flows, experiment.labels, strict=True)):
+        held_bytes, window_bytes = experiment.path_bytes(i), result["flows"][i]["window_bytes"]
+        if held_bytes > window_bytes:
             found.append(
-                f"path and queue of {experiment.labels[i]} hold {path_bytes / 2**20:.0f} MiB, more "
-                "than the receive window of 64 MiB, which may have limited it"
+                f"path and queue of {label} hold {held_bytes / 2**20:.0f} MiB, more than its "
+                f"receive window of {window_bytes / 2**20:.0f} MiB, which may have limited it"
             )
-        limited = _limited_percent(folder / f"flows/{i}/limits.json", experiment, i)
-        if limited > LIMITED_PERCENT:
-            found.append(
-                f"{experiment.labels[i]} was limited by its receive window for {limited:.0f} % "
-                "of its time"
-            )
+        stop_s = flow.stop_s if flow.stop_s is not None else experiment.duration_s
+        limits = _limits(folder / f"flows/{i}/limits.json")
+        for name, what in LIMITS.items():
+            percent = 100 * limits.get(name, 0.0) / (stop_s - experiment.flow_starts_s[i])
+            if percent > LIMITED_PERCENT:
+                found.append(f"{label} was limited by its {what} for {percent:.0f} % of its time")
     return found
 
 
-def _limited_percent(path: Path, experiment: Experiment, index: int) -> float:
-    """Part of its time that the flow waited for its receiver, in percent; 0 where nobody tells."""
+def _limits(path: Path) -> dict[str, float]:
+    """What held a flow back, for how long; empty where its driver reports nothing."""
     if not path.exists():
-        return 0.0
+        return {}
     try:
-        limits = json.loads(path.read_text())
+        return dict(json.loads(path.read_text()))
     except ValueError:  # the driver was ended while it wrote
-        return 0.0
-    end_s = experiment.flows[index].stop_s
-    stop_s = end_s if end_s is not None else experiment.duration_s
-    lasted_s = stop_s - experiment.flow_starts_s[index]
-    return float(100 * limits.get("rwnd_limited_s", 0.0) / lasted_s)
+        return {}

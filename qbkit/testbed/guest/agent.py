@@ -171,8 +171,10 @@ class Run:
 
     def result(self):
         """Run everything; the dictionary for result.json."""
-        raise_limits()
-        self.net = self.network.build(self.plan["topology"], len(self.plan["flows"]))
+        raise_limits(self.plan["tcp_memory_bytes"])
+        self.net = self.network.build(
+            self.plan["topology"], len(self.plan["flows"]), self.plan["tcp_buffer_bytes"]
+        )
         try:
             self.shape()
             capture = self.start_capture()
@@ -309,7 +311,7 @@ class Run:
                 raise Failed(listener.obituary())
             flows.append({f"{role}_exit": code for role, code in exits.items()})
             flows[-1]["bottlenecks"] = list(range(*self.net.topo.ends(flow["index"])))
-            for key in ("port", "sender_ip", "receiver_ip"):
+            for key in ("port", "sender_ip", "receiver_ip", "window_bytes"):
                 flows[-1][key] = flow[key]
         return flows
 
@@ -367,17 +369,17 @@ class Run:
                 program.process.wait()
 
 
-def raise_limits():
+def raise_limits(tcp_memory_bytes):
     """Socket buffers that QUIC stacks ask for, room for bursts; on a host only ever upwards.
 
-    And 1 GiB (in pages) for all TCP sockets together: above its limit the kernel shrinks every
-    receive window to four packets.
+    And the memory for all TCP sockets together, which the kernel counts in pages: above its limit
+    it shrinks every receive window to four packets.
     """
     wanted = {
         "core/rmem_max": [67108864],
         "core/wmem_max": [67108864],
         "core/netdev_max_backlog": [100000],
-        "ipv4/tcp_mem": [262144] * 3,
+        "ipv4/tcp_mem": [tcp_memory_bytes // os.sysconf("SC_PAGE_SIZE")] * 3,
     }
     for name, least in wanted.items():
         with contextlib.suppress(OSError), open(f"/proc/sys/net/{name}", "r+") as file:

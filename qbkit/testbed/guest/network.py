@@ -22,18 +22,27 @@ PIPES = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
 PRELOAD = "/run/qb/sections/sections.so"
 libc = ctypes.CDLL(None, use_errno=True)
 
-HOST_SYSCTLS = {
-    # Receive windows never limit a flow (IMC'22 §2 sets them alike for all). Send buffers grow
-    # with the window as they do by default: full from the start, they would fill the memory.
-    "net/ipv4/tcp_rmem": "4096 67108864 67108864",
-    "net/ipv4/tcp_wmem": "4096 1048576 67108864",
+SYSCTLS = {
     # No flow may learn from the one before it.
     "net/ipv4/tcp_no_metrics_save": "1",
     # Router solicitations and neighbour discovery would share the queue with the flows.
     "net/ipv6/conf/all/disable_ipv6": "1",
     "net/ipv6/conf/default/disable_ipv6": "1",
 }
-ROUTER_SYSCTLS = {**HOST_SYSCTLS, "net/ipv4/ip_forward": "1", "net/ipv4/conf/all/rp_filter": "0"}
+ROUTER_SYSCTLS = {**SYSCTLS, "net/ipv4/ip_forward": "1", "net/ipv4/conf/all/rp_filter": "0"}
+
+
+def host_sysctls(tcp_buffer_bytes):
+    """Settings of a host whose TCP sockets may use that much memory each way.
+
+    Receive windows never limit a flow (IMC'22 §2 sets them alike for all). Send buffers grow with
+    the window as they do by default: full from the start, they would fill the memory.
+    """
+    return {
+        "net/ipv4/tcp_rmem": f"4096 {tcp_buffer_bytes} {tcp_buffer_bytes}",
+        "net/ipv4/tcp_wmem": f"4096 1048576 {tcp_buffer_bytes}",
+        **SYSCTLS,
+    }
 
 
 @contextlib.contextmanager
@@ -149,8 +158,9 @@ class RouterLine(Topo):
         """Index of the routers at which the flow enters and leaves the line."""
         raise NotImplementedError
 
-    def build(self, flows):
+    def build(self, flows, tcp_buffer_bytes):
         """Make the nodes and links of that many flows."""
+        sysctls = host_sysctls(tcp_buffer_bytes)
         names = [f"r{k + 1}" for k in range(self.routers)]
         for name in names:
             self.addHost(name, sysctls=ROUTER_SYSCTLS)
@@ -158,8 +168,8 @@ class RouterLine(Topo):
             self._wire(names[k], f"10.0.{k}.1/30", names[k + 1], f"10.0.{k}.2/30")
         for i in range(flows):
             left, right = self.ends(i)
-            self.addHost(f"s{i}", sysctls=HOST_SYSCTLS)
-            self.addHost(f"d{i}", sysctls=HOST_SYSCTLS)
+            self.addHost(f"s{i}", sysctls=sysctls)
+            self.addHost(f"d{i}", sysctls=sysctls)
             self._wire(f"s{i}", f"10.1.{i}.1/24", names[left], f"10.1.{i}.254/24")
             self._wire(f"d{i}", f"10.2.{i}.1/24", names[right], f"10.2.{i}.254/24")
 
@@ -197,9 +207,9 @@ class ParkingLot(RouterLine):
 TOPOLOGIES = {"dumbbell": Dumbbell, "parking_lot": ParkingLot}
 
 
-def build(topology, flows):
+def build(topology, flows, tcp_buffer_bytes):
     """Mininet network of a topology by name, with its namespaces, links, addresses and routes."""
-    topo = TOPOLOGIES[topology](flows=flows)
+    topo = TOPOLOGIES[topology](flows=flows, tcp_buffer_bytes=tcp_buffer_bytes)
     net = Mininet(topo=topo, host=Namespace, link=Wire, controller=None, build=True)
     addressing = {node: address_lines(node) + route_lines(net, topo, node) for node in net.hosts}
     # Links are made from any namespace, before the nodes they join are configured.

@@ -24,6 +24,12 @@ pub const ALPN: &[u8] = b"perf";
 /// The receivers' certificate is self-signed for this name; no client verifies it.
 pub const SERVER_NAME: &str = "qbkit";
 
+/// `WINDOW_BYTES`, or what the testbed asks for where path and queue hold more (qbkit/stacks/base.py).
+pub fn window_bytes() -> u64 {
+    let Ok(text) = std::env::var("QBKIT_WINDOW_BYTES") else { return WINDOW_BYTES };
+    text.parse().unwrap_or_else(|_| fail(format_args!("QBKIT_WINDOW_BYTES={text} is no number")))
+}
+
 /// One sentence on stderr, exit status 1.
 pub fn fail(sentence: impl std::fmt::Display) -> ! {
     eprintln!("{sentence}");

@@ -1,6 +1,6 @@
 //! Transport parameters of both ends.
 
-use common::{fail, Arguments, WINDOW_BYTES};
+use common::{fail, window_bytes, Arguments};
 use quinn::{AckFrequencyConfig, QlogConfig, TransportConfig, VarInt};
 use std::fs::File;
 use std::time::Duration;
@@ -9,8 +9,8 @@ use std::time::Duration;
 pub fn transport(arguments: &Arguments) -> TransportConfig {
     let knobs = &arguments.knobs;
     let mut config = TransportConfig::default();
-    let window = VarInt::from_u64(WINDOW_BYTES).expect("it fits 62 bits");
-    config.stream_receive_window(window).receive_window(window).send_window(WINDOW_BYTES);
+    let window = VarInt::from_u64(window_bytes()).expect("it fits 62 bits");
+    config.stream_receive_window(window).receive_window(window).send_window(window_bytes());
     config.max_idle_timeout(Some(Duration::from_secs(60).try_into().expect("it fits")));
     if let Some(packets) = knobs.get::<u32>("ack_every_packets") {
         let mut asked = AckFrequencyConfig::default();

@@ -1,6 +1,6 @@
 //! What both ends set: windows that never limit a sender, the socket, the knobs of the flow.
 
-use common::{fail, Arguments, WINDOW_BYTES};
+use common::{fail, window_bytes, Arguments};
 use s2n_quic::provider::io::tokio::{Builder, Provider as Io};
 use s2n_quic::provider::limits::Limits;
 use std::fmt::Display;
@@ -20,11 +20,12 @@ pub fn limits(arguments: &Arguments) -> Limits {
 }
 
 fn windows() -> Limits {
+    let window = window_bytes();
     Limits::new()
-        .with_data_window(WINDOW_BYTES)
-        .and_then(|l| l.with_bidirectional_local_data_window(WINDOW_BYTES))
-        .and_then(|l| l.with_bidirectional_remote_data_window(WINDOW_BYTES))
-        .and_then(|l| l.with_max_send_buffer_size(WINDOW_BYTES as u32))
+        .with_data_window(window)
+        .and_then(|l| l.with_bidirectional_local_data_window(window))
+        .and_then(|l| l.with_bidirectional_remote_data_window(window))
+        .and_then(|l| l.with_max_send_buffer_size(window as u32))
         .and_then(|l| l.with_max_idle_timeout(IDLE_LIMIT))
         .expect("windows below 4 GB")
 }

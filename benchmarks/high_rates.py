@@ -1,0 +1,80 @@
+"""What runs at 1, 5 and 10 Gbit/s cost, and whether the flow fills the link there.
+
+    python benchmarks/high_rates.py [--flows tcp:cubic tcp:bbr quinn:cubic]
+        [--rates-mbps 1000 5000 10000] [--rtts-ms 10 100]
+
+One flow alone, buffer of one BDP, seed 1, a fresh process for each run, so that its peak memory is
+its own. A run is as long as slow start needs to fill the path, and half as long again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import multiprocessing
+import resource
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+from qbkit import runner
+from qbkit.attributes import run_warnings
+from qbkit.spec import Bottleneck, Experiment
+
+RTTS = 25
+"""Length of a run; ten packets double 14 times until 10 Gbit/s times 100 ms are full."""
+LEAST_S = 0.5
+HEAD = (
+    "| flow | Mbit/s | RTT, ms | virtual s | Mbit/s in the last fifth | dropped, % "
+    "| million frames | processor s | per virtual s | guest, MB | dataset, MB | warnings |"
+)
+
+
+def row(flow: str, rate_mbps: float, rtt_ms: float) -> str:
+    """One run, as a row of the table."""
+    link = Bottleneck(rate_mbps=rate_mbps, rtt_ms=rtt_ms, buffer_bdp=1)
+    duration_s = max(LEAST_S, RTTS * rtt_ms / 1e3)
+    experiment = Experiment(bottleneck=link, flows=[flow], duration_s=duration_s)
+    with tempfile.TemporaryDirectory() as folder:
+        run = runner.run(experiment, engine="virtual", out=Path(folder) / "run.nc")
+    own, guest = (
+        resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    )
+    cpu_s = own.ru_utime + own.ru_stime + guest.ru_utime + guest.ru_stime
+    departure_s, size = run.packet_departure_s.values, run.packet_size_bytes.values
+    late = (departure_s >= 0.8 * duration_s) & (departure_s < duration_s)
+    mbps = size[late].sum(dtype=float) * 8e-6 / (0.2 * duration_s)
+    words = [
+        flow,
+        f"{rate_mbps:g}",
+        f"{rtt_ms:g}",
+        f"{duration_s:g}",
+        f"{mbps:.0f}",
+        f"{100 * np.isnan(departure_s).mean():.2f}",
+        f"{len(size) / 1e6:.2f}",
+        f"{cpu_s:.1f}",
+        f"{cpu_s / duration_s:.1f}",
+        f"{guest.ru_maxrss / 1024:.0f}",
+        f"{own.ru_maxrss / 1024:.0f}",
+        "; ".join(run_warnings(run)) or "none",
+    ]
+    return f"| {' | '.join(words)} |"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--flows", nargs="+", default=["tcp:cubic", "tcp:bbr", "quinn:cubic"])
+    parser.add_argument("--rates-mbps", nargs="+", type=float, default=[1000, 5000, 10000])
+    parser.add_argument("--rtts-ms", nargs="+", type=float, default=[10, 100])
+    words = parser.parse_args()
+    print(HEAD)
+    print("|---" * (HEAD.count("|") - 1) + "|")
+    context = multiprocessing.get_context("fork")
+    for case in itertools.product(words.flows, words.rates_mbps, words.rtts_ms):
+        with context.Pool(1) as pool:
+            print(pool.apply(row, case), flush=True)
+
+
+if __name__ == "__main__":
+    main()
