@@ -283,6 +283,15 @@ def test_checks_of_every_run(tmp_path):
     assert any("limited by its send buffer for 25 %" in text for text in found)
 
 
+def test_datagrams_that_a_full_socket_drops_are_told(tmp_path):
+    experiment = raw_folder(tmp_path)
+    result = json.loads((tmp_path / "result.json").read_text())
+    result["flows"][0].update(sender_overflows=0, receiver_overflows=230)
+    (tmp_path / "result.json").write_text(json.dumps(result))
+    found = json.loads(build(tmp_path, experiment, {}).attrs["warnings"])
+    assert found == ["the receiver of tcp:cubic lost 230 datagrams, because its socket was full"]
+
+
 def test_path_larger_than_the_receive_window_is_told(tmp_path):
     # 1000 Mbit/s x 1 s are 119 MiB, and as much again fits into the queue.
     long_path = Bottleneck(rate_mbps=1000, rtt_ms=1000)

@@ -182,6 +182,11 @@ def _warnings(
                 f"path and queue of {label} hold {held_bytes / 2**20:.0f} MiB, more than its "
                 f"receive window of {window_bytes / 2**20:.0f} MiB, which may have limited it"
             )
+        for role in ("sender", "receiver"):
+            if count := result["flows"][i].get(f"{role}_overflows", 0):
+                found.append(
+                    f"the {role} of {label} lost {count} datagrams, because its socket was full"
+                )
         stop_s = flow.stop_s if flow.stop_s is not None else experiment.duration_s
         limits = _limits(folder / f"flows/{i}/limits.json")
         for name, what in LIMITS.items():

@@ -311,6 +311,8 @@ class Run:
                 raise Failed(listener.obituary())
             flows.append({f"{role}_exit": code for role, code in exits.items()})
             flows[-1]["bottlenecks"] = list(range(*self.net.topo.ends(flow["index"])))
+            for role in ("sender", "receiver"):
+                flows[-1][f"{role}_overflows"] = self.net[flow[f"{role}_host"]].udp_overflows()
             for key in ("port", "sender_ip", "receiver_ip", "window_bytes"):
                 flows[-1][key] = flow[key]
         return flows

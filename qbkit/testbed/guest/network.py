@@ -122,6 +122,12 @@ class Namespace(Node):
     def mountPrivateDirs(self):
         """None."""
 
+    def udp_overflows(self):
+        """How many datagrams found a full socket buffer in this namespace."""
+        with self.entered(), open("/proc/thread-self/net/snmp") as file:
+            names, values = [line.split() for line in file if line.startswith("Udp:")]
+        return int(values[names.index("RcvbufErrors")])
+
 
 class Port(Intf):
     """An interface that `configure` sets up; ``params['address']`` is its IPv4 address."""
