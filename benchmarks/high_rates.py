@@ -1,6 +1,6 @@
 """What runs at 1, 5 and 10 Gbit/s cost, and whether the flow fills the link there.
 
-    python benchmarks/high_rates.py [--flows tcp:cubic tcp:bbr quinn:cubic]
+    python benchmarks/high_rates.py [--flows tcp:cubic tcp:bbr s2n-quic:cubic]
         [--rates-mbps 1000 5000 10000] [--rtts-ms 10 100]
 
 One flow alone, buffer of one BDP, seed 1, a fresh process for each run, so that its peak memory is
@@ -64,7 +64,7 @@ def row(flow: str, rate_mbps: float, rtt_ms: float) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--flows", nargs="+", default=["tcp:cubic", "tcp:bbr", "quinn:cubic"])
+    parser.add_argument("--flows", nargs="+", default=["tcp:cubic", "tcp:bbr", "s2n-quic:cubic"])
     parser.add_argument("--rates-mbps", nargs="+", type=float, default=[1000, 5000, 10000])
     parser.add_argument("--rtts-ms", nargs="+", type=float, default=[10, 100])
     words = parser.parse_args()
