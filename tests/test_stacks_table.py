@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from qbkit import runner, stacks
+from qbkit import stacks
 from qbkit.errors import SpecError, StackNotReady
 from qbkit.metrics.families import by_family, family, kernel_counterpart
-from qbkit.spec import Experiment
 from qbkit.stacks import rust
 from qbkit.stacks.make_ready import build_all
 from qbkit.stacks.table import implementations, markdown_table, stack_table
-from qbkit.testbed.engines import ENGINES
 
 ROOT = Path(__file__).parents[1]
 
@@ -96,13 +93,3 @@ def test_a_driver_is_named_by_every_crate_of_ours_that_it_is_built_from(tmp_path
             file.write("// another version\n")
         after = {name: stacks.get(name).version() for name in changed["common"]}
         assert {name for name in before if before[name] != after[name]} == users
-
-
-@pytest.mark.parametrize("stack", stacks.all_stacks(), ids=lambda stack: stack.name)
-def test_a_run_is_named_by_the_environment_of_its_programs(stack, monkeypatch):
-    experiment = Experiment(flows=["tcp:cubic"])
-    engine = replace(ENGINES["virtual"], version=lambda: "of the kernel")
-    monkeypatch.setattr(type(stack), "version", lambda _: "of the stack")
-    before = runner._Identity(engine).of(experiment, [stack])["hash"]
-    monkeypatch.setattr(type(stack), "env", lambda _: {"GODEBUG": "netdns=go"})
-    assert runner._Identity(engine).of(experiment, [stack])["hash"] != before

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import ClassVar
 
+from qbkit.stacks import preload
 from qbkit.stacks.registry import register
 from qbkit.stacks.rust import RustStack
 
@@ -27,6 +29,18 @@ class Quinn(RustStack):
     def controllers(self) -> tuple[str, ...]:
         """All that quinn-proto has."""
         return ("cubic", "newreno", "bbr")
+
+    def version(self) -> str:
+        """Version of the crate, of our driver, and of what is preloaded."""
+        return f"{super().version()}, {preload.version()}"
+
+    def mounts(self) -> dict[str, Path]:
+        """The folders of the compiled driver, and of what is preloaded."""
+        return {**super().mounts(), **preload.mounts()}
+
+    def env(self) -> dict[str, str]:
+        """A crate's, and what is preloaded."""
+        return {**super().env(), **preload.ENV}
 
 
 register(Quinn())

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from qbkit.errors import StackNotReady
-from qbkit.stacks import preload
 from qbkit.stacks.base import Say, Stack, Status
 from qbkit.stacks.build import build_once, built_folder, fingerprint, run_tool
 
@@ -33,9 +32,8 @@ class RustStack(Stack):
     """About how long building takes on one processor."""
 
     def version(self) -> str:
-        """Version of the crate, of our driver, and of what is preloaded."""
-        crate = locked_version(self.crate, self.workspace)
-        return f"{crate}, driver {self._key()}, {preload.version()}"
+        """Version of the crate, and of our driver."""
+        return f"{locked_version(self.crate, self.workspace)}, driver {self._key()}"
 
     def status(self) -> Status:
         """Ready once built."""
@@ -59,12 +57,12 @@ class RustStack(Stack):
         return [f"{self._mount()}/{self._program()}"]
 
     def mounts(self) -> dict[str, Path]:
-        """The folders of the compiled driver, and of what is preloaded."""
-        return {self._mount(): self._folder(), **preload.mounts()}
+        """The folder of the compiled driver."""
+        return {self._mount(): self._folder()}
 
     def env(self) -> dict[str, str]:
         """No random numbers of the processor for BoringSSL and its kin, so that runs repeat."""
-        return {"OPENSSL_ia32cap": "~0x4000000000000000:~0x40000", **preload.ENV}
+        return {"OPENSSL_ia32cap": "~0x4000000000000000:~0x40000"}
 
     def _program(self) -> str:
         return f"{self.name}-flow"
