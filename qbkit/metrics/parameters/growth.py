@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import ndimage, optimize
 
 from qbkit.metrics.flows import FloatArray
 from qbkit.metrics.parameters.connection import GRID_PARTS, Connection
@@ -41,6 +40,8 @@ def growths_of(connection: Connection, cuts: Sequence[Cut], until_s: float) -> l
 
 
 def _growth(connection: Connection, begin_s: float, end_s: float) -> Growth | None:
+    from scipy import ndimage  # slow to load
+
     # The first round after a cut still fills up to the new window.
     begin = int(np.searchsorted(connection.grid_s, begin_s)) + GRID_PARTS
     end = int(np.searchsorted(connection.grid_s, end_s))
@@ -84,6 +85,7 @@ def _trimmed_rms(residual: FloatArray) -> float:
 
 def _fit_cubic(time_s: FloatArray, window: FloatArray) -> tuple[float, float, float]:
     """C, K and W_max by least squares; for a given K the other two are linear."""
+    from scipy import optimize  # slow to load
 
     def solve(k: float) -> tuple[Any, float]:
         design = np.column_stack([(time_s - k) ** 3, np.ones_like(time_s)])

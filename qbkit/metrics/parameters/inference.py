@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import xarray as xr
-from scipy import ndimage
 
 from qbkit.errors import MetricError
 from qbkit.metrics.flows import BoolArray, FloatArray
@@ -276,6 +275,8 @@ def _limited(c: Connection, link: Link, later: BoolArray) -> BoolArray:
     The link idles by its own rate, and by what all flows send over it: a flow that leaves room to
     a rival is not limited by itself.
     """
+    from scipy import ndimage  # slow to load
+
     time_s = c.grid_s[later]
     lag = STILL_RTTS * GRID_PARTS
     window = ndimage.median_filter(c.in_flight_packets, GRID_PARTS + 1, mode="nearest")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import signal
 
 from qbkit.metrics.flows import BoolArray, FloatArray
 from qbkit.metrics.parameters.connection import GRID_PARTS, Connection
@@ -42,6 +41,8 @@ class Phases:
 
 def phases_of(connection: Connection, after_s: float) -> Phases:
     """Cycles after slow start; none where they do not repeat."""
+    from scipy import signal  # slow to load
+
     begins_s, durations_s = _dips(connection, after_s)
     time_s, ratio, step = _ratio(connection, after_s)
     least = max(PROMINENT, 1.2 * step)
