@@ -13,10 +13,12 @@ import xarray as xr
 
 from qbkit.errors import StoreError
 from qbkit.files import write_whole
-from qbkit.netcdf import to_netcdf
 from qbkit.settings import cache_folder
 from qbkit.traces.dataset import FORMAT_VERSION
 
+ENCODING = {"zlib": True, "complevel": 1, "shuffle": True}
+SMALL_BYTES = 4096
+"""Compressing less saves nothing: the index of a chunk is as large."""
 INDEX = ("hash", "rate_mbps", "rtt_ms", "queue_bytes", "qdisc", "duration_s", "seed", "engine")
 
 
@@ -36,15 +38,16 @@ def save(ds: xr.Dataset, path: str | Path) -> None:
 
     ``ds.encoding["source"]`` becomes its path.
 
-    Raises StoreError with one sentence when it cannot be written (full disk, no permission, values
-    that netCDF has no type for).
+    Raises StoreError with one sentence when it cannot be written (full disk, no permission).
     """
     target = Path(path)
-    try:
-        # In memory first: on a full disk HDF5 leaves open what it cannot write, and crashes later.
-        content = to_netcdf(ds)
-    except TypeError as error:
-        raise StoreError(f"cannot write {target}: {_brief(error)}") from None
+    encoding = {
+        name: ENCODING
+        for name, v in ds.variables.items()
+        if v.dtype.kind in "fiu" and v.nbytes > SMALL_BYTES
+    }
+    # In memory first: on a full disk HDF5 leaves open what it cannot write, and crashes later.
+    content = bytes(ds.to_netcdf(engine="h5netcdf", encoding=encoding))
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         write_whole(target, content)

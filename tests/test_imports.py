@@ -32,4 +32,4 @@ def test_the_command_run_loads_neither_dask_nor_scipy(tmp_path):
     loaded = loaded_by(main)
     assert (tmp_path / "run.nc").exists()
     assert "xarray" in loaded
-    assert not {"dask.array", "distributed", "h5netcdf", "scipy", "shapely"} & loaded
+    assert not {"dask.array", "distributed", "scipy", "shapely"} & loaded

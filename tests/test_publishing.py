@@ -120,8 +120,9 @@ def test_what_is_not_published_says_so(tmp_path):
 
 
 @pytest.mark.guest  # for the time that the maps take
-def test_the_findings_are_those_of_the_data():
-    words = [sys.executable, str(DATA / "findings.py")]
+@pytest.mark.parametrize("script", ["findings.py", "causes.py"])
+def test_the_findings_are_those_of_the_data(script):
+    words = [sys.executable, str(DATA / script)]
     printed = subprocess.run(words, capture_output=True, text=True, check=True).stdout
     page = (DATA / "README.md").read_text()
     rows = [line for line in printed.splitlines() if line.startswith("| ")]
