@@ -28,6 +28,9 @@ from qbkit import runner, stacks
 from qbkit.spec import Experiment
 from qbkit.testbed import kernel
 
+WARM_UP_S = 3
+"""Less, and a browser has not connected yet."""
+
 
 def cpu_s() -> float:
     """Processor seconds of this process and its ended children."""
@@ -80,7 +83,7 @@ def at_once(flows: list[str], duration_s: float, number: int) -> float:
 
 def speed(flows: list[str], duration_s: float, tries: int) -> dict[str, Any]:
     """The cost of whole runs."""
-    cost(flows, 0.1, 1)  # imports and builds are not part of a run
+    cost(flows, WARM_UP_S, 1)  # imports and builds are not part of a run
     whole_s = best_cpu_s(flows, duration_s, tries)
     return {
         "flows": flows,
