@@ -59,7 +59,7 @@ class Explanation:
 
     @property
     def suspects(self) -> list[Difference]:
-        """Every cause that can matter, the likeliest first; last those whose effect is unknown."""
+        """Every cause that can matter, or whose effect is unknown, in the order of `compare`."""
         causes = (d for d in self.differences if d.role == "cause")
         return [d for d in causes if d.score > CLEAR or math.isnan(d.score)]
 

@@ -39,7 +39,7 @@ def test_processes_are_seen_as_they_are(family):
     seen = standstill.observe(family.pid, 0, PATCHES)
     asleep, spinning = seen["processes"]
     assert (asleep["state"], spinning["state"]) == ("S", "R")
-    assert asleep["cpu_share"] == 0 < spinning["cpu_share"]
+    assert 10 * asleep["cpu_share"] < spinning["cpu_share"]  # it slept once it had printed
     assert asleep["syscall"] != "running" == spinning["syscall"]
     assert spinning["handover"] == {
         "futex": 0,

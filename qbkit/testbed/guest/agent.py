@@ -331,15 +331,19 @@ class Run:
         """
         time.sleep(self.plan["settle_s"])
         pause_s, end_s = DRAIN_PAUSE_S, time.monotonic() + self.plan["drain_limit_s"]
+        before = None
         while True:
             counted_ns = time.time_ns()
             ports = self.network.bottlenecks(self.net)
             qdiscs = [self.counters(port.node, "dev", port.name) for port in ports]
             queued_bytes = max(found[0]["backlog"] for found in qdiscs)
-            if not queued_bytes or time.monotonic() > end_s:
+            # To read them takes time, in which a packet may pass: two readings must agree.
+            if (qdiscs == before and not queued_bytes) or time.monotonic() > end_s:
                 break
-            time.sleep(max(pause_s, queued_bytes / self.plan["rate_bytes_per_s"]))
-            pause_s *= 2
+            before = qdiscs
+            if queued_bytes:
+                time.sleep(max(pause_s, queued_bytes / self.plan["rate_bytes_per_s"]))
+                pause_s *= 2
         return {"counted_ns": counted_ns, "qdiscs": qdiscs, "losses": self.losses()}
 
     def losses(self):
