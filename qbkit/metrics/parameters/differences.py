@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from qbkit.metrics.parameters.effects import DERIVED, EFFECTS, SYMPTOMS, THUMB
+from qbkit.metrics.parameters.effects import DERIVED, EFFECTS, SYMPTOMS, THUMB, law
 from qbkit.metrics.parameters.inference import PARAMETERS, Estimate, Parameters
 
 LEAST_PART = 0.05
@@ -62,14 +62,15 @@ def compare(
     """The differences of two senders: causes, the likeliest first, then symptoms.
 
     ``delta_throughput_part`` is Conformance-T's Δ-throughput over the fair share of the link (NaN:
-    unknown); causes that would bring the opposite step back. Causes that no law weighs follow those
-    that one does, and stand before rules of thumb; symptoms have no effect, and stand in the order
-    of their size.
+    unknown); causes that would bring the opposite step back. Causes whose effect is unknown follow
+    those that are weighed; but they come first where the law itself is unknown, for then nothing
+    says that they are small. Symptoms have no effect, and stand in the order of their size.
     """
     names = [n for n in PARAMETERS if n not in DERIVED and _differ(test[n], reference[n])]
     causes = [_cause(n, test, reference, delta_throughput_part) for n in names if n in EFFECTS]
     symptoms = [_symptom(n, test, reference) for n in names if n in SYMPTOMS]
-    causes.sort(key=_rank)
+    unknown = math.inf if law(test, reference) else -math.inf
+    causes.sort(key=lambda d: -d.score if math.isfinite(d.score) else unknown)
     return [*causes, *sorted(symptoms, key=lambda d: -_apart(d.test, d.reference))]
 
 
@@ -79,15 +80,6 @@ def _cause(name: str, test: Parameters, reference: Parameters, moved: float) -> 
     against = abs(moved) > CLEAR_PART and effect * moved < 0
     score = abs(effect) * (AGAINST if against else 1.0)
     return Difference(name, test[name], reference[name], effect, low, high, score)
-
-
-def _rank(cause: Difference) -> tuple[int, float]:
-    """Weighed by a law, weighed by none, by a rule of thumb, without effect: a class, then size."""
-    if math.isnan(cause.score):
-        return 1, -_apart(cause.test, cause.reference)
-    if cause.score == 0:
-        return 3, 0.0
-    return (2 if cause.by_thumb else 0), -cause.score
 
 
 def _symptom(name: str, test: Parameters, reference: Parameters) -> Difference:
