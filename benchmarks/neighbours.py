@@ -43,7 +43,7 @@ KINDS = {
 }
 """Arguments of Python that start the neighbours."""
 HEADER = "| neighbours | share | of the fair | virtual s per processor s | progress |"
-DURATION_S = 50.0
+DURATION_S = 1000
 """Of the guest's run. It reports on it fifty times; it has begun with the first."""
 SILENCE_S = 600.0
 
