@@ -27,7 +27,7 @@ from qbkit.testbed.plan import plan_data
 
 PACKAGE = Path(__file__).parent
 CODE = (
-    *("testbed/*.py", "testbed/guest/*.py", "testbed/native/*.c", "stacks/certificate.py"),
+    *("testbed/*.py", "testbed/guest/*.py", "testbed/native/*.c", "stacks/certificate*.py"),
     *("traces/*.py", "spec.py"),
 )
 """What carries a run out, and makes its dataset."""
