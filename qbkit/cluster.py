@@ -182,8 +182,9 @@ def _client(scheduler: str | None, engine: str | None) -> Iterator[Client]:
         with local_cluster(runs_at_once(engine)) as cluster, Client(cluster) as client:
             yield client
         return
-    # Its logger would tell of a scheduler that is lost by tracebacks of its own.
-    logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
+    # Its loggers would report a lost scheduler by tracebacks of their own.
+    for logger in ("distributed", "distributed.client"):
+        logging.getLogger(logger).setLevel(logging.CRITICAL)
     try:
         client = Client(scheduler, timeout=CONNECT_S)
     except (OSError, TimeoutError, ValueError):

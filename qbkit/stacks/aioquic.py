@@ -66,7 +66,8 @@ def driver_fingerprint() -> str:
     """
     package = _site_packages() / "aioquic"
     files = [path for path in package.rglob("*") if path.suffix in (".py", ".so")]
-    return fingerprint([*DRIVER.glob("*.py"), *files], *FLAGS, *_needs())
+    driver = fingerprint(DRIVER.glob("*.py"))  # by itself: the order of files is that of their paths
+    return fingerprint(files, driver, *FLAGS, *_needs())
 
 
 def _needs() -> list[str]:
