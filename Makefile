@@ -12,7 +12,7 @@ SUDO := $(shell [ "$$(id -u)" = 0 ] || { command -v sudo >/dev/null && sudo -n t
 # The demo needs two stacks only; all of them take half an hour to build on two cores.
 demo: system venv kernel
 	@$(BIN)/qbkit stacks build tcp quic-go
-	@$(BIN)/python -m qbkit.demo
+	@$(BIN)/python -m qbkit.cli.demo
 
 test: setup
 	@$(BIN)/python -m pytest
@@ -24,7 +24,7 @@ lab: setup
 	@$(BIN)/jupyter lab notebooks
 
 check: venv
-	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
+	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports
 
 # Only apt needs root. Without it: say what to ask for, and go on where that is possible.
 system:

@@ -18,9 +18,9 @@ from pathlib import Path
 
 import numpy as np
 
-from qbkit import runner
-from qbkit.attributes import run_warnings
+from qbkit.execution import runner
 from qbkit.spec import Bottleneck, Experiment
+from qbkit.traces.run.attributes import run_warnings
 
 RTTS = 25
 """Length of a run; ten packets double 14 times until 10 Gbit/s times 100 ms are full."""

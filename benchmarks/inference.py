@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from qbkit import stacks
-from qbkit.batch import datasets, run_all
+from qbkit.execution.batch import datasets, run_all
 from qbkit.metrics.parameters import Estimate, Parameters, infer
 from qbkit.spec import Bottleneck, Flow
-from qbkit.study import experiments
+from qbkit.studies.conformance import experiments
 
 LINK = Bottleneck(rate_mbps=20, rtt_ms=50, buffer_bdp=1)
 DURATION_S = 60.0

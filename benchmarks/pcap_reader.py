@@ -23,7 +23,7 @@ from pathlib import Path
 
 import numpy as np
 
-from qbkit.traces.pcap import read_pcap
+from qbkit.traces.run.pcap import read_pcap
 
 SNAPLEN = 128
 FIELDS = ("frame.time_epoch", "frame.len", "ip.src", "ip.dst", "tcp.srcport", "udp.srcport")

@@ -24,7 +24,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from qbkit import runner, stacks
+from qbkit import stacks
+from qbkit.execution import runner
 from qbkit.spec import Experiment
 from qbkit.testbed import kernel
 

@@ -22,12 +22,12 @@ import dask
 import psutil
 from distributed import Client
 
-from qbkit import cluster
-from qbkit.batch import run_all
-from qbkit.results import Results
-from qbkit.runner import names
-from qbkit.sweep import Sweep
-from qbkit.sweeping import run_sweep
+from qbkit.execution import cluster
+from qbkit.execution.batch import run_all
+from qbkit.execution.runner import names
+from qbkit.execution.sweeps import run_sweep
+from qbkit.spec.sweep import Sweep
+from qbkit.store.sweep_folder import Results
 
 RUNS, MANY, SEEDS = 16, 1000, 2_000_000
 IDLE_S = 20

@@ -9,15 +9,24 @@ line answers at once. Datasets have the accessor ``ds.qb`` all the same (`qbkit.
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from qbkit import accessor
 from qbkit.errors import EngineError, QbkitError
-from qbkit.spec import Bottleneck, Experiment, Flow
+from qbkit.spec import Bottleneck, Experiment, Flow, above
 
 if TYPE_CHECKING:
+    import xarray as xr
+
     from qbkit import metrics, plots
-    from qbkit.explaining import (
+    from qbkit.execution.runner import run
+    from qbkit.execution.sweeps import load_cube, publish_sweep, run_sweep
+    from qbkit.spec.sweep import Sweep
+    from qbkit.stacks.table import implementations, stack_table
+    from qbkit.store import load, runs, save
+    from qbkit.store.published import load_runs, load_sweep, publish_runs
+    from qbkit.studies.conformance import Study, conformance_study, load_study, publish_study
+    from qbkit.studies.explain import (
         Explanation,
         WhatIf,
         explain,
@@ -25,13 +34,6 @@ if TYPE_CHECKING:
         publish_explanation,
         what_if,
     )
-    from qbkit.publishing import load_runs, load_sweep, publish_runs, publish_sweep
-    from qbkit.runner import run
-    from qbkit.stacks.table import implementations, stack_table
-    from qbkit.store import load, runs, save
-    from qbkit.study import Study, conformance_study, load_study, publish_study
-    from qbkit.sweep import Sweep
-    from qbkit.sweeping import load_cube, run_sweep
     from qbkit.traces import flow_events, read_capture, read_netlog, read_pcaps, read_qlog
 
 __all__ = [
@@ -73,27 +75,27 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Explanation": "qbkit.explaining",
-    "WhatIf": "qbkit.explaining",
-    "explain": "qbkit.explaining",
-    "load_explanation": "qbkit.explaining",
-    "publish_explanation": "qbkit.explaining",
-    "what_if": "qbkit.explaining",
-    "run": "qbkit.runner",
+    "Explanation": "qbkit.studies.explain",
+    "WhatIf": "qbkit.studies.explain",
+    "explain": "qbkit.studies.explain",
+    "load_explanation": "qbkit.studies.explain",
+    "publish_explanation": "qbkit.studies.explain",
+    "what_if": "qbkit.studies.explain",
+    "run": "qbkit.execution.runner",
     "load": "qbkit.store",
     "runs": "qbkit.store",
     "save": "qbkit.store",
-    "Study": "qbkit.study",
-    "conformance_study": "qbkit.study",
-    "load_study": "qbkit.study",
-    "publish_study": "qbkit.study",
-    "Sweep": "qbkit.sweep",
-    "load_cube": "qbkit.sweeping",
-    "run_sweep": "qbkit.sweeping",
-    "load_runs": "qbkit.publishing",
-    "load_sweep": "qbkit.publishing",
-    "publish_runs": "qbkit.publishing",
-    "publish_sweep": "qbkit.publishing",
+    "Study": "qbkit.studies.conformance",
+    "conformance_study": "qbkit.studies.conformance",
+    "load_study": "qbkit.studies.conformance",
+    "publish_study": "qbkit.studies.conformance",
+    "Sweep": "qbkit.spec.sweep",
+    "load_cube": "qbkit.execution.sweeps",
+    "run_sweep": "qbkit.execution.sweeps",
+    "load_runs": "qbkit.store.published",
+    "load_sweep": "qbkit.store.published",
+    "publish_runs": "qbkit.store.published",
+    "publish_sweep": "qbkit.execution.sweeps",
     "flow_events": "qbkit.traces",
     "read_capture": "qbkit.traces",
     "read_netlog": "qbkit.traces",
@@ -104,6 +106,21 @@ _HOMES = {
 }
 
 accessor.register()
+
+
+def _run(*words: Any, **named: Any) -> xr.Dataset:
+    from qbkit.execution.runner import run
+
+    return run(*words, **named)
+
+
+def _html(experiment: Experiment) -> str:
+    from qbkit.plots.html import experiment_html
+
+    return experiment_html(experiment)
+
+
+above.run, above.html = _run, _html
 
 
 def __getattr__(name: str) -> object:

@@ -84,14 +84,14 @@ class RunAccessor:
     @property
     def experiment(self) -> Experiment | None:
         """The experiment the run was made of; None for imported captures."""
-        from qbkit.attributes import run_experiment
+        from qbkit.traces.run.attributes import run_experiment
 
         return run_experiment(self._ds)
 
     @property
     def warnings(self) -> list[str]:
         """What to know before trusting the run, in sentences."""
-        from qbkit.attributes import run_warnings
+        from qbkit.traces.run.attributes import run_warnings
 
         return run_warnings(self._ds)
 

@@ -15,10 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import qbkit as qb
-from qbkit.attempts import try_twice, words
-from qbkit.batch import datasets, run_all
-from qbkit.cluster import run_calls
 from qbkit.errors import EngineError, RunFailed, SpecError, StackNotReady
+from qbkit.execution.attempts import try_twice, words
+from qbkit.execution.batch import datasets, run_all
+from qbkit.execution.cluster import run_calls
 from qbkit.spec import Experiment
 from qbkit.testbed import engines
 

@@ -19,15 +19,15 @@ from hypothesis import strategies as st
 
 import qbkit as qb
 from qbkit import stacks
-from qbkit.cca.bbr import HIGH_GAIN, Bbr
-from qbkit.cca.cubic import Cubic, friendly_alpha
-from qbkit.cca.filters import MinRtt, WindowedMax
-from qbkit.cca.hystart import HyStart
-from qbkit.cca.knobs import KNOBS, Knobs, read_knobs
-from qbkit.cca.pacer import RatePacer
-from qbkit.cca.reno import Reno
-from qbkit.cca.window import WindowController, emulated_beta
 from qbkit.errors import SpecError
+from qbkit.stacks.cca.bbr import HIGH_GAIN, Bbr
+from qbkit.stacks.cca.cubic import Cubic, friendly_alpha
+from qbkit.stacks.cca.filters import MinRtt, WindowedMax
+from qbkit.stacks.cca.hystart import HyStart
+from qbkit.stacks.cca.knobs import KNOBS, Knobs, read_knobs
+from qbkit.stacks.cca.pacer import RatePacer
+from qbkit.stacks.cca.reno import Reno
+from qbkit.stacks.cca.window import WindowController, emulated_beta
 
 PACKET_BYTES = 1000
 

@@ -15,9 +15,9 @@ import qbkit as qb
 from qbkit.errors import MetricError
 from qbkit.metrics import packet_balance, summary
 from qbkit.spec import QDISC_OPTIONS
-from qbkit.traces import balance
-from qbkit.traces.frames import Packets, address_number
-from qbkit.traces.journey import Captures, Fate, Route, follow
+from qbkit.traces.run import balance
+from qbkit.traces.run.frames import Packets, address_number
+from qbkit.traces.run.journey import Captures, Fate, Route, follow
 
 ACROSS = Route("10.1.0.1", "10.2.0.1", [0, 1])
 FIRST = Route("10.1.1.1", "10.2.1.1", [0])

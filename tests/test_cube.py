@@ -9,9 +9,9 @@ import xarray as xr
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from qbkit.cube import cube, digests_of
-from qbkit.digest import FIGURES
-from qbkit.sweep import Sweep
+from qbkit.spec.sweep import Sweep
+from qbkit.store.cube import cube, digests_of
+from qbkit.store.figures import FIGURES
 
 BBR = {"stack": "tcp", "controller": "bbr", "label": "a rival: the kernel's"}
 SWEEP = Sweep(

@@ -14,8 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from qbkit import runner, stacks
+from qbkit import stacks
 from qbkit.errors import EngineError, RunFailed, RunStalled, SpecError, StackNotReady, StoreError
+from qbkit.execution import runner
 from qbkit.spec import Experiment
 from qbkit.stacks import Stack, Status
 from qbkit.stacks.base import ServingStack

@@ -9,12 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from synthetic import synthetic_run
 
-from qbkit.attributes import run_warnings
 from qbkit.errors import SpecError
-from qbkit.explaining import WhatIf, load_explanation
 from qbkit.plots import experiment_html, run_html
-from qbkit.plots.sketch import sparkline_svg, topology_svg
+from qbkit.plots.topology_svg import sparkline_svg, topology_svg
 from qbkit.spec import Bottleneck, Experiment, Flow
+from qbkit.studies.explain import WhatIf, load_explanation
+from qbkit.traces.run.attributes import run_warnings
 
 CASE = Path(__file__).parents[1] / "data/cases/bbr-120-explained"
 HOSTILE = "</td><script>alert('x')</script><img src=x onerror=\"alert(1)\">"

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from qbkit import identity, stacks
+from qbkit import stacks
+from qbkit.execution import identity
 from qbkit.spec import Experiment
 from qbkit.stacks import Stack
 from qbkit.stacks.external import configured
@@ -92,9 +93,9 @@ def test_another_interpreter_names_other_runs(tmp_path: Path):
 @pytest.mark.parametrize(
     ("file", "counts"),
     [
-        ("traces/dataset.py", True),
-        ("traces/match.py", True),
-        ("spec.py", True),
+        ("traces/run/dataset.py", True),
+        ("traces/run/match.py", True),
+        ("spec/experiment.py", True),
         ("testbed/native/capture.c", True),
         ("testbed/guest/agent.py", True),
         ("plots/timeline.py", False),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from qbkit.runner import kept_folder
+from qbkit.execution.runner import kept_folder
 from qbkit.spec import Experiment
 
 

@@ -29,7 +29,7 @@ from qbkit.metrics.parameters import (
 from qbkit.metrics.parameters.connection import Link
 from qbkit.metrics.parameters.effects import DERIVED, EFFECTS, RESPONSE, SYMPTOMS, law
 from qbkit.metrics.parameters.inference import with_flows
-from qbkit.traces.events import EventTables
+from qbkit.traces.logs.events import EventTables
 
 UNKNOWN_N = Estimate("emulated_flows", math.nan)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from qbkit import notebooks
 from qbkit.errors import RunFailed
+from qbkit.execution import notebooks
 
 SHORT = {"rate_mbps": 10.0, "rtt_ms": 20.0, "duration_s": 5.0, "transfers": 4, "study_seeds": 0}
 

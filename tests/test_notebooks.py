@@ -9,9 +9,9 @@ import nbformat
 import pytest
 from click.testing import CliRunner
 
-from qbkit import notebooks
 from qbkit.cli import group
 from qbkit.errors import RunFailed, SpecError
+from qbkit.execution import notebooks
 
 SHORT = {"test": "tcp:bbr", "rate_mbps": 10.0, "rtt_ms": 10.0, "duration_s": 15.0, "seeds": 2}
 

@@ -18,7 +18,7 @@ from qbkit.errors import MetricError
 from qbkit.metrics import events as figures
 from qbkit.metrics.retransmissions import first_retransmission, regression, transfer_table
 from qbkit.plots.connection import thinned
-from qbkit.traces.events import EventTables
+from qbkit.traces.logs.events import EventTables
 
 __all__ = ["browser"]  # a fixture, used by its name
 

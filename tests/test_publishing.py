@@ -13,8 +13,8 @@ from synthetic import synthetic_run
 
 import qbkit as qb
 from qbkit.errors import StoreError
-from qbkit.sweep import Sweep
-from qbkit.sweeping import run_sweep
+from qbkit.execution.sweeps import run_sweep
+from qbkit.spec.sweep import Sweep
 
 DATA = Path(__file__).parents[1] / "data"
 SPECS = sorted(path.with_suffix(".yaml") for path in DATA.glob("*/*.json") if path.stem != "index")

@@ -17,8 +17,8 @@ from scapy.utils import wrpcap, wrpcapng
 
 import qbkit as qb
 from qbkit.errors import TraceError
-from qbkit.traces.records import segments
-from qbkit.traces.tcp import parse
+from qbkit.traces.logs.records import segments
+from qbkit.traces.logs.tcp import parse
 
 A, B = ("10.1.0.1", 40000), ("10.2.0.1", 4001)
 ISN, PEER_ISN = (1 << 32) - 3000, 77

@@ -17,7 +17,7 @@ from quic_pair import upload
 
 import qbkit as qb
 from qbkit.errors import QbkitError
-from qbkit.traces.http3 import FrameFinder
+from qbkit.traces.logs.http3 import FrameFinder
 
 PATIENT = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 QUIC_NETLOG = [netlogs.lines([*netlogs.EVENTS, *netlogs.OTHERS]), netlogs.document(netlogs.EVENTS)]

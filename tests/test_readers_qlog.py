@@ -11,7 +11,7 @@ import pytest
 import qbkit as qb
 from qbkit import stacks
 from qbkit.errors import TraceError
-from qbkit.traces import columns, jsonfile
+from qbkit.traces.logs import columns, jsonfile
 
 HEAD = {"qlog_version": "0.3", "qlog_format": "JSON-SEQ", "trace": {}}
 

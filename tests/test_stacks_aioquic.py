@@ -20,7 +20,7 @@ from cryptography import x509
 from qbkit import stacks
 from qbkit.stacks import certificate
 from qbkit.stacks.base import CERTIFICATE_MOUNT, Options, Stack
-from qbkit.traces.telemetry import STATES
+from qbkit.traces.run.telemetry import STATES
 
 pytestmark = pytest.mark.guest  # real transfers: seconds each
 

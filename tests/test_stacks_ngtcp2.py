@@ -15,7 +15,7 @@ from qbkit import stacks
 from qbkit.errors import StackNotReady
 from qbkit.stacks import ngtcp2 as module
 from qbkit.stacks.base import Stack
-from qbkit.traces.telemetry import COLUMNS
+from qbkit.traces.run.telemetry import COLUMNS
 
 MIB = 1 << 20
 

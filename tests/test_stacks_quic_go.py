@@ -19,7 +19,7 @@ from qbkit import stacks
 from qbkit.errors import StackNotReady
 from qbkit.stacks import quic_go as module
 from qbkit.stacks.base import Stack
-from qbkit.traces.telemetry import COLUMNS, STATES
+from qbkit.traces.run.telemetry import COLUMNS, STATES
 
 pytestmark = pytest.mark.guest  # real transfers: seconds each
 

@@ -18,7 +18,7 @@ import pytest
 from qbkit import stacks
 from qbkit.errors import StackNotReady
 from qbkit.stacks import certificate
-from qbkit.traces.telemetry import COLUMNS, STATES
+from qbkit.traces.run.telemetry import COLUMNS, STATES
 
 pytestmark = pytest.mark.guest  # real transfers: seconds each
 

@@ -17,11 +17,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import qbkit as qb
-from qbkit import cluster
 from qbkit.errors import EngineError, SpecError, StoreError
-from qbkit.runner import names
-from qbkit.sweep import Sweep
-from qbkit.sweeping import estimate, load_cube, run_sweep
+from qbkit.execution import cluster
+from qbkit.execution.runner import names
+from qbkit.execution.sweeps import estimate, load_cube, run_sweep
+from qbkit.spec.sweep import Sweep
 
 BASE = {
     "bottleneck": {"rate_mbps": 10, "rtt_ms": 20},
@@ -265,8 +265,9 @@ def worker_of(pid: int) -> int:
 
 def test_a_worker_needs_no_charts():
     # Altair takes a second to import, and ten in a worker's thread.
-    words = "import sys, synthetic, qbkit.cluster, qbkit.runner, qbkit.digest as d; "
-    words += "d.digest(synthetic.synthetic_run()); sys.exit('altair' in sys.modules)"
+    words = "import sys, synthetic, qbkit.execution.cluster, qbkit.execution.runner; "
+    words += "import qbkit.store.figures as d; d.digest(synthetic.synthetic_run()); "
+    words += "sys.exit('altair' in sys.modules)"
     here = Path(__file__).parent
     subprocess.run([sys.executable, "-c", words], check=True, cwd=here)
 

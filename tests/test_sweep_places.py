@@ -16,12 +16,12 @@ from moto.server import ThreadedMotoServer
 from s3fs import S3FileSystem
 from test_cube import NAMES, SWEEP, plain_digests
 
-from qbkit.cluster import run_one
-from qbkit.cube import cube
 from qbkit.errors import RunFailed, StoreError
-from qbkit.results import Results
-from qbkit.sweep import Sweep
-from qbkit.sweeping import load_cube, put_cube, run_sweep
+from qbkit.execution.cluster import run_one
+from qbkit.execution.sweeps import load_cube, put_cube, run_sweep
+from qbkit.spec.sweep import Sweep
+from qbkit.store.cube import cube
+from qbkit.store.sweep_folder import Results
 
 BASE = {
     "bottleneck": {"rate_mbps": 10, "rtt_ms": 20},

@@ -20,10 +20,10 @@ from qbkit.errors import MetricError, RunFailed, StoreError
 from qbkit.metrics import packet_balance, summary
 from qbkit.spec import Bottleneck, Experiment, Flow
 from qbkit.traces import build, flow_events, read_pcaps
-from qbkit.traces.match import NEVER, match
-from qbkit.traces.pcap import read_pcap
-from qbkit.traces.series import Bins
-from qbkit.traces.telemetry import read_table
+from qbkit.traces.run.match import NEVER, match
+from qbkit.traces.run.pcap import read_pcap
+from qbkit.traces.run.series import Bins
+from qbkit.traces.run.telemetry import read_table
 
 T0_NS = 1_767_225_601 * 10**9
 

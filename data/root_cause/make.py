@@ -10,8 +10,8 @@ from pathlib import Path
 import xarray as xr
 
 import qbkit as qb
+from qbkit.execution.runner import kept_folder
 from qbkit.metrics import retransmissions
-from qbkit.runner import kept_folder
 
 HERE = Path(__file__).parent
 LINK = qb.Bottleneck(rate_mbps=20, rtt_ms=50, buffer_bdp=1)

@@ -1,7 +1,7 @@
 """What one connection did over time, from its events: bytes ACKed, rates, round trips, recovery.
 
-All functions take an events dataset (`qbkit.traces.events.EventTables.dataset`), whichever log it
-comes from, and look at the application data packet number space.
+All functions take an events dataset (`qbkit.traces.logs.events.EventTables.dataset`), whichever
+log it comes from, and look at the application data packet number space.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import xarray as xr
 
 from qbkit.errors import MetricError
-from qbkit.traces.journey import Fate
+from qbkit.traces.run.journey import Fate
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]

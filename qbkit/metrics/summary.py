@@ -15,7 +15,7 @@ from qbkit.metrics.flows import (
     has_packets,
     known_fate,
 )
-from qbkit.traces.journey import Fate
+from qbkit.traces.run.journey import Fate
 
 COLUMNS = (
     "label",

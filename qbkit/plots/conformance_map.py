@@ -17,10 +17,10 @@ from qbkit.metrics.envelope import Envelope
 from qbkit.metrics.maps import FIRST
 from qbkit.metrics.significance import map_sentence
 from qbkit.plots import theme
+from qbkit.plots.captions import wrapped
 from qbkit.plots.data import inline
 from qbkit.plots.render import enable
 from qbkit.plots.timeline import one_brush
-from qbkit.plots.words import wrapped
 
 CELL_WIDTH, CELL_HEIGHT = 33, 20
 DETAIL_WIDTH, DETAIL_HEIGHT = 310, 270

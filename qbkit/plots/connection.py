@@ -19,9 +19,9 @@ from qbkit.metrics.events import time_span_s
 from qbkit.metrics.flows import FloatArray, IntArray
 from qbkit.plots import theme
 from qbkit.plots import timeline as tl
+from qbkit.plots.captions import wrapped
 from qbkit.plots.data import inline
 from qbkit.plots.envelope import legend_choice
-from qbkit.plots.words import wrapped
 
 Events = Mapping[str, xr.Dataset]
 WIDTH, READOUT_WIDTH = tl.WIDTH, 74

@@ -13,9 +13,9 @@ from qbkit.metrics.assessment import Assessment
 from qbkit.metrics.envelope import Envelope
 from qbkit.metrics.flows import FloatArray
 from qbkit.plots import theme
+from qbkit.plots.captions import envelope_subtitle
 from qbkit.plots.data import inline
 from qbkit.plots.render import enable
-from qbkit.plots.words import envelope_subtitle
 
 WIDTH, HEIGHT = 460, 340
 X = alt.X("queue_delay_ms:Q", title="Queueing delay (ms)").scale(nice=True, zero=False)

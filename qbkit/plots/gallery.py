@@ -10,11 +10,11 @@ import xarray as xr
 
 from qbkit.errors import MetricError
 from qbkit.plots import theme
+from qbkit.plots.captions import wrapped
 from qbkit.plots.data import inline
 from qbkit.plots.render import enable
 from qbkit.plots.series import Series, rows_of
 from qbkit.plots.timeline import averaging
-from qbkit.plots.words import wrapped
 
 WIDTH, HEIGHT = 124, 78
 QUANTITIES = {

@@ -16,9 +16,9 @@ import xarray as xr
 from qbkit.errors import MetricError
 from qbkit.metrics.events import rtt
 from qbkit.plots import theme
+from qbkit.plots.captions import wrapped
 from qbkit.plots.data import inline
 from qbkit.plots.render import enable
-from qbkit.plots.words import wrapped
 
 SPACES = ("Initial", "Handshake", "1-RTT")
 COLOURS = (theme.PALETTE[1], theme.PALETTE[2], theme.PALETTE[0])

@@ -15,11 +15,11 @@ from importlib.resources import files
 import numpy as np
 import xarray as xr
 
-from qbkit.attributes import run_experiment, run_warnings
 from qbkit.metrics.summary import summary
-from qbkit.plots.sketch import buffer_words, sparkline_svg, topology_svg
 from qbkit.plots.theme import colours
+from qbkit.plots.topology_svg import buffer_words, sparkline_svg, topology_svg
 from qbkit.spec import Experiment
+from qbkit.traces.run.attributes import run_experiment, run_warnings
 
 SPARKLINE_POINTS = 160
 MAX_ROWS = 30

@@ -12,10 +12,10 @@ import xarray as xr
 from qbkit.errors import MetricError
 from qbkit.metrics.maps import FIRST, SECOND, SEED, dominance, expectations, throughput_ratios
 from qbkit.plots import theme
+from qbkit.plots.captions import wrapped
 from qbkit.plots.data import inline
 from qbkit.plots.render import enable
 from qbkit.plots.timeline import one_brush
-from qbkit.plots.words import wrapped
 
 CELL = 27
 DETAIL_WIDTH, DETAIL_HEIGHT = 330, 190

@@ -12,9 +12,9 @@ from qbkit.metrics.envelope import Envelope, definition_of, envelope
 from qbkit.metrics.flows import flow_labels
 from qbkit.plots import envelope as pe
 from qbkit.plots import timeline as tl
+from qbkit.plots.captions import envelope_subtitle, wrapped
 from qbkit.plots.render import enable
 from qbkit.plots.series import Series
-from qbkit.plots.words import envelope_subtitle, wrapped
 
 TIMELINE_WIDTH, PANEL_HEIGHT = 440, 108
 ENVELOPE_SIZE = 344

@@ -7,9 +7,9 @@ import pandas as pd
 
 from qbkit.errors import MetricError
 from qbkit.plots import theme
+from qbkit.plots.captions import wrapped
 from qbkit.plots.data import inline
 from qbkit.plots.render import enable
-from qbkit.plots.words import wrapped
 
 COLUMNS = ("controller", "seeds", "conformance", "low", "high")
 WIDTH, HEIGHT = 460, 280

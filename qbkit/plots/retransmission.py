@@ -14,10 +14,10 @@ import pandas as pd
 from qbkit.errors import MetricError
 from qbkit.metrics.retransmissions import Regression, regression
 from qbkit.plots import theme
+from qbkit.plots.captions import wrapped
 from qbkit.plots.data import inline
 from qbkit.plots.envelope import legend_choice
 from qbkit.plots.render import enable
-from qbkit.plots.words import wrapped
 
 COLUMNS = ("label", "offset_bytes", "time_s")
 WIDTH, HEIGHT = 460, 320

@@ -13,11 +13,11 @@ import xarray as xr
 from qbkit.errors import MetricError
 from qbkit.metrics.flows import flow_labels
 from qbkit.plots import theme
+from qbkit.plots.captions import wrapped
 from qbkit.plots.data import inline
 from qbkit.plots.envelope import legend_choice
 from qbkit.plots.render import enable
 from qbkit.plots.series import Series, bins_per_row, rows_of
-from qbkit.plots.words import wrapped
 
 WIDTH, PANEL_HEIGHT, MEANS_WIDTH = 560, 118, 62
 ALL_TRIALS = "all"

@@ -9,9 +9,9 @@ import altair as alt
 
 from qbkit.metrics.assessment import Assessment
 from qbkit.metrics.envelope import Envelope
+from qbkit.plots.captions import assessment_sentences, wrapped
 from qbkit.plots.envelope import envelope_layers
 from qbkit.plots.render import enable
-from qbkit.plots.words import assessment_sentences, wrapped
 
 WIDTH, HEIGHT = 380, 300
 

@@ -66,7 +66,7 @@ def driver_fingerprint() -> str:
     """
     package = _site_packages() / "aioquic"
     files = [path for path in package.rglob("*") if path.suffix in (".py", ".so")]
-    driver = fingerprint(DRIVER.glob("*.py"))  # by itself: the order of files is that of their paths
+    driver = fingerprint(DRIVER.glob("*.py"))  # apart: files count in the order of their paths
     return fingerprint(files, driver, *FLAGS, *_needs())
 
 

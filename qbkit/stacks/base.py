@@ -44,7 +44,7 @@ class Stack(ABC):
 
     ``recv`` prints ``ready`` when it listens and ends on SIGTERM; ``send`` ends by itself. Either
     fails the run when it exits with another status than 0 (or by that SIGTERM). They leave
-    ``receiver.csv`` and ``sender.csv`` in DIR (columns: `qbkit.traces.telemetry`). Override
+    ``receiver.csv`` and ``sender.csv`` in DIR (columns: `qbkit.traces.run.telemetry`). Override
     `send_argv` and `recv_argv` where a program has a command line of its own.
     """
 
@@ -55,7 +55,7 @@ class Stack(ABC):
     source: ClassVar[str]
     """Where its code comes from, in a few words."""
     tells: ClassVar[tuple[str, ...]] = ("cwnd_bytes", "bytes_in_flight", "srtt_ms")
-    """Variables of its telemetry that every run has (names: `qbkit.traces.telemetry`)."""
+    """Variables of its telemetry that every run has (names: `qbkit.traces.run.telemetry`)."""
     repeats: ClassVar[bool] = True
     """Whether two runs of one spec and seed are identical to the byte."""
     certificate: ClassVar[str] = ""

@@ -5,19 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, ClassVar
 
-from qbkit.cca.knobs import CONTROLLERS, KNOBS, read_knobs
 from qbkit.errors import SpecError
 from qbkit.stacks.aioquic import AioQuic
 from qbkit.stacks.base import Options, option_words
 from qbkit.stacks.build import fingerprint
+from qbkit.stacks.cca.knobs import CONTROLLERS, KNOBS, read_knobs
 from qbkit.stacks.registry import register
 
-PACKAGE = Path(__file__).parents[1] / "cca"
+PACKAGE = Path(__file__).parent / "cca"
 MOUNT = "/run/qb/stacks/qbkit"
 
 
 class QbkitCca(AioQuic):
-    """aioquic and its driver, with the controllers of `qbkit.cca` in place of its own."""
+    """aioquic and its driver, with the controllers of `qbkit.stacks.cca` in place of its own."""
 
     name: ClassVar[str] = "qbkit"
     color: ClassVar[str] = "#c71585"
@@ -29,7 +29,7 @@ class QbkitCca(AioQuic):
     }
 
     def controllers(self) -> tuple[str, ...]:
-        """Those of `qbkit.cca`."""
+        """Those of `qbkit.stacks.cca`."""
         return CONTROLLERS
 
     def version(self) -> str:

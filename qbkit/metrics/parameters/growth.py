@@ -10,7 +10,7 @@ import numpy as np
 
 from qbkit.metrics.flows import FloatArray
 from qbkit.metrics.parameters.connection import GRID_PARTS, Connection
-from qbkit.metrics.parameters.cuts import Cut
+from qbkit.metrics.parameters.reductions import Cut
 
 FEWEST_RTTS = 12.0
 """A span of growth that can be judged."""

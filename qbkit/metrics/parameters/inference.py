@@ -15,9 +15,9 @@ import xarray as xr
 from qbkit.errors import MetricError
 from qbkit.metrics.flows import BoolArray, FloatArray
 from qbkit.metrics.parameters.connection import GRID_PARTS, Connection, Link, observe
-from qbkit.metrics.parameters.cuts import cuts_of
 from qbkit.metrics.parameters.growth import growths_of
 from qbkit.metrics.parameters.phases import Phases, phases_of
+from qbkit.metrics.parameters.reductions import cuts_of
 from qbkit.metrics.parameters.start import burst_packets, pacing_gains, start_of
 
 RESAMPLES = 500

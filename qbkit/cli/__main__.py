@@ -1,0 +1,5 @@
+"""``python -m qbkit.cli``."""
+
+from qbkit.cli import main
+
+main()

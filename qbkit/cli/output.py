@@ -1,0 +1,60 @@
+"""What the commands print: one JSON document, or a plain table."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+import click
+
+
+def print_json(document: object) -> None:
+    """One document on one line; NaN is no JSON, so there is none."""
+    click.echo(json.dumps(document, allow_nan=False))
+
+
+def print_run(dataset: Any, as_json: bool) -> None:
+    """A stored run: its flows, its warnings (on stderr) and where it is."""
+    from qbkit.metrics import flow_summaries, summary
+    from qbkit.traces.run.attributes import run_warnings
+
+    attrs, path = dataset.attrs, dataset.encoding["source"]
+    if as_json:
+        cost = {name: attrs.get(name) for name in ("hash", "wall_s", "cpu_s")}
+        flows = flow_summaries(dataset)
+        print_json({"path": path, **cost, "virtual_s": attrs["duration_s"], "flows": flows})
+        return
+    print_frame(summary(dataset).drop(columns=["stack", "controller"]))
+    for warning in run_warnings(dataset):
+        click.echo(f"warning: {warning}", err=True)
+    click.echo(f"{path}")
+
+
+def print_frame(frame: Any) -> None:
+    """The rows of a data frame, without its index."""
+    print_table(frame.reset_index(drop=True).to_dict("records"))
+
+
+def print_table(rows: list[dict[str, Any]]) -> None:
+    """A plain table that survives pipes and narrow terminals."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for name in rows[0] if rows else []:
+        table.add_column(str(name), overflow="fold")
+    for row in rows:
+        table.add_row(*(plain(value) for value in row.values()))
+    Console(width=None if sys.stdout.isatty() else 200).print(table)
+
+
+def plain(value: Any) -> str:
+    """A value as a table shows it: four digits, an interval with two dots."""
+    if value is None:
+        return "-"
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    if isinstance(value, list | tuple):
+        return " .. ".join(plain(v) for v in value)
+    return str(value)

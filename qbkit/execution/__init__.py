@@ -1,0 +1,1 @@
+"""Carrying experiments out: one run, many runs and sweeps on Dask, notebooks in batch."""

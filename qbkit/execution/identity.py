@@ -1,0 +1,113 @@
+"""What names a run: a hash over everything that can change its result.
+
+That is the spec; the commands, settings and ``tc`` lines that it becomes; the kernel; the versions
+of the stacks; this package's code that carries a run out and makes a dataset of its captures; and
+the contents of the programs of this machine that take part, with the libraries that they load.
+Not a path of this machine, and not when a file was written: machines that are set up alike agree.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from qbkit.errors import StackNotReady
+from qbkit.settings import cache_folder
+from qbkit.spec import Experiment
+from qbkit.stacks import Stack
+from qbkit.stacks.build import GUEST_PATH, fingerprint, program_fingerprint
+from qbkit.testbed import engines
+from qbkit.testbed.plan import plan_data
+
+PACKAGE = Path(__file__).parents[1]
+CODE = (
+    *("testbed/*.py", "testbed/guest/*.py", "testbed/native/*.c", "stacks/certificate*.py"),
+    *("traces/run/*.py", "spec/experiment.py"),
+)
+"""What carries a run out, and makes its dataset."""
+TOOLS = ("python3", "ip", "tc", "mnexec")
+"""Programs of this machine that the agent runs under, or configures the network by."""
+MININET = Path("/usr/lib/python3/dist-packages/mininet")
+"""What the agent builds it with."""
+A_PATH = re.compile(r"/[\w@%+.~/-]+")
+
+
+class Identity:
+    """Names runs of one engine.
+
+    Versions, programs and code are looked up once, so that naming a thousand runs takes no longer
+    than it must.
+    """
+
+    def __init__(self, engine: engines.Engine) -> None:
+        self.engine = engine
+        self._common = {
+            "engine": engine.name,
+            "kernel": engine.version(),
+            "mininet": fingerprint(MININET.glob("*.py")),
+            "code": fingerprint(path for pattern in CODE for path in PACKAGE.glob(pattern)),
+            "tools": [
+                program_fingerprint(Path(path))
+                for tool in TOOLS
+                if (path := shutil.which(tool, path=GUEST_PATH))
+            ],
+        }
+        self._stacks: dict[str, tuple[str, dict[str, Path]]] = {}
+        self._files: dict[str, str] = {}
+
+    def of(self, experiment: Experiment, drivers: list[Stack]) -> dict[str, Any]:
+        """The attributes of a run that name it; StackNotReady for a driver that is not there."""
+        known = {stack.name: self._known(stack) for stack in drivers}
+        versions = {name: text for name, (text, _) in known.items()}
+        mounts = {guest: host for _, shown in known.values() for guest, host in shown.items()}
+        plan = json.dumps(plan_data(experiment, drivers, self.engine.name, engines.CAPTURE))
+        parts = {
+            **self._common,
+            "spec": experiment.hash,
+            "stacks": versions,
+            "plan": A_PATH.sub(lambda path: self._content(path[0], mounts), plan),
+        }
+        digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
+        return {
+            "hash": digest,
+            "spec_hash": experiment.hash,
+            "engine": self.engine.name,
+            "seed": experiment.seed,
+            "stack_versions": json.dumps(versions, sort_keys=True),
+            "qbkit_version": version("qbkit"),
+        }
+
+    def _known(self, stack: Stack) -> tuple[str, dict[str, Path]]:
+        """The version of a stack, and what the guest sees of it."""
+        if stack.name not in self._stacks:
+            status = stack.status()
+            if not status.ready:
+                raise StackNotReady(f"{stack.name} is not ready: {status.reason}")
+            self._stacks[stack.name] = (stack.version(), stack.mounts())
+        return self._stacks[stack.name]
+
+    def _content(self, path: str, mounts: dict[str, Path]) -> str:
+        """What stands for a path of the guest: the content of the program that is there, if any.
+
+        What qbkit built bears the fingerprint of its sources in its path, and in the version.
+        """
+        if path not in self._files:
+            file = _on_this_machine(path, mounts)
+            ours = file.is_relative_to(cache_folder())
+            known = not ours and os.access(file, os.R_OK) and file.is_file()
+            self._files[path] = program_fingerprint(file) if known else path
+        return self._files[path]
+
+
+def _on_this_machine(path: str, mounts: dict[str, Path]) -> Path:
+    """The file that the guest sees at a path: of a folder that it is shown, or at the same path."""
+    for guest, host in mounts.items():
+        if Path(path).is_relative_to(guest):
+            return host / Path(path).relative_to(guest)
+    return Path(path)

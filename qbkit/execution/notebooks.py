@@ -1,0 +1,112 @@
+"""Running the project's notebooks through papermill, and turning them into HTML."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from qbkit.errors import RunFailed, SpecError
+from qbkit.execution.cluster import run_calls
+
+FOLDER = Path(__file__).parents[2] / "notebooks"
+
+
+def find(name: str) -> Path:
+    """The notebook whose file name begins so; SpecError lists those there are."""
+    found = sorted(FOLDER.glob("*.ipynb"))
+    matching = [path for path in found if path.name.startswith(name)]
+    if len(matching) != 1:
+        raise SpecError(
+            f"{name!r} names {len(matching)} notebooks; "
+            f"there are {', '.join(path.stem for path in found)}"
+        )
+    return matching[0]
+
+
+def execute(name: str, out: Path, parameters: dict[str, Any], *, stem: str = "") -> Path:
+    """Execute a notebook with parameters into the folder ``out``; the path of the result.
+
+    Its name is that of the notebook, or ``stem``. It is saved up to the cell that fails; then
+    RunFailed says which, and why. SpecError for a parameter that the notebook does not have.
+    """
+    import nbformat
+    import papermill
+    from nbformat.sign import NotebookNotary
+    from papermill.exceptions import PapermillExecutionError
+
+    source = find(name)
+    _require_known(source, parameters)
+    out.mkdir(parents=True, exist_ok=True)
+    target = out / f"{stem or source.stem}.ipynb"
+    try:
+        papermill.execute_notebook(
+            str(source), str(target), parameters, cwd=str(source.parent), kernel_name="python3"
+        )
+    except PapermillExecutionError as error:
+        raise RunFailed(
+            f"cell {error.cell_index} of {target} failed: {error.ename}: {error.evalue}"
+        ) from None
+    # JupyterLab shows charts of notebooks that it trusts; this one was run here.
+    NotebookNotary().sign(nbformat.read(target, as_version=4))
+    return target
+
+
+def execute_grid(
+    name: str,
+    out: Path,
+    grid: Mapping[str, Sequence[Any]],
+    *,
+    scheduler: str | None = None,
+    progress: bool = False,
+) -> tuple[list[Path], dict[str, str]]:
+    """Execute a notebook for each of the product of parameter values, on a Dask cluster.
+
+    Returns the paths of those that were executed, and of the others by name why they were not.
+    With one value of each parameter the notebook keeps its name; else the values are in it.
+    """
+    source = find(name)
+    _require_known(source, grid)
+    stems = {}
+    varied = [key for key, values in grid.items() if len(values) > 1]
+    for values in itertools.product(*grid.values()):
+        chosen = dict(zip(grid, values, strict=True))
+        stems["-".join([source.stem, *(_word(chosen[key]) for key in varied)])] = chosen
+    calls = {stem: (_execute_one, name, out, chosen, stem) for stem, chosen in stems.items()}
+    engine = "host" if "host" in grid.get("engine", ()) else None  # one at a time, in real time
+    done = run_calls(calls, engine=engine, scheduler=scheduler, progress=progress, unit="notebook")
+    done.warn(str)
+    failed = {stem: str(error) for stem, error in done.failed.items()}
+    return [out / f"{stem}.ipynb" for stem in stems if stem not in failed], failed
+
+
+def _execute_one(name: str, out: Path, parameters: dict[str, Any], stem: str) -> None:
+    execute(name, out, parameters, stem=stem)
+
+
+def _word(value: Any) -> str:
+    """A parameter's value as part of a file name."""
+    return re.sub(r"[^\w.]+", "_", str(value))
+
+
+def _require_known(source: Path, parameters: Iterable[str]) -> None:
+    import papermill
+
+    known = list(papermill.inspect_notebook(str(source)))
+    for parameter in parameters:
+        if parameter not in known:
+            raise SpecError(
+                f"{source.stem} has no parameter {parameter}; it has {', '.join(known) or 'none'}"
+            )
+
+
+def to_html(notebook: Path) -> Path:
+    """Write the HTML of an executed notebook beside it; it needs no network to be read."""
+    from nbconvert import HTMLExporter
+
+    body, _ = HTMLExporter(exclude_input_prompt=True).from_filename(str(notebook))
+    target = notebook.with_suffix(".html")
+    target.write_text(body)
+    return target

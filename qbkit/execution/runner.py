@@ -1,0 +1,208 @@
+"""One experiment from spec to dataset: resolve, check, run, measure, store."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import xarray as xr
+
+from qbkit import stacks, store, traces
+from qbkit.errors import SpecError, StoreError
+from qbkit.execution.identity import Identity
+from qbkit.spec import Experiment
+from qbkit.stacks import Stack
+from qbkit.testbed import engines, memory
+from qbkit.testbed.console import OnProgress, Usage
+from qbkit.testbed.plan import make_plan, report_every_s
+from qbkit.testbed.scratch import scratch_folder
+
+KEEP = {"pcap": "*.pcap", "qlog": "flows"}
+"""What may be kept of a run, and what it is in the run's folder."""
+SECONDS_PER_PACKET = 0.006
+"""More than the slowest stack has ever needed for a packet, on a busy machine."""
+
+
+def run(
+    experiment: Experiment,
+    *,
+    engine: str | None = None,
+    out: str | Path | None = None,
+    keep: str | Sequence[str] = (),
+    rerun: bool = False,
+    progress: bool = False,
+) -> xr.Dataset:
+    """Run an experiment, or load it where the same run exists already; the run's dataset.
+
+    ``engine`` is "virtual" (default) or "host", which takes real time. ``out`` is the file to
+    write (default: in `store.default_folder`, named by the run's hash). ``keep`` is or holds "pcap"
+    (both captures) and "qlog" (each QUIC stack's own log); they go to a folder beside the file.
+    ``rerun`` runs again what exists. Raises SpecError, StackNotReady, EngineError, RunFailed or
+    StoreError, each with one sentence; then nothing is left that looks finished.
+    """
+    keep = (keep,) if isinstance(keep, str) else tuple(keep)
+    experiment = _with_keep(experiment, keep)
+    drivers = _drivers(experiment)
+    # Where nothing can be run (Binder, a Mac), that is what is told, not what to build for it.
+    chosen = engines.choose(engine)
+    identity = Identity(chosen).of(experiment, drivers)
+    path = Path(out) if out is not None else store.path_of(identity["hash"])
+    there = _stored(path, identity["hash"])
+    kept = set() if there is None else _kept(path)
+    if there is not None and not rerun and kept.issuperset(keep):
+        return there
+    _check_writable(path)
+    memory.require(experiment, chosen.name)
+    with scratch_folder() as folder, _progress(experiment, progress) as on_progress:
+        dataset = _measure(experiment, drivers, chosen, identity, folder, on_progress)
+        with _kept_files(folder / "run", path, kept.union(keep)):
+            store.save(dataset, path)
+    return dataset
+
+
+def _measure(
+    experiment: Experiment,
+    drivers: list[Stack],
+    engine: engines.Engine,
+    identity: dict[str, Any],
+    folder: Path,
+    on_progress: OnProgress,
+) -> xr.Dataset:
+    """Carry an experiment out in a folder, and build the dataset of what it left there."""
+    plan = make_plan(experiment, drivers, engine.name, engines.CAPTURE)
+    silence_s = _silence_s(experiment)
+    result, usage = engines.carry_out(engine, plan, folder, experiment.seed, silence_s, on_progress)
+    attrs = {**identity, **_cost(usage), "kernel_version": result["kernel_version"]}
+    return traces.build(folder / "run", experiment, attrs)
+
+
+def kept_folder(path: Path) -> Path:
+    """Where the captures and logs of a run file lie that were kept."""
+    return path.with_suffix(".kept")
+
+
+def _with_keep(experiment: Experiment, keep: tuple[str, ...]) -> Experiment:
+    """Ask the stacks that can for their qlog, if it is to be kept."""
+    unknown = set(keep) - set(KEEP)
+    if unknown:
+        raise SpecError(f"cannot keep {', '.join(sorted(unknown))}; choose from {', '.join(KEEP)}")
+    if "qlog" not in keep:
+        return experiment
+    flows = [
+        flow.model_copy(update={"options": {**flow.options, "qlog": True}})
+        if "qlog" in stacks.get(flow.stack).options
+        else flow
+        for flow in experiment.flows
+    ]
+    return experiment.model_copy(update={"flows": tuple(flows)})
+
+
+def _drivers(experiment: Experiment) -> list[Stack]:
+    """The stack of each flow; SpecError for what it does not have."""
+    drivers = []
+    for flow in experiment.flows:
+        stack = stacks.get(flow.stack)
+        if flow.controller not in stack.controllers():
+            raise SpecError(
+                f"{flow.stack} has no controller {flow.controller!r}; "
+                f"it has {', '.join(stack.controllers())}"
+            )
+        unknown = set(flow.options) - set(stack.options)
+        if unknown:
+            known = ", ".join(sorted(stack.options)) or "none"
+            raise SpecError(
+                f"{flow.stack} has no option {', '.join(sorted(unknown))}; supported: {known}"
+            )
+        drivers.append(stack)
+    return drivers
+
+
+def names(experiments: Iterable[Experiment], engine: str | None = None) -> list[str]:
+    """The hash that names the run of each experiment; raises as `run` does before it starts."""
+    identity = Identity(engines.choose(engine))
+    return [str(identity.of(e, _drivers(e))["hash"]) for e in experiments]
+
+
+def _stored(path: Path, digest: str) -> xr.Dataset | None:
+    """The run of that hash, if the file holds it."""
+    try:
+        found = store.load(path)
+    except StoreError:
+        return None
+    return found if found.attrs.get("hash") == digest else None
+
+
+def _check_writable(path: Path) -> None:
+    """Before minutes of work: can the result be written?"""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=path.parent):
+            pass
+    except OSError as error:
+        raise StoreError(
+            f"cannot write to {path.parent}: {error.strerror}; choose another"
+        ) from None
+
+
+@contextmanager
+def _progress(experiment: Experiment, wanted: bool) -> Iterator[OnProgress]:
+    """A bar over the virtual seconds, if one is wanted."""
+    if not wanted:
+        yield lambda _: None
+        return
+    from tqdm.auto import tqdm
+
+    title = " + ".join(flow.name for flow in experiment.flows[:4])
+    form = "{l_bar}{bar}| {n:.0f}/{total:.0f} virtual s [{elapsed}<{remaining}]"
+    with tqdm(total=experiment.duration_s, desc=title, bar_format=form, leave=False) as bar:
+        yield lambda at_s: bar.update(at_s - bar.n) and None
+        bar.update(experiment.duration_s - bar.n)
+
+
+def _silence_s(experiment: Experiment) -> float:
+    """How long a guest may be silent between two reports, in wall-clock seconds."""
+    physical_s = report_every_s(experiment.duration_s)
+    packets = experiment.bottleneck.rate_mbps * 1e6 / 8 / 1500 * physical_s
+    return 60.0 + physical_s + packets * SECONDS_PER_PACKET
+
+
+def _cost(usage: Usage) -> dict[str, Any]:
+    return {
+        "wall_s": round(usage.wall_s, 3),
+        "cpu_s": round(usage.cpu_s, 3),
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+
+
+def _kept(path: Path) -> set[str]:
+    """What of KEEP lies beside a run file."""
+    folder = kept_folder(path)
+    return {word for word, pattern in KEEP.items() if any(folder.glob(pattern))}
+
+
+@contextmanager
+def _kept_files(raw: Path, path: Path, keep: set[str]) -> Iterator[None]:
+    """Puts what is kept beside the run file that the block writes, in place of what was there.
+
+    It is copied before the block, so that a full disk costs nothing that was there.
+    """
+    target, part = kept_folder(path), path.with_suffix(".kept.part")
+    shutil.rmtree(part, ignore_errors=True)
+    try:
+        part.mkdir()
+        for found in (found for word in keep for found in raw.glob(KEEP[word])):
+            copy = shutil.copytree if found.is_dir() else shutil.copy2
+            copy(found, part / found.name)
+        yield
+        shutil.rmtree(target, ignore_errors=True)  # of another run, or of the same with less
+        if keep:
+            part.rename(target)
+    except OSError as error:
+        raise StoreError(f"cannot keep captures beside {path}: {error.strerror}") from None
+    finally:
+        shutil.rmtree(part, ignore_errors=True)

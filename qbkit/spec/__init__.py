@@ -1,0 +1,12 @@
+"""What to run: an experiment, and sweeps over the fields of one."""
+
+from qbkit.spec.experiment import (
+    FRAME_BYTES,
+    QDISC_OPTIONS,
+    Bottleneck,
+    Experiment,
+    Flow,
+    Qdisc,
+)
+
+__all__ = ["FRAME_BYTES", "QDISC_OPTIONS", "Bottleneck", "Experiment", "Flow", "Qdisc"]

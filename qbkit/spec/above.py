@@ -1,0 +1,17 @@
+"""What layers above give an experiment: ``run()`` and its HTML.
+
+The spec itself imports nothing from above. `qbkit.__init__`, which knows all layers, sets both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+run: Callable[..., xr.Dataset]
+"""`qbkit.execution.runner.run`."""
+html: Callable[..., str]
+"""`qbkit.plots.html.experiment_html`."""

@@ -1,0 +1,367 @@
+"""What to run: a bottleneck, the flows that share it, and for how long.
+
+The three classes are frozen, validated (pydantic), round-trip through JSON, and have a content
+hash, so that a run is named by what was asked and nothing else.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from qbkit.errors import SpecError
+from qbkit.spec import above
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+FRAME_BYTES = 1514
+"""Largest Ethernet frame at an MTU of 1500 bytes, as the queue counts it (no FCS)."""
+START_WINDOW_RTTS = 10
+"""Default width of the window in which flows start: longer than slow start takes to fill a link."""
+
+MOST_PATH_BYTES = 2**30
+"""What path and queues may hold at most: TCP's largest receive window (RFC 7323, 2.3)."""
+
+Qdisc = Literal["fifo", "fq", "fq_codel", "codel", "cake", "pie", "red", "sfq"]
+
+QDISC_OPTIONS: dict[str, frozenset[str]] = {
+    "fifo": frozenset(),
+    "fq": frozenset({"flow_limit", "quantum", "initial_quantum", "maxrate", "buckets"}),
+    "fq_codel": frozenset({"flows", "target", "interval", "quantum", "ecn", "noecn"}),
+    "codel": frozenset({"target", "interval", "ecn", "noecn"}),
+    "cake": frozenset(
+        {"besteffort", "diffserv4", "flowblind", "flows", "triple-isolate", "rtt", "ack-filter"}
+    ),
+    "pie": frozenset({"target", "tupdate", "alpha", "beta", "ecn", "noecn"}),
+    "red": frozenset({"min", "max", "probability", "burst", "ecn", "adaptive", "harddrop"}),
+    "sfq": frozenset({"quantum", "perturb", "divisor", "depth"}),
+}
+"""The queue disciplines and the ``tc`` options of each that may be set in ``qdisc_options``."""
+
+
+class _Spec(BaseModel):
+    """Common behaviour: frozen, no unknown fields, errors in one sentence."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    def __init__(self, **data: Any) -> None:
+        try:
+            super().__init__(**data)
+        except ValidationError as error:
+            raise SpecError(_sentence(type(self).__name__, error)) from None
+
+
+class Bottleneck(_Spec):
+    """The shared link: rate, propagation delay, queue.
+
+    Exactly one of ``buffer_bdp``, ``buffer_bytes`` and ``buffer_packets`` may be given; without
+    any, the buffer is one bandwidth-delay product.
+    """
+
+    rate_mbps: float = Field(default=20.0, ge=0.05, le=10_000.0)
+    """Rate of the link in Mbit/s, counting Ethernet frames without FCS (as ``tc`` does)."""
+    rtt_ms: float = Field(default=50.0, ge=0.1, le=10_000.0)
+    """Base round-trip time in ms: propagation alone, half of it in either direction."""
+    buffer_bdp: float | None = Field(default=None, gt=0, le=1000.0)
+    """Size of the queue in multiples of ``rate_mbps * rtt_ms``."""
+    buffer_bytes: int | None = Field(default=None, gt=0, le=2**30)
+    """Size of the queue in bytes of Ethernet frames."""
+    buffer_packets: int | None = Field(default=None, gt=0, le=700_000)
+    """Size of the queue in packets of any size."""
+    qdisc: Qdisc = "fifo"
+    """Queue discipline of Linux that manages the buffer."""
+    qdisc_options: dict[str, str | int | float | bool] = Field(default_factory=dict)
+    """Options of the discipline, in ``tc``'s own words (``{"target": "5ms"}``; a flag is True)."""
+    loss_percent: float = Field(default=0.0, ge=0.0, lt=100.0)
+    """Random loss behind the queue, on the way to the receivers, in percent of the packets."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _one_buffer(cls, data: Any) -> Any:
+        names = ("buffer_bdp", "buffer_bytes", "buffer_packets")
+        if not isinstance(data, dict):
+            return data
+        given = [n for n in names if data.get(n) is not None]
+        if len(given) > 1:
+            raise ValueError(f"give the buffer once, not as {' and '.join(given)}")
+        return data if given else {**data, "buffer_bdp": 1.0}
+
+    @model_validator(mode="after")
+    def _possible(self) -> Bottleneck:
+        if self.buffer_packets is None and self.queue_bytes < FRAME_BYTES:
+            raise ValueError(
+                f"the buffer holds {self.queue_bytes} bytes, less than one packet of "
+                f"{FRAME_BYTES} bytes; enlarge it"
+            )
+        unknown = set(self.qdisc_options) - QDISC_OPTIONS[self.qdisc]
+        if unknown:
+            allowed = ", ".join(sorted(QDISC_OPTIONS[self.qdisc])) or "none"
+            raise ValueError(
+                f"{self.qdisc} has no option {', '.join(sorted(unknown))}; allowed: {allowed}"
+            )
+        return self
+
+    @property
+    def bdp_bytes(self) -> float:
+        """Bandwidth-delay product of the link in bytes."""
+        return self.rate_mbps * 1e6 / 8 * self.rtt_ms / 1e3
+
+    @property
+    def queue_bytes(self) -> int:
+        """Size of the queue in bytes; full frames where it was given in packets."""
+        if self.buffer_packets is not None:
+            return self.buffer_packets * FRAME_BYTES
+        if self.buffer_bytes is not None:
+            return self.buffer_bytes
+        assert self.buffer_bdp is not None
+        return round(self.buffer_bdp * self.bdp_bytes)
+
+    @property
+    def queue_packets(self) -> int:
+        """Size of the queue in packets; of full frames where it was given in bytes."""
+        return self.buffer_packets or max(1, self.queue_bytes // FRAME_BYTES)
+
+
+class Flow(_Spec):
+    """One sender and its receiver. ``Flow("quic-go", "cubic")`` or ``Flow.parse("tcp:bbr")``."""
+
+    stack: str = Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.+-]*$")
+    """Name of the stack, as ``qbkit stacks`` lists it."""
+    controller: str = Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.+-]*$")
+    """Name of its congestion controller."""
+    start_s: float = Field(default=0.0, ge=0.0, le=86_400.0)
+    """When the flow starts, in seconds of the experiment."""
+    stop_s: float | None = Field(default=None, gt=0.0, le=86_400.0)
+    """When it stops sending; without it, at the end of the experiment."""
+    bytes: int | None = Field(default=None, gt=0, le=2**45)
+    """How many bytes it transfers; without it, as many as it can until it stops."""
+    extra_rtt_ms: float = Field(default=0.0, ge=0.0, le=10_000.0)
+    """Round-trip time in ms that this flow has on top of the bottleneck's."""
+    label: str | None = Field(default=None, max_length=200)
+    """Name of the flow in tables and charts; ``stack:controller`` without it."""
+    options: dict[str, str | int | float | bool] = Field(default_factory=dict)
+    """Knobs of the stack, as ``qbkit stacks`` lists them."""
+
+    def __init__(self, stack: str | None = None, controller: str | None = None, **data: Any):
+        positional = {"stack": stack, "controller": controller}
+        super().__init__(**{k: v for k, v in positional.items() if v is not None}, **data)
+
+    @classmethod
+    def parse(cls, text: str) -> Flow:
+        """``stack:controller`` → Flow; a SpecError says what is wrong with the text."""
+        stack, colon, controller = text.partition(":")
+        if not (stack and colon and controller):
+            raise SpecError(f"{text!r} is no flow; write stack:controller, for example tcp:cubic")
+        return cls(stack, controller)
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Flow:
+        if self.stop_s is not None and self.stop_s <= self.start_s:
+            raise ValueError(
+                f"the flow stops at {self.stop_s:g} s, before it starts at {self.start_s:g} s"
+            )
+        return self
+
+    @property
+    def name(self) -> str:
+        """``stack:controller``."""
+        return f"{self.stack}:{self.controller}"
+
+
+class Experiment(_Spec):
+    """Flows over one bottleneck, for a time, with a seed: everything a run depends on."""
+
+    bottleneck: Bottleneck = Field(default_factory=Bottleneck)
+    """The link they share."""
+    flows: tuple[Flow, ...] = Field(min_length=1, max_length=200)
+    """The flows, in any number; a text ``stack:controller`` stands for a Flow."""
+    duration_s: float = Field(default=60.0, ge=0.1, le=86_400.0)
+    """Length of the experiment in (virtual) seconds."""
+    seed: int = Field(default=1, ge=0, lt=2**63)
+    """All randomness of a virtual run comes from it."""
+    jitter_ms: float | None = Field(default=None, ge=0.0, le=1000.0)
+    """Half-width in ms of the seeded uniform jitter of each sender; see `sender_jitter_ms`."""
+    start_window_s: float | None = Field(default=None, ge=0.0, le=86_400.0)
+    """Width in s of the window after its ``start_s`` in which each flow starts at a random time;
+    0: exactly at ``start_s``. See `start_spread_s`."""
+    topology: Literal["dumbbell", "parking_lot"] = "dumbbell"
+    """``dumbbell``: one queue for all. ``parking_lot``: the first flow crosses two such links in
+    a row, the others are split between the first and the second."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _flows_from_text(cls, data: Any) -> Any:
+        if isinstance(data, dict) and isinstance(data.get("flows"), list | tuple):
+            flows = [Flow.parse(f) if isinstance(f, str) else f for f in data["flows"]]
+            return {**data, "flows": flows}
+        return data
+
+    @model_validator(mode="after")
+    def _possible(self) -> Experiment:
+        for flow in self.flows:
+            if flow.start_s >= self.duration_s:
+                raise ValueError(
+                    f"{flow.name} starts at {flow.start_s:g} s, after the experiment's end at "
+                    f"{self.duration_s:g} s"
+                )
+            if flow.stop_s is not None and flow.stop_s > self.duration_s:
+                raise ValueError(
+                    f"{flow.name} stops at {flow.stop_s:g} s, after the experiment's end at "
+                    f"{self.duration_s:g} s"
+                )
+        if (self.jitter_ms or 0) > self.bottleneck.rtt_ms / 2:
+            raise ValueError(
+                f"jitter_ms {self.jitter_ms:g} is more than the one-way delay of "
+                f"{self.bottleneck.rtt_ms / 2:g} ms"
+            )
+        if (self.start_window_s or 0) >= self._shortest_s:
+            raise ValueError(
+                f"start_window_s {self.start_window_s:g} leaves no time to the flow that lasts "
+                f"{self._shortest_s:g} s; make it shorter than that"
+            )
+        if self.topology == "parking_lot" and len(self.flows) < 3:
+            raise ValueError("a parking_lot needs at least 3 flows: one across, one on each link")
+        if self.most_path_bytes > MOST_PATH_BYTES:
+            raise ValueError(
+                f"path and queue hold {self.most_path_bytes / 2**20:.0f} MiB; at most "
+                f"{MOST_PATH_BYTES // 2**20} MiB are possible, so lower rate_mbps, rtt_ms or the "
+                "buffer"
+            )
+        return self
+
+    @property
+    def sender_jitter_ms(self) -> float:
+        """Half-width in ms of the uniform jitter of each sender; it never reorders packets.
+
+        Without a ``jitter_ms`` the delays spread over the time that one frame occupies the
+        bottleneck: that is what ends the phase effects of drop-tail queues (Floyd and Jacobson,
+        "On Traffic Phase Effects in Packet-Switched Gateways", 1991), which an exact clock brings
+        and real testbeds blur.
+        """
+        if self.jitter_ms is not None:
+            return self.jitter_ms
+        frame_ms = FRAME_BYTES * 8 / (self.bottleneck.rate_mbps * 1e3)
+        return min(frame_ms / 2, self.bottleneck.rtt_ms / 4)
+
+    def path_bytes(self, index: int) -> int:
+        """Bytes that path and queues of the flow with that index hold when they are full."""
+        link, flow = self.bottleneck, self.flows[index]
+        queues = 2 if self.topology == "parking_lot" and index == 0 else 1
+        travelling = link.rate_mbps * 125 * (link.rtt_ms + flow.extra_rtt_ms)
+        return round(travelling) + queues * link.queue_bytes
+
+    @property
+    def most_path_bytes(self) -> int:
+        """The same for the flow whose path and queues hold most."""
+        return max(self.path_bytes(index) for index in range(len(self.flows)))
+
+    @property
+    def start_spread_s(self) -> float:
+        """Width in s of the window after its ``start_s`` in which each flow starts.
+
+        Without a ``start_window_s`` it is 10 base RTTs of the bottleneck, but at most a tenth of
+        the time of the shortest flow, and 0 for a lone flow. Flows that all start at once, with
+        jitter alone between trials, go through the same slow start every time, so that their
+        spread over seeds may understate that of trials. A lone flow competes with nobody, so
+        another start would only move its clock.
+        """
+        if self.start_window_s is not None:
+            return self.start_window_s
+        if len(self.flows) == 1:
+            return 0.0
+        return min(START_WINDOW_RTTS * self.bottleneck.rtt_ms / 1e3, self._shortest_s / 10)
+
+    @property
+    def flow_starts_s(self) -> tuple[float, ...]:
+        """When each flow starts, in s of the experiment, to a microsecond.
+
+        Flow i starts at its ``start_s`` plus ``start_spread_s`` times a number in [0, 1): the first
+        53 bits of SHA-256 of "start SEED i". So a start depends on the seed, the flow's index and
+        the width alone, and a test meets its control flow with the starts of its reference.
+        """
+        return tuple(
+            round(flow.start_s + self.start_spread_s * _uniform(f"start {self.seed} {i}"), 6)
+            for i, flow in enumerate(self.flows)
+        )
+
+    @property
+    def _shortest_s(self) -> float:
+        """Time of the flow that has the least, in s."""
+        ends_s = (self.duration_s if f.stop_s is None else f.stop_s for f in self.flows)
+        return min(end_s - f.start_s for end_s, f in zip(ends_s, self.flows, strict=True))
+
+    @property
+    def labels(self) -> list[str]:
+        """One distinct label a flow; equal names get a number."""
+        names = [f.label or f.name for f in self.flows]
+        return [
+            n if names.count(n) == 1 else f"{n} #{names[:i].count(n) + 1}"
+            for i, n in enumerate(names)
+        ]
+
+    def to_json(self) -> str:
+        """Canonical JSON: sorted keys, no white space, so equal specs give equal text."""
+        return json.dumps(self.model_dump(mode="json"), sort_keys=True, separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, text: str) -> Experiment:
+        """The inverse of `to_json`; raises SpecError on anything else.
+
+        JSON without a ``start_window_s`` was written before there were such windows, when every
+        flow started exactly at its ``start_s``.
+        """
+        try:
+            data = json.loads(text)
+        except (json.JSONDecodeError, RecursionError) as error:
+            raise SpecError(f"the experiment is not valid JSON: {error}") from None
+        if not isinstance(data, dict):
+            raise SpecError("the experiment must be a JSON object")
+        return cls(**{"start_window_s": 0.0, **data})
+
+    @property
+    def hash(self) -> str:
+        """16 hexadecimal digits that name this spec."""
+        return hashlib.sha256(self.to_json().encode()).hexdigest()[:16]
+
+    def run(
+        self,
+        *,
+        engine: str | None = None,
+        out: str | Path | None = None,
+        keep: str | Sequence[str] = (),
+        rerun: bool = False,
+        progress: bool = False,
+    ) -> xr.Dataset:
+        """Run it, or load it where the same run exists; see `qbkit.run`."""
+        return above.run(self, engine=engine, out=out, keep=keep, rerun=rerun, progress=progress)
+
+    def _repr_html_(self) -> str:
+        return above.html(self)
+
+
+def _uniform(text: str) -> float:
+    """A number in [0, 1) that is a pure function of a text: 53 bits of its SHA-256."""
+    return (int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 11) / 2**53
+
+
+def _sentence(what: str, error: ValidationError) -> str:
+    """One sentence for the first problem of a failed validation."""
+    first = error.errors(include_url=False)[0]
+    where = ".".join(str(p) for p in first["loc"])
+    message = first["msg"].removeprefix("Value error, ")
+    message = message[0].lower() + message[1:]
+    if first["type"] == "value_error":
+        return f"{what}: {message}"
+    value = repr(first.get("input"))
+    value = value if len(value) <= 60 else value[:57] + "..."
+    if first["type"] == "missing":
+        return f"{what}.{where} is missing"
+    if first["type"] == "extra_forbidden":
+        return f"{what} has no field {where}"
+    return f"{what}.{where} = {value}: {message}"

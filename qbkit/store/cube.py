@@ -1,0 +1,138 @@
+"""The results of a sweep as one xarray cube: its dimensions are the swept fields."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from qbkit.spec.sweep import Sweep
+from qbkit.store.figures import FIGURES, STEP_S
+
+
+def cube(sweep: Sweep, names: Sequence[str], digests: Mapping[str, dict[str, Any]]) -> xr.Dataset:
+    """The cube of a sweep: ``names`` of its runs in its order, and the digests there are by name.
+
+    Dimensions are the swept fields, in order, then ``flow`` and, for operating points, ``point``,
+    for the series of throughput ``time`` (s, where a step begins). Variables: those of `FIGURES`,
+    ``label``, ``point_delay_ms``, ``point_throughput_mbps`` and ``series_throughput_mbps`` (NaN
+    beyond a run's last), ``cpu_s``, ``run`` (its name) and ``done``; where the sweep leaves a run
+    out, ``run`` is empty and ``done`` False.
+    """
+    found = [digests[name] for name in names if name in digests]
+    flows = max((len(d["labels"]) for d in found), default=0)
+    points = max((len(p) for d in found for p in d["points"]), default=0)
+    steps = max((len(s) for d in found for s in d["series"]), default=0)
+    flat = _Flat(math.prod(sweep.shape), flows, points, steps)
+    for point, name in zip(sweep.points(), names, strict=True):
+        flat.put(int(np.ravel_multi_index(point.index, sweep.shape)), name, digests.get(name))
+    time_s = ("time", np.arange(steps) * STEP_S, {"units": "s", "long_name": "time"})
+    ds = xr.Dataset(flat.variables(sweep), coords={**_coordinates(sweep), "time": time_s})
+    versions = {n: text for d in found for n, text in json.loads(d["stack_versions"]).items()}
+    ds.attrs = {
+        "sweep": sweep.model_dump_json(),
+        "stack_versions": json.dumps(versions, sort_keys=True),
+        "kernel_version": next((d["kernel_version"] for d in found), ""),
+        "warnings": json.dumps(sorted({w for d in found for w in d["warnings"]})),
+    }
+    return ds
+
+
+def digests_of(cube: xr.Dataset) -> dict[str, dict[str, Any]]:
+    """What `cube` was given: the digest of each run that is done, by name.
+
+    Each run is given the warnings of all, and of the versions those of its stacks: a cube does not
+    tell whose they are.
+    """
+    sweep = Sweep(**json.loads(cube.attrs["sweep"]))
+    stacks = {p.index: {flow.stack for flow in p.experiment.flows} for p in sweep.points()}
+    versions = json.loads(cube.attrs["stack_versions"])
+    found = {}
+    for index in np.argwhere(cube["done"].transpose(*sweep.sweep).values):
+        row = cube.isel(dict(zip(sweep.sweep, index, strict=True)))
+        labels = [str(label) for label in row["label"].values if label]
+        flows = range(len(labels))
+        taken = {n: text for n, text in versions.items() if n in stacks[tuple(index.tolist())]}
+        points = np.stack([row["point_delay_ms"], row["point_throughput_mbps"]], axis=-1)
+        found[str(row["run"].item())] = {
+            "labels": labels,
+            "figures": {name: row[name].values[: len(labels)].tolist() for name in FIGURES},
+            "series": [_known(row["series_throughput_mbps"].values[i]).tolist() for i in flows],
+            "points": [_known(points[i]).tolist() for i in flows],
+            "warnings": json.loads(cube.attrs["warnings"]),
+            "cpu_s": row["cpu_s"].item(),
+            "stack_versions": json.dumps(taken, sort_keys=True),
+            "kernel_version": cube.attrs["kernel_version"],
+        }
+    return found
+
+
+def _known(values: np.ndarray) -> np.ndarray:
+    """Without the rows after the last in which a value is known."""
+    rows = np.isfinite(values).nonzero()[0]
+    return values[: int(rows.max(initial=-1)) + 1]
+
+
+class _Flat:
+    """The arrays, with one row a run."""
+
+    def __init__(self, runs: int, flows: int, points: int, steps: int) -> None:
+        self.labels = np.full((runs, flows), "", dtype=object)
+        self.figures = {name: np.full((runs, flows), np.nan) for name in FIGURES}
+        self.points = np.full((runs, flows, points, 2), np.nan, dtype=np.float32)
+        self.series = np.full((runs, flows, steps), np.nan, dtype=np.float32)
+        self.cpu_s = np.full(runs, np.nan)
+        self.names = np.full(runs, "", dtype=object)
+        self.done = np.zeros(runs, dtype=bool)
+
+    def put(self, run: int, name: str, digest: dict[str, Any] | None) -> None:
+        self.names[run] = name
+        if digest is None:
+            return
+        count = len(digest["labels"])
+        self.labels[run, :count] = digest["labels"]
+        for name, values in self.figures.items():
+            values[run, :count] = np.array(digest["figures"][name], dtype=float)
+        for flow, points in enumerate(digest["points"]):
+            if points:
+                self.points[run, flow, : len(points)] = points
+        for flow, series in enumerate(digest["series"]):
+            self.series[run, flow, : len(series)] = series
+        self.cpu_s[run] = np.nan if digest["cpu_s"] is None else digest["cpu_s"]
+        self.done[run] = True
+
+    def variables(self, sweep: Sweep) -> dict[str, Any]:
+        runs, each = list(sweep.sweep), [*sweep.sweep, "flow"]
+        fold = lambda values: values.reshape(*sweep.shape, *values.shape[1:])  # noqa: E731
+        found: dict[str, Any] = {
+            name: (each, fold(values), {"units": FIGURES[name][0], "long_name": FIGURES[name][1]})
+            for name, values in self.figures.items()
+        }
+        found["label"] = (each, fold(self.labels.astype(str)))
+        named = {"units": "ms", "long_name": "queueing delay of the operating points"}
+        found["point_delay_ms"] = ([*each, "point"], fold(self.points[..., 0]), named)
+        named = {"units": "Mbit/s", "long_name": "throughput of the operating points"}
+        found["point_throughput_mbps"] = ([*each, "point"], fold(self.points[..., 1]), named)
+        named = {"units": "Mbit/s", "long_name": "throughput of each step of time"}
+        found["series_throughput_mbps"] = ([*each, "time"], fold(self.series), named)
+        found["cpu_s"] = (runs, fold(self.cpu_s), {"units": "s", "long_name": "processor time"})
+        found["run"] = (runs, fold(self.names.astype(str)), {"long_name": "name of the run"})
+        found["done"] = (runs, fold(self.done), {"units": "1", "long_name": "whether it ran"})
+        return found
+
+
+def _coordinates(sweep: Sweep) -> dict[str, Any]:
+    return {
+        field: (field, values if _uniform(values) else [str(v) for v in values])
+        for field, values in sweep.sweep.items()
+    }
+
+
+def _uniform(values: list[Any]) -> bool:
+    """Whether all are numbers, or all are texts: what one array can hold."""
+    numbers = [isinstance(v, int | float) and not isinstance(v, bool) for v in values]
+    return all(numbers) or all(isinstance(v, str) for v in values)

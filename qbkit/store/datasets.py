@@ -1,0 +1,123 @@
+"""Runs on disk: one netCDF file each, and the index of a folder of them."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import h5py
+import pandas as pd
+import xarray as xr
+
+from qbkit.errors import StoreError
+from qbkit.files import write_whole
+from qbkit.settings import cache_folder
+from qbkit.traces.run.dataset import FORMAT_VERSION
+
+ENCODING = {"zlib": True, "complevel": 1, "shuffle": True}
+SMALL_BYTES = 4096
+"""Compressing less saves nothing: the index of a chunk is as large."""
+INDEX = ("hash", "rate_mbps", "rtt_ms", "queue_bytes", "qdisc", "duration_s", "seed", "engine")
+
+
+def default_folder() -> Path:
+    """``QBKIT_RUNS``, else ``runs`` in the cache folder."""
+    chosen = os.environ.get("QBKIT_RUNS")
+    return Path(chosen) if chosen else cache_folder() / "runs"
+
+
+def path_of(digest: str) -> Path:
+    """Where the run of that hash is or will be."""
+    return default_folder() / f"{digest}.nc"
+
+
+def save(ds: xr.Dataset, path: str | Path) -> None:
+    """Write a run beside its place and rename it: the file is whole or absent.
+
+    ``ds.encoding["source"]`` becomes its path.
+
+    Raises StoreError with one sentence when it cannot be written (full disk, no permission).
+    """
+    target = Path(path)
+    encoding = {
+        name: ENCODING
+        for name, v in ds.variables.items()
+        if v.dtype.kind in "fiu" and v.nbytes > SMALL_BYTES
+    }
+    # In memory first: on a full disk HDF5 leaves open what it cannot write, and crashes later.
+    content = bytes(ds.to_netcdf(engine="h5netcdf", encoding=encoding))
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(target, content)
+    except OSError as error:
+        why = f"{error.strerror}; free space or choose another folder"
+        raise StoreError(f"cannot write {target}: {why}") from None
+    ds.encoding["source"] = str(target)
+
+
+def load(path: str | Path) -> xr.Dataset:
+    """Read a run into memory; ``ds.encoding["source"]`` is its path.
+
+    Raises StoreError with one sentence for a missing, damaged or foreign file, or one of a newer
+    format than this qbkit reads.
+    """
+    if not Path(path).exists():
+        raise StoreError(f"there is no run file {path}")
+    try:
+        with xr.open_dataset(path, engine="h5netcdf") as opened:
+            ds = opened.load()
+    except Exception as error:  # h5py raises nearly anything on damaged files
+        raise StoreError(f"{path} is damaged or no netCDF file ({_brief(error)})") from None
+    _require_format(ds.attrs, path)
+    ds.attrs = {name: _plain(value) for name, value in ds.attrs.items()}
+    ds.encoding["source"] = str(path)
+    return ds
+
+
+def runs(folder: str | Path | None = None) -> pd.DataFrame:
+    """Index of the run files in a folder (default: `default_folder`), one row each.
+
+    Only attributes are read. A file that cannot be read has its reason in ``problem``.
+    """
+    place = Path(folder) if folder is not None else default_folder()
+    rows = [_index_row(path) for path in sorted(place.glob("*.nc"))]
+    columns = ["path", "flows", *INDEX, "created", "problem"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def _index_row(path: Path) -> dict[str, Any]:
+    try:
+        with h5py.File(path, "r") as file:
+            attrs = {name: _plain(value) for name, value in file.attrs.items()}
+        _require_format(attrs, path)
+    except StoreError as error:
+        return {"path": str(path), "problem": str(error)}
+    except Exception as error:  # as in `load`
+        return {"path": str(path), "problem": f"damaged ({_brief(error)})"}
+    spec = json.loads(attrs["spec"] or '{"flows": []}')
+    flows = " + ".join(f"{f['stack']}:{f['controller']}" for f in spec["flows"])
+    found = {name: attrs.get(name) for name in (*INDEX, "created")}
+    return {"path": str(path), "flows": flows or "imported", **found, "problem": ""}
+
+
+def _require_format(attrs: dict[Any, Any], path: str | Path) -> None:
+    found = attrs.get("format_version")
+    if found is None:
+        raise StoreError(f"{path} is no run of qbkit")
+    if int(found) > FORMAT_VERSION:
+        raise StoreError(
+            f"{path} has format {int(found)}, this qbkit reads up to {FORMAT_VERSION}; update qbkit"
+        )
+
+
+def _plain(value: Any) -> Any:
+    """An attribute as a Python value."""
+    if isinstance(value, bytes):
+        return value.decode()
+    return value.item() if hasattr(value, "item") and getattr(value, "size", 1) == 1 else value
+
+
+def _brief(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0][:80]

@@ -1,0 +1,160 @@
+"""Runs and sweeps as small files that others open without an engine, with where they come from."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from importlib.metadata import version
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from qbkit import store
+from qbkit.errors import StoreError
+from qbkit.metrics import cell_envelopes, hull_table
+from qbkit.metrics.maps import FIRST, SECOND
+from qbkit.spec.sweep import Sweep
+
+STEP = 0.01
+"""What is published is rounded to 0.01 of its unit (ms, Mbit/s, %, s), and a tenth as large."""
+EMPTY = np.iinfo(np.int32).min
+INDEX = "index.json"
+PACKET_TABLES = {"packet", "ack", "sample"}
+"""Dimensions of a run that are not published."""
+ENVELOPE_SERIES = ("throughput_mbps", "queue_delay_ms")
+RUN_FACTS = (
+    *("hash", "engine", "kernel_version", "stack_versions", "qbkit_version"),
+    *("seed", "created", "cpu_s"),
+)
+
+
+def publish_runs(
+    runs: Mapping[str, xr.Dataset],
+    folder: str | Path,
+    facts: Mapping[str, Any],
+    *,
+    series: Sequence[str] | None = None,
+) -> Path:
+    """Write runs by name without their packet tables; the path of the index.
+
+    The binned series stay, or of them those in ``series`` (`ENVELOPE_SERIES` are what an envelope
+    is made of).
+
+    The index holds the ``facts``, and of each run where it comes from (spec, versions, seed, date;
+    of captures from elsewhere what of that is known) and the SHA-256 of its file. StoreError for
+    two names that would be one file.
+    """
+    target = Path(folder)
+    target.mkdir(parents=True, exist_ok=True)
+    files: dict[str, dict[str, Any]] = {}
+    for name, run in runs.items():
+        path = target / f"{name.replace(':', '-')}.nc"
+        if path.name in files:
+            raise StoreError(f"{files[path.name]['name']} and {name} are both {path}; rename one")
+        tables = [n for n, v in run.variables.items() if PACKET_TABLES & set(v.dims)]
+        binned = {n for n, v in run.data_vars.items() if "time" in v.dims}
+        others = binned - set(series if series is not None else binned)
+        store.save(run.drop_vars([*tables, *others]), path)
+        facts_of_run = {key: run.attrs.get(key) for key in RUN_FACTS}
+        spec = json.loads(run.attrs["spec"] or "null")  # captures from elsewhere have none
+        provenance = {"spec": spec, **facts_of_run}
+        files[path.name] = {"name": name, "sha256": _sha256(path), "provenance": provenance}
+    index = target / INDEX
+    index.write_text(json.dumps({**facts, "files": files}, indent=1) + "\n")
+    return index
+
+
+def load_runs(folder: str | Path) -> tuple[dict[str, xr.Dataset], dict[str, Any]]:
+    """Runs by name, and the index of what `publish_runs` wrote.
+
+    StoreError where it is missing or was changed.
+    """
+    document = read_index(folder)
+    runs = {}
+    for name, facts in document["files"].items():
+        path = Path(folder) / name
+        if not path.exists() or _sha256(path) != facts["sha256"]:
+            raise StoreError(f"{path} is not the file that was published; fetch it again")
+        runs[facts["name"]] = store.load(path)
+    return runs, document
+
+
+def read_index(folder: str | Path) -> dict[str, Any]:
+    """The index of published runs; StoreError where there is none."""
+    try:
+        document: dict[str, Any] = json.loads((Path(folder) / INDEX).read_text())
+    except (OSError, json.JSONDecodeError) as error:
+        raise StoreError(f"there are no published runs in {folder}: {error}") from None
+    return document
+
+
+def _sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def write_cube(cube: xr.Dataset, spec: str | Path) -> Path:
+    """Write a sweep's cube (`qbkit.store.cube`) beside SPEC.yaml: SPEC.nc and SPEC.json.
+
+    It is rounded to 0.01 of each unit. Where implementations are compared with one (no ``flows.1``
+    is swept) it also holds their hulls (`qbkit.metrics.hull_table`). Returns the path of the JSON.
+    """
+    source = Path(spec)
+    if FIRST in cube.dims and SECOND not in cube.dims:
+        # Of the points as a reader will find them: their rounding moves a hull.
+        cube = cube.merge(hull_table(cell_envelopes(_unpacked(_packed(cube)))))
+    target = source.with_suffix(".nc")
+    target.write_bytes(_packed(cube))
+    index = source.with_suffix(".json")
+    index.write_text(json.dumps(_provenance(cube, source, target), indent=1) + "\n")
+    return index
+
+
+def load_sweep(spec: str | Path) -> xr.Dataset:
+    """The published cube of SPEC.yaml; StoreError where it is missing or was changed."""
+    index = Path(spec).with_suffix(".json")
+    target = index.with_suffix(".nc")
+    try:
+        document = json.loads(index.read_text())
+        content = target.read_bytes()
+    except (OSError, json.JSONDecodeError):
+        words = f"run it, or publish it with qb.publish_sweep('{spec}', FOLDER)"
+        raise StoreError(f"no results of {spec} are published; {words}") from None
+    if hashlib.sha256(content).hexdigest() != document["sha256"]:
+        raise StoreError(f"{target} is not the file that was published; fetch it again")
+    return _unpacked(content)
+
+
+def _packed(cube: xr.Dataset) -> bytes:
+    """A cube as netCDF, its variables in whole steps."""
+    whole = {"dtype": "int32", "scale_factor": STEP, "_FillValue": EMPTY}
+    small = {**whole, "zlib": True, "complevel": 9, "shuffle": True}
+    encoding = {name: small for name, v in cube.data_vars.items() if v.dtype.kind == "f"}
+    return bytes(cube.to_netcdf(engine="h5netcdf", encoding=encoding))
+
+
+def _unpacked(content: bytes) -> xr.Dataset:
+    return xr.load_dataset(BytesIO(content), engine="h5netcdf")
+
+
+def _provenance(cube: xr.Dataset, source: Path, target: Path) -> dict[str, Any]:
+    sweep = Sweep.read(source)
+    return {
+        "sweep": sweep.name,
+        "command": f"qbkit sweep {source} --out FOLDER, then qb.publish_sweep('{source}', FOLDER)",
+        "published": datetime.now(UTC).date().isoformat(),
+        "runs": len(sweep),
+        "done": int(cube["done"].sum()),
+        "processor_hours": round(float(cube["cpu_s"].sum()) / 3600, 2),
+        "qbkit_version": version("qbkit"),
+        "kernel_version": cube.attrs["kernel_version"],
+        "stack_versions": json.loads(cube.attrs["stack_versions"]),
+        "warnings": json.loads(cube.attrs["warnings"]),
+        "file": target.name,
+        "bytes": target.stat().st_size,
+        "sha256": _sha256(target),
+    }

@@ -1,0 +1,145 @@
+"""Does this implementation behave like the reference? The experiment of IMC'22 §2.1, seed by seed.
+
+A test flow competes with a control flow of the reference; a reference flow competes with the same
+control flow. Each seed gives one trial of both; the Performance Envelopes of all trials are
+compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import xarray as xr
+
+from qbkit.errors import SpecError
+from qbkit.execution.batch import datasets, run_all
+from qbkit.metrics import Assessment, assess
+from qbkit.spec import Bottleneck, Experiment, Flow
+from qbkit.store.published import load_runs, publish_runs
+
+DEFAULT_SEEDS = 5
+
+
+@dataclass(frozen=True)
+class Study:
+    """The runs of a test and of its reference, flow 0 being the one that is judged."""
+
+    test: str
+    reference: str
+    tests: list[xr.Dataset]
+    references: list[xr.Dataset]
+
+    def assess(self, definition: str = "imc22") -> Assessment:
+        """Conformance, deviation and verdict; see `qbkit.metrics.assess`.
+
+        Made once for each definition.
+        """
+        if definition not in self._assessments:
+            self._assessments[definition] = assess(self.tests, self.references, definition)
+        return self._assessments[definition]
+
+    @cached_property
+    def _assessments(self) -> dict[str, Assessment]:
+        return {}
+
+
+def as_flow(flow: str | Flow) -> Flow:
+    """A flow written ``stack:controller``, or one with knobs as it is."""
+    return Flow.parse(flow) if isinstance(flow, str) else flow
+
+
+def experiments(
+    flows: Sequence[str | Flow],
+    bottleneck: Bottleneck,
+    *,
+    duration_s: float,
+    seeds: int,
+    start_window_s: float | None = None,
+) -> list[Experiment]:
+    """The same flows with seeds 1 to ``seeds``."""
+    parsed = tuple(as_flow(flow) for flow in flows)
+    return [
+        Experiment(
+            bottleneck=bottleneck,
+            flows=parsed,
+            duration_s=duration_s,
+            seed=seed,
+            start_window_s=start_window_s,
+        )
+        for seed in range(1, seeds + 1)
+    ]
+
+
+def conformance_study(
+    test: str | Flow,
+    reference: str | Flow = "tcp:cubic",
+    *,
+    bottleneck: Bottleneck | None = None,
+    duration_s: float = 120.0,
+    seeds: int = DEFAULT_SEEDS,
+    start_window_s: float | None = None,
+    engine: str | None = None,
+    progress: bool = False,
+) -> Study:
+    """Run test and reference (``stack:controller``, or flows with knobs) with seeds 1 to ``seeds``.
+
+    The control flow of both is the reference, as in the paper. Both flows start at random within
+    ``start_window_s`` (default: `Experiment.start_spread_s`). Runs that exist are loaded. Raises
+    what `qbkit.execution.runner.run` raises.
+    """
+    if seeds < 1:
+        raise SpecError(f"seeds = {seeds}: at least 1 is needed, and 5 or more for a verdict")
+    link = bottleneck or Bottleneck()
+    wanted = [
+        run
+        for judged in (test, reference)
+        for run in experiments(
+            [judged, reference],
+            link,
+            duration_s=duration_s,
+            seeds=seeds,
+            start_window_s=start_window_s,
+        )
+    ]
+    loaded = datasets(run_all(wanted, engine=engine, progress=progress))
+    ours, theirs = (flow.label or flow.name for flow in map(as_flow, (test, reference)))
+    return Study(ours, theirs, loaded[:seeds], loaded[seeds:])
+
+
+def publish_study(
+    study: Study, folder: str | Path, *, series: Sequence[str] | None = None, **facts: Any
+) -> Path:
+    """Write a study for others to open (`qbkit.store.published.publish_runs`); the index's path.
+
+    ``facts`` go into the index beside the names of test and reference.
+    """
+    sides = (("test", study.tests), ("reference", study.references))
+    runs = {name: run for side, runs in sides for name, run in _by_name(side, runs).items()}
+    named = {"test": study.test, "reference": study.reference, **facts}
+    return publish_runs(runs, folder, named, series=series)
+
+
+def _by_name(side: str, runs: Sequence[xr.Dataset]) -> dict[str, xr.Dataset]:
+    """Runs by their seed, or by their number where they have none of their own, as captures."""
+    seeds = [run.attrs["seed"] for run in runs]
+    if len(set(seeds)) == len(seeds):
+        return {f"{side}-seed-{seed}": run for seed, run in zip(seeds, runs, strict=True)}
+    return {f"{side}-{number}": run for number, run in enumerate(runs, 1)}
+
+
+def load_study(folder: str | Path) -> Study:
+    """Open what `publish_study` wrote; StoreError where it is missing or was changed."""
+    return study_of(*load_runs(folder))
+
+
+def study_of(runs: Mapping[str, xr.Dataset], index: Mapping[str, Any]) -> Study:
+    """The study of published runs and their index."""
+    sides = {
+        side: [run for name, run in runs.items() if name.startswith(side)]
+        for side in ("test", "reference")
+    }
+    return Study(index["test"], index["reference"], sides["test"], sides["reference"])

@@ -1,0 +1,323 @@
+"""Why does it not conform? The inferred parameters of test and reference, side by side, ranked.
+
+And what if the suspect were changed? The same study again, with a knob of the test set.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from qbkit import stacks
+from qbkit.errors import SpecError, StoreError
+from qbkit.execution.batch import datasets, run_all
+from qbkit.metrics import Assessment, envelope
+from qbkit.metrics.assessment import DIFFERS
+from qbkit.metrics.parameters import Difference, Parameters, compare, infer
+from qbkit.spec import Bottleneck, Flow
+from qbkit.store.published import ENVELOPE_SERIES, load_runs
+from qbkit.studies.conformance import (
+    DEFAULT_SEEDS,
+    Study,
+    conformance_study,
+    experiments,
+    publish_study,
+    study_of,
+)
+
+if TYPE_CHECKING:
+    import altair as alt
+
+PROBE_S = 60.0
+PROBE_SEEDS = 2
+"""Runs of each flow alone, which the parameters are inferred from, and their length at most."""
+CLEAR = 0.02
+"""Effects below this are no cause: 2 % of the throughput."""
+NEAR = 0.5
+"""The sentence names the suspects whose score is at least this part of the first one's."""
+MOST_SYMPTOMS = 2
+"""Without a suspect, the sentence names so many symptoms, the largest first."""
+
+
+@dataclass(frozen=True, repr=False)
+class Explanation:
+    """What sets a test apart from its reference: suspects, and the symptoms that go with them."""
+
+    study: Study
+    assessment: Assessment
+    test: Parameters
+    reference: Parameters
+    differences: list[Difference]
+    """Causes, the likeliest first, then symptoms."""
+
+    @property
+    def suspects(self) -> list[Difference]:
+        """Every cause that can matter, or whose effect is unknown, in the order of `compare`."""
+        causes = (d for d in self.differences if d.role == "cause")
+        return [d for d in causes if d.score > CLEAR or math.isnan(d.score)]
+
+    @property
+    def symptoms(self) -> list[Difference]:
+        """What differs and is no cause, the largest difference first."""
+        return [d for d in self.differences if d.role == "symptom"]
+
+    @property
+    def fair_mbps(self) -> float:
+        """What each flow would get if all got the same."""
+        first = self.study.tests[0]
+        return float(first.attrs["rate_mbps"]) / first.sizes["flow"]
+
+    @cached_property
+    def sentence(self) -> str:
+        """The verdict in a sentence or two."""
+        a = self.assessment
+        moved = f"{a.delta_throughput_mbps:+.1f} Mbit/s, Δ-delay {a.delta_delay_ms:+.1f} ms"
+        seen = f"conformance {a.conformance:.2f} (Δ-throughput {moved})"
+        if not self.suspects:
+            return f"{self.study.test}: {seen}; {self._undecided}."
+        what = "; then ".join(f"{d} ({self.effect_text(d)})" for d in self._named)
+        if a.outcome != DIFFERS:
+            return f"{self.study.test}: {a.outcome} ({seen}); what differs most is {what}."
+        return f"{self.study.test}: {seen}, most likely because of {what}."
+
+    @property
+    def _named(self) -> list[Difference]:
+        """The first suspect, and those that come near it."""
+        first, *others = self.suspects
+        return [first, *(d for d in others if d.score >= NEAR * first.score)]
+
+    @property
+    def _undecided(self) -> str:
+        """The verdict without a suspect."""
+        shown = "; ".join(str(d) for d in self.symptoms[:MOST_SYMPTOMS])
+        also = f"; symptoms: {shown}" if shown else ""
+        return f"why is undecided: no cause that shows in the packets sets it apart{also}"
+
+    def effect_text(self, difference: Difference) -> str:
+        """What a cause alone would do to the throughput, and how much of what was seen that is."""
+        if math.isnan(difference.effect):
+            return "alone: effect unknown"
+        part_mbps = self.fair_mbps * math.expm1(difference.effect)
+        of_mbps = self.assessment.delta_throughput_mbps
+        size = f"{_percent(difference.effect)} %"
+        if difference.by_thumb:
+            return f"alone: about {size} throughput by a rule of thumb"
+        interval = _interval(difference)
+        return f"alone: {size}{interval} throughput, {part_mbps:+.1f} of {of_mbps:+.1f} Mbit/s"
+
+    def frame(self) -> pd.DataFrame:
+        """One row a difference: its role, what it is, test, reference, change of throughput."""
+        rows = [
+            {
+                "parameter": d.name,
+                "role": d.role,
+                "meaning": d.meaning,
+                self.study.test: str(d.test),
+                self.study.reference: str(d.reference),
+                "unit": d.test.unit,
+                "throughput_change_percent": round(100 * math.expm1(d.effect), 1),
+                "interval_percent": _interval(d).strip(),
+                "score": round(d.score, 3),
+            }
+            for d in self.differences
+        ]
+        return pd.DataFrame(rows)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON."""
+        return {
+            "sentence": self.sentence,
+            "differences": [
+                {
+                    "parameter": d.name,
+                    "role": d.role,
+                    "meaning": d.meaning,
+                    "test": str(d.test),
+                    "reference": str(d.reference),
+                    "unit": d.test.unit,
+                    "effect": _known(d.effect),
+                    "effect_low": _known(d.effect_low),
+                    "effect_high": _known(d.effect_high),
+                    "rule_of_thumb": d.by_thumb,
+                    "score": _known(d.score),
+                }
+                for d in self.differences
+            ],
+        }
+
+    def __repr__(self) -> str:
+        return self.sentence
+
+    def _repr_html_(self) -> str:
+        return f"<p><b>{escape(self.sentence)}</b></p>{self.frame().to_html(index=False)}"
+
+
+def explain(
+    test: str | Flow,
+    reference: str | Flow = "tcp:cubic",
+    *,
+    bottleneck: Bottleneck | None = None,
+    duration_s: float = 120.0,
+    seeds: int = DEFAULT_SEEDS,
+    definition: str = "imc22",
+    engine: str | None = None,
+    progress: bool = False,
+) -> Explanation:
+    """Assess ``test`` against ``reference`` and say what most likely sets them apart.
+
+    Besides the conformance study, each of the two runs alone on the same link (60 s or
+    ``duration_s``, two seeds): parameters show best without a rival's losses. Runs that exist are
+    loaded. Raises what `qbkit.conformance_study` raises.
+    """
+    link = bottleneck or Bottleneck()
+    study = conformance_study(
+        test,
+        reference,
+        bottleneck=link,
+        duration_s=duration_s,
+        seeds=seeds,
+        engine=engine,
+        progress=progress,
+    )
+    count = min(seeds, PROBE_SEEDS)
+    probes = [
+        run
+        for flow in (test, reference)
+        for run in experiments([flow], link, duration_s=min(duration_s, PROBE_S), seeds=count)
+    ]
+    alone = datasets(run_all(probes, engine=engine, progress=progress))
+    return explanation(study, infer(alone[:count]), infer(alone[count:]), definition)
+
+
+def explanation(
+    study: Study, test: Parameters, reference: Parameters, definition: str = "imc22"
+) -> Explanation:
+    """Explain a study by parameters that were inferred before."""
+    assessment = study.assess(definition)
+    fair_mbps = float(study.tests[0].attrs["rate_mbps"]) / study.tests[0].sizes["flow"]
+    part = assessment.delta_throughput_mbps / fair_mbps
+    return Explanation(study, assessment, test, reference, compare(test, reference, part))
+
+
+def publish_explanation(explained: Explanation, folder: str | Path) -> Path:
+    """Write a study's envelopes and the inferred parameters for others; the path of the index."""
+    sides = (("test", explained.test), ("reference", explained.reference))
+    parameters = {side: found.to_dict() for side, found in sides}
+    return publish_study(explained.study, folder, series=ENVELOPE_SERIES, parameters=parameters)
+
+
+def load_explanation(folder: str | Path, definition: str = "imc22") -> Explanation:
+    """Open what `publish_explanation` wrote; StoreError where it is missing or was changed."""
+    runs, index = load_runs(folder)
+    try:
+        ours, theirs = (
+            Parameters.from_dict(index["parameters"][side]) for side in ("test", "reference")
+        )
+    except (KeyError, TypeError) as error:
+        raise StoreError(f"{folder} holds a study without parameters ({error})") from None
+    return explanation(study_of(runs, index), ours, theirs, definition)
+
+
+@dataclass(frozen=True, repr=False)
+class WhatIf:
+    """A study before and after a knob of the test was turned."""
+
+    before: Study
+    after: Study
+    knobs: Mapping[str, Any]
+    definition: str = "imc22"
+
+    @cached_property
+    def assessments(self) -> tuple[Assessment, Assessment]:
+        """Before and after."""
+        return self.before.assess(self.definition), self.after.assess(self.definition)
+
+    @property
+    def sentence(self) -> str:
+        """What the change did."""
+        before, after = self.assessments
+        return (
+            f"{self._change} the conformance of {self.before.test} goes from "
+            f"{before.conformance:.2f} to {after.conformance:.2f}"
+            f" (noise floor {after.noise_floor:.2f})."
+        )
+
+    def chart(self) -> alt.HConcatChart:
+        """Both envelopes, before and after (IMC'22, Figures 6 and 7)."""
+        from qbkit.plots.what_if import what_if_chart
+
+        sides = {
+            title: (
+                {
+                    self.before.test: envelope(study.tests, self.definition),
+                    study.reference: envelope(study.references, self.definition),
+                },
+                assessment,
+            )
+            for title, study, assessment in zip(
+                ("As it is", self._change), (self.before, self.after), self.assessments, strict=True
+            )
+        }
+        return what_if_chart(sides, reference=self.before.reference)
+
+    @property
+    def _change(self) -> str:
+        return "With " + ", ".join(f"{k} = {v}" for k, v in self.knobs.items())
+
+    def __repr__(self) -> str:
+        return self.sentence
+
+    def _repr_html_(self) -> str:
+        return f"<p><b>{escape(self.sentence)}</b></p>"
+
+
+def what_if(study: Study, knobs: Mapping[str, Any], **how: Any) -> WhatIf:
+    """Run a study again with knobs of the test's stack set (`qbkit stacks` lists them).
+
+    ``how`` are ``engine`` and ``progress``. Raises SpecError for a study that was not run here, or
+    a knob that the stack does not have.
+    """
+    spec = study.tests[0].qb.experiment
+    if spec is None:
+        raise SpecError("only a study of experiments can be run again, not one of captures")
+    flow = spec.flows[0]
+    unknown = set(knobs) - set(stacks.get(flow.stack).options)
+    if unknown or not knobs:
+        known = ", ".join(sorted(stacks.get(flow.stack).options)) or "none"
+        what = ", ".join(sorted(unknown)) or "that was given"
+        raise SpecError(f"{flow.stack} has no knob {what}; it has: {known}")
+    changed = flow.model_copy(update={"options": {**flow.options, **knobs}})
+    after = conformance_study(
+        changed,
+        spec.flows[1],
+        bottleneck=spec.bottleneck,
+        duration_s=spec.duration_s,
+        seeds=len(study.tests),
+        start_window_s=spec.start_window_s,
+        **how,
+    )
+    return WhatIf(study, after, knobs)
+
+
+def _interval(difference: Difference) -> str:
+    """`` [low, high]`` of the effect in %; empty where it is unknown, or no more than a sign."""
+    low, high = difference.effect_low, difference.effect_high
+    if difference.by_thumb or not math.isfinite(low + high):
+        return ""
+    return f" [{_percent(low)}, {_percent(high)}]"
+
+
+def _percent(effect: float) -> str:
+    return f"{100 * math.expm1(effect):+.0f}"
+
+
+def _known(value: float) -> float | None:
+    """For JSON, which has no NaN."""
+    return round(value, 4) if math.isfinite(value) else None

@@ -1,0 +1,148 @@
+"""Captures of one connection as tables: TCP from its headers, QUIC decrypted with a key log."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import xarray as xr
+
+from qbkit.errors import TraceError
+from qbkit.traces.logs.jsonfile import JsonFile, open_log
+from qbkit.traces.logs.quic_capture import read_quic
+from qbkit.traces.logs.records import Connection, End, Segment, describe, segments
+from qbkit.traces.logs.tcp import TcpConnection
+from qbkit.traces.run.frames import TCP
+
+OUT_OF_ORDER = 1 << 16
+"""So many packets may stand before one that is older, as captures of two interfaces have it."""
+MOST_CONNECTIONS = 1 << 16
+SHOWN = 8
+
+
+def read_capture(
+    path: str | Path,
+    *,
+    keylog: str | Path | None = None,
+    sender: str | None = None,
+    port: int | None = None,
+    progress: bool = False,
+) -> xr.Dataset:
+    """The events of one connection of a capture (`qbkit.traces.logs.events.EventTables.dataset`).
+
+    pcap or pcapng. The connection is the one with most bytes, of those with ``port`` at either
+    end; ``sent`` is what comes from ``sender`` (an address, or address:port), by default the end
+    that sends more. Times count from its first packet. What one sees depends on where the capture
+    was made: RTTs and losses are the sender's own only if it was made there.
+
+    TCP: each transmission of data is a packet, numbered from 0, its offset the relative sequence
+    number; loss is what is sent again ("retransmitted"), spurious if a DSACK reports it; sizes are
+    those of segments with their header, bytes in flight those of data; RTT samples by time stamps;
+    the window that the receiver offers. Segments larger than the MSS, which offload leaves in
+    captures made on a host, are split.
+
+    QUIC needs tshark, and ``keylog``, the file that SSLKEYLOGFILE names, unless the capture holds
+    the secrets: numbers, spaces, frames, HTTP/3 frames by stream are read; losses, RTTs and bytes
+    in flight follow from acknowledgements by RFC 9002. Without the secrets there are times and
+    sizes only, and a warning.
+
+    Attributes: ``source`` "pcap", ``vantage_point`` "network", ``title``, ``warnings`` (JSON list).
+    A file that is cut off or damaged gives what comes before, and a warning. Raises TraceError for
+    what is no capture, or has no such connection, and where tshark is missing.
+    """
+    with open_log(path, progress) as log:
+        connection = _choose(log, port)
+        source = _sender(log, connection, sender)
+        if connection.protocol == TCP:
+            return _read_tcp(log, connection, source)
+        if connection.cut * 2 > connection.packets:
+            log.warnings.append(
+                f"{log.name} was captured with less than whole packets (snaplen); those cannot be "
+                "decrypted"
+            )
+        return read_quic(Path(path), log, connection, source, keylog)
+
+
+def _choose(log: JsonFile, port: int | None) -> Connection:
+    """The connection with most bytes."""
+    found: dict[Any, Connection] = {}
+    for segment in _all(log):
+        ends = (segment.source, segment.destination)
+        if port is not None and port not in (ends[0][1], ends[1][1]):
+            continue
+        key = (segment.protocol, *sorted(ends))
+        if key not in found:
+            if len(found) >= MOST_CONNECTIONS:
+                continue
+            found[key] = Connection(segment)
+        found[key].take(segment)
+    if not found:
+        of_port = "" if port is None else f" with port {port}"
+        raise TraceError(f"{log.name} has no TCP and no UDP packets{of_port}")
+    largest = max(found.values(), key=lambda c: sum(c.bytes.values()))
+    if len(found) > 1:
+        others = sorted(found.values(), key=lambda c: -c.packets)[:SHOWN]
+        listed = ", ".join(str(other) for other in others if other is not largest)
+        log.warnings.append(
+            f"{log.name} has {len(found)} connections; this is {largest}, others are {listed}"
+        )
+    return largest
+
+
+def _sender(log: JsonFile, connection: Connection, wanted: str | None) -> End:
+    if wanted is None:
+        return max(connection.bytes, key=lambda end: connection.bytes[end])
+    for end in connection.ends:
+        whole = describe(end)
+        if wanted in (whole, whole.rpartition(":")[0].strip("[]")):
+            return end
+    raise TraceError(f"{wanted} is neither end of {connection} in {log.name}")
+
+
+def _read_tcp(log: JsonFile, connection: Connection, sender: End) -> xr.Dataset:
+    tcp = TcpConnection(sender)
+    ends = set(connection.ends)
+    mine = (s for s in _all(log) if s.protocol == TCP and {s.source, s.destination} == ends)
+    for segment in _in_order(mine):
+        try:
+            tcp.take(segment)
+        except (ValueError, OverflowError) as error:
+            raise TraceError(f"{log.name} holds what no connection does: {error}") from None
+    if tcp.split_packets:
+        log.warnings.append(
+            f"{tcp.split_packets} segments are larger than the MSS, from a host with segmentation "
+            "offload, and were split"
+        )
+    if len(tcp.scales) < 2:
+        log.warnings.append(
+            "the connection began before the capture, so offsets count from its first packet and "
+            "the receiver's window is unknown"
+        )
+    return tcp.tables.dataset(
+        source="pcap", vantage_point="network", title=str(connection), warnings=log.warnings
+    )
+
+
+def _all(log: JsonFile) -> Iterator[Segment]:
+    """All segments of the file, with its progress."""
+    log.file.seek(0)
+    log.bar.reset()
+    for number, segment in enumerate(segments(log.file, log.name, log.broken)):
+        if not number & 0xFFF:
+            log.bar.update(log.file.tell() - log.bar.n)
+        yield segment
+    log.bar.update(log.file.tell() - log.bar.n)
+
+
+def _in_order(mine: Iterable[Segment]) -> Iterator[Segment]:
+    """By time, as long as no more than `OUT_OF_ORDER` packets stand before an older one."""
+    waiting: list[tuple[int, int, Segment]] = []
+    for number, segment in enumerate(mine):
+        if len(waiting) < OUT_OF_ORDER:
+            heapq.heappush(waiting, (segment.time_ns, number, segment))
+        else:
+            yield heapq.heappushpop(waiting, (segment.time_ns, number, segment))[2]
+    while waiting:
+        yield heapq.heappop(waiting)[2]

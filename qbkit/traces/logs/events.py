@@ -1,0 +1,219 @@
+"""One connection's events as tables, whichever log they come from.
+
+Columns grow in compact arrays; what happened to a packet that was sent (acknowledged, lost, both:
+then the loss was spurious) is found while reading, with memory for the packets in flight only.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from array import array
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from qbkit.traces.logs.columns import (
+    HIGHEST,
+    SPACES,
+    Handshake,
+    HttpColumns,
+    InFlight,
+    Losses,
+    Offsets,
+    PacketColumns,
+    Words,
+    floats,
+)
+
+METRICS = {
+    "cwnd_bytes": ("B", "congestion window"),
+    "ssthresh_bytes": ("B", "slow start threshold"),
+    "bytes_in_flight": ("B", "bytes in flight"),
+    "srtt_ms": ("ms", "smoothed RTT"),
+    "latest_rtt_ms": ("ms", "latest RTT sample"),
+    "min_rtt_ms": ("ms", "minimum RTT"),
+    "pacing_rate_mbps": ("Mbit/s", "pacing rate"),
+}
+FURTHER_METRICS = {
+    "delivery_rate_mbps": ("Mbit/s", "delivery rate estimate"),
+    "receive_window_bytes": ("B", "window that the receiver offers"),
+}
+"""Variables of the dataset only where they are told."""
+NO_LIMIT = 1 << 62
+"""A slow start threshold above this says that there is none yet."""
+
+
+class EventTables:
+    """Tables of what was sent, received, acknowledged and lost; of metrics and states; of the
+    handshake's packets; of HTTP frames."""
+
+    def __init__(self) -> None:
+        self._packets = {name: PacketColumns() for name in ("sent", "received", "acked", "lost")}
+        self._offsets = Offsets()
+        self._spurious = array("b")
+        self._triggers = Words()
+        self._metric_s = array("d")
+        self._metrics = {name: array("d") for name in METRICS}
+        self._state_s, self._states = array("d"), Words()
+        self._in_flight = {space: InFlight() for space in SPACES}
+        self._lost = {space: Losses() for space in SPACES}
+        self._handshake = Handshake()
+        self._http = HttpColumns()
+
+    def __bool__(self) -> bool:
+        times = (self._metric_s, self._state_s, self._http.time_s)
+        return any(times) or any(p.time_s for p in self._packets.values())
+
+    def __len__(self) -> int:
+        """How many packets were sent and received."""
+        return len(self._packets["sent"].time_s) + len(self._packets["received"].time_s)
+
+    def http_frames(self) -> int:
+        """How many HTTP frames there were."""
+        return len(self._http.time_s)
+
+    def any_received(self) -> bool:
+        """Whether a packet has come yet."""
+        return bool(self._packets["received"].time_s)
+
+    def sent(
+        self,
+        time_s: float,
+        space: str,
+        number: int,
+        size_bytes: int | None,
+        *,
+        stream: int = -1,
+        offset_bytes: int = -1,
+    ) -> None:
+        """A packet left, perhaps with data of a stream; ValueError for an impossible number, here
+        as below."""
+        self._packets["sent"].put(time_s, space, number, size_bytes)
+        self._offsets.put(stream, offset_bytes)
+        self._in_flight[space].put(number, size_bytes or 0)
+
+    def received(self, time_s: float, space: str, number: int, size_bytes: int | None) -> None:
+        """A packet came."""
+        self._packets["received"].put(time_s, space, number, size_bytes)
+
+    def acked(self, time_s: float, space: str, low: int, high: int) -> None:
+        """The peer acknowledged ``low`` to ``high``; only what was in flight, or lost, is new."""
+        if not 0 <= low <= high <= HIGHEST:
+            raise ValueError(f"an acknowledged range from {low} to {high}")
+        flying = self._in_flight[space]
+        for number in flying.within(low, high):
+            self._packets["acked"].put(time_s, space, number, flying.sizes.pop(number))
+        self.spurious(space, low, high)
+
+    def lost(self, time_s: float, space: str, number: int, trigger: str) -> None:
+        """The sender declared a packet lost."""
+        size_bytes = self._in_flight[space].sizes.pop(number, None)
+        self._packets["lost"].put(time_s, space, number, size_bytes)
+        self._lost[space].put(number, len(self._spurious))
+        self._spurious.append(0)
+        self._triggers.put(trigger)
+
+    def spurious(self, space: str, low: int, high: int) -> None:
+        """What was lost from ``low`` to ``high`` had come after all."""
+        for row in self._lost[space].acked(low, high):
+            self._spurious[row] = 1
+
+    def metrics(self, time_s: float, **values: float | None) -> None:
+        """Metrics that changed; the others keep their value."""
+        self._metric_s.append(time_s)
+        for name, column in self._metrics.items():
+            value = values.pop(name, None)
+            if value is None:
+                value = column[-1] if column else math.nan
+            elif name == "ssthresh_bytes" and value > NO_LIMIT:
+                value = math.inf
+            column.append(value)
+        for name, value in values.items():
+            self._metrics[name] = array("d", [math.nan]) * len(self._metric_s)
+            self._metrics[name][-1] = math.nan if value is None else value
+
+    def state(self, time_s: float, state: str) -> None:
+        """The congestion controller entered a state."""
+        self._state_s.append(time_s)
+        self._states.put(state)
+
+    def shows(self, direction: str, space: str) -> bool:
+        """Whether `handshake` has room for one more packet of that kind."""
+        return self._handshake.room[direction, space] > 0
+
+    def handshake(
+        self,
+        time_s: float,
+        direction: str,
+        space: str,
+        number: int,
+        size_bytes: int | None,
+        frames: list[str],
+    ) -> None:
+        """What a packet ``sent`` or ``received`` holds; ``frames`` may grow until the end."""
+        self._handshake.put(time_s, direction, space, number, size_bytes or 0, frames)
+
+    def http(
+        self, time_s: float, direction: str, stream: int, frame: str, size_bytes: int | None
+    ) -> None:
+        """An HTTP frame, ``sent`` or ``received``."""
+        self._http.put(time_s, direction, stream, frame, size_bytes)
+
+    def dataset(
+        self,
+        *,
+        source: str,
+        vantage_point: str = "",
+        title: str = "",
+        warnings: Sequence[str] = (),
+    ) -> xr.Dataset:
+        """The tables, one dimension each: ``sent``, ``received``, ``acked``, ``lost``, ``metric``,
+        ``state``, ``handshake``, ``http``. The tables take no more rows after this.
+
+        Of packets ``*_time_s``, ``*_space`` (0 initial, 1 handshake, 2 application), ``*_number``,
+        ``*_size_bytes`` (0 where unknown); ``sent_stream``, the first stream that a packet carries
+        data of, and ``sent_offset_bytes``, their offset if that is the stream that most packets
+        carry (-1 for none or unknown); ``lost_trigger``, ``lost_spurious``; metrics as in the run
+        dataset, each row holding the last value told of all. ``handshake_*``: the packets before
+        the application's and its first ten of each direction, with their frames. ``http_*``: HTTP
+        frames by stream.
+        """
+        ds = xr.Dataset()
+        for name, packets in self._packets.items():
+            _put(ds, name, packets.columns())
+        offsets = self._offsets.of_main_stream()
+        ds["sent_offset_bytes"] = (("sent",), offsets, {"units": "B"})
+        ds["sent_stream"] = (("sent",), np.frombuffer(self._offsets.stream, dtype=np.int64))
+        ds["lost_trigger"] = (("lost",), self._triggers.values())
+        spurious = np.frombuffer(self._spurious, dtype=np.int8).astype(bool)
+        ds["lost_spurious"] = (("lost",), spurious, {"long_name": "acknowledged after all"})
+        ds["metric_time_s"] = (("metric",), floats(self._metric_s), {"units": "s"})
+        for name, column in self._metrics.items():
+            unit, meaning = METRICS.get(name) or FURTHER_METRICS[name]
+            attrs = {"units": unit, "long_name": meaning}
+            ds[name] = (("metric",), floats(column), attrs)
+        ds["state_time_s"] = (("state",), floats(self._state_s), {"units": "s"})
+        ds["state_name"] = (("state",), self._states.values())
+        _put(ds, "handshake", self._handshake.columns())
+        _put(ds, "http", self._http.columns())
+        ds.attrs = {
+            "source": source,
+            "vantage_point": vantage_point,
+            "title": title,
+            "warnings": json.dumps(list(warnings)),
+        }
+        return ds
+
+
+def ack_text(ranges: Sequence[tuple[int, int]]) -> str:
+    """An ACK frame in a few words: "ACK 5-9 0-3"."""
+    words = [f"{low}-{high}" if high > low else str(low) for low, high in ranges[:4]]
+    return " ".join(["ACK", *words, *(["…"] if len(ranges) > 4 else [])])
+
+
+def _put(ds: xr.Dataset, dim: str, columns: Sequence[tuple[str, Any, str | None]]) -> None:
+    for key, values, unit in columns:
+        ds[f"{dim}_{key}"] = ((dim,), values, {"units": unit} if unit else {})

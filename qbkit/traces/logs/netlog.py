@@ -1,0 +1,188 @@
+"""Chrome's net log (--log-net-log) as tables: a QUIC or HTTP/2 connection as the browser saw it.
+
+Chrome writes one event a line behind a first line of constants; files that were formatted anew are
+read as one JSON document. Either way memory grows with the numbers that are kept.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import ijson
+import msgspec
+import xarray as xr
+
+from qbkit.errors import TraceError
+from qbkit.traces.logs.jsonfile import LATEST_MS, UNREADABLE, JsonFile, first_words, open_log
+from qbkit.traces.logs.netlog_session import Params, Session
+
+PREFIXES = ("QUIC_SESSION_", "HTTP3_", "HTTP2_SESSION_")
+OTHERS = ("QUIC_SESSION", "HTTP2_SESSION", "QUIC_CONGESTION_CONTROL_CONFIGURED")
+MOST_SESSIONS = 4096
+FIRST_LINE = b'{"constants":'
+
+
+class _Source(msgspec.Struct):
+    id: int
+
+
+class _Event(msgspec.Struct):
+    type: int
+    source: _Source
+    time: float
+    params: msgspec.Raw = msgspec.Raw(b"{}")
+
+
+class _Constants(msgspec.Struct):
+    logEventTypes: dict[str, int]
+
+
+class _Head(msgspec.Struct):
+    constants: _Constants
+
+
+EVENT = msgspec.json.Decoder(_Event, strict=False)
+PARAMS = msgspec.json.Decoder(Params, strict=False)
+
+
+def read_netlog(
+    path: str | Path, *, connection: str | int | None = None, progress: bool = False
+) -> xr.Dataset:
+    """The events of one connection of a net log (`qbkit.traces.logs.events.EventTables.dataset`).
+
+    ``connection`` is the number of its source in the log, or (a part of) its host; by default the
+    one with most packets, with a warning that lists the others. Times count from its beginning; of
+    packets sent they are exact to 1 µs, all others to 1 ms (whole, rounded down). The log names
+    the controller, in attribute ``controller``, but not its window; RTTs and bytes in flight are
+    computed from it. A packet that shares its datagram has its size in the first one.
+
+    Attributes: ``source`` "netlog", ``vantage_point`` "client", ``title`` (the host), ``warnings``
+    (JSON list). A log that is cut off, as Chrome leaves it when it is killed, or damaged, gives
+    what can be read and a warning. Raises TraceError for what is no net log, has no such
+    connection, or holds what cannot be meant.
+    """
+    with open_log(path, progress) as log:
+        reader = _Reader(log)
+        reader.read()
+        session = reader.choose(connection)
+    ds = session.tables.dataset(
+        source="netlog", vantage_point="client", title=session.host, warnings=log.warnings
+    )
+    return ds.assign_attrs(
+        controller=session.controller, initial_window_packets=session.initial_window_packets
+    )
+
+
+class _Reader:
+    def __init__(self, log: JsonFile) -> None:
+        self.log = log
+        self.names: dict[int, str] = {}
+        self.sessions: dict[int, Session] = {}
+
+    def read(self) -> None:
+        """All events of all connections."""
+        first = self.log.first_line()
+        if first.startswith(FIRST_LINE) and self._line_constants(first):
+            self._read_lines()
+        else:
+            self._document_constants()
+            for place, event in self.log.items("events.item"):
+                self._take_converted(event, place)
+
+    def choose(self, wanted: str | int | None) -> Session:
+        """The connection that is wanted; TraceError lists those there are."""
+        found = sorted((s for s in self.sessions.values() if s.tables), key=_weight, reverse=True)
+        listed = ", ".join(str(s) for s in found[:10]) + (", …" if len(found) > 10 else "")
+        if not found:
+            raise TraceError(f"{self.log.name} has no QUIC and no HTTP/2 connection")
+        if wanted is not None:
+            match = [s for s in found if str(s.source) == str(wanted)]
+            match = match or [s for s in found if str(wanted) in s.host]
+            if not match:
+                raise TraceError(f"{self.log.name} has no connection {wanted}; it has {listed}")
+            return match[0]
+        if len(found) > 1:
+            self.log.warnings.append(
+                f"{self.log.name} has {len(found)} connections, {listed}; this is the first"
+            )
+        return found[0]
+
+    def _line_constants(self, first: bytes) -> bool:
+        try:
+            head = msgspec.json.decode(first.rstrip(b", \r\n") + b"}", type=_Head)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return False
+        self._begin(head.constants.logEventTypes)
+        return True
+
+    def _document_constants(self) -> None:
+        try:
+            types = next(ijson.items(self.log, "constants.logEventTypes"), None)
+            self._begin(msgspec.convert(types, dict[str, int]))
+        except TraceError:
+            raise
+        except (ijson.JSONError, ValueError, ArithmeticError, RecursionError) as error:
+            raise TraceError(f"{self.log.name} is no net log: {first_words(error)}") from None
+        self.log.rewind()
+
+    def _begin(self, types: dict[str, int]) -> None:
+        wanted = {n: t for n, t in types.items() if n.startswith(PREFIXES) or n in OTHERS}
+        self.names = {number: name for name, number in wanted.items()}
+
+    def _read_lines(self) -> None:
+        ended = False
+        tails = {b"%d}" % number for number in self.names}
+        for place, line in self.log.lines():
+            text = line.rstrip(b", \r\n")
+            if text.endswith(b"}]"):
+                text, ended = text[:-1], True
+            # The type is an event's last member; most lines need no more than this.
+            before, _, tail = text.rpartition(b":")
+            unwanted = tail not in tails and before.endswith(b'"type"') and tail[-2:-1].isdigit()
+            if place == 0 or unwanted or not text.startswith(b'{"'):
+                ended |= text == b"]"
+                continue
+            self._take_line(text, place)
+        if not ended:
+            self.log.broken(f"before byte {self.log.file.tell()}")
+
+    def _take_line(self, text: bytes, place: int) -> None:
+        try:
+            event = EVENT.decode(text)
+            if event.type in self.names:
+                self._take(event, PARAMS.decode(event.params), place)
+        except UNREADABLE as error:
+            self.log.unreadable(place, error)
+
+    def _take_converted(self, converted: Any, place: int) -> None:
+        """An event of a document."""
+        try:
+            event = msgspec.convert(
+                {**converted, "params": msgspec.Raw(b"{}")}, _Event, strict=False
+            )
+            if event.type in self.names:
+                params = msgspec.convert(converted.get("params") or {}, Params, strict=False)
+                self._take(event, params, place)
+        except TraceError:
+            raise
+        except (TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
+            why = f"{type(error).__name__} {first_words(error)}"
+            raise self.log.hostile(place, why) from None
+
+    def _take(self, event: _Event, params: Params, place: int) -> None:
+        session = self.sessions.get(event.source.id)
+        if session is None:
+            if len(self.sessions) >= MOST_SESSIONS:
+                return
+            session = self.sessions[event.source.id] = Session(event.source.id)
+        try:
+            if not -LATEST_MS < event.time < LATEST_MS:
+                raise ValueError(f"a time of {event.time} ms")
+            session.take(self.names[event.type], event.time, params)
+        except (ValueError, OverflowError) as error:
+            raise self.log.hostile(place, str(error)) from None
+
+
+def _weight(session: Session) -> tuple[int, int]:
+    return len(session.tables), session.tables.http_frames()

@@ -1,0 +1,123 @@
+"""What a qlog says of itself before its events: the file's head, and that of each of its traces."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import ijson
+import msgspec
+
+from qbkit.errors import TraceError
+from qbkit.traces.logs.jsonfile import JsonFile
+
+FILE_SCHEMAS = ("urn:ietf:params:qlog:file:contained", "urn:ietf:params:qlog:file:sequential")
+"""Drafts add their number."""
+TRACE = "traces.item"
+EVENTS = f"{TRACE}.events"
+EVENT = f"{EVENTS}.item"
+ENDS = frozenset({"end_map", "end_array", "string", "number", "boolean", "null"})
+"""Tokens that end an event."""
+LONGEST_TEXT = 200
+
+
+class FileHead(msgspec.Struct):
+    """The head of a file, in all drafts from 0.3 on."""
+
+    qlog_version: str = ""
+    file_schema: str = ""
+    title: str = ""
+    trace: dict[str, Any] = {}
+    """Of a file by records only."""
+
+    @property
+    def version(self) -> str:
+        """Which draft it follows, as far as it says so; empty for what is no qlog."""
+        return (self.qlog_version or self.file_schema)[:LONGEST_TEXT]
+
+
+@dataclass
+class TraceHead:
+    """All of a trace but its events."""
+
+    members: dict[str, Any] = field(default_factory=dict)
+    events: int = 0
+    """How many it holds; 0 in a file by records, which are all of one trace."""
+
+    def text(self, part: str, member: str = "") -> str:
+        """A text in the head, or in a part of it; empty where it is not told."""
+        found = self.members.get(part, "")
+        if member:
+            found = found.get(member, "") if isinstance(found, dict) else ""
+        return str(found)[:LONGEST_TEXT]
+
+    @property
+    def common_fields(self) -> dict[str, Any]:
+        """What all events share."""
+        found = self.members.get("common_fields")
+        return found if isinstance(found, dict) else {}
+
+    @property
+    def event_schemas(self) -> list[str]:
+        """URIs of the events that may be there."""
+        found = self.members.get("event_schemas")
+        return [str(uri)[:LONGEST_TEXT] for uri in found[:20]] if isinstance(found, list) else []
+
+    def __str__(self) -> str:
+        words = (self.text("vantage_point", "type"), self.text("title"), f"{self.events} events")
+        return ", ".join(word for word in words if word)
+
+
+def document_heads(log: JsonFile) -> tuple[FileHead, list[TraceHead]]:
+    """Heads of a document and of its traces, wherever they stand in it: it is read to its end.
+
+    Of one that is damaged, what comes before; whoever reads the events then says so.
+    """
+    members: dict[str, Any] = {}
+    traces: list[TraceHead] = []
+    builder = ijson.ObjectBuilder()
+    try:
+        for prefix, token, value in ijson.parse(log):
+            if prefix.startswith(EVENTS):
+                if prefix == EVENT and token in ENDS:
+                    traces[-1].events += 1
+                    log.next_record()
+            elif prefix.startswith(TRACE):
+                if prefix == TRACE and token == "start_map":
+                    builder = ijson.ObjectBuilder()
+                    traces.append(TraceHead())
+                if traces and (prefix, token, value) != (TRACE, "map_key", "events"):
+                    builder.event(token, value)
+                    traces[-1].members = builder.value
+            elif isinstance(value, str) and prefix in FileHead.__struct_fields__:
+                members[prefix] = value
+    except (ijson.JSONError, ValueError, ArithmeticError, AttributeError, LookupError):
+        pass  # the last two: a trace that is no object
+    log.rewind()
+    return FileHead(**members), traces
+
+
+def chosen_trace(log: JsonFile, traces: list[TraceHead], wanted: int | None) -> int:
+    """Place of the trace to read; TraceError where it is not there, or there is a choice.
+
+    Of a trace that could not be put into the file, a warning says why.
+    """
+    whole = [i for i, head in enumerate(traces) if not head.text("error_description")]
+    for i, head in enumerate(traces):
+        if i not in whole:
+            log.warn(f"lacks trace {i}: {head.text('error_description')}")
+    listed = "; ".join(f"{i}: {traces[i]}" for i in whole[:10])
+    if wanted is not None and wanted not in whole:
+        raise TraceError(f"{log.name} has no trace {wanted}; it has {listed or 'none'}")
+    if wanted is None and len(whole) > 1:
+        raise TraceError(
+            f"{log.name} holds {len(whole)} traces; choose one by its number, as "
+            f"trace={whole[0]} ({listed})"
+        )
+    return (whole or [0])[0] if wanted is None else wanted
+
+
+def check_schema(log: JsonFile, head: FileHead) -> None:
+    """Warn of a file schema that is not the drafts'."""
+    if head.file_schema and not head.file_schema.startswith(FILE_SCHEMAS):
+        log.warn(f"has the unknown file schema {head.file_schema[:LONGEST_TEXT]!r}, read as qlog's")

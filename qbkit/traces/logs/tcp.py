@@ -1,0 +1,267 @@
+"""One TCP connection of a capture as its sender could know it.
+
+Every segment that carries data is a packet with a number of its own, retransmissions too; offsets
+are sequence numbers relative to the first byte. Acknowledged is what an ACK or a SACK block covers
+first; lost is what is sent again before; and if the receiver then reports that it has it twice
+(DSACK, RFC 2883), the loss was spurious.
+"""
+
+from __future__ import annotations
+
+import struct
+from bisect import bisect_left, insort
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from qbkit.traces.logs.events import EventTables, ack_text
+from qbkit.traces.logs.records import Segment
+from qbkit.traces.logs.sender import Rtt
+
+FIN, SYN, ACK = 1, 2, 16
+MSS, SCALE, SACK, TIMESTAMPS = 2, 3, 5, 8
+"""Kinds of TCP options."""
+USUAL = b"\x01\x01\x08\x0a"
+"""How options begin that are nothing but time stamps, with or without SACK blocks behind."""
+HEADER = struct.Struct("!HHIIHH")
+TWO = struct.Struct("!II")
+REMEMBERED_LOSSES = 4096
+WRAP, HALF = 1 << 32, 1 << 31
+
+Range = tuple[int, int]
+
+
+@dataclass(slots=True)
+class _Sent:
+    """One transmission that is not acknowledged yet."""
+
+    end: int
+    number: int
+    time_s: float
+    stamp: int | None
+    again: bool
+
+
+@dataclass(slots=True)
+class Header:
+    """What the tables want of a TCP header."""
+
+    sequence: int
+    acknowledgement: int
+    flags: int
+    window: int
+    payload_bytes: int
+    mss: int | None = None
+    scale: int | None = None
+    stamps: Range | None = None
+    blocks: tuple[Range, ...] = ()
+
+
+def parse(segment: Segment) -> Header | None:
+    """The header of a TCP segment; None if it is cut off or damaged."""
+    raw = segment.header
+    if len(raw) < 20:
+        return None
+    _, _, sequence, acknowledgement, bits, window = HEADER.unpack_from(raw)
+    length = (bits >> 12) * 4
+    if not 20 <= length <= segment.transport_bytes:
+        return None
+    found = Header(
+        sequence, acknowledgement, bits & 0x1FF, window, segment.transport_bytes - length
+    )
+    options = raw[20:length]
+    if options[:4] == USUAL and len(options) >= 12:
+        found.stamps = TWO.unpack_from(options, 4)
+        options = options[12:]
+    for kind, value in _options(options):
+        if kind == SACK:
+            found.blocks = tuple(TWO.iter_unpack(value[: len(value) // 8 * 8]))
+        elif kind == TIMESTAMPS and len(value) == 8:
+            found.stamps = TWO.unpack(value)
+        elif kind == MSS and len(value) == 2:
+            found.mss = int.from_bytes(value)
+        elif kind == SCALE and len(value) == 1:
+            found.scale = min(value[0], 14)  # RFC 7323 §2.3
+    return found
+
+
+def _options(options: bytes) -> Iterator[tuple[int, bytes]]:
+    at = 0
+    while at < len(options) and options[at]:
+        if options[at] == 1:
+            at += 1
+            continue
+        length = options[at + 1] if at + 1 < len(options) else 0
+        if length < 2 or at + length > len(options):
+            return
+        yield options[at], options[at + 2 : at + length]
+        at += length
+
+
+class TcpConnection:
+    """The tables of one connection, filled segment by segment; times count from the first."""
+
+    def __init__(self, sender: tuple[bytes, int]) -> None:
+        self.sender = sender
+        self.tables = EventTables()
+        self.rtt = Rtt()
+        self.zero_ns: int | None = None
+        self.base: int | None = None
+        self.highest = self.acked_to = self.bytes_in_flight = 0
+        self.numbers = {"sent": 0, "received": 0}
+        self.starts: list[int] = []
+        self.waiting: dict[int, _Sent] = {}
+        self.lost: dict[int, list[int]] = {}
+        self.mss = {"sent": 0, "received": 0}
+        self.scales: dict[str, int | None] = {}
+        self.stamped = False
+        self.split_packets = 0
+
+    def take(self, segment: Segment) -> None:
+        """One segment of either direction."""
+        header = parse(segment)
+        if header is None:
+            return
+        if self.zero_ns is None:
+            self.zero_ns = segment.time_ns
+        time_s = (segment.time_ns - self.zero_ns) / 1e9
+        direction = "sent" if segment.source == self.sender else "received"
+        if header.flags & SYN:
+            return self._syn(time_s, direction, header, segment.transport_bytes)
+        if direction == "sent":
+            return self._sent(time_s, header, segment.transport_bytes)
+        return self._received(time_s, header, segment.transport_bytes)
+
+    def _syn(self, time_s: float, direction: str, header: Header, size: int) -> None:
+        self.mss[direction], self.scales[direction] = header.mss or 0, header.scale
+        if direction == "sent":
+            self.base = (header.sequence + 1) % WRAP
+            self.stamped = header.stamps is not None
+        frames = ["SYN", "ACK"] if header.flags & ACK else ["SYN"]
+        self.tables.handshake(time_s, direction, "initial", 0, size, frames)
+
+    def _sent(self, time_s: float, header: Header, size: int) -> None:
+        start = self._relative(header.sequence)
+        payload = header.payload_bytes
+        if payload == 0 or (payload == 1 and start < self.acked_to):  # a probe for keep-alive
+            return
+        if self.tables.shows("sent", "application"):
+            text = [f"data {start}-{start + payload - 1}", *(["FIN"] if header.flags & FIN else [])]
+            self.tables.handshake(time_s, "sent", "application", self.numbers["sent"], size, text)
+        head, most = size - payload, self._most_payload()
+        self.split_packets += payload > most
+        stamp = header.stamps[0] if header.stamps else None
+        for first in range(start, start + payload, most):
+            end = min(first + most, start + payload)
+            self._transmission(time_s, first, end, head, stamp)
+
+    def _most_payload(self) -> int:
+        """What one packet holds; frames with more are of a host with segmentation offload."""
+        told = [mss for mss in self.mss.values() if mss]
+        return max(min(told) - (12 if self.stamped else 0), 1) if told else 1 << 16
+
+    def _transmission(
+        self, time_s: float, start: int, end: int, head: int, stamp: int | None
+    ) -> None:
+        again = start < self.highest
+        if again:
+            self._resent(time_s, start, end)
+        number = self.numbers["sent"]
+        self.numbers["sent"] += 1
+        size = end - start + head
+        self.tables.sent(time_s, "application", number, size, stream=0, offset_bytes=max(start, 0))
+        self.highest = max(self.highest, end)
+        if start >= self.acked_to:
+            insort(self.starts, start)
+            self.waiting[start] = _Sent(end, number, time_s, stamp, again)
+            self.bytes_in_flight += end - start
+
+    def _resent(self, time_s: float, start: int, end: int) -> None:
+        """What is sent from ``start`` to ``end`` once more was lost."""
+        at = bisect_left(self.starts, start)
+        if at and self.waiting[self.starts[at - 1]].end > start:
+            at -= 1
+        while at < len(self.starts) and self.starts[at] < end:
+            first = self.starts.pop(at)
+            sent = self.waiting.pop(first)
+            self.bytes_in_flight -= sent.end - first
+            self.tables.lost(time_s, "application", sent.number, "retransmitted")
+            self.lost.setdefault(first, []).append(sent.number)
+        while len(self.lost) > REMEMBERED_LOSSES:
+            del self.lost[next(iter(self.lost))]
+
+    def _received(self, time_s: float, header: Header, size: int) -> None:
+        number = self.numbers["received"]
+        self.numbers["received"] += 1
+        self.tables.received(time_s, "application", number, size)
+        if not header.flags & ACK:
+            return
+        upto = self._relative(header.acknowledgement)
+        blocks = [(self._relative(a), self._relative(b)) for a, b in header.blocks]
+        if self.tables.shows("received", "application"):
+            text = [ack_text([(0, upto - 1)])] if upto > 0 else ["ACK"]
+            self.tables.handshake(time_s, "received", "application", number, size, text)
+        blocks = self._without_duplicate(blocks, upto)
+        advanced = upto > self.acked_to
+        new = self._covered(time_s, 0, upto) if advanced else []
+        self.acked_to = max(self.acked_to, min(upto, self.highest))
+        for left, right in blocks:
+            new += self._covered(time_s, left, right)
+        self._sample(time_s, new, header, advanced)
+        self._tell(time_s, header)
+
+    def _without_duplicate(self, blocks: list[Range], upto: int) -> list[Range]:
+        """The blocks but for a first one that reports a duplicate (RFC 2883 §4)."""
+        if not blocks:
+            return blocks
+        (left, right), *others = blocks
+        inside = bool(others) and others[0][0] <= left and right <= others[0][1]
+        if right > upto and not inside:
+            return blocks
+        for start in [s for s in self.lost if left <= s < right]:
+            number = self.lost[start].pop()
+            self.tables.spurious("application", number, number)
+            if not self.lost[start]:
+                del self.lost[start]
+        return others
+
+    def _covered(self, time_s: float, left: int, right: int) -> list[_Sent]:
+        """Transmissions that lie within a range: they are acknowledged now."""
+        begin = at = bisect_left(self.starts, left)
+        found = []
+        while at < len(self.starts) and self.waiting[self.starts[at]].end <= right:
+            start = self.starts[at]
+            sent = self.waiting.pop(start)
+            self.bytes_in_flight -= sent.end - start
+            self.tables.acked(time_s, "application", sent.number, sent.number)
+            found.append(sent)
+            at += 1
+        del self.starts[begin:at]
+        return found
+
+    def _sample(self, time_s: float, new: list[_Sent], header: Header, advanced: bool) -> None:
+        """An RTT sample: of the segment whose time stamp comes back (RFC 7323 §4), else of the
+        last one that was sent but once."""
+        if not new:
+            return
+        if header.stamps is not None and advanced:
+            echo = header.stamps[1]
+            of_echo = [s.time_s for s in new if s.stamp == echo]
+            if of_echo:
+                self.rtt.sample(time_s - min(of_echo))
+        elif header.stamps is None and not new[-1].again:
+            self.rtt.sample(time_s - new[-1].time_s)
+
+    def _tell(self, time_s: float, header: Header) -> None:
+        values = self.rtt.metrics() if self.rtt.smoothed_s else {}
+        scale = self.scales.get("received")
+        if len(self.scales) == 2:
+            both = scale is not None and self.scales["sent"] is not None
+            values["receive_window_bytes"] = header.window << (scale or 0 if both else 0)
+        self.tables.metrics(time_s, bytes_in_flight=self.bytes_in_flight, **values)
+
+    def _relative(self, sequence: int) -> int:
+        """A sequence number as bytes since the first, beyond 4 GiB too."""
+        if self.base is None:
+            self.base = sequence
+        near = (sequence - self.base - self.highest + HALF) % WRAP
+        return self.highest + near - HALF

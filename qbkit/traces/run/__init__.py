@@ -1,0 +1,1 @@
+"""Captures and telemetry of a run, and the dataset made of them."""

@@ -1,0 +1,148 @@
+"""The conservation law of packets: what goes into a queue comes out, is lost, or is still in it.
+
+The captures count it for each flow and bottleneck; the kernel's queues count on their own. Both
+must agree in every run, whatever the queue discipline.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from qbkit.traces.run.frames import BoolArray, IntArray, Packets
+from qbkit.traces.run.journey import Captures, Fate, Journey, Route, flow_between_hosts
+from qbkit.traces.run.match import NEVER
+from qbkit.traces.run.schema import Variable, variable
+
+CAPTURED = {
+    "balance_in_packets": "packets that reached the queue",
+    "balance_out_packets": "packets that left the queue, and were not lost at random behind it",
+    "balance_dropped_packets": "packets dropped by the queue",
+    "balance_random_loss_packets": "packets lost at random behind the queue",
+    "balance_queued_packets": "packets still queued when the counters were read",
+}
+"""Counted from the captures, of each flow at each bottleneck: name → meaning."""
+QDISC = {
+    "qdisc_sent_packets": ("packets", "packets that the queue says it sent"),
+    "qdisc_dropped_packets": ("drops", "packets that the queue says it dropped"),
+    "qdisc_queued_packets": ("qlen", "packets that the queue says it held in the end"),
+}
+"""Counters of each bottleneck: name → (word of ``tc -s``, meaning)."""
+NETEM = "netem_lost_packets"
+
+
+def routes_of(flows: Sequence[dict[str, Any]]) -> list[Route]:
+    """The ways of the flows of a result.json."""
+    return [Route(f["sender_ip"], f["receiver_ip"], f["bottlenecks"]) for f in flows]
+
+
+def counter_variables(result: dict[str, Any]) -> dict[str, Variable]:
+    """What the kernel's queues counted, from a result.json."""
+    roots = [found[0] for found in result["qdiscs"]]
+    counted = {
+        name: variable("bottleneck", np.array([root[word] for root in roots]), "1", meaning)
+        for name, (word, meaning) in QDISC.items()
+    }
+    lost = [found["drops"] for found in result["losses"]] or [0] * len(result["flows"])
+    meaning = "packets that the random loss on the way to the receiver says it dropped"
+    number = variable("bottleneck", np.arange(len(roots)), "1", "bottleneck, left to right")
+    counted["bottleneck"] = number
+    return {**counted, NETEM: variable("flow", np.array(lost), "1", meaning)}
+
+
+def balance_variables(
+    journey: Journey, captures: Captures, routes: Sequence[Route], counted_ns: int
+) -> dict[str, Variable]:
+    """What the captures count until ``counted_ns``, when the kernel's counters were read."""
+    shape = (len(routes), len(journey.out_ns))
+    counts = {name: np.zeros(shape, np.int64) for name in CAPTURED}
+    behind = _per_flow(captures.behind, routes, counted_ns)
+    queues = [_per_flow(queue, routes, counted_ns) for queue in captures.queues]
+    entered = np.bincount(
+        journey.flow[journey.packets.time_ns <= counted_ns], minlength=len(routes)
+    )
+    for i, route in enumerate(routes):
+        for k in route.bottlenecks:
+            first, last = k == route.bottlenecks[0], k == route.bottlenecks[-1]
+            counts["balance_in_packets"][i, k] = entered[i] if first else queues[k - 1][i]
+            counts["balance_out_packets"][i, k] = behind[i] if last else queues[k][i]
+    for k in range(shape[1]):
+        for name, chosen in _ends_here(journey, routes, k, counted_ns).items():
+            counts[name][:, k] = np.bincount(journey.flow[chosen], minlength=len(routes))
+    both = ("flow", "bottleneck")
+    return {name: variable(both, counts[name], "1", text) for name, text in CAPTURED.items()}
+
+
+def _per_flow(packets: Packets, routes: Sequence[Route], until_ns: int) -> IntArray:
+    """How many packets of each flow were captured until then."""
+    flow = flow_between_hosts(packets, routes)[packets.time_ns <= until_ns]
+    return np.bincount(flow[flow >= 0], minlength=len(routes))
+
+
+def _ends_here(
+    journey: Journey, routes: Sequence[Route], k: int, until_ns: int
+) -> dict[str, BoolArray]:
+    """The packets that were dropped or lost at a bottleneck, or are still in it."""
+    at_ns, out_ns, fate = journey.at_ns[k], journey.out_ns[k], journey.fate
+    here = (at_ns != NEVER) & (at_ns <= until_ns)
+    last = np.array([k == route.bottlenecks[-1] for route in routes])[journey.flow]
+    waits = ((out_ns == NEVER) & (fate == Fate.UNKNOWN)) | (out_ns > until_ns)
+    return {
+        "balance_dropped_packets": here & (out_ns == NEVER) & (fate == Fate.QUEUE_DROP),
+        "balance_random_loss_packets": here & last & ~waits & (fate == Fate.RANDOM_LOSS),
+        "balance_queued_packets": here & waits,
+    }
+
+
+def violations(run: xr.Dataset) -> list[str]:
+    """A sentence for each way in which a run breaks the law; and for what it left in a queue."""
+    found = []
+    for k in run["bottleneck"].values:
+        at = run.isel(bottleneck=k)
+        left = int(at["qdisc_queued_packets"])
+        if left:
+            found.append(
+                f"{left} packets were still in bottleneck {k + 1} when the capture ended; what "
+                "became of them is unknown"
+            )
+        else:
+            found += _against_counters(at, f"bottleneck {k + 1}")
+        for i in np.flatnonzero(unaccounted(at)):
+            found.append(
+                f"{int(unaccounted(at)[i]):+d} packets of {run.label.values[i]} are unaccounted "
+                f"for at bottleneck {k + 1}: they went in, but were not seen to come out, nor lost"
+            )
+    captured = run["balance_random_loss_packets"].sum("bottleneck").values
+    for label, lost, counted in zip(run.label.values, captured, run[NETEM].values, strict=True):
+        if lost != counted:
+            found.append(
+                f"random loss dropped {counted} packets of {label} by its own count, and {lost} "
+                "by the captures"
+            )
+    return found
+
+
+def unaccounted(run: xr.Dataset) -> IntArray:
+    """Packets that went in, less those that came out, were lost, or are still inside: 0 by law."""
+    entered, *ends = (run[name].values for name in CAPTURED)
+    difference: IntArray = entered - sum(ends)
+    return difference
+
+
+def _against_counters(at: xr.Dataset, where: str) -> list[str]:
+    """Where the captures of an empty bottleneck and the kernel's counters disagree."""
+    out, dropped, lost = (
+        at[f"balance_{name}_packets"].values for name in ("out", "dropped", "random_loss")
+    )
+    pairs = [
+        ("sent", int((out + lost).sum()), int(at["qdisc_sent_packets"])),
+        ("dropped", int(dropped.sum()), int(at["qdisc_dropped_packets"])),
+    ]
+    return [
+        f"{where} {word} {counted} packets by its own count, and {captured} by the captures"
+        for word, captured, counted in pairs
+        if captured != counted
+    ]

@@ -1,0 +1,201 @@
+"""Captures made elsewhere become the same dataset."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from importlib.metadata import version
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+from qbkit.errors import StoreError
+from qbkit.traces.run import schema
+from qbkit.traces.run.dataset import FORMAT_VERSION, largest_frame, offload_warning
+from qbkit.traces.run.frames import Packets, address_number
+from qbkit.traces.run.match import NEVER, match
+from qbkit.traces.run.packets import FlowPackets, Matched, sort_out
+from qbkit.traces.run.pcap import read_pcap
+from qbkit.traces.run.series import Bins
+
+OF_NO_RUN = {
+    "format_version": FORMAT_VERSION,
+    "engine": "imported",
+    **dict.fromkeys(["spec", "spec_hash", "hash", "kernel_version", "qdisc"], ""),
+    **dict.fromkeys(["seed", "queue_bytes", "capture_drops"], -1),
+    "stack_versions": "{}",
+    "rate_mbps": np.nan,
+}
+"""Attributes of a run that captures from elsewhere do not tell."""
+MAX_BINS = 10_000_000
+CLOCK_SLACK_MS = 0.5
+"""So much earlier than it arrived may a packet seem to leave; its queueing delay then is zero."""
+EARLY_PERCENT = 1.0
+"""With more packets than these that leave even earlier, the clocks do not agree."""
+
+
+def read_pcaps(
+    before: str | Path,
+    behind: str | Path,
+    *,
+    flows: Mapping[int, str],
+    sender: str | Sequence[str],
+    rtt_ms: float | None = None,
+    bin_s: float = schema.BIN_S,
+    propagation_ms: float = 0.0,
+) -> xr.Dataset:
+    """A run dataset from captures on both sides of a queue, with clocks that agree.
+
+    ``flows`` names the flow of each server port, ``sender`` the address or addresses that data
+    come from. ``propagation_ms`` is the constant delay between the two points of capture, taken
+    off every queueing delay. ``rtt_ms`` is the path's base RTT, for the metrics that need it.
+    t = 0 is the first data packet. What is lost between the two captures counts as dropped by the
+    queue; packets behind the last of their flow that came out may have been in it when the capture
+    ended, so their fate is unknown. There are no counters of the queue: `qb.metrics.packet_balance`
+    has nothing to compare. Raises StoreError with one sentence when the files do not allow
+    it.
+
+    QUICbench (parse/parse_pcap.py, network/set_netem.py) captures at its server, the sender:
+    ``packets-br0.pcap`` on the bridge is before the queue, ``packets.pcap`` on the interface is
+    behind tbf and netem, which add the queueing delay and half of the RTT. So give it the server's
+    address as ``sender`` and ``propagation_ms=rtt_ms / 2``.
+    """
+    addresses = [sender] if isinstance(sender, str) else list(sender)
+    _require_flows(flows, bin_s)
+    ports = {port: i for i, port in enumerate(flows)}
+    arrivals, leaving = read_pcap(before), read_pcap(behind)
+    _require_ports(arrivals, flows, before)
+    shifted = _shift(leaving, -round(propagation_ms * 1e6))
+    slack_ns = round(CLOCK_SLACK_MS * 1e6)
+    packets = sort_out(arrivals, shifted, ports, [_number(a) for a in addresses], slack_ns)
+    _require_sense(packets, before, behind, addresses, flows)
+    t0_ns = int(packets.data.time_ns[0])
+    duration_s = _duration_s(packets, bin_s, before)
+    bins = Bins(bin_s, duration_s)
+    nothing = [pd.DataFrame({"time_ns": []})] * len(flows)
+    variables = {
+        **schema.packet_series(packets, t0_ns, len(flows), bins),
+        **schema.goodput_series(nothing, t0_ns, bins)[0],
+        **schema.packet_variables(packets, t0_ns),
+        **schema.flow_variables(_flow_columns(packets, len(flows), t0_ns, rtt_ms)),
+    }
+    names = {
+        "label": list(flows.values()),
+        "stack": ["imported"] * len(flows),
+        "controller": ["unknown"] * len(flows),
+    }
+    return schema.assemble(variables, names, bins).assign_attrs(
+        **OF_NO_RUN,
+        qbkit_version=version("qbkit"),
+        bin_s=bin_s,
+        duration_s=duration_s,
+        rtt_ms=np.nan if rtt_ms is None else rtt_ms,
+        max_frame_bytes=largest_frame(packets),
+        warnings=json.dumps(_warnings(packets)),
+    )
+
+
+def _duration_s(packets: FlowPackets, bin_s: float, before: str | Path) -> float:
+    """From the first data packet to a bin behind the last."""
+    first_ns, last_ns = (int(packets.data.time_ns[i]) for i in (0, -1))
+    duration_s = (last_ns - first_ns) / 1e9 + bin_s
+    if duration_s / bin_s > MAX_BINS:
+        raise StoreError(
+            f"{before} spans {duration_s:.0f} s, too long for bins of {bin_s:g} s; a time stamp in "
+            "it is damaged, or bin_s is too small"
+        )
+    return duration_s
+
+
+def _number(address: str) -> int:
+    try:
+        return address_number(address)
+    except ValueError:
+        raise StoreError(f"{address!r} is no IP address") from None
+
+
+def _shift(packets: Packets, by_ns: int) -> Packets:
+    fields = {name: getattr(packets, name) for name in packets.__dataclass_fields__}
+    return Packets(**{**fields, "time_ns": packets.time_ns + by_ns})
+
+
+def _require_flows(flows: Mapping[int, str], bin_s: float) -> None:
+    if not flows or len(set(flows.values())) < len(flows):
+        raise StoreError("flows must name at least one flow, {port: label}, with distinct labels")
+    for port in flows:
+        if not 0 < port < 65536:
+            raise StoreError(f"{port} is no port; a port is a number from 1 to 65535")
+    if not bin_s > 0:
+        raise StoreError(f"bin_s is {bin_s:g}; it must be more than 0")
+
+
+def _require_ports(packets: Packets, flows: Mapping[int, str], path: str | Path) -> None:
+    seen = set(np.unique(packets.source_port)) | set(np.unique(packets.destination_port))
+    missing = [port for port in flows if port not in seen]
+    if missing:
+        counts = np.bincount(np.concatenate([packets.source_port, packets.destination_port]))
+        common = [str(p) for p in np.argsort(counts)[::-1][:6] if counts[p]]
+        raise StoreError(
+            f"{path} has no packet of port {missing[0]}; most are of {', '.join(common) or 'none'}"
+        )
+
+
+def _require_sense(
+    packets: Matched,
+    before: str | Path,
+    behind: str | Path,
+    addresses: Sequence[str],
+    flows: Mapping[int, str],
+) -> None:
+    """Every flow has data, and some of them came out behind the queue after they went in."""
+    sent = np.bincount(packets.data_flow, minlength=len(flows))
+    for i, label in enumerate(flows.values()):
+        if not sent[i]:
+            raise StoreError(
+                f"{before} has no packet of {label} from {', '.join(addresses)}; name the sender"
+            )
+    if (packets.departure_ns == NEVER).all() and not len(_early_ms(packets)):
+        raise StoreError(
+            f"no packet of {before} is found again in {behind}; are they of the same run, with at "
+            "least 100 bytes of each packet?"
+        )
+    early_ms = _early_ms(packets)
+    if len(early_ms) * 100 > EARLY_PERCENT * len(packets.out):
+        raise StoreError(
+            f"packets leave {behind} up to {early_ms.max():.3f} ms before they reach {before}; "
+            "the files are swapped, their clocks differ, or propagation_ms is too large"
+        )
+
+
+def _early_ms(packets: Matched) -> schema.FloatArray:
+    """How much too early packets came out, of those that did beyond the slack, in ms."""
+    data, out = packets.data, packets.out
+    if not packets.unexplained:
+        return np.empty(0)
+    found_ns = match(data.key, np.full(len(data), -(2**62)), out.key, out.time_ns)
+    early_ms = (data.time_ns - found_ns)[found_ns != NEVER] / 1e6
+    return early_ms[early_ms > CLOCK_SLACK_MS]
+
+
+def _flow_columns(
+    packets: FlowPackets, flows: int, t0_ns: int, rtt_ms: float | None
+) -> dict[str, tuple[schema.FloatArray, str, str]]:
+    spans = [packets.data.time_ns[packets.data_flow == i] for i in range(flows)]
+    base = np.nan if rtt_ms is None else rtt_ms
+    return {
+        "start_s": (np.array([(s[0] - t0_ns) / 1e9 for s in spans]), "s", "start of the flow"),
+        "stop_s": (np.array([(s[-1] - t0_ns) / 1e9 for s in spans]), "s", "end of the flow"),
+        "base_rtt_ms": (np.full(flows, base), "ms", "RTT without queueing"),
+        "receiver_bytes": (np.full(flows, np.nan), "B", "application bytes received"),
+    }
+
+
+def _warnings(packets: Matched) -> list[str]:
+    found = offload_warning(largest_frame(packets))
+    if packets.unexplained:
+        found.append(
+            f"{packets.unexplained} packets came out of the queue that were not seen to go in"
+        )
+    return found

@@ -1,0 +1,116 @@
+"""How far each packet came: which queue dropped it, or that it was lost at random behind them.
+
+A packet passes one or more queues in a row, and then the random loss on the way to its receiver.
+Where nothing but one queue stands between the two outer captures, they say all; otherwise there is
+a capture behind each queue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+
+from qbkit.traces.run.frames import BoolArray, IntArray, Packets, address_number
+from qbkit.traces.run.match import NEVER, match
+
+
+class Fate(IntEnum):
+    """What became of a packet."""
+
+    ARRIVED = 0
+    QUEUE_DROP = 1
+    RANDOM_LOSS = 2
+    UNKNOWN = 3
+    """It was in a queue when the capture ended: it may have come out, or been dropped, later."""
+
+
+@dataclass(frozen=True)
+class Route:
+    """The way of a flow's packets: between two hosts that are its own, through queues in order."""
+
+    sender: str
+    receiver: str
+    bottlenecks: Sequence[int]
+
+
+@dataclass(frozen=True)
+class Captures:
+    """What was seen in front of the queues, behind each of them, and at the receivers' links."""
+
+    before: Packets
+    queues: Sequence[Packets]
+    """Behind each queue; empty where ``behind`` is just that."""
+    behind: Packets
+
+
+@dataclass(frozen=True)
+class Journey:
+    """All IP packets from the flows' senders to their receivers, in the order of time."""
+
+    packets: Packets
+    """As they reached their first queue."""
+    flow: IntArray
+    """Flow whose sender sent it; also the rare ICMP message counts."""
+    at_ns: IntArray
+    """(queues, packets) when it reached each queue; `NEVER` where it did not."""
+    out_ns: IntArray
+    """(queues, packets) when it left each queue; `NEVER` where it did not."""
+    arrived_ns: IntArray
+    """When it left for its receiver; `NEVER` for one that was lost."""
+    fate: IntArray
+    """Values of `Fate`."""
+
+
+def follow(captures: Captures, routes: Sequence[Route], emptied: Sequence[bool]) -> Journey:
+    """Match all captures.
+
+    ``emptied`` says of each queue whether it was empty when the capture ended. If not, the packets
+    of a flow behind the last one that came out are of unknown fate: every queue discipline keeps
+    the order within a flow.
+    """
+    flow = flow_between_hosts(captures.before, routes)
+    sent, flow = captures.before.take(flow >= 0), flow[flow >= 0]
+    arrived_ns = _match(sent, sent.time_ns, captures.behind)
+    fate = np.full(len(sent), Fate.ARRIVED, np.int64)
+    at_ns, out_ns = np.full((2, len(emptied), len(sent)), NEVER, np.int64)
+    now_ns = sent.time_ns
+    for k, empty in enumerate(emptied):
+        here = np.array([k in route.bottlenecks for route in routes])[flow] & (now_ns != NEVER)
+        at_ns[k, here] = now_ns[here]
+        if captures.queues:
+            out_ns[k, here] = _match(sent.take(here), now_ns[here], captures.queues[k])
+        else:
+            out_ns[k, here] = arrived_ns[here]
+        missing = here & (out_ns[k] == NEVER)
+        fate[missing] = Fate.QUEUE_DROP
+        if not empty:
+            fate[missing & behind_the_last(flow, now_ns, here & ~missing)] = Fate.UNKNOWN
+        now_ns = np.where(here, out_ns[k], now_ns)
+    fate[(fate == Fate.ARRIVED) & (arrived_ns == NEVER)] = Fate.RANDOM_LOSS
+    return Journey(sent, flow, at_ns, out_ns, arrived_ns, fate)
+
+
+def behind_the_last(flow: IntArray, time_ns: IntArray, out: BoolArray) -> BoolArray:
+    """Which packets are later than all packets of their flow that came ``out``."""
+    last_ns = np.full(int(flow.max(initial=-1)) + 1, np.iinfo(np.int64).min)
+    np.maximum.at(last_ns, flow[out], time_ns[out])
+    later: BoolArray = time_ns > last_ns[flow]
+    return later
+
+
+def flow_between_hosts(packets: Packets, routes: Sequence[Route]) -> IntArray:
+    """The flow whose sender and receiver a packet's addresses are; -1 for any other packet."""
+    senders = np.array([address_number(route.sender) for route in routes], np.uint64)
+    receivers = np.array([address_number(route.receiver) for route in routes], np.uint64)
+    order = np.argsort(senders)
+    place = np.searchsorted(senders[order], packets.source)
+    found = order[np.minimum(place, len(order) - 1)]
+    mine = (senders[found] == packets.source) & (receivers[found] == packets.destination)
+    return np.where(mine, found, -1)
+
+
+def _match(packets: Packets, time_ns: IntArray, behind: Packets) -> IntArray:
+    return match(packets.key, time_ns, behind.key, behind.time_ns)

@@ -1,0 +1,112 @@
+"""Two captures to the tables of data packets and acknowledgements of every flow."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from qbkit.traces.run.frames import BoolArray, IntArray, Packets
+from qbkit.traces.run.journey import Captures, Fate, Journey, behind_the_last
+from qbkit.traces.run.match import NEVER, match
+
+
+@dataclass(frozen=True)
+class FlowPackets:
+    """Data packets by their arrival at the queue, and acknowledgements, with their flow."""
+
+    data: Packets
+    data_flow: IntArray
+    departure_ns: IntArray
+    """When the packet left the queue for its receiver; `NEVER` for one that did not get there."""
+    fate: IntArray
+    """Values of `Fate`."""
+    acks: Packets
+    ack_flow: IntArray
+
+
+@dataclass(frozen=True)
+class Matched(FlowPackets):
+    """The same from two captures of which nothing else is known."""
+
+    out: Packets
+    """The data packets as they came out."""
+
+    @property
+    def unexplained(self) -> int:
+        """How many packets came out that never went in."""
+        return len(self.out) - int((self.departure_ns != NEVER).sum())
+
+
+def sort_out(
+    before: Packets,
+    behind: Packets,
+    flow_of_port: Mapping[int, int],
+    senders: Sequence[int],
+    slack_ns: int = 0,
+) -> Matched:
+    """Match the two sides of a queue of which nothing else is known.
+
+    What did not come out was dropped; but those behind the last packet of their flow that did may
+    still have been in the queue when the capture ended.
+
+    ``flow_of_port`` says which flow a server's port belongs to; a packet is data when it comes
+    from one of ``senders`` (addresses as `Packets.source` has them). A packet may seem to leave up
+    to ``slack_ns`` before it arrives (clocks that are not quite equal); then its delay is zero.
+    """
+    flow_in, data_in = _classify(before, flow_of_port, senders)
+    _, data_out = _classify(behind, flow_of_port, senders)
+    data, out = before.take(data_in), behind.take(data_out)
+    departure_ns = match(data.key, data.time_ns - slack_ns, out.key, out.time_ns)
+    came_out = departure_ns != NEVER
+    departure_ns[came_out] = np.maximum(departure_ns, data.time_ns)[came_out]
+    reverse = ~data_in & (flow_in >= 0)
+    fate = np.where(came_out, Fate.ARRIVED, Fate.QUEUE_DROP)
+    fate[behind_the_last(flow_in[data_in], data.time_ns, came_out)] = Fate.UNKNOWN
+    return Matched(
+        data=data,
+        data_flow=flow_in[data_in],
+        departure_ns=departure_ns,
+        fate=fate,
+        acks=before.take(reverse),
+        ack_flow=flow_in[reverse],
+        out=out,
+    )
+
+
+def of_run(
+    journey: Journey,
+    captures: Captures,
+    flow_of_port: Mapping[int, int],
+    senders: Sequence[int],
+    span_ns: tuple[int, int],
+) -> FlowPackets:
+    """The flows' packets that reached the first queue, or came back, within the span."""
+    flow_in, data_in = _classify(captures.before, flow_of_port, senders)
+    start_ns, end_ns = span_ns
+    time_ns = captures.before.time_ns
+    reverse = ~data_in & (flow_in >= 0) & (time_ns >= start_ns) & (time_ns < end_ns)
+    sent = journey.packets
+    flow, data = _classify(sent, flow_of_port, senders)
+    data &= (sent.time_ns >= start_ns) & (sent.time_ns < end_ns)
+    return FlowPackets(
+        data=sent.take(data),
+        data_flow=flow[data],
+        departure_ns=journey.arrived_ns[data],
+        fate=journey.fate[data],
+        acks=captures.before.take(reverse),
+        ack_flow=flow_in[reverse],
+    )
+
+
+def _classify(
+    packets: Packets, flow_of_port: Mapping[int, int], senders: Sequence[int]
+) -> tuple[IntArray, BoolArray]:
+    """Flow of each packet (-1: none), and whether it is data of that flow."""
+    table = np.full(65536, -1, np.int64)
+    for port, index in flow_of_port.items():
+        table[port] = index
+    flow: IntArray = np.maximum(table[packets.source_port], table[packets.destination_port])
+    sent = np.isin(packets.source, np.array(senders, np.uint64))
+    return flow, sent & (flow >= 0)

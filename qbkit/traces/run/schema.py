@@ -1,0 +1,185 @@
+"""The run dataset: names, dimensions, units. Format 2."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import xarray as xr
+
+from qbkit.traces.run.journey import Fate
+from qbkit.traces.run.match import NEVER
+from qbkit.traces.run.packets import FlowPackets
+from qbkit.traces.run.series import Bins
+from qbkit.traces.run.telemetry import COLUMNS, STATES
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+Variable = tuple[Sequence[str], object, dict[str, object]]
+
+LOSSES = {
+    Fate.QUEUE_DROP: "packets dropped by the queue",
+    Fate.RANDOM_LOSS: "packets lost at random behind the queue",
+}
+BIN_S = 0.1
+"""Width of the regular bins of all time series."""
+
+
+def seconds(time_ns: IntArray, t0_ns: int) -> FloatArray:
+    """Time since t = 0, s."""
+    return (time_ns - t0_ns) / 1e9
+
+
+def packet_variables(packets: FlowPackets, t0_ns: int) -> dict[str, Variable]:
+    """Tables of data packets and acknowledgements."""
+    arrival_s = seconds(packets.data.time_ns, t0_ns)
+    departure_s = seconds(packets.departure_ns, t0_ns)
+    departure_s[packets.departure_ns == NEVER] = np.nan
+    ack_s = seconds(packets.acks.time_ns, t0_ns)
+    sizes, ack_sizes = packets.data.frame_bytes, packets.acks.frame_bytes
+    small = _smallest(sizes, ack_sizes)
+    return {
+        "packet_time_s": variable("packet", arrival_s, "s", "arrival at the queue"),
+        "packet_departure_s": variable("packet", departure_s, "s", "departure from the queue"),
+        "packet_fate": _fate(packets.fate),
+        "packet_flow": variable("packet", packets.data_flow.astype(np.uint16), "1", "flow"),
+        "packet_size_bytes": variable("packet", sizes.astype(small), "B", "frame without FCS"),
+        "ack_time_s": variable("ack", ack_s, "s", "arrival at the bottleneck"),
+        "ack_flow": variable("ack", packets.ack_flow.astype(np.uint16), "1", "flow"),
+        "ack_size_bytes": variable("ack", ack_sizes.astype(small), "B", "frame without FCS"),
+    }
+
+
+def _fate(fate: IntArray) -> Variable:
+    found = variable("packet", fate.astype(np.int8), "1", "what became of the packet")
+    found[2]["flag_values"] = [fate.value for fate in Fate]
+    found[2]["flag_meanings"] = " ".join(fate.name.lower() for fate in Fate)
+    return found
+
+
+def packet_series(packets: FlowPackets, t0_ns: int, flows: int, bins: Bins) -> dict[str, Variable]:
+    """Throughput, queueing delay and drops of every flow over time."""
+    arrival_s = seconds(packets.data.time_ns, t0_ns)
+    departure_s = seconds(packets.departure_ns, t0_ns)
+    out = packets.departure_ns != NEVER
+    delay_ms = (departure_s - arrival_s) * 1e3
+    bits = packets.data.frame_bytes * 8.0
+    throughput, delay = [], []
+    for flow in range(flows):
+        mine = (packets.data_flow == flow) & out
+        throughput.append(bins.sums(departure_s[mine], bits[mine]) / bins.width_s / 1e6)
+        delay.append(bins.means(departure_s[mine], delay_ms[mine]))
+    both = ("flow", "time")
+    return {
+        "throughput_mbps": variable(
+            both, np.array(throughput), "Mbit/s", "throughput behind the queue"
+        ),
+        "queue_delay_ms": variable(both, np.array(delay), "ms", "mean queueing delay"),
+        "dropped_packets": _losses(packets, t0_ns, flows, bins, Fate.QUEUE_DROP),
+    }
+
+
+def random_loss_series(packets: FlowPackets, t0_ns: int, flows: int, bins: Bins) -> Variable:
+    """Random losses of every flow over time, where a capture tells them from queue drops."""
+    return _losses(packets, t0_ns, flows, bins, Fate.RANDOM_LOSS)
+
+
+def _losses(packets: FlowPackets, t0_ns: int, flows: int, bins: Bins, fate: Fate) -> Variable:
+    """How many packets of one fate reached the queue in each bin."""
+    lost = packets.fate == fate
+    arrival_s, flow = seconds(packets.data.time_ns[lost], t0_ns), packets.data_flow[lost]
+    rows = np.array([bins.sums(arrival_s[flow == i]) for i in range(flows)])
+    return variable(("flow", "time"), rows, "1", LOSSES[fate])
+
+
+def telemetry_series(tables: Sequence[pd.DataFrame], t0_ns: int, bins: Bins) -> dict[str, Variable]:
+    """What the stacks told, at the end of each bin; only variables that some stack tells."""
+    found: dict[str, Variable] = {}
+    for name, (unit, text) in COLUMNS.items():
+        if any(name in table for table in tables):
+            rows = [_last(table, name, t0_ns, bins) for table in tables]
+            found[name] = variable(("flow", "time"), np.array(rows), unit, text)
+    return found
+
+
+def _last(table: pd.DataFrame, name: str, t0_ns: int, bins: Bins) -> FloatArray:
+    if name not in table:
+        return np.full(bins.count, np.nan)
+    time_s = seconds(table["time_ns"].to_numpy(np.int64), t0_ns)
+    return bins.last(time_s, table[name].to_numpy(np.float64))
+
+
+def sample_variables(tables: Sequence[pd.DataFrame], t0_ns: int) -> dict[str, Variable]:
+    """Every row of telemetry, all flows one after the other."""
+    rows = [table.assign(flow=i) for i, table in enumerate(tables) if len(table)]
+    if not rows:
+        rows = [pd.DataFrame({"time_ns": [], "flow": []})]
+    whole = pd.concat(rows, ignore_index=True)
+    time_s = seconds(whole["time_ns"].to_numpy(np.int64), t0_ns)
+    found = {
+        "sample_time_s": variable("sample", time_s, "s", "time of the telemetry"),
+        "sample_flow": variable("sample", whole["flow"].to_numpy(np.uint16), "1", "flow"),
+    }
+    if "state" in whole:
+        index = {name: i for i, name in enumerate(STATES)}
+        state = whole["state"].map(index).fillna(-1).to_numpy(np.int8)
+        found["sample_state"] = variable("sample", state, "1", "congestion state")
+        found["sample_state"][2]["flag_values"] = list(range(len(STATES)))
+        found["sample_state"][2]["flag_meanings"] = " ".join(STATES)
+    for name, (unit, text) in COLUMNS.items():
+        if name in whole:
+            values = whole[name].to_numpy(np.float64)
+            found[f"sample_{name}"] = variable("sample", values, unit, text)
+    return found
+
+
+def goodput_series(
+    tables: Sequence[pd.DataFrame], t0_ns: int, bins: Bins
+) -> tuple[dict[str, Variable], FloatArray]:
+    """Application bytes received over time, and in all (B, NaN where no receiver tells)."""
+    rows, totals = [], []
+    for table in tables:
+        if "bytes" not in table or not table["bytes"].notna().any():
+            rows.append(np.full(bins.count, np.nan))
+            totals.append(np.nan)
+            continue
+        table = table[table["bytes"].notna()]
+        time_s = seconds(table["time_ns"].to_numpy(np.int64), t0_ns)
+        total = table["bytes"].to_numpy(np.float64)
+        edges = np.append(bins.left_s, bins.count * bins.width_s)
+        at_edges = np.interp(edges, time_s, total, left=0.0)
+        rows.append(np.diff(at_edges) * 8 / bins.width_s / 1e6)
+        totals.append(total[-1])
+    found = {"goodput_mbps": variable(("flow", "time"), np.array(rows), "Mbit/s", "goodput")}
+    return found, np.array(totals)
+
+
+def flow_variables(columns: dict[str, tuple[FloatArray, str, str]]) -> dict[str, Variable]:
+    """One number a flow: name → (values, unit, what it is)."""
+    return {name: variable("flow", v, unit, text) for name, (v, unit, text) in columns.items()}
+
+
+def assemble(variables: dict[str, Variable], names: dict[str, list[str]], bins: Bins) -> xr.Dataset:
+    """The dataset with its coordinates; ``names`` holds label, stack and controller per flow."""
+    flows = np.arange(len(names["label"]))
+    coords: dict[str, object] = {
+        "flow": ("flow", flows, {"long_name": "flow"}),
+        "time": ("time", bins.left_s, {"units": "s", "long_name": "time since the start"}),
+    }
+    for name, values in names.items():
+        coords[name] = ("flow", np.array(values, dtype=str), {"long_name": name})
+    return xr.Dataset(variables, coords)
+
+
+def variable(dims: str | Sequence[str], values: object, unit: str, text: str) -> Variable:
+    """A variable with its unit and its name in words."""
+    dims = (dims,) if isinstance(dims, str) else dims
+    return dims, values, {"units": unit, "long_name": text}
+
+
+def _smallest(*sizes: IntArray) -> type[np.unsignedinteger]:
+    """Two bytes hold any frame but those of segmentation offload."""
+    largest = max((int(s.max()) for s in sizes if len(s)), default=0)
+    return np.uint16 if largest < 65536 else np.uint32
