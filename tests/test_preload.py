@@ -29,8 +29,8 @@ class Part(ctypes.Structure):
     _fields_ = [("base", ctypes.c_void_p), ("length", ctypes.c_size_t)]
 
 
-class Message(ctypes.Structure):
-    """struct mmsghdr."""
+class Header(ctypes.Structure):
+    """struct msghdr."""
 
     _fields_ = [
         ("name", ctypes.c_void_p),
@@ -40,8 +40,16 @@ class Message(ctypes.Structure):
         ("control", ctypes.c_void_p),
         ("control_length", ctypes.c_size_t),
         ("flags", ctypes.c_int),
-        ("length", ctypes.c_uint32),
     ]
+
+
+class Message(ctypes.Structure):
+    """struct mmsghdr: the header is padded to 56 bytes, so one message takes 64."""
+
+    _fields_ = [("header", Header), ("length", ctypes.c_uint)]
+
+
+assert ctypes.sizeof(Message) == 64, "the kernel would write behind the end of an array of them"
 
 
 class Loop:
@@ -74,7 +82,7 @@ class Loop:
         part = Part(ctypes.addressof(buffer), 100)
         messages = (Message * BATCH)()
         for message in messages:
-            message.parts, message.part_count = ctypes.pointer(part), 1
+            message.header.parts, message.header.part_count = ctypes.pointer(part), 1
         got = self.library.recvmmsg(self.near.fileno(), messages, BATCH, 0, None)
         assert got > 0 or ctypes.get_errno() == errno.EAGAIN
         return max(got, 0)
