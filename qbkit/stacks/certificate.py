@@ -25,4 +25,4 @@ def folder() -> Path:
 def _write(target: Path) -> None:
     from qbkit.stacks.certificate_files import write  # needs cryptography, slow to load
 
-    write(target)
+    write(target, NAME, BROWSER_NAME)

@@ -12,8 +12,6 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from qbkit.stacks.certificate import BROWSER_NAME, NAME
-
 SEED = b"qbkit test key, known to anybody"
 """The 32 bytes of the private key. No secret: it guards nothing, and no client verifies it."""
 PRIMES = (
@@ -29,15 +27,18 @@ PEM = serialization.Encoding.PEM
 Key = Ed25519PrivateKey | rsa.RSAPrivateKey
 
 
-def write(target: Path) -> None:
-    """Write all files into a folder, with the same bytes on every machine."""
+def write(target: Path, name: str, browser_name: str) -> None:
+    """Write all files into a folder, with the same bytes on every machine.
+
+    ``name`` and ``browser_name`` are the hosts that the two certificates are for.
+    """
     plain = Ed25519PrivateKey.from_private_bytes(SEED)  # signs without random numbers
-    _save(target / "cert.pem", _unsigned(NAME, NAME, plain, 1, _names(NAME)).sign(plain, None))
+    _save(target / "cert.pem", _unsigned(name, name, plain, 1, _names(name)).sign(plain, None))
     _save_key(target / "key.pem", plain)
     key = _rsa_key()
-    authority, rule = f"{NAME} test authority", x509.BasicConstraints(ca=True, path_length=0)
+    authority, rule = f"{name} test authority", x509.BasicConstraints(ca=True, path_length=0)
     root = _unsigned(authority, authority, key, 1).add_extension(rule, critical=True)
-    leaf = _unsigned(BROWSER_NAME, authority, key, 2, _names(BROWSER_NAME))
+    leaf = _unsigned(browser_name, authority, key, 2, _names(browser_name))
     _save(target / "browser-ca.pem", root.sign(key, hashes.SHA256()))
     _save(target / "browser-cert.pem", leaf.sign(key, hashes.SHA256()))
     _save_key(target / "browser-key.pem", key)
