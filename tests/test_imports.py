@@ -25,6 +25,11 @@ def test_the_command_line_loads_no_arrays_to_answer():
     assert not {"numpy", "pandas", "xarray", *HEAVY} & loaded_by("import qbkit.cli")
 
 
+def test_a_chart_loads_no_grammar():
+    # jsonschema 4.25 builds one with lark when Altair imports it.
+    assert "lark" not in loaded_by("import altair")
+
+
 @pytest.mark.guest
 def test_the_command_run_loads_neither_dask_nor_scipy(tmp_path):
     words = ["qbkit", "run", "tcp:cubic", "--duration-s", "0.1", "--out", str(tmp_path / "run.nc")]
