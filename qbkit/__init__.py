@@ -18,7 +18,7 @@ from qbkit.spec import Bottleneck, Experiment, Flow, above
 if TYPE_CHECKING:
     import xarray as xr
 
-    from qbkit import metrics, plots
+    from qbkit import cca, metrics, plots
     from qbkit.execution.runner import run
     from qbkit.execution.sweeps import load_cube, publish_sweep, run_sweep
     from qbkit.spec.sweep import Sweep
@@ -46,6 +46,7 @@ __all__ = [
     "Study",
     "Sweep",
     "WhatIf",
+    "cca",
     "conformance_study",
     "explain",
     "flow_events",
@@ -124,8 +125,8 @@ above.run, above.html = _run, _html
 
 
 def __getattr__(name: str) -> object:
-    """Import a public name, or one of the packages ``metrics`` and ``plots``, from its home."""
-    if name in ("metrics", "plots"):
+    """Import a public name, or one of the packages, from its home."""
+    if name in ("cca", "metrics", "plots"):
         return import_module(f"qbkit.{name}")
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)

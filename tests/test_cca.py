@@ -4,46 +4,32 @@ and each of them, with its knobs, in the guest.
 
 from __future__ import annotations
 
-import heapq
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import pytest
 import xarray as xr
-from aioquic.quic.packet import QuicPacketType
-from aioquic.quic.packet_builder import QuicSentPacket
-from aioquic.tls import Epoch
 from hypothesis import given
 from hypothesis import strategies as st
+from simulated_path import PACKET_BYTES, SimulatedPath, make
 
 import qbkit as qb
 from qbkit import stacks
+from qbkit.cca import LossBasedController, Settings
+from qbkit.cca.builtin.bbr import HIGH_GAIN, Bbr
+from qbkit.cca.builtin.cubic import Cubic, friendly_alpha
+from qbkit.cca.builtin.reno import Reno
+from qbkit.cca.emulated_flows import beta_of
+from qbkit.cca.events import Ack, Packet
+from qbkit.cca.filters import MinRtt, WindowedMax
+from qbkit.cca.flight import Flight, InFlight, RttEstimate
+from qbkit.cca.hystart import HyStart
+from qbkit.cca.names import builtin
+from qbkit.cca.options import COMMON, read_options
+from qbkit.cca.pacing import CREDIT_S, Departures
 from qbkit.errors import SpecError
-from qbkit.stacks.cca.bbr import HIGH_GAIN, Bbr
-from qbkit.stacks.cca.cubic import Cubic, friendly_alpha
-from qbkit.stacks.cca.filters import MinRtt, WindowedMax
-from qbkit.stacks.cca.hystart import HyStart
-from qbkit.stacks.cca.knobs import KNOBS, Knobs, read_knobs
-from qbkit.stacks.cca.pacer import RatePacer
-from qbkit.stacks.cca.reno import Reno
-from qbkit.stacks.cca.window import WindowController, emulated_beta
-
-PACKET_BYTES = 1000
-
-
-def packet(number: int, sent_s: float) -> QuicSentPacket:
-    return QuicSentPacket(
-        epoch=Epoch.ONE_RTT,
-        in_flight=True,
-        is_ack_eliciting=True,
-        is_crypto_packet=False,
-        packet_number=number,
-        packet_type=QuicPacketType.ONE_RTT,
-        sent_time=sent_s,
-        sent_bytes=PACKET_BYTES,
-    )
-
+from qbkit.stacks.qbkit_cca import all_options
 
 # Formulas
 
@@ -53,88 +39,130 @@ def packet(number: int, sent_s: float) -> QuicSentPacket:
     [(1, 0.7, 0.9 / 1.7), (2, 0.85, 1.8 / 1.85)],  # 3·1·0.3/1.7; 3·4·0.15/1.85
 )
 def test_cubic_of_n_flows(flows: int, beta: float, alpha: float) -> None:
-    controller = Cubic(Knobs(emulated_flows=flows), max_datagram_size=PACKET_BYTES)
+    controller = make(Cubic, emulated_flows=flows)
+    assert isinstance(controller, Cubic)
     assert controller.beta == pytest.approx(beta)
     assert controller.alpha == pytest.approx(alpha)
     assert friendly_alpha(flows, beta) == pytest.approx(alpha)
 
 
 def test_beta_is_that_of_one_flow() -> None:
-    assert emulated_beta(2, 0.5) == 0.75
-    assert Reno(Knobs(beta=0.7), max_datagram_size=1000).beta == 0.7
-    assert Reno(Knobs(beta=0.7, emulated_flows=3), max_datagram_size=1000).beta == 2.7 / 3
+    assert beta_of({"emulated_flows": 2, "beta": None}, 0.5) == 0.75
+    assert Reno(Settings(1000, {"beta": 0.7})).beta == 0.7
+    assert Reno(Settings(1000, {"beta": 0.7, "emulated_flows": 3})).beta == 2.7 / 3
+
+
+class Wire:
+    """A controller whose packets are lost or acknowledged by hand."""
+
+    def __init__(self, controller: LossBasedController) -> None:
+        self.controller = controller
+        self.flight = Flight(controller)
+
+    @property
+    def window_packets(self) -> float:
+        return self.controller.window_bytes / PACKET_BYTES
+
+    def send(self, at_s: float) -> InFlight:
+        return self.flight.on_sent(PACKET_BYTES, at_s)
+
+    def lose(self, now_s: float, *sent: InFlight) -> None:
+        for one in sent or (self.send(now_s - 0.1),):
+            self.flight.on_lost(one, now_s)
+        self.flight.end_losses(now_s)
+
+    def acknowledge(self, now_s: float, sent: Iterable[InFlight], rtt_s: float = 0.1) -> None:
+        """Each by an ACK of its own."""
+        for one in sent:
+            self.flight.on_acked(one, now_s)
+            self.flight.end_ack(now_s, RttEstimate(rtt_s, rtt_s, rtt_s))
+
+    def round_trip(self, now_s: float) -> None:
+        self.acknowledge(now_s, [self.send(now_s - 0.05) for _ in range(int(self.window_packets))])
+
+
+def wire(kind: type[LossBasedController], **options: object) -> Wire:
+    return Wire(kind(Settings(PACKET_BYTES, {"initial_window_packets": 100, **options})))
 
 
 @pytest.mark.parametrize("flows", [1, 2, 5])
 def test_reno_grows_by_n_packets_a_round(flows: int) -> None:
-    controller = Reno(
-        Knobs(emulated_flows=flows, initial_window_packets=100), max_datagram_size=PACKET_BYTES
-    )
-    lose(controller, 1.0)
-    window = controller.congestion_window
-    acknowledge(controller, range(window // PACKET_BYTES), 1.1)
-    grown = controller.congestion_window - window
-    assert grown == pytest.approx(flows * PACKET_BYTES, rel=0.06)  # the window grows meanwhile
+    path = wire(Reno, emulated_flows=flows)
+    path.lose(1.0)
+    before = path.window_packets
+    path.round_trip(1.1)
+    grown = path.window_packets - before
+    assert grown == pytest.approx(flows, rel=0.06)  # the window grows meanwhile
 
 
 def test_cubic_is_back_at_its_peak_after_k() -> None:
     # K = ((1 − 0.7)·100/0.4)^⅓ = 4.217 s; the Reno-friendly window has 70 + 0.53·42 by then.
-    controller = Cubic(Knobs(initial_window_packets=100), max_datagram_size=PACKET_BYTES)
-    lose(controller, 1.0)
-    assert controller.congestion_window == 70 * PACKET_BYTES
-    assert controller.ssthresh == 70 * PACKET_BYTES
+    path = wire(Cubic)
+    path.lose(1.0)
+    assert path.window_packets == pytest.approx(70)
+    assert path.controller.ssthresh_bytes == pytest.approx(70 * PACKET_BYTES)
     windows = {}
     for round_trip in range(1, 90):
-        now = 1.0 + 0.1 * round_trip
-        controller.on_rtt_measurement(now=now, rtt=0.1)
-        acknowledge(controller, range(controller.congestion_window // PACKET_BYTES), now)
-        windows[round_trip] = controller.congestion_window / PACKET_BYTES
+        path.round_trip(1.0 + 0.1 * round_trip)
+        windows[round_trip] = path.window_packets
     assert windows[42] == pytest.approx(100, abs=0.5)
     # As far beyond the peak as it was below: W(2K) = W_max + 0.3 W_max.
     assert windows[84] == pytest.approx(130, rel=0.03)
 
 
 def test_cubic_converges_fast_below_its_last_peak() -> None:
-    controller = Cubic(Knobs(initial_window_packets=100), max_datagram_size=PACKET_BYTES)
-    lose(controller, 1.0)
-    assert controller._w_max == 100 * PACKET_BYTES
-    lose(controller, 2.0)  # at 70 packets
-    assert controller._w_max == pytest.approx(0.85 * 70 * PACKET_BYTES)
+    path = wire(Cubic)
+    path.lose(1.0)
+    assert path.controller._w_max == 100 * PACKET_BYTES
+    path.lose(2.0)  # at 70 packets
+    assert path.controller._w_max == pytest.approx(0.85 * 70 * PACKET_BYTES)
 
 
 @pytest.mark.parametrize("kind", [Cubic, Reno])
-def test_one_cut_a_round_trip(kind: type[WindowController]) -> None:
-    controller = kind(Knobs(initial_window_packets=100), max_datagram_size=PACKET_BYTES)
-    for number in range(3):
-        controller.on_packet_sent(packet=packet(number, 0.5))
-    controller.on_packets_lost(now=1.0, packets=[packet(0, 0.5)])
-    cut = controller.congestion_window
-    controller.on_packets_lost(now=1.01, packets=[packet(1, 0.5)])
-    controller.on_packet_acked(now=1.02, packet=packet(2, 0.5))
-    assert controller.congestion_window == cut  # no growth by what was sent before the cut
-    assert (controller.lost_packets, controller.bytes_in_flight) == (2, 0)
+def test_one_cut_a_round_trip(kind: type[LossBasedController]) -> None:
+    path = wire(kind)
+    first, second, third = (path.send(0.5) for _ in range(3))
+    path.lose(1.0, first)
+    cut = path.controller.window_bytes
+    path.lose(1.01, second)
+    path.acknowledge(1.02, [third])
+    assert path.controller.window_bytes == cut  # no growth by what was sent before the cut
+    assert path.controller.state == "recovery"
+    assert (path.flight.lost_packets, path.flight.bytes_in_flight) == (2, 0)
+    path.acknowledge(1.2, [path.send(1.1)])
+    assert path.controller.state == "congestion_avoidance"
+
+
+def test_persistent_congestion_begins_slow_start_from_two_packets() -> None:
+    path = wire(Reno)
+    path.flight.on_persistent_congestion()
+    path.lose(1.0)
+    assert path.window_packets == 2
+    path.acknowledge(1.2, [path.send(1.1)])
+    assert (path.window_packets, path.controller.state) == (3, "slow_start")
 
 
 def test_hystart_leaves_when_a_round_is_an_eighth_longer() -> None:
     hystart = HyStart()
     rounds = [(0.050, False), (0.056, False), (0.057, True)]
     for number, (rtt_s, over) in enumerate(rounds):
-        hystart.on_acked(packet(number, float(number)), now=number + 0.5)
-        ends = [hystart.is_over(rtt_s, window_packets=20) for _ in range(8)]
-        assert ends == [False] * 7 + [over]
+        acks = [ack(number + 0.5, number, rtt_s), *[ack(number + 0.5, number - 1, rtt_s)] * 7]
+        assert [hystart.is_over(one, window_packets=20) for one in acks] == [False] * 7 + [over]
 
 
-def lose(controller: WindowController, now: float) -> None:
-    lost = packet(0, now - 0.1)
-    controller.on_packet_sent(packet=lost)
-    controller.on_packets_lost(now=now, packets=[lost])
-
-
-def acknowledge(controller: WindowController, numbers: range, now: float) -> None:
-    for number in numbers:
-        one = packet(number, now - 0.05)
-        controller.on_packet_sent(packet=one)
-        controller.on_packet_acked(now=now, packet=one)
+def ack(now_s: float, sent_s: float, rtt_s: float) -> Ack:
+    return Ack(
+        now_s=now_s,
+        packets=(Packet(0, PACKET_BYTES, sent_s),),
+        acked_bytes=PACKET_BYTES,
+        bytes_in_flight=0,
+        prior_bytes_in_flight=PACKET_BYTES,
+        delivered_bytes=PACKET_BYTES,
+        delivery=None,
+        rtt_s=rtt_s,
+        smoothed_rtt_s=rtt_s,
+        min_rtt_s=rtt_s,
+    )
 
 
 # Filters
@@ -163,17 +191,16 @@ def test_min_rtt_is_replaced_when_it_is_ten_seconds_old(steps: list[tuple[float,
 
 
 @given(st.floats(1e4, 1e8), st.lists(st.floats(0, 0.01), max_size=200))
-def test_the_pacer_keeps_its_rate(rate_bytes_per_s: float, waits_s: list[float]) -> None:
-    pacer, now, sent = RatePacer(max_datagram_size=1000), 0.0, 0
-    pacer.rate_bytes_per_s = rate_bytes_per_s
+def test_departures_keep_the_rate(rate_bytes_per_s: float, waits_s: list[float]) -> None:
+    departures, now, sent = Departures(1000), 0.0, 0
     for wait_s in waits_s:
         now += wait_s
         for _ in range(100):
-            if pacer.next_send_time(now) is None:
-                pacer.update_after_send(now)
+            if departures.next_s <= now:
+                departures.on_sent(now, rate_bytes_per_s)
                 sent += 1
     # one at the start, those of the time, and of the millisecond of lateness made good
-    assert (sent - 1) * 1000 <= rate_bytes_per_s * (now + 0.001) * (1 + 1e-9) + 1e-3
+    assert (sent - 1) * 1000 <= rate_bytes_per_s * (now + CREDIT_S) * (1 + 1e-9) + 1e-3
 
 
 # BBR on a link of 10 Mbit/s and 100 ms with a queue without end
@@ -185,33 +212,12 @@ PRODUCT_BYTES = RATE_BYTES_PER_S * RTT_S
 
 def path(controller: Bbr, duration_s: float) -> Iterator[tuple[float, Bbr]]:
     """The time and the controller after every ACK; every packet is acknowledged."""
-    acks: list[tuple[float, int, QuicSentPacket]] = []
-    now, number, free_s = 1.0, 0, 0.0
-    controller.on_rtt_measurement(now=now, rtt=RTT_S)  # the handshake's
-    while now < 1 + duration_s:
-        wait_s = controller.pacer.next_send_time(now)
-        if controller.bytes_in_flight + PACKET_BYTES > controller.congestion_window:
-            wait_s = math.inf
-        if wait_s is None:
-            one = packet(number, now)
-            number += 1
-            controller.on_packet_sent(packet=one)
-            controller.pacer.update_after_send(now)
-            free_s = max(free_s, now + RTT_S / 2) + PACKET_BYTES / RATE_BYTES_PER_S
-            heapq.heappush(acks, (free_s + RTT_S / 2, number, one))
-            continue
-        if acks and acks[0][0] <= wait_s:
-            now, _, one = heapq.heappop(acks)
-            controller.on_packet_acked(now=now, packet=one)
-            controller.on_rtt_measurement(now=now, rtt=now - (one.sent_time or 0))
-            controller.on_ack_end(now=now)
-            yield now - 1, controller
-        else:
-            now = wait_s
+    for at_s in SimulatedPath(controller, rate_mbps=10, rtt_s=RTT_S).run(duration_s):
+        yield at_s, controller
 
 
-def bbr(**knobs: float) -> Bbr:
-    return Bbr(Knobs(**knobs), max_datagram_size=PACKET_BYTES)  # type: ignore[arg-type]
+def bbr(**options: float) -> Bbr:
+    return Bbr(Settings(PACKET_BYTES, options))
 
 
 def test_bbr_goes_through_its_states() -> None:
@@ -222,7 +228,7 @@ def test_bbr_goes_through_its_states() -> None:
             states.append(controller.state)
         if controller.state == "probe_bw":
             gains.add(controller.pacing_gain)
-            windows.append(controller.congestion_window / PACKET_BYTES)
+            windows.append(controller.window_bytes / PACKET_BYTES)
     assert states == ["startup", "drain", "probe_bw"]
     assert gains == {1.25, 0.75, 1.0}
     # 2 BDP, three bursts of two packets, and what comes aggregated
@@ -232,7 +238,7 @@ def test_bbr_goes_through_its_states() -> None:
 
 
 def test_startup_doubles_each_round_and_ends_three_rounds_after_the_last_growth() -> None:
-    sent_at = {t: c.congestion_window for t, c in path(bbr(), 0.45) if c.state == "startup"}
+    sent_at = {t: c.window_bytes for t, c in path(bbr(), 0.45) if c.state == "startup"}
     # 10 packets, then 20, 40, 80: each ACK lets one more go.
     for round_trip, packets in ((1, 20), (2, 40), (3, 80)):
         window = max(w for t, w in sent_at.items() if t < (round_trip + 1) * RTT_S)
@@ -242,9 +248,9 @@ def test_startup_doubles_each_round_and_ends_three_rounds_after_the_last_growth(
 def test_startup_paces_by_two_over_log_two() -> None:
     assert pytest.approx(2.885, abs=1e-3) == HIGH_GAIN
     controller = bbr()
-    controller.on_rtt_measurement(now=1.0, rtt=RTT_S)
+    SimulatedPath(controller, rtt_s=RTT_S)  # the handshake gives the first RTT
     first = 10 * PACKET_BYTES / RTT_S * HIGH_GAIN * 0.99
-    assert controller.pacer.rate_bytes_per_s == pytest.approx(first)
+    assert controller.pacing_rate_bytes_per_s == pytest.approx(first)
 
 
 @pytest.mark.parametrize("percent", [80, 100, 120])
@@ -252,7 +258,7 @@ def test_the_pacing_gain_scales_every_rate(percent: float) -> None:
     for now, controller in path(bbr(pacing_gain_percent=percent), 4):
         if now > 3:
             rate = controller.bandwidth.value * controller.pacing_gain * 0.99 * percent / 100
-            assert controller.pacer.rate_bytes_per_s == pytest.approx(rate)
+            assert controller.pacing_rate_bytes_per_s == pytest.approx(rate)
 
 
 def test_probe_rtt_lasts_200_ms_with_four_packets_and_comes_back() -> None:
@@ -264,7 +270,7 @@ def test_probe_rtt_lasts_200_ms_with_four_packets_and_comes_back() -> None:
         assert 0.2 < episode[-1] - episode[0] < 0.2 + 3 * RTT_S
     # ten seconds from the end of the first, when the minimum's clock is set anew
     assert episodes[1][0] - episodes[0][-1] == pytest.approx(10, abs=0.1)
-    windows = [c.congestion_window for _, c in path(bbr(), 10.4) if c.state == "probe_rtt"]
+    windows = [c.window_bytes for _, c in path(bbr(), 10.4) if c.state == "probe_rtt"]
     assert min(windows) == 4 * PACKET_BYTES
 
 
@@ -284,32 +290,31 @@ def test_a_first_rtt_of_10_ms_stops_startup_on_a_path_of_100_ms() -> None:
 
 def test_recovery_conserves_packets_for_a_round_and_restores_the_window() -> None:
     controller = bbr()
-    list(path(controller, 3))
-    before, now = controller.congestion_window, 5.0
-    for number in range(20):
-        controller.on_packet_sent(packet=packet(10_000 + number, now))
-    controller.on_packet_acked(now=now + 0.1, packet=packet(10_001, now))
-    controller.on_packets_lost(now=now + 0.1, packets=[packet(10_000, now)])
-    controller.on_ack_end(now=now + 0.1)
-    assert controller.congestion_window == controller.bytes_in_flight + PACKET_BYTES
-    again = packet(20_000, now + 0.1)
-    controller.on_packet_sent(packet=again)
-    controller.on_packet_acked(now=now + 0.2, packet=again)
-    controller.on_ack_end(now=now + 0.2)
+    link = SimulatedPath(controller, rate_mbps=10, rtt_s=RTT_S).finish(3)
+    before, now, flight = controller.window_bytes, 5.0, link.flight
+    estimate = RttEstimate(RTT_S, RTT_S, RTT_S)
+    lost, arrived, *_ = (flight.on_sent(PACKET_BYTES, now) for _ in range(20))
+    flight.on_acked(arrived, now + 0.1)
+    flight.on_lost(lost, now + 0.1)
+    flight.end_ack(now + 0.1, estimate)
+    assert controller.window_bytes == flight.bytes_in_flight + PACKET_BYTES
+    again = flight.on_sent(PACKET_BYTES, now + 0.1)
+    flight.on_acked(again, now + 0.2)
+    flight.end_ack(now + 0.2, estimate)
     # ... less the two packets that a phase of probing has more.
-    assert controller.congestion_window >= before - 2 * PACKET_BYTES
+    assert controller.window_bytes >= before - 2 * PACKET_BYTES
 
 
-# Knobs
+# Options
 
 
-def test_knobs_are_read_and_named() -> None:
+def test_options_are_read_and_named() -> None:
     words = ["emulated_flows=2", "beta=0.6", "pacing=false", "initial_window_packets=32"]
-    assert read_knobs(words, "cubic") == Knobs(
-        emulated_flows=2, beta=0.6, pacing=False, initial_window_packets=32
-    )
-    assert read_knobs(["first_rtt_ms=10"]).first_rtt_ms == 10  # a receiver takes all
-    assert set(KNOBS) | {"qlog"} == set(stacks.get("qbkit").options)
+    read = read_options(words, builtin("cubic").all_options(), "qbkit:cubic")
+    given = {"emulated_flows": 2, "beta": 0.6, "pacing": False, "initial_window_packets": 32}
+    assert read == {**given, "hystart": True, "ack_every_packets": 2}
+    assert set(COMMON) < set(all_options())
+    assert set(all_options()) | {"qlog"} == set(stacks.get("qbkit").options)
 
 
 @pytest.mark.parametrize(

@@ -1,48 +1,68 @@
-"""Controllers of this package on aioquic: BBR, CUBIC and Reno with knobs for case studies."""
+"""The controllers of `qbkit.cca` on aioquic: BBR, CUBIC, Reno … and those of users."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any, ClassVar
 
+import qbkit.cca
+from qbkit.cca.names import builtin, builtin_names
+from qbkit.cca.options import Option, read_options
 from qbkit.errors import SpecError
 from qbkit.stacks.aioquic import AioQuic
 from qbkit.stacks.base import Options, option_words
 from qbkit.stacks.build import fingerprint
-from qbkit.stacks.cca.knobs import CONTROLLERS, KNOBS, read_knobs
 from qbkit.stacks.registry import register
 
-PACKAGE = Path(__file__).parent / "cca"
+CARRIER = Path(__file__).parent / "drivers/cca_flow"
+CONTROLLERS = Path(qbkit.cca.__file__).parent
 MOUNT = "/run/qb/stacks/qbkit"
 
 
+def all_options() -> dict[str, Option]:
+    """Options of all built-in controllers, by name."""
+    found: dict[str, Option] = {}
+    for name in builtin_names():
+        found |= builtin(name).all_options()
+    return found
+
+
 class QbkitCca(AioQuic):
-    """aioquic and its driver, with the controllers of `qbkit.stacks.cca` in place of its own."""
+    """aioquic and its driver, with the controllers of `qbkit.cca` in place of its own."""
 
     name: ClassVar[str] = "qbkit"
     color: ClassVar[str] = "#c71585"
     source: ClassVar[str] = "controllers of this package, on aioquic"
     tells: ClassVar[tuple[str, ...]] = (*AioQuic.tells, "lost_packets")
     options: ClassVar[dict[str, str]] = {
-        **{name: knob.what for name, knob in KNOBS.items()},
+        **{name: option.what for name, option in all_options().items()},
         **AioQuic.options,
     }
 
     def controllers(self) -> tuple[str, ...]:
-        """Those of `qbkit.stacks.cca`."""
-        return CONTROLLERS
+        """Those of `qbkit.cca`."""
+        return builtin_names()
+
+    def surveyed(self) -> tuple[str, ...]:
+        """The three that every stack has."""
+        return ("cubic", "reno", "bbr")
 
     def version(self) -> str:
-        """Of aioquic, of its driver, and of the controllers."""
-        return f"{super().version()}, controllers {fingerprint(PACKAGE.glob('*.py'))}"
+        """Of aioquic, of its driver, of what carries the controllers, and of these."""
+        carrier = fingerprint(CARRIER.glob("*.py"))
+        return f"{super().version()}, controllers {fingerprint(CONTROLLERS.rglob('*.py'), carrier)}"
 
     def program(self) -> list[str]:
         """aioquic's interpreter, with another module."""
-        return [*super().program()[:-1], PACKAGE.name]
+        return [*super().program()[:-1], CARRIER.name]
 
     def mounts(self) -> dict[str, Path]:
-        """aioquic's, and the controllers."""
-        return {**super().mounts(), f"{MOUNT}/{PACKAGE.name}": PACKAGE}
+        """aioquic's, what carries the controllers, and these, as the package ``qbkit.cca``."""
+        return {
+            **super().mounts(),
+            f"{MOUNT}/{CARRIER.name}": CARRIER,
+            f"{MOUNT}/qbkit/cca": CONTROLLERS,
+        }
 
     def env(self) -> dict[str, str]:
         """aioquic's, with one more place to import from."""
@@ -50,10 +70,10 @@ class QbkitCca(AioQuic):
         return {**env, "PYTHONPATH": f"{MOUNT}:{env['PYTHONPATH']}"}
 
     def send_argv(self, *, controller: str, options: Options, **how: Any) -> list[str]:
-        """As for every stack; SpecError for a knob that this controller has not, or a bad value."""
+        """As for every stack; SpecError for an option it has not, or a bad value."""
         words = option_words({k: v for k, v in options.items() if k not in AioQuic.options})[1::2]
         try:
-            read_knobs(words, controller)
+            read_options(words, builtin(controller).all_options(), f"qbkit:{controller}")
         except ValueError as error:
             raise SpecError(str(error)) from None
         return super().send_argv(controller=controller, options=options, **how)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 
-from aioquic.quic.packet_builder import QuicSentPacket
-
-from .base import sent_s
+from .events import Ack
+from .rounds import RoundTrips
 
 SAMPLES = 8
 LEAST_RISE_S, GREATEST_RISE_S = 0.004, 0.016
@@ -22,23 +21,21 @@ class HyStart:
     """
 
     def __init__(self) -> None:
-        self._round_start_s = 0.0
+        self._rounds = RoundTrips()
         self._samples = 0
         self._round_rtt_s = self._least_rtt_s = math.inf
 
-    def on_acked(self, packet: QuicSentPacket, now: float) -> None:
-        """A round ends with the first packet that was sent in it."""
-        if sent_s(packet) >= self._round_start_s:
-            self._round_start_s = now
+    def is_over(self, ack: Ack, window_packets: float) -> bool:
+        """Whether this ACK ends slow start; call for every ACK in it."""
+        if self._rounds.update(ack):
             self._samples = 0
             self._round_rtt_s = math.inf
-
-    def is_over(self, rtt_s: float, window_packets: float) -> bool:
-        """Whether this RTT ends slow start."""
-        self._least_rtt_s = min(self._least_rtt_s, rtt_s)
+        if ack.rtt_s is None:
+            return False
+        self._least_rtt_s = min(self._least_rtt_s, ack.rtt_s)
         if self._samples < SAMPLES:
             self._samples += 1
-            self._round_rtt_s = min(self._round_rtt_s, rtt_s)
+            self._round_rtt_s = min(self._round_rtt_s, ack.rtt_s)
         if self._samples < SAMPLES or window_packets < LEAST_WINDOW_PACKETS:
             return False
         rise_s = min(max(RTT_SHARE * self._least_rtt_s, LEAST_RISE_S), GREATEST_RISE_S)

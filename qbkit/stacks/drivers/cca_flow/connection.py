@@ -1,4 +1,4 @@
-"""aioquic's connection and recovery, as the controllers here need them.
+"""aioquic's connection and recovery, as a controller of `qbkit.cca` needs them.
 
 aioquic has no interface for any of this; what it is made of is reached by subclasses.
 """
@@ -9,24 +9,29 @@ from typing import Any, cast
 
 from aioquic.quic import connection
 from aioquic.quic.connection import NetworkAddress, QuicConnection
-from aioquic.quic.recovery import QuicPacketRecovery
+from aioquic.quic.rangeset import RangeSet
+from aioquic.quic.recovery import QuicPacketRecovery, QuicPacketSpace
 from aioquic.tls import Epoch
 
-from .base import Controller
+from qbkit.cca.flight import RttEstimate
+
+from .adapter import Adapter, Pacer
+from .spurious import LostPackets
 
 MAX_ACK_DELAY_S = 0.025
 """What aioquic tells its peer (RFC 9000, section 18.2: the default)."""
 
 
 class Recovery(QuicPacketRecovery):
-    """Tells a controller where an ACK ends, takes its pacer, and opens its window by packets."""
+    """Tells the controller of whole ACKs, of timeouts and spurious losses; asks its pacer."""
 
-    _cc: Controller
+    _cc: Adapter
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
         self._packet_bytes = settings["max_datagram_size"]
-        self._pacer = self._cc.pacer or self._pacer
+        self._pacer: Pacer = Pacer(self._cc.controller)
+        self._lost = LostPackets()
 
     @property
     def congestion_window(self) -> int:
@@ -34,10 +39,37 @@ class Recovery(QuicPacketRecovery):
         free = self._cc.congestion_window - self._cc.bytes_in_flight
         return self._cc.bytes_in_flight + free // self._packet_bytes * self._packet_bytes
 
-    def on_ack_received(self, *, now: float, **ack: Any) -> None:
-        """As aioquic does it, and then the ACK's end."""
-        super().on_ack_received(now=now, **ack)
-        self._cc.on_ack_end(now=now)
+    def on_ack_received(
+        self, *, ack_rangeset: RangeSet, now: float, space: QuicPacketSpace, **ack: Any
+    ) -> None:
+        """As aioquic does it; then the controller hears of all that the ACK shows."""
+        spurious = self._lost.found_in(ack_rangeset) if space.is_application_data else []
+        super().on_ack_received(ack_rangeset=ack_rangeset, now=now, space=space, **ack)
+        sample_s, self._cc.rtt_sample_s = self._cc.rtt_sample_s, None
+        rtt = RttEstimate(sample_s, self._rtt_smoothed, self._rtt_min)
+        self._cc.flight.end_ack(now, rtt, spurious=spurious, next_departure_s=self._pacer.next_s)
+        self._decided()
+
+    def on_loss_detection_timeout(self, *, now: float) -> None:
+        """As aioquic does it: losses by time, or else a probe timeout."""
+        before = self._pto_count
+        super().on_loss_detection_timeout(now=now)
+        if self._pto_count > before:
+            self._cc.flight.on_timeout(now, self._pto_count)
+        self._cc.flight.end_losses(now)
+        self._decided()
+
+    def _on_packets_lost(self, *, packets: Any, space: QuicPacketSpace, **loss: Any) -> None:
+        """Remember those of the application, whose ACK may still come."""
+        lost = list(packets)
+        if space.is_application_data:
+            self._lost.add(lost)
+        super()._on_packets_lost(packets=lost, space=space, **loss)
+
+    def _decided(self) -> None:
+        self._cc.update()
+        if self._rtt_initialized:
+            self._pacer.update_rate(self._cc.congestion_window, self._rtt_smoothed)
 
 
 class SendingConnection(QuicConnection):
@@ -46,10 +78,11 @@ class SendingConnection(QuicConnection):
     def datagrams_to_send(self, now: float) -> list[tuple[bytes, NetworkAddress]]:
         """As aioquic does it; what the pacer or the window did not hold back, was not there."""
         datagrams = super().datagrams_to_send(now)
-        controller = cast(Controller, self._loss._cc)
-        free = self._loss.congestion_window - controller.bytes_in_flight
+        adapter = cast(Adapter, self._loss._cc)
+        free = self._loss.congestion_window - adapter.bytes_in_flight
         if self._pacing_at is None and free > 0:
-            controller.on_app_limited()
+            adapter.flight.on_app_limited(now)
+            adapter.update()
         return datagrams
 
 

@@ -1,0 +1,1 @@
+"""One controller per file, named as users name it (``-`` becomes ``_``)."""

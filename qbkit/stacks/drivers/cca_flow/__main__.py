@@ -1,0 +1,73 @@
+"""The driver aioquic_flow with a controller of `qbkit.cca`; its command line, and more options.
+
+cca_flow recv --listen IP:PORT --cert FILE --key FILE --out DIR [--option NAME=VALUE ...]
+cca_flow send --connect IP:PORT --controller CC (--duration-s X | --bytes N) --out DIR [...]
+"""
+
+from __future__ import annotations
+
+import argparse
+import runpy
+import sys
+from collections.abc import Sequence
+from functools import partial
+
+from aioquic.quic import recovery  # noqa: F401 (fills the registry, which is ours after it)
+from aioquic.quic.congestion.base import register_congestion_control
+from aioquic_flow import receiver, sender
+
+from qbkit.cca.controller import Settings
+from qbkit.cca.names import builtin
+from qbkit.cca.options import COMMON, read_options
+
+from . import connection
+from .adapter import Adapter
+from .telemetry import Telemetry
+
+
+def prepare_sender(name: str, words: Sequence[str]) -> None:
+    """The driver's connections are ours from now on, and so are its controller and telemetry."""
+    controller = builtin(name)
+    options = read_options(words, controller.all_options(), f"qbkit:{name}")
+
+    def make(*, max_datagram_size: int) -> Adapter:
+        return Adapter(controller(Settings(max_datagram_size, options)))
+
+    connection.install()
+    register_congestion_control(name, make)
+    sender.QuicConnection = connection.SendingConnection
+    sender.Telemetry = Telemetry
+
+
+def prepare_receiver(words: Sequence[str]) -> None:
+    """A receiver does not know its flow's controller, and leaves that one's options alone."""
+    ours = [word for word in words if word.partition("=")[0] in COMMON]
+    options = read_options(ours, COMMON, "qbkit")
+    receiver.QuicConnection = partial(
+        connection.ReceivingConnection, ack_every_packets=options["ack_every_packets"]
+    )
+
+
+def main() -> None:
+    """Take the options away; the rest of the command line is the driver's."""
+    parser = argparse.ArgumentParser(prog="cca_flow", allow_abbrev=False, add_help=False)
+    parser.add_argument("--controller")
+    parser.add_argument("--option", action="append", default=[])
+    ours, theirs = parser.parse_known_args()
+    words = [word for word in ours.option if not word.startswith("qlog=")]
+    try:
+        if ours.controller:
+            prepare_sender(ours.controller, words)
+            theirs += ["--controller", ours.controller]
+        else:
+            prepare_receiver(words)
+    except ValueError as error:
+        print(error, file=sys.stderr)
+        sys.exit(1)
+    for word in sorted(set(ours.option) - set(words)):
+        theirs += ["--option", word]
+    sys.argv[1:] = theirs
+    runpy.run_module("aioquic_flow", run_name="__main__")
+
+
+main()
