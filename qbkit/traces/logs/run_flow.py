@@ -12,7 +12,6 @@ from qbkit.traces.logs.events import FURTHER_METRICS, METRICS, EventTables
 from qbkit.traces.run.attributes import run_warnings
 from qbkit.traces.run.frames import IntArray
 from qbkit.traces.run.journey import Fate
-from qbkit.traces.run.telemetry import STATES
 
 APPLICATION = 2
 
@@ -120,5 +119,7 @@ def _samples(run: xr.Dataset, index: int) -> dict[str, tuple[str, Any]]:
         state = run.sample_state.values[mine]
         change = np.flatnonzero((np.diff(state, prepend=-1) != 0) & (state >= 0))
         found["state_time_s"] = ("state", time_s[change])
-        found["state_name"] = ("state", np.array(STATES, dtype=str)[state[change]])
+        attrs = run.sample_state.attrs
+        names = dict(zip(attrs["flag_values"], attrs["flag_meanings"].split(), strict=True))
+        found["state_name"] = ("state", np.array([names[i] for i in state[change]], dtype=str))
     return found

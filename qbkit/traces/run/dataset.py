@@ -17,7 +17,7 @@ from qbkit.traces.run.journey import Captures, follow
 from qbkit.traces.run.packets import FlowPackets, of_run
 from qbkit.traces.run.pcap import read_pcap
 from qbkit.traces.run.series import Bins
-from qbkit.traces.run.telemetry import read_table
+from qbkit.traces.run.telemetry import read_sender, read_table
 
 FORMAT_VERSION = 2
 LIMITED_PERCENT = 1.0
@@ -42,19 +42,25 @@ def build(folder: Path, experiment: Experiment, attrs: dict[str, Any]) -> xr.Dat
     captures = _captures(folder, len(result["qdiscs"]))
     packets, counts = _packets(captures, result, experiment)
     bins = Bins(schema.BIN_S, experiment.duration_s)
-    senders = [read_table(folder / f"flows/{i}/sender.csv") for i in range(len(flows))]
+    senders = [read_sender(folder / f"flows/{i}") for i in range(len(flows))]
     receivers = [read_table(folder / f"flows/{i}/receiver.csv") for i in range(len(flows))]
     goodput, received = schema.goodput_series(receivers, t0_ns, bins)
-    variables = {
+    seen = {
         **schema.packet_series(packets, t0_ns, len(flows), bins),
         "random_loss_packets": schema.random_loss_series(packets, t0_ns, len(flows), bins),
         **goodput,
-        **schema.telemetry_series(senders, t0_ns, bins),
+    }
+    tables = {
         **schema.packet_variables(packets, t0_ns),
         **schema.sample_variables(senders, t0_ns),
         **schema.flow_variables(_flow_columns(experiment, packets, t0_ns, received)),
         **counts,
     }
+    told = {  # a controller in Python may log any name
+        f"controller_{name}" if name in seen or name in tables else name: series
+        for name, series in schema.telemetry_series(senders, t0_ns, bins).items()
+    }
+    variables = {**seen, **told, **tables}
     names = {
         "label": experiment.labels,
         "stack": [flow.stack for flow in flows],

@@ -13,7 +13,7 @@ from qbkit.traces.run.journey import Fate
 from qbkit.traces.run.match import NEVER
 from qbkit.traces.run.packets import FlowPackets
 from qbkit.traces.run.series import Bins
-from qbkit.traces.run.telemetry import COLUMNS, STATES
+from qbkit.traces.run.telemetry import columns_of, meaning, states_of
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -97,10 +97,9 @@ def _losses(packets: FlowPackets, t0_ns: int, flows: int, bins: Bins, fate: Fate
 def telemetry_series(tables: Sequence[pd.DataFrame], t0_ns: int, bins: Bins) -> dict[str, Variable]:
     """What the stacks told, at the end of each bin; only variables that some stack tells."""
     found: dict[str, Variable] = {}
-    for name, (unit, text) in COLUMNS.items():
-        if any(name in table for table in tables):
-            rows = [_last(table, name, t0_ns, bins) for table in tables]
-            found[name] = variable(("flow", "time"), np.array(rows), unit, text)
+    for name in columns_of(tables):
+        rows = [_last(table, name, t0_ns, bins) for table in tables]
+        found[name] = variable(("flow", "time"), np.array(rows), *meaning(name))
     return found
 
 
@@ -123,15 +122,16 @@ def sample_variables(tables: Sequence[pd.DataFrame], t0_ns: int) -> dict[str, Va
         "sample_flow": variable("sample", whole["flow"].to_numpy(np.uint16), "1", "flow"),
     }
     if "state" in whole:
-        index = {name: i for i, name in enumerate(STATES)}
+        states = states_of(tables)
+        index = {name: i for i, name in enumerate(states)}
         state = whole["state"].map(index).fillna(-1).to_numpy(np.int8)
         found["sample_state"] = variable("sample", state, "1", "congestion state")
-        found["sample_state"][2]["flag_values"] = list(range(len(STATES)))
-        found["sample_state"][2]["flag_meanings"] = " ".join(STATES)
-    for name, (unit, text) in COLUMNS.items():
+        found["sample_state"][2]["flag_values"] = list(range(len(states)))
+        found["sample_state"][2]["flag_meanings"] = " ".join(states)
+    for name in columns_of(tables):
         if name in whole:
             values = whole[name].to_numpy(np.float64)
-            found[f"sample_{name}"] = variable("sample", values, unit, text)
+            found[f"sample_{name}"] = variable("sample", values, *meaning(name))
     return found
 
 

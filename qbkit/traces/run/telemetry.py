@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
@@ -34,6 +35,58 @@ COLUMNS = {  # name → (unit, what it is)
     "spurious_losses": ("1", "losses found spurious so far"),
     "retransmits": ("1", "packets sent again so far"),
 }
+
+
+UNITS = {  # last words of a name that a controller logs → unit
+    "bytes_per_s": "B/s",
+    "packets_per_s": "1/s",
+    "mbps": "Mbit/s",
+    "bytes": "B",
+    "percent": "%",
+    "us": "us",
+    "ms": "ms",
+    "s": "s",
+}
+
+
+def read_sender(folder: Path) -> pd.DataFrame:
+    """A flow's ``sender.csv``, with a column for each name in ``controller.csv``, if there is one.
+
+    That is a long table (``time_ns,name,value``) of the same times, which controllers in Python
+    leave: see `qbkit.cca.Controller.log`.
+    """
+    table, path = read_table(folder / "sender.csv"), folder / "controller.csv"
+    if not path.exists():
+        return table
+    logged = pd.read_csv(path, on_bad_lines="skip", dtype={"time_ns": "int64", "name": "str"})
+    wide = logged.pivot_table(index="time_ns", columns="name", values="value", aggfunc="last")
+    table = table.merge(wide, how="left", left_on="time_ns", right_index=True)
+    table.attrs["logged"] = sorted(wide)
+    return table
+
+
+def meaning(name: str) -> tuple[str, str]:
+    """Unit, and what it is, of any column."""
+    if name in COLUMNS:
+        return COLUMNS[name]
+    unit = next((unit for end, unit in UNITS.items() if name.endswith(f"_{end}")), "1")
+    return unit, f"{name}, logged by the controller"
+
+
+def columns_of(tables: Sequence[pd.DataFrame]) -> list[str]:
+    """The columns of numbers that some table has: those of all stacks, then what controllers log.
+
+    Other columns of a driver do not count.
+    """
+    logged = {name for table in tables for name in table.attrs.get("logged", ())}
+    usual = [name for name in COLUMNS if any(name in table for table in tables)]
+    return usual + sorted(logged - set(COLUMNS))
+
+
+def states_of(tables: Sequence[pd.DataFrame]) -> list[str]:
+    """`STATES`, then those that controllers in Python named themselves."""
+    seen = {state for t in tables if "logged" in t.attrs and "state" in t for state in t["state"]}
+    return [*STATES, *sorted({s for s in seen if isinstance(s, str)} - set(STATES))]
 
 
 def read_table(path: Path) -> pd.DataFrame:

@@ -15,6 +15,7 @@ from functools import partial
 from aioquic.quic import recovery  # noqa: F401 (fills the registry, which is ours after it)
 from aioquic.quic.congestion.base import register_congestion_control
 from aioquic_flow import receiver, sender
+from aioquic_flow.link import open_socket
 
 from qbkit.cca.controller import Settings
 from qbkit.cca.names import builtin
@@ -22,6 +23,7 @@ from qbkit.cca.options import COMMON, read_options
 
 from . import connection
 from .adapter import Adapter
+from .ecn import EcnSocket
 from .telemetry import Telemetry
 
 
@@ -33,9 +35,12 @@ def prepare_sender(name: str, words: Sequence[str]) -> None:
     def make(*, max_datagram_size: int) -> Adapter:
         return Adapter(controller(Settings(max_datagram_size, options)))
 
-    connection.install()
+    connection.install_extension()
+    connection.install_recovery()
     register_congestion_control(name, make)
     sender.QuicConnection = connection.SendingConnection
+    if controller.uses_ecn:
+        sender.open_socket = open_marking_socket
     sender.Telemetry = Telemetry
 
 
@@ -43,9 +48,24 @@ def prepare_receiver(words: Sequence[str]) -> None:
     """A receiver does not know its flow's controller, and leaves that one's options alone."""
     ours = [word for word in words if word.partition("=")[0] in COMMON]
     options = read_options(ours, COMMON, "qbkit")
+    ecn = connection.EcnCounter()
+
+    def open_counting_socket() -> EcnSocket:
+        ecn.socket = EcnSocket(open_socket())
+        return ecn.socket
+
+    connection.install_extension()
+    receiver.open_socket = open_counting_socket
     receiver.QuicConnection = partial(
-        connection.ReceivingConnection, ack_every_packets=options["ack_every_packets"]
+        connection.ReceivingConnection, ack_every_packets=options["ack_every_packets"], ecn=ecn
     )
+
+
+def open_marking_socket() -> EcnSocket:
+    """The driver's, whose packets are ECT(0)."""
+    marking = EcnSocket(open_socket())
+    marking.mark()
+    return marking
 
 
 def main() -> None:

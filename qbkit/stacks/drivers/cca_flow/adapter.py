@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from typing import Any
 
 from aioquic.quic.congestion.base import QuicCongestionControl
 from aioquic.quic.packet_builder import QuicSentPacket
@@ -11,8 +12,10 @@ from aioquic.quic.recovery import QuicPacketPacer
 from aioquic.tls import Epoch
 
 from qbkit.cca.controller import Controller
-from qbkit.cca.flight import Flight, InFlight
+from qbkit.cca.flight import Flight, InFlight, RttEstimate
 from qbkit.cca.pacing import Departures
+
+from .arrivals import Report
 
 
 class Adapter(QuicCongestionControl):
@@ -24,8 +27,8 @@ class Adapter(QuicCongestionControl):
         self.flight = Flight(controller)
         self.rtt_sample_s: float | None = None
         """Of the ACK being read."""
-        self.one_way_delays_s: dict[int, float] = {}
-        """By QUIC packet number, of packets whose ACK is being read."""
+        self._arrivals_s: dict[int, float] = {}
+        self._ce_count = self._new_ce_packets = 0
         self._update()
 
     def on_packet_sent(self, *, packet: QuicSentPacket) -> None:
@@ -39,10 +42,11 @@ class Adapter(QuicCongestionControl):
 
     def on_packet_acked(self, *, now: float, packet: QuicSentPacket) -> None:
         """The controller hears of it when the whole ACK has been read."""
-        delay_s = None
-        if self.one_way_delays_s and packet.epoch is Epoch.ONE_RTT:
-            delay_s = self.one_way_delays_s.get(packet.packet_number)
-        self.flight.on_acked(_record(packet), now, delay_s)
+        record, delay_s = _record(packet), None
+        if self._arrivals_s and packet.epoch is Epoch.ONE_RTT:
+            arrival_s = self._arrivals_s.get(packet.packet_number)
+            delay_s = None if arrival_s is None else arrival_s - record.packet.sent_s
+        self.flight.on_acked(record, now, delay_s)
         self._update()
 
     def on_packets_lost(self, *, now: float, packets: Iterable[QuicSentPacket]) -> None:
@@ -64,6 +68,19 @@ class Adapter(QuicCongestionControl):
     def on_rtt_measurement(self, *, now: float, rtt: float) -> None:
         """Keep it until the ACK has been read."""
         self.rtt_sample_s = rtt
+
+    def on_report(self, report: Report) -> None:
+        """It belongs to the ACK that follows."""
+        if self.controller.uses_one_way_delay:
+            self._arrivals_s = {number: at_us / 1e6 for number, at_us in report.arrivals}
+        self._new_ce_packets += max(0, report.ce_count - self._ce_count)
+        self._ce_count = max(self._ce_count, report.ce_count)
+
+    def end_ack(self, now: float, rtt: RttEstimate, **more: Any) -> None:
+        """One ACK frame has been read."""
+        ce_packets, self._new_ce_packets = self._new_ce_packets, 0
+        self.flight.end_ack(now, rtt, ecn_ce_packets=ce_packets, **more)
+        self._arrivals_s = {}
 
     def update(self) -> None:
         """Show aioquic what the controller decided."""
