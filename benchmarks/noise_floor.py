@@ -32,7 +32,9 @@ def floor(points: list[np.ndarray], definition: str) -> pd.DataFrame:
         for _ in range(DRAWS):
             order = rng.permutation(len(points))
             a, b = ([points[i] for i in part] for part in (order[:side], order[side : 2 * side]))
-            values.append(conformance(envelope(a, definition), envelope(b, definition)))
+            values.append(
+                conformance(envelope(a, definition=definition), envelope(b, definition=definition))
+            )
         low, high = np.quantile(values, [0.025, 0.975])
         rows.append({"seeds": side, "conformance": np.mean(values), "low": low, "high": high})
     return pd.DataFrame(rows)

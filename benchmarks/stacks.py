@@ -13,7 +13,7 @@ HEAD = "| implementation | Mbit/s from 2 s on | drops | mean queueing delay, ms 
 
 def main() -> None:
     print(HEAD, "|---|---|---|---|---|", sep="\n")
-    for name in qb.implementations():
+    for name in qb.list_implementations():
         run = qb.Experiment(flows=[name], duration_s=20, seed=1).run(rerun=True)
         mbps = float(run.throughput_mbps.sel(time=slice(2, None)).mean())
         row = run.qb.summary().iloc[0]

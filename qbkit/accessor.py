@@ -1,11 +1,11 @@
-"""``ds.qb``: what can be asked of a run, beside the data.
+"""``ds.qb``: what can be asked of a run, beside the data; and what experiments ask of above.
 
-It is there as soon as qbkit and xarray are both imported, in either order. qbkit does not import
-xarray for that: it takes half a second, and much of the command line does without.
+The accessor is there as soon as qbkit and xarray are both imported, in either order. qbkit does
+not import xarray for that: it takes half a second, and much of the command line does without.
 
-Each method is also a plain function: `qbkit.metrics.summary`, `qbkit.metrics.envelope`,
-`qbkit.metrics.packet_balance`, `qbkit.plots.timeline_chart`, `qbkit.plots.envelope_chart`,
-`qbkit.plots.linked`.
+Each method is also a plain function with the same arguments after the dataset:
+`qbkit.metrics.summary`, `qbkit.metrics.packet_balance`, `qbkit.metrics.envelope`,
+`qbkit.flow_events`, and for each chart ``qbkit.plots.NAME_chart``.
 """
 
 from __future__ import annotations
@@ -14,8 +14,11 @@ import sys
 from collections.abc import Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
+from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from qbkit.spec import above
 
 if TYPE_CHECKING:
     import altair as alt
@@ -36,29 +39,70 @@ class RunPlots:
 
     def timeline(self) -> alt.VConcatChart:
         """Throughput, queueing delay and cwnd over time; see `qbkit.plots.timeline_chart`."""
-        from qbkit.plots.timeline import timeline_chart
+        from qbkit.plots import timeline_chart
 
         return timeline_chart(self._ds)
 
-    def envelope(self, definition: str = "imc22") -> alt.LayerChart:
+    def envelope(
+        self, *, definition: str = "imc22", reference: str | None = None
+    ) -> alt.LayerChart:
         """Performance Envelope of every flow; see `qbkit.plots.envelope_chart`."""
         from qbkit.metrics.flows import flow_labels
-        from qbkit.plots.envelope import envelope_chart
+        from qbkit.plots import envelope_chart
 
+        run: RunAccessor = self._ds.qb
         labels = flow_labels(self._ds)
-        return envelope_chart(
-            {name: self._ds.qb.envelope(i, definition) for i, name in enumerate(labels)}
-        )
+        envelopes = {name: run.envelope(i, definition=definition) for i, name in enumerate(labels)}
+        return envelope_chart(envelopes, reference=reference)
 
-    def linked(self, definition: str = "imc22") -> alt.HConcatChart:
-        """Timeline and envelope, linked by a brush; see `qbkit.plots.linked`."""
-        from qbkit.plots.linked import linked
+    def linked(
+        self, *, definition: str = "imc22", reference: str | None = None
+    ) -> alt.HConcatChart:
+        """Timeline and envelope, linked by a brush; see `qbkit.plots.linked_chart`."""
+        from qbkit.plots import linked_chart
 
-        return linked(self._ds, definition=definition)
+        return linked_chart(self._ds, definition=definition, reference=reference)
+
+    def cwnd(self, *, reference: str | None = None) -> alt.VConcatChart:
+        """Congestion window of every flow; see `qbkit.plots.cwnd_chart`."""
+        from qbkit.plots import cwnd_chart
+
+        return cwnd_chart(self._connections(), reference=reference)
+
+    def bytes_acked(self, *, reference: str | None = None) -> alt.VConcatChart:
+        """Bytes that every flow got ACKed; see `qbkit.plots.bytes_acked_chart`."""
+        from qbkit.plots import bytes_acked_chart
+
+        return bytes_acked_chart(self._connections(), reference=reference)
+
+    def bandwidth(self, *, reference: str | None = None) -> alt.VConcatChart:
+        """Rates of sending and of ACKs of every flow; see `qbkit.plots.bandwidth_chart`."""
+        from qbkit.plots import bandwidth_chart
+
+        return bandwidth_chart(self._connections(), reference=reference)
+
+    def loss(self, *, reference: str | None = None) -> alt.VConcatChart:
+        """Losses and recovery of every flow; see `qbkit.plots.loss_chart`."""
+        from qbkit.plots import loss_chart
+
+        return loss_chart(self._connections(), reference=reference)
+
+    def root_cause(self, *, reference: str | None = None) -> alt.VConcatChart:
+        """The four before in panels that one brush links; see `qbkit.plots.root_cause_chart`."""
+        from qbkit.plots import root_cause_chart
+
+        return root_cause_chart(self._connections(), reference=reference)
+
+    def _connections(self) -> dict[str, xr.Dataset]:
+        """The events of each flow by its label."""
+        from qbkit.metrics.flows import flow_labels
+
+        run: RunAccessor = self._ds.qb
+        return {label: run.events(i) for i, label in enumerate(flow_labels(self._ds))}
 
 
 class RunAccessor:
-    """``ds.qb``: summary, envelope and charts of a run dataset."""
+    """``ds.qb``: summary, envelope, events and charts of a run dataset."""
 
     def __init__(self, ds: xr.Dataset) -> None:
         self._ds = ds
@@ -75,11 +119,17 @@ class RunAccessor:
 
         return packet_balance(self._ds)
 
-    def envelope(self, flow: str | int = 0, definition: str = "imc22") -> Envelope:
+    def envelope(self, flow: str | int = 0, *, definition: str = "imc22") -> Envelope:
         """Performance Envelope of a flow (label or index); see `qbkit.metrics.envelope`."""
         from qbkit.metrics import envelope
 
-        return envelope(self._ds, definition, flow=flow)
+        return envelope(self._ds, flow, definition=definition)
+
+    def events(self, flow: str | int = 0) -> xr.Dataset:
+        """Packets, losses, windows and states of a flow over time; see `qbkit.flow_events`."""
+        from qbkit.traces import flow_events
+
+        return flow_events(self._ds, flow)
 
     @property
     def experiment(self) -> Experiment | None:
@@ -94,6 +144,16 @@ class RunAccessor:
         from qbkit.traces.run.attributes import run_warnings
 
         return run_warnings(self._ds)
+
+    @property
+    def kept_folder(self) -> Path:
+        """Where the captures and logs lie that ``keep`` kept of a stored run."""
+        from qbkit.errors import StoreError
+        from qbkit.execution.runner import kept_folder
+
+        if "source" not in self._ds.encoding:
+            raise StoreError("the run is in no file; store it with qb.save_run")
+        return kept_folder(Path(self._ds.encoding["source"]))
 
     @property
     def plot(self) -> RunPlots:
@@ -113,8 +173,24 @@ class RunAccessor:
         return run_html(self._ds)
 
 
+def _run(experiment: Experiment, **how: Any) -> xr.Dataset:
+    from qbkit.execution.runner import run
+
+    return run(experiment, **how)
+
+
+def _experiment_html(experiment: Experiment) -> str:
+    from qbkit.plots.html import experiment_html
+
+    return experiment_html(experiment)
+
+
 def register() -> None:
-    """Make ``qb`` an accessor of xarray's datasets: now, or when xarray is imported."""
+    """Make ``qb`` an accessor of xarray's datasets, now or when xarray is imported.
+
+    And give experiments what lies above them (`qbkit.spec.above`).
+    """
+    above.run, above.html = _run, _experiment_html
     if "xarray" in sys.modules:
         _register()
     else:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 
 class QbkitError(Exception):
     """Base of all expected failures; the CLI prints it as one line and exits with ``exit_code``."""
@@ -13,6 +15,8 @@ class SpecError(QbkitError, ValueError):
     """The experiment asked for cannot exist (unknown name, impossible number)."""
 
     exit_code = 2
+    mistakes: Sequence[str] = ()
+    """Of a spec: what is wrong with it, one text each, to be read after the name of the spec."""
 
 
 class StackNotReady(QbkitError):

@@ -72,7 +72,7 @@ def synthetic_run(
     """
     spec = Experiment(
         bottleneck=Bottleneck(rate_mbps=rate_mbps, rtt_ms=rtt_ms, buffer_bdp=buffer_bdp),
-        flows=tuple(Flow.parse(f) for f in flows),
+        flows=tuple(Flow(f) for f in flows),
         duration_s=duration_s,
         seed=seed,
     )

@@ -36,4 +36,4 @@ def test_captures_without_their_rtt_say_what_to_give(definition: str):
     run["base_rtt_ms"] = run.base_rtt_ms * np.nan
     run.attrs["rtt_ms"] = np.nan
     with pytest.raises(MetricError, match=r"the base RTT of its path is unknown; give it to read_"):
-        envelope(run, definition)
+        envelope(run, definition=definition)

@@ -100,7 +100,7 @@ def test_run_reports_and_stores(tmp_path):
         "queue_delay_mean_ms",
     }
     assert 7 < sum(flow["throughput_mbps"] for flow in report["flows"]) < 10.1
-    assert qb.load(out).attrs["hash"] == report["hash"]
+    assert qb.load_run(out).attrs["hash"] == report["hash"]
 
 
 @pytest.mark.guest

@@ -153,7 +153,7 @@ def test_a_packet_from_nowhere_is_a_warning():
 
 
 def test_published_runs_have_no_balance_and_load_all_the_same():
-    runs, _ = qb.load_runs(Path(__file__).parents[1] / "data/envelope")
+    runs = qb.load_runs(Path(__file__).parents[1] / "data/envelope")
     run = next(iter(runs.values()))
     assert run.attrs["format_version"] == 1
     assert summary(run)["throughput_mbps"].notna().all()

@@ -228,7 +228,7 @@ def test_a_client_that_ends_by_itself(words: list[str], code: int, said: str):
     assert (client.returncode, text[: len(said)]) == (code, said)
 
 
-GOOD = {"program": "/opt/mine", "controllers": ["cubic"], "color": "#123456"}
+GOOD = {"program": "/opt/mine", "controllers": ["cubic"]}
 
 
 def test_no_file_is_no_stack(tmp_path: Path):
@@ -243,15 +243,14 @@ def test_no_file_is_no_stack(tmp_path: Path):
         ("[stack.Mine]", "small letters"),
         ("[stack]\nmine = 3", "is not a table"),
         ('[stack.mine]\nprogram = "/x"', 'needs controllers = ["cubic", "reno"]'),
-        ('[stack.mine]\nprogram = "x"\ncontrollers = ["a"]\ncolor = "#123456"', "absolute"),
-        ('[stack.mine]\nprogram = "/x"\ncontrollers = [1]\ncolor = "#123456"', "quotation"),
-        ('[stack.mine]\nprogram = "/x"\ncontrollers = ["a"]\ncolor = "red"', '"#336699"'),
+        ('[stack.mine]\nprogram = "x"\ncontrollers = ["a"]', "absolute"),
+        ('[stack.mine]\nprogram = "/x"\ncontrollers = [1]', "quotation"),
         (
-            '[stack.mine]\nprogram = "/x"\ncontrollers = ["a"]\ncolor = "#123456"\ncolour = 1',
-            "unknown key colour",
+            '[stack.mine]\nprogram = "/x"\ncontrollers = ["a"]\ncolor = "red"',
+            "unknown key color; known are program, controllers, ",
         ),
         (
-            '[stack.mine]\nprogram = "/x"\ncontrollers = ["a"]\ncolor = "#123456"\noptions = 1',
+            '[stack.mine]\nprogram = "/x"\ncontrollers = ["a"]\noptions = 1',
             "options is written as",
         ),
     ],
@@ -275,7 +274,7 @@ def test_a_configured_stack_is_what_its_table_says(tmp_path: Path):
     program = tmp_path / "driver"
     said = {**GOOD, "program": str(program), "options": {"qlog": "write a full qlog"}}
     mine = configured.from_table("mine", said, tmp_path)
-    assert (mine.name, mine.color, mine.controllers()) == ("mine", "#123456", ("cubic",))
+    assert (mine.name, mine.controllers()) == ("mine", ("cubic",))
     assert mine.options == {"qlog": "write a full qlog"}
     assert not mine.status().ready
     assert str(program) in mine.status().reason
@@ -325,8 +324,7 @@ def test_a_configured_driver_fills_the_link(
     shutil.copy(driver_of(quic_go), tmp_path / "renamed")
     file = tmp_path / "stacks.toml"
     file.write_text(
-        f'[stack.stand-in]\nprogram = "{tmp_path}/renamed"\n'
-        'controllers = ["cubic", "reno"]\ncolor = "#336699"\n'
+        f'[stack.stand-in]\nprogram = "{tmp_path}/renamed"\ncontrollers = ["cubic", "reno"]\n'
     )
     monkeypatch.setenv("QBKIT_STACKS", str(file))
     configured.register_all()

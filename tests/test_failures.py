@@ -29,7 +29,6 @@ class Bad(Stack):
     """A stack whose controller's name says how it misbehaves."""
 
     name = "bad"
-    color = "#ff00ff"
     source = "tests/bad/bad.py"
 
     def controllers(self):

@@ -36,7 +36,7 @@ def compiled(source: str, target: Path, *flags: str) -> Path:
 
 def mine(program: Path, **more: object) -> Stack:
     """A stack of the user's, whose program always says the same version."""
-    table = {"program": str(program), "controllers": ["cubic"], "color": "#123456", **more}
+    table = {"program": str(program), "controllers": ["cubic"], **more}
     return configured.from_table("mine", table, program)
 
 

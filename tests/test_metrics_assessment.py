@@ -63,7 +63,7 @@ def test_no_difference_detected_names_what_could_have_been() -> None:
 @pytest.mark.parametrize("definition", ["imc22", "refined", "quicbench"])
 def test_a_stack_of_its_own_differs(definition: str) -> None:
     test = trials(6, 2, centre=(80, 18))
-    result = assess(test, trials(6, 3), definition, bootstrap=50)
+    result = assess(test, trials(6, 3), definition=definition, bootstrap=50)
     assert result.outcome == "differs"
     assert result.verdict.startswith("differs: ")
     assert result.conformance < result.noise_floor

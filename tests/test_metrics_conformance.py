@@ -65,7 +65,10 @@ def test_union_of_hulls_by_hand() -> None:
     # Two clouds against the first of them alone. Test: 42 points in two hulls; the reference's
     # 21 all lie in the first. The test's first 21 lie in the reference: 42 of 63.
     two = np.vstack([lattice(0, 0), lattice(60, 40)])
-    test, reference = envelope(two, "refined"), envelope(lattice(0, 0), "refined")
+    test, reference = (
+        envelope(two, definition="refined"),
+        envelope(lattice(0, 0), definition="refined"),
+    )
     assert len(test.hulls) == 2
     assert conformance(test, reference) == pytest.approx(42 / 63)
 
@@ -74,7 +77,7 @@ def test_union_of_hulls_by_hand() -> None:
 @given(points=clouds)
 @QUICK
 def test_identical_sets_conform_fully(definition: str, points: np.ndarray) -> None:
-    a, b = envelope(points, definition), envelope(points.copy(), definition)
+    a, b = envelope(points, definition=definition), envelope(points.copy(), definition=definition)
     assert conformance(a, b) == 1.0
     assert deviation(a, b) == 0.0
     assert conformance_t(a, b) == (1.0, 0.0, 0.0)
@@ -84,15 +87,15 @@ def test_identical_sets_conform_fully(definition: str, points: np.ndarray) -> No
 @given(a=clouds, b=clouds)
 @QUICK
 def test_disjoint_sets_conform_not_at_all(definition: str, a: np.ndarray, b: np.ndarray) -> None:
-    far = envelope(b + np.array([500.0, 0.0]), definition)
-    assert conformance(envelope(a, definition), far) == 0.0
+    far = envelope(b + np.array([500.0, 0.0]), definition=definition)
+    assert conformance(envelope(a, definition=definition), far) == 0.0
 
 
 @DEFINITION
 @given(a=clouds, b=clouds)
 @QUICK
 def test_symmetry_and_bounds(definition: str, a: np.ndarray, b: np.ndarray) -> None:
-    x, y = envelope(a, definition), envelope(b, definition)
+    x, y = envelope(a, definition=definition), envelope(b, definition=definition)
     assert conformance(x, y) == conformance(y, x)
     assert deviation(x, y) == deviation(y, x)
     assert 0 <= conformance(x, y) <= 1
@@ -105,8 +108,10 @@ def test_symmetry_and_bounds(definition: str, a: np.ndarray, b: np.ndarray) -> N
 @QUICK
 def test_order_does_not_matter(definition: str, a: np.ndarray, b: np.ndarray, seed: int) -> None:
     shuffled = np.random.default_rng(seed).permutation(a)
-    y = envelope(b, definition)
-    assert conformance(envelope(shuffled, definition), y) == conformance(envelope(a, definition), y)
+    y = envelope(b, definition=definition)
+    assert conformance(envelope(shuffled, definition=definition), y) == conformance(
+        envelope(a, definition=definition), y
+    )
 
 
 @DEFINITION
@@ -117,8 +122,8 @@ def test_a_common_shift_does_not_matter(
 ) -> None:
     # On a dyadic grid the shifted numbers are exact, so no tie breaks otherwise.
     a, b = np.round(a * 1024) / 1024, np.round(b * 1024) / 1024
-    moved = [envelope(p + np.array(shift, float), definition) for p in (a, b)]
-    still = [envelope(p, definition) for p in (a, b)]
+    moved = [envelope(p + np.array(shift, float), definition=definition) for p in (a, b)]
+    still = [envelope(p, definition=definition) for p in (a, b)]
     assume(all(np.array_equal(m.kept, s.kept) for m, s in zip(moved, still, strict=True)))
     assert conformance(*moved) == conformance(*still)
 
@@ -129,7 +134,7 @@ def test_a_common_shift_does_not_matter(
 def test_counting_equals_the_intersection_drawn(
     definition: str, a: np.ndarray, b: np.ndarray
 ) -> None:
-    x, y = envelope(a, definition), envelope(b, definition)
+    x, y = envelope(a, definition=definition), envelope(b, definition=definition)
     kept = shapely.points(np.vstack([x.points[x.kept], y.points[y.kept]]))
     # Distance, not contains: the hulls' own vertices are on the edge.
     within = shapely.distance(kept, overlap(x, y)) < 1e-7 if overlap(x, y) else np.zeros(1)
@@ -143,8 +148,8 @@ def test_conformance_t_recovers_a_translation(
     definition: str, points: np.ndarray, dx: float, dy: float
 ) -> None:
     points = points + np.array([15.0, 4.0])
-    test = envelope(points + np.array([dx, dy]), definition)
-    reference = envelope(points, definition)
+    test = envelope(points + np.array([dx, dy]), definition=definition)
+    reference = envelope(points, definition=definition)
     assume(np.array_equal(test.kept, reference.kept))
     best = conformance_t(test, reference)
     assert best.conformance == 1.0
@@ -158,10 +163,12 @@ def test_conformance_t_recovers_a_translation(
 def test_conformance_t_is_never_below_conformance(
     definition: str, a: np.ndarray, b: np.ndarray
 ) -> None:
-    x, y = envelope(a, definition), envelope(b, definition)
+    x, y = envelope(a, definition=definition), envelope(b, definition=definition)
     best = conformance_t(x, y)
     assert conformance(x, y) <= best.conformance <= 1
-    moved = envelope(a - np.array([best.delta_delay_ms, best.delta_throughput_mbps]), definition)
+    moved = envelope(
+        a - np.array([best.delta_delay_ms, best.delta_throughput_mbps]), definition=definition
+    )
     assume(np.array_equal(moved.kept, x.kept) and len(moved.hulls) == len(x.hulls))
     assert conformance(moved, y) == pytest.approx(best.conformance, abs=0.05)
 
@@ -182,7 +189,10 @@ def test_conformance_t_prefers_the_smallest_shift() -> None:
 
 
 def test_definitions_must_agree() -> None:
-    a, b = envelope(lattice(0, 0), "imc22"), envelope(lattice(0, 0), "refined")
+    a, b = (
+        envelope(lattice(0, 0), definition="imc22"),
+        envelope(lattice(0, 0), definition="refined"),
+    )
     for metric in (conformance, deviation, conformance_t):
         with pytest.raises(MetricError, match="different definitions"):
             metric(a, b)

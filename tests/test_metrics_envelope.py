@@ -54,8 +54,8 @@ def test_imc22_by_hand() -> None:
 def test_at_least_95_percent_are_kept() -> None:
     # 30 points: 28.5, so 29; QUICbench rounds down to 28.
     points = blob((50, 10), 30, seed=1)
-    assert envelope(points, "imc22").kept.sum() == 29
-    assert envelope(points, "quicbench").kept.sum() == 28
+    assert envelope(points, definition="imc22").kept.sum() == 29
+    assert envelope(points, definition="quicbench").kept.sum() == 28
 
 
 def test_trials_are_pooled_and_told_apart() -> None:
@@ -77,13 +77,13 @@ def test_datasets_are_sampled_as_the_definition_says() -> None:
 
 def test_refined_gives_separate_clouds_hulls_of_their_own() -> None:
     points = np.vstack([blob((10, 5), 200, 1), blob((60, 15), 100, 2)])
-    e = envelope(points, "refined")
+    e = envelope(points, definition="refined")
     assert len(e.hulls) == 2
     assert e.parameters["clusters"] == 2
     assert len(set(e.cluster[:200])) == len(set(e.cluster[200:])) == 1
     middle = np.array([[35.0, 10.0]])
     assert not e.contains(middle)[0]
-    assert envelope(points, "imc22").contains(middle)[0]
+    assert envelope(points, definition="imc22").contains(middle)[0]
     assert e.kept[:200].sum() == 190
     assert e.kept[200:].sum() == 95
 
@@ -117,7 +117,7 @@ def test_silhouette_by_hand() -> None:
     ids=["identical", "collinear", "vertical"],
 )
 def test_flat_sets_contain_their_own_points(definition: str, points: np.ndarray) -> None:
-    e = envelope(points, definition)
+    e = envelope(points, definition=definition)
     assert e.contains(points[e.kept]).all()
     assert not e.contains(np.array([[-5.0, 33.0]]))[0]
     assert e.geometry.area == 0
@@ -146,7 +146,10 @@ def envelope_area(hull: np.ndarray) -> float:
 @settings(deadline=None, max_examples=12)
 def test_order_does_not_matter(definition: str, points: np.ndarray, seed: int) -> None:
     order = np.random.default_rng(seed).permutation(len(points))
-    e, shuffled = envelope(points, definition), envelope(points[order], definition)
+    e, shuffled = (
+        envelope(points, definition=definition),
+        envelope(points[order], definition=definition),
+    )
     assert np.array_equal(e.kept[order], shuffled.kept)
     assert np.array_equal(e.cluster[order], shuffled.cluster)
     assert e.geometry.equals_exact(shuffled.geometry, 1e-9) or e.geometry.equals(shuffled.geometry)
@@ -154,7 +157,7 @@ def test_order_does_not_matter(definition: str, points: np.ndarray, seed: int) -
 
 def test_refusals() -> None:
     with pytest.raises(MetricError, match="no envelope definition 'imc23'; choose one of imc22"):
-        envelope(np.zeros((3, 2)), "imc23")
+        envelope(np.zeros((3, 2)), definition="imc23")
     with pytest.raises(MetricError, match="no trial"):
         envelope([])
     with pytest.raises(MetricError, match="a hull needs 3"):

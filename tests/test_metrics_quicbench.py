@@ -122,8 +122,8 @@ def test_the_window_stretches_by_one_packet_a_row() -> None:
 
 def test_only_the_first_trial_counts_and_five_percent_go_exactly() -> None:
     runs = [synthetic_run(seed=s) for s in (1, 2)]
-    both = envelope(runs, "quicbench")
-    alone = envelope(runs[0], "quicbench")
+    both = envelope(runs, definition="quicbench")
+    alone = envelope(runs[0], definition="quicbench")
     assert np.array_equal(both.points, alone.points)
     assert int(alone.kept.sum()) == int(0.95 * len(alone.points))
 
@@ -135,7 +135,7 @@ def test_conformance_counts_kept_points_inside_the_other_hull() -> None:
     reference = test + np.array([3.0, 0.0])
     # Overlap: x in [3, 5]: of the test x = 3, 4, 5 (9 points), of the reference likewise 9, and
     # neither middle (2.5, 5.5): 18 of 38.
-    a, b = envelope(test, "quicbench"), envelope(reference, "quicbench")
+    a, b = envelope(test, definition="quicbench"), envelope(reference, definition="quicbench")
     assert conformance(a, b) == pytest.approx(18 / 38)
     assert deviation(a, b) == pytest.approx(3.0)  # raw, not divided
 

@@ -91,7 +91,7 @@ def drag(page, start_px: int, stop_px: int) -> None:
 
 def test_a_brushed_span_lights_its_operating_points(browser, tmp_path):
     ds = synthetic_run(duration_s=20)
-    path = plots.save(plots.linked(ds), tmp_path / "linked.html")
+    path = plots.save_chart(plots.linked_chart(ds), tmp_path / "linked.html")
     with opened(browser, path) as page:
         everything = page.evaluate(LIT)
         drag(page, 220, 330)
@@ -115,7 +115,7 @@ def middle_of_first_panel(page) -> tuple[float, float]:
 
 def test_a_trial_is_chosen_from_the_list(browser, tmp_path):
     runs = [synthetic_run(seed=s, duration_s=12) for s in (1, 2)]
-    path = plots.save(plots.linked({"quic-go:cubic": runs}), tmp_path / "trials.html")
+    path = plots.save_chart(plots.linked_chart({"quic-go:cubic": runs}), tmp_path / "trials.html")
     with opened(browser, path) as page:
         both = len(page.evaluate(LIT))
         page.select_option("select", "seed 2")
@@ -127,7 +127,7 @@ def test_hostile_labels_stay_text_and_two_charts_share_a_page(browser, tmp_path)
     hostile = "</script><script>alert(1)</script><img src=x onerror=alert(2)>"
     ds = synthetic_run(duration_s=12)
     ds = ds.assign_coords(label=("flow", [hostile, "tcp:cubic"]))
-    charts = [plots.linked(ds), plots.timeline_chart(ds)]
+    charts = [plots.linked_chart(ds), plots.timeline_chart(ds)]
     path = tmp_path / "two.html"
     # A page with an AMD loader, as notebooks had, must not catch the bundle.
     loader = "<script>window.define = () => { throw Error('caught'); }; define.amd = {};</script>"

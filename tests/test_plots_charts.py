@@ -132,7 +132,7 @@ def test_envelope_refuses_nothing_and_an_unknown_reference():
 
 
 def test_every_axis_has_a_title_with_its_unit(ds):
-    titles = set(axis_titles(plots.linked(ds).to_dict()))
+    titles = set(axis_titles(plots.linked_chart(ds).to_dict()))
     assert {
         "Throughput (Mbit/s)",
         "Queueing delay (ms)",
@@ -178,7 +178,7 @@ def test_cwnd_is_drawn_only_where_it_is_told(ds):
 
 def test_linked_trials_are_chosen_by_seed(ds):
     runs = [synthetic_run(seed=s) for s in (1, 2, 3)]
-    spec = plots.linked({"quic-go:cubic": runs, "tcp:cubic": runs[:2]}).to_dict()
+    spec = plots.linked_chart({"quic-go:cubic": runs, "tcp:cubic": runs[:2]}).to_dict()
     choice = next(p for p in spec["params"] if p["name"] == "trial")
     assert choice["bind"]["options"] == ["all", "seed 1", "seed 2", "seed 3"]
     lines = rows(spec, "cwnd_kb")
@@ -196,17 +196,17 @@ def test_linked_trials_are_chosen_by_seed(ds):
 def test_linked_names_flows_without_an_envelope():
     run = synthetic_run()
     run["stop_s"].values[1] = 3.0  # Shorter than what is cut at the start.
-    subtitle = " ".join(plots.linked(run).to_dict()["title"]["subtitle"])
+    subtitle = " ".join(plots.linked_chart(run).to_dict()["title"]["subtitle"])
     assert "No envelope of tcp:cubic" in subtitle
     run["stop_s"].values[0] = 3.0
     with pytest.raises(MetricError, match="operating points"):
-        plots.linked(run)
+        plots.linked_chart(run)
 
 
 def test_ten_trials_of_two_minutes_stay_small():
     run = synthetic_run(duration_s=120, rate_mbps=1, rtt_ms=50)
     trials = [run.assign_attrs(seed=s) for s in range(10)]
-    spec = plots.linked({"quic-go:cubic": trials, "tcp:cubic": trials}).to_dict()
+    spec = plots.linked_chart({"quic-go:cubic": trials, "tcp:cubic": trials}).to_dict()
     assert len(rows(spec, "cwnd_kb")) > 5000  # More than Altair's limit, and no error.
     assert len(json.dumps(spec)) <= 2_000_000
 
@@ -271,7 +271,7 @@ def test_enable_respects_what_the_user_chose():
 def test_accessor_charts_equal_the_plain_functions(ds):
 
     assert ds.qb.plot.timeline().to_dict() == plots.timeline_chart(ds).to_dict()
-    assert ds.qb.plot.linked().to_dict() == plots.linked(ds).to_dict()
+    assert ds.qb.plot.linked().to_dict() == plots.linked_chart(ds).to_dict()
     labels = [str(v) for v in ds["label"].values]
     both = {label: envelope(ds, flow=label) for label in labels}
     assert ds.qb.plot.envelope().to_dict() == plots.envelope_chart(both).to_dict()

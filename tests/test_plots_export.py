@@ -29,9 +29,9 @@ def test_pictures_are_drawn_without_internet(ds, tmp_path, kind):
     chart = {
         "timeline": lambda: plots.timeline_chart(ds),
         "envelope": lambda: plots.envelope_chart({"a": envelope(ds)}),
-        "linked": lambda: plots.linked(ds),
+        "linked": lambda: plots.linked_chart(ds),
     }[kind]()
-    content = plots.save(chart, tmp_path / "chart.png").read_bytes()
+    content = plots.save_chart(chart, tmp_path / "chart.png").read_bytes()
     width, height = png_size(content)
     # Twice the chart's pixels: at least its panels, at most a wide screen.
     assert 800 <= width <= 2400
@@ -43,7 +43,7 @@ def test_every_ending(ds, tmp_path):
     chart = plots.envelope_chart({"a": envelope(ds)})
     heads = {"svg": b"<svg", "pdf": b"%PDF", "html": b"<!DOCTYPE html>", "json": b"{"}
     for ending, head in heads.items():
-        path = plots.save(chart, tmp_path / f"chart.{ending.upper()}")
+        path = plots.save_chart(chart, tmp_path / f"chart.{ending.upper()}")
         assert path.read_bytes().startswith(head)
     assert json.loads((tmp_path / "chart.JSON").read_text())["$schema"]
     assert sorted(p.name for p in tmp_path.iterdir()) == sorted(f"chart.{e.upper()}" for e in heads)
@@ -56,25 +56,25 @@ def test_saving_does_not_depend_on_the_theme_that_is_on(ds, tmp_path):
 
     chart = plots.envelope_chart({"a": envelope(ds)})
     with alt.theme.enable("dark"):
-        path = plots.save(chart, tmp_path / "chart.json")
+        path = plots.save_chart(chart, tmp_path / "chart.json")
     assert json.loads(path.read_text())["config"]["background"] == "white"
 
 
 def test_an_unknown_ending_names_the_known(ds, tmp_path):
     with pytest.raises(StoreError, match=r"'a\.gif'; end the name in \.png, \.svg, \.pdf"):
-        plots.save(plots.timeline_chart(ds), tmp_path / "a.gif")
+        plots.save_chart(plots.timeline_chart(ds), tmp_path / "a.gif")
 
 
 def test_a_missing_folder_leaves_nothing(ds, tmp_path):
     with pytest.raises(StoreError, match="cannot be written: No such file or directory"):
-        plots.save(plots.timeline_chart(ds), tmp_path / "none" / "a.json")
+        plots.save_chart(plots.timeline_chart(ds), tmp_path / "none" / "a.json")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_goal_that_is_a_folder_leaves_nothing_beside(ds, tmp_path):
     (tmp_path / "a.json").mkdir()
     with pytest.raises(StoreError, match="cannot be written"):
-        plots.save(plots.timeline_chart(ds), tmp_path / "a.json")
+        plots.save_chart(plots.timeline_chart(ds), tmp_path / "a.json")
     assert [p.name for p in tmp_path.iterdir()] == ["a.json"]
 
 

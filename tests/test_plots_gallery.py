@@ -6,7 +6,7 @@ import pytest
 from synthetic import synthetic_run
 
 from qbkit.errors import MetricError
-from qbkit.plots import gallery
+from qbkit.plots import gallery_chart
 
 RUN = synthetic_run()
 
@@ -28,7 +28,9 @@ def panels(chart) -> list[dict]:
 
 def test_three_panels_a_run_with_the_reference_behind_all_others():
     drawn = panels(
-        gallery(dict.fromkeys(("tcp:cubic", "x:cubic", "y:cubic"), RUN), reference="tcp:cubic")
+        gallery_chart(
+            dict.fromkeys(("tcp:cubic", "x:cubic", "y:cubic"), RUN), reference="tcp:cubic"
+        )
     )
     assert len(drawn) == 9
     layers = [len(panel["layer"]) for panel in drawn]
@@ -43,12 +45,12 @@ def test_three_panels_a_run_with_the_reference_behind_all_others():
 
 
 def test_many_runs_go_into_blocks():
-    chart = gallery({f"s{i}:cubic": RUN for i in range(5)}, columns=2).to_dict()
+    chart = gallery_chart({f"s{i}:cubic": RUN for i in range(5)}, columns=2).to_dict()
     assert [len(block["concat"]) for block in chart["vconcat"]] == [6, 6, 3]
 
 
 def test_bad_input_is_one_sentence():
     with pytest.raises(MetricError, match="there is no run to draw"):
-        gallery({})
+        gallery_chart({})
     with pytest.raises(MetricError, match="the reference b is not among the runs: a"):
-        gallery({"a": RUN}, reference="b")
+        gallery_chart({"a": RUN}, reference="b")

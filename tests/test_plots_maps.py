@@ -127,7 +127,7 @@ def test_twenty_five_by_twenty_five_stays_readable_and_small():
 def test_a_click_on_a_cell_of_the_map_opens_its_envelope(browser, tmp_path):
     cube = settings_cube(["tcp:cubic", "a:cubic", "b:cubic"])
     chart = plots.conformance_map_chart({"tcp:cubic": cube})
-    with opened(browser, plots.save(chart, tmp_path / "map.html")) as page:
+    with opened(browser, plots.save_chart(chart, tmp_path / "map.html")) as page:
         assert "a:cubic, 10 ms, 0.5 BDP" in page.evaluate(WORDS)
         click(page, "b:cubic", "setting", "50 ms, 5 BDP")
         assert "b:cubic, 50 ms, 5 BDP" in page.evaluate(WORDS)
@@ -137,7 +137,7 @@ def test_a_click_on_a_cell_of_the_map_opens_its_envelope(browser, tmp_path):
 @pytest.mark.guest
 def test_a_click_on_a_pair_shows_its_two_flows(browser, tmp_path):
     chart = plots.interaction_chart(pairs_cube(["a:cubic", "b:bbr", "c:reno"]))
-    with opened(browser, plots.save(chart, tmp_path / "pairs.html")) as page:
+    with opened(browser, plots.save_chart(chart, tmp_path / "pairs.html")) as page:
         click(page, "c:reno", "column", "a:cubic")  # ran the other way round
         words = page.evaluate(WORDS)
         assert "c:reno  2.3 Mbit/s" in words

@@ -333,7 +333,7 @@ def test_a_span_brushed_in_one_panel_is_marked_in_all(browser, tmp_path):
     chart = plots.root_cause_chart(e)
     panels = len(chart.vconcat)
     duration_s = 199 * GAP_S + RTT_S
-    with opened(browser, plots.save(chart, tmp_path / "all.html")) as page:
+    with opened(browser, plots.save_chart(chart, tmp_path / "all.html")) as page:
         page.set_viewport_size({"width": 900, "height": 1500})
         settled(page)
         before = page.evaluate(NUMBERS)

@@ -15,6 +15,7 @@ import qbkit as qb
 from qbkit.errors import StoreError
 from qbkit.execution.sweeps import run_sweep
 from qbkit.spec.sweep import Sweep
+from qbkit.store.published import published_index
 
 DATA = Path(__file__).parents[1] / "data"
 SPECS = sorted(path.with_suffix(".yaml") for path in DATA.glob("*/*.json") if path.stem != "index")
@@ -28,7 +29,7 @@ def test_a_sweep_published_and_opened_again(tmp_path):
     spec.write_text(json.dumps(document))
     with pytest.raises(StoreError, match=r"no run of .*s\.yaml is in"):
         qb.publish_sweep(spec, tmp_path / "out")
-    made = run_sweep(Sweep.read(spec), tmp_path / "out").cube
+    made = run_sweep(Sweep.from_file(spec), tmp_path / "out").cube
     facts = json.loads(qb.publish_sweep(spec, tmp_path / "out").read_text())
     assert (facts["runs"], facts["done"], facts["bytes"]) == (
         2,
@@ -50,11 +51,11 @@ def test_a_sweep_with_a_new_value_is_published_without_the_folder_of_its_old_run
     base = {"bottleneck": {"rate_mbps": 10, "rtt_ms": 20}, "flows": ["tcp:cubic"], "duration_s": 2}
     document = {"name": "x", "base": base, "sweep": {"seed": [1]}}
     spec.write_text(json.dumps(document))
-    run_sweep(Sweep.read(spec), tmp_path / "first")
+    run_sweep(Sweep.from_file(spec), tmp_path / "first")
     qb.publish_sweep(spec, tmp_path / "first")
     old = qb.load_sweep(spec)
     spec.write_text(json.dumps({**document, "sweep": {"seed": [2]}}))
-    run_sweep(Sweep.read(spec), tmp_path / "second")
+    run_sweep(Sweep.from_file(spec), tmp_path / "second")
     spec.write_text(json.dumps({**document, "sweep": {"seed": [2, 1, 3]}}))
     facts = json.loads(qb.publish_sweep(spec, tmp_path / "second").read_text())
     assert (facts["runs"], facts["done"]) == (3, 2)
@@ -68,9 +69,9 @@ def test_a_sweep_with_a_new_value_is_published_without_the_folder_of_its_old_run
 
 def test_runs_published_and_opened_again(tmp_path):
     run = synthetic_run()
-    qb.publish_runs({"a:cubic": run}, tmp_path, {"why": "a test"})
-    runs, index = qb.load_runs(tmp_path)
-    assert index["why"] == "a test"
+    qb.publish_runs({"a:cubic": run}, tmp_path, facts={"why": "a test"})
+    runs = qb.load_runs(tmp_path)
+    assert published_index(tmp_path)["why"] == "a test"
     xr.testing.assert_equal(runs["a:cubic"].throughput_mbps, run.throughput_mbps)
     assert "packet_time_s" not in runs["a:cubic"]
     (tmp_path / "a-cubic.nc").unlink()
@@ -93,14 +94,14 @@ def test_captures_from_elsewhere_are_published_and_opened_again(tmp_path):
     for found, made in zip(again.tests + again.references, runs, strict=True):
         xr.testing.assert_equal(found.throughput_mbps, made.throughput_mbps)
     with pytest.raises(StoreError, match=r"a:b and a-b are both .*; rename one"):
-        qb.publish_runs({"a:b": runs[0], "a-b": runs[1]}, tmp_path, {})
+        qb.publish_runs({"a:b": runs[0], "a-b": runs[1]}, tmp_path)
 
 
 @pytest.mark.parametrize("spec", SPECS, ids=lambda p: p.stem)
 def test_what_this_project_publishes_is_whole(spec):
     cube, facts = qb.load_sweep(spec), json.loads(spec.with_suffix(".json").read_text())
     assert int(cube.done.sum()) == facts["done"] > 0
-    assert len(Sweep.read(spec)) == facts["runs"]
+    assert len(Sweep.from_file(spec)) == facts["runs"]
     # The link was full, or the figures say by how much it was not.
     assert float(cube.throughput_mbps.sum("flow").where(cube.done).median()) > 19
 

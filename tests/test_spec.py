@@ -23,7 +23,7 @@ def test_buffer_in_three_units():
 
 
 def test_flow_by_text_and_by_words():
-    assert Flow.parse("quic-go:cubic") == Flow("quic-go", "cubic")
+    assert Flow("quic-go:cubic") == Flow("quic-go", "cubic")
     assert Experiment(flows=["tcp:bbr"]).flows[0] == Flow(stack="tcp", controller="bbr")
 
 
@@ -120,9 +120,11 @@ def test_a_spec_of_before_there_was_a_window_starts_at_once():
         (lambda: Bottleneck(loss_percent=100), "loss_percent = 100"),
         (lambda: Bottleneck(speed=3), "Bottleneck has no field speed"),
         (lambda: Flow("tcp", "cubic", start_s=5, stop_s=4), "stops at 4 s, before it starts at 5"),
-        (lambda: Flow("tcp"), "Flow.controller is missing"),
+        (lambda: Flow(controller="cubic"), "Flow.stack is missing"),
+        (lambda: Flow("tcp", label="mine"), "'tcp' is no flow; write stack:controller"),
         (lambda: Flow("rm -rf /", "cubic"), "Flow.stack = 'rm -rf /'"),
-        (lambda: Flow.parse("tcp"), "write stack:controller"),
+        (lambda: Flow("tcp:cubic", "reno"), "Flow.stack = 'tcp:cubic'"),
+        (lambda: Experiment(flows=["tcp:cubic", "tcp"]), "flows.1: 'tcp' is no flow"),
         (lambda: Experiment(flows=[]), "flows"),
         (lambda: Experiment(flows=["tcp:cubic"], duration_s=0), "duration_s = 0"),
         (lambda: Experiment(flows=["tcp:cubic"], duration_s=1e9), "duration_s = 1000000000"),
@@ -141,7 +143,7 @@ def test_a_spec_of_before_there_was_a_window_starts_at_once():
         (lambda: Experiment.from_json("[1]"), "must be a JSON object"),
         (
             lambda: Experiment.from_json(json.dumps({"flows": [{"stack": 1}]})),
-            "flow.stack = 1: input should be a valid string",
+            "Experiment.flows.0.stack = 1: input should be a valid string",
         ),
     ],
 )

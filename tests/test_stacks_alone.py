@@ -37,7 +37,7 @@ def everybody() -> list[str]:
 
 def alone(who: str, out: Path) -> xr.Dataset:
     link = qb.Bottleneck(rate_mbps=RATE_MBPS, rtt_ms=50, buffer_bdp=1)
-    flow = qb.Flow.parse(who)
+    flow = qb.Flow(who)
     return qb.Experiment(bottleneck=link, flows=[flow], duration_s=DURATION_S, seed=1).run(out=out)
 
 

@@ -22,7 +22,6 @@ from qbkit.stacks import Stack
 
 class Pigeon(Stack):
     name = "pigeon"
-    color = "#777777"
     source = "the roof"
 
     def controllers(self):
@@ -61,13 +60,11 @@ def test_an_unknown_name_lists_the_known_ones() -> None:
         stacks.get("carrier")
 
 
-def test_names_and_colours_are_distinct() -> None:
+def test_names_are_distinct() -> None:
     known = stacks.all_stacks()
     assert {"tcp", "aioquic"} <= {stack.name for stack in known}
     assert len({stack.name for stack in known}) == len(known)
-    assert len({stack.color for stack in known}) == len(known)
     for stack in known:
-        assert re.fullmatch("#[0-9a-f]{6}", stack.color)
         assert stack.controllers()
         assert stack.version()
 

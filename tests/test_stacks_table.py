@@ -12,7 +12,7 @@ from qbkit.errors import SpecError, StackNotReady
 from qbkit.metrics.families import by_family, family, kernel_counterpart
 from qbkit.stacks import rust
 from qbkit.stacks.make_ready import build_all
-from qbkit.stacks.table import implementations, markdown_table, stack_table
+from qbkit.stacks.table import list_implementations, markdown_table, stack_rows
 
 ROOT = Path(__file__).parents[1]
 
@@ -22,21 +22,16 @@ def test_readme_has_the_table():
 
 
 def test_every_stack_of_the_papers_is_there():
-    names = {row["stack"] for row in stack_table()}
+    names = {row["stack"] for row in stack_rows()}
     papers = "tcp quic-go quinn quiche s2n-quic msquic google-quiche neqo chromium mvfst lsquic"
     assert names >= set(f"{papers} quicly xquic aioquic ngtcp2 tquic".split())
 
 
-def test_colours_are_distinct():
-    colours = [stack.color for stack in stacks.all_stacks()]
-    assert len(set(colours)) == len(colours)
-
-
 def test_of_tcp_only_the_controllers_of_the_papers_are_surveyed():
-    assert implementations(["tcp"]) == ["tcp:cubic", "tcp:reno", "tcp:bbr"]
-    assert implementations(["tcp:vegas", "tcp:vegas"]) == ["tcp:vegas"]
+    assert list_implementations(["tcp"]) == ["tcp:cubic", "tcp:reno", "tcp:bbr"]
+    assert list_implementations(["tcp:vegas", "tcp:vegas"]) == ["tcp:vegas"]
     with pytest.raises(SpecError, match="there is no stack 'tpc'; known are"):
-        implementations(["tpc"])
+        list_implementations(["tpc"])
 
 
 def test_families_and_their_kernel_counterparts():

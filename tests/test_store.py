@@ -17,8 +17,8 @@ from qbkit.errors import StoreError
 def test_round_trip_is_exact(tmp_path):
     ds = synthetic_run()
     ds["queue_delay_ms"].values[0, 0] = np.nan
-    qb.save(ds, tmp_path / "run.nc")
-    again = qb.load(tmp_path / "run.nc")
+    qb.save_run(ds, tmp_path / "run.nc")
+    again = qb.load_run(tmp_path / "run.nc")
     assert again.identical(ds)
     for name, variable in ds.variables.items():
         assert again[name].values.tobytes() == variable.values.tobytes(), name
@@ -29,7 +29,7 @@ def test_round_trip_is_exact(tmp_path):
 @pytest.mark.parametrize("damage", ["truncated", "flipped", "text", "empty"])
 def test_damaged_file_is_one_sentence(tmp_path, damage):
     path = tmp_path / "run.nc"
-    qb.save(synthetic_run(), path)
+    qb.save_run(synthetic_run(), path)
     data = bytearray(path.read_bytes())
     if damage == "truncated":
         del data[len(data) // 2 :]
@@ -37,7 +37,7 @@ def test_damaged_file_is_one_sentence(tmp_path, damage):
         data[:64] = bytes(64)
     path.write_bytes({"text": b"not a run", "empty": b""}.get(damage, bytes(data)))
     with pytest.raises(StoreError, match=r"run.nc is damaged or no netCDF file") as caught:
-        qb.load(path)
+        qb.load_run(path)
     assert "\n" not in str(caught.value)
 
 
@@ -45,13 +45,13 @@ def test_foreign_newer_and_missing_files(tmp_path):
     foreign = tmp_path / "foreign.nc"
     xr.Dataset({"a": ("x", [1, 2])}).to_netcdf(foreign, engine="h5netcdf")
     with pytest.raises(StoreError, match="is no run of qbkit"):
-        qb.load(foreign)
+        qb.load_run(foreign)
     newer = tmp_path / "newer.nc"
-    qb.save(synthetic_run().assign_attrs(format_version=99), newer)
+    qb.save_run(synthetic_run().assign_attrs(format_version=99), newer)
     with pytest.raises(StoreError, match="has format 99, this qbkit reads up to 2; update"):
-        qb.load(newer)
+        qb.load_run(newer)
     with pytest.raises(StoreError, match="there is no run file"):
-        qb.load(tmp_path / "none.nc")
+        qb.load_run(tmp_path / "none.nc")
 
 
 def test_full_disk_leaves_nothing(tmp_path):
@@ -60,7 +60,7 @@ def test_full_disk_leaves_nothing(tmp_path):
         pytest.skip("only root can mount a small file system to fill")
     try:
         with pytest.raises(StoreError, match=r"cannot write .*run.nc") as caught:
-            qb.save(synthetic_run(), tmp_path / "run.nc")
+            qb.save_run(synthetic_run(), tmp_path / "run.nc")
         assert "\n" not in str(caught.value)
         assert list(tmp_path.iterdir()) == []
     finally:
@@ -70,19 +70,19 @@ def test_full_disk_leaves_nothing(tmp_path):
 def test_unwritable_place(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreError, match="cannot write"):
-        qb.save(synthetic_run(), tmp_path / "file/run.nc")
+        qb.save_run(synthetic_run(), tmp_path / "file/run.nc")
 
 
 def test_index_lists_good_and_damaged_files(tmp_path):
-    qb.save(synthetic_run(seed=7), tmp_path / "good.nc")
+    qb.save_run(synthetic_run(seed=7), tmp_path / "good.nc")
     (tmp_path / "bad.nc").write_bytes(b"rubbish")
-    index = qb.runs(tmp_path).set_index("path")
+    index = qb.list_runs(tmp_path).set_index("path")
     good, bad = index.loc[str(tmp_path / "good.nc")], index.loc[str(tmp_path / "bad.nc")]
     assert good.problem == ""
     assert good.seed == 7
     assert "tcp" in good.flows
     assert "damaged" in bad.problem
-    assert len(qb.runs(tmp_path / "empty")) == 0
+    assert len(qb.list_runs(tmp_path / "empty")) == 0
 
 
 def test_default_folder_can_be_chosen(own_runs):

@@ -20,7 +20,7 @@ import qbkit as qb
 from qbkit.errors import EngineError, SpecError, StoreError
 from qbkit.execution import cluster
 from qbkit.execution.runner import names
-from qbkit.execution.sweeps import estimate, load_cube, run_sweep
+from qbkit.execution.sweeps import estimate, run_sweep
 from qbkit.spec.sweep import Sweep
 
 BASE = {
@@ -90,7 +90,7 @@ def test_bad_sweeps_are_one_sentence(data: dict, words: str):
 def test_a_file_that_holds_no_sweep(tmp_path: Path, text: str):
     (tmp_path / "s.yaml").write_text(text)
     with pytest.raises(SpecError, match=r"s\.yaml"):
-        Sweep.read(tmp_path / "s.yaml")
+        Sweep.from_file(tmp_path / "s.yaml")
 
 
 BASE_FLOW = {
@@ -128,7 +128,7 @@ def test_an_option_that_the_swept_stack_lacks_is_refused_before_anything_runs():
 
 @pytest.mark.parametrize("spec", sorted(DATA.glob("*/*.yaml")), ids=lambda p: p.stem)
 def test_published_sweeps_still_mean_the_runs_that_were_published(spec: Path):
-    made, cube = Sweep.read(spec), qb.load_sweep(spec)
+    made, cube = Sweep.from_file(spec), qb.load_sweep(spec)
     for field, values in made.sweep.items():
         assert cube[field].values.tolist() == values
     labels = cube.label.transpose(*made.sweep, "flow").values
@@ -179,7 +179,7 @@ def test_a_sweep_becomes_a_cube_and_is_not_run_again(tmp_path: Path):
     assert each_second.sel(time=slice(2, None)).values == pytest.approx(10, rel=0.15)
     again = run_sweep(made, tmp_path)
     assert again.ran == 0
-    xr.testing.assert_identical(load_cube(tmp_path), first.cube.load())
+    xr.testing.assert_identical(qb.load_sweep(tmp_path), first.cube.load())
 
 
 @pytest.mark.guest
@@ -219,7 +219,7 @@ def test_a_second_sweep_in_the_same_folder_is_refused(tmp_path: Path):
         assert first.poll() is None, first.stderr.read()
         time.sleep(0.05)
     with pytest.raises(StoreError, match=f"another sweep .process {first.pid}. works in"):
-        run_sweep(Sweep.read(spec), tmp_path / "out")
+        run_sweep(Sweep.from_file(spec), tmp_path / "out")
     assert json.loads(first.communicate()[0])["ran"] == 6
 
 

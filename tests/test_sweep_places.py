@@ -16,9 +16,10 @@ from moto.server import ThreadedMotoServer
 from s3fs import S3FileSystem
 from test_cube import NAMES, SWEEP, plain_digests
 
+import qbkit as qb
 from qbkit.errors import RunFailed, StoreError
 from qbkit.execution.cluster import run_one
-from qbkit.execution.sweeps import load_cube, put_cube, run_sweep
+from qbkit.execution.sweeps import put_cube, run_sweep
 from qbkit.spec.sweep import Sweep
 from qbkit.store.cube import cube
 from qbkit.store.sweep_folder import Results
@@ -60,14 +61,14 @@ def test_runs_and_cubes_in_an_object_store(place: str, tmp_path: Path):
     for mbps in (5, 6):  # the second cube takes the place of the first
         made = cube(SWEEP, NAMES, plain_digests(mbps))
         put_cube(made, place)
-        xr.testing.assert_identical(load_cube(place), made)
+        xr.testing.assert_identical(qb.load_sweep(place), made)
     assert not [name for name in S3FileSystem().find(place) if ".part" in name]
 
 
 @pytest.mark.guest
 def test_an_object_store_that_does_not_answer(monkeypatch: pytest.MonkeyPatch, place: str):
     with pytest.raises(StoreError, match=r"there is no cube in s3://.*; run the sweep first"):
-        load_cube(place)
+        qb.load_sweep(place)
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
     monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
     S3FileSystem.clear_instance_cache()
@@ -87,7 +88,7 @@ def test_a_sweep_into_an_object_store(place: str):
     assert (first.runs, first.ran, first.failures) == (2, 2, [])
     assert bool(first.cube.done.all())
     assert run_sweep(made, place).ran == 0
-    xr.testing.assert_identical(load_cube(place), first.cube.load())
+    xr.testing.assert_identical(qb.load_sweep(place), first.cube.load())
 
 
 @pytest.mark.guest

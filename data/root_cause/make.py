@@ -10,8 +10,6 @@ from pathlib import Path
 import xarray as xr
 
 import qbkit as qb
-from qbkit.execution.runner import kept_folder
-from qbkit.metrics import retransmissions
 
 HERE = Path(__file__).parent
 LINK = qb.Bottleneck(rate_mbps=20, rtt_ms=50, buffer_bdp=1)
@@ -22,28 +20,27 @@ TRANSFERS, TRANSFER_BYTES, GAP_S = 24, 1_000_000, 6.0
 def main() -> None:
     """Everything, into this folder."""
     for name, side in ((TEST, "test"), (REFERENCE, "reference")):
-        run = qb.Experiment(bottleneck=LINK, flows=(qb.Flow.parse(name),), duration_s=20).run()
+        run = qb.Experiment(bottleneck=LINK, flows=[name], duration_s=20).run()
         write(qb.flow_events(run, 0), side)
     write(handshake(), "handshake")
     lossy = LINK.model_copy(update={"loss_percent": 1.0})
     found = {name: transfers(name, lossy) for name in (TEST, REFERENCE, "tcp:bbr")}
-    table = retransmissions.transfer_table(found)
+    table = qb.metrics.transfer_table(found)
     table.to_csv(HERE / "transfers.csv", index=False, float_format="%.6g")
 
 
 def handshake() -> xr.Dataset:
     """The sender's own log of the first second."""
-    lone = qb.Experiment(bottleneck=LINK, flows=(qb.Flow.parse(TEST),), duration_s=1)
-    kept = kept_folder(Path(lone.run(keep="qlog").encoding["source"]))
+    lone = qb.Experiment(bottleneck=LINK, flows=[TEST], duration_s=1)
+    kept = lone.run(keep="qlog").qb.kept_folder
     logs = [qb.read_qlog(path) for path in kept.rglob("*.sqlog")]
     return max(logs, key=lambda log: float(log.sent_size_bytes.sum()))
 
 
 def transfers(name: str, link: qb.Bottleneck) -> list[xr.Dataset]:
     """Equal transfers one after the other, with random loss."""
-    stack, _, controller = name.partition(":")
     flows = tuple(
-        qb.Flow(stack, controller, bytes=TRANSFER_BYTES, start_s=GAP_S * i, label=f"transfer {i}")
+        qb.Flow(name, bytes=TRANSFER_BYTES, start_s=GAP_S * i, label=f"transfer {i}")
         for i in range(TRANSFERS)
     )
     run = qb.Experiment(

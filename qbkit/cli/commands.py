@@ -105,7 +105,7 @@ def run_command(flows: tuple[str, ...], as_json: bool, **words: Any) -> None:
     spec = {name: words.pop(name) for name in RUN_WORDS}
     experiment = Experiment(
         bottleneck=link,
-        flows=tuple(Flow.parse(text) for text in flows),
+        flows=tuple(Flow(text) for text in flows),
         **{name: value for name, value in spec.items() if value is not None},
     )
     _leave_dask_out()
@@ -129,7 +129,7 @@ def sweep_command(
     from qbkit.execution.sweeps import estimate, run_sweep
     from qbkit.spec.sweep import Sweep
 
-    sweep = Sweep.read(spec)
+    sweep = Sweep.from_file(spec)
     if dry_run:
         report = estimate(sweep, out, engine)
         if as_json:
@@ -239,7 +239,7 @@ def conformance_command(
     else:
         from qbkit.studies.conformance import conformance_study
 
-        result = conformance_study(test, reference, **how).assess(definition)
+        result = conformance_study(test, reference, **how).assess(definition=definition)
     report = {"test": test, "reference": reference, **result.to_dict()}
     if as_json:
         print_json({**report, "explanation": explained.to_dict()} if explained else report)
@@ -276,14 +276,14 @@ def _gate(report: dict[str, Any], minimum: float | None) -> int:
 @click.pass_context
 def stacks_command(context: click.Context, as_json: bool, as_markdown: bool) -> None:
     """List the stacks: controllers, version, ready or how to make it ready."""
-    from qbkit.stacks.table import markdown_table, stack_table
+    from qbkit.stacks.table import markdown_table, stack_rows
 
     if context.invoked_subcommand:
         return
     if as_markdown:
         click.echo(markdown_table())
         return
-    rows = [{name: row[name] for name in row if name != "options"} for row in stack_table()]
+    rows = [{name: row[name] for name in row if name != "options"} for row in stack_rows()]
     if as_json:
         print_json(rows)
     else:
@@ -365,5 +365,5 @@ def import_command(
         named[int(port)] = label
     sender = list(words.pop("sender"))
     dataset = traces.read_pcaps(before, behind, flows=named, sender=sender, **words)
-    store.save(dataset, out)
-    print_run(store.load(out), as_json)
+    store.save_run(dataset, out)
+    print_run(store.load_run(out), as_json)

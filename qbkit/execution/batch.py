@@ -66,7 +66,7 @@ def datasets(outcomes: Sequence[Outcome]) -> list[xr.Dataset]:
             f"{len(failed)} of {len(outcomes)} runs failed twice, first {words(experiment)} "
             f"({error}); what ran is stored: start again, and only what failed is run"
         )
-    return [store.load(outcome.path) for outcome in outcomes if outcome.path is not None]
+    return [store.load_run(outcome.path) for outcome in outcomes if outcome.path is not None]
 
 
 def _side_by_side(

@@ -61,7 +61,7 @@ def run(
     with scratch_folder() as folder, _progress(experiment, progress) as on_progress:
         dataset = _measure(experiment, drivers, chosen, identity, folder, on_progress)
         with _kept_files(folder / "run", path, kept.union(keep)):
-            store.save(dataset, path)
+            store.save_run(dataset, path)
     return dataset
 
 
@@ -131,7 +131,7 @@ def names(experiments: Iterable[Experiment], engine: str | None = None) -> list[
 def _stored(path: Path, digest: str) -> xr.Dataset | None:
     """The run of that hash, if the file holds it."""
     try:
-        found = store.load(path)
+        found = store.load_run(path)
     except StoreError:
         return None
     return found if found.attrs.get("hash") == digest else None

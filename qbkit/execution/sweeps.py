@@ -18,10 +18,9 @@ from qbkit.execution.runner import names
 from qbkit.spec import Experiment
 from qbkit.spec.sweep import Sweep
 from qbkit.store.cube import cube, digests_of
-from qbkit.store.published import load_sweep, write_cube
-from qbkit.store.sweep_folder import Results, opened, storage
+from qbkit.store.published import load_published, write_cube
+from qbkit.store.sweep_folder import CUBE, Results, opened, storage
 
-CUBE = "cube.zarr"
 FAILURES = "failures.json"
 
 
@@ -98,8 +97,8 @@ def publish_sweep(spec: str | Path, out: str | Path, *, engine: str | None = Non
     Returns the path of the JSON; raises StoreError where ``out`` holds none of the runs.
     """
     source = Path(spec)
-    before = load_sweep(source) if source.with_suffix(".json").exists() else None
-    whole = gather(Sweep.read(source), out, engine=engine, published=before)
+    before = load_published(source) if source.with_suffix(".json").exists() else None
+    whole = gather(Sweep.from_file(source), out, engine=engine, published=before)
     if not whole["done"].any():
         raise StoreError(f"no run of {source} is in {out}; run `qbkit sweep {source} --out {out}`")
     return write_cube(whole, source)
@@ -150,12 +149,6 @@ def _pieces(whole: xr.Dataset) -> dict[str, bytes]:
     pieces: dict[str, Buffer] = {}
     whole.to_zarr(MemoryStore(pieces), consolidated=False, zarr_format=2)
     return {key: piece.to_bytes() for key, piece in pieces.items()}
-
-
-def load_cube(out: str | Path) -> xr.Dataset:
-    """The cube of a sweep's folder; StoreError when there is none."""
-    with storage(f"there is no cube in {out}", "run the sweep first"):
-        return xr.open_zarr(f"{str(out).rstrip('/')}/{CUBE}", consolidated=False).load()
 
 
 @contextmanager

@@ -19,6 +19,7 @@ from qbkit.metrics.envelope import (
     sample_trials,
 )
 from qbkit.metrics.fairness import jain_index, throughput_ratio
+from qbkit.metrics.families import by_family
 from qbkit.metrics.maps import (
     cycles,
     dominance,
@@ -28,6 +29,7 @@ from qbkit.metrics.maps import (
 from qbkit.metrics.parameters import Parameters, infer
 from qbkit.metrics.points import OperatingPoints, operating_points
 from qbkit.metrics.quicbench import quicbench_points
+from qbkit.metrics.retransmissions import transfer_table
 from qbkit.metrics.significance import map_sentence
 from qbkit.metrics.summary import flow_summaries, summary
 
@@ -41,6 +43,7 @@ __all__ = [
     "Translated",
     "Trial",
     "assess",
+    "by_family",
     "cell_envelopes",
     "conformance",
     "conformance_map",
@@ -63,4 +66,5 @@ __all__ = [
     "summary",
     "throughput_ratio",
     "throughput_ratios",
+    "transfer_table",
 ]

@@ -104,11 +104,11 @@ class Assessment:
 
 def assess(
     tests: Trial | Sequence[Trial],
-    reference: Trial | Sequence[Trial],
-    definition: str = "imc22",
+    references: Trial | Sequence[Trial],
     *,
     flow: str | int = 0,
     reference_flow: str | int = 0,
+    definition: str = "imc22",
     confidence: float = 0.95,
     margin: float = equivalence.MARGIN,
     bootstrap: int = 1000,
@@ -127,9 +127,9 @@ def assess(
     if bootstrap < 1:
         raise MetricError(f"bootstrap must be 1 draw or more, not {bootstrap}")
     rule = definition_of(definition)
-    ours = sample_trials(tests, definition, flow=flow)
-    theirs = sample_trials(reference, definition, flow=reference_flow)
-    whole, known = envelope(ours, definition), envelope(theirs, definition)
+    ours = sample_trials(tests, flow, definition=definition)
+    theirs = sample_trials(references, reference_flow, definition=definition)
+    whole, known = envelope(ours, definition=definition), envelope(theirs, definition=definition)
     sides = [t.xy for t in ours], [t.xy for t in theirs]
     trials = Trials.of(*sides, rule)
     apart = deviation(whole, known)

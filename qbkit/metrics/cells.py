@@ -93,7 +93,7 @@ def cell_trials(cube: xr.Dataset) -> xr.DataArray:
     return xr.DataArray(found, {d: cube[d].values for d in dims}, dims)
 
 
-def cell_envelopes(cube: xr.Dataset, definition: str = "imc22") -> xr.DataArray:
+def cell_envelopes(cube: xr.Dataset, *, definition: str = "imc22") -> xr.DataArray:
     """The `Envelope` of all trials of each implementation in each setting, None without a trial.
 
     Dimensions as those of `cell_trials`.
@@ -102,7 +102,7 @@ def cell_envelopes(cube: xr.Dataset, definition: str = "imc22") -> xr.DataArray:
     found = np.full(trials.shape, None, dtype=object)
     for place in np.ndindex(*found.shape):
         mine = trials.values[place]
-        found[place] = envelope(mine, definition) if mine else None
+        found[place] = envelope(mine, definition=definition) if mine else None
     return trials.copy(data=found).assign_attrs(definition=definition)
 
 
@@ -135,7 +135,10 @@ def _named(unit: str, text: str) -> dict[str, object]:
 
 def _compare(tests: list[FloatArray], references: list[FloatArray], definition: str) -> _Cell:
     trials = Trials.of(tests, references, definition_of(definition))
-    whole, known = envelope(tests, definition), envelope(references, definition)
+    whole, known = (
+        envelope(tests, definition=definition),
+        envelope(references, definition=definition),
+    )
     value, moved = trials.conformance(), conformance_t(whole, known)
     low, high = value.interval(CONFIDENCE, 0.0, 1.0)
     delay, throughput = mean_differences(trials)

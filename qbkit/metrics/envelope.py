@@ -156,9 +156,9 @@ class Envelope:
 
 def envelope(
     trials: Trial | Sequence[Trial],
-    definition: str = "imc22",
-    *,
     flow: str | int = 0,
+    *,
+    definition: str = "imc22",
 ) -> Envelope:
     """Performance Envelope of one or several trials of a flow.
 
@@ -166,7 +166,7 @@ def envelope(
     MetricError for an unknown definition or flow, no trial, or fewer than 3 points in one.
     """
     rule = definition_of(definition)
-    sampled = sample_trials(trials, definition, flow=flow)
+    sampled = sample_trials(trials, flow, definition=definition)
     if not rule.pools:
         sampled = sampled[:1]
     points = join([t.xy for t in sampled])
@@ -193,7 +193,7 @@ def envelope(
 
 
 def sample_trials(
-    trials: Trial | Sequence[Trial], definition: str = "imc22", *, flow: str | int = 0
+    trials: Trial | Sequence[Trial], flow: str | int = 0, *, definition: str = "imc22"
 ) -> list[OperatingPoints]:
     """Operating points of each trial, sampled as the definition says; see `envelope`."""
     rule = definition_of(definition)

@@ -70,7 +70,7 @@ class OperatingPoints:
 
 def operating_points(
     ds: xr.Dataset,
-    flow: str | int,
+    flow: str | int = 0,
     *,
     interval_rtts: float = 10.0,
     skip_start_s: float | None = None,

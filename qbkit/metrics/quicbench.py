@@ -48,7 +48,7 @@ STEP_RTT_MULT = 10
 DECIMALS = 5
 
 
-def quicbench_points(ds: xr.Dataset, flow: str | int) -> OperatingPoints:
+def quicbench_points(ds: xr.Dataset, flow: str | int = 0) -> OperatingPoints:
     """Operating points of a flow as QUICbench samples them; needs the packet table.
 
     Raises MetricError for an unknown flow, a run without packets, a flow that ended before 85.5 %

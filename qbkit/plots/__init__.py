@@ -3,12 +3,12 @@
 from qbkit.plots.conformance_map import conformance_map_chart
 from qbkit.plots.congestion import cwnd_chart
 from qbkit.plots.envelope import envelope_chart
-from qbkit.plots.export import save
-from qbkit.plots.gallery import gallery
+from qbkit.plots.export import save_chart
+from qbkit.plots.gallery import gallery_chart
 from qbkit.plots.handshake import handshake_chart
 from qbkit.plots.html import experiment_html, run_html
 from qbkit.plots.interactions import expectation_chart, interaction_chart
-from qbkit.plots.linked import linked
+from qbkit.plots.linked import linked_chart
 from qbkit.plots.noise import noise_floor_chart
 from qbkit.plots.progress import bandwidth_chart, bytes_acked_chart
 from qbkit.plots.recovery import loss_chart
@@ -16,6 +16,7 @@ from qbkit.plots.render import enable
 from qbkit.plots.retransmission import retransmission_chart
 from qbkit.plots.root_cause import root_cause_chart
 from qbkit.plots.timeline import timeline_chart
+from qbkit.plots.what_if import what_if_chart
 
 __all__ = [
     "bandwidth_chart",
@@ -26,15 +27,16 @@ __all__ = [
     "envelope_chart",
     "expectation_chart",
     "experiment_html",
-    "gallery",
+    "gallery_chart",
     "handshake_chart",
     "interaction_chart",
-    "linked",
+    "linked_chart",
     "loss_chart",
     "noise_floor_chart",
     "retransmission_chart",
     "root_cause_chart",
     "run_html",
-    "save",
+    "save_chart",
     "timeline_chart",
+    "what_if_chart",
 ]

@@ -82,7 +82,7 @@ def conformance_map_chart(
     cells = [
         cell
         for reference, cube in cubes.items()
-        for cell in _cells(cell_envelopes(cube, definition), found[reference])
+        for cell in _cells(cell_envelopes(cube, definition=definition), found[reference])
     ]
     if not cells:
         raise MetricError("no cell has the envelopes of both sides; give a cube with such runs")

@@ -18,7 +18,7 @@ SCALE = 2
 """Pixels of a PNG per pixel of the chart: sharp in print and on dense screens."""
 
 
-def save(chart: alt.TopLevelMixin, path: str | Path) -> Path:
+def save_chart(chart: alt.TopLevelMixin, path: str | Path) -> Path:
     """Write a chart as ``.png``, ``.svg``, ``.pdf``, ``.html`` or ``.json``; returns the path.
 
     The HTML page carries Vega inside and needs no internet. The file appears whole or not at

@@ -26,7 +26,7 @@ QUANTITIES = {
 HEADROOM = 1.04
 
 
-def gallery(
+def gallery_chart(
     runs: Mapping[str, xr.Dataset],
     *,
     reference: str | None = None,

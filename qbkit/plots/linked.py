@@ -22,7 +22,7 @@ ENVELOPE_SIZE = 344
 Runs = xr.Dataset | Mapping[str, xr.Dataset | Sequence[xr.Dataset]]
 
 
-def linked(
+def linked_chart(
     runs: Runs,
     *,
     definition: str = "imc22",
@@ -101,4 +101,4 @@ def _envelopes(series: Sequence[Series], definition: str) -> tuple[dict[str, Env
 
 def _envelope(mine: Sequence[Series], definition: str) -> Envelope:
     sample = definition_of(definition).sample
-    return envelope([sample(s.ds, s.index) for s in mine], definition)
+    return envelope([sample(s.ds, s.index) for s in mine], definition=definition)

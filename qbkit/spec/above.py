@@ -1,6 +1,6 @@
 """What layers above give an experiment: ``run()`` and its HTML.
 
-The spec itself imports nothing from above. `qbkit.__init__`, which knows all layers, sets both.
+The spec itself imports nothing from above. `qbkit.accessor`, which is above, sets both.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from qbkit.errors import SpecError
 from qbkit.spec import above
+from qbkit.spec.spec_file import read_fields
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -54,7 +55,7 @@ class _Spec(BaseModel):
         try:
             super().__init__(**data)
         except ValidationError as error:
-            raise SpecError(_sentence(type(self).__name__, error)) from None
+            raise _spec_error(type(self).__name__, error) from None
 
 
 class Bottleneck(_Spec):
@@ -129,7 +130,7 @@ class Bottleneck(_Spec):
 
 
 class Flow(_Spec):
-    """One sender and its receiver. ``Flow("quic-go", "cubic")`` or ``Flow.parse("tcp:bbr")``."""
+    """One sender and its receiver: ``Flow("tcp:bbr")``, or ``Flow("quic-go", "cubic")``."""
 
     stack: str = Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.+-]*$")
     """Name of the stack, as ``qbkit stacks`` lists it."""
@@ -152,13 +153,20 @@ class Flow(_Spec):
         positional = {"stack": stack, "controller": controller}
         super().__init__(**{k: v for k, v in positional.items() if v is not None}, **data)
 
+    @model_validator(mode="before")
     @classmethod
-    def parse(cls, text: str) -> Flow:
-        """``stack:controller`` → Flow; a SpecError says what is wrong with the text."""
+    def _from_text(cls, data: Any) -> Any:
+        """The text ``stack:controller`` stands for both names, alone or as the stack."""
+        fields = {"stack": data} if isinstance(data, str) else data
+        if not isinstance(fields, dict) or "controller" in fields:
+            return data
+        text = fields.get("stack")
+        if not isinstance(text, str):
+            return data
         stack, colon, controller = text.partition(":")
         if not (stack and colon and controller):
-            raise SpecError(f"{text!r} is no flow; write stack:controller, for example tcp:cubic")
-        return cls(stack, controller)
+            raise ValueError(f"{text!r} is no flow; write stack:controller, for example tcp:cubic")
+        return {**fields, "stack": stack, "controller": controller}
 
     @model_validator(mode="after")
     def _in_order(self) -> Flow:
@@ -193,14 +201,6 @@ class Experiment(_Spec):
     topology: Literal["dumbbell", "parking_lot"] = "dumbbell"
     """``dumbbell``: one queue for all. ``parking_lot``: the first flow crosses two such links in
     a row, the others are split between the first and the second."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _flows_from_text(cls, data: Any) -> Any:
-        if isinstance(data, dict) and isinstance(data.get("flows"), list | tuple):
-            flows = [Flow.parse(f) if isinstance(f, str) else f for f in data["flows"]]
-            return {**data, "flows": flows}
-        return data
 
     @model_validator(mode="after")
     def _possible(self) -> Experiment:
@@ -324,6 +324,14 @@ class Experiment(_Spec):
             raise SpecError("the experiment must be a JSON object")
         return cls(**{"start_window_s": 0.0, **data})
 
+    @classmethod
+    def from_file(cls, path: str | Path) -> Experiment:
+        """The experiment in a YAML or JSON file; SpecError says all that is wrong with it."""
+        fields = read_fields(path, "an experiment")
+        if "sweep" in fields:
+            raise SpecError(f"{path} holds a sweep; give it to `qbkit sweep`, or to qb.run_sweep")
+        return cls(**fields)
+
     @property
     def hash(self) -> str:
         """16 hexadecimal digits that name this spec."""
@@ -350,18 +358,33 @@ def _uniform(text: str) -> float:
     return (int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 11) / 2**53
 
 
-def _sentence(what: str, error: ValidationError) -> str:
-    """One sentence for the first problem of a failed validation."""
-    first = error.errors(include_url=False)[0]
-    where = ".".join(str(p) for p in first["loc"])
-    message = first["msg"].removeprefix("Value error, ")
+def _spec_error(what: str, error: ValidationError) -> SpecError:
+    """All that is wrong with a spec, in a sentence each."""
+    found = error.errors(include_url=False)
+    # pydantic calls a list of which no item is valid too short: what is wrong within it counts.
+    around = {one["loc"][:depth] for one in found for depth in range(len(one["loc"]))}
+    mistakes = [text for one in found if one["loc"] not in around for text in _mistakes(one)]
+    raised = SpecError("; ".join(f"{what}{mistake}" for mistake in mistakes))
+    raised.mistakes = mistakes
+    return raised
+
+
+def _mistakes(found: Mapping[str, Any]) -> list[str]:
+    """What pydantic found, to be read after the name of the spec; of a spec inside it, all."""
+    *parents, last = found["loc"] or ("",)
+    parent = "".join(f".{part}" for part in parents)
+    where = "".join(f".{part}" for part in found["loc"])
+    inner = found.get("ctx", {}).get("error")
+    if isinstance(inner, SpecError):
+        return [f"{where}{mistake}" for mistake in inner.mistakes]
+    message = found["msg"].removeprefix("Value error, ")
     message = message[0].lower() + message[1:]
-    if first["type"] == "value_error":
-        return f"{what}: {message}"
-    value = repr(first.get("input"))
+    if found["type"] == "value_error":
+        return [f"{where}: {message}"]
+    if found["type"] == "missing":
+        return [f"{where} is missing"]
+    if found["type"] == "extra_forbidden":
+        return [f"{parent} has no field {last}"]
+    value = repr(found.get("input"))
     value = value if len(value) <= 60 else value[:57] + "..."
-    if first["type"] == "missing":
-        return f"{what}.{where} is missing"
-    if first["type"] == "extra_forbidden":
-        return f"{what} has no field {where}"
-    return f"{what}.{where} = {value}: {message}"
+    return [f"{where} = {value}: {message}"]

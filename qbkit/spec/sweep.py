@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from qbkit.errors import SpecError
 from qbkit.spec import Experiment, Flow
+from qbkit.spec.spec_file import read_fields
 
 Value = str | int | float | bool
 FORM = "name: …, base: {…}, sweep: {field: [values]}"
@@ -90,18 +90,9 @@ class Sweep(BaseModel):
         return self
 
     @classmethod
-    def read(cls, path: str | Path) -> Sweep:
-        """The sweep in a YAML file; SpecError says what is wrong with it."""
-        try:
-            data = yaml.safe_load(Path(path).read_text())
-        except OSError as error:
-            raise SpecError(f"cannot read {path}: {error.strerror}") from None
-        except (yaml.YAMLError, UnicodeDecodeError) as error:
-            what = str(error).replace("\n", " ")
-            raise SpecError(f"{path} is not YAML: {what}") from None
-        if not isinstance(data, dict):
-            raise SpecError(f"{path} holds no sweep; it is written {FORM}")
-        return cls(**data)
+    def from_file(cls, path: str | Path) -> Sweep:
+        """The sweep in a YAML or JSON file; SpecError says what is wrong with it."""
+        return cls(**read_fields(path, f"a sweep, written {FORM},"))
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -158,7 +149,7 @@ def _put(spec: dict[str, Any], field: str, value: Value) -> None:
         place = place[_key(place, part, ".".join(path[: depth + 1]))]
     key = _key(place, last, field, new=path[-1:] in (["options"], ["qdisc_options"]))
     if path == ["flows"] and isinstance(value, str):
-        named = Flow.parse(value)
+        named = Flow(value)
         place[key].update(stack=named.stack, controller=named.controller)
         return
     place[key] = value

@@ -25,7 +25,6 @@ class AioQuic(Stack):
     """The aioquic of this Python environment, run by its base interpreter in the guest."""
 
     name: ClassVar[str] = "aioquic"
-    color: ClassVar[str] = "#e07b00"
     source: ClassVar[str] = "the Python package aioquic"
     options: ClassVar[dict[str, str]] = {"qlog": "write a full qlog"}
 

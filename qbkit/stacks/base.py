@@ -50,8 +50,6 @@ class Stack(ABC):
 
     name: ClassVar[str]
     """As users write it: ``quic-go``."""
-    color: ClassVar[str]
-    """Its colour in charts, as ``#rrggbb``; no two stacks share one."""
     source: ClassVar[str]
     """Where its code comes from, in a few words."""
     tells: ClassVar[tuple[str, ...]] = ("cwnd_bytes", "bytes_in_flight", "srtt_ms")

@@ -80,7 +80,6 @@ class Chromium(BrowserStack):
     """Chromium, its controller chosen by a connection option of QUICHE's."""
 
     name: ClassVar[str] = "chromium"
-    color: ClassVar[str] = "#8c6d1f"
     source: ClassVar[str] = "Debian's package chromium"
     browser: ClassVar[str] = "chromium"
     tells: ClassVar[tuple[str, ...]] = ("bytes_in_flight", "latest_rtt_ms", "lost_packets")

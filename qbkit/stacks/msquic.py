@@ -12,7 +12,6 @@ class MsQuic(RustStack):
     """A small Rust program of ours around msquic."""
 
     name: ClassVar[str] = "msquic"
-    color: ClassVar[str] = "#1f5fbf"
     source: ClassVar[str] = "crate msquic"
     crate: ClassVar[str] = "msquic"
     tools: ClassVar[dict[str, str]] = {

@@ -17,7 +17,6 @@ class Neqo(BrowserStack):
     """Firefox, its controller chosen by the preference network.http.http3.cc_algorithm."""
 
     name: ClassVar[str] = "neqo"
-    color: ClassVar[str] = "#ff6f91"
     source: ClassVar[str] = "Debian's package firefox-esr"
     browser: ClassVar[str] = "firefox"
     # Most runs are identical, but on a busy machine two of NewReno once differed in some packets

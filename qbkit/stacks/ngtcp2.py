@@ -35,7 +35,6 @@ class Ngtcp2(Stack):
     """``gtlsclient`` and ``gtlsserver`` of this machine."""
 
     name: ClassVar[str] = "ngtcp2"
-    color: ClassVar[str] = "#6b8e23"
     source: ClassVar[str] = "Debian packages ngtcp2-client and ngtcp2-server"
     tells: ClassVar[tuple[str, ...]] = (
         "cwnd_bytes",

@@ -31,7 +31,6 @@ class QbkitCca(AioQuic):
     """aioquic and its driver, with the controllers of `qbkit.cca` in place of its own."""
 
     name: ClassVar[str] = "qbkit"
-    color: ClassVar[str] = "#c71585"
     source: ClassVar[str] = "controllers of this package, on aioquic"
     tells: ClassVar[tuple[str, ...]] = (*AioQuic.tells, "lost_packets")
     options: ClassVar[dict[str, str]] = {

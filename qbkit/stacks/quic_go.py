@@ -32,7 +32,6 @@ class QuicGo(Stack):
     """A small Go program of ours around quic-go."""
 
     name: ClassVar[str] = "quic-go"
-    color: ClassVar[str] = "#00a3c4"
     source: ClassVar[str] = f"Go module {MODULE}; CUBIC by one changed Boolean"
     options: ClassVar[dict[str, str]] = {"qlog": "write a full qlog"}
 

@@ -18,7 +18,6 @@ class Quiche(RustStack):
     """A small program of ours that gives quiche a socket and a clock."""
 
     name: ClassVar[str] = "quiche"
-    color: ClassVar[str] = "#c0392b"
     source: ClassVar[str] = "crate quiche"
     crate: ClassVar[str] = "quiche"
     certificate: ClassVar[str] = "browser-"

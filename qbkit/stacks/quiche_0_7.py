@@ -19,7 +19,6 @@ class Quiche07(RustStack):
     """A small program of ours around an old release, beside `qbkit.stacks.quiche`."""
 
     name: ClassVar[str] = "quiche-0.7"
-    color: ClassVar[str] = "#f08a80"
     source: ClassVar[str] = "crate quiche, version 0.7.0"
     crate: ClassVar[str] = "quiche"
     workspace: ClassVar[Path] = Path(__file__).parent / "drivers/rust-quiche-0.7"

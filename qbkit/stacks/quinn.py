@@ -14,7 +14,6 @@ class Quinn(RustStack):
     """A small tokio program of ours around quinn."""
 
     name: ClassVar[str] = "quinn"
-    color: ClassVar[str] = "#7b3fa0"
     source: ClassVar[str] = "crate quinn"
     crate: ClassVar[str] = "quinn"
     most_window_bytes: ClassVar[int] = 1 << 30

@@ -12,7 +12,6 @@ class S2nQuic(RustStack):
     """A small tokio program of ours around s2n-quic."""
 
     name: ClassVar[str] = "s2n-quic"
-    color: ClassVar[str] = "#2e8b57"
     source: ClassVar[str] = "crate s2n-quic"
     crate: ClassVar[str] = "s2n-quic"
     tools: ClassVar[dict[str, str]] = {"cc": "gcc"}

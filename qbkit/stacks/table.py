@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from qbkit.stacks.registry import all_stacks, get
 
+if TYPE_CHECKING:
+    import pandas as pd
 
-def stack_table() -> list[dict[str, Any]]:
+
+def list_stacks() -> pd.DataFrame:
+    """The stacks, a row each, with the columns of `stack_rows`."""
+    import pandas as pd
+
+    return pd.DataFrame(stack_rows())
+
+
+def stack_rows() -> list[dict[str, Any]]:
     """One row a stack: {stack, controllers, version, ready, reason, options, source}."""
     rows = []
     for stack in sorted(all_stacks(), key=lambda s: (s.name != "tcp", s.name)):
@@ -30,21 +40,21 @@ def stack_table() -> list[dict[str, Any]]:
 def markdown_table() -> str:
     """What of the table is the same on every machine, in Markdown."""
     lines = ["| stack | controllers | knobs | from |", "|---|---|---|---|"]
-    for row in stack_table():
+    for row in stack_rows():
         knobs = ", ".join(f"`{name}`" for name in row["options"])
         controllers = ", ".join(row["controllers"])
         lines.append(f"| {row['stack']} | {controllers} | {knobs} | {row['source']} |")
     return "\n".join(lines)
 
 
-def implementations(names: Sequence[str] = ()) -> list[str]:
+def list_implementations(names: Sequence[str] = ()) -> list[str]:
     """``stack:controller`` of every ready stack, or of what is named (a stack, or one of them).
 
     Of a stack's controllers only those that surveys run: of the kernel's many, the papers' three.
     Raises SpecError for an unknown stack.
     """
     if not names:
-        names = [row["stack"] for row in stack_table() if row["ready"]]
+        names = [row["stack"] for row in stack_rows() if row["ready"]]
     found: list[str] = []
     for name in names:
         stack, colon, _ = name.partition(":")

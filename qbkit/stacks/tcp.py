@@ -19,7 +19,6 @@ class Tcp(Stack):
     """Plain blocking sockets; the kernel does the rest."""
 
     name: ClassVar[str] = "tcp"
-    color: ClassVar[str] = "#4d4d4d"
     source: ClassVar[str] = "the Linux kernel that runs the experiment"
     most_window_bytes: ClassVar[int] = 1 << 30
     options: ClassVar[dict[str, str]] = {

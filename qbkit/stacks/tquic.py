@@ -12,7 +12,6 @@ class Tquic(RustStack):
     """A small program of ours that gives tquic a socket and a clock."""
 
     name: ClassVar[str] = "tquic"
-    color: ClassVar[str] = "#008080"
     source: ClassVar[str] = "crate tquic"
     crate: ClassVar[str] = "tquic"
     certificate: ClassVar[str] = "browser-"

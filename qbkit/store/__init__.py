@@ -1,5 +1,12 @@
 """What is kept on disk: runs, the results of sweeps, published data."""
 
-from qbkit.store.datasets import FORMAT_VERSION, default_folder, load, path_of, runs, save
+from qbkit.store.datasets import (
+    FORMAT_VERSION,
+    default_folder,
+    list_runs,
+    load_run,
+    path_of,
+    save_run,
+)
 
-__all__ = ["FORMAT_VERSION", "default_folder", "load", "path_of", "runs", "save"]
+__all__ = ["FORMAT_VERSION", "default_folder", "list_runs", "load_run", "path_of", "save_run"]

@@ -33,7 +33,7 @@ def path_of(digest: str) -> Path:
     return default_folder() / f"{digest}.nc"
 
 
-def save(ds: xr.Dataset, path: str | Path) -> None:
+def save_run(ds: xr.Dataset, path: str | Path) -> None:
     """Write a run beside its place and rename it: the file is whole or absent.
 
     ``ds.encoding["source"]`` becomes its path.
@@ -57,7 +57,7 @@ def save(ds: xr.Dataset, path: str | Path) -> None:
     ds.encoding["source"] = str(target)
 
 
-def load(path: str | Path) -> xr.Dataset:
+def load_run(path: str | Path) -> xr.Dataset:
     """Read a run into memory; ``ds.encoding["source"]`` is its path.
 
     Raises StoreError with one sentence for a missing, damaged or foreign file, or one of a newer
@@ -76,7 +76,7 @@ def load(path: str | Path) -> xr.Dataset:
     return ds
 
 
-def runs(folder: str | Path | None = None) -> pd.DataFrame:
+def list_runs(folder: str | Path | None = None) -> pd.DataFrame:
     """Index of the run files in a folder (default: `default_folder`), one row each.
 
     Only attributes are read. A file that cannot be read has its reason in ``problem``.
@@ -94,7 +94,7 @@ def _index_row(path: Path) -> dict[str, Any]:
         _require_format(attrs, path)
     except StoreError as error:
         return {"path": str(path), "problem": str(error)}
-    except Exception as error:  # as in `load`
+    except Exception as error:  # as in `load_run`
         return {"path": str(path), "problem": f"damaged ({_brief(error)})"}
     spec = json.loads(attrs["spec"] or '{"flows": []}')
     flows = " + ".join(f"{f['stack']}:{f['controller']}" for f in spec["flows"])

@@ -19,10 +19,12 @@ from qbkit.errors import StoreError
 from qbkit.metrics import cell_envelopes, hull_table
 from qbkit.metrics.maps import FIRST, SECOND
 from qbkit.spec.sweep import Sweep
+from qbkit.store.sweep_folder import load_cube
 
 STEP = 0.01
 """What is published is rounded to 0.01 of its unit (ms, Mbit/s, %, s), and a tenth as large."""
 EMPTY = np.iinfo(np.int32).min
+SPEC_ENDINGS = {".yaml", ".yml"}
 INDEX = "index.json"
 PACKET_TABLES = {"packet", "ack", "sample"}
 """Dimensions of a run that are not published."""
@@ -36,8 +38,8 @@ RUN_FACTS = (
 def publish_runs(
     runs: Mapping[str, xr.Dataset],
     folder: str | Path,
-    facts: Mapping[str, Any],
     *,
+    facts: Mapping[str, Any] | None = None,
     series: Sequence[str] | None = None,
 ) -> Path:
     """Write runs by name without their packet tables; the path of the index.
@@ -59,32 +61,28 @@ def publish_runs(
         tables = [n for n, v in run.variables.items() if PACKET_TABLES & set(v.dims)]
         binned = {n for n, v in run.data_vars.items() if "time" in v.dims}
         others = binned - set(series if series is not None else binned)
-        store.save(run.drop_vars([*tables, *others]), path)
+        store.save_run(run.drop_vars([*tables, *others]), path)
         facts_of_run = {key: run.attrs.get(key) for key in RUN_FACTS}
         spec = json.loads(run.attrs["spec"] or "null")  # captures from elsewhere have none
         provenance = {"spec": spec, **facts_of_run}
         files[path.name] = {"name": name, "sha256": _sha256(path), "provenance": provenance}
     index = target / INDEX
-    index.write_text(json.dumps({**facts, "files": files}, indent=1) + "\n")
+    index.write_text(json.dumps({**(facts or {}), "files": files}, indent=1) + "\n")
     return index
 
 
-def load_runs(folder: str | Path) -> tuple[dict[str, xr.Dataset], dict[str, Any]]:
-    """Runs by name, and the index of what `publish_runs` wrote.
-
-    StoreError where it is missing or was changed.
-    """
-    document = read_index(folder)
+def load_runs(folder: str | Path) -> dict[str, xr.Dataset]:
+    """The runs that `publish_runs` wrote, by name; StoreError where one is missing or changed."""
     runs = {}
-    for name, facts in document["files"].items():
+    for name, facts in published_index(folder)["files"].items():
         path = Path(folder) / name
         if not path.exists() or _sha256(path) != facts["sha256"]:
             raise StoreError(f"{path} is not the file that was published; fetch it again")
-        runs[facts["name"]] = store.load(path)
-    return runs, document
+        runs[facts["name"]] = store.load_run(path)
+    return runs
 
 
-def read_index(folder: str | Path) -> dict[str, Any]:
+def published_index(folder: str | Path) -> dict[str, Any]:
     """The index of published runs; StoreError where there is none."""
     try:
         document: dict[str, Any] = json.loads((Path(folder) / INDEX).read_text())
@@ -114,7 +112,15 @@ def write_cube(cube: xr.Dataset, spec: str | Path) -> Path:
     return index
 
 
-def load_sweep(spec: str | Path) -> xr.Dataset:
+def load_sweep(path: str | Path) -> xr.Dataset:
+    """The cube of a sweep: of the folder or URL where it ran, or as published beside SPEC.yaml.
+
+    StoreError where there is none, or where what was published was changed.
+    """
+    return load_published(path) if Path(path).suffix in SPEC_ENDINGS else load_cube(str(path))
+
+
+def load_published(spec: str | Path) -> xr.Dataset:
     """The published cube of SPEC.yaml; StoreError where it is missing or was changed."""
     index = Path(spec).with_suffix(".json")
     target = index.with_suffix(".nc")
@@ -142,7 +148,7 @@ def _unpacked(content: bytes) -> xr.Dataset:
 
 
 def _provenance(cube: xr.Dataset, source: Path, target: Path) -> dict[str, Any]:
-    sweep = Sweep.read(source)
+    sweep = Sweep.from_file(source)
     return {
         "sweep": sweep.name,
         "command": f"qbkit sweep {source} --out FOLDER, then qb.publish_sweep('{source}', FOLDER)",

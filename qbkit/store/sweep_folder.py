@@ -13,9 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import fsspec
+import xarray as xr
 from fsspec import AbstractFileSystem
 
 from qbkit.errors import StoreError
+
+CUBE = "cube.zarr"
+"""What all runs are gathered into."""
 
 
 @contextmanager
@@ -32,6 +36,12 @@ def opened(url: str) -> tuple[AbstractFileSystem, str]:
     """The file system of a path or URL, and the place there, without a slash at its end."""
     files, root = fsspec.core.url_to_fs(url)
     return files, root.rstrip("/")
+
+
+def load_cube(url: str) -> xr.Dataset:
+    """The cube of a sweep's folder or URL; StoreError where there is none."""
+    with storage(f"there is no cube in {url}", "run the sweep first"):
+        return xr.open_zarr(f"{url.rstrip('/')}/{CUBE}", consolidated=False).load()
 
 
 class Results:

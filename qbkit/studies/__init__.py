@@ -1,1 +1,1 @@
-"""Questions asked of many runs: conformance, its causes, what a knob would change."""
+"""Questions asked of many runs: conformance, its causes, what an option would change."""

@@ -19,7 +19,7 @@ from qbkit.errors import SpecError
 from qbkit.execution.batch import datasets, run_all
 from qbkit.metrics import Assessment, assess
 from qbkit.spec import Bottleneck, Experiment, Flow
-from qbkit.store.published import load_runs, publish_runs
+from qbkit.store.published import load_runs, publish_runs, published_index
 
 DEFAULT_SEEDS = 5
 
@@ -33,13 +33,15 @@ class Study:
     tests: list[xr.Dataset]
     references: list[xr.Dataset]
 
-    def assess(self, definition: str = "imc22") -> Assessment:
+    def assess(self, *, definition: str = "imc22") -> Assessment:
         """Conformance, deviation and verdict; see `qbkit.metrics.assess`.
 
         Made once for each definition.
         """
         if definition not in self._assessments:
-            self._assessments[definition] = assess(self.tests, self.references, definition)
+            self._assessments[definition] = assess(
+                self.tests, self.references, definition=definition
+            )
         return self._assessments[definition]
 
     @cached_property
@@ -48,8 +50,8 @@ class Study:
 
 
 def as_flow(flow: str | Flow) -> Flow:
-    """A flow written ``stack:controller``, or one with knobs as it is."""
-    return Flow.parse(flow) if isinstance(flow, str) else flow
+    """A flow written ``stack:controller``, or one with options as it is."""
+    return Flow(flow) if isinstance(flow, str) else flow
 
 
 def experiments(
@@ -85,7 +87,7 @@ def conformance_study(
     engine: str | None = None,
     progress: bool = False,
 ) -> Study:
-    """Run test and reference (``stack:controller``, or flows with knobs) with seeds 1 to ``seeds``.
+    """Run test and reference (``stack:controller``, or a `Flow`) with seeds 1 to ``seeds``.
 
     The control flow of both is the reference, as in the paper. Both flows start at random within
     ``start_window_s`` (default: `Experiment.start_spread_s`). Runs that exist are loaded. Raises
@@ -111,7 +113,11 @@ def conformance_study(
 
 
 def publish_study(
-    study: Study, folder: str | Path, *, series: Sequence[str] | None = None, **facts: Any
+    study: Study,
+    folder: str | Path,
+    *,
+    facts: Mapping[str, Any] | None = None,
+    series: Sequence[str] | None = None,
 ) -> Path:
     """Write a study for others to open (`qbkit.store.published.publish_runs`); the index's path.
 
@@ -119,8 +125,8 @@ def publish_study(
     """
     sides = (("test", study.tests), ("reference", study.references))
     runs = {name: run for side, runs in sides for name, run in _by_name(side, runs).items()}
-    named = {"test": study.test, "reference": study.reference, **facts}
-    return publish_runs(runs, folder, named, series=series)
+    named = {"test": study.test, "reference": study.reference, **(facts or {})}
+    return publish_runs(runs, folder, facts=named, series=series)
 
 
 def _by_name(side: str, runs: Sequence[xr.Dataset]) -> dict[str, xr.Dataset]:
@@ -133,7 +139,7 @@ def _by_name(side: str, runs: Sequence[xr.Dataset]) -> dict[str, xr.Dataset]:
 
 def load_study(folder: str | Path) -> Study:
     """Open what `publish_study` wrote; StoreError where it is missing or was changed."""
-    return study_of(*load_runs(folder))
+    return study_of(load_runs(folder), published_index(folder))
 
 
 def study_of(runs: Mapping[str, xr.Dataset], index: Mapping[str, Any]) -> Study:

@@ -1,6 +1,6 @@
 """Why does it not conform? The inferred parameters of test and reference, side by side, ranked.
 
-And what if the suspect were changed? The same study again, with a knob of the test set.
+And what if the suspect were changed? The same study again, with an option of the test set.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from qbkit.metrics import Assessment, envelope
 from qbkit.metrics.assessment import DIFFERS
 from qbkit.metrics.parameters import Difference, Parameters, compare, infer
 from qbkit.spec import Bottleneck, Flow
-from qbkit.store.published import ENVELOPE_SERIES, load_runs
+from qbkit.store.published import ENVELOPE_SERIES, load_runs, published_index
 from qbkit.studies.conformance import (
     DEFAULT_SEEDS,
     Study,
@@ -193,14 +193,14 @@ def explain(
         for run in experiments([flow], link, duration_s=min(duration_s, PROBE_S), seeds=count)
     ]
     alone = datasets(run_all(probes, engine=engine, progress=progress))
-    return explanation(study, infer(alone[:count]), infer(alone[count:]), definition)
+    return explanation(study, infer(alone[:count]), infer(alone[count:]), definition=definition)
 
 
 def explanation(
-    study: Study, test: Parameters, reference: Parameters, definition: str = "imc22"
+    study: Study, test: Parameters, reference: Parameters, *, definition: str = "imc22"
 ) -> Explanation:
     """Explain a study by parameters that were inferred before."""
-    assessment = study.assess(definition)
+    assessment = study.assess(definition=definition)
     fair_mbps = float(study.tests[0].attrs["rate_mbps"]) / study.tests[0].sizes["flow"]
     part = assessment.delta_throughput_mbps / fair_mbps
     return Explanation(study, assessment, test, reference, compare(test, reference, part))
@@ -210,34 +210,38 @@ def publish_explanation(explained: Explanation, folder: str | Path) -> Path:
     """Write a study's envelopes and the inferred parameters for others; the path of the index."""
     sides = (("test", explained.test), ("reference", explained.reference))
     parameters = {side: found.to_dict() for side, found in sides}
-    return publish_study(explained.study, folder, series=ENVELOPE_SERIES, parameters=parameters)
+    return publish_study(
+        explained.study, folder, facts={"parameters": parameters}, series=ENVELOPE_SERIES
+    )
 
 
-def load_explanation(folder: str | Path, definition: str = "imc22") -> Explanation:
+def load_explanation(folder: str | Path, *, definition: str = "imc22") -> Explanation:
     """Open what `publish_explanation` wrote; StoreError where it is missing or was changed."""
-    runs, index = load_runs(folder)
+    runs, index = load_runs(folder), published_index(folder)
     try:
         ours, theirs = (
             Parameters.from_dict(index["parameters"][side]) for side in ("test", "reference")
         )
     except (KeyError, TypeError) as error:
         raise StoreError(f"{folder} holds a study without parameters ({error})") from None
-    return explanation(study_of(runs, index), ours, theirs, definition)
+    return explanation(study_of(runs, index), ours, theirs, definition=definition)
 
 
 @dataclass(frozen=True, repr=False)
 class WhatIf:
-    """A study before and after a knob of the test was turned."""
+    """A study before and after options of the test were changed."""
 
     before: Study
     after: Study
-    knobs: Mapping[str, Any]
+    options: Mapping[str, Any]
     definition: str = "imc22"
 
     @cached_property
     def assessments(self) -> tuple[Assessment, Assessment]:
         """Before and after."""
-        return self.before.assess(self.definition), self.after.assess(self.definition)
+        return self.before.assess(definition=self.definition), self.after.assess(
+            definition=self.definition
+        )
 
     @property
     def sentence(self) -> str:
@@ -256,8 +260,8 @@ class WhatIf:
         sides = {
             title: (
                 {
-                    self.before.test: envelope(study.tests, self.definition),
-                    study.reference: envelope(study.references, self.definition),
+                    self.before.test: envelope(study.tests, definition=self.definition),
+                    study.reference: envelope(study.references, definition=self.definition),
                 },
                 assessment,
             )
@@ -269,7 +273,7 @@ class WhatIf:
 
     @property
     def _change(self) -> str:
-        return "With " + ", ".join(f"{k} = {v}" for k, v in self.knobs.items())
+        return "With " + ", ".join(f"{k} = {v}" for k, v in self.options.items())
 
     def __repr__(self) -> str:
         return self.sentence
@@ -278,22 +282,24 @@ class WhatIf:
         return f"<p><b>{escape(self.sentence)}</b></p>"
 
 
-def what_if(study: Study, knobs: Mapping[str, Any], **how: Any) -> WhatIf:
-    """Run a study again with knobs of the test's stack set (`qbkit stacks` lists them).
+def what_if(
+    study: Study, options: Mapping[str, Any], *, engine: str | None = None, progress: bool = False
+) -> WhatIf:
+    """Run a study again with options of the test's stack set (`qbkit stacks` lists them).
 
-    ``how`` are ``engine`` and ``progress``. Raises SpecError for a study that was not run here, or
-    a knob that the stack does not have.
+    Raises SpecError for a study of captures, for an option that the stack does not have, and what
+    `conformance_study` raises.
     """
     spec = study.tests[0].qb.experiment
     if spec is None:
         raise SpecError("only a study of experiments can be run again, not one of captures")
     flow = spec.flows[0]
-    unknown = set(knobs) - set(stacks.get(flow.stack).options)
-    if unknown or not knobs:
+    unknown = set(options) - set(stacks.get(flow.stack).options)
+    if unknown or not options:
         known = ", ".join(sorted(stacks.get(flow.stack).options)) or "none"
         what = ", ".join(sorted(unknown)) or "that was given"
-        raise SpecError(f"{flow.stack} has no knob {what}; it has: {known}")
-    changed = flow.model_copy(update={"options": {**flow.options, **knobs}})
+        raise SpecError(f"{flow.stack} has no option {what}; it has: {known}")
+    changed = flow.model_copy(update={"options": {**flow.options, **options}})
     after = conformance_study(
         changed,
         spec.flows[1],
@@ -301,9 +307,10 @@ def what_if(study: Study, knobs: Mapping[str, Any], **how: Any) -> WhatIf:
         duration_s=spec.duration_s,
         seeds=len(study.tests),
         start_window_s=spec.start_window_s,
-        **how,
+        engine=engine,
+        progress=progress,
     )
-    return WhatIf(study, after, knobs)
+    return WhatIf(study, after, options)
 
 
 def _interval(difference: Difference) -> str:

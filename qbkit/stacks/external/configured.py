@@ -6,7 +6,6 @@ The file is ``QBKIT_STACKS``, else ``$XDG_CONFIG_HOME/qbkit/stacks.toml``, else
     [stack.mine]
     program = "/home/me/mine/driver"       # called as `qbkit.stacks.base.Stack` says
     controllers = ["cubic", "bbr"]
-    color = "#336699"
     version_command = ["/home/me/mine/driver", "--version"]   # shown in the version
     options = {qlog = "write a full qlog"}                    # knobs, if it has any
 
@@ -29,7 +28,7 @@ from qbkit.stacks.base import Say, Stack, Status
 from qbkit.stacks.build import program_fingerprint, run_tool
 from qbkit.stacks.registry import register
 
-REQUIRED = {"program": str, "controllers": list, "color": str}
+REQUIRED = {"program": str, "controllers": list}
 OPTIONAL = {"version_command": list, "options": dict}
 
 
@@ -112,7 +111,6 @@ def from_table(name: str, table: Any, path: Path) -> Stack:
     attributes = {
         "__doc__": f"{where}.",
         "name": name,
-        "color": table["color"],
         "source": f"external: {table['program']}",
         "options": dict(table.get("options", {})),
         "file": Path(table["program"]).expanduser(),
@@ -142,15 +140,12 @@ def _check(table: Any, where: str) -> None:
         raise SpecError(f"{where}: lists hold words in quotation marks")
     if not Path(table["program"]).expanduser().is_absolute():
         raise SpecError(f"{where}: program is an absolute path, not {table['program']!r}")
-    if not re.fullmatch("#[0-9a-f]{6}", table["color"]):
-        raise SpecError(f"{where}: color is written as {_example('color')}")
 
 
 def _example(key: str) -> str:
     return {
         "program": '"/path/of/the/program"',
         "controllers": '["cubic", "reno"]',
-        "color": '"#336699"',
         "version_command": '["/path/of/the/program", "--version"]',
         "options": '{name = "what it does"}',
     }[key]

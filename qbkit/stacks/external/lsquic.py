@@ -24,7 +24,6 @@ class Lsquic(External):
     """``perf_client`` uploads to ``perf_server``."""
 
     name: ClassVar[str] = "lsquic"
-    color: ClassVar[str] = "#9467bd"
     source: ClassVar[str] = "external: github.com/litespeedtech/lsquic"
     setting: ClassVar[str] = "QBKIT_LSQUIC"
     programs: ClassVar[tuple[str, ...]] = ("perf_client", "perf_server")

@@ -22,7 +22,6 @@ class Mvfst(External, ServingStack):
     """``tperf -mode=server`` sends to ``tperf -mode=client``."""
 
     name: ClassVar[str] = "mvfst"
-    color: ClassVar[str] = "#3b5998"
     source: ClassVar[str] = "external: github.com/facebook/mvfst"
     setting: ClassVar[str] = "QBKIT_MVFST"
     programs: ClassVar[tuple[str, ...]] = ("tperf",)

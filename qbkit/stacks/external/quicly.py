@@ -21,7 +21,6 @@ class Quicly(External, ServingStack):
     """``cli`` with a certificate sends to ``cli`` without."""
 
     name: ClassVar[str] = "quicly"
-    color: ClassVar[str] = "#e377c2"
     source: ClassVar[str] = "external: github.com/h2o/quicly"
     setting: ClassVar[str] = "QBKIT_QUICLY"
     programs: ClassVar[tuple[str, ...]] = ("cli",)

@@ -27,7 +27,6 @@ class Xquic(External):
     """``test_client`` uploads to ``test_server``."""
 
     name: ClassVar[str] = "xquic"
-    color: ClassVar[str] = "#a0522d"
     source: ClassVar[str] = "external: github.com/alibaba/xquic"
     setting: ClassVar[str] = "QBKIT_XQUIC"
     programs: ClassVar[tuple[str, ...]] = ("test_client", "test_server")

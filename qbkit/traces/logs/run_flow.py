@@ -16,7 +16,7 @@ from qbkit.traces.run.journey import Fate
 APPLICATION = 2
 
 
-def flow_events(run: xr.Dataset, flow: int | str) -> xr.Dataset:
+def flow_events(run: xr.Dataset, flow: str | int = 0) -> xr.Dataset:
     """What the captures and the telemetry of a run tell of one flow, by its index or label.
 
     The same dataset as of a log (`qbkit.traces.logs.events.EventTables.dataset`), code-agnostic:

@@ -1,0 +1,63 @@
+# The public names of qbkit, and where each one is.
+#
+# A verb means the same everywhere: run executes, load and save are qbkit's own files, list gives a
+# table, publish writes for others what load opens again, read takes the formats of others.
+
+# Specs: what to run.
+# Packages with names of their own.
+from . import cca as cca
+from . import metrics as metrics
+from . import plots as plots
+from . import stacks as stacks
+
+# What may be raised.
+from .errors import EngineError as EngineError
+from .errors import MetricError as MetricError
+from .errors import QbkitError as QbkitError
+from .errors import RunFailed as RunFailed
+from .errors import RunStalled as RunStalled
+from .errors import SpecError as SpecError
+from .errors import StackNotReady as StackNotReady
+from .errors import StoreError as StoreError
+from .errors import TraceError as TraceError
+
+# Execute.
+from .execution.batch import run_all as run_all
+from .execution.runner import run as run
+
+# Files of qbkit.
+from .execution.sweeps import publish_sweep as publish_sweep
+from .execution.sweeps import run_sweep as run_sweep
+from .spec.experiment import Bottleneck as Bottleneck
+from .spec.experiment import Experiment as Experiment
+from .spec.experiment import Flow as Flow
+from .spec.sweep import Sweep as Sweep
+
+# Stacks: their names are here, their registry is qb.stacks.
+from .stacks.table import list_implementations as list_implementations
+from .stacks.table import list_stacks as list_stacks
+from .store.datasets import list_runs as list_runs
+from .store.datasets import load_run as load_run
+from .store.datasets import save_run as save_run
+from .store.published import load_runs as load_runs
+from .store.published import load_sweep as load_sweep
+from .store.published import publish_runs as publish_runs
+from .studies.conformance import Study as Study
+from .studies.conformance import conformance_study as conformance_study
+from .studies.conformance import load_study as load_study
+from .studies.conformance import publish_study as publish_study
+from .studies.explain import Explanation as Explanation
+from .studies.explain import WhatIf as WhatIf
+from .studies.explain import explain as explain
+from .studies.explain import load_explanation as load_explanation
+from .studies.explain import publish_explanation as publish_explanation
+from .studies.explain import what_if as what_if
+
+# Captures and logs of others; the events of a run in the same form.
+from .traces.logs.capture import read_capture as read_capture
+from .traces.logs.netlog import read_netlog as read_netlog
+from .traces.logs.qlog import read_qlog as read_qlog
+from .traces.logs.run_flow import flow_events as flow_events
+from .traces.run.imported import read_pcaps as read_pcaps
+
+__version__: str

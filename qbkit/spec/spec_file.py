@@ -1,0 +1,56 @@
+"""Specs as files: YAML, or JSON where the name ends so."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from qbkit.errors import SpecError
+
+
+def read_fields(path: str | Path, what: str) -> dict[str, Any]:
+    """The fields by name that a file holds; SpecError says what is wrong with the file.
+
+    ``what`` names in the errors what the file should hold.
+    """
+    file = Path(path)
+    try:
+        text = file.read_text()
+    except OSError as error:
+        raise SpecError(f"cannot read {path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise SpecError(f"{path} is no text; give the YAML or JSON file of {what}") from None
+    data = _parsed_json(text, path) if file.suffix == ".json" else _parsed_yaml(text, path)
+    if not isinstance(data, dict):
+        raise SpecError(f"{path} holds no fields; {what} has names and values")
+    _require_words(data, path)
+    return data
+
+
+def _require_words(data: object, path: str | Path) -> None:
+    """YAML allows any key; the names of fields are texts."""
+    if isinstance(data, dict):
+        for key, value in data.items():
+            if not isinstance(key, str):
+                raise SpecError(f"{path}: {key!r} is no name of a field; put it in quotation marks")
+            _require_words(value, path)
+    elif isinstance(data, list):
+        for value in data:
+            _require_words(value, path)
+
+
+def _parsed_json(text: str, path: str | Path) -> object:
+    try:
+        return json.loads(text)
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise SpecError(f"{path} is not JSON: {error}") from None
+
+
+def _parsed_yaml(text: str, path: str | Path) -> object:
+    import yaml
+
+    try:
+        return yaml.safe_load(text)
+    except (yaml.YAMLError, RecursionError) as error:
+        raise SpecError(f"{path} is not YAML: {' '.join(str(error).split())}") from None

@@ -1,0 +1,95 @@
+"""The public names: all are there, all are explained, and one rule holds for their arguments."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+from synthetic import synthetic_run
+
+import qbkit as qb
+from qbkit import errors
+from qbkit.accessor import RunAccessor, RunPlots
+
+NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
+WITH_DATA = {
+    "summary": qb.metrics.summary,
+    "packet_balance": qb.metrics.packet_balance,
+    "envelope": qb.metrics.envelope,
+    "events": qb.flow_events,
+}
+"""Accessor methods, and the functions that take the run first."""
+
+
+def arguments(function: object) -> list[tuple[str, object, object]]:
+    """Name, kind and default of each argument but the first, which is the run."""
+    named = list(inspect.signature(function).parameters.values())[1:]  # type: ignore[arg-type]
+    return [(p.name, p.kind, p.default) for p in named]
+
+
+@pytest.mark.parametrize("name", qb.__all__)
+def test_every_public_name_is_there_and_explained(name: str):
+    found = getattr(qb, name)
+    assert name in dir(qb)
+    assert inspect.getdoc(found)
+
+
+def test_the_version_is_that_of_the_installed_package():
+    assert qb.__version__ == version("qbkit")
+
+
+def test_every_exception_is_public():
+    raised = {
+        name
+        for name, found in vars(errors).items()
+        if inspect.isclass(found) and issubclass(found, qb.QbkitError)
+    }
+    assert raised <= set(qb.__all__)
+
+
+@pytest.mark.parametrize("name", WITH_DATA)
+def test_an_accessor_method_takes_what_its_function_takes(name: str):
+    assert arguments(getattr(RunAccessor, name)) == arguments(WITH_DATA[name])
+
+
+@pytest.mark.parametrize("name", [n for n in vars(RunPlots) if not n.startswith("_")])
+def test_a_chart_of_the_accessor_takes_some_of_what_its_function_takes(name: str):
+    assert set(arguments(getattr(RunPlots, name))) <= set(
+        arguments(getattr(qb.plots, f"{name}_chart"))
+    ) | {("definition", inspect.Parameter.KEYWORD_ONLY, "imc22")}
+
+
+def without_names(chart: str) -> str:
+    """Altair names views at random."""
+    return re.sub("view_[0-9a-f]+", "view", chart)
+
+
+def test_a_chart_of_each_kind_comes_from_the_accessor():
+    run = synthetic_run(duration_s=12)
+    labels = list(run.label.values)
+    connections = {label: run.qb.events(label) for label in labels}
+    for name in ("bytes_acked", "bandwidth", "loss", "root_cause"):
+        chart = getattr(run.qb.plot, name)(reference=labels[1])
+        function = getattr(qb.plots, f"{name}_chart")
+        plain = function(connections, reference=labels[1])
+        assert without_names(chart.to_json()) == without_names(plain.to_json())
+
+
+def test_a_run_that_is_in_no_file_says_where_logs_would_be(tmp_path: Path):
+    run = synthetic_run(duration_s=1)
+    with pytest.raises(qb.StoreError, match="the run is in no file"):
+        _ = run.qb.kept_folder
+    qb.save_run(run, tmp_path / "run.nc")
+    assert run.qb.kept_folder == tmp_path / "run.kept"
+
+
+@pytest.mark.parametrize("path", sorted(NOTEBOOKS.glob("*.ipynb")), ids=lambda p: p.stem)
+def test_notebooks_use_public_names_only(path: Path):
+    cells = json.loads(path.read_text())["cells"]
+    source = "\n".join("".join(c["source"]) for c in cells if c["cell_type"] == "code")
+    assert "from qbkit" not in source
+    assert "import qbkit." not in source
