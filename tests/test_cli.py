@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import signal
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from test_failures import heed_interrupts, wait_for_guest
 
 import qbkit as qb
 from qbkit.cli import main
+from qbkit.cli.conformance import gate
 
 QBKIT = [sys.executable, "-m", "qbkit.cli"]
 
@@ -52,6 +54,9 @@ def answer(*words: str) -> object:
         ["stacks", "build"],
         ["kernel"],
         ["doctor"],
+        ["runs"],
+        ["sweep"],
+        ["notebook"],
         ["import-pcaps"],
     ],
     ids=" ".join,
@@ -103,6 +108,46 @@ def test_run_reports_and_stores(tmp_path):
     assert qb.load_run(out).attrs["hash"] == report["hash"]
 
 
+PARKING_LOT = """
+bottleneck: {rate_mbps: 10, rtt_ms: 20, buffer_packets: 50, qdisc: fq_codel}
+topology: parking_lot
+flows:
+  - {stack: tcp, controller: cubic, label: across, extra_rtt_ms: 30}
+  - tcp:bbr
+  - {stack: "tcp:reno", start_s: 0.5, stop_s: 1.5, options: {initial_window_packets: 4}}
+duration_s: 2
+seed: 7
+start_window_s: 0
+"""
+
+
+@pytest.mark.guest
+def test_a_whole_experiment_runs_from_a_file(tmp_path, own_runs):
+    spec = tmp_path / "spec.yaml"
+    spec.write_text(PARKING_LOT)
+    report = answer("run", str(spec))
+    stored = qb.load_run(report["path"]).qb.experiment
+    assert stored == qb.Experiment.from_file(spec)
+    assert stored.topology == "parking_lot"
+    assert (stored.flows[0].extra_rtt_ms, stored.flows[2].options) == (
+        30,
+        {"initial_window_packets": 4},
+    )
+    assert [flow["label"] for flow in report["flows"]] == ["across", "tcp:bbr", "tcp:reno"]
+    as_json = tmp_path / "spec.json"
+    as_json.write_text(stored.to_json())
+    assert answer("run", str(as_json)) == report  # the same run, so it is not run again
+    (own_runs / "broken.nc").write_bytes(b"no run")
+    listed = answer("runs")
+    assert [row["problem"] != "" for row in listed] == [row["hash"] is None for row in listed]
+    (good,) = (row for row in listed if not row["problem"])
+    assert (good["hash"], good["path"]) == (report["hash"], report["path"])
+    assert good["flows"] == "tcp:cubic + tcp:bbr + tcp:reno"
+    shown = qbkit("runs")
+    assert good["path"] in shown.stdout
+    assert "broken.nc" in shown.stderr
+
+
 @pytest.mark.guest
 def test_a_run_that_exists_is_not_run_again():
     words = ["run", "tcp:reno", "--duration-s", "2"]
@@ -125,15 +170,37 @@ def test_conformance_gates():
     assert report["noise_floor"] < report["conformance"] < 1  # half of the pairs are
     assert report["outcome"] == "undecided"
     assert done.returncode == 0
-    first, *numbers = qbkit(*words[:-1]).stdout.splitlines()
+    shown = qbkit(*words[:-1], "--min", "0")
+    assert shown.returncode == 0
+    assert "surely" not in shown.stderr
+    first, *numbers = shown.stdout.splitlines()
     assert first == f"tcp:cubic against tcp:cubic: {report['verdict']}"
     assert any(line.startswith("noise_floor_ci ") for line in numbers)
-    gated = qbkit(*words, "--min", "0.9999")
-    low = json.loads(gated.stdout)["conformance_ci"][0]
-    assert gated.returncode == (0 if low >= 0.9999 else 3)
-    one_seed = qbkit(*words[:-3], "--seeds", "1", "--min", "0.1")
-    assert one_seed.returncode == 3
-    assert "does not surely reach 0.1" in one_seed.stderr
+    above = qbkit(*words, "--min", "1")  # no interval around less than 1 reaches it
+    assert above.returncode == 3
+    assert "does not surely reach 1" in above.stderr
+    assert json.loads(above.stdout) == report
+
+
+@pytest.mark.parametrize(
+    ("interval", "minimum", "status", "complaint"),
+    [
+        ((0.60, 0.90), 0.6, 0, ""),
+        ((0.59, 0.90), 0.6, 3, "conformance 0.75 (lower bound 0.59) does not surely reach 0.6"),
+        ((0.00, 1.00), 0.0, 0, ""),
+        (
+            (math.nan, math.nan),
+            0.1,
+            3,
+            "(lower bound unknown (one seed)) does not surely reach 0.1",
+        ),
+    ],
+)
+def test_the_gate_asks_for_the_lower_bound(interval, minimum, status, complaint, capsys):
+    assert gate(0.75, interval, minimum) == status
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1 if complaint else 0)
+    assert complaint in err
 
 
 @pytest.mark.guest
@@ -186,6 +253,52 @@ def test_bad_input_gets_one_sentence(words, sentence, here):
     assert sentence in complaint
     assert complaint.startswith("qbkit: ")
     assert complaint.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "sentences"),
+    [
+        ("flows: [tcp, 'quinn:bbr']", ["Experiment.flows.0: 'tcp' is no flow; write stack:contr"]),
+        (
+            "bottleneck: {rate_mbps: 0, speed: 3}\nflows: [{stack: 'tcp:bbr', start: 3}]",
+            [
+                "Experiment.bottleneck.rate_mbps = 0: input should be greater",
+                "; Experiment.bottleneck has no field speed; ",
+                "Experiment.flows.0 has no field start",
+            ],
+        ),
+        ("flows: ['tcp:cubic', 'tcp:bbr']\ntopology: parking_lot", ["needs at least 3 flows"]),
+        ("flows: ['tcp:cubic']\nduration: 5", ["Experiment has no field duration"]),
+        ("flows: [{stack: tcp, controller: cubic, 1: 2}]", ["1 is no name of a field"]),
+        ("flows: [", ["is not YAML: while parsing"]),
+        ("- tcp:cubic", ["holds no fields; an experiment has names and values"]),
+        ("name: x\nbase: {}\nsweep: {seed: [1]}", ["holds a sweep; give it to `qbkit sweep`"]),
+    ],
+)
+def test_mistakes_in_a_file_get_a_sentence_each(text, sentences, here, tmp_path):
+    spec = tmp_path / "spec.yaml"
+    spec.write_text(text)
+    status, out, complaint = here("run", str(spec))
+    assert (status, out, complaint.count("\n")) == (2, "", 1)
+    assert complaint.startswith("qbkit: ")
+    assert all(sentence in complaint for sentence in sentences)
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["{}", "--rate-mbps", "20"], "--rate-mbps belongs into {}, which holds the experiment"),
+        (["{}", "--seed", "1"], "--seed belongs into {}"),
+        (["{}", "tcp:cubic"], "give one SPEC.yaml, or flows; not {} tcp:cubic"),
+        (["nowhere.yaml"], "cannot read nowhere.yaml: No such file or directory"),
+    ],
+)
+def test_a_file_says_all_of_the_experiment(words, sentence, here, tmp_path):
+    spec = tmp_path / "spec.yaml"
+    spec.write_text("flows: ['tcp:cubic']")
+    status, out, complaint = here("run", *(word.format(spec) for word in words))
+    assert (status, out, complaint.count("\n")) == (2, "", 1)
+    assert sentence.format(spec) in complaint
 
 
 def test_a_process_fails_with_the_same_sentence(here):

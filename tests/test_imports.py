@@ -22,7 +22,13 @@ def test_a_run_loads_nothing_heavy():
 
 
 def test_the_command_line_loads_no_arrays_to_answer():
-    assert not {"numpy", "pandas", "xarray", *HEAVY} & loaded_by("import qbkit.cli")
+    script = "import sys; sys.argv = ['qbkit', '--help']\nfrom qbkit.cli import main\n"
+    script += "try: main()\nexcept SystemExit: pass"
+    assert not {"numpy", "pandas", "xarray", *HEAVY} & loaded_by(script)
+
+
+def test_the_package_loads_no_arrays():
+    assert not {"numpy", "pandas", "xarray", *HEAVY} & loaded_by("import qbkit")
 
 
 def test_a_chart_loads_no_grammar():

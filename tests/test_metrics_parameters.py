@@ -15,7 +15,7 @@ from simulated import BDP_PACKETS, simulate
 from synthetic import synthetic_run
 
 import qbkit as qb
-from qbkit.cli.commands import group
+from qbkit.cli import group
 from qbkit.errors import MetricError, SpecError
 from qbkit.metrics.parameters import (
     PARAMETERS,

@@ -9,7 +9,7 @@ import nbformat
 import pytest
 from click.testing import CliRunner
 
-from qbkit.cli.commands import group
+from qbkit.cli import group
 from qbkit.errors import RunFailed, SpecError
 from qbkit.execution import notebooks
 

@@ -1,5 +1,5 @@
 """The command ``qbkit``."""
 
-from qbkit.cli.commands import main
+from qbkit.cli.group import group, main
 
-__all__ = ["main"]
+__all__ = ["group", "main"]

@@ -1,100 +1,28 @@
-"""What works here, what is missing, and the command that mends it."""
+"""``qbkit doctor``: what works here, what is missing, and how to fix it."""
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
-from dataclasses import asdict, dataclass
-from pathlib import Path
+import click
 
-from qbkit import stacks
-from qbkit.errors import QbkitError
-from qbkit.settings import cache_folder
-from qbkit.testbed import engines, kernel
+from qbkit.cli import options
+from qbkit.cli.output import print_json, print_table
+
+ESSENTIAL = ("cache folder", "guest memory", "mininet", "virtual-time kernel", "stack tcp")
+"""Checks without which nothing can be run."""
 
 
-@dataclass(frozen=True)
-class Check:
-    """One line of the doctor's report."""
+@click.command("doctor")
+@options.as_json
+def command(as_json: bool) -> int:
+    """Check the installation and suggest fixes."""
+    from qbkit.cli.checks import examine
 
-    check: str
-    ok: bool
-    detail: str
-    fix: str = ""
-
-    def to_dict(self) -> dict[str, object]:
-        """JSON-ready; what is well needs no mending."""
-        return {**asdict(self), "fix": "" if self.ok else self.fix}
-
-
-def examine() -> list[Check]:
-    """All checks, cheap ones only (nothing is built; a ready kernel is booted once)."""
-    return [
-        _cache(),
-        _memory_folder(),
-        _mininet(),
-        *_kernel(),
-        _host(),
-        *(_stack(stack) for stack in stacks.all_stacks()),
-    ]
-
-
-def _cache() -> Check:
-    folder = cache_folder()
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        free_gb = shutil.disk_usage(folder).free / 1e9
-    except OSError as error:
-        return Check("cache folder", False, f"{folder}: {error.strerror}", "set QBKIT_CACHE")
-    return Check(
-        "cache folder", free_gb > 2, f"{folder}, {free_gb:.0f} GB free", "free at least 2 GB"
-    )
-
-
-def _memory_folder() -> Check:
-    """The guest's memory is a file in this folder, mapped executable."""
-    folder = Path(os.environ.get("TMPDIR") or "/dev/shm")
-    try:
-        executable = not os.statvfs(folder).f_flag & os.ST_NOEXEC
-    except OSError as error:
-        return Check("guest memory", False, f"{folder}: {error.strerror}", "set TMPDIR")
-    detail = f"{folder}{'' if executable else ' is mounted noexec'}"
-    return Check("guest memory", executable, detail, "set TMPDIR to a folder that may execute")
-
-
-def _mininet() -> Check:
-    found = subprocess.run(
-        ["/usr/bin/python3", "-c", "import mininet.net"], capture_output=True, check=False
-    )
-    ok = found.returncode == 0 and shutil.which("mnexec") is not None
-    return Check("mininet", ok, "ready" if ok else "missing", "apt-get install mininet")
-
-
-def _kernel() -> list[Check]:
-    fix = "qbkit kernel --build"
-    try:
-        found = kernel.require()
-    except QbkitError as error:
-        return [Check("virtual-time kernel", False, str(error), fix)]
-    try:
-        engines.run_in_guest(["/bin/true"])
-    except QbkitError as error:
-        return [Check("virtual-time kernel", False, str(error), fix)]
-    missing = [f"{name} is not in it: {words}" for name, words in found.missing_patches.items()]
-    if missing:
-        missing.append(f"`{fix}` builds a kernel with all that fit")
-    patches = Check("kernel patches", True, "; ".join(missing) or "all in")
-    return [Check("virtual-time kernel", True, f"Linux {found.version} boots"), patches]
-
-
-def _host() -> Check:
-    problem = engines.ENGINES["host"].problem()
-    detail = "ready" if problem is None else f"optional: {problem}"
-    return Check("engine host", True, detail)
-
-
-def _stack(stack: stacks.Stack) -> Check:
-    status = stack.status()
-    detail = f"ready, {stack.version()}" if status.ready else status.reason
-    return Check(f"stack {stack.name}", status.ready, detail, "" if status.ready else status.reason)
+    checks = [check.to_dict() for check in examine()]
+    if as_json:
+        print_json(checks)
+    else:
+        print_table([{**c, "ok": "yes" if c["ok"] else "NO"} for c in checks])
+    broken = [str(c["check"]) for c in checks if not c["ok"] and c["check"] in ESSENTIAL]
+    if broken:
+        click.echo(f"qbkit: not working here: {', '.join(broken)}", err=True)
+    return 1 if broken else 0

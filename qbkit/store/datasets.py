@@ -95,7 +95,7 @@ def _index_row(path: Path) -> dict[str, Any]:
     except StoreError as error:
         return {"path": str(path), "problem": str(error)}
     except Exception as error:  # as in `load_run`
-        return {"path": str(path), "problem": f"damaged ({_brief(error)})"}
+        return {"path": str(path), "problem": f"{path} is damaged ({_brief(error)})"}
     spec = json.loads(attrs["spec"] or '{"flows": []}')
     flows = " + ".join(f"{f['stack']}:{f['controller']}" for f in spec["flows"])
     found = {name: attrs.get(name) for name in (*INDEX, "created")}

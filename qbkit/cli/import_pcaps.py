@@ -1,0 +1,38 @@
+"""``qbkit import-pcaps``: captures of both sides of a queue, made elsewhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from qbkit.cli import options
+from qbkit.cli.output import print_run
+
+
+@click.command("import-pcaps")
+@click.argument("before", type=click.Path(path_type=Path))
+@click.argument("behind", type=click.Path(path_type=Path))
+@click.option("--flow", "flows", multiple=True, required=True, metavar="PORT=LABEL")
+@click.option("--sender", required=True, multiple=True, help="IP address of the sender.")
+@click.option("--rtt-ms", type=float, help="Base RTT of the path.")
+@click.option("--propagation-ms", type=float, default=0.0, help="Delay between the captures.")
+@click.option("--out", type=click.Path(path_type=Path), required=True, help="File to write.")
+@options.as_json
+def command(
+    before: Path, behind: Path, flows: tuple[str, ...], out: Path, as_json: bool, **words: Any
+) -> None:
+    """Turn captures of both sides of a queue, made elsewhere, into a run dataset."""
+    from qbkit import store, traces
+
+    named = {}
+    for text in flows:
+        port, equals, label = text.partition("=")
+        if not (equals and label and port.isdigit()):
+            raise click.BadParameter(f"{text!r} is not PORT=LABEL", param_hint="--flow")
+        named[int(port)] = label
+    sender = list(words.pop("sender"))
+    dataset = traces.read_pcaps(before, behind, flows=named, sender=sender, **words)
+    store.save_run(dataset, out)
+    print_run(store.load_run(out), as_json)

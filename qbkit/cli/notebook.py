@@ -1,0 +1,65 @@
+"""``qbkit notebook``: a notebook of the project in batch, over a grid of its parameters."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from qbkit.cli import options
+from qbkit.cli.output import print_json
+
+
+@click.command("notebook")
+@click.argument("name")
+@click.option(
+    "-p",
+    "parameters",
+    nargs=2,
+    multiple=True,
+    metavar="NAME VALUE",
+    help="A parameter; given several times with the same name, a grid.",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    default=Path("executed"),
+    show_default=True,
+    help="Folder for what was executed.",
+)
+@options.scheduler
+@options.as_json
+def command(
+    name: str,
+    parameters: tuple[tuple[str, str], ...],
+    out: Path,
+    scheduler: str | None,
+    as_json: bool,
+) -> int:
+    """Execute the notebook whose name begins with NAME, as 01, and write its HTML beside it."""
+    import yaml
+
+    from qbkit.execution.notebooks import execute_grid, to_html
+
+    grid: dict[str, list[Any]] = {}
+    for key, value in parameters:
+        grid.setdefault(key, []).append(yaml.safe_load(value))
+    done, failed = execute_grid(
+        name, out.resolve(), grid, scheduler=scheduler, progress=not as_json
+    )
+    pages = [to_html(path) for path in done]
+    if as_json:
+        print_json(
+            {
+                "notebooks": [str(p) for p in done],
+                "html": [str(p) for p in pages],
+                "failures": [{"notebook": n, "reason": r} for n, r in failed.items()],
+            }
+        )
+    else:
+        for page in pages:
+            click.echo(str(page))
+    for stem, reason in failed.items():
+        click.echo(f"{stem}: {reason}", err=True)
+    return 1 if failed else 0

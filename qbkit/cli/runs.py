@@ -1,0 +1,30 @@
+"""``qbkit runs``: what is stored."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from qbkit.cli import options
+from qbkit.cli.output import print_json, print_table
+
+SHOWN = ("flows", "rate_mbps", "rtt_ms", "qdisc", "duration_s", "seed", "created", "path")
+
+
+@click.command("runs")
+@options.as_json
+def command(as_json: bool) -> None:
+    """List the stored runs; a file that cannot be read has its reason in PROBLEM."""
+    from qbkit.store import default_folder, list_runs
+
+    # By way of JSON, which turns NaN into null and numbers of NumPy into Python's.
+    rows = json.loads(list_runs().to_json(orient="records"))
+    if as_json:
+        print_json(rows)
+        return
+    print_table([{name: row[name] for name in SHOWN} for row in rows if not row["problem"]])
+    for row in rows:
+        if row["problem"]:
+            click.echo(f"warning: {row['problem']}", err=True)
+    click.echo(f"{len(rows)} runs in {default_folder()}")

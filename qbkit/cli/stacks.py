@@ -1,0 +1,43 @@
+"""``qbkit stacks``: what can send, and ``qbkit stacks build``."""
+
+from __future__ import annotations
+
+import click
+
+from qbkit.cli import options
+from qbkit.cli.output import print_json, print_table
+
+
+@click.group("stacks", invoke_without_command=True)
+@options.as_json
+@click.option("--markdown", "as_markdown", is_flag=True, help="Print the README's table.")
+@click.pass_context
+def command(context: click.Context, as_json: bool, as_markdown: bool) -> None:
+    """List the stacks: controllers, version, ready or how to make it ready."""
+    from qbkit.stacks.table import markdown_table, stack_rows
+
+    if context.invoked_subcommand:
+        return
+    if as_markdown:
+        click.echo(markdown_table())
+        return
+    rows = [{name: row[name] for name in row if name != "options"} for row in stack_rows()]
+    if as_json:
+        print_json(rows)
+    else:
+        print_table([{**row, "controllers": " ".join(row["controllers"])} for row in rows])
+
+
+@command.command("build")
+@click.argument("names", nargs=-1, metavar="[STACK ...]")
+def build(names: tuple[str, ...]) -> int:
+    """Build the drivers of all stacks, or of those named, side by side where memory allows."""
+    from qbkit import stacks
+    from qbkit.stacks.make_ready import build_all
+
+    chosen = [stacks.get(name) for name in names] or stacks.all_stacks()
+    failed = 0
+    for stack, problem in build_all(chosen, lambda text: click.echo(text, err=True)):
+        failed |= bool(problem)
+        click.echo(f"{stack.name}: {problem or 'ready'}", err=bool(problem))
+    return failed

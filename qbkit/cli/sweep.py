@@ -1,0 +1,47 @@
+"""``qbkit sweep``: the product of the values of any fields of an experiment."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from qbkit.cli import options
+from qbkit.cli.output import print_json
+
+
+@click.command("sweep")
+@click.argument("spec", type=click.Path(path_type=Path), metavar="SPEC.yaml")
+@click.option("--out", required=True, help="Folder, or URL that fsspec knows, for the results.")
+@options.scheduler
+@options.engine
+@click.option("--dry-run", is_flag=True, help="Say how many runs it has and what they cost.")
+@options.as_json
+def command(
+    spec: Path, out: str, scheduler: str | None, engine: str | None, dry_run: bool, as_json: bool
+) -> int:
+    """Run the product of the values in SPEC.yaml; what is in the folder is not run again."""
+    from qbkit.execution.sweeps import estimate, run_sweep
+    from qbkit.spec.sweep import Sweep
+
+    sweep = Sweep.from_file(spec)
+    if dry_run:
+        report = estimate(sweep, out, engine)
+        if as_json:
+            print_json(report)
+        else:
+            click.echo(
+                f"{report['runs']} runs, {report['missing']} to do, about "
+                f"{report['cpu_s'] / 3600:.1f} processor hours"
+            )
+        return 0
+    outcome = run_sweep(sweep, out, engine=engine, scheduler=scheduler, progress=not as_json)
+    failures = [{"run": f.name, "reason": f.reason} for f in outcome.failures]
+    if as_json:
+        counts = {"runs": outcome.runs, "ran": outcome.ran}
+        print_json({**counts, "failures": failures, "out": out})
+    else:
+        click.echo(f"{outcome.runs} runs, {outcome.ran} now, {len(failures)} failed: {out}")
+    for failure in failures:
+        click.echo(f"{failure['run']}: {failure['reason']}", err=True)
+    return 1 if failures else 0
