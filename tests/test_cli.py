@@ -149,6 +149,12 @@ def test_a_whole_experiment_runs_from_a_file(tmp_path, own_runs):
 
 
 @pytest.mark.guest
+def test_run_with_reverse_traffic():
+    words = ["run", "tcp:reno", "--reverse", "tcp:cubic", "--rate-mbps", "10", "--duration-s", "2"]
+    labels = [flow["label"] for flow in answer(*words)["flows"]]
+    assert labels == ["tcp:reno", "tcp:cubic (reverse)"]
+
+
 def test_a_run_that_exists_is_not_run_again():
     words = ["run", "tcp:reno", "--duration-s", "2"]
     first, second = answer(*words), answer(*words)

@@ -102,14 +102,14 @@ def counted(**changes: int) -> xr.Dataset:
         "flows": ROUTES,
     }
     journey = follow(parking_lot(), ROUTES, emptied=[True, False])
-    variables = balance.balance_variables(journey, parking_lot(), ROUTES, counted_ns=100)
+    variables = balance.balance_variables(journey, parking_lot(), ROUTES, 3, counted_ns=100)
     coords = {"label": ("flow", ["across", "first", "second"])}
     return xr.Dataset({**variables, **balance.counter_variables(result)}, coords)
 
 
 def test_balance_by_hand():
     table = packet_balance(counted())
-    columns = ["bottleneck", "label", "source"]
+    columns = ["bottleneck", "direction", "label", "source"]
     assert table.drop(columns=columns).values.tolist() == [
         # in, out, dropped, lost at random, queued
         [6, 5, 1, 0, 0],
@@ -125,6 +125,46 @@ def test_balance_by_hand():
         "2 packets were still in bottleneck 2 when the capture ended; what became of them is "
         "unknown"
     ]
+
+
+def both_ways() -> tuple[Captures, list[Route]]:
+    """Flow 0 goes forward through queue 0, its ACKs back through queue 1; flow 1 the other way.
+
+    Queue 0 drops data 2 of flow 0 and lets ACK 21 of flow 1 through; queue 1 lets data 11 of flow 1
+    and ACK 31 of flow 0 through and drops ACK 32.
+    """
+    forth, back = Route("10.1.0.1", "10.2.0.1", [0]), Route("10.1.1.1", "10.2.1.1", [1])
+    forth_ack, back_ack = Route("10.2.0.1", "10.1.0.1", [1]), Route("10.2.1.1", "10.1.1.1", [0])
+    seen = [(10, forth, 1), (11, forth, 2), (12, back, 11), (22, back_ack, 21), (23, forth_ack, 31)]
+    before = capture(*seen, (24, forth_ack, 32))
+    behind = capture((20, forth, 1), (21, back, 11), (30, back_ack, 21), (31, forth_ack, 31))
+    return Captures(before, [], behind), [forth, back, forth_ack, back_ack]
+
+
+def test_balance_of_both_directions_by_hand():
+    captures, routes = both_ways()
+    journey = follow(captures, routes, emptied=[True, True])
+    variables = balance.balance_variables(journey, captures, routes, 2, counted_ns=100)
+    result = {
+        "qdiscs": [[{"packets": 2, "drops": 1, "qlen": 0}]] * 2,
+        "losses": [],
+        "flows": routes[:2],
+    }
+    ways = {"bottleneck_direction": ("bottleneck", ["forward", "reverse"])}
+    labels = {name: ("flow", ["forward", "reverse"]) for name in ("label", "direction")}
+    counters = balance.counter_variables(result)
+    run = xr.Dataset({**variables, **counters, **ways}, labels)
+    table = packet_balance(run)
+    assert table.drop(columns=["bottleneck", "source"]).values.tolist() == [
+        # in, out, dropped, lost at random, queued
+        ["forward", "forward", 2, 1, 1, 0, 0],
+        ["forward", "reverse", 1, 1, 0, 0, 0],
+        ["forward", "", 3, 2, 1, 0, 0],
+        ["reverse", "forward", 2, 1, 1, 0, 0],
+        ["reverse", "reverse", 1, 1, 0, 0, 0],
+        ["reverse", "", 3, 2, 1, 0, 0],
+    ]
+    assert balance.violations(run) == []
 
 
 @pytest.mark.parametrize(
@@ -178,6 +218,7 @@ FLOWS = st.lists(
         start_s=st.sampled_from([0, 0.3]),
         bytes=st.sampled_from([None, 20_000, 300_000]),
         extra_rtt_ms=st.sampled_from([0, 25]),
+        direction=st.sampled_from(["forward", "reverse"]),
     ),
     min_size=1,
     max_size=3,

@@ -1,5 +1,6 @@
 import dataclasses
 import json
+import re
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -98,6 +99,20 @@ def test_a_parking_lot_has_two_queues_and_the_first_flow_crosses_both():
     svg = topology_svg(Experiment(flows=("tcp:cubic",) * 3, topology="parking_lot"))
     assert svg.count('class="queue"') == 2
     assert harmless(svg).names.count("path") == 2 * 3 + 2 + 1
+
+
+def test_reverse_traffic_has_queues_of_its_own_and_senders_on_the_right():
+    back = Flow("tcp", "bbr", direction="reverse")
+    svg = topology_svg(Experiment(flows=("tcp:cubic", back)))
+    seen = harmless(svg)
+    assert svg.count('class="queue"') == 2
+    assert seen.names.count("path") == 2 * 2 + 2
+    # Titles and texts of the boxes: left and right of each flow.
+    boxes = re.findall(r'<text x="(\d+)" y="[\d.]+">([^<]*)</text>', svg)
+    (sender_x, sender), (receiver_x, receiver), *reverse = boxes
+    assert (sender, receiver) == ("tcp:cubic", "receiver")
+    assert reverse == [(sender_x, "receiver"), (receiver_x, "tcp:bbr (reverse)")]
+    assert "reverse" in experiment_html(Experiment(flows=("tcp:cubic", back)))
 
 
 def test_a_run_shows_its_numbers_and_warnings():

@@ -55,6 +55,37 @@ def test_summary_by_hand() -> None:
     assert b["rtt_mean_ms"] == pytest.approx(70 + 15)
 
 
+def with_reverse_traffic() -> xr.Dataset:
+    """Both flows of `two_flows`, whose ACKs wait 0, 4 and 8 ms; one ACK is dropped."""
+    ds = two_flows().assign_coords(direction=("flow", ["forward", "reverse"]))
+    # Half of 50 ms after 0.51, 5.03 and 9.03 s at the earliest; b's after 4.52 and 7.01 s.
+    return ds.assign(
+        ack_time_s=("ack", [0.53, 0.54, 4.56, 5.06, 5.07, 9.06]),
+        ack_departure_s=("ack", [0.53, 0.544, 4.56, np.nan, 5.078, 9.06]),
+        ack_flow=("ack", np.array([0, 0, 1, 0, 0, 0], "uint8")),
+    )
+
+
+def test_what_acks_wait_on_the_way_back_is_part_of_the_rtt() -> None:
+    a, b = (row for _, row in summary(with_reverse_traffic()).iterrows())
+    # Packets waited 10, 30 and 30 ms, and their ACKs, the first that came through, 4, 8 and 0.
+    assert a["queue_delay_mean_ms"] == pytest.approx(70 / 3)
+    assert a["rtt_mean_ms"] == pytest.approx(50 + (14 + 38 + 30) / 3)
+    assert a["rtt_std_ms"] == pytest.approx(np.std([14, 38, 30]))
+    # The second packet of b has no ACK behind it, so nothing is known of its RTT.
+    assert b["rtt_mean_ms"] == pytest.approx(70 + 20)
+
+
+def test_flows_in_opposite_directions_share_no_bottleneck() -> None:
+    run = with_reverse_traffic()
+    with pytest.raises(MetricError, match="go in opposite directions, so they share no bottleneck"):
+        throughput_ratio(run, "a", "b")
+    # From 4 to 8 s, a got 1000 bytes and b now 250: of both, 1250² / (2 (1000² + 250²)).
+    run["packet_size_bytes"][[1, 4]] = 125
+    assert jain_index(run) == 1  # of the one forward flow
+    assert jain_index(run.drop_vars("direction")) == pytest.approx(25 / 34)
+
+
 def test_flow_summaries_are_json() -> None:
     first, second = flow_summaries(two_flows())
     assert list(first) == [

@@ -54,6 +54,27 @@ def test_hash_is_stable_and_sees_every_field():
     assert one.hash != Experiment(flows=["tcp:cubic"], start_window_s=0).hash
 
 
+def test_reverse_flows_change_nothing_of_experiments_without_them():
+    one = Experiment(flows=[Flow("tcp", "cubic", direction="forward")])
+    assert one.hash == "6049b9322712f196"
+    assert "direction" not in one.to_json()
+    assert Experiment.from_json(one.to_json()).flows[0].direction == "forward"
+    assert not one.has_reverse_traffic
+
+
+def test_a_reverse_flow_is_part_of_the_spec():
+    back = Flow("tcp", "cubic", direction="reverse")
+    experiment = Experiment(flows=["tcp:cubic", back, back])
+    assert experiment.has_reverse_traffic
+    assert Experiment.from_json(experiment.to_json()) == experiment
+    assert experiment.labels == ["tcp:cubic", "tcp:cubic (reverse) #1", "tcp:cubic (reverse) #2"]
+    assert Flow("tcp", "cubic", direction="reverse", label="x").default_label != "x"
+    assert experiment.hash != Experiment(flows=["tcp:cubic"] * 3).hash
+    # 20 Mbit/s x 50 ms on the way, and a queue of 1 BDP there and another one back.
+    assert experiment.path_bytes(0) == 3 * 125_000
+    assert Experiment(flows=["tcp:cubic"]).path_bytes(0) == 2 * 125_000
+
+
 @given(
     seed=st.integers(0, 2**63 - 1),
     count=st.integers(1, 5),

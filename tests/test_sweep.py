@@ -118,6 +118,12 @@ def test_a_swept_flow_keeps_the_rest_of_the_base_whatever_the_order(fields: list
         assert {key: rest[key] for key in told} == told
 
 
+def test_the_direction_of_a_flow_can_be_swept():
+    made = Sweep(name="x", base=BASE, sweep={"flows.0.direction": ["forward", "reverse"]})
+    found = [point.experiment.flows[0].direction for point in made.points()]
+    assert found == ["forward", "reverse"]
+
+
 @pytest.mark.guest  # for the kernel that names a run
 def test_an_option_that_the_swept_stack_lacks_is_refused_before_anything_runs():
     base = {**BASE, "flows": [{"stack": "tcp", "controller": "cubic", "options": {"hystart": 0}}]}

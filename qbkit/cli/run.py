@@ -11,7 +11,7 @@ from click.core import ParameterSource
 
 from qbkit.cli import options
 from qbkit.cli.output import print_run
-from qbkit.spec import Experiment
+from qbkit.spec import Experiment, Flow
 
 SPEC_ENDINGS = (".yaml", ".yml", ".json")
 OF_EXPERIMENT = ("duration_s", "seed", "jitter_ms", "start_window_s")
@@ -25,6 +25,9 @@ OF_RUN = ("flows", "engine", "out", "keep", "rerun", "as_json")
 @options.network
 @options.engine
 @options.as_json
+@click.option(
+    "--reverse", multiple=True, metavar="STACK:CC", help="A flow in the other direction; repeatable."
+)
 @click.option("--seed", type=int, default=1, show_default=True, help="Seed of all randomness.")
 @click.option("--jitter-ms", type=float, help="Half-width of the senders' jitter.")
 @click.option(
@@ -65,7 +68,8 @@ def _experiment_in(context: click.Context, flows: tuple[str, ...]) -> Experiment
 def _experiment_of(flows: tuple[str, ...], words: dict[str, Any]) -> Experiment:
     """The experiment that the command line describes."""
     given = {name: words[name] for name in OF_EXPERIMENT if words[name] is not None}
-    fields: dict[str, Any] = {"flows": flows, **given}
+    reverse = [Flow(text, direction="reverse") for text in words["reverse"]]
+    fields: dict[str, Any] = {"flows": [*flows, *reverse], **given}
     return Experiment(bottleneck=options.bottleneck(words), **fields)
 
 

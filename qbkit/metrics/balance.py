@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pandas as pd
 import xarray as xr
 
 from qbkit.errors import MetricError
-from qbkit.metrics.flows import flow_labels
+from qbkit.metrics.flows import flow_directions, flow_labels
 
 COLUMNS = {
     "in_packets": "balance_in_packets",
@@ -24,14 +26,15 @@ CAPTURES, KERNEL = "captures", "kernel"
 def packet_balance(ds: xr.Dataset) -> pd.DataFrame:
     """Packets in and out of each bottleneck, a row per flow, and one of the kernel's counters.
 
-    Columns: ``bottleneck`` (from 1, left to right), ``label`` of the flow (empty: all flows),
-    ``source`` ("captures", or "kernel" for what ``tc -s`` reports), ``in_packets``,
-    ``out_packets`` (neither dropped nor lost at random), ``dropped_packets`` (by the queue),
-    ``random_loss_packets`` and ``queued_packets`` (in the queue when the counters were read, after
-    it was given the time to run empty). All count from the first packet to the last of the
-    capture, beyond the end of the experiment, and every IP packet from the flow's sender to its
-    receiver. The flows' rows of a bottleneck add up to the kernel's; a run in which they do not
-    has a warning.
+    Columns: ``bottleneck`` (from 1, left to right; then right to left, where flows go there),
+    ``direction`` of the bottleneck, ``label`` of the flow (empty: all flows), ``source``
+    ("captures", or "kernel" for what ``tc -s`` reports), ``in_packets``, ``out_packets`` (neither
+    dropped nor lost at random), ``dropped_packets`` (by the queue), ``random_loss_packets`` and
+    ``queued_packets`` (in the queue when the counters were read, after it was given the time to run
+    empty). All count from the first packet to the last of the capture, beyond the end of the
+    experiment, and every IP packet from the flow's sender to its receiver; at a bottleneck of the
+    other direction those back, its ACKs. The flows' rows of a bottleneck add up to the kernel's; a
+    run in which they do not has a warning.
 
     Raises MetricError for a run without counters: imported captures, or one of an older qbkit.
     """
@@ -42,31 +45,41 @@ def packet_balance(ds: xr.Dataset) -> pd.DataFrame:
         )
     rows: list[dict[str, Any]] = []
     for k in range(ds.sizes["bottleneck"]):
-        at = ds.isel(bottleneck=k)
-        rows += [row for i in range(ds.sizes["flow"]) if (row := _of_flow(at, i))["in_packets"]]
-        rows.append(_of_kernel(at, ds))
-    return pd.DataFrame(rows, columns=["bottleneck", "label", "source", *COLUMNS])
+        rows += [row for i in range(ds.sizes["flow"]) if (row := _of_flow(ds, k, i))["in_packets"]]
+        rows.append(_of_kernel(ds, k))
+    return pd.DataFrame(rows, columns=["bottleneck", "direction", "label", "source", *COLUMNS])
 
 
-def _of_flow(at: xr.Dataset, index: int) -> dict[str, Any]:
+def _of_flow(ds: xr.Dataset, k: int, index: int) -> dict[str, Any]:
     """What the captures count of a flow at a bottleneck."""
-    counts = {column: int(at[name].values[index]) for column, name in COLUMNS.items()}
-    return {**_words(at, flow_labels(at)[index], CAPTURES), **counts}
+    at = ds.isel(bottleneck=k, flow=index)
+    counts = {column: int(at[name]) for column, name in COLUMNS.items()}
+    return {**_words(ds, k, flow_labels(ds)[index], CAPTURES), **counts}
 
 
-def _of_kernel(at: xr.Dataset, ds: xr.Dataset) -> dict[str, Any]:
+def _of_kernel(ds: xr.Dataset, k: int) -> dict[str, Any]:
     """What the queue counts, and the random loss behind it for the flows that end there."""
     sent, dropped, queued = (
-        int(at[f"qdisc_{word}_packets"]) for word in ("sent", "dropped", "queued")
+        int(ds[f"qdisc_{word}_packets"][k]) for word in ("sent", "dropped", "queued")
     )
-    # A flow meets random loss behind its last bottleneck only.
-    entered = ds["balance_in_packets"].transpose("flow", "bottleneck").values
-    later = entered[:, int(at["bottleneck"]) + 1 :].any(axis=1)
-    here = (at["balance_in_packets"].values > 0) & ~later
-    lost = int(ds["netem_lost_packets"].values[here].sum())
+    # Data of a flow meet random loss behind their last bottleneck only, its ACKs none.
+    entered = ds["balance_in_packets"].transpose("flow", "bottleneck").values > 0
+    ways = _directions(ds)
+    further = (ways == ways[k]) & (np.arange(len(ways)) > k)
+    data = np.array(flow_directions(ds)) == ways[k]
+    ends_here = data & entered[:, k] & ~entered[:, further].any(axis=1)
+    lost = int(ds["netem_lost_packets"].values[ends_here].sum())
     counts = (sent + dropped + queued, sent - lost, dropped, lost, queued)
-    return {**_words(at, "", KERNEL), **dict(zip(COLUMNS, counts, strict=True))}
+    return {**_words(ds, k, "", KERNEL), **dict(zip(COLUMNS, counts, strict=True))}
 
 
-def _words(at: xr.Dataset, label: str, source: str) -> dict[str, Any]:
-    return {"bottleneck": int(at["bottleneck"]) + 1, "label": label, "source": source}
+def _directions(ds: xr.Dataset) -> npt.NDArray[np.str_]:
+    """Which way each bottleneck goes."""
+    if "bottleneck_direction" not in ds:
+        return np.full(ds.sizes["bottleneck"], "forward")
+    return ds["bottleneck_direction"].values.astype(str)
+
+
+def _words(ds: xr.Dataset, k: int, label: str, source: str) -> dict[str, Any]:
+    number, way = int(ds["bottleneck"][k]) + 1, str(_directions(ds)[k])
+    return {"bottleneck": number, "direction": way, "label": label, "source": source}

@@ -13,6 +13,7 @@ from qbkit.metrics.flows import (
     FloatArray,
     active_span_s,
     delivered_bytes,
+    flow_directions,
     flow_index,
     flow_labels,
 )
@@ -22,12 +23,14 @@ def throughput_ratio(ds: xr.Dataset, x: str | int, y: str | int) -> float:
     """T_x / (T_x + T_y) in [0, 1] (IMC'22 §2.2, Figure 5): above 0.5, x got more than y.
 
     Throughput is frame bytes behind the queue over the time in which both flows were active,
-    nothing cut. Raises MetricError for an unknown flow, the same flow twice, flows that were
-    never active together, or where neither got anything.
+    nothing cut. Raises MetricError for an unknown flow, the same flow twice, flows in opposite
+    directions, flows that were never active together, or where neither got anything.
     """
     i, j = flow_index(ds, x), flow_index(ds, y)
     if i == j:
         raise MetricError(f"the throughput ratio needs two flows, not {x!r} and {y!r}")
+    if len({flow_directions(ds)[k] for k in (i, j)}) > 1:
+        raise MetricError(f"{x!r} and {y!r} go in opposite directions, so they share no bottleneck")
     mine, theirs = _common_throughput_mbps(ds, [i, j])
     if mine + theirs == 0:
         raise MetricError(f"neither {x!r} nor {y!r} got anything through while both were active")
@@ -37,11 +40,14 @@ def throughput_ratio(ds: xr.Dataset, x: str | int, y: str | int) -> float:
 def jain_index(values: xr.Dataset | npt.ArrayLike) -> float:
     """Jain's fairness index (Σx)² / (n Σx²), in [1/n, 1]; 1 where all get the same.
 
-    Of n allocations x, or of a run's throughputs over the time in which all flows were active.
+    Of n allocations x, or of a run's throughputs over the time in which all flows were active;
+    of its forward flows, for reverse flows share no bottleneck with them.
     Raises MetricError for no, negative or unknown allocations, and where all are 0.
     """
     if isinstance(values, xr.Dataset):
-        x = _common_throughput_mbps(values, range(len(values["flow"])))
+        ways = flow_directions(values)
+        forward = [i for i, way in enumerate(ways) if way == "forward"]
+        x = _common_throughput_mbps(values, forward or range(len(ways)))
     else:
         x = np.asarray(values, dtype=np.float64).ravel()
     if not len(x) or not np.isfinite(x).all() or (x < 0).any() or x.max() == 0:

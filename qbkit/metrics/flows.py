@@ -21,6 +21,13 @@ def flow_labels(ds: xr.Dataset) -> list[str]:
     return [str(v) for v in ds["label"].values]
 
 
+def flow_directions(ds: xr.Dataset) -> list[str]:
+    """Which way the data of each flow go: "forward", or "reverse"."""
+    if "direction" not in ds:
+        return ["forward"] * ds.sizes["flow"]
+    return [str(v) for v in ds["direction"].values]
+
+
 def flow_index(ds: xr.Dataset, flow: str | int) -> int:
     """Position of a flow given by its label or index; MetricError names the flows there are."""
     labels = flow_labels(ds)
@@ -73,6 +80,23 @@ def delivered_packets(ds: xr.Dataset, index: int) -> tuple[FloatArray, FloatArra
     left_s = departure_s[mine].astype(np.float64)
     size_bytes = ds["packet_size_bytes"].values[mine].astype(np.float64)
     return left_s, size_bytes, (left_s - ds["packet_time_s"].values[mine]) * 1e3
+
+
+def ack_delays_ms(ds: xr.Dataset, index: int, left_s: FloatArray) -> FloatArray:
+    """How long the first ACK that can report each packet waited in queues on its way back (ms).
+
+    ``left_s`` is when the packets of the flow left the queue; that ACK is the first of those that
+    came through which was half a base RTT, or more, later at its own queue. Without reverse traffic
+    ACKs meet no queue: 0. NaN for a packet that no such ACK follows.
+    """
+    if "ack_departure_s" not in ds:
+        return np.zeros(len(left_s))
+    mine = (ds["ack_flow"].values == index) & np.isfinite(ds["ack_departure_s"].values)
+    at_s = ds["ack_time_s"].values[mine]
+    waited_ms = np.append((ds["ack_departure_s"].values[mine] - at_s) * 1e3, np.nan)
+    half_s = float(ds["base_rtt_ms"].values[index]) / 2e3
+    found: FloatArray = waited_ms[np.searchsorted(at_s, left_s + half_s)]
+    return found
 
 
 def delivered_bytes(ds: xr.Dataset, index: int, start_s: float, stop_s: float) -> float:

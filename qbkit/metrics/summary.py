@@ -9,9 +9,11 @@ import pandas as pd
 import xarray as xr
 
 from qbkit.metrics.flows import (
+    ack_delays_ms,
     active_span_s,
     delivered_bytes,
     delivered_packets,
+    flow_directions,
     has_packets,
     known_fate,
 )
@@ -44,11 +46,13 @@ def summary(ds: xr.Dataset) -> pd.DataFrame:
       a queue, or lost at random behind it; NaN where captures cannot tell (imported, older runs).
     - ``rtt_mean_ms``, ``rtt_std_ms``: RTT of a packet = the flow's base RTT + the packet's
       queueing delay, seen passively at the bottleneck. It holds no delay inside the hosts (ACK
-      delay, pacing), so it is comparable between stacks, and dropped packets have none.
+      delay, pacing), so it is comparable between stacks, and dropped packets have none. With
+      reverse traffic, what its ACK waited on the way back is added
+      (`qbkit.metrics.flows.ack_delays_ms`).
     - ``queue_delay_mean_ms``: mean over the packets that left.
 
-    Without a packet table the means come from the binned series, weighted by throughput, and
-    losses and deviation are NaN, which bins do not tell.
+    Without a packet table the means come from the binned series, weighted by throughput. What bins
+    do not tell is NaN: losses, deviation, and with reverse traffic the RTT.
     """
     rows = [_row(ds, i) for i in range(ds.sizes["flow"])]
     return pd.DataFrame(rows, columns=list(COLUMNS))
@@ -69,7 +73,7 @@ def flow_summaries(ds: xr.Dataset) -> list[dict[str, str | float | None]]:
 def _row(ds: xr.Dataset, index: int) -> dict[str, str | float]:
     start_s, stop_s = active_span_s(ds, index)
     active_s = stop_s - start_s
-    delay_ms, spread_ms = _queue_delay_ms(ds, index)
+    delay_ms, rtt_ms, spread_ms = _delays_ms(ds, index)
     received = float(ds["receiver_bytes"].values[index]) if "receiver_bytes" in ds else math.nan
     # Also what the queue still held when the sender stopped: it belongs to the transfer. But not
     # what left when the experiment was over, or a deep queue would carry more than its rate.
@@ -81,7 +85,7 @@ def _row(ds: xr.Dataset, index: int) -> dict[str, str | float]:
         "goodput_mbps": received * 8 / 1e6 / active_s,
         "throughput_mbps": left_bytes * 8 / 1e6 / active_s,
         **_loss_percent(ds, index),
-        "rtt_mean_ms": float(ds["base_rtt_ms"].values[index]) + delay_ms,
+        "rtt_mean_ms": rtt_ms,
         "rtt_std_ms": spread_ms,
         "queue_delay_mean_ms": delay_ms,
     }
@@ -104,16 +108,21 @@ def _loss_percent(ds: xr.Dataset, index: int) -> dict[str, float]:
     return found
 
 
-def _queue_delay_ms(ds: xr.Dataset, index: int) -> tuple[float, float]:
-    """Mean and standard deviation of the queueing delay over the packets that left."""
+def _delays_ms(ds: xr.Dataset, index: int) -> tuple[float, float, float]:
+    """Mean queueing delay, and mean and standard deviation of the RTT, of packets that left."""
+    base_ms = float(ds["base_rtt_ms"].values[index])
     if has_packets(ds):
-        _, _, waited_ms = delivered_packets(ds, index)
-        if not len(waited_ms):
-            return math.nan, math.nan
-        return float(waited_ms.mean()), float(waited_ms.std())
+        left_s, _, waited_ms = delivered_packets(ds, index)
+        extra_ms = waited_ms + ack_delays_ms(ds, index, left_s)
+        extra_ms = extra_ms[np.isfinite(extra_ms)]
+        if not len(extra_ms):
+            return math.nan, math.nan, math.nan
+        return float(waited_ms.mean()), base_ms + float(extra_ms.mean()), float(extra_ms.std())
     delay_ms = ds["queue_delay_ms"].values[index]
     seen = np.isfinite(delay_ms)
     weight = np.where(seen, np.nan_to_num(ds["throughput_mbps"].values[index]), 0.0)
     if not weight.sum():
-        return math.nan, math.nan
-    return float((weight * np.where(seen, delay_ms, 0.0)).sum() / weight.sum()), math.nan
+        return math.nan, math.nan, math.nan
+    mean_ms = float((weight * np.where(seen, delay_ms, 0.0)).sum() / weight.sum())
+    known = "reverse" not in flow_directions(ds)
+    return mean_ms, base_ms + mean_ms if known else math.nan, math.nan

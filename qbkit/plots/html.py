@@ -45,7 +45,8 @@ def experiment_html(experiment: Experiment) -> str:
         e.topology.replace("_", " "),
         *_options(e.bottleneck.qdisc_options),
     ]
-    heading = ["Flow", "Stack", "Controller", "Starts", "Stops", "Transfers", "RTT", "Options"]
+    heading = ["Flow", "Stack", "Controller", "Starts", "Stops", "Transfers", "RTT"]
+    heading += ["Direction", "Options"]
     palette = colours(e.labels)
     rows = [[_dotted(e.labels[i], palette[i]), *_flow_cells(e, i)] for i in range(len(e.flows))]
     return _box(
@@ -107,6 +108,7 @@ def _flow_cells(experiment: Experiment, index: int) -> list[str]:
         f"{stop_s:g} s",
         amount,
         f"{experiment.bottleneck.rtt_ms + flow.extra_rtt_ms:g} ms",
+        flow.direction,
     ]
     options = ", ".join(_options(flow.options)) or "–"
     return [f"<td>{escape(t)}</td>" for t in texts] + [f'<td class="long">{escape(options)}</td>']

@@ -12,14 +12,20 @@ from qbkit.spec import Experiment
 MAX_FLOWS = 6
 """Flows that are drawn; of more the sketch tells the number."""
 WIDTH, ROW_HEIGHT, TOP = 760, 34, 46
-SENDER_X, RECEIVER_X, BOX_WIDTH, BOX_HEIGHT = 8, 592, 160, 24
+LEFT_X, RIGHT_X, BOX_WIDTH, BOX_HEIGHT = 8, 592, 160, 24
 QUEUE_WIDTH, QUEUE_HEIGHT = 92, 30
 MAX_LETTERS = 22
 BEND = 96
+LANE = 18
+"""How far above and below the middle the queues of the two directions stand."""
 
 
 def topology_svg(experiment: Experiment) -> str:
-    """Senders → queue (two in a parking lot) → receivers, with rate, RTT, buffer and qdisc."""
+    """Senders → queue (two in a parking lot) → receivers, with rate, RTT, buffer and qdisc.
+
+    With reverse traffic there are queues in both directions, and the senders of reverse flows are
+    on the right.
+    """
     labels = experiment.labels
     drawn = min(len(labels), MAX_FLOWS)
     height = TOP + max(drawn, 2) * ROW_HEIGHT + (18 if drawn < len(labels) else 0)
@@ -27,14 +33,20 @@ def topology_svg(experiment: Experiment) -> str:
     queues_x = [WIDTH / 2 - QUEUE_WIDTH / 2]
     if experiment.topology == "parking_lot":
         queues_x = [232.0, 436.0]
+    lanes = {"forward": middle}
+    if experiment.has_reverse_traffic:
+        lanes = {"forward": middle - LANE, "reverse": middle + LANE}
     parts = [
-        _wire(queues_x[i] + QUEUE_WIDTH, middle, x, middle) for i, x in enumerate(queues_x[1:])
+        _wire(queues_x[i] + QUEUE_WIDTH, lane, x, lane)
+        for lane in lanes.values()
+        for i, x in enumerate(queues_x[1:])
     ]
     for i in range(drawn):
         y = TOP + (i + 0.5) * ROW_HEIGHT + (ROW_HEIGHT / 2 if drawn == 1 else 0)
-        enters, leaves = _crossed(experiment, i, len(queues_x))
-        parts += _flow(labels[i], colours(labels)[i], y, queues_x[enters], queues_x[leaves], middle)
-    parts += [_queue(x, middle) for x in queues_x]
+        way = experiment.flows[i].direction
+        ends_x = _crossed(queues_x, i)
+        parts += _flow(_texts(labels[i], way), labels[i], colours(labels)[i], y, ends_x, lanes[way])
+    parts += [_queue(x, lane, way) for way, lane in lanes.items() for x in queues_x]
     parts += _legend(experiment, height, drawn)
     title = f"<title>{escape(experiment.topology)}</title>"
     return (
@@ -62,37 +74,44 @@ def sparkline_svg(values: Sequence[float], colour: str, top: float) -> str:
     )
 
 
-def _crossed(experiment: Experiment, flow: int, queues: int) -> tuple[int, int]:
+def _crossed(queues_x: list[float], flow: int) -> tuple[float, float]:
     """First and last queue on a flow's way: in a parking lot the first flow crosses both."""
-    if queues == 1:
-        return 0, 0
-    if flow == 0:
-        return 0, 1
-    link = (flow - 1) * 2 // (len(experiment.flows) - 1)
-    return link, link
+    if flow == 0 or len(queues_x) == 1:
+        return queues_x[0], queues_x[-1]
+    only_x = queues_x[(flow + 1) % 2]
+    return only_x, only_x
+
+
+def _texts(label: str, direction: str) -> tuple[str, str]:
+    """What stands in the boxes on the left and on the right."""
+    short = label if len(label) <= MAX_LETTERS else label[: MAX_LETTERS - 1] + "…"
+    return ("receiver", short) if direction == "reverse" else (short, "receiver")
 
 
 def _flow(
-    label: str, colour: str, y: float, enters_x: float, leaves_x: float, middle: float
+    texts: tuple[str, str],
+    label: str,
+    colour: str,
+    y: float,
+    ends_x: tuple[float, float],
+    lane: float,
 ) -> list[str]:
-    short = label if len(label) <= MAX_LETTERS else label[: MAX_LETTERS - 1] + "…"
-    shown, full = escape(short), escape(label)
     boxes = [
-        f'<g><title>{full}</title><rect class="node" x="{x}" y="{y - BOX_HEIGHT / 2}" '
+        f'<g><title>{escape(label)}</title><rect class="node" x="{x}" y="{y - BOX_HEIGHT / 2}" '
         f'width="{BOX_WIDTH}" height="{BOX_HEIGHT}" rx="5"/>'
         f'<circle cx="{x + 12}" cy="{y}" r="4" fill="{colour}"/>'
-        f'<text x="{x + 22}" y="{y + 4}">{shown if x == SENDER_X else "receiver"}</text></g>'
-        for x in (SENDER_X, RECEIVER_X)
+        f'<text x="{x + 22}" y="{y + 4}">{escape(text)}</text></g>'
+        for x, text in zip((LEFT_X, RIGHT_X), texts, strict=True)
     ]
-    way_in = _wire(SENDER_X + BOX_WIDTH, y, enters_x, middle, colour)
-    way_out = _wire(leaves_x + QUEUE_WIDTH, middle, RECEIVER_X, y, colour)
-    return [way_in, way_out, *boxes]
+    left = _wire(LEFT_X + BOX_WIDTH, y, ends_x[0], lane, colour)
+    right = _wire(ends_x[1] + QUEUE_WIDTH, lane, RIGHT_X, y, colour)
+    return [left, right, *boxes]
 
 
 def _wire(from_x: float, from_y: float, to_x: float, to_y: float, colour: str = "") -> str:
     style = f' style="stroke:{colour}"' if colour else ""
     # Bent at the queue's end, so that a wire past another queue keeps clear of it.
-    leaves_queue = from_x > SENDER_X + BOX_WIDTH
+    leaves_queue = from_x > LEFT_X + BOX_WIDTH
     begin_x = from_x if leaves_queue else max(from_x, to_x - BEND)
     end_x = min(to_x, from_x + BEND) if leaves_queue else to_x
     middle_x = (begin_x + end_x) / 2
@@ -102,8 +121,8 @@ def _wire(from_x: float, from_y: float, to_x: float, to_y: float, colour: str = 
     )
 
 
-def _queue(x: float, middle: float) -> str:
-    """A buffer, open where packets come in, with three packets at its head."""
+def _queue(x: float, middle: float, direction: str) -> str:
+    """A buffer, open where packets come in, with four packets at its head."""
     top, bottom = middle - QUEUE_HEIGHT / 2, middle + QUEUE_HEIGHT / 2
     right = x + QUEUE_WIDTH
     packets = "".join(
@@ -111,10 +130,11 @@ def _queue(x: float, middle: float) -> str:
         f'height="{QUEUE_HEIGHT - 10}" rx="1.5"/>'
         for i in range(4)
     )
-    return (
-        f'<path class="queue" d="M{x} {top} L{right} {top} L{right} {bottom} L{x} {bottom}"/>'
-        + packets
-    )
+    walls = f"M{x} {top} L{right} {top} L{right} {bottom} L{x} {bottom}"
+    drawn = f'<path class="queue" d="{walls}"/>{packets}'
+    if direction == "reverse":
+        return f'<g transform="matrix(-1 0 0 1 {x + right} 0)">{drawn}</g>'
+    return drawn
 
 
 def _legend(experiment: Experiment, height: float, drawn: int) -> list[str]:
@@ -126,7 +146,7 @@ def _legend(experiment: Experiment, height: float, drawn: int) -> list[str]:
         f'<text x="{WIDTH / 2}" y="16" text-anchor="middle">{escape(rate + loss)}</text>',
         f'<text class="quiet" x="{WIDTH / 2}" y="33" text-anchor="middle">'
         f"{escape('buffer ' + buffer_words(experiment))}</text>",
-        f'<text class="quiet" x="{SENDER_X}" y="{height - 6}">and {more} more flows</text>'
+        f'<text class="quiet" x="{LEFT_X}" y="{height - 6}">and {more} more flows</text>'
         if more
         else "",
     ]

@@ -144,8 +144,12 @@ class Flow(_Spec):
     """How many bytes it transfers; without it, as many as it can until it stops."""
     extra_rtt_ms: float = Field(default=0.0, ge=0.0, le=10_000.0)
     """Round-trip time in ms that this flow has on top of the bottleneck's."""
+    direction: Literal["forward", "reverse"] = "forward"
+    """``reverse``: its data go the other way, where the ACKs of the forward flows go. See
+    `Experiment.has_reverse_traffic`."""
     label: str | None = Field(default=None, max_length=200)
-    """Name of the flow in tables and charts; ``stack:controller`` without it."""
+    """Name of the flow in tables and charts; without it ``stack:controller``, and "(reverse)"
+    behind that of a reverse flow."""
     options: dict[str, str | int | float | bool] = Field(default_factory=dict)
     """Knobs of the stack, as ``qbkit stacks`` lists them."""
 
@@ -180,6 +184,11 @@ class Flow(_Spec):
     def name(self) -> str:
         """``stack:controller``."""
         return f"{self.stack}:{self.controller}"
+
+    @property
+    def default_label(self) -> str:
+        """What the flow is called without a ``label``."""
+        return f"{self.name} (reverse)" if self.direction == "reverse" else self.name
 
 
 class Experiment(_Spec):
@@ -250,9 +259,14 @@ class Experiment(_Spec):
         return min(frame_ms / 2, self.bottleneck.rtt_ms / 4)
 
     def path_bytes(self, index: int) -> int:
-        """Bytes that path and queues of the flow with that index hold when they are full."""
+        """Bytes that path and queues of the flow with that index hold when they are full.
+
+        With reverse traffic the queues on the way back count as well: while ACKs wait there, the
+        sender may fill the path once more.
+        """
         link, flow = self.bottleneck, self.flows[index]
         queues = 2 if self.topology == "parking_lot" and index == 0 else 1
+        queues *= 2 if self.has_reverse_traffic else 1
         travelling = link.rate_mbps * 125 * (link.rtt_ms + flow.extra_rtt_ms)
         return round(travelling) + queues * link.queue_bytes
 
@@ -260,6 +274,16 @@ class Experiment(_Spec):
     def most_path_bytes(self) -> int:
         """The same for the flow whose path and queues hold most."""
         return max(self.path_bytes(index) for index in range(len(self.flows)))
+
+    @property
+    def has_reverse_traffic(self) -> bool:
+        """Whether any flow is a reverse one.
+
+        Then each link is a bottleneck in both directions, with the same rate, buffer and queue
+        discipline, and the ACKs of a flow wait among the data of those that go the other way.
+        Otherwise ACKs meet no queue.
+        """
+        return any(flow.direction == "reverse" for flow in self.flows)
 
     @property
     def start_spread_s(self) -> float:
@@ -299,15 +323,23 @@ class Experiment(_Spec):
     @property
     def labels(self) -> list[str]:
         """One distinct label a flow; equal names get a number."""
-        names = [f.label or f.name for f in self.flows]
+        names = [f.label or f.default_label for f in self.flows]
         return [
             n if names.count(n) == 1 else f"{n} #{names[:i].count(n) + 1}"
             for i, n in enumerate(names)
         ]
 
     def to_json(self) -> str:
-        """Canonical JSON: sorted keys, no white space, so equal specs give equal text."""
-        return json.dumps(self.model_dump(mode="json"), sort_keys=True, separators=(",", ":"))
+        """Canonical JSON: sorted keys, no white space, so equal specs give equal text.
+
+        Forward flows do not name their direction, as before there was another: the hashes of
+        experiments without reverse flows are what they were.
+        """
+        spec = self.model_dump(mode="json")
+        for flow in spec["flows"]:
+            if flow["direction"] == "forward":
+                del flow["direction"]
+        return json.dumps(spec, sort_keys=True, separators=(",", ":"))
 
     @classmethod
     def from_json(cls, text: str) -> Experiment:

@@ -202,6 +202,7 @@ def _flow(experiment: Experiment, index: int, flow: Flow, stack: Stack) -> dict[
     return {
         "index": index,
         "name": flow.name,
+        "direction": flow.direction,
         "start_s": start_s,
         "stop_s": flow.stop_s,
         "bytes": flow.bytes,

@@ -16,7 +16,14 @@ import xarray as xr
 
 from qbkit.errors import MetricError
 from qbkit.metrics.events import APPLICATION, first_time_of, minimum_from, step_at
-from qbkit.metrics.flows import BoolArray, FloatArray, flow_index, flow_labels, known_fate
+from qbkit.metrics.flows import (
+    BoolArray,
+    FloatArray,
+    flow_directions,
+    flow_index,
+    flow_labels,
+    known_fate,
+)
 
 FULL_PART = 0.6
 """A packet of this part of the largest common size, or more, is full: it carries data."""
@@ -148,8 +155,9 @@ def observe(run: xr.Dataset, flow: str | int = 0) -> Connection:
     """A flow of a run, from the captures on both sides of the queue alone.
 
     The testbed delays what the sender sends by half the base RTT before the queue, and ACKs by the
-    other half before they pass the capture. Raises MetricError for a flow that cannot be observed:
-    no packet table, no base RTT, no ACK, or fewer than 20 full packets.
+    other half before they pass the capture; with reverse traffic they then pass a queue of their
+    own. Raises MetricError for a flow that cannot be observed: no packet table, no base RTT, no
+    ACK, or fewer than 20 full packets.
     """
     index = flow_index(run, flow)
     label = flow_labels(run)[index]
@@ -160,21 +168,24 @@ def observe(run: xr.Dataset, flow: str | int = 0) -> Connection:
     mine &= (run["packet_size_bytes"].values > ACK_BYTES) & known_fate(run)
     size_bytes = run["packet_size_bytes"].values[mine].astype(np.float64)
     delivered_s = run["packet_departure_s"].values[mine]
-    ack_s = run["ack_time_s"].values[run["ack_flow"].values == index]
+    seen_s = run["ack_departure_s" if "ack_departure_s" in run else "ack_time_s"].values
+    came = (run["ack_flow"].values == index) & np.isfinite(seen_s)
+    ack_s, seen_s = run["ack_time_s"].values[came], seen_s[came]
     sent_s = run["packet_time_s"].values[mine] - half_s
-    gone_s = np.maximum(_gone_s(delivered_s + half_s, ack_s), sent_s)
+    gone_s = np.maximum(_gone_s(delivered_s + half_s, ack_s, seen_s), sent_s)
     load = Load(sent_s, gone_s, delivered_s, size_bytes)
-    return connection_of(label, load, ack_s, 2 * half_s, _link(run))
+    return connection_of(label, load, seen_s, 2 * half_s, _link(run, index))
 
 
-def _link(run: xr.Dataset) -> Link | None:
-    """The one bottleneck of a run; None for several, or one of unknown rate."""
+def _link(run: xr.Dataset, index: int) -> Link | None:
+    """The one bottleneck of a flow's data; None for several, or one of unknown rate."""
     rate_mbps = float(run.attrs.get("rate_mbps", math.nan))
     several = json.loads(run.attrs.get("spec", "{}")).get("topology") == "parking_lot"
     if several or not rate_mbps > 0:
         return None
     departure_s = run["packet_departure_s"].values
-    left = np.isfinite(departure_s)
+    ways = np.array(flow_directions(run))
+    left = np.isfinite(departure_s) & (ways == ways[index])[run["packet_flow"].values]
     sizes = run["packet_size_bytes"].values[left].astype(np.float64)
     return Link(rate_mbps, *_summed(departure_s[left], sizes))
 
@@ -245,15 +256,16 @@ def _common_size(size_bytes: FloatArray) -> int:
     return int(sizes[np.argmax(sizes.astype(np.float64) * counts)])
 
 
-def _gone_s(back_s: FloatArray, ack_s: FloatArray) -> FloatArray:
+def _gone_s(back_s: FloatArray, ack_s: FloatArray, seen_s: FloatArray) -> FloatArray:
     """When the first ACK came that can tell of each packet: its own, or a later one's if lost.
 
-    Of a packet that no ACK tells of, the trace says no more than its own end.
+    ``ack_s`` is when each ACK passed the capture, ``seen_s`` when its sender saw it. Of a packet
+    that no ACK tells of, the trace says no more than its own end.
     """
     if not len(ack_s) or np.isnan(back_s).all():
         return np.full(len(back_s), np.nan)
     later_s = minimum_from(np.where(np.isnan(back_s), np.inf, back_s))
     first = np.searchsorted(ack_s, later_s - 1e-6)
     known_s = np.where(np.isfinite(later_s), later_s, np.nanmax(back_s))
-    ended_s = np.maximum(known_s, ack_s[-1])
-    return np.where(first < len(ack_s), ack_s[np.minimum(first, len(ack_s) - 1)], ended_s)
+    ended_s = np.maximum(known_s, seen_s[-1])
+    return np.where(first < len(ack_s), seen_s[np.minimum(first, len(ack_s) - 1)], ended_s)

@@ -172,8 +172,9 @@ class Run:
     def result(self):
         """Run everything; the dictionary for result.json."""
         raise_limits(self.plan["tcp_memory_bytes"])
+        directions = [flow["direction"] for flow in self.plan["flows"]]
         self.net = self.network.build(
-            self.plan["topology"], len(self.plan["flows"]), self.plan["tcp_buffer_bytes"]
+            self.plan["topology"], directions, self.plan["tcp_buffer_bytes"]
         )
         try:
             self.shape()
@@ -218,10 +219,15 @@ class Run:
         self.network.configure("tc", per_node.items())
 
     def start_capture(self):
-        """The capture of both sides of the queue, running."""
+        """The capture of both sides of the queue, running.
+
+        Where data go both ways, ACKs pass a queue as well, and what senders' ports send is captured
+        as what receivers' ports send.
+        """
+        senders = "receivers" if self.net.topo.both_ways else "senders"
         routers = [
             f"{router.path}:{side}:{','.join(names)}"
-            for kind, side in (("s", "senders"), ("d", "receivers"))
+            for kind, side in (("s", senders), ("d", "receivers"))
             for router, names in self.network.edges(self.net, kind).items()
         ]
         folder = "/run/qb/run"
@@ -310,12 +316,21 @@ class Run:
             if exits[flow["listens"]] not in ENDED_WELL:
                 raise Failed(listener.obituary())
             flows.append({f"{role}_exit": code for role, code in exits.items()})
-            flows[-1]["bottlenecks"] = list(range(*self.net.topo.ends(flow["index"])))
+            flows[-1] |= self.ways(flow["index"])
             for role in ("sender", "receiver"):
                 flows[-1][f"{role}_overflows"] = self.net[flow[f"{role}_host"]].udp_overflows()
             for key in ("port", "sender_ip", "receiver_ip", "window_bytes"):
                 flows[-1][key] = flow[key]
         return flows
+
+    def ways(self, index):
+        """Bottlenecks that the data of a flow pass in order, and its ACKs where they pass any."""
+        topo = self.net.topo
+        enters, leaves = topo.ends(index)
+        found = {"bottlenecks": topo.crossed(enters, leaves)}
+        if topo.both_ways:
+            found["ack_bottlenecks"] = topo.crossed(leaves, enters)
+        return found
 
     def end_capture(self, capture):
         """Stop the capture; how many packets it lost."""

@@ -8,6 +8,7 @@ namespace, and one ``ip`` and one ``tc`` configure all of them (`configure`).
 
 import contextlib
 import ctypes
+import itertools
 import os
 import subprocess
 
@@ -155,29 +156,48 @@ class Wire(Link):
 class RouterLine(Topo):
     """Hosts on a line of routers; the links between routers, left to right, are the bottlenecks.
 
-    Flow i runs from host ``s<i>`` to ``d<i>``. Hosts have the addresses 10.1.i.1 and 10.2.i.1.
+    With a reverse flow they are bottlenecks from right to left, too. Flow i runs from host ``s<i>``
+    to ``d<i>``, which have the addresses 10.1.i.1 and 10.2.i.1.
     """
 
     routers = 2
 
-    def ends(self, flow):
-        """Index of the routers at which the flow enters and leaves the line."""
+    def span(self, flow):
+        """Index of the leftmost and of the rightmost router on the flow's way."""
         raise NotImplementedError
 
-    def build(self, flows, tcp_buffer_bytes):
-        """Make the nodes and links of that many flows."""
+    def ends(self, flow):
+        """Index of the routers at which the flow enters and leaves the line."""
+        left, right = self.span(flow)
+        return (right, left) if self.directions[flow] == "reverse" else (left, right)
+
+    @property
+    def both_ways(self):
+        """Whether data go in both directions."""
+        return "reverse" in self.directions
+
+    def crossed(self, enters, leaves):
+        """Numbers of the `bottlenecks` between two routers, in the order of passing."""
+        if enters < leaves:
+            return list(range(enters, leaves))
+        links = self.routers - 1
+        return list(range(2 * links - enters, 2 * links - leaves))
+
+    def build(self, directions, tcp_buffer_bytes):
+        """Make the nodes and links of the flows, each "forward" or "reverse"."""
+        self.directions = directions
         sysctls = host_sysctls(tcp_buffer_bytes)
         names = [f"r{k + 1}" for k in range(self.routers)]
         for name in names:
             self.addHost(name, sysctls=ROUTER_SYSCTLS)
         for k in range(self.routers - 1):
             self._wire(names[k], f"10.0.{k}.1/30", names[k + 1], f"10.0.{k}.2/30")
-        for i in range(flows):
-            left, right = self.ends(i)
+        for i in range(len(directions)):
+            enters, leaves = self.ends(i)
             self.addHost(f"s{i}", sysctls=sysctls)
             self.addHost(f"d{i}", sysctls=sysctls)
-            self._wire(f"s{i}", f"10.1.{i}.1/24", names[left], f"10.1.{i}.254/24")
-            self._wire(f"d{i}", f"10.2.{i}.1/24", names[right], f"10.2.{i}.254/24")
+            self._wire(f"s{i}", f"10.1.{i}.1/24", names[enters], f"10.1.{i}.254/24")
+            self._wire(f"d{i}", f"10.2.{i}.1/24", names[leaves], f"10.2.{i}.254/24")
 
     def _wire(self, node1, address1, node2, address2):
         self.addLink(
@@ -193,8 +213,8 @@ class RouterLine(Topo):
 class Dumbbell(RouterLine):
     """All flows share the one queue between two routers."""
 
-    def ends(self, flow):
-        """From the first router to the second."""
+    def span(self, flow):
+        """The first router and the second."""
         return 0, 1
 
 
@@ -203,7 +223,7 @@ class ParkingLot(RouterLine):
 
     routers = 3
 
-    def ends(self, flow):
+    def span(self, flow):
         """Flow 0 goes all the way."""
         if flow == 0:
             return 0, 2
@@ -213,9 +233,9 @@ class ParkingLot(RouterLine):
 TOPOLOGIES = {"dumbbell": Dumbbell, "parking_lot": ParkingLot}
 
 
-def build(topology, flows, tcp_buffer_bytes):
+def build(topology, directions, tcp_buffer_bytes):
     """Mininet network of a topology by name, with its namespaces, links, addresses and routes."""
-    topo = TOPOLOGIES[topology](flows=flows, tcp_buffer_bytes=tcp_buffer_bytes)
+    topo = TOPOLOGIES[topology](directions=directions, tcp_buffer_bytes=tcp_buffer_bytes)
     net = Mininet(topo=topo, host=Namespace, link=Wire, controller=None, build=True)
     addressing = {node: address_lines(node) + route_lines(net, topo, node) for node in net.hosts}
     # Links are made from any namespace, before the nodes they join are configured.
@@ -256,7 +276,7 @@ def route_lines(net, topo, node):
         return [f"route add default via {_ip(peer(ports(node)[0]))}"]
     here = int(node.name[1:]) - 1
     lines = []
-    for i in range((len(net.hosts) - topo.routers) // 2):
+    for i in range(len(topo.directions)):
         for prefix, end in zip((f"10.1.{i}.0/24", f"10.2.{i}.0/24"), topo.ends(i), strict=True):
             if end > here:
                 lines.append(f"route add {prefix} via 10.0.{here}.2")
@@ -276,14 +296,15 @@ def peer(port):
 
 
 def bottlenecks(net):
-    """The ports, left to right, whose queue is the bottleneck."""
+    """The ports whose queue is a bottleneck: left to right, then right to left if data go there."""
+    line = [net[f"r{k + 1}"] for k in range(net.topo.routers)]
+    ways = [line, line[::-1]] if net.topo.both_ways else [line]
     return [
         port
-        for node in net.hosts
-        for port in ports(node)
-        if node.name.startswith("r")
-        and peer(port).node.name.startswith("r")
-        and peer(port).node.name > node.name
+        for way in ways
+        for here, there in itertools.pairwise(way)
+        for port in ports(here)
+        if peer(port).node is there
     ]
 
 

@@ -35,8 +35,12 @@ NETEM = "netem_lost_packets"
 
 
 def routes_of(flows: Sequence[dict[str, Any]]) -> list[Route]:
-    """The ways of the flows of a result.json."""
-    return [Route(f["sender_ip"], f["receiver_ip"], f["bottlenecks"]) for f in flows]
+    """The ways of the flows of a result.json; behind them those of their ACKs, if they queue."""
+    acks = [f for f in flows if "ack_bottlenecks" in f]
+    return [
+        *(Route(f["sender_ip"], f["receiver_ip"], f["bottlenecks"]) for f in flows),
+        *(Route(f["receiver_ip"], f["sender_ip"], f["ack_bottlenecks"]) for f in acks),
+    ]
 
 
 def counter_variables(result: dict[str, Any]) -> dict[str, Variable]:
@@ -54,9 +58,13 @@ def counter_variables(result: dict[str, Any]) -> dict[str, Variable]:
 
 
 def balance_variables(
-    journey: Journey, captures: Captures, routes: Sequence[Route], counted_ns: int
+    journey: Journey, captures: Captures, routes: Sequence[Route], flows: int, counted_ns: int
 ) -> dict[str, Variable]:
-    """What the captures count until ``counted_ns``, when the kernel's counters were read."""
+    """What the captures count until ``counted_ns``, when the kernel's counters were read.
+
+    ``routes`` are as `routes_of` gives them. A bottleneck carries the data of a flow or its ACKs,
+    never both.
+    """
     shape = (len(routes), len(journey.out_ns))
     counts = {name: np.zeros(shape, np.int64) for name in CAPTURED}
     behind = _per_flow(captures.behind, routes, counted_ns)
@@ -73,7 +81,8 @@ def balance_variables(
         for name, chosen in _ends_here(journey, routes, k, counted_ns).items():
             counts[name][:, k] = np.bincount(journey.flow[chosen], minlength=len(routes))
     both = ("flow", "bottleneck")
-    return {name: variable(both, counts[name], "1", text) for name, text in CAPTURED.items()}
+    of_flow = {name: found.reshape(-1, flows, shape[1]).sum(0) for name, found in counts.items()}
+    return {name: variable(both, of_flow[name], "1", text) for name, text in CAPTURED.items()}
 
 
 def _per_flow(packets: Packets, routes: Sequence[Route], until_ns: int) -> IntArray:

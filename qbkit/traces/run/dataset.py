@@ -66,6 +66,9 @@ def build(folder: Path, experiment: Experiment, attrs: dict[str, Any]) -> xr.Dat
         "stack": [flow.stack for flow in flows],
         "controller": [flow.controller for flow in flows],
     }
+    if experiment.has_reverse_traffic:
+        names["direction"] = [flow.direction for flow in experiment.flows]
+        variables |= schema.directions_of(len(result["qdiscs"]))
     largest = largest_frame(packets)
     link = experiment.bottleneck
     dataset = schema.assemble(variables, names, bins)
@@ -125,12 +128,20 @@ def _packets(
     ports = {flow["port"]: i for i, flow in enumerate(result["flows"])}
     addresses = [address_number(flow["sender_ip"]) for flow in result["flows"]]
     end_ns = result["t0_ns"] + round(experiment.duration_s * 1e9)
-    packets = of_run(journey, captures, ports, addresses, (result["t0_ns"], end_ns))
+    packets = of_run(
+        journey,
+        captures,
+        ports,
+        addresses,
+        (result["t0_ns"], end_ns),
+        acks_queue=experiment.has_reverse_traffic,
+    )
     sent = np.bincount(packets.data_flow, minlength=len(ports))
     for i, flow in enumerate(experiment.flows):
         if not sent[i]:
             raise RunFailed(f"flow {i + 1} ({flow.name}) sent no packet to the bottleneck")
-    captured = balance.balance_variables(journey, captures, routes, result["counted_ns"])
+    counted_ns = result["counted_ns"]
+    captured = balance.balance_variables(journey, captures, routes, len(ports), counted_ns)
     return packets, {**captured, **counters}
 
 

@@ -29,7 +29,7 @@ class Fate(IntEnum):
 
 @dataclass(frozen=True)
 class Route:
-    """The way of a flow's packets: between two hosts that are its own, through queues in order."""
+    """The way of a flow's data or ACKs: between its own two hosts, through queues in order."""
 
     sender: str
     receiver: str
@@ -48,12 +48,15 @@ class Captures:
 
 @dataclass(frozen=True)
 class Journey:
-    """All IP packets from the flows' senders to their receivers, in the order of time."""
+    """All IP packets from the flows' senders to their receivers, in the order of time.
+
+    With reverse traffic also those from the receivers to the senders, each on a route of its own.
+    """
 
     packets: Packets
     """As they reached their first queue."""
     flow: IntArray
-    """Flow whose sender sent it; also the rare ICMP message counts."""
+    """Index of its route, and so of the flow; also the rare ICMP message counts."""
     at_ns: IntArray
     """(queues, packets) when it reached each queue; `NEVER` where it did not."""
     out_ns: IntArray

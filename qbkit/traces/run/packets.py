@@ -24,9 +24,12 @@ class FlowPackets:
     """Values of `Fate`."""
     acks: Packets
     ack_flow: IntArray
+    ack_departure_ns: IntArray | None = None
+    """The same of the acknowledgements; None where they meet no queue."""
+    ack_fate: IntArray | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Matched(FlowPackets):
     """The same from two captures of which nothing else is known."""
 
@@ -81,22 +84,29 @@ def of_run(
     flow_of_port: Mapping[int, int],
     senders: Sequence[int],
     span_ns: tuple[int, int],
+    *,
+    acks_queue: bool,
 ) -> FlowPackets:
     """The flows' packets that reached the first queue, or came back, within the span."""
-    flow_in, data_in = _classify(captures.before, flow_of_port, senders)
-    start_ns, end_ns = span_ns
-    time_ns = captures.before.time_ns
-    reverse = ~data_in & (flow_in >= 0) & (time_ns >= start_ns) & (time_ns < end_ns)
+
+    def within(packets: Packets) -> BoolArray:
+        return (packets.time_ns >= span_ns[0]) & (packets.time_ns < span_ns[1])
+
     sent = journey.packets
     flow, data = _classify(sent, flow_of_port, senders)
-    data &= (sent.time_ns >= start_ns) & (sent.time_ns < end_ns)
+    # Only where ACKs meet a queue are they on the journey.
+    back = sent if acks_queue else captures.before
+    back_flow, no_ack = _classify(back, flow_of_port, senders)
+    data, acks = data & within(sent), ~no_ack & (back_flow >= 0) & within(back)
     return FlowPackets(
         data=sent.take(data),
         data_flow=flow[data],
         departure_ns=journey.arrived_ns[data],
         fate=journey.fate[data],
-        acks=captures.before.take(reverse),
-        ack_flow=flow_in[reverse],
+        acks=back.take(acks),
+        ack_flow=back_flow[acks],
+        ack_departure_ns=journey.arrived_ns[acks] if acks_queue else None,
+        ack_fate=journey.fate[acks] if acks_queue else None,
     )
 
 

@@ -35,25 +35,41 @@ def seconds(time_ns: IntArray, t0_ns: int) -> FloatArray:
 def packet_variables(packets: FlowPackets, t0_ns: int) -> dict[str, Variable]:
     """Tables of data packets and acknowledgements."""
     arrival_s = seconds(packets.data.time_ns, t0_ns)
-    departure_s = seconds(packets.departure_ns, t0_ns)
-    departure_s[packets.departure_ns == NEVER] = np.nan
+    departure_s = _departure_s(packets.departure_ns, t0_ns)
     ack_s = seconds(packets.acks.time_ns, t0_ns)
     sizes, ack_sizes = packets.data.frame_bytes, packets.acks.frame_bytes
     small = _smallest(sizes, ack_sizes)
     return {
         "packet_time_s": variable("packet", arrival_s, "s", "arrival at the queue"),
         "packet_departure_s": variable("packet", departure_s, "s", "departure from the queue"),
-        "packet_fate": _fate(packets.fate),
+        "packet_fate": _fate("packet", packets.fate),
         "packet_flow": variable("packet", packets.data_flow.astype(np.uint16), "1", "flow"),
         "packet_size_bytes": variable("packet", sizes.astype(small), "B", "frame without FCS"),
         "ack_time_s": variable("ack", ack_s, "s", "arrival at the bottleneck"),
         "ack_flow": variable("ack", packets.ack_flow.astype(np.uint16), "1", "flow"),
         "ack_size_bytes": variable("ack", ack_sizes.astype(small), "B", "frame without FCS"),
+        **_queued_acks(packets, t0_ns),
     }
 
 
-def _fate(fate: IntArray) -> Variable:
-    found = variable("packet", fate.astype(np.int8), "1", "what became of the packet")
+def _queued_acks(packets: FlowPackets, t0_ns: int) -> dict[str, Variable]:
+    """What became of the ACKs, where they pass a queue."""
+    if packets.ack_departure_ns is None or packets.ack_fate is None:
+        return {}
+    left_s = _departure_s(packets.ack_departure_ns, t0_ns)
+    return {
+        "ack_departure_s": variable("ack", left_s, "s", "departure from the bottleneck"),
+        "ack_fate": _fate("ack", packets.ack_fate),
+    }
+
+
+def _departure_s(departure_ns: IntArray, t0_ns: int) -> FloatArray:
+    """When packets left, s; NaN for those that never did."""
+    return np.where(departure_ns == NEVER, np.nan, seconds(departure_ns, t0_ns))
+
+
+def _fate(dim: str, fate: IntArray) -> Variable:
+    found = variable(dim, fate.astype(np.int8), "1", "what became of the packet")
     found[2]["flag_values"] = [fate.value for fate in Fate]
     found[2]["flag_meanings"] = " ".join(fate.name.lower() for fate in Fate)
     return found
@@ -79,6 +95,13 @@ def packet_series(packets: FlowPackets, t0_ns: int, flows: int, bins: Bins) -> d
         "queue_delay_ms": variable(both, np.array(delay), "ms", "mean queueing delay"),
         "dropped_packets": _losses(packets, t0_ns, flows, bins, Fate.QUEUE_DROP),
     }
+
+
+def directions_of(bottlenecks: int) -> dict[str, Variable]:
+    """Which way each bottleneck of a run with reverse traffic goes; half of them go back."""
+    ways = np.repeat(["forward", "reverse"], bottlenecks // 2)
+    text = "direction of the bottleneck; reverse ones are numbered right to left"
+    return {"bottleneck_direction": variable("bottleneck", ways, "1", text)}
 
 
 def random_loss_series(packets: FlowPackets, t0_ns: int, flows: int, bins: Bins) -> Variable:
@@ -162,7 +185,7 @@ def flow_variables(columns: dict[str, tuple[FloatArray, str, str]]) -> dict[str,
 
 
 def assemble(variables: dict[str, Variable], names: dict[str, list[str]], bins: Bins) -> xr.Dataset:
-    """The dataset with its coordinates; ``names`` holds label, stack and controller per flow."""
+    """The dataset with its coordinates; ``names`` holds label, stack and so on per flow."""
     flows = np.arange(len(names["label"]))
     coords: dict[str, object] = {
         "flow": ("flow", flows, {"long_name": "flow"}),
