@@ -155,6 +155,7 @@ def test_run_with_reverse_traffic():
     assert labels == ["tcp:reno", "tcp:cubic (reverse)"]
 
 
+@pytest.mark.guest
 def test_a_run_that_exists_is_not_run_again():
     words = ["run", "tcp:reno", "--duration-s", "2"]
     first, second = answer(*words), answer(*words)
