@@ -18,8 +18,9 @@ from qbkit.metrics.envelope import (
     envelope,
     sample_trials,
 )
-from qbkit.metrics.fairness import jain_index, throughput_ratio
+from qbkit.metrics.fairness import jain_index, link_share, throughput_ratio
 from qbkit.metrics.families import by_family
+from qbkit.metrics.loss_response import LossResponse, loss_response
 from qbkit.metrics.maps import (
     cycles,
     dominance,
@@ -32,39 +33,60 @@ from qbkit.metrics.quicbench import quicbench_points
 from qbkit.metrics.retransmissions import transfer_table
 from qbkit.metrics.significance import map_sentence
 from qbkit.metrics.summary import flow_summaries, summary
+from qbkit.metrics.theory import (
+    aimd_window_packets,
+    bbr_share,
+    cubic_share,
+    cubic_window_packets,
+    equal_share,
+    mathis_window_packets,
+    reno_friendly_alpha,
+    window_throughput_mbps,
+)
 
 __all__ = [
     "DEFINITIONS",
     "Assessment",
     "Definition",
     "Envelope",
+    "LossResponse",
     "OperatingPoints",
     "Parameters",
     "Translated",
     "Trial",
+    "aimd_window_packets",
     "assess",
+    "bbr_share",
     "by_family",
     "cell_envelopes",
     "conformance",
     "conformance_map",
     "conformance_t",
+    "cubic_share",
+    "cubic_window_packets",
     "cycles",
     "deviation",
     "dominance",
     "envelope",
+    "equal_share",
     "expectations",
     "flow_summaries",
     "hull_table",
     "infer",
     "jain_index",
+    "link_share",
+    "loss_response",
     "map_sentence",
+    "mathis_window_packets",
     "operating_points",
     "overlap",
     "packet_balance",
     "quicbench_points",
+    "reno_friendly_alpha",
     "sample_trials",
     "summary",
     "throughput_ratio",
     "throughput_ratios",
     "transfer_table",
+    "window_throughput_mbps",
 ]

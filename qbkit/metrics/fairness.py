@@ -37,6 +37,26 @@ def throughput_ratio(ds: xr.Dataset, x: str | int, y: str | int) -> float:
     return float(mine / (mine + theirs))
 
 
+def link_share(ds: xr.Dataset, flows: Sequence[str | int]) -> float:
+    """What those flows get together of the throughput of all flows in their direction, in [0, 1].
+
+    Throughput as in `throughput_ratio`, over the time in which all flows of the direction were
+    active. Raises MetricError for an unknown flow, none, one twice, flows in opposite directions,
+    flows that were never active together, or where nothing got through.
+    """
+    chosen = [flow_index(ds, flow) for flow in flows]
+    if not chosen or len(set(chosen)) < len(chosen):
+        raise MetricError(f"a share of the link needs flows, each of them once, not {list(flows)}")
+    ways = flow_directions(ds)
+    if len({ways[i] for i in chosen}) > 1:
+        raise MetricError(f"{list(flows)} go in opposite directions, so they share no bottleneck")
+    others = [i for i, way in enumerate(ways) if way == ways[chosen[0]]]
+    mbps = _common_throughput_mbps(ds, others)
+    if not mbps.sum():
+        raise MetricError("nothing got through while all flows were active, so nothing was shared")
+    return float(mbps[[others.index(i) for i in chosen]].sum() / mbps.sum())
+
+
 def jain_index(values: xr.Dataset | npt.ArrayLike) -> float:
     """Jain's fairness index (Σx)² / (n Σx²), in [1/n, 1]; 1 where all get the same.
 

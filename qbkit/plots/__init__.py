@@ -15,6 +15,11 @@ from qbkit.plots.recovery import loss_chart
 from qbkit.plots.render import enable
 from qbkit.plots.retransmission import retransmission_chart
 from qbkit.plots.root_cause import root_cause_chart
+from qbkit.plots.theory import (
+    share_by_buffer_chart,
+    share_by_flows_chart,
+    window_by_loss_chart,
+)
 from qbkit.plots.timeline import timeline_chart
 from qbkit.plots.what_if import what_if_chart
 
@@ -37,6 +42,9 @@ __all__ = [
     "root_cause_chart",
     "run_html",
     "save_chart",
+    "share_by_buffer_chart",
+    "share_by_flows_chart",
     "timeline_chart",
     "what_if_chart",
+    "window_by_loss_chart",
 ]

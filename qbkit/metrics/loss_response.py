@@ -1,0 +1,68 @@
+"""The window that a flow keeps at the loss rate that it meets: a point on its response function."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import xarray as xr
+
+from qbkit.errors import MetricError
+from qbkit.metrics.flows import (
+    ack_delays_ms,
+    active_span_s,
+    flow_index,
+    flow_labels,
+    has_packets,
+    known_fate,
+    require_rtt,
+)
+
+SKIPPED_PART = 0.2
+"""Of the flow's time, at its start: slow start is not the steady state."""
+
+
+@dataclass(frozen=True)
+class LossResponse:
+    """Where a flow stood in its steady state; what `qbkit.metrics.theory` predicts."""
+
+    label: str
+    loss_rate: float
+    """Part of its packets that was lost, for whatever cause."""
+    window_packets: float
+    """Mean number of packets on the way, and their ACKs."""
+    rtt_ms: float
+    """Mean RTT, with queueing."""
+
+
+def loss_response(
+    ds: xr.Dataset, flow: str | int = 0, *, skip_start_s: float | None = None
+) -> LossResponse:
+    """Loss rate, mean window and RTT of a flow, from the captures alone.
+
+    The window is the packets that left the queue in a second times their mean RTT (Little's law),
+    so it says what the controller uses, whatever it calls its window. ``skip_start_s`` is cut at
+    the start, by default a fifth of the flow's time. Raises MetricError for an unknown flow, a run
+    without packets or base RTT, and where nothing was delivered.
+    """
+    index = flow_index(ds, flow)
+    label = flow_labels(ds)[index]
+    if not has_packets(ds):
+        raise MetricError(f"the run has no packets of {label}; its window is counted from them")
+    base_ms = require_rtt(float(ds["base_rtt_ms"].values[index]), label)
+    start_s, stop_s = active_span_s(ds, index)
+    start_s += SKIPPED_PART * (stop_s - start_s) if skip_start_s is None else skip_start_s
+    time_s, left_s = ds["packet_time_s"].values, ds["packet_departure_s"].values
+    mine = (ds["packet_flow"].values == index) & known_fate(ds)
+    mine &= (time_s >= start_s) & (time_s < stop_s)
+    out = mine & np.isfinite(left_s)
+    if not out.any():
+        raise MetricError(f"nothing of {label} arrived from {start_s:g} s to {stop_s:g} s")
+    rtt_ms = base_ms + (left_s - time_s)[out] * 1e3 + ack_delays_ms(ds, index, left_s[out])
+    mean_rtt_ms = float(np.nanmean(rtt_ms))
+    return LossResponse(
+        label=label,
+        loss_rate=1 - out.sum() / mine.sum(),
+        window_packets=float(out.sum() / (stop_s - start_s) * mean_rtt_ms / 1e3),
+        rtt_ms=mean_rtt_ms,
+    )

@@ -1,0 +1,207 @@
+"""Measurements beside closed-form models: shares of a link, and windows at a loss rate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import altair as alt
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from qbkit.errors import MetricError
+from qbkit.metrics.flows import FloatArray
+from qbkit.plots import theme
+from qbkit.plots.captions import wrapped
+from qbkit.plots.data import inline
+from qbkit.plots.render import enable
+
+Model = Callable[[FloatArray], npt.ArrayLike]
+"""From values of the horizontal axis to what is predicted there (`qbkit.metrics.theory`)."""
+
+WIDTH, HEIGHT = 460, 300
+MODEL_POINTS = 120
+MEASURED, PREDICTED = "measured", "model"
+MEANING = (
+    "Points: runs. Solid: their means. Dashed: what a model predicts; a model of the same name has "
+    "the same colour, and is drawn where it holds."
+)
+
+
+@dataclass(frozen=True)
+class _Axes:
+    """What is drawn against what: columns of the frame, and how their axes look."""
+
+    x: str
+    y: str
+    x_title: str
+    y_title: str
+    x_scale: alt.Scale
+    y_scale: alt.Scale
+    x_axis: alt.Axis
+
+
+def share_by_buffer_chart(
+    frame: pd.DataFrame,
+    models: Mapping[str, Model] | None = None,
+    *,
+    title: str = "Share of the link against the buffer",
+) -> alt.LayerChart:
+    """Share of the link that a controller gets, against the buffer, beside models of it.
+
+    ``frame`` has a row per run: ``label`` (whose share it is), ``buffer_bdp``, and ``share`` in
+    [0, 1] (`qbkit.metrics.link_share`). ``models`` are functions of the buffer in BDP, as
+    ``{"tcp:bbr": lambda x: bbr_share(x, rate_mbps=20, rtt_ms=40)}``. Raises MetricError for a frame
+    without these columns or rows, and for a model that holds nowhere on the axis.
+    """
+    axes = _Axes(
+        x="buffer_bdp",
+        y="share",
+        x_title="Buffer (BDP)",
+        y_title="Share of the link",
+        x_scale=alt.Scale(type="log", base=2, nice=False, padding=12),
+        y_scale=alt.Scale(domain=[0, 1]),
+        x_axis=alt.Axis(format="~g"),
+    )
+    low, high = _range(frame, axes)
+    grid = np.unique(np.round(np.geomspace(low, high, MODEL_POINTS), 3))
+    return _chart(frame, models or {}, axes, grid, title)
+
+
+def share_by_flows_chart(
+    frame: pd.DataFrame,
+    models: Mapping[str, Model] | None = None,
+    *,
+    title: str = "Share of the link against the number of other flows",
+) -> alt.LayerChart:
+    """Share of the link that a controller gets, against the number of flows that it meets.
+
+    As `share_by_buffer_chart`, with the column ``flows`` (how many others) in place of the buffer.
+    """
+    axes = _Axes(
+        x="flows",
+        y="share",
+        x_title="Other flows",
+        y_title="Share of the link",
+        x_scale=alt.Scale(zero=False, nice=False, padding=12),
+        y_scale=alt.Scale(domain=[0, 1]),
+        x_axis=alt.Axis(tickMinStep=1, format="d"),
+    )
+    low, high = _range(frame, axes)
+    return _chart(frame, models or {}, axes, np.arange(low, high + 1), title)
+
+
+def window_by_loss_chart(
+    frame: pd.DataFrame,
+    models: Mapping[str, Model] | None = None,
+    *,
+    title: str = "Window against loss rate",
+) -> alt.LayerChart:
+    """Mean window that a controller keeps, against the loss rate: its response function.
+
+    ``frame`` has a row per run: ``label``, ``loss_rate`` (a part, not percent) and
+    ``window_packets`` (`qbkit.metrics.loss_response`); runs without a loss are left out, for the
+    axes are logarithmic. ``models`` are functions of the loss rate, as
+    ``{"RFC 9438": lambda p: cubic_window_packets(p, rtt_ms=50)}``. Raises MetricError as
+    `share_by_buffer_chart`.
+    """
+    axes = _Axes(
+        x="loss_percent",
+        y="window_packets",
+        x_title="Lost packets (%)",
+        y_title="Mean window (packets)",
+        x_scale=alt.Scale(type="log", nice=False, padding=12),
+        y_scale=alt.Scale(type="log", nice=True),
+        x_axis=alt.Axis(format="~g"),
+    )
+    _require(frame, ["label", "loss_rate", "window_packets"])
+    percent = frame.assign(loss_percent=frame["loss_rate"] * 100)
+    percent = percent[percent["loss_percent"] > 0]
+    low, high = _range(percent, axes)
+    grid = np.unique(np.round(np.geomspace(low, high, MODEL_POINTS), 3))
+    of_percent = {name: _scaled(model, 0.01) for name, model in (models or {}).items()}
+    return _chart(percent, of_percent, axes, grid[grid > 0], title)
+
+
+def _scaled(model: Model, factor: float) -> Model:
+    return lambda x: model(x * factor)
+
+
+def _require(frame: pd.DataFrame, columns: list[str]) -> None:
+    missing = [name for name in columns if name not in frame]
+    if missing or not len(frame):
+        lack = f"no column {', '.join(missing)}" if missing else "no rows"
+        raise MetricError(f"the measurements have {lack}; give {', '.join(columns)}")
+
+
+def _range(frame: pd.DataFrame, axes: _Axes) -> tuple[float, float]:
+    """From where to where the measurements go."""
+    _require(frame, ["label", axes.x, axes.y])
+    return float(frame[axes.x].min()), float(frame[axes.x].max())
+
+
+def _predicted(name: str, model: Model, grid: FloatArray) -> pd.DataFrame:
+    """The model where it has an answer."""
+    rows = []
+    excuse = ""
+    for x in grid.tolist():
+        try:
+            rows.append((name, x, float(np.asarray(model(np.array(x))))))
+        except MetricError as error:
+            excuse = str(error)
+    if not rows:
+        raise MetricError(f"the model {name} holds nowhere on this axis: {excuse}")
+    return pd.DataFrame(rows, columns=["label", "x", "y"])
+
+
+def _chart(
+    frame: pd.DataFrame, models: Mapping[str, Model], axes: _Axes, grid: FloatArray, title: str
+) -> alt.LayerChart:
+    enable()
+    runs = frame.rename(columns={axes.x: "x", axes.y: "y"})[["label", "x", "y"]]
+    means = runs.groupby(["label", "x"], sort=False, as_index=False)["y"].mean()
+    lines = [means.assign(kind=MEASURED)]
+    lines += [_predicted(n, model, grid).assign(kind=PREDICTED) for n, model in models.items()]
+    labels = [str(v) for v in dict.fromkeys([*runs["label"], *models])]
+    shown = alt.selection_point(fields=["label"], bind="legend", name="shown")
+    x = alt.X("x:Q", title=axes.x_title, scale=axes.x_scale, axis=axes.x_axis)
+    y = alt.Y("y:Q", title=axes.y_title, scale=axes.y_scale)
+    colour = alt.Color("label:N", scale=theme.colour_scale(labels))
+    tooltip = [
+        alt.Tooltip("label:N", title="Controller"),
+        alt.Tooltip("x:Q", title=axes.x_title, format=".4~g"),
+        alt.Tooltip("y:Q", title=axes.y_title, format=".4~g"),
+    ]
+    line = (
+        alt.Chart(_inline(pd.concat(lines)))
+        .mark_line(strokeWidth=1.8)
+        .encode(
+            x=x,
+            y=y,
+            color=colour,
+            strokeDash=alt.StrokeDash(
+                "kind:N", scale=alt.Scale(domain=[MEASURED, PREDICTED], range=[[1, 0], [5, 4]])
+            ),
+            opacity=alt.when(shown).then(alt.value(1.0)).otherwise(alt.value(0.08)),
+        )
+    )
+    points = (
+        alt.Chart(_inline(runs))
+        .mark_point(filled=True, size=40)
+        .encode(
+            x=x,
+            y=y,
+            color=colour,
+            tooltip=tooltip,
+            opacity=alt.when(shown).then(alt.value(0.8)).otherwise(alt.value(0.05)),
+        )
+    )
+    heading = alt.TitleParams(title, subtitle=wrapped([MEANING], WIDTH))
+    return alt.LayerChart(layer=[line.add_params(shown), points]).properties(
+        width=WIDTH, height=HEIGHT, title=heading
+    )
+
+
+def _inline(frame: pd.DataFrame) -> alt.InlineData:
+    return inline({str(name): frame[name].to_numpy() for name in frame})
