@@ -62,7 +62,7 @@ def loss_response(
     mean_rtt_ms = float(np.nanmean(rtt_ms))
     return LossResponse(
         label=label,
-        loss_rate=1 - out.sum() / mine.sum(),
+        loss_rate=float(1 - out.sum() / mine.sum()),
         window_packets=float(out.sum() / (stop_s - start_s) * mean_rtt_ms / 1e3),
         rtt_ms=mean_rtt_ms,
     )
