@@ -32,7 +32,7 @@ def rows(chart: alt.LayerChart, layer: int) -> list[dict[str, str]]:
 
 def test_a_model_is_drawn_where_it_holds_in_the_colour_of_its_controller():
     chart = share_by_buffer_chart(
-        BUFFERS, {"tcp:bbr": lambda x: bbr_share(x, rate_mbps=10, rtt_ms=40)}
+        BUFFERS, models={"tcp:bbr": lambda x: bbr_share(x, rate_mbps=10, rtt_ms=40)}
     )
     lines, points = rows(chart, 0), rows(chart, 1)
     measured = {(r["label"], r["x"]): float(r["y"]) for r in lines if r["kind"] == "measured"}
@@ -47,7 +47,7 @@ def test_a_model_is_drawn_where_it_holds_in_the_colour_of_its_controller():
 
 def test_the_number_of_flows_is_whole():
     frame = pd.DataFrame({"label": "mine", "flows": [1, 4], "share": [0.5, 0.2]})
-    chart = share_by_flows_chart(frame, {"equal shares": lambda n: equal_share(1, n)})
+    chart = share_by_flows_chart(frame, models={"equal shares": lambda n: equal_share(1, n)})
     model = [(r["x"], r["y"]) for r in rows(chart, 0) if r["kind"] == "model"]
     assert model == [("1", "0.5"), ("2", "0.333"), ("3", "0.25"), ("4", "0.2")]
 
@@ -56,7 +56,7 @@ def test_models_of_windows_take_the_loss_rate_and_the_axis_shows_percent():
     frame = pd.DataFrame(
         {"label": "mine", "loss_rate": [0, 0.001, 0.01], "window_packets": [90.0, 40, 12]}
     )
-    chart = window_by_loss_chart(frame, {"Mathis": mathis_window_packets})
+    chart = window_by_loss_chart(frame, models={"Mathis": mathis_window_packets})
     # The run without a loss has no place on a logarithmic axis.
     assert [r["x"] for r in rows(chart, 1)] == ["0.1", "1"]
     model = {r["x"]: float(r["y"]) for r in rows(chart, 0) if r["kind"] == "model"}
@@ -71,7 +71,7 @@ def test_models_of_windows_take_the_loss_rate_and_the_axis_shows_percent():
         (lambda: window_by_loss_chart(BUFFERS), "have no column loss_rate, window_packets"),
         (
             lambda: share_by_buffer_chart(
-                BUFFERS, {"BBR": lambda x: bbr_share(x / 100, rate_mbps=10, rtt_ms=40)}
+                BUFFERS, models={"BBR": lambda x: bbr_share(x / 100, rate_mbps=10, rtt_ms=40)}
             ),
             "the model BBR holds nowhere on this axis: the model of BBR's share begins at",
         ),

@@ -94,6 +94,6 @@ def test_reverse_flows_of_a_parking_lot_pass_their_links_backwards(tmp_path):
 
 
 def test_a_quic_stack_sends_in_reverse(tmp_path):
-    flows = ["tcp:reno", Flow("quic-go", "cubic", direction="reverse")]
+    flows = ["tcp:reno", Flow("qbkit", "cubic", direction="reverse")]
     ds = run(flows, tmp_path, duration_s=2)
     assert (metrics.summary(ds).goodput_mbps > 2).all()

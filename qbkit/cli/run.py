@@ -26,7 +26,10 @@ OF_RUN = ("flows", "engine", "out", "keep", "rerun", "as_json")
 @options.engine
 @options.as_json
 @click.option(
-    "--reverse", multiple=True, metavar="STACK:CC", help="A flow in the other direction; repeatable."
+    "--reverse",
+    multiple=True,
+    metavar="STACK:CC",
+    help="A flow in the other direction; repeatable.",
 )
 @click.option("--seed", type=int, default=1, show_default=True, help="Seed of all randomness.")
 @click.option("--jitter-ms", type=float, help="Half-width of the senders' jitter.")

@@ -44,8 +44,8 @@ class _Axes:
 
 def share_by_buffer_chart(
     frame: pd.DataFrame,
-    models: Mapping[str, Model] | None = None,
     *,
+    models: Mapping[str, Model] | None = None,
     title: str = "Share of the link against the buffer",
 ) -> alt.LayerChart:
     """Share of the link that a controller gets, against the buffer, beside models of it.
@@ -71,8 +71,8 @@ def share_by_buffer_chart(
 
 def share_by_flows_chart(
     frame: pd.DataFrame,
-    models: Mapping[str, Model] | None = None,
     *,
+    models: Mapping[str, Model] | None = None,
     title: str = "Share of the link against the number of other flows",
 ) -> alt.LayerChart:
     """Share of the link that a controller gets, against the number of flows that it meets.
@@ -94,8 +94,8 @@ def share_by_flows_chart(
 
 def window_by_loss_chart(
     frame: pd.DataFrame,
-    models: Mapping[str, Model] | None = None,
     *,
+    models: Mapping[str, Model] | None = None,
     title: str = "Window against loss rate",
 ) -> alt.LayerChart:
     """Mean window that a controller keeps, against the loss rate: its response function.
