@@ -56,12 +56,16 @@ class LossBasedController(WindowController):
     def on_loss(self, loss: Loss) -> None:
         """Reduce the window, if one of the packets was sent after the last reduction."""
         if loss.newest_sent_s > self._recovery_start_s:
-            self._recovery_start_s = loss.now_s
-            self._set_window(self.window_after_loss_bytes(loss))
-            self.ssthresh_bytes = self.window_bytes
-            self.state = "recovery"
+            self.reduce(loss.now_s, self.window_after_loss_bytes(loss))
         if loss.is_persistent_congestion:
             self._collapse()
+
+    def reduce(self, now_s: float, window_bytes: float) -> None:
+        """Begin a recovery period with this window as the slow start threshold."""
+        self._recovery_start_s = now_s
+        self._set_window(window_bytes)
+        self.ssthresh_bytes = self.window_bytes
+        self.state = "recovery"
 
     @property
     def is_in_slow_start(self) -> bool:

@@ -1,0 +1,205 @@
+"""Whether a bottleneck queues fairly: two flows of one sender find out while they start.
+
+Bachl, Fabini and Zseby, "Detecting Fair Queuing for Better Congestion Control", section III-A: flow
+2 sends twice as fast as flow 1, both double each round trip until both lose packets in one. A
+shared queue takes the same part from both; a fair one leaves both with the same rate, and so takes
+the larger part from flow 2.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from .controller import RateController, Settings
+from .events import Ack, Loss, Packet, Sent, Timeout
+
+CUTOFF = 1.5
+"""The loss ratio is 2 with fair queuing and 1 without (step 4)."""
+LEAST_PACKETS = 10
+"""Of flow 1 in a round trip; where fewer fit, a round lasts longer (as PCC's intervals do)."""
+LOSSY_ROUNDS = 2
+"""The verdict is that of the second round in which both lose, as in the authors' code. The paper's
+text takes the first, in which a full queue has often just begun to drop."""
+INTERVAL_SPREAD = 0.5, 1.5
+"""Randomised pacing: an interval is a random part of the regular one (section VII)."""
+
+
+@dataclass
+class Tally:
+    """Packets of one flow in one round."""
+
+    sent: int = 0
+    acked: int = 0
+    lost: int = 0
+
+    @property
+    def is_known(self) -> bool:
+        """What became of all of them."""
+        return self.acked + self.lost >= self.sent
+
+    @property
+    def received_part(self) -> float:
+        """Receiving rate over sending rate."""
+        return self.acked / self.sent
+
+
+@dataclass
+class Round:
+    """A round trip of both flows."""
+
+    start_s: float
+    flows: tuple[Tally, Tally] = field(default_factory=lambda: (Tally(), Tally()))
+    heard: set[int] = field(default_factory=set)
+    """Flows of which a packet sent in it was acknowledged."""
+
+    @property
+    def both_lost(self) -> bool:
+        """Packets of either flow."""
+        return all(flow.lost for flow in self.flows)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the start-up found."""
+
+    loss_ratio: float
+    """Equation 1, (received/sent of flow 1)/(received/sent of flow 2); infinite if flow 2 got
+    nothing through."""
+    sent_packets: tuple[int, int]
+    """Of the two flows, in the round that decided."""
+    lost_packets: tuple[int, int]
+
+    @property
+    def is_fair(self) -> bool:
+        """The bottleneck has fair queuing."""
+        return self.loss_ratio > CUTOFF
+
+
+class FairQueuingProbe:
+    """Sets the rates of two flows, indexed 0 and 1, and counts their packets."""
+
+    def __init__(self) -> None:
+        self.verdict: Verdict | None = None
+        self._rate_bytes_per_s = 0.0
+        self._rounds: list[Round] = []
+
+    @property
+    def has_started(self) -> bool:
+        """Before, packets are those of handshakes."""
+        return bool(self._rounds)
+
+    def start(self, now_s: float, rtt_s: float, window_bytes: float) -> None:
+        """Both together send ``window_bytes`` in the first round trip."""
+        self._rate_bytes_per_s = window_bytes / rtt_s / 3
+        self._rounds.append(Round(now_s))
+
+    def rate_bytes_per_s(self, flow: int) -> float:
+        """Of a flow, now."""
+        return self._rate_bytes_per_s * (1 + flow)
+
+    def on_sent(self, flow: int, packet: Packet) -> None:
+        """Begin the next round with it if this one is over."""
+        current = self._rounds[-1]
+        if len(current.heard) == 2 and current.flows[0].sent >= LEAST_PACKETS:
+            if len(self._lossy()) < LOSSY_ROUNDS:
+                self._rate_bytes_per_s *= 2
+            current = Round(packet.sent_s)
+            self._rounds.append(current)
+        current.flows[flow].sent += 1
+
+    def on_acked(self, flow: int, packets: Iterable[Packet]) -> None:
+        """Count them in the rounds in which they were sent."""
+        for packet in packets:
+            if one := self._round_of(packet):
+                one.flows[flow].acked += 1
+                one.heard.add(flow)
+        self._decide()
+
+    def on_lost(self, flow: int, packets: Iterable[Packet]) -> None:
+        """Likewise."""
+        for packet in packets:
+            if one := self._round_of(packet):
+                one.flows[flow].lost += 1
+        self._decide()
+
+    def on_timeout(self, flow: int) -> None:
+        """Nothing of the flow is acknowledged any more: what is outstanding is taken for lost."""
+        for one in self._rounds:
+            tally = one.flows[flow]
+            if tally.sent:
+                one.heard.add(flow)
+            tally.lost = tally.sent - tally.acked
+        self._decide()
+
+    def _round_of(self, packet: Packet) -> Round | None:
+        """None for packets of the handshake."""
+        return next((r for r in reversed(self._rounds) if packet.sent_s >= r.start_s), None)
+
+    def _lossy(self) -> list[Round]:
+        """Rounds that are over, in which both lost."""
+        return [one for one in self._rounds[:-1] if one.both_lost]
+
+    def _decide(self) -> None:
+        lossy = self._lossy()
+        if self.verdict or len(lossy) < LOSSY_ROUNDS:
+            return
+        flows = lossy[LOSSY_ROUNDS - 1].flows
+        if not all(flow.is_known for flow in flows):
+            return
+        one, two = flows
+        self.verdict = Verdict(loss_ratio(one, two), (one.sent, two.sent), (one.lost, two.lost))
+
+
+def loss_ratio(one: Tally, two: Tally) -> float:
+    """Equation 1; 1 if nothing of either flow was received."""
+    if not two.acked:
+        return math.inf if one.acked else 1.0
+    return one.received_part / two.received_part
+
+
+class ProbingFlow(RateController):
+    """One of the two flows, at the rate of their common probe."""
+
+    window_rtts = 8.0
+    """Rates differ by exactly two only where no window holds them back."""
+
+    def __init__(
+        self, settings: Settings, probe: FairQueuingProbe, index: int, *, is_randomised: bool
+    ) -> None:
+        super().__init__(settings)
+        self.probe = probe
+        self.smoothed_rtt_s = self.min_rtt_s = 0.0
+        self.delivery_rate_bytes_per_s = 0.0
+        """What the path delivered last."""
+        self._index = index
+        self._is_randomised = is_randomised
+
+    def on_sent(self, sent: Sent) -> None:
+        """Count it, and set the interval to the next packet."""
+        if self.probe.has_started:
+            self.probe.on_sent(self._index, sent.packet)
+            self._pace()
+
+    def on_ack(self, ack: Ack) -> None:
+        """Count them."""
+        self.smoothed_rtt_s, self.min_rtt_s = ack.smoothed_rtt_s, ack.min_rtt_s
+        if ack.delivery:
+            self.delivery_rate_bytes_per_s = ack.delivery.rate_bytes_per_s
+        self.probe.on_acked(self._index, ack.packets)
+
+    def on_loss(self, loss: Loss) -> None:
+        """Count them."""
+        self.probe.on_lost(self._index, loss.packets)
+
+    def on_timeout(self, timeout: Timeout) -> None:
+        """The window is full, and no ACK comes."""
+        self.probe.on_timeout(self._index)
+
+    def _pace(self) -> None:
+        rate = self.probe.rate_bytes_per_s(self._index)
+        if self._is_randomised:
+            rate /= random.uniform(*INTERVAL_SPREAD)
+        self.set_rate(rate, self.smoothed_rtt_s)
