@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from simulated_path import PACKET_BYTES, SimulatedPath, make
 
+import qbkit as qb
 from qbkit.cca.builtin.delay import Delay
 from qbkit.cca.builtin.pcc_allegro import PccAllegro, agreed_direction
 from qbkit.cca.builtin.pcc_vivace import Ascent, PccVivace, confidence
@@ -272,3 +273,25 @@ def test_quic_dc_reacts_to_loss_as_westwood_does() -> None:
     assert steady(path, 5, 40)[1] > 9.5
     assert path.dropped > 0
     assert path.controller.ssthresh_bytes == pytest.approx(10 * MBIT * 0.0508, rel=0.05)
+
+
+# In the guest
+
+
+@pytest.mark.guest
+@pytest.mark.parametrize("name", ["delay", "pcc-allegro", "pcc-vivace", "quic-dc"])
+def test_it_fills_a_real_link(name: str) -> None:
+    link = qb.Bottleneck(rate_mbps=4, rtt_ms=40, buffer_bdp=4)
+    run = qb.Experiment(bottleneck=link, flows=[f"qbkit:{name}"], duration_s=6).run()
+    row = run.qb.summary().iloc[0]
+    assert row.throughput_mbps > 2.5  # with its start-up
+    assert 40 < row.rtt_mean_ms < 205
+
+
+@pytest.mark.guest
+def test_quic_dc_measures_the_queueing_delay_that_the_captures_see() -> None:
+    link = qb.Bottleneck(rate_mbps=4, rtt_ms=40, buffer_bdp=4)
+    run = qb.Experiment(bottleneck=link, flows=["qbkit:quic-dc"], duration_s=6).run()
+    seen_ms, told_ms = run.queue_delay_ms[0], run.one_way_queueing_delay_ms[0]
+    assert float(abs(seen_ms - told_ms)[20:].median()) < 4  # a frame takes 3 ms
+    assert float(run.queue_delay_ms[0][20:].max()) < 20 + 15
