@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from qbkit import stacks
-from qbkit.execution.batch import datasets, run_all
+from qbkit.execution.many import datasets, run_all
 from qbkit.metrics.parameters import Estimate, Parameters, infer
 from qbkit.spec import Bottleneck, Flow
 from qbkit.studies.conformance import experiments

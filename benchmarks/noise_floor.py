@@ -15,7 +15,7 @@ import argparse
 import numpy as np
 import pandas as pd
 
-from qbkit.execution.batch import datasets, run_all
+from qbkit.execution.many import datasets, run_all
 from qbkit.metrics import conformance, envelope, operating_points
 from qbkit.spec import Bottleneck, Experiment
 

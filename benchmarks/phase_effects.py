@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import argparse
 
-from qbkit.execution.batch import datasets, run_all
+from qbkit.execution.many import datasets, run_all
 from qbkit.metrics import throughput_ratio
 from qbkit.spec import Experiment
 

@@ -23,7 +23,7 @@ import psutil
 from distributed import Client
 
 from qbkit.execution import cluster
-from qbkit.execution.batch import run_all
+from qbkit.execution.many import run_all
 from qbkit.execution.runner import names
 from qbkit.execution.sweeps import run_sweep
 from qbkit.spec.sweep import Sweep

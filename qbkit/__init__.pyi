@@ -22,7 +22,7 @@ from .errors import StoreError as StoreError
 from .errors import TraceError as TraceError
 
 # Execute.
-from .execution.batch import run_all as run_all
+from .execution.many import run_all as run_all
 from .execution.runner import run as run
 
 # Files of qbkit.

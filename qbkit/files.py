@@ -1,16 +1,48 @@
-"""Files that are there whole or not at all."""
+"""Atomic file writes, and locks between processes."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from qbkit.errors import StoreError
+
+POLL_S = 0.01
+FOREVER_S = -1.0
 
 
 def write_whole(path: Path, content: bytes | memoryview) -> None:
-    """Beside the goal first, then by a rename, so that no half file ever bears the name."""
+    """Write beside the goal first, then rename, so that no partial file ever bears the name."""
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         beside.write_bytes(content)
         beside.replace(path)
     finally:
         beside.unlink(missing_ok=True)
+
+
+@contextmanager
+def lock(path: Path, *, timeout_s: float = FOREVER_S) -> Iterator[None]:
+    """Hold a lock file until the block or this process ends, even if it is killed.
+
+    Raises `filelock.Timeout` if another process still holds it after ``timeout_s``, and StoreError
+    where the file cannot be locked, as on a file system without locks.
+    """
+    held = FileLock(path, poll_interval=POLL_S, fallback_to_soft=False)
+    try:
+        held.acquire(timeout=timeout_s)
+    except Timeout:
+        raise
+    except OSError as error:
+        raise StoreError(
+            f"{path} cannot be locked: {error.strerror}; use a folder on a disk of this machine "
+            "(QBKIT_CACHE sets the cache)"
+        ) from None
+    try:
+        yield
+    finally:
+        held.release()

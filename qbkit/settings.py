@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import platformdirs
+
 
 def cache_folder() -> Path:
-    """``QBKIT_CACHE``, else ``$XDG_CACHE_HOME/qbkit``, else ``~/.cache/qbkit``."""
+    """``QBKIT_CACHE``, else the user's cache (Linux: ``$XDG_CACHE_HOME`` or ``~/.cache``)/qbkit."""
     chosen = os.environ.get("QBKIT_CACHE")
-    if chosen:
-        return Path(chosen)
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "qbkit"
+    return Path(chosen) if chosen else platformdirs.user_cache_path("qbkit")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 import warnings
@@ -13,12 +15,13 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from test_failures import heed_interrupts
 
 import qbkit as qb
 from qbkit.errors import EngineError, RunFailed, SpecError, StackNotReady
 from qbkit.execution.attempts import try_twice, words
-from qbkit.execution.batch import datasets, run_all
 from qbkit.execution.cluster import run_calls
+from qbkit.execution.many import datasets, run_all
 from qbkit.spec import Experiment
 from qbkit.testbed import engines
 
@@ -81,20 +84,25 @@ def descendants(pid: int) -> list[int]:
     return found
 
 
-def kill_the_first_guest(above: int) -> None:
-    """Kill the first guest among this process's descendants, or the process ``above`` it."""
+def first_guest(of: int) -> int:
+    """Wait for a guest among the descendants of a process."""
     deadline = time.monotonic() + 120
     while time.monotonic() < deadline:
-        for pid in descendants(os.getpid()):
+        for pid in descendants(of):
             try:
-                status = Path(f"/proc/{pid}/stat").read_text()
-                if not Path(f"/proc/{pid}/cmdline").read_text().startswith("linux\0"):
-                    continue
-            except OSError:
+                if Path(f"/proc/{pid}/cmdline").read_text().startswith("linux\0"):
+                    return pid
+            except OSError:  # it has ended
                 continue
-            os.kill(int(status.rpartition(")")[2].split()[1]) if above else pid, signal.SIGKILL)
-            return
         time.sleep(0.02)
+    raise AssertionError("no guest has started")
+
+
+def kill_the_first_guest(above: int) -> None:
+    """Kill the first guest among this process's descendants, or the process ``above`` it."""
+    pid = first_guest(os.getpid())
+    status = Path(f"/proc/{pid}/stat").read_text()
+    os.kill(int(status.rpartition(")")[2].split()[1]) if above else pid, signal.SIGKILL)
 
 
 @pytest.mark.guest
@@ -113,12 +121,46 @@ def test_a_study_survives_the_violent_death_of_a_run(above: int):
     assert [run.attrs["seed"] for run in datasets(outcomes)] == [1, 2]
 
 
+STUDY = """
+import sys
+import qbkit as qb
+link = qb.Bottleneck(rate_mbps=10, rtt_ms=20)
+how = {"bottleneck": link, "duration_s": int(sys.argv[1]), "seeds": 1}
+study = qb.conformance_study("tcp:reno", "tcp:reno", **how)
+print(len(study.tests + study.references), "distributed" in sys.modules)
+"""
+
+
+@pytest.mark.guest
+def test_a_script_may_start_a_study_anywhere_and_what_exists_needs_no_cluster(tmp_path: Path):
+    script = tmp_path / "study.py"
+    script.write_text(STUDY)
+    done = [
+        subprocess.run([sys.executable, script, "1"], capture_output=True, text=True, check=False)
+        for _ in range(2)
+    ]
+    assert [(run.stdout, run.stderr) for run in done] == [("2 True\n", ""), ("2 False\n", "")]
+
+
+@pytest.mark.guest
+def test_ctrl_c_ends_a_study_with_its_guests_and_workers():
+    words = [sys.executable, "-c", STUDY, "3000"]
+    with subprocess.Popen(words, stderr=subprocess.PIPE, preexec_fn=heed_interrupts) as process:
+        first_guest(process.pid)
+        family = descendants(process.pid)
+        process.send_signal(signal.SIGINT)
+    deadline = time.monotonic() + 10
+    while any(Path(f"/proc/{pid}").exists() for pid in family) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not [pid for pid in family if Path(f"/proc/{pid}").exists()]
+
+
 @pytest.mark.guest
 def test_a_study_names_the_run_that_failed_twice_and_keeps_the_others(own_runs: Path):
     # Linux refuses to take pacing from BBR, so that driver fails.
     test = qb.Flow("tcp", "bbr", options={"pacing": False})
     how = {"bottleneck": LINK, "duration_s": 1, "seeds": 1}
-    why = "1 of 2 runs failed twice, first tcp:bbr with tcp:reno, .*always.*; what ran is st"
+    why = "1 of 2 runs failed twice, first tcp:bbr with tcp:reno, .*always.*; the others are st"
     with pytest.raises(RunFailed, match=why):
         qb.conformance_study(test, "tcp:reno", **how)
     assert len(list(own_runs.glob("*.nc"))) == 1

@@ -1,4 +1,4 @@
-"""The cube of a sweep, and the digests it was made of: one can be had from the other."""
+"""The cube of a sweep, and the figures it was made of: one can be had from the other."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from qbkit.spec.sweep import Sweep
-from qbkit.store.cube import cube, digests_of
+from qbkit.store.cube import cube, figures_of
 from qbkit.store.figures import FIGURES
 
 BBR = {"stack": "tcp", "controller": "bbr", "label": "a rival: the kernel's"}
@@ -25,13 +25,13 @@ VALUE = st.floats(0, 100, width=32)
 
 
 @st.composite
-def digests(draw):
+def figures(draw):
     """Digests of some of the runs, of any length; a figure may be unknown."""
     there = draw(st.lists(st.sampled_from(range(len(SWEEP))), min_size=1, unique=True))
-    return {NAMES[i]: _digest(draw, LABELS[i]) for i in there}
+    return {NAMES[i]: _figures(draw, LABELS[i]) for i in there}
 
 
-def _digest(draw, labels):
+def _figures(draw, labels):
     two = {"min_size": 2, "max_size": 2}
     rows = st.lists(st.lists(VALUE, **two), max_size=4)
     versions = dict.fromkeys(["tcp", labels[0].partition(":")[0]], "1.0")
@@ -47,8 +47,8 @@ def _digest(draw, labels):
     }
 
 
-def plain_digests(mbps: float) -> dict[str, dict]:
-    """A digest of each run with the same figures in all."""
+def plain_figures(mbps: float) -> dict[str, dict]:
+    """Figures of each run, the same in all."""
     rest = {"points": [[], []], "warnings": [], "cpu_s": 1.0}
     versions = {"stack_versions": "{}", "kernel_version": ""}
     figures = {"figures": {f: [mbps, mbps] for f in FIGURES}, "series": [[mbps], [mbps]]}
@@ -59,22 +59,22 @@ def plain_digests(mbps: float) -> dict[str, dict]:
 
 
 @settings(max_examples=30)
-@given(digests())
-def test_the_digests_of_a_cube_make_it_again(found):
+@given(figures())
+def test_the_figures_of_a_cube_make_it_again(found):
     made = cube(SWEEP, NAMES, found)
-    again = digests_of(made)
+    again = figures_of(made)
     assert again.keys() == found.keys()
-    for name, digest in found.items():
+    for name, figures in found.items():
         for part in ("labels", "series", "points", "stack_versions", "kernel_version"):
-            assert again[name][part] == digest[part]
+            assert again[name][part] == figures[part]
     xr.testing.assert_identical(cube(SWEEP, NAMES, again), made)
 
 
 def test_a_sweep_that_got_more_values_keeps_the_runs_it_had():
     more = SWEEP.model_copy(update={"sweep": {**SWEEP.sweep, "seed": [3, 4, 1]}})
     names = [f"run-{i}" for i in (2, 10, 0, 5, 11, 3)]  # of seeds 1 to 3: 0, 1, 2 and 3, 4, 5
-    found = plain_digests(1)
-    made = cube(more, names, digests_of(cube(SWEEP, NAMES, found)))
+    found = plain_figures(1)
+    made = cube(more, names, figures_of(cube(SWEEP, NAMES, found)))
     assert made.run.values.ravel().tolist() == names
     np.testing.assert_array_equal(made.done.sel(seed=[1, 3]), True)
     np.testing.assert_array_equal(made.done.sel(seed=4), False)

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
 import signal
 import subprocess
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from filelock import Timeout
 
-from qbkit.errors import EngineError
-from qbkit.testbed import machine, processor, scratch
+from qbkit.errors import StoreError
+from qbkit.files import lock
+from qbkit.testbed import processor, scratch
 
 HOLDS_A_FOLDER = """
 import time
@@ -19,6 +24,14 @@ from qbkit.testbed.scratch import scratch_folder
 with scratch_folder() as folder:
     (folder / "capture").write_text("packets")
     print(folder, flush=True)
+    time.sleep(600)
+"""
+HOLDS_A_LOCK = """
+import sys, time
+from pathlib import Path
+from qbkit.files import lock
+with lock(Path(sys.argv[1])):
+    print("held", flush=True)
     time.sleep(600)
 """
 LONG_AGO_S = 1.0
@@ -70,26 +83,36 @@ def test_another_machines_run_is_left_alone_until_it_is_forgotten(shared_cache: 
 
 
 def test_processors_of_another_machine_have_the_same_numbers(shared_cache: Path):
-    count = len(os.sched_getaffinity(0))
     theirs = shared_cache / "machines/another-boot/processors"
     theirs.mkdir(parents=True)
-    for number in os.sched_getaffinity(0):
-        assert machine.lock((theirs / str(number)).open("w"))
-    claims = [processor.claim_processor() for _ in range(count)]
-    assert {claim.__enter__() for claim in claims} == os.sched_getaffinity(0)
-    for claim in claims:
-        claim.__exit__(None, None, None)
+    count = len(os.sched_getaffinity(0))
+    with ExitStack() as held:
+        for number in os.sched_getaffinity(0):
+            held.enter_context(lock(theirs / str(number)))
+        claims = [held.enter_context(processor.claim_processor()) for _ in range(count)]
+        assert set(claims) == os.sched_getaffinity(0)
 
 
-def test_a_file_system_without_locks_is_one_sentence():
-    with pytest.raises(EngineError, match=r"cannot be locked: .*; set QBKIT_CACHE to a folder on"):
-        machine.lock(ClosedFile())
+def test_a_lock_ends_with_its_process(tmp_path: Path):
+    words = [sys.executable, "-c", HOLDS_A_LOCK, str(tmp_path / "lock")]
+    with subprocess.Popen(words, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        with pytest.raises(Timeout), lock(tmp_path / "lock", timeout_s=0):
+            pass
+        process.kill()
+    with lock(tmp_path / "lock", timeout_s=0):
+        pass
 
 
-class ClosedFile:
-    """flock fails on it as on a file system without locks: with an OSError."""
+@pytest.mark.parametrize("number", [errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP])
+def test_a_file_system_without_locks_is_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+):
+    def flock(*_: object) -> None:
+        raise OSError(number, os.strerror(number))
 
-    name = "a file"
-
-    def fileno(self) -> int:
-        return 2**20
+    monkeypatch.setattr(fcntl, "flock", flock)
+    why = r"cannot be locked: .*; use a folder on a disk of this"
+    with pytest.raises(StoreError, match=why), lock(tmp_path / "lock"):
+        pass

@@ -8,9 +8,11 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
+import psutil
 import pytest
 import xarray as xr
 from hypothesis import given
@@ -261,18 +263,21 @@ def test_a_worker_killed_in_the_middle_of_a_run_costs_nothing(tmp_path: Path):
 
 
 def worker_of(pid: int) -> int:
-    """A Dask worker process among the children of a sweep."""
-    for children in Path(f"/proc/{pid}/task").glob("*/children"):
-        for child in children.read_text().split():
-            if "spawn_main" in Path(f"/proc/{child}/cmdline").read_text():
-                return int(child)
-    raise AssertionError("the sweep has no worker")
+    """A Dask worker process of a sweep: the first descendant found that has a guest."""
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline:
+        for process in psutil.Process(pid).children(recursive=True):
+            with suppress(psutil.Error):
+                if process.cmdline()[:1] == ["linux"]:
+                    return process.ppid()
+        time.sleep(0.02)
+    raise AssertionError("the sweep has no guest")
 
 
 def test_a_worker_needs_no_charts():
     # Altair takes a second to import, and ten in a worker's thread.
     words = "import sys, synthetic, qbkit.execution.cluster, qbkit.execution.runner; "
-    words += "import qbkit.store.figures as d; d.digest(synthetic.synthetic_run()); "
+    words += "import qbkit.store.figures as d; d.run_figures(synthetic.synthetic_run()); "
     words += "sys.exit('altair' in sys.modules)"
     here = Path(__file__).parent
     subprocess.run([sys.executable, "-c", words], check=True, cwd=here)

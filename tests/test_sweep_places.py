@@ -12,17 +12,18 @@ from subprocess import DEVNULL, PIPE
 
 import pytest
 import xarray as xr
+from aiohttp import ClientPayloadError
+from botocore.exceptions import EndpointConnectionError
 from moto.server import ThreadedMotoServer
 from s3fs import S3FileSystem
-from test_cube import NAMES, SWEEP, plain_digests
+from test_cube import NAMES, SWEEP, plain_figures
 
 import qbkit as qb
 from qbkit.errors import RunFailed, StoreError
-from qbkit.execution.cluster import run_one
-from qbkit.execution.sweeps import put_cube, run_sweep
+from qbkit.execution.sweeps import _run_into, put_cube, run_sweep
 from qbkit.spec.sweep import Sweep
 from qbkit.store.cube import cube
-from qbkit.store.sweep_folder import Results
+from qbkit.store.sweep_folder import Results, storage
 
 BASE = {
     "bottleneck": {"rate_mbps": 10, "rtt_ms": 20},
@@ -53,13 +54,13 @@ def test_runs_and_cubes_in_an_object_store(place: str, tmp_path: Path):
     file.write_bytes(b"a run")
     before = Results(place)
     assert before.names() == set()
-    found = plain_digests(5)
+    found = plain_figures(5)
     for name, one in found.items():
         before.put(name, file, one)
-    assert Results(place).digests(NAMES) == found  # though the listing from before is remembered
+    assert Results(place).figures(NAMES) == found  # though the listing from before is remembered
     assert S3FileSystem().cat(f"{place}/runs/{NAMES[0]}.nc") == b"a run"
     for mbps in (5, 6):  # the second cube takes the place of the first
-        made = cube(SWEEP, NAMES, plain_digests(mbps))
+        made = cube(SWEEP, NAMES, plain_figures(mbps))
         put_cube(made, place)
         xr.testing.assert_identical(qb.load_sweep(place), made)
     assert not [name for name in S3FileSystem().find(place) if ".part" in name]
@@ -74,6 +75,51 @@ def test_an_object_store_that_does_not_answer(monkeypatch: pytest.MonkeyPatch, p
     S3FileSystem.clear_instance_cache()
     with pytest.raises(StoreError, match=r"cannot use s3://.* for results: Could not connect"):
         Results(place).names()
+
+
+@pytest.mark.parametrize("use", [qb.load_sweep, Results])
+def test_a_place_that_fsspec_does_not_know(use):
+    with pytest.raises(StoreError, match=r"nope://x for results: Protocol not known: nope; give a"):
+        use("nope://x")
+
+
+def test_a_damaged_cube_is_not_a_missing_one(tmp_path: Path):
+    with pytest.raises(StoreError, match=r"there is no cube in .*; run the sweep first"):
+        qb.load_sweep(tmp_path)
+    put_cube(cube(SWEEP, NAMES, plain_figures(5)), str(tmp_path))
+    (tmp_path / "cube.zarr/done/.zarray").write_text("{")
+    with pytest.raises(StoreError, match=r"cube\.zarr is damaged .*; start the sweep again"):
+        qb.load_sweep(tmp_path)
+
+
+def test_damaged_figures_are_one_sentence(tmp_path: Path):
+    (tmp_path / "runs").mkdir()
+    (tmp_path / f"runs/{NAMES[0]}.json").write_text("{")
+    with pytest.raises(StoreError, match=r"\.json of .* is damaged .*; delete it, then start"):
+        Results(str(tmp_path)).figures(NAMES)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        OSError(28, "No space left on device"),
+        TimeoutError("too slow"),
+        EndpointConnectionError(endpoint_url="http://there"),
+        ClientPayloadError("cut off"),
+    ],
+)
+def test_errors_of_storage_are_one_sentence(error: Exception):
+    with (
+        pytest.raises(StoreError, match=r"^cannot write: .+; free space$"),
+        storage("cannot write", "free space"),
+    ):
+        raise error
+
+
+@pytest.mark.parametrize("error", [KeyError("digest"), TypeError("a bug"), AssertionError()])
+def test_errors_of_programs_are_not_taken_for_errors_of_storage(error: Exception):
+    with pytest.raises(type(error)), storage("there is no cube", "run the sweep first"):
+        raise error
 
 
 def test_workers_are_told_the_whole_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -95,7 +141,7 @@ def test_a_sweep_into_an_object_store(place: str):
 def test_a_worker_with_other_versions_runs_nothing(tmp_path: Path):
     experiment = next(Sweep(name="x", base=BASE, sweep={"seed": [1]}).points()).experiment
     with pytest.raises(RunFailed, match="has another kernel, qbkit or version of a stack"):
-        run_one(experiment.to_json(), "name-by-others", str(tmp_path), None)
+        _run_into(experiment.to_json(), "name-by-others", str(tmp_path), None)
     assert list(tmp_path.iterdir()) == []
 
 

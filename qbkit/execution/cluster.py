@@ -1,22 +1,18 @@
-"""Many runs on a Dask cluster: what exists is not run again, what fails does not stop the rest."""
+"""Many calls on a Dask cluster: those that fail are tried again and do not stop the others."""
 
 from __future__ import annotations
 
 import logging
-import platform
+import os
 import sys
-import tempfile
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from pathlib import Path
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from qbkit.errors import EngineError, QbkitError, RunFailed
-from qbkit.execution.attempts import Attempts, try_twice, words
-from qbkit.spec import Experiment
-from qbkit.store.sweep_folder import Results
+from qbkit.execution.attempts import Attempts, try_twice
 from qbkit.testbed.engines import named, runs_at_once
 
 if TYPE_CHECKING:
@@ -25,7 +21,9 @@ if TYPE_CHECKING:
 CONNECT_S = 5
 MACHINE = "machine"
 """Dask resource that a real-time run takes whole: it would disturb, and be disturbed by, others."""
-GONE = "the scheduler is gone; start the sweep again: it goes on where it was"
+MAIN_IS = ("__file__", "__spec__")
+"""Attributes of the main program by which `multiprocessing` finds it, to import it elsewhere."""
+GONE = "the scheduler is gone; start again: only what is missing is run"
 SELDOM = {
     "distributed.worker.profile.enabled": False,
     "distributed.admin.tick.interval": "1s",
@@ -34,46 +32,13 @@ SELDOM = {
 }
 """How often Dask looks at itself. Its own settings, up to 100 times a second, take an eighth of a
 processor from the runs (benchmarks/sweep.py)."""
-
-
-@dataclass(frozen=True)
-class Task:
-    """A run that is to be: its name in the results, and what to run."""
-
-    name: str
-    experiment: Experiment
-
-
-@dataclass(frozen=True)
-class Failure:
-    """A run that failed twice, and the sentence that says why."""
-
-    name: str
-    experiment: Experiment
-    reason: str
-
-
-def run_tasks(
-    tasks: Sequence[Task],
-    results: Results,
-    *,
-    engine: str | None = None,
-    scheduler: str | None = None,
-    progress: bool = False,
-) -> list[Failure]:
-    """Run all tasks whose result is not there yet; those that failed twice.
-
-    Warns of those that passed the second time.
-    """
-    there = results.names()
-    missing = {task.name: task.experiment for task in tasks if task.name not in there}
-    calls = {
-        name: (run_one, experiment.to_json(), name, results.url, engine)
-        for name, experiment in missing.items()
-    }
-    done = run_calls(calls, engine=engine, scheduler=scheduler, progress=progress, unit="run")
-    done.warn(lambda name: words(missing[name]))
-    return [Failure(name, missing[name], str(error)) for name, error in done.failed.items()]
+SETTINGS = {
+    "distributed.scheduler.allowed-failures": 0,
+    # Workers are forked from a process without threads that has imported all they need.
+    "distributed.worker.multiprocessing-method": "forkserver",
+    **SELDOM,
+}
+PRELOADED = ["distributed.nanny", "qbkit.execution.sweeps"]
 
 
 def run_calls(
@@ -87,11 +52,12 @@ def run_calls(
     """Run calls (a function and its arguments, by name), each tried twice if need be.
 
     Without a ``scheduler`` (address of a Dask scheduler) a cluster of this machine's processors is
-    started for the time. Raises EngineError when the scheduler does not answer.
+    started for the time; with no calls, nothing is started. Raises EngineError when the scheduler
+    does not answer.
     """
     if not calls:
         return Attempts({}, {})
-    with _client(scheduler, engine) as client:
+    with _client(scheduler, min(len(calls), runs_at_once(engine))) as client:
         return try_twice(
             lambda chosen: dict(
                 _work(client, {n: calls[n] for n in chosen}, engine, progress, unit)
@@ -145,41 +111,20 @@ def _error(future: Any) -> QbkitError:
     if isinstance(error, QbkitError):
         return error
     if type(error).__name__ == "KilledWorker":
-        return RunFailed("the workers that ran it died, one after the other")
+        return RunFailed("the worker process that ran it was killed")
     if error is None:  # cancelled, by the client that lost its scheduler
         return EngineError(GONE)
     return RunFailed(f"{type(error).__name__}: {error}")
 
 
-def run_one(spec: str, name: str, url: str, engine: str | None) -> None:
-    """Run an experiment on a worker and put its result where the sweep wants it."""
-    import dask
-
-    from qbkit.execution.runner import names, run
-    from qbkit.store.figures import digest
-
-    experiment = Experiment.from_json(spec)
-    if names([experiment], engine) != [name]:
-        raise RunFailed(
-            f"the worker on {platform.node()} has another kernel, qbkit or version of a stack than "
-            "the machine that started the sweep; set both up alike"
-        )
-    results = Results(url)
-    # On a worker xarray would take a lock of the whole cluster for a file that only this run knows.
-    alone = dask.config.set(scheduler="synchronous")
-    with alone, tempfile.TemporaryDirectory(prefix="qbkit-") as scratch:
-        file = Path(scratch) / f"{name}.nc"
-        dataset = run(experiment, engine=engine, out=file)
-        results.put(name, file, digest(dataset))
-
-
 @contextmanager
-def _client(scheduler: str | None, engine: str | None) -> Iterator[Client]:
-    """The given scheduler's client, or that of a cluster on this machine."""
+def _client(scheduler: str | None, workers: int) -> Iterator[Client]:
+    """The given scheduler's client, or that of a cluster of so many workers on this machine."""
     from distributed import Client
 
     if scheduler is None:
-        with local_cluster(runs_at_once(engine)) as cluster, Client(cluster) as client:
+        with local_cluster(workers) as cluster, Client(cluster) as client:
+            client.register_worker_callbacks(partial(_take_environment, dict(os.environ)))
             yield client
         return
     # Its loggers would report a lost scheduler by tracebacks of their own.
@@ -198,12 +143,19 @@ def _client(scheduler: str | None, engine: str | None) -> Iterator[Client]:
 
 @contextmanager
 def local_cluster(workers: int) -> Iterator[LocalCluster]:
-    """So many workers of one run at a time each, which leave the processors to the runs."""
+    """So many workers of one run at a time each, which leave the processors to the runs.
+
+    A worker that is killed is replaced; what it ran fails (`run_calls` tries it again).
+    """
     import dask
     from distributed import LocalCluster
+    from distributed.utils import get_mp_context
 
+    with dask.config.set(SETTINGS):
+        get_mp_context().set_forkserver_preload(PRELOADED)
     with (
-        dask.config.set({"distributed.scheduler.allowed-failures": 1, **SELDOM}),
+        dask.config.set(SETTINGS),
+        _hidden_main(),
         LocalCluster(
             n_workers=workers,
             threads_per_worker=1,
@@ -215,3 +167,26 @@ def local_cluster(workers: int) -> Iterator[LocalCluster]:
         ) as cluster,
     ):
         yield cluster
+
+
+def _take_environment(environment: dict[str, str]) -> None:
+    """On a worker: the variables that the client has now, not those of its first cluster."""
+    os.environ.clear()
+    os.environ.update(environment)
+
+
+@contextmanager
+def _hidden_main() -> Iterator[None]:
+    """New processes do not import the main program: workers need nothing of it.
+
+    Importing a script would run it again, and fail where it starts a study outside of
+    ``if __name__ == "__main__"``.
+    """
+    main = sys.modules["__main__"]
+    attributes: dict[str, Any] = vars(main)
+    known = {name: attributes[name] for name in MAIN_IS if name in attributes}
+    attributes.update(dict.fromkeys(known))
+    try:
+        yield
+    finally:
+        attributes.update(known)

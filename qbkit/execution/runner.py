@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -52,7 +52,7 @@ def run(
     chosen = engines.choose(engine)
     identity = Identity(chosen).of(experiment, drivers)
     path = Path(out) if out is not None else store.path_of(identity["hash"])
-    there = _stored(path, identity["hash"])
+    there = stored(path, identity["hash"])
     kept = set() if there is None else _kept(path)
     if there is not None and not rerun and kept.issuperset(keep):
         return there
@@ -122,19 +122,27 @@ def _drivers(experiment: Experiment) -> list[Stack]:
     return drivers
 
 
-def names(experiments: Iterable[Experiment], engine: str | None = None) -> list[str]:
-    """The hash that names the run of each experiment; raises as `run` does before it starts."""
+def namer(engine: str | None = None) -> Callable[[Experiment], str]:
+    """A function from an experiment to the hash that names its run.
+
+    Both raise as `run` does before it starts. Versions and programs are looked up once.
+    """
     identity = Identity(engines.choose(engine))
-    return [str(identity.of(e, _drivers(e))["hash"]) for e in experiments]
+    return lambda experiment: str(identity.of(experiment, _drivers(experiment))["hash"])
 
 
-def _stored(path: Path, digest: str) -> xr.Dataset | None:
-    """The run of that hash, if the file holds it."""
+def names(experiments: Iterable[Experiment], engine: str | None = None) -> list[str]:
+    """The hash that names the run of each experiment; see `namer`."""
+    return list(map(namer(engine), experiments))
+
+
+def stored(path: Path, name: str) -> xr.Dataset | None:
+    """The run of that name (its hash), if the file holds it."""
     try:
         found = store.load_run(path)
     except StoreError:
         return None
-    return found if found.attrs.get("hash") == digest else None
+    return found if found.attrs.get("hash") == name else None
 
 
 def _check_writable(path: Path) -> None:

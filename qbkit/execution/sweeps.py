@@ -2,37 +2,43 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
+import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import xarray as xr
+from filelock import Timeout
 
-from qbkit.errors import StoreError
-from qbkit.execution.cluster import Failure, Task, run_tasks
+from qbkit.errors import QbkitError, RunFailed, StoreError
+from qbkit.execution.attempts import words
+from qbkit.execution.cluster import run_calls
+from qbkit.execution.many import Outcome, run_on_worker
 from qbkit.execution.runner import names
+from qbkit.files import lock
 from qbkit.spec import Experiment
 from qbkit.spec.sweep import Sweep
-from qbkit.store.cube import cube, digests_of
+from qbkit.store.cube import cube, figures_of
+from qbkit.store.figures import run_figures
 from qbkit.store.published import load_published, write_cube
 from qbkit.store.sweep_folder import CUBE, Results, opened, storage
 
 FAILURES = "failures.json"
+LOCK = ".lock"
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """What became of a sweep: its cube, and the runs that failed."""
+class SweepResult:
+    """A sweep that ended: its cube, and the runs that failed twice."""
 
     cube: xr.Dataset
-    failures: list[Failure]
+    failures: list[Outcome]
     runs: int
     ran: int
-    """How many were run now; the others were there."""
+    """How many were run now; the others existed."""
 
 
 def run_sweep(
@@ -42,7 +48,7 @@ def run_sweep(
     engine: str | None = None,
     scheduler: str | None = None,
     progress: bool = False,
-) -> Outcome:
+) -> SweepResult:
     """Run a sweep into ``out`` (a folder, or an fsspec URL), or what of it is missing there.
 
     Every run is stored as it ends, so a sweep that was killed goes on where it was. A run that
@@ -54,21 +60,40 @@ def run_sweep(
     ids = names((p.experiment for p in points), engine)
     results = Results(url)
     with _alone(url):
-        before = results.names() & set(ids)
-        tasks = {name: Task(name, p.experiment) for name, p in zip(ids, points, strict=True)}
-        failures = run_tasks(
-            list(tasks.values()), results, engine=engine, scheduler=scheduler, progress=progress
-        )
-        found = Results(url).digests(ids)
-        lost = tasks.keys() - found.keys() - {failure.name for failure in failures}
+        experiments = {name: p.experiment for name, p in zip(ids, points, strict=True)}
+        missing = {name: e for name, e in experiments.items() if name not in results.names()}
+        failed = _run_missing(missing, url, engine, scheduler, progress)
+        found = Results(url).figures(ids)
+        lost = [name for name in experiments if name not in found and name not in failed]
         reason = f"it ended, but its result is not in {url}; give a folder that all workers share"
-        failures += [
-            Failure(t.name, t.experiment, reason) for t in tasks.values() if t.name in lost
-        ]
+        failed.update({name: RunFailed(reason) for name in lost})
+        failures = [Outcome(experiments[n], n, error=error) for n, error in failed.items()]
         whole = cube(sweep, ids, found)
         _write(whole, failures, url)
-    ran = len(tasks) - len(before)
-    return Outcome(whole, failures, len(tasks), ran)
+    return SweepResult(whole, failures, len(experiments), len(missing))
+
+
+def _run_missing(
+    missing: dict[str, Experiment],
+    url: str,
+    engine: str | None,
+    scheduler: str | None,
+    progress: bool,
+) -> dict[str, QbkitError]:
+    """Run experiments by name into ``url``; what failed twice. Warns of what passed then."""
+    calls = {name: (_run_into, e.to_json(), name, url, engine) for name, e in missing.items()}
+    done = run_calls(calls, engine=engine, scheduler=scheduler, progress=progress, unit="run")
+    done.warn(lambda name: words(missing[name]))
+    return done.failed
+
+
+def _run_into(spec: str, name: str, url: str, engine: str | None) -> None:
+    """Run an experiment on a worker and put its result where the sweep wants it."""
+    results = Results(url)
+    with tempfile.TemporaryDirectory(prefix="qbkit-") as scratch:
+        file = Path(scratch) / f"{name}.nc"
+        dataset = run_on_worker(spec, name, engine, file)
+        results.put(name, file, run_figures(dataset))
 
 
 def gather(
@@ -83,8 +108,8 @@ def gather(
     A run that is not there is taken from a ``published`` cube that holds the run of that name.
     """
     ids = names((p.experiment for p in sweep.points()), engine)
-    known = digests_of(published) if published is not None else {}
-    return cube(sweep, ids, {**known, **Results(str(out)).digests(ids)})
+    known = figures_of(published) if published is not None else {}
+    return cube(sweep, ids, {**known, **Results(str(out)).figures(ids)})
 
 
 def publish_sweep(spec: str | Path, out: str | Path, *, engine: str | None = None) -> Path:
@@ -104,7 +129,7 @@ def publish_sweep(spec: str | Path, out: str | Path, *, engine: str | None = Non
     return write_cube(whole, source)
 
 
-def _write(whole: xr.Dataset, failures: list[Failure], url: str) -> None:
+def _write(whole: xr.Dataset, failures: list[Outcome], url: str) -> None:
     """Store the cube, and what failed."""
     report = [{"run": f.name, "flows": f.experiment.labels, "reason": f.reason} for f in failures]
     advice = "free space, then start the sweep again: no run is lost"
@@ -160,21 +185,18 @@ def _alone(url: str) -> Iterator[None]:
     folder = Path(url.removeprefix("file://"))
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        lock = (folder / ".lock").open("a+")
     except OSError as error:
         raise StoreError(f"cannot use {folder} for results: {error.strerror}") from None
-    with lock:
+    owner = folder / LOCK
+    with ExitStack() as held:
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            lock.seek(0)
-            who = lock.read().strip() or "unknown"
+            held.enter_context(lock(owner, timeout_s=0))
+        except Timeout:
             raise StoreError(
-                f"another sweep (process {who}) works in {folder}; wait for it, or choose another"
+                f"another sweep (process {owner.read_text().strip() or 'unknown'}) works in "
+                f"{folder}; wait for it, or choose another folder"
             ) from None
-        lock.truncate(0)
-        lock.write(str(os.getpid()))
-        lock.flush()
+        owner.write_text(str(os.getpid()))
         yield
 
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import re
 import shutil
 import subprocess
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
 from qbkit.errors import StackNotReady
+from qbkit.files import lock
 from qbkit.settings import cache_folder
 
 Maker = Callable[[Path], None]
@@ -82,7 +81,7 @@ def build_once(name: str, key: str, make: Maker) -> Path:
         return target
     target.parent.mkdir(parents=True, exist_ok=True)
     part = target.with_name(target.name + ".part")
-    with _lock(target.with_name(f".{name}.lock")):
+    with lock(target.with_name(f".{name}.lock")):
         if not target.exists():
             shutil.rmtree(part, ignore_errors=True)
             part.mkdir()
@@ -118,11 +117,3 @@ def run_tool(
         first = next((line for line in lines if "error" in line.lower()), lines[-1])
         raise StackNotReady(f"{words[0]} cannot build {what}: {first.strip()}")
     return done.stdout
-
-
-@contextmanager
-def _lock(path: Path) -> Iterator[None]:
-    """One build of a program at a time on this machine."""
-    with path.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield

@@ -14,8 +14,8 @@ from qbkit.spec.sweep import Sweep
 from qbkit.store.figures import FIGURES, STEP_S
 
 
-def cube(sweep: Sweep, names: Sequence[str], digests: Mapping[str, dict[str, Any]]) -> xr.Dataset:
-    """The cube of a sweep: ``names`` of its runs in its order, and the digests there are by name.
+def cube(sweep: Sweep, names: Sequence[str], figures: Mapping[str, dict[str, Any]]) -> xr.Dataset:
+    """The cube of a sweep: ``names`` of its runs in its order, and the figures there are by name.
 
     Dimensions are the swept fields, in order, then ``flow`` and, for operating points, ``point``,
     for the series of throughput ``time`` (s, where a step begins). Variables: those of `FIGURES`,
@@ -23,13 +23,13 @@ def cube(sweep: Sweep, names: Sequence[str], digests: Mapping[str, dict[str, Any
     beyond a run's last), ``cpu_s``, ``run`` (its name) and ``done``; where the sweep leaves a run
     out, ``run`` is empty and ``done`` False.
     """
-    found = [digests[name] for name in names if name in digests]
+    found = [figures[name] for name in names if name in figures]
     flows = max((len(d["labels"]) for d in found), default=0)
     points = max((len(p) for d in found for p in d["points"]), default=0)
     steps = max((len(s) for d in found for s in d["series"]), default=0)
     flat = _Flat(math.prod(sweep.shape), flows, points, steps)
     for point, name in zip(sweep.points(), names, strict=True):
-        flat.put(int(np.ravel_multi_index(point.index, sweep.shape)), name, digests.get(name))
+        flat.put(int(np.ravel_multi_index(point.index, sweep.shape)), name, figures.get(name))
     time_s = ("time", np.arange(steps) * STEP_S, {"units": "s", "long_name": "time"})
     ds = xr.Dataset(flat.variables(sweep), coords={**_coordinates(sweep), "time": time_s})
     versions = {n: text for d in found for n, text in json.loads(d["stack_versions"]).items()}
@@ -42,8 +42,8 @@ def cube(sweep: Sweep, names: Sequence[str], digests: Mapping[str, dict[str, Any
     return ds
 
 
-def digests_of(cube: xr.Dataset) -> dict[str, dict[str, Any]]:
-    """What `cube` was given: the digest of each run that is done, by name.
+def figures_of(cube: xr.Dataset) -> dict[str, dict[str, Any]]:
+    """What `cube` was given: the figures of each run that is done, by name.
 
     Each run is given the warnings of all, and of the versions those of its stacks: a cube does not
     tell whose they are.
@@ -89,20 +89,20 @@ class _Flat:
         self.names = np.full(runs, "", dtype=object)
         self.done = np.zeros(runs, dtype=bool)
 
-    def put(self, run: int, name: str, digest: dict[str, Any] | None) -> None:
+    def put(self, run: int, name: str, run_figures: dict[str, Any] | None) -> None:
         self.names[run] = name
-        if digest is None:
+        if run_figures is None:
             return
-        count = len(digest["labels"])
-        self.labels[run, :count] = digest["labels"]
+        count = len(run_figures["labels"])
+        self.labels[run, :count] = run_figures["labels"]
         for name, values in self.figures.items():
-            values[run, :count] = np.array(digest["figures"][name], dtype=float)
-        for flow, points in enumerate(digest["points"]):
+            values[run, :count] = np.array(run_figures["figures"][name], dtype=float)
+        for flow, points in enumerate(run_figures["points"]):
             if points:
                 self.points[run, flow, : len(points)] = points
-        for flow, series in enumerate(digest["series"]):
+        for flow, series in enumerate(run_figures["series"]):
             self.series[run, flow, : len(series)] = series
-        self.cpu_s[run] = np.nan if digest["cpu_s"] is None else digest["cpu_s"]
+        self.cpu_s[run] = np.nan if run_figures["cpu_s"] is None else run_figures["cpu_s"]
         self.done[run] = True
 
     def variables(self, sweep: Sweep) -> dict[str, Any]:

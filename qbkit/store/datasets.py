@@ -28,9 +28,9 @@ def default_folder() -> Path:
     return Path(chosen) if chosen else cache_folder() / "runs"
 
 
-def path_of(digest: str) -> Path:
-    """Where the run of that hash is or will be."""
-    return default_folder() / f"{digest}.nc"
+def path_of(name: str) -> Path:
+    """Where the run of that name (its hash) is or will be."""
+    return default_folder() / f"{name}.nc"
 
 
 def save_run(ds: xr.Dataset, path: str | Path) -> None:

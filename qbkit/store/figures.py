@@ -25,7 +25,7 @@ STEP_S = 1.0
 """Width of the bins of the throughput that is kept."""
 
 
-def digest(ds: xr.Dataset) -> dict[str, Any]:
+def run_figures(ds: xr.Dataset) -> dict[str, Any]:
     """One dictionary a run, ready for JSON; figures that are unknown are None."""
     rows = summary(ds).to_dict(orient="records")
     return {

@@ -20,28 +20,52 @@ from qbkit.errors import StoreError
 
 CUBE = "cube.zarr"
 """What all runs are gathered into."""
+USABLE = "give a folder that can be written, or a URL that fsspec knows"
+OBJECT_STORES = ("botocore", "aiobotocore", "aiohttp", "gcsfs", "google", "azure")
+"""Packages below fsspec's file systems whose errors are not all OSErrors."""
 
 
 @contextmanager
 def storage(problem: str, advice: str) -> Iterator[None]:
-    """StoreError for all that goes wrong inside; each object store has errors of its own."""
+    """StoreError for what a file system raises inside, or an object store; other errors pass."""
     try:
         yield
     except Exception as error:
+        if not _is_storage_error(error):
+            raise
         reason = getattr(error, "strerror", None) or error
         raise StoreError(f"{problem}: {reason}; {advice}") from None
 
 
+def _is_storage_error(error: Exception) -> bool:
+    packages = {kind.__module__.partition(".")[0] for kind in type(error).__mro__}
+    return isinstance(error, OSError) or not packages.isdisjoint(OBJECT_STORES)
+
+
 def opened(url: str) -> tuple[AbstractFileSystem, str]:
-    """The file system of a path or URL, and the place there, without a slash at its end."""
-    files, root = fsspec.core.url_to_fs(url)
+    """The file system of a path or URL, and the place there, without a slash at its end.
+
+    Raises StoreError for a protocol that fsspec does not know, or whose package is missing.
+    """
+    try:
+        files, root = fsspec.core.url_to_fs(url)
+    except (ValueError, ImportError) as error:
+        raise StoreError(f"cannot use {url} for results: {error}; {USABLE}") from None
     return files, root.rstrip("/")
 
 
 def load_cube(url: str) -> xr.Dataset:
-    """The cube of a sweep's folder or URL; StoreError where there is none."""
+    """The cube of a sweep's folder or URL; StoreError where there is none, or it is damaged."""
+    place = url.rstrip("/")
+    opened(place)  # refuses what fsspec does not know
     with storage(f"there is no cube in {url}", "run the sweep first"):
-        return xr.open_zarr(f"{url.rstrip('/')}/{CUBE}", consolidated=False).load()
+        try:
+            return xr.open_zarr(f"{place}/{CUBE}", consolidated=False).load()
+        except ValueError as error:
+            if isinstance(error, OSError):  # Zarr's "not found" is both
+                raise
+            advice = "start the sweep again: it writes the cube, and runs only what is missing"
+            raise StoreError(f"{place}/{CUBE} is damaged ({error}); {advice}") from None
 
 
 class Results:
@@ -65,25 +89,33 @@ class Results:
             self._known = {Path(f).stem for f in found if f.endswith(".json")}
         return self._known
 
-    def put(self, name: str, file: Path, digest: dict[str, Any]) -> None:
-        """Store a run's file and its digest, each beside its place and then renamed."""
+    def put(self, name: str, file: Path, figures: dict[str, Any]) -> None:
+        """Store a run's file and its figures, each beside its place and then renamed."""
         advice = "free space, then start the sweep again: it goes on where it was"
         with storage(f"cannot write to {self.url}", advice):
             self._files.makedirs(self._folder, exist_ok=True)
             self._files.put_file(str(file), self._part(name))
             self._files.mv(self._part(name), self.path(name))
             with self._files.open(self._part(name), "w") as out:
-                json.dump(digest, out)
+                json.dump(figures, out)
             self._files.mv(self._part(name), f"{self._folder}/{name}.json")
 
-    def digests(self, names: Iterable[str]) -> dict[str, dict[str, Any]]:
-        """The digests of those of the runs that are there, by name."""
+    def figures(self, names: Iterable[str]) -> dict[str, dict[str, Any]]:
+        """The figures of those of the runs that exist, by name."""
         found = {}
         with self._usable(self.url):
             for name in self.names().intersection(names):
-                with self._files.open(f"{self._folder}/{name}.json") as file:
-                    found[name] = json.load(file)
+                found[name] = self._read(f"{self._folder}/{name}.json")
         return found
+
+    def _read(self, path: str) -> dict[str, Any]:
+        with self._files.open(path) as file:
+            try:
+                figures: dict[str, Any] = json.load(file)
+            except ValueError as error:
+                words = "delete it, then start the sweep again: its run is run again"
+                raise StoreError(f"{path} of {self.url} is damaged ({error}); {words}") from None
+        return figures
 
     def path(self, name: str) -> str:
         """Where a run's dataset is or will be."""
@@ -91,8 +123,7 @@ class Results:
 
     @staticmethod
     def _usable(url: str) -> AbstractContextManager[None]:
-        advice = "give a folder that can be written, or a URL that fsspec knows"
-        return storage(f"cannot use {url} for results", advice)
+        return storage(f"cannot use {url} for results", USABLE)
 
     def _part(self, name: str) -> str:
         return f"{self._folder}/.{name}.part"

@@ -16,7 +16,7 @@ from typing import Any
 import xarray as xr
 
 from qbkit.errors import SpecError
-from qbkit.execution.batch import datasets, run_all
+from qbkit.execution.many import datasets, run_all
 from qbkit.metrics import Assessment, assess
 from qbkit.spec import Bottleneck, Experiment, Flow
 from qbkit.store.published import load_runs, publish_runs, published_index

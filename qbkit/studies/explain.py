@@ -17,7 +17,7 @@ import pandas as pd
 
 from qbkit import stacks
 from qbkit.errors import SpecError, StoreError
-from qbkit.execution.batch import datasets, run_all
+from qbkit.execution.many import datasets, run_all
 from qbkit.metrics import Assessment, envelope
 from qbkit.metrics.assessment import DIFFERS
 from qbkit.metrics.parameters import Difference, Parameters, compare, infer

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from qbkit.errors import EngineError
+from qbkit.files import lock
 from qbkit.settings import cache_folder
 from qbkit.testbed.kernel_source import Progress, run_step, source
 
@@ -204,10 +205,7 @@ def _folder() -> Path:
 @contextmanager
 def _only_builder() -> Iterator[None]:
     """One build at a time in this cache; what killed ones have left is removed."""
-    import fcntl
-
-    with (_folder() / "lock").open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+    with lock(_folder() / "lock"):
         for left in _folder().glob("build-*"):
             shutil.rmtree(left, ignore_errors=True)
         yield

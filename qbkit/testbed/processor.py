@@ -5,21 +5,31 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
 
-from qbkit.testbed.machine import lock, own_folder
+from filelock import Timeout
+
+from qbkit.files import lock
+from qbkit.testbed.machine import own_folder
+
+LOOK_AGAIN_S = 0.05
 
 
 @contextmanager
 def claim_processor() -> Iterator[int]:
     """Number of a processor that no other guest of this user runs on; waits for a free one."""
     folder = own_folder("processors")
-    processors = sorted(os.sched_getaffinity(0), reverse=True)
-    with ExitStack() as opened:
-        files = {p: opened.enter_context((folder / str(p)).open("w")) for p in processors}
-        while True:
-            for processor, file in files.items():
-                if lock(file):
-                    yield processor
-                    return
-            time.sleep(0.05)
+    with ExitStack() as held:
+        while (processor := _lock_one(folder, held)) is None:
+            time.sleep(LOOK_AGAIN_S)
+        yield processor
+
+
+def _lock_one(folder: Path, held: ExitStack) -> int | None:
+    """Lock a processor until ``held`` closes; None where all are taken."""
+    for processor in sorted(os.sched_getaffinity(0), reverse=True):
+        with suppress(Timeout):
+            held.enter_context(lock(folder / str(processor), timeout_s=0))
+            return processor
+    return None

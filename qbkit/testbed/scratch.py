@@ -11,7 +11,11 @@ from contextlib import ExitStack, contextmanager
 from itertools import chain
 from pathlib import Path
 
-from qbkit.testbed.machine import lock, own_folder
+from filelock import Timeout
+
+from qbkit.errors import StoreError
+from qbkit.files import lock
+from qbkit.testbed.machine import own_folder
 
 LOCK = "lock"
 FORGOTTEN_S = 7 * 86_400
@@ -27,11 +31,10 @@ def scratch_folder() -> Iterator[Path]:
     """
     parent = own_folder("scratch")
     with ExitStack() as held:
-        with (parent / LOCK).open("w") as turn:
-            lock(turn, wait=True)
+        with lock(parent / LOCK):
             _remove_left(parent)
             folder = Path(tempfile.mkdtemp(dir=parent, prefix=f"{os.getpid()}-"))
-            lock(held.enter_context((folder / LOCK).open("w")))
+            held.enter_context(lock(folder / LOCK))
         try:
             yield folder
         finally:
@@ -50,9 +53,9 @@ def _remove_left(parent: Path) -> None:
 
 def _in_use(folder: Path) -> bool:
     try:
-        with (folder / LOCK).open("w") as file:
-            return not lock(file)
-    except OSError:  # it is being removed, or its owner is another user
+        with lock(folder / LOCK, timeout_s=0):
+            return False
+    except (Timeout, StoreError):  # also where it is being removed, or belongs to another user
         return True
 
 

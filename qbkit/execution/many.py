@@ -1,0 +1,133 @@
+"""Many runs side by side on Dask: what exists is loaded, what fails does not stop the others."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import xarray as xr
+
+from qbkit import store
+from qbkit.errors import QbkitError, RunFailed, StoreError
+from qbkit.execution import runner
+from qbkit.execution.attempts import words
+from qbkit.execution.cluster import run_calls
+from qbkit.spec import Experiment
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one experiment: its run, or the error that stopped it."""
+
+    experiment: Experiment
+    name: str = ""
+    """Hash of the run; empty where the experiment cannot be named (a stack is not ready)."""
+    run: xr.Dataset | None = None
+    error: QbkitError | None = None
+
+    @property
+    def reason(self) -> str:
+        """Why there is no run, in one sentence; empty where there is one."""
+        return str(self.error or "")
+
+
+def run_all(
+    experiments: Sequence[Experiment],
+    *,
+    engine: str | None = None,
+    scheduler: str | None = None,
+    progress: bool = False,
+) -> list[Outcome]:
+    """Run experiments, as many at once as processors, and load those that exist.
+
+    A run that fails is tried once more after the others, with a warning if it passes then; else
+    its outcome holds the error. It does not stop the others. Real-time runs (engine host) go one
+    after the other, because they would disturb each other. ``scheduler`` is the address of a Dask
+    scheduler whose workers share the folder of runs; without one, the processors of this machine
+    do the work. No cluster is started where all runs exist.
+    """
+    outcomes = _stored(experiments, engine)
+    missing = {o.name: o.experiment for o in outcomes if o.run is None and o.error is None}
+    calls = {
+        name: (_run_to_file, experiment.to_json(), name, _path(name), engine)
+        for name, experiment in missing.items()
+    }
+    done = run_calls(calls, engine=engine, scheduler=scheduler, progress=progress, unit="run")
+    done.warn(lambda name: words(missing[name]))
+    return [_loaded(o, done.failed) if o.name in missing else o for o in outcomes]
+
+
+def datasets(outcomes: Sequence[Outcome]) -> list[xr.Dataset]:
+    """The runs; raises what stopped a run, and says which runs are left to do."""
+    failed = [(o.experiment, o.error) for o in outcomes if o.error is not None]
+    for _, error in failed:
+        if not isinstance(error, RunFailed):
+            raise error
+    if failed:
+        experiment, error = failed[0]
+        raise RunFailed(
+            f"{len(failed)} of {len(outcomes)} runs failed twice, first {words(experiment)} "
+            f"({error}); the others are stored: start again, and only what failed is run"
+        )
+    return [outcome.run for outcome in outcomes if outcome.run is not None]
+
+
+def run_on_worker(spec: str, name: str, engine: str | None, out: str | Path) -> xr.Dataset:
+    """Run an experiment given as JSON, on a Dask worker, into the file ``out``.
+
+    RunFailed where it would be another run on this machine: ``name`` covers the kernel, qbkit and
+    the stacks, which a worker may have in other versions.
+    """
+    import dask
+
+    experiment = Experiment.from_json(spec)
+    if runner.names([experiment], engine) != [name]:
+        raise RunFailed(
+            f"the worker on {platform.node()} has another kernel, qbkit or version of a stack than "
+            "the machine that started the runs; set up both alike"
+        )
+    # On a worker xarray would take a lock of the whole cluster for a file that only this run knows.
+    with dask.config.set(scheduler="synchronous"):
+        return runner.run(experiment, engine=engine, out=out)
+
+
+def _stored(experiments: Sequence[Experiment], engine: str | None) -> list[Outcome]:
+    """Outcomes with a run where it exists, and with an error where there can be none."""
+    try:
+        name_of = runner.namer(engine)
+    except QbkitError as error:
+        return [Outcome(experiment, error=error) for experiment in experiments]
+    outcomes = []
+    for experiment in experiments:
+        try:
+            name = name_of(experiment)
+        except QbkitError as error:
+            outcomes.append(Outcome(experiment, error=error))
+        else:
+            run = runner.stored(store.path_of(name), name)
+            outcomes.append(Outcome(experiment, name, run))
+    return outcomes
+
+
+def _path(name: str) -> str:
+    """Where a worker writes a run; workers may have another working folder."""
+    return str(store.path_of(name).absolute())
+
+
+def _run_to_file(spec: str, name: str, path: str, engine: str | None) -> None:
+    """A worker's task; its result stays on the worker's side."""
+    run_on_worker(spec, name, engine, path)
+
+
+def _loaded(outcome: Outcome, failed: dict[str, QbkitError]) -> Outcome:
+    """The outcome of a run that was missing."""
+    if outcome.name in failed:
+        return replace(outcome, error=failed[outcome.name])
+    path = store.path_of(outcome.name)
+    try:
+        return replace(outcome, run=store.load_run(path))
+    except StoreError:
+        reason = f"it ended, but {Path(path).parent} has no readable result; all workers must "
+        return replace(outcome, error=RunFailed(f"{reason}share that folder (set QBKIT_RUNS)"))
