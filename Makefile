@@ -1,4 +1,4 @@
-# make demo | test | setup | lab | check | clean: see README.md.
+# make demo | test | setup | lab | check | docs | clean: see README.md.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -7,7 +7,7 @@ STACK_PACKAGES := g++ cmake perl libclang-dev libnuma-dev ngtcp2-client ngtcp2-s
   chromium firefox-esr libnss3-tools
 SUDO := $(shell [ "$$(id -u)" = 0 ] || { command -v sudo >/dev/null && sudo -n true 2>/dev/null && echo sudo; } || echo no)
 
-.PHONY: demo test setup lab check bench system venv lock kernel stacks clean
+.PHONY: demo test setup lab check docs system venv lock kernel stacks clean
 
 # The demo needs two stacks only; all of them take half an hour to build on two cores.
 demo: system venv kernel
@@ -25,6 +25,13 @@ lab: setup
 
 check: venv
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports
+
+# The site, in build/docs; no network, no kernel and no driver are needed.
+docs: venv
+	@echo "qbkit: building the documentation (the first time about 2 minutes: it executes the notebooks)"
+	@rm -rf docs/reference/generated
+	@$(BIN)/python -m sphinx -q -W --keep-going -d build/docs-trees docs build/docs
+	@echo "qbkit: open build/docs/index.html"
 
 # Only apt needs root. Without it: say what to ask for, and go on where that is possible.
 system:
@@ -57,7 +64,7 @@ $(VENV)/ready: pyproject.toml requirements.lock
 
 # The newest versions that pyproject.toml allows, for every Python and system that it allows.
 lock: venv
-	@$(BIN)/uv pip compile -q --upgrade --universal --python-version 3.11 --extra dev --no-annotate \
+	@$(BIN)/uv pip compile -q --upgrade --universal --python-version 3.11 --extra dev --extra docs --no-annotate \
 	  --custom-compile-command "make lock" --output-file requirements.lock pyproject.toml
 
 # A kernel is built once per machine (about 10 processor minutes); drivers, once per version.
@@ -69,4 +76,4 @@ stacks: venv
 	@-$(BIN)/qbkit stacks build
 
 clean:
-	rm -rf $(VENV) build results .pytest_cache .ruff_cache .mypy_cache *.egg-info
+	rm -rf $(VENV) build results docs/_generated docs/reference/generated docs/tutorials/*.ipynb .pytest_cache .ruff_cache .mypy_cache *.egg-info

@@ -78,7 +78,7 @@ def main() -> None:
     words = parser.parse_args()
     ready = {stack.name for stack in stacks.all_stacks() if stack.status().ready}
     print(
-        "| flow | knobs | parameter | truth | inferred | error |",
+        "| flow | options | parameter | truth | inferred | error |",
         "|---|---|---|---|---|---|",
         sep="\n",
     )

@@ -18,6 +18,7 @@ HERE = Path(__file__).parents[1]
 PROJECT = tomllib.loads((HERE / "pyproject.toml").read_text())["project"]
 NEEDED = [Requirement(text) for text in PROJECT["dependencies"]]
 FOR_TESTS = [Requirement(text) for text in PROJECT["optional-dependencies"]["dev"]]
+FOR_DOCS = [Requirement(text) for text in PROJECT["optional-dependencies"]["docs"]]
 LOCK = (HERE / "requirements.lock").read_text()
 ELSEWHERE = ("qbkit/stacks/drivers", "qbkit/testbed/guest")
 """What is here runs under another Python, with modules of its own beside it."""
@@ -43,6 +44,7 @@ def imported(folder: str) -> Iterator[tuple[str, Path]]:
     [
         ("qbkit", NEEDED),
         *((folder, NEEDED + FOR_TESTS) for folder in ("tests", "benchmarks", "data")),
+        ("docs", NEEDED + FOR_DOCS),
     ],
 )
 def test_every_import_is_declared(folder: str, declared: list[Requirement]):
@@ -68,6 +70,6 @@ def test_the_lock_has_a_version_in_range_of_all_that_is_declared():
     versions = {normal(pin.name): [s.version for s in pin.specifier] for pin in pins}
     assert all([s.operator for s in pin.specifier] == ["=="] for pin in pins)
     assert "://" not in LOCK and "--" not in LOCK  # of any registry
-    for need in NEEDED + FOR_TESTS:
+    for need in NEEDED + FOR_TESTS + FOR_DOCS:
         (version,) = versions[normal(need.name)]
         assert need.specifier.contains(version), f"requirements.lock: run make lock for {need}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from pathlib import Path
 
 import pytest
 
@@ -14,11 +13,13 @@ from qbkit.stacks import rust
 from qbkit.stacks.make_ready import build_all
 from qbkit.stacks.table import list_implementations, markdown_table, stack_rows
 
-ROOT = Path(__file__).parents[1]
 
-
-def test_readme_has_the_table():
-    assert markdown_table() in (ROOT / "README.md").read_text()
+def test_the_table_of_the_docs_has_every_stack_with_its_options():
+    rows = {line.split(" | ")[0].strip("| "): line for line in markdown_table().splitlines()[2:]}
+    assert rows.keys() == {stack.name for stack in stacks.all_stacks()}
+    for stack in stacks.all_stacks():
+        words = [*stack.controllers(), *(f"`{name}`" for name in stack.options), stack.source]
+        assert all(word in rows[stack.name] for word in words)
 
 
 def test_every_stack_of_the_papers_is_there():

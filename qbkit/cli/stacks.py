@@ -10,7 +10,9 @@ from qbkit.cli.output import print_json, print_table
 
 @click.group("stacks", invoke_without_command=True)
 @options.as_json
-@click.option("--markdown", "as_markdown", is_flag=True, help="Print the README's table.")
+@click.option(
+    "--markdown", "as_markdown", is_flag=True, help="Print the table of the documentation."
+)
 @click.pass_context
 def command(context: click.Context, as_json: bool, as_markdown: bool) -> None:
     """List the stacks: controllers, version, ready or how to make it ready."""

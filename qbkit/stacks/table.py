@@ -1,4 +1,4 @@
-"""The stacks as a table: for ``qbkit stacks``, for the README, for notebooks."""
+"""The stacks as a table: for ``qbkit stacks``, for the documentation, for notebooks."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ def stack_rows() -> list[dict[str, Any]]:
 
 def markdown_table() -> str:
     """What of the table is the same on every machine, in Markdown."""
-    lines = ["| stack | controllers | knobs | from |", "|---|---|---|---|"]
+    lines = ["| stack | controllers | options | from |", "|---|---|---|---|"]
     for row in stack_rows():
-        knobs = ", ".join(f"`{name}`" for name in row["options"])
+        options = ", ".join(f"`{name}`" for name in row["options"])
         controllers = ", ".join(row["controllers"])
-        lines.append(f"| {row['stack']} | {controllers} | {knobs} | {row['source']} |")
+        lines.append(f"| {row['stack']} | {controllers} | {options} | {row['source']} |")
     return "\n".join(lines)
 
 

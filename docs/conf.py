@@ -1,0 +1,79 @@
+"""Sphinx configuration. `make docs` builds the site into build/docs; it needs no network."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from importlib.metadata import version as version_of
+from pathlib import Path
+
+from pydantic import BaseModel
+from sphinx.application import Sphinx
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE / "_ext"))
+
+project = "qbkit"
+author = "the qbkit authors"
+release = version = version_of("qbkit")
+
+extensions = [
+    "executed_notebooks",
+    "stacks_page",
+    "myst_nb",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.napoleon",
+    "sphinx.ext.viewcode",
+    "sphinx_click",
+    "sphinx_copybutton",
+    "sphinx_design",
+]
+exclude_patterns = ["_ext", "_generated", "_templates"]
+templates_path = ["_templates"]
+myst_enable_extensions = ["colon_fence", "deflist"]
+myst_heading_anchors = 3
+# The extension executed_notebooks has executed them already.
+nb_execution_mode = "off"
+
+# A word in single backquotes links to the API where the API has it, and is plain elsewhere.
+default_role = "autolink"
+autodoc_member_order = "bysource"
+autodoc_typehints_format = "short"
+# Named, as Sphinx does not see the stubs that a new page asks for when it builds on an older build.
+autosummary_generate = sorted(str(page) for page in (HERE / "reference").glob("*.rst"))
+copybutton_exclude = ".linenos, .gp"
+
+html_theme = "pydata_sphinx_theme"
+html_title = "qbkit"
+html_show_sourcelink = False
+html_copy_source = False
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+# Charts have a white ground, so the site has one style.
+html_context = {"default_mode": "light"}
+html_theme_options = {
+    "navbar_end": ["navbar-icon-links"],
+    "navigation_with_keys": False,
+    "show_prev_next": True,
+    # Not beside the tutorials: charts need the width.
+    "secondary_sidebar_items": {
+        pages: ["page-toc"] for pages in ("*", "concepts/*", "howto/*", "reference/**")
+    },
+}
+
+
+def short_signature(
+    _app: Sphinx, _kind: str, _name: str, documented: object, *_: object
+) -> tuple[str, str] | None:
+    """Leave the types out of the signature of a pydantic model: its fields repeat them."""
+    if not (isinstance(documented, type) and issubclass(documented, BaseModel)):
+        return None
+    parameters = inspect.signature(documented).parameters.values()
+    untyped = [parameter.replace(annotation=parameter.empty) for parameter in parameters]
+    return str(inspect.Signature(untyped)), ""
+
+
+def setup(app: Sphinx) -> None:
+    """Register with Sphinx."""
+    app.connect("autodoc-process-signature", short_signature)

@@ -1,0 +1,107 @@
+"""The site builds without a warning, and every link in it leads somewhere."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+
+import qbkit as qb
+
+ROOT = Path(__file__).parents[1]
+PAGES = ("README.md", "CONTRIBUTING.md", "data/README.md", "benchmarks/README.md", "CHANGELOG.md")
+SPHINX = ("-m", "sphinx", "-q", "-W", "--keep-going", "-d")
+LOADS = {"script": "src", "img": "src", "iframe": "src", "link": "href"}
+"""Elements that make a browser load what they name."""
+
+
+class Page(HTMLParser):
+    """The links of a page, what it loads, and the places in it that a link may name."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.links: set[str] = set()
+        self.loads: set[str] = set()
+        self.anchors: set[str] = set()
+        self.feed(path.read_text())
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = dict(attrs)
+        self.anchors |= {name for name in (given.get("id"), given.get("name")) if name}
+        if tag == "a" and given.get("href"):
+            self.links.add(given["href"] or "")
+        if given.get(LOADS.get(tag, "")):
+            self.loads.add(given[LOADS[tag]] or "")
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory) -> Path:
+    """The site, built as `make docs` builds it, on a machine with neither kernel nor network."""
+    folder = tmp_path_factory.mktemp("site")
+    proxy = "http://127.0.0.1:9"  # nobody listens there
+    done = subprocess.run(
+        [sys.executable, *SPHINX, folder / "trees", "docs", folder / "html"],
+        cwd=ROOT,
+        env={**os.environ, "http_proxy": proxy, "https_proxy": proxy, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr[-5000:]
+    return folder / "html"
+
+
+@pytest.mark.slow
+def test_every_link_leads_somewhere_and_nothing_is_loaded_from_elsewhere(site: Path):
+    pages = {path: Page(path) for path in site.rglob("*.html") if "_static" not in path.parts}
+    broken = []
+    for path, page in pages.items():
+        for link in page.links | page.loads:
+            parts = urlsplit(link)
+            if parts.scheme or parts.netloc:
+                if link in page.loads and parts.scheme != "data":
+                    broken.append(f"{path.relative_to(site)} loads {link}")
+                continue
+            target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
+            known = pages[target].anchors if target in pages else set()
+            if not target.exists() or (parts.fragment and unquote(parts.fragment) not in known):
+                broken.append(f"{path.relative_to(site)}: {link}")
+    assert not broken, "\n".join(broken)
+
+
+@pytest.mark.slow
+def test_tutorials_show_published_data_and_charts(site: Path):
+    names = sorted(path.stem for path in (ROOT / "notebooks").glob("*.ipynb"))
+    for name in names:
+        page = (site / "tutorials" / f"{name}.html").read_text()
+        assert 'class="qbkit-chart"' in page, name
+        assert "published" in page, name
+
+
+def test_every_public_name_is_in_the_reference():
+    listed = set()
+    for page in (ROOT / "docs" / "reference").glob("*.rst"):
+        module = ""
+        for line in page.read_text().splitlines():
+            if line.startswith(".. currentmodule:: "):
+                module = line.split()[-1]
+            elif re.fullmatch(r"   \w+", line):
+                listed.add(f"{module}.{line.strip()}")
+    for package in (qb, qb.metrics, qb.plots, qb.cca):
+        names = {name for name in package.__all__ if callable(getattr(package, name))}
+        missing = {f"{package.__name__}.{name}" for name in names} - listed
+        assert not missing, f"add to docs/reference: {', '.join(sorted(missing))}"
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_between_files_of_the_project(page: str):
+    path = ROOT / page
+    for link in re.findall(r"\]\(([^)\s]+)\)", path.read_text()):
+        parts = urlsplit(link)
+        if not parts.scheme and parts.path:
+            assert (path.parent / parts.path).exists(), f"{page}: {link}"
