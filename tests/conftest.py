@@ -23,7 +23,7 @@ def own_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests marked ``guest`` need the kernel; where there is none, they say so and are skipped."""
+    """Skip the tests marked ``guest`` where there is no kernel, and say why."""
     try:
         kernel.require()
     except EngineError as error:

@@ -176,7 +176,7 @@ def fails(sentence: str) -> None:
     raise RuntimeError(sentence)
 
 
-@pytest.mark.guest  # for the time that a cluster takes
+@pytest.mark.slow
 def test_a_cluster_repeats_what_fails(tmp_path: Path):
     calls = {"once": (fails_once, tmp_path / "there"), "always": (fails, "never")}
     done = run_calls(calls, unit="test")

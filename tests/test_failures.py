@@ -262,7 +262,6 @@ def test_unwritable_place_is_told_before_anything_runs(tmp_path):
         Experiment(flows=["tcp:cubic"]).run(out=file / "run.nc")
 
 
-@pytest.mark.guest
 def test_kernel_for_another_machine_is_one_sentence(tmp_path, monkeypatch):
     foreign = tmp_path / "linux"
     foreign.write_bytes(b"\x7fELF\x02\x01\x01" + bytes(9) + b"\x02\x00\xb7\x00" + bytes(44))

@@ -26,7 +26,7 @@ def test_every_chart_of_a_short_run(tmp_path):
     assert executed.count("qbkit-chart") >= 7
 
 
-@pytest.mark.guest  # for the time that papermill takes
+@pytest.mark.slow
 def test_where_nothing_can_be_run_it_says_what_to_do(tmp_path, monkeypatch):
     monkeypatch.setenv("QBKIT_KERNEL", str(tmp_path / "no-kernel-here"))
     nowhere = {"published": str(tmp_path / "nowhere")}

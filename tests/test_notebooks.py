@@ -44,7 +44,7 @@ def test_performance_envelope(tmp_path):
     assert "run on this machine" in page
 
 
-@pytest.mark.guest  # for the time that papermill takes
+@pytest.mark.slow
 def test_published_data_where_no_engine_works(tmp_path, monkeypatch):
     monkeypatch.setenv("QBKIT_KERNEL", str(tmp_path / "no-kernel-here"))
     verdict = tmp_path / "verdict.json"
@@ -56,7 +56,7 @@ def test_published_data_where_no_engine_works(tmp_path, monkeypatch):
     assert report["seeds"] == 5
 
 
-@pytest.mark.guest  # for the time that papermill takes
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "words"),
     [
@@ -96,7 +96,7 @@ def test_an_unknown_parameter_names_those_there_are(tmp_path):
         notebooks.execute("02", tmp_path, {"rate": 1})
 
 
-@pytest.mark.guest  # for the time that papermill takes
+@pytest.mark.slow
 def test_failing_notebook_names_the_cell_and_keeps_what_was_done(tmp_path):
     with pytest.raises(RunFailed, match=r"cell \d+ of .* failed: SpecError: .*rate_mbps = -1"):
         notebooks.execute("01", tmp_path, {"rate_mbps": -1.0})

@@ -10,8 +10,7 @@ from synthetic import synthetic_run
 from qbkit import plots
 from qbkit.plots.render import chart_fragment
 
-# `guest` for the time that a browser takes, here and where single tests have both marks.
-pytestmark = [pytest.mark.browser, pytest.mark.guest]
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "chrome"))), None)
 ARGUMENTS = (

@@ -123,7 +123,7 @@ def test_twenty_five_by_twenty_five_stays_readable_and_small():
 
 
 @pytest.mark.browser
-@pytest.mark.guest
+@pytest.mark.slow
 def test_a_click_on_a_cell_of_the_map_opens_its_envelope(browser, tmp_path):
     cube = settings_cube(["tcp:cubic", "a:cubic", "b:cubic"])
     chart = plots.conformance_map_chart({"tcp:cubic": cube})
@@ -134,7 +134,7 @@ def test_a_click_on_a_cell_of_the_map_opens_its_envelope(browser, tmp_path):
 
 
 @pytest.mark.browser
-@pytest.mark.guest
+@pytest.mark.slow
 def test_a_click_on_a_pair_shows_its_two_flows(browser, tmp_path):
     chart = plots.interaction_chart(pairs_cube(["a:cubic", "b:bbr", "c:reno"]))
     with opened(browser, plots.save_chart(chart, tmp_path / "pairs.html")) as page:

@@ -327,7 +327,7 @@ def test_long_connections_stay_small():
 
 
 @pytest.mark.browser
-@pytest.mark.guest
+@pytest.mark.slow
 def test_a_span_brushed_in_one_panel_is_marked_in_all(browser, tmp_path):
     e = {"a": events(lost=(20, 80)), "b": events(lost=(50,))}
     chart = plots.root_cause_chart(e)

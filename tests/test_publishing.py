@@ -120,7 +120,7 @@ def test_what_is_not_published_says_so(tmp_path):
         qb.load_sweep(tmp_path / "s.yaml")
 
 
-@pytest.mark.guest  # for the time that the maps take
+@pytest.mark.slow
 @pytest.mark.parametrize("script", ["findings.py", "causes.py"])
 def test_the_findings_are_those_of_the_data(script):
     words = [sys.executable, str(DATA / script)]

@@ -192,7 +192,6 @@ def seen() -> Seen:
     return upload(300_000, LOST)
 
 
-@pytest.mark.guest  # for the time that tshark takes
 @needs_tshark
 def test_quic_is_what_the_client_itself_logged(tmp_path, seen):
     path, keys = seen.write(tmp_path)
@@ -218,7 +217,6 @@ def test_quic_is_what_the_client_itself_logged(tmp_path, seen):
     assert ("received", 3, "settings") in [f[:3] for f in frames]
 
 
-@pytest.mark.guest  # for the time that tshark takes
 @needs_tshark
 def test_quic_without_a_key_log_tells_what_cannot_be_seen(tmp_path, seen):
     path, keys = seen.write(tmp_path)
@@ -232,7 +230,6 @@ def test_quic_without_a_key_log_tells_what_cannot_be_seen(tmp_path, seen):
         qb.read_capture(path, keylog=tmp_path / "nowhere")
 
 
-@pytest.mark.guest  # for the time that tshark takes
 @needs_tshark
 def test_quic_cut_off(tmp_path, seen):
     path, keys = seen.write(tmp_path)

@@ -78,7 +78,6 @@ def try_to_read(kind: str, path: Path) -> None:
         assert ds.nbytes < 1000 * (path.stat().st_size + 1000)
 
 
-@pytest.mark.guest  # for the time that so many files take
 @pytest.mark.parametrize("kind", ["qlog", "netlog", "tcp"])
 @settings(max_examples=80, suppress_health_check=PATIENT, deadline=None)
 @given(data=st.data())
@@ -88,7 +87,7 @@ def test_damaged_files(kind, samples, tmp_path, data):
     try_to_read(kind, path)
 
 
-@pytest.mark.guest  # for the time that tshark takes
+@pytest.mark.slow
 @pytest.mark.skipif(not shutil.which("tshark"), reason="apt-get install tshark")
 @settings(max_examples=6, suppress_health_check=PATIENT, deadline=None)
 @given(data=st.data())

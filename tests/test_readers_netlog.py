@@ -272,7 +272,7 @@ def server():
 
 
 @pytest.mark.browser
-@pytest.mark.guest
+@pytest.mark.slow
 def test_a_real_browser_s_log(tmp_path, server):
     chromium = shutil.which("chromium") or pytest.skip("no Chromium; apt-get install chromium")
     spki = (certificate.folder() / "browser-spki").read_text().strip()

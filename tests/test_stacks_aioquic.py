@@ -22,7 +22,7 @@ from qbkit.stacks import certificate
 from qbkit.stacks.base import CERTIFICATE_MOUNT, Options, Stack
 from qbkit.traces.run.telemetry import STATES
 
-pytestmark = pytest.mark.guest  # real transfers: seconds each
+pytestmark = pytest.mark.slow  # real transfers: seconds each
 
 MIB = 1 << 20
 GUEST_ROOT = "/run/qb"

@@ -121,13 +121,12 @@ def bench(tmp_path: Path, ngtcp2: Stack) -> Iterator[Bench]:
         process.communicate()
 
 
-@pytest.mark.guest
 def test_its_controllers_are_those_of_its_help(bench: Bench, ngtcp2: Stack):
     assert {"cubic", "reno", "bbr"} <= set(ngtcp2.controllers())
     assert re.match(r"\d", ngtcp2.version())
 
 
-@pytest.mark.guest
+@pytest.mark.slow
 @pytest.mark.parametrize("limit", [{"duration_s": 1.0}, {"size_bytes": 3 * MIB + 7}])
 def test_an_upload_leaves_its_table(bench: Bench, ngtcp2: Stack, limit: dict[str, float]):
     address = f"127.0.0.1:{free_port()}"
@@ -144,7 +143,7 @@ def test_an_upload_leaves_its_table(bench: Bench, ngtcp2: Stack, limit: dict[str
     assert not (bench.folder / "upload").exists()
 
 
-@pytest.mark.guest
+@pytest.mark.slow
 def test_nobody_there_is_one_sentence(bench: Bench, ngtcp2: Stack):
     port = free_port()
     sender = bench.send(ngtcp2, f"127.0.0.1:{port}", "cubic", duration_s=15.0)

@@ -21,7 +21,7 @@ from qbkit.stacks import quic_go as module
 from qbkit.stacks.base import Stack
 from qbkit.traces.run.telemetry import COLUMNS, STATES
 
-pytestmark = pytest.mark.guest  # real transfers: seconds each
+pytestmark = pytest.mark.slow  # real transfers: seconds each
 
 MIB = 1 << 20
 DROP_EVERY = 500  # datagrams of the client

@@ -20,7 +20,7 @@ from qbkit.errors import StackNotReady
 from qbkit.stacks import certificate
 from qbkit.traces.run.telemetry import COLUMNS, STATES
 
-pytestmark = pytest.mark.guest  # real transfers: seconds each
+pytestmark = pytest.mark.slow  # real transfers: seconds each
 
 FLOWS = [("tcp", "cubic"), ("tcp", "reno")]
 

@@ -126,7 +126,7 @@ def test_the_direction_of_a_flow_can_be_swept():
     assert found == ["forward", "reverse"]
 
 
-@pytest.mark.guest  # for the kernel that names a run
+@pytest.mark.guest  # whose kernel is part of a run's name
 def test_an_option_that_the_swept_stack_lacks_is_refused_before_anything_runs():
     base = {**BASE, "flows": [{"stack": "tcp", "controller": "cubic", "options": {"hystart": 0}}]}
     made = Sweep(name="x", base=base, sweep={"flows.0": ["tcp:reno", "quic-go:reno"]})
@@ -289,7 +289,7 @@ def test_a_scheduler_that_is_not_there(tmp_path: Path, monkeypatch: pytest.Monke
         run_sweep(sweep(seed=[1]), tmp_path, scheduler="tcp://127.0.0.1:9")
 
 
-@pytest.mark.guest  # for the kernel that names a run
+@pytest.mark.guest  # whose kernel is part of a run's name
 def test_dry_run_tells_what_there_is_to_do(tmp_path: Path):
     report = estimate(sweep(seed=[1, 2, 3]), tmp_path)
     assert (report["runs"], report["missing"]) == (3, 3)

@@ -14,7 +14,6 @@ import pytest
 import xarray as xr
 from aiohttp import ClientPayloadError
 from botocore.exceptions import EndpointConnectionError
-from moto.server import ThreadedMotoServer
 from s3fs import S3FileSystem
 from test_cube import NAMES, SWEEP, plain_figures
 
@@ -35,6 +34,8 @@ BASE = {
 @pytest.fixture
 def place(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     """A URL with nothing there, on a server of this process."""
+    from moto.server import ThreadedMotoServer  # slow to load
+
     server = ThreadedMotoServer("127.0.0.1", 0)
     server.start()
     host, port = server.get_host_and_port()
@@ -48,7 +49,7 @@ def place(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     server.stop()
 
 
-@pytest.mark.guest
+@pytest.mark.slow
 def test_runs_and_cubes_in_an_object_store(place: str, tmp_path: Path):
     file = tmp_path / "run.nc"
     file.write_bytes(b"a run")
@@ -66,7 +67,7 @@ def test_runs_and_cubes_in_an_object_store(place: str, tmp_path: Path):
     assert not [name for name in S3FileSystem().find(place) if ".part" in name]
 
 
-@pytest.mark.guest
+@pytest.mark.slow
 def test_an_object_store_that_does_not_answer(monkeypatch: pytest.MonkeyPatch, place: str):
     with pytest.raises(StoreError, match=r"there is no cube in s3://.*; run the sweep first"):
         qb.load_sweep(place)
@@ -154,7 +155,7 @@ def test_results_that_the_workers_do_not_share_are_no_success():
     assert not bool(outcome.cube.done.any())
 
 
-@pytest.mark.guest  # for the time that two programs take
+@pytest.mark.slow
 def test_a_scheduler_without_workers_that_ends(tmp_path: Path):
     programs = Path(sys.executable).parent
     (tmp_path / "s.yaml").write_text(
