@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from loopback import Bench
 
 from qbkit.errors import EngineError
 from qbkit.testbed import kernel
@@ -20,6 +22,16 @@ def own_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "runs"
     monkeypatch.setenv("QBKIT_RUNS", str(folder))
     return folder
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    """A bench for programs of stacks, which end with the test."""
+    made = Bench(tmp_path)
+    yield made
+    for process in made.processes:
+        process.kill()
+        process.communicate()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

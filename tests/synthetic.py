@@ -14,6 +14,7 @@ import numpy as np
 import xarray as xr
 
 from qbkit.spec import Bottleneck, Experiment, Flow
+from qbkit.traces.run.telemetry import STATES
 
 FRAME_BYTES = 1514
 HEADER_BYTES = 66
@@ -34,16 +35,6 @@ UNITS = {
     "spurious_losses": "1",
     "retransmits": "1",
 }
-STATES = (
-    "slow_start",
-    "congestion_avoidance",
-    "recovery",
-    "application_limited",
-    "startup",
-    "drain",
-    "probe_bw",
-    "probe_rtt",
-)
 
 
 @dataclass(frozen=True)

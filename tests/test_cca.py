@@ -327,15 +327,15 @@ def test_options_are_read_and_named() -> None:
         ("cubic", {"emulated_flows": 0}, "emulated_flows is 0; it must be a whole number from 1"),
         ("cubic", {"emulated_flows": 1.5}, "emulated_flows is 1.5; it must be a whole number"),
         ("cubic", {"pacing": "maybe"}, "the option pacing is maybe; it must be true or false"),
-        ("cubic", {"alpha": 1}, "qbkit has no option alpha; supported: "),
+        ("cubic", {"alpha": 1}, "qbkit:cubic has no option alpha; supported: "),
     ],
 )
 def test_what_cannot_be_is_one_sentence(
     controller: str, options: dict[str, object], sentence: str
 ) -> None:
-    flow = qb.Flow("qbkit", controller, options=options)
+    flow = {"address": "10.2.0.1:4001", "out": "out", "duration_s": 1.0, "size_bytes": None}
     with pytest.raises(SpecError, match=sentence):
-        qb.Experiment(flows=[flow], duration_s=1).run()
+        stacks.get("qbkit").send_argv(controller=controller, options=options, **flow)
 
 
 # In the guest

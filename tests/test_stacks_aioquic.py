@@ -2,124 +2,22 @@
 
 from __future__ import annotations
 
-import csv
 import json
-import os
-import signal
-import socket
-import subprocess
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 from cryptography import x509
+from loopback import Bench, end, free_port, silence, succeed
 
 from qbkit import stacks
 from qbkit.stacks import certificate
-from qbkit.stacks.base import CERTIFICATE_MOUNT, Options, Stack
+from qbkit.stacks.base import Stack
 from qbkit.traces.run.telemetry import STATES
 
 pytestmark = pytest.mark.slow  # real transfers: seconds each
 
 MIB = 1 << 20
-GUEST_ROOT = "/run/qb"
-
-
-@dataclass
-class Bench:
-    """Starts programs of stacks here: /run/qb is a folder of symbolic links."""
-
-    folder: Path
-    processes: list[subprocess.Popen[str]] = field(default_factory=list)
-
-    def start(self, stack: Stack, argv: list[str]) -> subprocess.Popen[str]:
-        mounts = {**stack.mounts(), CERTIFICATE_MOUNT: certificate.folder()}
-        for guest, host in mounts.items():
-            link = Path(self.here(guest))
-            link.parent.mkdir(parents=True, exist_ok=True)
-            if not link.exists():
-                link.symlink_to(host)
-        env = {name: self.here(value) for name, value in stack.env().items()}
-        process = subprocess.Popen(
-            [self.here(word) for word in argv],
-            env={"PATH": os.environ["PATH"], **env},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        self.processes.append(process)
-        return process
-
-    def here(self, word: str) -> str:
-        return word.replace(GUEST_ROOT, str(self.folder / "qb"))
-
-    def receive(self, stack: Stack, address: str, options: Options) -> subprocess.Popen[str]:
-        out = str(self.folder)
-        argv = stack.recv_argv(address=address, out=out, options=options)
-        process = self.start(stack, argv)
-        assert process.stdout and process.stdout.readline() == "ready\n"
-        return process
-
-    def send(
-        self,
-        stack: Stack,
-        address: str,
-        controller: str = "reno",
-        duration_s: float | None = None,
-        size_bytes: int | None = None,
-        options: Options | None = None,
-    ) -> subprocess.Popen[str]:
-        argv = stack.send_argv(
-            address=address,
-            controller=controller,
-            out=str(self.folder),
-            duration_s=duration_s,
-            size_bytes=size_bytes,
-            options=options or {},
-        )
-        return self.start(stack, argv)
-
-    @contextmanager
-    def receiver(
-        self, stack: Stack, options: Options | None = None
-    ) -> Iterator[tuple[str, subprocess.Popen[str]]]:
-        """A receiver on a free port; it must end well when told to."""
-        address = f"127.0.0.1:{free_port()}"
-        process = self.receive(stack, address, options or {})
-        yield address, process
-        end(process)
-
-    def rows(self, name: str) -> list[dict[str, str]]:
-        with (self.folder / name).open() as file:
-            return list(csv.DictReader(file))
-
-
-def free_port() -> int:
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-def end(process: subprocess.Popen[str]) -> None:
-    process.send_signal(signal.SIGTERM)
-    succeed(process)
-
-
-def succeed(process: subprocess.Popen[str]) -> None:
-    _, words = process.communicate(timeout=30)
-    assert (process.returncode, words) == (0, "")
-
-
-@pytest.fixture
-def bench(tmp_path: Path) -> Iterator[Bench]:
-    made = Bench(tmp_path)
-    yield made
-    for process in made.processes:
-        process.kill()
-        process.communicate()
 
 
 @pytest.fixture
@@ -129,16 +27,10 @@ def aioquic() -> Stack:
 
 @pytest.mark.parametrize("controller", ["cubic", "reno"])
 def test_one_second_leaves_both_files(bench: Bench, aioquic: Stack, controller: str) -> None:
-    assert controller in aioquic.controllers()
-    with bench.receiver(aioquic) as (address, _):
-        succeed(bench.send(aioquic, address, controller, duration_s=1.0))
-    received = [(int(row["time_ns"]), int(row["bytes"])) for row in bench.rows("receiver.csv")]
-    assert received == sorted(received)
-    assert received[-1][1] > 1e5
-    samples = bench.rows("sender.csv")
+    received_bytes, samples = bench.one_second(aioquic, controller)
+    assert received_bytes > 1e5
     assert len(samples) > 5
     times_ns = [int(row["time_ns"]) for row in samples]
-    assert times_ns == sorted(times_ns)
     # One each 10 ms at most, and one at the end.
     assert len(samples) <= (times_ns[-1] - times_ns[0]) / 10e6 + 3
     for row in samples:
@@ -190,9 +82,7 @@ def test_a_closed_port_is_named_at_once(bench: Bench, aioquic: Stack) -> None:
 
 
 def test_silence_is_a_failure_after_ten_seconds(bench: Bench, aioquic: Stack) -> None:
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as mute:
-        mute.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{mute.getsockname()[1]}"
+    with silence() as address:
         sender = bench.send(aioquic, address, duration_s=1.0)
         _, words = sender.communicate(timeout=30)
     assert words == f"cannot connect to {address} within 10 s\n"

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import importlib.util
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
 import pytest
-from test_stacks_aioquic import Bench, free_port, succeed
+from loopback import Bench, free_port, succeed
 
 from qbkit import stacks
 from qbkit.errors import StackNotReady
@@ -111,14 +110,10 @@ def test_without_its_programs_it_says_what_to_install(
 
 
 @pytest.fixture
-def bench(tmp_path: Path, ngtcp2: Stack) -> Iterator[Bench]:
+def bench(bench: Bench, ngtcp2: Stack) -> Bench:
     if not ngtcp2.status().ready:
         pytest.skip(ngtcp2.status().reason)
-    made = Bench(tmp_path)
-    yield made
-    for process in made.processes:
-        process.kill()
-        process.communicate()
+    return bench
 
 
 def test_its_controllers_are_those_of_its_help(bench: Bench, ngtcp2: Stack):

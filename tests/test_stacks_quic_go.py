@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from test_stacks_aioquic import Bench, end, free_port, succeed
+from loopback import Bench, end, free_port, silence, succeed
 
 from qbkit import stacks
 from qbkit.errors import StackNotReady
@@ -25,15 +25,6 @@ pytestmark = pytest.mark.slow  # real transfers: seconds each
 
 MIB = 1 << 20
 DROP_EVERY = 500  # datagrams of the client
-
-
-@pytest.fixture
-def bench(tmp_path: Path) -> Iterator[Bench]:
-    made = Bench(tmp_path)
-    yield made
-    for process in made.processes:
-        process.kill()
-        process.communicate()
 
 
 @pytest.fixture(scope="module")
@@ -80,16 +71,9 @@ def _relay(relay: socket.socket, target: tuple[str, int], stop: threading.Event)
 
 @pytest.mark.parametrize("controller", ["cubic", "reno"])
 def test_one_second_leaves_both_files(bench: Bench, quic_go: Stack, controller: str) -> None:
-    assert controller in quic_go.controllers()
-    with bench.receiver(quic_go) as (address, _):
-        succeed(bench.send(quic_go, address, controller, duration_s=1.0))
-    received = [(int(row["time_ns"]), int(row["bytes"])) for row in bench.rows("receiver.csv")]
-    assert received == sorted(received)
-    assert received[-1][1] > 1e6
-    samples = bench.rows("sender.csv")
+    received_bytes, samples = bench.one_second(quic_go, controller)
+    assert received_bytes > 1e6
     assert set(samples[0]) <= {"time_ns", "state", *COLUMNS}
-    times_ns = [int(row["time_ns"]) for row in samples]
-    assert times_ns == sorted(times_ns)
     assert len(samples) > 20
     # quic-go 0.65.0 begins with 32 packets of 1280 bytes (internal/congestion/cubic_sender.go).
     windows = [int(row["cwnd_bytes"]) for row in samples if row["cwnd_bytes"] != "0"]
@@ -160,14 +144,6 @@ def test_a_receiver_that_nobody_calls_ends(bench: Bench, quic_go: Stack) -> None
     with bench.receiver(quic_go):
         pass
     assert [row["bytes"] for row in bench.rows("receiver.csv")] == ["0"]
-
-
-@contextmanager
-def silence() -> Iterator[str]:
-    """The address of one who never answers."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as mute:
-        mute.bind(("127.0.0.1", 0))
-        yield f"127.0.0.1:{mute.getsockname()[1]}"
 
 
 def test_silence_is_a_failure_after_ten_seconds(bench: Bench, quic_go: Stack) -> None:

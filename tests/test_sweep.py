@@ -283,6 +283,7 @@ def test_a_worker_needs_no_charts():
     subprocess.run([sys.executable, "-c", words], check=True, cwd=here)
 
 
+@pytest.mark.guest  # whose kernel is part of a run's name
 def test_a_scheduler_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(cluster, "CONNECT_S", 1)
     with pytest.raises(EngineError, match=r"answers at tcp://127.0.0.1:9; start one with `dask s"):

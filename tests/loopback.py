@@ -1,0 +1,123 @@
+"""Programs of stacks, started on this machine as in the guest, over the loopback interface."""
+
+from __future__ import annotations
+
+import csv
+import os
+import signal
+import socket
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from qbkit.stacks import certificate
+from qbkit.stacks.base import CERTIFICATE_MOUNT, Options, Stack
+
+GUEST_ROOT = "/run/qb"
+
+
+@dataclass
+class Bench:
+    """Starts programs of stacks here: /run/qb is a folder of symbolic links."""
+
+    folder: Path
+    processes: list[subprocess.Popen[str]] = field(default_factory=list)
+
+    def start(self, stack: Stack, argv: list[str]) -> subprocess.Popen[str]:
+        mounts = {**stack.mounts(), CERTIFICATE_MOUNT: certificate.folder()}
+        for guest, host in mounts.items():
+            link = Path(self.here(guest))
+            link.parent.mkdir(parents=True, exist_ok=True)
+            if not link.exists():
+                link.symlink_to(host)
+        env = {name: self.here(value) for name, value in stack.env().items()}
+        process = subprocess.Popen(
+            [self.here(word) for word in argv],
+            env={"PATH": os.environ["PATH"], **env},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self.processes.append(process)
+        return process
+
+    def here(self, word: str) -> str:
+        return word.replace(GUEST_ROOT, str(self.folder / "qb"))
+
+    def receive(self, stack: Stack, address: str, options: Options) -> subprocess.Popen[str]:
+        out = str(self.folder)
+        argv = stack.recv_argv(address=address, out=out, options=options)
+        process = self.start(stack, argv)
+        assert process.stdout and process.stdout.readline() == "ready\n"
+        return process
+
+    def send(
+        self,
+        stack: Stack,
+        address: str,
+        controller: str = "reno",
+        duration_s: float | None = None,
+        size_bytes: int | None = None,
+        options: Options | None = None,
+    ) -> subprocess.Popen[str]:
+        argv = stack.send_argv(
+            address=address,
+            controller=controller,
+            out=str(self.folder),
+            duration_s=duration_s,
+            size_bytes=size_bytes,
+            options=options or {},
+        )
+        return self.start(stack, argv)
+
+    @contextmanager
+    def receiver(
+        self, stack: Stack, options: Options | None = None
+    ) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+        """A receiver on a free port; it must end well when told to."""
+        address = f"127.0.0.1:{free_port()}"
+        process = self.receive(stack, address, options or {})
+        yield address, process
+        end(process)
+
+    def one_second(self, stack: Stack, controller: str) -> tuple[int, list[dict[str, str]]]:
+        """Bytes that arrived in a second of upload, and the sender's samples, in order of time."""
+        assert controller in stack.controllers()
+        with self.receiver(stack) as (address, _):
+            succeed(self.send(stack, address, controller, duration_s=1.0))
+        received = [(int(row["time_ns"]), int(row["bytes"])) for row in self.rows("receiver.csv")]
+        assert received == sorted(received)
+        samples = self.rows("sender.csv")
+        times_ns = [int(row["time_ns"]) for row in samples]
+        assert times_ns == sorted(times_ns)
+        return received[-1][1], samples
+
+    def rows(self, name: str) -> list[dict[str, str]]:
+        with (self.folder / name).open() as file:
+            return list(csv.DictReader(file))
+
+
+def free_port() -> int:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def end(process: subprocess.Popen[str]) -> None:
+    process.send_signal(signal.SIGTERM)
+    succeed(process)
+
+
+def succeed(process: subprocess.Popen[str]) -> None:
+    _, words = process.communicate(timeout=30)
+    assert (process.returncode, words) == (0, "")
+
+
+@contextmanager
+def silence() -> Iterator[str]:
+    """The address of one who never answers."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as mute:
+        mute.bind(("127.0.0.1", 0))
+        yield f"127.0.0.1:{mute.getsockname()[1]}"
