@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from qbkit.cli import checks
 from qbkit.stacks import go_runtime
 
 
@@ -40,3 +41,13 @@ def test_another_go_is_left_alone(go_root, tmp_path):
     assert go_runtime.overlay(tmp_path, tmp_path)
     copy.write_text(copy.read_text().replace("EPOLLOUT", "EPOLLOUT_"))
     assert go_runtime.overlay(tmp_path, tmp_path) == []
+
+
+def test_doctor_reports_a_go_that_the_changes_do_not_fit(go_root, monkeypatch):
+    (found,) = checks._go_runtime()
+    assert found.ok
+    monkeypatch.setattr(go_runtime, "CHANGES", {"proc.go": {"no runtime has this text": ""}})
+    (found,) = checks._go_runtime()
+    assert not found.ok
+    assert "our changes do not fit go1." in found.detail
+    assert "install Go 1.26" in found.fix

@@ -73,3 +73,10 @@ def test_the_lock_has_a_version_in_range_of_all_that_is_declared():
     for need in NEEDED + FOR_TESTS + FOR_DOCS:
         (version,) = versions[normal(need.name)]
         assert need.specifier.contains(version), f"requirements.lock: run make lock for {need}"
+
+
+def test_binder_installs_the_locked_versions():
+    assert (
+        "pip install --no-cache-dir -c requirements.lock -e ."
+        in (HERE / "binder/postBuild").read_text()
+    )

@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import tempfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from qbkit import stacks
 from qbkit.errors import QbkitError
 from qbkit.settings import cache_folder
+from qbkit.stacks import go_runtime, quic_go
+from qbkit.stacks.build import run_tool
 from qbkit.testbed import engines, kernel
 
 
@@ -36,6 +39,7 @@ def examine() -> list[Check]:
         _mininet(),
         *_kernel(),
         _host(),
+        *_go_runtime(),
         *(_stack(stack) for stack in stacks.all_stacks()),
     ]
 
@@ -92,6 +96,25 @@ def _host() -> Check:
     problem = engines.ENGINES["host"].problem()
     detail = "ready" if problem is None else f"optional: {problem}"
     return Check("engine host", True, detail)
+
+
+def _go_runtime() -> list[Check]:
+    """Whether our changes to Go's runtime fit the Go that builds quic-go here, if there is one."""
+    if not shutil.which("go"):
+        return []
+    name, words = "Go runtime", ["go", "env", "GOROOT", "GOVERSION"]
+    try:
+        root, release = run_tool(words, "quic-go", cwd=quic_go.SOURCES).splitlines()
+        with tempfile.TemporaryDirectory() as scratch:
+            fits = go_runtime.overlay(Path(root), Path(scratch))
+    except (QbkitError, OSError) as error:
+        return [Check(name, False, str(error), "install Go 1.26")]
+    if fits:
+        return [Check(name, True, f"{release}, built with our changes")]
+    detail = (
+        f"our changes do not fit {release}: quic-go makes more system calls, its runs take longer"
+    )
+    return [Check(name, False, detail, "install Go 1.26, then: qbkit stacks build quic-go")]
 
 
 def _stack(stack: stacks.Stack) -> Check:
