@@ -14,9 +14,11 @@ from qbkit.errors import SpecError
 from qbkit.plots import experiment_html, run_html
 from qbkit.plots.topology_svg import sparkline_svg, topology_svg
 from qbkit.spec import Bottleneck, Experiment, Flow
+from qbkit.studies.conformance import Study, load_study
 from qbkit.studies.explain import WhatIf, load_explanation
 from qbkit.traces.run.attributes import run_warnings
 
+ENVELOPE = Path(__file__).parents[1] / "data/envelope"
 CASE = Path(__file__).parents[1] / "data/cases/bbr-120-explained"
 HOSTILE = "</td><script>alert('x')</script><img src=x onerror=\"alert(1)\">"
 VOID = {"meta", "img", "br", "path", "rect", "circle"}
@@ -127,6 +129,39 @@ def test_a_run_shows_its_numbers_and_warnings():
         assert words in seen.text
 
 
+def test_a_study_and_its_assessment_show_their_numbers():
+    study = load_study(ENVELOPE)
+    assessment = study.assess()
+    assert repr(study) == "<Study of quic-go:cubic against tcp:cubic: 5 and 5 runs>"
+    assert repr(assessment) == (
+        "<Assessment: differs, conformance 0.76, noise floor 0.89, 5 and 5 trials>"
+    )
+    text = harmless(assessment._repr_html_()).text
+    assert assessment.verdict[1:] in text
+    low, high = assessment.mean_throughput_difference_ci
+    numbers = [f"{assessment.mean_throughput_difference_mbps:.3f}", f"{low:.2f} .. {high:.2f}"]
+    assert all(number in text for number in [*numbers, "95 % interval", "Mbit/s"])
+    seen = harmless(dataclasses.replace(study, test=HOSTILE)._repr_html_()).text
+    assert HOSTILE + " against tcp:cubic: 5 and 5 runs, 120 s" in seen
+    assert assessment.verdict[1:] in seen
+    assert "seed" not in seen.split(assessment.verdict[1:])[0]
+
+
+def test_a_study_of_short_runs_says_why_it_has_no_numbers():
+    run = synthetic_run(duration_s=2)
+    seen = harmless(Study("a:b", "c:d", [run], [run])._repr_html_()).text
+    assert "a:b against c:d: 1 and 1 runs" in seen
+    assert "points" in seen
+
+
+def test_a_study_draws_itself():
+    study = load_study(ENVELOPE)
+    title = study.plot.envelope().to_dict()["title"]
+    assert title["text"] == "quic-go:cubic"
+    assert "Differs: conformance 0.76" in " ".join(title["subtitle"])
+    assert study.plot.linked(definition="refined").to_dict()["hconcat"]
+
+
 def test_explanations_and_what_ifs_are_escaped():
     told = load_explanation(CASE)
     study = dataclasses.replace(told.study, test=HOSTILE)
@@ -136,6 +171,7 @@ def test_explanations_and_what_ifs_are_escaped():
         seen = harmless(shown._repr_html_())
         assert HOSTILE in shown.sentence
         assert shown.sentence in seen.text
+    assert f"{study.assess().conformance:.3f}" in seen.text  # of the what-if: before and after
     assert seen.text.count("<script>") >= 2
 
 

@@ -18,7 +18,7 @@ from qbkit.errors import MetricError
 from qbkit.metrics import OperatingPoints, assess, envelope
 from qbkit.plots.data import inline
 from qbkit.plots.series import Series, bins_per_row, rows_of
-from qbkit.plots.theme import REFERENCE_COLOUR, colours
+from qbkit.plots.theme import FONT, REFERENCE_COLOUR, colours
 
 TEXTS = ("label", "trial", "hull", "controller")
 SQUARE = np.array([[0.0, 0.0], [10.0, 0.0], [10.0, 4.0], [0.0, 4.0], [5.0, 2.0]])
@@ -258,14 +258,39 @@ def test_noise_floor_draws_one_line_a_controller():
         plots.noise_floor_chart(frame[:0])
 
 
-def test_enable_respects_what_the_user_chose():
-    plots.enable.cache_clear()
-    with alt.renderers.enable("png"), alt.theme.enable("dark"):
+def test_charts_leave_the_settings_of_altair_alone(ds):
+    before = alt.renderers.active, alt.theme.active
+    assert before == ("default", "default")
+    charts = [ds.qb.plot.timeline(), ds.qb.plot.envelope(), ds.qb.plot.linked()]
+    for chart in charts:
+        spec = chart.to_dict()
+        assert spec["config"]["font"] == FONT
+        assert set(chart._repr_mimebundle_()) == {"text/html", "text/plain"}
+        assert (alt.renderers.active, alt.theme.active) == before
+    users = alt.Chart(alt.InlineData(values=[{"x": 1}])).mark_point().encode(x="x:Q")
+    assert "font" not in users.to_dict()["config"]
+    joined = (charts[1] | users).to_dict()
+    assert len(joined["hconcat"]) == 2  # none has a configuration of its own in the way
+    assert "font" not in joined["config"]
+
+
+def test_a_theme_or_renderer_of_the_user_wins(ds):
+    chart = ds.qb.plot.envelope()
+    with alt.renderers.enable("json"), alt.theme.enable("dark"):
+        spec = chart.to_dict()
+        assert spec["usermeta"]["embedOptions"]["theme"] == "dark"
+        assert "font" not in spec.get("config", {})
+        bundle, _ = chart._repr_mimebundle_()
+        assert "text/html" not in bundle
+
+
+def test_enable_is_for_the_charts_of_the_user():
+    users = alt.Chart(alt.InlineData(values=[{"x": 1}])).mark_point().encode(x="x:Q")
+    with alt.renderers.enable("default"), alt.theme.enable("default"):
         plots.enable()
-        assert (alt.renderers.active, alt.theme.active) == ("png", "dark")
-    plots.enable.cache_clear()
-    plots.enable()
-    assert (alt.renderers.active, alt.theme.active) == ("qbkit", "qbkit")
+        assert users.to_dict()["config"]["font"] == FONT
+        assert "cdn" not in users._repr_mimebundle_()["text/html"][:5000]
+    assert (alt.renderers.active, alt.theme.active) == ("default", "default")
 
 
 def test_accessor_charts_equal_the_plain_functions(ds):

@@ -72,7 +72,7 @@ def test_a_chart_of_each_kind_comes_from_the_accessor():
     run = synthetic_run(duration_s=12)
     labels = list(run.label.values)
     connections = {label: run.qb.events(label) for label in labels}
-    for name in ("bytes_acked", "bandwidth", "loss", "root_cause"):
+    for name in ("bytes_acked", "loss"):
         chart = getattr(run.qb.plot, name)(reference=labels[1])
         function = getattr(qb.plots, f"{name}_chart")
         plain = function(connections, reference=labels[1])

@@ -27,9 +27,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from html import escape
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from qbkit.errors import MetricError
 from qbkit.metrics import equivalence, permutation
@@ -41,9 +43,23 @@ from qbkit.metrics.trials import Trials
 CONFORMS, DIFFERS = "conforms", "differs"
 NO_DIFFERENCE, UNDECIDED = "no difference detected", "undecided"
 NAN_INTERVAL = (math.nan, math.nan)
+SHOWN = {
+    "conformance": ("conformance, one trial with one of the reference", ""),
+    "noise_floor": ("noise floor, one trial of the reference with another", ""),
+    "mean_throughput_difference_mbps": ("mean throughput, test less reference", "Mbit/s"),
+    "mean_delay_difference_ms": ("mean queueing delay, test less reference", "ms"),
+    "conformance_pooled": ("conformance of the pooled envelopes", ""),
+    "conformance_t": ("Conformance-T of the pooled envelopes", ""),
+    "delta_throughput_mbps": ("Δ-throughput, by the best translation", "Mbit/s"),
+    "delta_delay_ms": ("Δ-delay, by the best translation", "ms"),
+    "deviation": ("deviation of the pooled envelopes", ""),
+    "p_value": ("p of the permutation test: no difference", ""),
+    "p_equivalence": ("p of the equivalence test: outside the margin", ""),
+}
+"""Fields of an assessment as `Assessment.frame` has them: meaning and unit."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Assessment:
     """A test implementation against its reference, over several seeds."""
 
@@ -100,6 +116,25 @@ class Assessment:
     def to_dict(self) -> dict[str, object]:
         """The fields, ready for JSON: intervals are lists, NaN is None."""
         return {key: _jsonable(value) for key, value in asdict(self).items()}
+
+    def frame(self) -> pd.DataFrame:
+        """One row a number: what it is, its value, its unit, and its interval if it has one."""
+        rows = [(text, getattr(self, name), unit) for name, (text, unit) in SHOWN.items()]
+        table = pd.DataFrame(rows, columns=["metric", "value", "unit"])
+        fields = (name.removesuffix("_mbps").removesuffix("_ms") + "_ci" for name in SHOWN)
+        intervals = (getattr(self, field, NAN_INTERVAL) for field in fields)
+        texts = ["" if math.isnan(low) else f"{low:.2f} .. {high:.2f}" for low, high in intervals]
+        return table.assign(**{f"{100 * self.confidence:g} % interval": texts})
+
+    def __repr__(self) -> str:
+        return (
+            f"<Assessment: {self.outcome}, conformance {self.conformance:.2f}, noise floor "
+            f"{self.noise_floor:.2f}, {self.seeds} and {self.reference_seeds} trials>"
+        )
+
+    def _repr_html_(self) -> str:
+        table = self.frame().to_html(index=False, float_format="{:.3f}".format)
+        return f"<p><b>{escape(self.verdict[:1].upper() + self.verdict[1:])}</b></p>{table}"
 
 
 def assess(

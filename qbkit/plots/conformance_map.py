@@ -18,8 +18,8 @@ from qbkit.metrics.maps import FIRST
 from qbkit.metrics.significance import map_sentence
 from qbkit.plots import theme
 from qbkit.plots.captions import wrapped
+from qbkit.plots.charts import HConcatChart
 from qbkit.plots.data import inline
-from qbkit.plots.render import enable
 from qbkit.plots.timeline import one_brush
 
 CELL_WIDTH, CELL_HEIGHT = 33, 20
@@ -71,7 +71,6 @@ def conformance_map_chart(
     the subtitle what the map may claim at its number of trials. Raises MetricError for an unknown
     quantity, and where no cell has both envelopes.
     """
-    enable()
     for name in quantities:
         if name not in QUANTITIES:
             raise MetricError(f"there is no quantity {name}; there are {', '.join(QUANTITIES)}")
@@ -100,7 +99,7 @@ def conformance_map_chart(
         _heat(table, cells, settings, name, chosen, i == 0) for i, name in enumerate(quantities)
     ]
     with one_brush():
-        chart = alt.hconcat(*maps, _detail(cells, chosen), spacing=24)
+        chart = HConcatChart(hconcat=[*maps, _detail(cells, chosen)], spacing=24)
     sentences = [map_sentence(each) for each in found.values()]
     sentences.append("Click a cell to see its envelope (orange) over the reference's (grey).")
     width = len(quantities) * CELL_WIDTH * len(settings) + DETAIL_WIDTH

@@ -20,7 +20,6 @@ from qbkit.plots.connection import (
     thinned,
     told,
 )
-from qbkit.plots.render import enable
 
 WINDOW, THRESHOLD, FLIGHT = "congestion window", "slow start threshold", "bytes in flight"
 KINDS = {WINDOW: "cwnd_bytes", THRESHOLD: "ssthresh_bytes", FLIGHT: "bytes_in_flight"}
@@ -37,7 +36,6 @@ def cwnd_chart(
     Slow start threshold (dashed) and bytes in flight (thin) where they are told. Raises MetricError
     where a connection does not tell its window.
     """
-    enable()
     frame = Frame(connections, reference)
     panels = [cwnd_panel(frame, connections), growth_panel(frame, connections)]
     return stacked(frame, panels, title, [])

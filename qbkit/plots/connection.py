@@ -20,6 +20,7 @@ from qbkit.metrics.flows import FloatArray, IntArray
 from qbkit.plots import theme
 from qbkit.plots import timeline as tl
 from qbkit.plots.captions import wrapped
+from qbkit.plots.charts import VConcatChart
 from qbkit.plots.data import inline
 from qbkit.plots.envelope import legend_choice
 
@@ -114,7 +115,7 @@ def stacked(
     notes = dict.fromkeys(note for panel in panels for note in panel.notes)
     subtitle = wrapped([*sentences, *notes, BRUSH_HINT], WIDTH + READOUT_WIDTH)
     with tl.one_brush():
-        chart = alt.vconcat(*rows, spacing=12).resolve_scale(**OWN_SCALES)
+        chart = VConcatChart(vconcat=rows, spacing=12).resolve_scale(**OWN_SCALES)
     return chart.properties(title=alt.TitleParams(title, subtitle=subtitle))
 
 

@@ -14,8 +14,8 @@ from qbkit.metrics.envelope import Envelope
 from qbkit.metrics.flows import FloatArray
 from qbkit.plots import theme
 from qbkit.plots.captions import envelope_subtitle
+from qbkit.plots.charts import LayerChart
 from qbkit.plots.data import inline
-from qbkit.plots.render import enable
 
 WIDTH, HEIGHT = 460, 340
 X = alt.X("queue_delay_ms:Q", title="Queueing delay (ms)").scale(nice=True, zero=False)
@@ -36,7 +36,6 @@ def envelope_chart(
     label alone (shift-click: several), a drag moves the view, the wheel zooms. Raises MetricError
     where there is no envelope.
     """
-    enable()
     subtitle = envelope_subtitle(envelopes, assessment, WIDTH)
     layers = envelope_layers(envelopes, reference)
     zoom = alt.selection_interval(bind="scales", name="view")
@@ -68,7 +67,7 @@ def envelope_layers(
     points = _points(envelopes, trial_names or {}, scale, [~shown, *fading])
     hulls = _hulls(envelopes, scale, shown)
     centroids = _centroids(envelopes, scale, shown)
-    return alt.LayerChart(layer=[hulls, points.add_params(shown), centroids])
+    return LayerChart(layer=[hulls, points.add_params(shown), centroids])
 
 
 def legend_choice() -> alt.Parameter:

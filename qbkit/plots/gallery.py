@@ -11,8 +11,8 @@ import xarray as xr
 from qbkit.errors import MetricError
 from qbkit.plots import theme
 from qbkit.plots.captions import wrapped
+from qbkit.plots.charts import VConcatChart
 from qbkit.plots.data import inline
-from qbkit.plots.render import enable
 from qbkit.plots.series import Series, rows_of
 from qbkit.plots.timeline import averaging
 
@@ -40,7 +40,6 @@ def gallery_chart(
     ``columns`` runs a new block of panels begins. Raises MetricError without a run, or when the
     reference is not among them.
     """
-    enable()
     if not runs:
         raise MetricError("there is no run to draw; give at least one")
     if reference is not None and reference not in runs:
@@ -61,7 +60,7 @@ def gallery_chart(
     if reference is not None and len(labels) > 1:
         words.append(f"In grey behind each: {reference}.")
     subtitle = wrapped(words, WIDTH * min(columns, max(len(labels), 3)))
-    return alt.vconcat(*blocks, spacing=26).properties(
+    return VConcatChart(vconcat=blocks, spacing=26).properties(
         title=alt.TitleParams(title, subtitle=subtitle)
     )
 

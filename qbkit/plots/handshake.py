@@ -17,8 +17,8 @@ from qbkit.errors import MetricError
 from qbkit.metrics.events import rtt
 from qbkit.plots import theme
 from qbkit.plots.captions import wrapped
+from qbkit.plots.charts import LayerChart
 from qbkit.plots.data import inline
-from qbkit.plots.render import enable
 
 SPACES = ("Initial", "Handshake", "1-RTT")
 COLOURS = (theme.PALETTE[1], theme.PALETTE[2], theme.PALETTE[0])
@@ -42,7 +42,6 @@ def handshake_chart(
     packets pass the middle at their time. At most `MAX_PACKETS` are drawn. Raises MetricError
     where the log holds no such packets, or the delay is not told and not given.
     """
-    enable()
     packets, point = _packets(events)
     estimated = one_way_delay_ms is None
     delay_ms = _one_way_delay_ms(events) if one_way_delay_ms is None else one_way_delay_ms
@@ -61,7 +60,7 @@ def handshake_chart(
     if not any(packets["frames"]):
         sentences.append("The log does not tell what the packets hold.")
     layers = [*_lifelines(), *_arrows(packets, time, height), *_labels(packets, time)]
-    return alt.LayerChart(layer=layers).properties(
+    return LayerChart(layer=layers).properties(
         width=WIDTH,
         height=height,
         title=alt.TitleParams(title, subtitle=wrapped(sentences, WIDTH)),

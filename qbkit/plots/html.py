@@ -84,8 +84,8 @@ def run_html(ds: xr.Dataset) -> str:
     )
 
 
-def run_sentence(ds: xr.Dataset) -> str:
-    """Where and how long a run was, in one line of text."""
+def run_sentence(ds: xr.Dataset, *, of_one_run: bool = True) -> str:
+    """Where and how long a run was, in one line of text; its seed if it stands for itself."""
     a = ds.attrs
     parts = [f"{float(a['duration_s']):g} s"]
     spec = run_experiment(ds)
@@ -93,7 +93,8 @@ def run_sentence(ds: xr.Dataset) -> str:
         parts.append(f"{float(a['rate_mbps']):g} Mbit/s, {float(a['rtt_ms']):g} ms RTT")
     if spec is not None:
         parts.append(f"{spec.bottleneck.qdisc}, buffer {buffer_words(spec)}")
-    parts += [f"{name} {a[name]}" for name in ("engine", "seed") if str(a.get(name, ""))]
+    names = ("engine", "seed") if of_one_run else ("engine",)
+    parts += [f"{name} {a[name]}" for name in names if str(a.get(name, ""))]
     return " · ".join(parts)
 
 

@@ -13,8 +13,8 @@ from qbkit.errors import MetricError
 from qbkit.metrics.maps import FIRST, SECOND, SEED, dominance, expectations, throughput_ratios
 from qbkit.plots import theme
 from qbkit.plots.captions import wrapped
+from qbkit.plots.charts import HConcatChart, LayerChart
 from qbkit.plots.data import inline
-from qbkit.plots.render import enable
 from qbkit.plots.timeline import one_brush
 
 CELL = 27
@@ -36,7 +36,6 @@ def interaction_chart(
     shows the throughput of the two flows over time (of the first seed). Raises MetricError where
     another dimension is left.
     """
-    enable()
     ratios = throughput_ratios(cube)
     names = [str(n) for n in dominance(ratios)[FIRST].values]
     chosen = _choice(names[0], names[-1])
@@ -47,7 +46,7 @@ def interaction_chart(
     ]
     width = CELL * len(names) + DETAIL_WIDTH
     with one_brush():
-        chart = alt.hconcat(matrix, _detail(cube, chosen), spacing=28)
+        chart = HConcatChart(hconcat=[matrix, _detail(cube, chosen)], spacing=28)
     return chart.resolve_scale(color="independent").properties(
         title=alt.TitleParams(title, subtitle=wrapped(sentences, width))
     )
@@ -61,7 +60,6 @@ def expectation_chart(
     What is expected is what the kernel's CUBIC gets from the kernel's BBR (IETF 118 slides).
     ``cube`` as in `interaction_chart`. Raises MetricError when the kernel's two are not in it.
     """
-    enable()
     seen = expectations(throughput_ratios(cube))
     cubic = [str(n) for n in seen[FIRST].values]
     bbr = [str(n) for n in seen[SECOND].values]
@@ -136,9 +134,7 @@ def _matrix(
         layers.append(frame.transform_filter(alt.datum.framed))
     if chosen is not None:
         layers.append(frame.transform_filter(chosen))
-    return alt.LayerChart(layer=layers).properties(
-        width=CELL * len(columns), height=CELL * len(rows)
-    )
+    return LayerChart(layer=layers).properties(width=CELL * len(columns), height=CELL * len(rows))
 
 
 def _detail(cube: xr.Dataset, chosen: alt.Parameter) -> alt.LayerChart:

@@ -13,7 +13,7 @@ from qbkit.metrics.flows import flow_labels
 from qbkit.plots import envelope as pe
 from qbkit.plots import timeline as tl
 from qbkit.plots.captions import envelope_subtitle, wrapped
-from qbkit.plots.render import enable
+from qbkit.plots.charts import HConcatChart
 from qbkit.plots.series import Series
 
 TIMELINE_WIDTH, PANEL_HEIGHT = 440, 108
@@ -36,7 +36,6 @@ def linked_chart(
     that has no envelope (it was too short) is named in the subtitle. Raises MetricError where no
     flow has one.
     """
-    enable()
     series = _series(runs)
     envelopes, excuses = _envelopes(series, definition)
     if not envelopes:
@@ -62,7 +61,7 @@ def linked_chart(
     )
     square = points.properties(width=ENVELOPE_SIZE, height=ENVELOPE_SIZE)
     with tl.one_brush():
-        chart = alt.hconcat(times, square, spacing=24)
+        chart = HConcatChart(hconcat=[times, square], spacing=24)
     return chart.properties(title=alt.TitleParams(title, subtitle=subtitle))
 
 

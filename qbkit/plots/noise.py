@@ -8,8 +8,8 @@ import pandas as pd
 from qbkit.errors import MetricError
 from qbkit.plots import theme
 from qbkit.plots.captions import wrapped
+from qbkit.plots.charts import LayerChart
 from qbkit.plots.data import inline
-from qbkit.plots.render import enable
 
 COLUMNS = ("controller", "seeds", "conformance", "low", "high")
 WIDTH, HEIGHT = 460, 280
@@ -31,7 +31,6 @@ def noise_floor_chart(
     is left out. ``definition`` is named in the subtitle. Raises MetricError for a frame without
     these columns or without rows.
     """
-    enable()
     missing = [name for name in COLUMNS if name not in frame]
     if missing or not len(frame):
         lack = f"no column {', '.join(missing)}" if missing else "no rows"
@@ -63,6 +62,6 @@ def noise_floor_chart(
     )
     sentences = [f"Definition: {definition}.", MEANING] if definition else [MEANING]
     heading = alt.TitleParams(title, subtitle=wrapped(sentences, WIDTH))
-    return alt.LayerChart(layer=[band, line.add_params(shown)]).properties(
+    return LayerChart(layer=[band, line.add_params(shown)]).properties(
         width=WIDTH, height=HEIGHT, title=heading
     )

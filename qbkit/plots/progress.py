@@ -16,7 +16,6 @@ from qbkit.errors import MetricError
 from qbkit.metrics.events import acked_rate, bytes_acked, is_receiver, is_told, rtt, step_at
 from qbkit.metrics.flows import FloatArray
 from qbkit.plots import connection as pc
-from qbkit.plots.render import enable
 
 ESTIMATE, PACING = "bandwidth", "pacing rate"
 DASHES = {ESTIMATE: (1, 0), PACING: (5, 4)}
@@ -33,7 +32,6 @@ def bytes_acked_chart(
     ACK is a dot where there are 400 or fewer. In a receiver's log the bytes received are drawn,
     which are what it acknowledges. Raises MetricError where a connection tells neither.
     """
-    enable()
     frame = pc.Frame(connections, reference)
     panels = [acked_panel(frame, connections, height=240)]
     if len(connections) > 1:
@@ -49,7 +47,6 @@ def bandwidth_chart(
     Where a stack does not tell its delivery rate, it is the bytes ACKed in each round trip; the
     subtitle tells which. Raises MetricError where a connection tells neither.
     """
-    enable()
     frame = pc.Frame(connections, reference)
     return pc.stacked(frame, [bandwidth_panel(frame, connections, height=260)], title, [])
 

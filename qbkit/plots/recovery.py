@@ -13,7 +13,6 @@ from qbkit.errors import MetricError
 from qbkit.metrics.events import Span, recoveries, states
 from qbkit.plots.congestion import cwnd_panel, tells_cwnd
 from qbkit.plots.connection import Events, Frame, Panel, Readout, stacked, table
-from qbkit.plots.render import enable
 
 ROW_HEIGHT = 46
 MAX_SPANS = 500
@@ -58,7 +57,6 @@ def loss_chart(
     §7.3.2), as the subtitle says. The window is left out where none is told. Raises MetricError
     where no connection has a loss or a state.
     """
-    enable()
     if isinstance(connections, xr.Dataset):
         connections = {connections.attrs.get("title") or "connection": connections}
     frame = Frame(connections, reference)

@@ -1,8 +1,8 @@
 """Charts without internet: each displayed chart carries its own, compressed Vega.
 
 JupyterLab's own renderer knows Vega-Lite 5 and no later one, Altair 6 emits Vega-Lite 6, and
-Altair's default renderer fetches its scripts from a CDN. So the renderer ``qbkit`` writes an HTML
-fragment with the specification and vl-convert's Vega bundle (gzip, 0.4 MB), which runs in
+Altair's default renderer fetches its scripts from a CDN. So qbkit's charts show themselves as a
+fragment of HTML with the specification and vl-convert's Vega bundle (gzip, 0.4 MB). It runs in
 JupyterLab, in VS Code, and in the HTML that nbconvert makes of a notebook, and needs nothing else.
 """
 
@@ -41,19 +41,16 @@ PAGE = """<!DOCTYPE html>
 """
 
 
-@cache
 def enable() -> None:
-    """Make charts look like qbkit's and show without internet, in this process.
+    """Make all charts of this process look like qbkit's and show without internet.
 
-    Registers the theme and the renderer ``qbkit`` with Altair, and turns each on where the user
-    has not chosen another one. Every chart function calls it first, so nobody else has to.
+    qbkit's own charts do so anyway. This turns on the theme and the renderer ``qbkit`` of Altair,
+    for charts that the user makes, or joins of qbkit's.
     """
     theme.register()
-    alt.renderers.register(RENDERER, _mimebundle)
-    if alt.theme.active == "default":
-        alt.theme.enable(theme.THEME)
-    if alt.renderers.active == "default":
-        alt.renderers.enable(RENDERER)
+    alt.renderers.register(RENDERER, mimebundle)
+    alt.theme.enable(theme.THEME)
+    alt.renderers.enable(RENDERER)
 
 
 def chart_fragment(spec: dict[str, Any]) -> str:
@@ -88,7 +85,8 @@ def vegalite_version() -> str:
     return ".".join(alt.VEGALITE_VERSION.split(".")[:2])
 
 
-def _mimebundle(spec: dict[str, Any], **_metadata: Any) -> dict[str, str]:
+def mimebundle(spec: dict[str, Any], **_metadata: Any) -> dict[str, str]:
+    """What a notebook shows of a Vega-Lite specification."""
     return {"text/html": chart_fragment(spec), "text/plain": "<qbkit chart>"}
 
 

@@ -15,9 +15,9 @@ from qbkit.errors import MetricError
 from qbkit.metrics.retransmissions import Regression, regression
 from qbkit.plots import theme
 from qbkit.plots.captions import wrapped
+from qbkit.plots.charts import LayerChart
 from qbkit.plots.data import inline
 from qbkit.plots.envelope import legend_choice
-from qbkit.plots.render import enable
 
 COLUMNS = ("label", "offset_bytes", "time_s")
 WIDTH, HEIGHT = 460, 320
@@ -39,7 +39,6 @@ def retransmission_chart(
     tells slope and r² of each line, and of how many transfers nothing was retransmitted. Raises
     MetricError for a frame without these columns, or where nothing was retransmitted at all.
     """
-    enable()
     missing = [name for name in COLUMNS if name not in transfers]
     if missing:
         raise MetricError(f"the transfers have no column {', '.join(missing)}")
@@ -51,7 +50,7 @@ def retransmission_chart(
     shown = legend_choice()
     fits, sentences = _fits(transfers, labels)
     layers = [*_lines(known, fits, scale, shown), _dots(known, scale, shown).add_params(shown)]
-    return alt.LayerChart(layer=layers).properties(
+    return LayerChart(layer=layers).properties(
         width=WIDTH, height=HEIGHT, title=alt.TitleParams(title, subtitle=wrapped(sentences, WIDTH))
     )
 

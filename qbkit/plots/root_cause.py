@@ -10,7 +10,6 @@ import xarray as xr
 from qbkit.errors import MetricError
 from qbkit.plots import congestion, progress, recovery
 from qbkit.plots.connection import Events, Frame, Panel, stacked
-from qbkit.plots.render import enable
 
 ROWS = 2000
 """Rows of the lines of a panel: less than of one that stands alone."""
@@ -35,7 +34,6 @@ def root_cause_chart(
     the span. What a connection does not tell is left out, and the subtitle says so. Raises
     MetricError where none tells anything.
     """
-    enable()
     frame = Frame(connections, reference, ROWS)
     panels, silent = [], {}
     for what, tells, panel in PARTS:

@@ -14,9 +14,9 @@ from qbkit.errors import MetricError
 from qbkit.metrics.flows import flow_labels
 from qbkit.plots import theme
 from qbkit.plots.captions import wrapped
+from qbkit.plots.charts import VConcatChart
 from qbkit.plots.data import inline
 from qbkit.plots.envelope import legend_choice
-from qbkit.plots.render import enable
 from qbkit.plots.series import Series, bins_per_row, rows_of
 
 WIDTH, PANEL_HEIGHT, MEANS_WIDTH = 560, 118, 62
@@ -42,7 +42,6 @@ def timeline_chart(ds: xr.Dataset, *, title: str = "Timeline") -> alt.VConcatCha
     legend shows one flow alone. Series are averaged down to 600 rows a flow or fewer, and the
     subtitle tells over how many seconds. Raises MetricError for a run without flows.
     """
-    enable()
     series = [Series(label, ds, i, "1") for i, label in enumerate(flow_labels(ds))]
     subtitle = wrapped([averaging(series), BRUSH_HINT], WIDTH)
     return timeline_panels(series).properties(title=alt.TitleParams(title, subtitle=subtitle))
@@ -81,7 +80,7 @@ def timeline_panels(
         means = [_means(data, name, scale, span, chosen, height) for name in told]
         panels = _beside(panels, means)
     with one_brush():
-        chart = alt.vconcat(*panels, spacing=10)
+        chart = VConcatChart(vconcat=panels, spacing=10)
     return chart if chosen is None else chart.add_params(chosen)
 
 

@@ -10,8 +10,8 @@ import altair as alt
 from qbkit.metrics.assessment import Assessment
 from qbkit.metrics.envelope import Envelope
 from qbkit.plots.captions import assessment_sentences, wrapped
+from qbkit.plots.charts import HConcatChart
 from qbkit.plots.envelope import envelope_layers
-from qbkit.plots.render import enable
 
 WIDTH, HEIGHT = 380, 300
 
@@ -23,7 +23,6 @@ def what_if_chart(sides: Mapping[str, Side], *, reference: str) -> alt.HConcatCh
 
     The ``reference`` is drawn in grey.
     """
-    enable()
     panels = [
         envelope_layers(envelopes, reference).properties(
             width=WIDTH,
@@ -35,4 +34,4 @@ def what_if_chart(sides: Mapping[str, Side], *, reference: str) -> alt.HConcatCh
     with warnings.catch_warnings():
         # One legend for both panels: that they share its selection is meant.
         warnings.filterwarnings("ignore", message="Automatically deduplicated")
-        return alt.HConcatChart(hconcat=panels).resolve_scale(x="shared", y="shared")
+        return HConcatChart(hconcat=panels).resolve_scale(x="shared", y="shared")

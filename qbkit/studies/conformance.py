@@ -10,21 +10,51 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from html import escape
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import xarray as xr
 
-from qbkit.errors import SpecError
+from qbkit.errors import MetricError, SpecError
 from qbkit.execution.many import datasets, run_all
-from qbkit.metrics import Assessment, assess
+from qbkit.metrics import Assessment, assess, envelope
 from qbkit.spec import Bottleneck, Experiment, Flow
 from qbkit.store.published import load_runs, publish_runs, published_index
+
+if TYPE_CHECKING:
+    import altair as alt
 
 DEFAULT_SEEDS = 5
 
 
-@dataclass(frozen=True)
+class StudyPlots:
+    """``study.plot``: charts of a study; each is an Altair chart, to layer or to save."""
+
+    def __init__(self, study: Study) -> None:
+        self._study = study
+        self._reference = f"{study.reference} (reference)"
+        self._sides = {study.test: study.tests, self._reference: study.references}
+
+    def envelope(self, *, definition: str = "imc22") -> alt.LayerChart:
+        """Envelopes of both sides, and the verdict; see `qbkit.plots.envelope_chart`."""
+        from qbkit.plots import envelope_chart
+
+        return envelope_chart(
+            {name: envelope(runs, definition=definition) for name, runs in self._sides.items()},
+            reference=self._reference,
+            assessment=self._study.assess(definition=definition),
+            title=self._study.test,
+        )
+
+    def linked(self, *, definition: str = "imc22") -> alt.HConcatChart:
+        """Timelines and envelopes, linked by a brush; see `qbkit.plots.linked_chart`."""
+        from qbkit.plots import linked_chart
+
+        return linked_chart(self._sides, definition=definition, reference=self._reference)
+
+
+@dataclass(frozen=True, repr=False)
 class Study:
     """The runs of a test and of its reference, flow 0 being the one that is judged."""
 
@@ -43,6 +73,27 @@ class Study:
                 self.tests, self.references, definition=definition
             )
         return self._assessments[definition]
+
+    @property
+    def plot(self) -> StudyPlots:
+        """Charts of the study."""
+        return StudyPlots(self)
+
+    def __repr__(self) -> str:
+        counts = f"{len(self.tests)} and {len(self.references)} runs"
+        return f"<Study of {self.test} against {self.reference}: {counts}>"
+
+    def _repr_html_(self) -> str:
+        from qbkit.plots.html import run_sentence
+
+        head = f"{self.test} against {self.reference}"
+        runs = f"{len(self.tests)} and {len(self.references)} runs"
+        link = run_sentence(self.tests[0], of_one_run=False) if self.tests else ""
+        facts = f"<p>{escape(head)}: {escape(runs)}, {escape(link)}</p>"
+        try:
+            return facts + self.assess()._repr_html_()
+        except MetricError as error:
+            return f"{facts}<p>{escape(str(error))}</p>"
 
     @cached_property
     def _assessments(self) -> dict[str, Assessment]:

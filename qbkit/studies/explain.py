@@ -271,6 +271,12 @@ class WhatIf:
         }
         return what_if_chart(sides, reference=self.before.reference)
 
+    def frame(self) -> pd.DataFrame:
+        """One row a number of the assessments: before and after the change."""
+        tables = [assessment.frame() for assessment in self.assessments]
+        before, after = (table["value"] for table in tables)
+        return tables[0][["metric", "unit"]].assign(**{"As it is": before, self._change: after})
+
     @property
     def _change(self) -> str:
         return "With " + ", ".join(f"{k} = {v}" for k, v in self.options.items())
@@ -279,7 +285,8 @@ class WhatIf:
         return self.sentence
 
     def _repr_html_(self) -> str:
-        return f"<p><b>{escape(self.sentence)}</b></p>"
+        table = self.frame().to_html(index=False, float_format="{:.3f}".format)
+        return f"<p><b>{escape(self.sentence)}</b></p>{table}"
 
 
 def what_if(
