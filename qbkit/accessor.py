@@ -18,7 +18,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from qbkit.spec import above
+from qbkit import above
 
 if TYPE_CHECKING:
     import altair as alt
@@ -188,7 +188,7 @@ def _experiment_html(experiment: Experiment) -> str:
 def register() -> None:
     """Make ``qb`` an accessor of xarray's datasets, now or when xarray is imported.
 
-    And give experiments what lies above them (`qbkit.spec.above`).
+    And give experiments what lies above them (`qbkit.above`).
     """
     above.run, above.html = _run, _experiment_html
     if "xarray" in sys.modules:

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from qbkit.cli import options
+from qbkit.cli.network import bottleneck, network_options
 from qbkit.cli.output import plain, print_frame, print_json
 
 BELOW_MINIMUM = 3
@@ -17,7 +18,7 @@ BELOW_MINIMUM = 3
 @click.command("conformance")
 @click.argument("test", metavar="STACK:CC")
 @click.option("--reference", default="tcp:cubic", show_default=True, help="What to conform to.")
-@options.network
+@network_options
 @options.engine
 @options.as_json
 @click.option("--seeds", type=int, default=5, show_default=True, help="Trials of each side.")
@@ -38,7 +39,7 @@ def command(
 
     if definition not in DEFINITIONS:
         raise click.BadParameter(f"choose from {', '.join(DEFINITIONS)}", param_hint="--definition")
-    link = options.bottleneck(words)
+    link = bottleneck(words)
     how = {"bottleneck": link, "progress": not as_json, **words}
     explained = None
     if explaining:

@@ -2,47 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar, get_args
-
 import click
-
-from qbkit.spec import Bottleneck, Qdisc
-
-Command = TypeVar("Command", bound=Callable[..., Any])
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 engine = click.option("--engine", help="virtual (default), or host: in real time.")
 scheduler = click.option("--scheduler", help="Address of a Dask scheduler. [default: this machine]")
-
-
-def network(command: Command) -> Command:
-    """The options that describe the bottleneck and the length."""
-    for option in reversed(
-        [
-            click.option("--rate-mbps", type=float, default=20, show_default=True, help="Rate."),
-            click.option("--rtt-ms", type=float, default=50, show_default=True, help="Base RTT."),
-            click.option("--buffer-bdp", type=float, help="Buffer in BDP. [default: 1]"),
-            click.option("--buffer-bytes", type=int, help="Buffer in bytes."),
-            click.option("--buffer-packets", type=int, help="Buffer in packets."),
-            click.option(
-                "--qdisc",
-                type=click.Choice(get_args(Qdisc)),
-                default="fifo",
-                show_default=True,
-                help="Queue discipline.",
-            ),
-            click.option("--loss-percent", type=float, default=0, help="Random loss."),
-            click.option(
-                "--duration-s", type=float, default=120, show_default=True, help="Length."
-            ),
-        ]
-    ):
-        command = option(command)
-    return command
-
-
-def bottleneck(words: dict[str, Any]) -> Bottleneck:
-    """Take the bottleneck's options out of the words of a command."""
-    given = {name: words.pop(name) for name in list(words) if name in Bottleneck.model_fields}
-    return Bottleneck(**{name: value for name, value in given.items() if value is not None})

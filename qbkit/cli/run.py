@@ -10,6 +10,7 @@ import click
 from click.core import ParameterSource
 
 from qbkit.cli import options
+from qbkit.cli.network import bottleneck, network_options
 from qbkit.cli.output import print_run
 from qbkit.spec import Experiment, Flow
 
@@ -22,7 +23,7 @@ OF_RUN = ("flows", "engine", "out", "keep", "rerun", "as_json")
 
 @click.command("run")
 @click.argument("flows", nargs=-1, required=True, metavar="STACK:CC [STACK:CC ...] | SPEC.yaml")
-@options.network
+@network_options
 @options.engine
 @options.as_json
 @click.option(
@@ -73,7 +74,7 @@ def _experiment_of(flows: tuple[str, ...], words: dict[str, Any]) -> Experiment:
     given = {name: words[name] for name in OF_EXPERIMENT if words[name] is not None}
     reverse = [Flow(text, direction="reverse") for text in words["reverse"]]
     fields: dict[str, Any] = {"flows": [*flows, *reverse], **given}
-    return Experiment(bottleneck=options.bottleneck(words), **fields)
+    return Experiment(bottleneck=bottleneck(words), **fields)
 
 
 def _leave_dask_out() -> None:

@@ -14,8 +14,8 @@ from qbkit.errors import MetricError
 from qbkit.metrics.flows import FloatArray
 from qbkit.plots import theme
 from qbkit.plots.captions import wrapped
+from qbkit.plots.charts import LayerChart
 from qbkit.plots.data import inline
-from qbkit.plots.render import enable
 
 Model = Callable[[FloatArray], npt.ArrayLike]
 """From values of the horizontal axis to what is predicted there (`qbkit.metrics.theory`)."""
@@ -158,7 +158,6 @@ def _predicted(name: str, model: Model, grid: FloatArray) -> pd.DataFrame:
 def _chart(
     frame: pd.DataFrame, models: Mapping[str, Model], axes: _Axes, grid: FloatArray, title: str
 ) -> alt.LayerChart:
-    enable()
     runs = frame.rename(columns={axes.x: "x", axes.y: "y"})[["label", "x", "y"]]
     means = runs.groupby(["label", "x"], sort=False, as_index=False)["y"].mean()
     lines = [means.assign(kind=MEASURED)]
@@ -198,7 +197,7 @@ def _chart(
         )
     )
     heading = alt.TitleParams(title, subtitle=wrapped([MEANING], WIDTH))
-    return alt.LayerChart(layer=[line.add_params(shown), points]).properties(
+    return LayerChart(layer=[line.add_params(shown), points]).properties(
         width=WIDTH, height=HEIGHT, title=heading
     )
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from qbkit import above
 from qbkit.errors import SpecError
-from qbkit.spec import above
 from qbkit.spec.spec_file import read_fields
 
 if TYPE_CHECKING:

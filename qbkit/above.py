@@ -1,6 +1,7 @@
 """What layers above give an experiment: ``run()`` and its HTML.
 
-The spec itself imports nothing from above. `qbkit.accessor`, which is above, sets both.
+A spec imports nothing from above. `qbkit.accessor`, which is above, sets both when qbkit is
+imported, without importing specs: they cost more than the rest of the command line.
 """
 
 from __future__ import annotations
