@@ -32,6 +32,22 @@ class WindowedMax:
         return self._best[0][1] if self._best else 0.0
 
 
+class WindowedMin:
+    """The least of the values of the last so many seconds, a number that may change."""
+
+    def __init__(self) -> None:
+        self._best: deque[tuple[float, float]] = deque()  # later and larger from left to right
+
+    def update(self, now_s: float, value: float, window_s: float) -> float:
+        """Take a value; the least now. Times do not go back."""
+        while self._best and self._best[-1][1] >= value:
+            self._best.pop()
+        self._best.append((now_s, value))
+        while self._best[0][0] < now_s - window_s:
+            self._best.popleft()
+        return self._best[0][1]
+
+
 class MinRtt:
     """The least round trip; after 10 s without a smaller one, the next takes its place."""
 

@@ -31,7 +31,7 @@ class LossBasedController(WindowController):
         super().__init__(settings)
         if not self.option["pacing"]:
             self.pacing_rate_bytes_per_s = NOT_PACED
-        self._hystart = HyStart() if self.option["hystart"] else None
+        self._hystart = HyStart() if self.option.get("hystart") else None
         self._recovery_start_s = -math.inf
         self.state = "slow_start"
 
@@ -45,7 +45,7 @@ class LossBasedController(WindowController):
 
     def on_ack(self, ack: Ack) -> None:
         """Grow, but not for what was sent before the last reduction."""
-        if ack.newest_sent_s <= self._recovery_start_s:
+        if self.is_recovering(ack):
             return
         if self.is_in_slow_start:
             self._start_slowly(ack)
@@ -66,6 +66,10 @@ class LossBasedController(WindowController):
         self._set_window(window_bytes)
         self.ssthresh_bytes = self.window_bytes
         self.state = "recovery"
+
+    def is_recovering(self, ack: Ack) -> bool:
+        """Whether the ACK is of packets sent before the last reduction only."""
+        return ack.newest_sent_s <= self._recovery_start_s
 
     @property
     def is_in_slow_start(self) -> bool:

@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterable
 from typing import ClassVar
 
+from ..bandwidth_samples import BandwidthSamples
 from ..controller import Settings
 from ..events import Ack, Loss, Packet
 from ..loss_based import LossBasedController
@@ -16,8 +17,6 @@ from ..options import Option, number, switch
 
 FILTER_MEMORY = 0.2
 """Equation 7; Westwood+'s own filter remembers more, and is slow after the start."""
-LEAST_SAMPLE_S = 0.05
-"""Linux's Westwood+ takes a bandwidth sample an RTT, but none of less than 50 ms."""
 
 
 class QueueingDelay:
@@ -42,22 +41,14 @@ class Bandwidth:
 
     def __init__(self) -> None:
         self.bytes_per_s = 0.0
-        self._acked_bytes = 0
-        self._since_s: float | None = None
+        self._samples = BandwidthSamples()
 
     def update(self, ack: Ack) -> None:
         """Every ACK."""
-        if self._since_s is None:
-            self._since_s = ack.now_s
-            return
-        self._acked_bytes += ack.acked_bytes
-        elapsed_s = ack.now_s - self._since_s
-        if elapsed_s <= max(ack.smoothed_rtt_s, LEAST_SAMPLE_S):
-            return
-        sample = self._acked_bytes / elapsed_s
-        memory = FILTER_MEMORY if self.bytes_per_s else 0.0
-        self.bytes_per_s = memory * self.bytes_per_s + (1 - memory) * sample
-        self._acked_bytes, self._since_s = 0, ack.now_s
+        sample = self._samples.update(ack)
+        if sample is not None:
+            memory = FILTER_MEMORY if self.bytes_per_s else 0.0
+            self.bytes_per_s = memory * self.bytes_per_s + (1 - memory) * sample
 
 
 class QuicDc(LossBasedController):
@@ -88,7 +79,7 @@ class QuicDc(LossBasedController):
             one_way_queueing_delay_ms=self._queueing.value_s * 1e3,
             bwe_mbps=self._bandwidth.bytes_per_s * 8e-6,
         )
-        if is_late and ack.newest_sent_s > self._recovery_start_s:
+        if is_late and not self.is_recovering(ack):
             self.reduce(ack.now_s, self.pipe_bytes)
         else:
             super().on_ack(ack)
