@@ -2,6 +2,10 @@
 
 Arun and Balakrishnan, "Copa: Practical Delay-Based Congestion Control for the Internet", NSDI '18,
 sections 2.1 (the rule), 2.2 (competition with flows that fill the buffer) and 2.3 (pacing).
+
+Its window moves as a wave that empties the queue every five round trips, by which it knows that no
+other fills it. That needs a BDP of well over 1/δ packets: on a smaller path the wave dies out, and
+Copa may take its own queue for another's.
 """
 
 from __future__ import annotations
