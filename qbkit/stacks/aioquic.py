@@ -10,14 +10,15 @@ from pathlib import Path
 from typing import ClassVar
 
 from qbkit.errors import StackNotReady
-from qbkit.stacks.base import NO_BYTE_CODE, Stack
+from qbkit.stacks import byte_code
+from qbkit.stacks.base import Stack
 from qbkit.stacks.build import fingerprint
 from qbkit.stacks.registry import register
 
 DRIVER = Path(__file__).parent / "drivers/aioquic_flow"
 MOUNT = "/run/qb/stacks/aioquic"
 SITE_MOUNT = "/run/qb/stacks/aioquic-site"
-FLAGS = ("-S", "-s", "-P", *NO_BYTE_CODE)
+FLAGS = ("-S", "-s", "-P")
 """Nothing imported but what env() names."""
 
 
@@ -27,6 +28,8 @@ class AioQuic(Stack):
     name: ClassVar[str] = "aioquic"
     source: ClassVar[str] = "the Python package aioquic"
     options: ClassVar[dict[str, str]] = {"qlog": "write a full qlog"}
+    package: ClassVar[str] = DRIVER.name
+    """What Python runs."""
 
     def controllers(self) -> tuple[str, ...]:
         """Those in aioquic's own registry."""
@@ -41,11 +44,23 @@ class AioQuic(Stack):
 
     def program(self) -> list[str]:
         """The interpreter behind the environment."""
-        return [str(Path(sys.executable).resolve()), *FLAGS, "-m", DRIVER.name]
+        return [python(), *FLAGS, *byte_code.flags(self.name), "-m", self.package]
+
+    def packages(self) -> dict[str, Path]:
+        """Our own that run in its process: guest path → host path."""
+        return {f"{MOUNT}/{DRIVER.name}": DRIVER}
+
+    def modules(self) -> tuple[str, ...]:
+        """What is imported in its process."""
+        return (f"{DRIVER.name}.__main__",)
 
     def mounts(self) -> dict[str, Path]:
-        """The driver, and the packages that aioquic is installed among."""
-        return {f"{MOUNT}/{DRIVER.name}": DRIVER, SITE_MOUNT: _site_packages()}
+        """Our packages, those that aioquic is installed among, and the byte code of all."""
+        packages = {**self.packages(), SITE_MOUNT: _site_packages()}
+        words = [python(), *FLAGS]
+        path = self.env()["PYTHONPATH"]
+        code = byte_code.mounts(self.name, words, self.modules(), path, packages, self.version())
+        return {**packages, **code}
 
     def env(self) -> dict[str, str]:
         """Where to import from; and no random numbers of the processor, so that runs repeat."""
@@ -58,6 +73,11 @@ class AioQuic(Stack):
         }
 
 
+def python() -> str:
+    """The interpreter behind this environment."""
+    return str(Path(sys.executable).resolve())
+
+
 def driver_fingerprint() -> str:
     """12 hexadecimal digits over the driver, aioquic's own files, and what aioquic needs.
 
@@ -66,7 +86,7 @@ def driver_fingerprint() -> str:
     package = _site_packages() / "aioquic"
     files = [path for path in package.rglob("*") if path.suffix in (".py", ".so")]
     driver = fingerprint(DRIVER.glob("*.py"))  # apart: files count in the order of their paths
-    return fingerprint(files, driver, *FLAGS, *_needs())
+    return fingerprint(files, driver, byte_code.version(), *FLAGS, *_needs())
 
 
 def _needs() -> list[str]:

@@ -17,12 +17,6 @@ WINDOW = "QBKIT_WINDOW_BYTES"
 """Environment variable that asks a driver for a larger one, where path and queue hold much."""
 CERTIFICATE_MOUNT = "/run/qb/certificate"
 """Where the guest finds the test certificate, ``cert.pem`` and ``key.pem``."""
-NO_BYTE_CODE = ("-B", "-X", "pycache_prefix=/run/qb/no-byte-code")
-"""Python's flags to look for byte code where there is none, for drivers of several modules.
-
-In virtual time a file that is looked for in vain costs a microsecond, so runs would differ with the
-byte code that happens to lie beside the modules.
-"""
 
 
 @dataclass(frozen=True)

@@ -69,6 +69,14 @@ def _libraries(program: Path) -> list[Path]:
     return [Path(path) for path in re.findall(r"(/\S+) \(0x", done.stdout)]
 
 
+def python_identity(python: Path) -> str:
+    """Changes with an interpreter, which reads its own byte code only."""
+    if not python.exists():
+        return ""
+    stat = python.stat()
+    return f"{python.resolve().name} {stat.st_size} {stat.st_mtime_ns}"
+
+
 def built_folder(name: str, key: str) -> Path:
     """Where a program of that name and fingerprint is or will be."""
     return cache_folder() / "drivers" / f"{name}-{key}"

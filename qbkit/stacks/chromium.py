@@ -12,14 +12,15 @@ from pathlib import Path
 from typing import ClassVar
 
 from qbkit.errors import StackNotReady
-from qbkit.stacks.base import CERTIFICATE_MOUNT, NO_BYTE_CODE, Options, Say, Stack, Status
+from qbkit.stacks import byte_code
+from qbkit.stacks.base import CERTIFICATE_MOUNT, Options, Say, Stack, Status
 from qbkit.stacks.build import fingerprint
 from qbkit.stacks.quic_go import QuicGo
 from qbkit.stacks.registry import register
 
 DRIVER = Path(__file__).parent / "drivers/browser"
 MOUNT = "/run/qb/stacks/browser"
-PYTHON = ("/usr/bin/python3", "-E", "-s", "-S", *NO_BYTE_CODE)
+PYTHON = ("/usr/bin/python3", "-E", "-s", "-S")
 
 
 class BrowserStack(Stack):
@@ -59,11 +60,14 @@ class BrowserStack(Stack):
 
     def program(self) -> list[str]:
         """The driver, by the system's Python."""
-        return [*PYTHON, f"{MOUNT}/main.py", self.browser, CERTIFICATE_MOUNT]
+        driver = [*byte_code.flags("browser"), f"{MOUNT}/main.py"]
+        return [*PYTHON, *driver, self.browser, CERTIFICATE_MOUNT]
 
     def mounts(self) -> dict[str, Path]:
-        """The driver and the receiver."""
-        return {MOUNT: DRIVER, **self._receiver.mounts()}
+        """The driver, its byte code, and the receiver."""
+        driver = {MOUNT: DRIVER}
+        code = byte_code.mounts("browser", PYTHON, ["main"], MOUNT, driver, driver_fingerprint())
+        return {**driver, **code, **self._receiver.mounts()}
 
     def env(self) -> dict[str, str]:
         """No random numbers of the processor, so that runs repeat."""
@@ -96,7 +100,8 @@ class Chromium(BrowserStack):
 
 def driver_fingerprint() -> str:
     """12 hexadecimal digits over the driver's files and how they are started."""
-    return fingerprint((path for path in DRIVER.rglob("*") if path.is_file()), *PYTHON)
+    files = (path for path in DRIVER.rglob("*") if path.is_file())
+    return fingerprint(files, byte_code.version(), *PYTHON)
 
 
 def _written_ns(file: str) -> int:

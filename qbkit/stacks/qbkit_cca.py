@@ -32,6 +32,7 @@ class QbkitCca(AioQuic):
 
     name: ClassVar[str] = "qbkit"
     source: ClassVar[str] = "controllers of this package, on aioquic"
+    package: ClassVar[str] = CARRIER.name
     tells: ClassVar[tuple[str, ...]] = (*AioQuic.tells, "lost_packets")
     options: ClassVar[dict[str, str]] = {
         **{name: option.what for name, option in all_options().items()},
@@ -51,17 +52,19 @@ class QbkitCca(AioQuic):
         carrier = fingerprint(CARRIER.glob("*.py"))
         return f"{super().version()}, controllers {fingerprint(CONTROLLERS.rglob('*.py'), carrier)}"
 
-    def program(self) -> list[str]:
-        """aioquic's interpreter, with another module."""
-        return [*super().program()[:-1], CARRIER.name]
-
-    def mounts(self) -> dict[str, Path]:
+    def packages(self) -> dict[str, Path]:
         """aioquic's, what carries the controllers, and these, as the package ``qbkit.cca``."""
         return {
-            **super().mounts(),
+            **super().packages(),
             f"{MOUNT}/{CARRIER.name}": CARRIER,
             f"{MOUNT}/qbkit/cca": CONTROLLERS,
         }
+
+    def modules(self) -> tuple[str, ...]:
+        """aioquic's, what carries the controllers, and these."""
+        files = (name.replace("-", "_") for name in builtin_names())
+        controllers = (f"qbkit.cca.builtin.{file}" for file in files)
+        return (*super().modules(), f"{CARRIER.name}.__main__", *controllers)
 
     def env(self) -> dict[str, str]:
         """aioquic's, with one more place to import from."""

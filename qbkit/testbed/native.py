@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from qbkit.stacks.build import build_once, compile_c, fingerprint, run_tool
+from qbkit.stacks.build import build_once, compile_c, fingerprint, python_identity, run_tool
 
 SOURCES = Path(__file__).parent / "native"
 AGENT_SOURCES = Path(__file__).parent / "guest"
@@ -46,12 +46,4 @@ def agent() -> Path:
         words = [w for s in sources for w in (s, folder / f"{s.name}c", s.name)]
         run_tool([PYTHON, "-I", "-c", COMPILE, *words], "the agent")
 
-    return build_once("agent", fingerprint(sources, COMPILE, _python_identity()), make)
-
-
-def _python_identity() -> str:
-    """Changes with the interpreter, which reads its own byte code only."""
-    if not PYTHON.exists():
-        return ""
-    stat = PYTHON.stat()
-    return f"{PYTHON.resolve().name} {stat.st_size} {stat.st_mtime_ns}"
+    return build_once("agent", fingerprint(sources, COMPILE, python_identity(PYTHON)), make)

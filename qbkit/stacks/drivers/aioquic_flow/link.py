@@ -71,11 +71,12 @@ class Link:
         """Send, wait for something to happen or the time ``until_s``; the events."""
         self.transmit()
         timer_s = self._timer_s()
-        self._poll.poll(_whole_ms(min(timer_s, until_s) - self.now_s))
+        ready = self._poll.poll(_whole_ms(min(timer_s, until_s) - self.now_s))
         self.now_s = time.monotonic()
-        self._receive()
+        if ready:
+            self._receive()
         if timer_s <= self.now_s + TIMER_RESOLUTION_S:
-            self._fire()
+            self._fire(self._timer_s() if ready else timer_s)
         return list(iter(self._connection.next_event, None))
 
     def _timer_s(self) -> float:
@@ -91,9 +92,8 @@ class Link:
                 data = receive(MAX_DATAGRAM_BYTES, socket.MSG_DONTWAIT)
                 handle(data, self._peer, now=self.now_s)
 
-    def _fire(self) -> None:
+    def _fire(self, timer_s: float) -> None:
         """Handle the timer, unless what has come in moved it."""
-        timer_s = self._timer_s()
         if timer_s <= self.now_s + TIMER_RESOLUTION_S:
             self.now_s = max(self.now_s, timer_s)
             self._connection.handle_timer(now=self.now_s)

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from aioquic.buffer import Buffer
 from aioquic.quic.configuration import SMALLEST_MAX_DATAGRAM_SIZE, QuicConfiguration
-from aioquic.quic.connection import QuicConnection
 from aioquic.quic.events import ConnectionTerminated, StreamDataReceived
 from aioquic.quic.packet import QuicPacketType, pull_quic_header
 
+from .connection import Connection
 from .failure import FlowFailed
 from .link import MAX_DATAGRAM_BYTES, Address, Link, open_socket, parse_address
 from .qlog import StreamingLogger
@@ -74,7 +74,7 @@ def receive(address: str, cert: str, key: str, out: str, qlog: bool, stop: StopS
 
 def _accept(
     sock: socket.socket, settings: QuicConfiguration, stop: StopSignal
-) -> tuple[QuicConnection, Address] | None:
+) -> tuple[Connection, Address] | None:
     """The connection that the first Initial packet opens; None when told to stop."""
     while not stop:
         if sock.fileno() not in select.select([sock.fileno(), stop.fileno()], [], [])[0]:
@@ -88,9 +88,7 @@ def _accept(
         if not is_initial or len(data) < SMALLEST_MAX_DATAGRAM_SIZE:
             continue
         first = header.destination_cid
-        connection = QuicConnection(
-            configuration=settings, original_destination_connection_id=first
-        )
+        connection = Connection(configuration=settings, original_destination_connection_id=first)
         connection.receive_datagram(data, peer, now=time.monotonic())
         return connection, peer
     return None
@@ -98,7 +96,7 @@ def _accept(
 
 def _count(
     sock: socket.socket,
-    connection: QuicConnection,
+    connection: Connection,
     peer: Address,
     counter: Counter,
     stop: StopSignal,

@@ -9,7 +9,6 @@ import time
 from aioquic.quic import recovery  # noqa: F401 (fills the registry of controllers)
 from aioquic.quic.configuration import QuicConfiguration
 from aioquic.quic.congestion import base
-from aioquic.quic.connection import QuicConnection
 from aioquic.quic.events import (
     ConnectionTerminated,
     HandshakeCompleted,
@@ -17,6 +16,7 @@ from aioquic.quic.events import (
     StreamDataReceived,
 )
 
+from .connection import Connection
 from .failure import FlowFailed
 from .link import Link, open_socket, parse_address
 from .qlog import StreamingLogger
@@ -34,7 +34,7 @@ WANTED_BACK = bytes(8)
 class Upload:
     """The stream, kept filled."""
 
-    def __init__(self, connection: QuicConnection, size_bytes: int | None) -> None:
+    def __init__(self, connection: Connection, size_bytes: int | None) -> None:
         self._connection = connection
         self._chunk = bytes(CHUNK_BYTES)
         self._left: float = math.inf if size_bytes is None else size_bytes
@@ -68,7 +68,7 @@ def send(
     start_s = time.monotonic()
     peer = parse_address(address)
     settings = _settings(controller, out, qlog)
-    connection = QuicConnection(configuration=settings)
+    connection = Connection(configuration=settings)
     telemetry = Telemetry(out, connection)
     end_s = math.inf if duration_s is None else start_s + duration_s
     try:

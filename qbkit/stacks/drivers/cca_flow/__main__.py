@@ -38,7 +38,7 @@ def prepare_sender(name: str, words: Sequence[str]) -> None:
     connection.install_extension()
     connection.install_recovery()
     register_congestion_control(name, make)
-    sender.QuicConnection = connection.SendingConnection
+    sender.Connection = connection.SendingConnection
     if controller.uses_ecn:
         sender.open_socket = open_marking_socket
     sender.Telemetry = Telemetry
@@ -56,7 +56,7 @@ def prepare_receiver(words: Sequence[str]) -> None:
 
     connection.install_extension()
     receiver.open_socket = open_counting_socket
-    receiver.QuicConnection = partial(
+    receiver.Connection = partial(
         connection.ReceivingConnection, ack_every_packets=options["ack_every_packets"], ecn=ecn
     )
 
@@ -90,4 +90,5 @@ def main() -> None:
     runpy.run_module("aioquic_flow", run_name="__main__")
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -9,10 +9,11 @@ from typing import Any, cast
 
 from aioquic.buffer import Buffer
 from aioquic.quic import connection, packet_builder
-from aioquic.quic.connection import NetworkAddress, QuicConnection
+from aioquic.quic.connection import NetworkAddress
 from aioquic.quic.rangeset import RangeSet
 from aioquic.quic.recovery import QuicPacketRecovery, QuicPacketSpace
 from aioquic.tls import Epoch
+from aioquic_flow.connection import Connection
 
 from qbkit.cca.flight import RttEstimate
 
@@ -75,7 +76,7 @@ class Recovery(QuicPacketRecovery):
             self._pacer.update_rate(self._cc.congestion_window, self._rtt_smoothed)
 
 
-class SendingConnection(QuicConnection):
+class SendingConnection(Connection):
     """Tells its controller when it has nothing to send, and asks for what its controller uses."""
 
     def __init__(self, **settings: Any) -> None:
@@ -108,7 +109,7 @@ class SendingConnection(QuicConnection):
             context.quic_logger_frames.append(arrivals.QLOG)
 
 
-class ReceivingConnection(QuicConnection):
+class ReceivingConnection(Connection):
     """Acknowledges every so many packets, gaps at once, and the last within 25 ms.
 
     RFC 9000, sections 13.2.1 and 13.2.2. aioquic itself answers a millisecond after the first.
