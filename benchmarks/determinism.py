@@ -23,7 +23,7 @@ import xarray as xr
 from qbkit.spec import Experiment
 from qbkit.testbed import kernel
 
-RESTLESS = str(Path(__file__).with_name("restless.py"))
+RESTLESS = str(Path(__file__).with_name("preempting_load.py"))
 NEIGHBOURS = [["-c", "while True: pass"], [RESTLESS], [RESTLESS]]
 """Arguments of Python: one that spins, and two that preempt a guest at any instruction."""
 

@@ -32,7 +32,7 @@ from qbkit.testbed.processor import claim_processor
 from qbkit.testbed.scratch import scratch_folder
 
 SPINNING = ["-c", "while True: pass"]
-RESTLESS = [str(Path(__file__).with_name("restless.py"))]
+RESTLESS = [str(Path(__file__).with_name("preempting_load.py"))]
 GUEST = [__file__, "--as-guest"]
 KINDS = {
     "alone": [],

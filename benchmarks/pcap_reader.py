@@ -23,7 +23,7 @@ from pathlib import Path
 
 import numpy as np
 
-from qbkit.traces.run.pcap import read_pcap
+from qbkit.traces.run.pcap import read_packets
 
 SNAPLEN = 128
 FIELDS = ("frame.time_epoch", "frame.len", "ip.src", "ip.dst", "tcp.srcport", "udp.srcport")
@@ -59,7 +59,7 @@ def _template(protocol: int, frame_bytes: int, reverse: bool) -> tuple[bytes, in
 
 
 def by_qbkit(path: Path) -> int:
-    return len(read_pcap(path))
+    return len(read_packets(path))
 
 
 def by_struct(path: Path) -> int:

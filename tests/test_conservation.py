@@ -41,7 +41,7 @@ def capture(*seen: tuple[int, Route, int]) -> Packets:
 
 
 def parking_lot() -> Captures:
-    """Flow 0 sends 1 to 6: 1 is dropped by queue 0, 2 by queue 1, 3 lost at random behind both; 5
+    """Flow 0 sends 1 to 6: 1 is dropped by queue 0, 2 by queue 1, 3 lost at random after both; 5
     and 6 never come out of queue 1. Flow 1 sends 11 and 12, of which 12 is lost at random. Flow 2
     sends 21, which arrives. A stranger's packet 99 is no flow's.
     """
@@ -63,7 +63,7 @@ def parking_lot() -> Captures:
             ),
             capture((30, SECOND, 21), (32, ACROSS, 3), (34, ACROSS, 4)),
         ],
-        behind=capture((23, FIRST, 11), (30, SECOND, 21), (34, ACROSS, 4)),
+        after=capture((23, FIRST, 11), (30, SECOND, 21), (34, ACROSS, 4)),
     )
 
 
@@ -137,8 +137,8 @@ def both_ways() -> tuple[Captures, list[Route]]:
     forth_ack, back_ack = Route("10.2.0.1", "10.1.0.1", [1]), Route("10.2.1.1", "10.1.1.1", [0])
     seen = [(10, forth, 1), (11, forth, 2), (12, back, 11), (22, back_ack, 21), (23, forth_ack, 31)]
     before = capture(*seen, (24, forth_ack, 32))
-    behind = capture((20, forth, 1), (21, back, 11), (30, back_ack, 21), (31, forth_ack, 31))
-    return Captures(before, [], behind), [forth, back, forth_ack, back_ack]
+    after = capture((20, forth, 1), (21, back, 11), (30, back_ack, 21), (31, forth_ack, 31))
+    return Captures(before, [], after), [forth, back, forth_ack, back_ack]
 
 
 def test_balance_of_both_directions_by_hand():

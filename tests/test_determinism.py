@@ -21,13 +21,13 @@ AIOQUIC_NEEDS = (
     *("service_identity", "cffi", "_cffi_backend*", "typing_extensions.py"),
 )
 """What lies in site-packages of aioquic and of what it needs."""
-RESTLESS = Path(__file__).parents[1] / "benchmarks/restless.py"
+RESTLESS = Path(__file__).parents[1] / "benchmarks/preempting_load.py"
 
 
 def flows_that_are_ready():
     """Two flows for each ready stack that repeats: it and the kernel's TCP."""
     for stack in stacks.all_stacks():
-        if stack.repeats and stack.status().ready:
+        if stack.deterministic and stack.status().ready:
             yield [f"{stack.name}:cubic", "tcp:cubic"]
     yield ["tcp:bbr", "tcp:reno"]
 

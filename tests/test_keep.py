@@ -14,7 +14,7 @@ def test_pcaps_are_kept_and_a_kept_run_is_found_again(tmp_path):
     experiment = Experiment(flows=["tcp:cubic"], duration_s=2)
     first = experiment.run(engine="virtual", out=out, keep="pcap")
     names = {path.name for path in kept_folder(out).iterdir()}
-    assert names == {"before.pcap", "behind.pcap"}
+    assert names == {"before.pcap", "after.pcap"}
     again = experiment.run(engine="virtual", out=out, keep="pcap")
     assert again.attrs["created"] == first.attrs["created"]
 
@@ -31,7 +31,7 @@ def test_qlog_is_kept(tmp_path):
 def test_what_was_not_kept_at_first_is_kept_when_it_is_asked_for(tmp_path):
     out = tmp_path / "run.nc"
     experiment = Experiment(flows=["tcp:cubic"], duration_s=1)
-    names = {"qlog": {"flows"}, "pcap": {"before.pcap", "behind.pcap"}}
+    names = {"qlog": {"flows"}, "pcap": {"before.pcap", "after.pcap"}}
     created = []
     for keep, there in (
         ("qlog", names["qlog"]),

@@ -187,4 +187,4 @@ def test_host_engine_in_physical_time():
     assert 2.99 < seconds < 10
     sent_mbps = result["qdiscs"][0][0]["bytes"] * 8 / seconds / 1e6
     assert 0.5 < sent_mbps < 5.5
-    assert report["sizes"]["before.pcap"] > report["sizes"]["behind.pcap"] > 10_000
+    assert report["sizes"]["before.pcap"] > report["sizes"]["after.pcap"] > 10_000

@@ -55,8 +55,8 @@ def test_dominance_and_a_cycle():
         [[0.5, 0.6, 0.3, 0.9], [0.4, 0.5, 0.6, 0.8], [0.7, 0.4, 0.5, 0.7], [0.1, 0.2, 0.3, 0.5]]
     )
     ratios = maps.throughput_ratios(pairs(10 * ratio, list("abcd")))
-    assert maps.cycles(ratios) == [("a", "b", "c")]
-    assert maps.cycles(ratios, margin=0.15) == []
+    assert maps.intransitive_triples(ratios) == [("a", "b", "c")]
+    assert maps.intransitive_triples(ratios, margin=0.15) == []
     order = maps.dominance(ratios)
     assert order["flows.0"].values.tolist() == ["a", "b", "c", "d"]
     assert order.values == pytest.approx([0.6, 0.6, 0.6, 0.2])
@@ -67,7 +67,7 @@ def test_an_order_has_no_cycle(order: list[int]):
     strength = np.array(order, dtype=float)
     mbps = 5 + (strength[:, None] - strength[None, :])
     ratios = maps.throughput_ratios(pairs(mbps, [str(i) for i in order]))
-    assert maps.cycles(ratios) == []
+    assert maps.intransitive_triples(ratios) == []
     assert maps.dominance(ratios)["flows.0"].values.tolist() == ["4", "3", "2", "1", "0"]
 
 
@@ -78,7 +78,7 @@ def test_expectations_of_cubic_against_bbr():
     seen = maps.expectations(maps.throughput_ratios(pairs(10 * ratio, names)))
     assert seen.attrs["expected"] == pytest.approx(0.4)
     assert seen["flows.1"].values.tolist() == ["tcp:bbr", "quiche:bbr2"]
-    assert seen.subverted.values.tolist() == [[False, True], [False, False]]
+    assert seen.reversed.values.tolist() == [[False, True], [False, False]]
     with pytest.raises(MetricError, match="tcp:bbr, which tells what to expect"):
         maps.expectations(maps.throughput_ratios(pairs(ratio[:2, :2], names[:2])))
 

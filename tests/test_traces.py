@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import xarray as xr
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scapy.layers.inet import IP, TCP, UDP
@@ -21,7 +22,7 @@ from qbkit.metrics import packet_balance, summary
 from qbkit.spec import Bottleneck, Experiment, Flow
 from qbkit.traces import build, flow_events, read_pcaps
 from qbkit.traces.run.match import NEVER, match
-from qbkit.traces.run.pcap import read_pcap
+from qbkit.traces.run.pcap import read_packets
 from qbkit.traces.run.series import Bins
 from qbkit.traces.run.telemetry import read_table
 
@@ -66,7 +67,7 @@ def test_reader_golden(tmp_path, order, nanoseconds):
     path = tmp_path / "a.pcap"
     frames = [(T0_NS + 5000, tcp(100)), (T0_NS + 2000, udp(1)), (T0_NS + 9000, ack(1))]
     write_pcap(path, frames, order=order, nanoseconds=nanoseconds)
-    packets = read_pcap(path)
+    packets = read_packets(path)
     # In the order of time; 14 Ethernet + 20 IP + 8 UDP + 1000, and 14 + 20 + 32 TCP + 500.
     assert (packets.time_ns - T0_NS).tolist() == [2000, 5000, 9000]
     assert packets.frame_bytes.tolist() == [1042, 566, 50]
@@ -75,12 +76,54 @@ def test_reader_golden(tmp_path, order, nanoseconds):
     assert packets.source.tolist() == [0x0A010001, 0x0A010001, 0x0A020001]
 
 
+def write_pcapng(path, frames, *, order="<", link=1, snaplen=128):
+    """A section, an interface with times in ns, and an enhanced block for each frame."""
+
+    def block(kind, body):
+        body += bytes(-len(body) % 4)
+        size = len(body) + 12
+        return struct.pack(f"{order}II", kind, size) + body + struct.pack(f"{order}I", size)
+
+    section = struct.pack(f"{order}IHHq", 0x1A2B3C4D, 1, 0, -1)
+    nanoseconds = struct.pack(f"{order}HHB3xHH", 9, 1, 9, 0, 0)
+    interface = struct.pack(f"{order}HHI", link, 0, snaplen) + nanoseconds
+    with path.open("wb") as file:
+        file.write(block(0x0A0D0D0A, section) + block(1, interface))
+        for ns, frame in frames:
+            kept = frame[:snaplen]
+            head = struct.pack(f"{order}5I", 0, ns >> 32, ns & 0xFFFFFFFF, len(kept), len(frame))
+            file.write(block(6, head + kept))
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+def test_pcapng_gives_the_same_packets_as_pcap(tmp_path, order):
+    six = IPv6(src="2001:db8::1", dst="2001:db8::2") / UDP(sport=1, dport=2) / Raw(bytes(100))
+    frames = [tcp(100), udp(1), bytes(Ether() / six), ack(1)]
+    timed = [(T0_NS + i * 1001, frame) for i, frame in enumerate(frames)]
+    write_pcap(tmp_path / "a.pcap", timed)
+    write_pcapng(tmp_path / "a.pcapng", timed, order=order)
+    one, other = (read_packets(tmp_path / name) for name in ("a.pcap", "a.pcapng"))
+    assert len(one) == 4
+    for name in one.__dataclass_fields__:
+        assert getattr(one, name).tolist() == getattr(other, name).tolist()
+
+
+def test_a_cut_off_pcapng_gives_what_is_readable(tmp_path):
+    path = tmp_path / "a.pcapng"
+    write_pcapng(path, [(T0_NS + i, udp(i)) for i in range(3)])
+    path.write_bytes(path.read_bytes()[:-20])
+    with pytest.warns(UserWarning, match="damaged or cut off at byte .*, after 2 packets; what"):
+        assert len(read_packets(path)) == 2
+    with pytest.raises(StoreError, match=r"a\.pcapng is damaged or cut off"):
+        read_packets(path, whole=True)
+
+
 def test_reader_takes_ipv6_and_raw_ip(tmp_path):
     layers = IPv6(src="2001:db8::1", dst="2001:db8::2") / UDP(sport=1, dport=2) / Raw(bytes(100))
     write_pcap(tmp_path / "six.pcap", [(T0_NS, bytes(Ether() / layers))])
-    six = read_pcap(tmp_path / "six.pcap")
+    six = read_packets(tmp_path / "six.pcap")
     write_pcap(tmp_path / "raw.pcap", [(T0_NS, bytes(layers))], link=101)
-    raw = read_pcap(tmp_path / "raw.pcap")
+    raw = read_packets(tmp_path / "raw.pcap")
     assert six.frame_bytes.tolist() == raw.frame_bytes.tolist() == [14 + 40 + 8 + 100]
     assert six.key.tolist() == raw.key.tolist()
 
@@ -88,7 +131,7 @@ def test_reader_takes_ipv6_and_raw_ip(tmp_path):
 def test_key_survives_a_router_and_tells_packets_apart(tmp_path):
     def key(frame):
         write_pcap(tmp_path / "k.pcap", [(T0_NS, frame)])
-        return int(read_pcap(tmp_path / "k.pcap").key[0])
+        return int(read_packets(tmp_path / "k.pcap").key[0])
 
     assert key(udp(1)) == key(udp(1, ttl=60))
     assert key(tcp(1)) == key(tcp(1, ttl=60))
@@ -99,9 +142,9 @@ def test_key_survives_a_router_and_tells_packets_apart(tmp_path):
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (b"", "no pcap file"),
-        (b"hello, I am a text file, not a capture", "no pcap file"),
-        (b"\x0a\x0d\x0d\x0a" + bytes(40), "editcap -F pcap"),
+        (b"", "no capture: neither pcap nor pcapng"),
+        (b"hello, I am a text file, not a capture", "no capture: neither pcap nor pcapng"),
+        (b"\x0a\x0d\x0d\x0a" + bytes(40), "damaged or cut off at byte 0, after 0 packets"),
         (struct.pack("<IHHIIII", 0xA1B23C4D, 2, 4, 0, 0, 128, 105), "link type 105"),
     ],
 )
@@ -109,12 +152,12 @@ def test_what_is_no_pcap_is_one_sentence(tmp_path, content, words):
     path = tmp_path / "x"
     path.write_bytes(content)
     with pytest.raises(StoreError, match=words):
-        read_pcap(path)
+        read_packets(path)
 
 
 def test_missing_capture(tmp_path):
     with pytest.raises(StoreError, match="No such file"):
-        read_pcap(tmp_path / "none.pcap")
+        read_packets(tmp_path / "none.pcap")
 
 
 @settings(max_examples=60, deadline=None)
@@ -129,7 +172,7 @@ def test_damaged_captures_give_what_is_readable(tmp_path_factory, data):
     path.write_bytes(whole)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        packets = read_pcap(path)
+        packets = read_packets(path)
     assert len(packets) == complete
     assert bool(caught) == ((cut - 24) % (16 + 128) != 0)
     if len(whole) > 24:
@@ -137,7 +180,7 @@ def test_damaged_captures_give_what_is_readable(tmp_path_factory, data):
         path.write_bytes(whole)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            assert len(read_pcap(path)) <= complete
+            assert len(read_packets(path)) <= complete
 
 
 @settings(max_examples=100)
@@ -187,7 +230,7 @@ def raw_folder(folder: Path, *, size=1000, drops=0) -> Experiment:
     acks = [(T0_NS + 50_000_000, ack(0))]
     write_pcap(folder / "before.pcap", sent + acks)
     out = [(t + 5_000_000, udp(i, size=size, ttl=62)) for i, (t, _) in enumerate(sent) if i != 3]
-    write_pcap(folder / "behind.pcap", out)
+    write_pcap(folder / "after.pcap", out)
     flow = {"port": 4001, "sender_ip": "10.1.0.1", "receiver_ip": "10.2.0.1", "bottlenecks": [0]}
     flow["window_bytes"] = 128 * 2**20
     result = {
@@ -234,7 +277,7 @@ def test_what_was_still_queued_is_of_unknown_fate(tmp_path):
     # The last two packets were in the queue when the capture ended, and the kernel says so.
     experiment = raw_folder(tmp_path)
     out = [(T0_NS + i * 10**7 + 5 * 10**6, udp(i, ttl=62)) for i in range(8) if i != 3]
-    write_pcap(tmp_path / "behind.pcap", out)
+    write_pcap(tmp_path / "after.pcap", out)
     result = json.loads((tmp_path / "result.json").read_text())
     result["qdiscs"] = [[{"packets": 7, "drops": 1, "qlen": 2}]]
     (tmp_path / "result.json").write_text(json.dumps(result))
@@ -254,7 +297,7 @@ def test_what_was_still_queued_is_of_unknown_fate(tmp_path):
 
 
 def test_random_loss_is_no_drop(tmp_path):
-    # The queue lets the fourth packet out; it is lost behind it.
+    # The queue lets the fourth packet out; it is lost after it.
     experiment = raw_folder(tmp_path)
     out = [(T0_NS + i * 10**7 + 5 * 10**6, udp(i, ttl=63)) for i in range(10)]
     write_pcap(tmp_path / "queue-0.pcap", out)
@@ -315,21 +358,21 @@ def test_flow_that_sent_nothing_fails_the_run(tmp_path):
 
 def test_a_capture_with_a_hole_fails_the_run(tmp_path):
     experiment = raw_folder(tmp_path)
-    behind = tmp_path / "behind.pcap"
-    octets = bytearray(behind.read_bytes())
+    after = tmp_path / "after.pcap"
+    octets = bytearray(after.read_bytes())
     octets[24:48] = bytes(24)  # what a page that was never written reads as
     octets[32:36] = b"\xff" * 4
-    behind.write_bytes(octets)
+    after.write_bytes(octets)
     with pytest.raises(
-        RunFailed, match=r"not whole: behind\.pcap is damaged or cut off at byte 24 "
+        RunFailed, match=r"not whole: after\.pcap is damaged or cut off at byte 24 "
     ):
         build(tmp_path, experiment, {})
 
 
 def test_captures_made_elsewhere(tmp_path):
     raw_folder(tmp_path)
-    before, behind = tmp_path / "before.pcap", tmp_path / "behind.pcap"
-    ds = read_pcaps(before, behind, flows={4001: "mine"}, sender="10.1.0.1", rtt_ms=20)
+    before, after = tmp_path / "before.pcap", tmp_path / "after.pcap"
+    ds = read_pcaps(before, after, flows={4001: "mine"}, sender="10.1.0.1", rtt_ms=20)
     assert ds.label.values.tolist() == ["mine"]
     assert int(ds.dropped_packets.sum()) == 1
     assert np.nanmean(ds.queue_delay_ms) == pytest.approx(5)
@@ -337,17 +380,29 @@ def test_captures_made_elsewhere(tmp_path):
     assert summary(ds)[["queue_loss_percent", "random_loss_percent"]].isna().all(axis=None)
     with pytest.raises(MetricError, match="its balance is unknown"):
         packet_balance(ds)
-    shorter = read_pcaps(
-        before, behind, flows={4001: "mine"}, sender="10.1.0.1", propagation_ms=4.0
-    )
+    shorter = read_pcaps(before, after, flows={4001: "mine"}, sender="10.1.0.1", propagation_ms=4.0)
     assert np.nanmean(shorter.queue_delay_ms) == pytest.approx(1)
+
+
+def test_imported_captures_may_be_pcapng(tmp_path):
+    how = {"flows": {4001: "mine"}, "sender": "10.1.0.1"}
+    came_in = [(T0_NS + i * 10**7, udp(i)) for i in range(8)]
+    went_out = [(ns + 5 * 10**6, udp(i, ttl=62)) for i, (ns, _) in enumerate(came_in) if i != 3]
+    made = []
+    for write, ending in ((write_pcap, "pcap"), (write_pcapng, "pcapng")):
+        paths = tmp_path / f"in.{ending}", tmp_path / f"out.{ending}"
+        for path, frames in zip(paths, (came_in, went_out), strict=True):
+            write(path, frames)
+        made.append(read_pcaps(*paths, **how))
+    xr.testing.assert_identical(*made)
+    assert int(made[1].dropped_packets.sum()) == 1
 
 
 def test_the_end_of_an_imported_capture_is_no_loss(tmp_path):
     raw_folder(tmp_path)
     out = [(T0_NS + i * 10**7 + 5 * 10**6, udp(i, ttl=62)) for i in range(8) if i != 3]
-    write_pcap(tmp_path / "behind.pcap", out)
-    paths = tmp_path / "before.pcap", tmp_path / "behind.pcap"
+    write_pcap(tmp_path / "after.pcap", out)
+    paths = tmp_path / "before.pcap", tmp_path / "after.pcap"
     ds = read_pcaps(*paths, flows={4001: "mine"}, sender="10.1.0.1", rtt_ms=20)
     assert ds.packet_fate.values.tolist() == [0, 0, 0, 1, 0, 0, 0, 0, 3, 3]
     assert int(ds.dropped_packets.sum()) == 1
@@ -367,12 +422,12 @@ def test_impossible_imports_are_one_sentence(tmp_path, change, words):
     raw_folder(tmp_path)
     given_words = {"flows": {4001: "x"}, "sender": "10.1.0.1", **change}
     with pytest.raises(StoreError, match=words):
-        read_pcaps(tmp_path / "before.pcap", tmp_path / "behind.pcap", **given_words)
+        read_pcaps(tmp_path / "before.pcap", tmp_path / "after.pcap", **given_words)
 
 
 def test_swapped_captures_are_noticed(tmp_path):
     raw_folder(tmp_path)
     with pytest.raises(StoreError, match="swapped"):
         read_pcaps(
-            tmp_path / "behind.pcap", tmp_path / "before.pcap", flows={4001: "x"}, sender="10.1.0.1"
+            tmp_path / "after.pcap", tmp_path / "before.pcap", flows={4001: "x"}, sender="10.1.0.1"
         )

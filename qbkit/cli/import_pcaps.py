@@ -13,7 +13,7 @@ from qbkit.cli.output import print_run
 
 @click.command("import-pcaps")
 @click.argument("before", type=click.Path(path_type=Path))
-@click.argument("behind", type=click.Path(path_type=Path))
+@click.argument("after", type=click.Path(path_type=Path))
 @click.option("--flow", "flows", multiple=True, required=True, metavar="PORT=LABEL")
 @click.option("--sender", required=True, multiple=True, help="IP address of the sender.")
 @click.option("--rtt-ms", type=float, help="Base RTT of the path.")
@@ -21,7 +21,7 @@ from qbkit.cli.output import print_run
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="File to write.")
 @options.as_json
 def command(
-    before: Path, behind: Path, flows: tuple[str, ...], out: Path, as_json: bool, **words: Any
+    before: Path, after: Path, flows: tuple[str, ...], out: Path, as_json: bool, **words: Any
 ) -> None:
     """Turn captures of both sides of a queue, made elsewhere, into a run dataset."""
     from qbkit import store, traces
@@ -33,6 +33,6 @@ def command(
             raise click.BadParameter(f"{text!r} is not PORT=LABEL", param_hint="--flow")
         named[int(port)] = label
     sender = list(words.pop("sender"))
-    dataset = traces.read_pcaps(before, behind, flows=named, sender=sender, **words)
+    dataset = traces.read_pcaps(before, after, flows=named, sender=sender, **words)
     store.save_run(dataset, out)
     print_run(store.load_run(out), as_json)

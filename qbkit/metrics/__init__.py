@@ -22,9 +22,9 @@ from qbkit.metrics.fairness import jain_index, link_share, throughput_ratio
 from qbkit.metrics.families import by_family
 from qbkit.metrics.loss_response import LossResponse, loss_response
 from qbkit.metrics.maps import (
-    cycles,
     dominance,
     expectations,
+    intransitive_triples,
     throughput_ratios,
 )
 from qbkit.metrics.parameters import Parameters, infer
@@ -64,7 +64,6 @@ __all__ = [
     "conformance_t",
     "cubic_share",
     "cubic_window_packets",
-    "cycles",
     "deviation",
     "dominance",
     "envelope",
@@ -73,6 +72,7 @@ __all__ = [
     "flow_summaries",
     "hull_table",
     "infer",
+    "intransitive_triples",
     "jain_index",
     "link_share",
     "loss_response",

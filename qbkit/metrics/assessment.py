@@ -37,8 +37,8 @@ from qbkit.errors import MetricError
 from qbkit.metrics import equivalence, permutation
 from qbkit.metrics.conformance import conformance, conformance_t, deviation
 from qbkit.metrics.envelope import Definition, Trial, definition_of, envelope, sample_trials
-from qbkit.metrics.flows import FloatArray
 from qbkit.metrics.trials import Trials
+from qbkit.traces.arrays import FloatArray
 
 CONFORMS, DIFFERS = "conforms", "differs"
 NO_DIFFERENCE, UNDECIDED = "no difference detected", "undecided"
@@ -229,10 +229,10 @@ def _reasons(outcome: str, trials: Trials, numbers: Mapping[str, Any], level: fl
         enough = permutation.enough_trials(level)
         return f"too few seeds ({n} of the test, {m} of the reference; {enough} of each can tell)"
     low, high = a["noise_floor_ci"]
-    spread = "" if math.isnan(low) else f" [{low:.2f}, {high:.2f}]"
+    interval = "" if math.isnan(low) else f" [{low:.2f}, {high:.2f}]"
     seen = (
         f"conformance {a['conformance']:.2f} where the reference with itself has "
-        f"{a['noise_floor']:.2f}{spread}, mean throughput "
+        f"{a['noise_floor']:.2f}{interval}, mean throughput "
         f"{a['mean_throughput_difference_mbps']:+.2f} Mbit/s and queueing delay "
         f"{a['mean_delay_difference_ms']:+.2f} ms"
     )

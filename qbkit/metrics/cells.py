@@ -11,12 +11,12 @@ from qbkit.errors import MetricError
 from qbkit.metrics.conformance import conformance, conformance_t, deviation
 from qbkit.metrics.envelope import definition_of, envelope
 from qbkit.metrics.equivalence import mean_differences
-from qbkit.metrics.flows import FloatArray
 from qbkit.metrics.maps import FIRST, SEED, require_dimensions
 from qbkit.metrics.permutation import deal_p_values
 from qbkit.metrics.points import MIN_POINTS
 from qbkit.metrics.significance import false_discovery, p_over_settings
 from qbkit.metrics.trials import Trials
+from qbkit.traces.arrays import FloatArray
 
 CONFIDENCE = 0.95
 MAP = {

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from qbkit.metrics.flows import FloatArray, IntArray
+from qbkit.traces.arrays import FloatArray, IntArray
 
 MAX_CLUSTERS = 4
 MIN_SILHOUETTE = 0.7
@@ -77,8 +77,8 @@ def _kmeans(points: FloatArray, k: int) -> IntArray | None:
             )
         except ClusterError:
             continue
-        spread = float(((points - centres[labels]) ** 2).sum())
-        if spread < tightest * (1 - 1e-9):
+        squares = float(((points - centres[labels]) ** 2).sum())
+        if squares < tightest * (1 - 1e-9):
             rank = np.argsort(np.lexsort((centres[:, 1], centres[:, 0])))
-            tightest, best = spread, rank[labels].astype(np.int64)
+            tightest, best = squares, rank[labels].astype(np.int64)
     return best

@@ -9,8 +9,8 @@ import numpy as np
 
 from qbkit.errors import MetricError
 from qbkit.metrics.envelope import Envelope, definition_of
-from qbkit.metrics.flows import FloatArray, IntArray
 from qbkit.metrics.hulls import inside_moved, pick
+from qbkit.traces.arrays import FloatArray, IntArray
 
 if TYPE_CHECKING:
     import shapely

@@ -30,10 +30,10 @@ import xarray as xr
 
 from qbkit.errors import MetricError
 from qbkit.metrics.clusters import cluster_points
-from qbkit.metrics.flows import BoolArray, FloatArray, IntArray
 from qbkit.metrics.hulls import BOUNDARY_TOLERANCE, convex_hull, inside, pick, to_geometry
 from qbkit.metrics.points import MIN_POINTS, OperatingPoints, operating_points
 from qbkit.metrics.quicbench import quicbench_points
+from qbkit.traces.arrays import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
     import shapely

@@ -26,8 +26,8 @@ import math
 
 import numpy as np
 
-from qbkit.metrics.flows import FloatArray
 from qbkit.metrics.trials import Estimate, Trials, satterthwaite
+from qbkit.traces.arrays import FloatArray
 
 MARGIN = 0.1
 POWER = 0.8
@@ -58,7 +58,7 @@ def mean_differences(trials: Trials) -> tuple[Estimate, Estimate]:
 def detectable_shifts(trials: Trials, level: float) -> tuple[float, float]:
     """Smallest shifts of delay (ms) and throughput (Mbit/s) that such trials detect, 4 times in 5.
 
-    Of Hotelling's T² at that level, from the spread of the trials at hand, for a shift of one
+    Of Hotelling's T² at that level, from the covariance of the trials at hand, for a shift of one
     quantity that leaves the other (the noncentral F distribution). NaN where the trials are too
     few.
     """

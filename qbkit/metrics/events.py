@@ -12,7 +12,7 @@ import numpy as np
 import xarray as xr
 
 from qbkit.errors import MetricError
-from qbkit.metrics.flows import BoolArray, FloatArray, IntArray
+from qbkit.traces.arrays import BoolArray, FloatArray, IntArray
 
 APPLICATION = 2
 MAX_TRIPS = 20_000

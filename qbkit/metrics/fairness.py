@@ -10,13 +10,13 @@ import xarray as xr
 
 from qbkit.errors import MetricError
 from qbkit.metrics.flows import (
-    FloatArray,
     active_span_s,
     delivered_bytes,
     flow_directions,
     flow_index,
     flow_labels,
 )
+from qbkit.traces.arrays import FloatArray
 
 
 def throughput_ratio(ds: xr.Dataset, x: str | int, y: str | int) -> float:

@@ -5,15 +5,11 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import numpy.typing as npt
 import xarray as xr
 
 from qbkit.errors import MetricError
+from qbkit.traces.arrays import BoolArray, FloatArray
 from qbkit.traces.run.journey import Fate
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 
 
 def flow_labels(ds: xr.Dataset) -> list[str]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from qbkit.metrics.flows import BoolArray, FloatArray
+from qbkit.traces.arrays import BoolArray, FloatArray
 
 if TYPE_CHECKING:
     import shapely

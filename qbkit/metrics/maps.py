@@ -43,7 +43,7 @@ def dominance(ratios: xr.DataArray) -> xr.DataArray:
     return xr.DataArray(mean[order], [(FIRST, names[order])], name="dominance", attrs=attrs)
 
 
-def cycles(ratios: xr.DataArray, margin: float = 0.02) -> list[tuple[str, str, str]]:
+def intransitive_triples(ratios: xr.DataArray, margin: float = 0.02) -> list[tuple[str, str, str]]:
     """Triples of which each beats the next and the last the first: where order is not transitive.
 
     x beats y where its ratio is above 0.5 + ``margin``. A tournament is transitive if and only if
@@ -63,7 +63,7 @@ def cycles(ratios: xr.DataArray, margin: float = 0.02) -> list[tuple[str, str, s
 def expectations(ratios: xr.DataArray) -> xr.DataArray:
     """CUBIC (rows) against BBR (columns): the ratios beside what the kernel's two would share.
 
-    The expected ratio is that of tcp:cubic against tcp:bbr (IETF 118 slides); ``subverted`` is True
+    The expected ratio is that of tcp:cubic against tcp:bbr (IETF 118 slides); ``reversed`` is True
     where the winner is another one. Raises MetricError when the kernel's are not in the sweep.
     """
     names = [str(n) for n in ratios[FIRST].values]
@@ -74,8 +74,8 @@ def expectations(ratios: xr.DataArray) -> xr.DataArray:
     bbr = [n for n in names if family(n.partition(":")[2]) == "bbr"]
     part = ratios.sel({FIRST: cubic, SECOND: bbr})
     expected = float(ratios.sel({FIRST: "tcp:cubic", SECOND: "tcp:bbr"}))
-    subverted = (part > 0.5) != (expected > 0.5)
-    return part.assign_coords(subverted=subverted).assign_attrs(expected=expected)
+    turned = (part > 0.5) != (expected > 0.5)
+    return part.assign_coords(reversed=turned).assign_attrs(expected=expected)
 
 
 def mean_of_known(values: npt.NDArray[np.float64], axis: int) -> npt.NDArray[np.float64]:

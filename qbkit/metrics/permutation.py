@@ -25,8 +25,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from qbkit.metrics.flows import FloatArray
 from qbkit.metrics.trials import Trials
+from qbkit.traces.arrays import FloatArray
 
 MOST_DEALS = 20_000
 """Up to so many deals all are made: 8 against 8 trials have 12,870."""
@@ -104,8 +104,8 @@ def _across(pairs: FloatArray, deals: FloatArray) -> FloatArray:
 def _hotelling(means: FloatArray, deals: FloatArray) -> FloatArray:
     """d'S⁻¹d of each deal, which orders the deals as Hotelling's T² does."""
     centred = means - means.mean(axis=0)
-    spread = centred.std(axis=0)
-    centred = centred / np.where(spread > 0, spread, 1.0)
+    std = centred.std(axis=0)
+    centred = centred / np.where(std > 0, std, 1.0)
     tests = deals[0].sum()
     gap = deals @ centred * (1 / tests + 1 / (deals.shape[1] - tests))
     inverse = np.linalg.pinv(centred.T @ centred, rcond=1e-9, hermitian=True)

@@ -11,7 +11,6 @@ import xarray as xr
 
 from qbkit.errors import MetricError
 from qbkit.metrics.flows import (
-    FloatArray,
     active_span_s,
     delivered_packets,
     flow_index,
@@ -19,6 +18,7 @@ from qbkit.metrics.flows import (
     has_packets,
     require_rtt,
 )
+from qbkit.traces.arrays import FloatArray
 
 MIN_POINTS = 3
 """A hull needs a triangle."""

@@ -31,8 +31,6 @@ import xarray as xr
 
 from qbkit.errors import MetricError
 from qbkit.metrics.flows import (
-    FloatArray,
-    IntArray,
     active_span_s,
     delivered_packets,
     flow_index,
@@ -41,6 +39,7 @@ from qbkit.metrics.flows import (
     require_rtt,
 )
 from qbkit.metrics.points import MIN_POINTS, OperatingPoints
+from qbkit.traces.arrays import FloatArray, IntArray
 
 TRUNCATE_TRACES_BY = 0.95
 PREMATURE_FRACTION = 0.9

@@ -15,7 +15,7 @@ import xarray as xr
 
 from qbkit.errors import MetricError
 from qbkit.metrics.events import APPLICATION, bytes_acked
-from qbkit.metrics.flows import FloatArray
+from qbkit.traces.arrays import FloatArray
 
 LEAST_TRANSFERS = 3
 """A line through two points explains everything."""

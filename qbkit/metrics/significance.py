@@ -24,8 +24,8 @@ from collections.abc import Sequence
 import numpy as np
 import xarray as xr
 
-from qbkit.metrics.flows import FloatArray
 from qbkit.metrics.permutation import enough_trials, smallest_p
+from qbkit.traces.arrays import FloatArray
 
 DRAWS = 10_000
 """Deals of all settings of an implementation, the observed one included."""

@@ -73,7 +73,7 @@ def flow_summaries(ds: xr.Dataset) -> list[dict[str, str | float | None]]:
 def _row(ds: xr.Dataset, index: int) -> dict[str, str | float]:
     start_s, stop_s = active_span_s(ds, index)
     active_s = stop_s - start_s
-    delay_ms, rtt_ms, spread_ms = _delays_ms(ds, index)
+    delay_ms, rtt_ms, rtt_std_ms = _delays_ms(ds, index)
     received = float(ds["receiver_bytes"].values[index]) if "receiver_bytes" in ds else math.nan
     # Also what the queue still held when the sender stopped: it belongs to the transfer. But not
     # what left when the experiment was over, or a deep queue would carry more than its rate.
@@ -86,7 +86,7 @@ def _row(ds: xr.Dataset, index: int) -> dict[str, str | float]:
         "throughput_mbps": left_bytes * 8 / 1e6 / active_s,
         **_loss_percent(ds, index),
         "rtt_mean_ms": rtt_ms,
-        "rtt_std_ms": spread_ms,
+        "rtt_std_ms": rtt_std_ms,
         "queue_delay_mean_ms": delay_ms,
     }
 

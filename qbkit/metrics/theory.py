@@ -13,8 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from qbkit.errors import MetricError
-
-FloatArray = npt.NDArray[np.float64]
+from qbkit.traces.arrays import FloatArray
 
 PACKET_BYTES = 1500
 RENO_BETA = 0.5

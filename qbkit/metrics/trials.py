@@ -30,7 +30,7 @@ import numpy as np
 
 from qbkit.metrics.conformance import conformance
 from qbkit.metrics.envelope import Definition, Envelope, join, region
-from qbkit.metrics.flows import FloatArray, IntArray
+from qbkit.traces.arrays import FloatArray, IntArray
 
 Statistic = Callable[[IntArray, IntArray], float]
 """A number of chosen trials of the test and of the reference."""

@@ -16,13 +16,13 @@ import xarray as xr
 
 from qbkit.errors import MetricError
 from qbkit.metrics.events import time_span_s
-from qbkit.metrics.flows import FloatArray, IntArray
 from qbkit.plots import theme
 from qbkit.plots import timeline as tl
 from qbkit.plots.captions import wrapped
 from qbkit.plots.charts import VConcatChart
 from qbkit.plots.data import inline
 from qbkit.plots.envelope import legend_choice
+from qbkit.traces.arrays import FloatArray, IntArray
 
 Events = Mapping[str, xr.Dataset]
 WIDTH, READOUT_WIDTH = tl.WIDTH, 74

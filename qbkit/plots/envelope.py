@@ -11,11 +11,11 @@ import numpy as np
 from qbkit.errors import MetricError
 from qbkit.metrics.assessment import Assessment
 from qbkit.metrics.envelope import Envelope
-from qbkit.metrics.flows import FloatArray
 from qbkit.plots import theme
 from qbkit.plots.captions import envelope_subtitle
 from qbkit.plots.charts import LayerChart
 from qbkit.plots.data import inline
+from qbkit.traces.arrays import FloatArray
 
 WIDTH, HEIGHT = 460, 340
 X = alt.X("queue_delay_ms:Q", title="Queueing delay (ms)").scale(nice=True, zero=False)

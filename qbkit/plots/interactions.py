@@ -64,12 +64,12 @@ def expectation_chart(
     cubic = [str(n) for n in seen[FIRST].values]
     bbr = [str(n) for n in seen[SECOND].values]
     expected = seen.attrs["expected"]
-    count = int(seen.subverted.sum())
+    count = int(seen.reversed.sum())
     sentences = [
         f"The kernel's CUBIC gets {expected:.2f} from the kernel's BBR. "
         f"Framed: the other one wins ({count} of {int(np.isfinite(seen.values).sum())} pairs)."
     ]
-    return _matrix(seen, cubic, bbr, None, framed=seen.subverted).properties(
+    return _matrix(seen, cubic, bbr, None, framed=seen.reversed).properties(
         title=alt.TitleParams(title, subtitle=wrapped(sentences, max(420, CELL * len(bbr))))
     )
 

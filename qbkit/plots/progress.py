@@ -14,8 +14,8 @@ import xarray as xr
 
 from qbkit.errors import MetricError
 from qbkit.metrics.events import acked_rate, bytes_acked, is_receiver, is_told, rtt, step_at
-from qbkit.metrics.flows import FloatArray
 from qbkit.plots import connection as pc
+from qbkit.traces.arrays import FloatArray
 
 ESTIMATE, PACING = "bandwidth", "pacing rate"
 DASHES = {ESTIMATE: (1, 0), PACING: (5, 4)}

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from qbkit.metrics.flows import FloatArray
+from qbkit.traces.arrays import FloatArray
 
 MAX_ROWS = 6000
 """Rows of one chart; a panel is some 500 pixels wide."""

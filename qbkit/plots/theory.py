@@ -11,11 +11,11 @@ import numpy.typing as npt
 import pandas as pd
 
 from qbkit.errors import MetricError
-from qbkit.metrics.flows import FloatArray
 from qbkit.plots import theme
 from qbkit.plots.captions import wrapped
 from qbkit.plots.charts import LayerChart
 from qbkit.plots.data import inline
+from qbkit.traces.arrays import FloatArray
 
 Model = Callable[[FloatArray], npt.ArrayLike]
 """From values of the horizontal axis to what is predicted there (`qbkit.metrics.theory`)."""

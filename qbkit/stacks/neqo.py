@@ -21,7 +21,7 @@ class Neqo(BrowserStack):
     browser: ClassVar[str] = "firefox"
     # Most runs are identical, but on a busy machine two of NewReno once differed in some packets
     # (by 0.1 % of the goodput). The cause is not known yet.
-    repeats: ClassVar[bool] = False
+    deterministic: ClassVar[bool] = False
     packages: ClassVar[dict[str, str]] = {"firefox-esr": "/usr/lib/firefox-esr/firefox-esr"}
     options: ClassVar[dict[str, str]] = {
         "qlog": "write a full qlog",

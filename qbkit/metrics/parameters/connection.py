@@ -16,14 +16,8 @@ import xarray as xr
 
 from qbkit.errors import MetricError
 from qbkit.metrics.events import APPLICATION, first_time_of, minimum_from, step_at
-from qbkit.metrics.flows import (
-    BoolArray,
-    FloatArray,
-    flow_directions,
-    flow_index,
-    flow_labels,
-    known_fate,
-)
+from qbkit.metrics.flows import flow_directions, flow_index, flow_labels, known_fate
+from qbkit.traces.arrays import BoolArray, FloatArray
 
 FULL_PART = 0.6
 """A packet of this part of the largest common size, or more, is full: it carries data."""
@@ -121,13 +115,15 @@ class Connection:
         return lost
 
     @cached_property
-    def told_s(self) -> FloatArray:
+    def loss_detected_s(self) -> FloatArray:
         """(l,) when the sender learnt of each loss, in order."""
         return np.sort(self.gone_s[self.lost])
 
     def told_between(self, begin_s: FloatArray, end_s: FloatArray) -> BoolArray:
         """Whether the sender learnt of a loss from each begin to its end, of the same shape."""
-        told: BoolArray = np.greater(*(np.searchsorted(self.told_s, t) for t in (end_s, begin_s)))
+        told: BoolArray = np.greater(
+            *(np.searchsorted(self.loss_detected_s, t) for t in (end_s, begin_s))
+        )
         return told
 
     @cached_property

@@ -48,7 +48,7 @@ def _decrease(test: Parameters, reference: Parameters) -> float:
     return ours - theirs
 
 
-def _undone(test: Parameters, reference: Parameters) -> float:
+def _reverted(test: Parameters, reference: Parameters) -> float:
     """A cut that is taken back is none: on average it leaves more of the window."""
     growth = law(test, reference)
     beta = test["decrease_factor"].value
@@ -89,7 +89,7 @@ def _word(name: str, worse: str, loss: float) -> Effect:
 
 RESPONSE: dict[str, Effect] = {
     "decrease_factor": _decrease,
-    "cuts_undone_percent": _undone,
+    "cuts_undone_percent": _reverted,
     "increase_packets_per_rtt": _under("linear", _ln_ratio("increase_packets_per_rtt", 0.5)),
     "cubic_c": _under("cubic", _ln_ratio("cubic_c", 0.25)),  # RFC 9438 §5.1
     "packet_bytes": _ln_ratio("packet_bytes", 1.0),  # windows count packets

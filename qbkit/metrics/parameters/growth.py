@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from qbkit.metrics.flows import FloatArray
 from qbkit.metrics.parameters.connection import GRID_PARTS, Connection
-from qbkit.metrics.parameters.reductions import Cut
+from qbkit.metrics.parameters.reductions import WindowReduction
+from qbkit.traces.arrays import FloatArray
 
 FEWEST_RTTS = 12.0
 """A span of growth that can be judged."""
@@ -32,7 +32,9 @@ class Growth:
     """CUBIC's C in packets/s³ (RFC 9438 §4.2); NaN where no such curve fits."""
 
 
-def growths_of(connection: Connection, cuts: Sequence[Cut], until_s: float) -> list[Growth]:
+def growths_of(
+    connection: Connection, cuts: Sequence[WindowReduction], until_s: float
+) -> list[Growth]:
     """The growth after each cut, up to the next one or the end of the trace."""
     ends_s = [*(cut.begin_s for cut in cuts[1:]), until_s]
     found = [_growth(connection, c.end_s, end_s) for c, end_s in zip(cuts, ends_s, strict=False)]

@@ -13,12 +13,12 @@ import pandas as pd
 import xarray as xr
 
 from qbkit.errors import MetricError
-from qbkit.metrics.flows import BoolArray, FloatArray
 from qbkit.metrics.parameters.connection import GRID_PARTS, Connection, Link, observe
 from qbkit.metrics.parameters.growth import growths_of
 from qbkit.metrics.parameters.phases import Phases, phases_of
-from qbkit.metrics.parameters.reductions import cuts_of
+from qbkit.metrics.parameters.reductions import window_reductions_of
 from qbkit.metrics.parameters.start import burst_packets, pacing_gains, start_of
+from qbkit.traces.arrays import BoolArray, FloatArray
 
 RESAMPLES = 500
 CONFIDENCE = 0.95
@@ -189,13 +189,13 @@ def infer(
 def _samples(c: Connection) -> dict[str, FloatArray | float | str]:
     """What one connection shows of each parameter."""
     start = start_of(c)
-    cuts = cuts_of(c, start.settled_s)
+    cuts = window_reductions_of(c, start.settled_s)
     growths = growths_of(c, cuts, c.grid_s[-1])
     phases = phases_of(c, start.settled_s)
     gains = pacing_gains(c, start)
     lines = np.array([g.packets_per_rtt for g in growths])
     curves = np.array([g.cubic_c for g in growths])
-    factors = np.array([cut.factor for cut in cuts if not cut.undone])
+    factors = np.array([cut.factor for cut in cuts if not cut.reverted])
     found: dict[str, FloatArray | float | str] = {
         "initial_window_packets": start.window_packets[0],
         "start_growth": start.growth,
@@ -207,7 +207,7 @@ def _samples(c: Connection) -> dict[str, FloatArray | float | str]:
         "burst_packets": burst_packets(c),
         **_acks(c, start.end_s),
         "decrease_factor": factors,
-        "cuts_undone_percent": np.array([100.0 * cut.undone for cut in cuts]).mean()
+        "cuts_undone_percent": np.array([100.0 * cut.reverted for cut in cuts]).mean()
         if cuts
         else np.nan,
         "increase_packets_per_rtt": lines,

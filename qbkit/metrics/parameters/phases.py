@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from qbkit.metrics.flows import BoolArray, FloatArray
 from qbkit.metrics.parameters.connection import GRID_PARTS, Connection
+from qbkit.traces.arrays import BoolArray, FloatArray
 
 LEAST_PACKETS = 40
 """A ratio of two counts is known to 3 % or so from this many packets on."""

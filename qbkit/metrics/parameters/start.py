@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from qbkit.metrics.flows import FloatArray
 from qbkit.metrics.parameters.connection import Connection
+from qbkit.traces.arrays import FloatArray
 
 GROWS = 1.3
 """Slow start goes on while a round sends more than this times what the one before it sent."""
@@ -86,7 +86,7 @@ def start_of(connection: Connection) -> Start:
         first = last
     end_s = float(sent_s[rounds[-1].last - 1])
     # What was lost in the last round is known one round trip later.
-    by_loss = bool((connection.told_s < end_s + 2 * connection.min_rtt_s).any())
+    by_loss = bool((connection.loss_detected_s < end_s + 2 * connection.min_rtt_s).any())
     return Start(rounds, end_s, end_s + SETTLE_RTTS * connection.min_rtt_s, by_loss)
 
 
@@ -120,8 +120,8 @@ def pacing_gains(connection: Connection, start: Start) -> FloatArray:
     gains: list[float] = []
     counting: list[bool] = []
     for number in range(len(start.rounds) - 1):
-        gain, spread, queues = _gain(connection, start, number)
-        paced = spread or (number > 0 and math.isfinite(gains[-1]))
+        gain, spaced, queues = _gain(connection, start, number)
+        paced = spaced or (number > 0 and math.isfinite(gains[-1]))
         gains.append(gain if paced and gain < LARGEST_GAIN else math.inf)
         counting.append(number > 0 and not queues)
     chosen = np.array(gains)[counting] if any(counting) else np.array(gains)

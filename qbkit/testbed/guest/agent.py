@@ -232,12 +232,12 @@ class Run:
         ]
         folder = "/run/qb/run"
         if self.plan["capture_queues"]:
-            behind = map(self.network.peer, self.network.bottlenecks(self.net))
+            after = map(self.network.peer, self.network.bottlenecks(self.net))
             routers += [
                 f"{port.node.path}:{folder}/queue-{k}.pcap:{port.name}"
-                for k, port in enumerate(behind)
+                for k, port in enumerate(after)
             ]
-        files = [f"{folder}/before.pcap", f"{folder}/behind.pcap"]
+        files = [f"{folder}/before.pcap", f"{folder}/after.pcap"]
         argv = [self.plan["capture"], *files, *routers]
         program = Program(None, "the capture", argv, f"{folder}/capture.log", self.env)
         self.programs.append(program)
@@ -339,7 +339,7 @@ class Run:
         return int(capture.process.stdout.read().split()[-1])
 
     def drain(self):
-        """Wait until the queues are empty, so that what is not captured behind them was dropped.
+        """Wait until the queues are empty, so that what is not captured after them was dropped.
 
         The counters of all queues for result.json, and when they were read. After the limit of the
         plan something may still be queued; they tell how much.

@@ -12,7 +12,7 @@ import xarray as xr
 from qbkit.errors import TraceError
 from qbkit.traces.logs.jsonfile import JsonFile, open_log
 from qbkit.traces.logs.quic_capture import read_quic
-from qbkit.traces.logs.records import Connection, End, Segment, describe, segments
+from qbkit.traces.logs.records import Conversation, End, Segment, describe, segments
 from qbkit.traces.logs.tcp import TcpConnection
 from qbkit.traces.run.frames import TCP
 
@@ -65,9 +65,9 @@ def read_capture(
         return read_quic(Path(path), log, connection, source, keylog)
 
 
-def _choose(log: JsonFile, port: int | None) -> Connection:
+def _choose(log: JsonFile, port: int | None) -> Conversation:
     """The connection with most bytes."""
-    found: dict[Any, Connection] = {}
+    found: dict[Any, Conversation] = {}
     for segment in _all(log):
         ends = (segment.source, segment.destination)
         if port is not None and port not in (ends[0][1], ends[1][1]):
@@ -76,7 +76,7 @@ def _choose(log: JsonFile, port: int | None) -> Connection:
         if key not in found:
             if len(found) >= MOST_CONNECTIONS:
                 continue
-            found[key] = Connection(segment)
+            found[key] = Conversation(segment)
         found[key].take(segment)
     if not found:
         of_port = "" if port is None else f" with port {port}"
@@ -91,7 +91,7 @@ def _choose(log: JsonFile, port: int | None) -> Connection:
     return largest
 
 
-def _sender(log: JsonFile, connection: Connection, wanted: str | None) -> End:
+def _sender(log: JsonFile, connection: Conversation, wanted: str | None) -> End:
     if wanted is None:
         return max(connection.bytes, key=lambda end: connection.bytes[end])
     for end in connection.ends:
@@ -101,7 +101,7 @@ def _sender(log: JsonFile, connection: Connection, wanted: str | None) -> End:
     raise TraceError(f"{wanted} is neither end of {connection} in {log.name}")
 
 
-def _read_tcp(log: JsonFile, connection: Connection, sender: End) -> xr.Dataset:
+def _read_tcp(log: JsonFile, connection: Conversation, sender: End) -> xr.Dataset:
     tcp = TcpConnection(sender)
     ends = set(connection.ends)
     mine = (s for s in _all(log) if s.protocol == TCP and {s.source, s.destination} == ends)

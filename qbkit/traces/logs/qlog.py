@@ -31,13 +31,13 @@ from qbkit.traces.logs.qlog_head import (
 )
 from qbkit.traces.logs.qlog_records import (
     KINDS,
-    Envelope,
-    Frame,
-    Frames,
     Http,
     Metrics,
     Numbers,
     Packet,
+    QlogEnvelope,
+    QlogFrame,
+    QlogFrames,
     State,
 )
 
@@ -46,7 +46,7 @@ SPACES = {"initial": "initial", "handshake": "handshake"}
 """Packet type → packet number space; all others are application data."""
 DECODERS = {kind: msgspec.json.Decoder(kind, strict=False) for kind in set(KINDS.values())}
 """Not strict: where JSON has 53 bits for a number only, whole ones may be texts (RFC 7493)."""
-ENVELOPE = msgspec.json.Decoder(Envelope)
+ENVELOPE = msgspec.json.Decoder(QlogEnvelope)
 MOST_GROUPS = 100
 
 
@@ -222,7 +222,7 @@ class _Reader:
                 self.tables.state(time_s, data.new)
             elif isinstance(data, Numbers):
                 self._numbers(name, time_s, data)
-            elif isinstance(data, Frames):
+            elif isinstance(data, QlogFrames):
                 self._acks(time_s, "application", data.frames)
             elif data.stream_id is not None:
                 self._http(name, time_s, data)
@@ -281,7 +281,7 @@ class _Reader:
             self.tables.handshake(time_s, direction, space, number, size, frames)
         return None
 
-    def _acks(self, time_s: float, space: str, frames: list[Frame]) -> None:
+    def _acks(self, time_s: float, space: str, frames: list[QlogFrame]) -> None:
         for frame in frames:
             for low, high in _ranges(frame):
                 self.tables.acked(time_s, space, low, high)
@@ -300,7 +300,7 @@ class _Reader:
         self.tables.http(time_s, direction, data.stream_id or 0, frame, data.size_bytes())
 
 
-def _first_data(frames: list[Frame]) -> tuple[int, int]:
+def _first_data(frames: list[QlogFrame]) -> tuple[int, int]:
     """Stream and offset of the first STREAM frame."""
     for frame in frames:
         if frame.frame_type == "stream" and frame.stream_id is not None:
@@ -308,12 +308,12 @@ def _first_data(frames: list[Frame]) -> tuple[int, int]:
     return -1, -1
 
 
-def _ranges(frame: Frame) -> list[tuple[int, int]]:
+def _ranges(frame: QlogFrame) -> list[tuple[int, int]]:
     """What an ACK frame acknowledges; a range of one packet may be written as one number."""
     return [(low, high[-1] if high else low) for low, *high in frame.acked_ranges]
 
 
-def _frame_text(frame: Frame) -> str:
+def _frame_text(frame: QlogFrame) -> str:
     return ack_text(_ranges(frame)) if frame.frame_type == "ack" else frame.frame_type
 
 

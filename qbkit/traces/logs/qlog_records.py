@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 
-class Envelope(msgspec.Struct):
+class QlogEnvelope(msgspec.Struct):
     """Any event."""
 
     time: float
@@ -17,7 +17,7 @@ class Envelope(msgspec.Struct):
     group_id: Any = None
 
 
-class Header(msgspec.Struct):
+class QlogHeader(msgspec.Struct):
     """The header of a packet."""
 
     packet_type: str = "1RTT"
@@ -37,7 +37,7 @@ class RawInfo(msgspec.Struct):
         return len(self.data) // 2 if self.length is None and self.data else self.length
 
 
-class Frame(msgspec.Struct):
+class QlogFrame(msgspec.Struct):
     """A QUIC frame of a packet."""
 
     frame_type: str = ""
@@ -49,19 +49,19 @@ class Frame(msgspec.Struct):
 class Packet(msgspec.Struct):
     """A packet sent, received or lost."""
 
-    header: Header = msgspec.field(default_factory=Header)
+    header: QlogHeader = msgspec.field(default_factory=QlogHeader)
     raw: RawInfo = msgspec.field(default_factory=RawInfo)
-    frames: list[Frame] = []
+    frames: list[QlogFrame] = []
     trigger: str = ""
     # aioquic tells a lost packet without a header.
     type: str | None = None
     packet_number: int | None = None
 
 
-class Frames(msgspec.Struct):
+class QlogFrames(msgspec.Struct):
     """Frames by themselves, of stacks that tell packets without them."""
 
-    frames: list[Frame] = []
+    frames: list[QlogFrame] = []
 
 
 class Numbers(msgspec.Struct):
@@ -121,8 +121,8 @@ TRANSPORT: dict[str, type[msgspec.Struct]] = {
     "packet_received": Packet,
     "packet_lost": Packet,
     "packets_acked": Numbers,
-    "frames_parsed": Frames,
-    "frames_processed": Frames,
+    "frames_parsed": QlogFrames,
+    "frames_processed": QlogFrames,
     "spurious_loss": Numbers,
     "metrics_updated": Metrics,
     "recovery_metrics_updated": Metrics,

@@ -12,7 +12,7 @@ from qbkit.traces.logs.columns import HIGHEST
 from qbkit.traces.logs.events import EventTables, ack_text
 from qbkit.traces.logs.http3 import FrameFinder
 from qbkit.traces.logs.jsonfile import JsonFile
-from qbkit.traces.logs.records import Connection, End, describe
+from qbkit.traces.logs.records import Conversation, End, describe
 from qbkit.traces.logs.sender import Sender
 from qbkit.traces.logs.tshark import Datagram, Fields, datagrams
 
@@ -42,7 +42,7 @@ Stream = tuple[int, int, bytes]
 def read_quic(
     path: Path,
     log: JsonFile,
-    connection: Connection,
+    connection: Conversation,
     sender: End,
     keylog: str | Path | None,
 ) -> xr.Dataset:

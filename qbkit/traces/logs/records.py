@@ -4,24 +4,19 @@ from __future__ import annotations
 
 import ipaddress
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import BinaryIO
 
 from qbkit.errors import TraceError
-from qbkit.traces.run.frames import LINK_HEADER, OTHER_LINK, TCP, UDP, VLAN
-from qbkit.traces.run.pcap import FILE_HEADER, MAGIC, MAX_CAPTURED, PCAPNG, RECORD_HEADER
+from qbkit.traces.run import pcapng
+from qbkit.traces.run.frames import LINK_HEADER, TCP, UDP, VLAN
+from qbkit.traces.run.pcap import FILE_HEADER, MAGIC, MAX_CAPTURED, RECORD_HEADER
 
-INTERFACE, SIMPLE, ENHANCED = 1, 3, 6
-"""Types of pcapng's blocks (draft-ietf-opsawg-pcapng §4)."""
-LONGEST_BLOCK = 16 << 20
-TIME_RESOLUTION = 9
-"""pcapng's option if_tsresol."""
 ETHERNET = 1
 EXTENSIONS = (0, 43, 60)
 """IPv6 headers that may stand before TCP or UDP: hop-by-hop, routing, destination."""
 
-Broken = Callable[[str], None]
 End = tuple[bytes, int]
 """Address and port."""
 
@@ -45,7 +40,7 @@ class Segment:
     """From the TCP or UDP header on, on the wire."""
 
 
-class Connection:
+class Conversation:
     """Two ends that talk, and how much each of them says."""
 
     def __init__(self, segment: Segment) -> None:
@@ -66,7 +61,7 @@ class Connection:
         return f"{kind} {first} to {second} ({self.packets} packets)"
 
 
-def segments(file: BinaryIO, name: str, broken: Broken) -> Iterator[Segment]:
+def segments(file: BinaryIO, name: str, broken: pcapng.Broken) -> Iterator[Segment]:
     """TCP and UDP packets in the order of the file.
 
     What is damaged or cut off ends it, with a call of ``broken``. Raises TraceError for what is no
@@ -74,8 +69,10 @@ def segments(file: BinaryIO, name: str, broken: Broken) -> Iterator[Segment]:
     """
     magic = file.read(4)
     file.seek(0)
-    if magic == PCAPNG:
-        records = _pcapng(file, name, broken)
+    if magic == pcapng.MAGIC:
+        records: Iterator[tuple[int, int, bytes]] = (
+            (r.time_ns, r.link, r.frame) for r in pcapng.records(file, name, broken)
+        )
     elif magic in MAGIC:
         records = _pcap(file, name, broken)
     else:
@@ -87,12 +84,12 @@ def segments(file: BinaryIO, name: str, broken: Broken) -> Iterator[Segment]:
             yield found
 
 
-def _pcap(file: BinaryIO, name: str, broken: Broken) -> Iterator[tuple[int, int, bytes]]:
+def _pcap(file: BinaryIO, name: str, broken: pcapng.Broken) -> Iterator[tuple[int, int, bytes]]:
     header = file.read(FILE_HEADER)
     if len(header) < FILE_HEADER:
         raise TraceError(f"{name} is no capture: its header is cut off")
     order, unit_ns = MAGIC[header[:4]]
-    link = _known_link(struct.unpack_from(f"{order}I", header, 20)[0] & 0xFFFF, name)
+    link = pcapng.known_link(struct.unpack_from(f"{order}I", header, 20)[0] & 0xFFFF, name)
     unpack = struct.Struct(f"{order}IIII").unpack
     place = FILE_HEADER
     while head := file.read(RECORD_HEADER):
@@ -105,53 +102,6 @@ def _pcap(file: BinaryIO, name: str, broken: Broken) -> Iterator[tuple[int, int,
         yield seconds * 10**9 + fraction * unit_ns, link, frame
         place += RECORD_HEADER + captured
     return None
-
-
-def _pcapng(file: BinaryIO, name: str, broken: Broken) -> Iterator[tuple[int, int, bytes]]:
-    order, place = "<", 0
-    interfaces: list[tuple[int, int]] = []
-    while head := file.read(8):
-        if head[:4] == PCAPNG:
-            mark = file.read(4)
-            order = "<" if mark == b"\x4d\x3c\x2b\x1a" else ">"
-            interfaces = []
-            file.seek(-4, 1)
-        kind, length = struct.unpack(f"{order}II", head) if len(head) == 8 else (0, 0)
-        body = file.read(length - 8) if 12 <= length <= LONGEST_BLOCK else b""
-        if len(body) < max(length, 12) - 8:
-            return broken(f"at byte {place}")
-        if kind == INTERFACE and len(body) >= 12:
-            link = _known_link(struct.unpack_from(f"{order}H", body)[0], name)
-            interfaces.append((link, _units(body[8:-4], order)))
-        elif kind == ENHANCED and len(body) >= 24:
-            number, high, low, captured = struct.unpack_from(f"{order}IIII", body)
-            if number >= len(interfaces) or captured > len(body) - 24:
-                return broken(f"at byte {place}")
-            link, units = interfaces[number]
-            time_ns = (high << 32 | low) * 10**9 // units
-            yield time_ns, link, body[20 : 20 + captured]
-        elif kind == SIMPLE:
-            return broken(f"at byte {place} (a packet without a time)")
-        place += length
-    return None
-
-
-def _units(options: bytes, order: str) -> int:
-    """Units of an interface's times in a second."""
-    at = 0
-    while at + 4 <= len(options):
-        code, length = struct.unpack_from(f"{order}HH", options, at)
-        if code == TIME_RESOLUTION and length == 1 and at + 4 < len(options):
-            value = options[at + 4]
-            return int(1 << (value & 127) if value & 128 else 10**value)
-        at += 4 + (length + 3) // 4 * 4
-    return 10**6
-
-
-def _known_link(link: int, name: str) -> int:
-    if link not in LINK_HEADER:
-        raise TraceError(OTHER_LINK.format(file=name, link=link))
-    return link
 
 
 def _ip_packet(frame: bytes, link: int) -> bytes | None:
@@ -168,7 +118,7 @@ def _ip_packet(frame: bytes, link: int) -> bytes | None:
 
 
 def _segment(number: int, time_ns: int, packet: bytes) -> Segment | None:
-    """The TCP or UDP packet in an IP packet; None for others and for fragments behind the first."""
+    """The TCP or UDP packet in an IP packet; None for others and for fragments after the first."""
     version = packet[0] >> 4 if packet else 0
     if version == 4 and len(packet) >= 20:
         start, protocol = (packet[0] & 15) * 4, packet[9]

@@ -8,9 +8,9 @@ import numpy as np
 import xarray as xr
 
 from qbkit.errors import TraceError
+from qbkit.traces.arrays import IntArray
 from qbkit.traces.logs.events import FURTHER_METRICS, METRICS, EventTables
 from qbkit.traces.run.attributes import run_warnings
-from qbkit.traces.run.frames import IntArray
 from qbkit.traces.run.journey import Fate
 
 APPLICATION = 2

@@ -42,7 +42,7 @@ class _Sent:
 
 
 @dataclass(slots=True)
-class Header:
+class TcpHeader:
     """What the tables want of a TCP header."""
 
     sequence: int
@@ -56,7 +56,7 @@ class Header:
     blocks: tuple[Range, ...] = ()
 
 
-def parse(segment: Segment) -> Header | None:
+def parse(segment: Segment) -> TcpHeader | None:
     """The header of a TCP segment; None if it is cut off or damaged."""
     raw = segment.header
     if len(raw) < 20:
@@ -65,7 +65,7 @@ def parse(segment: Segment) -> Header | None:
     length = (bits >> 12) * 4
     if not 20 <= length <= segment.transport_bytes:
         return None
-    found = Header(
+    found = TcpHeader(
         sequence, acknowledgement, bits & 0x1FF, window, segment.transport_bytes - length
     )
     options = raw[20:length]
@@ -131,7 +131,7 @@ class TcpConnection:
             return self._sent(time_s, header, segment.transport_bytes)
         return self._received(time_s, header, segment.transport_bytes)
 
-    def _syn(self, time_s: float, direction: str, header: Header, size: int) -> None:
+    def _syn(self, time_s: float, direction: str, header: TcpHeader, size: int) -> None:
         self.mss[direction], self.scales[direction] = header.mss or 0, header.scale
         if direction == "sent":
             self.base = (header.sequence + 1) % WRAP
@@ -139,7 +139,7 @@ class TcpConnection:
         frames = ["SYN", "ACK"] if header.flags & ACK else ["SYN"]
         self.tables.handshake(time_s, direction, "initial", 0, size, frames)
 
-    def _sent(self, time_s: float, header: Header, size: int) -> None:
+    def _sent(self, time_s: float, header: TcpHeader, size: int) -> None:
         start = self._relative(header.sequence)
         payload = header.payload_bytes
         if payload == 0 or (payload == 1 and start < self.acked_to):  # a probe for keep-alive
@@ -189,7 +189,7 @@ class TcpConnection:
         while len(self.lost) > REMEMBERED_LOSSES:
             del self.lost[next(iter(self.lost))]
 
-    def _received(self, time_s: float, header: Header, size: int) -> None:
+    def _received(self, time_s: float, header: TcpHeader, size: int) -> None:
         number = self.numbers["received"]
         self.numbers["received"] += 1
         self.tables.received(time_s, "application", number, size)
@@ -238,7 +238,7 @@ class TcpConnection:
         del self.starts[begin:at]
         return found
 
-    def _sample(self, time_s: float, new: list[_Sent], header: Header, advanced: bool) -> None:
+    def _sample(self, time_s: float, new: list[_Sent], header: TcpHeader, advanced: bool) -> None:
         """An RTT sample: of the segment whose time stamp comes back (RFC 7323 §4), else of the
         last one that was sent but once."""
         if not new:
@@ -251,7 +251,7 @@ class TcpConnection:
         elif header.stamps is None and not new[-1].again:
             self.rtt.sample(time_s - new[-1].time_s)
 
-    def _tell(self, time_s: float, header: Header) -> None:
+    def _tell(self, time_s: float, header: TcpHeader) -> None:
         values = self.rtt.metrics() if self.rtt.smoothed_s else {}
         scale = self.scales.get("received")
         if len(self.scales) == 2:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from qbkit.errors import TraceError
-from qbkit.traces.logs.records import Connection
+from qbkit.traces.logs.records import Conversation
 
 PACKET_FIELDS = (
     "quic.header_form",
@@ -54,7 +54,7 @@ class Datagram:
     packets: list[Fields]
 
 
-def datagrams(path: Path, connection: Connection, keylog: Path | None) -> Iterator[Datagram]:
+def datagrams(path: Path, connection: Conversation, keylog: Path | None) -> Iterator[Datagram]:
     """The QUIC datagrams of a connection, in the order of the file.
 
     Raises TraceError if tshark is missing, or reads nothing at all.

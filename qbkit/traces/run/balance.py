@@ -12,16 +12,17 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from qbkit.traces.run.frames import BoolArray, IntArray, Packets
+from qbkit.traces.arrays import BoolArray, IntArray
+from qbkit.traces.run.frames import Packets
 from qbkit.traces.run.journey import Captures, Fate, Journey, Route, flow_between_hosts
 from qbkit.traces.run.match import NEVER
 from qbkit.traces.run.schema import Variable, variable
 
 CAPTURED = {
     "balance_in_packets": "packets that reached the queue",
-    "balance_out_packets": "packets that left the queue, and were not lost at random behind it",
+    "balance_out_packets": "packets that left the queue, and were not lost at random after it",
     "balance_dropped_packets": "packets dropped by the queue",
-    "balance_random_loss_packets": "packets lost at random behind the queue",
+    "balance_random_loss_packets": "packets lost at random after the queue",
     "balance_queued_packets": "packets still queued when the counters were read",
 }
 """Counted from the captures, of each flow at each bottleneck: name → meaning."""
@@ -35,7 +36,7 @@ NETEM = "netem_lost_packets"
 
 
 def routes_of(flows: Sequence[dict[str, Any]]) -> list[Route]:
-    """The ways of the flows of a result.json; behind them those of their ACKs, if they queue."""
+    """The ways of the flows of a result.json; after them those of their ACKs, if they queue."""
     acks = [f for f in flows if "ack_bottlenecks" in f]
     return [
         *(Route(f["sender_ip"], f["receiver_ip"], f["bottlenecks"]) for f in flows),
@@ -67,7 +68,7 @@ def balance_variables(
     """
     shape = (len(routes), len(journey.out_ns))
     counts = {name: np.zeros(shape, np.int64) for name in CAPTURED}
-    behind = _per_flow(captures.behind, routes, counted_ns)
+    after = _per_flow(captures.after, routes, counted_ns)
     queues = [_per_flow(queue, routes, counted_ns) for queue in captures.queues]
     entered = np.bincount(
         journey.flow[journey.packets.time_ns <= counted_ns], minlength=len(routes)
@@ -76,7 +77,7 @@ def balance_variables(
         for k in route.bottlenecks:
             first, last = k == route.bottlenecks[0], k == route.bottlenecks[-1]
             counts["balance_in_packets"][i, k] = entered[i] if first else queues[k - 1][i]
-            counts["balance_out_packets"][i, k] = behind[i] if last else queues[k][i]
+            counts["balance_out_packets"][i, k] = after[i] if last else queues[k][i]
     for k in range(shape[1]):
         for name, chosen in _ends_here(journey, routes, k, counted_ns).items():
             counts[name][:, k] = np.bincount(journey.flow[chosen], minlength=len(routes))

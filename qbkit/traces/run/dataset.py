@@ -11,11 +11,12 @@ import xarray as xr
 
 from qbkit.errors import RunFailed, StoreError
 from qbkit.spec import FRAME_BYTES, Experiment
+from qbkit.traces.arrays import FloatArray
 from qbkit.traces.run import balance, schema
 from qbkit.traces.run.frames import address_number
 from qbkit.traces.run.journey import Captures, follow
 from qbkit.traces.run.packets import FlowPackets, of_run
-from qbkit.traces.run.pcap import read_pcap
+from qbkit.traces.run.pcap import read_packets
 from qbkit.traces.run.series import Bins
 from qbkit.traces.run.telemetry import read_sender, read_table
 
@@ -108,14 +109,14 @@ def _still_warnings(run: xr.Dataset) -> list[str]:
 
 
 def _captures(folder: Path, bottlenecks: int) -> Captures:
-    """All captures of a run; those behind single queues where the agent made some."""
-    names = ["before", "behind", *(f"queue-{k}" for k in range(bottlenecks))]
+    """All captures of a run; those after single queues where the agent made some."""
+    names = ["before", "after", *(f"queue-{k}" for k in range(bottlenecks))]
     paths = [path for name in names if (path := folder / f"{name}.pcap").exists()]
     try:
-        before, behind, *queues = (read_pcap(path, whole=True, every_ip=True) for path in paths)
+        before, after, *queues = (read_packets(path, whole=True, every_ip=True) for path in paths)
     except StoreError as error:
         raise RunFailed(f"the capture is not whole: {error}; run it again") from None
-    return Captures(before, queues, behind)
+    return Captures(before, queues, after)
 
 
 def _packets(
@@ -146,8 +147,8 @@ def _packets(
 
 
 def _flow_columns(
-    experiment: Experiment, packets: FlowPackets, t0_ns: int, received: schema.FloatArray
-) -> dict[str, tuple[schema.FloatArray, str, str]]:
+    experiment: Experiment, packets: FlowPackets, t0_ns: int, received: FloatArray
+) -> dict[str, tuple[FloatArray, str, str]]:
     """Start and real end, base RTT and bytes received of each flow."""
     stops = []
     for i, flow in enumerate(experiment.flows):

@@ -6,12 +6,8 @@ import ipaddress
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-IntArray = npt.NDArray[np.int64]
-UintArray = npt.NDArray[np.uint64]
-ByteArray = npt.NDArray[np.uint8]
-BoolArray = npt.NDArray[np.bool_]
+from qbkit.traces.arrays import BoolArray, ByteArray, IntArray, UintArray
 
 ETHERNET = 1
 ETHERNET_HEADER = 14
@@ -31,7 +27,7 @@ KEY_BYTES = 40
 stamps, or 32 bytes of UDP payload. A snaplen of 74 (IPv6: 94) holds them, so that captures of
 different snaplens agree."""
 LOOK_AHEAD = 512
-"""No dissection reads further than this behind the start of a record that lies in the file."""
+"""No dissection reads further than this after the start of a record that lies in the file."""
 SEED, PRIME = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9)
 
 
@@ -88,7 +84,7 @@ def dissect(
 ) -> Packets:
     """The TCP and UDP packets among frames that start at ``at``, ``captured`` bytes of each.
 
-    Fragments behind the first, IPv6 with extension headers, and other protocols are left out, as
+    Fragments after the first, IPv6 with extension headers, and other protocols are left out, as
     they name no ports; with ``every_ip`` they are there, with ports 0.
     """
     skip, is_ip = _link_header(octets, at, link)

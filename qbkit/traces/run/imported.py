@@ -12,12 +12,13 @@ import pandas as pd
 import xarray as xr
 
 from qbkit.errors import StoreError
+from qbkit.traces.arrays import FloatArray
 from qbkit.traces.run import schema
 from qbkit.traces.run.dataset import FORMAT_VERSION, largest_frame, offload_warning
 from qbkit.traces.run.frames import Packets, address_number
 from qbkit.traces.run.match import NEVER, match
 from qbkit.traces.run.packets import FlowPackets, Matched, sort_out
-from qbkit.traces.run.pcap import read_pcap
+from qbkit.traces.run.pcap import read_packets
 from qbkit.traces.run.series import Bins
 
 OF_NO_RUN = {
@@ -38,7 +39,7 @@ EARLY_PERCENT = 1.0
 
 def read_pcaps(
     before: str | Path,
-    behind: str | Path,
+    after: str | Path,
     *,
     flows: Mapping[int, str],
     sender: str | Sequence[str],
@@ -52,25 +53,25 @@ def read_pcaps(
     come from. ``propagation_ms`` is the constant delay between the two points of capture, taken
     off every queueing delay. ``rtt_ms`` is the path's base RTT, for the metrics that need it.
     t = 0 is the first data packet. What is lost between the two captures counts as dropped by the
-    queue; packets behind the last of their flow that came out may have been in it when the capture
+    queue; packets after the last of their flow that came out may have been in it when the capture
     ended, so their fate is unknown. There are no counters of the queue: `qb.metrics.packet_balance`
     has nothing to compare. Raises StoreError with one sentence when the files do not allow
     it.
 
     QUICbench (parse/parse_pcap.py, network/set_netem.py) captures at its server, the sender:
     ``packets-br0.pcap`` on the bridge is before the queue, ``packets.pcap`` on the interface is
-    behind tbf and netem, which add the queueing delay and half of the RTT. So give it the server's
+    after tbf and netem, which add the queueing delay and half of the RTT. So give it the server's
     address as ``sender`` and ``propagation_ms=rtt_ms / 2``.
     """
     addresses = [sender] if isinstance(sender, str) else list(sender)
     _require_flows(flows, bin_s)
     ports = {port: i for i, port in enumerate(flows)}
-    arrivals, leaving = read_pcap(before), read_pcap(behind)
+    arrivals, leaving = read_packets(before), read_packets(after)
     _require_ports(arrivals, flows, before)
     shifted = _shift(leaving, -round(propagation_ms * 1e6))
     slack_ns = round(CLOCK_SLACK_MS * 1e6)
     packets = sort_out(arrivals, shifted, ports, [_number(a) for a in addresses], slack_ns)
-    _require_sense(packets, before, behind, addresses, flows)
+    _require_sense(packets, before, after, addresses, flows)
     t0_ns = int(packets.data.time_ns[0])
     duration_s = _duration_s(packets, bin_s, before)
     bins = Bins(bin_s, duration_s)
@@ -98,7 +99,7 @@ def read_pcaps(
 
 
 def _duration_s(packets: FlowPackets, bin_s: float, before: str | Path) -> float:
-    """From the first data packet to a bin behind the last."""
+    """From the first data packet to a bin after the last."""
     first_ns, last_ns = (int(packets.data.time_ns[i]) for i in (0, -1))
     duration_s = (last_ns - first_ns) / 1e9 + bin_s
     if duration_s / bin_s > MAX_BINS:
@@ -145,11 +146,11 @@ def _require_ports(packets: Packets, flows: Mapping[int, str], path: str | Path)
 def _require_sense(
     packets: Matched,
     before: str | Path,
-    behind: str | Path,
+    after: str | Path,
     addresses: Sequence[str],
     flows: Mapping[int, str],
 ) -> None:
-    """Every flow has data, and some of them came out behind the queue after they went in."""
+    """Every flow has data, and some of them came out after the queue after they went in."""
     sent = np.bincount(packets.data_flow, minlength=len(flows))
     for i, label in enumerate(flows.values()):
         if not sent[i]:
@@ -158,18 +159,18 @@ def _require_sense(
             )
     if (packets.departure_ns == NEVER).all() and not len(_early_ms(packets)):
         raise StoreError(
-            f"no packet of {before} is found again in {behind}; are they of the same run, with at "
+            f"no packet of {before} is found again in {after}; are they of the same run, with at "
             "least 100 bytes of each packet?"
         )
     early_ms = _early_ms(packets)
     if len(early_ms) * 100 > EARLY_PERCENT * len(packets.out):
         raise StoreError(
-            f"packets leave {behind} up to {early_ms.max():.3f} ms before they reach {before}; "
+            f"packets leave {after} up to {early_ms.max():.3f} ms before they reach {before}; "
             "the files are swapped, their clocks differ, or propagation_ms is too large"
         )
 
 
-def _early_ms(packets: Matched) -> schema.FloatArray:
+def _early_ms(packets: Matched) -> FloatArray:
     """How much too early packets came out, of those that did beyond the slack, in ms."""
     data, out = packets.data, packets.out
     if not packets.unexplained:
@@ -181,7 +182,7 @@ def _early_ms(packets: Matched) -> schema.FloatArray:
 
 def _flow_columns(
     packets: FlowPackets, flows: int, t0_ns: int, rtt_ms: float | None
-) -> dict[str, tuple[schema.FloatArray, str, str]]:
+) -> dict[str, tuple[FloatArray, str, str]]:
     spans = [packets.data.time_ns[packets.data_flow == i] for i in range(flows)]
     base = np.nan if rtt_ms is None else rtt_ms
     return {

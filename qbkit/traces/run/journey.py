@@ -1,8 +1,8 @@
-"""How far each packet came: which queue dropped it, or that it was lost at random behind them.
+"""How far each packet came: which queue dropped it, or that it was lost at random after them.
 
 A packet passes one or more queues in a row, and then the random loss on the way to its receiver.
 Where nothing but one queue stands between the two outer captures, they say all; otherwise there is
-a capture behind each queue.
+a capture after each queue.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from enum import IntEnum
 
 import numpy as np
 
-from qbkit.traces.run.frames import BoolArray, IntArray, Packets, address_number
+from qbkit.traces.arrays import BoolArray, IntArray
+from qbkit.traces.run.frames import Packets, address_number
 from qbkit.traces.run.match import NEVER, match
 
 
@@ -38,12 +39,12 @@ class Route:
 
 @dataclass(frozen=True)
 class Captures:
-    """What was seen in front of the queues, behind each of them, and at the receivers' links."""
+    """What was seen in front of the queues, after each of them, and at the receivers' links."""
 
     before: Packets
     queues: Sequence[Packets]
-    """Behind each queue; empty where ``behind`` is just that."""
-    behind: Packets
+    """Behind each queue; empty where ``after`` is just that."""
+    after: Packets
 
 
 @dataclass(frozen=True)
@@ -71,12 +72,12 @@ def follow(captures: Captures, routes: Sequence[Route], emptied: Sequence[bool])
     """Match all captures.
 
     ``emptied`` says of each queue whether it was empty when the capture ended. If not, the packets
-    of a flow behind the last one that came out are of unknown fate: every queue discipline keeps
+    of a flow after the last one that came out are of unknown fate: every queue discipline keeps
     the order within a flow.
     """
     flow = flow_between_hosts(captures.before, routes)
     sent, flow = captures.before.take(flow >= 0), flow[flow >= 0]
-    arrived_ns = _match(sent, sent.time_ns, captures.behind)
+    arrived_ns = _match(sent, sent.time_ns, captures.after)
     fate = np.full(len(sent), Fate.ARRIVED, np.int64)
     at_ns, out_ns = np.full((2, len(emptied), len(sent)), NEVER, np.int64)
     now_ns = sent.time_ns
@@ -115,5 +116,5 @@ def flow_between_hosts(packets: Packets, routes: Sequence[Route]) -> IntArray:
     return np.where(mine, found, -1)
 
 
-def _match(packets: Packets, time_ns: IntArray, behind: Packets) -> IntArray:
-    return match(packets.key, time_ns, behind.key, behind.time_ns)
+def _match(packets: Packets, time_ns: IntArray, after: Packets) -> IntArray:
+    return match(packets.key, time_ns, after.key, after.time_ns)

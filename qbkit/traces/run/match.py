@@ -1,13 +1,10 @@
-"""Which packet behind the queue is which packet before it."""
+"""Which packet after the queue is which packet before it."""
 
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-IntArray = npt.NDArray[np.int64]
-UintArray = npt.NDArray[np.uint64]
-BoolArray = npt.NDArray[np.bool_]
+from qbkit.traces.arrays import BoolArray, IntArray, UintArray
 
 NEVER = -1
 

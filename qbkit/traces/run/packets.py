@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from qbkit.traces.run.frames import BoolArray, IntArray, Packets
+from qbkit.traces.arrays import BoolArray, IntArray
+from qbkit.traces.run.frames import Packets
 from qbkit.traces.run.journey import Captures, Fate, Journey, behind_the_last
 from qbkit.traces.run.match import NEVER, match
 
@@ -44,14 +45,14 @@ class Matched(FlowPackets):
 
 def sort_out(
     before: Packets,
-    behind: Packets,
+    after: Packets,
     flow_of_port: Mapping[int, int],
     senders: Sequence[int],
     slack_ns: int = 0,
 ) -> Matched:
     """Match the two sides of a queue of which nothing else is known.
 
-    What did not come out was dropped; but those behind the last packet of their flow that did may
+    What did not come out was dropped; but those after the last packet of their flow that did may
     still have been in the queue when the capture ended.
 
     ``flow_of_port`` says which flow a server's port belongs to; a packet is data when it comes
@@ -59,8 +60,8 @@ def sort_out(
     to ``slack_ns`` before it arrives (clocks that are not quite equal); then its delay is zero.
     """
     flow_in, data_in = _classify(before, flow_of_port, senders)
-    _, data_out = _classify(behind, flow_of_port, senders)
-    data, out = before.take(data_in), behind.take(data_out)
+    _, data_out = _classify(after, flow_of_port, senders)
+    data, out = before.take(data_in), after.take(data_out)
     departure_ns = match(data.key, data.time_ns - slack_ns, out.key, out.time_ns)
     came_out = departure_ns != NEVER
     departure_ns[came_out] = np.maximum(departure_ns, data.time_ns)[came_out]

@@ -1,22 +1,24 @@
-"""Classic pcap files to arrays, without a loop over the packets."""
+"""Captures (pcap, pcapng) to arrays; of pcap files without a loop over the packets."""
 
 from __future__ import annotations
 
 import os
 import struct
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 
-from qbkit.errors import StoreError
+from qbkit.errors import StoreError, TraceError
+from qbkit.traces.arrays import ByteArray, IntArray
+from qbkit.traces.run import pcapng
 from qbkit.traces.run.frames import (
     LINK_HEADER,
     LOOK_AHEAD,
     OTHER_LINK,
-    ByteArray,
-    IntArray,
     Packets,
     dissect,
     gather,
@@ -31,7 +33,7 @@ MAGIC = {  # first four bytes → (byte order, nanoseconds per unit of the fract
     b"\x4d\x3c\xb2\xa1": ("<", 1),
     b"\xa1\xb2\x3c\x4d": (">", 1),
 }
-PCAPNG = b"\x0a\x0d\x0d\x0a"
+ETHERNET = 1
 CHUNK_BYTES = 1 << 20
 CHUNK_RECORDS = 1 << 14
 """As many records at once as stay in the processor's cache."""
@@ -40,7 +42,7 @@ STEPS = 64
 
 @dataclass(frozen=True)
 class _File:
-    """A capture in memory, with `LOOK_AHEAD` zero bytes behind its end."""
+    """A capture in memory, with `LOOK_AHEAD` zero bytes after its end."""
 
     octets: ByteArray
     size: int
@@ -49,31 +51,82 @@ class _File:
     link: int
 
 
-def read_pcap(path: str | Path, *, whole: bool = False, every_ip: bool = False) -> Packets:
-    """All TCP and UDP packets of a classic pcap file (µs or ns; Ethernet, raw IP, Linux cooked).
+def read_packets(path: str | Path, *, whole: bool = False, every_ip: bool = False) -> Packets:
+    """All TCP and UDP packets of a pcap or pcapng file (Ethernet, raw IP, Linux cooked).
 
     With ``every_ip`` the other IP packets, too (`qbkit.traces.run.frames.dissect`).
 
     A truncated or damaged file gives what can be read before the damage, and a warning that says
     where it is; if it must be ``whole``, a StoreError. Raises StoreError for anything else than a
-    classic pcap file.
+    capture.
     """
-    file = _open(Path(path))
-    at, stopped = _walk(file)
-    if stopped != file.size:
-        damage = f"is damaged or cut off at byte {stopped} of {file.size}, after {len(at)} packets"
+    with _stream(Path(path)) as stream:
+        read = _read_pcapng if stream.read(4) == pcapng.MAGIC else _read_pcap
+    parts, damage = read(Path(path), every_ip)
+    if damage:
         if whole:
             raise StoreError(f"{Path(path).name} {damage}")
         warnings.warn(f"{path} {damage}; what comes before is used", stacklevel=2)
-    parts = [
-        _dissect(file, at[i : i + CHUNK_RECORDS], every_ip)
-        for i in range(0, max(len(at), 1), CHUNK_RECORDS)
-    ]
     names = Packets.__dataclass_fields__
     packets = Packets(*(np.concatenate([getattr(p, name) for p in parts]) for name in names))
     if (np.diff(packets.time_ns) < 0).any():
         return packets.take(np.argsort(packets.time_ns, kind="stable"))
     return packets
+
+
+def _read_pcap(path: Path, every_ip: bool) -> tuple[list[Packets], str]:
+    """The packets of a classic pcap file (µs or ns) in parts, and what is wrong with it."""
+    file = _open(path)
+    at, stopped = _walk(file)
+    parts = [
+        _dissect(file, at[i : i + CHUNK_RECORDS], every_ip)
+        for i in range(0, max(len(at), 1), CHUNK_RECORDS)
+    ]
+    if stopped == file.size:
+        return parts, ""
+    where = f"at byte {stopped} of {file.size}, after {len(at)} packets"
+    return parts, f"is damaged or cut off {where}"
+
+
+def _read_pcapng(path: Path, every_ip: bool) -> tuple[list[Packets], str]:
+    """The packets of a pcapng file in parts, one for each type of link, and what is wrong."""
+    damage: list[str] = []
+    by_link: dict[int, list[pcapng.Record]] = {}
+    try:
+        with _stream(path) as stream:
+            for record in pcapng.records(stream, str(path), damage.append):
+                by_link.setdefault(record.link, []).append(record)
+    except TraceError as error:
+        raise StoreError(str(error)) from None
+    parts = [_dissect_records(link, found, every_ip) for link, found in by_link.items()]
+    count = sum(map(len, by_link.values()))
+    words = f"is damaged or cut off {damage[0]}, after {count} packets" if damage else ""
+    if words and not count:
+        raise StoreError(f"{path} {words}; capture again")
+    return parts or [_dissect_records(ETHERNET, [], every_ip)], words
+
+
+def _dissect_records(link: int, found: Sequence[pcapng.Record], every_ip: bool) -> Packets:
+    captured = np.array([len(record.frame) for record in found], np.int64)
+    octets = b"".join(record.frame for record in found) + bytes(LOOK_AHEAD)
+    frame_bytes = np.array([record.frame_bytes for record in found], np.int64)
+    time_ns = np.array([record.time_ns for record in found], np.int64)
+    return dissect(
+        np.frombuffer(octets, np.uint8),
+        np.cumsum(captured) - captured,
+        captured,
+        np.maximum(frame_bytes, captured),
+        time_ns,
+        link,
+        every_ip,
+    )
+
+
+def _stream(path: Path) -> BinaryIO:
+    try:
+        return path.open("rb")
+    except OSError as error:
+        raise StoreError(f"cannot read {path}: {error.strerror}") from None
 
 
 def _open(path: Path) -> _File:
@@ -84,10 +137,8 @@ def _open(path: Path) -> _File:
     except OSError as error:
         raise StoreError(f"cannot read {path}: {error.strerror}") from None
     magic = octets[:4].tobytes()
-    if magic == PCAPNG:
-        raise StoreError(f"{path} is pcapng; convert it with: editcap -F pcap {path} OUT.pcap")
     if magic not in MAGIC or size < FILE_HEADER:
-        raise StoreError(f"{path} is no pcap file")
+        raise StoreError(f"{path} is no capture: neither pcap nor pcapng")
     order, unit_ns = MAGIC[magic]
     link = struct.unpack_from(order + "I", octets.data, 20)[0] & 0xFFFF
     if link not in LINK_HEADER:

@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 import xarray as xr
 
+from qbkit.traces.arrays import FloatArray, IntArray
 from qbkit.traces.run.journey import Fate
 from qbkit.traces.run.match import NEVER
 from qbkit.traces.run.packets import FlowPackets
 from qbkit.traces.run.series import Bins
 from qbkit.traces.run.telemetry import columns_of, meaning, states_of
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 Variable = tuple[Sequence[str], object, dict[str, object]]
 
 LOSSES = {

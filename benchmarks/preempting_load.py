@@ -1,6 +1,6 @@
 """A neighbour that takes a processor away ten thousand times a second, at any instruction.
 
-python benchmarks/restless.py: until it is ended.
+python benchmarks/preempting_load.py: until it is ended.
 """
 
 from __future__ import annotations
