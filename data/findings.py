@@ -63,12 +63,12 @@ def interactions() -> None:
     for buffer_bdp in cube[BUFFER].values:
         ratios = qb.metrics.throughput_ratios(cube).sel({BUFFER: buffer_bdp}, drop=True)
         print(f"\n{buffer_bdp:g} BDP:", figures(qb.metrics.dominance(ratios)))
-        cycles = qb.metrics.cycles(ratios)
+        cycles = qb.metrics.intransitive_triples(ratios)
         print(f"{len(cycles)} cycles", *(" > ".join(cycle) for cycle in cycles), sep="\n  ")
         pairs = qb.metrics.expectations(ratios)
-        seen = pairs.where(pairs.subverted)
-        print(f"expected {pairs.attrs['expected']:.2f}; {int(pairs.subverted.sum())} of", end=" ")
-        print(f"{pairs.size} subvert it:", figures(seen.drop_vars("subverted")))
+        seen = pairs.where(pairs.reversed)
+        print(f"expected {pairs.attrs['expected']:.2f}; {int(pairs.reversed.sum())} of", end=" ")
+        print(f"{pairs.size} reverse it:", figures(seen.drop_vars("reversed")))
 
 
 def mean_but(values: xr.DataArray, field: str) -> xr.DataArray:

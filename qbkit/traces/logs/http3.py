@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from aioquic.buffer import Buffer, BufferReadError
+
 TYPES = {
     0: "data",
     1: "headers",
@@ -59,16 +61,15 @@ class FrameFinder:
                 return
             self.head += data[place : place + 16]
             if not self.typed:
-                kind, used = _varint(self.head, 0)
-                if kind is not None:
+                if numbers := _numbers(self.head, 1):
+                    (kind,), used = numbers
                     self.typed, self.frames = True, kind == CONTROL
                     self.next += used
                     self.head = b""
                 continue
-            kind, used = _varint(self.head, 0)
-            length, end = _varint(self.head, used)
-            if kind is not None and length is not None:
-                self.next += end + length
+            if numbers := _numbers(self.head, 2):
+                (kind, length), used = numbers
+                self.next += used + length
                 self.head = b""
                 yield (
                     TYPES.get(kind, "reserved" if kind % 31 == 2 else f"unknown {kind:#x}"),
@@ -76,12 +77,10 @@ class FrameFinder:
                 )
 
 
-def _varint(data: bytes, at: int) -> tuple[int | None, int]:
-    """A number of variable length (RFC 9000 §16) and where it ends; None if it is cut off."""
-    if at >= len(data):
-        return None, at
-    size = 1 << (data[at] >> 6)
-    if at + size > len(data):
-        return None, at
-    value = int.from_bytes(data[at : at + size]) & ((1 << (8 * size - 2)) - 1)
-    return value, at + size
+def _numbers(data: bytes, count: int) -> tuple[list[int], int] | None:
+    """Numbers of variable length (RFC 9000 §16) and where they end; None if they are cut off."""
+    buffer = Buffer(data=data)
+    try:
+        return [buffer.pull_uint_var() for _ in range(count)], buffer.tell()
+    except BufferReadError:
+        return None
