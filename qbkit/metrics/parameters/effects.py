@@ -49,7 +49,7 @@ def _decrease(test: Parameters, reference: Parameters) -> float:
 
 
 def _reverted(test: Parameters, reference: Parameters) -> float:
-    """A cut that is taken back is none: on average it leaves more of the window."""
+    """A reverted reduction is none: on average it leaves more of the window."""
     growth = law(test, reference)
     beta = test["decrease_factor"].value
     beta = USUAL_BETA if math.isnan(beta) else beta

@@ -50,7 +50,7 @@ PARAMETERS: dict[str, tuple[str, str]] = {
     "packets_per_ack": ("packets", "packets that an ACK answers"),
     "ack_delay_ms": ("ms", "longest wait of a packet for an ACK"),
     "decrease_factor": ("1", "what a loss leaves of the window (β)"),
-    "cuts_undone_percent": ("%", "cuts that were taken back within two RTTs"),
+    "cuts_undone_percent": ("%", "window reductions that were reverted within two RTTs"),
     "growth": ("", "law that the window follows between losses"),
     "increase_packets_per_rtt": ("packets/RTT", "additive increase"),
     "cubic_c": ("packets/s³", "CUBIC's C"),
