@@ -73,6 +73,7 @@ def test_a_reverse_flow_is_part_of_the_spec():
     # 20 Mbit/s x 50 ms on the way, and a queue of 1 BDP there and another one back.
     assert experiment.path_bytes(0) == 3 * 125_000
     assert Experiment(flows=["tcp:cubic"]).path_bytes(0) == 2 * 125_000
+    assert (experiment.most_data_mbps, Experiment(flows=["tcp:cubic"]).most_data_mbps) == (40, 20)
 
 
 @given(

@@ -175,7 +175,7 @@ def _progress(experiment: Experiment, wanted: bool) -> Iterator[OnProgress]:
 def _silence_s(experiment: Experiment) -> float:
     """How long a guest may be silent between two reports, in wall-clock seconds."""
     physical_s = report_every_s(experiment.duration_s)
-    packets = experiment.bottleneck.rate_mbps * 1e6 / 8 / 1500 * physical_s
+    packets = experiment.most_data_mbps * 1e6 / 8 / 1500 * physical_s
     return 60.0 + physical_s + packets * SECONDS_PER_PACKET
 
 

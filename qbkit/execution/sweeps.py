@@ -219,6 +219,6 @@ def estimate(sweep: Sweep, out: str | Path, engine: str | None = None) -> dict[s
 
 def _cpu_s(experiment: Experiment) -> float:
     """A link that is full all the time, each flow with its share."""
-    mbit = experiment.bottleneck.rate_mbps * experiment.duration_s / len(experiment.flows)
+    mbit = experiment.most_data_mbps * experiment.duration_s / len(experiment.flows)
     costs = [CPU_S_PER_MBIT.get(f.stack, CPU_S_PER_MBIT[""]) for f in experiment.flows]
     return 1.0 + mbit * sum(costs)

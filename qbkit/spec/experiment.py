@@ -286,6 +286,11 @@ class Experiment(_Spec):
         return any(flow.direction == "reverse" for flow in self.flows)
 
     @property
+    def most_data_mbps(self) -> float:
+        """Most data that a link carries, in Mbit/s: its rate, in each direction that has data."""
+        return self.bottleneck.rate_mbps * (2 if self.has_reverse_traffic else 1)
+
+    @property
     def start_spread_s(self) -> float:
         """Width in s of the window after its ``start_s`` in which each flow starts.
 

@@ -30,7 +30,7 @@ def guest_mb(experiment: Experiment) -> int:
 
 def needed_bytes(experiment: Experiment, engine: str) -> float:
     """About what guest and dataset take at most; a host's own network is not counted."""
-    frames = experiment.bottleneck.rate_mbps * 125_000 * experiment.duration_s / FRAME_BYTES
+    frames = experiment.most_data_mbps * 125_000 * experiment.duration_s / FRAME_BYTES
     tables = TABLES_BASE_BYTES + TABLES_BYTES_PER_FRAME * frames
     guest = GUEST_BASE_BYTES + GUEST_BYTES_PER_BYTE * experiment.most_path_bytes
     # The dataset is built when the guest has ended.
