@@ -11,21 +11,18 @@ from __future__ import annotations
 import argparse
 import hashlib
 import os
-import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import nullcontext
 from pathlib import Path
 
 import xarray as xr
+from background_load import PREEMPTING, SPINNING, background_load
 
 from qbkit.spec import Experiment
 from qbkit.testbed import kernel
 
-RESTLESS = str(Path(__file__).with_name("preempting_load.py"))
-NEIGHBOURS = [["-c", "while True: pass"], [RESTLESS], [RESTLESS]]
-"""Arguments of Python: one that spins, and two that preempt a guest at any instruction."""
+NEIGHBOURS = 2 * [SPINNING, PREEMPTING, PREEMPTING]
 
 
 def digest(run: xr.Dataset) -> str:
@@ -34,19 +31,6 @@ def digest(run: xr.Dataset) -> str:
     for name in sorted(run.variables, key=str):
         whole.update(str(name).encode() + run[name].values.tobytes())
     return whole.hexdigest()
-
-
-@contextmanager
-def busy_machine(wanted: bool) -> Iterator[None]:
-    """Twice the neighbours, as long as the block lasts."""
-    words = 2 * NEIGHBOURS if wanted else []
-    processes = [subprocess.Popen([sys.executable, *each]) for each in words]
-    try:
-        yield
-    finally:
-        for process in processes:
-            process.kill()
-            process.wait()
 
 
 def run_with(path: str, experiment: Experiment) -> str:
@@ -67,7 +51,7 @@ def main() -> None:
     kernels = words.kernels or [str(kernel.require().path)]
     experiment = Experiment(flows=words.flows, duration_s=words.duration_s)
     found = set()
-    with busy_machine(not words.quiet):
+    with nullcontext() if words.quiet else background_load(NEIGHBOURS):
         for repeat in range(words.repeats):
             found |= {run_with(path, experiment) for path in kernels}
             runs = (repeat + 1) * len(kernels)

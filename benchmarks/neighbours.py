@@ -23,6 +23,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from background_load import PREEMPTING, SPINNING
+
 from qbkit import stacks
 from qbkit.settings import cache_folder
 from qbkit.spec import Experiment
@@ -31,14 +33,12 @@ from qbkit.testbed.plan import make_plan
 from qbkit.testbed.processor import claim_processor
 from qbkit.testbed.scratch import scratch_folder
 
-SPINNING = ["-c", "while True: pass"]
-RESTLESS = [str(Path(__file__).with_name("preempting_load.py"))]
 GUEST = [__file__, "--as-guest"]
 KINDS = {
     "alone": [],
     "1 spinning": [SPINNING],
     "3 spinning": 3 * [SPINNING],
-    "2 preempting": 2 * [RESTLESS],
+    "2 preempting": 2 * [PREEMPTING],
     "2 other guests": 2 * [GUEST],
 }
 """Arguments of Python that start the neighbours."""

@@ -6,10 +6,10 @@ import os
 import shutil
 import subprocess
 import sys
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from background_load import PREEMPTING, SPINNING, background_load
 
 from qbkit import stacks
 from qbkit.spec import Experiment
@@ -21,7 +21,6 @@ AIOQUIC_NEEDS = (
     *("service_identity", "cffi", "_cffi_backend*", "typing_extensions.py"),
 )
 """What lies in site-packages of aioquic and of what it needs."""
-RESTLESS = Path(__file__).parents[1] / "benchmarks/preempting_load.py"
 
 
 def flows_that_are_ready():
@@ -32,22 +31,10 @@ def flows_that_are_ready():
     yield ["tcp:bbr", "tcp:reno"]
 
 
-@contextmanager
-def neighbours(words: list[str], count: int):
-    """So many processes of Python with these words, as long as the block lasts."""
-    processes = [subprocess.Popen([sys.executable, *words]) for _ in range(count)]
-    try:
-        yield
-    finally:
-        for process in processes:
-            process.kill()
-            process.wait()
-
-
 @pytest.fixture
 def busy_machine():
     """A spinning process for each processor, as neighbours; the other tests run beside them."""
-    with neighbours(["-c", "while True: pass"], len(os.sched_getaffinity(0))):
+    with background_load(len(os.sched_getaffinity(0)) * [SPINNING]):
         yield
 
 
@@ -65,7 +52,7 @@ def test_two_runs_are_identical(flows, tmp_path, busy_machine):
 def test_a_guest_that_is_preempted_everywhere_gives_the_same(tmp_path):
     # Kernel and userland of a guest hand over to each other by a flag that both look at. When the
     # order of two stores around it was wrong, each tenth of these runs lost a system call.
-    with neighbours([str(RESTLESS)], 2 * len(os.sched_getaffinity(0))):
+    with background_load(2 * len(os.sched_getaffinity(0)) * [PREEMPTING]):
         runs = [
             Experiment(flows=["quic-go:cubic"], duration_s=3).run(
                 engine="virtual", out=tmp_path / f"{i}.nc"

@@ -50,7 +50,8 @@ def imported(folder: str) -> Iterator[tuple[str, Path]]:
 def test_every_import_is_declared(folder: str, declared: list[Requirement]):
     distributions = packages_distributions()
     known = {normal(requirement.name) for requirement in declared}
-    ours = {"qbkit", "aioquic_flow", *(path.stem for path in (HERE / folder).glob("*.py"))}
+    near = [*(HERE / folder).glob("*.py"), *(HERE / "benchmarks").glob("*.py")]
+    ours = {"qbkit", "aioquic_flow", *(path.stem for path in near)}
     for module, path in imported(folder):
         if module not in sys.stdlib_module_names and module not in ours:
             brought_by = {normal(name) for name in distributions.get(module, [module])}

@@ -155,7 +155,7 @@ def test_results_that_the_workers_do_not_share_are_no_success():
     assert not bool(outcome.cube.done.any())
 
 
-@pytest.mark.slow
+@pytest.mark.guest  # whose kernel is part of a run's name
 def test_a_scheduler_without_workers_that_ends(tmp_path: Path):
     programs = Path(sys.executable).parent
     (tmp_path / "s.yaml").write_text(
