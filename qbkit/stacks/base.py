@@ -89,6 +89,10 @@ class Stack(ABC):
         """Environment variables of its programs."""
         return {}
 
+    def receiver_options(self, controller: str, options: Options) -> Options:
+        """What the receiver of a flow with this controller and these options is told."""
+        return options
+
     def recv_argv(self, *, address: str, out: str, options: Options) -> list[str]:
         """The command that receives on ``IP:PORT``."""
         cert, key = (

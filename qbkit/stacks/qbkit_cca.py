@@ -71,6 +71,10 @@ class QbkitCca(AioQuic):
         env = super().env()
         return {**env, "PYTHONPATH": f"{MOUNT}:{env['PYTHONPATH']}"}
 
+    def receiver_options(self, controller: str, options: Options) -> Options:
+        """Fair-queuing detection comes with two connections."""
+        return {**options, "companion": True} if controller == "fq-detect" else options
+
     def send_argv(self, *, controller: str, options: Options, **how: Any) -> list[str]:
         """As for every stack; SpecError for an option it has not, or a bad value."""
         words = option_words({k: v for k, v in options.items() if k not in AioQuic.options})[1::2]

@@ -225,8 +225,7 @@ def _programs(
     stack: Stack, flow: Flow, address: str, out: str, duration_s: float | None
 ) -> dict[str, Any]:
     """The commands of both ends, and which of them listens before the flow starts."""
-    common: dict[str, Any] = {"out": out, "options": flow.options}
-    who = {**common, "controller": flow.controller}
+    who: dict[str, Any] = {"out": out, "options": flow.options, "controller": flow.controller}
     limit: dict[str, Any] = {"duration_s": duration_s, "size_bytes": flow.bytes}
     if isinstance(stack, ServingStack):
         at = address.format(side=1)
@@ -237,9 +236,10 @@ def _programs(
             "receiver_argv": stack.fetch_argv(address=at, **who, **limit),
         }
     at = address.format(side=2)
+    told = stack.receiver_options(flow.controller, flow.options)
     return {
         "listens": "receiver",
         "starts": "sender",
         "sender_argv": stack.send_argv(address=at, **who, **limit),
-        "receiver_argv": stack.recv_argv(address=at, **common),
+        "receiver_argv": stack.recv_argv(address=at, out=out, options=told),
     }

@@ -17,11 +17,12 @@ from aioquic.quic.congestion.base import register_congestion_control
 from aioquic_flow import receiver, sender
 from aioquic_flow.link import open_socket
 
+from qbkit.cca.builtin.fq_detect import FqDetect
 from qbkit.cca.controller import Settings
 from qbkit.cca.names import builtin
 from qbkit.cca.options import COMMON, read_options
 
-from . import connection
+from . import companion, connection, pair
 from .adapter import Adapter
 from .ecn import EcnSocket
 from .telemetry import Telemetry
@@ -42,6 +43,8 @@ def prepare_sender(name: str, words: Sequence[str]) -> None:
     if controller.uses_ecn:
         sender.open_socket = open_marking_socket
     sender.Telemetry = Telemetry
+    if controller is FqDetect:
+        sender.send = pair.send
 
 
 def prepare_receiver(words: Sequence[str]) -> None:
@@ -72,6 +75,7 @@ def main() -> None:
     """Take the options away; the rest of the command line is the driver's."""
     parser = argparse.ArgumentParser(prog="cca_flow", allow_abbrev=False, add_help=False)
     parser.add_argument("--controller")
+    parser.add_argument("--out", required=True)
     parser.add_argument("--option", action="append", default=[])
     ours, theirs = parser.parse_known_args()
     words = [word for word in ours.option if not word.startswith("qlog=")]
@@ -81,12 +85,14 @@ def main() -> None:
             theirs += ["--controller", ours.controller]
         else:
             prepare_receiver(words)
+            if companion.OPTION in words:
+                ours.out = companion.fork(ours.out)
     except ValueError as error:
         print(error, file=sys.stderr)
         sys.exit(1)
     for word in sorted(set(ours.option) - set(words)):
         theirs += ["--option", word]
-    sys.argv[1:] = theirs
+    sys.argv[1:] = [*theirs, "--out", ours.out]
     runpy.run_module("aioquic_flow", run_name="__main__")
 
 

@@ -1,0 +1,120 @@
+"""Does a bottleneck queue fairly? What two flows of one sender find out while they start.
+
+Bachl, Fabini and Zseby, "Detecting Fair Queuing for Better Congestion Control"; the algorithm is
+`qbkit.cca.fair_queuing`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import xarray as xr
+
+from qbkit.errors import SpecError
+from qbkit.execution.runner import run
+from qbkit.spec import Bottleneck, Experiment, Flow
+from qbkit.studies.conformance import as_flow
+
+DETECTOR = "qbkit:fq-detect"
+HEAD_START_S = 5.0
+"""By which the competitor starts earlier (section VI-C)."""
+PROBE_S = 6.0
+"""Time for the verdict: about ten round trips of a full queue."""
+
+
+@dataclass(frozen=True, repr=False)
+class FairQueuing:
+    """What the start-up found, and the run in which it did."""
+
+    is_fair: bool | None
+    """None: no verdict before the run ended."""
+    loss_ratio: float
+    """Part of flow 1 that was received over that of flow 2: 2 with fair queuing, 1 without."""
+    sent_packets: tuple[float, float]
+    """Of the two flows, in the round trip that decided; NaN without a verdict."""
+    lost_packets: tuple[float, float]
+    probe_ms: float
+    """From the first packet of data to the verdict."""
+    run: xr.Dataset
+
+    def __repr__(self) -> str:
+        if self.is_fair is None:
+            return "FairQueuing(no verdict)"
+        lost = " and ".join(
+            f"{lost:.0f} of {sent:.0f}"
+            for lost, sent in zip(self.lost_packets, self.sent_packets, strict=True)
+        )
+        queue = "fair queuing" if self.is_fair else "no fair queuing"
+        return (
+            f"FairQueuing({queue}: loss ratio {self.loss_ratio:.2f}, lost {lost} packets, "
+            f"after {self.probe_ms:.0f} ms)"
+        )
+
+
+def detect_fair_queuing(
+    bottleneck: Bottleneck | None = None,
+    *,
+    competitor: str | Flow | None = None,
+    is_randomised: bool = True,
+    seed: int = 1,
+    engine: str | None = None,
+) -> FairQueuing:
+    """Find out whether the bottleneck has fair queuing, with two flows in their start-up.
+
+    A ``competitor`` starts 5 s earlier, as in the paper. ``is_randomised=False`` paces both flows
+    at regular intervals, which without fair queuing takes all from one of them. A run that exists
+    is loaded. Raises what `qbkit.run` raises.
+    """
+    experiment = detection_experiment(
+        bottleneck or Bottleneck(), competitor=competitor, is_randomised=is_randomised, seed=seed
+    )
+    return fair_queuing_of(run(experiment, engine=engine))
+
+
+def detection_experiment(
+    bottleneck: Bottleneck,
+    *,
+    competitor: str | Flow | None = None,
+    is_randomised: bool = True,
+    seed: int = 1,
+) -> Experiment:
+    """What `detect_fair_queuing` runs; the detector is the first flow."""
+    start_s = 0.0 if competitor is None else HEAD_START_S
+    options = {"only_detect": True, "randomised": is_randomised}
+    detector = Flow(DETECTOR, start_s=start_s, options=options)
+    return Experiment(
+        bottleneck=bottleneck,
+        flows=(detector, *([] if competitor is None else [as_flow(competitor)])),
+        duration_s=start_s + PROBE_S,
+        seed=seed,
+        start_window_s=0.0,
+    )
+
+
+def fair_queuing_of(ds: xr.Dataset, *, flow: int = 0) -> FairQueuing:
+    """The verdict of the detector that is this flow of a run; SpecError for another flow."""
+    if str(ds["controller"].values[flow]) != DETECTOR.partition(":")[2]:
+        raise SpecError(f"flow {flow} is {ds['label'].values[flow]}; it must be {DETECTOR}")
+    value = {
+        name: _last(ds, f"sample_{name}", flow)
+        for name in ("loss_ratio", "fair_queuing", "probe_ms")
+    }
+    sent, lost = (
+        tuple(_last(ds, f"sample_flow_{number}_{what}_packets", flow) for number in (1, 2))
+        for what in ("sent", "lost")
+    )
+    is_fair = None if math.isnan(value["fair_queuing"]) else bool(value["fair_queuing"])
+    return FairQueuing(
+        is_fair, value["loss_ratio"], (sent[0], sent[1]), (lost[0], lost[1]), value["probe_ms"], ds
+    )
+
+
+def _last(ds: xr.Dataset, name: str, flow: int) -> float:
+    """The last known value; NaN if there is none."""
+    if name not in ds:
+        return math.nan
+    values = ds[name].values[ds["sample_flow"].values == flow]
+    known = values[~np.isnan(values)]
+    return float(known[-1]) if len(known) else math.nan
