@@ -32,7 +32,7 @@ class Side:
     def __init__(self, address: str, controller: str, out: str, qlog: bool, stop: StopSignal):
         peer = parse_address(address)
         self.settings = sender._settings(controller, out, qlog)
-        self.connection = sender.QuicConnection(configuration=self.settings)
+        self.connection = sender.Connection(configuration=self.settings)
         self.socket = sender.open_socket()
         self.socket.connect(peer)
         self.connection.connect(peer, now=time.monotonic())
@@ -143,7 +143,7 @@ def wait(sides: Sequence[Side], stop: StopSignal, until_s: float) -> Sequence[Si
     for link in links:
         link.now_s = now_s
         link._receive()
-        link._fire()
+        link._fire(link._timer_s())
     return sides
 
 
