@@ -1,4 +1,4 @@
-"""What is inferred from packets, beside the truth: known from the source, or set by a knob.
+"""What is inferred from packets, beside the truth: known from the source, or set by an option.
 
     python benchmarks/inference.py [--seeds 2] [IMPLEMENTATION ...]
 
@@ -91,11 +91,11 @@ def main() -> None:
 
 def rows(case: Case, seeds: int) -> Iterator[str]:
     found = parameters(case, seeds)
-    knobs = ", ".join(f"{k}={v}" for k, v in case.options.items())
+    options = ", ".join(f"{k}={v}" for k, v in case.options.items())
     for name, truth in case.truth.items():
         estimate = found[name]
         shown = f"{truth:.3g}" if isinstance(truth, float | int) else truth
-        cells = case.name, knobs, name, shown, str(estimate), error(estimate, truth)
+        cells = case.name, options, name, shown, str(estimate), error(estimate, truth)
         yield f"| {' | '.join(cells)} |"
 
 

@@ -1,5 +1,5 @@
 """The controllers in Python: their formulas by hand, their filters, BBR on a path of arithmetic,
-and each of them, with its knobs, in the guest.
+and each of them, with its options, in the guest.
 """
 
 from __future__ import annotations
@@ -389,10 +389,10 @@ def test_a_scaled_gain_fills_the_queue() -> None:
 @pytest.mark.guest
 def test_a_false_first_rtt_slows_the_start() -> None:
     good, bad = (
-        alone("qbkit:bbr", 4, rate_mbps=10, rtt_ms=100, **knob).throughput_mbps.sel(
+        alone("qbkit:bbr", 4, rate_mbps=10, rtt_ms=100, **option).throughput_mbps.sel(
             time=slice(1, None)
         )
-        for knob in ({}, {"first_rtt_ms": 10})
+        for option in ({}, {"first_rtt_ms": 10})
     )
     assert good.mean() > 9
     assert bad.mean() < 5

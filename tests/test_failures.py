@@ -247,7 +247,7 @@ def test_impossible_flows_say_what_is_possible(flow, error, words):
         Experiment(flows=[flow]).run()
 
 
-def test_unknown_knob_names_the_supported_ones():
+def test_unknown_option_names_the_supported_ones():
     flow = {"stack": "tcp", "controller": "cubic", "options": {"warp": 9}}
     with pytest.raises(SpecError, match="tcp has no option warp; supported: hystart"):
         Experiment(flows=[flow]).run()

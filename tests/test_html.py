@@ -166,7 +166,7 @@ def test_explanations_and_what_ifs_are_escaped():
     told = load_explanation(CASE)
     study = dataclasses.replace(told.study, test=HOSTILE)
     explained = dataclasses.replace(told, study=study)
-    changed = WhatIf(study, study, {"knob": HOSTILE})
+    changed = WhatIf(study, study, {"option": HOSTILE})
     for shown in (explained, changed):
         seen = harmless(shown._repr_html_())
         assert HOSTILE in shown.sentence

@@ -263,7 +263,7 @@ def test_parameters_survive_json():
 
 
 @pytest.mark.guest
-def test_what_if_runs_the_same_study_with_another_knob():
+def test_what_if_runs_the_same_study_with_another_option():
     link = qb.Bottleneck(rate_mbps=10, rtt_ms=20)
     study = qb.conformance_study("tcp:reno", "tcp:reno", bottleneck=link, duration_s=15, seeds=2)
     changed = qb.what_if(study, {"initial_window_packets": 30})

@@ -76,8 +76,8 @@ def test_the_command_lines(ngtcp2: Stack):
     for name in ("data", "stream-data-bidi-remote", "window", "stream-window"):
         assert f"--max-{name}=128M" in words
     assert "--qlog-dir=/out 10.2.0.1 4001 /run/qb/certificate/key.pem" in words
-    knobs = {"ack_every_packets": 10, "pmtud": False}
-    slow = ngtcp2.recv_argv(address="10.2.0.1:4001", out="/out", options=knobs)
+    options = {"ack_every_packets": 10, "pmtud": False}
+    slow = ngtcp2.recv_argv(address="10.2.0.1:4001", out="/out", options=options)
     assert "--ack-thresh=10" in slow
 
     def send(**options: object) -> str:

@@ -151,7 +151,7 @@ class Flow(_Spec):
     """Name of the flow in tables and charts; without it ``stack:controller``, and "(reverse)"
     behind that of a reverse flow."""
     options: dict[str, str | int | float | bool] = Field(default_factory=dict)
-    """Knobs of the stack, as ``qbkit stacks`` lists them."""
+    """Options of the stack, as ``qbkit stacks`` lists them."""
 
     def __init__(self, stack: str | None = None, controller: str | None = None, **data: Any):
         positional = {"stack": stack, "controller": controller}

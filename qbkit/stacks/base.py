@@ -56,7 +56,7 @@ class Stack(ABC):
     most_window_bytes: ClassVar[int] = LEAST_WINDOW_BYTES
     """The largest receive window it can offer: more than the least if it reads `WINDOW`."""
     options: ClassVar[dict[str, str]] = {}
-    """Knobs that a flow may set in ``options``, and what they do."""
+    """Options that a flow may set in ``options``, and what they do."""
 
     @abstractmethod
     def controllers(self) -> tuple[str, ...]:

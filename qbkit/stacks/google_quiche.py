@@ -144,7 +144,7 @@ class GoogleQuiche(ServingStack):
 
 
 def _tags(options: Options) -> str:
-    """The connection options that a flow's knobs ask for."""
+    """The connection options of a flow."""
     tags = str(options.get("connection_options", ""))
     if len(tags) % 4:
         raise SpecError(f"connection_options = {tags!r} is not made of tags of four letters")

@@ -7,7 +7,7 @@ The file is ``QBKIT_STACKS``, else ``$XDG_CONFIG_HOME/qbkit/stacks.toml``, else
     program = "/home/me/mine/driver"       # called as `qbkit.stacks.base.Stack` says
     controllers = ["cubic", "bbr"]
     version_command = ["/home/me/mine/driver", "--version"]   # shown in the version
-    options = {qlog = "write a full qlog"}                    # knobs, if it has any
+    options = {qlog = "write a full qlog"}                    # if it has any
 
 The guest sees the folder of the program, and this machine's files except /tmp, all read-only.
 """

@@ -1,4 +1,4 @@
-"""Knobs of the stacks, in the guest: each must show in the packets, for the stack that offers it.
+"""Options of the stacks, in the guest: each must show in the packets, for the stack that offers it.
 
 Figures are of the first seconds of a flow alone on 20 Mbit/s and 50 ms. Packets reach the
 queue half an RTT after they were sent; a client's first data follow its first packet by one RTT.
@@ -29,7 +29,7 @@ def first_seconds(
 
 
 def offering(option: str) -> list[str]:
-    """One implementation of each stack that has the knob; those of external programs aside."""
+    """One implementation of each stack that has the option; those of external programs aside."""
     return [
         f"{stack.name}:{stack.surveyed()[0]}"
         for stack in stacks.all_stacks()
@@ -95,7 +95,7 @@ def test_hystart_loses_less_in_slow_start(name: str):
     assert with_it < 0.5 * without
 
 
-def test_an_unknown_knob_names_the_known_ones():
+def test_an_unknown_option_names_the_known_ones():
     flow = qb.Flow("tcp", "cubic", options={"nagle": True})
     with pytest.raises(SpecError, match="tcp has no option nagle; supported: hystart, initial_win"):
         qb.Experiment(flows=[flow], duration_s=1).run()
