@@ -23,7 +23,7 @@ FLAGS = ("-S", "-s", "-P")
 
 
 class AioQuic(Stack):
-    """The aioquic of this Python environment, run by its base interpreter in the guest."""
+    """The aioquic of this Python environment, run in the guest by an interpreter like its own."""
 
     name: ClassVar[str] = "aioquic"
     source: ClassVar[str] = "the Python package aioquic"
@@ -43,7 +43,7 @@ class AioQuic(Stack):
         return f"{importlib.metadata.version('aioquic')}, driver {driver_fingerprint()}"
 
     def program(self) -> list[str]:
-        """The interpreter behind the environment."""
+        """The interpreter, and what it runs."""
         return [python(), *FLAGS, *byte_code.flags(self.name), "-m", self.package]
 
     def packages(self) -> dict[str, Path]:
@@ -74,8 +74,12 @@ class AioQuic(Stack):
 
 
 def python() -> str:
-    """The interpreter behind this environment."""
-    return str(Path(sys.executable).resolve())
+    """An interpreter of this environment's version: the system's, else the one behind it.
+
+    Distributions build theirs with profile-guided optimization: aioquic takes a tenth less time.
+    """
+    system = Path(f"/usr/bin/python{sys.version_info.major}.{sys.version_info.minor}")
+    return str((system if system.exists() else Path(sys.executable)).resolve())
 
 
 def driver_fingerprint() -> str:
