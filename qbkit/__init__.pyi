@@ -10,6 +10,9 @@ from . import metrics as metrics
 from . import plots as plots
 from . import stacks as stacks
 
+# Controllers in Python.
+from .controllers.registry import controller as controller
+
 # What may be raised.
 from .errors import EngineError as EngineError
 from .errors import MetricError as MetricError

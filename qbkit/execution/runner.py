@@ -107,17 +107,7 @@ def _drivers(experiment: Experiment) -> list[Stack]:
     drivers = []
     for flow in experiment.flows:
         stack = stacks.get(flow.stack)
-        if flow.controller not in stack.controllers():
-            raise SpecError(
-                f"{flow.stack} has no controller {flow.controller!r}; "
-                f"it has {', '.join(stack.controllers())}"
-            )
-        unknown = set(flow.options) - set(stack.options)
-        if unknown:
-            known = ", ".join(sorted(stack.options)) or "none"
-            raise SpecError(
-                f"{flow.stack} has no option {', '.join(sorted(unknown))}; supported: {known}"
-            )
+        stack.check(flow.controller, flow.options, flow.source)
         drivers.append(stack)
     return drivers
 

@@ -12,9 +12,18 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    ValidationError,
+    model_serializer,
+    model_validator,
+)
 
 from qbkit import above
+from qbkit.controllers import registry
 from qbkit.errors import SpecError
 from qbkit.spec.spec_file import read_fields
 
@@ -152,10 +161,27 @@ class Flow(_Spec):
     behind that of a reverse flow."""
     options: dict[str, str | int | float | bool] = Field(default_factory=dict)
     """Options of the stack, as ``qbkit stacks`` lists them."""
+    source: str | None = Field(default=None, repr=False)
+    """Source of a controller that `qbkit.controller` registered; filled in when the flow is made,
+    and part of its JSON only then."""
 
     def __init__(self, stack: str | None = None, controller: str | None = None, **data: Any):
         positional = {"stack": stack, "controller": controller}
         super().__init__(**{k: v for k, v in positional.items() if v is not None}, **data)
+
+    @model_validator(mode="before")  # after the next: pydantic begins with the last
+    @classmethod
+    def _with_source(cls, data: Any) -> Any:
+        if isinstance(data, dict) and data.get("stack") == registry.STACK and "source" not in data:
+            return {**data, "source": registry.source_of(str(data.get("controller")))}
+        return data
+
+    @model_serializer(mode="wrap")
+    def _without_empty_source(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        data = dump(self)
+        if data.get("source") is None:
+            data.pop("source", None)
+        return data
 
     @model_validator(mode="before")
     @classmethod

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
+from qbkit.errors import SpecError
+
 Say = Callable[[str], None]
 Options = Mapping[str, str | int | float | bool]
 
@@ -65,6 +67,25 @@ class Stack(ABC):
     def surveyed(self) -> tuple[str, ...]:
         """Those of its controllers that a survey of all stacks runs: all of them."""
         return self.controllers()
+
+    def check(self, controller: str, options: Options, source: str | None) -> None:
+        """SpecError for a controller, or an option, that it has not.
+
+        ``source`` is that of a controller which comes with the flow: only stack ``qbkit`` takes it.
+        """
+        if source is not None:
+            raise SpecError(f"{self.name} takes no controllers from a cell; stack qbkit does")
+        if controller not in self.controllers():
+            raise SpecError(
+                f"{self.name} has no controller {controller!r}; "
+                f"it has {', '.join(self.controllers())}"
+            )
+        unknown = set(options) - set(self.options)
+        if unknown:
+            known = ", ".join(sorted(self.options)) or "none"
+            raise SpecError(
+                f"{self.name} has no option {', '.join(sorted(unknown))}; supported: {known}"
+            )
 
     @abstractmethod
     def version(self) -> str:

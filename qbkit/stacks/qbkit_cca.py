@@ -6,8 +6,10 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import qbkit.cca
+from qbkit.cca import shipped
 from qbkit.cca.names import builtin, builtin_names
 from qbkit.cca.options import Option, read_options
+from qbkit.controllers import registry
 from qbkit.errors import SpecError
 from qbkit.stacks.aioquic import AioQuic
 from qbkit.stacks.base import Options, option_words
@@ -43,6 +45,14 @@ class QbkitCca(AioQuic):
         """Those of `qbkit.cca`."""
         return builtin_names()
 
+    def check(self, controller: str, options: Options, source: str | None) -> None:
+        """As for every stack, also for a controller that comes with its source."""
+        if source is None and controller not in builtin_names():
+            raise SpecError(
+                f"qbkit has no controller {controller!r}; it has {', '.join(registry.names())}"
+            )
+        self._read_options(controller, options, source)
+
     def surveyed(self) -> tuple[str, ...]:
         """The three that every stack has."""
         return ("cubic", "reno", "bbr")
@@ -75,14 +85,22 @@ class QbkitCca(AioQuic):
         """Fair-queuing detection comes with two connections."""
         return {**options, "companion": True} if controller == "fq-detect" else options
 
-    def send_argv(self, *, controller: str, options: Options, **how: Any) -> list[str]:
-        """As for every stack; SpecError for an option it has not, or a bad value."""
+    def send_argv(
+        self, *, controller: str, options: Options, source: str | None = None, **how: Any
+    ) -> list[str]:
+        """As for every stack; a controller of a user comes with its source."""
+        self._read_options(controller, options, source)
+        command = super().send_argv(controller=controller, options=options, **how)
+        return [*command, "--source", shipped.pack(source)] if source else command
+
+    def _read_options(self, controller: str, options: Options, source: str | None) -> None:
+        """SpecError for an option that the controller has not, or a bad value."""
         words = option_words({k: v for k, v in options.items() if k not in AioQuic.options})[1::2]
+        known = registry.find(controller, source).all_options()
         try:
-            read_options(words, builtin(controller).all_options(), f"qbkit:{controller}")
+            read_options(words, known, f"qbkit:{controller}")
         except ValueError as error:
             raise SpecError(str(error)) from None
-        return super().send_argv(controller=controller, options=options, **how)
 
 
 register(QbkitCca())

@@ -145,7 +145,9 @@ def run_in_guest(
 def _why(folder: Path, usage: Usage) -> str:
     error = folder / "run/error.json"
     if error.exists():
-        return _crash_told(str(json.loads(error.read_text())["error"]), folder)
+        sentence = _crash_told(str(json.loads(error.read_text())["error"]), folder)
+        details = (path.read_text() for path in folder.glob("run/flows/*/failure.txt"))
+        return "\n".join([sentence, *filter(None, details)])
     return f"the agent ended without a result: {usage.last_words or 'it said nothing'}"
 
 

@@ -226,6 +226,8 @@ def _programs(
 ) -> dict[str, Any]:
     """The commands of both ends, and which of them listens before the flow starts."""
     who: dict[str, Any] = {"out": out, "options": flow.options, "controller": flow.controller}
+    if flow.source is not None:
+        who["source"] = flow.source
     limit: dict[str, Any] = {"duration_s": duration_s, "size_bytes": flow.bytes}
     if isinstance(stack, ServingStack):
         at = address.format(side=1)

@@ -16,14 +16,16 @@ from qbkit.cca.flight import Flight, InFlight, RttEstimate
 from qbkit.cca.pacing import Departures
 
 from .arrivals import Report
+from .guard import Guard
 
 
 class Adapter(QuicCongestionControl):
     """Reports what aioquic says of packets to a `Flight`, and shows aioquic the window."""
 
-    def __init__(self, controller: Controller) -> None:
+    def __init__(self, controller: Controller, guard: Guard) -> None:
         super().__init__(max_datagram_size=controller.packet_bytes)
         self.controller = controller
+        self.guard = guard
         self.flight = Flight(controller)
         self.rtt_sample_s: float | None = None
         """Of the ACK being read."""
@@ -87,6 +89,7 @@ class Adapter(QuicCongestionControl):
         self._update()
 
     def _update(self) -> None:
+        self.guard.check(self.controller)
         self.bytes_in_flight = self.flight.bytes_in_flight
         self.congestion_window = int(self.controller.window_bytes)
 
@@ -116,6 +119,11 @@ class Pacer(QuicPacketPacer):
     def next_s(self) -> float:
         """When a set rate lets the next packet go."""
         return self._departures.next_s
+
+    def update_rate(self, congestion_window: int, smoothed_rtt: float) -> None:
+        """aioquic divides by the window."""
+        if congestion_window:
+            super().update_rate(congestion_window, smoothed_rtt)
 
     def next_send_time(self, now: float) -> float | None:  # type: ignore[override]
         """None: at once."""

@@ -91,7 +91,14 @@ class SendingConnection(Connection):
         if self._pacing_at is None and free > 0:
             self._adapter.flight.on_app_limited(now)
             self._adapter.update()
+        elif not self._adapter.bytes_in_flight and free <= 0 and self._has_data:
+            raise self._adapter.guard.never_sends(self._adapter.controller)
         return datagrams
+
+    @property
+    def _has_data(self) -> bool:
+        streams = self._streams.values()
+        return not self._handshake_complete or any(not s.sender.buffer_is_empty for s in streams)
 
     @property
     def _adapter(self) -> Adapter:

@@ -47,6 +47,7 @@ class Telemetry:
     def _write(self) -> None:
         loss = cast(Recovery, self._connection._loss)
         adapter = cast(Adapter, loss._cc)
+        adapter.guard.check_log(adapter.controller)
         now_ns, logged = time.time_ns(), adapter.controller.logged
         self._rows.write(_row(now_ns, loss, adapter))
         for name, value in logged.items():

@@ -1,0 +1,1 @@
+"""Controllers that users bring: from notebook cells, files, and entry points of other packages."""
