@@ -58,6 +58,8 @@ from .studies.explain import what_if as what_if
 from .studies.fair_queuing import FairQueuing as FairQueuing
 from .studies.fair_queuing import detect_fair_queuing as detect_fair_queuing
 from .studies.fair_queuing import fair_queuing_of as fair_queuing_of
+from .studies.race import Race as Race
+from .studies.race import race as race
 
 # Captures and logs of others; the events of a run in the same form.
 from .traces.logs.capture import read_capture as read_capture

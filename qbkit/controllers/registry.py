@@ -88,7 +88,7 @@ def _check_free(name: str, kind: type) -> None:
     elif name in _entry_points():
         owner = f"a controller of {_entry_points()[name].value}"
     elif other and other.kind.__qualname__ != getattr(kind, "__qualname__", None):
-        owner = f"a controller, class {other.kind.__qualname__}"
+        owner = f"a controller, class {other.kind.__qualname__},"
     if owner:
         raise SpecError(f"there is {owner} named {name!r} already; choose another name")
 

@@ -17,7 +17,7 @@ HOOKS = (
     *("on_sent", "on_ack", "on_loss", "on_spurious_loss"),
     *("on_timeout", "on_idle", "on_app_limited"),
 )
-MOST_LINES = 5_000_000
+MOST_LINES = 1_000_000
 """Lines of Python in one event: virtual time stands still while a controller computes."""
 MOST_WINDOW_BYTES = 2**40
 LONGEST_WAIT_S = 60.0

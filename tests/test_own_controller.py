@@ -1,0 +1,360 @@
+"""Controllers that users bring: what travels into the guest, what is refused, what comes back."""
+
+from __future__ import annotations
+
+import linecache
+import math
+import sys
+from importlib.metadata import EntryPoint
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+from simulated_path import PACKET_BYTES, SimulatedPath
+
+import qbkit as qb
+from qbkit.cca import Settings, shipped
+from qbkit.cca.shipped import ControllerError
+from qbkit.controllers import registry
+from qbkit.errors import RunFailed, SpecError
+from qbkit.stacks.drivers.cca_flow.guard import Guard
+
+DECREASE = 0.5
+
+
+def kept_bytes(window_bytes: float) -> float:
+    return math.floor(DECREASE * window_bytes)
+
+
+@qb.controller("test-aimd")
+class Aimd(qb.cca.WindowController):
+    """Reno without slow start."""
+
+    options: ClassVar[dict[str, qb.cca.Option]] = {
+        "gain": qb.cca.number("packets per round trip", 1.0, 0.1, 100)
+    }
+    recovery_start_s = -1.0
+
+    def on_ack(self, ack):
+        packets = self.option["gain"] * ack.acked_bytes / self.window_bytes
+        self.window_bytes += packets * self.packet_bytes
+        self.log(state="avoid", queue_ms=1e3 * (ack.smoothed_rtt_s - ack.min_rtt_s))
+
+    def on_loss(self, loss):
+        if loss.newest_sent_s > self.recovery_start_s:
+            self.window_bytes = max(kept_bytes(self.window_bytes), 2 * self.packet_bytes)
+            self.recovery_start_s = loss.now_s
+
+
+@qb.controller("test-crash")
+class Crash(qb.cca.WindowController):
+    def on_ack(self, ack):
+        if ack.delivered_bytes > 100_000:
+            self.window_bytes = {}["missing"]
+
+
+@qb.controller("test-spin")
+class Spin(qb.cca.WindowController):
+    def on_ack(self, ack):
+        while True:
+            self.state = "spinning"
+
+
+@qb.controller("test-hearing")
+class Hearing(qb.cca.WindowController):
+    """Keeps 60 packets in flight, and logs what the path says of itself."""
+
+    uses_one_way_delay = True
+    uses_ecn = True
+    marked = 0
+
+    def on_ack(self, ack):
+        self.window_bytes = 60 * self.packet_bytes
+        self.marked += ack.ecn_ce_packets
+        if ack.one_way_delay_s is not None:
+            self.log(delay_ms=1e3 * ack.one_way_delay_s, marked_packets=self.marked)
+
+
+BEFORE = "import qbkit as qb\n"
+
+
+def run_cell(text: str, **known: Any) -> dict[str, Any]:
+    """As a notebook does: the source of a cell is in linecache, its globals are the notebook's."""
+    file = f"<cell {run_cell.count}>"
+    run_cell.count += 1
+    linecache.cache[file] = len(text), None, text.splitlines(keepends=True), file
+    names = {"__name__": "__main__", "qb": qb, **known}
+    exec(compile(text, file, "exec"), names)
+    return names
+
+
+run_cell.count = 0
+
+
+@pytest.fixture(autouse=True)
+def no_cells_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "_of_cells", dict(registry._of_cells))
+
+
+def cell(body: str, name: str = "my-cc", base: str = "qb.cca.WindowController") -> str:
+    return f'@qb.controller("{name}")\nclass MyCC({base}):\n    {body}\n'
+
+
+# What travels
+
+
+def test_what_a_controller_needs_travels_and_nothing_else() -> None:
+    text = registry.source_of("test-aimd")
+    lines = Path(__file__).read_text().splitlines()
+    shipped_lines = text.splitlines()
+    assert shipped_lines[0].endswith("# controller: Aimd")
+    kept = {n: line for n, line in enumerate(shipped_lines[1:], 1) if line}
+    assert all(lines[n - 1] == line for n, line in kept.items())  # each line at its own number
+    assert "import math" in kept.values()
+    assert any("def kept_bytes" in line for line in kept.values())
+    assert "DECREASE = 0.5" in kept.values()
+    assert not any(
+        "Crash" in line or "controller(" in line or "numpy" in line for line in kept.values()
+    )
+
+
+def test_a_module_that_another_cell_imported_is_imported_in_the_guest() -> None:
+    run_cell(cell("start = math.inf"), math=math)
+    text = registry.source_of("my-cc")
+    assert text.startswith("import math as math; import qbkit as qb  # controller: MyCC\n")
+    assert registry.find("my-cc", text).start == math.inf
+
+
+def test_names_inside_functions_are_not_those_of_the_notebook() -> None:
+    run_cell(cell("def on_ack(self, ack):\n        x = 1\n        return x"), x="of another cell")
+    assert "x = 1" in registry.source_of("my-cc")
+
+
+def test_a_source_with_annotations_for_later_is_read_so() -> None:
+    text = "from __future__ import annotations\n" + cell("def on_ack(self, ack: Unknown): ...")
+    run_cell(text)
+    assert registry.source_of("my-cc").startswith("from __future__ import annotations; import")
+
+
+def test_the_word_on_the_command_line_is_the_text() -> None:
+    text = registry.source_of("test-aimd")
+    word = shipped.pack(text)
+    assert shipped.unpack(word) == text
+    assert len(word.split()) == 1
+
+
+def test_a_flow_carries_its_source_and_others_have_no_such_field() -> None:
+    experiment = qb.Experiment(flows=["qbkit:test-aimd", "qbkit:reno", "tcp:cubic"])
+    assert experiment.flows[0].source == registry.source_of("test-aimd")
+    assert experiment.to_json().count('"source"') == 1
+    assert qb.Experiment.from_json(experiment.to_json()) == experiment
+    assert "source" not in repr(experiment)
+
+
+def test_an_edited_cell_is_another_experiment_and_old_flows_keep_their_code() -> None:
+    run_cell(cell("gain = 1"))
+    before = qb.Experiment(flows=["qbkit:my-cc"])
+    run_cell(cell("gain = 2"))
+    after = qb.Experiment(flows=["qbkit:my-cc"])
+    assert before.hash != after.hash
+    assert registry.find("my-cc", before.flows[0].source).gain == 1
+    run_cell(cell("gain = 1"))
+    assert qb.Experiment(flows=["qbkit:my-cc"]).hash == before.hash
+
+
+def test_another_package_brings_a_controller(tmp_path: Path, monkeypatch) -> None:
+    (tmp_path / "their_cc.py").write_text(
+        "from qbkit.cca import WindowController\nPART = 0.7\n\n\n"
+        "class Theirs(WindowController):\n    part = PART\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    point = EntryPoint("their-cc", "their_cc:Theirs", "qbkit.controllers")
+    monkeypatch.setattr(registry, "_entry_points", lambda: {"their-cc": point})
+    assert "their-cc" in registry.names()
+    flow = qb.Flow("qbkit:their-cc")
+    assert registry.find("their-cc", flow.source).part == 0.7
+    with pytest.raises(SpecError, match="a controller of their_cc:Theirs named 'their-cc' already"):
+        run_cell(cell("pass", "their-cc"))
+    sys.modules.pop("their_cc")
+
+
+# What is refused
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        (cell("pass", "cubic"), "there is a built-in controller named 'cubic' already; choose"),
+        (cell("pass", "test-aimd"), "there is a controller, class Aimd, named 'test-aimd' already"),
+        (cell("pass", "My CC"), "'My CC' is no name for a controller; use a-z, 0-9 and -"),
+        (cell("pass", "../x"), "is no name for a controller"),
+        (cell("pass", base="object"), "MyCC is no controller: derive it from qb.cca.WindowCont"),
+        ('@qb.controller("f")\ndef f(): ...', "f is no controller: derive it from"),
+        (cell("q = Q"), "uses Q, which is not in its cell; define Q there"),
+        (cell("def on_ack(self, ack):\n        helper()"), "uses helper, which is not in its cell"),
+        (
+            "def make():\n    @qb.controller('my-cc')\n"
+            "    class MyCC(qb.cca.WindowController): ...\nmake()",
+            "not at the top level of its cell; move it there",
+        ),
+    ],
+)
+def test_what_cannot_be_a_controller_is_one_sentence(text: str, sentence: str) -> None:
+    with pytest.raises(SpecError, match=sentence):
+        run_cell(text, Q=3, helper=lambda: None)
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("import qbkit as qb  # controller: A\nclass A(:\n", "line 1: invalid syntax"),
+        ("import qbkit as qb  # controller: A\nclass A: ...\n", "A is no controller"),
+        ("import nothing_such  # controller: A\n", "No module named 'nothing_such'"),
+    ],
+)
+def test_a_source_that_does_not_compile_is_one_sentence(text: str, sentence: str) -> None:
+    flow = qb.Flow(stack="qbkit", controller="my-cc", source=text)
+    with pytest.raises(
+        SpecError, match=f"controller 'my-cc' does not run on its own: .*{sentence}"
+    ):
+        qb.Experiment(flows=[flow], duration_s=1).run()
+
+
+@pytest.mark.parametrize(
+    ("flow", "sentence"),
+    [
+        (qb.Flow("qbkit:nope"), "qbkit has no controller 'nope'; it has .*cubic.*test-aimd"),
+        (
+            qb.Flow("qbkit:test-aimd", options={"beta": 1}),
+            "qbkit:test-aimd has no option beta; sup",
+        ),
+        (
+            qb.Flow("qbkit:test-aimd", options={"gain": 0}),
+            "gain is 0; it must be a number from 0.1",
+        ),
+        (qb.Flow(stack="tcp", controller="my-cc", source="x"), "tcp takes no controllers from a c"),
+    ],
+)
+def test_a_flow_that_cannot_be_is_one_sentence(flow: qb.Flow, sentence: str) -> None:
+    with pytest.raises(SpecError, match=sentence):
+        qb.Experiment(flows=[flow], duration_s=1).run()
+
+
+# What goes wrong in it
+
+
+@pytest.mark.parametrize(
+    ("body", "sentence"),
+    [
+        ("self.window_bytes = float('nan')", "set window_bytes to nan; it must be a number from 0"),
+        ("self.window_bytes = -1.0", "set window_bytes to -1.0; it must be"),
+        ("self.window_bytes = 1e300", "set window_bytes to 1e.300; it must be"),
+        ("self.window_bytes = None", "set window_bytes to None; it must be"),
+        ("self.pacing_rate_bytes_per_s = 0", "set pacing_rate_bytes_per_s to 0; it must be None, "),
+        ("self.pacing_rate_bytes_per_s = float('nan')", "set pacing_rate_bytes_per_s to nan"),
+        ("self.log(bwe_mbps=[1])", r"logged bwe_mbps=\[1\]; it must be a number"),
+        ("self.log(state='a b')", "logged state='a b'; use letters, digits and _"),
+    ],
+)
+def test_what_a_controller_cannot_set_names_it_and_the_time(body: str, sentence: str) -> None:
+    guard, controller = guarded(f"def on_ack(self, ack):\n        {body}")
+    with pytest.raises(ControllerError, match=f"controller 'my-cc' {sentence}.* virtual s after"):
+        SimulatedPath(controller)  # its handshake is acknowledged
+        guard.check(controller)
+        guard.check_log(controller)
+
+
+def guarded(body: str) -> tuple[Guard, Any]:
+    run_cell(cell(body))
+    kind, guard = registry.find("my-cc", registry.source_of("my-cc")), Guard("my-cc")
+    return guard, guard.make(kind, Settings(PACKET_BYTES))
+
+
+def test_an_exception_has_the_line_of_the_cell() -> None:
+    _, controller = guarded(
+        "def on_loss(self, loss): ...\n    def on_ack(self, ack):\n        1 / 0"
+    )
+    controller.window_bytes = 10 * PACKET_BYTES
+    with pytest.raises(ControllerError) as caught:
+        SimulatedPath(controller).finish(1)
+    assert str(caught.value).splitlines()[1:] == [
+        "  my-cc, line 5, in on_ack",
+        "    1 / 0",
+        "ZeroDivisionError: division by zero",
+    ]
+
+
+def test_an_event_that_spins_ends_with_its_line() -> None:
+    _, controller = guarded("def on_ack(self, ack):\n        while True:\n            pass")
+    with pytest.raises(
+        ControllerError, match=r"failed in on_ack.*\n.*line [45], in on_ack\n[^$]*spins"
+    ):
+        SimulatedPath(controller).finish(1)
+
+
+def test_a_controller_that_forgets_its_base_is_told() -> None:
+    with pytest.raises(
+        ControllerError, match=r"does not begin __init__.self, settings. with super"
+    ):
+        guarded("def __init__(self, settings): pass")
+
+
+# In the guest
+
+LINK = qb.Bottleneck(rate_mbps=10, rtt_ms=30)
+
+
+@pytest.mark.guest
+def test_a_controller_of_a_cell_races_the_kernel_s() -> None:
+    race = qb.race("qbkit:test-aimd", "tcp:reno", rate_mbps=10, rtt_ms=30, duration_s=4)
+    run = race.run
+    assert race.table.throughput_mbps.sum() > 9
+    assert race.table.share_percent.sum() == pytest.approx(100)
+    assert run.queue_ms.attrs["units"] == "ms"
+    queue_ms = run.sample_queue_ms.values[run.sample_flow.values == 0]
+    assert 10 < np.nanmax(queue_ms) < 35  # of 30 that the buffer holds
+    assert "avoid" in run.sample_state.attrs["flag_meanings"].split()
+    assert run.qb.experiment.flows[0].source == registry.source_of("test-aimd")
+    assert "qbkit:test-aimd" in repr(race) and "%" in repr(race)
+    assert race.chart.to_dict()["vconcat"]
+
+
+@pytest.mark.guest
+def test_a_study_runs_it_in_other_processes_and_judges_it() -> None:
+    study = qb.conformance_study(
+        "qbkit:test-aimd", "tcp:reno", bottleneck=LINK, duration_s=12, seeds=1
+    )
+    assessment = study.assess()
+    assert 0 <= assessment.conformance <= 1
+    assert study.tests[0].attrs["hash"] != study.references[0].attrs["hash"]
+
+
+@pytest.mark.guest
+def test_the_path_s_delay_and_marks_reach_a_controller() -> None:
+    link = qb.Bottleneck(rate_mbps=10, rtt_ms=40, buffer_bdp=4, qdisc="fq_codel")
+    run = qb.Experiment(bottleneck=link, flows=["qbkit:test-hearing"], duration_s=3).run()
+    mine = run.delay_ms.values[0][10:]
+    # 20 ms of propagation, and the queueing delay that the captures show
+    assert mine == pytest.approx(20 + run.queue_delay_ms.values[0][10:], abs=2.0)
+    assert run.marked_packets.values[0][-1] > 50
+    assert int(run.dropped_packets.sum()) == 0
+
+
+@pytest.mark.guest
+@pytest.mark.parametrize(
+    ("name", "lines"),
+    [
+        ("crash", ["in on_ack", '{}["missing"]', "KeyError: 'missing'"]),
+        ("spin", ["in on_ack", "", "it spins"]),
+    ],
+)
+def test_what_goes_wrong_in_the_guest_comes_back_with_its_line(name: str, lines: list[str]) -> None:
+    experiment = qb.Experiment(bottleneck=LINK, flows=[f"qbkit:test-{name}"], duration_s=3)
+    with pytest.raises(RunFailed) as caught:
+        experiment.run()
+    first, *details = str(caught.value).splitlines()
+    assert f"controller 'test-{name}' failed in on_ack" in first and "virtual s" in first
+    assert all(expected in line for expected, line in zip(lines, details, strict=True))
+    number = int(details[0].split("line ")[1].split(",")[0])
+    assert Path(__file__).read_text().splitlines()[number - 1].strip() == details[1].strip()
