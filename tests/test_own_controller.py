@@ -309,15 +309,16 @@ LINK = qb.Bottleneck(rate_mbps=10, rtt_ms=30)
 def test_a_controller_of_a_cell_races_the_kernel_s() -> None:
     race = qb.race("qbkit:test-aimd", "tcp:reno", rate_mbps=10, rtt_ms=30, duration_s=4)
     run = race.run
-    assert race.table.throughput_mbps.sum() > 9
-    assert race.table.share_percent.sum() == pytest.approx(100)
+    assert race.frame().throughput_mbps.sum() > 9
+    assert race.frame().share_percent.sum() == pytest.approx(100)
     assert run.queue_ms.attrs["units"] == "ms"
     queue_ms = run.sample_queue_ms.values[run.sample_flow.values == 0]
     assert 10 < np.nanmax(queue_ms) < 35  # of 30 that the buffer holds
     assert "avoid" in run.sample_state.attrs["flag_meanings"].split()
     assert run.qb.experiment.flows[0].source == registry.source_of("test-aimd")
     assert "qbkit:test-aimd" in repr(race) and "%" in repr(race)
-    assert race.chart.to_dict()["vconcat"]
+    assert race.chart().to_dict()["vconcat"]
+    assert "vega" in race._repr_html_()
 
 
 @pytest.mark.guest

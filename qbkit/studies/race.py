@@ -11,6 +11,7 @@ from qbkit.execution.runner import run
 from qbkit.metrics import jain_index, summary
 from qbkit.plots import timeline_chart
 from qbkit.plots.html import run_html
+from qbkit.plots.render import chart_fragment
 from qbkit.spec import Bottleneck, Experiment, Flow
 from qbkit.spec.experiment import Qdisc
 
@@ -25,15 +26,13 @@ class Race:
 
     run: xr.Dataset
 
-    @property
-    def table(self) -> pd.DataFrame:
+    def frame(self) -> pd.DataFrame:
         """One row per flow: `qbkit.metrics.summary`, and its share of the throughput in percent."""
         table = summary(self.run)
         share = 100 * table.throughput_mbps / table.throughput_mbps.sum()
         table.insert(table.columns.get_loc("throughput_mbps") + 1, "share_percent", share)
         return table
 
-    @property
     def chart(self) -> alt.VConcatChart:
         """Throughput, queueing delay and congestion window over time."""
         return timeline_chart(self.run, title=f"Race of {' and '.join(self.run.label.values)}")
@@ -44,18 +43,11 @@ class Race:
         return jain_index(self.run)
 
     def __repr__(self) -> str:
-        shares = (f"{row.label} {row.share_percent:.0f} %" for row in self.table.itertuples())
+        shares = (f"{row.label} {row.share_percent:.0f} %" for row in self.frame().itertuples())
         return f"<Race: {', '.join(shares)}; Jain's index {self.jain_index:.2f}>"
 
     def _repr_html_(self) -> str:
-        return run_html(self.run)
-
-    def _ipython_display_(self) -> None:
-        """The table, then the chart: one output can hold only one of them."""
-        from IPython.display import HTML, display
-
-        display(HTML(self._repr_html_()))
-        display(self.chart)
+        return run_html(self.run) + chart_fragment(self.chart().to_dict())
 
 
 def race(
