@@ -6,7 +6,7 @@ import heapq
 
 import numpy as np
 
-from qbkit.metrics.parameters.connection import Connection, Link, Load, connection_of
+from qbkit.metrics.parameters.connection import Connection, Load, SharedLink, connection_of
 
 RATE_PPS, RTT_S = 1000.0, 0.05
 BDP_PACKETS = RATE_PPS * RTT_S
@@ -99,5 +99,5 @@ def simulate(
     load = Load(*(t[known] for t in times), np.full(known.sum(), float(PACKET_BYTES)))
     left_s = np.sort(load.delivered_s[np.isfinite(load.delivered_s)])
     through_bytes = PACKET_BYTES * np.arange(1.0, len(left_s) + 1)
-    link = Link(RATE_PPS * PACKET_BYTES * 8e-6, left_s, through_bytes)
+    link = SharedLink(RATE_PPS * PACKET_BYTES * 8e-6, left_s, through_bytes)
     return connection_of("simulated", load, np.array(ack_s), RTT_S, link)

@@ -19,6 +19,7 @@ from test_failures import heed_interrupts
 
 import qbkit as qb
 from qbkit.errors import EngineError, RunFailed, SpecError, StackNotReady
+from qbkit.execution import cluster
 from qbkit.execution.attempts import try_twice, words
 from qbkit.execution.cluster import run_calls
 from qbkit.execution.many import datasets, run_all
@@ -164,6 +165,26 @@ def test_a_study_names_the_run_that_failed_twice_and_keeps_the_others(own_runs: 
     with pytest.raises(RunFailed, match=why):
         qb.conformance_study(test, "tcp:reno", **how)
     assert len(list(own_runs.glob("*.nc"))) == 1
+
+
+@pytest.mark.guest
+def test_studies_use_the_scheduler_they_are_given(monkeypatch: pytest.MonkeyPatch):
+    how = {"bottleneck": LINK, "duration_s": 1, "seeds": 1}
+    with cluster.local_cluster(1) as given:
+        study = qb.conformance_study(
+            "tcp:reno", "tcp:reno", scheduler=given.scheduler_address, **how
+        )
+        tasks = {str(key) for key, *_ in given.scheduler.transition_log}
+    (name,) = {run.attrs["hash"] for run in study.tests + study.references}
+    assert {task.rpartition("-")[0] for task in tasks} == {f"run-{name}"}
+
+    monkeypatch.setattr(cluster, "CONNECT_S", 1)
+    nobody = {"scheduler": "tcp://127.0.0.1:9"}
+    with pytest.raises(EngineError, match="no Dask scheduler answers"):
+        qb.what_if(study, {"pacing": True}, **nobody)
+    # The study is stored; the runs of each flow alone are not.
+    with pytest.raises(EngineError, match="no Dask scheduler answers"):
+        qb.explain("tcp:reno", "tcp:reno", **how, **nobody)
 
 
 def fails_once(marker: Path) -> None:

@@ -26,7 +26,7 @@ from qbkit.metrics.parameters import (
     observe,
     observe_events,
 )
-from qbkit.metrics.parameters.connection import Link
+from qbkit.metrics.parameters.connection import SharedLink
 from qbkit.metrics.parameters.effects import DERIVED, EFFECTS, RESPONSE, SYMPTOMS, law
 from qbkit.metrics.parameters.inference import with_flows
 from qbkit.traces.logs.events import EventTables
@@ -181,7 +181,7 @@ def test_a_steady_sender_below_the_links_rate_is_limited():
     assert infer(simulate(buffer_packets=5))["limited_percent"].value < 2
     # Beside a rival that takes the rest, the link limits.
     time_s = np.arange(0, 30, 1e-3)
-    busy = Link(steady.link.rate_mbps, time_s, 1500 * time_s / 1e-3)
+    busy = SharedLink(steady.link.rate_mbps, time_s, 1500 * time_s / 1e-3)
     assert infer(replace(steady, link=busy))["limited_percent"].value == 0
     # The log of one end does not show the link.
     assert not infer(replace(steady, link=None))["limited_percent"].known

@@ -92,14 +92,16 @@ def test_flows_start_within_the_window(seed, count, rtt_ms, duration_s, window_s
         start_window_s=window_s,
     )
     if window_s is not None:
-        assert experiment.start_spread_s == window_s
+        assert experiment.effective_start_window_s == window_s
     elif count == 1:
-        assert experiment.start_spread_s == 0
+        assert experiment.effective_start_window_s == 0
     else:
-        assert experiment.start_spread_s == pytest.approx(min(rtt_ms / 100, duration_s / 10))
+        assert experiment.effective_start_window_s == pytest.approx(
+            min(rtt_ms / 100, duration_s / 10)
+        )
     starts_s = experiment.flow_starts_s
     # A microsecond of rounding on top.
-    assert all(0 <= s <= experiment.start_spread_s + 1e-6 for s in starts_s)
+    assert all(0 <= s <= experiment.effective_start_window_s + 1e-6 for s in starts_s)
     # A start depends on seed and index alone, whoever the flows are.
     other = experiment.model_copy(update={"flows": (Flow("a", "b"), *experiment.flows[1:])})
     assert other.flow_starts_s == starts_s

@@ -38,7 +38,7 @@ MAP = {
 """Variables of a map by cell → unit and meaning; `qbkit.metrics.assessment` says whose they are."""
 
 
-class _Cell(NamedTuple):
+class _Comparison(NamedTuple):
     """What a cell says, and the p-values of all its deals (none with fewer than 2 trials)."""
 
     figures: dict[str, float]
@@ -133,7 +133,7 @@ def _named(unit: str, text: str) -> dict[str, object]:
     return {"units": unit, "long_name": text}
 
 
-def _compare(tests: list[FloatArray], references: list[FloatArray], definition: str) -> _Cell:
+def _compare(tests: list[FloatArray], references: list[FloatArray], definition: str) -> _Comparison:
     trials = Trials.of(tests, references, definition_of(definition))
     whole, known = (
         envelope(tests, definition=definition),
@@ -160,7 +160,7 @@ def _compare(tests: list[FloatArray], references: list[FloatArray], definition: 
         "trials": trials.tests,
         "reference_trials": trials.references,
     }
-    return _Cell(figures, deals)
+    return _Comparison(figures, deals)
 
 
 def _trials(cell: xr.Dataset) -> list[FloatArray]:

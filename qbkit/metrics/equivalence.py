@@ -26,7 +26,7 @@ import math
 
 import numpy as np
 
-from qbkit.metrics.trials import Estimate, Trials, satterthwaite
+from qbkit.metrics.trials import TrialEstimate, Trials, satterthwaite
 from qbkit.traces.arrays import FloatArray
 
 MARGIN = 0.1
@@ -44,12 +44,12 @@ def equivalence_p(trials: Trials, margin: float = MARGIN) -> float:
         high = _contrast(test, reference, 1 + margin)
         found += [
             _p_above(low, 0.0),
-            _p_above(Estimate(-high.value, high.error, high.freedom), 0.0),
+            _p_above(TrialEstimate(-high.value, high.error, high.freedom), 0.0),
         ]
     return float(np.max(found))
 
 
-def mean_differences(trials: Trials) -> tuple[Estimate, Estimate]:
+def mean_differences(trials: Trials) -> tuple[TrialEstimate, TrialEstimate]:
     """Test minus reference: mean queueing delay (ms) and mean throughput (Mbit/s)."""
     delay, throughput = (_contrast(a, b, 1.0) for a, b in zip(*_columns(trials), strict=True))
     return delay, throughput
@@ -87,20 +87,20 @@ def _columns(trials: Trials) -> tuple[FloatArray, FloatArray]:
     return trials.means[: trials.tests].T, trials.means[trials.tests :].T
 
 
-def _contrast(test: FloatArray, reference: FloatArray, factor: float) -> Estimate:
+def _contrast(test: FloatArray, reference: FloatArray, factor: float) -> TrialEstimate:
     """mean(test) - factor * mean(reference), with Welch's standard error; NaN for a lone trial."""
     value = float(test.mean() - factor * reference.mean())
     if min(len(test), len(reference)) < 2:
-        return Estimate(value, math.nan, math.nan)
+        return TrialEstimate(value, math.nan, math.nan)
     parts = [
         float(test.var(ddof=1)) / len(test),
         factor**2 * float(reference.var(ddof=1)) / len(reference),
     ]
     freedom = satterthwaite(parts, [len(test), len(reference)])
-    return Estimate(value, math.sqrt(sum(parts)), freedom)
+    return TrialEstimate(value, math.sqrt(sum(parts)), freedom)
 
 
-def _p_above(estimate: Estimate, bound: float) -> float:
+def _p_above(estimate: TrialEstimate, bound: float) -> float:
     """One-sided p of "not above the bound"."""
     from scipy import stats
 

@@ -31,7 +31,7 @@ class Regression:
     p_value: float
     transfers: int
     mean_bytes: float
-    spread_bytes2: float
+    sum_of_squares_bytes2: float
     residual_s: float
 
     def line_s(self, offset_bytes: FloatArray) -> FloatArray:
@@ -43,7 +43,7 @@ class Regression:
         from scipy import stats
 
         t = float(stats.t.ppf((1 + level) / 2, self.transfers - 2))
-        leverage = (offset_bytes - self.mean_bytes) ** 2 / self.spread_bytes2
+        leverage = (offset_bytes - self.mean_bytes) ** 2 / self.sum_of_squares_bytes2
         half_width: FloatArray = t * self.residual_s * np.sqrt(1 / self.transfers + leverage)
         return half_width
 
@@ -94,7 +94,7 @@ def regression(offset_bytes: FloatArray, time_s: FloatArray) -> Regression:
         p_value=float(fit.pvalue),
         transfers=len(x),
         mean_bytes=float(x.mean()),
-        spread_bytes2=float(((x - x.mean()) ** 2).sum()),
+        sum_of_squares_bytes2=float(((x - x.mean()) ** 2).sum()),
         residual_s=float(np.sqrt((residuals**2).sum() / (len(x) - 2))),
     )
 

@@ -36,7 +36,7 @@ Statistic = Callable[[IntArray, IntArray], float]
 """A number of chosen trials of the test and of the reference."""
 
 
-class Estimate(NamedTuple):
+class TrialEstimate(NamedTuple):
     """A number with its standard error over trials; both NaN where the trials are too few."""
 
     value: float
@@ -100,15 +100,15 @@ class Trials:
         )
         return gap
 
-    def conformance(self) -> Estimate:
+    def conformance(self) -> TrialEstimate:
         """Expected conformance of one trial of the test with one of the reference."""
         return self._estimate(self._across)
 
-    def noise_floor(self) -> Estimate:
+    def noise_floor(self) -> TrialEstimate:
         """Expected conformance of one trial of the reference with another; NaN below 2."""
         return self._estimate(lambda _, mine: self._among(mine))
 
-    def above_floor(self) -> Estimate:
+    def above_floor(self) -> TrialEstimate:
         """Conformance minus noise floor."""
         return self._estimate(lambda test, mine: self._across(test, mine) - self._among(mine))
 
@@ -121,7 +121,7 @@ class Trials:
         inner = self.pairs[np.ix_(mine, mine)]
         return float((inner.sum() - len(mine)) / (len(mine) * (len(mine) - 1)))
 
-    def _estimate(self, statistic: Statistic) -> Estimate:
+    def _estimate(self, statistic: Statistic) -> TrialEstimate:
         """A statistic of all trials, with the jackknife's standard error."""
         test = np.arange(self.tests)
         mine = np.arange(self.tests, len(self.means))
@@ -129,7 +129,7 @@ class Trials:
         without_mine = np.array([statistic(test, np.delete(mine, j)) for j in range(len(mine))])
         parts = [_jackknife_variance(v) for v in (without_test, without_mine)]
         freedom = satterthwaite(parts, [len(test), len(mine)])
-        return Estimate(statistic(test, mine), math.sqrt(sum(parts)), freedom)
+        return TrialEstimate(statistic(test, mine), math.sqrt(sum(parts)), freedom)
 
 
 def satterthwaite(parts: Sequence[float], counts: Sequence[int]) -> float:

@@ -109,7 +109,7 @@ def conformance_map_chart(
 
 
 @dataclass(frozen=True)
-class _Cell:
+class _MapCell:
     """One implementation in one setting."""
 
     row: str
@@ -120,7 +120,7 @@ class _Cell:
     figures: dict[str, float]
 
 
-def _cells(envelopes: xr.DataArray, found: xr.Dataset) -> Iterator[_Cell]:
+def _cells(envelopes: xr.DataArray, found: xr.Dataset) -> Iterator[_MapCell]:
     """The cells of a conformance map, each with the envelopes of both its sides."""
     known = envelopes.sel({FIRST: found.attrs["reference"]}).values
     fields = [str(d) for d in envelopes.dims[1:]]
@@ -137,16 +137,16 @@ def _cells(envelopes: xr.DataArray, found: xr.Dataset) -> Iterator[_Cell]:
             SHORT.get(f, f"{f} {{}}").format(v) for f, v in zip(fields, values, strict=True)
         )
         figures = {key: float(found[key].values[place]) for key in (*QUANTITIES, *BESIDE)}
-        yield _Cell(name, values, setting, test, against, figures)
+        yield _MapCell(name, values, setting, test, against, figures)
 
 
-def _in_order(cells: Iterable[_Cell]) -> list[str]:
+def _in_order(cells: Iterable[_MapCell]) -> list[str]:
     """Settings by the values of their fields."""
     known = {cell.setting: cell.values for cell in cells}
     return sorted(known, key=lambda setting: known[setting])
 
 
-def _table(cells: Sequence[_Cell]) -> alt.InlineData:
+def _table(cells: Sequence[_MapCell]) -> alt.InlineData:
     columns: dict[str, list[object]] = {
         "row": [c.row for c in cells],
         "setting": [c.setting for c in cells],
@@ -158,7 +158,7 @@ def _table(cells: Sequence[_Cell]) -> alt.InlineData:
 
 def _heat(
     table: alt.InlineData,
-    cells: Sequence[_Cell],
+    cells: Sequence[_MapCell],
     settings: Sequence[str],
     name: str,
     chosen: alt.Parameter,
@@ -219,7 +219,7 @@ def _dark(scheme: str, name: str, low: float, high: float) -> str:
     return f"datum.{name} > {low + 0.7 * (high - low)}"
 
 
-def _detail(cells: Sequence[_Cell], chosen: alt.Parameter) -> alt.LayerChart:
+def _detail(cells: Sequence[_MapCell], chosen: alt.Parameter) -> alt.LayerChart:
     """Points and hulls of the chosen cell, its reference in grey, its figures on top."""
     x = alt.X("queue_delay_ms:Q", title="Queueing delay (ms)").scale(nice=True, zero=False)
     y = alt.Y("throughput_mbps:Q", title="Throughput (Mbit/s)").scale(nice=True, zero=False)
@@ -245,7 +245,7 @@ def _detail(cells: Sequence[_Cell], chosen: alt.Parameter) -> alt.LayerChart:
     ).properties(width=DETAIL_WIDTH, height=DETAIL_HEIGHT)
 
 
-def _caption(cells: Sequence[_Cell], chosen: alt.Parameter) -> alt.Chart:
+def _caption(cells: Sequence[_MapCell], chosen: alt.Parameter) -> alt.Chart:
     words = [f"{c.row}, {c.setting}" for c in cells]
     columns = {"row": [c.row for c in cells], "setting": [c.setting for c in cells], "words": words}
     return (
@@ -256,12 +256,12 @@ def _caption(cells: Sequence[_Cell], chosen: alt.Parameter) -> alt.Chart:
     )
 
 
-def _sides(cell: _Cell) -> Iterator[tuple[str, Envelope]]:
+def _sides(cell: _MapCell) -> Iterator[tuple[str, Envelope]]:
     yield "reference", cell.reference
     yield "test", cell.test
 
 
-def _points(cells: Sequence[_Cell]) -> alt.InlineData:
+def _points(cells: Sequence[_MapCell]) -> alt.InlineData:
     """Every n-th operating point, so that a map of hundreds of cells stays small."""
     rows: dict[str, list[object]] = {"row": [], "setting": [], "side": []}
     xy = []
@@ -275,7 +275,7 @@ def _points(cells: Sequence[_Cell]) -> alt.InlineData:
     return inline({**rows, **_columns(xy)})
 
 
-def _hulls(cells: Sequence[_Cell]) -> alt.InlineData:
+def _hulls(cells: Sequence[_MapCell]) -> alt.InlineData:
     """Corners of each hull, closed by the first."""
     rows: dict[str, list[object]] = {"row": [], "setting": [], "side": [], "hull": [], "corner": []}
     xy = []

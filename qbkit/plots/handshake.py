@@ -52,7 +52,7 @@ def handshake_chart(
     height = float(np.clip(LINE_HEIGHT * (side + 2), LEAST_HEIGHT, MOST_HEIGHT))
     margin_ms = HEADROOM * (end_ms - start_ms)
     time = alt.Scale(domain=[start_ms - margin_ms, end_ms + margin_ms], reverse=True, nice=False)
-    _spread(packets, height / (end_ms - start_ms + 2 * margin_ms))
+    _place_labels(packets, height / (end_ms - start_ms + 2 * margin_ms))
     sentences = [
         f"One-way delay {delay_ms:.3g} ms, {'half the least RTT' if estimated else 'as given'}; "
         f"times are those of the {point}.",
@@ -119,7 +119,7 @@ def _place(packets: pd.DataFrame, point: str, delay_ms: float) -> None:
     packets["to_x"] = np.where(by_client, right, left)
 
 
-def _spread(packets: pd.DataFrame, px_per_ms: float) -> None:
+def _place_labels(packets: pd.DataFrame, px_per_ms: float) -> None:
     """Times at which the labels stand: those of their packets, but apart, and not below the end."""
     packets["label_ms"] = packets["from_ms"]
     gap_ms, end_ms = LINE_HEIGHT / px_per_ms, packets["to_ms"].max()

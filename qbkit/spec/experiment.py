@@ -232,7 +232,7 @@ class Experiment(_Spec):
     """Half-width in ms of the seeded uniform jitter of each sender; see `sender_jitter_ms`."""
     start_window_s: float | None = Field(default=None, ge=0.0, le=86_400.0)
     """Width in s of the window after its ``start_s`` in which each flow starts at a random time;
-    0: exactly at ``start_s``. See `start_spread_s`."""
+    0: exactly at ``start_s``. See `effective_start_window_s`."""
     topology: Literal["dumbbell", "parking_lot"] = "dumbbell"
     """``dumbbell``: one queue for all. ``parking_lot``: the first flow crosses two such links in
     a row, the others are split between the first and the second."""
@@ -317,7 +317,7 @@ class Experiment(_Spec):
         return self.bottleneck.rate_mbps * (2 if self.has_reverse_traffic else 1)
 
     @property
-    def start_spread_s(self) -> float:
+    def effective_start_window_s(self) -> float:
         """Width in s of the window after its ``start_s`` in which each flow starts.
 
         Without a ``start_window_s`` it is 10 base RTTs of the bottleneck, but at most a tenth of
@@ -336,12 +336,14 @@ class Experiment(_Spec):
     def flow_starts_s(self) -> tuple[float, ...]:
         """When each flow starts, in s of the experiment, to a microsecond.
 
-        Flow i starts at its ``start_s`` plus ``start_spread_s`` times a number in [0, 1): the first
-        53 bits of SHA-256 of "start SEED i". So a start depends on the seed, the flow's index and
-        the width alone, and a test meets its control flow with the starts of its reference.
+        Flow i starts at its ``start_s`` plus a part in [0, 1) of `effective_start_window_s`: the
+        first 53 bits of SHA-256 of "start SEED i". So a start depends on the seed, the flow's
+        index and the width alone, and a test meets its control flow with the starts of its
+        reference.
         """
+        window_s = self.effective_start_window_s
         return tuple(
-            round(flow.start_s + self.start_spread_s * _uniform(f"start {self.seed} {i}"), 6)
+            round(flow.start_s + window_s * _uniform(f"start {self.seed} {i}"), 6)
             for i, flow in enumerate(self.flows)
         )
 

@@ -136,13 +136,15 @@ def conformance_study(
     seeds: int = DEFAULT_SEEDS,
     start_window_s: float | None = None,
     engine: str | None = None,
+    scheduler: str | None = None,
     progress: bool = False,
 ) -> Study:
     """Run test and reference (``stack:controller``, or a `Flow`) with seeds 1 to ``seeds``.
 
     The control flow of both is the reference, as in the paper. Both flows start at random within
-    ``start_window_s`` (default: `Experiment.start_spread_s`). Runs that exist are loaded. Raises
-    what `qbkit.execution.runner.run` raises.
+    ``start_window_s`` (default: `Experiment.effective_start_window_s`). Runs that exist are
+    loaded. ``scheduler`` is the address of a Dask scheduler, as for `qbkit.run_all`. Raises what
+    `qbkit.run_all` and `qbkit.run` raise.
     """
     if seeds < 1:
         raise SpecError(f"seeds = {seeds}: at least 1 is needed, and 5 or more for a verdict")
@@ -158,7 +160,7 @@ def conformance_study(
             start_window_s=start_window_s,
         )
     ]
-    loaded = datasets(run_all(wanted, engine=engine, progress=progress))
+    loaded = datasets(run_all(wanted, engine=engine, scheduler=scheduler, progress=progress))
     ours, theirs = (flow.label or flow.name for flow in map(as_flow, (test, reference)))
     return Study(ours, theirs, loaded[:seeds], loaded[seeds:])
 

@@ -168,13 +168,14 @@ def explain(
     seeds: int = DEFAULT_SEEDS,
     definition: str = "imc22",
     engine: str | None = None,
+    scheduler: str | None = None,
     progress: bool = False,
 ) -> Explanation:
     """Assess ``test`` against ``reference`` and say what most likely sets them apart.
 
     Besides the conformance study, each of the two runs alone on the same link (60 s or
     ``duration_s``, two seeds): parameters show best without a rival's losses. Runs that exist are
-    loaded. Raises what `qbkit.conformance_study` raises.
+    loaded. ``scheduler`` and what is raised are as in `qbkit.conformance_study`.
     """
     link = bottleneck or Bottleneck()
     study = conformance_study(
@@ -184,6 +185,7 @@ def explain(
         duration_s=duration_s,
         seeds=seeds,
         engine=engine,
+        scheduler=scheduler,
         progress=progress,
     )
     count = min(seeds, PROBE_SEEDS)
@@ -192,7 +194,7 @@ def explain(
         for flow in (test, reference)
         for run in experiments([flow], link, duration_s=min(duration_s, PROBE_S), seeds=count)
     ]
-    alone = datasets(run_all(probes, engine=engine, progress=progress))
+    alone = datasets(run_all(probes, engine=engine, scheduler=scheduler, progress=progress))
     return explanation(study, infer(alone[:count]), infer(alone[count:]), definition=definition)
 
 
@@ -290,9 +292,16 @@ class WhatIf:
 
 
 def what_if(
-    study: Study, options: Mapping[str, Any], *, engine: str | None = None, progress: bool = False
+    study: Study,
+    options: Mapping[str, Any],
+    *,
+    engine: str | None = None,
+    scheduler: str | None = None,
+    progress: bool = False,
 ) -> WhatIf:
     """Run a study again with options of the test's stack set (`qbkit stacks` lists them).
+
+    ``scheduler`` is the address of a Dask scheduler, as for `qbkit.run_all`.
 
     Raises SpecError for a study of captures, for an option that the stack does not have, and what
     `conformance_study` raises.
@@ -315,6 +324,7 @@ def what_if(
         seeds=len(study.tests),
         start_window_s=spec.start_window_s,
         engine=engine,
+        scheduler=scheduler,
         progress=progress,
     )
     return WhatIf(study, after, options)

@@ -68,7 +68,7 @@ class Load:
 
 
 @dataclass(frozen=True, eq=False)
-class Link:
+class SharedLink:
     """The bottleneck behind the queue: its rate, and what all flows together got through it."""
 
     rate_mbps: float
@@ -105,7 +105,7 @@ class Connection:
     """Least round-trip time."""
     load: Load
     """All packets that carry data, full or not."""
-    link: Link | None = None
+    link: SharedLink | None = None
     """None: a log of one end does not show the link."""
 
     @property
@@ -173,7 +173,7 @@ def observe(run: xr.Dataset, flow: str | int = 0) -> Connection:
     return connection_of(label, load, seen_s, 2 * half_s, _link(run, index))
 
 
-def _link(run: xr.Dataset, index: int) -> Link | None:
+def _link(run: xr.Dataset, index: int) -> SharedLink | None:
     """The one bottleneck of a flow's data; None for several, or one of unknown rate."""
     rate_mbps = float(run.attrs.get("rate_mbps", math.nan))
     several = json.loads(run.attrs.get("spec", "{}")).get("topology") == "parking_lot"
@@ -183,7 +183,7 @@ def _link(run: xr.Dataset, index: int) -> Link | None:
     ways = np.array(flow_directions(run))
     left = np.isfinite(departure_s) & (ways == ways[index])[run["packet_flow"].values]
     sizes = run["packet_size_bytes"].values[left].astype(np.float64)
-    return Link(rate_mbps, *_summed(departure_s[left], sizes))
+    return SharedLink(rate_mbps, *_summed(departure_s[left], sizes))
 
 
 def observe_events(events: xr.Dataset, label: str = "") -> Connection:
@@ -210,7 +210,7 @@ def observe_events(events: xr.Dataset, label: str = "") -> Connection:
 
 
 def connection_of(
-    label: str, load: Load, ack_s: FloatArray, min_rtt_s: float, link: Link | None = None
+    label: str, load: Load, ack_s: FloatArray, min_rtt_s: float, link: SharedLink | None = None
 ) -> Connection:
     """The full packets of a load; MetricError for fewer than 20, or without an RTT or an ACK."""
     packet_bytes = _common_size(load.size_bytes)

@@ -13,7 +13,7 @@ import pandas as pd
 import xarray as xr
 
 from qbkit.errors import MetricError
-from qbkit.metrics.parameters.connection import GRID_PARTS, Connection, Link, observe
+from qbkit.metrics.parameters.connection import GRID_PARTS, Connection, SharedLink, observe
 from qbkit.metrics.parameters.growth import growths_of
 from qbkit.metrics.parameters.phases import Phases, phases_of
 from qbkit.metrics.parameters.reductions import window_reductions_of
@@ -269,7 +269,7 @@ def _steady(c: Connection, after_s: float) -> dict[str, FloatArray | float | str
     }
 
 
-def _limited(c: Connection, link: Link, later: BoolArray) -> BoolArray:
+def _limited(c: Connection, link: SharedLink, later: BoolArray) -> BoolArray:
     """Where the link idles, the window stands still, and no loss of the last ten RTTs says why.
 
     The link idles by its own rate, and by what all flows send over it: a flow that leaves room to

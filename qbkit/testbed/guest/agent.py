@@ -32,7 +32,7 @@ RB_POWER_OFF = 0x4321FEDC
 libc = ctypes.CDLL(None, use_errno=True)
 
 
-class Failed(Exception):
+class RunAborted(Exception):
     """The run cannot go on; the text is the sentence for the user."""
 
 
@@ -46,7 +46,7 @@ def main(folder):
         result = run_command(plan["command"]) if "command" in plan else Run(plan).result()
         write_json(f"{folder}/result.json", result)
         status = 0
-    except (Failed, OSError) as error:
+    except (RunAborted, OSError) as error:
         write_json(f"{folder}/error.json", {"error": str(error)})
         status = 1
     if plan["engine"] == "virtual":
@@ -118,16 +118,16 @@ class Program:
         say(f"start {role}")
 
     def wait_ready(self):
-        """Until the program says "ready"; raises Failed when it dies or stays silent."""
+        """Until the program says "ready"; raises RunAborted when it dies or stays silent."""
         import select
 
         ready, _, _ = select.select([self.process.stdout], [], [], READY_S)
         line = self.process.stdout.readline() if ready else b""
         if line.strip() != b"ready":
             if not ready:
-                raise Failed(f"{self.role} was not ready within {READY_S:g} s")
+                raise RunAborted(f"{self.role} was not ready within {READY_S:g} s")
             self.wait(GRACE_S)
-            raise Failed(self.obituary())
+            raise RunAborted(self.obituary())
 
     def poll(self):
         """Exit status, None while it runs."""
@@ -141,12 +141,12 @@ class Program:
             return None
 
     def end(self):
-        """SIGTERM, wait, and Failed if it does not go; the exit status."""
+        """SIGTERM, wait, and RunAborted if it does not go; the exit status."""
         if self.poll() is None:
             self.process.send_signal(signal.SIGTERM)
         if self.wait(GRACE_S) is None:
             self.process.kill()
-            raise Failed(f"{self.role} did not end within {GRACE_S:g} s of being told to")
+            raise RunAborted(f"{self.role} did not end within {GRACE_S:g} s of being told to")
         return self.process.returncode
 
     def obituary(self):
@@ -292,13 +292,13 @@ class Run:
         return [starters[i] for i in range(len(starters))]
 
     def sleep_until(self, when_ns, starters):
-        """Sleep; a program that dies before raises Failed."""
+        """Sleep; a program that dies before raises RunAborted."""
         while (left := when_ns - time.time_ns()) > 0:
             signal.sigtimedwait({signal.SIGCHLD}, left / 1e9)
             for program in self.programs:
                 code = program.poll()
                 if code is not None and (code or program not in starters.values()):
-                    raise Failed(program.obituary())
+                    raise RunAborted(program.obituary())
 
     def finish(self, starters, listeners):
         """End all programs; their exit states, one dictionary a flow."""
@@ -309,12 +309,12 @@ class Run:
             code = starter.wait(GRACE_S)
             if code is None:
                 starter.process.kill()
-                raise Failed(f"{starter.role} still ran {GRACE_S:g} s after its time was over")
+                raise RunAborted(f"{starter.role} still ran {GRACE_S:g} s after its time was over")
             if code not in ENDED_WELL:
-                raise Failed(starter.obituary())
+                raise RunAborted(starter.obituary())
             exits = {flow["starts"]: code, flow["listens"]: listener.end()}
             if exits[flow["listens"]] not in ENDED_WELL:
-                raise Failed(listener.obituary())
+                raise RunAborted(listener.obituary())
             flows.append({f"{role}_exit": code for role, code in exits.items()})
             flows[-1] |= self.ways(flow["index"])
             for role in ("sender", "receiver"):
@@ -335,7 +335,7 @@ class Run:
     def end_capture(self, capture):
         """Stop the capture; how many packets it lost."""
         if capture.end():
-            raise Failed(capture.obituary())
+            raise RunAborted(capture.obituary())
         return int(capture.process.stdout.read().split()[-1])
 
     def drain(self):

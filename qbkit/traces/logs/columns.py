@@ -166,7 +166,7 @@ def numbers_within(numbers: Collection[int], low: int, high: int) -> list[int]:
     return [number for number in numbers if low <= number <= high]
 
 
-class InFlight:
+class UnackedPackets:
     """Sent packets of one space that are neither acknowledged nor lost: number → size."""
 
     def __init__(self) -> None:

@@ -20,10 +20,10 @@ from qbkit.traces.logs.columns import (
     SPACES,
     Handshake,
     HttpColumns,
-    InFlight,
     Losses,
     Offsets,
     PacketColumns,
+    UnackedPackets,
     Words,
     floats,
 )
@@ -58,7 +58,7 @@ class EventTables:
         self._metric_s = array("d")
         self._metrics = {name: array("d") for name in METRICS}
         self._state_s, self._states = array("d"), Words()
-        self._in_flight = {space: InFlight() for space in SPACES}
+        self._in_flight = {space: UnackedPackets() for space in SPACES}
         self._lost = {space: Losses() for space in SPACES}
         self._handshake = Handshake()
         self._http = HttpColumns()

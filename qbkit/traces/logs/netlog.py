@@ -63,7 +63,7 @@ def read_netlog(
     connection, or holds what cannot be meant.
     """
     with open_log(path, progress) as log:
-        reader = _Reader(log)
+        reader = _NetlogReader(log)
         reader.read()
         session = reader.choose(connection)
     ds = session.tables.dataset(
@@ -74,7 +74,7 @@ def read_netlog(
     )
 
 
-class _Reader:
+class _NetlogReader:
     def __init__(self, log: JsonFile) -> None:
         self.log = log
         self.names: dict[int, str] = {}

@@ -34,10 +34,10 @@ from qbkit.traces.logs.qlog_records import (
     Http,
     Metrics,
     Numbers,
-    Packet,
     QlogEnvelope,
     QlogFrame,
     QlogFrames,
+    QlogPacket,
     State,
 )
 
@@ -74,10 +74,10 @@ def read_qlog(
     beyond 2^62, records that nest too deep or are longer than 16 MiB.
     """
     with open_log(path, progress) as log:
-        return _Reader(log, group).read(trace)
+        return _QlogReader(log, group).read(trace)
 
 
-class _Reader:
+class _QlogReader:
     def __init__(self, log: JsonFile, group: str | None) -> None:
         self.log, self.group = log, group
         self.tables = EventTables()
@@ -216,7 +216,7 @@ class _Reader:
         try:
             if isinstance(data, Metrics):
                 self._metrics(time_s, data)
-            elif isinstance(data, Packet):
+            elif isinstance(data, QlogPacket):
                 self._packet(name, time_s, data)
             elif isinstance(data, State):
                 self.tables.state(time_s, data.new)
@@ -259,7 +259,7 @@ class _Reader:
         assumed = m.rtt_variance is not None and srtt == 2 * m.rtt_variance
         return assumed and 0 < srtt < 1 and (srtt == 0.333 or not self.tables.any_received())
 
-    def _packet(self, name: str, time_s: float, data: Packet) -> None:
+    def _packet(self, name: str, time_s: float, data: QlogPacket) -> None:
         number = data.header.packet_number
         number = data.packet_number if number is None else number
         if number is None:

@@ -46,7 +46,7 @@ class QlogFrame(msgspec.Struct):
     offset: int | None = None
 
 
-class Packet(msgspec.Struct):
+class QlogPacket(msgspec.Struct):
     """A packet sent, received or lost."""
 
     header: QlogHeader = msgspec.field(default_factory=QlogHeader)
@@ -117,9 +117,9 @@ class Http(msgspec.Struct):
 
 
 TRANSPORT: dict[str, type[msgspec.Struct]] = {
-    "packet_sent": Packet,
-    "packet_received": Packet,
-    "packet_lost": Packet,
+    "packet_sent": QlogPacket,
+    "packet_received": QlogPacket,
+    "packet_lost": QlogPacket,
     "packets_acked": Numbers,
     "frames_parsed": QlogFrames,
     "frames_processed": QlogFrames,

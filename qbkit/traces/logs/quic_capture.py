@@ -49,7 +49,7 @@ def read_quic(
     """The tables of the connection of a capture, ``sent`` being what comes from ``sender``."""
     if keylog is not None and not Path(keylog).is_file():
         raise TraceError(f"there is no key log {keylog}")
-    reader = _Reader(sender[1], describe(sender).rpartition(":")[0].strip("[]"))
+    reader = _QuicReader(sender[1], describe(sender).rpartition(":")[0].strip("[]"))
     keys = None if keylog is None else Path(keylog).resolve()
     log.bar.reset()
     share = (log.bar.total or 0) // connection.packets
@@ -67,7 +67,7 @@ def read_quic(
     )
 
 
-def _hidden(name: str, reader: _Reader, keylog: str | Path | None) -> str:
+def _hidden(name: str, reader: _QuicReader, keylog: str | Path | None) -> str:
     if reader.hidden == len(reader.tables):
         return (
             f"no packet of {name} can be read: it is no QUIC, or begins before the capture; there "
@@ -81,7 +81,7 @@ def _hidden(name: str, reader: _Reader, keylog: str | Path | None) -> str:
     )
 
 
-class _Reader:
+class _QuicReader:
     def __init__(self, port: int, address: str) -> None:
         self.sender_end = (address, port)
         self.tables = EventTables()
