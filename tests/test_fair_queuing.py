@@ -72,10 +72,11 @@ def test_rates_double_every_round_trip_and_flow_two_is_twice_as_fast() -> None:
     ]
 
 
-def test_the_second_round_trip_in_which_both_lose_decides() -> None:
+def test_the_third_round_trip_in_which_both_lose_decides() -> None:
     rounds = Rounds()
     rounds.round_trip(lost=(0, 9))  # flow 1 lost nothing
     rounds.round_trip(lost=(1, 1))
+    rounds.round_trip(lost=(1, 9))
     rounds.round_trip(lost=(4, 14))  # 6/10 over 6/20
     assert rounds.probe.verdict is None  # that round trip is not over
     rounds.round_trip()
@@ -84,6 +85,7 @@ def test_the_second_round_trip_in_which_both_lose_decides() -> None:
 
 def test_a_flow_that_hears_nothing_has_lost_everything() -> None:
     rounds = Rounds()
+    rounds.round_trip(lost=(1, 1))
     rounds.round_trip(lost=(1, 1))
     rounds.round_trip(lost=(10, 10))
     rounds.probe.on_timeout(0)

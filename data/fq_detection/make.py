@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import itertools
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -34,13 +35,17 @@ def main() -> None:
     parser.add_argument("qdiscs", nargs="+")
     parser.add_argument("--competitor", default="")
     parser.add_argument("--coarse", action="store_true")
+    parser.add_argument("--regular", action="store_true", help="pace at regular intervals")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1])
     parser.add_argument("--out", type=Path, default=HERE / "verdicts.csv")
     args = parser.parse_args()
     values = slice(None, None, 2 if args.coarse else 1)
     for qdisc, seed, rate in itertools.product(args.qdiscs, args.seeds, RATES_MBPS[values]):
         networks = list(itertools.product(RTTS_MS[values], BUFFERS_PACKETS[values]))
-        rows = run_rate(qdisc, args.competitor, seed, rate, networks)
+        how = {"competitor": args.competitor or None, "is_randomised": not args.regular}
+        rows = run_rate(qdisc, seed, rate, networks, how)
+        if not rows:
+            continue
         known = [pd.read_csv(args.out, keep_default_na=False)] if args.out.exists() else []
         whole = pd.concat([*known, pd.DataFrame(rows)]).drop_duplicates(KEYS, keep="last")
         whole.sort_values(KEYS).to_csv(args.out, index=False, float_format="%.6g")
@@ -52,13 +57,11 @@ def main() -> None:
 
 
 def run_rate(
-    qdisc: str, competitor: str, seed: int, rate_mbps: int, networks: list[tuple[int, int]]
+    qdisc: str, seed: int, rate_mbps: int, networks: list[tuple[int, int]], how: dict[str, Any]
 ) -> list[dict[str, object]]:
     """The networks of a rate (RTT in ms, buffer in packets), a row each."""
     experiments = [
-        detection_experiment(
-            link(qdisc, rate_mbps, rtt_ms, buffer), competitor=competitor or None, seed=seed
-        )
+        detection_experiment(link(qdisc, rate_mbps, rtt_ms, buffer), seed=seed, **how)
         for rtt_ms, buffer in networks
     ]
     rows = []
@@ -69,9 +72,12 @@ def run_rate(
         found = qb.fair_queuing_of(outcome.run)
         rows.append(
             {
-                **dict(
-                    zip(KEYS, (qdisc, competitor, seed, rate_mbps, rtt_ms, buffer), strict=True)
-                ),
+                "qdisc": qdisc,
+                "competitor": how["competitor"] or "",
+                "seed": seed,
+                "rate_mbps": rate_mbps,
+                "rtt_ms": rtt_ms,
+                "buffer_packets": buffer,
                 "is_fair": qdisc in FAIR,
                 "found": {True: "fair", False: "shared", None: "nothing"}[found.is_fair],
                 "loss_ratio": found.loss_ratio,

@@ -20,9 +20,10 @@ CUTOFF = 1.5
 """The loss ratio is 2 with fair queuing and 1 without (step 4)."""
 LEAST_PACKETS = 10
 """Of flow 1 in a round trip; where fewer fit, a round lasts longer (as PCC's intervals do)."""
-LOSSY_ROUNDS = 2
-"""The verdict is that of the second round in which both lose, as in the authors' code. The paper's
-text takes the first, in which a full queue has often just begun to drop."""
+LOSSY_ROUNDS = 3
+"""The verdict is that of the third round in which both lose. The paper's text takes the first, its
+code waits until both have lost before. In the first the queue has often just begun to drop, and
+queues of a packet or two are fair only to flows that always find them full."""
 INTERVAL_SPREAD = 0.5, 1.5
 """Randomised pacing: an interval is a random part of the regular one (section VII)."""
 

@@ -13,6 +13,7 @@ from qbkit.plots.noise import noise_floor_chart
 from qbkit.plots.progress import bandwidth_chart, bytes_acked_chart
 from qbkit.plots.recovery import loss_chart
 from qbkit.plots.render import enable
+from qbkit.plots.reproduction import beside_paper_chart, cumulative_chart
 from qbkit.plots.retransmission import retransmission_chart
 from qbkit.plots.root_cause import root_cause_chart
 from qbkit.plots.theory import (
@@ -25,8 +26,10 @@ from qbkit.plots.what_if import what_if_chart
 
 __all__ = [
     "bandwidth_chart",
+    "beside_paper_chart",
     "bytes_acked_chart",
     "conformance_map_chart",
+    "cumulative_chart",
     "cwnd_chart",
     "enable",
     "envelope_chart",
