@@ -57,14 +57,14 @@ def rows(found: xr.Dataset) -> Iterator[str]:
 
 
 def interactions() -> None:
-    """Order by dominance, cycles, and the CUBIC and BBR pairs that are not as expected."""
+    """Print the order of dominance, intransitive triples, and unexpected CUBIC and BBR pairs."""
     cube = qb.load_sweep(HERE / "interactions/pairs.yaml")
     print(f"\npairs: {int(cube.done.sum())} runs")
     for buffer_bdp in cube[BUFFER].values:
         ratios = qb.metrics.throughput_ratios(cube).sel({BUFFER: buffer_bdp}, drop=True)
         print(f"\n{buffer_bdp:g} BDP:", figures(qb.metrics.dominance(ratios)))
-        cycles = qb.metrics.intransitive_triples(ratios)
-        print(f"{len(cycles)} cycles", *(" > ".join(cycle) for cycle in cycles), sep="\n  ")
+        triples = qb.metrics.intransitive_triples(ratios)
+        print(f"{len(triples)} intransitive triples", *map(" > ".join, triples), sep="\n  ")
         pairs = qb.metrics.expectations(ratios)
         seen = pairs.where(pairs.reversed)
         print(f"expected {pairs.attrs['expected']:.2f}; {int(pairs.reversed.sum())} of", end=" ")

@@ -2,8 +2,8 @@
 
 ``import qbkit as qb``; then ``qb.Experiment(flows=["tcp:cubic", "tcp:bbr"]).run()``.
 
-`__init__.pyi` lists the public names. Each is imported when it is first used, so that the command
-line starts at once. Datasets have the accessor ``ds.qb`` all the same (`qbkit.accessor`).
+`__init__.pyi` lists the public names. Each is imported on first use, so the command line starts at
+once. Importing qbkit also registers the accessor ``ds.qb`` (`qbkit.accessor`).
 """
 
 import lazy_loader

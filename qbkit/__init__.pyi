@@ -1,19 +1,69 @@
-# The public names of qbkit, and where each one is.
+# The public names of qbkit, and the module of each.
 #
-# A verb means the same everywhere: run executes, load and save are qbkit's own files, list gives a
-# table, publish writes for others what load opens again, read takes the formats of others.
+# A verb means the same everywhere: `run` executes, `load` and `save` are for qbkit's own files,
+# `list` returns a table, `publish` writes for others what `load` opens again, and `read` is for the
+# file formats of others.
 
 # Specs: what to run.
-# Packages with names of their own.
+from .spec.experiment import Bottleneck as Bottleneck
+from .spec.experiment import Experiment as Experiment
+from .spec.experiment import Flow as Flow
+from .spec.sweep import Sweep as Sweep
+
+# Execute them.
+from .execution.runner import run as run
+from .execution.many import run_all as run_all
+from .execution.sweeps import run_sweep as run_sweep
+
+# Runs on disk.
+from .store.datasets import list_runs as list_runs
+from .store.datasets import load_run as load_run
+from .store.datasets import save_run as save_run
+
+# Published runs and sweeps.
+from .store.published import load_runs as load_runs
+from .store.published import publish_runs as publish_runs
+from .store.published import load_sweep as load_sweep
+from .execution.sweeps import publish_sweep as publish_sweep
+
+# Studies: questions asked of many runs.
+from .studies.conformance import Study as Study
+from .studies.conformance import conformance_study as conformance_study
+from .studies.conformance import load_study as load_study
+from .studies.conformance import publish_study as publish_study
+from .studies.explain import Explanation as Explanation
+from .studies.explain import explain as explain
+from .studies.explain import load_explanation as load_explanation
+from .studies.explain import publish_explanation as publish_explanation
+from .studies.explain import WhatIf as WhatIf
+from .studies.explain import what_if as what_if
+from .studies.fair_queuing import FairQueuing as FairQueuing
+from .studies.fair_queuing import detect_fair_queuing as detect_fair_queuing
+from .studies.fair_queuing import fair_queuing_of as fair_queuing_of
+from .studies.race import Race as Race
+from .studies.race import race as race
+
+# Readers of captures and logs; `flow_events` returns the events of a run in the same form.
+from .traces.run.imported import read_pcaps as read_pcaps
+from .traces.logs.capture import read_capture as read_capture
+from .traces.logs.netlog import read_netlog as read_netlog
+from .traces.logs.qlog import read_qlog as read_qlog
+from .traces.logs.run_flow import flow_events as flow_events
+
+# Stacks and their controllers as tables.
+from .stacks.table import list_implementations as list_implementations
+from .stacks.table import list_stacks as list_stacks
+
+# Controllers in Python.
+from .controllers.registry import controller as controller
+
+# Packages with public names of their own.
 from . import cca as cca
 from . import metrics as metrics
 from . import plots as plots
 from . import stacks as stacks
 
-# Controllers in Python.
-from .controllers.registry import controller as controller
-
-# What may be raised.
+# Errors.
 from .errors import EngineError as EngineError
 from .errors import MetricError as MetricError
 from .errors import QbkitError as QbkitError
@@ -23,49 +73,5 @@ from .errors import SpecError as SpecError
 from .errors import StackNotReady as StackNotReady
 from .errors import StoreError as StoreError
 from .errors import TraceError as TraceError
-
-# Execute.
-from .execution.many import run_all as run_all
-from .execution.runner import run as run
-
-# Files of qbkit.
-from .execution.sweeps import publish_sweep as publish_sweep
-from .execution.sweeps import run_sweep as run_sweep
-from .spec.experiment import Bottleneck as Bottleneck
-from .spec.experiment import Experiment as Experiment
-from .spec.experiment import Flow as Flow
-from .spec.sweep import Sweep as Sweep
-
-# Stacks: their names are here, their registry is qb.stacks.
-from .stacks.table import list_implementations as list_implementations
-from .stacks.table import list_stacks as list_stacks
-from .store.datasets import list_runs as list_runs
-from .store.datasets import load_run as load_run
-from .store.datasets import save_run as save_run
-from .store.published import load_runs as load_runs
-from .store.published import load_sweep as load_sweep
-from .store.published import publish_runs as publish_runs
-from .studies.conformance import Study as Study
-from .studies.conformance import conformance_study as conformance_study
-from .studies.conformance import load_study as load_study
-from .studies.conformance import publish_study as publish_study
-from .studies.explain import Explanation as Explanation
-from .studies.explain import WhatIf as WhatIf
-from .studies.explain import explain as explain
-from .studies.explain import load_explanation as load_explanation
-from .studies.explain import publish_explanation as publish_explanation
-from .studies.explain import what_if as what_if
-from .studies.fair_queuing import FairQueuing as FairQueuing
-from .studies.fair_queuing import detect_fair_queuing as detect_fair_queuing
-from .studies.fair_queuing import fair_queuing_of as fair_queuing_of
-from .studies.race import Race as Race
-from .studies.race import race as race
-
-# Captures and logs of others; the events of a run in the same form.
-from .traces.logs.capture import read_capture as read_capture
-from .traces.logs.netlog import read_netlog as read_netlog
-from .traces.logs.qlog import read_qlog as read_qlog
-from .traces.logs.run_flow import flow_events as flow_events
-from .traces.run.imported import read_pcaps as read_pcaps
 
 __version__: str

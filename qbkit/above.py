@@ -1,7 +1,8 @@
-"""What layers above give an experiment: ``run()`` and its HTML.
+"""Functions of upper layers that an experiment calls: ``run()`` and its HTML.
 
-A spec imports nothing from above. `qbkit.accessor`, which is above, sets both when qbkit is
-imported, without importing specs: they cost more than the rest of the command line.
+Specs import nothing from upper layers. `qbkit.accessor` is an upper layer and sets both functions
+when qbkit is imported. It does so without importing specs, which take longer to import than the
+rest of the command line.
 """
 
 from __future__ import annotations

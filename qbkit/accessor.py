@@ -1,9 +1,10 @@
-"""``ds.qb``: what can be asked of a run, beside the data; and what experiments ask of above.
+"""``ds.qb``: summaries, events and charts of a run dataset.
 
-The accessor is there as soon as qbkit and xarray are both imported, in either order. qbkit does
-not import xarray for that: it takes half a second, and much of the command line does without.
+xarray's datasets have the accessor as soon as qbkit and xarray are both imported, in either order.
+qbkit does not import xarray itself: that takes half a second, and much of the command line does not
+need it.
 
-Each method is also a plain function with the same arguments after the dataset:
+Each method is also a plain function that takes the dataset and then the same arguments:
 `qbkit.metrics.summary`, `qbkit.metrics.packet_balance`, `qbkit.metrics.envelope`,
 `qbkit.flow_events`, and for each chart ``qbkit.plots.NAME_chart``.
 """
@@ -28,11 +29,11 @@ if TYPE_CHECKING:
     from qbkit.metrics import Envelope
     from qbkit.spec import Experiment
 
-# Metrics and charts are imported when they are asked for: they cost more than all the rest.
+# Methods import metrics and charts, which take longer to import than the rest of qbkit.
 
 
 class RunPlots:
-    """``ds.qb.plot``: charts of one run; each is an Altair chart, to layer or to save."""
+    """``ds.qb.plot``: charts of one run, as Altair charts that can be layered and saved."""
 
     def __init__(self, ds: xr.Dataset) -> None:
         self._ds = ds
@@ -70,13 +71,13 @@ class RunPlots:
         return cwnd_chart(self._connections(), reference=reference)
 
     def bytes_acked(self, *, reference: str | None = None) -> alt.VConcatChart:
-        """Bytes that every flow got ACKed; see `qbkit.plots.bytes_acked_chart`."""
+        """Bytes ACKed of every flow; see `qbkit.plots.bytes_acked_chart`."""
         from qbkit.plots import bytes_acked_chart
 
         return bytes_acked_chart(self._connections(), reference=reference)
 
     def bandwidth(self, *, reference: str | None = None) -> alt.VConcatChart:
-        """Rates of sending and of ACKs of every flow; see `qbkit.plots.bandwidth_chart`."""
+        """Bandwidth estimate and pacing rate of every flow; see `qbkit.plots.bandwidth_chart`."""
         from qbkit.plots import bandwidth_chart
 
         return bandwidth_chart(self._connections(), reference=reference)
@@ -88,7 +89,7 @@ class RunPlots:
         return loss_chart(self._connections(), reference=reference)
 
     def root_cause(self, *, reference: str | None = None) -> alt.VConcatChart:
-        """The four before in panels that one brush links; see `qbkit.plots.root_cause_chart`."""
+        """The previous four charts, linked by one brush; see `qbkit.plots.root_cause_chart`."""
         from qbkit.plots import root_cause_chart
 
         return root_cause_chart(self._connections(), reference=reference)
@@ -133,26 +134,26 @@ class RunAccessor:
 
     @property
     def experiment(self) -> Experiment | None:
-        """The experiment the run was made of; None for imported captures."""
+        """The experiment that was run; None for imported captures."""
         from qbkit.traces.run.attributes import run_experiment
 
         return run_experiment(self._ds)
 
     @property
     def warnings(self) -> list[str]:
-        """What to know before trusting the run, in sentences."""
+        """Sentences about what limits the trust in this run."""
         from qbkit.traces.run.attributes import run_warnings
 
         return run_warnings(self._ds)
 
     @property
     def kept_folder(self) -> Path:
-        """Where the captures and logs lie that ``keep`` kept of a stored run."""
+        """Folder with the captures and logs of a stored run that ``keep`` asked for."""
         from qbkit.errors import StoreError
         from qbkit.execution.runner import kept_folder
 
         if "source" not in self._ds.encoding:
-            raise StoreError("the run is in no file; store it with qb.save_run")
+            raise StoreError("the run is not stored in a file; store it with qb.save_run")
         return kept_folder(Path(self._ds.encoding["source"]))
 
     @property
@@ -186,9 +187,9 @@ def _experiment_html(experiment: Experiment) -> str:
 
 
 def register() -> None:
-    """Make ``qb`` an accessor of xarray's datasets, now or when xarray is imported.
+    """Register the accessor ``qb`` with xarray, now or when xarray is imported.
 
-    And give experiments what lies above them (`qbkit.above`).
+    Also set the functions of upper layers that experiments call (`qbkit.above`).
     """
     above.run, above.html = _run, _experiment_html
     if "xarray" in sys.modules:
@@ -204,12 +205,12 @@ def _register() -> None:
 
 
 class _BeforeXarray(MetaPathFinder):
-    """Finds xarray as the other finders do, to be told when it has been imported."""
+    """Finds xarray by way of the other finders, and registers the accessor once it is imported."""
 
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Of xarray alone."""
+        """Spec of xarray with a loader that registers the accessor; None for any other module."""
         if name != "xarray":
             return None
         others = (finder for finder in sys.meta_path if finder is not self)
@@ -221,17 +222,17 @@ class _BeforeXarray(MetaPathFinder):
 
 
 class _Registering(Loader):
-    """Another loader, and after it the registration."""
+    """Wraps xarray's loader, and registers the accessor after it has run."""
 
     def __init__(self, loader: Loader, finder: _BeforeXarray) -> None:
         self._loader, self._finder = loader, finder
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        """As the other does it."""
+        """Module created by the wrapped loader."""
         return self._loader.create_module(spec)
 
     def exec_module(self, module: ModuleType) -> None:
-        """As the other does it; xarray then has its own loader again, for what asks for files."""
+        """Restore xarray's loader, which reads package files, execute the module and register."""
         if module.__spec__ is not None:
             module.__spec__.loader = module.__loader__ = self._loader
         self._loader.exec_module(module)

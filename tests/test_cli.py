@@ -185,7 +185,7 @@ def test_conformance_gates():
     assert any(line.startswith("noise_floor_ci ") for line in numbers)
     above = qbkit(*words, "--min", "1")  # no interval around less than 1 reaches it
     assert above.returncode == 3
-    assert "does not surely reach 1" in above.stderr
+    assert "is not shown to reach 1" in above.stderr
     assert json.loads(above.stdout) == report
 
 
@@ -193,13 +193,13 @@ def test_conformance_gates():
     ("interval", "minimum", "status", "complaint"),
     [
         ((0.60, 0.90), 0.6, 0, ""),
-        ((0.59, 0.90), 0.6, 3, "conformance 0.75 (lower bound 0.59) does not surely reach 0.6"),
+        ((0.59, 0.90), 0.6, 3, "conformance 0.75 (lower bound 0.59) is not shown to reach 0.6"),
         ((0.00, 1.00), 0.0, 0, ""),
         (
             (math.nan, math.nan),
             0.1,
             3,
-            "(lower bound unknown (one seed)) does not surely reach 0.1",
+            "(lower bound unknown (one seed)) is not shown to reach 0.1",
         ),
     ],
 )
@@ -228,7 +228,7 @@ def test_imported_pcaps_give_the_same_numbers(tmp_path):
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["run", "tcp"], "'tcp' is no flow; write stack:controller"),
+        (["run", "tcp"], "'tcp' is not a flow; write stack:controller"),
         (["run", "nostack:cubic"], "there is no stack 'nostack'; known are"),
         (["run", "tcp:nocc"], "tcp has no controller 'nocc'; it has cubic"),
         (["run", "tcp:cubic", "--rate-mbps", "0"], "rate_mbps = 0"),
@@ -244,7 +244,7 @@ def test_imported_pcaps_give_the_same_numbers(tmp_path):
         ),
         (["run"], "Missing argument"),
         (["conformance", "tcp:cubic", "--definition", "vibes"], "choose from imc22"),
-        (["conformance", "tcp:cubic", "--seeds", "0"], "at least 1 is needed"),
+        (["conformance", "tcp:cubic", "--seeds", "0"], "give at least 1, and 5"),
         (["stacks", "build", "nostack"], "there is no stack 'nostack'"),
         (
             ["import-pcaps", "a", "b", "--flow", "x", "--sender", "1.2.3.4", "--out", "o"],
@@ -269,7 +269,7 @@ def test_bad_input_gets_one_sentence(words, sentence, here):
 @pytest.mark.parametrize(
     ("text", "sentences"),
     [
-        ("flows: [tcp, 'quinn:bbr']", ["Experiment.flows.0: 'tcp' is no flow; write stack:contr"]),
+        ("flows: [tcp, 'quinn:bbr']", ["Experiment.flows.0: 'tcp' is not a flow; write stack:"]),
         (
             "bottleneck: {rate_mbps: 0, speed: 3}\nflows: [{stack: 'tcp:bbr', start: 3}]",
             [
@@ -280,10 +280,10 @@ def test_bad_input_gets_one_sentence(words, sentence, here):
         ),
         ("flows: ['tcp:cubic', 'tcp:bbr']\ntopology: parking_lot", ["needs at least 3 flows"]),
         ("flows: ['tcp:cubic']\nduration: 5", ["Experiment has no field duration"]),
-        ("flows: [{stack: tcp, controller: cubic, 1: 2}]", ["1 is no name of a field"]),
+        ("flows: [{stack: tcp, controller: cubic, 1: 2}]", ["1 is not a field name"]),
         ("flows: [", ["is not YAML: while parsing"]),
-        ("- tcp:cubic", ["holds no fields; an experiment has names and values"]),
-        ("name: x\nbase: {}\nsweep: {seed: [1]}", ["holds a sweep; give it to `qbkit sweep`"]),
+        ("- tcp:cubic", ["has no fields; an experiment needs names and values"]),
+        ("name: x\nbase: {}\nsweep: {seed: [1]}", ["contains a sweep; use `qbkit sweep`"]),
     ],
 )
 def test_mistakes_in_a_file_get_a_sentence_each(text, sentences, here, tmp_path):
@@ -298,9 +298,9 @@ def test_mistakes_in_a_file_get_a_sentence_each(text, sentences, here, tmp_path)
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["{}", "--rate-mbps", "20"], "--rate-mbps belongs into {}, which holds the experiment"),
-        (["{}", "--seed", "1"], "--seed belongs into {}"),
-        (["{}", "tcp:cubic"], "give one SPEC.yaml, or flows; not {} tcp:cubic"),
+        (["{}", "--rate-mbps", "20"], "--rate-mbps belongs in {}, which holds the experiment"),
+        (["{}", "--seed", "1"], "--seed belongs in {}"),
+        (["{}", "tcp:cubic"], "give one SPEC.yaml or flows, not {} tcp:cubic"),
         (["nowhere.yaml"], "cannot read nowhere.yaml: No such file or directory"),
     ],
 )
@@ -328,5 +328,5 @@ def test_ctrl_c_in_the_middle(own_runs: Path):
     out, err = process.communicate(timeout=20)
     assert process.returncode == 130
     assert out == ""
-    assert err.strip() == "qbkit: interrupted; nothing half-written was left"
+    assert err.strip() == "qbkit: interrupted; no partial file was left"
     assert not list(own_runs.glob("**/*.nc"))

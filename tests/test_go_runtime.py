@@ -49,5 +49,5 @@ def test_doctor_reports_a_go_that_the_changes_do_not_fit(go_root, monkeypatch):
     monkeypatch.setattr(go_runtime, "CHANGES", {"proc.go": {"no runtime has this text": ""}})
     (found,) = checks._go_runtime()
     assert not found.ok
-    assert "our changes do not fit go1." in found.detail
+    assert "our changes do not apply to go1." in found.detail
     assert "install Go 1.26" in found.fix

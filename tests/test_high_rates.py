@@ -34,7 +34,7 @@ def test_what_path_and_queues_hold():
 
 def test_a_path_beyond_all_windows_is_refused():
     # 10 Gbit/s x 500 ms = 625 MB, twice that with the queue.
-    with pytest.raises(SpecError, match="path and queue hold 1192 MiB; at most 1024 MiB"):
+    with pytest.raises(SpecError, match="path and queue hold 1192 MiB; the most is 1024 MiB"):
         experiment(10_000, 500)
 
 

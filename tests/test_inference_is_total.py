@@ -135,7 +135,7 @@ def test_what_was_published_is_explained(name):
     assert not {d.name for d in explained.suspects} & {d.name for d in explained.symptoms}
     if name == "bbr-120-explained":  # what flies is a symptom of the rate, which does not show
         assert explained.suspects == []
-        assert "why is undecided" in explained.sentence
+        assert "the cause is undecided" in explained.sentence
         assert "symptoms: packets in flight" in explained.sentence
     else:
         assert "most likely because of" in explained.sentence

@@ -55,7 +55,7 @@ def test_no_difference_detected_names_what_could_have_been() -> None:
     result = assess(trials(5, 11), trials(5, 12), bootstrap=10)
     assert result.outcome == "no difference detected"
     assert result.verdict.startswith("no difference detected: conformance 0.")
-    shift = f"5 and 5 such trials detect {result.detectable_throughput_mbps:.2g} Mbit/s ("
+    shift = f"5 and 5 trials detect {result.detectable_throughput_mbps:.2g} Mbit/s ("
     assert shift in result.verdict
     assert result.verdict.endswith("do not show that the test is within 10 % of the reference's")
 
@@ -93,7 +93,7 @@ def test_too_few_seeds_are_undecided() -> None:
     far = trials(3, 2, centre=(90, 18))
     result = assess(far, trials(3, 3), bootstrap=20)
     assert result.verdict == (
-        "undecided: too few seeds (3 of the test, 3 of the reference; 4 of each can tell)"
+        "undecided: too few seeds (3 of the test, 3 of the reference; give 4 of each)"
     )
     assert result.p_value == pytest.approx(0.1)
     assert assess(far[:1], trials(30, 3), bootstrap=1).outcome == "undecided"
@@ -158,7 +158,7 @@ def test_runs_give_a_json_document_and_the_same_each_time() -> None:
 def test_refusals() -> None:
     with pytest.raises(MetricError, match="confidence"):
         assess(trials(2, 1), trials(2, 2), confidence=95)
-    with pytest.raises(MetricError, match="margin must lie between 0 and 1, not 10"):
+    with pytest.raises(MetricError, match="margin must be between 0 and 1, not 10"):
         assess(trials(2, 1), trials(2, 2), margin=10)
     with pytest.raises(MetricError, match="bootstrap"):
         assess(trials(2, 1), trials(2, 2), bootstrap=0)

@@ -79,7 +79,7 @@ def test_expectations_of_cubic_against_bbr():
     assert seen.attrs["expected"] == pytest.approx(0.4)
     assert seen["flows.1"].values.tolist() == ["tcp:bbr", "quiche:bbr2"]
     assert seen.reversed.values.tolist() == [[False, True], [False, False]]
-    with pytest.raises(MetricError, match="tcp:bbr, which tells what to expect"):
+    with pytest.raises(MetricError, match="tcp:bbr, which defines the expected ratio"):
         maps.expectations(maps.throughput_ratios(pairs(ratio[:2, :2], names[:2])))
 
 

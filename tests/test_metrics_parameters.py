@@ -63,14 +63,14 @@ def test_ack_frequency(every):
 
 def test_cuts_that_are_taken_back():
     path = {"lose_each_s": 2.0, "buffer_packets": 1e6, "duration_s": 16.0, "threshold_packets": 40}
-    assert infer(simulate(undo_s=0.12, **path))["cuts_undone_percent"].value == 100
-    assert infer(simulate(**path))["cuts_undone_percent"].value == 0
+    assert infer(simulate(undo_s=0.12, **path))["reverted_reductions_percent"].value == 100
+    assert infer(simulate(**path))["reverted_reductions_percent"].value == 0
 
 
 def test_what_is_in_flight_is_what_was_sent_and_is_not_back():
     c = simulate(duration_s=2)
     time_s = 1.234
-    by_hand = sum(s <= time_s < g for s, g in zip(c.sent_s, c.gone_s, strict=True))
+    by_hand = sum(s <= time_s < g for s, g in zip(c.sent_s, c.acked_or_lost_s, strict=True))
     assert c.load.in_flight_bytes(np.array([time_s]))[0] == 1500 * by_hand
     # Slow start doubles what path and queue hold before it knows of a loss.
     assert c.in_flight_packets.max() == pytest.approx(4 * BDP_PACKETS, rel=0.02)
@@ -81,7 +81,8 @@ def test_a_log_and_a_capture_give_the_same_connection():
     tables = EventTables()
     events = [(s, 0, n) for n, s in enumerate(c.sent_s)]
     events += [
-        (g, 2 if lost else 1, n) for n, (g, lost) in enumerate(zip(c.gone_s, c.lost, strict=True))
+        (time_s, 2 if lost else 1, n)
+        for n, (time_s, lost) in enumerate(zip(c.acked_or_lost_s, c.lost, strict=True))
     ]
     for time_s, kind, number in sorted(events):
         if kind == 0:
@@ -91,7 +92,7 @@ def test_a_log_and_a_capture_give_the_same_connection():
         else:
             tables.lost(time_s, "application", number, "reordering_threshold")
     seen = observe_events(tables.dataset(source="qlog"))
-    assert np.array_equal(seen.gone_s, c.gone_s)
+    assert np.array_equal(seen.acked_or_lost_s, c.acked_or_lost_s)
     assert np.array_equal(seen.lost, c.lost)
     assert seen.min_rtt_s == pytest.approx(c.min_rtt_s, rel=0.03)  # one packet's time on the link
 
@@ -153,7 +154,8 @@ def test_every_law_has_its_own_response_function():
 
 
 def test_a_model_of_the_path_is_judged_by_no_response_function():
-    bbr = {"probe_up_gain": 1.25, "decrease_factor": 0.5, "cubic_c": 0.4, "cuts_undone_percent": 0}
+    bbr = {"probe_up_gain": 1.25, "decrease_factor": 0.5, "cubic_c": 0.4}
+    bbr["reverted_reductions_percent"] = 0
     test = known("test", **{**bbr, "decrease_factor": 0.9, "cubic_c": 4, "probe_up_gain": 1.5})
     first, *others = compare(test, known("reference", **bbr), 0.3)
     assert law(test, known("reference", **bbr)) == "probing"
@@ -253,7 +255,7 @@ def test_explain_names_the_decrease_and_what_if_mends_it():
     assert done.exit_code == 0, done.output
     report = json.loads(done.stdout)
     assert report["explanation"]["differences"][0]["parameter"] == "decrease_factor"
-    assert "what a loss leaves of the window" in report["explanation"]["sentence"]
+    assert "fraction of the window left after a loss" in report["explanation"]["sentence"]
 
 
 def test_parameters_survive_json():

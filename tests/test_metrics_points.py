@@ -114,7 +114,7 @@ def test_errors_say_what_to_do() -> None:
         operating_points(ds, "x")
     with pytest.raises(MetricError, match="no flow 2"):
         operating_points(ds, 2)
-    with pytest.raises(MetricError, match="0 operating points and a hull needs 3"):
+    with pytest.raises(MetricError, match="0 operating points, but a hull needs 3"):
         operating_points(ds, 0, skip_start_s=19.9)
     with pytest.raises(MetricError, match="2 operating points"):
         operating_points(ds, 0, interval_rtts=300.0, skip_start_s=2.0)

@@ -120,12 +120,12 @@ def test_models_take_arrays():
     ("call", "words"),
     [
         (lambda: theory.mathis_window_packets(0), "loss_rate must be above 0 and finite"),
-        (lambda: theory.mathis_window_packets(2), "is more than 1; it is a part, not percent"),
-        (lambda: theory.mathis_window_packets([0.1, np.nan]), "one is nan"),
+        (lambda: theory.mathis_window_packets(2), "is more than 1; give a fraction, not percent"),
+        (lambda: theory.mathis_window_packets([0.1, np.nan]), "finite, not nan"),
         (lambda: theory.mathis_window_packets("few"), "must be a number or an array of numbers"),
-        (lambda: theory.aimd_window_packets(0.1, beta=1), "above 0 and below 1: 1"),
+        (lambda: theory.aimd_window_packets(0.1, beta=1), "must be between 0 and 1, not 1"),
         (lambda: theory.cubic_window_packets(0.1, -5), "rtt_ms must be above 0"),
-        (lambda: theory.bbr_share(0.5, **LINK), "begins at a buffer of 1 BDP, and this is 0.5"),
+        (lambda: theory.bbr_share(0.5, **LINK), "needs a buffer of 1 BDP or more, not 0.5"),
         (lambda: theory.bbr_share(300, **LINK), "takes 12 s to drain"),
         (lambda: theory.cubic_share(1, rate_mbps=0, rtt_ms=10), "rate_mbps must be above 0"),
     ],
@@ -145,7 +145,7 @@ def test_link_share_by_hand():
     with pytest.raises(MetricError, match="opposite directions"):
         link_share(with_reverse_traffic(), ["a", "b"])
     for flows in ([], ["a", 0]):
-        with pytest.raises(MetricError, match="needs flows, each of them once"):
+        with pytest.raises(MetricError, match="needs flows, each given once"):
             link_share(two_flows(), flows)
 
 
@@ -157,5 +157,5 @@ def test_the_window_is_what_little_says():
     assert found.loss_rate * 100 == pytest.approx(row.loss_percent)
     packets_per_s = row.throughput_mbps * 1e6 / 8 / 1514
     assert found.window_packets == pytest.approx(packets_per_s * found.rtt_ms / 1e3, rel=1e-6)
-    with pytest.raises(MetricError, match="its window is counted from them"):
+    with pytest.raises(MetricError, match="from which its window is computed"):
         loss_response(run.drop_dims("packet"))

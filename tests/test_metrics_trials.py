@@ -208,11 +208,11 @@ def test_what_a_map_says_of_three_and_of_five_trials() -> None:
     three = conformance_map(settings_cube(["tcp:cubic", "a:cubic"], seeds=3), "tcp:cubic")
     assert map_sentence(three) == (
         "Too few seeds for a claim on any single cell: at 3 against 3 trials p is at least 0.1 (4 "
-        "of each are the least). Over all settings together 1 of 1 implementations differ from "
+        "of each are needed). Over all settings together, 1 of 1 implementations differ from "
         "tcp:cubic (false discovery rate 5 %)."
     )
     five = conformance_map(settings_cube(["tcp:cubic", "a:cubic"], seeds=5), "tcp:cubic")
     assert map_sentence(five).startswith(
-        "4 of 4 cells differ (false discovery rate 5 %; at 5 against 5 trials at least 1 must "
-        "differ for any to be claimed)."
+        "4 of 4 cells differ (false discovery rate 5 %; at 5 against 5 trials, at least 1 must "
+        "differ for a claim)."
     )

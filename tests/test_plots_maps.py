@@ -78,7 +78,7 @@ def test_the_map_says_what_it_may_claim():
     assert lone.noise_floor.isnull().all()
     assert lone.p_value.isnull().all()
     assert map_sentence(lone) == (
-        "One trial a side: no cell can be told from noise. Give at least 2 seeds."
+        "One trial per side: no cell can be told from noise. Give at least 2 seeds."
     )
 
 
@@ -90,15 +90,15 @@ def test_families_share_a_map():
 
 def test_bad_input_is_one_sentence():
     cube = settings_cube(["tcp:cubic", "a:cubic"])
-    with pytest.raises(MetricError, match="no quantity speed; there are conformance, deviation"):
+    with pytest.raises(MetricError, match="no quantity speed; choose from conformance, deviation"):
         plots.conformance_map_chart({"tcp:cubic": cube}, quantities=["speed"])
-    with pytest.raises(MetricError, match="no cell has the envelopes of both sides"):
+    with pytest.raises(MetricError, match="no cell has envelopes of both sides"):
         plots.conformance_map_chart({})
     with pytest.raises(MetricError, match="the reference tcp:bbr is not in the sweep"):
         plots.conformance_map_chart({"tcp:bbr": cube})
     with pytest.raises(MetricError, match=r"choose one value of bottleneck\.buffer_bdp first"):
         plots.interaction_chart(pairs_cube("ab").expand_dims({"bottleneck.buffer_bdp": [1, 5]}))
-    with pytest.raises(MetricError, match="tcp:cubic, which tells what to expect"):
+    with pytest.raises(MetricError, match="tcp:cubic, which defines the expected ratio"):
         plots.expectation_chart(pairs_cube(["a:cubic", "a:bbr"]))
 
 

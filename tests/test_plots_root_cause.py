@@ -81,7 +81,7 @@ def events(
 
 
 def nothing():
-    """A log that tells of a packet only."""
+    """A log with one packet and nothing else."""
     tables = EventTables()
     tables.sent(0.5, "application", 0, None)
     return tables.dataset(source="test")
@@ -159,7 +159,7 @@ def test_first_retransmission_by_hand():
     silent = events(lost=(20, 80))
     silent["sent_offset_bytes"][:] = -1
     assert first_retransmission(silent)[0] == 20 * SIZE
-    with pytest.raises(MetricError, match="no packet was sent"):
+    with pytest.raises(MetricError, match="this log has no sent packet"):
         first_retransmission(EventTables().dataset(source="test"))
 
 
@@ -201,7 +201,7 @@ def test_bytes_acked_are_compared_with_the_reference():
     logs = {"a": events(lost=(20, 21)), "b": events(), "short": events(100)}
     ahead = next(t for t in tables_of(plots.bytes_acked_chart(logs, reference="b")) if "kb" in t[0])
     assert {row["label"]: float(row["kb"]) for row in ahead} == {"a": -2, "b": 0, "short": 0}
-    # Nothing is told of the time after a log's end.
+    # Nothing is known of the time after a log's end.
     assert max(float(row["time_s"]) for row in ahead) == pytest.approx(99 * GAP_S + RTT_S)
     assert len(plots.bytes_acked_chart({"a": events()}).to_dict()["vconcat"]) == 1
 
@@ -213,7 +213,7 @@ def test_a_receivers_log_tells_what_it_received():
         tables.received(0.1 + n * GAP_S, "application", n, SIZE)
     e = tables.dataset(source="test")
     assert figures.bytes_acked(e)[1][-1] == 10 * SIZE
-    assert "Of a, a receiver's log: the bytes received." in subtitle(
+    assert "Bytes received, from a receiver's log: a." in subtitle(
         plots.bytes_acked_chart({"a": e})
     )
 
@@ -221,7 +221,7 @@ def test_a_receivers_log_tells_what_it_received():
 def test_the_bandwidth_chart_says_where_its_numbers_come_from():
     chart = plots.bandwidth_chart({"told": events(rate=True), "computed": events()})
     words = subtitle(chart)
-    assert "Bandwidth of told: the delivery rate that the stack tells." in words
+    assert "Bandwidth of told: the delivery rate that the stack reports." in words
     assert "Bandwidth of computed: whole packets ACKed in a round trip" in words
     rows = next(t for t in tables_of(chart) if "kind" in t[0])
     assert {(r["label"], r["kind"]) for r in rows} == {
@@ -289,33 +289,33 @@ def test_the_regression_is_told_in_the_subtitle():
 
 
 def test_bad_input_is_one_sentence():
-    with pytest.raises(MetricError, match="the log of b does not tell the congestion window"):
+    with pytest.raises(MetricError, match="the log of b does not report the congestion window"):
         plots.cwnd_chart({"a": events(), "b": nothing()})
-    with pytest.raises(MetricError, match="the log of b does not tell bytes ACKed"):
+    with pytest.raises(MetricError, match="the log of b does not report bytes ACKed"):
         plots.bytes_acked_chart({"a": events(), "b": nothing()})
-    with pytest.raises(MetricError, match="the log of b does not tell a bandwidth"):
+    with pytest.raises(MetricError, match="the log of b does not report a bandwidth"):
         plots.bandwidth_chart({"a": events(), "b": nothing()})
-    with pytest.raises(MetricError, match="no connection tells of a loss"):
+    with pytest.raises(MetricError, match="no connection reports a loss"):
         plots.loss_chart(events())
-    with pytest.raises(MetricError, match="holds no packets of a handshake"):
+    with pytest.raises(MetricError, match="has no handshake packets"):
         plots.handshake_chart(events())
     with pytest.raises(MetricError, match="the reference 'c' is not among the connections: a"):
         plots.root_cause_chart({"a": events()}, reference="c")
     with pytest.raises(MetricError, match="no connection to draw"):
         plots.root_cause_chart({})
-    with pytest.raises(MetricError, match="the log holds no event"):
+    with pytest.raises(MetricError, match="the log has no event"):
         plots.cwnd_chart({"a": EventTables().dataset(source="test")})
-    with pytest.raises(MetricError, match="tell neither windows, ACKs nor losses"):
+    with pytest.raises(MetricError, match="report no windows, ACKs or losses"):
         plots.root_cause_chart({"a": nothing()})
     with pytest.raises(MetricError, match="no column offset_bytes, time_s"):
         plots.retransmission_chart(pd.DataFrame({"label": ["a"]}))
-    with pytest.raises(MetricError, match="nothing was retransmitted"):
+    with pytest.raises(MetricError, match="no transfer has a retransmission"):
         plots.retransmission_chart(transfer_table({"a": [events()]}))
 
 
 def test_what_is_not_told_is_left_out_of_the_root_cause_chart():
     chart = plots.root_cause_chart({"a": events(lost=(20,)), "b": nothing()})
-    assert "Not told: congestion window of b." in subtitle(chart)
+    assert "Not reported: congestion window of b." in subtitle(chart)
     assert len(chart.to_dict()["vconcat"]) == 5  # nobody to be ahead of
 
 

@@ -73,7 +73,7 @@ def test_models_of_windows_take_the_loss_rate_and_the_axis_shows_percent():
             lambda: share_by_buffer_chart(
                 BUFFERS, models={"BBR": lambda x: bbr_share(x / 100, rate_mbps=10, rtt_ms=40)}
             ),
-            "the model BBR holds nowhere on this axis: the model of BBR's share begins at",
+            "the model BBR is valid nowhere on this axis: the model of BBR's share needs a",
         ),
     ],
 )

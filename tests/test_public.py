@@ -81,7 +81,7 @@ def test_a_chart_of_each_kind_comes_from_the_accessor():
 
 def test_a_run_that_is_in_no_file_says_where_logs_would_be(tmp_path: Path):
     run = synthetic_run(duration_s=1)
-    with pytest.raises(qb.StoreError, match="the run is in no file"):
+    with pytest.raises(qb.StoreError, match="the run is not stored in a file"):
         _ = run.qb.kept_folder
     qb.save_run(run, tmp_path / "run.nc")
     assert run.qb.kept_folder == tmp_path / "run.kept"

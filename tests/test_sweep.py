@@ -63,10 +63,10 @@ def test_as_many_points_as_the_product_says(counts: list[int]):
         ({"sweep": {}}, "no field is swept; give at least one with its values; a sweep is w"),
         ({"sweep": {"seed": []}}, "seed has no values"),
         ({"sweep": {"seed": [1, 1]}}, "seed has a value twice"),
-        ({"sweep": {"bottleneck.buf": [1]}}, "no field bottleneck.buf; at its place there is rate"),
+        ({"sweep": {"bottleneck.buf": [1]}}, "no field bottleneck.buf; the fields there are: rate"),
         ({"sweep": {"flows.2": ["tcp:bbr"]}}, "no field flows.2: the base has 2 flows, from 0 on"),
         ({"sweep": {"bottleneck.rate_mbps": [-1]}}, "rate_mbps = -1"),
-        ({"sweep": {"flows.0": ["tcp"]}}, "'tcp' is no flow"),
+        ({"sweep": {"flows.0": ["tcp"]}}, "'tcp' is not a flow"),
         ({"sweep": {"flows.00": ["tcp:bbr"]}}, "no field flows.00: the base has 2 flows"),
         (
             {"sweep": {"bottleneck.buffer_bdp": [1, 2], "bottleneck.buffer_bytes": [30000]}},

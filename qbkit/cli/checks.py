@@ -1,4 +1,4 @@
-"""The checks of ``qbkit doctor``: what works here, what is missing, and how to fix it."""
+"""The checks of ``qbkit doctor``: what works, what is missing, and how to fix it."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ class Check:
     fix: str = ""
 
     def to_dict(self) -> dict[str, object]:
-        """JSON-ready; what works needs no fix."""
+        """The fields, ready for JSON; the fix is empty for a check that passed."""
         return {**asdict(self), "fix": "" if self.ok else self.fix}
 
 
 def examine() -> list[Check]:
-    """All checks, cheap ones only (nothing is built; a ready kernel is booted once)."""
+    """Results of all checks; they build nothing and boot a ready kernel once."""
     return [
         _cache(),
         _memory_folder(),
@@ -57,7 +57,7 @@ def _cache() -> Check:
 
 
 def _memory_folder() -> Check:
-    """The guest's memory is a file in this folder, mapped executable."""
+    """Whether the folder of the guest's memory, a file mapped executable, allows execution."""
     folder = Path(os.environ.get("TMPDIR") or "/dev/shm")
     try:
         executable = not os.statvfs(folder).f_flag & os.ST_NOEXEC
@@ -85,10 +85,10 @@ def _kernel() -> list[Check]:
         engines.run_in_guest(["/bin/true"])
     except QbkitError as error:
         return [Check("virtual-time kernel", False, str(error), fix)]
-    missing = [f"{name} is not in it: {words}" for name, words in found.missing_patches.items()]
+    missing = [f"{name} is missing: {reason}" for name, reason in found.missing_patches.items()]
     if missing:
-        missing.append(f"`{fix}` builds a kernel with all that fit")
-    patches = Check("kernel patches", True, "; ".join(missing) or "all in")
+        missing.append(f"`{fix}` builds a kernel with all patches that apply")
+    patches = Check("kernel patches", True, "; ".join(missing) or "all applied")
     return [Check("virtual-time kernel", True, f"Linux {found.version} boots"), patches]
 
 
@@ -99,12 +99,12 @@ def _host() -> Check:
 
 
 def _go_runtime() -> list[Check]:
-    """Whether our changes to Go's runtime fit the Go that builds quic-go here, if there is one."""
+    """Whether our changes to Go's runtime apply to the installed Go; empty without Go."""
     if not shutil.which("go"):
         return []
-    name, words = "Go runtime", ["go", "env", "GOROOT", "GOVERSION"]
+    name, argv = "Go runtime", ["go", "env", "GOROOT", "GOVERSION"]
     try:
-        root, release = run_tool(words, "quic-go", cwd=quic_go.SOURCES).splitlines()
+        root, release = run_tool(argv, "quic-go", cwd=quic_go.SOURCES).splitlines()
         with tempfile.TemporaryDirectory() as scratch:
             fits = go_runtime.overlay(Path(root), Path(scratch))
     except (QbkitError, OSError) as error:
@@ -112,7 +112,7 @@ def _go_runtime() -> list[Check]:
     if fits:
         return [Check(name, True, f"{release}, built with our changes")]
     detail = (
-        f"our changes do not fit {release}: quic-go makes more system calls, its runs take longer"
+        f"our changes do not apply to {release}: quic-go makes more system calls and runs slower"
     )
     return [Check(name, False, detail, "install Go 1.26, then: qbkit stacks build quic-go")]
 

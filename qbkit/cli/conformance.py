@@ -12,7 +12,7 @@ from qbkit.cli.network import bottleneck, network_options
 from qbkit.cli.output import plain, print_frame, print_json
 
 BELOW_MINIMUM = 3
-"""Exit status of ``--min`` where the implementation does not reach it."""
+"""Exit status if the implementation does not reach ``--min``."""
 
 
 @click.command("conformance")
@@ -32,15 +32,15 @@ def command(
     minimum: float | None,
     explaining: bool,
     as_json: bool,
-    **words: Any,
+    **params: Any,
 ) -> int:
     """Does STACK:CC behave like the reference? (Performance Envelope, IMC'22)."""
     from qbkit.metrics import DEFINITIONS
 
     if definition not in DEFINITIONS:
         raise click.BadParameter(f"choose from {', '.join(DEFINITIONS)}", param_hint="--definition")
-    link = bottleneck(words)
-    how = {"bottleneck": link, "progress": not as_json, **words}
+    link = bottleneck(params)
+    how = {"bottleneck": link, "progress": not as_json, **params}
     explained = None
     if explaining:
         from qbkit.studies.explain import explain
@@ -66,16 +66,16 @@ def command(
 
 
 def gate(conformance: float, interval: Sequence[float], minimum: float) -> int:
-    """Exit status: 0 where the lower bound of the interval reaches the minimum, else 3.
+    """Exit status: 0 if the lower bound of the interval reaches the minimum, otherwise 3.
 
-    NaN bounds, as one seed gives them, reach nothing. What does not pass is said on stderr.
+    A NaN bound, as with one seed, does not reach it. A failure is reported on stderr.
     """
     low = interval[0]
     if low >= minimum:
         return 0
     shown = f"{low:.2f}" if low == low else "unknown (one seed)"
     click.echo(
-        f"qbkit: conformance {conformance:.2f} (lower bound {shown}) does not surely "
+        f"qbkit: conformance {conformance:.2f} (lower bound {shown}) is not shown to "
         f"reach {minimum:g}",
         err=True,
     )

@@ -17,7 +17,7 @@ REFERENCE = "tcp:cubic"
 
 
 def main() -> int:
-    """Execute notebook 01 through papermill and say what came out, and where it lies."""
+    """Execute notebook 01 through papermill; print the verdict and where the files are."""
     ready = [s.name for s in stacks.all_stacks() if s.status().ready]
     test = next(f"{name}:cubic" for name in ("quic-go", "aioquic", "tcp") if name in ready)
     started = time.monotonic()

@@ -1,4 +1,4 @@
-"""``qbkit doctor``: what works here, what is missing, and how to fix it."""
+"""``qbkit doctor``: what works, what is missing, and how to fix it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from qbkit.cli import options
 from qbkit.cli.output import print_json, print_table
 
 ESSENTIAL = ("cache folder", "guest memory", "mininet", "virtual-time kernel", "stack tcp")
-"""Checks without which nothing can be run."""
+"""Checks that must pass before anything can run."""
 
 
 @click.command("doctor")

@@ -1,4 +1,4 @@
-"""The command ``qbkit``: a thin skin on the Python functions of the same names, one file each."""
+"""The command ``qbkit``: thin wrappers of the Python functions, one file per subcommand."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from qbkit.errors import QbkitError
 
 
 class Commands(click.Group):
-    """Imports the file of a command when the command is called, or asked for its help."""
+    """Imports the module of a command when the command or its help is requested."""
 
-    homes: ClassVar[dict[str, str]] = {
+    modules: ClassVar[dict[str, str]] = {
         "run": "run",
         "runs": "runs",
         "sweep": "sweep",
@@ -26,17 +26,17 @@ class Commands(click.Group):
         "doctor": "doctor",
         "import-pcaps": "import_pcaps",
     }
-    """Command → its module beside this one, which has it under the name ``command``."""
+    """Command → its module in this package, where the function ``command`` implements it."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """In the order in which a newcomer meets them."""
-        return list(self.homes)
+        """Names of the commands, in the order in which a newcomer needs them."""
+        return list(self.modules)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command of that name; None where there is none."""
-        if cmd_name not in self.homes:
+        """The command of that name; None for an unknown name."""
+        if cmd_name not in self.modules:
             return None
-        command: click.Command = import_module(f"qbkit.cli.{self.homes[cmd_name]}").command
+        command: click.Command = import_module(f"qbkit.cli.{self.modules[cmd_name]}").command
         return command
 
 
@@ -55,7 +55,7 @@ def main() -> None:
         click.echo(f"qbkit: {error.format_message()} (see --help)", err=True)
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt):
-        click.echo("qbkit: interrupted; nothing half-written was left", err=True)
+        click.echo("qbkit: interrupted; no partial file was left", err=True)
         sys.exit(130)
     except QbkitError as error:
         click.echo(f"qbkit: {error}", err=True)

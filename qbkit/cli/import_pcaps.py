@@ -21,7 +21,7 @@ from qbkit.cli.output import print_run
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="File to write.")
 @options.as_json
 def command(
-    before: Path, after: Path, flows: tuple[str, ...], out: Path, as_json: bool, **words: Any
+    before: Path, after: Path, flows: tuple[str, ...], out: Path, as_json: bool, **params: Any
 ) -> None:
     """Turn captures of both sides of a queue, made elsewhere, into a run dataset."""
     from qbkit import store, traces
@@ -32,7 +32,7 @@ def command(
         if not (equals and label and port.isdigit()):
             raise click.BadParameter(f"{text!r} is not PORT=LABEL", param_hint="--flow")
         named[int(port)] = label
-    sender = list(words.pop("sender"))
-    dataset = traces.read_pcaps(before, after, flows=named, sender=sender, **words)
+    sender = list(params.pop("sender"))
+    dataset = traces.read_pcaps(before, after, flows=named, sender=sender, **params)
     store.save_run(dataset, out)
     print_run(store.load_run(out), as_json)

@@ -9,7 +9,7 @@ from qbkit.cli.output import print_json
 
 
 @click.command("kernel")
-@click.option("--build", "do_build", is_flag=True, help="Build it, if it is not built yet.")
+@click.option("--build", "do_build", is_flag=True, help="Build it if it is not built yet.")
 @options.as_json
 def command(do_build: bool, as_json: bool) -> None:
     """Show the virtual-time kernel, or build it."""

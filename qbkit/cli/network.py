@@ -1,4 +1,4 @@
-"""The options that describe the bottleneck and the length, shared by commands."""
+"""Command-line options for the bottleneck and the duration, shared by commands."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def network_options(command: Command) -> Command:
-    """Add them to a command."""
+    """The command with the options of the bottleneck and the duration."""
     for option in reversed(
         [
             click.option("--rate-mbps", type=float, default=20, show_default=True, help="Rate."),
@@ -38,7 +38,7 @@ def network_options(command: Command) -> Command:
     return command
 
 
-def bottleneck(words: dict[str, Any]) -> Bottleneck:
-    """Take the bottleneck's options out of the words of a command."""
-    given = {name: words.pop(name) for name in list(words) if name in Bottleneck.model_fields}
+def bottleneck(params: dict[str, Any]) -> Bottleneck:
+    """The bottleneck that a command's parameters describe; removes these from ``params``."""
+    given = {name: params.pop(name) for name in list(params) if name in Bottleneck.model_fields}
     return Bottleneck(**{name: value for name, value in given.items() if value is not None})

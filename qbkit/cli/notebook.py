@@ -1,4 +1,4 @@
-"""``qbkit notebook``: a notebook of the project in batch, over a grid of its parameters."""
+"""``qbkit notebook``: execute a notebook of the project over a grid of its parameters."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from qbkit.cli.output import print_json
     nargs=2,
     multiple=True,
     metavar="NAME VALUE",
-    help="A parameter; given several times with the same name, a grid.",
+    help="A parameter; repeat a name to make a grid.",
 )
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
     default=Path("executed"),
     show_default=True,
-    help="Folder for what was executed.",
+    help="Folder for the executed notebooks.",
 )
 @options.scheduler
 @options.as_json
@@ -37,7 +37,7 @@ def command(
     scheduler: str | None,
     as_json: bool,
 ) -> int:
-    """Execute the notebook whose name begins with NAME, as 01, and write its HTML beside it."""
+    """Execute the notebook whose name begins with NAME (such as 01) and write its HTML too."""
     import yaml
 
     from qbkit.execution.notebooks import execute_grid, to_html

@@ -5,5 +5,5 @@ from __future__ import annotations
 import click
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-engine = click.option("--engine", help="virtual (default), or host: in real time.")
+engine = click.option("--engine", help="virtual (default), or host (real time).")
 scheduler = click.option("--scheduler", help="Address of a Dask scheduler. [default: this machine]")

@@ -10,12 +10,12 @@ import click
 
 
 def print_json(document: object) -> None:
-    """One document on one line; NaN is no JSON, so there is none."""
+    """Print a document as JSON on one line; ValueError for NaN, which JSON does not have."""
     click.echo(json.dumps(document, allow_nan=False))
 
 
 def print_run(dataset: Any, as_json: bool) -> None:
-    """A stored run: its flows, its warnings (on stderr) and where it is."""
+    """Print the flows of a stored run, its warnings (on stderr) and its path."""
     from qbkit.metrics import flow_summaries, summary
     from qbkit.traces.run.attributes import run_warnings
 
@@ -32,12 +32,12 @@ def print_run(dataset: Any, as_json: bool) -> None:
 
 
 def print_frame(frame: Any) -> None:
-    """The rows of a data frame, without its index."""
+    """Print the rows of a data frame, without its index."""
     print_table(frame.reset_index(drop=True).to_dict("records"))
 
 
 def print_table(rows: list[dict[str, Any]]) -> None:
-    """A plain table that survives pipes and narrow terminals."""
+    """Print a plain table that survives pipes and narrow terminals."""
     from rich.console import Console
     from rich.table import Table
 

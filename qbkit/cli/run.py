@@ -18,7 +18,7 @@ SPEC_ENDINGS = (".yaml", ".yml", ".json")
 OF_EXPERIMENT = ("duration_s", "seed", "jitter_ms", "start_window_s")
 """Options that are fields of the experiment."""
 OF_RUN = ("flows", "engine", "out", "keep", "rerun", "as_json")
-"""What may stand beside a file, which says all the rest."""
+"""Parameters that may accompany a spec file, which holds everything else."""
 
 
 @click.command("run")
@@ -39,48 +39,48 @@ OF_RUN = ("flows", "engine", "out", "keep", "rerun", "as_json")
 )
 @click.option("--out", type=click.Path(path_type=Path), help="File to write (netCDF).")
 @click.option("--keep", multiple=True, help="Keep pcap or qlog files beside it.")
-@click.option("--rerun", is_flag=True, help="Run again what exists already.")
+@click.option("--rerun", is_flag=True, help="Run again even if the run is stored.")
 @click.pass_context
-def command(context: click.Context, flows: tuple[str, ...], as_json: bool, **words: Any) -> None:
+def command(context: click.Context, flows: tuple[str, ...], as_json: bool, **params: Any) -> None:
     """Run flows over one bottleneck and store the dataset.
 
-    SPEC.yaml (or .json) holds a whole experiment instead: fields of Experiment, with start times,
-    extra RTTs, options and labels of its flows, and the topology.
+    SPEC.yaml (or .json) describes a whole experiment instead: the fields of Experiment, including
+    the topology and each flow's start time, extra RTT, options and label.
     """
-    how = {name: words.pop(name) for name in OF_RUN if name in words}
+    how = {name: params.pop(name) for name in OF_RUN if name in params}
     if any(text.endswith(SPEC_ENDINGS) for text in flows):
         experiment = _experiment_in(context, flows)
     else:
-        experiment = _experiment_of(flows, words)
+        experiment = _experiment_of(flows, params)
     _leave_dask_out()
-    from qbkit.execution.runner import run  # heavy, so only for an experiment that can be
+    from qbkit.execution.runner import run  # slow to import, so after the experiment is valid
 
     print_run(run(experiment, progress=not as_json, **how), as_json)
 
 
 def _experiment_in(context: click.Context, flows: tuple[str, ...]) -> Experiment:
-    """The experiment in the one file; all that it could contradict is refused."""
+    """The experiment in the file; UsageError for options that belong into the file."""
     if len(flows) > 1:
-        raise click.UsageError(f"give one SPEC.yaml, or flows; not {' '.join(flows)}")
+        raise click.UsageError(f"give one SPEC.yaml or flows, not {' '.join(flows)}")
     for name in context.params.keys() - set(OF_RUN):
         if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
             option = "--" + name.replace("_", "-")
-            raise click.UsageError(f"{option} belongs into {flows[0]}, which holds the experiment")
+            raise click.UsageError(f"{option} belongs in {flows[0]}, which holds the experiment")
     return Experiment.from_file(flows[0])
 
 
-def _experiment_of(flows: tuple[str, ...], words: dict[str, Any]) -> Experiment:
+def _experiment_of(flows: tuple[str, ...], params: dict[str, Any]) -> Experiment:
     """The experiment that the command line describes."""
-    given = {name: words[name] for name in OF_EXPERIMENT if words[name] is not None}
-    reverse = [Flow(text, direction="reverse") for text in words["reverse"]]
+    given = {name: params[name] for name in OF_EXPERIMENT if params[name] is not None}
+    reverse = [Flow(text, direction="reverse") for text in params["reverse"]]
     fields: dict[str, Any] = {"flows": [*flows, *reverse], **given}
-    return Experiment(bottleneck=bottleneck(words), **fields)
+    return Experiment(bottleneck=bottleneck(params), **fields)
 
 
 def _leave_dask_out() -> None:
-    """Let xarray believe that Dask is not installed, in a process that has not used either.
+    """Make xarray treat Dask as not installed, unless this process has imported xarray already.
 
-    It would load Dask (0.5 s) to see that the arrays of a run are none of Dask's.
+    xarray would load Dask (0.5 s) to find that the arrays of a run are not Dask arrays.
     """
     if "xarray" not in sys.modules:
-        sys.modules["dask"] = None  # type: ignore[assignment]  # what import takes for "not there"
+        sys.modules["dask"] = None  # type: ignore[assignment]  # import then fails

@@ -1,4 +1,4 @@
-"""``qbkit runs``: what is stored."""
+"""``qbkit runs``: list the stored runs."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ SHOWN = ("flows", "rate_mbps", "rtt_ms", "qdisc", "duration_s", "seed", "created
 @click.command("runs")
 @options.as_json
 def command(as_json: bool) -> None:
-    """List the stored runs; a file that cannot be read has its reason in PROBLEM."""
+    """List the stored runs; files that cannot be read become warnings with the reason."""
     from qbkit.store import default_folder, list_runs
 
-    # By way of JSON, which turns NaN into null and numbers of NumPy into Python's.
+    # Through JSON, which turns NaN into null and NumPy numbers into Python numbers.
     rows = json.loads(list_runs().to_json(orient="records"))
     if as_json:
         print_json(rows)

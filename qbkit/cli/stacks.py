@@ -1,4 +1,4 @@
-"""``qbkit stacks``: what can send, and ``qbkit stacks build``."""
+"""``qbkit stacks``: list the stacks; ``qbkit stacks build``: build their drivers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from qbkit.cli.output import print_json, print_table
 )
 @click.pass_context
 def command(context: click.Context, as_json: bool, as_markdown: bool) -> None:
-    """List the stacks: controllers, version, ready or how to make it ready."""
+    """List the stacks: controllers, version, and whether each is ready or what it needs."""
     from qbkit.stacks.table import markdown_table, stack_rows
 
     if context.invoked_subcommand:
@@ -33,7 +33,7 @@ def command(context: click.Context, as_json: bool, as_markdown: bool) -> None:
 @command.command("build")
 @click.argument("names", nargs=-1, metavar="[STACK ...]")
 def build(names: tuple[str, ...]) -> int:
-    """Build the drivers of all stacks, or of those named, side by side where memory allows."""
+    """Build the drivers of all stacks or of the named ones, in parallel if memory allows."""
     from qbkit import stacks
     from qbkit.stacks.make_ready import build_all
 

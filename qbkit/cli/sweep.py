@@ -1,4 +1,4 @@
-"""``qbkit sweep``: the product of the values of any fields of an experiment."""
+"""``qbkit sweep``: run every combination of the values of an experiment's fields."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from qbkit.cli.output import print_json
 
 @click.command("sweep")
 @click.argument("spec", type=click.Path(path_type=Path), metavar="SPEC.yaml")
-@click.option("--out", required=True, help="Folder, or URL that fsspec knows, for the results.")
+@click.option("--out", required=True, help="Folder or fsspec URL for the results.")
 @options.scheduler
 @options.engine
-@click.option("--dry-run", is_flag=True, help="Say how many runs it has and what they cost.")
+@click.option("--dry-run", is_flag=True, help="Show the number of runs and their cost only.")
 @options.as_json
 def command(
     spec: Path, out: str, scheduler: str | None, engine: str | None, dry_run: bool, as_json: bool
 ) -> int:
-    """Run the product of the values in SPEC.yaml; what is in the folder is not run again."""
+    """Run every combination of the values in SPEC.yaml that has no result in the folder yet."""
     from qbkit.execution.sweeps import estimate, run_sweep
     from qbkit.spec.sweep import Sweep
 

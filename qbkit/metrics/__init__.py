@@ -1,4 +1,4 @@
-"""Metrics: pure functions on run datasets (and on plain points)."""
+"""Metrics: pure functions of run datasets and of arrays."""
 
 from qbkit.metrics.assessment import Assessment, assess
 from qbkit.metrics.balance import packet_balance

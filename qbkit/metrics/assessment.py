@@ -1,25 +1,27 @@
-"""Does a stack conform? The verdict over many seeds, beside the reference's own noise floor.
+"""Does a stack conform? The verdict over many seeds, relative to the reference's noise floor.
 
-A deterministic run is one sample of a chaotic system, so no number comes from one run. An
-assessment leads with one of four outcomes:
+A deterministic run is one sample of a chaotic system, so no verdict rests on one run. An assessment
+has one of four outcomes:
 
 - *conforms*: the equivalence test shows that throughput, queueing delay and conformance all lie
-  within a margin of the reference's (`qbkit.metrics.equivalence`). Nothing else is called so.
-- *differs*: the permutation test tells the two apart (`qbkit.metrics.permutation`), and the
+  within a margin of the reference's (`qbkit.metrics.equivalence`). Nothing else counts as
+  conformance.
+- *differs*: the permutation test separates the two (`qbkit.metrics.permutation`), and the
   equivalence test does not place the difference within the margin.
-- *no difference detected*: neither. That is no conformance: the trials may be too few. The sentence
-  says which shift they could have detected.
-- *undecided*: so few trials that no permutation test could tell anything.
+- *no difference detected*: neither. This does not show conformance, because the trials may be too
+  few. The verdict says which shift they could have detected.
+- *undecided*: too few trials for any permutation test.
 
-``conformance`` and ``noise_floor`` are both of one trial against one other, averaged over all
-pairs (`qbkit.metrics.trials`), so that they can stand beside each other. ``conformance_pooled`` is
-of the envelopes that the charts draw, all trials of a side pooled; it grows with the number of
-trials and has no noise floor.
+``conformance`` and ``noise_floor`` both compare one trial with one other, averaged over all pairs
+(`qbkit.metrics.trials`), so they are comparable. ``conformance_pooled`` compares the envelopes that
+the charts draw, with all trials of a side pooled. It grows with the number of trials and has no
+noise floor.
 
-What is whose: envelope, conformance and deviation are from IMC'22 §2.1, which has one trial a side.
+Sources: envelope, conformance and deviation are from IMC'22 §2.1, which has one trial per side.
 Conformance-T, Δ-throughput, Δ-delay and clusters are from the authors' follow-up (IMC'23, doi
-10.1145/3618257.3624811), which we do not hold: the names are theirs, the search for the translation
-and the rule for clusters ours. Pooling, noise floor, intervals, tests and verdict are ours.
+10.1145/3618257.3624811), to which we have no access: the names are theirs; the search for the
+translation and the rule for clusters are ours. Pooling, noise floor, intervals, tests and verdict
+are ours.
 """
 
 from __future__ import annotations
@@ -46,8 +48,8 @@ NAN_INTERVAL = (math.nan, math.nan)
 SHOWN = {
     "conformance": ("conformance, one trial with one of the reference", ""),
     "noise_floor": ("noise floor, one trial of the reference with another", ""),
-    "mean_throughput_difference_mbps": ("mean throughput, test less reference", "Mbit/s"),
-    "mean_delay_difference_ms": ("mean queueing delay, test less reference", "ms"),
+    "mean_throughput_difference_mbps": ("mean throughput, test minus reference", "Mbit/s"),
+    "mean_delay_difference_ms": ("mean queueing delay, test minus reference", "ms"),
     "conformance_pooled": ("conformance of the pooled envelopes", ""),
     "conformance_t": ("Conformance-T of the pooled envelopes", ""),
     "delta_throughput_mbps": ("Δ-throughput, by the best translation", "Mbit/s"),
@@ -56,7 +58,7 @@ SHOWN = {
     "p_value": ("p of the permutation test: no difference", ""),
     "p_equivalence": ("p of the equivalence test: outside the margin", ""),
 }
-"""Fields of an assessment as `Assessment.frame` has them: meaning and unit."""
+"""Field in `Assessment.frame` → meaning and unit."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -66,59 +68,61 @@ class Assessment:
     outcome: str
     """"conforms", "differs", "no difference detected" or "undecided"."""
     verdict: str
-    """One sentence: the outcome, a colon, and the numbers."""
+    """The outcome, a colon, and the numbers, in one sentence."""
     definition: str
     conformance: float
-    """Of one trial of the test with one of the reference, mean over all pairs."""
+    """Conformance of one trial of the test with one of the reference, mean over all pairs."""
     conformance_ci: tuple[float, float]
-    """Jackknife interval over trials; NaN where a side has a single trial."""
+    """Jackknife interval over trials; NaN if a side has a single trial."""
     noise_floor: float
-    """Of one trial of the reference with another, mean over all pairs; NaN below 2."""
+    """Conformance of one trial of the reference with another, mean over all pairs; NaN below 2
+    trials."""
     noise_floor_ci: tuple[float, float]
     """Jackknife interval over trials; NaN below 3 reference trials."""
     conformance_pooled: float
-    """Of the envelopes of all trials of a side: grows with the trials, has no noise floor."""
+    """Conformance of the pooled envelopes; it grows with the trials and has no noise floor."""
     conformance_t: float
-    """Of the pooled envelopes, after the best translation of the test."""
+    """Conformance of the pooled envelopes after the best translation of the test."""
     delta_throughput_mbps: float
-    """Test minus reference, by that translation."""
+    """Throughput of that translation, test minus reference."""
     delta_delay_ms: float
-    """Test minus reference, by that translation."""
+    """Queueing delay of that translation, test minus reference."""
     mean_throughput_difference_mbps: float
-    """Test minus reference, mean throughput of the operating points, mean over trials."""
+    """Mean throughput of the operating points, mean over trials, test minus reference."""
     mean_throughput_difference_ci: tuple[float, float]
     mean_delay_difference_ms: float
-    """Test minus reference, mean queueing delay of the operating points, mean over trials."""
+    """Mean queueing delay of the operating points, mean over trials, test minus reference."""
     mean_delay_difference_ci: tuple[float, float]
     deviation: float
-    """Of the pooled envelopes."""
+    """Deviation of the pooled envelopes."""
     deviation_ci: tuple[float, float]
     """Bootstrap interval over trials."""
     p_value: float
-    """Of the permutation test, envelopes and means together; NaN below 2 trials a side."""
+    """p of the permutation test on envelopes and means together; NaN below 2 trials per side."""
     p_envelopes: float
-    """Of the permutation test on the conformance alone."""
+    """p of the permutation test on the conformance alone."""
     p_means: float
-    """Of the permutation test on the mean throughput and delay of each trial alone."""
+    """p of the permutation test on the mean throughput and delay of each trial alone."""
     detectable_throughput_mbps: float
-    """Shift of the mean throughput that such trials detect four times in five."""
+    """Shift of the mean throughput that this many trials detect four times in five."""
     detectable_delay_ms: float
-    """Shift of the mean queueing delay that such trials detect four times in five."""
+    """Shift of the mean queueing delay that this many trials detect four times in five."""
     margin: float
-    """Of equivalence: part of the reference's means, and of 1 for the conformance."""
+    """Margin of equivalence, as a fraction of the reference's means, and of 1 for conformance."""
     p_equivalence: float
-    """Of "outside the margin"; at most 1 - confidence: conforms."""
+    """p of "outside the margin"; the test conforms if it is at most 1 - confidence."""
     confidence: float
     seeds: int
-    """Trials of the test."""
+    """Number of trials of the test."""
     reference_seeds: int
+    """Number of trials of the reference."""
 
     def to_dict(self) -> dict[str, object]:
         """The fields, ready for JSON: intervals are lists, NaN is None."""
         return {key: _jsonable(value) for key, value in asdict(self).items()}
 
     def frame(self) -> pd.DataFrame:
-        """One row a number: what it is, its value, its unit, and its interval if it has one."""
+        """One row per number: its meaning, value, unit, and interval if it has one."""
         rows = [(text, getattr(self, name), unit) for name, (text, unit) in SHOWN.items()]
         table = pd.DataFrame(rows, columns=["metric", "value", "unit"])
         fields = (name.removesuffix("_mbps").removesuffix("_ms") + "_ci" for name in SHOWN)
@@ -152,13 +156,13 @@ def assess(
     """Assess trials of a test (one per seed) against trials of its reference.
 
     ``flow`` and ``reference_flow`` choose the flow of run datasets. ``margin`` is that of
-    equivalence. How the numbers and the verdict are made is in this module's text. Equal arguments
-    give equal results. Raises MetricError as `envelope` does, and for a confidence or margin
-    outside (0, 1) or a bootstrap below 1.
+    equivalence. The module's docstring describes the numbers and the verdict. Equal arguments give
+    equal results. Raises MetricError as `envelope` does, and for a confidence or margin outside
+    (0, 1) or a bootstrap below 1.
     """
     for name, value in (("confidence", confidence), ("margin", margin)):
         if not 0 < value < 1:
-            raise MetricError(f"{name} must lie between 0 and 1, not {value:g}")
+            raise MetricError(f"{name} must be between 0 and 1, not {value:g}")
     if bootstrap < 1:
         raise MetricError(f"bootstrap must be 1 draw or more, not {bootstrap}")
     rule = definition_of(definition)
@@ -186,7 +190,7 @@ def assess(
 
 
 def _numbers(trials: Trials, confidence: float, margin: float, rng_seed: int) -> dict[str, Any]:
-    """All that follows from the trials one by one."""
+    """The fields of an assessment that are computed from single trials."""
     level = 1 - confidence
     value, floor = trials.conformance(), trials.noise_floor()
     delay, throughput = equivalence.mean_differences(trials)
@@ -223,11 +227,11 @@ def _outcome(trials: Trials, numbers: Mapping[str, Any], level: float) -> str:
 
 
 def _reasons(outcome: str, trials: Trials, numbers: Mapping[str, Any], level: float) -> str:
-    """The numbers behind an outcome, in a sentence."""
+    """The numbers on which an outcome rests, in a sentence."""
     a, n, m = numbers, trials.tests, trials.references
     if outcome == UNDECIDED:
         enough = permutation.enough_trials(level)
-        return f"too few seeds ({n} of the test, {m} of the reference; {enough} of each can tell)"
+        return f"too few seeds ({n} of the test, {m} of the reference; give {enough} of each)"
     low, high = a["noise_floor_ci"]
     interval = "" if math.isnan(low) else f" [{low:.2f}, {high:.2f}]"
     seen = (
@@ -246,9 +250,9 @@ def _reasons(outcome: str, trials: Trials, numbers: Mapping[str, Any], level: fl
     shifts = a["detectable_throughput_mbps"], a["detectable_delay_ms"]
     delay_ms, mbps = trials.means[n:].mean(axis=0)
     return (
-        f"{seen} (p = {a['p_value']:.2g}); {n} and {m} such trials detect {shifts[0]:.2g} Mbit/s "
+        f"{seen} (p = {a['p_value']:.2g}); {n} and {m} trials detect {shifts[0]:.2g} Mbit/s "
         f"({100 * shifts[0] / mbps:.0f} %) or {shifts[1]:.2g} ms ({100 * shifts[1] / delay_ms:.0f} "
-        f"%) four times in five, and these do not show that the test is {within}"
+        f"%) four times in five, and do not show that the test is {within}"
     )
 
 
@@ -260,7 +264,7 @@ def _deviation_ci(
     draws: int,
     rng_seed: int,
 ) -> tuple[float, float]:
-    """Percentiles of the deviation of trials drawn with replacement; NaN for a lone trial."""
+    """Interval of the deviation by bootstrap over trials; NaN if a side has a single trial."""
     if min(len(tests), len(references)) < 2:
         return NAN_INTERVAL
     rng = np.random.default_rng(rng_seed)
@@ -274,7 +278,7 @@ def _deviation_ci(
 def _drawn(
     points: Sequence[FloatArray], rule: Definition, draws: int, rng: np.random.Generator
 ) -> tuple[FloatArray, FloatArray]:
-    """(draws, 2) each: centroid, and largest size along each axis, of the trials of each draw."""
+    """(draws, 2) each: centroid, and largest magnitude along each axis, of each draw's trials."""
     chosen = rng.integers(0, len(points), (draws, len(points) if rule.pools else 1))
     counts = np.array([len(p) for p in points], dtype=float)[chosen]
     sums = np.array([p.sum(axis=0) for p in points])[chosen].sum(axis=1)

@@ -24,24 +24,24 @@ CAPTURES, KERNEL = "captures", "kernel"
 
 
 def packet_balance(ds: xr.Dataset) -> pd.DataFrame:
-    """Packets in and out of each bottleneck, a row per flow, and one of the kernel's counters.
+    """Packets into and out of each bottleneck: one row per flow, and one of the kernel's counters.
 
-    Columns: ``bottleneck`` (from 1, left to right; then right to left, where flows go there),
+    Columns: ``bottleneck`` (from 1, left to right; then right to left, if flows go that way),
     ``direction`` of the bottleneck, ``label`` of the flow (empty: all flows), ``source``
     ("captures", or "kernel" for what ``tc -s`` reports), ``in_packets``, ``out_packets`` (neither
     dropped nor lost at random), ``dropped_packets`` (by the queue), ``random_loss_packets`` and
-    ``queued_packets`` (in the queue when the counters were read, after it was given the time to run
-    empty). All count from the first packet to the last of the capture, beyond the end of the
-    experiment, and every IP packet from the flow's sender to its receiver; at a bottleneck of the
-    other direction those back, its ACKs. The flows' rows of a bottleneck add up to the kernel's; a
-    run in which they do not has a warning.
+    ``queued_packets`` (still in the queue when the counters were read, after it had time to drain).
+    Counts cover the whole capture, which extends beyond the end of the experiment, and every IP
+    packet from the flow's sender to its receiver; at a bottleneck of the other direction, the
+    packets back (ACKs). The rows of the flows add up to the kernel's row; a run in which they do
+    not has a warning.
 
-    Raises MetricError for a run without counters: imported captures, or one of an older qbkit.
+    Raises MetricError for a run without counters: imported captures, or a run of an older qbkit.
     """
     if "qdisc_sent_packets" not in ds:
         raise MetricError(
             "the run has no counters of its queues, so its balance is unknown: it was imported, or "
-            "made by an older qbkit; run it again"
+            "recorded by an older qbkit; run it again"
         )
     rows: list[dict[str, Any]] = []
     for k in range(ds.sizes["bottleneck"]):
@@ -51,18 +51,18 @@ def packet_balance(ds: xr.Dataset) -> pd.DataFrame:
 
 
 def _of_flow(ds: xr.Dataset, k: int, index: int) -> dict[str, Any]:
-    """What the captures count of a flow at a bottleneck."""
+    """Row of a flow at a bottleneck, as the captures count it."""
     at = ds.isel(bottleneck=k, flow=index)
     counts = {column: int(at[name]) for column, name in COLUMNS.items()}
     return {**_words(ds, k, flow_labels(ds)[index], CAPTURES), **counts}
 
 
 def _of_kernel(ds: xr.Dataset, k: int) -> dict[str, Any]:
-    """What the queue counts, and the random loss behind it for the flows that end there."""
+    """Row of the kernel's counters at a bottleneck, and the random loss of flows that end there."""
     sent, dropped, queued = (
         int(ds[f"qdisc_{word}_packets"][k]) for word in ("sent", "dropped", "queued")
     )
-    # Data of a flow meet random loss behind their last bottleneck only, its ACKs none.
+    # A flow's data meet random loss only after their last bottleneck; its ACKs meet none.
     entered = ds["balance_in_packets"].transpose("flow", "bottleneck").values > 0
     ways = _directions(ds)
     further = (ways == ways[k]) & (np.arange(len(ways)) > k)
@@ -74,7 +74,7 @@ def _of_kernel(ds: xr.Dataset, k: int) -> dict[str, Any]:
 
 
 def _directions(ds: xr.Dataset) -> npt.NDArray[np.str_]:
-    """Which way each bottleneck goes."""
+    """Direction of each bottleneck."""
     if "bottleneck_direction" not in ds:
         return np.full(ds.sizes["bottleneck"], "forward")
     return ds["bottleneck_direction"].values.astype(str)

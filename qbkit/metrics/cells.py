@@ -29,17 +29,17 @@ MAP = {
     "conformance_t": ("1", "Conformance-T"),
     "delta_throughput_mbps": ("Mbit/s", "Δ-throughput, of the best translation"),
     "delta_delay_ms": ("ms", "Δ-delay, of the best translation"),
-    "mean_throughput_difference_mbps": ("Mbit/s", "mean throughput less the reference's"),
-    "mean_delay_difference_ms": ("ms", "mean queueing delay less the reference's"),
+    "mean_throughput_difference_mbps": ("Mbit/s", "mean throughput minus the reference's"),
+    "mean_delay_difference_ms": ("ms", "mean queueing delay minus the reference's"),
     "p_value": ("1", "p of the permutation test"),
     "trials": ("1", "trials of the implementation"),
     "reference_trials": ("1", "trials of the reference"),
 }
-"""Variables of a map by cell → unit and meaning; `qbkit.metrics.assessment` says whose they are."""
+"""Variable of a map → unit and meaning; `qbkit.metrics.assessment` names the sources."""
 
 
 class _Comparison(NamedTuple):
-    """What a cell says, and the p-values of all its deals (none with fewer than 2 trials)."""
+    """Numbers of a cell, and the p-values of all its relabellings (none below 2 trials)."""
 
     figures: dict[str, float]
     deals: FloatArray
@@ -48,12 +48,13 @@ class _Comparison(NamedTuple):
 def conformance_map(cube: xr.Dataset, reference: str, *, definition: str = "imc22") -> xr.Dataset:
     """Conformance and deviation of each implementation in each setting (IMC'22, Figure 2).
 
-    ``cube`` is a sweep's, with the implementation as ``flows.0``; ``reference`` is the one of them
-    that the others are compared with, setting by setting. Trials lie along ``seed``. Variables over
-    ``flows.0`` (without the reference) and the other swept fields: those of `MAP`, and ``q_value``,
-    which controls false discoveries over all cells; over ``flows.0`` alone:
-    ``p_value_over_settings`` and ``q_value_over_settings`` (`qbkit.metrics.significance`). NaN
-    where a side has no run. Raises MetricError when the cube has no such dimension or reference.
+    ``cube`` is that of a sweep with the implementation as ``flows.0`` and trials along ``seed``;
+    each implementation is compared with the one called ``reference``, setting by setting. The
+    result has the variables of `MAP` and ``q_value``, which controls false discoveries over all
+    cells, over ``flows.0`` (without the reference) and the other swept fields. Over ``flows.0``
+    alone it has ``p_value_over_settings`` and ``q_value_over_settings``
+    (`qbkit.metrics.significance`). Cells without runs of both sides are NaN. Raises MetricError if
+    the cube has no such dimension or reference.
     """
     every = cell_trials(cube)
     names = [str(name) for name in every[FIRST].values]
@@ -81,9 +82,10 @@ def conformance_map(cube: xr.Dataset, reference: str, *, definition: str = "imc2
 
 
 def cell_trials(cube: xr.Dataset) -> xr.DataArray:
-    """Lists of the operating points (n, 2) of each trial, of each implementation in each setting.
+    """List of the operating points (n, 2) of each trial, by implementation and setting.
 
-    Dimensions ``flows.0`` and the swept fields but ``seed``; an empty list where nothing ran.
+    Dimensions are ``flows.0`` and the swept fields except ``seed``; cells without a run have an
+    empty list.
     """
     require_dimensions(cube, FIRST)
     dims = [FIRST, *(d for d in cube["done"].dims if d not in (FIRST, SEED))]
@@ -94,9 +96,9 @@ def cell_trials(cube: xr.Dataset) -> xr.DataArray:
 
 
 def cell_envelopes(cube: xr.Dataset, *, definition: str = "imc22") -> xr.DataArray:
-    """The `Envelope` of all trials of each implementation in each setting, None without a trial.
+    """`Envelope` of all trials of each implementation in each setting; None without a trial.
 
-    Dimensions as those of `cell_trials`.
+    Dimensions are those of `cell_trials`.
     """
     trials = cell_trials(cube)
     found = np.full(trials.shape, None, dtype=object)
@@ -107,10 +109,10 @@ def cell_envelopes(cube: xr.Dataset, *, definition: str = "imc22") -> xr.DataArr
 
 
 def hull_table(envelopes: xr.DataArray) -> xr.Dataset:
-    """The hulls of `cell_envelopes` as numbers, for those who draw or compare them elsewhere.
+    """Vertices of the hulls of `cell_envelopes`, to draw or compare them elsewhere.
 
     ``hull_delay_ms`` and ``hull_throughput_mbps`` are the vertices, counter-clockwise, over the
-    dimensions of the envelopes, ``hull`` (one per cluster) and ``vertex``; NaN beyond the last.
+    dimensions of the envelopes, ``hull`` (one per cluster) and ``vertex``; NaN after the last one.
     """
     hulls = {place: e.hulls for place, e in np.ndenumerate(envelopes.values) if e}
     most = max((len(each) for each in hulls.values()), default=0)

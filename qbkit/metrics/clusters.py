@@ -1,13 +1,15 @@
-"""k-means clusters of operating points, and how many of them there are.
+"""k-means clusters of operating points, and the choice of their number.
 
-BBR's phases form separate clouds, and one hull over all of them holds much of the plane in which
-the flow never was. The authors of IMC'22 take clusters in their follow-up (IMC'23, doi
-10.1145/3618257.3624811), which we do not hold, so this rule is ours. The number of clusters is the
-k in 2..4 of the best mean silhouette (Rousseeuw 1987) if that is above 0.7, Kaufman and
-Rousseeuw's (1990) mark of a strong structure, and if no cluster is smaller than the 5 % that the
-envelope rejects as outliers anyway; otherwise 1. The strict mark is on purpose: cutting a uniform
-line in two already gives about 0.6. Axes are scaled to their range first, so that neither ms nor
-Mbit/s decides. Seeded and taken over sorted points, the result depends on nothing else.
+BBR's phases form separate clouds, and one hull over all of them covers much of the plane where the
+flow never was. The authors of IMC'22 use clusters in their follow-up (IMC'23, doi
+10.1145/3618257.3624811), to which we have no access, so this rule is ours.
+
+The number of clusters is the k in 2..4 with the best mean silhouette (Rousseeuw 1987), if that is
+above 0.7, Kaufman and Rousseeuw's (1990) threshold of a strong structure, and if no cluster has
+fewer than the 5 % of points that the envelope rejects as outliers anyway. Otherwise it is 1. The
+threshold is strict on purpose: two halves of a uniform line already have about 0.6. Axes are first
+scaled to their range, so that neither ms nor Mbit/s dominates. The search is seeded and sorts the
+points first, so the result depends on the points alone.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ MAX_SILHOUETTE_POINTS = 2000
 
 
 def cluster_points(points: FloatArray) -> IntArray:
-    """Cluster number (n,) of each point (n, 2), by the rule in this module's text."""
+    """Cluster number (n,) of each point (n, 2), by the rule in the module's docstring."""
     best = np.zeros(len(points), dtype=np.int64)
     order = np.lexsort((points[:, 1], points[:, 0]))
     span = np.ptp(points, axis=0)
@@ -44,8 +46,8 @@ def cluster_points(points: FloatArray) -> IntArray:
 
 
 def silhouette(points: FloatArray, labels: IntArray) -> float:
-    """Mean silhouette of a clustering; of every i-th point where there are over 2000."""
-    from scipy.spatial.distance import cdist  # SciPy takes 0.3 s to load: no run waits for it
+    """Mean silhouette of a clustering; of every i-th point if there are more than 2000."""
+    from scipy.spatial.distance import cdist  # SciPy takes 0.3 s to load
 
     step = -(-len(points) // MAX_SILHOUETTE_POINTS)
     points, labels = points[::step], labels[::step]
@@ -64,7 +66,7 @@ def silhouette(points: FloatArray, labels: IntArray) -> float:
 
 
 def _kmeans(points: FloatArray, k: int) -> IntArray | None:
-    """Labels of the tightest of five seeded k-means++ runs, numbered by position; None if none."""
+    """Labels of the tightest of five seeded k-means++ runs, ordered by position; None if none."""
     from scipy.cluster.vq import ClusterError, kmeans2
 
     tightest, best = np.inf, None

@@ -1,4 +1,4 @@
-"""How far one Performance Envelope agrees with another: conformance, deviation (IMC'22 §2.1)."""
+"""Agreement of two Performance Envelopes: conformance and deviation (IMC'22 §2.1)."""
 
 from __future__ import annotations
 
@@ -16,30 +16,29 @@ if TYPE_CHECKING:
     import shapely
 
 GRID_STEPS = 21
-"""Coarse shifts per axis; odd, so that the middle of the range is one."""
+"""Coarse shifts per axis; odd, so that the middle of the range is one of them."""
 REFINEMENTS = 10
 REFINED_SHIFTS = 3
 SHRINK_STEPS = 32
 
 
 class Translated(NamedTuple):
-    """Conformance-T and how far the test lies from the reference (test minus reference)."""
+    """Conformance-T, and the distance of the test from the reference (test minus reference)."""
 
     conformance: float
     delta_throughput_mbps: float
-    """Positive where the test has more throughput."""
+    """Positive if the test has more throughput."""
     delta_delay_ms: float
-    """Positive where the test has more queueing delay."""
+    """Positive if the test has more queueing delay."""
 
 
 def conformance(test: Envelope, reference: Envelope) -> float:
-    """Points of both sets within the overlap of the two PEs over the points of both; in [0, 1].
+    """Share of the points of both envelopes that lie in the overlap of the two PEs; in [0, 1].
 
-    The points are the kept ones: the paper calls 1 a complete overlap, and with the rejected 5 %
-    in the denominator an implementation would not conform to itself; QUICbench's code counts
-    likewise. A kept point lies in its own PE, so it lies in the overlap exactly where it lies in
-    the other PE (a union of hulls under ``refined``); the boundary counts as inside. Raises
-    MetricError where the definitions differ.
+    Only kept points count. The paper calls 1 a complete overlap; if the rejected 5 % counted, an
+    implementation would not conform to itself. QUICbench's code does the same. A kept point lies in
+    its own PE, so it lies in the overlap if and only if it lies in the other PE (a union of hulls
+    under ``refined``); the boundary counts as inside. Raises MetricError if the definitions differ.
     """
     _same_definition(test, reference)
     total = int(test.kept.sum() + reference.kept.sum())
@@ -47,7 +46,7 @@ def conformance(test: Envelope, reference: Envelope) -> float:
 
 
 def overlap(test: Envelope, reference: Envelope) -> shapely.Geometry:
-    """The intersection of two PEs as a shapely geometry, to draw (empty where they are apart)."""
+    """The intersection of two PEs as a shapely geometry; empty if they are apart."""
     import shapely
 
     return shapely.intersection(test.geometry, reference.geometry)
@@ -56,8 +55,8 @@ def overlap(test: Envelope, reference: Envelope) -> shapely.Geometry:
 def deviation(test: Envelope, reference: Envelope) -> float:
     """Distance of the centroids, each axis divided by its maximum over both sets of points.
 
-    At most √2 (IMC'22 §2.1). Under ``quicbench`` nothing is divided, as in its code: the number
-    then mixes ms and Mbit/s and has no bound. Raises MetricError where the definitions differ.
+    At most √2 (IMC'22 §2.1). Under ``quicbench`` the axes are not divided, as in its code; the
+    number then mixes ms and Mbit/s and has no bound. Raises MetricError if the definitions differ.
     """
     _same_definition(test, reference)
     scale = np.ones(2)
@@ -70,16 +69,16 @@ def conformance_t(test: Envelope, reference: Envelope) -> Translated:
     """Conformance after the best translation of the test's points and hulls ("Conformance-T").
 
     The name, Δ-throughput and Δ-delay are from the follow-up of IMC'22 (IMC'23, doi
-    10.1145/3618257.3624811), which we do not hold; the search is ours. Δ-throughput is that of the
-    translation, not the difference of the mean throughputs: the two differ by up to 3.0 Mbit/s in
-    the published maps, which have both.
+    10.1145/3618257.3624811), to which we have no access; the search is ours. Δ-throughput is that
+    of the translation, not the difference of the mean throughputs: the two differ by up to 3.0
+    Mbit/s in the published maps, which have both.
 
-    Deterministic search: no shift at all, the alignments of centroids, medians and bounding
-    boxes, and a 21 by 21 grid over all shifts that let the bounding boxes touch; then ten
-    rounds of ever finer steps around the three best; then a smaller shift of the same value is
-    looked for. Among equal values the smallest shift wins (axes divided by their maxima). So the
-    value is never below `conformance`, and a lower bound of the true optimum. Raises MetricError
-    where the definitions differ.
+    The search is deterministic. It tries no shift, the alignments of centroids, medians and
+    bounding boxes, and a 21 by 21 grid over all shifts that let the bounding boxes touch. Ten
+    rounds of ever finer steps around the three best follow, and finally a search for a smaller
+    shift of equal value. Among equal values the smallest shift wins (axes divided by their maxima).
+    The result is never below `conformance` and is a lower bound of the true optimum. Raises
+    MetricError if the definitions differ.
     """
     _same_definition(test, reference)
     search = _Search(test, reference)
@@ -100,14 +99,14 @@ def conformance_t(test: Envelope, reference: Envelope) -> Translated:
     for _ in range(2):
         search.offer(_smaller_shifts(search.best(1)[0]))
     shift = search.best(1)[0]
-    # The test moves by `shift` to meet the reference, so it lies that far on the other side;
-    # adding 0 turns -0 into 0.
+    # The test moves by `shift` to meet the reference, so the test minus the reference is -shift.
+    # Adding 0 turns -0 into 0.
     delta = 0.0 - shift + 0.0
     return Translated(search.count(shift) / total, float(delta[1]), float(delta[0]))
 
 
 class _Search:
-    """Shifts tried so far, each with the number of points it brings into the overlap."""
+    """Shifts tried so far, each with the number of points in the overlap after it."""
 
     def __init__(self, test: Envelope, reference: Envelope) -> None:
         self._test = test
@@ -131,12 +130,12 @@ class _Search:
         return self._counts[float(shift[0]), float(shift[1])]
 
     def best(self, number: int) -> list[FloatArray]:
-        """The shifts of most points; of equals the smaller, then the one nearer the origin."""
+        """Best shifts: most points first, and the smaller shift first among equals."""
         return [np.array(rank[2:]) for rank in heapq.nsmallest(number, self._ranks)]
 
 
 def _shared(test: Envelope, reference: Envelope, shifts: FloatArray) -> IntArray:
-    """Kept points of both that lie in the overlap when the test is moved by each of (m, 2)."""
+    """Number (m,) of kept points in the overlap after each shift (m, 2) of the test."""
     moved = inside_moved(pick(test.points, test.kept), reference.hulls, shifts)
     met = inside_moved(pick(reference.points, reference.kept), test.hulls, -shifts)
     return moved.sum(axis=1) + met.sum(axis=1)
@@ -149,7 +148,7 @@ def _touching_shifts(test: Envelope, reference: Envelope) -> tuple[FloatArray, F
 
 
 def _alignments(test: Envelope, reference: Envelope) -> FloatArray:
-    """Shifts that lay middle on middle, for several notions of the middle, and two corners."""
+    """Shifts that align the middles, by several definitions of the middle, or two corners."""
     mine, theirs = test.points[test.kept], reference.points[reference.kept]
     return np.array(
         [
@@ -164,7 +163,7 @@ def _alignments(test: Envelope, reference: Envelope) -> FloatArray:
 
 
 def _smaller_shifts(shift: FloatArray) -> FloatArray:
-    """Parts of a shift along itself and along either axis."""
+    """Fractions of a shift along its own direction and along either axis."""
     parts = np.arange(SHRINK_STEPS) / SHRINK_STEPS
     along = parts[:, None] * shift
     across = np.column_stack([parts * shift[0], np.full(SHRINK_STEPS, shift[1])])
@@ -181,5 +180,5 @@ def _same_definition(test: Envelope, reference: Envelope) -> None:
     if test.definition != reference.definition:
         raise MetricError(
             f"the envelopes follow different definitions, {test.definition!r} and "
-            f"{reference.definition!r}; make both by one"
+            f"{reference.definition!r}; use the same for both"
         )

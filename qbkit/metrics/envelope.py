@@ -2,19 +2,18 @@
 
 ``imc22``
     IMC'22 §2.1: the convex hull of the 95 % of operating points nearest their centroid, by
-    Euclidean distance in ms and Mbit/s as they are. The paper has one trial; that several trials
-    are pooled is ours.
+    Euclidean distance in unscaled ms and Mbit/s. The paper has one trial; pooling several is ours.
 ``refined``
     One hull per cluster of points, as in the authors' follow-up (IMC'23, doi
-    10.1145/3618257.3624811), which we do not hold. The rule is therefore our own: the pooled points
-    are divided into k-means clusters (`qbkit.metrics.clusters` says how many), each cluster keeps
-    the 95 % of its points nearest its own centroid (same distance), and the PE is the union of the
+    10.1145/3618257.3624811), to which we have no access. So the rule is ours: the pooled points are
+    divided into k-means clusters (`qbkit.metrics.clusters` chooses how many), each cluster keeps
+    the 95 % of its points nearest its centroid (same distance), and the PE is the union of the
     hulls. With one cluster it equals ``imc22``.
 ``quicbench``
-    What QUICbench's released code computes (`qbkit.metrics.quicbench` lists how it samples
-    differently): of several trials the first alone counts, ``int(0.95 n)`` points are kept
-    exactly (``imc22`` keeps at least 95 %, and points as far as the last one kept, so that order
-    cannot matter), and the deviation is not normalised.
+    What QUICbench's released code computes (`qbkit.metrics.quicbench` lists how its sampling
+    differs): only the first of several trials counts, exactly ``int(0.95 n)`` points are kept
+    (``imc22`` keeps at least 95 %, and all points as far as the last one kept, so that order does
+    not matter), and the deviation is not normalised.
 """
 
 from __future__ import annotations
@@ -47,21 +46,21 @@ Trial = xr.Dataset | OperatingPoints | npt.NDArray[np.floating]
 
 @dataclass(frozen=True)
 class Definition:
-    """How a Performance Envelope is made of runs."""
+    """Rules for computing a Performance Envelope from runs."""
 
     name: str
     title: str
-    """One line for charts and tables."""
+    """Title in charts and tables, one line."""
     sample: Callable[[xr.Dataset, str | int], OperatingPoints]
     """Operating points of one run."""
     nearest: Callable[[FloatArray], BoolArray]
     """Which points (n, 2) are kept."""
     cluster: Callable[[FloatArray], IntArray]
-    """Cluster number of each point; each cluster has a hull of its own."""
+    """Cluster number of each point; each cluster has its own hull."""
     pools: bool = True
-    """Several trials are pooled; otherwise the first alone counts."""
+    """Whether several trials are pooled; otherwise only the first counts."""
     normalises: bool = True
-    """Deviation divides both axes by their maxima."""
+    """Whether the deviation divides both axes by their maxima."""
 
 
 def _nearest_or_tied(points: FloatArray) -> BoolArray:
@@ -110,11 +109,11 @@ DEFINITIONS: dict[str, Definition] = {
         ),
     )
 }
-"""The definitions by name; a third party adds one by adding an entry."""
+"""Definitions by name; add an entry to add a definition."""
 
 
 def definition_of(name: str) -> Definition:
-    """The definition of that name; MetricError tells which there are."""
+    """The definition of that name; MetricError lists the valid names."""
     if name not in DEFINITIONS:
         raise MetricError(
             f"there is no envelope definition {name!r}; choose one of {', '.join(DEFINITIONS)}"
@@ -124,7 +123,7 @@ def definition_of(name: str) -> Definition:
 
 @dataclass(frozen=True, eq=False)
 class Envelope:
-    """A Performance Envelope: points of all its trials, and the hulls of the kept ones."""
+    """A Performance Envelope: the points of all trials, and the hulls of the kept points."""
 
     definition: str
     points: FloatArray
@@ -132,17 +131,17 @@ class Envelope:
     trial: IntArray
     """(n,): which trial each point comes from."""
     time_s: FloatArray
-    """(n,): when in its run each point was; NaN where unknown."""
+    """(n,): time of each point in its run; NaN if unknown."""
     cluster: IntArray
     """(n,): the cluster of each point."""
     kept: BoolArray
     """(n,): False for the outliers."""
     hulls: tuple[FloatArray, ...]
-    """One (v, 2) of vertices per cluster, counter-clockwise; v is 1 or 2 where it is flat."""
+    """Vertices (v, 2) of one hull per cluster, counter-clockwise; v is 1 or 2 for a flat hull."""
     centroid: FloatArray
-    """(2,): mean of all points, outliers too, as QUICbench takes it: [delay_ms, mbps]."""
+    """(2,): mean of all points including outliers, as in QUICbench: [delay_ms, mbps]."""
     parameters: Mapping[str, float | int] = field(default_factory=dict)
-    """Numbers to print beside the chart: keep, clusters, trials, interval_s and the cuts."""
+    """Numbers for the chart's subtitle: keep, clusters, trials, interval_s and the cuts."""
 
     def contains(self, points: FloatArray) -> BoolArray:
         """Which points (m, 2) lie in the envelope; the boundary counts as inside."""
@@ -162,8 +161,9 @@ def envelope(
 ) -> Envelope:
     """Performance Envelope of one or several trials of a flow.
 
-    ``flow`` says which flow of a run dataset; points and arrays are taken as they are. Raises
-    MetricError for an unknown definition or flow, no trial, or fewer than 3 points in one.
+    ``flow`` selects the flow of a run dataset; it does not apply to points and arrays. Raises
+    MetricError for an unknown definition or flow, without a trial, and for a trial with fewer than
+    3 points.
     """
     rule = definition_of(definition)
     sampled = sample_trials(trials, flow, definition=definition)
@@ -195,19 +195,19 @@ def envelope(
 def sample_trials(
     trials: Trial | Sequence[Trial], flow: str | int = 0, *, definition: str = "imc22"
 ) -> list[OperatingPoints]:
-    """Operating points of each trial, sampled as the definition says; see `envelope`."""
+    """Operating points of each trial, sampled according to the definition; see `envelope`."""
     rule = definition_of(definition)
     if isinstance(trials, xr.Dataset | OperatingPoints | np.ndarray):
         trials = [trials]
     if not len(trials):
-        raise MetricError("there is no trial; give at least one run or one set of points")
+        raise MetricError("there is no trial; give at least one run or set of points")
     sampled = []
     for trial in trials:
         if isinstance(trial, xr.Dataset):
             sampled.append(rule.sample(trial, flow))
         elif isinstance(trial, OperatingPoints):
             if len(trial) < MIN_POINTS:
-                raise MetricError(f"a trial has {len(trial)} points and a hull needs {MIN_POINTS}")
+                raise MetricError(f"a trial has {len(trial)} points, but a hull needs {MIN_POINTS}")
             sampled.append(trial)
         else:
             sampled.append(OperatingPoints.from_array(trial))
@@ -215,14 +215,14 @@ def sample_trials(
 
 
 def join(points: Sequence[FloatArray]) -> FloatArray:
-    """All points (n, 2) of several trials, columns contiguous, which halves the cost of means."""
+    """All points (n, 2) of several trials; contiguous columns halve the cost of means."""
     return np.concatenate([p.T for p in points], axis=1).T
 
 
 def region(
     points: FloatArray, cluster: IntArray, rule: Definition
 ) -> tuple[BoolArray, tuple[FloatArray, ...]]:
-    """Kept points and one hull per cluster, of points (n, 2) whose clusters are known."""
+    """Which points (n, 2) are kept, and one hull per cluster."""
     kept = np.zeros(len(points), dtype=bool)
     hulls = []
     for number in range(int(cluster.max()) + 1):

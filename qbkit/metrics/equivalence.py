@@ -1,23 +1,23 @@
 """Equivalence: are the differences shown to be smaller than a margin?
 
-A test that finds no difference shows nothing: the trials may be too few. Equivalence turns the
-question round: the null hypothesis is that the test lies outside the margin, and only trials that
-refute it show conformance. Three things must hold, each at the whole level, as an
-intersection-union test asks (Berger 1982), for a margin of θ (0.1 by default):
+A test that finds no difference shows nothing, because the trials may be too few. Equivalence
+reverses the question: the null hypothesis is that the test lies outside the margin, and only trials
+that reject it show conformance. For a margin of θ (0.1 by default), three conditions must hold,
+each at the full level, as in an intersection-union test (Berger 1982):
 
 - the mean throughput lies within ±θ of the reference's mean throughput, which for a reference
   against itself is the fair share;
 - the mean queueing delay lies within ±θ of the reference's mean queueing delay;
-- the conformance lies less than θ below the noise floor, for equal means may hide another shape.
+- the conformance lies less than θ below the noise floor, because equal means may hide a different
+  shape.
 
-Means are compared by two one-sided Welch t-tests (TOST, Schuirmann 1987) on the means of whole
-trials; that the margin is a part of the reference's own unknown mean is accounted for by testing
-the contrast test - (1 ± θ) reference. The conformance is compared by the jackknife of
-`qbkit.metrics.trials`.
+Two one-sided Welch t-tests (TOST, Schuirmann 1987) compare the means of whole trials. The margin is
+a fraction of the reference's unknown mean; testing the contrast test - (1 ± θ) reference accounts
+for that. The jackknife of `qbkit.metrics.trials` compares the conformance.
 
-A tenth is our choice, no law: about what the trials of a kernel controller differ among themselves
+The margin of a tenth is our choice. It is about the variation among trials of a kernel controller
 (standard deviations of 1 to 10 % in the published settings), and half of what IMC'22 §3.3 accepts
-of a repaired implementation (a throughput ratio above 0.8).
+from a repaired implementation (a throughput ratio above 0.8).
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from qbkit.traces.arrays import FloatArray
 
 MARGIN = 0.1
 POWER = 0.8
-"""Chance to detect what is called detectable."""
+"""Probability of detecting a shift that is called detectable."""
 
 
 def equivalence_p(trials: Trials, margin: float = MARGIN) -> float:
-    """p of "outside the margin": the largest of the five one-sided ones; NaN where unknown."""
+    """p of "outside the margin": the largest of the five one-sided p-values; NaN if unknown."""
     if min(trials.tests, trials.references) < 2:
         return math.nan
     found = [_p_above(trials.above_floor(), -margin)]
@@ -56,16 +56,16 @@ def mean_differences(trials: Trials) -> tuple[TrialEstimate, TrialEstimate]:
 
 
 def detectable_shifts(trials: Trials, level: float) -> tuple[float, float]:
-    """Smallest shifts of delay (ms) and throughput (Mbit/s) that such trials detect, 4 times in 5.
+    """Smallest shifts of delay (ms) and throughput (Mbit/s) that the trials detect 4 times in 5.
 
-    Of Hotelling's T² at that level, from the covariance of the trials at hand, for a shift of one
-    quantity that leaves the other (the noncentral F distribution). NaN where the trials are too
-    few.
+    Computed for Hotelling's T² at that level (noncentral F distribution) from the variance of the
+    given trials, for a shift of one quantity that leaves the other unchanged. NaN if the trials are
+    too few.
     """
     n, m = trials.tests, trials.references
     if n + m < 5 or min(n, m) < 2:
         return math.nan, math.nan
-    from scipy import optimize, stats  # SciPy takes 0.3 s to load: no run waits for it
+    from scipy import optimize, stats  # SciPy takes 0.3 s to load
 
     freedom = n + m - 3
     critical = stats.f.isf(level, 2, freedom)
@@ -88,7 +88,7 @@ def _columns(trials: Trials) -> tuple[FloatArray, FloatArray]:
 
 
 def _contrast(test: FloatArray, reference: FloatArray, factor: float) -> TrialEstimate:
-    """mean(test) - factor * mean(reference), with Welch's standard error; NaN for a lone trial."""
+    """mean(test) - factor * mean(reference) with Welch's standard error; NaN for a single trial."""
     value = float(test.mean() - factor * reference.mean())
     if min(len(test), len(reference)) < 2:
         return TrialEstimate(value, math.nan, math.nan)

@@ -1,7 +1,7 @@
-"""What one connection did over time, from its events: bytes ACKed, rates, round trips, recovery.
+"""Bytes ACKed, rates, round trips and recovery of one connection over time, from its events.
 
-All functions take an events dataset (`qbkit.traces.logs.events.EventTables.dataset`), whichever
-log it comes from, and look at the application data packet number space.
+All functions take an events dataset (`qbkit.traces.logs.events.EventTables.dataset`) from any kind
+of log, and consider the application data packet number space.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from qbkit.traces.arrays import BoolArray, FloatArray, IntArray
 
 APPLICATION = 2
 MAX_TRIPS = 20_000
-"""Of longer connections only every so many-th round trip is looked at."""
+"""Most round trips considered; of longer connections, every n-th one."""
 RTT_METRICS = ("srtt_ms", "latest_rtt_ms", "min_rtt_ms")
 REORDERING = 3
-"""Packets sent later whose acknowledgement makes one lost (RFC 9002 §6.1.1)."""
+"""A packet is lost when one sent this many packets later is ACKed (RFC 9002 §6.1.1)."""
 
 
 @dataclass(frozen=True)
@@ -32,26 +32,26 @@ class Span:
 
 
 def time_span_s(events: xr.Dataset) -> tuple[float, float]:
-    """First and last time of any event; MetricError where there is none."""
+    """First and last time of any event; MetricError without events."""
     times = [events[n].values for n in events.data_vars if str(n).endswith("_time_s")]
     times = [t for t in times if len(t)]
     if not times:
-        raise MetricError("the log holds no event; choose another")
+        raise MetricError("the log has no events; choose another")
     return float(min(t.min() for t in times)), float(max(t.max() for t in times))
 
 
 def bytes_acked(events: xr.Dataset) -> tuple[FloatArray, FloatArray]:
-    """Times of the ACKs that acknowledged something (s), and the bytes of all packets until then.
+    """Times (s) of the ACKs of new packets, and the bytes ACKed up to each.
 
-    In a receiver's log these are the packets that it received. MetricError where no packet is
-    told, or their sizes are not.
+    In a receiver's log, received packets count as ACKed. Raises MetricError if the log reports no
+    packets, or no sizes.
     """
     table = "received" if is_receiver(events) else "acked"
     mine = _application(events, table)
     time_s = events[f"{table}_time_s"].values[mine].astype(float)
     size_bytes = events[f"{table}_size_bytes"].values[mine].astype(float)
     if not size_bytes.sum():
-        raise MetricError("no acknowledged packet of known size is told; use another log")
+        raise MetricError("the log has no acknowledged packet of known size; use another log")
     order = np.argsort(time_s, kind="stable")
     total = np.cumsum(size_bytes[order])
     last = np.append(np.flatnonzero(np.diff(time_s[order])), len(total) - 1)
@@ -59,15 +59,16 @@ def bytes_acked(events: xr.Dataset) -> tuple[FloatArray, FloatArray]:
 
 
 def is_receiver(events: xr.Dataset) -> bool:
-    """Whether more bytes came than were sent: the log of who received the data."""
+    """Whether the log is that of a receiver: more bytes were received than sent."""
     received, sent = (events[f"{table}_size_bytes"].values for table in ("received", "sent"))
     return bool(received.sum() > sent.sum())
 
 
 def rtt(events: xr.Dataset) -> tuple[FloatArray, FloatArray]:
-    """Times (s) and RTT (s): the smoothed, else latest, else minimum RTT that the stack tells.
+    """Times (s) and RTT (s): the smoothed, else latest, else minimum RTT that the stack reports.
 
-    Where it tells none: from each packet to its acknowledgement. MetricError without that too.
+    If it reports none, the time from each packet to its acknowledgement. Raises MetricError if that
+    is unknown too.
     """
     for name in RTT_METRICS:
         if name in events:
@@ -79,15 +80,15 @@ def rtt(events: xr.Dataset) -> tuple[FloatArray, FloatArray]:
     rtt_s = acked_s - sent_time_of(events, "acked")
     known = np.isfinite(rtt_s) & (rtt_s > 0)
     if not known.any():
-        raise MetricError("neither RTTs nor packets with their acknowledgements are told")
+        raise MetricError("the log has neither RTTs nor packets with their acknowledgements")
     order = np.argsort(acked_s[known], kind="stable")
     return acked_s[known][order], rtt_s[known][order]
 
 
 def round_trips(events: xr.Dataset) -> tuple[FloatArray, int]:
-    """Times (s) at which a round trip ends, each from the RTT of its time, and how many a step.
+    """Times (s) at which round trips end, by the RTT at that time, and round trips per step.
 
-    More than one trip a step only in connections of more than `MAX_TRIPS`.
+    A step has more than one round trip only in connections of more than `MAX_TRIPS`.
     """
     time_s, rtt_s = rtt(events)
     start_s, end_s = time_span_s(events)
@@ -105,7 +106,7 @@ def acked_rate(events: xr.Dataset) -> tuple[FloatArray, FloatArray]:
     ends_s, _ = round_trips(events)
     acked_s, total = bytes_acked(events)
     if len(ends_s) < 2:
-        raise MetricError("the connection is shorter than one round trip; there is no rate")
+        raise MetricError("the connection is shorter than one round trip, so it has no rate")
     at_end = step_at(ends_s, acked_s, total)
     return ends_s[1:], np.diff(at_end) * 8 / 1e6 / np.diff(ends_s)
 
@@ -118,7 +119,7 @@ def cwnd_growth(events: xr.Dataset) -> tuple[FloatArray, FloatArray]:
 
 
 def value_at(events: xr.Dataset, name: str, times_s: FloatArray) -> FloatArray:
-    """Last value of a metric told before each time; NaN before the first."""
+    """Last value of a metric reported before each time; NaN before the first."""
     values = events[name].values.astype(float)
     known = ~np.isnan(values)
     return step_at(times_s, events["metric_time_s"].values[known], values[known], np.nan)
@@ -127,17 +128,17 @@ def value_at(events: xr.Dataset, name: str, times_s: FloatArray) -> FloatArray:
 def step_at(
     times_s: FloatArray, event_s: FloatArray, value: FloatArray, before: float = 0.0
 ) -> FloatArray:
-    """The value of the last event up to each time; ``before`` the first event, that."""
+    """Value of the last event up to each time; ``before`` at times before the first event."""
     return np.concatenate([[before], value])[np.searchsorted(event_s, times_s, side="right")]
 
 
-def is_told(events: xr.Dataset, name: str) -> bool:
-    """Whether a metric is in the events, with one finite value at least."""
+def is_reported(events: xr.Dataset, name: str) -> bool:
+    """Whether the events have at least one finite value of a metric."""
     return name in events and bool(np.isfinite(events[name].values).any())
 
 
 def states(events: xr.Dataset) -> list[Span]:
-    """Congestion states as the stack tells them, each until the next one or the end."""
+    """Congestion states as the stack reports them, each until the next one or the end."""
     end_s = time_span_s(events)[1]
     spans: list[Span] = []
     for time_s, name in zip(
@@ -152,10 +153,10 @@ def states(events: xr.Dataset) -> list[Span]:
 
 
 def recoveries(events: xr.Dataset) -> list[Span]:
-    """Recovery periods inferred from losses (RFC 9002 §7.3.2), for stacks that do not tell them.
+    """Recovery periods inferred from losses (RFC 9002 §7.3.2), for stacks that do not report them.
 
-    One begins when a loss is detected of a packet that was sent after the last one had begun, and
-    ends with the acknowledgement of a packet that was sent in it.
+    A period begins when a packet sent after the start of the previous period is detected as lost.
+    It ends when a packet sent during the period is acknowledged.
     """
     end_s = time_span_s(events)[1]
     acked_number = events["acked_number"].values[_application(events, "acked")]
@@ -174,13 +175,13 @@ def recoveries(events: xr.Dataset) -> list[Span]:
 
 
 def sent_time_of(events: xr.Dataset, table: str) -> FloatArray:
-    """When the packets of a table (``acked`` or ``lost``) were sent (s); NaN where unknown."""
+    """When the packets of a table (``acked`` or ``lost``) were sent (s); NaN if unknown."""
     wanted = events[f"{table}_number"].values[_application(events, table)]
     return first_time_of(events, "sent", wanted)
 
 
 def first_time_of(events: xr.Dataset, table: str, wanted: IntArray) -> FloatArray:
-    """When a table first names each packet of these numbers (s); NaN: never."""
+    """First time (s) at which a table has each of these packet numbers; NaN: never."""
     mine = _application(events, table)
     number, time_s = events[f"{table}_number"].values[mine], events[f"{table}_time_s"].values[mine]
     if not len(number):
@@ -197,7 +198,7 @@ def _application(events: xr.Dataset, table: str) -> BoolArray:
 
 
 def _detected(events: xr.Dataset, acked_number: IntArray, acked_s: FloatArray) -> FloatArray:
-    """When each loss was detected: not before a packet sent `REORDERING` later was ACKed."""
+    """Time of each loss detection: not before a packet sent `REORDERING` later was ACKed."""
     mine = _application(events, "lost")
     lost_s, lost_number = events["lost_time_s"].values[mine], events["lost_number"].values[mine]
     order = np.argsort(acked_number, kind="stable")
@@ -207,5 +208,5 @@ def _detected(events: xr.Dataset, acked_number: IntArray, acked_s: FloatArray) -
 
 
 def minimum_from(values: FloatArray) -> FloatArray:
-    """The least of each value and all that follow it."""
+    """Minimum of each value and all values after it."""
     return np.minimum.accumulate(values[::-1])[::-1]

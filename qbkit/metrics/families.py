@@ -1,28 +1,28 @@
-"""Which implementations can be compared: those of one congestion-control algorithm."""
+"""Families of controllers: implementations of the same algorithm, which can be compared."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 FAMILIES = {"cubic": "CUBIC", "reno": "Reno", "bbr": "BBR"}
-"""The three algorithms of the papers; the key is also the kernel's name of its own."""
+"""The three algorithms of the papers; each key is also the name of the kernel's controller."""
 
 
 def family(controller: str) -> str:
-    """Key of FAMILIES that a controller (``newreno``, ``bbr2``, …) belongs to, "" for none."""
+    """Key in `FAMILIES` of a controller (``newreno``, ``bbr2``, …); "" for none."""
     if controller.startswith("bbr"):
         return "bbr"
     return next((key for key in ("cubic", "reno") if controller.endswith(key)), "")
 
 
 def kernel_counterpart(name: str) -> str:
-    """``tcp:controller`` that ``stack:controller`` is to be compared with, "" for none."""
+    """The ``tcp:controller`` to compare ``stack:controller`` with; "" for none."""
     key = family(name.partition(":")[2])
     return f"tcp:{key}" if key else ""
 
 
 def by_family(names: Iterable[str]) -> dict[str, list[str]]:
-    """Names ``stack:controller`` under the algorithm's name, the kernel's first; rest: "Others"."""
+    """Names ``stack:controller`` by algorithm, the kernel's first; the rest are under "Others"."""
     groups: dict[str, list[str]] = {}
     for key, title in [*FAMILIES.items(), ("", "Others")]:
         mine = [name for name in names if family(name.partition(":")[2]) == key]

@@ -1,4 +1,4 @@
-"""Which flow is meant, and when it was active."""
+"""Lookup of the flows of a run: labels, directions, active times, packets, delays and bytes."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ def flow_labels(ds: xr.Dataset) -> list[str]:
 
 
 def flow_directions(ds: xr.Dataset) -> list[str]:
-    """Which way the data of each flow go: "forward", or "reverse"."""
+    """Direction of each flow's data: "forward" or "reverse"."""
     if "direction" not in ds:
         return ["forward"] * ds.sizes["flow"]
     return [str(v) for v in ds["direction"].values]
 
 
 def flow_index(ds: xr.Dataset, flow: str | int) -> int:
-    """Position of a flow given by its label or index; MetricError names the flows there are."""
+    """Index of a flow given by its label or index; MetricError lists the flows of the run."""
     labels = flow_labels(ds)
     if isinstance(flow, str) and flow in labels:
         return labels.index(flow)
@@ -36,9 +36,9 @@ def flow_index(ds: xr.Dataset, flow: str | int) -> int:
 
 
 def active_span_s(ds: xr.Dataset, index: int) -> tuple[float, float]:
-    """From when to when the flow sent, in seconds of the experiment.
+    """When the flow started and stopped sending, in seconds of the experiment.
 
-    A flow without a start or stop (NaN, or no such variable) counts from 0 and to the end.
+    An unknown start (NaN, or no such variable) counts as 0, an unknown stop as the end.
     """
     end_s = float(ds.attrs["duration_s"])
     start_s = float(ds["start_s"].values[index]) if "start_s" in ds else math.nan
@@ -48,7 +48,7 @@ def active_span_s(ds: xr.Dataset, index: int) -> tuple[float, float]:
 
 
 def require_rtt(rtt_ms: float, label: str) -> float:
-    """The base RTT in ms; MetricError where captures from elsewhere came without it."""
+    """The base RTT in ms; MetricError if captures were imported without it."""
     if not rtt_ms > 0:
         raise MetricError(
             f"{label}: the base RTT of its path is unknown; give it to read_pcaps as rtt_ms"
@@ -57,12 +57,12 @@ def require_rtt(rtt_ms: float, label: str) -> float:
 
 
 def has_packets(ds: xr.Dataset) -> bool:
-    """True where the dataset still carries its packet table."""
+    """Whether the dataset has its packet table."""
     return "packet_departure_s" in ds
 
 
 def known_fate(ds: xr.Dataset) -> BoolArray:
-    """Packets of which the captures tell whether they arrived; all in runs of format 1."""
+    """Which packets have a fate known from the captures; all packets in runs of format 1."""
     if "packet_fate" not in ds:
         return np.ones(ds.sizes["packet"], bool)
     known: BoolArray = ds["packet_fate"].values != Fate.UNKNOWN
@@ -79,11 +79,11 @@ def delivered_packets(ds: xr.Dataset, index: int) -> tuple[FloatArray, FloatArra
 
 
 def ack_delays_ms(ds: xr.Dataset, index: int, left_s: FloatArray) -> FloatArray:
-    """How long the first ACK that can report each packet waited in queues on its way back (ms).
+    """Queueing delay (ms) of the first ACK that can report each packet.
 
-    ``left_s`` is when the packets of the flow left the queue; that ACK is the first of those that
-    came through which was half a base RTT, or more, later at its own queue. Without reverse traffic
-    ACKs meet no queue: 0. NaN for a packet that no such ACK follows.
+    ``left_s`` is when the packets of the flow left the queue. The ACK of a packet is the first
+    delivered one that reached its queue at least half a base RTT later; NaN if there is none.
+    Without reverse traffic, ACKs meet no queue and the delay is 0.
     """
     if "ack_departure_s" not in ds:
         return np.zeros(len(left_s))
@@ -98,7 +98,7 @@ def ack_delays_ms(ds: xr.Dataset, index: int, left_s: FloatArray) -> FloatArray:
 def delivered_bytes(ds: xr.Dataset, index: int, start_s: float, stop_s: float) -> float:
     """Frame bytes of the flow that left the queue in ``[start_s, stop_s)``.
 
-    Without a packet table the bins count whose middle lies in the span.
+    Without a packet table, the bins whose middle lies in the span count.
     """
     if has_packets(ds):
         left_s, size_bytes, _ = delivered_packets(ds, index)

@@ -1,4 +1,4 @@
-"""Convex hulls as arrays of vertices, and fast tests of what lies inside them."""
+"""Convex hulls as arrays of vertices, and fast tests of which points lie inside."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from qbkit.traces.arrays import BoolArray, FloatArray
 if TYPE_CHECKING:
     import shapely
 
-# SciPy and shapely are imported when they are asked for: no run waits for them.
+# SciPy and shapely take long to import, so the functions that need them import them.
 
 BOUNDARY_TOLERANCE = 1e-9
-"""In ms or Mbit/s: a thousandth of the clock's nanosecond; so the boundary counts as inside."""
+"""In ms or Mbit/s; in ms a thousandth of a nanosecond. It makes the boundary count as inside."""
 
 MANY_POINTS = 200
 
@@ -32,7 +32,7 @@ def convex_hull(points: FloatArray) -> FloatArray:
         try:
             return points[ConvexHull(points).vertices]
         except QhullError:
-            pass  # Flat for Qhull; GEOS handles points and lines.
+            pass  # Qhull refuses flat hulls; GEOS handles points and lines.
     return _flat_hull(points)
 
 
@@ -52,23 +52,23 @@ def pick(points: FloatArray, chosen: BoolArray) -> FloatArray:
 
 
 def _outer_points(points: FloatArray) -> FloatArray:
-    """The points not inside the box of the four extreme ones (Akl and Toussaint's heuristic).
+    """Points outside the quadrilateral of the four extreme ones (Akl and Toussaint's heuristic).
 
-    Qhull costs most of a bootstrap and a hull needs few of its points.
+    Qhull takes most of the time of a bootstrap, and a hull depends on few of its points.
     """
     x, y = points[:, 0], points[:, 1]
     corner = points[[x.argmin(), y.argmin(), x.argmax(), y.argmax()]]
     outer = np.zeros(len(points), dtype=bool)
     for (x0, y0), (x1, y1) in zip(corner.tolist(), corner[[1, 2, 3, 0]].tolist(), strict=True):
-        # Counter-clockwise, so a positive product lies on the inner side; doubt keeps the point.
+        # Counter-clockwise, so a positive product means inside; points in doubt are kept.
         outer |= (x1 - x0) * (y - y0) - (y1 - y0) * (x - x0) <= BOUNDARY_TOLERANCE
     return pick(points, outer)
 
 
 def half_planes(vertices: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """(normals (e, 2), offsets (e,)): p is inside where ``normals @ p >= offsets``.
+    """Normals (e, 2) and offsets (e,): p is inside if ``normals @ p >= offsets``.
 
-    A single vertex is boxed by the axes, a line by its two sides and its two ends.
+    A single vertex is bounded along both axes, a line by its two sides and its two ends.
     """
     if len(vertices) == 1:
         normals = np.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]])
@@ -93,9 +93,9 @@ def inside(points: FloatArray, hulls: Sequence[FloatArray]) -> BoolArray:
 
 
 def inside_moved(points: FloatArray, hulls: Sequence[FloatArray], shifts: FloatArray) -> BoolArray:
-    """`inside` of the points (n, 2) moved by each of the shifts (m, 2): (m, n).
+    """`inside` (m, n) of the points (n, 2) moved by each of the shifts (m, 2).
 
-    Hundreds of shifts cost a tenth of as many calls of `inside`.
+    For hundreds of shifts this takes a tenth of the time of as many calls of `inside`.
     """
     found = np.zeros((len(shifts), len(points)), dtype=bool)
     for vertices in hulls:

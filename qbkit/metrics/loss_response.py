@@ -1,4 +1,4 @@
-"""The window that a flow keeps at the loss rate that it meets: a point on its response function."""
+"""Loss rate and mean window of a flow: one point of its response function."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from qbkit.metrics.flows import (
 )
 
 SKIPPED_PART = 0.2
-"""Of the flow's time, at its start: slow start is not the steady state."""
+"""Fraction of the flow's time that is skipped at its start, for slow start is no steady state."""
 
 
 @dataclass(frozen=True)
 class LossResponse:
-    """Where a flow stood in its steady state; what `qbkit.metrics.theory` predicts."""
+    """Loss rate, window and RTT of a flow in its steady state, to compare with models."""
 
     label: str
     loss_rate: float
-    """Part of its packets that was lost, for whatever cause."""
+    """Fraction of its packets that were lost, from any cause."""
     window_packets: float
-    """Mean number of packets on the way, and their ACKs."""
+    """Mean number of packets in flight."""
     rtt_ms: float
-    """Mean RTT, with queueing."""
+    """Mean RTT, including queueing delay."""
 
 
 def loss_response(
@@ -40,15 +40,15 @@ def loss_response(
 ) -> LossResponse:
     """Loss rate, mean window and RTT of a flow, from the captures alone.
 
-    The window is the packets that left the queue in a second times their mean RTT (Little's law),
-    so it says what the controller uses, whatever it calls its window. ``skip_start_s`` is cut at
-    the start, by default a fifth of the flow's time. Raises MetricError for an unknown flow, a run
-    without packets or base RTT, and where nothing was delivered.
+    The window is the number of packets per second that left the queue times their mean RTT
+    (Little's law), so it measures what the controller uses, whatever it calls its window. The first
+    ``skip_start_s`` are left out, by default a fifth of the flow's time. Raises MetricError for an
+    unknown flow, a run without packets or base RTT, and if nothing was delivered.
     """
     index = flow_index(ds, flow)
     label = flow_labels(ds)[index]
     if not has_packets(ds):
-        raise MetricError(f"the run has no packets of {label}; its window is counted from them")
+        raise MetricError(f"the run has no packets of {label}, from which its window is computed")
     base_ms = require_rtt(float(ds["base_rtt_ms"].values[index]), label)
     start_s, stop_s = active_span_s(ds, index)
     start_s += SKIPPED_PART * (stop_s - start_s) if skip_start_s is None else skip_start_s

@@ -1,4 +1,4 @@
-"""Interactions over a sweep's cube: who wins against whom."""
+"""Interactions in the cube of a sweep: which implementation wins against which."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from qbkit.errors import MetricError
 from qbkit.metrics.families import family
 
 FIRST, SECOND, SEED = "flows.0", "flows.1", "seed"
-"""Dimensions of a cube: the implementation in question, the other one, the trials."""
+"""Dimensions of a cube: the implementation under test, the other one, the trials."""
 
 
 def throughput_ratios(cube: xr.Dataset) -> xr.DataArray:
     """T_x / (T_x + T_y) of each pair of implementations, mean over seeds (IMC'22, Figure 5).
 
-    Dimensions ``flows.0`` (x), ``flows.1`` (y) and the other swept fields; > 0.5 where x takes more
-    than y. A pair that was run in one order only fills the other: 1 - the ratio.
+    Dimensions are ``flows.0`` (x), ``flows.1`` (y) and the other swept fields; above 0.5, x takes
+    more than y. The ratio of a pair that was run in one order only is mirrored: 1 - the ratio.
     """
     require_dimensions(cube, FIRST, SECOND)
     mbps = cube["throughput_mbps"]
@@ -44,10 +44,10 @@ def dominance(ratios: xr.DataArray) -> xr.DataArray:
 
 
 def intransitive_triples(ratios: xr.DataArray, margin: float = 0.02) -> list[tuple[str, str, str]]:
-    """Triples of which each beats the next and the last the first: where order is not transitive.
+    """Triples in which each beats the next, and the last beats the first.
 
-    x beats y where its ratio is above 0.5 + ``margin``. A tournament is transitive if and only if
-    it has no cycle of three (Landau 1953), so these are all that needs looking for.
+    x beats y if its ratio is above 0.5 + ``margin``. A tournament is transitive if and only if it
+    has no cycle of three (Landau 1953), so longer cycles need no search.
     """
     beats = _square(ratios) > 0.5 + margin
     names = [str(n) for n in ratios[FIRST].values]
@@ -61,25 +61,26 @@ def intransitive_triples(ratios: xr.DataArray, margin: float = 0.02) -> list[tup
 
 
 def expectations(ratios: xr.DataArray) -> xr.DataArray:
-    """CUBIC (rows) against BBR (columns): the ratios beside what the kernel's two would share.
+    """Ratios of CUBIC (rows) against BBR (columns), with the expected ratio as an attribute.
 
-    The expected ratio is that of tcp:cubic against tcp:bbr (IETF 118 slides); ``reversed`` is True
-    where the winner is another one. Raises MetricError when the kernel's are not in the sweep.
+    The expected ratio is that of tcp:cubic against tcp:bbr (IETF 118 slides). The coordinate
+    ``reversed`` is True for pairs with the opposite winner. Raises MetricError if the sweep lacks
+    either of the kernel's two.
     """
     names = [str(n) for n in ratios[FIRST].values]
     for needed in ("tcp:cubic", "tcp:bbr"):
         if needed not in names:
-            raise MetricError(f"{needed}, which tells what to expect, is not in the sweep")
+            raise MetricError(f"{needed}, which defines the expected ratio, is not in the sweep")
     cubic = [n for n in names if family(n.partition(":")[2]) == "cubic"]
     bbr = [n for n in names if family(n.partition(":")[2]) == "bbr"]
     part = ratios.sel({FIRST: cubic, SECOND: bbr})
     expected = float(ratios.sel({FIRST: "tcp:cubic", SECOND: "tcp:bbr"}))
-    turned = (part > 0.5) != (expected > 0.5)
-    return part.assign_coords(reversed=turned).assign_attrs(expected=expected)
+    is_reversed = (part > 0.5) != (expected > 0.5)
+    return part.assign_coords(reversed=is_reversed).assign_attrs(expected=expected)
 
 
 def mean_of_known(values: npt.NDArray[np.float64], axis: int) -> npt.NDArray[np.float64]:
-    """Mean of what is no NaN; NaN where nothing is known."""
+    """Mean of the values that are not NaN; NaN without any."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Mean of empty slice", RuntimeWarning)
         return np.asarray(np.nanmean(values, axis=axis))
@@ -88,12 +89,12 @@ def mean_of_known(values: npt.NDArray[np.float64], axis: int) -> npt.NDArray[np.
 def _square(ratios: xr.DataArray) -> npt.NDArray[np.float64]:
     if set(ratios.dims) != {FIRST, SECOND}:
         more = ", ".join(str(d) for d in ratios.dims if d not in (FIRST, SECOND))
-        raise MetricError(f"choose one value of {more} first; pairs are what is compared")
+        raise MetricError(f"choose one value of {more} first; only pairs can be compared")
     return ratios.transpose(FIRST, SECOND).values.astype(float)
 
 
 def require_dimensions(cube: xr.Dataset, *dims: str) -> None:
-    """Raise MetricError, with the dimensions there are, for the first that the cube lacks."""
+    """Raise MetricError for the first dimension that the cube lacks, with those that it has."""
     for dim in dims:
         if dim not in cube.dims:
             known = ", ".join(str(d) for d in cube.dims)

@@ -1,19 +1,21 @@
-"""Permutation tests: could the names of test and reference have been dealt at random?
+"""Permutation tests: does it matter which trials are called test and which reference?
 
-If the test were the reference, it would not matter which trials bear which name. So the names are
-dealt in every possible way (the numbers of trials stay as they are), or in 9,999 random ways where
-there are more than 20,000, and p is the part of the deals that look at least as different as the
-observed one, which is itself a deal. The level is exact by construction, for any distribution.
+If the test were the reference, the labels of the trials would not matter. So the test relabels the
+trials in every possible way (with the same number on each side), or in 9,999 random ways if there
+are more than 20,000. p is the fraction of relabellings that look at least as different as the
+observed labels, which count as one of them. The level is exact by construction, for any
+distribution.
 
-Two statistics: of the *envelopes*, the mean conformance of the pairs of one trial from either
-side; and of the *means*, Hotelling's T² of the per-trial mean vectors (delay, throughput), which is
-the more powerful one against a shift and blind to shape. (T² grows with d'S⁻¹d, where d is the
-difference of the sides' means and S the scatter of all trials; S is the same in every deal, so no
-deal needs a matrix of its own.) ``p`` is of both together: the smaller of the two p-values is
-itself a statistic, judged against its own distribution over the deals (Tippett's combination).
+There are two statistics. For the *envelopes*, it is the mean conformance over pairs of one trial
+from either side. For the *means*, it is Hotelling's T² of the per-trial mean vectors (delay,
+throughput), which is more powerful against a shift and blind to shape. (T² increases with d'S⁻¹d,
+where d is the difference of the sides' means and S the scatter of all trials; S is the same for all
+relabellings and is inverted once.) ``p`` combines both: the smaller of the two p-values is itself a
+statistic, compared with its distribution over the relabellings (Tippett's combination).
 
-With n trials a side there are few deals, and swapping equal sides gives the same statistics: p is
-at least 2/20 = 0.1 at 3 against 3, 2/70 = 0.029 at 4, 2/252 = 0.008 at 5 against 5.
+With n trials per side there are few relabellings, and swapping equal sides gives the same
+statistics: p is at least 2/20 = 0.1 at 3 against 3, 2/70 = 0.029 at 4, 2/252 = 0.008 at 5 against
+5.
 """
 
 from __future__ import annotations
@@ -29,11 +31,11 @@ from qbkit.metrics.trials import Trials
 from qbkit.traces.arrays import FloatArray
 
 MOST_DEALS = 20_000
-"""Up to so many deals all are made: 8 against 8 trials have 12,870."""
+"""Most relabellings that are enumerated: 8 against 8 trials have 12,870."""
 DRAWN_DEALS = 10_000
-"""Deals drawn where there are more, the observed one included."""
+"""Relabellings drawn if there are more, including the observed one."""
 DECIMALS = 9
-"""Statistics that agree so far are ties; beyond lies rounding."""
+"""Statistics equal to this many decimals are ties; further decimals are rounding errors."""
 
 
 class Permutation(NamedTuple):
@@ -48,7 +50,7 @@ class Permutation(NamedTuple):
 
 
 def permutation_test(trials: Trials, rng_seed: int = 0) -> Permutation:
-    """p-values of the observed names among all deals; NaN with fewer than 2 trials a side."""
+    """p-values of the observed labels; NaN with fewer than 2 trials per side."""
     if min(trials.tests, trials.references) < 2:
         return Permutation(math.nan, math.nan, math.nan)
     both, envelopes, means = deal_p_values(trials, rng_seed)
@@ -56,7 +58,7 @@ def permutation_test(trials: Trials, rng_seed: int = 0) -> Permutation:
 
 
 def deal_p_values(trials: Trials, rng_seed: int = 0) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """(deals,) each: p of both together, of the envelopes and of the means; the observed first."""
+    """p (deals,) of both together, of the envelopes and of the means; the observed deal first."""
     deals = _deals(trials.tests, trials.references, rng_seed)
     envelopes = _p_values(-_across(trials.pairs, deals))
     means = _p_values(_hotelling(trials.means, deals))
@@ -64,9 +66,9 @@ def deal_p_values(trials: Trials, rng_seed: int = 0) -> tuple[FloatArray, FloatA
 
 
 def smallest_p(tests: int, references: int) -> float:
-    """The least p that so many trials can give; 1 below 2 a side, where there is no test.
+    """The smallest p that this many trials can give; 1 below 2 per side, where no test exists.
 
-    Equal sides may swap names.
+    With equal sides the smallest p is twice as large, because the sides can be swapped.
     """
     if min(tests, references) < 2:
         return 1.0
@@ -74,13 +76,13 @@ def smallest_p(tests: int, references: int) -> float:
 
 
 def enough_trials(level: float) -> int:
-    """The fewest trials a side whose smallest p is at most ``level``."""
+    """The fewest trials per side whose smallest p is at most ``level``."""
     return next(k for k in itertools.count(2) if smallest_p(k, k) <= level)
 
 
 @lru_cache(maxsize=8)
 def _deals(tests: int, references: int, rng_seed: int) -> FloatArray:
-    """(deals, trials): 1 where a deal names a trial the test's; the observed deal first."""
+    """(deals, trials): 1 if a relabelling ("deal") assigns a trial to the test; observed first."""
     total = tests + references
     if math.comb(total, tests) <= MOST_DEALS:
         chosen = np.array(list(itertools.combinations(range(total), tests)))
@@ -102,7 +104,7 @@ def _across(pairs: FloatArray, deals: FloatArray) -> FloatArray:
 
 
 def _hotelling(means: FloatArray, deals: FloatArray) -> FloatArray:
-    """d'S⁻¹d of each deal, which orders the deals as Hotelling's T² does."""
+    """d'S⁻¹d of each deal, which ranks deals as Hotelling's T² does."""
     centred = means - means.mean(axis=0)
     std = centred.std(axis=0)
     centred = centred / np.where(std > 0, std, 1.0)
@@ -114,7 +116,7 @@ def _hotelling(means: FloatArray, deals: FloatArray) -> FloatArray:
 
 
 def _p_values(statistic: FloatArray) -> FloatArray:
-    """Part of the deals whose statistic is at least as large as each one's."""
+    """Fraction of the deals whose statistic is at least as large, for each deal."""
     statistic = np.round(statistic, DECIMALS)
     below = np.searchsorted(np.sort(statistic), statistic, side="left")
     p: FloatArray = (len(statistic) - below) / len(statistic)

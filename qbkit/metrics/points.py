@@ -33,15 +33,15 @@ class OperatingPoints:
     delay_ms: FloatArray
     """Queueing delay of each point."""
     throughput_mbps: FloatArray
-    """Throughput of each point, in Mbit/s of frame bytes behind the queue."""
+    """Throughput of each point, in Mbit/s of frame bytes after the queue."""
     time_s: FloatArray
-    """Where the point lies in the experiment (the window's left edge); NaN where unknown."""
+    """Time of each point in the experiment (start of its window); NaN if unknown."""
     interval_s: float = math.nan
-    """Time between points; NaN where unknown."""
+    """Time between points; NaN if unknown."""
     skip_start_s: float = math.nan
-    """What was cut from the flow's begin; NaN where unknown."""
+    """Time skipped at the flow's start; NaN if unknown."""
     skip_end_s: float = math.nan
-    """What was cut from the flow's end; NaN where unknown."""
+    """Time skipped at the flow's end; NaN if unknown."""
     label: str = ""
     """Label of the flow."""
 
@@ -55,7 +55,7 @@ class OperatingPoints:
 
     @classmethod
     def from_array(cls, points: npt.ArrayLike) -> OperatingPoints:
-        """Points from (n, 2) numbers [delay_ms, throughput_mbps], n ≥ 3; else MetricError."""
+        """Points from an array (n, 2) of [delay_ms, throughput_mbps]; MetricError if n < 3."""
         xy = np.asarray(points, dtype=np.float64)
         if xy.ndim != 2 or xy.shape[1] != 2:
             raise MetricError(
@@ -63,7 +63,7 @@ class OperatingPoints:
                 f"throughput_mbps, not {xy.shape}"
             )
         if not np.isfinite(xy).all():
-            raise MetricError("operating points must be finite numbers; drop the rows with NaN")
+            raise MetricError("operating points must be finite; drop the rows with NaN")
         _require_enough(len(xy), "the array")
         return cls(xy[:, 0].copy(), xy[:, 1].copy(), np.full(len(xy), np.nan))
 
@@ -78,18 +78,18 @@ def operating_points(
 ) -> OperatingPoints:
     """Operating points of a flow (IMC'22 §2.1: the time series sampled every 10 RTTs).
 
-    The flow's active time, less the cuts, is divided into consecutive windows of
-    ``interval_rtts`` base RTTs. A window's throughput is the frame bytes that left the queue in
-    it over its length; its delay is the mean queueing delay of the packets that left in it. Both
-    come from the packet table, or else from the binned series (a bin belongs to the window that
-    holds its middle; delays are weighted by throughput). A window in which nothing left has no
-    delay and gives no point.
+    The flow's active time, without the skipped start and end, is divided into consecutive windows
+    of ``interval_rtts`` base RTTs. A window's throughput is the frame bytes that left the queue in
+    it divided by its length; its delay is the mean queueing delay of the packets that left in it.
+    Both come from the packet table, or else from the binned series (a bin belongs to the window
+    that contains its middle; delays are weighted by throughput). A window in which nothing left has
+    no delay and gives no point.
 
-    Cuts: by default ``skip_start_s`` is the larger of 5 s and 10 % of the active time, for slow
-    start and the first convergence are no operating points (5 s are 100 RTTs at 50 ms; the part
-    grows with the run because competition converges slowly where runs are made long), and
-    ``skip_end_s`` is one window, in which flows close and queues drain. The paper cuts nothing
-    at the start that it tells of.
+    By default ``skip_start_s`` is the larger of 5 s and 10 % of the active time, because slow start
+    and the first convergence are not operating points (5 s are 100 RTTs at 50 ms; the time grows
+    with the run because long runs are made for competition that converges slowly). By default
+    ``skip_end_s`` is one window, in which flows close and queues drain. The paper does not report
+    skipping a start.
 
     Raises MetricError for an unknown flow, impossible parameters, or fewer than 3 points.
     """
@@ -130,11 +130,11 @@ def operating_points(
 def _window_edges_s(
     start_s: float, stop_s: float, skip_start_s: float, skip_end_s: float, interval_s: float
 ) -> FloatArray:
-    """Edges of the whole windows between the cuts; one edge where there is no window."""
+    """Edges of the whole windows between the skipped parts; one edge without a window."""
     if skip_start_s < 0 or skip_end_s < 0:
         raise MetricError("skip_start_s and skip_end_s must be 0 or more")
     span_s = stop_s - start_s - skip_start_s - skip_end_s
-    # 1e-9 of a window forgives the rounding of a span that holds whole windows.
+    # 1e-9 of a window allows for rounding in a span of whole windows.
     windows = max(0, math.floor(span_s / interval_s + 1e-9))
     return start_s + skip_start_s + np.arange(windows + 1, dtype=np.float64) * interval_s
 
@@ -142,8 +142,8 @@ def _window_edges_s(
 def _require_enough(points: int, what: str) -> None:
     if points < MIN_POINTS:
         raise MetricError(
-            f"{what} gives {points} operating points and a hull needs {MIN_POINTS}; run longer, "
-            "or cut less by skip_start_s and skip_end_s"
+            f"{what} gives {points} operating points, but a hull needs {MIN_POINTS}; run longer, "
+            "or reduce skip_start_s and skip_end_s"
         )
 
 
@@ -168,7 +168,7 @@ def _from_bins(
     delay_ms = ds["queue_delay_ms"].values[index]
     weight = np.where(np.isfinite(delay_ms), mbps, 0.0)
     size_bytes = mbps * bin_s * 1e6 / 8
-    # Where bins do not tile the windows, a window takes the mean over the bins it holds.
+    # If bins do not tile the windows, a window takes the mean over the bins that it contains.
     held = np.histogram(middle_s, edges_s)[0] if len(edges_s) > 1 else np.zeros(0, dtype=int)
     throughput_mbps, mean_ms = _window_means(
         middle_s, size_bytes, weight, np.nan_to_num(delay_ms), edges_s, interval_s

@@ -1,25 +1,25 @@
-"""QUICbench's own operating points: what its released code computes, not what the paper says.
+"""QUICbench's operating points: what its released code computes, not what the paper describes.
 
-Source: NUS-SNL/QUICbench (MIT), parse/parse_pcap.py, visualize/plot_perf_env.py, constants.py,
-read for meaning and written anew in vectorised form. Where it differs from IMC'22 §2.1 and from
-`qbkit.metrics.points`:
+Source: NUS-SNL/QUICbench (MIT), parse/parse_pcap.py, visualize/plot_perf_env.py, constants.py;
+this is an independent, vectorised implementation. It differs from IMC'22 §2.1 and from
+`qbkit.metrics.points` as follows:
 
-- a moving window, not consecutive ones: each packet that finds the window's oldest packet more
-  than 10 RTTs old gives a row, and then the window lets go of *one* packet, so that it stretches
-  while packets get rarer and shrinks back by one packet a row;
-- a row's throughput counts the bytes of the new packet and of the oldest one too;
-- the delay's first window opens at the capture's first frame, the throughput's at the flow's
-  first packet;
-- rows are sampled when their time has reached an epoch that then moves on by 10 RTTs; after a
-  gap it catches up one row at a time;
-- each sampled delay takes the throughput of the first throughput row that is not earlier;
-- nothing is cut at the start; of the end 5 % of the flow's duration (TRUNCATE_TRACES_BY);
-- values are rounded to 5 decimals.
+- The window moves instead of being consecutive. Each packet that finds the window's oldest packet
+  more than 10 RTTs old gives a row. The window then drops *one* packet, so it stretches while
+  packets get rarer and shrinks back by one packet per row.
+- The throughput of a row counts the bytes of both the new packet and the oldest one.
+- The first window of the delay opens at the capture's first frame, that of the throughput at the
+  flow's first packet.
+- A row is sampled when its time has reached an epoch, which then advances by 10 RTTs. After a gap,
+  the epoch catches up one row at a time.
+- Each sampled delay is paired with the first throughput row that is not earlier.
+- Nothing is cut at the start, and 5 % of the flow's duration at the end (TRUNCATE_TRACES_BY).
+- Values are rounded to 5 decimals.
 
-Left out: it subtracts half an RTT from the delays, because its captures stand on both sides of
-netem; qbkit's stand on both sides of the queue alone. Where QUICbench crashes (a flow that starts
-later than one window into the capture, a delay row after the last throughput row) the first row
-is skipped and the last throughput is taken.
+We omit one step: QUICbench subtracts half an RTT from the delays, because its captures are on both
+sides of netem; qbkit's are on both sides of the queue alone. QUICbench crashes for a flow that
+starts later than one window into the capture, and for a delay row after the last throughput row.
+Here, the first row is skipped, and the last throughput is used.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def quicbench_points(ds: xr.Dataset, flow: str | int = 0) -> OperatingPoints:
     """Operating points of a flow as QUICbench samples them; needs the packet table.
 
     Raises MetricError for an unknown flow, a run without packets, a flow that ended before 85.5 %
-    of its time (as QUICbench refuses it), or fewer than 3 points.
+    of its time (which QUICbench refuses too), and fewer than 3 points.
     """
     index = flow_index(ds, flow)
     label = flow_labels(ds)[index]
@@ -117,7 +117,7 @@ def moving_window_points(
     delay_row, delay_from = delay_row[taken], delay_from[taken]
     if len(delay_row) < MIN_POINTS:
         raise MetricError(
-            f"the flow gives {len(delay_row)} operating points and a hull needs {MIN_POINTS}; "
+            f"the flow gives {len(delay_row)} operating points, but a hull needs {MIN_POINTS}; "
             "run longer"
         )
     joined = np.searchsorted(time_s[rate_row], time_s[delay_row], side="left")
@@ -127,14 +127,14 @@ def moving_window_points(
 
 
 def _first_frame_s(ds: xr.Dataset) -> float:
-    """When the first frame of any flow was seen behind the queue: QUICbench's time zero."""
+    """Time of the first frame of any flow after the queue, which is QUICbench's time zero."""
     first_s = float(np.nanmin(ds["packet_departure_s"].values))
     acks_s = ds["ack_time_s"].values if "ack_time_s" in ds else np.zeros(0)
     return min(first_s, float(acks_s.min())) if len(acks_s) else first_s
 
 
 def _follower(target: IntArray) -> IntArray:
-    """p[0] = 0 and p[i+1] = min(p[i] + 1, target[i]) for a non-decreasing target; returns p.
+    """The p with p[0] = 0 and p[i+1] = min(p[i] + 1, target[i]), for a non-decreasing target.
 
     Unrolled: p[i+1] = i + min(1, min over j ≤ i of (target[j] - j)), a running minimum.
     """
@@ -145,16 +145,16 @@ def _follower(target: IntArray) -> IntArray:
 
 
 def _rows(time_s: FloatArray, opened_s: FloatArray, window_s: float) -> tuple[IntArray, IntArray]:
-    """Packets that give a row, and the oldest packet of each one's window.
+    """Packets that give a row, and the oldest packet in the window of each.
 
-    ``opened_s[q]`` is when a window opens whose oldest packet is q; q leaves the window after
-    the first packet that finds it open for more than ``window_s``.
+    ``opened_s[q]`` is when a window with oldest packet q opens; q leaves the window after the first
+    packet that finds it open for more than ``window_s``.
     """
     packets = np.arange(len(time_s))
     if not len(packets):
         return packets, packets
     target = np.searchsorted(opened_s, time_s - window_s, side="left")
-    # The loop compares differences; `time - window` rounds otherwise, so step to the exact edge.
+    # QUICbench compares differences, which round differently; step to the exact edge.
     target = np.minimum(target, packets)
     while (behind := (time_s - opened_s[target] > window_s) & (target < packets)).any():
         target = target + behind
@@ -168,7 +168,7 @@ def _rows(time_s: FloatArray, opened_s: FloatArray, window_s: float) -> tuple[In
 
 
 def _sampled(row_s: FloatArray, interval_s: float) -> IntArray:
-    """Rows that are taken when each taken row moves the epoch on by one interval."""
+    """Rows that are sampled if each sampled row advances the epoch by one interval."""
     if not len(row_s):
         return np.zeros(0, dtype=np.int64)
     epochs = math.ceil((row_s[-1] - row_s[0]) / interval_s) + 2

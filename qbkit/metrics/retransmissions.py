@@ -18,12 +18,12 @@ from qbkit.metrics.events import APPLICATION, bytes_acked
 from qbkit.traces.arrays import FloatArray
 
 LEAST_TRANSFERS = 3
-"""A line through two points explains everything."""
+"""Fewest transfers for a regression: a line through two points always fits."""
 
 
 @dataclass(frozen=True)
 class Regression:
-    """Least squares line of time (s) over offset (bytes), and what its uncertainty needs."""
+    """Least squares line of time (s) over offset (bytes), with the data for its uncertainty."""
 
     slope_s_per_byte: float
     intercept_s: float
@@ -49,22 +49,22 @@ class Regression:
 
 
 def first_retransmission(events: xr.Dataset) -> tuple[float, float]:
-    """Data offset of the first retransmission (bytes; NaN: there was none), and transfer time (s).
+    """Data offset of the first retransmission (bytes; NaN: none), and transfer time (s).
 
-    The transfer lasts from the first packet to the last acknowledgement (in a receiver's log: the
-    last packet that came). A packet is a retransmission when its data begin below the highest
-    offset sent before. Where a log tells no offsets: the bytes sent before the first packet that
-    was lost. Raises MetricError for a log without packets.
+    The transfer lasts from the first packet to the last acknowledgement (in a receiver's log: to
+    the last packet received). A packet is a retransmission if its data begin below the highest
+    offset sent before. If a log reports no offsets, the bytes sent before the first lost packet
+    count. Raises MetricError for a log without packets.
     """
     if not events.sizes["sent"]:
-        raise MetricError("no packet was sent in this log; there is no transfer")
+        raise MetricError("this log has no sent packet, so it has no transfer")
     start_s = float(events["sent_time_s"].values.min())
     ends_s, _ = bytes_acked(events)
     return _first_offset(events), float(ends_s[-1]) - start_s
 
 
 def transfer_table(transfers: Mapping[str, Sequence[xr.Dataset]]) -> pd.DataFrame:
-    """One row a transfer: ``label``, ``offset_bytes``, ``time_s`` of `first_retransmission`."""
+    """One row per transfer: ``label``, ``offset_bytes``, ``time_s`` of `first_retransmission`."""
     rows = [
         (label, *first_retransmission(log)) for label, logs in transfers.items() for log in logs
     ]
@@ -74,7 +74,7 @@ def transfer_table(transfers: Mapping[str, Sequence[xr.Dataset]]) -> pd.DataFram
 def regression(offset_bytes: FloatArray, time_s: FloatArray) -> Regression:
     """Least squares line through transfers; those without a retransmission are left out.
 
-    MetricError with fewer than three transfers, or when all have the same offset.
+    Raises MetricError for fewer than three transfers, and if all have the same offset.
     """
     from scipy import stats
 

@@ -1,19 +1,20 @@
-"""What a map of many cells may claim: false discoveries, and rows where cells are too small.
+"""Claims that a map of many cells supports: false discovery rates, and tests over all settings.
 
-Each cell has an exact permutation p-value (`qbkit.metrics.permutation`). Of a hundred cells five
+Each cell has an exact permutation p-value (`qbkit.metrics.permutation`). Of a hundred cells, five
 are below 0.05 by chance, so the cells of one map are judged together: q is the p-value adjusted by
-Benjamini and Hochberg (1995), and of the cells with q ≤ 0.05 at most 5 % are expected to be false.
-Their procedure is valid under positive dependence (Benjamini and Yekutieli 2001), and that is what
-a map has: cells of one setting share their reference trials, so an odd reference makes all their
-p-values small together, the case of many treatments against one control; settings are run apart.
-The correction of 2001 for any dependence would cost a factor of 5 at 88 cells and guard against a
-negative dependence that a map has no source of.
+Benjamini and Hochberg (1995), and at most 5 % of the cells with q ≤ 0.05 are expected to be false.
+Their procedure is valid under positive dependence (Benjamini and Yekutieli 2001), which a map has:
+cells of one setting share their reference trials, so an unusual reference makes all their p-values
+small together (many treatments against one control). Different settings are separate runs. The
+correction of 2001 for any dependence would cost a factor of 5 at 88 cells and protect against a
+negative dependence, for which a map has no source.
 
-Few seeds. A p-value cannot be smaller than one over the number of deals: 0.1 at 3 against 3 trials.
-Then no cell can be claimed, however far apart its sides lie. An implementation still can be, over
-all its settings together: Fisher's sum of -log p over the settings is judged against its
-distribution when the names are dealt within each setting, of which there are many (10 different p's
-in each of 8 settings). That says that it differs in some setting, and not in which.
+With few seeds, p-values cannot be small: the smallest is 0.1 at 3 against 3 trials. No single cell
+can then be claimed to differ, however far apart its sides are. A claim about an implementation over
+all its settings is still possible. Fisher's sum of -log p over the settings is compared with its
+distribution when trials are relabelled within each setting, and there are many such relabellings
+(10 different p-values in each of 8 settings). The claim is that the implementation differs in some
+setting; it does not say in which.
 """
 
 from __future__ import annotations
@@ -28,13 +29,13 @@ from qbkit.metrics.permutation import enough_trials, smallest_p
 from qbkit.traces.arrays import FloatArray
 
 DRAWS = 10_000
-"""Deals of all settings of an implementation, the observed one included."""
+"""Relabellings of all settings of an implementation, including the observed one."""
 LEVEL = 0.05
 
 
 def false_discovery(p_values: FloatArray) -> FloatArray:
-    """q-values (Benjamini and Hochberg) of p-values of any shape; NaN are no tests and stay NaN."""
-    from scipy import stats  # SciPy takes 0.3 s to load: no run waits for it
+    """q-values (Benjamini and Hochberg) of p-values of any shape; NaN is ignored and stays NaN."""
+    from scipy import stats  # SciPy takes 0.3 s to load
 
     q_values = np.full(p_values.shape, np.nan)
     known = np.isfinite(p_values)
@@ -44,9 +45,9 @@ def false_discovery(p_values: FloatArray) -> FloatArray:
 
 
 def p_over_settings(settings: Sequence[FloatArray], rng_seed: int = 0) -> float:
-    """p of the observed names in all settings together; NaN without a setting.
+    """p of the observed labels in all settings together; NaN without a setting.
 
-    Of each setting: the p-values (deals,) of all deals, the observed one first.
+    ``settings`` has, for each setting, the p-values (deals,) of all deals, the observed one first.
     """
     if not settings:
         return math.nan
@@ -62,21 +63,21 @@ def map_sentence(found: xr.Dataset, level: float = LEVEL) -> str:
     cells = int(found.p_value.notnull().sum())
     least = smallest_p(tests, references)
     if not cells:
-        return "One trial a side: no cell can be told from noise. Give at least 2 seeds."
+        return "One trial per side: no cell can be told from noise. Give at least 2 seeds."
     if least > level:
         cell = (
             f"Too few seeds for a claim on any single cell: at {tests} against {references} trials "
-            f"p is at least {least:.2g} ({enough_trials(level)} of each are the least)."
+            f"p is at least {least:.2g} ({enough_trials(level)} of each are needed)."
         )
     else:
         cell = (
             f"{int((found.q_value <= level).sum())} of {cells} cells differ (false discovery rate "
-            f"{100 * level:g} %; at {tests} against {references} trials at least "
-            f"{math.ceil(cells * least / level)} must differ for any to be claimed)."
+            f"{100 * level:g} %; at {tests} against {references} trials, at least "
+            f"{math.ceil(cells * least / level)} must differ for a claim)."
         )
     rows = found.q_value_over_settings
     return (
-        f"{cell} Over all settings together {int((rows <= level).sum())} of "
+        f"{cell} Over all settings together, {int((rows <= level).sum())} of "
         f"{int(rows.notnull().sum())} implementations differ from {found.attrs['reference']} "
         f"(false discovery rate {100 * level:g} %)."
     )

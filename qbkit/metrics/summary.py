@@ -1,4 +1,4 @@
-"""One row a flow: goodput, throughput, loss and RTT, as in QUIC-DC's tables."""
+"""Goodput, throughput, loss and RTT of each flow, as in QUIC-DC's tables."""
 
 from __future__ import annotations
 
@@ -38,28 +38,28 @@ def summary(ds: xr.Dataset) -> pd.DataFrame:
     """One row per flow with the columns of `COLUMNS` (QUIC-DC, Tables I-IV); NaN is unknown.
 
     - ``goodput_mbps``: application bytes received over the time the flow was active (``start_s``
-      to ``stop_s``); ``throughput_mbps``: frame bytes that left the queue over the same time, with
-      those that the queue still held at ``stop_s``, as far as they left within the experiment.
-    - ``loss_percent``: packets that did not arrive, for whatever cause, of those that the flow sent
+      to ``stop_s``); ``throughput_mbps``: frame bytes that left the queue over the same time,
+      including those still in the queue at ``stop_s`` that left within the experiment.
+    - ``loss_percent``: packets that did not arrive, from any cause, of those that the flow sent
       within the experiment. Packets of unknown fate (in the queue when the capture ended) do not
       count. ``queue_loss_percent`` and ``random_loss_percent`` are its parts by cause: dropped by
-      a queue, or lost at random behind it; NaN where captures cannot tell (imported, older runs).
-    - ``rtt_mean_ms``, ``rtt_std_ms``: RTT of a packet = the flow's base RTT + the packet's
-      queueing delay, seen passively at the bottleneck. It holds no delay inside the hosts (ACK
-      delay, pacing), so it is comparable between stacks, and dropped packets have none. With
-      reverse traffic, what its ACK waited on the way back is added
-      (`qbkit.metrics.flows.ack_delays_ms`).
+      a queue, or lost at random after it; NaN if captures do not show the cause (imported and older
+      runs).
+    - ``rtt_mean_ms``, ``rtt_std_ms``: the RTT of a packet is the flow's base RTT plus the packet's
+      queueing delay, measured passively at the bottleneck. It excludes delay inside the hosts (ACK
+      delay, pacing), so it is comparable between stacks; dropped packets have none. With reverse
+      traffic it includes the queueing delay of the ACK (`qbkit.metrics.flows.ack_delays_ms`).
     - ``queue_delay_mean_ms``: mean over the packets that left.
 
-    Without a packet table the means come from the binned series, weighted by throughput. What bins
-    do not tell is NaN: losses, deviation, and with reverse traffic the RTT.
+    Without a packet table, the means come from the binned series, weighted by throughput. Values
+    that bins do not contain are NaN: losses, deviation, and with reverse traffic the RTT.
     """
     rows = [_row(ds, i) for i in range(ds.sizes["flow"])]
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
 def flow_summaries(ds: xr.Dataset) -> list[dict[str, str | float | None]]:
-    """`summary` ready for JSON, without stack and controller; what is unknown is None."""
+    """`summary` ready for JSON, without stack and controller; unknown values are None."""
     rows = summary(ds).drop(columns=["stack", "controller"]).to_dict(orient="records")
     return [
         {
@@ -75,8 +75,8 @@ def _row(ds: xr.Dataset, index: int) -> dict[str, str | float]:
     active_s = stop_s - start_s
     delay_ms, rtt_ms, rtt_std_ms = _delays_ms(ds, index)
     received = float(ds["receiver_bytes"].values[index]) if "receiver_bytes" in ds else math.nan
-    # Also what the queue still held when the sender stopped: it belongs to the transfer. But not
-    # what left when the experiment was over, or a deep queue would carry more than its rate.
+    # Packets still in the queue when the sender stopped belong to the transfer. Packets that left
+    # after the experiment do not count, or a deep queue would carry more than its rate.
     left_bytes = delivered_bytes(ds, index, -math.inf, float(ds.attrs["duration_s"]))
     return {
         "label": str(ds["label"].values[index]),
@@ -92,7 +92,7 @@ def _row(ds: xr.Dataset, index: int) -> dict[str, str | float]:
 
 
 def _loss_percent(ds: xr.Dataset, index: int) -> dict[str, float]:
-    """Losses of the flow in percent of its packets whose fate is known: all, and by cause."""
+    """Losses in percent of the flow's packets of known fate: all, and by cause."""
     names = {"queue_loss_percent": Fate.QUEUE_DROP, "random_loss_percent": Fate.RANDOM_LOSS}
     nothing = dict.fromkeys(("loss_percent", *names), math.nan)
     if not has_packets(ds):
@@ -109,7 +109,7 @@ def _loss_percent(ds: xr.Dataset, index: int) -> dict[str, float]:
 
 
 def _delays_ms(ds: xr.Dataset, index: int) -> tuple[float, float, float]:
-    """Mean queueing delay, and mean and standard deviation of the RTT, of packets that left."""
+    """Mean queueing delay, mean RTT and its standard deviation, of the packets that left."""
     base_ms = float(ds["base_rtt_ms"].values[index])
     if has_packets(ds):
         left_s, _, waited_ms = delivered_packets(ds, index)

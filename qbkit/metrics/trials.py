@@ -1,21 +1,21 @@
-"""Trials compared one with one, so that every number beside another has the same sample size.
+"""Pairwise comparison of trials, so that conformance and noise floor have the same sample size.
 
 IMC'22 draws an envelope from one trial. Pooling the trials of a side, as the envelope charts do, is
-ours, and it raises the conformance: more points span larger hulls. (Of the kernel's CUBIC with
-itself it is 0.81 at one trial a side and 0.97 at five, `benchmarks/noise_floor.py`.) So a pooled
-conformance has no noise floor unless there are twice as many reference trials. Here
+ours, and it raises the conformance, because more points span larger hulls. (For the kernel's CUBIC
+with itself it is 0.81 at one trial per side and 0.97 at five, `benchmarks/noise_floor.py`.) So a
+pooled conformance has no noise floor unless there are twice as many reference trials. Here
 
 - ``conformance`` is the mean over all pairs of one test trial and one reference trial,
 - ``noise_floor`` is the mean over all pairs of two different reference trials.
 
 Both are the expected conformance of *one trial with one other trial*, whatever the number of
-trials; more trials make the intervals narrower and leave the numbers where they are (both are
-U-statistics, which have no bias). There is no other noise floor in qbkit.
+trials. More trials narrow the intervals without changing the expected values (both are
+U-statistics, which are unbiased). qbkit has no other noise floor.
 
-Intervals: the delete-one jackknife over whole trials, with Student's t and the degrees of freedom
-of Welch and Satterthwaite. For a mean over pairs the jackknife is the variance of DeLong, DeLong
-and Clarke-Pearson (1988). Points of one trial depend on each other, so nothing smaller than a trial
-is left out.
+Intervals are from the delete-one jackknife over whole trials, with Student's t and the degrees of
+freedom of Welch and Satterthwaite. For a mean over pairs, the jackknife is the variance of DeLong,
+DeLong and Clarke-Pearson (1988). Points of one trial depend on each other, so the jackknife leaves
+out whole trials only.
 """
 
 from __future__ import annotations
@@ -33,23 +33,23 @@ from qbkit.metrics.envelope import Definition, Envelope, join, region
 from qbkit.traces.arrays import FloatArray, IntArray
 
 Statistic = Callable[[IntArray, IntArray], float]
-"""A number of chosen trials of the test and of the reference."""
+"""Function from chosen trials of the test and of the reference to a number."""
 
 
 class TrialEstimate(NamedTuple):
-    """A number with its standard error over trials; both NaN where the trials are too few."""
+    """A number with its standard error over trials; NaN if the trials are too few."""
 
     value: float
     error: float
     """Standard error."""
     freedom: float
-    """Degrees of freedom of that error."""
+    """Degrees of freedom of the error."""
 
     def interval(self, confidence: float, low: float, high: float) -> tuple[float, float]:
-        """Two-sided interval, cut at what the number can be at least and at most."""
+        """Two-sided interval, limited to the range from ``low`` to ``high``."""
         if math.isnan(self.error):
             return math.nan, math.nan
-        from scipy import stats  # SciPy takes 0.3 s to load: no run waits for it
+        from scipy import stats  # SciPy takes 0.3 s to load
 
         reach = float(stats.t.ppf((1 + confidence) / 2, self.freedom)) * self.error
         return max(low, self.value - reach), min(high, self.value + reach)
@@ -57,26 +57,26 @@ class TrialEstimate(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Trials:
-    """Trials of a test and of its reference, reduced to what the comparisons need.
+    """Pairwise conformance and means of the trials of a test and of its reference.
 
-    Rows and columns: first the test's trials, then the reference's.
+    In rows and columns, the test's trials come before the reference's.
     """
 
     pairs: FloatArray
-    """(n + m, n + m): conformance of each single trial with each other; 1 on the diagonal."""
+    """(n + m, n + m): conformance of each trial with each other; 1 on the diagonal."""
     means: FloatArray
     """(n + m, 2): mean queueing delay (ms) and throughput (Mbit/s) of each trial's points."""
     tests: int
-    """n, trials of the test."""
+    """n, the number of trials of the test."""
 
     @classmethod
     def of(
         cls, tests: Sequence[FloatArray], references: Sequence[FloatArray], rule: Definition
     ) -> Trials:
-        """From the operating points (k, 2) of each trial.
+        """Trials from the operating points (k, 2) of each trial.
 
-        Clusters of ``refined`` are found once, on all points of both sides together, so that it
-        does not matter for them which trials bear which name.
+        Clusters of ``refined`` are found once, on all points of both sides together, so they do not
+        depend on which trials are called test.
         """
         points = [*tests, *references]
         ends = np.cumsum([len(p) for p in points])[:-1]
@@ -89,12 +89,12 @@ class Trials:
 
     @property
     def references(self) -> int:
-        """m, trials of the reference."""
+        """m, the number of trials of the reference."""
         return len(self.means) - self.tests
 
     @property
     def difference(self) -> FloatArray:
-        """(2,): test minus reference, mean over trials of queueing delay (ms) and throughput."""
+        """(2,): mean queueing delay (ms) and throughput over trials, test minus reference."""
         gap: FloatArray = self.means[: self.tests].mean(axis=0) - self.means[self.tests :].mean(
             axis=0
         )
@@ -105,7 +105,7 @@ class Trials:
         return self._estimate(self._across)
 
     def noise_floor(self) -> TrialEstimate:
-        """Expected conformance of one trial of the reference with another; NaN below 2."""
+        """Expected conformance of one trial of the reference with another; NaN below 2 trials."""
         return self._estimate(lambda _, mine: self._among(mine))
 
     def above_floor(self) -> TrialEstimate:
@@ -122,7 +122,7 @@ class Trials:
         return float((inner.sum() - len(mine)) / (len(mine) * (len(mine) - 1)))
 
     def _estimate(self, statistic: Statistic) -> TrialEstimate:
-        """A statistic of all trials, with the jackknife's standard error."""
+        """A statistic of all trials with its jackknife standard error."""
         test = np.arange(self.tests)
         mine = np.arange(self.tests, len(self.means))
         without_test = np.array([statistic(np.delete(test, i), mine) for i in range(len(test))])
@@ -133,7 +133,7 @@ class Trials:
 
 
 def satterthwaite(parts: Sequence[float], counts: Sequence[int]) -> float:
-    """Degrees of freedom of a sum of variances of means over so many trials (Welch 1947)."""
+    """Degrees of freedom of a sum of variances of means over ``counts`` trials (Welch 1947)."""
     below = sum(p**2 / (n - 1) for p, n in zip(parts, counts, strict=True) if p > 0)
     return sum(parts) ** 2 / below if below > 0 else float(sum(counts) - len(counts))
 

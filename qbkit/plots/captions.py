@@ -1,4 +1,4 @@
-"""The sentences around the charts: what was drawn, by which definition, and what came of it."""
+"""Subtitles of charts: what is drawn, by which definition, and the results."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from qbkit.metrics.assessment import Assessment
 from qbkit.metrics.envelope import Envelope, definition_of
 
 PIXELS_PER_LETTER = 5.4
-"""Mean width of a letter of a subtitle."""
+"""Mean width of a letter in a subtitle."""
 
 
 def wrapped(sentences: Iterable[str], width: int) -> list[str]:
-    """Lines of a subtitle over a chart of ``width`` pixels; each sentence begins a line."""
+    """Lines of a subtitle for a chart of ``width`` pixels; each sentence starts a line."""
     letters = max(20, int(width / PIXELS_PER_LETTER))
     return [line for s in sentences for line in textwrap.wrap(s, letters) or [""]]
 
@@ -31,7 +31,7 @@ def envelope_subtitle(
 
 
 def assessment_sentences(a: Assessment) -> list[str]:
-    """The verdict; the numbers of the pooled envelopes that are drawn."""
+    """The verdict, and the numbers of the pooled envelopes that the chart shows."""
     moved = f"{signed(a.delta_throughput_mbps)} Mbit/s, {signed(a.delta_delay_ms)} ms"
     return [
         a.verdict[:1].upper() + a.verdict[1:],
@@ -51,12 +51,12 @@ def _interval(limits: tuple[float, float]) -> str:
 
 
 def _parameters(e: Envelope) -> str:
-    """What the envelope was made of, in the order of its making."""
+    """Trials, interval, cuts and clusters of an envelope."""
     trials = int(e.trial.max()) + 1
     parts = [f"{trials} trial{'s' * (trials != 1)}"]
     numbers = {k: v for k, v in e.parameters.items() if not math.isnan(v)}
     if "interval_s" in numbers:
-        parts.append(f"a point each {numbers['interval_s']:.3g} s")
+        parts.append(f"a point every {numbers['interval_s']:.3g} s")
     if numbers.get("skip_start_s"):
         parts.append(f"first {numbers['skip_start_s']:.3g} s cut")
     if numbers.get("skip_end_s"):
@@ -67,7 +67,7 @@ def _parameters(e: Envelope) -> str:
 
 
 def _common(lines: Mapping[str, str]) -> list[str]:
-    """One line where all say the same, else one for each label."""
+    """One line if all labels share it, otherwise one line per label."""
     if len(set(lines.values())) == 1:
         return [next(iter(lines.values()))]
     return [f"{label}: {line}" for label, line in lines.items()]

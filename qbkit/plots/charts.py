@@ -1,8 +1,9 @@
-"""Altair's compound charts, with qbkit's theme and shown without internet.
+"""Altair's compound charts with qbkit's theme, shown without internet.
 
-Altair's own settings stay as they are: the theme is on while a chart becomes Vega-Lite, and the
-chart shows itself. A theme or a renderer that the user has enabled is used instead. Charts that are
-joined (``a | b``, ``a & b``) are Altair's again; `qbkit.plots.enable` is for those.
+Altair's global settings stay unchanged: the theme is active only while a chart is converted to
+Vega-Lite, and the chart renders itself. If the user has enabled a theme or a renderer, the chart
+uses that. Joined charts (``a | b``, ``a & b``) are plain Altair charts; for those there is
+`qbkit.plots.enable`.
 """
 
 from __future__ import annotations
@@ -29,10 +30,10 @@ def _own_theme() -> Iterator[None]:
 
 
 class _Own(alt.TopLevelMixin):
-    """What the three kinds of charts have in common; Altair copies a chart as its own kind."""
+    """Theme and display of the three chart classes; Altair's copies keep the class of a chart."""
 
     def to_dict(self, *args: Any, **kwds: Any) -> dict[str, Any]:
-        """The chart as Vega-Lite."""
+        """The Vega-Lite specification of the chart."""
         with _own_theme():
             return super().to_dict(*args, **kwds)
 
@@ -43,7 +44,7 @@ class _Own(alt.TopLevelMixin):
 
 
 class LayerChart(_Own, alt.LayerChart):
-    """Layers."""
+    """Layered charts."""
 
 
 class HConcatChart(_Own, alt.HConcatChart):

@@ -25,7 +25,7 @@ from qbkit.plots.timeline import one_brush
 CELL_WIDTH, CELL_HEIGHT = 33, 20
 DETAIL_WIDTH, DETAIL_HEIGHT = 310, 270
 MAX_POINTS = 60
-"""Operating points drawn of one envelope."""
+"""Most operating points drawn per envelope."""
 QUANTITIES: dict[str, tuple[str, Any, tuple[float, float] | None, str]] = {
     "conformance": ("Conformance", "viridis", (0.0, 1.0), ".2f"),
     "deviation": ("Deviation", "lighttealblue", None, ".2f"),
@@ -33,7 +33,7 @@ QUANTITIES: dict[str, tuple[str, Any, tuple[float, float] | None, str]] = {
     "delta_throughput_mbps": ("Δ-throughput (Mbit/s)", "purpleorange", None, "+.1f"),
     "delta_delay_ms": ("Δ-delay (ms)", "purpleorange", None, "+.0f"),
     "mean_throughput_difference_mbps": (
-        "Mean throughput less the reference's (Mbit/s)",
+        "Mean throughput minus the reference's (Mbit/s)",
         "purpleorange",
         None,
         "+.1f",
@@ -47,7 +47,7 @@ BESIDE = {
     "p_value": ("p of the cell", ".2g"),
     "q_value": ("q among all cells", ".2g"),
 }
-"""What the tooltip says beside them."""
+"""Further rows of the tooltip: variable → title, number format."""
 SHORT = {
     "bottleneck.rate_mbps": "{:g} Mbit/s",
     "bottleneck.rtt_ms": "{:g} ms",
@@ -63,17 +63,17 @@ def conformance_map_chart(
     definition: str = "imc22",
     title: str = "Conformance to the kernel",
 ) -> alt.HConcatChart:
-    """Heat maps of implementations (rows) by network settings (columns), as IMC'22, Figure 2.
+    """Heat maps of implementations (rows) by network settings (columns), as in IMC'22, Figure 2.
 
     ``cubes`` maps each reference (``tcp:cubic``) to the cube of its sweep. ``quantities`` are
     variables of `qbkit.metrics.conformance_map`, one heat map each. A click on a cell draws its
-    envelope over the reference's beside; the tooltip has its interval, noise floor and p-values,
-    the subtitle what the map may claim at its number of trials. Raises MetricError for an unknown
-    quantity, and where no cell has both envelopes.
+    envelope over the reference's at the right. The tooltip shows the cell's interval, noise floor
+    and p-values; the subtitle says what the map may claim at its number of trials. Raises
+    MetricError for an unknown quantity, and if no cell has both envelopes.
     """
     for name in quantities:
         if name not in QUANTITIES:
-            raise MetricError(f"there is no quantity {name}; there are {', '.join(QUANTITIES)}")
+            raise MetricError(f"there is no quantity {name}; choose from {', '.join(QUANTITIES)}")
     found = {
         reference: conformance_map(cube, reference, definition=definition)
         for reference, cube in cubes.items()
@@ -84,7 +84,7 @@ def conformance_map_chart(
         for cell in _cells(cell_envelopes(cube, definition=definition), found[reference])
     ]
     if not cells:
-        raise MetricError("no cell has the envelopes of both sides; give a cube with such runs")
+        raise MetricError("no cell has envelopes of both sides; give a cube with runs of both")
     table = _table(cells)
     settings = _in_order(cells)
     first = cells[0]
@@ -121,7 +121,7 @@ class _MapCell:
 
 
 def _cells(envelopes: xr.DataArray, found: xr.Dataset) -> Iterator[_MapCell]:
-    """The cells of a conformance map, each with the envelopes of both its sides."""
+    """Cells of a conformance map that have the envelopes of both sides."""
     known = envelopes.sel({FIRST: found.attrs["reference"]}).values
     fields = [str(d) for d in envelopes.dims[1:]]
     for place in np.ndindex(*found.conformance.shape):
@@ -141,7 +141,7 @@ def _cells(envelopes: xr.DataArray, found: xr.Dataset) -> Iterator[_MapCell]:
 
 
 def _in_order(cells: Iterable[_MapCell]) -> list[str]:
-    """Settings by the values of their fields."""
+    """Settings in the order of the values of their fields."""
     known = {cell.setting: cell.values for cell in cells}
     return sorted(known, key=lambda setting: known[setting])
 
@@ -164,7 +164,7 @@ def _heat(
     chosen: alt.Parameter,
     named: bool,
 ) -> alt.LayerChart:
-    """One heat map: coloured cells with their numbers, the chosen one framed."""
+    """One heat map: coloured cells with their numbers; a frame marks the chosen cell."""
     title, scheme, domain, form = QUANTITIES[name]
     values = [c.figures[name] for c in cells if math.isfinite(c.figures[name])]
     low, high = domain or _domain(values)
@@ -205,13 +205,13 @@ def _heat(
 
 
 def _domain(values: Sequence[float]) -> tuple[float, float]:
-    """From 0 where nothing is below it, else as far below 0 as above."""
+    """Domain from 0, or symmetric about 0 if any value is negative."""
     far = max((abs(v) for v in values), default=1.0) or 1.0
     return (-far if min(values, default=0.0) < 0 else 0.0, far)
 
 
 def _dark(scheme: str, name: str, low: float, high: float) -> str:
-    """Vega expression: the cell is so dark that its number must be white."""
+    """Vega expression that is true for cells so dark that their number must be white."""
     if scheme == "viridis":
         return f"datum.{name} < {low + 0.55 * (high - low)}"
     if low < 0:
@@ -220,7 +220,7 @@ def _dark(scheme: str, name: str, low: float, high: float) -> str:
 
 
 def _detail(cells: Sequence[_MapCell], chosen: alt.Parameter) -> alt.LayerChart:
-    """Points and hulls of the chosen cell, its reference in grey, its figures on top."""
+    """Points and hulls of the chosen cell over its reference in grey, with its name on top."""
     x = alt.X("queue_delay_ms:Q", title="Queueing delay (ms)").scale(nice=True, zero=False)
     y = alt.Y("throughput_mbps:Q", title="Throughput (Mbit/s)").scale(nice=True, zero=False)
     colour = alt.Color("side:N", legend=None).scale(
@@ -262,7 +262,7 @@ def _sides(cell: _MapCell) -> Iterator[tuple[str, Envelope]]:
 
 
 def _points(cells: Sequence[_MapCell]) -> alt.InlineData:
-    """Every n-th operating point, so that a map of hundreds of cells stays small."""
+    """Table of every n-th operating point, so that a map of hundreds of cells stays small."""
     rows: dict[str, list[object]] = {"row": [], "setting": [], "side": []}
     xy = []
     for cell in cells:
@@ -276,7 +276,7 @@ def _points(cells: Sequence[_MapCell]) -> alt.InlineData:
 
 
 def _hulls(cells: Sequence[_MapCell]) -> alt.InlineData:
-    """Corners of each hull, closed by the first."""
+    """Table of the corners of each hull, closed by the first corner."""
     rows: dict[str, list[object]] = {"row": [], "setting": [], "side": [], "hull": [], "corner": []}
     xy = []
     for cell in cells:

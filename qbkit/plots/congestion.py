@@ -1,4 +1,4 @@
-"""Congestion window over time, of a test against its reference; losses and recovery beneath."""
+"""Congestion window and its growth over time, of a test against its reference."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ import altair as alt
 import numpy as np
 import xarray as xr
 
-from qbkit.metrics.events import cwnd_growth, is_told, value_at
+from qbkit.metrics.events import cwnd_growth, is_reported, value_at
 from qbkit.plots.connection import (
     Events,
     Frame,
     Panel,
     Readout,
     line_kinds,
+    require_reported,
     stacked,
     table,
     thinned,
-    told,
 )
 
 WINDOW, THRESHOLD, FLIGHT = "congestion window", "slow start threshold", "bytes in flight"
@@ -31,28 +31,28 @@ GROWTH_TICKS_KB = (-1000, -100, -10, -1, 0, 1, 10, 100, 1000)
 def cwnd_chart(
     connections: Events, *, reference: str | None = None, title: str = "Congestion window"
 ) -> alt.VConcatChart:
-    """Congestion window of connections by label, and by how much it grows in each round trip.
+    """Congestion window of connections by label, and its growth in each round trip.
 
-    Slow start threshold (dashed) and bytes in flight (thin) where they are told. Raises MetricError
-    where a connection does not tell its window.
+    The chart also shows the slow start threshold (dashed) and bytes in flight (thin) if they are
+    reported. Raises MetricError if a connection does not report its window.
     """
     frame = Frame(connections, reference)
     panels = [cwnd_panel(frame, connections), growth_panel(frame, connections)]
     return stacked(frame, panels, title, [])
 
 
-def tells_cwnd(events: xr.Dataset) -> bool:
-    """Whether the log tells the congestion window."""
-    return is_told(events, "cwnd_bytes")
+def reports_cwnd(events: xr.Dataset) -> bool:
+    """Whether the log reports the congestion window."""
+    return is_reported(events, "cwnd_bytes")
 
 
 def cwnd_panel(frame: Frame, connections: Events, height: int = 170) -> Panel:
-    """Window, threshold and bytes in flight (kB)."""
-    told(connections, tells_cwnd, "the congestion window")
+    """Panel of the window, the threshold and the bytes in flight (kB)."""
+    require_reported(connections, reports_cwnd, "the congestion window")
     kinds = {
         kind: name
         for kind, name in KINDS.items()
-        if any(is_told(events, name) for events in connections.values())
+        if any(is_reported(events, name) for events in connections.values())
     }
     rows = frame.rows // (len(kinds) * len(connections))
     data = table({label: _lines(events, kinds, rows) for label, events in connections.items()})
@@ -76,8 +76,8 @@ def cwnd_panel(frame: Frame, connections: Events, height: int = 170) -> Panel:
 
 
 def growth_panel(frame: Frame, connections: Events, height: int = 130) -> Panel:
-    """Growth of the window in each round trip (kB), on a scale that is linear around 0."""
-    told(connections, tells_cwnd, "the congestion window")
+    """Panel of the window's growth per round trip (kB), on a scale that is linear around 0."""
+    require_reported(connections, reports_cwnd, "the congestion window")
     rows = frame.rows // (2 * len(connections))
     columns = {}
     for label, events in connections.items():
@@ -100,11 +100,11 @@ def growth_panel(frame: Frame, connections: Events, height: int = 130) -> Panel:
 
 
 def _lines(events: xr.Dataset, kinds: dict[str, str], rows: int) -> dict[str, list[object]]:
-    """Rows of all kinds of line that a connection tells."""
+    """Rows of every kind of line that a connection reports."""
     columns: dict[str, list[object]] = {"kind": [], "time_s": [], "kb": []}
     time_s = events["metric_time_s"].values
     for kind, name in kinds.items():
-        if not is_told(events, name):
+        if not is_reported(events, name):
             continue
         values = events[name].values
         known = np.flatnonzero(np.isfinite(values))

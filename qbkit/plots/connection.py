@@ -1,7 +1,7 @@
-"""What the charts of connections over time share: one time axis, colours by label, one brush.
+"""Shared parts of the charts of connections over time: time axis, colours by label, brush.
 
-A chart function makes a `Frame` of its connections and `Panel`s in it; `stacked` puts panels
-below each other. So any panels may stand together, and a span brushed in one is marked in all.
+A chart function makes a `Frame` of its connections and `Panel`s in it; `stacked` puts the panels
+below each other. Any panels can be combined, and a span brushed in one is marked in all.
 """
 
 from __future__ import annotations
@@ -27,27 +27,27 @@ from qbkit.traces.arrays import FloatArray, IntArray
 Events = Mapping[str, xr.Dataset]
 WIDTH, READOUT_WIDTH = tl.WIDTH, 74
 MAX_ROWS = 4000
-"""Rows of the lines of a panel."""
+"""Most rows of the lines of a panel."""
 READOUT_ROWS = 500
-"""Rows from which all readouts of a panel are made."""
+"""Rows from which a panel's readouts are computed."""
 MAX_DOTS = 400
-"""A connection with so many points is drawn with a dot each."""
+"""Most points of a connection that are drawn as a dot each."""
 BRUSH_HINT = (
-    "Drag over a span of time: all panels mark it and tell its numbers at the right; "
+    "Drag over a span of time: all panels mark it and show its numbers at the right; "
     "double-click to clear."
 )
 OWN_SCALES: dict[str, Any] = dict.fromkeys(
     ("strokeDash", "strokeWidth", "shape", "fill", "size"), "independent"
 )
-"""Channels that mean something else in each panel; colour is the label in all."""
+"""Channels whose meaning differs between panels; colour is the label in all of them."""
 MARKED = {"from_s": "span.time_s[0]", "to_s": "span.time_s[1]"}
 
 
 @dataclass(frozen=True)
 class Readout:
-    """Numbers of the brushed span at the right of a panel, one a label.
+    """Numbers of the brushed span at the right of a panel, one per label.
 
-    ``op`` is an aggregate of Vega-Lite, or ``range``: the last less the first of a total.
+    ``op`` is an aggregate of Vega-Lite, or ``range``: the largest value less the smallest.
     """
 
     heading: str
@@ -68,7 +68,7 @@ class Panel:
 
 
 class Frame:
-    """Connections that are drawn together: their colours, time axis, brush and legend."""
+    """Connections drawn together: their colours, time axis, brush and legend."""
 
     def __init__(
         self, connections: Events, reference: str | None = None, rows: int = MAX_ROWS
@@ -92,16 +92,16 @@ class Frame:
         return alt.Color("label:N", scale=self.scale)
 
     def unless_hidden(self, opacity: float) -> Any:
-        """Opacity of a label, less when another is chosen in the legend."""
+        """Opacity of a label; lower while another label is chosen in the legend."""
         return alt.when(self.shown).then(alt.value(opacity)).otherwise(alt.value(0.05))
 
     def grid_s(self) -> FloatArray:
-        """Even times over the whole axis, from which readouts are made."""
+        """Evenly spaced times over the whole axis, at which readouts are sampled."""
         count = max(60, READOUT_ROWS // len(self.labels))
         return np.linspace(self.start_s, self.end_s, count)
 
     def x(self, *, last: bool) -> alt.X:
-        """The shared time axis; only the last panel has its labels."""
+        """The shared time axis; only the last panel shows its labels."""
         axis = alt.Axis(title="Time (s)") if last else alt.Axis(labels=False, ticks=False, title="")
         domain = alt.Scale(domain=[self.start_s, self.end_s], nice=False)
         return alt.X("time_s:Q", axis=axis, scale=domain)
@@ -119,17 +119,18 @@ def stacked(
     return chart.properties(title=alt.TitleParams(title, subtitle=subtitle))
 
 
-def told(connections: Events, has: Callable[[xr.Dataset], bool], what: str) -> None:
-    """MetricError that names the connections whose log does not tell ``what``."""
-    silent = [label for label, events in connections.items() if not has(events)]
-    if silent:
-        raise MetricError(f"the log of {', '.join(silent)} does not tell {what}; leave it out")
+def require_reported(connections: Events, has: Callable[[xr.Dataset], bool], what: str) -> None:
+    """Raise MetricError with the connections whose log does not report ``what``."""
+    missing = [label for label, events in connections.items() if not has(events)]
+    if missing:
+        raise MetricError(f"the log of {', '.join(missing)} does not report {what}; leave it out")
 
 
 def thinned(values: FloatArray, rows: int) -> IntArray:
-    """Indices of at most about ``rows`` points of a line, the extremes of each stretch among them.
+    """Indices of at most about ``rows`` points of a line, including its extremes.
 
-    Of each of ``rows`` / 4 stretches the first, the least, the greatest and the last.
+    The line is divided into ``rows`` / 4 stretches. Each keeps its first, smallest, largest and
+    last point.
     """
     if len(values) <= rows:
         return np.arange(len(values))
@@ -142,7 +143,7 @@ def thinned(values: FloatArray, rows: int) -> IntArray:
 
 
 def table(*parts: Mapping[str, Mapping[str, Any]]) -> alt.InlineData:
-    """Columns by label, as one inline table; all parts have the same columns."""
+    """One inline table of columns by label; all parts have the same columns."""
     columns: dict[str, list[object]] = {"label": []}
     for label, values in (item for part in parts for item in part.items()):
         lists = {name: np.asarray(column).tolist() for name, column in values.items()}
@@ -170,7 +171,7 @@ def _row(frame: Frame, panel: Panel, *, last: bool) -> Any:
 
 
 def _marked() -> alt.Chart:
-    """The brushed span, in every panel: Vega-Lite shows a brush only where it was drawn."""
+    """Mark of the brushed span for every panel; Vega-Lite shows a brush only where it was drawn."""
     chart = alt.Chart(alt.InlineData(values=[{}]))
     for name, place in MARKED.items():
         chart = chart.transform_calculate(**{name: f"isValid(span.time_s) ? {place} : null"})

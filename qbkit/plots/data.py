@@ -1,9 +1,8 @@
-"""Small tables inside charts: inline CSV of rounded rows, whatever number of rows there are.
+"""Small tables inside charts: inline CSV with rounded numbers.
 
-Altair refuses data frames above 5,000 rows by a process-wide setting; data given inline pass
-without touching it, so the charts keep themselves small instead, by binning and rounding. As CSV
-they are a third of the size of JSON rows, and Altair neither validates nor copies each cell (with
-ten trials that took seconds).
+A process-wide setting makes Altair refuse data frames above 5,000 rows. The limit does not apply to
+inline data, and charts stay small by binning and rounding instead. CSV takes a third of the size of
+JSON rows, and Altair does not validate and copy each cell (with ten trials that took seconds).
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ DECIMALS = 3
 
 
 def inline(columns: Mapping[str, Column]) -> alt.InlineData:
-    """Rows of equally long columns; floats are rounded, NaN and infinity become empty (null)."""
+    """Inline data of equally long columns; floats are rounded, NaN and infinity become null."""
     cells = {name: np.asarray(values).tolist() for name, values in columns.items()}
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
@@ -43,7 +42,7 @@ def _cell(value: object) -> object:
 
 
 def _kind(values: Sequence[object]) -> str | None:
-    """How Vega reads a column; texts are left as they are."""
+    """Type that Vega parses a column to; None for texts."""
     if not values or isinstance(values[0], str):
         return None
     return "boolean" if isinstance(values[0], bool) else "number"

@@ -31,10 +31,10 @@ def envelope_chart(
 ) -> alt.LayerChart:
     """Points, hulls and centroids of one or more envelopes, by label.
 
-    The ``reference`` label is drawn in grey. Points that the definition leaves out are faint. An
-    ``assessment`` puts its numbers and verdict into the subtitle. A click on the legend shows one
+    The ``reference`` label is drawn in grey. Points that the definition excludes are faint. An
+    ``assessment`` adds its numbers and verdict to the subtitle. A click on the legend shows one
     label alone (shift-click: several), a drag moves the view, the wheel zooms. Raises MetricError
-    where there is no envelope.
+    without an envelope.
     """
     subtitle = envelope_subtitle(envelopes, assessment, WIDTH)
     layers = envelope_layers(envelopes, reference)
@@ -53,9 +53,9 @@ def envelope_layers(
     trial_names: Mapping[str, Sequence[str]] | None = None,
     fading: Sequence[object] = (),
 ) -> alt.LayerChart:
-    """Hulls, points and centroids; points for which a predicate of ``fading`` holds step back.
+    """Hulls, points and centroids; points for which a predicate of ``fading`` holds are faint.
 
-    ``trial_names`` are the names of a label's trials; without them they are counted from 1.
+    ``trial_names`` are the names of a label's trials; by default they are numbered from 1.
     """
     if not envelopes:
         raise MetricError("there is no envelope to draw; give at least one")
@@ -71,14 +71,14 @@ def envelope_layers(
 
 
 def legend_choice() -> alt.Parameter:
-    """The labels clicked in the legend; all where none is."""
+    """Selection of the labels clicked in the legend; all labels before the first click."""
     return alt.selection_point(fields=["label"], bind="legend", name="shown")
 
 
 def _hulls(
     envelopes: Mapping[str, Envelope], scale: alt.Scale, shown: alt.Parameter
 ) -> alt.LayerChart:
-    """Filled polygons, one per cluster and label; each is closed by its first vertex."""
+    """Filled polygons, one per cluster and label, each closed by its first vertex."""
     rows: dict[str, list[object]] = {"label": [], "hull": [], "corner": []}
     corners = []
     for label, e in envelopes.items():
@@ -90,7 +90,7 @@ def _hulls(
     base = alt.Chart(inline({**rows, **_xy(np.concatenate(corners))})).encode(
         x=X, y=Y, order="corner:Q", detail="hull:N", color=alt.Color("label:N", scale=scale)
     )
-    # Two marks: a legend counts colours by channel, and a filled line would need two of them.
+    # Two marks: a filled line would use two colour channels, and the legend would show both.
     fill = base.mark_line(filled=True, stroke=None).encode(fillOpacity=_unless_hidden(shown, 0.14))
     outline = base.mark_line(strokeWidth=1.8).encode(opacity=_unless_hidden(shown, 0.9))
     return alt.LayerChart(layer=[fill, outline])

@@ -19,16 +19,16 @@ SCALE = 2
 
 
 def save_chart(chart: alt.TopLevelMixin, path: str | Path) -> Path:
-    """Write a chart as ``.png``, ``.svg``, ``.pdf``, ``.html`` or ``.json``; returns the path.
+    """Write a chart as ``.png``, ``.svg``, ``.pdf``, ``.html`` or ``.json``, and return the path.
 
-    The HTML page carries Vega inside and needs no internet. The file appears whole or not at
-    all. Raises StoreError for another ending and for a folder that cannot be written.
+    The HTML page contains Vega and needs no internet. The file is written atomically. Raises
+    StoreError for another file extension and for a folder that cannot be written.
     """
     path = Path(path)
     ending = path.suffix.lower().removeprefix(".")
     if ending not in WRITERS:
         allowed = ", ".join("." + name for name in WRITERS)
-        raise StoreError(f"a chart cannot be saved as {path.name!r}; end the name in {allowed}")
+        raise StoreError(f"a chart cannot be saved as {path.name!r}; choose from {allowed}")
     theme.register()
     with alt.theme.enable(theme.THEME):
         content = WRITERS[ending](chart)

@@ -1,4 +1,4 @@
-"""Small multiples: many flows, each alone on its link, beside one another on shared scales."""
+"""Small multiples of many flows, each alone on its link, on shared scales."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ QUANTITIES = {
     "throughput_mbps": "Throughput (Mbit/s)",
     "queue_delay_ms": "Queueing delay (ms)",
 }
-"""Column of the rows → axis title; one row of panels each, from cause to effect."""
+"""Column of the data → axis title; one row of panels each, from cause to effect."""
 HEADROOM = 1.04
 
 
@@ -33,12 +33,12 @@ def gallery_chart(
     columns: int = 6,
     title: str = "Alone on the link",
 ) -> alt.VConcatChart:
-    """One column of panels a run: congestion window, throughput and queueing delay over time.
+    """One column of panels per run: congestion window, throughput and queueing delay over time.
 
-    ``runs`` maps a label to a run, of which the first flow is drawn. All panels of a quantity have
-    one scale, and the run labelled ``reference`` lies behind every other in grey. After
-    ``columns`` runs a new block of panels begins. Raises MetricError without a run, or when the
-    reference is not among them.
+    ``runs`` maps a label to a run, whose first flow is drawn. All panels of a quantity share one
+    scale, and each shows the run labelled ``reference`` in grey in the background. After
+    ``columns`` runs a new block of panels begins. Raises MetricError without a run, or if the
+    reference is not among the runs.
     """
     if not runs:
         raise MetricError("there is no run to draw; give at least one")
@@ -58,7 +58,7 @@ def gallery_chart(
     ]
     words = [averaging(series)]
     if reference is not None and len(labels) > 1:
-        words.append(f"In grey behind each: {reference}.")
+        words.append(f"Grey in each panel: {reference}.")
     subtitle = wrapped(words, WIDTH * min(columns, max(len(labels), 3)))
     return VConcatChart(vconcat=blocks, spacing=26).properties(
         title=alt.TitleParams(title, subtitle=subtitle)
@@ -71,7 +71,7 @@ def _top(values: Sequence[object]) -> float:
 
 
 class _Panels:
-    """What all panels of a gallery share."""
+    """Data, scales and colours that all panels of a gallery share."""
 
     def __init__(
         self, data: alt.InlineData, tops: dict[str, float], end_s: float, colours: dict[str, str]
@@ -79,7 +79,7 @@ class _Panels:
         self.data, self.tops, self.end_s, self.colours = data, tops, end_s, colours
 
     def block(self, labels: Sequence[str], reference: str | None) -> alt.ConcatChart:
-        """Rows of quantities, one column a label; names on top, times at the bottom."""
+        """One row per quantity and one column per label, names on top, time axes at the bottom."""
         names = list(self.tops)
         panels = [
             self._panel(

@@ -23,7 +23,7 @@ from qbkit.plots.data import inline
 SPACES = ("Initial", "Handshake", "1-RTT")
 COLOURS = (theme.PALETTE[1], theme.PALETTE[2], theme.PALETTE[0])
 BETWEEN, BESIDE = 230, 250
-"""Pixels between the lifelines, and beside them for what the packets hold."""
+"""Pixels between the lifelines, and beside them for the contents of the packets."""
 WIDTH = BETWEEN + 2 * BESIDE
 LINE_HEIGHT = 13.5
 """Pixels between two labels of one side."""
@@ -38,9 +38,9 @@ def handshake_chart(
     """Sequence diagram of the packets of the handshake, and of the first with application data.
 
     Times are those of the log's vantage point; at the far end they are ``one_way_delay_ms``
-    earlier or later (default: half the least RTT that the log tells). In a log of the network the
-    packets pass the middle at their time. At most `MAX_PACKETS` are drawn. Raises MetricError
-    where the log holds no such packets, or the delay is not told and not given.
+    earlier or later (default: half the minimum RTT in the log). In a log of the network, packets
+    pass the middle at their logged time. At most `MAX_PACKETS` are drawn. Raises MetricError if the
+    log has no such packets, or if the delay is neither given nor known from the log.
     """
     packets, point = _packets(events)
     estimated = one_way_delay_ms is None
@@ -54,11 +54,11 @@ def handshake_chart(
     time = alt.Scale(domain=[start_ms - margin_ms, end_ms + margin_ms], reverse=True, nice=False)
     _place_labels(packets, height / (end_ms - start_ms + 2 * margin_ms))
     sentences = [
-        f"One-way delay {delay_ms:.3g} ms, {'half the least RTT' if estimated else 'as given'}; "
+        f"One-way delay {delay_ms:.3g} ms, {'half the minimum RTT' if estimated else 'as given'}; "
         f"times are those of the {point}.",
     ]
     if not any(packets["frames"]):
-        sentences.append("The log does not tell what the packets hold.")
+        sentences.append("The log does not report the contents of the packets.")
     layers = [*_lifelines(), *_arrows(packets, time, height), *_labels(packets, time)]
     return LayerChart(layer=layers).properties(
         width=WIDTH,
@@ -68,9 +68,9 @@ def handshake_chart(
 
 
 def _packets(events: xr.Dataset) -> tuple[pd.DataFrame, str]:
-    """The packets by time, and whose log it is: ``client``, ``server`` or ``network``."""
+    """The packets by time, and the log's vantage point: ``client``, ``server`` or ``network``."""
     if not events.sizes.get("handshake"):
-        raise MetricError("the log holds no packets of a handshake; use a QUIC log from its start")
+        raise MetricError("the log has no handshake packets; use a QUIC log from its start")
     names = ("time_s", "direction", "space", "number", "size_bytes", "frames")
     packets = pd.DataFrame({name: events[f"handshake_{name}"].values for name in names})
     packets = packets.sort_values("time_s", kind="stable").head(MAX_PACKETS).reset_index(drop=True)
@@ -86,7 +86,7 @@ def _packets(events: xr.Dataset) -> tuple[pd.DataFrame, str]:
 
 
 def _text(packet: Any) -> str:
-    """``Initial 0: crypto, padding``."""
+    """Label of a packet, such as ``Initial 0: crypto, padding``."""
     frames = list(dict.fromkeys(frame.strip() for frame in packet.frames.split(",")))
     what = ", ".join(frame.replace("_", " ") for frame in frames if frame)
     name = f"{packet.space_name} {packet.number}"
@@ -94,7 +94,7 @@ def _text(packet: Any) -> str:
 
 
 def _one_way_delay_ms(events: xr.Dataset) -> float:
-    """Half the least RTT told; without any, half the time to the first packet that came back."""
+    """Half the minimum RTT; if none is reported, half the time to the first packet received."""
     try:
         return float(rtt(events)[1].min()) * 1e3 / 2
     except MetricError:
@@ -102,11 +102,11 @@ def _one_way_delay_ms(events: xr.Dataset) -> float:
         time_s = events["handshake_time_s"].values
         if sent.any() and not sent.all() and time_s[~sent].min() > time_s[sent].min():
             return float(time_s[~sent].min() - time_s[sent].min()) * 1e3 / 2
-    raise MetricError("the log tells no RTT; give one_way_delay_ms, the delay of one direction")
+    raise MetricError("the log has no RTT; give one_way_delay_ms, the delay in one direction")
 
 
 def _place(packets: pd.DataFrame, point: str, delay_ms: float) -> None:
-    """When each packet left its sender and when it came to the other (ms), and where on x."""
+    """Add when each packet was sent and received (ms), and both places on the x-axis."""
     if point == "network":
         before_ms: Any = delay_ms / 2
     else:
@@ -120,7 +120,7 @@ def _place(packets: pd.DataFrame, point: str, delay_ms: float) -> None:
 
 
 def _place_labels(packets: pd.DataFrame, px_per_ms: float) -> None:
-    """Times at which the labels stand: those of their packets, but apart, and not below the end."""
+    """Add the times of the labels: those of their packets, moved apart and kept above the end."""
     packets["label_ms"] = packets["from_ms"]
     gap_ms, end_ms = LINE_HEIGHT / px_per_ms, packets["to_ms"].max()
     for _, side in packets.sort_values("from_ms", kind="stable").groupby("sender"):
@@ -169,7 +169,7 @@ def _arrows(packets: pd.DataFrame, time: alt.Scale, height: float) -> list[alt.C
 
 
 def _labels(packets: pd.DataFrame, time: alt.Scale) -> list[alt.Chart]:
-    """Space, number and frames of each packet beside its sender, with a thread to its arrow."""
+    """Space, number and frames of each packet beside its sender, with a line to its arrow."""
     charts = []
     for who, sign in (("client", -1), ("server", 1)):
         side = packets[packets["sender"] == who]
@@ -194,7 +194,7 @@ def _labels(packets: pd.DataFrame, time: alt.Scale) -> list[alt.Chart]:
 
 
 def _x(field: str) -> alt.X:
-    """Place in pixels: the horizontal axis means nothing else."""
+    """Position in pixels; the horizontal axis has no other meaning."""
     return alt.X(f"{field}:Q", axis=None, scale=alt.Scale(domain=[0, WIDTH], nice=False))
 
 

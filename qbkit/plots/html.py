@@ -1,7 +1,7 @@
-"""What experiments and runs look like in a notebook: tables, a sketch, sparklines.
+"""HTML of experiments and runs for notebooks: tables, a drawing of the topology, sparklines.
 
-Labels, options and warnings may come from anywhere (captures, other people's specs): all text is
-escaped. Colours follow JupyterLab's theme and have fall-backs elsewhere.
+Labels, options and warnings may come from anywhere (captures, other people's specs), so all text is
+escaped. Colours follow JupyterLab's theme, with fallbacks elsewhere.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from qbkit.traces.run.attributes import run_experiment, run_warnings
 
 SPARKLINE_POINTS = 160
 MAX_ROWS = 30
-"""Flows in a table; of more it tells the number."""
+"""Most flows in a table; below it stands the number of further flows."""
 RUN_COLUMNS = {
     "goodput_mbps": ("Goodput", "Mbit/s", 2),
     "throughput_mbps": ("Throughput", "Mbit/s", 2),
@@ -36,7 +36,7 @@ RUN_COLUMNS = {
 
 
 def experiment_html(experiment: Experiment) -> str:
-    """HTML of an experiment: sketch of the topology, and a table of its flows."""
+    """HTML of an experiment: a drawing of its topology, and a table of its flows."""
     e = experiment
     facts = [
         f"{e.duration_s:g} s",
@@ -57,7 +57,7 @@ def experiment_html(experiment: Experiment) -> str:
 
 
 def run_html(ds: xr.Dataset) -> str:
-    """HTML of a run: a row per flow with its numbers and throughput, and the run's warnings."""
+    """HTML of a run: one row per flow with its numbers and throughput, and the run's warnings."""
     table = summary(ds)
     labels = [str(v) for v in table["label"]]
     palette = colours(labels)
@@ -85,7 +85,7 @@ def run_html(ds: xr.Dataset) -> str:
 
 
 def run_sentence(ds: xr.Dataset, *, of_one_run: bool = True) -> str:
-    """Where and how long a run was, in one line of text; its seed if it stands for itself."""
+    """Duration, link, queue and engine of a run in one line of text; the seed if `of_one_run`."""
     a = ds.attrs
     parts = [f"{float(a['duration_s']):g} s"]
     spec = run_experiment(ds)

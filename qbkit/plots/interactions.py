@@ -1,4 +1,4 @@
-"""Who takes the bottleneck: throughput ratios of all pairs; a click shows the two flows."""
+"""Throughput ratios of all pairs of implementations; a click shows the two flows."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ CELL = 27
 DETAIL_WIDTH, DETAIL_HEIGHT = 330, 190
 SCALE = alt.Scale(scheme="blueorange", domain=[0, 1])
 SIDES = (theme.PALETTE[1], theme.PALETTE[0])
-"""Colours of the flow of the row and of the column: those of a ratio above and below one half."""
+"""Colours of the row's flow and the column's flow, as of ratios above and below one half."""
 MAX_ROWS = 24_000
-"""Rows of all series of one chart."""
+"""Most rows of all series in one chart."""
 
 
 def interaction_chart(
@@ -31,17 +31,17 @@ def interaction_chart(
 ) -> alt.HConcatChart:
     """The matrix T_x / (T_x + T_y), x in the row, y in the column (IMC'22, Figure 5).
 
-    ``cube`` is a sweep's over ``flows.0`` and ``flows.1``, with one value of every other field but
-    ``seed``. Rows and columns are ordered by dominance, the strongest first. A click on a cell
-    shows the throughput of the two flows over time (of the first seed). Raises MetricError where
-    another dimension is left.
+    ``cube`` is that of a sweep over ``flows.0`` and ``flows.1``, with one value of every other
+    field except ``seed``. Rows and columns are ordered by dominance, the most dominant first. A
+    click on a cell shows the throughput of the two flows over time (of the first seed). Raises
+    MetricError if the cube has another dimension.
     """
     ratios = throughput_ratios(cube)
     names = [str(n) for n in dominance(ratios)[FIRST].values]
     chosen = _choice(names[0], names[-1])
     matrix = _matrix(ratios, names, names, chosen)
     sentences = [
-        "Above 0.5 (orange) the implementation of the row takes more than that of the column.",
+        "Above 0.5 (orange), the row's implementation takes more than the column's.",
         "Ordered by the mean ratio against all others. Click a cell to see its two flows.",
     ]
     width = CELL * len(names) + DETAIL_WIDTH
@@ -55,10 +55,10 @@ def interaction_chart(
 def expectation_chart(
     cube: xr.Dataset, *, title: str = "CUBIC against BBR: expected and seen"
 ) -> alt.LayerChart:
-    """The CUBIC × BBR part of the matrix; framed where another than expected wins.
+    """The CUBIC × BBR part of the matrix; a frame marks pairs whose winner is not as expected.
 
-    What is expected is what the kernel's CUBIC gets from the kernel's BBR (IETF 118 slides).
-    ``cube`` as in `interaction_chart`. Raises MetricError when the kernel's two are not in it.
+    The expected ratio is that of the kernel's CUBIC against the kernel's BBR (IETF 118 slides).
+    ``cube`` is as in `interaction_chart`. Raises MetricError if it lacks either of the two.
     """
     seen = expectations(throughput_ratios(cube))
     cubic = [str(n) for n in seen[FIRST].values]
@@ -67,7 +67,7 @@ def expectation_chart(
     count = int(seen.reversed.sum())
     sentences = [
         f"The kernel's CUBIC gets {expected:.2f} from the kernel's BBR. "
-        f"Framed: the other one wins ({count} of {int(np.isfinite(seen.values).sum())} pairs)."
+        f"Framed: the winner is reversed ({count} of {int(np.isfinite(seen.values).sum())} pairs)."
     ]
     return _matrix(seen, cubic, bbr, None, framed=seen.reversed).properties(
         title=alt.TitleParams(title, subtitle=wrapped(sentences, max(420, CELL * len(bbr))))
@@ -91,7 +91,7 @@ def _matrix(
     chosen: alt.Parameter | None,
     framed: xr.DataArray | None = None,
 ) -> alt.LayerChart:
-    """Tiles in diverging colours about one half, each with its number."""
+    """Tiles in colours that diverge from one half, each with its number."""
     places = [(x, y) for x in rows for y in columns]
     some = ratios.transpose(FIRST, SECOND).sel({FIRST: list(rows), SECOND: list(columns)}).values
     table: dict[str, Any] = {
@@ -138,7 +138,7 @@ def _matrix(
 
 
 def _detail(cube: xr.Dataset, chosen: alt.Parameter) -> alt.LayerChart:
-    """Throughput of the chosen pair over time; the names of the two stand above, in colours."""
+    """Throughput of the chosen pair over time, with both names above in their colours."""
     series = _series(cube)
     colour = alt.Color("side:N", legend=None).scale(domain=["row", "column"], range=list(SIDES))
     lines = (
@@ -167,7 +167,7 @@ def _detail(cube: xr.Dataset, chosen: alt.Parameter) -> alt.LayerChart:
 
 
 def _series(cube: xr.Dataset) -> alt.InlineData:
-    """Both flows of each pair over time, in the order they ran and in the other one."""
+    """Both flows of each pair over time, in the order of the run and mirrored."""
     mbps = cube["series_throughput_mbps"]
     if SEED in mbps.dims:
         mbps = mbps.isel({SEED: 0})
@@ -199,5 +199,5 @@ def _series(cube: xr.Dataset) -> alt.InlineData:
                 time_s += coarse["time"].values.tolist()
                 values += flow.tolist()
     if not values:
-        raise MetricError("the cube has no series of any pair; run the sweep first")
+        raise MetricError("the cube has no series of a pair; run the sweep first")
     return inline({**rows, "time_s": time_s, "throughput_mbps": values})

@@ -1,4 +1,4 @@
-"""Timeline and envelope side by side: a span of time here, its operating points there."""
+"""Timeline and envelope side by side: brushing a span of time highlights its operating points."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def linked_chart(
     reference: str | None = None,
     title: str = "Timeline and Performance Envelope",
 ) -> alt.HConcatChart:
-    """Timeline and envelope; a span brushed in the one lights its operating points in the other.
+    """Timeline and envelope; brushing a span of the timeline highlights its operating points.
 
-    ``runs`` is one run, whose flows are all drawn, or {label: its trials}, of which the flow with
-    that label is drawn, or else the first. Several trials are chosen by a list below. A flow
-    that has no envelope (it was too short) is named in the subtitle. Raises MetricError where no
-    flow has one.
+    ``runs`` is one run, whose flows are all drawn, or a mapping of labels to trials. For each label
+    the chart draws the flow of that label, or else the first flow. A list below the chart selects
+    one of several trials. The subtitle names flows without an envelope (too short). Raises
+    MetricError if no flow has one.
     """
     series = _series(runs)
     envelopes, excuses = _envelopes(series, definition)
@@ -54,7 +54,7 @@ def linked_chart(
     subtitle = wrapped(
         [
             " · ".join(envelope_subtitle(envelopes, None, 10_000)),
-            tl.averaging(series) + " Drag over a span of time to light its operating points.",
+            tl.averaging(series) + " Drag over a span of time to highlight its operating points.",
             *excuses,
         ],
         TIMELINE_WIDTH + ENVELOPE_SIZE + 130,
@@ -79,7 +79,7 @@ def _series(runs: Runs) -> list[Series]:
 
 
 def _trial_names(datasets: Sequence[xr.Dataset]) -> list[str]:
-    """By seed where the seeds tell the trials apart, else counted."""
+    """Names by seed if seeds are distinct, otherwise numbers."""
     seeds = [str(ds.attrs.get("seed", "")) for ds in datasets]
     if len(set(seeds)) == len(seeds) and all(seeds):
         return [f"seed {seed}" for seed in seeds]
@@ -87,7 +87,7 @@ def _trial_names(datasets: Sequence[xr.Dataset]) -> list[str]:
 
 
 def _envelopes(series: Sequence[Series], definition: str) -> tuple[dict[str, Envelope], list[str]]:
-    """Envelope of each label that has one, and a sentence for each that has none."""
+    """Envelope of each label that has one, and a sentence for each other label."""
     envelopes, excuses = {}, []
     for label in dict.fromkeys(s.label for s in series):
         mine = [s for s in series if s.label == label]

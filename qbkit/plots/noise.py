@@ -1,4 +1,4 @@
-"""The noise floor: how well a controller conforms to itself, by the number of seeds."""
+"""The noise floor: conformance of a controller with itself, by the number of seeds."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ COLUMNS = ("controller", "seeds", "conformance", "low", "high")
 WIDTH, HEIGHT = 460, 280
 Y_TITLE = "Conformance with itself"
 MEANING = (
-    "Line: mean conformance of a controller with itself, between two disjoint sets of so many "
-    "seeds. Band: its interval. A test of as many seeds below the band conforms less to the "
+    "Line: mean conformance of a controller with itself, between two disjoint sets of that many "
+    "seeds. Band: its interval. A test below the band, at that many seeds, conforms less to the "
     "controller than the controller to itself."
 )
 
@@ -26,10 +26,10 @@ def noise_floor_chart(
 ) -> alt.LayerChart:
     """Self-conformance against the number of seeds, with its interval, per controller.
 
-    ``frame`` has a row per controller and number of seeds: ``controller`` (its label), ``seeds``
-    (trials a side), ``conformance`` and the interval's ``low`` and ``high``, all in [0, 1]; NaN
-    is left out. ``definition`` is named in the subtitle. Raises MetricError for a frame without
-    these columns or without rows.
+    ``frame`` has one row per controller and number of seeds: ``controller`` (its label), ``seeds``
+    (trials per side), ``conformance`` and the interval's ``low`` and ``high``, all in [0, 1]; NaN
+    is left out. The subtitle names the ``definition``. Raises MetricError for a frame without these
+    columns or without rows.
     """
     missing = [name for name in COLUMNS if name not in frame]
     if missing or not len(frame):

@@ -13,14 +13,14 @@ import numpy as np
 import xarray as xr
 
 from qbkit.errors import MetricError
-from qbkit.metrics.events import acked_rate, bytes_acked, is_receiver, is_told, rtt, step_at
+from qbkit.metrics.events import acked_rate, bytes_acked, is_receiver, is_reported, rtt, step_at
 from qbkit.plots import connection as pc
 from qbkit.traces.arrays import FloatArray
 
 ESTIMATE, PACING = "bandwidth", "pacing rate"
 DASHES = {ESTIMATE: (1, 0), PACING: (5, 4)}
 MB = 2_000_000
-"""From so many bytes on they are told in MB, not in kB."""
+"""Totals from this many bytes on are shown in MB instead of kB."""
 
 
 def bytes_acked_chart(
@@ -28,9 +28,10 @@ def bytes_acked_chart(
 ) -> alt.VConcatChart:
     """Bytes ACKed over time, of connections by label: who lags behind, and since when?
 
-    Beneath it what each has more or less than the reference (without one: than the first). Each
-    ACK is a dot where there are 400 or fewer. In a receiver's log the bytes received are drawn,
-    which are what it acknowledges. Raises MetricError where a connection tells neither.
+    A lower panel shows how far each is ahead of the reference (or of the first connection). Each
+    ACK is a dot if there are 400 or fewer. For a receiver's log, the chart shows the bytes
+    received, which are what the receiver acknowledges. Raises MetricError if a connection reports
+    neither.
     """
     frame = pc.Frame(connections, reference)
     panels = [acked_panel(frame, connections, height=240)]
@@ -42,17 +43,17 @@ def bytes_acked_chart(
 def bandwidth_chart(
     connections: pc.Events, *, reference: str | None = None, title: str = "Bandwidth estimate"
 ) -> alt.VConcatChart:
-    """The sender's estimate of its bandwidth over time, and its pacing rate (dashed) if told.
+    """The sender's bandwidth estimate over time, and its pacing rate (dashed) if reported.
 
-    Where a stack does not tell its delivery rate, it is the bytes ACKed in each round trip; the
-    subtitle tells which. Raises MetricError where a connection tells neither.
+    If a stack does not report its delivery rate, the bytes ACKed in each round trip take its place;
+    the subtitle says which is shown. Raises MetricError if a connection reports neither.
     """
     frame = pc.Frame(connections, reference)
     return pc.stacked(frame, [bandwidth_panel(frame, connections, height=260)], title, [])
 
 
-def tells_acks(events: xr.Dataset) -> bool:
-    """Whether the log tells bytes ACKed."""
+def reports_acks(events: xr.Dataset) -> bool:
+    """Whether the log reports bytes ACKed."""
     try:
         bytes_acked(events)
     except MetricError:
@@ -60,20 +61,20 @@ def tells_acks(events: xr.Dataset) -> bool:
     return True
 
 
-def tells_bandwidth(events: xr.Dataset) -> bool:
-    """Whether the log tells a delivery rate, or what it can be computed from."""
-    if is_told(events, "delivery_rate_mbps"):
+def reports_bandwidth(events: xr.Dataset) -> bool:
+    """Whether the log reports a delivery rate, or the ACKs and RTTs to compute one."""
+    if is_reported(events, "delivery_rate_mbps"):
         return True
     try:
         rtt(events)
     except MetricError:
         return False
-    return tells_acks(events)
+    return reports_acks(events)
 
 
 def acked_panel(frame: pc.Frame, connections: pc.Events, height: int = 130) -> pc.Panel:
-    """Bytes of the packets that were acknowledged until a time."""
-    pc.told(connections, tells_acks, "bytes ACKed")
+    """Panel of the bytes ACKed up to each time."""
+    pc.require_reported(connections, reports_acks, "bytes ACKed")
     series = {label: bytes_acked(events) for label, events in connections.items()}
     most = max(total[-1] for _, total in series.values())
     unit, divisor = ("MB", 1e6) if most >= MB else ("kB", 1e3)
@@ -86,7 +87,7 @@ def acked_panel(frame: pc.Frame, connections: pc.Events, height: int = 130) -> p
         }
     )
     receivers = [label for label, events in connections.items() if is_receiver(events)]
-    note = f"Of {', '.join(receivers)}, a receiver's log: the bytes received."
+    note = f"Bytes received, from a receiver's log: {', '.join(receivers)}."
 
     def draw(x: alt.X) -> Sequence[alt.Chart]:
         y = alt.Y("value:Q", title=f"Bytes ACKed ({unit})").axis(tickCount=5)
@@ -98,15 +99,15 @@ def acked_panel(frame: pc.Frame, connections: pc.Events, height: int = 130) -> p
             line.encode(strokeOpacity=frame.unless_hidden(0.8)),
         ]
 
-    readout = pc.Readout(f"in all, {unit}", grid, "value", "range", ".2f")
+    readout = pc.Readout(f"total, {unit}", grid, "value", "range", ".2f")
     return pc.Panel(draw, height, readout, [note] if receivers else [])
 
 
 def lag_panel(frame: pc.Frame, connections: pc.Events, height: int = 90) -> pc.Panel:
-    """Bytes ACKed, less those of the reference or else of the first connection."""
+    """Panel of the bytes ACKed, less those of the reference or else of the first connection."""
     base = next((k for k in connections if k == frame.reference), next(iter(connections)))
     series = {label: bytes_acked(events) for label, events in connections.items()}
-    end_s = min(time_s[-1] for time_s, _ in series.values())  # Behind a log's end nothing is told.
+    end_s = min(time_s[-1] for time_s, _ in series.values())  # The shortest log ends here.
     times_s = np.linspace(frame.start_s, end_s, frame.rows // (2 * len(connections)))
     totals = {label: step_at(times_s, *points) for label, points in series.items()}
     rows = {k: {"time_s": times_s, "kb": (v - totals[base]) / 1e3} for k, v in totals.items()}
@@ -122,13 +123,14 @@ def lag_panel(frame: pc.Frame, connections: pc.Events, height: int = 90) -> pc.P
 
 
 def bandwidth_panel(frame: pc.Frame, connections: pc.Events, height: int = 130) -> pc.Panel:
-    """Delivery rate as told, or bytes ACKed by the round trip; pacing rate."""
-    pc.told(connections, tells_bandwidth, "a bandwidth, nor ACKs and RTTs to compute it from")
+    """Panel of the delivery rate (or bytes ACKed per round trip) and the pacing rate."""
+    what = "a bandwidth, or the ACKs and RTTs to compute it from"
+    pc.require_reported(connections, reports_bandwidth, what)
     estimates, notes = _estimates(connections)
     pacing = {
         label: _metric(events, "pacing_rate_mbps")
         for label, events in connections.items()
-        if is_told(events, "pacing_rate_mbps")
+        if is_reported(events, "pacing_rate_mbps")
     }
     kinds = {ESTIMATE: estimates, PACING: pacing} if pacing else {ESTIMATE: estimates}
     rows = frame.rows // len(kinds)
@@ -153,18 +155,20 @@ def bandwidth_panel(frame: pc.Frame, connections: pc.Events, height: int = 130) 
 def _estimates(
     connections: pc.Events,
 ) -> tuple[dict[str, tuple[FloatArray, FloatArray]], list[str]]:
-    """Bandwidth of each connection, and sentences on where it comes from."""
-    tellers = [k for k, events in connections.items() if is_told(events, "delivery_rate_mbps")]
-    others = [label for label in connections if label not in tellers]
+    """Bandwidth of each connection, and sentences about its source."""
+    reporting = [
+        label for label, events in connections.items() if is_reported(events, "delivery_rate_mbps")
+    ]
+    others = [label for label in connections if label not in reporting]
     estimates = {
-        label: _metric(events, "delivery_rate_mbps") if label in tellers else acked_rate(events)
+        label: _metric(events, "delivery_rate_mbps") if label in reporting else acked_rate(events)
         for label, events in connections.items()
     }
     notes = [
         f"Bandwidth of {', '.join(labels)}: {how}."
         for labels, how in (
-            (tellers, "the delivery rate that the stack tells"),
-            (others, "whole packets ACKed in a round trip; the stack tells no delivery rate"),
+            (reporting, "the delivery rate that the stack reports"),
+            (others, "whole packets ACKed in a round trip; the stack reports no delivery rate"),
         )
         if labels
     ]
@@ -172,7 +176,7 @@ def _estimates(
 
 
 def _kind(kind: str, rows: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """The rows, with the kind of line that they are."""
+    """The rows with a column that names their kind of line."""
     return {k: {**columns, "kind": [kind] * len(columns["dot"])} for k, columns in rows.items()}
 
 
@@ -184,7 +188,7 @@ def _metric(events: xr.Dataset, name: str) -> tuple[FloatArray, FloatArray]:
 def _thinned(
     series: Mapping[str, tuple[FloatArray, FloatArray]], rows: int, divisor: float = 1.0
 ) -> dict[str, dict[str, Any]]:
-    """Points of each label, as many as fit; a ``dot`` each where they are few."""
+    """Points of each label, thinned to fit; ``dot`` is True if they are few."""
     columns: dict[str, dict[str, Any]] = {}
     for label, (time_s, values) in series.items():
         kept = pc.thinned(values, rows // len(series))

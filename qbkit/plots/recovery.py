@@ -1,4 +1,4 @@
-"""Timeline of losses and of the states of recovery, with the congestion window beneath."""
+"""Timeline of losses and congestion states, with the congestion window beneath."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ import xarray as xr
 
 from qbkit.errors import MetricError
 from qbkit.metrics.events import Span, recoveries, states
-from qbkit.plots.congestion import cwnd_panel, tells_cwnd
+from qbkit.plots.congestion import cwnd_panel, reports_cwnd
 from qbkit.plots.connection import Events, Frame, Panel, Readout, stacked, table
 
 ROW_HEIGHT = 46
 MAX_SPANS = 500
-"""Spans of one connection; shorter gaps are closed until so few are left."""
+"""Most spans of one connection; the shortest gaps are closed until no more are left."""
 TRIGGERS = {
-    "": "no trigger told",
+    "": "trigger not reported",
     "queue": "dropped by the queue",
-    "random": "lost at random behind the queue",
+    "random": "lost at random after the queue",
 }
 RECOVERY = "recovery"
 STEADY = {"congestion_avoidance", "probe_bw"}
-"""States that are no episode: they are left white."""
+"""Steady states, which stay white."""
 STATE_COLOURS = {
     RECOVERY: "#F3B49B",
     "slow_start": "#CDE9DC",
@@ -52,34 +52,34 @@ def loss_chart(
 ) -> alt.VConcatChart:
     """Lost packets by trigger (hollow: spurious) on the states of the controller; cwnd beneath.
 
-    Of one connection, or of several by label. A mark is as large as the number of packets that
-    were lost at about its time. Recovery is as the stack tells it, or else inferred (RFC 9002
-    §7.3.2), as the subtitle says. The window is left out where none is told. Raises MetricError
-    where no connection has a loss or a state.
+    ``connections`` is one connection, or several by label. The size of a mark shows how many
+    packets were lost at about its time. Recovery is as the stack reports it, or else inferred
+    (RFC 9002 §7.3.2); the subtitle says which. The window is left out if no connection reports it.
+    Raises MetricError if no connection reports a loss or a state.
     """
     if isinstance(connections, xr.Dataset):
         connections = {connections.attrs.get("title") or "connection": connections}
     frame = Frame(connections, reference)
     panels = [loss_panel(frame, connections)]
-    telling = {label: events for label, events in connections.items() if tells_cwnd(events)}
-    if telling:
-        panels.append(cwnd_panel(frame, telling))
+    reporting = {label: events for label, events in connections.items() if reports_cwnd(events)}
+    if reporting:
+        panels.append(cwnd_panel(frame, reporting))
     return stacked(frame, panels, title, [])
 
 
-def tells_losses(events: xr.Dataset) -> bool:
-    """Whether the log tells of a loss, or of a state of the controller."""
+def reports_losses(events: xr.Dataset) -> bool:
+    """Whether the log reports a loss or a congestion state."""
     return bool(events.sizes["lost"] or events.sizes["state"])
 
 
 def loss_panel(frame: Frame, connections: Events) -> Panel:
-    """One row a connection: its losses over its states."""
-    if not any(tells_losses(events) for events in connections.values()):
-        raise MetricError("no connection tells of a loss or of a congestion state; leave it out")
+    """Panel with one row per connection: its losses over its states."""
+    if not any(reports_losses(events) for events in connections.values()):
+        raise MetricError("no connection reports a loss or a congestion state; choose others")
     inferred = [label for label, events in connections.items() if _infers(events)]
     spans = {label: _spans(events) for label, events in connections.items()}
     losses = {label: _losses(frame, events) for label, events in connections.items()}
-    told = [state for label in spans for state in spans[label]["state"]]
+    names = [state for label in spans for state in spans[label]["state"]]
     triggers = sorted({trigger for rows in losses.values() for trigger in rows["trigger"]})
     span_data, loss_data = table(spans), table(losses)
     row = alt.Y("label:N", title=None, sort=None).scale(domain=list(connections), padding=0.16)
@@ -87,7 +87,7 @@ def loss_panel(frame: Frame, connections: Events) -> Panel:
 
     def draw(x: alt.X) -> Sequence[alt.Chart]:
         bars = alt.Chart(span_data).mark_bar(opacity=0.9, stroke=None)
-        bars = bars.encode(x=x, x2="to_s:Q", y=row, fill=fill.scale(_state_scale(told)))
+        bars = bars.encode(x=x, x2="to_s:Q", y=row, fill=fill.scale(_state_scale(names)))
         marks = alt.Chart(loss_data).encode(
             x=x,
             y=row,
@@ -102,7 +102,7 @@ def loss_panel(frame: Frame, connections: Events) -> Panel:
         return [bars, real, spurious.encode(strokeWidth=alt.value(1.4))]
 
     note = f"Recovery of {', '.join(inferred)}: inferred from losses (RFC 9002 §7.3.2)."
-    marks = "Marks are lost packets, larger for more of them, hollow where the loss was spurious."
+    marks = "Marks are lost packets: larger marks for more packets, hollow for spurious losses."
     return Panel(
         draw,
         ROW_HEIGHT * len(connections) + 8,
@@ -116,7 +116,7 @@ def _infers(events: xr.Dataset) -> bool:
 
 
 def _spans(events: xr.Dataset) -> dict[str, Any]:
-    """The episodes of a connection, in the columns of the chart; inferred recoveries lie on top."""
+    """Columns of a connection's states other than the steady ones; inferred recovery is on top."""
     spans = [s for s in states(events) if s.state not in STEADY]
     if _infers(events):
         spans += recoveries(events)
@@ -129,7 +129,7 @@ def _spans(events: xr.Dataset) -> dict[str, Any]:
 
 
 def _fewer(spans: Sequence[Span]) -> list[Span]:
-    """At most `MAX_SPANS`: neighbours of one state are joined over the shortest gaps."""
+    """At most `MAX_SPANS` spans: neighbours in the same state are joined over the shortest gaps."""
     if len(spans) <= MAX_SPANS:
         return list(spans)
     gaps_s = sorted(b.from_s - a.to_s for a, b in pairwise(spans))
@@ -145,7 +145,7 @@ def _fewer(spans: Sequence[Span]) -> list[Span]:
 
 
 def _losses(frame: Frame, events: xr.Dataset) -> dict[str, Any]:
-    """Losses of one trigger and kind, counted by the pixel or two."""
+    """Columns of the losses, counted by trigger and kind in bins of a pixel or two."""
     width_s = (frame.end_s - frame.start_s) / max(frame.rows // (4 * len(frame.labels)), 40)
     found: dict[tuple[int, str, bool], list[float]] = {}
     columns = ("lost_time_s", "lost_trigger", "lost_spurious", "lost_number")
@@ -165,7 +165,7 @@ def _losses(frame: Frame, events: xr.Dataset) -> dict[str, Any]:
 
 
 def _state_scale(names: Sequence[str]) -> alt.Scale:
-    """Domain and range of the states that there are, in one order."""
+    """Scale from the states that occur to their colours, always in the same order."""
     known = {state.replace("_", " "): colour for state, colour in STATE_COLOURS.items()}
     domain = [*(n for n in known if n in names), *sorted(set(names) - set(known))]
     return alt.Scale(domain=domain, range=[known.get(name, OTHER_STATE) for name in domain])

@@ -1,9 +1,9 @@
-"""Charts without internet: each displayed chart carries its own, compressed Vega.
+"""Display of charts without internet: each displayed chart contains a compressed copy of Vega.
 
-JupyterLab's own renderer knows Vega-Lite 5 and no later one, Altair 6 emits Vega-Lite 6, and
-Altair's default renderer fetches its scripts from a CDN. So qbkit's charts show themselves as a
-fragment of HTML with the specification and vl-convert's Vega bundle (gzip, 0.4 MB). It runs in
-JupyterLab, in VS Code, and in the HTML that nbconvert makes of a notebook, and needs nothing else.
+JupyterLab's renderer supports Vega-Lite up to 5, but Altair 6 emits Vega-Lite 6. Altair's default
+renderer fetches its scripts from a CDN. So qbkit's charts display as an HTML fragment with the
+specification and vl-convert's Vega bundle (gzip, 0.4 MB). It works in JupyterLab, in VS Code and in
+nbconvert's HTML, and needs nothing else.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ EMBED_OPTIONS = {
     "mode": "vega-lite",
     # Thousands of points: the canvas follows a brush where SVG stutters.
     "renderer": "canvas",
-    # The editor is a web page elsewhere.
+    # The editor would be a web page on the internet.
     "actions": {"export": True, "source": False, "compiled": False, "editor": False},
 }
 PAGE = """<!DOCTYPE html>
@@ -42,10 +42,10 @@ PAGE = """<!DOCTYPE html>
 
 
 def enable() -> None:
-    """Make all charts of this process look like qbkit's and show without internet.
+    """Give all Altair charts of this process qbkit's look, and show them without internet.
 
-    qbkit's own charts do so anyway. This turns on the theme and the renderer ``qbkit`` of Altair,
-    for charts that the user makes, or joins of qbkit's.
+    qbkit's charts need no such call. It enables Altair's theme and renderer ``qbkit`` for charts
+    that the user makes or joins.
     """
     theme.register()
     alt.renderers.register(RENDERER, mimebundle)
@@ -54,14 +54,14 @@ def enable() -> None:
 
 
 def chart_fragment(spec: dict[str, Any]) -> str:
-    """HTML fragment that draws a Vega-Lite specification, with all it needs inside."""
+    """Self-contained HTML fragment that draws a Vega-Lite specification."""
     version = vegalite_version()
     template = (files("qbkit.plots") / "embed.html").read_text(encoding="utf-8")
     parts = {
         "@VERSION@": version,
         "@OPTIONS@": script_json(EMBED_OPTIONS),
         "@BUNDLE@": _bundle(version),
-        # Last, so that nothing inside the specification is taken for a mark of the template.
+        # Last, so that text inside the specification cannot be taken for a placeholder.
         "@SPEC@": script_json(spec),
     }
     for mark, text in parts.items():
@@ -70,12 +70,12 @@ def chart_fragment(spec: dict[str, Any]) -> str:
 
 
 def chart_page(spec: dict[str, Any]) -> str:
-    """A whole HTML page of `chart_fragment`."""
+    """HTML page that contains the `chart_fragment`."""
     return PAGE.format(title="qbkit chart", fragment=chart_fragment(spec))
 
 
 def script_json(value: object) -> str:
-    """JSON that may stand inside a ``<script>`` element: no text in it can end the element."""
+    """JSON that is safe inside a ``<script>`` element: no text in it can end the element."""
     text = json.dumps(value, separators=(",", ":"), ensure_ascii=True)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
@@ -86,7 +86,7 @@ def vegalite_version() -> str:
 
 
 def mimebundle(spec: dict[str, Any], **_metadata: Any) -> dict[str, str]:
-    """What a notebook shows of a Vega-Lite specification."""
+    """MIME bundle that displays a Vega-Lite specification in a notebook."""
     return {"text/html": chart_fragment(spec), "text/plain": "<qbkit chart>"}
 
 
@@ -101,7 +101,7 @@ def _bundle(version: str) -> str:
     except OSError:
         script = vl_convert.javascript_bundle(None, vl_version=version)  # type: ignore[arg-type]
         packed = gzip.compress(script.encode(), 9, mtime=0)
-        # vl-convert takes 2.5 s for it: without a cache, in each notebook.
+        # vl-convert takes 2.5 s to build the bundle; the cache saves that in later notebooks.
         with suppress(OSError):
             kept.parent.mkdir(parents=True, exist_ok=True)
             write_whole(kept, packed)

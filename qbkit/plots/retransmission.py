@@ -32,19 +32,19 @@ def retransmission_chart(
     reference: str | None = None,
     title: str = "First retransmission and transfer time",
 ) -> alt.LayerChart:
-    """A dot a transfer, and per label the regression line with its 95 % confidence band.
+    """One dot per transfer, and per label the regression line with its 95 % confidence band.
 
-    ``transfers`` has a row each: ``label``, ``offset_bytes`` of the first retransmission (NaN:
-    none) and ``time_s``: `qbkit.metrics.retransmissions.transfer_table` makes it. The subtitle
-    tells slope and r² of each line, and of how many transfers nothing was retransmitted. Raises
-    MetricError for a frame without these columns, or where nothing was retransmitted at all.
+    ``transfers`` has one row per transfer: ``label``, ``offset_bytes`` of the first retransmission
+    (NaN: none) and ``time_s``, as from `qbkit.metrics.retransmissions.transfer_table`. The subtitle
+    has slope and r² of each line, and the number of transfers without a retransmission. Raises
+    MetricError for a frame without these columns, or if nothing was retransmitted at all.
     """
     missing = [name for name in COLUMNS if name not in transfers]
     if missing:
         raise MetricError(f"the transfers have no column {', '.join(missing)}")
     known = transfers[np.isfinite(transfers["offset_bytes"]) & np.isfinite(transfers["time_s"])]
     if known.empty:
-        raise MetricError("nothing was retransmitted in any transfer; try more loss or more bytes")
+        raise MetricError("no transfer has a retransmission; try more loss or more bytes")
     labels = [str(label) for label in dict.fromkeys(transfers["label"])]
     scale = theme.colour_scale(labels, reference)
     shown = legend_choice()
@@ -56,7 +56,7 @@ def retransmission_chart(
 
 
 def _fits(transfers: pd.DataFrame, labels: list[str]) -> tuple[dict[str, Regression], list[str]]:
-    """The regression of each label that has one, and a sentence on each label."""
+    """The regression of each label that has one, and a sentence about each label."""
     fits, sentences = {}, []
     for label in labels:
         mine = transfers[transfers["label"] == label]

@@ -1,4 +1,4 @@
-"""All that connections tell over time, in panels on one axis that one brush links."""
+"""Everything that connections report over time, in panels on one axis, linked by one brush."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from qbkit.plots import congestion, progress, recovery
 from qbkit.plots.connection import Events, Frame, Panel, stacked
 
 ROWS = 2000
-"""Rows of the lines of a panel: less than of one that stands alone."""
+"""Rows of the lines of a panel: fewer than in a chart of its own."""
 Parts = tuple[str, Callable[[xr.Dataset], bool], Callable[[Frame, Events], Panel]]
 PARTS: tuple[Parts, ...] = (
-    ("congestion window", congestion.tells_cwnd, congestion.cwnd_panel),
-    ("congestion window", congestion.tells_cwnd, congestion.growth_panel),
-    ("bytes ACKed", progress.tells_acks, progress.acked_panel),
-    ("bytes ACKed", progress.tells_acks, progress.lag_panel),
-    ("bandwidth", progress.tells_bandwidth, progress.bandwidth_panel),
-    ("losses or states", recovery.tells_losses, recovery.loss_panel),
+    ("congestion window", congestion.reports_cwnd, congestion.cwnd_panel),
+    ("congestion window", congestion.reports_cwnd, congestion.growth_panel),
+    ("bytes ACKed", progress.reports_acks, progress.acked_panel),
+    ("bytes ACKed", progress.reports_acks, progress.lag_panel),
+    ("bandwidth", progress.reports_bandwidth, progress.bandwidth_panel),
+    ("losses or states", recovery.reports_losses, recovery.loss_panel),
 )
-"""What a panel shows, whether a connection tells it, and the panel."""
+"""What each panel shows, whether a connection reports it, and the function that makes the panel."""
 
 
 def root_cause_chart(
@@ -31,18 +31,18 @@ def root_cause_chart(
     """Window, its growth, bytes ACKed, bandwidth and losses of connections by label, linked.
 
     A span of time brushed in any panel is marked in all, and the numbers at the right are those of
-    the span. What a connection does not tell is left out, and the subtitle says so. Raises
-    MetricError where none tells anything.
+    the span. The chart leaves out what a connection does not report, and its subtitle says so.
+    Raises MetricError if no connection reports anything.
     """
     frame = Frame(connections, reference, ROWS)
-    panels, silent = [], {}
-    for what, tells, panel in PARTS:
-        telling = {label: events for label, events in connections.items() if tells(events)}
-        missing = [label for label in connections if label not in telling]
+    panels, notes = [], {}
+    for what, reports, panel in PARTS:
+        reporting = {label: events for label, events in connections.items() if reports(events)}
+        missing = [label for label in connections if label not in reporting]
         if missing:
-            silent[what] = f"Not told: {what} of {', '.join(missing)}."
-        if telling and not (panel is progress.lag_panel and len(telling) < 2):
-            panels.append(panel(frame, telling))
+            notes[what] = f"Not reported: {what} of {', '.join(missing)}."
+        if reporting and not (panel is progress.lag_panel and len(reporting) < 2):
+            panels.append(panel(frame, reporting))
     if not panels:
-        raise MetricError("the logs tell neither windows, ACKs nor losses; choose others")
-    return stacked(frame, panels, title, list(silent.values()))
+        raise MetricError("the logs report no windows, ACKs or losses; choose others")
+    return stacked(frame, panels, title, list(notes.values()))

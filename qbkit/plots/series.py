@@ -12,7 +12,7 @@ import xarray as xr
 from qbkit.traces.arrays import FloatArray
 
 MAX_ROWS = 6000
-"""Rows of one chart; a panel is some 500 pixels wide."""
+"""Most rows of one chart; a panel is about 500 pixels wide."""
 MIN_BINS = 120
 MAX_BINS = 600
 
@@ -28,7 +28,7 @@ class Series:
 
 
 def bins_per_row(series: Sequence[Series]) -> int:
-    """How many bins of the datasets are averaged into one row of the chart."""
+    """Number of bins of the datasets that are averaged into one row of the chart."""
     wanted = min(MAX_BINS, max(MIN_BINS, MAX_ROWS // max(len(series), 1)))
     longest = max(s.ds.sizes["time"] for s in series)
     return max(1, -(-longest // wanted))
@@ -45,13 +45,13 @@ def rows_of(series: Sequence[Series]) -> dict[str, list[object]]:
         columns["trial"] += [s.trial] * count
         for name, values in averaged.items():
             columns.setdefault(name, []).extend(values.tolist())
-    if all(v != v for v in columns["cwnd_kb"]):  # NaN: no stack of these runs tells it.
+    if all(v != v for v in columns["cwnd_kb"]):  # NaN: no stack reports it.
         del columns["cwnd_kb"]
     return columns
 
 
 def _averaged(s: Series, factor: int) -> dict[str, FloatArray]:
-    """Means over ``factor`` bins; delays weigh as much as what was sent with them."""
+    """Means over ``factor`` bins; delays are weighted by throughput."""
     bin_s = float(s.ds.attrs["bin_s"])
     mbps = s.ds["throughput_mbps"].values[s.index].astype(float)
     delay_ms = s.ds["queue_delay_ms"].values[s.index].astype(float)
@@ -62,8 +62,8 @@ def _averaged(s: Series, factor: int) -> dict[str, FloatArray]:
         waited_ms = np.add.reduceat(weight * np.nan_to_num(delay_ms), starts) / weights
     start_s = s.ds["time"].values[starts]
     end_s = np.append(start_s[1:], s.ds["time"].values[-1] + bin_s)
-    told = "cwnd_bytes" in s.ds
-    cwnd = s.ds["cwnd_bytes"].values[s.index] if told else np.full(len(mbps), np.nan)
+    known = "cwnd_bytes" in s.ds
+    cwnd = s.ds["cwnd_bytes"].values[s.index] if known else np.full(len(mbps), np.nan)
     return {
         "time_s": (start_s + end_s) / 2,
         "throughput_mbps": _mean(mbps, starts),

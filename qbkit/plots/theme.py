@@ -1,8 +1,9 @@
-"""How qbkit's charts look: one Vega-Lite theme, and colours that never collide.
+"""The look of qbkit's charts: one Vega-Lite theme, and distinct colours.
 
-The type is Arial or its metric twin Liberation Sans, which vl-convert carries, so a picture made
-offline breaks its lines where the browser does. Colours are those of Okabe and Ito (2008, "Color
-Universal Design"), less the yellow, which white paper swallows; grey is kept for the reference.
+The font is Arial or the metrically compatible Liberation Sans, which vl-convert includes, so lines
+of text break at the same places offline as in a browser. The colours are those of Okabe and Ito
+(2008, "Color Universal Design") without yellow, which is hard to see on white; grey is reserved for
+the reference.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def colour_scale(labels: Sequence[str], reference: str | None = None) -> alt.Sca
 
 
 def _distinct() -> Iterator[str]:
-    """The palette, then hues a golden turn apart in three lightnesses, none of them twice."""
+    """The palette, then hues a golden turn apart in three lightnesses, without repetition."""
     used = {REFERENCE_COLOUR, *PALETTE}
     yield from PALETTE
     number = 0
@@ -112,6 +113,6 @@ def theme() -> dict[str, Any]:
 
 
 def register() -> None:
-    """Make the theme known to Altair as ``qbkit`` without turning it on; harmless twice."""
+    """Register the theme with Altair as ``qbkit`` without enabling it; may be called again."""
     if THEME not in alt.theme.names():
         alt.theme.register(THEME, enable=False)(lambda: alt.theme.ThemeConfig(theme()))  # type: ignore[misc]

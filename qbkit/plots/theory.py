@@ -18,20 +18,20 @@ from qbkit.plots.data import inline
 from qbkit.traces.arrays import FloatArray
 
 Model = Callable[[FloatArray], npt.ArrayLike]
-"""From values of the horizontal axis to what is predicted there (`qbkit.metrics.theory`)."""
+"""Function from values of the horizontal axis to predictions (`qbkit.metrics.theory`)."""
 
 WIDTH, HEIGHT = 460, 300
 MODEL_POINTS = 120
 MEASURED, PREDICTED = "measured", "model"
 MEANING = (
-    "Points: runs. Solid: their means. Dashed: what a model predicts; a model of the same name has "
-    "the same colour, and is drawn where it holds."
+    "Points: runs. Solid: their means. Dashed: predictions of a model, where it is valid; a model "
+    "has the colour of the measurements of the same name."
 )
 
 
 @dataclass(frozen=True)
 class _Axes:
-    """What is drawn against what: columns of the frame, and how their axes look."""
+    """Columns of the frame to draw against each other, with their titles, scales and axis."""
 
     x: str
     y: str
@@ -50,10 +50,10 @@ def share_by_buffer_chart(
 ) -> alt.LayerChart:
     """Share of the link that a controller gets, against the buffer, beside models of it.
 
-    ``frame`` has a row per run: ``label`` (whose share it is), ``buffer_bdp``, and ``share`` in
-    [0, 1] (`qbkit.metrics.link_share`). ``models`` are functions of the buffer in BDP, as
+    ``frame`` has one row per run: ``label`` (whose share it is), ``buffer_bdp``, and ``share`` in
+    [0, 1] (`qbkit.metrics.link_share`). ``models`` are functions of the buffer in BDP, such as
     ``{"tcp:bbr": lambda x: bbr_share(x, rate_mbps=20, rtt_ms=40)}``. Raises MetricError for a frame
-    without these columns or rows, and for a model that holds nowhere on the axis.
+    without these columns or rows, and for a model that is valid nowhere on the axis.
     """
     axes = _Axes(
         x="buffer_bdp",
@@ -75,9 +75,10 @@ def share_by_flows_chart(
     models: Mapping[str, Model] | None = None,
     title: str = "Share of the link against the number of other flows",
 ) -> alt.LayerChart:
-    """Share of the link that a controller gets, against the number of flows that it meets.
+    """Share of the link that a controller gets, against the number of its competing flows.
 
-    As `share_by_buffer_chart`, with the column ``flows`` (how many others) in place of the buffer.
+    Like `share_by_buffer_chart`, with the column ``flows`` (number of other flows) in place of the
+    buffer.
     """
     axes = _Axes(
         x="flows",
@@ -98,13 +99,13 @@ def window_by_loss_chart(
     models: Mapping[str, Model] | None = None,
     title: str = "Window against loss rate",
 ) -> alt.LayerChart:
-    """Mean window that a controller keeps, against the loss rate: its response function.
+    """Mean window of a controller against the loss rate: its response function.
 
-    ``frame`` has a row per run: ``label``, ``loss_rate`` (a part, not percent) and
-    ``window_packets`` (`qbkit.metrics.loss_response`); runs without a loss are left out, for the
-    axes are logarithmic. ``models`` are functions of the loss rate, as
+    ``frame`` has one row per run: ``label``, ``loss_rate`` (a fraction, not percent) and
+    ``window_packets`` (`qbkit.metrics.loss_response`). Runs without a loss are left out because the
+    axes are logarithmic. ``models`` are functions of the loss rate, such as
     ``{"RFC 9438": lambda p: cubic_window_packets(p, rtt_ms=50)}``. Raises MetricError as
-    `share_by_buffer_chart`.
+    `share_by_buffer_chart` does.
     """
     axes = _Axes(
         x="loss_percent",
@@ -136,22 +137,22 @@ def _require(frame: pd.DataFrame, columns: list[str]) -> None:
 
 
 def _range(frame: pd.DataFrame, axes: _Axes) -> tuple[float, float]:
-    """From where to where the measurements go."""
+    """Smallest and largest value of the measurements on the horizontal axis."""
     _require(frame, ["label", axes.x, axes.y])
     return float(frame[axes.x].min()), float(frame[axes.x].max())
 
 
 def _predicted(name: str, model: Model, grid: FloatArray) -> pd.DataFrame:
-    """The model where it has an answer."""
+    """Predictions of the model where it is valid; MetricError if it is valid nowhere."""
     rows = []
-    excuse = ""
+    reason = ""
     for x in grid.tolist():
         try:
             rows.append((name, x, float(np.asarray(model(np.array(x))))))
         except MetricError as error:
-            excuse = str(error)
+            reason = str(error)
     if not rows:
-        raise MetricError(f"the model {name} holds nowhere on this axis: {excuse}")
+        raise MetricError(f"the model {name} is valid nowhere on this axis: {reason}")
     return pd.DataFrame(rows, columns=["label", "x", "y"])
 
 

@@ -22,7 +22,7 @@ from qbkit.plots.series import Series, bins_per_row, rows_of
 WIDTH, PANEL_HEIGHT, MEANS_WIDTH = 560, 118, 62
 ALL_TRIALS = "all"
 MAX_MEANS = 7
-"""Flows whose means fit beside a panel, one below the other."""
+"""Most flows whose means fit beside a panel, one below the other."""
 BRUSH_HINT = "Drag over a span of time to mark it and to see its means; double-click to clear."
 MEANS_TITLE = alt.TitleParams(
     "mean", fontSize=11, fontWeight="normal", color=theme.QUIET_INK, offset=2, anchor="start"
@@ -36,11 +36,11 @@ PANELS = {
 
 
 def timeline_chart(ds: xr.Dataset, *, title: str = "Timeline") -> alt.VConcatChart:
-    """Linked panels of throughput, queueing delay and (where told) cwnd of each flow of a run.
+    """Linked panels of throughput, queueing delay and (if reported) cwnd of each flow of a run.
 
-    A drag marks a span of time in all panels and shows its means at their right; a click on the
-    legend shows one flow alone. Series are averaged down to 600 rows a flow or fewer, and the
-    subtitle tells over how many seconds. Raises MetricError for a run without flows.
+    A drag marks a span of time in all panels and shows its means at the right; a click on the
+    legend shows one flow alone. Series are averaged to at most 600 rows per flow; the subtitle
+    says over how many seconds. Raises MetricError for a run without flows.
     """
     series = [Series(label, ds, i, "1") for i, label in enumerate(flow_labels(ds))]
     subtitle = wrapped([averaging(series), BRUSH_HINT], WIDTH)
@@ -54,13 +54,13 @@ def timeline_panels(
     width: int = WIDTH,
     height: int = PANEL_HEIGHT,
 ) -> alt.VConcatChart:
-    """The panels; with several trials, a list to choose one or all of them."""
+    """Panels of the series; with several trials, a list to choose one or all of them."""
     if not series:
         raise MetricError("there is no flow to draw; give at least one run with a flow")
     labels = list(dict.fromkeys(s.label for s in series))
     scale = theme.colour_scale(labels, reference)
     rows = rows_of(series)
-    told = [name for name in PANELS if name in rows]
+    names = [name for name in PANELS if name in rows]
     data = inline(rows)
     span = span_brush()
     end_s = max(float(s.ds.attrs["duration_s"]) for s in series)
@@ -69,15 +69,15 @@ def timeline_panels(
     chosen = trial_choice(series)
     strength = 0.9 if chosen is None else 0.6  # Lines of many trials lie on each other.
     panels: list[Any] = [
-        _panel(data, name, time, scale, span, shown, strength, last=name == told[-1]).properties(
+        _panel(data, name, time, scale, span, shown, strength, last=name == names[-1]).properties(
             width=width, height=height
         )
-        for name in told
+        for name in names
     ]
     if chosen is not None:
         panels = [p.transform_filter(trial_is_chosen(chosen)) for p in panels]
     if len(labels) <= MAX_MEANS:
-        means = [_means(data, name, scale, span, chosen, height) for name in told]
+        means = [_means(data, name, scale, span, chosen, height) for name in names]
         panels = _beside(panels, means)
     with one_brush():
         chart = VConcatChart(vconcat=panels, spacing=10)
@@ -86,14 +86,14 @@ def timeline_panels(
 
 @contextmanager
 def one_brush() -> Iterator[None]:
-    """Join charts that share a brush on purpose, of which Altair would warn."""
+    """Suppress Altair's warning about charts that share a brush, which is intended here."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Automatically deduplicated", UserWarning)
         yield
 
 
 def averaging(series: Sequence[Series]) -> str:
-    """What `timeline_panels` did to the series."""
+    """Sentence about how `timeline_panels` averages the series."""
     bins_s = sorted({float(s.ds.attrs["bin_s"]) for s in series})
     factor = bins_per_row(series)
     width = " or ".join(f"{bin_s * factor:.3g}" for bin_s in bins_s)
@@ -103,13 +103,13 @@ def averaging(series: Sequence[Series]) -> str:
 
 
 def span_brush() -> alt.Parameter:
-    """The brush over time; its own mark is invisible, for the panels draw the span themselves."""
+    """The brush over time; its mark is invisible because the panels draw the span themselves."""
     mark = alt.BrushConfig(fill="white", fillOpacity=0.0, strokeOpacity=0.0)
     return alt.selection_interval(encodings=["x"], name="span", mark=mark)
 
 
 def trial_choice(series: Sequence[Series]) -> alt.Parameter | None:
-    """A list to choose a trial from; None where there is one trial only."""
+    """List to choose a trial from; None for a single trial."""
     trials = list(dict.fromkeys(s.trial for s in series))
     if len(trials) < 2:
         return None
@@ -118,7 +118,7 @@ def trial_choice(series: Sequence[Series]) -> alt.Parameter | None:
 
 
 def trial_is_chosen(chosen: alt.Parameter) -> str:
-    """Vega expression: the row's trial is the chosen one, or all are."""
+    """Vega expression that is true if the row's trial is chosen, or all trials are."""
     return f"{chosen.name} === '{ALL_TRIALS}' || datum.trial === {chosen.name}"
 
 
@@ -157,7 +157,7 @@ def _panel(
 
 
 def _beside(panels: Sequence[alt.LayerChart], means: Sequence[alt.Chart]) -> list[Any]:
-    """Each panel with its means at the right; the first says what they are."""
+    """Each panel with its means at the right; the first panel has their title."""
     titled = [means[0].properties(title=MEANS_TITLE), *means[1:]]
     pairs = zip(panels, titled, strict=True)
     return [alt.hconcat(*pair, spacing=10, bounds="flush") for pair in pairs]
@@ -171,7 +171,7 @@ def _means(
     chosen: alt.Parameter | None,
     height: int,
 ) -> alt.Chart:
-    """Mean of each flow over the marked span (over all time without one), in its colour."""
+    """Mean of each flow over the marked span (by default over all time), in its colour."""
     chart = alt.Chart(data)
     if chosen is not None:
         chart = chart.transform_filter(trial_is_chosen(chosen))

@@ -1,4 +1,4 @@
-"""Small drawings in SVG: the topology of an experiment, and sparklines."""
+"""SVG drawings: the topology of an experiment, and sparklines."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from qbkit.plots.theme import colours
 from qbkit.spec import Experiment
 
 MAX_FLOWS = 6
-"""Flows that are drawn; of more the sketch tells the number."""
+"""Most flows that are drawn; a line of text has the number of further flows."""
 WIDTH, ROW_HEIGHT, TOP = 760, 34, 46
 LEFT_X, RIGHT_X, BOX_WIDTH, BOX_HEIGHT = 8, 592, 160, 24
 QUEUE_WIDTH, QUEUE_HEIGHT = 92, 30
 MAX_LETTERS = 22
 BEND = 96
 LANE = 18
-"""How far above and below the middle the queues of the two directions stand."""
+"""Pixels between the middle and the queue of either direction."""
 
 
 def topology_svg(experiment: Experiment) -> str:
-    """Senders → queue (two in a parking lot) → receivers, with rate, RTT, buffer and qdisc.
+    """Drawing of senders, queue (two in a parking lot) and receivers, with the link's parameters.
 
     With reverse traffic there are queues in both directions, and the senders of reverse flows are
     on the right.
@@ -75,7 +75,7 @@ def sparkline_svg(values: Sequence[float], colour: str, top: float) -> str:
 
 
 def _crossed(queues_x: list[float], flow: int) -> tuple[float, float]:
-    """First and last queue on a flow's way: in a parking lot the first flow crosses both."""
+    """First and last queue on a flow's path: in a parking lot the first flow crosses both."""
     if flow == 0 or len(queues_x) == 1:
         return queues_x[0], queues_x[-1]
     only_x = queues_x[(flow + 1) % 2]
@@ -83,7 +83,7 @@ def _crossed(queues_x: list[float], flow: int) -> tuple[float, float]:
 
 
 def _texts(label: str, direction: str) -> tuple[str, str]:
-    """What stands in the boxes on the left and on the right."""
+    """Texts of the boxes on the left and on the right."""
     short = label if len(label) <= MAX_LETTERS else label[: MAX_LETTERS - 1] + "…"
     return ("receiver", short) if direction == "reverse" else (short, "receiver")
 
@@ -110,7 +110,7 @@ def _flow(
 
 def _wire(from_x: float, from_y: float, to_x: float, to_y: float, colour: str = "") -> str:
     style = f' style="stroke:{colour}"' if colour else ""
-    # Bent at the queue's end, so that a wire past another queue keeps clear of it.
+    # Bend at the end of the queue, so that a wire does not run through another queue.
     leaves_queue = from_x > LEFT_X + BOX_WIDTH
     begin_x = from_x if leaves_queue else max(from_x, to_x - BEND)
     end_x = min(to_x, from_x + BEND) if leaves_queue else to_x
@@ -122,7 +122,7 @@ def _wire(from_x: float, from_y: float, to_x: float, to_y: float, colour: str = 
 
 
 def _queue(x: float, middle: float, direction: str) -> str:
-    """A buffer, open where packets come in, with four packets at its head."""
+    """Drawing of a buffer, open where packets enter, with four packets at its head."""
     top, bottom = middle - QUEUE_HEIGHT / 2, middle + QUEUE_HEIGHT / 2
     right = x + QUEUE_WIDTH
     packets = "".join(
@@ -153,7 +153,7 @@ def _legend(experiment: Experiment, height: float, drawn: int) -> list[str]:
 
 
 def buffer_words(experiment: Experiment) -> str:
-    """The buffer as it was given, and in bytes."""
+    """The buffer as given in the spec, and in bytes."""
     link = experiment.bottleneck
     size = f"{link.queue_bytes / 1e3:.4g} kB"
     if link.buffer_bdp is not None:

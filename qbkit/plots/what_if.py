@@ -19,7 +19,7 @@ Side = tuple[Mapping[str, Envelope], Assessment]
 
 
 def what_if_chart(sides: Mapping[str, Side], *, reference: str) -> alt.HConcatChart:
-    """One panel a title, on common axes: envelopes by label, and the assessment's numbers above.
+    """One panel per title, on common axes: envelopes by label, and the assessment's numbers above.
 
     The ``reference`` is drawn in grey.
     """
@@ -32,6 +32,6 @@ def what_if_chart(sides: Mapping[str, Side], *, reference: str) -> alt.HConcatCh
         for title, (envelopes, assessment) in sides.items()
     ]
     with warnings.catch_warnings():
-        # One legend for both panels: that they share its selection is meant.
+        # Both panels share one legend and its selection on purpose.
         warnings.filterwarnings("ignore", message="Automatically deduplicated")
         return HConcatChart(hconcat=panels).resolve_scale(x="shared", y="shared")

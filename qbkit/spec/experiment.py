@@ -1,7 +1,7 @@
 """What to run: a bottleneck, the flows that share it, and for how long.
 
-The three classes are frozen, validated (pydantic), round-trip through JSON, and have a content
-hash, so that a run is named by what was asked and nothing else.
+The three classes are frozen, validated (pydantic), and round-trip through JSON. The content hash of
+an experiment names its run, so the name depends on the specification and nothing else.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
 FRAME_BYTES = 1514
 """Largest Ethernet frame at an MTU of 1500 bytes, as the queue counts it (no FCS)."""
 START_WINDOW_RTTS = 10
-"""Default width of the window in which flows start: longer than slow start takes to fill a link."""
+"""Default width of the window in which flows start: longer than slow start needs to fill a link."""
 
 MOST_PATH_BYTES = 2**30
-"""What path and queues may hold at most: TCP's largest receive window (RFC 7323, 2.3)."""
+"""Most bytes that path and queues may hold: TCP's largest receive window (RFC 7323, 2.3)."""
 
 Qdisc = Literal["fifo", "fq", "fq_codel", "codel", "cake", "pie", "red", "sfq"]
 
@@ -52,7 +52,7 @@ QDISC_OPTIONS: dict[str, frozenset[str]] = {
     "red": frozenset({"min", "max", "probability", "burst", "ecn", "adaptive", "harddrop"}),
     "sfq": frozenset({"quantum", "perturb", "divisor", "depth"}),
 }
-"""The queue disciplines and the ``tc`` options of each that may be set in ``qdisc_options``."""
+"""Queue discipline → the ``tc`` options that ``qdisc_options`` may set."""
 
 
 class _Spec(BaseModel):
@@ -70,8 +70,8 @@ class _Spec(BaseModel):
 class Bottleneck(_Spec):
     """The shared link: rate, propagation delay, queue.
 
-    Exactly one of ``buffer_bdp``, ``buffer_bytes`` and ``buffer_packets`` may be given; without
-    any, the buffer is one bandwidth-delay product.
+    Give at most one of ``buffer_bdp``, ``buffer_bytes`` and ``buffer_packets``. By default the
+    buffer is one bandwidth-delay product.
     """
 
     rate_mbps: float = Field(default=20.0, ge=0.05, le=10_000.0)
@@ -85,11 +85,11 @@ class Bottleneck(_Spec):
     buffer_packets: int | None = Field(default=None, gt=0, le=700_000)
     """Size of the queue in packets of any size."""
     qdisc: Qdisc = "fifo"
-    """Queue discipline of Linux that manages the buffer."""
+    """Linux queue discipline that manages the buffer."""
     qdisc_options: dict[str, str | int | float | bool] = Field(default_factory=dict)
-    """Options of the discipline, in ``tc``'s own words (``{"target": "5ms"}``; a flag is True)."""
+    """Options of the discipline, as ``tc`` spells them (``{"target": "5ms"}``; a flag is True)."""
     loss_percent: float = Field(default=0.0, ge=0.0, lt=100.0)
-    """Random loss behind the queue, on the way to the receivers, in percent of the packets."""
+    """Random loss after the queue, on the way to the receivers, in percent of the packets."""
 
     @model_validator(mode="before")
     @classmethod
@@ -124,7 +124,7 @@ class Bottleneck(_Spec):
 
     @property
     def queue_bytes(self) -> int:
-        """Size of the queue in bytes; full frames where it was given in packets."""
+        """Size of the queue in bytes; a size given in packets counts full frames."""
         if self.buffer_packets is not None:
             return self.buffer_packets * FRAME_BYTES
         if self.buffer_bytes is not None:
@@ -134,7 +134,7 @@ class Bottleneck(_Spec):
 
     @property
     def queue_packets(self) -> int:
-        """Size of the queue in packets; of full frames where it was given in bytes."""
+        """Size of the queue in packets; a size given in bytes is divided into full frames."""
         return self.buffer_packets or max(1, self.queue_bytes // FRAME_BYTES)
 
 
@@ -148,22 +148,22 @@ class Flow(_Spec):
     start_s: float = Field(default=0.0, ge=0.0, le=86_400.0)
     """When the flow starts, in seconds of the experiment."""
     stop_s: float | None = Field(default=None, gt=0.0, le=86_400.0)
-    """When it stops sending; without it, at the end of the experiment."""
+    """When it stops sending; by default at the end of the experiment."""
     bytes: int | None = Field(default=None, gt=0, le=2**45)
-    """How many bytes it transfers; without it, as many as it can until it stops."""
+    """How many bytes it transfers; by default as many as it can until it stops."""
     extra_rtt_ms: float = Field(default=0.0, ge=0.0, le=10_000.0)
-    """Round-trip time in ms that this flow has on top of the bottleneck's."""
+    """Round-trip time in ms that this flow adds to the bottleneck's."""
     direction: Literal["forward", "reverse"] = "forward"
-    """``reverse``: its data go the other way, where the ACKs of the forward flows go. See
+    """``reverse``: the data go the other way, beside the ACKs of the forward flows. See
     `Experiment.has_reverse_traffic`."""
     label: str | None = Field(default=None, max_length=200)
-    """Name of the flow in tables and charts; without it ``stack:controller``, and "(reverse)"
-    behind that of a reverse flow."""
+    """Name of the flow in tables and charts; by default ``stack:controller``, followed by
+    "(reverse)" for a reverse flow."""
     options: dict[str, str | int | float | bool] = Field(default_factory=dict)
-    """Options of the stack, as ``qbkit stacks`` lists them."""
+    """Options of the stack, as ``qb.list_stacks()`` lists them."""
     source: str | None = Field(default=None, repr=False)
-    """Source of a controller that `qbkit.controller` registered; filled in when the flow is made,
-    and part of its JSON only then."""
+    """Source of a controller that `qbkit.controller` registered. It is filled in when the flow is
+    created, and only then part of its JSON."""
 
     def __init__(self, stack: str | None = None, controller: str | None = None, **data: Any):
         positional = {"stack": stack, "controller": controller}
@@ -195,7 +195,7 @@ class Flow(_Spec):
             return data
         stack, colon, controller = text.partition(":")
         if not (stack and colon and controller):
-            raise ValueError(f"{text!r} is no flow; write stack:controller, for example tcp:cubic")
+            raise ValueError(f"{text!r} is not a flow; write stack:controller, such as tcp:cubic")
         return {**fields, "stack": stack, "controller": controller}
 
     @model_validator(mode="after")
@@ -213,7 +213,7 @@ class Flow(_Spec):
 
     @property
     def default_label(self) -> str:
-        """What the flow is called without a ``label``."""
+        """Label of a flow that has no ``label``."""
         return f"{self.name} (reverse)" if self.direction == "reverse" else self.name
 
 
@@ -221,21 +221,21 @@ class Experiment(_Spec):
     """Flows over one bottleneck, for a time, with a seed: everything a run depends on."""
 
     bottleneck: Bottleneck = Field(default_factory=Bottleneck)
-    """The link they share."""
+    """The link that the flows share."""
     flows: tuple[Flow, ...] = Field(min_length=1, max_length=200)
-    """The flows, in any number; a text ``stack:controller`` stands for a Flow."""
+    """The flows; the text ``stack:controller`` stands for a Flow."""
     duration_s: float = Field(default=60.0, ge=0.1, le=86_400.0)
     """Length of the experiment in (virtual) seconds."""
     seed: int = Field(default=1, ge=0, lt=2**63)
-    """All randomness of a virtual run comes from it."""
+    """Seed of all randomness of a virtual run."""
     jitter_ms: float | None = Field(default=None, ge=0.0, le=1000.0)
     """Half-width in ms of the seeded uniform jitter of each sender; see `sender_jitter_ms`."""
     start_window_s: float | None = Field(default=None, ge=0.0, le=86_400.0)
-    """Width in s of the window after its ``start_s`` in which each flow starts at a random time;
-    0: exactly at ``start_s``. See `effective_start_window_s`."""
+    """Width in s of the window after ``start_s`` in which each flow starts at a random time; 0
+    starts it exactly at ``start_s``. See `effective_start_window_s`."""
     topology: Literal["dumbbell", "parking_lot"] = "dumbbell"
-    """``dumbbell``: one queue for all. ``parking_lot``: the first flow crosses two such links in
-    a row, the others are split between the first and the second."""
+    """``dumbbell``: all flows share one queue. ``parking_lot``: the first flow crosses two such
+    links in a row; the others alternate between the first link and the second."""
 
     @model_validator(mode="after")
     def _possible(self) -> Experiment:
@@ -257,16 +257,15 @@ class Experiment(_Spec):
             )
         if (self.start_window_s or 0) >= self._shortest_s:
             raise ValueError(
-                f"start_window_s {self.start_window_s:g} leaves no time to the flow that lasts "
-                f"{self._shortest_s:g} s; make it shorter than that"
+                f"start_window_s {self.start_window_s:g} leaves no time for the flow that lasts "
+                f"{self._shortest_s:g} s; make the window shorter than that"
             )
         if self.topology == "parking_lot" and len(self.flows) < 3:
             raise ValueError("a parking_lot needs at least 3 flows: one across, one on each link")
         if self.most_path_bytes > MOST_PATH_BYTES:
             raise ValueError(
-                f"path and queue hold {self.most_path_bytes / 2**20:.0f} MiB; at most "
-                f"{MOST_PATH_BYTES // 2**20} MiB are possible, so lower rate_mbps, rtt_ms or the "
-                "buffer"
+                f"path and queue hold {self.most_path_bytes / 2**20:.0f} MiB; the most is "
+                f"{MOST_PATH_BYTES // 2**20} MiB, so lower rate_mbps, rtt_ms or the buffer"
             )
         return self
 
@@ -274,10 +273,9 @@ class Experiment(_Spec):
     def sender_jitter_ms(self) -> float:
         """Half-width in ms of the uniform jitter of each sender; it never reorders packets.
 
-        Without a ``jitter_ms`` the delays spread over the time that one frame occupies the
-        bottleneck: that is what ends the phase effects of drop-tail queues (Floyd and Jacobson,
-        "On Traffic Phase Effects in Packet-Switched Gateways", 1991), which an exact clock brings
-        and real testbeds blur.
+        By default the delays spread over the time that one frame occupies the bottleneck. This
+        removes the phase effects of drop-tail queues (Floyd and Jacobson, "On Traffic Phase Effects
+        in Packet-Switched Gateways", 1991), which an exact clock causes and real testbeds blur.
         """
         if self.jitter_ms is not None:
             return self.jitter_ms
@@ -285,7 +283,7 @@ class Experiment(_Spec):
         return min(frame_ms / 2, self.bottleneck.rtt_ms / 4)
 
     def path_bytes(self, index: int) -> int:
-        """Bytes that path and queues of the flow with that index hold when they are full.
+        """Bytes that the path and the queues of a flow (given by index) hold when they are full.
 
         With reverse traffic the queues on the way back count as well: while ACKs wait there, the
         sender may fill the path once more.
@@ -298,16 +296,16 @@ class Experiment(_Spec):
 
     @property
     def most_path_bytes(self) -> int:
-        """The same for the flow whose path and queues hold most."""
+        """`path_bytes` of the flow whose path and queues hold most."""
         return max(self.path_bytes(index) for index in range(len(self.flows)))
 
     @property
     def has_reverse_traffic(self) -> bool:
         """Whether any flow is a reverse one.
 
-        Then each link is a bottleneck in both directions, with the same rate, buffer and queue
-        discipline, and the ACKs of a flow wait among the data of those that go the other way.
-        Otherwise ACKs meet no queue.
+        With reverse traffic, each link is a bottleneck in both directions, with the same rate,
+        buffer and queue discipline, and the ACKs of a flow queue among the data of the flows that
+        go the other way. Otherwise ACKs meet no queue.
         """
         return any(flow.direction == "reverse" for flow in self.flows)
 
@@ -318,13 +316,13 @@ class Experiment(_Spec):
 
     @property
     def effective_start_window_s(self) -> float:
-        """Width in s of the window after its ``start_s`` in which each flow starts.
+        """Width in s of the window after ``start_s`` in which each flow starts.
 
-        Without a ``start_window_s`` it is 10 base RTTs of the bottleneck, but at most a tenth of
-        the time of the shortest flow, and 0 for a lone flow. Flows that all start at once, with
-        jitter alone between trials, go through the same slow start every time, so that their
-        spread over seeds may understate that of trials. A lone flow competes with nobody, so
-        another start would only move its clock.
+        The default of ``start_window_s`` is 10 base RTTs of the bottleneck, but at most a tenth of
+        the duration of the shortest flow. If all flows started at once and trials differed in their
+        jitter alone, every trial would go through the same slow start, and the spread over seeds
+        might understate that of trials. The default is 0 for a lone flow: it competes with nobody,
+        so another start would only shift its clock.
         """
         if self.start_window_s is not None:
             return self.start_window_s
@@ -336,10 +334,9 @@ class Experiment(_Spec):
     def flow_starts_s(self) -> tuple[float, ...]:
         """When each flow starts, in s of the experiment, to a microsecond.
 
-        Flow i starts at its ``start_s`` plus a part in [0, 1) of `effective_start_window_s`: the
-        first 53 bits of SHA-256 of "start SEED i". So a start depends on the seed, the flow's
-        index and the width alone, and a test meets its control flow with the starts of its
-        reference.
+        Flow i starts at its ``start_s`` plus `effective_start_window_s` times a number in [0, 1),
+        the first 53 bits of the SHA-256 of "start SEED i". A start thus depends on the seed, the
+        flow's index and the width alone, so a test flow and its reference start at the same times.
         """
         window_s = self.effective_start_window_s
         return tuple(
@@ -349,13 +346,13 @@ class Experiment(_Spec):
 
     @property
     def _shortest_s(self) -> float:
-        """Time of the flow that has the least, in s."""
+        """Duration of the shortest flow in s."""
         ends_s = (self.duration_s if f.stop_s is None else f.stop_s for f in self.flows)
         return min(end_s - f.start_s for end_s, f in zip(ends_s, self.flows, strict=True))
 
     @property
     def labels(self) -> list[str]:
-        """One distinct label a flow; equal names get a number."""
+        """One distinct label per flow; equal names get a number."""
         names = [f.label or f.default_label for f in self.flows]
         return [
             n if names.count(n) == 1 else f"{n} #{names[:i].count(n) + 1}"
@@ -363,10 +360,10 @@ class Experiment(_Spec):
         ]
 
     def to_json(self) -> str:
-        """Canonical JSON: sorted keys, no white space, so equal specs give equal text.
+        """Canonical JSON: sorted keys and no white space, so equal specs give equal text.
 
-        Forward flows do not name their direction, as before there was another: the hashes of
-        experiments without reverse flows are what they were.
+        Forward flows omit their direction. So experiments without reverse flows keep the hashes
+        that they had before reverse flows existed.
         """
         spec = self.model_dump(mode="json")
         for flow in spec["flows"]:
@@ -378,8 +375,8 @@ class Experiment(_Spec):
     def from_json(cls, text: str) -> Experiment:
         """The inverse of `to_json`; raises SpecError on anything else.
 
-        JSON without a ``start_window_s`` was written before there were such windows, when every
-        flow started exactly at its ``start_s``.
+        JSON without a ``start_window_s`` predates start windows: then every flow started exactly at
+        its ``start_s``.
         """
         try:
             data = json.loads(text)
@@ -391,15 +388,15 @@ class Experiment(_Spec):
 
     @classmethod
     def from_file(cls, path: str | Path) -> Experiment:
-        """The experiment in a YAML or JSON file; SpecError says all that is wrong with it."""
+        """The experiment in a YAML or JSON file; SpecError lists every mistake."""
         fields = read_fields(path, "an experiment")
         if "sweep" in fields:
-            raise SpecError(f"{path} holds a sweep; give it to `qbkit sweep`, or to qb.run_sweep")
+            raise SpecError(f"{path} contains a sweep; use `qbkit sweep` or qb.run_sweep")
         return cls(**fields)
 
     @property
     def hash(self) -> str:
-        """16 hexadecimal digits that name this spec."""
+        """16 hexadecimal digits that identify this spec."""
         return hashlib.sha256(self.to_json().encode()).hexdigest()[:16]
 
     def run(
@@ -411,7 +408,7 @@ class Experiment(_Spec):
         rerun: bool = False,
         progress: bool = False,
     ) -> xr.Dataset:
-        """Run it, or load it where the same run exists; see `qbkit.run`."""
+        """Run the experiment, or load its stored run; see `qbkit.run`."""
         return above.run(self, engine=engine, out=out, keep=keep, rerun=rerun, progress=progress)
 
     def _repr_html_(self) -> str:
@@ -424,9 +421,9 @@ def _uniform(text: str) -> float:
 
 
 def _spec_error(what: str, error: ValidationError) -> SpecError:
-    """All that is wrong with a spec, in a sentence each."""
+    """Every mistake in a spec, in one sentence each."""
     found = error.errors(include_url=False)
-    # pydantic calls a list of which no item is valid too short: what is wrong within it counts.
+    # pydantic reports a list without a valid item as too short; report only the items' mistakes.
     around = {one["loc"][:depth] for one in found for depth in range(len(one["loc"]))}
     mistakes = [text for one in found if one["loc"] not in around for text in _mistakes(one)]
     raised = SpecError("; ".join(f"{what}{mistake}" for mistake in mistakes))
@@ -435,7 +432,7 @@ def _spec_error(what: str, error: ValidationError) -> SpecError:
 
 
 def _mistakes(found: Mapping[str, Any]) -> list[str]:
-    """What pydantic found, to be read after the name of the spec; of a spec inside it, all."""
+    """One pydantic error as texts that follow the name of the spec; several for an inner spec."""
     *parents, last = found["loc"] or ("",)
     parent = "".join(f".{part}" for part in parents)
     where = "".join(f".{part}" for part in found["loc"])

@@ -1,4 +1,4 @@
-"""Specs as files: YAML, or JSON where the name ends so."""
+"""Specs as files: JSON if the name ends in .json, otherwise YAML."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from qbkit.errors import SpecError
 
 
 def read_fields(path: str | Path, what: str) -> dict[str, Any]:
-    """The fields by name that a file holds; SpecError says what is wrong with the file.
+    """The fields of a spec file, by name; SpecError says what is wrong with the file.
 
-    ``what`` names in the errors what the file should hold.
+    ``what`` is the name of the spec in errors.
     """
     file = Path(path)
     try:
@@ -20,20 +20,20 @@ def read_fields(path: str | Path, what: str) -> dict[str, Any]:
     except OSError as error:
         raise SpecError(f"cannot read {path}: {error.strerror}") from None
     except UnicodeDecodeError:
-        raise SpecError(f"{path} is no text; give the YAML or JSON file of {what}") from None
+        raise SpecError(f"{path} is not a text file; give {what} in YAML or JSON") from None
     data = _parsed_json(text, path) if file.suffix == ".json" else _parsed_yaml(text, path)
     if not isinstance(data, dict):
-        raise SpecError(f"{path} holds no fields; {what} has names and values")
+        raise SpecError(f"{path} has no fields; {what} needs names and values")
     _require_words(data, path)
     return data
 
 
 def _require_words(data: object, path: str | Path) -> None:
-    """YAML allows any key; the names of fields are texts."""
+    """Raise SpecError for a key that is not a text: YAML allows any key."""
     if isinstance(data, dict):
         for key, value in data.items():
             if not isinstance(key, str):
-                raise SpecError(f"{path}: {key!r} is no name of a field; put it in quotation marks")
+                raise SpecError(f"{path}: {key!r} is not a field name; put it in quotation marks")
             _require_words(value, path)
     elif isinstance(data, list):
         for value in data:

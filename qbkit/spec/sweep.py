@@ -1,4 +1,4 @@
-"""Sweeps: the product of any fields of an experiment, as many experiments with coordinates."""
+"""Sweeps: the product of the values of any fields, as experiments with coordinates."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from qbkit.spec.spec_file import read_fields
 Value = str | int | float | bool
 FORM = "name: …, base: {…}, sweep: {field: [values]}"
 BUFFERS = ("buffer_bdp", "buffer_bytes", "buffer_packets")
-"""The ways to give the one buffer of a bottleneck."""
+"""Fields that set the buffer of a bottleneck."""
 
 
 @dataclass(frozen=True)
 class Point:
-    """One experiment of a sweep, and where it lies in it: an index along each swept field."""
+    """One experiment of a sweep, and its index along each swept field."""
 
     index: tuple[int, ...]
     experiment: Experiment
@@ -34,25 +34,24 @@ class Sweep(BaseModel):
     """A base experiment and the values of the fields that are swept.
 
     ``sweep`` maps a dotted field of an Experiment (``bottleneck.buffer_bdp``, ``flows.0``,
-    ``flows.0.options.pacing``, ``seed``) to its values; the product of all is run. The value of a
-    flow is written ``stack:controller`` and replaces these two; all else that the base says of
-    that flow stays. The order of the fields is that of the cube's dimensions; it does not change
-    any run. Raises SpecError for a field that does not exist, for a field without values, for two
-    fields that set the same thing, for two runs that would be the same, and for any experiment of
-    the product that cannot be.
+    ``flows.0.options.pacing``, ``seed``) to its values; every combination is run. The value of a
+    flow is written ``stack:controller`` and replaces these two; the flow keeps the other fields of
+    the base. The order of the fields is the order of the cube's dimensions and does not change any
+    run. Raises SpecError for a field that does not exist, a field without values, two fields that
+    set the same thing, two equal runs, and any invalid experiment of the product.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str = Field(min_length=1, max_length=200)
-    """What the sweep is called."""
+    """Name of the sweep."""
     base: dict[str, Any]
     """Fields of the Experiment that all runs share."""
     sweep: dict[str, list[Value]]
     """Field → its values."""
     unordered: tuple[str, str] | None = None
-    """Two fields with the same values of which the order does not matter: (a, b) is run, (b, a) is
-    not. So ``[flows.0, flows.1]`` is every pair of implementations once."""
+    """Two fields with the same values whose order does not matter: (a, b) is run, (b, a) is not.
+    ``[flows.0, flows.1]`` runs every pair of implementations once."""
 
     def __init__(self, **data: Any) -> None:
         try:
@@ -72,7 +71,7 @@ class Sweep(BaseModel):
             if not values:
                 raise ValueError(f"{field} has no values; give at least one")
             if len({repr(v) for v in values}) < len(values):
-                raise ValueError(f"{field} has a value twice; each may be there once")
+                raise ValueError(f"{field} has a value twice; give each value once")
         for one, other in itertools.combinations(sweep, 2):
             if shared := _set_by(one) & _set_by(other):
                 raise ValueError(f"{one} and {other} both set {min(shared)}; sweep one of them")
@@ -91,18 +90,18 @@ class Sweep(BaseModel):
 
     @classmethod
     def from_file(cls, path: str | Path) -> Sweep:
-        """The sweep in a YAML or JSON file; SpecError says what is wrong with it."""
+        """The sweep in a YAML or JSON file; SpecError names the mistake."""
         return cls(**read_fields(path, f"a sweep, written {FORM},"))
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """How many values each field has, in order."""
+        """Number of values of each field, in order."""
         return tuple(len(values) for values in self.sweep.values())
 
     def points(self) -> Iterator[Point]:
         """Every experiment of the product, the last field varying fastest."""
         base = Experiment(**self.base).model_dump(mode="json")
-        # A flow before its options, whatever their order here: else it would undo them.
+        # Set a flow before its options, whatever their order here: it would overwrite them.
         wide_first = sorted(self.sweep, key=lambda field: field.count("."))
         seen: dict[str, Mapping[str, Value]] = {}
         for index in self._indices():
@@ -124,12 +123,12 @@ class Sweep(BaseModel):
         return (index for index in every if index[first] <= index[second])
 
     def __len__(self) -> int:
-        """How many runs it has."""
+        """Number of runs."""
         return sum(1 for _ in self._indices())
 
 
 def _set_by(field: str) -> set[str]:
-    """What a field determines: no two swept fields may share any of it."""
+    """What a field sets; no two swept fields may set the same."""
     if field in {f"bottleneck.{name}" for name in BUFFERS}:
         return {"the buffer"}
     if re.fullmatch(r"flows\.\d+", field):
@@ -158,7 +157,7 @@ def _put(spec: dict[str, Any], field: str, value: Value) -> None:
 
 
 def _key(place: Any, part: str, field: str, *, new: bool = False) -> str | int:
-    """The key or index that a part of a field names; SpecError lists those there are."""
+    """The key or index that one part of a field names; SpecError lists the valid ones."""
     if isinstance(place, list):
         indices = {str(i): i for i in range(len(place))}
         if part in indices:
@@ -167,4 +166,4 @@ def _key(place: Any, part: str, field: str, *, new: bool = False) -> str | int:
     if isinstance(place, dict) and (new or part in place):
         return part
     known = ", ".join(place) if isinstance(place, dict) else "nothing"
-    raise SpecError(f"there is no field {field}; at its place there is {known}")
+    raise SpecError(f"there is no field {field}; the fields there are: {known}")

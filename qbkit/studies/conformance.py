@@ -1,8 +1,8 @@
-"""Does this implementation behave like the reference? The experiment of IMC'22 §2.1, seed by seed.
+"""Does an implementation behave like the reference? The experiment of IMC'22 §2.1, seed by seed.
 
-A test flow competes with a control flow of the reference; a reference flow competes with the same
-control flow. Each seed gives one trial of both; the Performance Envelopes of all trials are
-compared.
+A test flow competes with a control flow of the reference. In a second run, a reference flow
+competes with the same control flow. Each seed gives one trial of both, and the Performance
+Envelopes of all trials are compared.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ DEFAULT_SEEDS = 5
 
 
 class StudyPlots:
-    """``study.plot``: charts of a study; each is an Altair chart, to layer or to save."""
+    """``study.plot``: charts of a study, as Altair charts that can be layered and saved."""
 
     def __init__(self, study: Study) -> None:
         self._study = study
@@ -56,7 +56,7 @@ class StudyPlots:
 
 @dataclass(frozen=True, repr=False)
 class Study:
-    """The runs of a test and of its reference, flow 0 being the one that is judged."""
+    """The runs of a test and of its reference; flow 0 of each run is the one under test."""
 
     test: str
     reference: str
@@ -66,7 +66,7 @@ class Study:
     def assess(self, *, definition: str = "imc22") -> Assessment:
         """Conformance, deviation and verdict; see `qbkit.metrics.assess`.
 
-        Made once for each definition.
+        Computed once for each definition.
         """
         if definition not in self._assessments:
             self._assessments[definition] = assess(
@@ -101,7 +101,7 @@ class Study:
 
 
 def as_flow(flow: str | Flow) -> Flow:
-    """A flow written ``stack:controller``, or one with options as it is."""
+    """The flow that ``stack:controller`` describes; a `Flow` is returned as it is."""
     return Flow(flow) if isinstance(flow, str) else flow
 
 
@@ -113,7 +113,7 @@ def experiments(
     seeds: int,
     start_window_s: float | None = None,
 ) -> list[Experiment]:
-    """The same flows with seeds 1 to ``seeds``."""
+    """Experiments of the same flows with seeds 1 to ``seeds``."""
     parsed = tuple(as_flow(flow) for flow in flows)
     return [
         Experiment(
@@ -142,12 +142,12 @@ def conformance_study(
     """Run test and reference (``stack:controller``, or a `Flow`) with seeds 1 to ``seeds``.
 
     The control flow of both is the reference, as in the paper. Both flows start at random within
-    ``start_window_s`` (default: `Experiment.effective_start_window_s`). Runs that exist are
-    loaded. ``scheduler`` is the address of a Dask scheduler, as for `qbkit.run_all`. Raises what
+    ``start_window_s`` (default: `Experiment.effective_start_window_s`). Stored runs are loaded.
+    ``scheduler`` is the address of a Dask scheduler, as for `qbkit.run_all`. Raises what
     `qbkit.run_all` and `qbkit.run` raise.
     """
     if seeds < 1:
-        raise SpecError(f"seeds = {seeds}: at least 1 is needed, and 5 or more for a verdict")
+        raise SpecError(f"seeds = {seeds}: give at least 1, and 5 or more for a verdict")
     link = bottleneck or Bottleneck()
     wanted = [
         run
@@ -172,9 +172,10 @@ def publish_study(
     facts: Mapping[str, Any] | None = None,
     series: Sequence[str] | None = None,
 ) -> Path:
-    """Write a study for others to open (`qbkit.store.published.publish_runs`); the index's path.
+    """Write a study for others to open, and return the path of its index.
 
-    ``facts`` go into the index beside the names of test and reference.
+    `qbkit.store.published.publish_runs` writes the runs. ``facts`` go into the index beside the
+    names of test and reference.
     """
     sides = (("test", study.tests), ("reference", study.references))
     runs = {name: run for side, runs in sides for name, run in _by_name(side, runs).items()}
@@ -183,7 +184,7 @@ def publish_study(
 
 
 def _by_name(side: str, runs: Sequence[xr.Dataset]) -> dict[str, xr.Dataset]:
-    """Runs by their seed, or by their number where they have none of their own, as captures."""
+    """Runs by their seed, or by a number if seeds are not distinct, as in captures."""
     seeds = [run.attrs["seed"] for run in runs]
     if len(set(seeds)) == len(seeds):
         return {f"{side}-seed-{seed}": run for seed, run in zip(seeds, runs, strict=True)}
@@ -191,12 +192,12 @@ def _by_name(side: str, runs: Sequence[xr.Dataset]) -> dict[str, xr.Dataset]:
 
 
 def load_study(folder: str | Path) -> Study:
-    """Open what `publish_study` wrote; StoreError where it is missing or was changed."""
+    """The study that `publish_study` wrote; StoreError if a file is missing or was changed."""
     return study_of(load_runs(folder), published_index(folder))
 
 
 def study_of(runs: Mapping[str, xr.Dataset], index: Mapping[str, Any]) -> Study:
-    """The study of published runs and their index."""
+    """The study that consists of published runs and their index."""
     sides = {
         side: [run for name, run in runs.items() if name.startswith(side)]
         for side in ("test", "reference")

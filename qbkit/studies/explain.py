@@ -1,6 +1,6 @@
-"""Why does it not conform? The inferred parameters of test and reference, side by side, ranked.
+"""Why does an implementation not conform? Compare its inferred parameters with the reference's.
 
-And what if the suspect were changed? The same study again, with an option of the test set.
+And what if the suspect were changed? Run the same study again with an option of the test set.
 """
 
 from __future__ import annotations
@@ -37,25 +37,25 @@ if TYPE_CHECKING:
 
 PROBE_S = 60.0
 PROBE_SEEDS = 2
-"""Runs of each flow alone, which the parameters are inferred from, and their length at most."""
+"""Longest duration and number of the runs of a lone flow, from which parameters are inferred."""
 CLEAR = 0.02
-"""Effects below this are no cause: 2 % of the throughput."""
+"""Smallest effect that makes a cause a suspect: 2 % of the throughput."""
 NEAR = 0.5
-"""The sentence names the suspects whose score is at least this part of the first one's."""
+"""The sentence names every suspect whose score is at least this part of the first one's."""
 MOST_SYMPTOMS = 2
-"""Without a suspect, the sentence names so many symptoms, the largest first."""
+"""Number of symptoms, the largest first, that the sentence names if there is no suspect."""
 
 
 @dataclass(frozen=True, repr=False)
 class Explanation:
-    """What sets a test apart from its reference: suspects, and the symptoms that go with them."""
+    """What distinguishes a test from its reference: suspects, and accompanying symptoms."""
 
     study: Study
     assessment: Assessment
     test: Parameters
     reference: Parameters
     differences: list[Difference]
-    """Causes, the likeliest first, then symptoms."""
+    """Causes, most likely first, then symptoms."""
 
     @property
     def suspects(self) -> list[Difference]:
@@ -65,12 +65,12 @@ class Explanation:
 
     @property
     def symptoms(self) -> list[Difference]:
-        """What differs and is no cause, the largest difference first."""
+        """Differences that are not causes, the largest first."""
         return [d for d in self.differences if d.role == "symptom"]
 
     @property
     def fair_mbps(self) -> float:
-        """What each flow would get if all got the same."""
+        """Throughput of each flow if all flows got the same."""
         first = self.study.tests[0]
         return float(first.attrs["rate_mbps"]) / first.sizes["flow"]
 
@@ -89,7 +89,7 @@ class Explanation:
 
     @property
     def _named(self) -> list[Difference]:
-        """The first suspect, and those that come near it."""
+        """The first suspect, and those with a similar score."""
         first, *others = self.suspects
         return [first, *(d for d in others if d.score >= NEAR * first.score)]
 
@@ -98,10 +98,10 @@ class Explanation:
         """The verdict without a suspect."""
         shown = "; ".join(str(d) for d in self.symptoms[:MOST_SYMPTOMS])
         also = f"; symptoms: {shown}" if shown else ""
-        return f"why is undecided: no cause that shows in the packets sets it apart{also}"
+        return f"the cause is undecided: the packets show no cause that differs{also}"
 
     def effect_text(self, difference: Difference) -> str:
-        """What a cause alone would do to the throughput, and how much of what was seen that is."""
+        """What a cause alone would change in throughput, beside the observed Δ-throughput."""
         if math.isnan(difference.effect):
             return "alone: effect unknown"
         part_mbps = self.fair_mbps * math.expm1(difference.effect)
@@ -113,7 +113,7 @@ class Explanation:
         return f"alone: {size}{interval} throughput, {part_mbps:+.1f} of {of_mbps:+.1f} Mbit/s"
 
     def frame(self) -> pd.DataFrame:
-        """One row a difference: its role, what it is, test, reference, change of throughput."""
+        """One row per difference: role, meaning, test, reference, change of throughput."""
         rows = [
             {
                 "parameter": d.name,
@@ -131,7 +131,7 @@ class Explanation:
         return pd.DataFrame(rows)
 
     def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON."""
+        """The sentence and the differences, ready for JSON."""
         return {
             "sentence": self.sentence,
             "differences": [
@@ -171,11 +171,11 @@ def explain(
     scheduler: str | None = None,
     progress: bool = False,
 ) -> Explanation:
-    """Assess ``test`` against ``reference`` and say what most likely sets them apart.
+    """Assess ``test`` against ``reference`` and find what most likely causes the difference.
 
     Besides the conformance study, each of the two runs alone on the same link (60 s or
-    ``duration_s``, two seeds): parameters show best without a rival's losses. Runs that exist are
-    loaded. ``scheduler`` and what is raised are as in `qbkit.conformance_study`.
+    ``duration_s`` if that is less, two seeds), because a rival's losses would mask the parameters.
+    Stored runs are loaded. ``scheduler`` and the exceptions are as in `qbkit.conformance_study`.
     """
     link = bottleneck or Bottleneck()
     study = conformance_study(
@@ -201,7 +201,7 @@ def explain(
 def explanation(
     study: Study, test: Parameters, reference: Parameters, *, definition: str = "imc22"
 ) -> Explanation:
-    """Explain a study by parameters that were inferred before."""
+    """The explanation of a study by inferred parameters."""
     assessment = study.assess(definition=definition)
     fair_mbps = float(study.tests[0].attrs["rate_mbps"]) / study.tests[0].sizes["flow"]
     part = assessment.delta_throughput_mbps / fair_mbps
@@ -209,7 +209,7 @@ def explanation(
 
 
 def publish_explanation(explained: Explanation, folder: str | Path) -> Path:
-    """Write a study's envelopes and the inferred parameters for others; the path of the index."""
+    """Write a study's envelopes and the inferred parameters, and return the path of the index."""
     sides = (("test", explained.test), ("reference", explained.reference))
     parameters = {side: found.to_dict() for side, found in sides}
     return publish_study(
@@ -218,14 +218,14 @@ def publish_explanation(explained: Explanation, folder: str | Path) -> Path:
 
 
 def load_explanation(folder: str | Path, *, definition: str = "imc22") -> Explanation:
-    """Open what `publish_explanation` wrote; StoreError where it is missing or was changed."""
+    """What `publish_explanation` wrote; StoreError if a file is missing or was changed."""
     runs, index = load_runs(folder), published_index(folder)
     try:
         ours, theirs = (
             Parameters.from_dict(index["parameters"][side]) for side in ("test", "reference")
         )
     except (KeyError, TypeError) as error:
-        raise StoreError(f"{folder} holds a study without parameters ({error})") from None
+        raise StoreError(f"the study in {folder} has no parameters ({error})") from None
     return explanation(study_of(runs, index), ours, theirs, definition=definition)
 
 
@@ -240,14 +240,14 @@ class WhatIf:
 
     @cached_property
     def assessments(self) -> tuple[Assessment, Assessment]:
-        """Before and after."""
+        """Assessments before and after the change."""
         return self.before.assess(definition=self.definition), self.after.assess(
             definition=self.definition
         )
 
     @property
     def sentence(self) -> str:
-        """What the change did."""
+        """The conformance before and after the change, in one sentence."""
         before, after = self.assessments
         return (
             f"{self._change} the conformance of {self.before.test} goes from "
@@ -274,7 +274,7 @@ class WhatIf:
         return what_if_chart(sides, reference=self.before.reference)
 
     def frame(self) -> pd.DataFrame:
-        """One row a number of the assessments: before and after the change."""
+        """One row per number of the assessments, before and after the change."""
         tables = [assessment.frame() for assessment in self.assessments]
         before, after = (table["value"] for table in tables)
         return tables[0][["metric", "unit"]].assign(**{"As it is": before, self._change: after})
@@ -299,16 +299,15 @@ def what_if(
     scheduler: str | None = None,
     progress: bool = False,
 ) -> WhatIf:
-    """Run a study again with options of the test's stack set (`qbkit stacks` lists them).
+    """Run a study again with options of the test's stack set (`qb.list_stacks` lists them).
 
-    ``scheduler`` is the address of a Dask scheduler, as for `qbkit.run_all`.
-
-    Raises SpecError for a study of captures, for an option that the stack does not have, and what
-    `conformance_study` raises.
+    ``scheduler`` is the address of a Dask scheduler, as for `qbkit.run_all`. Raises SpecError for a
+    study of captures and for an option that the stack does not have, and what `conformance_study`
+    raises.
     """
     spec = study.tests[0].qb.experiment
     if spec is None:
-        raise SpecError("only a study of experiments can be run again, not one of captures")
+        raise SpecError("a study of captures cannot be run again; give a study of experiments")
     flow = spec.flows[0]
     unknown = set(options) - set(stacks.get(flow.stack).options)
     if unknown or not options:
@@ -331,7 +330,7 @@ def what_if(
 
 
 def _interval(difference: Difference) -> str:
-    """`` [low, high]`` of the effect in %; empty where it is unknown, or no more than a sign."""
+    """`` [low, high]`` of the effect in %; empty if unknown or if only the sign is known."""
     low, high = difference.effect_low, difference.effect_high
     if difference.by_thumb or not math.isfinite(low + high):
         return ""
@@ -343,5 +342,5 @@ def _percent(effect: float) -> str:
 
 
 def _known(value: float) -> float | None:
-    """For JSON, which has no NaN."""
+    """The value rounded for JSON; None for NaN, which JSON does not have."""
     return round(value, 4) if math.isfinite(value) else None

@@ -1,7 +1,7 @@
-"""Does a bottleneck queue fairly? What two flows of one sender find out while they start.
+"""Does a bottleneck have fair queuing? Two flows of one sender detect it during their start-up.
 
-Bachl, Fabini and Zseby, "Detecting Fair Queuing for Better Congestion Control"; the algorithm is
-`qbkit.cca.fair_queuing`.
+The method is that of Bachl, Fabini and Zseby, "Detecting Fair Queuing for Better Congestion
+Control"; `qbkit.cca.fair_queuing` implements the algorithm.
 """
 
 from __future__ import annotations
@@ -19,24 +19,25 @@ from qbkit.studies.conformance import as_flow
 
 DETECTOR = "qbkit:fq-detect"
 HEAD_START_S = 5.0
-"""By which the competitor starts earlier (section VI-C)."""
+"""Time by which the competitor starts earlier (section VI-C)."""
 PROBE_S = 6.0
 """Time for the verdict: about ten round trips of a full queue."""
 
 
 @dataclass(frozen=True, repr=False)
 class FairQueuing:
-    """What the start-up found, and the run in which it did."""
+    """Verdict of the detector, its measurements, and the run."""
 
     is_fair: bool | None
-    """None: no verdict before the run ended."""
+    """Whether there is fair queuing; None without a verdict before the run ended."""
     loss_ratio: float
-    """Part of flow 1 that was received over that of flow 2: 2 with fair queuing, 1 without."""
+    """Fraction of flow 1 received over that of flow 2: 2 with fair queuing, 1 without."""
     sent_packets: tuple[float, float]
-    """Of the two flows, in the round trip that decided; NaN without a verdict."""
+    """Packets that each flow sent in the decisive round trip; NaN without a verdict."""
     lost_packets: tuple[float, float]
+    """Packets that each flow lost in that round trip; NaN without a verdict."""
     probe_ms: float
-    """From the first packet of data to the verdict."""
+    """Time from the first data packet to the verdict."""
     run: xr.Dataset
 
     def __repr__(self) -> str:
@@ -61,11 +62,11 @@ def detect_fair_queuing(
     seed: int = 1,
     engine: str | None = None,
 ) -> FairQueuing:
-    """Find out whether the bottleneck has fair queuing, with two flows in their start-up.
+    """Detect whether the bottleneck has fair queuing, with two flows in their start-up.
 
     A ``competitor`` starts 5 s earlier, as in the paper. ``is_randomised=False`` paces both flows
-    at regular intervals, which without fair queuing takes all from one of them. A run that exists
-    is loaded. Raises what `qbkit.run` raises.
+    at regular intervals, which without fair queuing takes all from one of them. A stored run is
+    loaded. Raises what `qbkit.run` raises.
     """
     experiment = detection_experiment(
         bottleneck or Bottleneck(), competitor=competitor, is_randomised=is_randomised, seed=seed
@@ -80,7 +81,7 @@ def detection_experiment(
     is_randomised: bool = True,
     seed: int = 1,
 ) -> Experiment:
-    """What `detect_fair_queuing` runs; the detector is the first flow."""
+    """The experiment that `detect_fair_queuing` runs; the detector is the first flow."""
     start_s = 0.0 if competitor is None else HEAD_START_S
     options = {"only_detect": True, "randomised": is_randomised}
     detector = Flow(DETECTOR, start_s=start_s, options=options)
@@ -94,7 +95,7 @@ def detection_experiment(
 
 
 def fair_queuing_of(ds: xr.Dataset, *, flow: int = 0) -> FairQueuing:
-    """The verdict of the detector that is this flow of a run; SpecError for another flow."""
+    """The verdict of a run whose given flow is the detector; SpecError if it is not."""
     if str(ds["controller"].values[flow]) != DETECTOR.partition(":")[2]:
         raise SpecError(f"flow {flow} is {ds['label'].values[flow]}; it must be {DETECTOR}")
     value = {

@@ -1,4 +1,4 @@
-"""Who takes the bottleneck? Flows side by side for a time, as a chart and a table."""
+"""Who takes the bottleneck? A run of competing flows, as a chart and a table."""
 
 from __future__ import annotations
 
@@ -62,8 +62,8 @@ def race(
 ) -> Race:
     """Let flows (``stack:controller``, or `Flow`) share a bottleneck: ``race("qbkit:my-cc", ...)``.
 
-    ``how`` goes to `qbkit.run`. A race that exists is loaded. Raises what `qbkit.run` raises. For a
-    link or flows with more settings, run an `Experiment`, and give its dataset to `Race`.
+    ``how`` goes to `qbkit.run`. A stored race is loaded. Raises what `qbkit.run` raises. For a link
+    or flows with more settings, run an `Experiment` and give its dataset to `Race`.
     """
     link = Bottleneck(rate_mbps=rate_mbps, rtt_ms=rtt_ms, buffer_bdp=buffer_bdp, qdisc=qdisc)
     runners = tuple(Flow(flow) if isinstance(flow, str) else flow for flow in flows)

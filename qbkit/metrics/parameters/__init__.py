@@ -1,4 +1,4 @@
-"""What a controller does, inferred from the packets alone."""
+"""Parameters of a congestion controller, inferred from the packets alone."""
 
 from qbkit.metrics.parameters.connection import Connection, observe, observe_events
 from qbkit.metrics.parameters.differences import Difference, compare

@@ -1,7 +1,7 @@
-"""One connection as an outside observer sees it: when each packet was sent, and when it was gone.
+"""One connection as an observer sees it: when each packet was sent, and acknowledged or lost.
 
-All that is inferred comes from these few arrays, whichever stack sent them: no log of a stack is
-needed, so every stack is judged by the same rule.
+All parameters are inferred from these few arrays. They need no log of a stack, so every stack is
+judged by the same rule.
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ from qbkit.metrics.flows import flow_directions, flow_index, flow_labels, known_
 from qbkit.traces.arrays import BoolArray, FloatArray
 
 FULL_PART = 0.6
-"""A packet of this part of the largest common size, or more, is full: it carries data."""
+"""A packet of at least this fraction of the most common size is full-sized."""
 ACK_BYTES = 90
-"""Smaller frames carry no data: ACKs, and what sets a connection up."""
+"""Frames of at most this size carry no data: ACKs, and part of connection establishment."""
 FEWEST_PACKETS = 20
 GRID_PARTS = 4
-"""Points of the series of bytes in flight in each minimum RTT."""
+"""Points per minimum RTT in the series of bytes in flight."""
 
 
 @dataclass(frozen=True, eq=False)
 class Load:
-    """Packets that carry data, of any size: what counts against a congestion window."""
+    """Packets of any size that carry data and so count against the congestion window."""
 
     sent_s: FloatArray
-    """(k,) when each was sent, in order."""
-    gone_s: FloatArray
+    """(k,) when each packet was sent, in order."""
+    acked_or_lost_s: FloatArray
     """(k,) as in `Connection`."""
     delivered_s: FloatArray
     """(k,) as in `Connection`."""
     size_bytes: FloatArray
-    """(k,) frames."""
+    """(k,) sizes of the frames."""
 
     def sent_bytes(self, time_s: FloatArray) -> FloatArray:
         """Bytes sent up to the given times, of the same shape."""
@@ -50,8 +50,8 @@ class Load:
         return step_at(time_s, *self._delivered)
 
     def in_flight_bytes(self, time_s: FloatArray) -> FloatArray:
-        """Bytes sent and not yet gone at the given times, of the same shape."""
-        return self.sent_bytes(time_s) - step_at(time_s, *self._gone)
+        """Bytes in flight at the given times, of the same shape."""
+        return self.sent_bytes(time_s) - step_at(time_s, *self._acked_or_lost)
 
     @cached_property
     def _sent(self) -> tuple[FloatArray, FloatArray]:
@@ -59,26 +59,26 @@ class Load:
 
     @cached_property
     def _delivered(self) -> tuple[FloatArray, FloatArray]:
-        came = np.isfinite(self.delivered_s)
-        return _summed(self.delivered_s[came], self.size_bytes[came])
+        arrived = np.isfinite(self.delivered_s)
+        return _summed(self.delivered_s[arrived], self.size_bytes[arrived])
 
     @cached_property
-    def _gone(self) -> tuple[FloatArray, FloatArray]:
-        return _summed(self.gone_s, self.size_bytes)
+    def _acked_or_lost(self) -> tuple[FloatArray, FloatArray]:
+        return _summed(self.acked_or_lost_s, self.size_bytes)
 
 
 @dataclass(frozen=True, eq=False)
 class SharedLink:
-    """The bottleneck behind the queue: its rate, and what all flows together got through it."""
+    """The bottleneck link: its rate, and the departures of all flows."""
 
     rate_mbps: float
     departure_s: FloatArray
     """(k,) when each packet of any flow left the queue, in order."""
     departed_bytes: FloatArray
-    """(k,) bytes that had left by then."""
+    """(k,) bytes that had left by that time."""
 
     def used_part(self, begin_s: FloatArray, end_s: FloatArray) -> FloatArray:
-        """Part of the link's rate that was used from each begin to its end, of the same shape."""
+        """Fraction of the link's rate used from each begin to its end, of the same shape."""
         by_end, by_begin = (
             step_at(t, self.departure_s, self.departed_bytes) for t in (end_s, begin_s)
         )
@@ -88,43 +88,43 @@ class SharedLink:
 
 @dataclass(frozen=True, eq=False)
 class Connection:
-    """Full-sized data packets of one sender, in order of sending; times in s of its own clock."""
+    """Full-sized data packets of one sender, in order of sending; times in s of its clock."""
 
     label: str
     sent_s: FloatArray
     """(n,) when each packet was sent."""
-    gone_s: FloatArray
-    """(n,) when its ACK came back or, if it was lost, when the ACKs of later ones told so."""
+    acked_or_lost_s: FloatArray
+    """(n,) when its ACK arrived or, if it was lost, when ACKs of later packets revealed the
+    loss."""
     delivered_s: FloatArray
     """(n,) when it had passed the bottleneck; NaN: lost."""
     ack_s: FloatArray
-    """(m,) when ACKs came back."""
+    """(m,) when ACKs arrived at the sender."""
     packet_bytes: int
     """Size of a full packet."""
     min_rtt_s: float
-    """Least round-trip time."""
+    """Minimum round-trip time."""
     load: Load
-    """All packets that carry data, full or not."""
+    """All packets that carry data, full-sized or not."""
     link: SharedLink | None = None
-    """None: a log of one end does not show the link."""
+    """The bottleneck link; None for a log of one endpoint, which does not show it."""
 
     @property
     def lost(self) -> BoolArray:
-        """(n,) which packets were lost."""
+        """(n,) whether each packet was lost."""
         lost: BoolArray = np.isnan(self.delivered_s)
         return lost
 
     @cached_property
     def loss_detected_s(self) -> FloatArray:
-        """(l,) when the sender learnt of each loss, in order."""
-        return np.sort(self.gone_s[self.lost])
+        """(l,) when the sender detected each loss, in order."""
+        return np.sort(self.acked_or_lost_s[self.lost])
 
-    def told_between(self, begin_s: FloatArray, end_s: FloatArray) -> BoolArray:
-        """Whether the sender learnt of a loss from each begin to its end, of the same shape."""
-        told: BoolArray = np.greater(
-            *(np.searchsorted(self.loss_detected_s, t) for t in (end_s, begin_s))
-        )
-        return told
+    def loss_detected_between(self, begin_s: FloatArray, end_s: FloatArray) -> BoolArray:
+        """Whether the sender detected a loss from each begin to its end, of the same shape."""
+        by_end, by_begin = (np.searchsorted(self.loss_detected_s, t) for t in (end_s, begin_s))
+        detected: BoolArray = np.greater(by_end, by_begin)
+        return detected
 
     @cached_property
     def grid_s(self) -> FloatArray:
@@ -134,47 +134,47 @@ class Connection:
 
     @cached_property
     def in_flight_packets(self) -> FloatArray:
-        """(g,) bytes sent and not yet gone, in full packets: a window that is used up."""
+        """(g,) bytes in flight, in full packets; the congestion window if it is fully used."""
         return self.load.in_flight_bytes(self.grid_s) / self.packet_bytes
 
     @cached_property
     def rtt_s(self) -> FloatArray:
-        """(g,) round-trip time of the packets that were acknowledged last."""
+        """(g,) round-trip time of the packets acknowledged last."""
         known = np.flatnonzero(~self.lost)
-        gone_s = np.maximum.accumulate(self.gone_s[known])
-        last = np.searchsorted(gone_s, self.grid_s, "right") - 1
-        rtt_s = (self.gone_s - self.sent_s)[known]
+        acked_or_lost_s = np.maximum.accumulate(self.acked_or_lost_s[known])
+        last = np.searchsorted(acked_or_lost_s, self.grid_s, "right") - 1
+        rtt_s = (self.acked_or_lost_s - self.sent_s)[known]
         return np.where(last < 0, self.min_rtt_s, rtt_s[np.maximum(last, 0)])
 
 
 def observe(run: xr.Dataset, flow: str | int = 0) -> Connection:
-    """A flow of a run, from the captures on both sides of the queue alone.
+    """A flow of a run, observed from the captures on both sides of the queue alone.
 
-    The testbed delays what the sender sends by half the base RTT before the queue, and ACKs by the
-    other half before they pass the capture; with reverse traffic they then pass a queue of their
-    own. Raises MetricError for a flow that cannot be observed: no packet table, no base RTT, no
-    ACK, or fewer than 20 full packets.
+    The testbed delays data by half the base RTT before the queue, and ACKs by the other half before
+    the capture. With reverse traffic, ACKs then pass a queue themselves. Raises MetricError for a
+    flow that cannot be observed: no packet table, no base RTT, no ACK, or fewer than 20 full
+    packets.
     """
     index = flow_index(run, flow)
     label = flow_labels(run)[index]
     if "packet_time_s" not in run or "ack_time_s" not in run:
-        raise MetricError(f"the run has no packets of {label}; parameters are inferred from them")
+        raise MetricError(f"the run has no packets of {label}, from which parameters are inferred")
     half_s = float(run["base_rtt_ms"].values[index]) / 2e3
     mine = run["packet_flow"].values == index
     mine &= (run["packet_size_bytes"].values > ACK_BYTES) & known_fate(run)
     size_bytes = run["packet_size_bytes"].values[mine].astype(np.float64)
     delivered_s = run["packet_departure_s"].values[mine]
     seen_s = run["ack_departure_s" if "ack_departure_s" in run else "ack_time_s"].values
-    came = (run["ack_flow"].values == index) & np.isfinite(seen_s)
-    ack_s, seen_s = run["ack_time_s"].values[came], seen_s[came]
+    arrived = (run["ack_flow"].values == index) & np.isfinite(seen_s)
+    ack_s, seen_s = run["ack_time_s"].values[arrived], seen_s[arrived]
     sent_s = run["packet_time_s"].values[mine] - half_s
-    gone_s = np.maximum(_gone_s(delivered_s + half_s, ack_s, seen_s), sent_s)
-    load = Load(sent_s, gone_s, delivered_s, size_bytes)
+    acked_or_lost_s = np.maximum(_acked_or_lost_s(delivered_s + half_s, ack_s, seen_s), sent_s)
+    load = Load(sent_s, acked_or_lost_s, delivered_s, size_bytes)
     return connection_of(label, load, seen_s, 2 * half_s, _link(run, index))
 
 
 def _link(run: xr.Dataset, index: int) -> SharedLink | None:
-    """The one bottleneck of a flow's data; None for several, or one of unknown rate."""
+    """The only bottleneck of a flow's data; None if there are several, or the rate is unknown."""
     rate_mbps = float(run.attrs.get("rate_mbps", math.nan))
     several = json.loads(run.attrs.get("spec", "{}")).get("topology") == "parking_lot"
     if several or not rate_mbps > 0:
@@ -187,9 +187,10 @@ def _link(run: xr.Dataset, index: int) -> SharedLink | None:
 
 
 def observe_events(events: xr.Dataset, label: str = "") -> Connection:
-    """A connection from its own log (`qb.read_qlog` and its kin), as its sender saw it.
+    """A connection as its sender saw it, from a log (`qb.read_qlog` and the other readers).
 
-    Packets that were neither acknowledged nor lost are left out. Raises MetricError as `observe`.
+    Packets that were neither acknowledged nor lost are left out. Raises MetricError as `observe`
+    does.
     """
     label = label or str(events.attrs.get("title", "")) or "the connection"
     size_bytes = events["sent_size_bytes"].values
@@ -198,13 +199,13 @@ def observe_events(events: xr.Dataset, label: str = "") -> Connection:
     number = events["sent_number"].values[mine]
     acked_s = first_time_of(events, "acked", number)
     lost_s = first_time_of(events, "lost", number)
-    gone_s = np.where(np.isnan(lost_s), acked_s, lost_s)
-    known = np.isfinite(gone_s)
+    acked_or_lost_s = np.where(np.isnan(lost_s), acked_s, lost_s)
+    known = np.isfinite(acked_or_lost_s)
     rtt_s = (acked_s - sent_s)[np.isfinite(acked_s)]
     min_rtt_s = float(rtt_s.min(initial=np.inf))
     delivered_s = np.where(np.isnan(lost_s), acked_s - min_rtt_s / 2, np.nan)
     sizes = size_bytes[mine].astype(np.float64)
-    load = Load(*(values[known] for values in (sent_s, gone_s, delivered_s, sizes)))
+    load = Load(*(values[known] for values in (sent_s, acked_or_lost_s, delivered_s, sizes)))
     ack_s = np.unique(events["acked_time_s"].values)
     return connection_of(label, load, ack_s, min_rtt_s)
 
@@ -212,7 +213,7 @@ def observe_events(events: xr.Dataset, label: str = "") -> Connection:
 def connection_of(
     label: str, load: Load, ack_s: FloatArray, min_rtt_s: float, link: SharedLink | None = None
 ) -> Connection:
-    """The full packets of a load; MetricError for fewer than 20, or without an RTT or an ACK."""
+    """The connection of a load; MetricError below 20 full packets, or without an RTT or an ACK."""
     packet_bytes = _common_size(load.size_bytes)
     full = load.size_bytes >= FULL_PART * packet_bytes
     if full.sum() < FEWEST_PACKETS:
@@ -220,15 +221,15 @@ def connection_of(
             f"{label} sent {int(full.sum())} full packets; parameters need {FEWEST_PACKETS} or more"
         )
     if not len(ack_s) or np.isnan(load.delivered_s[full]).all():
-        raise MetricError(f"no ACK came back to {label}; parameters need packets that arrived")
+        raise MetricError(f"no ACK reached {label}; parameters need packets that arrived")
     if not 0 < min_rtt_s < np.inf:
         raise MetricError(
-            f"the base RTT of {label} is unknown; parameters need it (of captures: give rtt_ms)"
+            f"the base RTT of {label} is unknown, but parameters need it; for captures, give rtt_ms"
         )
     return Connection(
         label=label,
         sent_s=load.sent_s[full],
-        gone_s=load.gone_s[full],
+        acked_or_lost_s=load.acked_or_lost_s[full],
         delivered_s=load.delivered_s[full],
         ack_s=ack_s,
         packet_bytes=packet_bytes,
@@ -239,24 +240,24 @@ def connection_of(
 
 
 def _summed(event_s: FloatArray, size_bytes: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Times of the events in order, and the bytes of all events up to each."""
+    """Times of the events in order, and the cumulative bytes at each."""
     order = np.argsort(event_s, kind="stable")
     return event_s[order], np.cumsum(size_bytes[order])
 
 
 def _common_size(size_bytes: FloatArray) -> int:
-    """The size that most bytes are sent in."""
+    """Size of the packets that carry most bytes."""
     if not len(size_bytes):
         return 1
     sizes, counts = np.unique(size_bytes, return_counts=True)
     return int(sizes[np.argmax(sizes.astype(np.float64) * counts)])
 
 
-def _gone_s(back_s: FloatArray, ack_s: FloatArray, seen_s: FloatArray) -> FloatArray:
-    """When the first ACK came that can tell of each packet: its own, or a later one's if lost.
+def _acked_or_lost_s(back_s: FloatArray, ack_s: FloatArray, seen_s: FloatArray) -> FloatArray:
+    """Time of the first ACK that can report each packet: its own, or a later one if it was lost.
 
-    ``ack_s`` is when each ACK passed the capture, ``seen_s`` when its sender saw it. Of a packet
-    that no ACK tells of, the trace says no more than its own end.
+    ``ack_s`` is when each ACK passed the capture, ``seen_s`` when the sender received it. A packet
+    that no ACK reports gets the end of the trace.
     """
     if not len(ack_s) or np.isnan(back_s).all():
         return np.full(len(back_s), np.nan)

@@ -1,7 +1,7 @@
-"""Which parameters set two controllers apart: causes, ranked by what they would do, and symptoms.
+"""Parameters that differ between two controllers: causes, ranked by effect, and symptoms.
 
-Every cause is weighed in one currency, the change of throughput that it alone would bring at
-equal loss (`qbkit.metrics.parameters.effects`).
+The effect of a cause is the change of throughput that it alone would bring at equal loss
+(`qbkit.metrics.parameters.effects`).
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from qbkit.metrics.parameters.effects import DERIVED, EFFECTS, SYMPTOMS, THUMB, 
 from qbkit.metrics.parameters.inference import PARAMETERS, Estimate, Parameters
 
 LEAST_PART = 0.05
-"""Numbers that differ by less than this are taken as equal, whatever their intervals."""
+"""Numbers that differ by at most this fraction count as equal, whatever their intervals."""
 AGAINST = 0.3
-"""Weight of a difference that would move the throughput the other way than it moved."""
+"""Weight of a cause that would change the throughput in the opposite direction."""
 CLEAR_PART = 0.03
-"""Part of the fair share from which on a Δ-throughput has a sign."""
+"""Fraction of the fair share above which the sign of a Δ-throughput counts."""
 
 
 @dataclass(frozen=True)
@@ -28,27 +28,27 @@ class Difference:
     test: Estimate
     reference: Estimate
     effect: float
-    """Expected ln of throughput over the reference's, if nothing else differed; NaN: unknown, and
-    of a symptom."""
+    """Expected ln of throughput over the reference's, if nothing else differed; NaN if unknown, and
+    for a symptom."""
     effect_low: float
     effect_high: float
-    """The effect between the ends of both intervals; NaN where an estimate has none."""
+    """Interval of the effect, from the intervals of both estimates; NaN if either has none."""
     score: float
-    """Size of the effect, less where it goes against what was seen; NaN as the effect."""
+    """Size of the effect, reduced if it contradicts the observed change; NaN as the effect."""
 
     @property
     def meaning(self) -> str:
-        """What the parameter is."""
+        """Meaning of the parameter."""
         return PARAMETERS[self.name][1]
 
     @property
     def role(self) -> str:
-        """``cause``: what someone wrote into the controller; ``symptom``: what follows from it."""
+        """``cause``: written into the controller; ``symptom``: a consequence."""
         return "symptom" if self.name in SYMPTOMS else "cause"
 
     @property
     def by_thumb(self) -> bool:
-        """Whether the effect is a rule of thumb, not a response function's."""
+        """Whether the effect comes from a rule of thumb instead of a response function."""
         return self.name in THUMB
 
     def __str__(self) -> str:
@@ -59,12 +59,12 @@ class Difference:
 def compare(
     test: Parameters, reference: Parameters, delta_throughput_part: float = math.nan
 ) -> list[Difference]:
-    """The differences of two senders: causes, the likeliest first, then symptoms.
+    """Differences of two senders: causes, most likely first, then symptoms.
 
     ``delta_throughput_part`` is Conformance-T's Δ-throughput over the fair share of the link (NaN:
-    unknown); causes that would bring the opposite step back. Causes whose effect is unknown follow
-    those that are weighed; but they come first where the law itself is unknown, for then nothing
-    says that they are small. Symptoms have no effect, and stand in the order of their size.
+    unknown); causes with the opposite effect rank lower. Causes of unknown effect follow the
+    others, but come first if the law itself is unknown, because they may then be large. Symptoms
+    have no effect and are ordered by the size of the difference.
     """
     names = [n for n in PARAMETERS if n not in DERIVED and _differ(test[n], reference[n])]
     causes = [_cause(n, test, reference, delta_throughput_part) for n in names if n in EFFECTS]
@@ -88,7 +88,7 @@ def _symptom(name: str, test: Parameters, reference: Parameters) -> Difference:
 
 
 def _effect_interval(name: str, test: Parameters, reference: Parameters) -> tuple[float, float]:
-    """The effect with the ends of the two intervals that lie apart most; it is monotonic."""
+    """Effects at the ends of both intervals that are farthest apart; effects are monotonic."""
     ends = (test[name].low, test[name].high), (reference[name].low, reference[name].high)
     if not all(math.isfinite(end) for pair in ends for end in pair):
         return math.nan, math.nan
@@ -100,13 +100,13 @@ def _effect_interval(name: str, test: Parameters, reference: Parameters) -> tupl
 
 
 def _with(parameters: Parameters, name: str, value: float) -> Parameters:
-    """The same parameters, but for the value of one."""
+    """The parameters with the value of one replaced."""
     changed = (replace(e, value=value) if e.name == name else e for e in parameters.values())
     return Parameters(parameters.label, changed)
 
 
 def _differ(test: Estimate, reference: Estimate) -> bool:
-    """Whether two estimates can be told apart."""
+    """Whether two estimates differ."""
     if test.word or reference.word:
         return bool(test.word and reference.word and test.word != reference.word)
     if not (test.known and reference.known):
@@ -119,7 +119,7 @@ def _differ(test: Estimate, reference: Estimate) -> bool:
 
 
 def _apart(test: Estimate, reference: Estimate) -> float:
-    """Difference of two numbers over the larger one, of percentages over 100; 0 for two zeros."""
+    """Relative difference: over the larger number, or over 100 for percentages; 0 for two zeros."""
     if test.unit == "%":
         return abs(test.value - reference.value) / 100
     largest = max(abs(test.value), abs(reference.value))

@@ -1,8 +1,9 @@
-"""What one parameter alone would do to the throughput, by the law that the test follows.
+"""Effect of one parameter alone on the throughput, by the law that the test follows.
 
-Every effect is ln(throughput with the test's value / throughput with the reference's), all else as
-in the test, at equal loss. NaN: no law says. A loss-based controller is judged by the response
-function of its own law, one that goes by a model of the path by none of them.
+Every effect is ln(throughput with the test's value / throughput with the reference's), with all
+other parameters as in the test, at equal loss; NaN if no law determines it. A loss-based controller
+is judged by the response function of its law. No response function applies to a controller that
+models the path.
 """
 
 from __future__ import annotations
@@ -15,15 +16,16 @@ from qbkit.metrics.parameters.inference import Parameters
 Effect = Callable[[Parameters, Parameters], float]
 
 MOST_LEFT = 0.99
-"""β for the response functions, at most: they have a pole at 1."""
+"""Largest β for the response functions, which have a pole at 1."""
 USUAL_BETA = 0.7
-"""β where the traces show none (RFC 9438 §4.6)."""
+"""β if the traces show none (RFC 9438 §4.6)."""
 
 
 def law(test: Parameters, reference: Parameters) -> str:
-    """The law that judges: ``linear``, ``cubic``, ``probing``, or empty where it is unknown.
+    """The law that determines effects: ``linear``, ``cubic``, ``probing``, or "" if unknown.
 
-    The test's, unless one of the two goes by a model of the path: then losses say nothing.
+    It is the test's law, or ``probing`` if either of the two models the path: losses then do not
+    determine the throughput.
     """
     ours, theirs = (
         p["growth"].word or ("probing" if p["probe_up_gain"].known else "")
@@ -33,7 +35,7 @@ def law(test: Parameters, reference: Parameters) -> str:
 
 
 def _response(beta: float, growth: str) -> float:
-    """ln of the window at a given loss rate, as far as β decides it; 0 where it does not."""
+    """The part of ln(window) at a given loss rate that depends on β; 0 if none does."""
     beta = min(max(beta, 0.0), MOST_LEFT)
     if growth == "linear":  # AIMD, RFC 9438 §4.3
         return 0.5 * math.log((1 + beta) / (1 - beta))
@@ -49,17 +51,17 @@ def _decrease(test: Parameters, reference: Parameters) -> float:
 
 
 def _reverted(test: Parameters, reference: Parameters) -> float:
-    """A reverted reduction is none: on average it leaves more of the window."""
+    """Effect of reverted reductions: they raise the fraction of the window left on average."""
     growth = law(test, reference)
     beta = test["decrease_factor"].value
     beta = USUAL_BETA if math.isnan(beta) else beta
-    parts = (p["cuts_undone_percent"].value / 100 for p in (test, reference))
+    parts = (p["reverted_reductions_percent"].value / 100 for p in (test, reference))
     ours, theirs = (_response(1 - (1 - beta) * (1 - part), growth) for part in parts)
     return ours - theirs
 
 
 def _ln_ratio(name: str, weight: float) -> Effect:
-    """``weight`` times the ln of the ratio; NaN where a value is not positive."""
+    """``weight`` times the ln of the ratio; NaN if a value is not positive."""
 
     def effect(test: Parameters, reference: Parameters) -> float:
         ours, theirs = test[name].value, reference[name].value
@@ -69,32 +71,32 @@ def _ln_ratio(name: str, weight: float) -> Effect:
 
 
 def _under(growth: str, effect: Effect) -> Effect:
-    """An effect that holds under one law only."""
+    """An effect that is known under one law only."""
     return lambda test, reference: (
         effect(test, reference) if law(test, reference) == growth else math.nan
     )
 
 
 def _growth(test: Parameters, reference: Parameters) -> float:
-    """A line grows less than CUBIC's curve; between them and a model of the path it depends."""
+    """Effect of the growth law: a line grows less than CUBIC's curve; others are unknown."""
     ours, theirs = test["growth"].word, reference["growth"].word
     sizes = {("linear", "cubic"): -0.2, ("cubic", "linear"): 0.2}
     return sizes.get((ours, theirs), math.nan)
 
 
 def _word(name: str, worse: str, loss: float) -> Effect:
-    """The test loses so much when its word is ``worse``, and wins it when the reference's is."""
+    """Effect -``loss`` if the test's word is ``worse``, and +``loss`` if the reference's is."""
     return lambda test, reference: -loss if test[name].word == worse else loss
 
 
 RESPONSE: dict[str, Effect] = {
     "decrease_factor": _decrease,
-    "cuts_undone_percent": _reverted,
+    "reverted_reductions_percent": _reverted,
     "increase_packets_per_rtt": _under("linear", _ln_ratio("increase_packets_per_rtt", 0.5)),
     "cubic_c": _under("cubic", _ln_ratio("cubic_c", 0.25)),  # RFC 9438 §5.1
     "packet_bytes": _ln_ratio("packet_bytes", 1.0),  # windows count packets
 }
-"""By the response function of the law."""
+"""Effects from the response function of the law."""
 THUMB: dict[str, Effect] = {
     "growth": _growth,
     "packets_per_ack": _ln_ratio("packets_per_ack", -0.1),  # bursts, late growth
@@ -110,9 +112,9 @@ THUMB: dict[str, Effect] = {
     "slow_start_exit": _word("slow_start_exit", "delay", 0.03),
     "ack_delay_ms": _ln_ratio("ack_delay_ms", -0.005),
 }
-"""By a rule of thumb: the sign is known, the size is not."""
+"""Effects from a rule of thumb: their sign is known, their size is not."""
 EFFECTS = RESPONSE | THUMB
-"""Of the causes: constants and rules that someone wrote into a controller, or around it."""
+"""Effects of all causes: constants and rules written into a controller, or into its stack."""
 SYMPTOMS = (
     "in_flight_bdp",
     "least_window_packets",
@@ -120,6 +122,6 @@ SYMPTOMS = (
     "slow_start_exit_packets",
     "burst_packets",
 )
-"""What follows from causes and the path: shown beside them, and never named as the reason."""
+"""Consequences of causes and the path; they are shown, but never named as the reason."""
 DERIVED = ("emulated_flows",)
-"""Said by others already: here by decrease and increase."""
+"""Parameters computed from others: here from decrease and increase."""

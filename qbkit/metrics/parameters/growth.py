@@ -1,4 +1,4 @@
-"""How a window grows between losses: by so many packets a round trip, or along CUBIC's curve."""
+"""Growth of the window between losses: linear in round trips, or along CUBIC's curve."""
 
 from __future__ import annotations
 
@@ -13,38 +13,41 @@ from qbkit.metrics.parameters.reductions import WindowReduction
 from qbkit.traces.arrays import FloatArray
 
 FEWEST_RTTS = 12.0
-"""A span of growth that can be judged."""
+"""Shortest span of growth that is judged."""
 CLOSE_PACKETS = 1.0
-"""A straight line fits when it is off by no more than this (RMS), or by the trace's own noise."""
+"""Largest error (RMS) of a straight line that fits, unless the noise of the trace is larger."""
 CURVE_CLOSE_PACKETS = 0.5
-"""The same of a curve, which can bend to what it is not."""
+"""The same for a curve, which is more flexible and so must fit better."""
 PREFIXES = (1.0, 0.8, 0.6, 0.45, 0.33)
-"""Parts of a span that may follow CUBIC's curve, before its Reno-friendly region takes over."""
+"""Fractions of a span that may follow CUBIC's curve before its Reno-friendly region."""
 
 
 @dataclass(frozen=True)
 class Growth:
-    """One span between two cuts."""
+    """Growth of the window in one span between two reductions."""
 
     packets_per_rtt: float
-    """Slope of a straight line over round trips; NaN where none fits."""
+    """Slope of a straight line over round trips; NaN if none fits."""
     cubic_c: float
-    """CUBIC's C in packets/s³ (RFC 9438 §4.2); NaN where no such curve fits."""
+    """CUBIC's C in packets/s³ (RFC 9438 §4.2); NaN if no such curve fits."""
 
 
 def growths_of(
-    connection: Connection, cuts: Sequence[WindowReduction], until_s: float
+    connection: Connection, reductions: Sequence[WindowReduction], until_s: float
 ) -> list[Growth]:
-    """The growth after each cut, up to the next one or the end of the trace."""
-    ends_s = [*(cut.begin_s for cut in cuts[1:]), until_s]
-    found = [_growth(connection, c.end_s, end_s) for c, end_s in zip(cuts, ends_s, strict=False)]
+    """Growth after each reduction, up to the next one or the end of the trace."""
+    ends_s = [*(reduction.begin_s for reduction in reductions[1:]), until_s]
+    found = [
+        _growth(connection, reduction.end_s, end_s)
+        for reduction, end_s in zip(reductions, ends_s, strict=False)
+    ]
     return [growth for growth in found if growth is not None]
 
 
 def _growth(connection: Connection, begin_s: float, end_s: float) -> Growth | None:
     from scipy import ndimage  # slow to load
 
-    # The first round after a cut still fills up to the new window.
+    # In the first round after a reduction, the bytes in flight still rise to the new window.
     begin = int(np.searchsorted(connection.grid_s, begin_s)) + GRID_PARTS
     end = int(np.searchsorted(connection.grid_s, end_s))
     time_s, rtt_s = connection.grid_s[begin:end], connection.rtt_s[begin:end]
@@ -65,14 +68,14 @@ def _growth(connection: Connection, begin_s: float, end_s: float) -> Growth | No
 
 
 def _cubic_c(time_s: FloatArray, window: FloatArray, close: float) -> float:
-    """C of the longest beginning that follows W = C (t - K)³ + W_max while it is concave."""
+    """C of the longest prefix that follows W = C (t - K)³ + W_max while concave; NaN if none."""
     for part in PREFIXES:
         count = int(part * len(time_s))
         if count < FEWEST_RTTS * GRID_PARTS:
             break
         t, w = time_s[:count], window[:count]
         c, k, top = _fit_cubic(t, w)
-        # Without a good part of the concave side, C and K cannot be told apart.
+        # Without enough of the concave side, C and K cannot be separated.
         concave = c > 0 and 0.4 * t[-1] < k < 2 * t[-1]
         if concave and _trimmed_rms(w - c * (t - k) ** 3 - top) < close:
             return c
@@ -80,13 +83,13 @@ def _cubic_c(time_s: FloatArray, window: FloatArray, close: float) -> float:
 
 
 def _trimmed_rms(residual: FloatArray) -> float:
-    """Root of the mean square without the largest tenth: ACKs that came together are no growth."""
+    """Root mean square without the largest tenth, which ACKs that arrive together may cause."""
     square = np.sort(residual**2)
     return float(np.sqrt(square[: max(1, int(0.9 * len(square)))].mean()))
 
 
 def _fit_cubic(time_s: FloatArray, window: FloatArray) -> tuple[float, float, float]:
-    """C, K and W_max by least squares; for a given K the other two are linear."""
+    """C, K and W_max by least squares; for a given K, the problem is linear in the other two."""
     from scipy import optimize  # slow to load
 
     def solve(k: float) -> tuple[Any, float]:

@@ -1,4 +1,4 @@
-"""Parameters of a congestion controller and of what surrounds it, each with its uncertainty."""
+"""Inference of the parameters of a congestion controller and its stack, with uncertainties."""
 
 from __future__ import annotations
 
@@ -23,57 +23,57 @@ from qbkit.traces.arrays import BoolArray, FloatArray
 RESAMPLES = 500
 CONFIDENCE = 0.95
 MOST_LEFT = 0.99
-"""An interval of β may reach 1, where no number of flows would do."""
+"""Largest β for the number of emulated flows, which is infinite at 1."""
 REDUCES = 0.95
-"""A sender that keeps more than this of its window does not reduce it at a loss."""
+"""A sender that keeps more than this fraction of its window does not reduce it at a loss."""
 LEAST_INCREASE = 0.05
-"""Packets a round trip from which on a line rises: what BBR holds steady is a line as well."""
+"""Packets per round trip above which a line rises: BBR's constant window is a line as well."""
 IDLE = 0.9
-"""A link of whose rate less than this is used does not limit."""
+"""A link does not limit the window if less than this fraction of its rate is used."""
 IDLE_RTTS = 4
 STILL_RTTS = 10
-"""So long a window has stood still that no loss-based controller would leave it there."""
+"""Time over which a loss-based controller would change its window."""
 STILL_PACKETS, STILL_PART = 2.0, 0.01
-"""It has where it moved by less than either; AIMD would have added ten packets."""
+"""A window is constant if it changed by less than either; AIMD would have added ten packets."""
 CUBIC_BETA = 0.7
-"""What a loss leaves of one CUBIC flow's window (RFC 9438 §4.6)."""
+"""Fraction of one CUBIC flow's window that a loss leaves (RFC 9438 §4.6)."""
 
 PARAMETERS: dict[str, tuple[str, str]] = {
     "initial_window_packets": ("packets", "initial window"),
-    "start_growth": ("1/RTT", "growth of a round of slow start"),
+    "start_growth": ("1/RTT", "growth per round of slow start"),
     "slow_start_exit": ("", "what ends slow start"),
     "slow_start_exit_packets": ("packets", "window at the end of slow start"),
-    "pacing": ("", "how slow start is sent"),
+    "pacing": ("", "pacing in slow start"),
     "pacing_gain": ("1", "pacing rate over cwnd/RTT in slow start"),
     "packet_bytes": ("B", "full frame"),
     "burst_packets": ("packets", "packets within a millisecond (99th percentile)"),
-    "packets_per_ack": ("packets", "packets that an ACK answers"),
+    "packets_per_ack": ("packets", "packets per ACK"),
     "ack_delay_ms": ("ms", "longest wait of a packet for an ACK"),
-    "decrease_factor": ("1", "what a loss leaves of the window (β)"),
-    "cuts_undone_percent": ("%", "window reductions that were reverted within two RTTs"),
-    "growth": ("", "law that the window follows between losses"),
+    "decrease_factor": ("1", "fraction of the window left after a loss (β)"),
+    "reverted_reductions_percent": ("%", "window reductions reverted within two RTTs"),
+    "growth": ("", "law of the window's growth between losses"),
     "increase_packets_per_rtt": ("packets/RTT", "additive increase"),
     "cubic_c": ("packets/s³", "CUBIC's C"),
-    "emulated_flows": ("1", "standard flows that it competes like (N)"),
-    "probe_up_gain": ("1", "sending over delivery rate while probing for bandwidth"),
-    "probe_down_gain": ("1", "the same while draining after it"),
+    "emulated_flows": ("1", "number of standard flows that it emulates (N)"),
+    "probe_up_gain": ("1", "sending rate over delivery rate while probing for bandwidth"),
+    "probe_down_gain": ("1", "the same ratio while draining after the probe"),
     "probe_cycle_rtts": ("RTT", "time from probe to probe"),
     "probe_rtt_interval_s": ("s", "time from ProbeRTT to ProbeRTT"),
     "probe_rtt_duration_ms": ("ms", "length of a ProbeRTT"),
     "in_flight_bdp": ("BDP", "packets in flight over delivery rate × minimum RTT"),
-    "least_window_packets": ("packets", "least that is in flight for an RTT"),
+    "least_window_packets": ("packets", "fewest packets in flight for an RTT"),
     "limited_percent": ("%", "time in which neither the link nor a loss limits the window"),
 }
-"""Name → unit and meaning. Those without a unit are words."""
+"""Name → unit and meaning. The values of parameters without a unit are words."""
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """One parameter: the median of its samples, and the interval that holds it."""
+    """One parameter: the median of its samples, and its confidence interval."""
 
     name: str
     value: float
-    """NaN where the traces do not show it, and for a word."""
+    """NaN if the traces do not show it, and for a word."""
     low: float = math.nan
     high: float = math.nan
     """95 % interval of the median (bootstrap over the samples); NaN for fewer than three."""
@@ -81,17 +81,17 @@ class Estimate:
     word: str = ""
     """The value of a parameter that is a word: ``loss``, ``delay``, ``paced``, ``linear`` …
 
-    ``growth`` is ``linear`` (AIMD), ``cubic``, or ``probing`` (by a model of the path, as BBR).
+    ``growth`` is ``linear`` (AIMD), ``cubic``, or ``probing`` (by a model of the path, as in BBR).
     """
 
     @property
     def unit(self) -> str:
-        """The unit of value, low and high."""
+        """Unit of value, low and high."""
         return PARAMETERS[self.name][0]
 
     @property
     def known(self) -> bool:
-        """Whether the traces show it."""
+        """Whether the traces show the parameter."""
         return bool(self.word) or math.isfinite(self.value)
 
     def __str__(self) -> str:
@@ -119,7 +119,7 @@ class Parameters(Mapping[str, Estimate]):
         return len(self._estimates)
 
     def frame(self) -> pd.DataFrame:
-        """One row a parameter: meaning, value (or word), low, high, samples, unit."""
+        """One row per parameter: meaning, value (or word), low, high, samples, unit."""
         rows = [
             {
                 "parameter": e.name,
@@ -135,7 +135,7 @@ class Parameters(Mapping[str, Estimate]):
         return pd.DataFrame(rows).set_index("parameter")
 
     def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON; numbers that are unknown are None."""
+        """The estimates, ready for JSON; unknown numbers are None."""
         rows = [
             {k: None if v != v else v for k, v in asdict(estimate).items()}
             for estimate in self.values()
@@ -144,7 +144,7 @@ class Parameters(Mapping[str, Estimate]):
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Parameters:
-        """The inverse of `to_dict`; KeyError or TypeError for anything else."""
+        """Parameters from what `to_dict` returned; KeyError or TypeError for anything else."""
         rows: list[dict[str, Any]] = [
             {k: math.nan if v is None else v for k, v in row.items()}
             for row in document["estimates"]
@@ -160,10 +160,10 @@ def infer(
 ) -> Parameters:
     """Infer the parameters of one sender from one or more of its traces.
 
-    ``traces`` are run datasets, whose ``flow`` is meant, or observed connections (of several
-    seeds: samples are pooled). Only times and sizes of packets and ACKs are used, none of what a
-    stack tells. Most shows best where the flow is alone on its link, without a rival's losses.
-    Raises MetricError where there is no trace, or a flow cannot be observed.
+    ``traces`` are run datasets, of which ``flow`` is observed, or observed connections; the samples
+    of several (seeds) are pooled. Inference uses only times and sizes of packets and ACKs, nothing
+    that a stack reports. Most parameters show best if the flow is alone on its link, without a
+    rival's losses. Raises MetricError without a trace, and if a flow cannot be observed.
     """
     several = [traces] if isinstance(traces, xr.Dataset | Connection) else list(traces)
     if not several:
@@ -187,15 +187,15 @@ def infer(
 
 
 def _samples(c: Connection) -> dict[str, FloatArray | float | str]:
-    """What one connection shows of each parameter."""
+    """Samples of each parameter that one connection shows."""
     start = start_of(c)
-    cuts = window_reductions_of(c, start.settled_s)
-    growths = growths_of(c, cuts, c.grid_s[-1])
+    reductions = window_reductions_of(c, start.settled_s)
+    growths = growths_of(c, reductions, c.grid_s[-1])
     phases = phases_of(c, start.settled_s)
     gains = pacing_gains(c, start)
     lines = np.array([g.packets_per_rtt for g in growths])
     curves = np.array([g.cubic_c for g in growths])
-    factors = np.array([cut.factor for cut in cuts if not cut.reverted])
+    factors = np.array([r.factor for r in reductions if not r.reverted])
     found: dict[str, FloatArray | float | str] = {
         "initial_window_packets": start.window_packets[0],
         "start_growth": start.growth,
@@ -207,8 +207,8 @@ def _samples(c: Connection) -> dict[str, FloatArray | float | str]:
         "burst_packets": burst_packets(c),
         **_acks(c, start.end_s),
         "decrease_factor": factors,
-        "cuts_undone_percent": np.array([100.0 * cut.reverted for cut in cuts]).mean()
-        if cuts
+        "reverted_reductions_percent": np.array([100.0 * r.reverted for r in reductions]).mean()
+        if reductions
         else np.nan,
         "increase_packets_per_rtt": lines,
         "cubic_c": curves,
@@ -224,10 +224,11 @@ def _samples(c: Connection) -> dict[str, FloatArray | float | str]:
 
 
 def _law(lines: FloatArray, curves: FloatArray, factors: FloatArray, phases: Phases) -> str:
-    """The law that a window follows; empty: unknown.
+    """The law that a window follows; "" if unknown.
 
-    Lines that rise and curves are laws of a loss-based controller: of one whose window a loss
-    reduces. Who probes in cycles goes by a model of the path; curves can bend to that, lines not.
+    Rising lines and curves are laws of a loss-based controller, whose window a loss reduces. A
+    controller that probes in cycles models the path; a curve can fit such a window by accident, a
+    line cannot.
     """
     lines, curves = lines[np.isfinite(lines)], curves[np.isfinite(curves)]
     reduces = len(factors) > 0 and float(np.median(factors)) <= REDUCES
@@ -240,12 +241,12 @@ def _law(lines: FloatArray, curves: FloatArray, factors: FloatArray, phases: Pha
 
 
 def _acks(c: Connection, after_s: float) -> dict[str, FloatArray | float | str]:
-    """Packets an ACK, in each second after slow start, and how long a packet waits for one."""
+    """Packets per ACK in each second after slow start, and the longest wait for an ACK."""
     edges_s = np.arange(after_s, c.grid_s[-1], 1.0)
     packets = np.histogram(c.load.delivered_s + c.min_rtt_s / 2, edges_s)[0]
     acks = np.histogram(c.ack_s, edges_s)[0]
     busy = (acks > 0) & (packets > 10)
-    waits_s = (c.gone_s - c.delivered_s)[~c.lost] - c.min_rtt_s / 2
+    waits_s = (c.acked_or_lost_s - c.delivered_s)[~c.lost] - c.min_rtt_s / 2
     return {
         "packets_per_ack": packets[busy] / acks[busy],
         "ack_delay_ms": 1e3 * float(waits_s.max()),
@@ -253,7 +254,7 @@ def _acks(c: Connection, after_s: float) -> dict[str, FloatArray | float | str]:
 
 
 def _steady(c: Connection, after_s: float) -> dict[str, FloatArray | float | str]:
-    """What is in flight after slow start, each figure over spans of a few RTTs."""
+    """Packets in flight after slow start, each figure over spans of a few RTTs."""
     later = c.grid_s > after_s
     window, time_s = c.in_flight_packets[later], c.grid_s[later]
     if len(window) < 40:
@@ -270,10 +271,10 @@ def _steady(c: Connection, after_s: float) -> dict[str, FloatArray | float | str
 
 
 def _limited(c: Connection, link: SharedLink, later: BoolArray) -> BoolArray:
-    """Where the link idles, the window stands still, and no loss of the last ten RTTs says why.
+    """Times at which the link is idle, the window constant, and no loss in ten RTTs explains it.
 
-    The link idles by its own rate, and by what all flows send over it: a flow that leaves room to
-    a rival is not limited by itself.
+    The link is idle if all flows together leave part of its rate unused: a flow that leaves room
+    for a rival does not limit itself.
     """
     from scipy import ndimage  # slow to load
 
@@ -284,7 +285,7 @@ def _limited(c: Connection, link: SharedLink, later: BoolArray) -> BoolArray:
     moved[lag:] = np.abs(window[lag:] - window[:-lag])
     still = moved <= np.maximum(STILL_PACKETS, STILL_PART * window)
     idle = link.used_part(time_s - IDLE_RTTS * c.min_rtt_s, time_s) < IDLE
-    lossy = c.told_between(time_s - STILL_RTTS * c.min_rtt_s, time_s)
+    lossy = c.loss_detected_between(time_s - STILL_RTTS * c.min_rtt_s, time_s)
     limited: BoolArray = still[later] & idle & ~lossy
     return limited
 
@@ -310,11 +311,11 @@ def _common(name: str, words: list[str]) -> Estimate:
 
 
 def with_flows(estimates: list[Estimate]) -> list[Estimate]:
-    """N, the flows of one standard controller that get what this one gets.
+    """The estimates with N, the number of standard flows that together get what this one gets.
 
-    One loss cuts one of N CUBIC flows, so β_N = (N - 1 + 0.7)/N (IMC'22 §3.3). Where growth is
-    linear, AIMD with α and β gets √(α (1 + β)/(3 (1 - β))) times what Reno gets (RFC 9438 §4.3).
-    Unknown for other laws, and where α or 1 - β is not positive; an interval may reach 0.
+    One loss reduces one of N CUBIC flows, so β_N = (N - 1 + 0.7)/N (IMC'22 §3.3). With linear
+    growth, AIMD with α and β gets √(α (1 + β)/(3 (1 - β))) times what Reno gets (RFC 9438 §4.3). N
+    is unknown for other laws, and if α or 1 - β is not positive; its interval may reach 0.
     """
     by_name = {e.name: e for e in estimates}
     beta, line = by_name["decrease_factor"], by_name["increase_packets_per_rtt"]
@@ -335,5 +336,5 @@ def with_flows(estimates: list[Estimate]) -> list[Estimate]:
 
 
 def _short(value: float) -> str:
-    """Three figures, and never an exponent for thousands."""
+    """The number with three significant digits, without an exponent for thousands."""
     return f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}"

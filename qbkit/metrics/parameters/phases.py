@@ -1,4 +1,4 @@
-"""What BBR does in turns: probing for bandwidth above and below its rate, and for the RTT."""
+"""BBR's phases: probing for bandwidth, draining, and probing for the RTT."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ from qbkit.metrics.parameters.connection import GRID_PARTS, Connection
 from qbkit.traces.arrays import BoolArray, FloatArray
 
 LEAST_PACKETS = 40
-"""A ratio of two counts is known to 3 % or so from this many packets on."""
+"""Packets from which on the ratio of two counts is known to about 3 %."""
 PROMINENT = 0.08
-"""Probing stands out of the ratio by this much, and by more than what an ACK answers at once."""
+"""Least prominence of probing in the ratio; it must also exceed the step of one ACK."""
 FEWEST_CYCLES = 6
-"""Random losses make three regular ones now and then."""
+"""Fewest cycles of probing; random losses sometimes look like three regular ones."""
 REGULAR = 0.5
-"""Spread of the cycles' lengths (between the quartiles) over their median, at most."""
+"""Largest interquartile range of regular cycle lengths, as a fraction of their median."""
 LEAST_QUIET = 0.5
-"""Where losses fill more than half of the time, what repeats are they."""
+"""Least fraction of time without losses; with less, repeated patterns may come from losses."""
 DIP = 0.6
-"""ProbeRTT holds less than this part of the usual bytes in flight."""
+"""ProbeRTT has fewer bytes in flight than this fraction of the usual."""
 DIP_RTTS = (1.0, 20.0)
-"""How long a ProbeRTT lasts."""
+"""Shortest and longest ProbeRTT."""
 
 
 @dataclass(frozen=True, eq=False)
 class Phases:
-    """Each array has one entry a cycle; empty where there are no cycles."""
+    """Gains and durations of BBR's phases: one entry per cycle, empty without cycles."""
 
     up_gain: FloatArray
     """Sending rate over delivery rate while probing up."""
     down_gain: FloatArray
-    """The same while draining afterwards."""
+    """The same ratio while draining afterwards."""
     cycle_rtts: FloatArray
     """Minimum RTTs from one probe to the next."""
     probe_rtt_begin_s: FloatArray
@@ -40,7 +40,7 @@ class Phases:
 
 
 def phases_of(connection: Connection, after_s: float) -> Phases:
-    """Cycles after slow start; none where they do not repeat."""
+    """Phases after slow start; no cycles unless they repeat regularly."""
     from scipy import signal  # slow to load
 
     begins_s, durations_s = _dips(connection, after_s)
@@ -67,9 +67,9 @@ def _regular(cycles: FloatArray) -> bool:
 
 
 def _ratio(connection: Connection, after_s: float) -> tuple[FloatArray, FloatArray, float]:
-    """Bytes sent over bytes delivered in sliding windows: times, ratio, its least step.
+    """Times, bytes sent over bytes delivered in sliding windows, and the step of this ratio.
 
-    A window is half an RTT, or as long as `LEAST_PACKETS` or ten ACKs take.
+    A window is half an RTT, or longer if `LEAST_PACKETS` or ten ACKs take longer.
     """
     delivered_s = np.sort(connection.delivered_s[~connection.lost])
     span_s = delivered_s[-1] - delivered_s[0]
@@ -78,7 +78,7 @@ def _ratio(connection: Connection, after_s: float) -> tuple[FloatArray, FloatArr
     width_s = max(connection.min_rtt_s / 2, LEAST_PACKETS * each_s, 10 * per_ack * each_s)
     time_s = connection.grid_s[(connection.grid_s > after_s)]
     time_s = time_s[time_s + width_s < connection.sent_s[-1]]
-    # A packet is delivered half an RTT after it was sent where nothing queues.
+    # Without queueing, a packet is delivered half an RTT after it was sent.
     later_s = time_s + connection.min_rtt_s / 2
     load = connection.load
     sent = load.sent_bytes(time_s + width_s) - load.sent_bytes(time_s)
@@ -87,7 +87,7 @@ def _ratio(connection: Connection, after_s: float) -> tuple[FloatArray, FloatArr
 
 
 def _dips(connection: Connection, after_s: float) -> tuple[FloatArray, FloatArray]:
-    """Begin and length of the spans in which few packets fly though none was lost before them."""
+    """Begin and length of spans with few packets in flight and no loss before."""
     window, grid_s = connection.in_flight_packets, connection.grid_s
     usual = np.median(window[grid_s > after_s]) if (grid_s > after_s).any() else np.inf
     low = (window < DIP * usual) & (grid_s > after_s)
@@ -96,7 +96,7 @@ def _dips(connection: Connection, after_s: float) -> tuple[FloatArray, FloatArra
     rtt_s = connection.min_rtt_s
     inside = ends < len(grid_s)
     begins_s, ends_s = grid_s[begins[inside]], grid_s[ends[inside]]
-    lossy = connection.told_between(begins_s - 4 * rtt_s, begins_s + rtt_s)
+    lossy = connection.loss_detected_between(begins_s - 4 * rtt_s, begins_s + rtt_s)
     kept = [
         (b, _at_bottom_s(connection, b, e))
         for b, e in zip(begins_s[~lossy], ends_s[~lossy], strict=True)
@@ -106,7 +106,7 @@ def _dips(connection: Connection, after_s: float) -> tuple[FloatArray, FloatArra
 
 
 def _at_bottom_s(connection: Connection, begin_s: float, end_s: float) -> float:
-    """How long a dip stays near its least; before that it drains, and then it fills again."""
+    """How long a dip stays near its minimum, between draining and filling up again."""
     inside = (connection.grid_s >= begin_s) & (connection.grid_s <= end_s)
     window = connection.in_flight_packets[inside]
     near = window <= 1.25 * window.min() + 1
@@ -116,9 +116,9 @@ def _at_bottom_s(connection: Connection, begin_s: float, end_s: float) -> float:
 def _far_from(
     time_s: FloatArray, begins_s: FloatArray, durations_s: FloatArray, connection: Connection
 ) -> BoolArray:
-    """Which times lie neither in a ProbeRTT nor near a loss."""
+    """Which times are neither in a ProbeRTT nor near a loss."""
     rtt_s = connection.min_rtt_s
     far = np.ones(len(time_s), dtype=bool)
     for begin_s, duration_s in zip(begins_s, durations_s, strict=True):
         far &= (time_s < begin_s - 2 * rtt_s) | (time_s > begin_s + duration_s + 3 * rtt_s)
-    return far & ~connection.told_between(time_s - 3 * rtt_s, time_s + rtt_s)
+    return far & ~connection.loss_detected_between(time_s - 3 * rtt_s, time_s + rtt_s)

@@ -1,4 +1,4 @@
-"""What a sender does about a loss: by how much it cuts its window, and whether it takes it back."""
+"""Window reductions after losses: by how much, and whether they are reverted."""
 
 from __future__ import annotations
 
@@ -10,37 +10,38 @@ from qbkit.metrics.parameters.connection import Connection
 from qbkit.traces.arrays import FloatArray
 
 APART_RTTS = 1.8
-"""Losses that are told of further apart belong to two episodes. A window that was cut and taken
-back overflows the queue again within two RTTs; what one overflow lost is told within one."""
-SMALLEST_CUT_PACKETS = 4.0
+"""Losses detected further apart than this belong to two recovery periods. A window whose reduction
+was reverted overflows the queue again within two RTTs; the losses of one overflow are detected
+within one RTT."""
+SMALLEST_REDUCTION_PACKETS = 4.0
 BACK = 0.95
-"""A cut is reverted when this part of the window is back within `BACK_RTTS`."""
+"""A reduction is reverted if this fraction of the window is back within `BACK_RTTS`."""
 BACK_RTTS = 2.0
 
 
 @dataclass(frozen=True)
 class WindowReduction:
-    """One episode of loss."""
+    """The window before and after one recovery period."""
 
     begin_s: float
-    """When the sender first knew of it."""
+    """When the sender detected the first loss."""
     end_s: float
-    """When the window was cut."""
+    """When the window had been reduced."""
     before_packets: float
-    """In flight when the sender knew of it."""
+    """Packets in flight when the loss was detected."""
     after_packets: float
-    """In flight afterwards."""
+    """Packets in flight afterwards."""
     reverted: bool
-    """Whether the window was back at once, as after a loss that was found spurious."""
+    """Whether the window was restored at once, as after a spurious loss."""
 
     @property
     def factor(self) -> float:
-        """What was left of the window: the multiplicative decrease."""
+        """Fraction of the window that was left: the multiplicative decrease."""
         return self.after_packets / self.before_packets
 
 
 def window_reductions_of(connection: Connection, after_s: float = 0.0) -> list[WindowReduction]:
-    """The episodes of loss that begin after a time, in order."""
+    """Window reductions that begin after a time, in order."""
     loss_detected_s = connection.loss_detected_s[connection.loss_detected_s > after_s]
     if not len(loss_detected_s):
         return []
@@ -48,19 +49,19 @@ def window_reductions_of(connection: Connection, after_s: float = 0.0) -> list[W
     first = np.flatnonzero(np.diff(loss_detected_s, prepend=-np.inf) > APART_RTTS * rtt_s)
     ends = np.append(first[1:], len(loss_detected_s))
     found = [
-        _cut(connection, loss_detected_s[i], loss_detected_s[j - 1], rtt_s[i])
+        _reduction(connection, loss_detected_s[i], loss_detected_s[j - 1], rtt_s[i])
         for i, j in zip(first, ends, strict=True)
     ]
-    return [cut for cut in found if cut is not None]
+    return [reduction for reduction in found if reduction is not None]
 
 
-def _cut(
+def _reduction(
     connection: Connection, begin_s: float, last_s: float, rtt_s: float
 ) -> WindowReduction | None:
-    """The cut of one episode; None where the trace ends in it, or nothing was in flight before."""
+    """Reduction of one recovery period; None if the trace ends in it, or nothing was in flight."""
     grid_s, window = connection.grid_s, connection.in_flight_packets
-    # TCP's window shrinks over one RTT (RFC 6937), QUIC's at once (RFC 9002 §7.3.2): afterwards
-    # both stand at the new one, until the ACKs of what was sent since then open it again.
+    # TCP's window shrinks over one RTT (RFC 6937), QUIC's at once (RFC 9002 §7.3.2). Both then stay
+    # at the new window until ACKs of packets sent since then open it again.
     end_s = max(begin_s + rtt_s, last_s + 0.3 * rtt_s)
     if grid_s[-1] < end_s + BACK_RTTS * rtt_s:
         return None
@@ -70,7 +71,7 @@ def _cut(
     left = float(np.median(window[_between(grid_s, end_s, end_s + 0.5 * rtt_s)]))
     back = window[_between(grid_s, begin_s + 0.5 * rtt_s, end_s + BACK_RTTS * rtt_s)]
     least = float(window[_between(grid_s, begin_s, end_s + rtt_s)].min())
-    reverted = held - least > SMALLEST_CUT_PACKETS and bool((back >= BACK * held).any())
+    reverted = held - least > SMALLEST_REDUCTION_PACKETS and bool((back >= BACK * held).any())
     return WindowReduction(float(begin_s), end_s, held, left, reverted)
 
 

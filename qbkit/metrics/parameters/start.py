@@ -1,4 +1,4 @@
-"""How a connection starts: initial window, growth of slow start and how it ends, pacing."""
+"""Start of a connection: initial window, growth and end of slow start, pacing."""
 
 from __future__ import annotations
 
@@ -12,53 +12,53 @@ from qbkit.metrics.parameters.connection import Connection
 from qbkit.traces.arrays import FloatArray
 
 GROWS = 1.3
-"""Slow start goes on while a round sends more than this times what the one before it sent."""
+"""Slow start continues while a round sends at least this times the packets of the one before."""
 STAND = 2
-"""So many rounds in a row that have not grown end it; one alone may have waited for its pacing."""
+"""Number of rounds in a row without growth that end slow start; pacing may delay a single one."""
 SETTLE_RTTS = 4
 HANDSHAKE = 3.0
-"""No slow start grows this fast: a first flight that is exceeded so much was the handshake."""
+"""If the second flight exceeds the first by this factor, the first was the handshake."""
 EARLY = 0.02
-"""Part of an RTT by which jitter may show a packet before the ACK that it was sent on."""
+"""Fraction of an RTT by which jitter may show a packet before the ACK that triggered it."""
 SPREAD = 1.6
-"""A round that takes this times as long as the ACKs that clock it is paced."""
+"""A round is paced if it takes more than this times as long as the ACKs that clock it."""
 MIDDLE = (0.3, 0.9)
-"""The part of a round whose rate counts: bursts at its begin and its last stray packet do not."""
+"""Part of a round whose rate counts; it excludes an initial burst and a last stray packet."""
 QUEUES = 1.15
-"""A round whose median RTT is this times the least queues."""
+"""The packets of a round queue if their median RTT is more than this times the minimum."""
 LARGEST_GAIN = 8.0
-"""What is sent faster than this times cwnd/RTT is a burst."""
+"""Packets sent faster than this times cwnd/RTT are a burst."""
 
 
 @dataclass(frozen=True)
 class Round:
-    """Packets ``first`` to ``last`` - 1: what is sent on the ACKs of the round before."""
+    """Packets ``first`` to ``last`` - 1, which the ACKs of the previous round triggered."""
 
     first: int
     last: int
 
     @property
     def packets(self) -> int:
-        """How many they are."""
+        """Number of packets."""
         return self.last - self.first
 
     def middle(self) -> tuple[int, int]:
-        """First and last packet of its middle part."""
+        """First and last packet of the middle part."""
         low, high = (self.first + int(part * (self.packets - 1)) for part in MIDDLE)
         return low, high
 
 
 @dataclass(frozen=True, eq=False)
 class Start:
-    """Slow start in rounds, the handshake's aside."""
+    """Slow start in rounds, without the handshake."""
 
     rounds: list[Round]
     end_s: float
-    """When its last round ended."""
+    """When the last round ended."""
     settled_s: float
-    """When what it has lost is repaired, and its cut is over."""
+    """When losses of slow start are repaired and the window reduction is complete."""
     by_loss: bool
-    """Whether a loss ended it."""
+    """Whether a loss ended slow start."""
 
     @property
     def window_packets(self) -> FloatArray:
@@ -67,25 +67,25 @@ class Start:
 
     @property
     def growth(self) -> FloatArray:
-        """Ratio of each round to the one before it, the last round aside, which is cut short."""
+        """Ratio of each round to the one before it, without the last round, which is cut short."""
         whole = self.window_packets[:-1]
         return whole[1:] / whole[:-1]
 
 
 def start_of(connection: Connection) -> Start:
     """Divide the beginning of a connection into rounds, until slow start ends."""
-    sent_s, gone_s = connection.sent_s, connection.gone_s
+    sent_s, acked_or_lost_s = connection.sent_s, connection.acked_or_lost_s
     rounds: list[Round] = []
     first = _first_data(connection)
     while first < len(sent_s):
-        end_s = gone_s[first] - EARLY * connection.min_rtt_s
+        end_s = acked_or_lost_s[first] - EARLY * connection.min_rtt_s
         last = max(int(np.searchsorted(sent_s, end_s)), first + 1)
         rounds.append(Round(first, last))
         if connection.lost[first:last].any() or _stands(rounds):
             break
         first = last
     end_s = float(sent_s[rounds[-1].last - 1])
-    # What was lost in the last round is known one round trip later.
+    # Losses of the last round are detected one round trip later.
     by_loss = bool((connection.loss_detected_s < end_s + 2 * connection.min_rtt_s).any())
     return Start(rounds, end_s, end_s + SETTLE_RTTS * connection.min_rtt_s, by_loss)
 
@@ -99,7 +99,7 @@ def _stands(rounds: list[Round]) -> bool:
 
 
 def _first_data(connection: Connection) -> int:
-    """The first packet behind the handshake: a flight that the next one exceeds by far was none."""
+    """The first packet after the handshake; a flight that the next one exceeds by far is one."""
     sent_s = connection.sent_s
     gaps = np.flatnonzero(np.diff(sent_s) > connection.min_rtt_s / 2)
     if not len(gaps):
@@ -112,10 +112,10 @@ def _first_data(connection: Connection) -> int:
 def pacing_gains(connection: Connection, start: Start) -> FloatArray:
     """Sending rate over cwnd/RTT of the paced rounds of slow start; empty without pacing.
 
-    A paced round takes longer than the ACKs that clock it, or follows one that was paced. Most
-    rounds must be, for one alone may have been held up. Those count whose packets hardly queue,
-    for a queue slows down the ACKs and with them any sender; not the first, which may burst, nor
-    the last, which is cut short.
+    A paced round takes longer than the ACKs that clock it, or follows a paced round. Most rounds
+    must be paced, because a single one may have been delayed. Only rounds whose packets hardly
+    queue count, because a queue slows the ACKs and so any sender. The first round may burst and the
+    last one is cut short, so neither counts.
     """
     gains: list[float] = []
     counting: list[bool] = []
@@ -132,8 +132,8 @@ def pacing_gains(connection: Connection, start: Start) -> FloatArray:
 def _gain(connection: Connection, start: Start, number: int) -> tuple[float, bool, bool]:
     """Gain of a round, whether it takes longer than its ACKs did, and whether its packets queue.
 
-    The window is what the sender may have in flight by then: what it sent in the round before,
-    and as much again as was acknowledged of that.
+    The window is what the sender may have in flight at that time: the packets of the previous
+    round, plus as many as were acknowledged of those.
     """
     this = start.rounds[number]
     low, high = this.middle()
@@ -142,16 +142,16 @@ def _gain(connection: Connection, start: Start, number: int) -> tuple[float, boo
     if number:
         before = start.rounds[number - 1]
         first, last = before.middle()
-        acks_s = float(connection.gone_s[last] - connection.gone_s[first])
+        acks_s = float(connection.acked_or_lost_s[last] - connection.acked_or_lost_s[first])
         middle_s = connection.sent_s[(low + high) // 2]
-        acked = connection.gone_s[before.first : before.last] <= middle_s
+        acked = connection.acked_or_lost_s[before.first : before.last] <= middle_s
         window = before.packets + float(acked.sum())
-    rtt_s = float(np.median((connection.gone_s - connection.sent_s)[low : high + 1]))
+    rtt_s = float(np.median((connection.acked_or_lost_s - connection.sent_s)[low : high + 1]))
     gain = (high - low) / max(span_s, 1e-9) * connection.min_rtt_s / window
     return gain, span_s > SPREAD * acks_s, rtt_s > QUEUES * connection.min_rtt_s
 
 
 def burst_packets(connection: Connection, within_s: float = 0.001) -> float:
-    """Packets that leave within a millisecond: the 99th percentile over all packets."""
+    """99th percentile of the number of packets that leave within a millisecond."""
     ends = np.searchsorted(connection.sent_s, connection.sent_s + within_s)
     return float(np.quantile(ends - np.arange(len(ends)), 0.99))
