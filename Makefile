@@ -33,12 +33,12 @@ docs: venv
 	@$(BIN)/python -m sphinx -q -W --keep-going -d build/docs-trees docs build/docs
 	@echo "qbkit: open build/docs/index.html"
 
-# Only apt needs root. Without it: say what to ask for, and go on where that is possible.
+# Only apt needs root. Without root, print what to ask for, and continue where possible.
 system:
 	@missing=$$(for p in $(PACKAGES); do dpkg-query -W -f='$${Status}' $$p 2>/dev/null | grep -q 'ok installed' || echo $$p; done); \
 	if [ -z "$$missing" ]; then :; \
 	elif ! command -v apt-get >/dev/null; then \
-	  echo "qbkit: no apt here; install the counterparts of: $$missing"; \
+	  echo "qbkit: no apt here; install the equivalents of: $$missing"; \
 	elif [ "$(SUDO)" = no ]; then \
 	  echo "qbkit: without root or sudo; ask for: apt-get install $$missing"; \
 	else \
@@ -69,7 +69,7 @@ lock: venv
 
 # A kernel is built once per machine (about 10 processor minutes); drivers, once per version.
 kernel: venv
-	@$(BIN)/qbkit kernel --build || echo "qbkit: going on without a kernel: notebooks show published runs, guest tests are skipped"
+	@$(BIN)/qbkit kernel --build || echo "qbkit: continuing without a kernel: notebooks show published runs, guest tests are skipped"
 
 stacks: venv
 	@$(MAKE) --no-print-directory system PACKAGES="$(STACK_PACKAGES)"

@@ -47,12 +47,12 @@ def executable(path: Path, text: str = "#!/bin/sh\n") -> Path:
 
 
 def after(words: list[str]) -> list[str]:
-    """The command behind the script that starts it."""
+    """The command after the script that starts it."""
     return words[words.index("--") + 1 :]
 
 
 def sending(name: str, controller: str, seconds: float | None = 20, **more: object) -> list[str]:
-    """What the end runs that starts the flow."""
+    """The command of the end that starts the flow."""
     stack = external(name)
     who = {"address": ADDRESS, "controller": controller, "out": "/out"}
     limit = {"duration_s": seconds, "size_bytes": None if seconds else 1000}
@@ -62,7 +62,7 @@ def sending(name: str, controller: str, seconds: float | None = 20, **more: obje
 
 
 @pytest.mark.parametrize("name", FOUR)
-def test_one_that_is_missing_says_how_to_get_it(name: str, monkeypatch: pytest.MonkeyPatch):
+def test_a_missing_stack_says_how_to_get_it(name: str, monkeypatch: pytest.MonkeyPatch):
     stack = external(name)
     monkeypatch.delenv(stack.setting, raising=False)
     monkeypatch.setenv("PATH", "/nonexistent")
@@ -92,7 +92,7 @@ def test_a_setting_names_the_folder_or_a_program(
     assert not stack.status().ready
 
 
-def test_path_is_searched_for_names_that_can_be_no_other(
+def test_path_is_searched_only_for_unambiguous_names(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -158,7 +158,7 @@ def test_mvfsts_command_lines():
         serve("bbr2", pacing=False)
     client = [tperf[0], "-mode=client", *tperf[2:], "-duration=4", "-window=134217728"]
     assert after(sending("mvfst", "cubic", 2.5)) == client
-    with pytest.raises(SpecError, match="for a time"):
+    with pytest.raises(SpecError, match="for a duration"):
         sending("mvfst", "cubic", None)
 
 
@@ -200,7 +200,7 @@ def test_a_client_is_ended_when_its_time_is_over():
     assert time.monotonic() - started >= 0.5
 
 
-def test_a_client_that_is_deaf_is_killed():
+def test_a_client_that_ignores_sigint_is_killed():
     deaf = "import signal, time; signal.signal(signal.SIGINT, signal.SIG_IGN); time.sleep(60)"
     client = run_client("--duration-s", "1", "--", sys.executable, "-c", deaf)
     assert client.wait(30) == 0
@@ -231,7 +231,7 @@ def test_a_client_that_ends_by_itself(words: list[str], code: int, said: str):
 GOOD = {"program": "/opt/mine", "controllers": ["cubic"]}
 
 
-def test_no_file_is_no_stack(tmp_path: Path):
+def test_without_a_file_there_are_no_stacks(tmp_path: Path):
     assert configured.load(tmp_path / "stacks.toml") == []
 
 
@@ -240,7 +240,7 @@ def test_no_file_is_no_stack(tmp_path: Path):
     [
         ("[stack", "cannot be read"),
         ("[stacks.mine]", "may only have tables named [stack.NAME]"),
-        ("[stack.Mine]", "small letters"),
+        ("[stack.Mine]", "lower-case letters"),
         ("[stack]\nmine = 3", "is not a table"),
         ('[stack.mine]\nprogram = "/x"', 'needs controllers = ["cubic", "reno"]'),
         ('[stack.mine]\nprogram = "x"\ncontrollers = ["a"]', "absolute"),
@@ -251,7 +251,7 @@ def test_no_file_is_no_stack(tmp_path: Path):
         ),
         (
             '[stack.mine]\nprogram = "/x"\ncontrollers = ["a"]\noptions = 1',
-            "options is written as",
+            "write options as",
         ),
     ],
 )
@@ -291,7 +291,7 @@ def test_a_configured_stack_is_what_its_table_says(tmp_path: Path):
 
 @pytest.fixture
 def own_registry(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a test registers is gone after it."""
+    """Remove what a test registers when it ends."""
     stacks.all_stacks()
     monkeypatch.setattr(registry, "_registered", dict(registry._registered))
 
@@ -320,7 +320,7 @@ def fills_the_link(name: str) -> bool:
 def test_a_configured_driver_fills_the_link(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own_registry: None, quic_go: Stack
 ):
-    """quic-go's driver under another name, by nothing but the user's file."""
+    """quic-go's driver under another name, with nothing but the user's file."""
     shutil.copy(driver_of(quic_go), tmp_path / "renamed")
     file = tmp_path / "stacks.toml"
     file.write_text(

@@ -1,4 +1,4 @@
-"""Gigabits per second: the link stays exact, no window limits, and memory is asked for first."""
+"""Gigabits per second: the link stays exact, no window limits, and memory is checked first."""
 
 from __future__ import annotations
 
@@ -64,14 +64,14 @@ def test_bucket_holds_one_frame_and_a_late_timer():
     assert burst(10_000) == FRAME_BYTES + 1250  # 10 Gbit/s for a microsecond
 
 
-def test_memory_is_asked_for_before_the_run(monkeypatch):
+def test_memory_is_checked_before_the_run(monkeypatch):
     long = experiment(10_000, 100, duration_s=60)
     assert memory.guest_mb(experiment(10_000, 100)) == 2048
     assert memory.guest_mb(experiment(10_000, 200)) == 6144
     # 60 s x 1.25 GB/s / 1514 B = 49.5 million frames.
     assert memory.needed_bytes(long, "virtual") == pytest.approx(25e9, rel=0.01)
     monkeypatch.setattr(memory, "_free_bytes", lambda: 8e9)
-    with pytest.raises(EngineError, match=r"may need 25\.0 GB of memory, and 8\.0 GB are free"):
+    with pytest.raises(EngineError, match=r"may need 25\.0 GB of memory, but 8\.0 GB are free"):
         memory.require(long, "virtual")
     memory.require(experiment(20, 50, duration_s=120), "virtual")
     memory.require(experiment(10_000, 100, duration_s=10), "virtual")

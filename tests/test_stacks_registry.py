@@ -94,7 +94,7 @@ def test_a_broken_plug_in_warns_and_the_others_work(plugins: Path) -> None:
 
 def test_a_plug_in_cannot_take_a_name(plugins: Path) -> None:
     install(plugins, "thief_plugin", GOOD.replace('"pigeon"', '"tcp"'), "x = thief_plugin:Pigeon")
-    with pytest.warns(UserWarning, match="there is a stack 'tcp' already"):
+    with pytest.warns(UserWarning, match="there is already a stack 'tcp'"):
         assert isinstance(stacks.get("tcp"), Tcp)
 
 
@@ -102,7 +102,7 @@ def test_two_classes_cannot_share_a_name() -> None:
     class Other(Tcp):
         """Another class with TCP's name."""
 
-    with pytest.raises(ValueError, match="there is a stack 'tcp' already: Tcp"):
+    with pytest.raises(ValueError, match="there is already a stack 'tcp': Tcp"):
         stacks.register(Other())
     stacks.register(Tcp())  # the same class again is no conflict
 

@@ -1,4 +1,4 @@
-"""What a stack is to the testbed: a name, its controllers, and the two programs of a flow."""
+"""The interface of a stack: its name, its controllers, and the two programs of a flow."""
 
 from __future__ import annotations
 
@@ -14,38 +14,38 @@ Say = Callable[[str], None]
 Options = Mapping[str, str | int | float | bool]
 
 LEAST_WINDOW_BYTES = 128 << 20
-"""Receive window that every driver offers, if it is not asked for another."""
+"""Receive window that every driver offers by default."""
 WINDOW = "QBKIT_WINDOW_BYTES"
-"""Environment variable that asks a driver for a larger one, where path and queue hold much."""
+"""Environment variable that asks a driver for a larger window, where path and queue hold more."""
 CERTIFICATE_MOUNT = "/run/qb/certificate"
 """Where the guest finds the test certificate, ``cert.pem`` and ``key.pem``."""
 
 
 @dataclass(frozen=True)
 class Status:
-    """Whether a stack can be run here; if not, ``reason`` says what to type."""
+    """Whether a stack can run here; if not, ``reason`` says what to type."""
 
     ready: bool
     reason: str = ""
 
 
 class Stack(ABC):
-    """A sender and a receiver that can be started in the guest.
+    """A sender and a receiver that run in the guest.
 
     To add a stack, write a class with the three abstract methods, and register an instance of it
-    (or name it as an entry point of the group ``qbkit.stacks``). A program of a stack is called as
+    (or name it as an entry point of the group ``qbkit.stacks``). qbkit calls a stack's program as
 
         PROGRAM recv --listen IP:PORT --cert FILE --key FILE --out DIR [--option K=V ...]
         PROGRAM send --connect IP:PORT --controller CC (--duration-s X | --bytes N) --out DIR ...
 
-    ``recv`` prints ``ready`` when it listens and ends on SIGTERM; ``send`` ends by itself. Either
-    fails the run when it exits with another status than 0 (or by that SIGTERM). They leave
-    ``receiver.csv`` and ``sender.csv`` in DIR (columns: `qbkit.traces.run.telemetry`). Override
-    `send_argv` and `recv_argv` where a program has a command line of its own.
+    ``recv`` prints ``ready`` when it listens and ends on SIGTERM; ``send`` ends by itself. The run
+    fails when either exits with a status other than 0 (or by that SIGTERM). They write
+    ``receiver.csv`` and ``sender.csv`` to DIR (columns: `qbkit.traces.run.telemetry`). Override
+    `send_argv` and `recv_argv` for a program with another command line.
     """
 
     name: ClassVar[str]
-    """As users write it: ``quic-go``."""
+    """Name as users write it: ``quic-go``."""
     source: ClassVar[str]
     """Where its code comes from, in a few words."""
     tells: ClassVar[tuple[str, ...]] = ("cwnd_bytes", "bytes_in_flight", "srtt_ms")
@@ -54,24 +54,24 @@ class Stack(ABC):
     """Whether two runs of one spec and seed are identical to the byte."""
     certificate: ClassVar[str] = ""
     """Prefix of the test certificate that its receiver shows: "", or "browser-" where a client
-    knows no Ed25519 (BoringSSL's offers it not)."""
+    does not support Ed25519 (BoringSSL's does not)."""
     most_window_bytes: ClassVar[int] = LEAST_WINDOW_BYTES
     """The largest receive window it can offer: more than the least if it reads `WINDOW`."""
     options: ClassVar[dict[str, str]] = {}
-    """Options that a flow may set in ``options``, and what they do."""
+    """Options that a flow may set, and what they do."""
 
     @abstractmethod
     def controllers(self) -> tuple[str, ...]:
         """Names of its congestion controllers."""
 
     def surveyed(self) -> tuple[str, ...]:
-        """Those of its controllers that a survey of all stacks runs: all of them."""
+        """The controllers that a survey of all stacks runs; all of them by default."""
         return self.controllers()
 
     def check(self, controller: str, options: Options, source: str | None) -> None:
-        """SpecError for a controller, or an option, that it has not.
+        """Raise SpecError for an unknown controller or option.
 
-        ``source`` is that of a controller which comes with the flow: only stack ``qbkit`` takes it.
+        ``source`` is the source of a user's controller, which only the stack ``qbkit`` accepts.
         """
         if source is not None:
             raise SpecError(f"{self.name} takes no controllers from a cell; stack qbkit does")
@@ -93,14 +93,14 @@ class Stack(ABC):
 
     @abstractmethod
     def program(self) -> list[str]:
-        """The words, with paths of the guest, that start the driver."""
+        """The command that starts the driver, with paths in the guest."""
 
     def status(self) -> Status:
-        """Whether it can be run here."""
+        """Whether it can run here."""
         return Status(True)
 
     def build(self, say: Say = lambda _: None) -> None:  # noqa: B027 (nothing to do is common)
-        """Make it ready; raises StackNotReady with the sentence that says what is missing."""
+        """Make it ready; raises StackNotReady with a sentence that says what is missing."""
 
     def mounts(self) -> dict[str, Path]:
         """Folders of this machine that the guest must see: guest path → host path."""
@@ -111,7 +111,7 @@ class Stack(ABC):
         return {}
 
     def receiver_options(self, controller: str, options: Options) -> Options:
-        """What the receiver of a flow with this controller and these options is told."""
+        """The options for the receiver of a flow with this controller and these options."""
         return options
 
     def recv_argv(self, *, address: str, out: str, options: Options) -> list[str]:
@@ -133,22 +133,22 @@ class Stack(ABC):
         size_bytes: int | None,
         options: Options,
     ) -> list[str]:
-        """The command that sends to ``IP:PORT`` for a time, or so many bytes."""
+        """The command that sends to ``IP:PORT`` for a duration or a number of bytes."""
         limit = ["--bytes", str(size_bytes)] if size_bytes else ["--duration-s", f"{duration_s:g}"]
         command = [*self.program(), "send", "--connect", address, "--controller", controller]
         return [*command, *limit, "--out", out, *option_words(options)]
 
 
 class ServingStack(Stack):
-    """A stack that only comes as a server: it listens and sends, the receiver connects to it.
+    """A stack that exists only as a server: it listens and sends, the receiver connects to it.
 
-    ``serve`` is started before the flow and ended after it; ``fetch`` is started with the flow and
-    ends by itself. What is said of ``recv`` and ``send`` in `Stack` holds for their tables.
+    ``serve`` starts before the flow and ends after it; ``fetch`` starts with the flow and ends by
+    itself. They write the tables of `Stack`: ``serve`` those of a sender, ``fetch`` a receiver's.
     """
 
     @abstractmethod
     def serve_argv(self, *, address: str, controller: str, out: str, options: Options) -> list[str]:
-        """The command that listens on ``IP:PORT``, prints ``ready``, and sends to who comes."""
+        """The command that listens on ``IP:PORT``, prints ``ready``, and sends to its client."""
 
     @abstractmethod
     def fetch_argv(
@@ -161,7 +161,7 @@ class ServingStack(Stack):
         size_bytes: int | None,
         options: Options,
     ) -> list[str]:
-        """The command that receives from ``IP:PORT`` for a time, or so many bytes."""
+        """The command that receives from ``IP:PORT`` for a duration or a number of bytes."""
 
 
 def option_words(options: Options) -> list[str]:

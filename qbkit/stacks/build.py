@@ -16,13 +16,13 @@ from qbkit.settings import cache_folder
 
 Maker = Callable[[Path], None]
 GUEST_PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
-"""Where programs of this machine are looked for that the guest uses."""
+"""Search path for this machine's programs that the guest uses."""
 
 
 def fingerprint(sources: Iterable[Path], *words: str) -> str:
     """12 hexadecimal digits over the contents of files and some words.
 
-    Byte code that Python left among the files does not count.
+    Python's byte code among the files does not count.
     """
     digest = hashlib.sha256("\0".join(words).encode())
     for path in sorted(source for source in sources if source.suffix != ".pyc"):
@@ -31,24 +31,24 @@ def fingerprint(sources: Iterable[Path], *words: str) -> str:
 
 
 def program_fingerprint(program: Path) -> str:
-    """12 hexadecimal digits over a program of this machine and what starts it or is loaded with it.
+    """12 hexadecimal digits over a program of this machine and what it runs with.
 
-    That is the interpreter of a script, and the shared libraries of a binary.
+    A script runs with its interpreter, a binary with its shared libraries.
     """
     real = program.resolve()
-    files = _taking_part(real, real.stat().st_mtime_ns)
+    files = _program_files(real, real.stat().st_mtime_ns)
     return fingerprint([], *(_content(file, file.stat().st_mtime_ns) for file in files))
 
 
 @cache
 def _content(file: Path, _mtime_ns: int) -> str:
-    """Read once, as long as nobody writes it again."""
+    """Fingerprint of a file, computed again only when the file changes."""
     return fingerprint([file])
 
 
 @cache
-def _taking_part(program: Path, _mtime_ns: int) -> list[Path]:
-    """The program; and its libraries, or the interpreter of a script with those it loads."""
+def _program_files(program: Path, _mtime_ns: int) -> list[Path]:
+    """The program and its libraries; for a script, its interpreter and the libraries of that."""
     with program.open("rb") as file:
         first_line = file.read(256).partition(b"\n")[0].decode(errors="replace")
     if not first_line.startswith("#!"):
@@ -61,7 +61,7 @@ def _taking_part(program: Path, _mtime_ns: int) -> list[Path]:
 
 
 def _libraries(program: Path) -> list[Path]:
-    """The shared libraries that a binary loads when it starts, as far as they are found."""
+    """The shared libraries that a binary loads when it starts, where they exist."""
     with program.open("rb") as file:
         if file.read(4) != b"\x7fELF" or not shutil.which("ldd"):
             return []
@@ -70,7 +70,7 @@ def _libraries(program: Path) -> list[Path]:
 
 
 def python_identity(python: Path) -> str:
-    """Changes with an interpreter, which reads its own byte code only."""
+    """A text that changes with the interpreter, which reads only its own byte code."""
     if not python.exists():
         return ""
     stat = python.stat()
@@ -78,12 +78,12 @@ def python_identity(python: Path) -> str:
 
 
 def built_folder(name: str, key: str) -> Path:
-    """Where a program of that name and fingerprint is or will be."""
+    """Folder of a program with that name and fingerprint, built or not."""
     return cache_folder() / "drivers" / f"{name}-{key}"
 
 
 def build_once(name: str, key: str, make: Maker) -> Path:
-    """The folder that ``make`` filled; it is called on an empty folder, at most once."""
+    """The folder that ``make`` filled; it is called at most once, on an empty folder."""
     target = built_folder(name, key)
     if target.exists():
         return target
@@ -99,7 +99,7 @@ def build_once(name: str, key: str, make: Maker) -> Path:
 
 
 def compile_c(source: Path, name: str, *, shared: bool = False) -> Path:
-    """Compile one C file to a static program, or a shared library; the path of the result."""
+    """Compile one C file to a static program or a shared library; return its path."""
     flags = ["-O2", "-shared", "-fPIC"] if shared else ["-O2", "-static", "-pthread"]
     key = fingerprint([source], *flags)
 
@@ -115,7 +115,7 @@ def run_tool(
     env: Mapping[str, str] | None = None,
     cwd: Path | None = None,
 ) -> str:
-    """Run a compiler; StackNotReady says which tool is missing, or its first complaint."""
+    """Run a compiler; StackNotReady names the missing tool, or gives the tool's first error."""
     words = [str(a) for a in argv]
     if not shutil.which(words[0]):
         raise StackNotReady(f"{words[0]} is missing to build {what}; install it")

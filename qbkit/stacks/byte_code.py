@@ -1,8 +1,8 @@
-"""Byte code of the drivers in Python, in a folder that holds nothing else.
+"""Byte code of the Python drivers, in a folder that holds nothing else.
 
-To compile the sources of a driver and of all that it imports costs each of its processes half a
-second. The byte code beside the sources is no help: it may or may not be there, and in virtual time
-a file that is looked for in vain costs a microsecond, so runs would differ with it.
+Compiling a driver and everything it imports costs each of its processes half a second. Byte code
+beside the sources does not help: it may or may not exist, and a failed file look-up costs a
+microsecond of virtual time, so its presence would change a run.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ MOUNT = "/run/qb/stacks/byte-code"
 
 
 def flags(name: str) -> tuple[str, ...]:
-    """Python's flags to use the byte code of that name, and to write none."""
+    """Python's flags to read the byte code of that name, and to write none."""
     return ("-B", "-X", f"pycache_prefix={MOUNT}/{name}")
 
 
 def version() -> str:
-    """Of what compiles it; part of the version of each driver that it is made for."""
+    """Version of the compiling script; part of the version of each driver that uses it."""
     return f"byte code {fingerprint([SCRIPT])}"
 
 
@@ -34,11 +34,11 @@ def mounts(
     folders: Mapping[str, Path],
     key: str,
 ) -> dict[str, Path]:
-    """The folder of that name, compiled when it is not there yet: guest path → host path.
+    """The folder of that byte code, compiled if it is missing: guest path → host path.
 
     ``python`` is the interpreter with its flags; in the guest it imports ``modules`` by the
-    PYTHONPATH ``path`` from ``folders`` (guest path → host path), whose contents ``key`` names.
-    Raises StackNotReady when it cannot.
+    PYTHONPATH ``path`` from ``folders`` (guest path → host path), whose contents ``key``
+    identifies. Raises StackNotReady when it cannot.
     """
     pairs = [f"{guest}={here.resolve()}" for guest, here in folders.items()]
 

@@ -1,9 +1,9 @@
-"""The certificates of the receivers in the guest: always the same, made once into the cache.
+"""The certificates of the receivers in the guest: always the same, written once to the cache.
 
-``cert.pem`` and ``key.pem`` are for programs that verify nothing. Browsers verify, and refuse
-Ed25519; for them there is ``browser-cert.pem`` for `BROWSER_NAME` with ``browser-key.pem``, the
-authority ``browser-ca.pem`` that signed it, and ``browser-spki``, the hash by which Chromium is
-told to accept its key. RSA's signatures, unlike ECDSA's, are all of one length.
+Programs that verify nothing use ``cert.pem`` and ``key.pem``. Browsers verify certificates and
+reject Ed25519. They use ``browser-cert.pem`` for `BROWSER_NAME` with ``browser-key.pem``, the
+authority ``browser-ca.pem`` that signed it, and ``browser-spki``, the hash that makes Chromium
+accept the key. RSA signatures, unlike ECDSA's, all have the same length.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ WRITER = Path(__file__).with_name("certificate_files.py")
 
 
 def folder() -> Path:
-    """The folder of all these files, with the same bytes on every machine."""
+    """Folder of all these files, with the same bytes on every machine."""
     return build_once("certificate", fingerprint([Path(__file__), WRITER]), _write)
 
 

@@ -22,7 +22,7 @@ PRIMES = (
     "f107b4dfbeb662a091df6ba0a99423e03987fd972e228195fcb242d86307939fd731bfde234cbfa6e4edc5"
     "4f8a411a486c1d8a2f49627e3fdb8a713ef3fffacb5ba3620addb6f95b6a0bdafa537151fc86178fe943",
 )
-"""The two primes of the browsers' RSA key, which is as little of a secret."""
+"""The two primes of the browsers' RSA key, which is no secret either."""
 PEM = serialization.Encoding.PEM
 Key = Ed25519PrivateKey | rsa.RSAPrivateKey
 
@@ -51,7 +51,7 @@ def write(target: Path, name: str, browser_name: str) -> None:
 def _unsigned(
     subject: str, issuer: str, key: Key, serial: int, names: x509.ExtensionType | None = None
 ) -> x509.CertificateBuilder:
-    """A certificate of a century for ``key``, so that a guest's fixed date is always inside."""
+    """A certificate for ``key``, valid for a century, so that it includes a guest's fixed date."""
     common = x509.NameOID.COMMON_NAME
     builder = (
         x509.CertificateBuilder()

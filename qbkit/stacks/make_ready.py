@@ -1,4 +1,4 @@
-"""Builds many stacks, side by side as far as processors and memory allow."""
+"""Build many stacks in parallel, as far as processors and memory allow."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from qbkit.errors import QbkitError
 from qbkit.stacks.base import Say, Stack
 
 MEMORY_OF_A_BUILD_BYTES = 3 << 30
-"""What the largest of them (BoringSSL, msquic) take at their peak, with room."""
+"""Peak memory of the largest builds (BoringSSL, msquic), with a margin."""
 
 
 def build_all(stacks: Sequence[Stack], say: Say) -> Iterator[tuple[Stack, str]]:
-    """Each stack as soon as it is done, with the sentence that says why it is not ready ("")."""
+    """Yield each stack when it is done, and the sentence that says why it is not ready, or ""."""
     with ThreadPoolExecutor(_builds_at_once()) as pool:
         started = {pool.submit(_build, stack, say): stack for stack in stacks}
         for done in as_completed(started):

@@ -9,7 +9,7 @@ from qbkit.stacks.rust import RustStack
 
 
 class MsQuic(RustStack):
-    """A small Rust program of ours around msquic."""
+    """Our small Rust driver of msquic."""
 
     name: ClassVar[str] = "msquic"
     source: ClassVar[str] = "crate msquic"

@@ -1,8 +1,7 @@
-"""neqo, Mozilla's QUIC, as a sender: in Firefox ESR, which it ships in.
+"""neqo, Mozilla's QUIC, as a sender, in the Firefox ESR that Debian packages.
 
-Debian's package; Firefox's network stack, without its windows and pages (its background-task
-mode), uploads by fetch() to quic-go's HTTP/3 server. Only what its own preferences offer is
-changed.
+Firefox's network stack runs without windows or pages (background-task mode) and uploads by fetch()
+to quic-go's HTTP/3 server. Only Firefox's own preferences are changed.
 """
 
 from __future__ import annotations
@@ -14,13 +13,13 @@ from qbkit.stacks.registry import register
 
 
 class Neqo(BrowserStack):
-    """Firefox, its controller chosen by the preference network.http.http3.cc_algorithm."""
+    """Firefox; the preference network.http.http3.cc_algorithm chooses its controller."""
 
     name: ClassVar[str] = "neqo"
     source: ClassVar[str] = "Debian's package firefox-esr"
     browser: ClassVar[str] = "firefox"
-    # Most runs are identical, but on a busy machine two of NewReno once differed in some packets
-    # (by 0.1 % of the goodput). The cause is not known yet.
+    # Most runs are identical, but on a busy machine two runs of NewReno once differed in some
+    # packets (by 0.1 % of the goodput). The cause is not known yet.
     deterministic: ClassVar[bool] = False
     packages: ClassVar[dict[str, str]] = {"firefox-esr": "/usr/lib/firefox-esr/firefox-esr"}
     options: ClassVar[dict[str, str]] = {
@@ -31,7 +30,7 @@ class Neqo(BrowserStack):
     }
 
     def controllers(self) -> tuple[str, ...]:
-        """Both that it has; CUBIC is the default."""
+        """Both of neqo's; CUBIC is the default."""
         return ("cubic", "newreno")
 
 

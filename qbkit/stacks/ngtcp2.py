@@ -2,8 +2,8 @@
 
 Both are HTTP/3 programs on GnuTLS; their options are those of ``gtlsclient --help``. The client is
 the sender, so its ``--cc`` chooses the controller. Its qlog, which has whole milliseconds only,
-becomes the telemetry; the server does not tell how much it received. A small library is preloaded
-that keeps ``std::random_device``, which seeds the BBRs' randomness, to the guest's seeded source.
+becomes the telemetry; the server does not report how much it received. A small preloaded library
+makes ``std::random_device``, which seeds the BBRs' randomness, read the guest's seeded source.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ CLIENT, RECEIVER = "gtlsclient", "gtlsserver"
 WINDOW = "128M"
 WINDOWS = ("max-data", "max-stream-data-bidi-remote", "max-window", "max-stream-window")
 CONTROLLERS = ("cubic", "reno", "bbr", "bbr2")
-"""Of ngtcp2 0.12, Debian 12's."""
+"""The controllers of ngtcp2 0.12, in Debian 12."""
 
 
 class Ngtcp2(Stack):
-    """``gtlsclient`` and ``gtlsserver`` of this machine."""
+    """This machine's ``gtlsclient`` and ``gtlsserver``."""
 
     name: ClassVar[str] = "ngtcp2"
     source: ClassVar[str] = "Debian packages ngtcp2-client and ngtcp2-server"
@@ -45,17 +45,17 @@ class Ngtcp2(Stack):
         "lost_packets",
     )
     options: ClassVar[dict[str, str]] = {
-        "ack_every_packets": "the receiver acknowledges at once after so many packets",
-        "pmtud": "false: send no larger packets than 1200 bytes",
+        "ack_every_packets": "the receiver acknowledges at once after this many packets",
+        "pmtud": "false: send no packets larger than 1200 bytes",
         "qlog": "write a full qlog",
     }
 
     def controllers(self) -> tuple[str, ...]:
-        """Those that its client's help names."""
+        """The controllers that the client's help lists."""
         return _controllers() if self.status().ready else CONTROLLERS
 
     def version(self) -> str:
-        """Of the Debian package, and of what starts it."""
+        """Versions of the Debian package and of our driver."""
         driver = fingerprint([Path(__file__), *DRIVER.glob("*.*"), *SERVER.glob("*.py")])
         return f"{_package_version()}, driver {driver}"
 
@@ -66,7 +66,7 @@ class Ngtcp2(Stack):
         return Status(False, "apt-get install ngtcp2-client ngtcp2-server")
 
     def build(self, say: Say = lambda _: None) -> None:
-        """Compile the library that is preloaded; the programs are installed or not."""
+        """Compile the preloaded library; the programs come from Debian's packages."""
         if not self.status().ready:
             raise StackNotReady(f"ngtcp2's programs are missing; {self.status().reason}")
         _library()
@@ -76,11 +76,11 @@ class Ngtcp2(Stack):
         return [_path(CLIENT) or CLIENT]
 
     def mounts(self) -> dict[str, Path]:
-        """What starts the two programs, and what is preloaded into them."""
+        """The scripts that start the two programs, and the library preloaded into them."""
         return {MOUNT: DRIVER, SERVER_MOUNT: SERVER, RANDOM_MOUNT: _library().parent}
 
     def env(self) -> dict[str, str]:
-        """The library that is preloaded."""
+        """Preload the library."""
         return {"LD_PRELOAD": f"{RANDOM_MOUNT}/random_device.so"}
 
     def recv_argv(self, *, address: str, out: str, options: Options) -> list[str]:
@@ -105,7 +105,7 @@ class Ngtcp2(Stack):
         size_bytes: int | None,
         options: Options,
     ) -> list[str]:
-        """The client, uploading for a time, or so many bytes."""
+        """The client, which uploads for a duration or a number of bytes."""
         ip, _, port = address.rpartition(":")
         limit = ["--bytes", str(size_bytes)] if size_bytes else ["--duration-s", f"{duration_s:g}"]
         start = [*PYTHON, f"{MOUNT}/upload.py", "--out", out, *limit]
@@ -118,7 +118,7 @@ class Ngtcp2(Stack):
 
 
 def _path(program: str) -> str | None:
-    """Where it is; Debian keeps the server in a folder that not every PATH has."""
+    """Path of a program; Debian installs the server in a folder that not every PATH has."""
     return shutil.which(program) or shutil.which(program, path="/usr/sbin:/usr/bin")
 
 
@@ -135,7 +135,7 @@ def _controllers() -> tuple[str, ...]:
 
 @cache
 def _package_version() -> str:
-    """As dpkg has it; elsewhere the programs' fingerprint. Unknown while they are missing."""
+    """Debian's version; elsewhere the programs' fingerprint, if they are installed."""
     client, server = _path(CLIENT), _path(RECEIVER)
     if not client or not server:
         return "not installed"
@@ -143,7 +143,7 @@ def _package_version() -> str:
         try:
             return run_tool(["dpkg-query", "-W", "-f=${Version}", "ngtcp2-client"], "ngtcp2")
         except StackNotReady:
-            pass  # not Debian's: a build of one's own
+            pass  # not Debian's: the user's own build
     return fingerprint([Path(client), Path(server)])
 
 

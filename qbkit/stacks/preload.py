@@ -1,4 +1,4 @@
-"""A library that is preloaded into programs of others, to spare system calls made in vain."""
+"""A library that is preloaded into other people's programs to avoid useless system calls."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ ENV = {"LD_PRELOAD": f"{MOUNT}/fewer_calls.so"}
 
 
 def version() -> str:
-    """Of the library; part of the version of each stack that it is preloaded into."""
+    """Version of the library; part of the version of each stack that preloads it."""
     return f"preload {fingerprint([SOURCE])}"
 
 
 def mounts() -> dict[str, Path]:
-    """The folder of the library, compiled when it is not there yet."""
+    """The folder of the library, compiled if it is missing."""
     return {MOUNT: compile_c(SOURCE, "fewer_calls.so", shared=True).parent}

@@ -42,11 +42,11 @@ class QbkitCca(AioQuic):
     }
 
     def controllers(self) -> tuple[str, ...]:
-        """Those of `qbkit.cca`."""
+        """The built-in controllers of `qbkit.cca`."""
         return builtin_names()
 
     def check(self, controller: str, options: Options, source: str | None) -> None:
-        """As for every stack, also for a controller that comes with its source."""
+        """As for every stack, and for a controller with its source."""
         if source is None and controller not in builtin_names():
             raise SpecError(
                 f"qbkit has no controller {controller!r}; it has {', '.join(registry.names())}"
@@ -58,12 +58,12 @@ class QbkitCca(AioQuic):
         return ("cubic", "reno", "bbr")
 
     def version(self) -> str:
-        """Of aioquic, of its driver, of what carries the controllers, and of these."""
+        """Versions of aioquic, its driver, our driver around that, and the controllers."""
         carrier = fingerprint(CARRIER.glob("*.py"))
         return f"{super().version()}, controllers {fingerprint(CONTROLLERS.rglob('*.py'), carrier)}"
 
     def packages(self) -> dict[str, Path]:
-        """aioquic's, what carries the controllers, and these, as the package ``qbkit.cca``."""
+        """aioquic's packages, our driver, and the controllers as the package ``qbkit.cca``."""
         return {
             **super().packages(),
             f"{MOUNT}/{CARRIER.name}": CARRIER,
@@ -71,30 +71,30 @@ class QbkitCca(AioQuic):
         }
 
     def modules(self) -> tuple[str, ...]:
-        """aioquic's, what carries the controllers, and these."""
+        """aioquic's modules, our driver, and the controllers."""
         files = (name.replace("-", "_") for name in builtin_names())
         controllers = (f"qbkit.cca.builtin.{file}" for file in files)
         return (*super().modules(), f"{CARRIER.name}.__main__", *controllers)
 
     def env(self) -> dict[str, str]:
-        """aioquic's, with one more place to import from."""
+        """aioquic's environment, with one more folder to import from."""
         env = super().env()
         return {**env, "PYTHONPATH": f"{MOUNT}:{env['PYTHONPATH']}"}
 
     def receiver_options(self, controller: str, options: Options) -> Options:
-        """Fair-queuing detection comes with two connections."""
+        """Announce the second connection of fair-queuing detection."""
         return {**options, "companion": True} if controller == "fq-detect" else options
 
     def send_argv(
         self, *, controller: str, options: Options, source: str | None = None, **how: Any
     ) -> list[str]:
-        """As for every stack; a controller of a user comes with its source."""
+        """As for every stack, with the source of a user's controller."""
         self._read_options(controller, options, source)
         command = super().send_argv(controller=controller, options=options, **how)
         return [*command, "--source", shipped.pack(source)] if source else command
 
     def _read_options(self, controller: str, options: Options, source: str | None) -> None:
-        """SpecError for an option that the controller has not, or a bad value."""
+        """Check the options; raises SpecError for an unknown option or a bad value."""
         words = option_words({k: v for k, v in options.items() if k not in AioQuic.options})[1::2]
         known = registry.find(controller, source).all_options()
         try:

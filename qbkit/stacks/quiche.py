@@ -15,7 +15,7 @@ from qbkit.stacks.rust import RustStack
 
 
 class Quiche(RustStack):
-    """A small program of ours that gives quiche a socket and a clock."""
+    """Our small driver, which gives quiche a socket and a clock."""
 
     name: ClassVar[str] = "quiche"
     source: ClassVar[str] = "crate quiche"
@@ -41,7 +41,7 @@ class Quiche(RustStack):
     }
 
     def controllers(self) -> tuple[str, ...]:
-        """All of this version."""
+        """All controllers of this version."""
         return ("cubic", "reno", "bbr2")
 
 

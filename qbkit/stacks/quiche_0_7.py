@@ -1,9 +1,9 @@
-"""quiche 0.7.0: a release whose CUBIC takes no cut of its window back.
+"""quiche 0.7.0: a release whose CUBIC never reverts a window reduction.
 
-Later ones do, as after a spurious loss ("Detecting spurious congestion events" in the crate's
+Later releases do, as after a spurious loss ("Detecting spurious congestion events" in the crate's
 cubic.rs): 0.8.1 to 0.10.0 when fewer than ten packets were lost, 0.12.0 to 0.30.0 when fewer than
-20 % of the window were. A full queue seldom drops more at a time, so that few of their cuts last.
-0.7.0 speaks QUIC draft 29, at both ends of a flow, does not pace, and has a fixed initial window.
+20 % of the window were. A full queue seldom drops more at a time, so few of their reductions last.
+0.7.0 uses QUIC draft 29 at both ends of a flow, does not pace, and has a fixed initial window.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from qbkit.stacks.rust import RustStack
 
 
 class Quiche07(RustStack):
-    """A small program of ours around an old release, beside `qbkit.stacks.quiche`."""
+    """Our small driver of an old release, beside `qbkit.stacks.quiche`."""
 
     name: ClassVar[str] = "quiche-0.7"
     source: ClassVar[str] = "crate quiche, version 0.7.0"
@@ -29,7 +29,7 @@ class Quiche07(RustStack):
     options: ClassVar[dict[str, str]] = {"hystart": "false: CUBIC and Reno without HyStart++"}
 
     def controllers(self) -> tuple[str, ...]:
-        """All of this version."""
+        """All controllers of this version."""
         return ("cubic", "reno")
 
     def _program(self) -> str:

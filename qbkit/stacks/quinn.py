@@ -11,7 +11,7 @@ from qbkit.stacks.rust import RustStack
 
 
 class Quinn(RustStack):
-    """A small tokio program of ours around quinn."""
+    """Our small tokio driver of quinn."""
 
     name: ClassVar[str] = "quinn"
     source: ClassVar[str] = "crate quinn"
@@ -20,25 +20,25 @@ class Quinn(RustStack):
     options: ClassVar[dict[str, str]] = {
         "initial_window_packets": "initial congestion window in packets of 1200 bytes",
         "ack_every_packets": "the receiver acknowledges every n-th packet (ACK Frequency)",
-        "packet_threshold": "a packet is lost when so many later ones were acknowledged",
-        "segmentation": "false: no UDP segmentation offload, a system call a packet",
+        "packet_threshold": "a packet is lost when this many later ones were acknowledged",
+        "segmentation": "false: no UDP segmentation offload, one system call per packet",
         "qlog": "write a full qlog",
     }
 
     def controllers(self) -> tuple[str, ...]:
-        """All that quinn-proto has."""
+        """All controllers of quinn-proto."""
         return ("cubic", "newreno", "bbr")
 
     def version(self) -> str:
-        """Version of the crate, of our driver, and of what is preloaded."""
+        """Versions of the crate, our driver and the preloaded library."""
         return f"{super().version()}, {preload.version()}"
 
     def mounts(self) -> dict[str, Path]:
-        """The folders of the compiled driver, and of what is preloaded."""
+        """The folders of the compiled driver and of the preloaded library."""
         return {**super().mounts(), **preload.mounts()}
 
     def env(self) -> dict[str, str]:
-        """A crate's, and what is preloaded."""
+        """The environment of every Rust stack, and the preloaded library."""
         return {**super().env(), **preload.ENV}
 
 

@@ -1,4 +1,4 @@
-"""The stacks by name: ours, and those that other packages bring as entry points."""
+"""The stacks by name: ours, and the entry points of other packages."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ _registered: dict[str, Stack] = {}
 
 
 def register(stack: Stack) -> None:
-    """Make a stack known under its name; ValueError if another has it."""
+    """Register a stack under its name; raises ValueError if another has that name."""
     known = _registered.setdefault(stack.name, stack)
     if type(known) is not type(stack):
-        raise ValueError(f"there is a stack {stack.name!r} already: {type(known).__qualname__}")
+        raise ValueError(f"there is already a stack {stack.name!r}: {type(known).__qualname__}")
 
 
 def get(name: str) -> Stack:
-    """The stack of that name; SpecError lists the names there are."""
+    """The stack of that name; raises SpecError, which lists the known names."""
     stacks = {stack.name: stack for stack in all_stacks()}
     if name not in stacks:
         raise SpecError(f"there is no stack {name!r}; known are {', '.join(sorted(stacks))}")
@@ -35,7 +35,7 @@ def all_stacks() -> list[Stack]:
 
 @cache
 def _load_plugins() -> None:
-    """Register the entry points of group ``qbkit.stacks``; a broken one warns, never breaks."""
+    """Register the entry points of the group ``qbkit.stacks``; a broken one only warns."""
     for point in entry_points(group="qbkit.stacks"):
         try:
             register(point.load()())

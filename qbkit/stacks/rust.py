@@ -1,4 +1,4 @@
-"""Stacks from crates: one program each in the workspace ``drivers/rust``, built on demand."""
+"""Stacks from crates: one program for each in the workspace ``drivers/rust``, built on demand."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ WORKSPACE = Path(__file__).parent / "drivers/rust"
 
 
 class RustStack(Stack):
-    """A crate with a driver of ours around it, the workspace's member ``<name>-flow``."""
+    """A crate and our driver of it, the member ``<name>-flow`` of the workspace."""
 
     crate: ClassVar[str]
     """The stack's crate, whose version in Cargo.lock is the stack's version."""
     workspace: ClassVar[Path] = WORKSPACE
-    """Where the driver's member and Cargo.lock are."""
+    """Folder of the driver's member and of Cargo.lock."""
     tools: ClassVar[dict[str, str]] = {}
-    """What building needs besides cargo: program or library → Debian package."""
+    """What the build needs besides cargo: program or library → Debian package."""
     build_env: ClassVar[dict[str, str]] = {}
     """Environment variables that the crate's build reads."""
     minutes: ClassVar[int] = 1
-    """About how long building takes on one processor."""
+    """Approximate time of the build on one processor."""
 
     def version(self) -> str:
-        """Version of the crate, and of our driver."""
+        """Versions of the crate and of our driver."""
         return f"{locked_version(self.crate, self.workspace)}, driver {self._key()}"
 
     def status(self) -> Status:
@@ -61,7 +61,7 @@ class RustStack(Stack):
         return {self._mount(): self._folder()}
 
     def env(self) -> dict[str, str]:
-        """No random numbers of the processor for BoringSSL and its kin, so that runs repeat."""
+        """Hide the processor's random numbers from BoringSSL and the like, so that runs repeat."""
         return {"OPENSSL_ia32cap": "~0x4000000000000000:~0x40000"}
 
     def _program(self) -> str:
@@ -74,16 +74,16 @@ class RustStack(Stack):
         return built_folder(self.name, self._key())
 
     def _missing(self) -> str:
-        """What to install first, in words; empty when everything is there."""
+        """What to install first, in words; empty when nothing is missing."""
         needs = {"cargo": "Rust 1.85 or newer (rustup.rs)", **self.tools}
         absent = [package for tool, package in needs.items() if not _found(tool)]
         return f"install {', '.join(absent)}" if absent else ""
 
     def _key(self) -> str:
-        """Over the driver, what it shares with the others, the locked crates and the compiler."""
+        """Fingerprint of the driver, our crates in it, the locked crates and the compiler."""
         crates = locked_crates(self._program(), self.workspace)
         ours = [name for name, _, checksum in (line.split(" ") for line in crates) if not checksum]
-        folders = [_first_there(self.workspace / name, WORKSPACE / name) for name in ours]
+        folders = [_first_existing(self.workspace / name, WORKSPACE / name) for name in ours]
         sources = [path for folder in folders for path in folder.rglob("*") if path.is_file()]
         return fingerprint(sources, *crates, _compiler())
 
@@ -126,12 +126,12 @@ def _locked(workspace: Path) -> list[dict[str, Any]]:
 
 @cache
 def _packages(lock: str) -> list[dict[str, Any]]:
-    """The packages of a lock file; a sweep asks for those of the same file for each of its runs."""
+    """The packages of a lock file, cached because a sweep asks for them in every run."""
     packages: list[dict[str, Any]] = tomllib.loads(lock)["package"]
     return packages
 
 
-def _first_there(*folders: Path) -> Path:
+def _first_existing(*folders: Path) -> Path:
     return next(folder for folder in folders if folder.is_dir())
 
 

@@ -9,13 +9,13 @@ from qbkit.stacks.rust import RustStack
 
 
 class S2nQuic(RustStack):
-    """A small tokio program of ours around s2n-quic."""
+    """Our small tokio driver of s2n-quic."""
 
     name: ClassVar[str] = "s2n-quic"
     source: ClassVar[str] = "crate s2n-quic"
     crate: ClassVar[str] = "s2n-quic"
     tools: ClassVar[dict[str, str]] = {"cc": "gcc"}
-    # aws-lc would seed itself by timing the processor, and abort as virtual time is too even.
+    # aws-lc would seed itself by timing the processor, and abort because virtual time is regular.
     build_env: ClassVar[dict[str, str]] = {"AWS_LC_SYS_NO_JITTER_ENTROPY": "1"}
     minutes: ClassVar[int] = 4
     most_window_bytes: ClassVar[int] = 1 << 30
@@ -28,7 +28,7 @@ class S2nQuic(RustStack):
         "segmentation": "false: no UDP segmentation offload",
         "bbr_cwnd_gain_percent": "BBR's window in ProbeBW, in percent of the estimated BDP",
         "bbr_probe_up_gain_percent": "BBR's pacing rate when it probes, in percent of its estimate",
-        "bbr_loss_threshold_percent": "loss per round trip up to which BBR goes on probing",
+        "bbr_loss_threshold_percent": "loss per round trip up to which BBR keeps probing",
     }
 
     def controllers(self) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""The stacks as a table: for ``qbkit stacks``, for the documentation, for notebooks."""
+"""The stacks as a table, for ``qbkit stacks``, the documentation and notebooks."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ if TYPE_CHECKING:
 
 
 def list_stacks() -> pd.DataFrame:
-    """The stacks, a row each, with the columns of `stack_rows`."""
+    """The stacks, one row each, with the columns of `stack_rows`."""
     import pandas as pd
 
     return pd.DataFrame(stack_rows())
 
 
 def stack_rows() -> list[dict[str, Any]]:
-    """One row a stack: {stack, controllers, version, ready, reason, options, source}."""
+    """One row per stack: {stack, controllers, version, ready, reason, options, source}."""
     rows = []
     for stack in sorted(all_stacks(), key=lambda s: (s.name != "tcp", s.name)):
         status = stack.status()
@@ -38,7 +38,7 @@ def stack_rows() -> list[dict[str, Any]]:
 
 
 def markdown_table() -> str:
-    """What of the table is the same on every machine, in Markdown."""
+    """The columns that are the same on every machine, as a Markdown table."""
     lines = ["| stack | controllers | options | from |", "|---|---|---|---|"]
     for row in stack_rows():
         options = ", ".join(f"`{name}`" for name in row["options"])
@@ -48,9 +48,9 @@ def markdown_table() -> str:
 
 
 def list_implementations(names: Sequence[str] = ()) -> list[str]:
-    """``stack:controller`` of every ready stack, or of what is named (a stack, or one of them).
+    """``stack:controller`` of every ready stack, or of ``names`` (a stack, or one of these).
 
-    Of a stack's controllers only those that surveys run: of the kernel's many, the papers' three.
+    A stack stands for the controllers that surveys run: of the kernel's many, the papers' three.
     Raises SpecError for an unknown stack.
     """
     if not names:

@@ -37,11 +37,11 @@ class Tcp(Stack):
         return PAPERS
 
     def version(self) -> str:
-        """Of the driver; the kernel's version is part of every run anyway."""
+        """Version of the driver; the kernel's version is part of every run anyway."""
         return f"driver {fingerprint([SOURCE])}"
 
     def status(self) -> Status:
-        """Ready where there is a C compiler, or the driver was built before."""
+        """Ready where there is a C compiler."""
         if not shutil.which("gcc"):
             return Status(False, "apt-get install gcc libc6-dev")
         return Status(True)

@@ -9,7 +9,7 @@ from qbkit.stacks.rust import RustStack
 
 
 class Tquic(RustStack):
-    """A small program of ours that gives tquic a socket and a clock."""
+    """Our small driver, which gives tquic a socket and a clock."""
 
     name: ClassVar[str] = "tquic"
     source: ClassVar[str] = "crate tquic"
@@ -20,14 +20,14 @@ class Tquic(RustStack):
     options: ClassVar[dict[str, str]] = {
         "initial_window_packets": "initial congestion window in packets",
         "min_window_packets": "least congestion window in packets",
-        "initial_ssthresh_packets": "slow start threshold at first, in packets",
+        "initial_ssthresh_packets": "initial slow start threshold in packets",
         "initial_rtt_ms": "RTT that is assumed until one is measured",
         "ack_every_packets": "the receiver acknowledges every n-th packet",
         "max_ack_delay_ms": "how long the receiver may hold back an ACK",
         "pacing": "false: no pacing",
         "pacing_granularity_ms": "how much may be sent at once, in time at the pacing rate",
         "bbr_probe_bw_cwnd_gain": "BBR's window gain in PROBE_BW",
-        "bbr_min_rtt_window_ms": "how long BBR believes a minimum RTT",
+        "bbr_min_rtt_window_ms": "how long BBR keeps a minimum RTT",
         "bbr_probe_rtt_ms": "how long BBR stays in PROBE_RTT",
         "bbr_probe_rtt_cwnd_gain": "BBR's window in PROBE_RTT as a part of the BDP",
         "copa_slow_start_delta": "Copa's delta in slow start",
@@ -37,7 +37,7 @@ class Tquic(RustStack):
     }
 
     def controllers(self) -> tuple[str, ...]:
-        """All of this version but the dummy."""
+        """All controllers of this version but the dummy."""
         return ("cubic", "bbr", "bbr3", "copa")
 
 

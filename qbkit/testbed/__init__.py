@@ -1,1 +1,1 @@
-"""Where experiments run: the engines, the kernel they boot, the network they build."""
+"""Where experiments run: the engines, their kernel, and the network."""

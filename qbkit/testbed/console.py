@@ -1,4 +1,4 @@
-"""Watching whatever runs the agent: its progress, its silence, its end."""
+"""Follow the agent's output: its progress, its silence, its end."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OnProgress = Callable[[float], None]
 
 @dataclass
 class Usage:
-    """What a run cost: wall-clock and processor seconds; and the last line that was no report."""
+    """What a run cost in wall-clock and processor seconds, and its last line that was no report."""
 
     wall_s: float = 0.0
     cpu_s: float = 0.0
@@ -30,7 +30,7 @@ class Usage:
 
 @contextmanager
 def measured() -> Iterator[Usage]:
-    """Fills in what the child processes that ended inside the block have cost."""
+    """Measure the cost of the child processes that end inside the block."""
     usage = Usage()
     started, before = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN)
     yield usage
@@ -40,12 +40,12 @@ def measured() -> Iterator[Usage]:
 
 
 def die_with_parent() -> None:
-    """In a child before exec: end when the starting thread ends, even if it is killed."""
+    """In a child before exec: end when the starting thread ends, even by a kill."""
     libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def end_group(process: subprocess.Popen[bytes]) -> None:
-    """Kill what is left of a process and of the session that only it leads."""
+    """Kill what is left of a process and of its session."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
@@ -54,7 +54,7 @@ def end_group(process: subprocess.Popen[bytes]) -> None:
 
 
 class Console:
-    """What comes out of the engine: the agent's lines behind ``QBKIT``, and others' words."""
+    """The engine's output: the agent's lines, which start with ``QBKIT``, and all others."""
 
     def __init__(self, process: subprocess.Popen[bytes], on_progress: OnProgress):
         assert process.stdout is not None
@@ -64,7 +64,7 @@ class Console:
         self.last_started: str | None = None
 
     def follow(self, silence_s: float) -> None:
-        """Read until the console closes; TimeoutError after so long a silence."""
+        """Read until the console closes; raises TimeoutError after that long a silence."""
         os.set_blocking(self.stream.fileno(), False)
         rest = b""
         with selectors.DefaultSelector() as selector:
@@ -80,7 +80,7 @@ class Console:
                     self._take(line.decode(errors="replace").strip())
 
     def last_words(self) -> str:
-        """The last line that did not come from the agent's own reports."""
+        """The last line that was not one of the agent's reports."""
         return self.lines[-1] if self.lines else ""
 
     def _take(self, line: str) -> None:

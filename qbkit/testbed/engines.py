@@ -1,4 +1,4 @@
-"""The places where a plan can be carried out, by name."""
+"""The engines that can carry out a plan, by name."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ class Engine:
 
     name: str
     problem: Callable[[], str | None]
-    """Why it does not work here, in a sentence; None if it does."""
+    """A sentence that says why it does not work here; None if it does."""
     execute: Callable[[Path, int, float, OnProgress, int], Usage]
     """(prepared folder, seed, silence_s, on_progress, memory of a guest in MiB) → what it cost."""
     version: Callable[[], str]
-    """What a run depends on: the kernel."""
+    """Version of what a run depends on: the kernel."""
     real_time: bool = False
     """Whether two runs at once would disturb each other."""
 
@@ -72,9 +72,9 @@ DEFAULT = "virtual"
 
 
 def named(name: str | None = None) -> Engine:
-    """The engine of that name, whether it works here or not; ``virtual`` where none is named.
+    """The engine of that name, whether it works here or not; ``virtual`` by default.
 
-    Never ``host`` unasked: its runs take real time, and the machine's load is in their results.
+    The default is never ``host``: its runs take real time, and the machine's load changes them.
     """
     if name is not None and name not in ENGINES:
         raise EngineError(f"there is no engine {name!r}; choose from {', '.join(ENGINES)}")
@@ -82,7 +82,7 @@ def named(name: str | None = None) -> Engine:
 
 
 def choose(name: str | None = None) -> Engine:
-    """The engine of that name (see `named`), ready; EngineError says what is missing."""
+    """The engine of that name (see `named`), ready; raises EngineError if something is missing."""
     engine = named(name)
     problem = engine.problem()
     if problem is None:
@@ -93,14 +93,14 @@ def choose(name: str | None = None) -> Engine:
 
 
 def runs_at_once(name: str | None = None) -> int:
-    """How many runs this machine can do side by side: one a processor, in real time one."""
+    """How many runs this machine can do at once: one per processor, in real time one."""
     return 1 if named(name).real_time else len(os.sched_getaffinity(0))
 
 
 def carry_out(
     engine: Engine, plan: Plan, folder: Path, seed: int, silence_s: float, on_progress: OnProgress
 ) -> tuple[dict[str, Any], Usage]:
-    """Run the plan in an empty folder; (result.json, cost), the raw files under ``folder/run``.
+    """Run the plan in an empty folder; (result.json, cost), with raw files in ``folder/run``.
 
     Raises EngineError or RunFailed with one sentence.
     """
@@ -127,11 +127,11 @@ def carry_out(
 def run_in_guest(
     argv: list[str], *, mounts: dict[str, str] | None = None, time_travel: bool = True
 ) -> dict[str, Any]:
-    """Boot a guest to run one program as root; {kernel_version, exit, output}.
+    """Boot a guest that runs one program as root; {kernel_version, exit, output}.
 
-    The guest sees this machine's files read-only, at their own paths, and its own empty /run and
-    /tmp; ``mounts`` shows it folders at paths of its own. Without ``time_travel`` its clock is the
-    machine's. Raises as `carry_out` does.
+    The guest sees this machine's files read-only, at the same paths, and an empty /run and /tmp.
+    ``mounts`` maps more guest paths to folders. Without ``time_travel`` the guest uses the
+    machine's clock. Raises as `carry_out` does.
     """
     plan = Plan({"engine": "virtual", "command": argv}, mounts or {})
     engine = replace(
@@ -145,19 +145,19 @@ def run_in_guest(
 def _why(folder: Path, usage: Usage) -> str:
     error = folder / "run/error.json"
     if error.exists():
-        sentence = _crash_told(str(json.loads(error.read_text())["error"]), folder)
+        sentence = _quote_crash(str(json.loads(error.read_text())["error"]), folder)
         details = (path.read_text() for path in folder.glob("run/flows/*/failure.txt"))
         return "\n".join([sentence, *filter(None, details)])
-    return f"the agent ended without a result: {usage.last_words or 'it said nothing'}"
+    return f"the agent ended without a result: {usage.last_words or 'no output'}"
 
 
-def _crash_told(sentence: str, folder: Path) -> str:
-    """The agent quotes a program's last line; a crash report says what happened in its first."""
+def _quote_crash(sentence: str, folder: Path) -> str:
+    """Quote the first line of a crash report, which says what happened, instead of its last."""
     for log in sorted(folder.glob("run/flows/*/*.log")):
         lines = [line.strip() for line in log.read_text(errors="replace").splitlines()]
         lines = [line for line in lines if line]
         crash = next((i for i, line in enumerate(lines) if CRASH.search(line)), None)
         if crash is not None and sentence.endswith(lines[-1]):
-            goes_on = lines[crash].endswith(":")
-            return sentence.removesuffix(lines[-1]) + " ".join(lines[crash : crash + 1 + goes_on])
+            continues = lines[crash].endswith(":")
+            return sentence.removesuffix(lines[-1]) + " ".join(lines[crash : crash + 1 + continues])
     return sentence

@@ -1,4 +1,4 @@
-"""Engine ``host``: the same agent and topologies on this Linux, as root, in physical time."""
+"""Engine ``host``: the same agent and topologies on this Linux machine, as root, in real time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TOOLS = {"ip": "iproute2", "tc": "iproute2", "mnexec": "mininet"}
 
 
 def problem() -> str | None:
-    """Why this machine cannot run experiments in physical time, in a sentence; None if it can."""
+    """A sentence that says why this machine cannot run experiments in real time; None if it can."""
     if os.geteuid() != 0:
         return "engine host needs root, for network namespaces and queues; use engine virtual"
     missing = [package for tool, package in TOOLS.items() if not shutil.which(tool)]
@@ -27,7 +27,7 @@ def problem() -> str | None:
 def run_on_host(folder: Path, silence_s: float, on_progress: OnProgress) -> Usage:
     """Run the agent in a prepared folder (see `engines`) in real time, and wait for its end.
 
-    Raises EngineError where it cannot start, RunFailed after ``silence_s`` without a word.
+    Raises EngineError if it cannot start, RunFailed after ``silence_s`` without output.
     """
     why = problem()
     if why:

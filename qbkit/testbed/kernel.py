@@ -1,7 +1,7 @@
-"""The virtual-time kernel: User Mode Linux, found, built, cached and verified.
+"""Find or build the virtual-time kernel, User Mode Linux.
 
-Debian's own ``user-mode-linux`` lacks time travel, so the kernel is built from source
-(`kernel_source`), out of the tree, once; or it is a ready binary (``QBKIT_KERNEL``).
+Debian's own ``user-mode-linux`` lacks time travel, so qbkit builds the kernel from source
+(`kernel_source`) once, out of tree; or it uses a ready binary (``QBKIT_KERNEL``).
 """
 
 from __future__ import annotations
@@ -25,39 +25,39 @@ from qbkit.testbed.kernel_source import Progress, run_step, source
 
 SOURCES = Path(__file__).parent / "kernel_sources"
 OBJECTS = 730
-"""About how many files the kernel has with our configuration."""
+"""Approximate number of files in the kernel with our configuration."""
 OLDEST = (6, 16)
 """Older kernels fail on processors with AMX ("ptrace set fp regs failed") and lack seccomp=on."""
 REPRODUCIBLE = {
-    # The guest's random pool is fed by utsname: the build's date and place must not be in it.
+    # utsname feeds the guest's random pool, so it must not contain the build's date and place.
     "KBUILD_BUILD_TIMESTAMP": "Thu Jan  1 00:00:00 UTC 2026",
     "KBUILD_BUILD_VERSION": "1",
     "KBUILD_BUILD_USER": "qbkit",
     "KBUILD_BUILD_HOST": "qbkit",
-    # Set but empty: no "+" behind the release for a source tree that lies inside a git repository.
+    # Set but empty: no "+" after the release for a source tree inside a git repository.
     "LOCALVERSION": "",
 }
 TOOLS = ("gcc", "make", "flex", "bison", "bc", "patch", "xz", "tar")
 PACKAGES = "gcc make flex bison bc libc6-dev patch xz-utils"
 
-PATCHES = {  # the file's stem → a symbol that only the patched kernel has, and what lacks without
+PATCHES = {  # the file's stem → a symbol that only the patched kernel has, and the effect without
     "0001-vdso-clock": (b"um_vvar_install", "runs cost 2-3 times more"),
     "0002-stub-yield": (
         b"yield_pause",
-        "runs cost 1.2 times more; with older versions of it they nearly stand still beside others",
+        "runs cost 1.2 times more; older versions of it nearly stop beside other programs",
     ),
     "0003-tsc-and-cpuid": (b"emulate_cpuid", "programs that execute RDTSC do not repeat"),
-    "0004-hz-1000": (b"um_hz_1000", "what reads the coarse clock, as Envoy, acts each 10 ms only"),
+    "0004-hz-1000": (b"um_hz_1000", "users of the coarse clock, as Envoy, act only every 10 ms"),
     "0005-tsc-same-on-both-sides": (b"os_allow_cpuid", "runs cost up to twice as much"),
     "0006-fp-copy-by-string-instruction": (b"copy_fp_state", "runs cost up to 7 % more"),
     "0007-return-without-sigreturn": (b"may_return_fast", "runs cost about 6 % more"),
 }
-"""0005 builds upon 0003, 0007 upon 0002 and 0006: without those they do not fit either."""
+"""0005 needs 0003, and 0007 needs 0002 and 0006: without those they do not fit either."""
 
 
 @dataclass(frozen=True)
 class Kernel:
-    """A ready kernel: its binary, its version ("7.2.13"), and those of our PATCHES that it has."""
+    """A ready kernel: its binary, its version ("7.2.13"), and which of our PATCHES it has."""
 
     path: Path
     version: str
@@ -65,7 +65,7 @@ class Kernel:
 
     @property
     def missing_patches(self) -> dict[str, str]:
-        """The PATCHES that it has not, and what follows from that."""
+        """The PATCHES that it lacks, and the effect of that."""
         return {name: words for name, (_, words) in PATCHES.items() if name not in self.patches}
 
     @property
@@ -75,12 +75,12 @@ class Kernel:
 
 
 def find() -> Kernel | None:
-    """The kernel that runs would use, or None; EngineError when the one set does not exist."""
+    """The kernel for runs, or None; raises EngineError when QBKIT_KERNEL does not exist."""
     chosen = os.environ.get("QBKIT_KERNEL")
     if chosen:
         path = Path(chosen)
         if not os.access(path, os.X_OK):
-            raise EngineError(f"QBKIT_KERNEL names {chosen}, which is no executable file")
+            raise EngineError(f"QBKIT_KERNEL names {chosen}, which is not an executable file")
         return Kernel(path, _version_of(path), _content_of(path).patches)
     built = [p for p in _folder().glob("linux-*/linux") if os.access(p, os.X_OK)]
     if not built:
@@ -98,7 +98,7 @@ def _built(path: Path) -> Kernel:
 
 
 def require() -> Kernel:
-    """`find`, or the sentence that says how to get one."""
+    """The kernel of `find`; raises EngineError, which says how to get one."""
     kernel = find()
     if kernel is None:
         raise EngineError(
@@ -109,9 +109,9 @@ def require() -> Kernel:
 
 
 def build(say: Progress = lambda _: None) -> Kernel:
-    """Build the kernel into the cache, or return the one that these sources made before.
+    """Build the kernel into the cache, or return an earlier build of the same sources.
 
-    ``say`` is told each step. Raises EngineError with the tail of the compiler's output.
+    Calls ``say`` with each step. Raises EngineError with the compiler's first error.
     """
     missing = [tool for tool in TOOLS if not shutil.which(tool)]
     if missing:
@@ -126,12 +126,12 @@ def build(say: Progress = lambda _: None) -> Kernel:
         if not (target / "linux").exists():
             _compile(chosen.unpack(Path(scratch), say), Path(scratch), say)
             _install(Path(scratch), target)
-        os.utime(target / "linux")  # `find` takes the one that was asked for last
+        os.utime(target / "linux")  # `find` takes the kernel that was built or requested last
     return _built(target / "linux")
 
 
 def _compile(tree: Path, scratch: Path, say: Progress) -> None:
-    """Patch where the patches fit, configure, make."""
+    """Apply the patches that fit, configure, compile."""
     applied = _patch(tree, say)
     version = run_step(["make", "-s", "-C", tree, "kernelversion"]).strip()
     if tuple(int(x) for x in version.split(".")[:2]) < OLDEST:
@@ -155,7 +155,7 @@ def _compile(tree: Path, scratch: Path, say: Progress) -> None:
 
 
 def _make_with_progress(argv: Sequence[str | Path], env: dict[str, str]) -> None:
-    """Make, with a bar over the files compiled; EngineError with the first complaint."""
+    """Run make with a progress bar over files; raises EngineError with the first error."""
     from tqdm.auto import tqdm
 
     words = [str(a) for a in argv]
@@ -177,7 +177,7 @@ def _make_with_progress(argv: Sequence[str | Path], env: dict[str, str]) -> None
 
 
 def _patch(tree: Path, say: Progress) -> list[str]:
-    """Apply each of our patches that fits; the names of those applied."""
+    """Apply each of our patches that fits; return the names of those applied."""
     applied = []
     for patch in sorted(SOURCES.glob("*.patch")):
         command = ["patch", "-s", "-p1", "-d", str(tree), "-i", str(patch)]
@@ -204,7 +204,7 @@ def _folder() -> Path:
 
 @contextmanager
 def _only_builder() -> Iterator[None]:
-    """One build at a time in this cache; what killed ones have left is removed."""
+    """One build at a time in this cache; removes the remains of killed builds."""
     with lock(_folder() / "lock"):
         for left in _folder().glob("build-*"):
             shutil.rmtree(left, ignore_errors=True)
@@ -213,7 +213,7 @@ def _only_builder() -> Iterator[None]:
 
 @cache
 def _recipe() -> str:
-    """Hash of all but the source that a kernel is made of: environment, patches, configuration."""
+    """Hash of everything but the source: environment, patches, configuration."""
     digest = hashlib.sha256(repr(sorted(REPRODUCIBLE.items())).encode())
     for path in sorted(SOURCES.iterdir()):
         digest.update(path.name.encode() + b"\0" + path.read_bytes())
@@ -231,14 +231,14 @@ def _version_of(path: Path) -> str:
 
 
 class _Content(NamedTuple):
-    """What a kernel's binary holds: those of the PATCHES whose symbols are there, and its hash."""
+    """A kernel's binary: the PATCHES whose symbols it contains, and its hash."""
 
     patches: tuple[str, ...]
     fingerprint: str
 
 
 def _content_of(path: Path) -> _Content:
-    """Read once a process: each run asks for it several times, and it takes 30 ms."""
+    """Read once per process, because each run asks several times and reading takes 30 ms."""
     stat = path.stat()
     return _read_content(path, stat.st_mtime_ns, stat.st_size)
 

@@ -1,7 +1,7 @@
 """The Linux source that the virtual-time kernel is built from.
 
-The newest ``linux-source-X.Y`` of Debian's unstable suite, fetched by an apt with state folders of
-its own; or a tree or tarball of the user's (``QBKIT_KERNEL_SOURCE``).
+The newest ``linux-source-X.Y`` of Debian's unstable suite, fetched by apt with separate state
+folders; or the user's tree or tarball (``QBKIT_KERNEL_SOURCE``).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 from qbkit.errors import EngineError
 
 UNNEEDED = Path(__file__).parent / "kernel_sources/unneeded.txt"
-"""Patterns of files in the tarball that our configuration never reads."""
+"""Patterns of files in the tarball that our configuration never needs."""
 
 Progress = Callable[[str], None]
 
@@ -28,16 +28,16 @@ class Source:
     """Where the source comes from: a Debian package, a tarball, or a tree."""
 
     version: str
-    """Debian's, or a hash of the content."""
+    """Debian's version, or a hash of the content."""
     path: Path
 
     def unpack(self, scratch: Path, say: Progress) -> Path:
-        """A tree of our own that may be patched."""
+        """A copy of the tree that may be patched."""
         tree = scratch / "tree"
         tree.mkdir()
         if self.path.is_dir():
             say("copying the kernel source (about 20 s)")
-            # Without git's folder: it holds gigabytes, and would change the kernel's release.
+            # Without git's folder, which holds gigabytes and would change the kernel's release.
             ignore = shutil.ignore_patterns(".git")
             shutil.copytree(self.path, tree, symlinks=True, dirs_exist_ok=True, ignore=ignore)
             return tree
@@ -53,7 +53,7 @@ class Source:
 
 
 def source(scratch: Path, say: Progress) -> Source:
-    """The source to build from; EngineError when there is none."""
+    """The source to build from; raises EngineError when there is none."""
     chosen = os.environ.get("QBKIT_KERNEL_SOURCE")
     if not chosen:
         return _from_debian(scratch, say)
@@ -65,7 +65,7 @@ def source(scratch: Path, say: Progress) -> Source:
 
 
 def _content_hash(path: Path) -> str:
-    """SHA-256 of a tarball, or of all that a build sees of a tree: its files but git's own."""
+    """SHA-256 of a tarball, or of the files of a tree except git's own."""
     if path.is_file():
         with path.open("rb") as tarball:
             return hashlib.file_digest(tarball, "sha256").hexdigest()
@@ -80,10 +80,10 @@ def _content_hash(path: Path) -> str:
 
 
 def _from_debian(scratch: Path, say: Progress) -> Source:
-    """The newest linux-source of Debian's unstable suite, by an apt that keeps to the scratch."""
+    """The newest linux-source of Debian's unstable suite; apt writes only to ``scratch``."""
     if not shutil.which("apt-get"):
         raise EngineError(
-            "there is no apt here to fetch the kernel source with; set QBKIT_KERNEL_SOURCE to a "
+            "there is no apt here to fetch the kernel source; set QBKIT_KERNEL_SOURCE to a "
             "Linux source tree or tarball (6.16 or newer)"
         )
     say("looking up the newest kernel source in Debian unstable")
@@ -105,7 +105,7 @@ def _from_debian(scratch: Path, say: Progress) -> Source:
 
 
 def _private_apt(scratch: Path) -> Path:
-    """An apt configuration that leaves the machine's own untouched."""
+    """An apt configuration that does not touch the machine's own."""
     mirror, key = _debian_mirror()
     for name in ("state/lists/partial", "cache/archives/partial", "parts"):
         (scratch / name).mkdir(parents=True)
@@ -152,7 +152,7 @@ def _keyring() -> str:
 def run_step(
     argv: Sequence[str | Path], env: dict[str, str] | None = None, cwd: Path | None = None
 ) -> str:
-    """Run a step of the build; EngineError with its last words when it fails."""
+    """Run a step of the build; raises EngineError with its last line when it fails."""
     words = [str(a) for a in argv]
     done = subprocess.run(words, env=env, cwd=cwd, capture_output=True, text=True, check=False)
     if done.returncode:

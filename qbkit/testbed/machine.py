@@ -1,7 +1,7 @@
-"""What only the processes of one running Linux may touch, in a cache that machines may share.
+"""Folders for the processes of one running machine, in a cache that machines may share.
 
-A home directory may be mounted on many machines. Process numbers and processors mean nothing
-elsewhere, so whatever is about them lies in a folder named by the kernel that runs here.
+A home directory may be mounted on many machines. Process numbers and processors mean nothing on
+another machine, so files about them go to a folder named by the running kernel's boot.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from pathlib import Path
 from qbkit.settings import cache_folder
 
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
-"""New with each boot; containers on one machine share it, as they share its processors."""
+"""Changes with each boot; containers on one machine share it, as they share its processors."""
 
 
 def own_folder(purpose: str) -> Path:
-    """The folder of that purpose of this machine, since its last boot."""
+    """This machine's folder for a purpose, since its last boot."""
     folder = cache_folder() / "machines" / _boot_id() / purpose
     folder.mkdir(parents=True, exist_ok=True)
     return folder

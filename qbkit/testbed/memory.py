@@ -1,4 +1,4 @@
-"""What a run needs of the machine's memory, and whether it is free."""
+"""How much memory a run needs, and whether the machine has it."""
 
 from __future__ import annotations
 
@@ -8,49 +8,49 @@ from qbkit.errors import EngineError
 from qbkit.spec import FRAME_BYTES, Experiment
 
 GUEST_MB, LARGE_GUEST_MB = 2048, 6144
-"""Memory of a guest; the host gives it page by page, as the guest touches it."""
+"""Memory of a guest; the host allocates it page by page, as the guest touches it."""
 GUEST_HOLDS_BYTES = 2**28
 """A flow of more than this in path and queue gets a large guest."""
 GUEST_BASE_BYTES, GUEST_BYTES_PER_BYTE = 150e6, 4.5
-"""A guest touches this much, and per byte in path and queue: slow start has sent twice what they
-hold when it learns of a drop, and the kernel stores a packet in about twice its size. The most
-that benchmarks/high_rates.py has seen."""
+"""A guest touches this much, and this much per byte in path and queue: slow start has sent twice
+what they hold when it learns of a drop, and the kernel stores a packet in about twice its size.
+The maximum that benchmarks/high_rates.py has measured."""
 TABLES_BASE_BYTES, TABLES_BYTES_PER_FRAME = 200e6, 500
-"""What building a dataset takes, and per frame of the link's rate; measured by the same."""
+"""Memory to build a dataset, and per frame of the link's rate; measured by the same program."""
 
 
 def guest_mb(experiment: Experiment) -> int:
     """Memory of the guest of an experiment: the larger of two sizes if its path needs it.
 
-    It follows from the spec alone, for the guest's command line names it, and feeds its random
-    pool.
+    It depends on the spec alone, because the guest's command line names it, and that feeds the
+    guest's random pool.
     """
     return GUEST_MB if experiment.most_path_bytes <= GUEST_HOLDS_BYTES else LARGE_GUEST_MB
 
 
 def needed_bytes(experiment: Experiment, engine: str) -> float:
-    """About what guest and dataset take at most; a host's own network is not counted."""
+    """Approximate peak memory of guest and dataset; the network of a host is not counted."""
     frames = experiment.most_data_mbps * 125_000 * experiment.duration_s / FRAME_BYTES
     tables = TABLES_BASE_BYTES + TABLES_BYTES_PER_FRAME * frames
     guest = GUEST_BASE_BYTES + GUEST_BYTES_PER_BYTE * experiment.most_path_bytes
-    # The dataset is built when the guest has ended.
+    # The dataset is built after the guest has ended.
     return max(tables, guest) if engine == "virtual" else tables
 
 
 def require(experiment: Experiment, engine: str) -> None:
-    """EngineError before a run that this machine has no memory for."""
+    """Raise EngineError before a run for which this machine lacks memory."""
     needed, free = needed_bytes(experiment, engine), _free_bytes()
     if needed > free:
         raise EngineError(
-            f"the run may need {needed / 1e9:.1f} GB of memory, and {free / 1e9:.1f} GB are free; "
+            f"the run may need {needed / 1e9:.1f} GB of memory, but {free / 1e9:.1f} GB are free; "
             "shorten it (duration_s), or lower rate_mbps, rtt_ms or the buffer"
         )
 
 
 def _free_bytes() -> float:
-    """Memory that programs can have without swapping."""
+    """Memory available to programs without swapping."""
     for line in Path("/proc/meminfo").read_text().splitlines():
         name, _, words = line.partition(":")
         if name == "MemAvailable":
             return float(words.split()[0]) * 1024
-    return float("inf")  # a kernel older than 3.14 does not tell
+    return float("inf")  # kernels older than 3.14 do not report it

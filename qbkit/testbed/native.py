@@ -9,7 +9,7 @@ from qbkit.stacks.build import build_once, compile_c, fingerprint, python_identi
 SOURCES = Path(__file__).parent / "native"
 AGENT_SOURCES = Path(__file__).parent / "guest"
 PYTHON = Path("/usr/bin/python3")
-"""The system's own, which runs the agent beside the system's Mininet."""
+"""The system's Python, which runs the agent with the system's Mininet."""
 COMPILE = (
     "import sys, py_compile\n"
     "for source, target, name in zip(*[iter(sys.argv[1:])] * 3):\n"
@@ -19,17 +19,17 @@ COMPILE = (
 
 
 def init() -> Path:
-    """First program of the guest."""
+    """The guest's first program."""
     return compile_c(SOURCES / "init.c", "init")
 
 
 def capture() -> Path:
-    """Captures both sides of the bottleneck."""
+    """Program that captures both sides of the bottleneck."""
     return compile_c(SOURCES / "capture.c", "capture")
 
 
 def sections() -> Path:
-    """Library by which one ``ip`` or ``tc`` configures all nodes."""
+    """Library with which one ``ip`` or ``tc`` configures all nodes."""
     return compile_c(SOURCES / "sections.c", "sections.so", shared=True)
 
 
@@ -39,7 +39,7 @@ def getrandom() -> Path:
 
 
 def agent() -> Path:
-    """Folder of the agent in byte code; to compile its text in every guest costs 15 ms."""
+    """Folder of the agent's byte code; compiling its source in every guest would cost 15 ms."""
     sources = sorted(AGENT_SOURCES.glob("*.py"))
 
     def make(folder: Path) -> None:

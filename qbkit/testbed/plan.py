@@ -1,7 +1,7 @@
 """From an experiment to the plan that the guest agent carries out: pure, no I/O.
 
 The plan is plain JSON: programs, addresses, and the ``tc`` lines of every queue. It names only
-paths of the guest, so that it is the same wherever it is run.
+paths in the guest, so it is the same on every machine.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ MOST_REPORTS, LEAST_REPORT_S = 50, 0.1
 NETEM_LIMIT_PACKETS = 1_000_000
 """The delay lines of the hosts never drop."""
 SPARE_DRAIN_S, MOST_DRAIN_S = 10.0, 10.0
-"""How much longer than it should the queue may take to run empty; how long at all in real time."""
+"""Extra time for the queue to run empty, and the maximum time for that in real time."""
 LEAST_TCP_BUFFER_BYTES, MOST_TCP_BUFFER_BYTES = 64 << 20, 2**31 - 1
-"""Of a TCP socket each way; the kernel knows no more than the second."""
+"""Buffer of a TCP socket each way; the kernel's maximum is the second."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What the agent reads (``data``) and which host folder each guest path shows (``mounts``)."""
+    """What the agent reads (``data``), and the host folder of each guest path (``mounts``)."""
 
     data: dict[str, Any]
     mounts: dict[str, str]
@@ -52,7 +52,7 @@ def make_plan(experiment: Experiment, stacks: list[Stack], engine: str, capture:
 def plan_data(
     experiment: Experiment, stacks: list[Stack], engine: str, capture: str
 ) -> dict[str, Any]:
-    """The plan's data alone, which is all of it that the spec decides."""
+    """The plan's data: the part that the spec determines."""
     return {
         "engine": engine,
         "topology": experiment.topology,
@@ -63,7 +63,7 @@ def plan_data(
         "tcp_memory_bytes": max(2**30, 8 * experiment.most_path_bytes),
         "bottleneck_tc": bottleneck_lines(experiment.bottleneck, engine),
         "loss_netem": loss_netem(experiment.bottleneck),
-        # What comes out behind the last router has also passed other queues, or random loss.
+        # What leaves after the last router has also passed other queues, or random loss.
         "capture_queues": bool(experiment.bottleneck.loss_percent)
         or experiment.topology != "dumbbell",
         **_drain(experiment, engine),
@@ -77,7 +77,7 @@ def plan_data(
 def report_every_s(duration_s: float) -> float:
     """Virtual seconds between two reports of a run's progress, 50 of them in a run of 5 s or more.
 
-    A report costs as much as some dozen packets.
+    A report costs as much as a few dozen packets.
     """
     return max(duration_s / MOST_REPORTS, LEAST_REPORT_S)
 
@@ -85,27 +85,28 @@ def report_every_s(duration_s: float) -> float:
 def window_bytes(experiment: Experiment, index: int, stack: Stack) -> int:
     """Receive window of a flow: a power of two that never limits it, as far as the stack can.
 
-    That is twice what path and queues hold, for slow start doubles what is in flight once more
-    before it learns that a queue was full.
+    That is twice what path and queues hold, because slow start doubles the bytes in flight once
+    more before it learns that a queue was full.
     """
     wanted = 2 ** math.ceil(math.log2(2 * experiment.path_bytes(index)))
     return min(max(wanted, LEAST_WINDOW_BYTES), stack.most_window_bytes)
 
 
 def tcp_buffer_bytes(experiment: Experiment) -> int:
-    """What a TCP socket may use each way: the kernel counts packets with their descriptors, so a
-    full packet takes about twice its bytes."""
+    """Buffer of a TCP socket each way: the kernel counts packets with their descriptors, so a full
+    packet takes about twice its bytes."""
     wanted = 2 ** math.ceil(math.log2(4 * experiment.most_path_bytes))
     return min(max(wanted, LEAST_TCP_BUFFER_BYTES), MOST_TCP_BUFFER_BYTES)
 
 
 def bottleneck_lines(link: Bottleneck, engine: str) -> list[str]:
-    """``tc`` lines of the bottleneck's port (``DEV``): a token bucket of one frame, its queue.
+    """``tc`` lines of the bottleneck's port (``DEV``): a token bucket of one frame, and its queue.
 
-    The bucket holds one frame and what the link carries while a timer may be late, so the link is a
-    constant-rate server: a frame leaves up to that late, and the next ones make up for it. It is
-    one microsecond in virtual time (the guest's clock has steps of 256 ns, its timers are at least
-    500 ns long), and one millisecond in real time. 16 bytes at least, for tc rounds the bucket.
+    The bucket holds one frame and what the link carries during a timer's delay, so the link is a
+    constant-rate server: a frame leaves up to that late, and the next ones make up for it. The
+    delay is one microsecond in virtual time (the guest's clock has steps of 256 ns, its timers are
+    at least 500 ns long), and one millisecond in real time. It counts at least 16 bytes, because
+    tc rounds the bucket.
     """
     rate_bps = round(link.rate_mbps * 1e6)
     late_bytes = rate_bps // 8 // (1000 if engine == "host" else 1_000_000)
@@ -118,11 +119,11 @@ def bottleneck_lines(link: Bottleneck, engine: str) -> list[str]:
 
 
 def _drain(experiment: Experiment, engine: str) -> dict[str, float]:
-    """How the queues run empty after the flows: when nothing comes any more, how fast, how long."""
+    """How the queues run empty after the flows: when arrivals stop, how fast, and for how long."""
     link = experiment.bottleneck
     rate_bytes_per_s = link.rate_mbps * 1e6 / 8
     queues = 1 if experiment.topology == "dumbbell" else 2
-    # Twice: tbf and the queue's own bookkeeping hold somewhat more than the buffer.
+    # Twice, because tbf and the queue's own accounting hold somewhat more than the buffer.
     limit_s = 2 * queues * link.queue_bytes / rate_bytes_per_s + SPARE_DRAIN_S
     extra_rtt_ms = max(flow.extra_rtt_ms for flow in experiment.flows)
     return {
@@ -133,7 +134,7 @@ def _drain(experiment: Experiment, engine: str) -> dict[str, float]:
 
 
 def queue(link: Bottleneck) -> str:
-    """The queue discipline in ``tc``'s words, with its buffer in the unit that it counts in."""
+    """The queue discipline in ``tc``'s syntax, with its buffer in the unit that it counts in."""
     packets, size = link.queue_packets, link.queue_bytes
     words = {
         "fifo": f"pfifo limit {packets}" if link.buffer_packets else f"bfifo limit {size}",
@@ -149,7 +150,7 @@ def queue(link: Bottleneck) -> str:
 
 
 def _red(link: Bottleneck) -> str:
-    """RED needs thresholds: a quarter and three quarters of the buffer unless they are given."""
+    """RED's words; its thresholds default to a quarter and three quarters of the buffer."""
     given, size = link.qdisc_options, link.queue_bytes
     words = [f"red limit {size} avpkt 1000 bandwidth {round(link.rate_mbps * 1e6)}bit"]
     low, high = int(given.get("min", size // 4)), int(given.get("max", size * 3 // 4))
@@ -164,7 +165,7 @@ def _red(link: Bottleneck) -> str:
 
 
 def _options(link: Bottleneck) -> list[str]:
-    """``qdisc_options`` as words; a flag is True, and False leaves it away."""
+    """``qdisc_options`` as words; True gives a flag, False omits it."""
     return [
         name if value is True else f"{name} {value}"
         for name, value in sorted(link.qdisc_options.items())
@@ -182,8 +183,8 @@ def loss_netem(link: Bottleneck) -> str:
 def delay_netem(delay_ms: float, jitter_ms: float) -> str:
     """netem words of a host's access link: constant delay, with jitter that keeps the order.
 
-    netem reorders packets whose delays cross, unless a rate is set: then every packet is due
-    after the one before it. 100 Gbit/s is such a rate without being a limit.
+    netem reorders packets whose delays cross, unless a rate is set: then every packet is due after
+    its predecessor. 100 Gbit/s is such a rate, and high enough not to limit anything.
     """
     words = [f"delay {delay_ms * 1000:.3f}us"]
     if jitter_ms:
@@ -206,7 +207,7 @@ def _flow(experiment: Experiment, index: int, flow: Flow, stack: Stack) -> dict[
         "start_s": start_s,
         "stop_s": flow.stop_s,
         "bytes": flow.bytes,
-        # A flow of so many bytes that must also stop at a time is told so by a signal.
+        # A signal stops a flow of a number of bytes that also has a stop time.
         "signalled": flow.bytes is not None and flow.stop_s is not None,
         "sender_host": f"s{index}",
         "receiver_host": f"d{index}",
@@ -238,10 +239,10 @@ def _programs(
             "receiver_argv": stack.fetch_argv(address=at, **who, **limit),
         }
     at = address.format(side=2)
-    told = stack.receiver_options(flow.controller, flow.options)
+    receiver_options = stack.receiver_options(flow.controller, flow.options)
     return {
         "listens": "receiver",
         "starts": "sender",
         "sender_argv": stack.send_argv(address=at, **who, **limit),
-        "receiver_argv": stack.recv_argv(address=at, out=out, options=told),
+        "receiver_argv": stack.recv_argv(address=at, out=out, options=receiver_options),
     }

@@ -1,4 +1,4 @@
-"""One guest, one processor: across processors, kernel and userland hand over at twice the cost."""
+"""One processor per guest: across processors, kernel and userland switch at twice the cost."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LOOK_AGAIN_S = 0.05
 
 @contextmanager
 def claim_processor() -> Iterator[int]:
-    """Number of a processor that no other guest of this user runs on; waits for a free one."""
+    """Number of a processor that this user's other guests leave free; waits for one."""
     folder = own_folder("processors")
     with ExitStack() as held:
         while (processor := _lock_one(folder, held)) is None:
@@ -27,7 +27,7 @@ def claim_processor() -> Iterator[int]:
 
 
 def _lock_one(folder: Path, held: ExitStack) -> int | None:
-    """Lock a processor until ``held`` closes; None where all are taken."""
+    """Lock a processor until ``held`` closes; None if all are taken."""
     for processor in sorted(os.sched_getaffinity(0), reverse=True):
         with suppress(Timeout):
             held.enter_context(lock(folder / str(processor), timeout_s=0))

@@ -1,4 +1,4 @@
-"""The folder that a run works in; it goes with the run, however that ends."""
+"""The scratch folder of a run, removed with the run however it ends."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from qbkit.testbed.machine import own_folder
 
 LOCK = "lock"
 FORGOTTEN_S = 7 * 86_400
-"""What an earlier boot of this machine left, or another machine, is removed when nothing was
-written there for so long. A run writes all the time."""
+"""Folders of an earlier boot of this machine, or of another machine, are removed when nothing was
+written there for this long. A run writes all the time."""
 
 
 @contextmanager
 def scratch_folder() -> Iterator[Path]:
-    """An empty folder for one run; those of runs that were killed are removed first.
+    """An empty folder for one run; removes the folders of killed runs first.
 
-    A run holds the lock in its folder, and a process that ends loses its locks.
+    A run holds the lock in its folder, and a process that ends releases its locks.
     """
     parent = own_folder("scratch")
     with ExitStack() as held:
@@ -55,14 +55,14 @@ def _in_use(folder: Path) -> bool:
     try:
         with lock(folder / LOCK, timeout_s=0):
             return False
-    except (Timeout, StoreError):  # also where it is being removed, or belongs to another user
+    except (Timeout, StoreError):  # also if it is being removed, or belongs to another user
         return True
 
 
 def _is_forgotten(folder: Path) -> bool:
-    """Whether nothing in a folder was written lately."""
+    """Whether nothing in a folder was written recently."""
     limit_s = time.time() - FORGOTTEN_S
     try:
         return all(p.lstat().st_mtime < limit_s for p in chain([folder], folder.rglob("*")))
-    except OSError:  # something in it was removed just now
+    except OSError:  # something in it has just been removed
         return False

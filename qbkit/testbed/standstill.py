@@ -1,7 +1,7 @@
-"""What a guest was doing when its clock stood still: read from the outside, as it cannot say.
+"""What a guest was doing when its clock stood still, read from outside the guest.
 
 User Mode Linux runs each guest process as a host process. Kernel and process hand over to each
-other by the words of a page that both have mapped, the last but one of the address space.
+other through words of a page that both have mapped, the last but one of the address space.
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ from qbkit.files import write_whole
 from qbkit.settings import cache_folder
 
 SAMPLE_S, MOST_S, ENOUGH_CPU_S = 0.5, 10.0, 0.05
-"""The processes are watched until together they got so much of it, none wants it, or that long."""
+"""Watch the processes until together they got this much processor time, none wants it, or this
+long."""
 ALONE = 4
-"""Who computes takes so many times the processor time that the guest's kernel takes meanwhile."""
+"""A program that computes takes this many times the processor time of the guest's kernel."""
 STACK_TAIL_BYTES = 16384
 STUB_DATA_BYTES = 8192
 HANDOVER_OFFSET = 3980
@@ -30,10 +31,10 @@ HANDOVER_OFFSET = 3980
 
 
 def observe(pid: int, processor: int, patches: Collection[str]) -> dict[str, Any]:
-    """What each process of the guest with this pid does, and who else wants its processor.
+    """What each process of the guest with this pid does, and which others want its processor.
 
-    JSON-ready. Takes half a second to ten, in which the processor time of each is counted.
-    ``patches`` are those of the guest's kernel; they say which words its processes hand over by.
+    JSON-ready. Takes half a second to ten seconds, to count the processor time of each. ``patches``
+    are those of the guest's kernel; they determine the words by which its processes hand over.
     """
     before = {process: _cpu_s(process) for process in descendants(pid)}
     started = time.monotonic()
@@ -59,7 +60,7 @@ def observe(pid: int, processor: int, patches: Collection[str]) -> dict[str, Any
 
 
 def reason(seen: dict[str, Any]) -> str | None:
-    """In words, why the clock stands still, where what was `observe`d shows it."""
+    """In words, why the clock stands still, if the result of `observe` shows it; else None."""
     kernel, *programs = seen["processes"]
     busiest = max(programs, key=lambda each: float(each["cpu_share"]), default=None)
     if busiest and busiest["cpu_share"] > ALONE * kernel["cpu_share"]:
@@ -72,7 +73,7 @@ def reason(seen: dict[str, Any]) -> str | None:
 
 
 def keep(seen: dict[str, Any]) -> Path:
-    """Write what was `observe`d to the folder ``failures`` of the cache; the file's path."""
+    """Write the result of `observe` to the folder ``failures`` of the cache; the file's path."""
     folder = cache_folder() / "failures"
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"standstill-{seen['when'].replace(':', '')}-{os.getpid()}.json"
@@ -81,7 +82,7 @@ def keep(seen: dict[str, Any]) -> Path:
 
 
 def _process(pid: int, patches: Collection[str]) -> dict[str, Any]:
-    """A process of the guest, from /proc; None for what this user may not read."""
+    """A process of the guest, from /proc; None for values that this user may not read."""
     proc = Path(f"/proc/{pid}")
     return {
         "pid": pid,
@@ -97,7 +98,7 @@ def _process(pid: int, patches: Collection[str]) -> dict[str, Any]:
 
 
 def descendants(pid: int) -> list[int]:
-    """A process and all that it and those have started, as far as they live."""
+    """A process and all its living descendants."""
     found = [pid]
     for parent in found:
         for task in Path(f"/proc/{parent}/task").glob("*/children"):
@@ -106,7 +107,7 @@ def descendants(pid: int) -> list[int]:
 
 
 def _others(processor: int, guest: Collection[int]) -> Iterator[dict[str, Any]]:
-    """Processes that are not the guest's and wait for, or run on, a processor."""
+    """Processes outside the guest that wait for its processor or run on it."""
     for folder in Path("/proc").glob("[0-9]*"):
         pid = int(folder.name)
         state, *fields = stat(pid)
@@ -115,13 +116,13 @@ def _others(processor: int, guest: Collection[int]) -> Iterator[dict[str, Any]]:
 
 
 def stat(pid: int) -> list[str]:
-    """Fields of /proc/PID/stat from the state on; those of a dead process where there is none."""
+    """Fields of /proc/PID/stat from the state on; those of a dead process if there is none."""
     text = _text(Path(f"/proc/{pid}/stat"))
     return text.rpartition(")")[2].split() if text else ["X", *(50 * ["0"])]
 
 
 def _cpu_s(pid: int) -> float:
-    """Of its main thread, to the nanosecond; where the kernel does not count that, to the tick."""
+    """Processor seconds of the main thread, to the nanosecond if the kernel counts those."""
     if schedstat := _text(Path(f"/proc/{pid}/schedstat")):
         return int(schedstat.split()[0]) / 1e9
     user, system = stat(pid)[11:13]
@@ -136,9 +137,9 @@ def _text(path: Path) -> str | None:
 
 
 def _handover(pid: int, patches: Collection[str]) -> dict[str, int] | None:
-    """The words by which the guest's kernel and this process hand over to each other.
+    """The words with which the guest's kernel and this process hand over to each other.
 
-    None where there is no such page, as in the kernel itself.
+    None if there is no such page, as in the kernel itself.
     """
     words = ["futex"]
     words += ["kern_waits", "child_waits", "yields"] if "0002-stub-yield" in patches else []
@@ -168,7 +169,7 @@ def _mappings(pid: int) -> list[tuple[int, int, str]]:
 
 
 def _program(pid: int) -> str | None:
-    """Path in the guest of a process's program: execve puts it at the end of the stack."""
+    """Guest path of a process's program, which execve puts at the end of the stack."""
     with suppress(OSError), Path(f"/proc/{pid}/mem").open("rb", buffering=0) as memory:
         for _, end, flags in _mappings(pid):
             text = _last_string(memory, end)
@@ -178,7 +179,7 @@ def _program(pid: int) -> str | None:
 
 
 def _last_string(memory: BinaryIO, end: int) -> bytes:
-    """The last string below an address; empty where that cannot be read."""
+    """The last string below an address; empty if it cannot be read."""
     with suppress(OSError, ValueError, OverflowError):
         memory.seek(end - STACK_TAIL_BYTES)
         return memory.read(STACK_TAIL_BYTES).rstrip(b"\0").rpartition(b"\0")[2]

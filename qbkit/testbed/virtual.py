@@ -1,8 +1,7 @@
 """Engine ``virtual``: a User Mode Linux guest in time-travel mode, an ordinary process.
 
-Its clock jumps to the next event and computing takes no time; with a seeded ``getrandom`` two
-runs are identical to the byte. One guest runs on one processor; it ends when whoever started it
-ends.
+Its clock jumps to the next event and computing takes no time. With a seeded ``getrandom`` two runs
+are identical to the byte. A guest runs on one processor and ends with the process that started it.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ START_NS = 1_767_225_600 * 10**9
 """The guest's clock starts on 1 January 2026, inside the validity of the test certificate."""
 
 COMMAND = [
-    # Always the same words: the kernel feeds its command line to its random pool.
+    # Always the same words, because the kernel feeds its command line to its random pool.
     "linux",
     "mem={guest_mb}M",
     *["root=/dev/root", "rootfstype=hostfs", "rootflags=/proc/self/cwd/root", "ro", "init=/init"],
@@ -31,7 +30,7 @@ TIME_TRAVEL = ["time-travel=inf-cpu", f"time-travel-start={START_NS}"]
 
 BOOT_PROBLEMS = {
     "noexec": "the folder for the guest's memory (TMPDIR, else /dev/shm) is mounted noexec; "
-    "set TMPDIR to a folder on a file system that may execute",
+    "set TMPDIR to a folder on a file system without noexec",
     "SECCOMP userspace": "this place forbids seccomp filters, which User Mode Linux needs; "
     "allow the system call seccomp (in a container: another seccomp profile)",
     "ptrace": "this place forbids ptrace, which User Mode Linux needs; "
@@ -53,10 +52,10 @@ def run_guest(
 ) -> Usage:
     """Boot a guest in a prepared folder and wait until it has powered off.
 
-    ``folder`` holds ``agent``, ``run/`` and ``mnt/`` (see `engines`). ``on_progress`` is told the
+    ``folder`` holds ``agent``, ``run/`` and ``mnt/`` (see `engines`). ``on_progress`` gets the
     virtual time in seconds; ``guest_mb`` is the guest's memory in MiB. Raises EngineError when the
-    guest does not boot, RunStalled when it says nothing for ``silence_s`` of wall-clock time;
-    either way no process is left.
+    guest does not boot, RunStalled when it prints nothing for ``silence_s`` of wall-clock time.
+    No process is left in any case.
     """
     binary = kernel.require().path
     (folder / "root/host").mkdir(parents=True)
@@ -110,14 +109,14 @@ def _start(
 
 
 def _stalled(pid: int, processor: int, console: Console, silence_s: float) -> RunStalled:
-    """The error of a guest that is silent too long; what it was doing goes to a file."""
+    """The error of a guest that is silent for too long; records what it was doing in a file."""
     since = console.last_started or "it booted"
     seen = standstill.observe(pid, processor, kernel.require().patches)
     what = standstill.reason(seen) or f"nothing has happened since {since} started"
     path = standstill.keep({"silence_s": silence_s, "last_started": since, **seen})
     return RunStalled(
-        f"the run was ended, its clock stood still for {silence_s:.0f} s: {what} "
-        f"(what each of its processes did is in {path})"
+        f"the run was ended because its clock stood still for {silence_s:.0f} s: {what} "
+        f"({path} records what each of its processes did)"
     )
 
 

@@ -1,4 +1,4 @@
-"""Stacks that a user brings: programs that speak the driver contract, named in a TOML file.
+"""Users' own stacks: programs with the command line of a driver, listed in a TOML file.
 
 The file is ``QBKIT_STACKS``, else ``$XDG_CONFIG_HOME/qbkit/stacks.toml``, else
 ``~/.config/qbkit/stacks.toml``, with a table for each stack:
@@ -33,7 +33,7 @@ OPTIONAL = {"version_command": list, "options": dict}
 
 
 class Configured(Stack):
-    """One table of the file; `from_table` makes a class of each, as a stack's name is its own."""
+    """One table of the file; `from_table` makes a class of each, for a class holds the name."""
 
     tells: ClassVar[tuple[str, ...]] = ()
     file: ClassVar[Path]
@@ -45,7 +45,7 @@ class Configured(Stack):
         return self.names
 
     def version(self) -> str:
-        """What its command says, if it has one, and the fingerprint of the program."""
+        """Output of its version command, if it has one, and the fingerprint of the program."""
         if not self.status().ready:
             return "not found"
         content = program_fingerprint(self.file)
@@ -60,7 +60,7 @@ class Configured(Stack):
         return Status(False, f"put an executable program at {self.file}")
 
     def build(self, say: Say = lambda _: None) -> None:
-        """It cannot be built from here."""
+        """Do nothing; raises StackNotReady if the program is missing."""
         if not self.status().ready:
             raise StackNotReady(f"{self.name} is not ready; {self.status().reason}")
 
@@ -86,9 +86,9 @@ def stacks_file() -> Path:
 
 
 def load(path: Path) -> list[Stack]:
-    """The stacks of a file, none if there is no such file.
+    """The stacks of a file; none if there is no such file.
 
-    Raises SpecError with what is wrong in which table.
+    Raises SpecError, which says what is wrong in which table.
     """
     try:
         content = tomllib.loads(path.read_text())
@@ -103,10 +103,10 @@ def load(path: Path) -> list[Stack]:
 
 
 def from_table(name: str, table: Any, path: Path) -> Stack:
-    """The stack of one table; SpecError says what is missing or wrong in it."""
+    """The stack of one table; raises SpecError, which says what is missing or wrong in it."""
     where = f"[stack.{name}] in {path}"
     if not re.fullmatch(r"[a-z0-9][a-z0-9_-]*", name):
-        raise SpecError(f"{where}: a name is made of small letters, digits, - and _")
+        raise SpecError(f"{where}: a name may have lower-case letters, digits, - and _")
     _check(table, where)
     attributes = {
         "__doc__": f"{where}.",
@@ -122,7 +122,7 @@ def from_table(name: str, table: Any, path: Path) -> Stack:
 
 
 def _check(table: Any, where: str) -> None:
-    """Every key there, known, and of its type."""
+    """Check that required keys exist, and that every key is known and of its type."""
     if not isinstance(table, Mapping):
         raise SpecError(f"{where} is not a table")
     for key, kind in REQUIRED.items():
@@ -134,12 +134,12 @@ def _check(table: Any, where: str) -> None:
         raise SpecError(f"{where} has an unknown key {sorted(unknown)[0]}; known are {known}")
     for key, kind in OPTIONAL.items():
         if not isinstance(table.get(key, kind()), kind):
-            raise SpecError(f"{where}: {key} is written as {_example(key)}")
+            raise SpecError(f"{where}: write {key} as {_example(key)}")
     words = [*table["controllers"], *table.get("version_command", [])]
     if not all(isinstance(word, str) and word for word in words):
-        raise SpecError(f"{where}: lists hold words in quotation marks")
+        raise SpecError(f"{where}: lists must hold words in quotation marks")
     if not Path(table["program"]).expanduser().is_absolute():
-        raise SpecError(f"{where}: program is an absolute path, not {table['program']!r}")
+        raise SpecError(f"{where}: program must be an absolute path, not {table['program']!r}")
 
 
 def _example(key: str) -> str:
@@ -153,12 +153,12 @@ def _example(key: str) -> str:
 
 @cache
 def _first_line(command: tuple[str, ...], name: str, _content: str) -> str:
-    """What a command says first; asked again when the program has changed."""
+    """First line of a command's output; run again when the program changes."""
     return run_tool(list(command), name).strip().partition("\n")[0]
 
 
 def register_all() -> None:
-    """Make the user's stacks known; what is wrong with them warns, and breaks nothing else."""
+    """Register the user's stacks; a mistake in the file only warns."""
     try:
         for stack in load(stacks_file()):
             register(stack)

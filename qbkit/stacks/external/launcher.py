@@ -1,8 +1,8 @@
-"""What stacks have in common whose programs are in no registry: they are found, not built.
+"""The base of stacks whose programs are in no package registry: qbkit finds them, not builds them.
 
-Their sample programs say neither ``ready`` nor what they measure. Small scripts start them: they
-wait until the server's port is bound, and end the client when its time is over. There is no
-telemetry, and how many bytes arrived is unknown; the packets tell the rest.
+Their sample programs neither print ``ready`` nor report what they measure. Small scripts start
+them, wait until the server's port is bound, and end the client when its time is over. There is no
+telemetry, and the number of bytes that arrived is unknown; the packets show the rest.
 """
 
 from __future__ import annotations
@@ -21,46 +21,46 @@ SERVER_MOUNT, CLIENT_MOUNT = "/run/qb/stacks/server", "/run/qb/stacks/external"
 PYTHON = ["/usr/bin/python3", "-S", "-B"]
 CERTIFICATE = f"{CERTIFICATE_MOUNT}/browser-cert.pem"
 KEY = f"{CERTIFICATE_MOUNT}/browser-key.pem"
-"""RSA: BoringSSL's clients refuse Ed25519."""
+"""RSA, because BoringSSL's clients reject Ed25519."""
 WINDOW_BYTES = 128 << 20
 ENDLESS_BYTES = 10**12
-"""What a flow of a certain time asks for: more than it can have."""
+"""What a flow with a duration asks for: more than it can get."""
 
 
 class External(Stack):
-    """Sample programs of a stack, where the user's setting or PATH says they are."""
+    """Sample programs of a stack, found by the user's setting or on PATH."""
 
     tells: ClassVar[tuple[str, ...]] = ()
     setting: ClassVar[str]
-    """Environment variable with the folder of the programs, or with one of them."""
+    """Environment variable with the folder of the programs, or the path of one of them."""
     programs: ClassVar[tuple[str, ...]]
-    """Their names."""
+    """Names of the programs."""
     on_path: ClassVar[bool] = True
-    """Whether their names are their own: PATH may hold another program called ``cli``."""
+    """Whether to search PATH, which may hold another program called ``cli``."""
     how: ClassVar[str]
-    """What to build, and where its source is."""
+    """What to build, and from where."""
     names: ClassVar[dict[str, str]]
-    """Controllers, and what the programs call them."""
+    """Controllers, and their names in the programs' options."""
 
     def controllers(self) -> tuple[str, ...]:
-        """Those that the sample's option takes."""
+        """The controllers that the programs' option accepts."""
         return tuple(self.names)
 
     def version(self) -> str:
-        """Fingerprints: of the programs, which do not tell their version, and of the driver."""
+        """Fingerprints of the programs, which do not report a version, and of the driver."""
         scripts = [*DRIVERS.glob("server/*.py"), *DRIVERS.glob("external/*.py")]
         driver = fingerprint([*scripts, *Path(__file__).parent.glob("*.py")])
         return f"{self._fingerprint()}, driver {driver}"
 
     def status(self) -> Status:
-        """Ready when all programs are there."""
+        """Ready when all programs exist."""
         if self._folder():
             return Status(True)
         programs = " and ".join(self.programs)
         return Status(False, f"{self.how}, then set {self.setting} to the folder of {programs}")
 
     def build(self, say: Say = lambda _: None) -> None:
-        """They cannot be built from here."""
+        """Do nothing; raises StackNotReady if a program is missing."""
         if not self._folder():
             raise StackNotReady(f"{self.name} is in no package registry; {self.status().reason}")
 
@@ -73,7 +73,7 @@ class External(Stack):
         return f"/run/qb/stacks/{self.name}/{program}"
 
     def mounts(self) -> dict[str, Path]:
-        """The folder of the programs, and what starts them."""
+        """The folder of the programs, and the scripts that start them."""
         folder = self._folder()
         if not folder:
             raise StackNotReady(f"{self.name} is not ready; {self.status().reason}")
@@ -84,21 +84,21 @@ class External(Stack):
         }
 
     def env(self) -> dict[str, str]:
-        """No random numbers of the processor for OpenSSL and its kin, so that runs repeat."""
+        """Hide the processor's random numbers from OpenSSL and the like, so that runs repeat."""
         return {"OPENSSL_ia32cap": "~0x4000000000000000:~0x40000"}
 
     def listen(self, address: str, command: list[str]) -> list[str]:
-        """A server's command so that ``ready`` is said for it."""
+        """The command that runs a server and prints ``ready`` for it."""
         port = address.rpartition(":")[2]
         return [*PYTHON, f"{SERVER_MOUNT}/serve.py", port, "--", *command]
 
     def connect(self, command: list[str], duration_s: float | None) -> list[str]:
-        """A client's command, ended after a time if there is one."""
+        """The command that runs a client and ends it after the duration, if there is one."""
         limit = [] if duration_s is None else ["--duration-s", f"{duration_s:g}"]
         return [*PYTHON, f"{CLIENT_MOUNT}/client.py", *limit, "--", *command]
 
     def _folder(self) -> Path | None:
-        """The folder that has all programs."""
+        """The folder that has all programs, or None."""
         chosen = os.environ.get(self.setting)
         if chosen:
             path = Path(chosen).expanduser().absolute()

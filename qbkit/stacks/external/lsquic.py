@@ -15,8 +15,8 @@ from qbkit.stacks.external.launcher import CERTIFICATE, ENDLESS_BYTES, KEY, WIND
 from qbkit.stacks.registry import register
 
 VERSION = ["-o", "version=h3"]
-"""QUIC version 1 alone: after a Retry, which a large first flight gets, lsquic 4.9 fails to agree
-on version 2 (its two ends go on with different keys)."""
+"""Only QUIC version 1: after a Retry, which a large first flight causes, lsquic 4.9 fails to agree
+on version 2 (its two ends continue with different keys)."""
 WINDOWS = ("init_max_data", "init_max_stream_data_bidi_remote", "max_cfcw", "max_sfcw")
 
 
@@ -48,7 +48,7 @@ class Lsquic(External):
         size_bytes: int | None,
         options: Options,
     ) -> list[str]:
-        """The client, which asks for nothing and sends so many bytes."""
+        """The client, which requests nothing and sends ``size_bytes``."""
         command = [self.at("perf_client"), "-L", "warn", "-s", address, "-H", BROWSER_NAME]
         command += VERSION
         command += ["-A", self.names[controller], "-p", f"0:{size_bytes or ENDLESS_BYTES}"]

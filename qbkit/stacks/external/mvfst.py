@@ -1,10 +1,10 @@
 """mvfst (Meta), by its sample program ``tperf``, which is server and client.
 
-Its server sends to whoever comes, until the client goes. Command line: ``tperf --help``, in the
+Its server sends to any client until the client leaves. Command line: ``tperf --help``, in the
 sources the DEFINE_... lines of quic/tools/tperf/tperf.cpp; controllers by their names in
-quic/QuicConstants.h. Its BBRs are CUBIC without pacing (validateCongestionAndPacing in
-quic/api/QuicTransportBaseLite.cpp), so they are always paced; the others only on demand, which is
-tperf's default (QUICbench paces all).
+quic/QuicConstants.h. Without pacing its BBRs become CUBIC (validateCongestionAndPacing in
+quic/api/QuicTransportBaseLite.cpp), so they are always paced. The others are paced only on request,
+as by tperf's default (QUICbench paces all).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Mvfst(External, ServingStack):
         paced = options.get("pacing", False)
         if controller.startswith("bbr"):
             if not options.get("pacing", True):
-                raise SpecError(f"mvfst has no {controller} without pacing; leave pacing away")
+                raise SpecError(f"mvfst has no {controller} without pacing; leave pacing out")
             paced = True
         flags = [f"-congestion={self.names[controller]}", f"-pacing={str(bool(paced)).lower()}"]
         if options.get("qlog"):
@@ -60,9 +60,11 @@ class Mvfst(External, ServingStack):
         size_bytes: int | None,
         options: Options,
     ) -> list[str]:
-        """The client; tperf knows whole seconds only, so it would run a little too long."""
+        """The client; tperf takes whole seconds only, so its own limit is a little later."""
         if duration_s is None:
-            raise SpecError("mvfst's tperf sends for a time, not so many bytes; leave bytes away")
+            raise SpecError(
+                "mvfst's tperf sends for a duration, not a number of bytes; leave bytes out"
+            )
         limit = [f"-duration={math.ceil(duration_s) + 1}", f"-window={WINDOW_BYTES}"]
         return self.connect([*self._tperf("client", address), *limit], duration_s)
 

@@ -1,8 +1,8 @@
 """quicly (Fastly), by its sample program ``cli``, which is server and client.
 
-Only its server sends much: a client that asks for the path /N is sent N bytes. Command line:
+Only its server sends much: a client that requests the path /N receives N bytes. Command line:
 ``cli --help``, in the sources usage() of src/cli.c (``-C ALGO[:IW[:p]]``, ``-M``, ``-m``) and
-README.md, "Running quicly". The client's ``-O`` throws away what it receives.
+README.md, "Running quicly". With ``-O`` the client discards what it receives.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from qbkit.stacks.external.launcher import CERTIFICATE, ENDLESS_BYTES, KEY, WIND
 from qbkit.stacks.registry import register
 
 DEFAULT_WINDOW_PACKETS = 10
-"""As its help says; the word that turns pacing on comes after the window."""
+"""The default according to its help; the flag for pacing comes after the window."""
 
 
 class Quicly(External, ServingStack):

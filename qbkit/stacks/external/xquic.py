@@ -1,10 +1,10 @@
 """xquic (Alibaba), by its sample programs ``test_client`` and ``test_server``.
 
-The client uploads bodies of at most 100 MiB by HTTP/3, two at a time so that there is always one.
+The client uploads bodies of at most 100 MiB by HTTP/3, two at a time so that it never pauses.
 Command line: ``test_client -h`` and ``test_server -h``, in the sources usage() of
-tests/test_client.c and tests/test_server.c. The server reads its certificate from the folder where
-it is started. ``-C`` paces; BBR is meant to be paced. Windows are the library's, and no option
-widens them. Controllers but CUBIC and BBR must be compiled in (XQC_ENABLE_RENO, _BBR2, _COPA).
+tests/test_client.c and tests/test_server.c. The server reads its certificate from its working
+folder. ``-C`` turns on pacing, which BBR expects. Windows are the library's; no option widens them.
+Controllers other than CUBIC and BBR must be compiled in (XQC_ENABLE_RENO, _BBR2, _COPA).
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Xquic(External):
     }
 
     def recv_argv(self, *, address: str, out: str, options: Options) -> list[str]:
-        """The server, started where its certificate is; its answers have one byte."""
+        """The server, started in the folder of its certificate; its responses have one byte."""
         ip, _, port = address.rpartition(":")
         command = [self.at("test_server"), "-a", ip, "-p", port, "-s", "1", *QUIET]
         links = f"ln -s {CERTIFICATE} server.crt && ln -s {KEY} server.key"
@@ -61,11 +61,11 @@ class Xquic(External):
         size_bytes: int | None,
         options: Options,
     ) -> list[str]:
-        """The client: one body of so many bytes, or one after the other."""
+        """The client, with one body of ``size_bytes``, or one body after the other."""
         if size_bytes and size_bytes > MAX_BODY_BYTES:
             raise SpecError(
                 f"xquic's test_client sends at most {MAX_BODY_BYTES} bytes, not {size_bytes}; "
-                "give the flow a time instead"
+                "give the flow a duration instead"
             )
         ip, _, port = address.rpartition(":")
         command = [self.at("test_client"), "-a", ip, "-p", port, "-c", self.names[controller]]

@@ -1,9 +1,9 @@
-"""Runs one experiment where it is started: in the guest, or as root on a Linux host.
+"""Run one experiment on this system: in the guest, or as root on a Linux host.
 
 ``agent.py FOLDER`` reads FOLDER/plan.json, builds the network, starts captures, receivers and
-senders, stops them, and leaves FOLDER/result.json; on any failure FOLDER/error.json with one
-sentence. Standard library and Mininet only. Lines on stdout that start with ``QBKIT`` tell the
-engine how far it is.
+senders, stops them, and writes FOLDER/result.json; on any failure FOLDER/error.json with one
+sentence. Standard library and Mininet only. Lines on stdout that start with ``QBKIT`` report
+progress to the engine.
 """
 
 import contextlib
@@ -19,13 +19,13 @@ import time
 sys.path += [os.path.dirname(os.path.realpath(__file__)), "/usr/lib/python3/dist-packages"]
 
 READY_S = 10.0
-"""How long a receiver or the capture may take until it says ready."""
+"""How long a receiver or the capture may take to print ready."""
 GRACE_S = 5.0
 """How long a program may take to end after its time."""
 ENDED_WELL = (0, -signal.SIGTERM, 128 + signal.SIGTERM)
-"""Exit states of a program that was told to end: by itself, by the signal, by a shell around it."""
+"""Exit states of a program asked to end: by itself, by the signal, by a shell around it."""
 DRAIN_PAUSE_S = 0.01
-"""How long to wait at least until the queues are looked at again; doubled each time."""
+"""Least time between two readings of the queues; doubled each time."""
 MS_RDONLY, MS_BIND, MS_REC, MS_PRIVATE, CLONE_NEWNS = 1, 0x1000, 0x4000, 0x40000, 0x20000
 RB_POWER_OFF = 0x4321FEDC
 
@@ -33,11 +33,11 @@ libc = ctypes.CDLL(None, use_errno=True)
 
 
 class RunAborted(Exception):
-    """The run cannot go on; the text is the sentence for the user."""
+    """The run cannot continue; the message is a sentence for the user."""
 
 
 def main(folder):
-    """Run the plan in the folder; the exit status says whether a result was written."""
+    """Run the plan in the folder; return 0 if it wrote a result, else 1."""
     with open(f"{folder}/plan.json") as file:
         plan = json.load(file)
     say("start the guest agent")
@@ -55,7 +55,7 @@ def main(folder):
 
 
 def power_off():
-    """End the guest here and now: to end its processes and networks first would cost 50 ms."""
+    """End the guest at once: ending its processes and networks first would cost 50 ms."""
     os.sync()
     libc.reboot(RB_POWER_OFF)
 
@@ -68,12 +68,12 @@ def write_json(path, data):
 
 
 def say(text):
-    """One line for the engine."""
+    """Print one line for the engine."""
     print("QBKIT", text, flush=True)
 
 
 def mount(source, target, kind, flags=0, data=None):
-    """mount(2); makes the mount point."""
+    """Call mount(2); creates the mount point."""
     os.makedirs(target, exist_ok=True)
     words = [None if w is None else w.encode() for w in (source, target, kind)]
     if libc.mount(*words, flags, data.encode() if data else None):
@@ -81,7 +81,7 @@ def mount(source, target, kind, flags=0, data=None):
 
 
 def mount_all(plan):
-    """Make the fixed paths: by hostfs in the guest, by bind mounts in a private view on a host."""
+    """Mount the fixed paths: hostfs in the guest, private bind mounts on a host."""
     on_host = plan["engine"] == "host"
     if on_host:
         if libc.unshare(CLONE_NEWNS):
@@ -97,7 +97,7 @@ def mount_all(plan):
 
 
 def run_command(argv):
-    """Instead of an experiment: run one program; its output and how it ended."""
+    """Run one program instead of an experiment; return its output and exit status."""
     done = subprocess.run(
         argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
     )
@@ -106,7 +106,7 @@ def run_command(argv):
 
 
 class Program:
-    """One process of the run: its role in words, where its last words go."""
+    """One process of the run, with its role in words and the file of its stderr."""
 
     def __init__(self, node, role, argv, log, env):
         self.role, self.log = role, log
@@ -118,7 +118,7 @@ class Program:
         say(f"start {role}")
 
     def wait_ready(self):
-        """Until the program says "ready"; raises RunAborted when it dies or stays silent."""
+        """Wait until the program prints "ready"; raises RunAborted when it ends or stays silent."""
         import select
 
         ready, _, _ = select.select([self.process.stdout], [], [], READY_S)
@@ -130,18 +130,18 @@ class Program:
             raise RunAborted(self.obituary())
 
     def poll(self):
-        """Exit status, None while it runs."""
+        """Exit status; None while it runs."""
         return self.process.poll()
 
     def wait(self, seconds):
-        """Exit status; None when it still runs after that time."""
+        """Exit status; None if it still runs after that time."""
         try:
             return self.process.wait(seconds)
         except subprocess.TimeoutExpired:
             return None
 
     def end(self):
-        """SIGTERM, wait, and RunAborted if it does not go; the exit status."""
+        """Send SIGTERM and wait; return the exit status. Raises RunAborted if it does not end."""
         if self.poll() is None:
             self.process.send_signal(signal.SIGTERM)
         if self.wait(GRACE_S) is None:
@@ -150,7 +150,7 @@ class Program:
         return self.process.returncode
 
     def obituary(self):
-        """One sentence: how it ended, and its last line on stderr."""
+        """One sentence on how it ended, with its last line on stderr."""
         code = self.process.returncode
         how = f"was killed by signal {-code}" if code and code < 0 else f"exited with status {code}"
         with open(self.log, errors="replace") as file:
@@ -170,7 +170,7 @@ class Run:
         self.programs = []
 
     def result(self):
-        """Run everything; the dictionary for result.json."""
+        """Run everything; return the dictionary for result.json."""
         raise_limits(self.plan["tcp_memory_bytes"])
         directions = [flow["direction"] for flow in self.plan["flows"]]
         self.net = self.network.build(
@@ -201,7 +201,7 @@ class Run:
             self.clean_up()
 
     def shape(self):
-        """Queues: the bottlenecks' by the plan, the delay of every host."""
+        """Set up the queues: the bottlenecks' by the plan, and the delay of every host."""
         per_node = {}
         for port in self.network.bottlenecks(self.net):
             lines = [line.replace("DEV", port.name) for line in self.plan["bottleneck_tc"]]
@@ -219,10 +219,10 @@ class Run:
         self.network.configure("tc", per_node.items())
 
     def start_capture(self):
-        """The capture of both sides of the queue, running.
+        """Start the capture of both sides of the queue.
 
-        Where data go both ways, ACKs pass a queue as well, and what senders' ports send is captured
-        as what receivers' ports send.
+        If data go both ways, ACKs pass a queue too, so what senders' ports send is captured like
+        what receivers' ports send.
         """
         senders = "receivers" if self.net.topo.both_ways else "senders"
         routers = [
@@ -259,7 +259,7 @@ class Run:
         return program
 
     def wait_for_start(self):
-        """A whole second from now is t = 0, so that set-up time leaves no trace in the clock."""
+        """Wait for a whole second, which is t = 0, so that set-up time leaves no trace in it."""
         t0_ns = math.ceil(time.time() + 0.2) * 10**9
         time.sleep(max(0.0, (t0_ns - time.time_ns()) / 1e9))
         return t0_ns
@@ -267,7 +267,7 @@ class Run:
     def run_flows(self, t0_ns):
         """Start every flow at its time, stop those that must be stopped, watch them all.
 
-        Who starts a flow is its sender, or its receiver where the sender is a server.
+        The sender starts a flow, or the receiver if the sender is a server.
         """
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
         events = []
@@ -292,7 +292,7 @@ class Run:
         return [starters[i] for i in range(len(starters))]
 
     def sleep_until(self, when_ns, starters):
-        """Sleep; a program that dies before raises RunAborted."""
+        """Sleep; raises RunAborted if a program ends before that time."""
         while (left := when_ns - time.time_ns()) > 0:
             signal.sigtimedwait({signal.SIGCHLD}, left / 1e9)
             for program in self.programs:
@@ -301,7 +301,7 @@ class Run:
                     raise RunAborted(program.obituary())
 
     def finish(self, starters, listeners):
-        """End all programs; their exit states, one dictionary a flow."""
+        """End all programs; return their exit states, one dictionary per flow."""
         flows = []
         for flow, starter, listener in zip(self.plan["flows"], starters, listeners, strict=True):
             if flow["bytes"] is not None and starter.poll() is None:
@@ -324,7 +324,7 @@ class Run:
         return flows
 
     def ways(self, index):
-        """Bottlenecks that the data of a flow pass in order, and its ACKs where they pass any."""
+        """Bottlenecks that the data of a flow pass in order, and its ACKs if they pass any."""
         topo = self.net.topo
         enters, leaves = topo.ends(index)
         found = {"bottlenecks": topo.crossed(enters, leaves)}
@@ -333,7 +333,7 @@ class Run:
         return found
 
     def end_capture(self, capture):
-        """Stop the capture; how many packets it lost."""
+        """Stop the capture; return how many packets it lost."""
         if capture.end():
             raise RunAborted(capture.obituary())
         return int(capture.process.stdout.read().split()[-1])
@@ -341,8 +341,8 @@ class Run:
     def drain(self):
         """Wait until the queues are empty, so that what is not captured after them was dropped.
 
-        The counters of all queues for result.json, and when they were read. After the limit of the
-        plan something may still be queued; they tell how much.
+        Return the counters of all queues for result.json, and when they were read. After the plan's
+        time limit something may still be queued; the counters show how much.
         """
         time.sleep(self.plan["settle_s"])
         pause_s, end_s = DRAIN_PAUSE_S, time.monotonic() + self.plan["drain_limit_s"]
@@ -352,7 +352,7 @@ class Run:
             ports = self.network.bottlenecks(self.net)
             qdiscs = [self.counters(port.node, "dev", port.name) for port in ports]
             queued_bytes = max(found[0]["backlog"] for found in qdiscs)
-            # To read them takes time, in which a packet may pass: two readings must agree.
+            # Reading takes time, in which a packet may pass, so two readings must agree.
             if (qdiscs == before and not queued_bytes) or time.monotonic() > end_s:
                 break
             before = qdiscs
@@ -362,7 +362,7 @@ class Run:
         return {"counted_ns": counted_ns, "qdiscs": qdiscs, "losses": self.losses()}
 
     def losses(self):
-        """What the random loss on the way to each flow's receiver has counted; empty without."""
+        """Counters of the random loss before each flow's receiver; empty without random loss."""
         if not self.plan["loss_netem"]:
             return []
         of_port = {}
@@ -374,13 +374,13 @@ class Run:
         return [of_port[port.node, port.name] for port in ports]
 
     def counters(self, node, *which):
-        """What ``tc -s`` says of a node's queues, the roots first."""
+        """Counters of a node's queues from ``tc -s``, the roots first."""
         argv = ["tc", "-s", "-j", "qdisc", "show", *which]
         output = node.popen(argv).communicate()[0]
         return sorted(json.loads(output.decode()), key=lambda found: not found.get("root"))
 
     def clean_up(self):
-        """End what still runs, in the guest too: its files are flushed by their own exit.
+        """Kill the programs that still run, in the guest too, so that their exit flushes files.
 
         The namespaces end with the agent.
         """
@@ -391,10 +391,10 @@ class Run:
 
 
 def raise_limits(tcp_memory_bytes):
-    """Socket buffers that QUIC stacks ask for, room for bursts; on a host only ever upwards.
+    """Raise the limits of socket buffers, of bursts, and of TCP's memory; never lower them.
 
-    And the memory for all TCP sockets together, which the kernel counts in pages: above its limit
-    it shrinks every receive window to four packets.
+    The kernel counts the memory of all TCP sockets in pages. Above its limit it shrinks every
+    receive window to four packets.
     """
     wanted = {
         "core/rmem_max": [67108864],

@@ -1,9 +1,9 @@
-"""Mininet topologies of qbkit, and nodes and links that are cheap to create.
+"""qbkit's Mininet topologies, with nodes and links that are cheap to create.
 
-Runs under the system's Python beside Mininet, in the guest or (engine ``host``) as root on Linux;
-it may import nothing else. Mininet's own nodes keep a shell each and configure every interface by
-separate commands, about 0.2 s of processor time a flow in the guest. Here a node is a bare network
-namespace, and one ``ip`` and one ``tc`` configure all of them (`configure`).
+This runs under the system's Python beside Mininet, in the guest or (engine ``host``) as root on
+Linux, and may import nothing else. Each of Mininet's own nodes keeps a shell and configures every
+interface by separate commands, about 0.2 s of processor time per flow in the guest. Here a node is
+a bare network namespace, and one ``ip`` and one ``tc`` configure all of them (`configure`).
 """
 
 import contextlib
@@ -24,7 +24,7 @@ PRELOAD = "/run/qb/sections/sections.so"
 libc = ctypes.CDLL(None, use_errno=True)
 
 SYSCTLS = {
-    # No flow may learn from the one before it.
+    # No flow may learn from an earlier one.
     "net/ipv4/tcp_no_metrics_save": "1",
     # Router solicitations and neighbour discovery would share the queue with the flows.
     "net/ipv6/conf/all/disable_ipv6": "1",
@@ -34,10 +34,10 @@ ROUTER_SYSCTLS = {**SYSCTLS, "net/ipv4/ip_forward": "1", "net/ipv4/conf/all/rp_f
 
 
 def host_sysctls(tcp_buffer_bytes):
-    """Settings of a host whose TCP sockets may use that much memory each way.
+    """Sysctls of a host whose TCP sockets may use that much memory each way.
 
     Receive windows never limit a flow (IMC'22 §2 sets them alike for all). Send buffers grow with
-    the window as they do by default: full from the start, they would fill the memory.
+    the window as by default; if they were full from the start, they would fill the memory.
     """
     return {
         "net/ipv4/tcp_rmem": f"4096 {tcp_buffer_bytes} {tcp_buffer_bytes}",
@@ -48,7 +48,7 @@ def host_sysctls(tcp_buffer_bytes):
 
 @contextlib.contextmanager
 def staying_here():
-    """Whatever the block enters, the agent is in its own network namespace again after it."""
+    """Return the agent to its own network namespace after the block."""
     here = os.open(OWN_NAMESPACE, os.O_RDONLY | os.O_CLOEXEC)
     try:
         yield
@@ -58,18 +58,18 @@ def staying_here():
 
 
 def enter(file):
-    """setns(2) into a network namespace; raises OSError."""
+    """Enter a network namespace by setns(2); raises OSError."""
     if libc.setns(file, CLONE_NEWNET):
         raise OSError(f"cannot enter a network namespace: {last_error()}")
 
 
 def last_error():
-    """What went wrong in the last call of ``libc``."""
+    """The error of the last call of ``libc``."""
     return os.strerror(ctypes.get_errno())
 
 
 def write_sysctl(name, value):
-    """Set a sysctl of the namespace that the agent is in."""
+    """Set a sysctl of the agent's current namespace."""
     file = os.open(f"/proc/sys/{name}", os.O_WRONLY)
     try:
         os.write(file, value.encode())
@@ -78,17 +78,17 @@ def write_sysctl(name, value):
 
 
 class Namespace(Node):
-    """A Mininet node that is a network namespace which the agent holds open: no process, no shell.
+    """A Mininet node that is a network namespace held open by the agent: no process, no shell.
 
-    Python that forks costs the guest 20 ms; a thread that changes its namespace and back, 20 µs.
+    A fork of Python costs the guest 20 ms; changing a thread's namespace and back costs 20 µs.
     """
 
     @classmethod
     def setup(cls):
-        """Nothing: Mininet would look for its programs by a shell."""
+        """Do nothing: Mininet would look for its programs with a shell."""
 
     def startShell(self, mnopts=None):
-        """Make the namespace and set its sysctls."""
+        """Create the namespace and set its sysctls."""
         with staying_here():
             if libc.unshare(CLONE_NEWNET):
                 raise OSError(f"cannot make a network namespace: {last_error()}")
@@ -99,7 +99,7 @@ class Namespace(Node):
 
     @property
     def path(self):
-        """By which another process finds the namespace."""
+        """Path by which another process finds the namespace."""
         return f"/proc/{os.getpid()}/fd/{self.file}"
 
     @contextlib.contextmanager
@@ -115,31 +115,31 @@ class Namespace(Node):
             return subprocess.Popen(argv, **{**PIPES, **words})
 
     def config(self, **_params):
-        """Nothing: `build` does it for all nodes at once."""
+        """Do nothing: `build` configures all nodes at once."""
         return {}
 
     configDefault = config
 
     def mountPrivateDirs(self):
-        """None."""
+        """Do nothing: there are none."""
 
     def udp_overflows(self):
-        """How many datagrams found a full socket buffer in this namespace."""
+        """Number of datagrams that found a full socket buffer in this namespace."""
         with self.entered(), open("/proc/thread-self/net/snmp") as file:
             names, values = [line.split() for line in file if line.startswith("Udp:")]
         return int(values[names.index("RcvbufErrors")])
 
 
 class Port(Intf):
-    """An interface that `configure` sets up; ``params['address']`` is its IPv4 address."""
+    """An interface set up by `configure`; ``params['address']`` is its IPv4 address."""
 
     def config(self, **_params):
-        """Nothing: `configure` does it for all ports at once."""
+        """Do nothing: `configure` sets up all ports at once."""
         return {}
 
 
 class Wire(Link):
-    """A veth pair that is made together with all others."""
+    """A veth pair, created together with all others."""
 
     def __init__(self, *args, **params):
         params["intf"] = Port
@@ -147,27 +147,27 @@ class Wire(Link):
 
     @classmethod
     def makeIntfPair(cls, *_args, **_kwargs):
-        """Nothing: `configure` makes all pairs at once."""
+        """Do nothing: `configure` creates all pairs at once."""
 
     def stop(self):
-        """Nothing: the pair goes with its namespaces."""
+        """Do nothing: the pair ends with its namespaces."""
 
 
 class RouterLine(Topo):
     """Hosts on a line of routers; the links between routers, left to right, are the bottlenecks.
 
-    With a reverse flow they are bottlenecks from right to left, too. Flow i runs from host ``s<i>``
+    With a reverse flow they are also bottlenecks from right to left. Flow i runs from host ``s<i>``
     to ``d<i>``, which have the addresses 10.1.i.1 and 10.2.i.1.
     """
 
     routers = 2
 
     def span(self, flow):
-        """Index of the leftmost and of the rightmost router on the flow's way."""
+        """Indices of the leftmost and the rightmost router on the flow's path."""
         raise NotImplementedError
 
     def ends(self, flow):
-        """Index of the routers at which the flow enters and leaves the line."""
+        """Indices of the routers at which the flow enters and leaves the line."""
         left, right = self.span(flow)
         return (right, left) if self.directions[flow] == "reverse" else (left, right)
 
@@ -177,14 +177,14 @@ class RouterLine(Topo):
         return "reverse" in self.directions
 
     def crossed(self, enters, leaves):
-        """Numbers of the `bottlenecks` between two routers, in the order of passing."""
+        """Numbers of the `bottlenecks` between two routers, in the order of the path."""
         if enters < leaves:
             return list(range(enters, leaves))
         links = self.routers - 1
         return list(range(2 * links - enters, 2 * links - leaves))
 
     def build(self, directions, tcp_buffer_bytes):
-        """Make the nodes and links of the flows, each "forward" or "reverse"."""
+        """Create the nodes and links of the flows, each "forward" or "reverse"."""
         self.directions = directions
         sysctls = host_sysctls(tcp_buffer_bytes)
         names = [f"r{k + 1}" for k in range(self.routers)]
@@ -234,18 +234,18 @@ TOPOLOGIES = {"dumbbell": Dumbbell, "parking_lot": ParkingLot}
 
 
 def build(topology, directions, tcp_buffer_bytes):
-    """Mininet network of a topology by name, with its namespaces, links, addresses and routes."""
+    """The Mininet network of a named topology, with its namespaces, links, addresses and routes."""
     topo = TOPOLOGIES[topology](directions=directions, tcp_buffer_bytes=tcp_buffer_bytes)
     net = Mininet(topo=topo, host=Namespace, link=Wire, controller=None, build=True)
     addressing = {node: address_lines(node) + route_lines(net, topo, node) for node in net.hosts}
-    # Links are made from any namespace, before the nodes they join are configured.
+    # Links can be created from any namespace; they come before their nodes are configured.
     sections = [(net.hosts[0], link_lines(net)), *addressing.items()]
     configure("ip", sections)
     return net
 
 
 def link_lines(net):
-    """``ip`` commands that make all veth pairs, each end inside its node's namespace."""
+    """``ip`` commands that create all veth pairs, each end inside its node's namespace."""
     return [
         f"link add name {a.name} netns {a.node.path} address {a.mac} type veth "
         f"peer name {b.name} netns {b.node.path} address {b.mac}"
@@ -256,7 +256,7 @@ def link_lines(net):
 def address_lines(node):
     """``ip`` commands that bring the node's ports up, with fixed neighbours (no ARP in the queue).
 
-    gso_max_segs keeps frames at the MTU: a queue that is handed 64 kB at once is no real queue.
+    gso_max_segs keeps frames at the MTU: a queue that gets 64 kB at once is not realistic.
     """
     lines = ["link set lo up"]
     for port in ports(node):
@@ -271,7 +271,7 @@ def address_lines(node):
 
 
 def route_lines(net, topo, node):
-    """Routes: hosts know their router, a router on the line knows left from right."""
+    """Routes: a host's router, and on a router the way left or right along the line."""
     if not node.name.startswith("r"):
         return [f"route add default via {_ip(peer(ports(node)[0]))}"]
     here = int(node.name[1:]) - 1
@@ -286,7 +286,7 @@ def route_lines(net, topo, node):
 
 
 def ports(node):
-    """The node's interfaces in the order they were made."""
+    """The node's interfaces in the order of their creation."""
     return [node.intfs[number] for number in sorted(node.intfs)]
 
 
@@ -296,7 +296,7 @@ def peer(port):
 
 
 def bottlenecks(net):
-    """The ports whose queue is a bottleneck: left to right, then right to left if data go there."""
+    """The ports whose queue is a bottleneck: left to right, then right to left if data go so."""
     line = [net[f"r{k + 1}"] for k in range(net.topo.routers)]
     ways = [line, line[::-1]] if net.topo.both_ways else [line]
     return [
@@ -309,7 +309,7 @@ def bottlenecks(net):
 
 
 def edges(net, kind):
-    """Per router: the names of its ports towards senders ("s") or receivers ("d")."""
+    """Names of each router's ports towards senders ("s") or receivers ("d")."""
     found = {}
     for node in net.hosts:
         names = [p.name for p in ports(node) if peer(p).node.name.startswith(kind)]
@@ -319,10 +319,10 @@ def edges(net, kind):
 
 
 def configure(program, sections):
-    """Run ``ip`` or ``tc`` once for all nodes: pairs of a node and its lines, in order.
+    """Run ``ip`` or ``tc`` once for all nodes; ``sections`` are pairs of a node and its lines.
 
-    The preloaded library runs the program's main() once a section (native/sections.c). Raises
-    OSError with the program's complaint.
+    The preloaded library runs the program's main() once per section (native/sections.c). Raises
+    OSError with the program's error.
     """
     text = "".join(
         "".join(f"{line}\n" for line in [f"section {node.path} {node.name}", *lines])
@@ -345,5 +345,5 @@ def _ip(port):
 
 
 def _mac(address):
-    """A locally administered MAC made from the IPv4 address."""
+    """A locally administered MAC address derived from the IPv4 address."""
     return "02:00:" + ":".join(f"{int(x):02x}" for x in address.split("/")[0].split("."))

@@ -1,4 +1,4 @@
-"""The command line that every stack's sender is called with."""
+"""The command line of every stack's sender."""
 
 from dataclasses import dataclass, field
 
@@ -12,7 +12,7 @@ USAGE = (
 
 @dataclass
 class Arguments:
-    """What to upload, where to, and how."""
+    """What to upload, where and how."""
 
     browser: str
     certificates: str
@@ -34,7 +34,7 @@ class Arguments:
         return int(self.address.rpartition(":")[2])
 
     def choice(self, controllers):
-        """What a table says of the controller; Failed when it is not in it."""
+        """The controller's entry in a table; raises Failed when there is none."""
         if self.controller not in controllers:
             known = ", ".join(controllers)
             raise Failed(f"{self.browser} has no controller {self.controller!r}; choose {known}")
@@ -42,7 +42,7 @@ class Arguments:
 
 
 def parse(words):
-    """The arguments; Failed when they are not those of the usage."""
+    """Parse the arguments; raises Failed when they do not match the usage."""
     if len(words) % 2 == 0 or words[2:3] != ["send"] or words[0] not in ("chromium", "firefox"):
         raise Failed(USAGE)
     arguments = Arguments(words[0], words[1])
@@ -50,14 +50,14 @@ def parse(words):
         try:
             take(arguments, name, value)
         except ValueError:
-            raise Failed(f"{name} {value} is no number") from None
+            raise Failed(f"{name} {value} is not a number") from None
     if not arguments.address or not (arguments.duration_s or arguments.size_bytes):
         raise Failed(USAGE)
     return arguments
 
 
 def take(arguments, name, value):
-    """One pair of words; ValueError when a number is none."""
+    """Store one pair of words; raises ValueError for a malformed number."""
     if name == "--connect":
         arguments.address = value
     elif name == "--controller":

@@ -20,7 +20,7 @@ CONTROLLERS = {  # name → (QUICHE's connection options, its name in the net lo
 }
 INITIAL_WINDOWS = {"3": "IW03", "10": "IW10", "20": "IW20", "50": "IW50"}
 NO_OTHERS = "MAP * ~NOTFOUND,EXCLUDE 127.0.0.1"
-"""No name of the browser's own makers is looked up."""
+"""No look-ups of the browser vendor's own services."""
 PART_BYTES = 1 << 24
 # A Blob of one part repeated costs no memory.
 BODY = """
@@ -30,7 +30,7 @@ upload(new Blob([...Array(%(whole)d).fill(part), part.slice(0, %(rest)d)]));
 
 
 class Chromium:
-    """One headless browser with a profile of its own."""
+    """One headless browser with its own profile."""
 
     def __init__(self, arguments, scratch):
         self.arguments, self.scratch = arguments, scratch
@@ -38,7 +38,7 @@ class Chromium:
         self.tags, self.controller = arguments.choice(CONTROLLERS)
 
     def telemetry(self):
-        """From the net log."""
+        """Telemetry from the net log."""
         return NetLog(self.log, self.arguments.out, self.controller)
 
     def argv(self, outcomes):
@@ -63,7 +63,7 @@ class Chromium:
         ]
 
     def outcome(self, status):
-        """What its end by itself means."""
+        """The outcome when the browser ends by itself."""
         return "ended", f"exit status {status}"
 
     def env(self):
@@ -72,7 +72,7 @@ class Chromium:
 
 
 def option_tags(options):
-    """The connection options of QUICHE that the flow's own options ask for."""
+    """QUICHE's connection options for the flow's options."""
     tags = [tag for tag in options.get("connection_options", "").split(",") if tag]
     window = options.get("initial_window_packets")
     if window is not None:

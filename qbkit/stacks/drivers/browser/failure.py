@@ -2,4 +2,4 @@
 
 
 class Failed(Exception):
-    """The flow cannot go on; the text is the sentence for the user."""
+    """The flow cannot continue; the message is a sentence for the user."""

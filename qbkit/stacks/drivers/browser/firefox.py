@@ -1,7 +1,7 @@
 """Firefox: how to make its engine upload by neqo alone.
 
-Not the whole browser, whose dozen of processes cost a guest 20 s before the first packet, but its
-network stack in its own background-task mode, one process without windows.
+It runs Firefox's network stack in background-task mode: one process without windows. The whole
+browser, with a dozen processes, costs a guest 20 s before the first packet.
 """
 
 import json
@@ -36,7 +36,7 @@ PREFERENCES = {
 
 
 class Firefox:
-    """One engine with a profile of its own."""
+    """One engine with its own profile."""
 
     def __init__(self, arguments, scratch):
         self.arguments, self.scratch = arguments, scratch
@@ -44,12 +44,12 @@ class Firefox:
         self.failure = f"{scratch}/failure"
 
     def telemetry(self):
-        """From neqo's qlog."""
+        """Telemetry from neqo's qlog."""
         keep = self.arguments.options.get("qlog") == "true"
         return QLog(self.scratch, self.arguments.out, keep)
 
     def argv(self, _):
-        """The command; the body is a file of nothing but a hole."""
+        """The command; the body is a sparse file."""
         os.mkdir(self.profile)
         with open(f"{self.profile}/user.js", "w") as file:
             for name, value in self.preferences().items():
@@ -63,7 +63,7 @@ class Firefox:
         return [*start, url, self.body, authority, self.failure]
 
     def preferences(self):
-        """user.js of the profile."""
+        """Preferences for the profile's user.js."""
         return {
             **PREFERENCES,
             "network.dns.forceResolve": self.arguments.host,
@@ -73,7 +73,7 @@ class Firefox:
         }
 
     def outcome(self, status):
-        """What its end by itself means."""
+        """The outcome when the browser ends by itself."""
         if status == 0:
             return "done", ""
         try:
@@ -88,7 +88,7 @@ class Firefox:
 
 
 def option_preferences(options):
-    """The preferences that the flow's own options ask for."""
+    """Preferences for the flow's options."""
     wanted = {name for name, value in options.items() if value == "true"}
     if {"hystart", "search"} <= wanted:
         raise Failed("hystart and search are two ways to leave slow start; choose one")

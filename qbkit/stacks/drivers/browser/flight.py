@@ -1,8 +1,8 @@
-"""Packets under way: those sent and neither acknowledged nor declared lost."""
+"""Packets in flight: sent, and neither acknowledged nor declared lost."""
 
 
 class Flight:
-    """Of one packet number space; its attributes bear the names of sender.csv's columns."""
+    """Packets in flight of one number space; attributes are named as columns of sender.csv."""
 
     def __init__(self):
         self.bytes_in_flight = self.lost_packets = self.spurious_losses = self.retransmits = 0
@@ -12,13 +12,13 @@ class Flight:
         self.declared_lost = set()
 
     def sent(self, number, size_bytes, time_ms, again):
-        """A packet went out; ``again``: it carries something for another time."""
+        """A packet was sent; ``again``: it retransmits something."""
         self.packets[number] = (size_bytes, time_ms)
         self.bytes_in_flight += size_bytes
         self.retransmits += again
 
     def acknowledged(self, smallest, largest, missing, time_ms):
-        """An ACK frame came for all from smallest to largest but the missing."""
+        """An ACK frame acknowledged smallest to largest, except the missing."""
         missing = set(missing)
         found = []
         for number in self.packets:

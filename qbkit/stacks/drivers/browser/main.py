@@ -1,10 +1,10 @@
-"""Uploads by HTTP/3 from a browser; the program that sends for the stacks chromium and neqo.
+"""Upload by HTTP/3 from a browser: the sender of the stacks chromium and neqo.
 
     main.py chromium|firefox CERTIFICATES send --connect IP:PORT --controller CC
             (--duration-s X | --bytes N) --out DIR [--option K=V ...]
 
-Standard library only, so that the guest's own Python runs it; what it computes takes no time of
-the guest's clock.
+Standard library only, so that the guest's own Python runs it. Its computations take no time on the
+guest's clock.
 """
 
 import signal
@@ -25,7 +25,7 @@ CONNECT_S = 10.0
 
 
 def main(words):
-    """Upload, end the browser; the exit status."""
+    """Upload, then end the browser; return the exit status."""
     try:
         arguments = parse(words)
         with tempfile.TemporaryDirectory(
@@ -39,7 +39,7 @@ def main(words):
 
 
 def upload(arguments, scratch):
-    """Until the time or the bytes are over, or SIGTERM; Failed when the browser cannot."""
+    """Upload until time or bytes run out, or SIGTERM; raises Failed when the browser cannot."""
     start = time.monotonic()
     deadline = start + (arguments.duration_s or threading.TIMEOUT_MAX / 2)
     connect_deadline = min(start + CONNECT_S, deadline)
@@ -65,7 +65,7 @@ def upload(arguments, scratch):
 
 
 def first(outcomes, deadline):
-    """What happened first: a report of the page or of the process, or that the time is over."""
+    """What happened first: a report of the page or of the process, or the end of the time."""
     try:
         return outcomes.get(timeout=max(0.0, deadline - time.monotonic()))
     except Empty:

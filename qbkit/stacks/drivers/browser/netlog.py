@@ -1,7 +1,7 @@
-"""What Chromium tells of its QUIC connection in its net log, while it writes it into a pipe.
+"""What Chromium reports of its QUIC connection in its net log, read from a pipe as it writes.
 
-The log is JSON with one event a line, its first line the numbers of the events' names; times are
-whole milliseconds of CLOCK_MONOTONIC. It names the congestion controller, but not its window.
+The log is JSON with one event per line. Its first line has the numbers of the events' names. Times
+are whole milliseconds of CLOCK_MONOTONIC. It names the congestion controller, but not its window.
 """
 
 import fcntl
@@ -16,7 +16,7 @@ from rows import Rows
 PIPE_BYTES = 1 << 20
 MUCH_BYTES = 1 << 18
 PAUSE_S = 0.05
-"""Reading rarely and much costs the guest fewer system calls."""
+"""Rare and large reads cost the guest fewer system calls."""
 COLUMNS = ("bytes_in_flight", "latest_rtt_ms", "lost_packets", "spurious_losses", "retransmits")
 APPLICATION = "ENCRYPTION_FORWARD_SECURE"
 WANTED = {
@@ -30,7 +30,7 @@ WANTED = {
 
 
 class NetLog:
-    """Reads the log in a thread while it is entered, and writes sender.csv."""
+    """A context in which a thread reads the log and writes sender.csv."""
 
     def __init__(self, path, out, controller):
         os.mkfifo(path)
@@ -41,7 +41,7 @@ class NetLog:
         self.thread = threading.Thread(target=self.read, daemon=True)
 
     def __enter__(self):
-        # Opened for writing too: no end of file before the browser has opened it.
+        # Opened for writing too, so that there is no end of file before the browser opens it.
         self.pipe = os.open(self.path, os.O_RDWR | os.O_NONBLOCK)
         fcntl.fcntl(self.pipe, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
         self.running = True
@@ -55,7 +55,7 @@ class NetLog:
         self.rows.close()
 
     def read(self):
-        """Until the browser has ended and the pipe is empty."""
+        """Read until the browser has ended and the pipe is empty."""
         rest, methods = b"", {}
         while True:
             running = self.running
@@ -78,7 +78,7 @@ class NetLog:
             return b""
 
     def take(self, line, methods):
-        """One line; the type is the last member of an event."""
+        """Handle one line; the type is the last member of an event."""
         method = methods.get(line[line.rfind(b":") + 1 :].rstrip(b",}"))
         if method:
             event = json.loads(line.rstrip(b","))
@@ -87,7 +87,7 @@ class NetLog:
             self.rows.sample(time_ms * 1_000_000 + self.realtime_ns, self.flight.__dict__)
 
     def configured(self, _, params):
-        """QUICHE ignores the connection options that it does not know."""
+        """Check the controller, because QUICHE ignores connection options that it does not know."""
         used = params["congestion_control_type"]
         if used != self.controller:
             self.complaint = f"chromium used the controller {used} instead of {self.controller}"
@@ -102,13 +102,13 @@ class NetLog:
             self.flight.sent(number, params["size"], sent_us / 1000, again)
 
     def received(self, _, params):
-        """Packet numbers start anew after the handshake, whose long headers tell it apart."""
+        """Packet numbers start again after the handshake, which uses long headers."""
         self.application = params["header_format"] == "IETF_QUIC_SHORT_HEADER_PACKET"
 
     def acknowledged(self, time_ms, params):
         if self.application:
             smallest, largest = params["smallest_observed"], params["largest_observed"]
-            # Half a millisecond: the mean of what the log's whole milliseconds leave away.
+            # Half a millisecond: the mean of what the log's whole milliseconds cut off.
             self.flight.acknowledged(smallest, largest, params["missing_packets"], time_ms + 0.5)
 
     def lost(self, _, params):
@@ -116,6 +116,6 @@ class NetLog:
 
 
 def methods_by_number(line):
-    """From the log's first line: an event's number, as bytes → the method that takes it."""
+    """An event's number, as bytes → the method that handles it, from the log's first line."""
     numbers = json.loads(line.rstrip(b",") + b"}")["constants"]["logEventTypes"]
     return {str(numbers[name]).encode(): method for name, method in WANTED.items()}

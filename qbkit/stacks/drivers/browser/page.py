@@ -1,7 +1,7 @@
-"""The page that uploads: one POST, whose body is made as each browser can make a huge one."""
+"""The page that uploads: one POST, whose huge body each browser makes in its own way."""
 
 NAME = "test.example"
-"""The name in the certificate; the browser is told its address."""
+"""The name in the certificate; the browser's settings give its address."""
 ENDLESS_BYTES = 1 << 36
 """64 GiB: more than any flow sends in its time."""
 
@@ -21,11 +21,11 @@ const upload = (body) =>
 
 
 def page(arguments, report, body):
-    """The HTML; ``body`` is the script that calls upload() with a Blob, once it has it."""
+    """The HTML; ``body`` is a script that calls upload() with a Blob."""
     target = f"https://{NAME}:{arguments.port}/"
     return HTML % {"report": report, "target": target, "body": body}
 
 
 def body_bytes(arguments):
-    """How much to upload: a flow for a time never comes to the end of it."""
+    """Bytes to upload; a flow with a duration never reaches the end of them."""
     return arguments.size_bytes or ENDLESS_BYTES

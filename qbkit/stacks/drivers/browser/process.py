@@ -8,11 +8,11 @@ import sys
 import threading
 
 END_S = 3.0
-"""How long a browser may take to end when it is told to."""
+"""How long a browser may take to end after SIGTERM."""
 
 
 class Process:
-    """A started browser; its end and exit status are put into ``outcomes``."""
+    """A started browser; puts its end and exit status into ``outcomes``."""
 
     def __init__(self, argv, env, outcomes):
         self.process = subprocess.Popen(
@@ -30,7 +30,7 @@ class Process:
         outcomes.put(("ended", self.process.wait()))
 
     def end(self):
-        """Ask it to end, so that it closes its log, and kill what is left of its processes."""
+        """Ask it to end, so that it closes its log, and kill its remaining processes."""
         with contextlib.suppress(ProcessLookupError):
             self.process.send_signal(signal.SIGTERM)
         with contextlib.suppress(subprocess.TimeoutExpired):

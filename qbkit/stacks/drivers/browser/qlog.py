@@ -1,4 +1,4 @@
-"""What neqo tells in its qlog, while Firefox writes it."""
+"""What neqo reports in its qlog, read while Firefox writes it."""
 
 import ctypes
 import glob
@@ -18,17 +18,17 @@ COLUMNS = {  # column → (member of recovery:metrics_updated, factor)
     "srtt_ms": ("smoothed_rtt", 1),
     "latest_rtt_ms": ("latest_rtt", 1),
     "min_rtt_ms": ("min_rtt", 1),
-    "pacing_rate_mbps": ("pacing_rate", 8e-6),  # neqo tells bytes a second
+    "pacing_rate_mbps": ("pacing_rate", 8e-6),  # neqo logs bytes per second
 }
 STATES = {"slow_start", "congestion_avoidance", "recovery", "application_limited"}
 PUNCH_HOLE_KEEP_SIZE = 3
 
 
 class QLog:
-    """Reads the qlog in a thread while it is entered, and writes sender.csv.
+    """A context in which a thread reads the qlog and writes sender.csv.
 
-    Firefox chooses the file's name, below its folder for temporary files, which lies in memory:
-    what has been read is given back.
+    Firefox chooses the file's name in its folder for temporary files. That folder is in memory, so
+    the thread frees what it has read.
     """
 
     complaint = ""
@@ -54,7 +54,7 @@ class QLog:
             self.copy.close()
 
     def read(self):
-        """Until the browser has ended and the file is read to its end."""
+        """Read until the browser has ended and the file has no more."""
         rest, file, position = b"", None, 0
         while True:
             running = self.running
@@ -62,7 +62,7 @@ class QLog:
                 file = os.open(found[0], os.O_RDWR)
             data = os.read(file, CHUNK_BYTES) if file else b""
             if data:
-                give_back(file, position, len(data))
+                free_read(file, position, len(data))
                 position += len(data)
                 if self.copy:
                     self.copy.write(data)
@@ -75,7 +75,7 @@ class QLog:
                 time.sleep(PAUSE_S)
 
     def take(self, line):
-        """One line: the head, or an event."""
+        """Handle one line: the head, or an event."""
         if self.reference_ns is None:
             trace = json.loads(line.lstrip(b"\x1e"))["trace"]
             self.reference_ns = round(trace["common_fields"]["reference_time"] * 1e6)
@@ -97,7 +97,7 @@ class QLog:
             self.values["state"] = data["new"] if data["new"] in STATES else None
 
 
-def give_back(file, position, size_bytes):
-    """Free the memory of a part of a file; where that is impossible, it stays."""
+def free_read(file, position, size_bytes):
+    """Free the memory of a part of a file, where that is possible."""
     offsets = (ctypes.c_int64(position), ctypes.c_int64(size_bytes))
     ctypes.CDLL(None).fallocate(file, PUNCH_HOLE_KEEP_SIZE, *offsets)

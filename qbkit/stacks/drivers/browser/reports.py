@@ -1,4 +1,4 @@
-"""A little web server on the loopback: the page tells it how the upload ended."""
+"""A small web server on the loopback; the page reports to it how the upload ended."""
 
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -13,13 +13,13 @@ class Reports:
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), handler(self))
         self.server.daemon_threads = True
         self.url = f"http://127.0.0.1:{self.server.server_address[1]}/"
-        """Where ``html`` is."""
-        # Looks once an hour whether it is to end: it ends with this process.
+        """URL of ``html``."""
+        # Checks once an hour whether to stop, for it ends with this process.
         threading.Thread(target=self.server.serve_forever, args=(3600.0,), daemon=True).start()
 
 
 def handler(reports):
-    """The class of the server's requests."""
+    """The class that handles the server's requests."""
 
     class Request(BaseHTTPRequestHandler):
         def do_GET(self):
@@ -34,6 +34,6 @@ def handler(reports):
             self.wfile.write(body)
 
         def log_message(self, *_):
-            """The sender's log holds failures only."""
+            """Log nothing: the sender's log holds failures only."""
 
     return Request

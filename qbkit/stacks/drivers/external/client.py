@@ -1,9 +1,9 @@
-"""Runs a sample client that knows nothing of qbkit for the time of a flow.
+"""Run a sample client that knows nothing of qbkit for the duration of a flow.
 
-client.py [--duration-s X] -- COMMAND...: with a time, the command is ended when it is over, and
-must not end before; without, it ends by itself. It starts in an empty folder of its own, for the
-logs that samples leave where they are. SIGTERM ends it, too. Standard library only: it runs in
-the guest.
+client.py [--duration-s X] -- COMMAND...: with a duration, this script ends the command after it,
+and the command must not end earlier. Without one, the command ends by itself. It starts in a new
+empty folder, because samples write logs to their working folder. SIGTERM also ends it. Standard
+library only: it runs in the guest.
 """
 
 import os
@@ -14,7 +14,7 @@ import tempfile
 import time
 
 GRACE_S = 0.5
-"""A client that has not ended so long after SIGINT is killed."""
+"""A client that still runs this long after SIGINT is killed."""
 
 
 def main(words):
@@ -39,7 +39,7 @@ def main(words):
 
 
 def wait(signals, left_s):
-    """Until the client's state changes; False when its time is over or this is to end."""
+    """Wait for a change of the client's state; False when its time is over or SIGTERM comes."""
     if left_s <= 0:
         return False
     if left_s == float("inf"):
@@ -58,7 +58,10 @@ def end(client):
 
 
 def status(client, program, lasted_s, duration_s):
-    """Of a client that ended by itself: 0 only if it was to, and well."""
+    """Exit status for a client that ended by itself: 0 only if that was expected and it succeeded.
+
+    Otherwise print a sentence.
+    """
     code = client.returncode
     if code == 0 and duration_s is None:
         return 0

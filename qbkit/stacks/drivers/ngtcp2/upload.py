@@ -1,9 +1,9 @@
-"""Runs ngtcp2's sample client as a sender, and turns its qlog into ``sender.csv``.
+"""Run ngtcp2's sample client as a sender, and turn its qlog into ``sender.csv``.
 
 upload.py --out DIR (--duration-s X | --bytes N) [--qlog] -- CLIENT [OPTION ...] HOST PORT URI
 
-The client uploads a file full of holes. Its qlog comes through a pipe and is thinned on the way:
-it has two events a packet, too many to keep. Standard library only: it runs in the guest.
+The client uploads a sparse file. This script reads its qlog from a pipe and thins it, because two
+events per packet are too many to keep. Standard library only: it runs in the guest.
 """
 
 import argparse
@@ -93,7 +93,7 @@ class Log:
         self.start_ns = None
 
     def add(self, data, arrival_ns):
-        """Some more of the log, and when it came."""
+        """Add a piece of the log, and its arrival time."""
         self.copy.write(data)
         *lines, self.rest = (self.rest + data).split(b"\n")
         for line in lines:
@@ -104,8 +104,8 @@ class Log:
             elif b'"transport:packet_received"' in line:
                 self.answered = True
         if lines and b'"name"' in lines[-1]:
-            # The log's clock starts at 0 with the connection. What is written is written at
-            # once, and only ever late: so the earliest start that fits is the right one.
+            # The log's clock starts at 0 with the connection. The client writes events late, never
+            # early, so the earliest start that fits is the right one.
             start_ns = arrival_ns - milliseconds(lines[-1]) * 1_000_000
             self.start_ns = min(self.start_ns or start_ns, start_ns)
 
@@ -117,8 +117,8 @@ class Log:
             event = json.loads(line.lstrip(b"\x1e"))  # JSON text sequence, RFC 7464
             data = event["data"]
             # Without a sample there is no RTT yet, though the log has its initial guess.
-            told = METRICS if "min_rtt" in data else ("congestion_window", "bytes_in_flight")
-            cells = [data[name] if name in data and name in told else "" for name in METRICS]
+            known = METRICS if "min_rtt" in data else ("congestion_window", "bytes_in_flight")
+            cells = [data[name] if name in data and name in known else "" for name in METRICS]
             time_ns = self.start_ns + event["time"] * 1_000_000
             rows.append(",".join(map(str, (time_ns, *cells, lost))) + "\n")
         with open(path, "w") as file:

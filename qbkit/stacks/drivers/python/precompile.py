@@ -1,11 +1,11 @@
-"""Compiles what a Python program imports in the guest.
+"""Compile what a Python program imports in the guest.
 
     precompile.py OUT PYTHONPATH MODULE[,MODULE...] [GUEST-FOLDER=FOLDER ...]
 
-Imports the modules by the guest's PYTHONPATH, where each GUEST-FOLDER is a FOLDER of this machine,
-and leaves the byte code of everything imported under OUT. A Python in the guest finds it there by
-``-X pycache_prefix=OUT``. Each file holds the hash of its source, which Python compares: byte code
-of another source is not used. Must be run by the interpreter that is to use the result.
+Import the modules by the guest's PYTHONPATH, where each GUEST-FOLDER is a FOLDER of this machine,
+and write the byte code of everything imported to OUT. Python in the guest finds it with
+``-X pycache_prefix=OUT``. Each file holds the hash of its source, so Python ignores byte code of
+another source. Run this with the interpreter that uses the result.
 """
 
 import importlib
@@ -31,7 +31,7 @@ def main(out, path, modules, *folders):
 
 
 def compile_imported(out, root):
-    """The sources of all modules, by the paths that they have in the guest."""
+    """Compile the sources of all modules under their paths in the guest."""
     sys.pycache_prefix = out
     found = {getattr(module, "__file__", None) or "" for module in sys.modules.values()}
     for source in sorted(path for path in found if path.endswith(".py")):

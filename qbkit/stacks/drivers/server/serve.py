@@ -1,9 +1,9 @@
-"""Runs servers that know nothing of qbkit: says ``ready`` for them, and ends them on SIGTERM.
+"""Run servers that know nothing of qbkit: print ``ready`` for them, and end them on SIGTERM.
 
 serve.py UDP-PORT -- COMMAND [-- COMMAND ...]: starts the commands in order, prints ``ready`` once
-the UDP port is bound, and on SIGTERM ends the commands, last first; its status is then 0, or that
-of the first command that failed while it ended. When one ends by itself, so does this, with its
-status. Standard library only: it runs in the guest.
+the UDP port is bound, and on SIGTERM ends the commands, last first. Its status is then 0, or that
+of the first command that failed while ending. When a command ends by itself, this script ends with
+its status. Standard library only: it runs in the guest.
 """
 
 import os
@@ -61,7 +61,7 @@ def bound(port):
 
 
 def obituary(children):
-    """End the others; the status of the one that ended first."""
+    """End the others; return the status of the one that ended first."""
     status = next(c.returncode for c in children if c.returncode is not None)
     for child in children:
         end(child)
@@ -69,7 +69,7 @@ def obituary(children):
 
 
 def end(child):
-    """Tell a command to end; 0, or the status by which it failed to."""
+    """End a command; return 0, or the status with which it failed."""
     if child.poll() is None:
         child.terminate()
     try:
