@@ -1,4 +1,4 @@
-"""Programs that load the processors, to run a guest beside."""
+"""Programs that load the processors beside a guest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is inferred from packets, beside the truth: known from the source, or set by an option.
+"""Parameters inferred from packets, beside the truth: known from the source, or set by an option.
 
     python benchmarks/inference.py [--seeds 2] [IMPLEMENTATION ...]
 

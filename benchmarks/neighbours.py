@@ -44,7 +44,7 @@ KINDS = {
 """Arguments of Python that start the neighbours."""
 HEADER = "| neighbours | share | of the fair | virtual s per processor s | progress |"
 DURATION_S = 1000
-"""Of the guest's run. It reports on it fifty times; it has begun with the first."""
+"""Length of the guest's run, which reports fifty times and has begun with the first report."""
 SILENCE_S = 600.0
 
 
@@ -60,7 +60,7 @@ def be_guest(flow: str) -> None:
 
 @contextmanager
 def started(words: list[str]) -> Iterator[subprocess.Popen[bytes]]:
-    """A process of Python, whose guest does not wait for a processor to itself."""
+    """A Python process whose guest does not wait for a free processor."""
     with tempfile.TemporaryDirectory() as own:
         env = {**os.environ, "QBKIT_CACHE": own}
         for built in ("drivers", "kernels"):

@@ -2,7 +2,7 @@
 
     python benchmarks/phase_effects.py [--test quic-go:cubic] [--seeds 4]
 
-An exact clock brings phase effects (Floyd and Jacobson 1991); with enough jitter the share no
+An exact clock causes phase effects (Floyd and Jacobson 1991); with enough jitter the share no
 longer depends on it.
 """
 

@@ -1,8 +1,8 @@
 """How fast logs are read, beside Python's own json, and with how much memory.
 
 python benchmarks/qlog.py [MEGABYTES]: a Markdown table on stdout. The files are what quic-go really
-wrote in a run of 10 s, repeated with packet numbers and times that go on. The disk needs room for
-the largest of them.
+wrote in a run of 10 s, repeated with packet numbers and times that continue. The disk needs room
+for the largest of them.
 """
 
 from __future__ import annotations

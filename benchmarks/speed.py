@@ -30,7 +30,7 @@ from qbkit.spec import Experiment
 from qbkit.testbed import kernel
 
 WARM_UP_S = 3
-"""Less, and a browser has not connected yet."""
+"""In less time a browser does not connect."""
 
 
 def cpu_s() -> float:

@@ -33,7 +33,7 @@ RUNS, MANY, SEEDS = 16, 1000, 2_000_000
 IDLE_S = 20
 OWN = {name: dask.config.get(name) for name in cluster.SELDOM}
 FRESH = itertools.count(time.time_ns() // 1000, 1000)
-"""First seeds of runs that nobody made before."""
+"""First seeds of runs that do not exist yet."""
 
 
 def sweep(seeds: range) -> Sweep:

@@ -24,13 +24,13 @@ from qbkit.metrics.permutation import permutation_test
 from qbkit.metrics.trials import Trials
 
 SHIFTS = (0.0, 0.03, 0.05, 0.07, 0.1, 0.14, 0.18, 0.25)
-"""Of the throughput, in parts of its mean; of the delay a quarter, for it varies by less."""
+"""Of the throughput, in parts of its mean; of the delay a quarter, because it varies less."""
 LEVEL = 0.05
 AXES = {"queueing delay": 0, "throughput": 1}
 
 
 def rates(whole: Trials, axis: int, side: int, draws: int) -> dict[str, float]:
-    """Parts of the draws in which each test says so, with ``side`` trials a side."""
+    """Shares of the draws in which each test says so, with ``side`` trials a side."""
     rng = np.random.default_rng(0)
     count = whole.tests
     mean = whole.means[count:, axis].mean()

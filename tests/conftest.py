@@ -18,7 +18,7 @@ settings.load_profile("busy machine")
 
 @pytest.fixture(autouse=True)
 def own_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Every test has its own folder of runs: nothing is found that it did not make."""
+    """Give every test its own folder of runs, so that it finds only what it made."""
     folder = tmp_path / "runs"
     monkeypatch.setenv("QBKIT_RUNS", str(folder))
     return folder

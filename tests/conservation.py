@@ -1,4 +1,4 @@
-"""The law of conservation, asserted of a run: what goes into a queue comes out, or is lost."""
+"""Assert the law of conservation of a run: what goes into a queue comes out, or is lost."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def assert_conserved(run: xr.Dataset) -> None:
         flows, kernel = rows[rows.source == "captures"], rows[rows.source == "kernel"]
         assert len(flows) > 0
         assert flows[COUNTS].sum().tolist() == kernel[COUNTS].iloc[0].tolist(), table.to_string()
-    assert table.queued_packets.sum() == 0, "the queues were not given the time to run empty"
+    assert table.queued_packets.sum() == 0, "the queues had no time to run empty"
     lost = run.balance_random_loss_packets.sum("bottleneck")
     assert lost.values.tolist() == run.netem_lost_packets.values.tolist()
     broken = [text for text in run.qb.warnings if "unaccounted" in text or "own count" in text]

@@ -76,7 +76,7 @@ class Bench:
     def receiver(
         self, stack: Stack, options: Options | None = None
     ) -> Iterator[tuple[str, subprocess.Popen[str]]]:
-        """A receiver on a free port; it must end well when told to."""
+        """A receiver on a free port; it must end well on SIGTERM."""
         address = f"127.0.0.1:{free_port()}"
         process = self.receive(stack, address, options or {})
         yield address, process
@@ -117,7 +117,7 @@ def succeed(process: subprocess.Popen[str]) -> None:
 
 @contextmanager
 def silence() -> Iterator[str]:
-    """The address of one who never answers."""
+    """An address that never answers."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as mute:
         mute.bind(("127.0.0.1", 0))
         yield f"127.0.0.1:{mute.getsockname()[1]}"

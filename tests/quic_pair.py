@@ -1,5 +1,5 @@
-"""Two real aioquic peers in one process, over a link of virtual time, and what was seen of them:
-a capture, the key log, and what each of them wrote into its own qlog."""
+"""Two real aioquic peers in one process over a link in virtual time, with a capture, the key log,
+and the qlog of each."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ START_S = 1_800_000_000.0
 
 
 class _Trace(QuicLoggerTrace):
-    """A trace by the link's clock."""
+    """A trace with the link's clock."""
 
     clock = 0.0
 
@@ -72,7 +72,7 @@ class Seen:
 
 
 def upload(count_bytes: int, lost: frozenset[int] = frozenset()) -> Seen:
-    """An HTTP/3 upload, captured at the client; its datagrams of these places are lost."""
+    """An HTTP/3 upload, captured at the client; the datagrams with these indices are lost."""
     seen, secrets = Seen(), io.StringIO()
     client, server = _peers(secrets)
     http = {id(client): H3Connection(client), id(server): H3Connection(server)}

@@ -1,4 +1,4 @@
-"""A window-limited sender over a FIFO queue, simulated: connections whose parameters are known."""
+"""A simulated window-limited sender over a FIFO queue: connections with known parameters."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def simulate(
 ) -> Connection:
     """AIMD after slow start: +``alpha`` packets an RTT, times ``beta`` at the first loss of an RTT.
 
-    ``undo_s``: so long after a cut the window is what it was before it. ``lose_each_s``: besides
-    what the queue drops, one packet is lost each time; ``loss_part``: each is, at random.
-    ``most_packets``: the application has no more than that in flight.
+    ``undo_s``: time after which a window reduction is reverted. ``lose_each_s``: time between
+    losses besides the queue's drops; ``loss_part``: probability that a packet is lost.
+    ``most_packets``: the application's limit of packets in flight.
     """
     rng = np.random.default_rng(seed)
     window, threshold = float(initial_window), threshold_packets
@@ -68,7 +68,7 @@ def simulate(
             if len(pending) >= ack_every:
                 heapq.heappush(acks, (free_s + RTT_S / 2, number))
                 pending.clear()
-        if not acks:  # a timeout: all that flies is lost, or waits for an ACK of more packets
+        if not acks:  # a timeout: all in flight is lost, or waits for an ACK of more packets
             now_s += TIMEOUT_S
             for n in [*lost, *pending]:
                 gone_s[n] = now_s

@@ -1,6 +1,6 @@
-"""A bottleneck in arithmetic: one sender, a drop-tail queue, a fixed delay; for unit tests.
+"""A simulated bottleneck: one sender, a drop-tail queue, a fixed delay; for unit tests.
 
-It reports packets to the same `Flight` as the QUIC stack does: controllers see the same events.
+It reports packets to the same `Flight` as the QUIC stack, so controllers see the same events.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class SimulatedPath:
     loss: float = 0.0
     """Part of the packets that are lost at random."""
     reverse_delay_s: Callable[[float], float] = lambda now_s: 0.0
-    """More delay of the ACK that leaves the receiver at a time."""
+    """Extra delay of the ACK that leaves the receiver at that time."""
     ce_above_packets: float = math.inf
     """Packets that find a longer queue are marked."""
     start_s: float = 1.0

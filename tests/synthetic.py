@@ -1,7 +1,7 @@
 """Run datasets made without a guest: the schema of a real run, deterministic, in milliseconds.
 
 `synthetic_run` sends sawtooth-shaped flows through a FIFO queue with tail drop and stores what a
-capture before and behind the queue, and telemetry of the senders, would have told.
+capture before and after the queue, and telemetry of the senders, would have shown.
 """
 
 from __future__ import annotations
@@ -168,7 +168,7 @@ def _add_series(ds: xr.Dataset, p: _Packets, spec: Experiment, edges_s: np.ndarr
 
 
 def _add_samples(ds: xr.Dataset, p: _Packets, spec: Experiment, edges_s: np.ndarray) -> None:
-    """Telemetry every `SAMPLE_S` of each flow; TCP does not tell spurious losses (NaN)."""
+    """Telemetry every `SAMPLE_S` of each flow; TCP does not report spurious losses (NaN)."""
     tables = [_telemetry(p, spec, i) for i in range(len(spec.flows))]
     columns = {n: np.concatenate([t[n] for t in tables]) for n in tables[0]}
     order = np.argsort(columns["time_s"], kind="stable")

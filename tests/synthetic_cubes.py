@@ -29,7 +29,7 @@ def settings_cube(names: Sequence[str], *, apart_ms: float = 4.0, seeds: int = 2
 
 
 def pairs_cube(names: Sequence[str], *, rate_mbps: float = 10.0, steps: int = 20) -> xr.Dataset:
-    """A cube of all unordered pairs: who stands earlier gets the more, the further the more."""
+    """A cube of all unordered pairs: the earlier name gets more, the further apart they are."""
     count = len(names)
     ratio = 0.5 + 0.4 * (np.arange(count)[None, :] - np.arange(count)[:, None]) / count
     ratio[np.tril_indices(count, -1)] = np.nan

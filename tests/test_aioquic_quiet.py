@@ -1,4 +1,4 @@
-"""The driver's connection of aioquic sends what aioquic's own sends, when it sends it."""
+"""The driver's aioquic connection sends the same datagrams at the same times as aioquic's own."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CLIENT, SERVER = ("10.1.0.1", 40000), ("10.2.0.1", 4433)
 DELAY_S, RATE_BYTES_S, QUEUE_S = 0.015, 1.25e6, 0.03
 UPLOAD_BYTES = 2 << 20
 TIMER_RESOLUTION_S = 1e-6
-"""As the driver's: the sum of two floats may miss a time by a hair for ever."""
+"""As in the driver: the sum of two floats may miss a time by a hair for ever."""
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +44,7 @@ class Path:
     sent: list[tuple[float, bool, int]] = field(default_factory=list)
     """(time in s, whether the client sent it, bytes) of every datagram."""
     empty: int = 0
-    """How often a peer was asked in vain."""
+    """How often a peer had nothing to send."""
 
     def upload(self) -> bytes:
         """Until the server has answered; what it received."""
@@ -123,7 +123,7 @@ def test_the_same_datagrams_at_the_same_times(quiet, controller, loss):
     assert own.empty == ours.empty > 1000
 
 
-def test_most_vain_attempts_build_no_packet(quiet, monkeypatch):
+def test_most_attempts_without_data_build_no_packet(quiet, monkeypatch):
     built = 0
     own = QuicConnection.datagrams_to_send
 

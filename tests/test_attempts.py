@@ -1,4 +1,4 @@
-"""What fails is tried once more, by studies and sweeps alike; no engine is chosen unasked."""
+"""Studies and sweeps run a failed run once more; no engine is chosen unasked."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ ERRORS = st.sampled_from([None, RunFailed, SpecError, StackNotReady, EngineError
 
 
 @given(st.lists(st.tuples(ERRORS, ERRORS)))
-def test_only_what_may_pass_is_tried_again_and_nothing_is_lost(plan):
+def test_only_runs_that_may_pass_are_tried_again_and_no_result_is_lost(plan):
     made: list[list[int]] = []
 
     def attempt(wanted):
@@ -50,7 +50,7 @@ def test_only_what_may_pass_is_tried_again_and_nothing_is_lost(plan):
         assert (i in result.repeated) == (first in worth and second is None)
 
 
-def test_a_run_is_called_by_its_flows_and_seed():
+def test_a_run_is_named_by_its_flows_and_seed():
     assert words(Experiment(flows=["tcp:bbr"], seed=3)) == "tcp:bbr, seed 3"
     many = words(Experiment(flows=["tcp:bbr"] * 9))
     assert many.startswith("tcp:bbr #1 with tcp:bbr #2") and many.endswith("5 more flows, seed 1")
@@ -133,7 +133,7 @@ print(len(study.tests + study.references), "distributed" in sys.modules)
 
 
 @pytest.mark.guest
-def test_a_script_may_start_a_study_anywhere_and_what_exists_needs_no_cluster(tmp_path: Path):
+def test_a_script_may_start_a_study_anywhere_and_stored_runs_need_no_cluster(tmp_path: Path):
     script = tmp_path / "study.py"
     script.write_text(STUDY)
     done = [
@@ -198,7 +198,7 @@ def fails(sentence: str) -> None:
 
 
 @pytest.mark.slow
-def test_a_cluster_repeats_what_fails(tmp_path: Path):
+def test_a_cluster_runs_failed_runs_again(tmp_path: Path):
     calls = {"once": (fails_once, tmp_path / "there"), "always": (fails, "never")}
     done = run_calls(calls, unit="test")
     assert {name: str(error) for name, error in done.failed.items()} == {

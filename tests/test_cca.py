@@ -1,5 +1,5 @@
-"""The controllers in Python: their formulas by hand, their filters, BBR on a path of arithmetic,
-and each of them, with its options, in the guest.
+"""The controllers in Python: their formulas by hand, their filters, BBR on a simulated path, and
+each of them, with its options, in the guest.
 """
 
 from __future__ import annotations
@@ -119,14 +119,14 @@ def test_cubic_converges_fast_below_its_last_peak() -> None:
 
 
 @pytest.mark.parametrize("kind", [Cubic, Reno])
-def test_one_cut_a_round_trip(kind: type[LossBasedController]) -> None:
+def test_one_reduction_per_round_trip(kind: type[LossBasedController]) -> None:
     path = wire(kind)
     first, second, third = (path.send(0.5) for _ in range(3))
     path.lose(1.0, first)
     cut = path.controller.window_bytes
     path.lose(1.01, second)
     path.acknowledge(1.02, [third])
-    assert path.controller.window_bytes == cut  # no growth by what was sent before the cut
+    assert path.controller.window_bytes == cut  # no growth by what was sent before the reduction
     assert path.controller.state == "recovery"
     assert (path.flight.lost_packets, path.flight.bytes_in_flight) == (2, 0)
     path.acknowledge(1.2, [path.send(1.1)])
@@ -142,7 +142,7 @@ def test_persistent_congestion_begins_slow_start_from_two_packets() -> None:
     assert (path.window_packets, path.controller.state) == (3, "slow_start")
 
 
-def test_hystart_leaves_when_a_round_is_an_eighth_longer() -> None:
+def test_hystart_ends_slow_start_when_a_round_is_an_eighth_longer() -> None:
     hystart = HyStart()
     rounds = [(0.050, False), (0.056, False), (0.057, True)]
     for number, (rtt_s, over) in enumerate(rounds):
@@ -268,7 +268,7 @@ def test_probe_rtt_lasts_200_ms_with_four_packets_and_comes_back() -> None:
     assert len(episodes) == 2
     for episode in episodes:
         assert 0.2 < episode[-1] - episode[0] < 0.2 + 3 * RTT_S
-    # ten seconds from the end of the first, when the minimum's clock is set anew
+    # ten seconds from the end of the first, when the minimum's clock is reset
     assert episodes[1][0] - episodes[0][-1] == pytest.approx(10, abs=0.1)
     windows = [c.window_bytes for _, c in path(bbr(), 10.4) if c.state == "probe_rtt"]
     assert min(windows) == 4 * PACKET_BYTES
@@ -330,7 +330,7 @@ def test_options_are_read_and_named() -> None:
         ("cubic", {"alpha": 1}, "qbkit:cubic has no option alpha; supported: "),
     ],
 )
-def test_what_cannot_be_is_one_sentence(
+def test_bad_options_get_one_sentence(
     controller: str, options: dict[str, object], sentence: str
 ) -> None:
     flow = {"address": "10.2.0.1:4001", "out": "out", "duration_s": 1.0, "size_bytes": None}
@@ -389,10 +389,10 @@ def test_a_scaled_gain_fills_the_queue() -> None:
 @pytest.mark.guest
 def test_a_false_first_rtt_slows_the_start() -> None:
     good, bad = (
-        alone("qbkit:bbr", 4, rate_mbps=10, rtt_ms=100, **option).throughput_mbps.sel(
+        alone("qbkit:bbr", 4, rate_mbps=10, rtt_ms=100, **options).throughput_mbps.sel(
             time=slice(1, None)
         )
-        for option in ({}, {"first_rtt_ms": 10})
+        for options in ({}, {"first_rtt_ms": 10})
     )
     assert good.mean() > 9
     assert bad.mean() < 5

@@ -1,4 +1,4 @@
-"""Westwood+, Vegas, LEDBAT and Copa against theory on a path of arithmetic, and in the guest."""
+"""Westwood+, Vegas, LEDBAT and Copa against theory on a simulated path, and in the guest."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LEAST_RTT_S = 0.052
 
 
 def steady(path: SimulatedPath, skip_s: float, duration_s: float) -> tuple[np.ndarray, np.ndarray]:
-    """Window and queue in packets after every ACK behind the first seconds."""
+    """Window and queue in packets after every ACK that follows the first seconds."""
     rows = [
         (path.controller.window_bytes / PACKET_BYTES, path.queue_delay_s * PACKETS_PER_S)
         for now_s in path.run(duration_s)
@@ -119,7 +119,7 @@ def test_vegas_takes_late_acks_for_a_queue() -> None:
 
 @pytest.mark.parametrize("target_ms", [20, 50])
 @pytest.mark.parametrize("reverse_delay_s", [lambda _: 0.0, late_acks])
-def test_ledbat_keeps_its_target_whatever_the_way_back(
+def test_ledbat_keeps_its_target_whatever_the_reverse_delay(
     target_ms: int, reverse_delay_s: Callable[[float], float]
 ) -> None:
     path = SimulatedPath(make(Ledbat, target_ms=target_ms), reverse_delay_s=reverse_delay_s, **PATH)

@@ -1,4 +1,4 @@
-"""What controllers hear: order and numbers of events, reports of arrivals, values that they log."""
+"""What controllers receive and log: order and numbers of events, reports of arrivals, values."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ RTT = RttEstimate(0.1, 0.1, 0.1)
 
 
 class Recorder(WindowController):
-    """Keeps what it hears."""
+    """Keeps the events that it receives."""
 
     uses_one_way_delay = True
     uses_ecn = True
@@ -45,7 +45,7 @@ def kinds(recorder: Recorder) -> list[str]:
     return [type(event).__name__ for event in recorder.heard]
 
 
-def test_one_ack_tells_spurious_losses_then_losses_then_what_it_acknowledges() -> None:
+def test_one_ack_reports_spurious_losses_then_losses_then_what_it_acknowledges() -> None:
     recorder = make(Recorder)
     flight = flight_of(recorder)
     sent = [flight.on_sent(PACKET_BYTES, 0.001 * i) for i in range(6)]
@@ -65,7 +65,7 @@ def test_one_ack_tells_spurious_losses_then_losses_then_what_it_acknowledges() -
     assert (ack.prior_bytes_in_flight, ack.bytes_in_flight) == (5000, 2000)
 
 
-def test_idle_is_told_before_the_first_packet_after_it() -> None:
+def test_idle_is_reported_before_the_next_packet() -> None:
     recorder = make(Recorder)
     flight = flight_of(recorder)
     one = flight.on_sent(PACKET_BYTES, 0.0)
@@ -88,7 +88,7 @@ def test_the_delivery_rate_of_a_paced_path_is_its_rate() -> None:
     assert acks[-1].one_way_delay_variation_s == pytest.approx(0.1, rel=0.02)
 
 
-def test_a_queue_on_the_way_back_is_in_the_rtt_and_not_in_the_one_way_delay() -> None:
+def test_a_queue_on_the_reverse_path_is_in_the_rtt_and_not_in_the_one_way_delay() -> None:
     recorder = make(Recorder, initial_window_packets=50)
     path = SimulatedPath(recorder, reverse_delay_s=lambda now_s: 0.05 if now_s > 2 else 0.0)
     path.finish(3)
@@ -132,7 +132,7 @@ def test_arrivals_are_reported_once_each_and_duplicates_not_at_all() -> None:
     assert 3 in times
 
 
-def test_a_late_ack_finds_the_losses_that_were_none() -> None:
+def test_a_late_ack_reveals_spurious_losses() -> None:
     from qbkit.stacks.drivers.cca_flow.spurious import LostPackets
 
     class Sent:

@@ -140,11 +140,11 @@ def test_vivace_steps_by_hand() -> None:
     # 3 times 1 is more than 5 % of 10; the boundary then widens by a tenth of the rate.
     assert ascent.change_mbps(1, 10) == pytest.approx(0.5)
     assert ascent.change_mbps(1, 10) == pytest.approx(1.5)
-    # Another sign begins anew.
+    # Another sign starts again from the first step.
     assert ascent.change_mbps(-1, 10) == pytest.approx(-0.5)
 
 
-# On a path of arithmetic
+# On a simulated path
 
 
 def steady(path: SimulatedPath, skip_s: float, duration_s: float) -> tuple[float, float]:

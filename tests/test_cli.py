@@ -78,7 +78,7 @@ def test_stacks_lists_what_can_send():
 
 
 @pytest.mark.guest
-def test_doctor_finds_this_machine_well():
+def test_doctor_reports_that_this_machine_is_ready():
     checks = answer("doctor")
     assert all(set(check) == {"check", "ok", "detail", "fix"} for check in checks)
     assert next(c for c in checks if c["check"] == "virtual-time kernel")["ok"]

@@ -1,4 +1,4 @@
-"""The cube of a sweep, and the figures it was made of: one can be had from the other."""
+"""The cube of a sweep and the figures of its runs: each can be computed from the other."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ VALUE = st.floats(0, 100, width=32)
 
 @st.composite
 def figures(draw):
-    """Digests of some of the runs, of any length; a figure may be unknown."""
+    """Figures of some of the runs, of any length; a figure may be unknown."""
     there = draw(st.lists(st.sampled_from(range(len(SWEEP))), min_size=1, unique=True))
     return {NAMES[i]: _figures(draw, LABELS[i]) for i in there}
 
@@ -60,7 +60,7 @@ def plain_figures(mbps: float) -> dict[str, dict]:
 
 @settings(max_examples=30)
 @given(figures())
-def test_the_figures_of_a_cube_make_it_again(found):
+def test_the_figures_of_a_cube_rebuild_it(found):
     made = cube(SWEEP, NAMES, found)
     again = figures_of(made)
     assert again.keys() == found.keys()
@@ -70,7 +70,7 @@ def test_the_figures_of_a_cube_make_it_again(found):
     xr.testing.assert_identical(cube(SWEEP, NAMES, again), made)
 
 
-def test_a_sweep_that_got_more_values_keeps_the_runs_it_had():
+def test_a_sweep_with_more_values_keeps_its_runs():
     more = SWEEP.model_copy(update={"sweep": {**SWEEP.sweep, "seed": [3, 4, 1]}})
     names = [f"run-{i}" for i in (2, 10, 0, 5, 11, 3)]  # of seeds 1 to 3: 0, 1, 2 and 3, 4, 5
     found = plain_figures(1)

@@ -20,11 +20,11 @@ AIOQUIC_NEEDS = (
     *("aioquic", "attr", "attrs", "certifi", "cryptography", "OpenSSL", "pylsqpack"),
     *("service_identity", "cffi", "_cffi_backend*", "typing_extensions.py"),
 )
-"""What lies in site-packages of aioquic and of what it needs."""
+"""What site-packages holds of aioquic and its dependencies."""
 
 
 def flows_that_are_ready():
-    """Two flows for each ready stack that repeats: it and the kernel's TCP."""
+    """Two flows for each ready deterministic stack: the stack's and the kernel's TCP."""
     for stack in stacks.all_stacks():
         if stack.deterministic and stack.status().ready:
             yield [f"{stack.name}:cubic", "tcp:cubic"]
@@ -51,7 +51,7 @@ def test_two_runs_are_identical(flows, tmp_path, busy_machine):
 
 def test_a_guest_that_is_preempted_everywhere_gives_the_same(tmp_path):
     # Kernel and userland of a guest hand over to each other by a flag that both look at. When the
-    # order of two stores around it was wrong, each tenth of these runs lost a system call.
+    # order of two stores around it was wrong, one in ten of these runs lost a system call.
     with background_load(2 * len(os.sched_getaffinity(0)) * [PREEMPTING]):
         runs = [
             Experiment(flows=["quic-go:cubic"], duration_s=3).run(
@@ -64,7 +64,7 @@ def test_a_guest_that_is_preempted_everywhere_gives_the_same(tmp_path):
 
 
 def test_byte_code_among_the_packages_does_not_change_a_run(tmp_path, monkeypatch):
-    # In virtual time a file that is looked for in vain costs a microsecond.
+    # In virtual time a failed file look-up costs a microsecond.
     site, twin = aioquic._site_packages(), tmp_path / "site"
     twin.mkdir()
     for path in (path for name in AIOQUIC_NEEDS for path in site.glob(name)):

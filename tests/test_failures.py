@@ -48,7 +48,7 @@ class Bad(Stack):
 
 
 class BadServer(ServingStack, Bad):
-    """The same where the sender is a server, and listens."""
+    """The same as a server that listens and sends."""
 
     name = "bad-server"
 
@@ -68,14 +68,14 @@ class Absent(Bad):
 
 @pytest.fixture(autouse=True)
 def bad_stacks(monkeypatch):
-    """Known for these tests only."""
+    """Register the bad stacks for these tests only."""
     ours = {stack.name: stack for stack in (Bad(), BadServer(), Absent())}
     known = {**stacks.registry._registered, **ours}
     monkeypatch.setattr(stacks.registry, "_registered", known)
 
 
 def run_bad(how: str, monkeypatch: pytest.MonkeyPatch, stack: str = "bad") -> str:
-    """Run a bad driver; the sentence that comes of it."""
+    """Run a bad driver; return the error's sentence."""
     monkeypatch.setattr(Bad, "program", lambda _: [*BAD_WORDS, how])
     with pytest.raises(RunStalled if how == "spin" else RunFailed) as caught:
         Experiment(flows=[f"{stack}:{how}"], duration_s=2).run(engine="virtual")
@@ -138,7 +138,7 @@ BINDS = "import signal, socket, sys, time; s = socket.socket(type=socket.SOCK_DG
         ("signal.signal(15, signal.SIG_IGN); ", 1, "did not end within 3 s of SIGTERM"),
     ],
 )
-def test_what_becomes_of_a_foreign_server_is_passed_on(program, status, words):
+def test_the_exit_status_of_a_server_is_passed_on(program, status, words):
     with socket.socket(type=socket.SOCK_DGRAM) as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -154,7 +154,7 @@ def test_what_becomes_of_a_foreign_server_is_passed_on(program, status, words):
 
 
 @pytest.mark.guest
-def test_a_flow_that_falls_silent_is_told(monkeypatch, own_runs):
+def test_a_flow_that_falls_silent_is_reported(monkeypatch, own_runs):
     monkeypatch.setattr(Bad, "program", lambda _: [*BAD_WORDS, "falls-silent"])
     run = Experiment(flows=["bad:falls-silent", "tcp:cubic"], duration_s=8).run(engine="virtual")
     assert "bad:falls-silent sent nothing after 0." in run.attrs["warnings"]
@@ -259,7 +259,7 @@ def test_unknown_engine_names_the_engines():
 
 
 @pytest.mark.guest  # a missing kernel is reported before it
-def test_unwritable_place_is_told_before_anything_runs(tmp_path):
+def test_unwritable_place_is_reported_before_anything_runs(tmp_path):
     file = tmp_path / "file"
     file.write_text("")
     with pytest.raises(StoreError, match="cannot write to"):

@@ -93,7 +93,7 @@ def test_a_flow_that_hears_nothing_has_lost_everything() -> None:
     assert rounds.probe.verdict == Verdict(0.0, (10, 20), (10, 10))
 
 
-# Two flows over a queue in arithmetic
+# Two flows over a simulated queue
 
 
 class Network:
@@ -188,7 +188,7 @@ NETWORKS = [(m, r, b) for m in (5, 50) for r in (0.01, 0.1) for b in (1, 26, 100
 
 @pytest.mark.parametrize("fair", [True, False])
 @pytest.mark.parametrize(("mbps", "rtt_s", "buffer"), NETWORKS)
-def test_queues_in_arithmetic_are_told_apart(
+def test_simulated_queues_are_distinguished(
     mbps: float, rtt_s: float, buffer: int, fair: bool
 ) -> None:
     random.seed(1)
@@ -198,7 +198,7 @@ def test_queues_in_arithmetic_are_told_apart(
 
 
 def test_regular_pacing_takes_from_one_flow_what_it_gives_to_the_other() -> None:
-    # Section VII: every packet of the one flow comes just behind one of the other.
+    # Section VII: every packet of the one flow comes just after one of the other.
     verdicts = [
         Network(mbps, rtt_s, buffer, fair=False, randomised=False).verdict()
         for mbps, rtt_s, buffer in NETWORKS

@@ -90,7 +90,7 @@ def test_an_experiment_shows_itself_in_notebooks():
 
 
 @pytest.mark.parametrize(("flows", "drawn"), [(1, 1), (2, 2), (6, 6), (9, 6)])
-def test_the_sketch_draws_each_flow_up_to_six(flows, drawn):
+def test_the_topology_shows_each_flow_up_to_six(flows, drawn):
     seen = harmless(topology_svg(Experiment(flows=("tcp:cubic",) * flows)))
     assert seen.text.count("receiver") == drawn
     assert (f"and {flows - drawn} more flows" in seen.text) == (flows > drawn)
@@ -163,9 +163,9 @@ def test_a_study_draws_itself():
 
 
 def test_explanations_and_what_ifs_are_escaped():
-    told = load_explanation(CASE)
-    study = dataclasses.replace(told.study, test=HOSTILE)
-    explained = dataclasses.replace(told, study=study)
+    explanation = load_explanation(CASE)
+    study = dataclasses.replace(explanation.study, test=HOSTILE)
+    explained = dataclasses.replace(explanation, study=study)
     changed = WhatIf(study, study, {"option": HOSTILE})
     for shown in (explained, changed):
         seen = harmless(shown._repr_html_())

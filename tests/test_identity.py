@@ -1,4 +1,4 @@
-"""A run is named by all that can change its result, and by nothing else. Names only: no guest."""
+"""A run's name depends on all that can change its result, and on nothing else. No guest runs."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def mine(program: Path, **more: object) -> Stack:
 
 
 def write_again(file: Path, text: str) -> None:
-    """Later by a second, as any real build is."""
+    """Write a file with a later time, as a real build does."""
     later_ns = file.stat().st_mtime_ns + 10**9
     file.write_text(text)
     file.chmod(0o755)
@@ -49,7 +49,7 @@ def write_again(file: Path, text: str) -> None:
 
 
 @pytest.mark.parametrize("how", [{}, {"version_command": ["echo", "1.0"]}], ids=["", "version"])
-def test_a_program_that_was_built_again_names_other_runs(tmp_path: Path, how: dict):
+def test_a_rebuilt_program_renames_runs(tmp_path: Path, how: dict):
     program = tmp_path / "driver"
     program.write_text("#!/bin/sh\nexit 0\n")
     program.chmod(0o755)
@@ -65,7 +65,7 @@ def test_a_program_that_was_built_again_names_other_runs(tmp_path: Path, how: di
     assert name_of(mine(elsewhere / "driver", **how)) == before
 
 
-def test_a_library_of_its_own_that_was_built_again_names_other_runs(tmp_path: Path):
+def test_a_rebuilt_library_of_a_program_renames_runs(tmp_path: Path):
     library = compiled("int lib(void) { return 0; }\n", tmp_path / "libown.so", "-shared", "-fPIC")
     links = ["-x", "none", str(library), "-Wl,-rpath,$ORIGIN"]
     words = ["gcc", "-o", str(tmp_path / "driver"), "-x", "c", "-", *links]
@@ -78,7 +78,7 @@ def test_a_library_of_its_own_that_was_built_again_names_other_runs(tmp_path: Pa
     assert name_of(stack) != before
 
 
-def test_another_interpreter_names_other_runs(tmp_path: Path):
+def test_another_interpreter_renames_runs(tmp_path: Path):
     interpreter = compiled(PLAIN, tmp_path / "python")
     program = tmp_path / "driver"
     program.write_text(f"#!{interpreter} -S\n")
@@ -137,7 +137,7 @@ def test_settings_of_a_stacks_programs_are_in_the_name(monkeypatch: pytest.Monke
     assert name_of(tcp) != before
 
 
-def test_a_changed_aioquic_of_the_same_version_names_other_runs(
+def test_a_changed_aioquic_of_the_same_version_renames_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     from qbkit.stacks import aioquic

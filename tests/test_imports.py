@@ -1,4 +1,4 @@
-"""What a run does not need is not loaded for it: each of these costs more than the guest's boot."""
+"""A run does not import what it does not need: each of these costs more than the guest's boot."""
 
 from __future__ import annotations
 

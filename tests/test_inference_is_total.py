@@ -1,4 +1,4 @@
-"""Whatever the link and the sender: the inference may say "unknown", it may not raise."""
+"""For any link and sender, the inference may return "unknown", but it must not raise."""
 
 from __future__ import annotations
 
@@ -133,7 +133,9 @@ def test_what_was_published_is_explained(name):
     json.dumps(explained.to_dict(), allow_nan=False)
     assert len(explained.frame()) == len(explained.differences)
     assert not {d.name for d in explained.suspects} & {d.name for d in explained.symptoms}
-    if name == "bbr-120-explained":  # what flies is a symptom of the rate, which does not show
+    if (
+        name == "bbr-120-explained"
+    ):  # packets in flight are a symptom of the rate, which does not show
         assert explained.suspects == []
         assert "the cause is undecided" in explained.sentence
         assert "symptoms: packets in flight" in explained.sentence

@@ -28,7 +28,7 @@ def test_qlog_is_kept(tmp_path):
 
 
 @pytest.mark.guest
-def test_what_was_not_kept_at_first_is_kept_when_it_is_asked_for(tmp_path):
+def test_a_later_run_keeps_what_the_first_did_not(tmp_path):
     out = tmp_path / "run.nc"
     experiment = Experiment(flows=["tcp:cubic"], duration_s=1)
     names = {"qlog": {"flows"}, "pcap": {"before.pcap", "after.pcap"}}

@@ -1,4 +1,4 @@
-"""The virtual-time kernel: its clock, its boot, and what is said when it cannot be had."""
+"""The virtual-time kernel: its clock, its boot, and the errors when there is none."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_clock_never_goes_backwards_and_both_ways_of_reading_agree():
     for ahead_ns, back_ns in re.findall(r"clock \d+: (-?\d+) (-?\d+)", done["output"]):
         assert 0 <= int(ahead_ns) < 2000
         assert 0 <= int(back_ns) < 2000
-    # Reading the clock costs 256 virtual ns, so that a busy wait comes to its end.
+    # Reading the clock costs 256 virtual ns, so that a busy wait ends.
     assert int(re.search(r"of 50 ms: (\d+)", done["output"])[1]) == pytest.approx(50e6, rel=0.01)
     waited_ns = int(re.search(r"of 3 ms: (\d+)", done["output"])[1])
     assert 3e6 <= waited_ns < 30e6
@@ -39,7 +39,7 @@ def test_time_stamp_counter_is_the_virtual_clock():
 
 
 @pytest.mark.guest
-def test_a_program_finds_its_registers_behind_calls_signals_and_single_steps():
+def test_registers_survive_calls_signals_and_single_steps():
     program = compile_c(Path(__file__).with_name("registers.c"), "registers")
     said = engines.run_in_guest([str(program)])["output"]
     assert "WRONG" not in said
@@ -47,7 +47,7 @@ def test_a_program_finds_its_registers_behind_calls_signals_and_single_steps():
     assert said.strip().endswith("end")
 
 
-def test_a_patch_that_is_not_in_a_kernel_is_told_with_what_follows(tmp_path):
+def test_a_missing_patch_is_reported_with_its_effect(tmp_path):
     symbols = [symbol for name, (symbol, _) in kernel.PATCHES.items() if name[:4] != "0003"]
     (tmp_path / "linux").write_bytes(b", ".join(symbols))
     found = kernel.Kernel(tmp_path / "linux", "7.2", kernel._content_of(tmp_path / "linux").patches)

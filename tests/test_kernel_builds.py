@@ -14,7 +14,7 @@ from qbkit.testbed import kernel, kernel_source
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
-    """What takes the place of a Linux tree where only its content matters."""
+    """A stand-in for a Linux tree, for tests in which only its content matters."""
     folder = tmp_path / "linux"
     (folder / "arch").mkdir(parents=True)
     (folder / "Makefile").write_text("VERSION = 7")
@@ -48,7 +48,7 @@ def add_kernel(folder: Path, version: str, recipe: str, mtime_s: float) -> Path:
     return binary
 
 
-def test_a_tree_is_named_by_its_content_wherever_it_lies(tree, tmp_path, monkeypatch):
+def test_a_tree_is_named_by_its_content_wherever_it_is(tree, tmp_path, monkeypatch):
     version = version_of(tree, monkeypatch)
     twin = shutil.copytree(tree, tmp_path / "elsewhere", symlinks=True)
     subprocess.run(["git", "init", "-q", twin], check=True)
@@ -75,8 +75,8 @@ def test_a_tarball_is_named_by_its_content(tmp_path, monkeypatch):
 
 
 def test_no_repository_gets_into_the_release_name(tree, tmp_path):
-    # Linux puts a "+" behind its release inside a repository, and the guest's random pool is fed
-    # by that. Git's folder stays behind, and an empty LOCALVERSION asks for no "+" either way.
+    # Linux puts a "+" after its release inside a repository, and the release feeds the guest's
+    # random pool. Git's folder is not copied, and an empty LOCALVERSION prevents the "+" anyway.
     subprocess.run(["git", "init", "-q", tree], check=True)
     copy = kernel_source.Source("1", tree).unpack(tmp_path, lambda _: None)
     assert {path.name for path in copy.iterdir()} == {"Makefile", "arch"}
@@ -97,7 +97,7 @@ def test_the_kernel_asked_for_last_is_found(kernels, tree, monkeypatch):
     assert kernel.find().path == ours
 
 
-def test_what_a_killed_build_left_is_removed_by_the_next(kernels, tree, monkeypatch):
+def test_the_next_build_removes_the_remains_of_a_killed_one(kernels, tree, monkeypatch):
     (kernels / "build-killed/tree").mkdir(parents=True)
     add_kernel(kernels, version_of(tree, monkeypatch), kernel._recipe(), 1000)
     kernel.build()

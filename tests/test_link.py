@@ -107,7 +107,7 @@ def test_qdisc_options_reach_the_queue():
     )
 
 
-def test_value_that_a_queue_does_not_take_is_one_sentence():
+def test_a_value_that_a_queue_rejects_is_one_sentence():
     with pytest.raises(RunFailed, match=r'^tc cannot configure r1: Illegal "target"$'):
         run(["tcp:cubic"], duration_s=0.1, qdisc="fq_codel", qdisc_options={"target": "soon"})
 
@@ -135,7 +135,7 @@ def test_start_stop_and_bytes():
         Flow("tcp", "cubic", start_s=4, bytes=1_000_000),
     ]
     ds = run(flows, duration_s=8)
-    # Acknowledgements that still come draw small resets from a sender that has gone.
+    # Late acknowledgements draw small resets from the host of a sender that has ended.
     ds = ds.isel(packet=ds.packet_size_bytes.values > 100)
     first = ds.packet_flow.values == 0
     # Each starts within 10 RTTs of its start_s, and stops when it was told to.
@@ -167,7 +167,7 @@ def test_many_flows():
 
 def test_host_engine_in_physical_time():
     # A guest without time travel is a Linux host with root and netem: the engine runs for real.
-    # It sees the project and its packages at paths of its own, wherever they lie here.
+    # It sees the project and its packages at fixed paths, wherever they are here.
     project = Path(__file__).parents[1]
     mounts = {"/mnt": str(project), "/srv": str(Path(np.__file__).parents[1])}
     python = str(Path(sys.executable).resolve())

@@ -1,4 +1,4 @@
-"""One home directory on many machines: none touches what belongs to a run of another."""
+"""One home directory on many machines: no machine touches the files of another's run."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_a_run_is_left_alone_while_its_process_lives(another_run):
 
 
 def test_another_machines_run_is_left_alone_until_it_is_forgotten(shared_cache: Path):
-    # Its process number is none of this machine; nothing here can tell whether it lives.
+    # Its process number is not of this machine, so nothing here can know whether it lives.
     theirs = shared_cache / "machines/another-boot/scratch/4194305-abc/run"
     theirs.mkdir(parents=True)
     (theirs / "before.pcap").write_text("packets")

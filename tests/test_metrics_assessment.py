@@ -51,7 +51,7 @@ def test_equal_means_of_another_shape_do_not_conform() -> None:
     assert result.p_envelopes < 0.05
 
 
-def test_no_difference_detected_names_what_could_have_been() -> None:
+def test_no_difference_detected_names_what_was_detectable() -> None:
     result = assess(trials(5, 11), trials(5, 12), bootstrap=10)
     assert result.outcome == "no difference detected"
     assert result.verdict.startswith("no difference detected: conformance 0.")

@@ -86,7 +86,7 @@ def test_identical_sets_conform_fully(definition: str, points: np.ndarray) -> No
 @DEFINITION
 @given(a=clouds, b=clouds)
 @QUICK
-def test_disjoint_sets_conform_not_at_all(definition: str, a: np.ndarray, b: np.ndarray) -> None:
+def test_disjoint_sets_have_no_conformance(definition: str, a: np.ndarray, b: np.ndarray) -> None:
     far = envelope(b + np.array([500.0, 0.0]), definition=definition)
     assert conformance(envelope(a, definition=definition), far) == 0.0
 
@@ -181,7 +181,7 @@ def test_conformance_t_prefers_the_smallest_shift() -> None:
     small = np.vstack([[14.0, 14.0] + corners / 15, np.full((9, 2), 15.0)])
     best = conformance_t(envelope(small), envelope(large))
     assert best == (22 / 26, 0.0, 0.0)
-    # Moved out by 20 ms it need come back by 19 only.
+    # Moved by 20 ms, it need only come back by 19.
     apart = conformance_t(envelope(small + np.array([20.0, 0.0])), envelope(large))
     assert apart.conformance == 22 / 26
     assert apart.delta_throughput_mbps == pytest.approx(0.0, abs=0.01)

@@ -66,13 +66,13 @@ def with_reverse_traffic() -> xr.Dataset:
     )
 
 
-def test_what_acks_wait_on_the_way_back_is_part_of_the_rtt() -> None:
+def test_the_queueing_delay_of_acks_is_part_of_the_rtt() -> None:
     a, b = (row for _, row in summary(with_reverse_traffic()).iterrows())
     # Packets waited 10, 30 and 30 ms, and their ACKs, the first that came through, 4, 8 and 0.
     assert a["queue_delay_mean_ms"] == pytest.approx(70 / 3)
     assert a["rtt_mean_ms"] == pytest.approx(50 + (14 + 38 + 30) / 3)
     assert a["rtt_std_ms"] == pytest.approx(np.std([14, 38, 30]))
-    # The second packet of b has no ACK behind it, so nothing is known of its RTT.
+    # The second packet of b has no ACK after it, so nothing is known of its RTT.
     assert b["rtt_mean_ms"] == pytest.approx(70 + 20)
 
 
@@ -103,7 +103,7 @@ def test_flow_summaries_are_json() -> None:
     json.dumps([first, second], allow_nan=False)
 
 
-def test_summary_without_packets_says_what_bins_can() -> None:
+def test_summary_without_packets_uses_bins() -> None:
     ds = synthetic_run()
     packets, bins = summary(ds), summary(without_packets(ds))
     same = ["label", "goodput_mbps", "throughput_mbps", "rtt_mean_ms", "queue_delay_mean_ms"]

@@ -49,7 +49,7 @@ def test_hulls_as_numbers_and_none_where_nothing_ran():
     assert np.isnan(corners[1]).all()
 
 
-def test_dominance_and_a_cycle():
+def test_dominance_and_an_intransitive_triple():
     # a beats b, b beats c, c beats a: rock, paper, scissors; d loses to all.
     ratio = np.array(
         [[0.5, 0.6, 0.3, 0.9], [0.4, 0.5, 0.6, 0.8], [0.7, 0.4, 0.5, 0.7], [0.1, 0.2, 0.3, 0.5]]
@@ -63,7 +63,7 @@ def test_dominance_and_a_cycle():
 
 
 @given(st.permutations(range(5)))
-def test_an_order_has_no_cycle(order: list[int]):
+def test_an_order_has_no_intransitive_triple(order: list[int]):
     strength = np.array(order, dtype=float)
     mbps = 5 + (strength[:, None] - strength[None, :])
     ratios = maps.throughput_ratios(pairs(mbps, [str(i) for i in order]))

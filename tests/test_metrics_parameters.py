@@ -61,13 +61,13 @@ def test_ack_frequency(every):
     assert infer(simulate(ack_every=every))["packets_per_ack"].value == pytest.approx(every)
 
 
-def test_cuts_that_are_taken_back():
+def test_reverted_window_reductions():
     path = {"lose_each_s": 2.0, "buffer_packets": 1e6, "duration_s": 16.0, "threshold_packets": 40}
     assert infer(simulate(undo_s=0.12, **path))["reverted_reductions_percent"].value == 100
     assert infer(simulate(**path))["reverted_reductions_percent"].value == 0
 
 
-def test_what_is_in_flight_is_what_was_sent_and_is_not_back():
+def test_in_flight_is_what_was_sent_and_is_not_acknowledged():
     c = simulate(duration_s=2)
     time_s = 1.234
     by_hand = sum(s <= time_s < g for s, g in zip(c.sent_s, c.acked_or_lost_s, strict=True))
@@ -148,7 +148,7 @@ def test_every_law_has_its_own_response_function():
     cubic = 0.25 * math.log((3.85 / 0.15) / (3.5 / 0.5))
     assert effect("linear", "linear") == effect("linear", "cubic") == pytest.approx(aimd)
     assert effect("cubic", "linear") == pytest.approx(cubic)
-    for other in ("linear", "cubic", "probing", ""):  # a model of the path minds no single loss
+    for other in ("linear", "cubic", "probing", ""):  # a model of the path ignores single losses
         assert effect("probing", other) == effect(other, "probing") == 0
     assert math.isnan(effect("", "cubic"))  # perhaps a BBR whose cycles do not show
 
@@ -164,7 +164,7 @@ def test_a_model_of_the_path_is_judged_by_no_response_function():
     assert not any(d.effect > 0 or d.score > 0 for d in others)
 
 
-def test_a_symptom_has_no_effect_and_stands_behind_the_causes():
+def test_a_symptom_has_no_effect_and_comes_after_the_causes():
     reference = {**REFERENCE, "in_flight_bdp": 1.1, "burst_packets": 4.0, "limited_percent": 0.0}
     test = {**reference, "in_flight_bdp": 2.0, "limited_percent": 3.0, "packets_per_ack": 3.0}
     found = compare(known("test", **test), known("reference", **reference))
@@ -204,7 +204,7 @@ def test_no_flows_are_counted_of_a_window_that_does_not_grow():
     assert n.high == pytest.approx(math.sqrt(1.2 * 1.99 / 0.03))
 
 
-def test_what_cannot_be_told_apart_is_no_difference():
+def test_indistinguishable_parameters_are_no_difference():
     assert compare(known("a", **REFERENCE), known("b", **REFERENCE)) == []
     near = known("near", **{**REFERENCE, "decrease_factor": 0.71})
     assert compare(near, known("b", **REFERENCE)) == []
@@ -247,7 +247,7 @@ def test_the_kernel_from_its_packets():
 
 
 @pytest.mark.guest
-def test_explain_names_the_decrease_and_what_if_mends_it():
+def test_explain_names_the_decrease_and_what_if_fixes_it():
     # Scalable TCP keeps 7/8 of its window at a loss where Reno keeps half.
     words = "--rate-mbps 10 --rtt-ms 20 --duration-s 20 --seeds 4 --explain --json"
     command = f"conformance tcp:scalable --reference tcp:reno {words}".split()

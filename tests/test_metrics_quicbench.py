@@ -107,7 +107,7 @@ def test_steady_flow_by_hand() -> None:
 
 def test_the_window_stretches_by_one_packet_a_row() -> None:
     # Ten packets a second for 5 s, silence for 5 s, then ten a second again for 10 s; 1 s window.
-    # After the gap each packet lets go of one old packet only, so the window still reaches back
+    # After the gap each packet drops only one old packet, so the window still reaches back
     # over the gap: the first row after it covers more than 5 s.
     time_s = np.concatenate([np.arange(50) / 10, 10 + np.arange(100) / 10])
     size = np.full(150, 12500.0)

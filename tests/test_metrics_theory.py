@@ -130,7 +130,7 @@ def test_models_take_arrays():
         (lambda: theory.cubic_share(1, rate_mbps=0, rtt_ms=10), "rate_mbps must be above 0"),
     ],
 )
-def test_what_a_model_cannot_be_asked_is_one_sentence(call, words):
+def test_bad_arguments_of_a_model_get_one_sentence(call, words):
     with pytest.raises(MetricError, match=words) as caught:
         call()
     assert "\n" not in str(caught.value)
@@ -149,7 +149,7 @@ def test_link_share_by_hand():
             link_share(two_flows(), flows)
 
 
-def test_the_window_is_what_little_says():
+def test_the_window_follows_littles_law():
     run = synthetic_run(flows=["tcp:cubic"])
     found = loss_response(run, 0, skip_start_s=0.0)
     row = summary(run).iloc[0]

@@ -1,7 +1,7 @@
-"""Options of the stacks, in the guest: each must show in the packets, for the stack that offers it.
+"""Options of the stacks, in the guest: each must show in the packets of every stack that has it.
 
-Figures are of the first seconds of a flow alone on 20 Mbit/s and 50 ms. Packets reach the
-queue half an RTT after they were sent; a client's first data follow its first packet by one RTT.
+A flow runs alone for a few seconds on 20 Mbit/s and 50 ms. Packets reach the queue half an RTT
+after they were sent. A client's first data follow its first packet by one RTT.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def first_seconds(
 
 
 def offering(option: str) -> list[str]:
-    """One implementation of each stack that has the option; those of external programs aside."""
+    """One implementation of each stack that has the option, except external programs."""
     return [
         f"{stack.name}:{stack.surveyed()[0]}"
         for stack in stacks.all_stacks()
@@ -78,8 +78,8 @@ def largest_burst(run: xr.Dataset) -> int:
 @pytest.mark.guest
 @pytest.mark.parametrize("name", offering("pacing"))
 def test_pacing(name: str):
-    # quiche paces BBR only; s2n-quic lets ten packets go at once, as many as an ACK answers, so
-    # that with CUBIC it does not show.
+    # quiche paces BBR only. s2n-quic sends ten packets at once, as many as an ACK acknowledges, so
+    # pacing does not show with CUBIC.
     name = {"quiche:cubic": "quiche:bbr2", "s2n-quic:cubic": "s2n-quic:bbr"}.get(name, name)
     paced, bursts = (first_seconds(name, 3.0, pacing=on) for on in (True, False))
     assert largest_burst(paced) < 0.8 * largest_burst(bursts)

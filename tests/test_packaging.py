@@ -1,4 +1,4 @@
-"""What is imported is declared, what is declared is locked, and all lists agree."""
+"""Imports are declared, declared packages are locked, and all lists agree."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FOR_TESTS = [Requirement(text) for text in PROJECT["optional-dependencies"]["dev
 FOR_DOCS = [Requirement(text) for text in PROJECT["optional-dependencies"]["docs"]]
 LOCK = (HERE / "requirements.lock").read_text()
 ELSEWHERE = ("qbkit/stacks/drivers", "qbkit/testbed/guest")
-"""What is here runs under another Python, with modules of its own beside it."""
+"""Files that run under another Python, with their own modules beside them."""
 
 
 def normal(name: str) -> str:
@@ -58,7 +58,7 @@ def test_every_import_is_declared(folder: str, declared: list[Requirement]):
             assert brought_by & known, f"{path.relative_to(HERE)} imports {module}: not declared"
 
 
-def test_conda_asks_for_the_same():
+def test_conda_requires_the_same():
     listed = yaml.safe_load((HERE / "environment.yml").read_text())["dependencies"]
     (by_pip,) = (entry["pip"] for entry in listed if isinstance(entry, dict))
     words = {entry for entry in [*listed, *by_pip] if isinstance(entry, str)}

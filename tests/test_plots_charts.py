@@ -165,7 +165,7 @@ def test_timeline_says_how_it_averaged(ds):
     assert "Series averaged over 0.2 s (2 bins of the run each)." in subtitle
 
 
-def test_cwnd_is_drawn_only_where_it_is_told(ds):
+def test_cwnd_is_drawn_only_where_it_is_reported(ds):
     def panels(run):
         return len(plots.timeline_chart(run).to_dict()["vconcat"])
 

@@ -71,7 +71,7 @@ def test_a_missing_folder_leaves_nothing(ds, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_goal_that_is_a_folder_leaves_nothing_beside(ds, tmp_path):
+def test_a_folder_as_target_leaves_nothing_beside_it(ds, tmp_path):
     (tmp_path / "a.json").mkdir()
     with pytest.raises(StoreError, match="cannot be written"):
         plots.save_chart(plots.timeline_chart(ds), tmp_path / "a.json")

@@ -114,7 +114,7 @@ def test_figures_of_a_connection_by_hand():
     assert growth[growth_s < 1.85].mean() == pytest.approx(1000, rel=0.1)
 
 
-def test_rtt_from_packets_where_no_metric_is_told():
+def test_rtt_from_packets_where_no_metric_is_logged():
     tables = EventTables()
     for n in range(5):
         tables.sent(n * 1.0, "application", n, SIZE)
@@ -193,7 +193,7 @@ def test_the_window_chart_has_window_and_growth():
     kinds = next(t for t in tables_of(chart) if "kind" in t[0])
     window = [r for r in kinds if r["label"] == "a" and r["kind"] == "congestion window"]
     assert [float(r["kb"]) for r in window] == pytest.approx([10 + k for k in range(20)])
-    assert not [r for r in kinds if r["kind"] == "slow start threshold"]  # told by none
+    assert not [r for r in kinds if r["kind"] == "slow start threshold"]  # logged by none
     assert len(chart.to_dict()["vconcat"]) == 2
 
 
@@ -206,7 +206,7 @@ def test_bytes_acked_are_compared_with_the_reference():
     assert len(plots.bytes_acked_chart({"a": events()}).to_dict()["vconcat"]) == 1
 
 
-def test_a_receivers_log_tells_what_it_received():
+def test_a_receivers_log_shows_what_it_received():
     tables = EventTables()
     tables.sent(0, "application", 0, 100)
     for n in range(10):
@@ -274,7 +274,7 @@ def test_handshake_times_at_both_ends(ds, delay_ms, sent_ms, received_ms):
     assert "1-RTT 2: stream" in texts
 
 
-def test_the_regression_is_told_in_the_subtitle():
+def test_the_regression_is_in_the_subtitle():
     rng = np.random.default_rng(1)
     offset = rng.uniform(0, 1e6, 30)
     rows = pd.DataFrame({"label": "a", "offset_bytes": offset, "time_s": 3 - offset / 1e6})
@@ -313,7 +313,7 @@ def test_bad_input_is_one_sentence():
         plots.retransmission_chart(transfer_table({"a": [events()]}))
 
 
-def test_what_is_not_told_is_left_out_of_the_root_cause_chart():
+def test_what_is_not_logged_is_left_out_of_the_root_cause_chart():
     chart = plots.root_cause_chart({"a": events(lost=(20,)), "b": nothing()})
     assert "Not reported: congestion window of b." in subtitle(chart)
     assert len(chart.to_dict()["vconcat"]) == 5  # nobody to be ahead of

@@ -1,4 +1,4 @@
-"""The library that spares event loops system calls: what it leaves out is never missed."""
+"""The library that saves event loops system calls skips none that matters."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Message(ctypes.Structure):
     _fields_ = [("header", Header), ("length", ctypes.c_uint)]
 
 
-assert ctypes.sizeof(Message) == 64, "the kernel would write behind the end of an array of them"
+assert ctypes.sizeof(Message) == 64, "the kernel would write past the end of an array of them"
 
 
 class Loop:
@@ -77,7 +77,7 @@ class Loop:
         return found[0].events if count else 0
 
     def receive(self) -> int:
-        """How many datagrams a batch got; 0 when it was told EAGAIN."""
+        """How many datagrams a batch got; 0 on EAGAIN."""
         buffer = ctypes.create_string_buffer(100)
         part = Part(ctypes.addressof(buffer), 100)
         messages = (Message * BATCH)()
@@ -94,7 +94,7 @@ class Loop:
 
 @pytest.fixture
 def loop():
-    """A loop whose socket is known not to block and has told that it has room."""
+    """A loop whose socket is known to be non-blocking and to have room."""
     made = Loop()
     assert made.wait() == select.EPOLLOUT
     assert made.receive() == 0
@@ -104,7 +104,7 @@ def loop():
     made.poller.close()
 
 
-def test_an_emptied_socket_is_not_asked_again(loop):
+def test_an_emptied_socket_is_not_read_again(loop):
     loop.far.send(b"1")
     assert loop.receive() == 1
     loop.far.send(b"2")  # it would be found if the kernel were asked
@@ -122,7 +122,7 @@ def test_what_comes_after_a_batch_wakes_the_loop(loop):
     assert loop.receive() == 1
 
 
-def test_a_full_batch_is_asked_again(loop):
+def test_a_socket_is_read_again_after_a_full_batch(loop):
     for _ in range(BATCH + 1):
         loop.far.send(b"x")
     assert [loop.receive() for _ in range(3)] == [BATCH, 1, 0]

@@ -98,7 +98,7 @@ def test_captures_from_elsewhere_are_published_and_opened_again(tmp_path):
 
 
 @pytest.mark.parametrize("spec", SPECS, ids=lambda p: p.stem)
-def test_what_this_project_publishes_is_whole(spec):
+def test_what_this_project_publishes_is_complete(spec):
     cube, facts = qb.load_sweep(spec), json.loads(spec.with_suffix(".json").read_text())
     assert int(cube.done.sum()) == facts["done"] > 0
     assert len(Sweep.from_file(spec)) == facts["runs"]

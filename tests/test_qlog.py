@@ -76,7 +76,7 @@ def test_every_serialisation_gives_the_same_tables(tmp_path, content):
     assert ds.lost_spurious.values.tolist() == [False, True]
     assert ds.lost_trigger.values.tolist() == ["reordering_threshold", ""]
     assert ds.cwnd_bytes.values.tolist() == [12000, 6000]
-    assert ds.srtt_ms.values.tolist() == [40, 40]  # told once, and not changed since
+    assert ds.srtt_ms.values.tolist() == [40, 40]  # logged once, and unchanged since
     assert ds.ssthresh_bytes.values.tolist() == [np.inf, np.inf]
     assert ds.pacing_rate_mbps.values[1] == 2
     assert ds.state_name.values.tolist() == ["recovery"]
@@ -156,7 +156,7 @@ def test_a_huge_acknowledged_range_costs_nothing(tmp_path):
 
 @settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
-def test_no_bytes_whatever_bring_it_down(tmp_path, data):
+def test_no_bytes_crash_the_reader(tmp_path, data):
     content = bytearray(data.draw(st.sampled_from([sequence(), document(), b""])))
     for _ in range(data.draw(st.integers(1, 8))):
         place = data.draw(st.integers(0, len(content)))
@@ -167,7 +167,7 @@ def test_no_bytes_whatever_bring_it_down(tmp_path, data):
         assert "\n" not in str(error)
 
 
-def test_what_is_no_qlog_and_what_is_not_there(tmp_path):
+def test_files_that_are_no_qlog_or_do_not_exist(tmp_path):
     for content in (b"", b"hello\n", b"[1, 2]", b"\x00" * 100):
         with pytest.raises(TraceError, match="no qlog file"):
             read(tmp_path, content)
@@ -198,13 +198,13 @@ def test_what_a_real_stack_writes_is_what_the_wire_saw(name, tmp_path):
     # A datagram may carry several packets only during the handshake.
     captured = run.sizes["packet"]
     assert len(data) == pytest.approx(captured, rel=0.04)
-    # In whatever format the stack tells times: they pass as fast as on the wire.
+    # Whatever the format of times in the log, they pass as fast as on the wire.
     sent_s = sender.sent_time_s.values[sender.sent_space.values == 2]
     wire_s = run.packet_time_s.values[run.packet_size_bytes.values > 300]
     assert np.ptp(sent_s) == pytest.approx(np.ptp(wire_s), abs=0.06)
     assert "unknown" not in sender.attrs["warnings"]
     assert sender.sizes["metric"] > 100
-    # The window that the stack logs is the one that its driver tells.
+    # The window that the stack logs is the one that its driver reports.
     if "cwnd_bytes" in run:
         told = run.cwnd_bytes.isel(flow=0).sel(time=slice(1, 2.5)).mean()
         at = (sender.metric_time_s > 1) & (sender.metric_time_s < 2.5)

@@ -240,7 +240,7 @@ def test_the_names_of_the_current_draft(tmp_path):
         {"time": 14, "name": "quic:packets_acked", "data": {"packet_numbers": [4]}},
         {"time": 15, "name": "quic:packet_lost", "data": {
             "header": {"packet_type": "1RTT", "packet_number": 2}, "trigger": "time_threshold"}},
-        {"time": 16, "name": "quic:packet_lost", "data": {}},  # of a packet that is not told
+        {"time": 16, "name": "quic:packet_lost", "data": {}},  # of a packet that is not logged
         {"time": 17, "name": "http3:frame_created", "data": {
             "stream_id": 0, "frame": {"frame_type": "data", "raw": {"length": 30}}}},
     ]  # fmt: skip

@@ -218,7 +218,7 @@ def test_quic_is_what_the_client_itself_logged(tmp_path, seen):
 
 
 @needs_tshark
-def test_quic_without_a_key_log_tells_what_cannot_be_seen(tmp_path, seen):
+def test_quic_without_a_key_log_says_what_cannot_be_seen(tmp_path, seen):
     path, keys = seen.write(tmp_path)
     ds = qb.read_capture(path)
     assert "cannot be decrypted without a key log: their numbers" in ds.attrs["warnings"]
@@ -253,7 +253,7 @@ def test_udp_that_is_no_quic_and_a_machine_without_tshark(tmp_path, monkeypatch)
 
 
 @pytest.mark.guest
-def test_tcp_of_a_run_is_what_its_queue_and_kernel_tell(tmp_path):
+def test_tcp_of_a_run_is_what_its_queue_and_kernel_report(tmp_path):
     link = qb.Bottleneck(rate_mbps=10, rtt_ms=40, buffer_bdp=1)
     run = qb.Experiment(bottleneck=link, flows=["tcp:cubic"], duration_s=5, seed=1).run(
         out=tmp_path / "run.nc", keep="pcap"

@@ -1,4 +1,4 @@
-"""Nothing that stands in a file brings a reader down: a dataset, or an error of one sentence."""
+"""No file crashes a reader: it returns a dataset, or raises an error of one sentence."""
 
 from __future__ import annotations
 

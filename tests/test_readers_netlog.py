@@ -93,7 +93,7 @@ EVENTS = [
           initial_congestion_window=32),
     event(0, "HTTP3_LOCAL_CONTROL_STREAM_CREATED", stream_id=2),
     *sent(200, 1, None),
-    event(1, "QUIC_SESSION_CRYPTO_FRAME_SENT", offset=0),  # told again
+    event(1, "QUIC_SESSION_CRYPTO_FRAME_SENT", offset=0),  # logged again
     event(1, "QUIC_SESSION_COALESCED_PACKET_SENT", info="…"),
     *received(40, 0, 1, 1, [], "INITIAL"),
     event(41, "HTTP3_SETTINGS_SENT"),
@@ -150,7 +150,7 @@ def test_a_connection_by_hand(tmp_path, text):
     assert ds.lost_time_s.values == pytest.approx([0.0826])
     assert ds.lost_spurious.values.tolist() == [True]  # the last ACK has it
     assert ds.lost_trigger.values.tolist() == ["loss_retransmission"]
-    # Half a millisecond for what the log's clock leaves away: 40.5 - 0.2, 82.5 - 42.5, ...
+    # Half a millisecond for what the log's clock cuts off: 40.5 - 0.2, 82.5 - 42.5, ...
     assert ds.latest_rtt_ms.values == pytest.approx([40.3, 40.0, 40.8])
     assert ds.bytes_in_flight.values.tolist() == [0, 0, 0]
     assert ds.handshake_frames.values[:2].tolist() == ["crypto", "ACK 1"]
@@ -293,7 +293,7 @@ def test_a_real_browser_s_log(tmp_path, server):
     assert ds.attrs["controller"] == "CUBIC_BYTES"
     ended = ds.sent_time_s.values[ds.sent_space.values == 2]
     assert np.all(np.diff(ended) >= 0)
-    # What was sent is acknowledged or lost, but for what was under way at the end.
+    # What was sent is acknowledged or lost, but for what was in flight at the end.
     assert ds.sizes["acked"] + ds.sizes["lost"] > ds.sizes["sent"] - 60
     data = ds.http_frame.values == "data"
     by_direction = [

@@ -99,7 +99,7 @@ def test_losses_that_the_stack_itself_calls_spurious_and_acks_without_frames(tmp
     assert ds.acked_number.values.tolist() == [0, 4]
 
 
-def test_rtts_in_seconds_and_rates_in_bytes_are_put_right(tmp_path):
+def test_rtts_in_seconds_and_rates_in_bytes_are_converted(tmp_path):
     quinn = [
         event("recovery:metrics_updated", smoothed_rtt=0.333, rtt_variance=0.1665, min_rtt=0.333),
         packet("received", 0),
@@ -162,7 +162,7 @@ def test_hostile_documents(tmp_path, monkeypatch, kind):
 
 @pytest.mark.guest
 @pytest.mark.parametrize("name", ["quic-go:cubic", "ngtcp2:cubic", "tquic:cubic"])
-def test_what_real_stacks_send_again_is_what_they_lost(name, tmp_path):
+def test_real_stacks_retransmit_what_they_lost(name, tmp_path):
     stack, _, controller = name.partition(":")
     if not stacks.get(stack).status().ready:
         pytest.skip(stacks.get(stack).status().reason)

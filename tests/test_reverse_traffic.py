@@ -70,7 +70,7 @@ def test_acks_wait_behind_reverse_data(both, alone):
         assert metrics.summary(both).rtt_mean_ms[i] == pytest.approx(measured_ms, rel=0.1)
 
 
-def test_nothing_waits_on_the_way_back_without_reverse_traffic(alone):
+def test_acks_do_not_wait_without_reverse_traffic(alone):
     assert not {"ack_departure_s", "ack_fate", "direction"} & set(alone.variables)
     assert alone.sizes["bottleneck"] == 1
 

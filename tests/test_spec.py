@@ -1,4 +1,4 @@
-"""What can be asked, and what bad input gets."""
+"""What an experiment may specify, and the errors for bad input."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def test_starts_are_spread_evenly_and_count_from_start_s():
     )
 
 
-def test_a_spec_of_before_there_was_a_window_starts_at_once():
+def test_an_old_spec_without_a_start_window_starts_at_once():
     old = json.loads(Experiment(flows=["tcp:cubic", "tcp:bbr"]).to_json())
     del old["start_window_s"]
     assert Experiment.from_json(json.dumps(old)).flow_starts_s == (0.0, 0.0)

@@ -67,7 +67,7 @@ def test_sigterm_ends_sender_and_receiver_in_mid_flow(bench: Bench, aioquic: Sta
         assert [e["time"] for e in events] == sorted(e["time"] for e in events)
 
 
-def test_a_receiver_that_nobody_calls_ends(bench: Bench, aioquic: Stack) -> None:
+def test_a_receiver_without_a_sender_ends(bench: Bench, aioquic: Stack) -> None:
     with bench.receiver(aioquic):
         pass
     assert [row["bytes"] for row in bench.rows("receiver.csv")] == ["0"]

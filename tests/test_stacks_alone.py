@@ -1,8 +1,8 @@
-"""Every ready stack and controller alone on a link, in the guest: full, told of, repeatable.
+"""Every ready stack and controller, alone on a link in the guest, fills it, reports and repeats.
 
-Every packet is accounted for, too.
+Every packet is accounted for.
 
-The two runs that must be identical run side by side, each loading the machine for the other.
+The two runs that must be identical run side by side, so that each loads the machine of the other.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def alone(who: str, out: Path) -> xr.Dataset:
 
 @pytest.mark.guest
 @pytest.mark.parametrize("who", everybody())
-def test_fills_the_link_tells_of_itself_and_repeats(who: str, tmp_path: Path):
+def test_fills_the_link_reports_and_repeats(who: str, tmp_path: Path):
     stack = stacks.get(who.partition(":")[0])
     if not stack.status().ready:
         pytest.skip(stack.status().reason)
@@ -60,4 +60,4 @@ def test_fills_the_link_tells_of_itself_and_repeats(who: str, tmp_path: Path):
     assert float(run.packet_size_bytes.max()) <= 1514
     assert_conserved(run)
     for name in stack.tells:
-        assert run[name].notnull().sum() > 10, f"{who} does not tell {name}"
+        assert run[name].notnull().sum() > 10, f"{who} does not report {name}"

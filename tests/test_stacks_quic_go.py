@@ -140,7 +140,7 @@ def test_sigterm_ends_sender_and_receiver_in_mid_flow(bench: Bench, quic_go: Sta
         }
 
 
-def test_a_receiver_that_nobody_calls_ends(bench: Bench, quic_go: Stack) -> None:
+def test_a_receiver_without_a_sender_ends(bench: Bench, quic_go: Stack) -> None:
     with bench.receiver(quic_go):
         pass
     assert [row["bytes"] for row in bench.rows("receiver.csv")] == ["0"]
@@ -187,7 +187,7 @@ def test_another_version_of_quic_go_is_refused(tmp_path: Path) -> None:
     assert module.BY_ENVIRONMENT not in file.read_text()
 
 
-def test_what_is_missing_is_said(
+def test_missing_tools_are_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, quic_go: Stack
 ) -> None:
     monkeypatch.setenv("QBKIT_CACHE", str(tmp_path))

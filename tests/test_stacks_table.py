@@ -1,4 +1,4 @@
-"""The table of stacks, and what it says of those that are not ready."""
+"""The table of stacks, and what it says about those that are not ready."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_two_releases_of_one_crate_have_workspaces_of_their_own():
     assert stacks.get("quiche-0.7").version().startswith("0.7.0, driver ")
 
 
-def test_building_many_goes_on_after_a_failure(monkeypatch, tmp_path):
+def test_building_many_continues_after_a_failure(monkeypatch, tmp_path):
     monkeypatch.setenv("QBKIT_CACHE", str(tmp_path))
     monkeypatch.setenv("PATH", str(tmp_path))
     chosen = [stacks.get("quic-go"), stacks.get("aioquic")]

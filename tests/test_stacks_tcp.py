@@ -1,4 +1,4 @@
-"""The TCP driver on the loopback, in real time: transfers, telemetry, ends and complaints."""
+"""The TCP driver on the loopback, in real time: transfers, telemetry, ends and errors."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def free_address(name: str) -> str:
 
 @contextmanager
 def receiver(name: str, address: str, out: Path) -> Iterator[subprocess.Popen[str]]:
-    """A receiver that says it is ready, and ends well when told to."""
+    """A receiver that says it is ready, and ends well on SIGTERM."""
     keys = certificate.folder()
     words = ["--cert", str(keys / "cert.pem"), "--key", str(keys / "key.pem"), "--out", str(out)]
     command = [program(name), "recv", "--listen", address, *words]
@@ -83,7 +83,7 @@ def test_bytes_arrive_exactly(name, controller, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["tcp"])
-def test_a_flow_ends_at_its_time_and_tells_of_itself(name, tmp_path):
+def test_a_flow_ends_at_its_time_and_writes_telemetry(name, tmp_path):
     address = free_address(name)
     with receiver(name, address, tmp_path):
         started = time.monotonic()
@@ -100,7 +100,7 @@ def test_a_flow_ends_at_its_time_and_tells_of_itself(name, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["tcp"])
-def test_complaints_are_one_sentence(name, tmp_path):
+def test_errors_are_one_sentence(name, tmp_path):
     address = free_address(name)
     unknown = send(name, address, "warp", tmp_path, "--bytes", "10")
     assert unknown.returncode == 1

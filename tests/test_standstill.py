@@ -1,4 +1,4 @@
-"""What is recorded of a guest that stands still, read from real processes."""
+"""The record of a guest that stands still, read from real processes."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def a_guest(state: str, cpu_share: float, others: list[str], kernel_share: float
         (a_guest("S", 0.0, []), None),
     ],
 )
-def test_the_reason_is_told_apart(seen, words):
+def test_reasons_are_distinguished(seen, words):
     assert (standstill.reason(seen) or "")[: len(words or "")] == (words or "")
     assert (standstill.reason(seen) is None) == (words is None)
 

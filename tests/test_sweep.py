@@ -203,7 +203,7 @@ def test_a_run_that_fails_is_reported_and_the_others_go_on(tmp_path: Path):
 
 
 @pytest.mark.guest
-def test_killed_in_the_middle_it_goes_on_where_it_was(tmp_path: Path):
+def test_a_killed_sweep_resumes_where_it_was(tmp_path: Path):
     spec = write(tmp_path / "s.yaml", seed=list(range(1, 9)))
     process = start(spec, tmp_path / "out")
     deadline = time.monotonic() + 240
@@ -232,7 +232,7 @@ def test_a_second_sweep_in_the_same_folder_is_refused(tmp_path: Path):
 
 
 @pytest.mark.guest
-def test_a_full_disk_is_said_in_a_sentence_and_space_mends_it(tmp_path: Path):
+def test_a_full_disk_is_one_sentence_and_free_space_fixes_it(tmp_path: Path):
     # The runs of these two take 100 kB and more; a file system of 64 kB holds none of them.
     if subprocess.run(["unshare", "-rm", "true"], check=False).returncode:
         pytest.skip("no mount namespaces here")
@@ -291,7 +291,7 @@ def test_a_scheduler_that_is_not_there(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 @pytest.mark.guest  # whose kernel is part of a run's name
-def test_dry_run_tells_what_there_is_to_do(tmp_path: Path):
+def test_dry_run_reports_what_is_left_to_do(tmp_path: Path):
     report = estimate(sweep(seed=[1, 2, 3]), tmp_path)
     assert (report["runs"], report["missing"]) == (3, 3)
     assert 3 < report["cpu_s"] < 20

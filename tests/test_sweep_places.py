@@ -1,4 +1,4 @@
-"""Sweeps elsewhere: results in an object store (S3's own protocol), workers that are others'."""
+"""Sweeps elsewhere: results in an object store (S3's own protocol), workers of another cluster."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def test_errors_of_programs_are_not_taken_for_errors_of_storage(error: Exception
         raise error
 
 
-def test_workers_are_told_the_whole_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_workers_get_the_whole_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
     assert Results("out").url == str(tmp_path / "out")
 
@@ -148,7 +148,7 @@ def test_a_worker_with_other_versions_runs_nothing(tmp_path: Path):
 
 @pytest.mark.guest
 def test_results_that_the_workers_do_not_share_are_no_success():
-    # Each process has a memory of its own.
+    # Each process has its own memory.
     outcome = run_sweep(Sweep(name="x", base=BASE, sweep={"seed": [1]}), f"memory://{os.getpid()}")
     (failure,) = outcome.failures
     assert "its result is not in memory://" in failure.reason

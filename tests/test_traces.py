@@ -128,7 +128,7 @@ def test_reader_takes_ipv6_and_raw_ip(tmp_path):
     assert six.key.tolist() == raw.key.tolist()
 
 
-def test_key_survives_a_router_and_tells_packets_apart(tmp_path):
+def test_key_survives_a_router_and_distinguishes_packets(tmp_path):
     def key(frame):
         write_pcap(tmp_path / "k.pcap", [(T0_NS, frame)])
         return int(read_packets(tmp_path / "k.pcap").key[0])
@@ -326,7 +326,7 @@ def test_checks_of_every_run(tmp_path):
     assert any("limited by its send buffer for 25 %" in text for text in found)
 
 
-def test_datagrams_that_a_full_socket_drops_are_told(tmp_path):
+def test_datagrams_that_a_full_socket_drops_are_reported(tmp_path):
     experiment = raw_folder(tmp_path)
     result = json.loads((tmp_path / "result.json").read_text())
     result["flows"][0].update(sender_overflows=0, receiver_overflows=230)
@@ -335,7 +335,7 @@ def test_datagrams_that_a_full_socket_drops_are_told(tmp_path):
     assert found == ["the receiver of tcp:cubic lost 230 datagrams, because its socket was full"]
 
 
-def test_path_larger_than_the_receive_window_is_told(tmp_path):
+def test_path_larger_than_the_receive_window_is_reported(tmp_path):
     # 1000 Mbit/s x 1 s are 119 MiB, and as much again fits into the queue.
     long_path = Bottleneck(rate_mbps=1000, rtt_ms=1000)
     experiment = raw_folder(tmp_path).model_copy(update={"bottleneck": long_path})
@@ -376,7 +376,7 @@ def test_captures_made_elsewhere(tmp_path):
     assert ds.label.values.tolist() == ["mine"]
     assert int(ds.dropped_packets.sum()) == 1
     assert np.nanmean(ds.queue_delay_ms) == pytest.approx(5)
-    # Nobody counted for the queue, and who lost the packet is not known.
+    # There are no counters of the queue, so it is unknown who lost the packet.
     assert summary(ds)[["queue_loss_percent", "random_loss_percent"]].isna().all(axis=None)
     with pytest.raises(MetricError, match="its balance is unknown"):
         packet_balance(ds)
