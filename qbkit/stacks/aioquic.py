@@ -1,4 +1,4 @@
-"""aioquic, the QUIC stack in Python, around a driver that needs no asyncio."""
+"""aioquic, the QUIC stack in Python, with a driver that needs no asyncio."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DRIVER = Path(__file__).parent / "drivers/aioquic_flow"
 MOUNT = "/run/qb/stacks/aioquic"
 SITE_MOUNT = "/run/qb/stacks/aioquic-site"
 FLAGS = ("-S", "-s", "-P")
-"""Nothing imported but what env() names."""
+"""Import only from the folders in env()."""
 
 
 class AioQuic(Stack):
@@ -29,33 +29,33 @@ class AioQuic(Stack):
     source: ClassVar[str] = "the Python package aioquic"
     options: ClassVar[dict[str, str]] = {"qlog": "write a full qlog"}
     package: ClassVar[str] = DRIVER.name
-    """What Python runs."""
+    """The package that Python runs."""
 
     def controllers(self) -> tuple[str, ...]:
-        """Those in aioquic's own registry."""
+        """The controllers in aioquic's own registry."""
         from aioquic.quic import recovery  # noqa: F401 (fills the registry; slow to import)
         from aioquic.quic.congestion import base
 
         return tuple(sorted(base._factories))
 
     def version(self) -> str:
-        """Of the package; and fingerprints of the driver and of what runs in its process."""
+        """Version of the package, and a fingerprint of the driver and all that it runs with."""
         return f"{importlib.metadata.version('aioquic')}, driver {driver_fingerprint()}"
 
     def program(self) -> list[str]:
-        """The interpreter, and what it runs."""
+        """The interpreter and the driver."""
         return [python(), *FLAGS, *byte_code.flags(self.name), "-m", self.package]
 
     def packages(self) -> dict[str, Path]:
-        """Our own that run in its process: guest path → host path."""
+        """Our packages that run in its process: guest path → host path."""
         return {f"{MOUNT}/{DRIVER.name}": DRIVER}
 
     def modules(self) -> tuple[str, ...]:
-        """What is imported in its process."""
+        """The modules that its process imports."""
         return (f"{DRIVER.name}.__main__",)
 
     def mounts(self) -> dict[str, Path]:
-        """Our packages, those that aioquic is installed among, and the byte code of all."""
+        """Our packages, the site-packages of aioquic, and the byte code of all."""
         packages = {**self.packages(), SITE_MOUNT: _site_packages()}
         words = [python(), *FLAGS]
         path = self.env()["PYTHONPATH"]
@@ -63,29 +63,29 @@ class AioQuic(Stack):
         return {**packages, **code}
 
     def env(self) -> dict[str, str]:
-        """Where to import from; and no random numbers of the processor, so that runs repeat."""
+        """The folders to import from; hides the processor's random numbers, so that runs repeat."""
         return {
             "PYTHONPATH": f"{MOUNT}:{SITE_MOUNT}",
             "PYTHONDONTWRITEBYTECODE": "1",
             "PYTHONHASHSEED": "0",
-            # Hides RDRAND and RDSEED from OpenSSL: the guest's own generator is seeded.
+            # Hides RDRAND and RDSEED from OpenSSL, so that it uses the guest's seeded generator.
             "OPENSSL_ia32cap": "~0x4000000000000000:~0x40000",
         }
 
 
 def python() -> str:
-    """An interpreter of this environment's version: the system's, else the one behind it.
+    """An interpreter of this environment's version: the system's, else the environment's own.
 
-    Distributions build theirs with profile-guided optimization: aioquic takes a tenth less time.
+    Distributions use profile-guided optimization, which saves aioquic a tenth of its time.
     """
     system = Path(f"/usr/bin/python{sys.version_info.major}.{sys.version_info.minor}")
     return str((system if system.exists() else Path(sys.executable)).resolve())
 
 
 def driver_fingerprint() -> str:
-    """12 hexadecimal digits over the driver, aioquic's own files, and what aioquic needs.
+    """12 hexadecimal digits over the driver, aioquic's own files, and its dependencies.
 
-    Not the version alone: a checkout of aioquic changes without it.
+    The version alone is not enough, because the files of a checkout change without it.
     """
     package = _site_packages() / "aioquic"
     files = [path for path in package.rglob("*") if path.suffix in (".py", ".so")]
@@ -94,7 +94,7 @@ def driver_fingerprint() -> str:
 
 
 def _needs() -> list[str]:
-    """Versions of the packages that aioquic asks for."""
+    """Versions of the packages that aioquic requires."""
     names = [re.split(r"[^\w.-]", need)[0] for need in importlib.metadata.requires("aioquic") or []]
     return sorted(
         f"{dist.name} {dist.version}"
@@ -104,7 +104,7 @@ def _needs() -> list[str]:
 
 
 def _site_packages() -> Path:
-    """The folder that holds aioquic, found without importing it."""
+    """The folder of aioquic's package, found without importing it."""
     spec = importlib.util.find_spec("aioquic")
     if not spec or not spec.origin:
         raise StackNotReady("aioquic is missing in this Python environment; pip install aioquic")

@@ -1,7 +1,7 @@
-"""Chromium, the browser, as a sender: Google QUICHE as it really runs.
+"""Chromium, the browser, as a sender: Google QUICHE as users run it.
 
-Debian's package, headless; a page uploads by fetch() to quic-go's HTTP/3 server. Only what the
-browser's own flags offer is changed.
+Debian's Chromium runs headless. A page uploads by fetch() to quic-go's HTTP/3 server. Only the
+browser's own flags are changed.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ PYTHON = ("/usr/bin/python3", "-E", "-s", "-S")
 
 
 class BrowserStack(Stack):
-    """A browser of Debian's, driven by a program of ours under the guest's own Python."""
+    """A browser that Debian packages, driven by our program under the guest's own Python."""
 
     browser: ClassVar[str]
-    """As the driver calls it."""
+    """Its name in the driver's command line."""
     packages: ClassVar[dict[str, str]]
-    """What must be installed: Debian package → the file that tells. The first is the browser."""
+    """Required Debian packages: name → a file that shows it is installed. The browser is first."""
 
     def __init__(self) -> None:
         self._receiver = QuicGo()
 
     def version(self) -> str:
-        """Of Debian's package, of the driver, and of the receiver."""
+        """Versions of Debian's package, of the driver, and of the receiver."""
         package, file = next(iter(self.packages.items()))
         return (
             f"{_package_version(package, _written_ns(file))}, driver {driver_fingerprint()}, "
@@ -50,7 +50,7 @@ class BrowserStack(Stack):
         return self._receiver.status()
 
     def build(self, say: Say = lambda _: None) -> None:
-        """Build the receiver; packages are the system's."""
+        """Build the receiver; the packages come from the system."""
         absent = [name for name, file in self.packages.items() if not Path(file).exists()]
         if absent:
             raise StackNotReady(
@@ -59,7 +59,7 @@ class BrowserStack(Stack):
         self._receiver.build(say)
 
     def program(self) -> list[str]:
-        """The driver, by the system's Python."""
+        """The driver under the system's Python."""
         driver = [*byte_code.flags("browser"), f"{MOUNT}/main.py"]
         return [*PYTHON, *driver, self.browser, CERTIFICATE_MOUNT]
 
@@ -70,18 +70,18 @@ class BrowserStack(Stack):
         return {**driver, **code, **self._receiver.mounts()}
 
     def env(self) -> dict[str, str]:
-        """No random numbers of the processor, so that runs repeat."""
+        """Hide the processor's random numbers, so that runs repeat."""
         return {**self._receiver.env(), "OPENSSL_ia32cap": "~0x4000000000000000:~0x40000"}
 
     def recv_argv(self, *, address: str, out: str, options: Options) -> list[str]:
-        """An HTTP/3 server with a certificate that browsers know how to verify."""
+        """An HTTP/3 server with a certificate that browsers can verify."""
         files = {name: f"{CERTIFICATE_MOUNT}/browser-{name}.pem" for name in ("cert", "key")}
         keys = ["--cert", files["cert"], "--key", files["key"]]
         return [*self._receiver.program(), "serve", "--listen", address, *keys, "--out", out]
 
 
 class Chromium(BrowserStack):
-    """Chromium, its controller chosen by a connection option of QUICHE's."""
+    """Chromium; a connection option of QUICHE chooses its controller."""
 
     name: ClassVar[str] = "chromium"
     source: ClassVar[str] = "Debian's package chromium"
@@ -94,24 +94,24 @@ class Chromium(BrowserStack):
     }
 
     def controllers(self) -> tuple[str, ...]:
-        """Those that --quic-client-connection-options chooses; CUBIC is the default."""
+        """Those that --quic-client-connection-options can choose; CUBIC is the default."""
         return ("cubic", "bbr", "bbr2", "reno")
 
 
 def driver_fingerprint() -> str:
-    """12 hexadecimal digits over the driver's files and how they are started."""
+    """12 hexadecimal digits over the driver's files and the flags that start them."""
     files = (path for path in DRIVER.rglob("*") if path.is_file())
     return fingerprint(files, byte_code.version(), *PYTHON)
 
 
 def _written_ns(file: str) -> int:
-    """When a file was last written; 0 when it is not there."""
+    """When a file was last written; 0 if it does not exist."""
     return Path(file).stat().st_mtime_ns if Path(file).exists() else 0
 
 
 @cache
 def _package_version(package: str, _written_ns: int) -> str:
-    """As dpkg tells, asked again when the browser has changed; empty when it is not installed."""
+    """Version from dpkg, read again when the browser changes; empty when it is not installed."""
     words = ["dpkg-query", "--show", "--showformat=${Version}", package]
     try:
         done = subprocess.run(words, capture_output=True, text=True, check=False)

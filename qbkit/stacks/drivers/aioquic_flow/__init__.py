@@ -1,1 +1,1 @@
-"""One QUIC flow with aioquic; runs in the guest, and imports nothing of qbkit."""
+"""One QUIC flow with aioquic; runs in the guest and imports nothing from qbkit."""

@@ -17,7 +17,7 @@ from .signals import StopSignal
 
 
 def parse(words: list[str]) -> argparse.Namespace:
-    """The command line; exits 2 with its usage."""
+    """Parse the command line; on an error exit with status 2 and the usage."""
     parser = argparse.ArgumentParser(prog="aioquic_flow", allow_abbrev=False)
     commands = parser.add_subparsers(dest="command", required=True)
     recv, sends = commands.add_parser("recv"), commands.add_parser("send")
@@ -39,11 +39,11 @@ QLOG = {"qlog=true": True, "qlog=false": False}
 
 
 def main() -> int:
-    """The exit code; a failure is one sentence on stderr."""
+    """Run the command; return the exit code. A failure is one sentence on stderr."""
     args = parse(sys.argv[1:])
     qlog = any(QLOG[word] for word in args.option)
     stop = StopSignal()
-    gc.freeze()  # what is imported stays: spare the collector to look at it
+    gc.freeze()  # imported objects stay, so keep the collector from scanning them
     try:
         if args.command == "recv":
             receive(args.address, args.cert, args.key, args.out, qlog, stop)

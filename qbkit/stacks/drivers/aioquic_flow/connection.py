@@ -1,7 +1,7 @@
-"""aioquic's connection, asked for datagrams only when it has something to send.
+"""aioquic's connection, which builds packets only when it has something to send.
 
-aioquic finds out by building a packet. Most turns of a receiver, which wait for the next ACK, and
-those of a sender that its pacer or its window holds back, need none.
+aioquic itself builds a packet to find out. Most turns need none: a receiver waits for the time of
+its next ACK, a sender for its pacer or its window.
 """
 
 from __future__ import annotations
@@ -12,21 +12,21 @@ from aioquic.quic.connection import NetworkAddress, QuicConnection, QuicConnecti
 from aioquic.tls import Epoch
 
 READ_VERSIONS = ("1.7.2",)
-"""Those whose `datagrams_to_send` was compared with `QuietConnection`; others are left alone."""
+"""Versions whose `datagrams_to_send` was compared with `QuietConnection`; others are unchanged."""
 HEADER_BYTES, TAG_BYTES = 3, 16
 LEAST_STREAM_FRAME_BYTES = 4
-"""Type, stream, length: in a window with less room than that nothing is sent."""
+"""Type, stream, length: with less room in the window, aioquic sends nothing."""
 
 
 class QuietConnection(QuicConnection):
-    """The same datagrams at the same times."""
+    """A connection that sends the same datagrams at the same times."""
 
     def datagrams_to_send(self, now: float) -> list[tuple[bytes, NetworkAddress]]:
-        """As aioquic does it, unless that would build nothing."""
+        """The datagrams of aioquic, or none if it would build none."""
         return [] if self._is_quiet(now) else super().datagrams_to_send(now)
 
     def _is_quiet(self, now: float) -> bool:
-        """Whether nothing is to be sent; False in doubt."""
+        """Whether there is nothing to send; False in doubt."""
         if (
             self._state is not QuicConnectionState.CONNECTED
             or not self._handshake_confirmed
@@ -80,9 +80,9 @@ class QuietConnection(QuicConnection):
 
 
 def _hash_by_identity() -> None:
-    """Look up aioquic's states without the hash of `Enum`, which is computed in Python.
+    """Look up aioquic's states without the hash of `Enum`, which Python code computes.
 
-    What holds a state and was made before is made again.
+    Build the set that already holds states again.
     """
     Epoch.__hash__ = QuicConnectionState.__hash__ = object.__hash__  # type: ignore[method-assign]
     connection.END_STATES = frozenset(connection.END_STATES)

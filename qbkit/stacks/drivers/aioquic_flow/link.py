@@ -19,11 +19,11 @@ Address = tuple[str, int]
 SOCKET_BUFFER_BYTES = 4 << 20
 MAX_DATAGRAM_BYTES = 65536
 TIMER_RESOLUTION_S = 1e-6
-"""A timer this near has fired: the sum of two floats may miss it by a hair for ever."""
+"""A timer this near has fired, because the sum of two floats may miss it by a hair forever."""
 
 
 def parse_address(text: str) -> Address:
-    """``IP:PORT``; FlowFailed for anything else."""
+    """Parse ``IP:PORT``; raises FlowFailed for anything else."""
     host, _, port = text.rpartition(":")
     try:
         socket.inet_aton(host)
@@ -33,7 +33,7 @@ def parse_address(text: str) -> Address:
 
 
 def open_socket() -> socket.socket:
-    """A UDP socket whose buffers do not limit the flow, where we may ask for that."""
+    """A UDP socket whose buffers do not limit the flow, if the system permits it."""
     sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     for plain, force in ((socket.SO_RCVBUF, 33), (socket.SO_SNDBUF, 32)):  # SO_*BUFFORCE
         try:
@@ -46,8 +46,8 @@ def open_socket() -> socket.socket:
 class Link:
     """One connection on one connected socket.
 
-    Timers wait for whole milliseconds, as those of aioquic's asyncio server and client do on Linux
-    (epoll): its pacer sends in bursts of a millisecond there as here.
+    Timers wait for whole milliseconds, as in aioquic's asyncio server and client on Linux (epoll).
+    There too the pacer sends in bursts of a millisecond.
     """
 
     def __init__(
@@ -63,12 +63,12 @@ class Link:
         """Time of the last turn, in the clock of `time.monotonic`."""
 
     def transmit(self) -> None:
-        """Send what the connection wants to send now."""
+        """Send the datagrams that the connection has now."""
         for datagram, _ in self._connection.datagrams_to_send(now=self.now_s):
             self._sock.send(datagram)
 
     def turn(self, until_s: float = math.inf) -> list[QuicEvent]:
-        """Send, wait for something to happen or the time ``until_s``; the events."""
+        """Send, then wait for something to happen or the time ``until_s``; return the events."""
         self.transmit()
         timer_s = self._timer_s()
         ready = self._poll.poll(_whole_ms(min(timer_s, until_s) - self.now_s))
@@ -80,12 +80,12 @@ class Link:
         return list(iter(self._connection.next_event, None))
 
     def _timer_s(self) -> float:
-        """When to wake at the latest; a connection that has ended waits for nothing."""
+        """Latest time to wake; a connection that has ended waits for nothing."""
         timer_s = self._connection.get_timer()
         return self.now_s if timer_s is None else timer_s
 
     def _receive(self) -> None:
-        """Everything that is waiting, before anything is sent in answer."""
+        """Receive everything that is waiting, before anything is sent in answer."""
         receive, handle = self._sock.recv, self._connection.receive_datagram
         with suppress(BlockingIOError):
             while True:
@@ -93,12 +93,12 @@ class Link:
                 handle(data, self._peer, now=self.now_s)
 
     def _fire(self, timer_s: float) -> None:
-        """Handle the timer, unless what has come in moved it."""
+        """Handle the timer, unless a received datagram moved it."""
         if timer_s <= self.now_s + TIMER_RESOLUTION_S:
             self.now_s = max(self.now_s, timer_s)
             self._connection.handle_timer(now=self.now_s)
 
 
 def _whole_ms(wait_s: float) -> int:
-    """Rounded up, but not for the rounding errors of floats."""
+    """Whole milliseconds, rounded up, except for rounding errors of floats."""
     return max(0, math.ceil(round(wait_s * 1e3, 3)))

@@ -1,4 +1,4 @@
-"""qlog written as it happens: aioquic's own logger keeps all in memory until the end."""
+"""qlog written as events happen; aioquic's own logger keeps all in memory until the end."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from aioquic.quic.logger import QLOG_VERSION, QuicLogger, QuicLoggerTrace
 
 BUFFER_BYTES = 1 << 20
 RECORD = "\x1e%s\n"
-"""JSON text sequences, RFC 7464: qlog's format for logs that are written while they grow."""
+"""JSON text sequences, RFC 7464: qlog's format for streaming logs."""
 
 
 class StreamingTrace(QuicLoggerTrace):
-    """The events of one connection, to a file ``client.sqlog`` or ``server.sqlog``."""
+    """Writes the events of one connection to ``client.sqlog`` or ``server.sqlog``."""
 
     def __init__(self, folder: Path, *, is_client: bool, odcid: bytes) -> None:
         super().__init__(is_client=is_client, odcid=odcid)

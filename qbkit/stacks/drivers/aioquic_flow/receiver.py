@@ -1,4 +1,4 @@
-"""The receiving end: a QUIC server for one connection, which it counts the bytes of."""
+"""The receiving end: a QUIC server that counts the bytes of one connection."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ HEADER_BYTES = 8
 
 
 class Counter:
-    """The upload's bytes, as rows of ``receiver.csv``."""
+    """Writes the upload's bytes as rows of ``receiver.csv``."""
 
     def __init__(self, out: str) -> None:
         self._file = (Path(out) / "receiver.csv").open("w", buffering=BUFFER_BYTES)
@@ -35,7 +35,7 @@ class Counter:
         self._next_ns = 0
 
     def add(self, size_bytes: int) -> None:
-        """Count; a row about each 100 ms."""
+        """Count bytes; write a row about every 100 ms."""
         self._stream_bytes += size_bytes
         now_ns = time.time_ns()
         if now_ns >= self._next_ns:
@@ -43,7 +43,7 @@ class Counter:
             self._write_row(now_ns)
 
     def close(self) -> None:
-        """The last row."""
+        """Write the last row and close."""
         self._write_row(time.time_ns())
         self._file.close()
 
@@ -52,7 +52,7 @@ class Counter:
 
 
 def receive(address: str, cert: str, key: str, out: str, qlog: bool, stop: StopSignal) -> None:
-    """Receive one connection; return when told to stop."""
+    """Receive one connection; return on the stop signal."""
     settings = configuration(out, qlog, is_client=False)
     settings.load_cert_chain(cert, key)
     counter = Counter(out)
@@ -75,7 +75,7 @@ def receive(address: str, cert: str, key: str, out: str, qlog: bool, stop: StopS
 def _accept(
     sock: socket.socket, settings: QuicConfiguration, stop: StopSignal
 ) -> tuple[Connection, Address] | None:
-    """The connection that the first Initial packet opens; None when told to stop."""
+    """The connection that the first Initial packet opens; None on the stop signal."""
     while not stop:
         if sock.fileno() not in select.select([sock.fileno(), stop.fileno()], [], [])[0]:
             continue
@@ -101,7 +101,7 @@ def _count(
     counter: Counter,
     stop: StopSignal,
 ) -> None:
-    """Until the connection ends, or we are told to end it."""
+    """Count until the connection ends, or the stop signal comes."""
     sock.connect(peer)
     link = Link(sock, connection, peer, stop)
     try:
@@ -111,7 +111,7 @@ def _count(
                     return
                 if isinstance(event, StreamDataReceived):
                     counter.add(len(event.data))
-                    if event.end_stream:  # answer it with our own
+                    if event.end_stream:  # answer with our end of stream
                         connection.send_stream_data(event.stream_id, b"", end_stream=True)
         connection.close()
         link.transmit()

@@ -1,4 +1,4 @@
-"""The sending end: a QUIC client that uploads as fast as it may."""
+"""The sending end: a QUIC client that uploads as fast as its controller allows."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from .telemetry import Telemetry
 
 CONNECT_S = 10.0
 CHUNK_BYTES = 256 << 10
-"""Written when less than that is unsent. From 64 KiB to 1 MiB the cost of a byte is the same."""
+"""Size of a write, when less is unsent. From 64 KiB to 1 MiB the cost of a byte is the same."""
 WANTED_BACK = bytes(8)
-"""The perf protocol begins with the number of bytes that the server shall send."""
+"""The perf protocol begins with the number of bytes that the server must send."""
 
 
 class Upload:
-    """The stream, kept filled."""
+    """A stream that is kept filled."""
 
     def __init__(self, connection: Connection, size_bytes: int | None) -> None:
         self._connection = connection
@@ -43,7 +43,7 @@ class Upload:
         self._sender = connection._streams[self._id].sender
 
     def fill(self) -> None:
-        """Write as much as is needed to have a chunk unsent."""
+        """Write until a chunk is unsent."""
         while self._left and self._unsent_bytes() < CHUNK_BYTES:
             size = int(min(self._left, CHUNK_BYTES))
             self._left -= size
@@ -64,7 +64,7 @@ def send(
     duration_s: float | None,
     size_bytes: int | None,
 ) -> None:
-    """Connect, send for a time or so many bytes, close; FlowFailed with one sentence."""
+    """Connect, send for a duration or a number of bytes, close; raises FlowFailed."""
     start_s = time.monotonic()
     peer = parse_address(address)
     settings = _settings(controller, out, qlog)
@@ -104,7 +104,7 @@ def _settings(controller: str, out: str, qlog: bool) -> QuicConfiguration:
 
 
 def _connect(link: Link, address: str, until_s: float, stop: StopSignal) -> None:
-    """Until the handshake is complete."""
+    """Wait until the handshake is complete."""
     while not stop:
         try:
             events = link.turn(until_s)
@@ -121,7 +121,7 @@ def _connect(link: Link, address: str, until_s: float, stop: StopSignal) -> None
 def _upload(
     link: Link, upload: Upload, telemetry: Telemetry, end_s: float, stop: StopSignal
 ) -> None:
-    """Until the time is over, or the receiver has answered the stream's end with its own."""
+    """Upload until the time is over, or the receiver answers the stream's end with its own."""
     while not stop and link.now_s < end_s:
         upload.fill()
         events = link.turn(end_s)
@@ -133,7 +133,7 @@ def _upload(
 
 
 def _check(event: QuicEvent) -> None:
-    """The receiver must not close first."""
+    """Raise FlowFailed if the receiver closed first."""
     if isinstance(event, ConnectionTerminated):
         reason = event.reason_phrase or f"error 0x{event.error_code:x}"
         raise FlowFailed(f"the connection ended: {reason}")

@@ -1,4 +1,4 @@
-"""What both ends configure in aioquic, beyond its own defaults."""
+"""The configuration of both ends, beyond aioquic's defaults."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from .qlog import StreamingLogger
 ALPN = "perf"
 SERVER_NAME = "qbkit"
 WINDOW_BYTES = 128 << 20
-"""Flow control at first; aioquic doubles a window that is half used, so it never limits."""
+"""Initial flow-control window; aioquic doubles a window that is half used, so it never limits."""
 DATAGRAM_BYTES = 1452
-"""UDP payload: fills an MTU of 1500 over IPv6, and is the most that quic-go takes. aioquic does not
-look for the path's MTU; its default of 1200 is for paths nobody knows."""
+"""UDP payload that fills an MTU of 1500 over IPv6, and the maximum that quic-go accepts. aioquic
+does not discover the path's MTU; its default of 1200 is for unknown paths."""
 IDLE_TIMEOUT_S = 600.0
 
 
 def configuration(out: str, qlog: bool, **more: Any) -> QuicConfiguration:
-    """ACKs, pacing and initial window (in packets) stay aioquic's."""
+    """The configuration; ACKs, pacing and initial window (in packets) stay aioquic's."""
     return QuicConfiguration(
         alpn_protocols=[ALPN],
         max_data=WINDOW_BYTES,

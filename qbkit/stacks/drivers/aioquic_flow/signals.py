@@ -7,7 +7,7 @@ import socket
 
 
 class StopSignal:
-    """Becomes true when the program is asked to end, and wakes a poll of ``fileno()``."""
+    """True once SIGTERM or SIGINT has come, which also wakes a poll of ``fileno()``."""
 
     def __init__(self) -> None:
         self._asked = False
@@ -21,7 +21,7 @@ class StopSignal:
         return self._asked
 
     def fileno(self) -> int:
-        """Readable from the first signal on."""
+        """A file descriptor that is readable from the first signal on."""
         return self._reader.fileno()
 
     def _ask(self, number: int, frame: object) -> None:

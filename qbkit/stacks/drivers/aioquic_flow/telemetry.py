@@ -1,4 +1,4 @@
-"""What aioquic's congestion control says, every 10 ms at most, as rows of sender.csv."""
+"""The state of aioquic's congestion control as rows of sender.csv, at most every 10 ms."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Telemetry:
 
 
 def _row(connection: QuicConnection) -> str:
-    """Empty cells where aioquic has no value yet: before the first RTT, or the first loss."""
+    """A row; cells are empty while aioquic has no value: before the first RTT or loss."""
     loss = connection._loss
     rtts = ",,"
     if math.isfinite(loss._rtt_min):

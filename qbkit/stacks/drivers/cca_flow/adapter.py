@@ -1,4 +1,4 @@
-"""A controller of `qbkit.cca` behind aioquic's interface of a controller, and its pacer."""
+"""Adapts a controller of `qbkit.cca` to aioquic's interfaces of controllers and pacers."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Adapter(QuicCongestionControl):
         self._update()
 
     def on_packet_acked(self, *, now: float, packet: QuicSentPacket) -> None:
-        """The controller hears of it when the whole ACK has been read."""
+        """Keep it; the controller gets it when the whole ACK has been read."""
         record, delay_s = _record(packet), None
         if self._arrivals_s and packet.epoch is Epoch.ONE_RTT:
             arrival_s = self._arrivals_s.get(packet.packet_number)

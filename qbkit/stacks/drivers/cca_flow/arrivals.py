@@ -31,10 +31,10 @@ from aioquic.quic.recovery import QuicPacketNumberWindow
 from qbkit.cca.controller import Controller
 
 EXTENSION = 0x3162
-"""Of the frame and of the transport parameter."""
+"""Number of the frame type and of the transport parameter."""
 WANTS_ARRIVALS, WANTS_ECN = 1, 2
 MAX_PACKETS = 64
-"""In one frame: those that arrived last."""
+"""Maximum in one frame, which reports those that arrived last."""
 
 QLOG = {"frame_type": "unknown", "raw_frame_type": EXTENSION}
 
@@ -51,7 +51,7 @@ class Report:
 
 
 class ArrivalTimes(QuicPacketNumberWindow):
-    """In place of aioquic's record of received packets: notes also when each came."""
+    """Replaces aioquic's record of received packets, and also records when each came."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -87,7 +87,7 @@ def write(report: Report) -> bytes:
 
 
 def read(buffer: Buffer) -> Report:
-    """The frame behind its type; BufferReadError where it is cut off."""
+    """Read the frame after its type; raises BufferReadError if it is cut off."""
     ce_count, count = buffer.pull_uint_var(), buffer.pull_uint_var()
     arrivals: list[Arrival] = []
     for _ in range(count):

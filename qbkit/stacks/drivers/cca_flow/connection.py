@@ -162,7 +162,7 @@ class ReceivingConnection(Connection):
     def _write_ack_frame(
         self, builder: packet_builder.QuicPacketBuilder, space: QuicPacketSpace, now: float
     ) -> None:
-        """Behind what the sender asked for."""
+        """Write the frame that the sender asked for, then the ACK frame."""
         if self._arrivals is not None and space.is_application_data:
             arrived = self._arrivals.take() if self._wants & arrivals.WANTS_ARRIVALS else ()
             frame = arrivals.write(arrivals.Report(self._ecn.ce_count, arrived))

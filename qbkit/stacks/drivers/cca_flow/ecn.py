@@ -10,7 +10,7 @@ ANCILLARY_BYTES = socket.CMSG_SPACE(4)
 
 
 class EcnSocket(socket.socket):
-    """An IPv4 socket that takes the place of another; like it until told otherwise."""
+    """An IPv4 socket that replaces another, and behaves like it until `mark` or `count`."""
 
     def __init__(self, other: socket.socket) -> None:
         super().__init__(fileno=other.detach())
@@ -27,7 +27,7 @@ class EcnSocket(socket.socket):
         self._is_counting = True
 
     def recv(self, size_bytes: int, flags: int = 0) -> bytes:
-        """As of any socket."""
+        """Receive as any socket does, and count CE marks if asked to."""
         if not self._is_counting:
             return super().recv(size_bytes, flags)
         data, ancillary, _, _ = self.recvmsg(size_bytes, ANCILLARY_BYTES, flags)

@@ -22,7 +22,7 @@ class LostPackets:
         self._packets: dict[int, Packet] = {}
 
     def add(self, packets: Iterable[QuicSentPacket]) -> None:
-        """They were declared lost just now."""
+        """Remember packets that were just declared lost."""
         for packet in packets:
             if packet.in_flight:
                 self._packets[packet.packet_number] = packet.in_flight_record.packet  # type: ignore[attr-defined]
@@ -30,7 +30,7 @@ class LostPackets:
         self._packets = {number: self._packets[number] for number in self._numbers}
 
     def found_in(self, acked: RangeSet) -> list[Packet]:
-        """Those that an ACK acknowledges; they are forgotten."""
+        """Remove and return those that an ACK acknowledges."""
         if not self._numbers:
             return []
         found = []

@@ -1,4 +1,4 @@
-"""What a controller says of itself: rows of sender.csv, and its own values in controller.csv."""
+"""A controller's state as rows of sender.csv, and its own values in controller.csv."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""Turns what Envoy tells of its QUIC connection by statsd into the telemetry of a flow.
+"""Turn Envoy's statsd reports of its QUIC connection into the telemetry of a flow.
 
 telemetry.py IP:PORT CONTROLLER FILE: listens there for datagrams ``name:value|type`` and writes
 FILE on SIGTERM. Standard library only: it runs in the guest.
 
-QUICHE's CUBIC and Reno have no estimate of the bandwidth and tell their window over the smoothed
-RTT instead (TcpCubicSenderBytes::BandwidthEstimate), so the window is told; its BBRs do not tell
-theirs.
+QUICHE's CUBIC and Reno have no estimate of the bandwidth and report their window over the smoothed
+RTT instead (TcpCubicSenderBytes::BandwidthEstimate), which gives the window. QUICHE's BBRs do not
+report theirs.
 """
 
 import signal
@@ -28,7 +28,7 @@ class Ended(Exception):
 
 
 class Table:
-    """A row each time that the connection tells of itself, once it has measured its RTT."""
+    """One row per report of the connection, once it has measured its RTT."""
 
     def __init__(self, controller):
         self.has_window = controller in WINDOW_BASED
@@ -37,19 +37,19 @@ class Table:
         self.srtt_us = 0
 
     def take(self, name, value, now_ns):
-        """One statistic; the bandwidth comes right after the RTT, and not before it is known."""
+        """Handle one statistic; the bandwidth follows the RTT, once that is known."""
         if name == RETRANSMITTED:
             self.retransmits += value
         elif name == SRTT:
             self.srtt_us = value
         elif name == BANDWIDTH:
-            # A whole number of bytes per second, rounded down: rounded up again, it is exact.
+            # Envoy rounds bytes per second down, so rounding the window up makes it exact.
             window = -(-value * self.srtt_us // 1_000_000) if self.has_window else ""
             rate = "" if self.has_window else f"{value * 8 / 1e6:.3f}"
             self.rows.append((now_ns, window, self.srtt_us / 1000, rate, self.retransmits))
 
     def write(self, path):
-        """The rows as comma-separated values."""
+        """Write the rows as comma-separated values."""
         with open(path, "w") as file:
             file.write(HEADER)
             file.writelines(",".join(map(str, row)) + "\n" for row in self.rows)
