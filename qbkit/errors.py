@@ -1,4 +1,4 @@
-"""Everything qbkit raises on purpose: one sentence that says what to do."""
+"""The exceptions that qbkit raises. Their message is one sentence that says what to do."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ class QbkitError(Exception):
 
 
 class SpecError(QbkitError, ValueError):
-    """The experiment asked for cannot exist (unknown name, impossible number)."""
+    """The experiment is impossible (unknown name, value out of range)."""
 
     exit_code = 2
     mistakes: Sequence[str] = ()
-    """Of a spec: what is wrong with it, one text each, to be read after the name of the spec."""
+    """The mistakes in a spec, one text each, to be read after the name of the spec."""
 
 
 class StackNotReady(QbkitError):
@@ -24,15 +24,15 @@ class StackNotReady(QbkitError):
 
 
 class EngineError(QbkitError):
-    """The place where runs happen is missing or does not work here."""
+    """An engine is missing or does not work here."""
 
 
 class RunFailed(QbkitError):
-    """A run started and did not end well; nothing of it looks finished."""
+    """A run started and failed; no file of it looks complete."""
 
 
 class RunStalled(RunFailed):
-    """A run was ended because its clock stood still for too long; a second try may pass."""
+    """A run was ended because its clock stood still for too long; a retry may pass."""
 
 
 class StoreError(QbkitError):
@@ -40,8 +40,8 @@ class StoreError(QbkitError):
 
 
 class MetricError(QbkitError, ValueError):
-    """The data do not allow the metric that was asked for."""
+    """The metric cannot be computed from the data."""
 
 
 class TraceError(QbkitError, ValueError):
-    """A capture or a log is not what it should be."""
+    """A capture or a log cannot be read, or is invalid."""

@@ -16,7 +16,7 @@ FOREVER_S = -1.0
 
 
 def write_whole(path: Path, content: bytes | memoryview) -> None:
-    """Write beside the goal first, then rename, so that no partial file ever bears the name."""
+    """Write a file atomically: write beside the target, then rename."""
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         beside.write_bytes(content)

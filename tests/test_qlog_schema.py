@@ -170,7 +170,7 @@ def test_one_of_several_traces_by_its_number(tmp_path):
     for number in (1, 7, -1):
         with pytest.warns(UserWarning), pytest.raises(TraceError, match=f"no trace {number}; it"):
             qb.read_qlog(path, trace=number)
-    with pytest.raises(TraceError, match="no trace 1; a file by records has one, 0"):
+    with pytest.raises(TraceError, match="no trace 1; a file of records has one, 0"):
         read(tmp_path, sequence({}, [sent(5)]), trace=1)
 
 

@@ -364,7 +364,7 @@ def test_a_capture_with_a_hole_fails_the_run(tmp_path):
     octets[32:36] = b"\xff" * 4
     after.write_bytes(octets)
     with pytest.raises(
-        RunFailed, match=r"not whole: after\.pcap is damaged or cut off at byte 24 "
+        RunFailed, match=r"incomplete: after\.pcap is damaged or cut off at byte 24 "
     ):
         build(tmp_path, experiment, {})
 

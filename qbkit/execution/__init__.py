@@ -1,1 +1,1 @@
-"""Carrying experiments out: one run, many runs and sweeps on Dask, notebooks in batch."""
+"""Execution of experiments: one run, many runs and sweeps on Dask, notebooks in batch."""

@@ -1,4 +1,4 @@
-"""A run that fails is tried once more: the rule of studies, sweeps and grids of notebooks."""
+"""Retry once what fails: the rule of studies, sweeps and grids of notebooks."""
 
 from __future__ import annotations
 
@@ -13,25 +13,24 @@ from qbkit.spec import Experiment
 K = TypeVar("K")
 
 HOPELESS = (SpecError, StackNotReady)
-"""What will not pass the second time either. All else may: a machine may have been too busy, or
-short of memory, or out of reach."""
-
+"""Errors that a retry cannot fix. Others may pass: a machine may have been too busy, short of
+memory, or out of reach."""
 
 NAMED_FLOWS = 4
-"""More flows are counted, not named, where a sentence says which run is meant."""
+"""A sentence names this many flows of a run, and counts the others."""
 
 
 @dataclass(frozen=True)
 class Attempts(Generic[K]):
-    """What became of what was tried: errors by key; what has none passed at once."""
+    """Errors by key; a key in neither dictionary passed at the first attempt."""
 
     failed: dict[K, QbkitError]
-    """What did not pass, and why not the last time."""
+    """What failed, with its last error."""
     repeated: dict[K, QbkitError]
-    """What passed the second time, and why not the first."""
+    """What passed at the second attempt, with the error of the first."""
 
     def warn(self, words: Callable[[K], str]) -> None:
-        """A warning for each that had to be repeated; ``words`` say what a key stands for."""
+        """Warn about everything that was repeated; ``words`` describes a key."""
         for key, error in self.repeated.items():
             sentence = f"{words(key)} was run again and passed; it had failed at first: {error}"
             warnings.warn(sentence, stacklevel=3)
@@ -40,9 +39,9 @@ class Attempts(Generic[K]):
 def try_twice(
     attempt: Callable[[list[K]], Mapping[K, QbkitError]], wanted: Iterable[K]
 ) -> Attempts[K]:
-    """Attempt all that is wanted, and once more what failed; ``attempt`` returns why some did.
+    """Attempt everything wanted, and retry what failed; ``attempt`` returns the errors by key.
 
-    The second attempt comes after the first of all: what made a run fail may be over by then.
+    Retries start after all first attempts: what made a run fail may be over by then.
     """
     first = attempt(list(wanted))
     again = [key for key, error in first.items() if not isinstance(error, HOPELESS)]
@@ -53,7 +52,7 @@ def try_twice(
 
 
 def words(experiment: Experiment) -> str:
-    """What to call a run in a sentence: its flows and its seed."""
+    """Describe a run in a sentence: its flows and its seed."""
     names = experiment.labels[:NAMED_FLOWS]
     more = len(experiment.labels) - len(names)
     also = [f"{more} more flows"] if more else []

@@ -1,4 +1,4 @@
-"""Many calls on a Dask cluster: those that fail are tried again and do not stop the others."""
+"""Many calls on a Dask cluster; calls that fail are retried and do not stop the others."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ if TYPE_CHECKING:
 
 CONNECT_S = 5
 MACHINE = "machine"
-"""Dask resource that a real-time run takes whole: it would disturb, and be disturbed by, others."""
+"""Dask resource of a whole machine. A real-time run takes it, as runs would disturb each other."""
 MAIN_IS = ("__file__", "__spec__")
-"""Attributes of the main program by which `multiprocessing` finds it, to import it elsewhere."""
-GONE = "the scheduler is gone; start again: only what is missing is run"
-SELDOM = {
+"""Attributes by which `multiprocessing` finds the main program, to import it elsewhere."""
+GONE = "the scheduler is gone; start again: qbkit runs only what is missing"
+QUIET = {
     "distributed.worker.profile.enabled": False,
     "distributed.admin.tick.interval": "1s",
     "distributed.admin.system-monitor.interval": "5s",
     "distributed.admin.system-monitor.gil.enabled": False,
 }
-"""How often Dask looks at itself. Its own settings, up to 100 times a second, take an eighth of a
-processor from the runs (benchmarks/sweep.py)."""
+"""Intervals at which Dask monitors itself. Its defaults, up to 100 times per second, cost the runs
+an eighth of a processor (benchmarks/sweep.py)."""
 SETTINGS = {
     "distributed.scheduler.allowed-failures": 0,
-    # Workers are forked from a process without threads that has imported all they need.
+    # Fork workers from a process without threads that has imported all they need.
     "distributed.worker.multiprocessing-method": "forkserver",
-    **SELDOM,
+    **QUIET,
 }
 PRELOADED = ["distributed.nanny", "qbkit.execution.sweeps"]
 
@@ -49,11 +49,11 @@ def run_calls(
     progress: bool = False,
     unit: str,
 ) -> Attempts[str]:
-    """Run calls (a function and its arguments, by name), each tried twice if need be.
+    """Run calls (a function and its arguments, by name), and retry each that fails once.
 
-    Without a ``scheduler`` (address of a Dask scheduler) a cluster of this machine's processors is
-    started for the time; with no calls, nothing is started. Raises EngineError when the scheduler
-    does not answer.
+    Without a ``scheduler`` (address of a Dask scheduler), start a cluster of this machine's
+    processors for these calls, or none where there are no calls. Raises EngineError when the
+    scheduler does not answer.
     """
     if not calls:
         return Attempts({}, {})
@@ -73,7 +73,7 @@ def _work(
     progress: bool,
     unit: str,
 ) -> Iterator[tuple[str, QbkitError]]:
-    """Each call that failed, and why."""
+    """Yield each call that failed, with its error."""
     from distributed import as_completed
     from tqdm.auto import tqdm
 
@@ -81,12 +81,12 @@ def _work(
         yield from ((name, EngineError(GONE)) for name in calls)
         return
     needs = {MACHINE: 1} if named(engine).real_time else {}
-    this = uuid.uuid4().hex[:6]  # Dask answers for a key that it knows as it did before
+    this = uuid.uuid4().hex[:6]  # Dask repeats its answer to a key it knows
     by_key = {
         client.submit(*call, key=f"{unit}-{name}-{this}", resources=needs, pure=False): name
         for name, call in calls.items()
     }
-    _tell_of_missing_workers(client, needs)
+    _report_missing_workers(client, needs)
     with tqdm(total=len(calls), unit=unit, disable=not progress, smoothing=0.05) as bar:
         for future in as_completed(by_key):
             name = by_key.pop(future)
@@ -96,8 +96,8 @@ def _work(
             future.release()  # memory stays flat in the number of calls
 
 
-def _tell_of_missing_workers(client: Client, needs: Mapping[str, int]) -> None:
-    """On stderr, for Dask waits without a word; workers may well come later."""
+def _report_missing_workers(client: Client, needs: Mapping[str, int]) -> None:
+    """Say on stderr that no worker is there: Dask waits silently, and workers may come later."""
     workers = client.scheduler_info()["workers"].values()
     if not any(needs.keys() <= worker["resources"].keys() for worker in workers):
         words = ["dask worker", client.scheduler.address, "--nthreads 1"]
@@ -119,7 +119,7 @@ def _error(future: Any) -> QbkitError:
 
 @contextmanager
 def _client(scheduler: str | None, workers: int) -> Iterator[Client]:
-    """The given scheduler's client, or that of a cluster of so many workers on this machine."""
+    """A client of the scheduler, or of a new cluster of ``workers`` on this machine."""
     from distributed import Client
 
     if scheduler is None:
@@ -127,7 +127,7 @@ def _client(scheduler: str | None, workers: int) -> Iterator[Client]:
             client.register_worker_callbacks(partial(_take_environment, dict(os.environ)))
             yield client
         return
-    # Its loggers would report a lost scheduler by tracebacks of their own.
+    # Dask would log tracebacks for a lost scheduler.
     for logger in ("distributed", "distributed.client"):
         logging.getLogger(logger).setLevel(logging.CRITICAL)
     try:
@@ -135,7 +135,7 @@ def _client(scheduler: str | None, workers: int) -> Iterator[Client]:
     except (OSError, TimeoutError, ValueError):
         raise EngineError(
             f"no Dask scheduler answers at {scheduler}; start one with `dask scheduler`, and "
-            "`dask worker` on the machines that are to work"
+            "`dask worker` on each machine that takes part"
         ) from None
     with client:
         yield client
@@ -143,9 +143,9 @@ def _client(scheduler: str | None, workers: int) -> Iterator[Client]:
 
 @contextmanager
 def local_cluster(workers: int) -> Iterator[LocalCluster]:
-    """So many workers of one run at a time each, which leave the processors to the runs.
+    """Start ``workers`` that run one call at a time each and take little processor time themselves.
 
-    A worker that is killed is replaced; what it ran fails (`run_calls` tries it again).
+    Dask replaces a worker that is killed; its call fails, and `run_calls` retries it.
     """
     import dask
     from distributed import LocalCluster
@@ -170,14 +170,14 @@ def local_cluster(workers: int) -> Iterator[LocalCluster]:
 
 
 def _take_environment(environment: dict[str, str]) -> None:
-    """On a worker: the variables that the client has now, not those of its first cluster."""
+    """Give a worker the client's present variables, not those of the client's first cluster."""
     os.environ.clear()
     os.environ.update(environment)
 
 
 @contextmanager
 def _hidden_main() -> Iterator[None]:
-    """New processes do not import the main program: workers need nothing of it.
+    """Keep new processes from importing the main program, which workers do not need.
 
     Importing a script would run it again, and fail where it starts a study outside of
     ``if __name__ == "__main__"``.

@@ -1,9 +1,9 @@
-"""What names a run: a hash over everything that can change its result.
+"""The name of a run: a hash over everything that can change its result.
 
-That is the spec; the commands, settings and ``tc`` lines that it becomes; the kernel; the versions
-of the stacks; this package's code that carries a run out and makes a dataset of its captures; and
-the contents of the programs of this machine that take part, with the libraries that they load.
-Not a path of this machine, and not when a file was written: machines that are set up alike agree.
+The hash covers the spec; the commands, settings and ``tc`` lines made from it; the kernel; the
+versions of the stacks; the code of this package that executes a run and builds its dataset; and the
+contents of this machine's programs that take part, with the libraries they load. It covers neither
+paths of this machine nor the times of files, so machines with the same set-up agree.
 """
 
 from __future__ import annotations
@@ -30,19 +30,18 @@ CODE = (
     *("testbed/*.py", "testbed/guest/*.py", "testbed/native/*.c", "stacks/certificate*.py"),
     *("traces/run/*.py", "spec/experiment.py"),
 )
-"""What carries a run out, and makes its dataset."""
+"""Code that executes a run and builds its dataset."""
 TOOLS = ("python3", "ip", "tc", "mnexec")
-"""Programs of this machine that the agent runs under, or configures the network by."""
+"""Programs of this machine that run the agent, or with which it configures the network."""
 MININET = Path("/usr/lib/python3/dist-packages/mininet")
-"""What the agent builds it with."""
+"""The package with which the agent builds the network."""
 A_PATH = re.compile(r"/[\w@%+.~/-]+")
 
 
 class Identity:
     """Names runs of one engine.
 
-    Versions, programs and code are looked up once, so that naming a thousand runs takes no longer
-    than it must.
+    It looks up versions, programs and code once, so that naming a thousand runs is fast.
     """
 
     def __init__(self, engine: engines.Engine) -> None:
@@ -62,7 +61,7 @@ class Identity:
         self._files: dict[str, str] = {}
 
     def of(self, experiment: Experiment, drivers: list[Stack]) -> dict[str, Any]:
-        """The attributes of a run that name it; StackNotReady for a driver that is not there."""
+        """The attributes that identify a run; raises StackNotReady for a missing driver."""
         known = {stack.name: self._known(stack) for stack in drivers}
         versions = {name: text for name, (text, _) in known.items()}
         mounts = {guest: host for _, shown in known.values() for guest, host in shown.items()}
@@ -84,7 +83,7 @@ class Identity:
         }
 
     def _known(self, stack: Stack) -> tuple[str, dict[str, Path]]:
-        """The version of a stack, and what the guest sees of it."""
+        """The version of a stack, and its folders that the guest sees."""
         if stack.name not in self._stacks:
             status = stack.status()
             if not status.ready:
@@ -93,9 +92,9 @@ class Identity:
         return self._stacks[stack.name]
 
     def _content(self, path: str, mounts: dict[str, Path]) -> str:
-        """What stands for a path of the guest: the content of the program that is there, if any.
+        """The fingerprint of the program at a path of the guest, or the path where there is none.
 
-        What qbkit built bears the fingerprint of its sources in its path, and in the version.
+        The path of a program that qbkit built, and its version, contain the fingerprint already.
         """
         if path not in self._files:
             file = _on_this_machine(path, mounts)
@@ -106,7 +105,7 @@ class Identity:
 
 
 def _on_this_machine(path: str, mounts: dict[str, Path]) -> Path:
-    """The file that the guest sees at a path: of a folder that it is shown, or at the same path."""
+    """The file that the guest sees at a path: in a folder mounted there, or at the same path."""
     for guest, host in mounts.items():
         if Path(path).is_relative_to(guest):
             return host / Path(path).relative_to(guest)

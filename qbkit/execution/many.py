@@ -1,4 +1,4 @@
-"""Many runs side by side on Dask: what exists is loaded, what fails does not stop the others."""
+"""Many runs in parallel on Dask: load stored runs, run the others; a failure stops none."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from qbkit.spec import Experiment
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one experiment: its run, or the error that stopped it."""
+    """The result of one experiment: its run, or the error that stopped it."""
 
     experiment: Experiment
     name: str = ""
-    """Hash of the run; empty where the experiment cannot be named (a stack is not ready)."""
+    """Hash of the run; empty where it cannot be computed (a stack is not ready)."""
     run: xr.Dataset | None = None
     error: QbkitError | None = None
 
@@ -40,13 +40,13 @@ def run_all(
     scheduler: str | None = None,
     progress: bool = False,
 ) -> list[Outcome]:
-    """Run experiments, as many at once as processors, and load those that exist.
+    """Run experiments, one per processor at a time, and load those already stored.
 
-    A run that fails is tried once more after the others, with a warning if it passes then; else
-    its outcome holds the error. It does not stop the others. Real-time runs (engine host) go one
-    after the other, because they would disturb each other. ``scheduler`` is the address of a Dask
-    scheduler whose workers share the folder of runs; without one, the processors of this machine
-    do the work. No cluster is started where all runs exist.
+    A run that fails does not stop the others. It is retried after them: if it passes then, there
+    is a warning, otherwise its outcome holds the error. Real-time runs (engine host) follow one
+    another, because they would disturb each other. ``scheduler`` is the address of a Dask scheduler
+    whose workers share the folder of runs; without one, the processors of this machine do the
+    work. No cluster starts if all runs are stored.
     """
     outcomes = _stored(experiments, engine)
     missing = {o.name: o.experiment for o in outcomes if o.run is None and o.error is None}
@@ -60,7 +60,7 @@ def run_all(
 
 
 def datasets(outcomes: Sequence[Outcome]) -> list[xr.Dataset]:
-    """The runs; raises what stopped a run, and says which runs are left to do."""
+    """The runs of the outcomes; raises the error of a run that failed, and counts those left."""
     failed = [(o.experiment, o.error) for o in outcomes if o.error is not None]
     for _, error in failed:
         if not isinstance(error, RunFailed):
@@ -69,7 +69,7 @@ def datasets(outcomes: Sequence[Outcome]) -> list[xr.Dataset]:
         experiment, error = failed[0]
         raise RunFailed(
             f"{len(failed)} of {len(outcomes)} runs failed twice, first {words(experiment)} "
-            f"({error}); the others are stored: start again, and only what failed is run"
+            f"({error}); the others are stored: start again to run only what failed"
         )
     return [outcome.run for outcome in outcomes if outcome.run is not None]
 
@@ -77,8 +77,8 @@ def datasets(outcomes: Sequence[Outcome]) -> list[xr.Dataset]:
 def run_on_worker(spec: str, name: str, engine: str | None, out: str | Path) -> xr.Dataset:
     """Run an experiment given as JSON, on a Dask worker, into the file ``out``.
 
-    RunFailed where it would be another run on this machine: ``name`` covers the kernel, qbkit and
-    the stacks, which a worker may have in other versions.
+    Raises RunFailed where the run would have another ``name`` on this machine: the name covers the
+    kernel, qbkit and the stacks, whose versions on a worker may differ.
     """
     import dask
 
@@ -88,13 +88,13 @@ def run_on_worker(spec: str, name: str, engine: str | None, out: str | Path) -> 
             f"the worker on {platform.node()} has another kernel, qbkit or version of a stack than "
             "the machine that started the runs; set up both alike"
         )
-    # On a worker xarray would take a lock of the whole cluster for a file that only this run knows.
+    # On a worker xarray would lock the whole cluster for a file that only this run uses.
     with dask.config.set(scheduler="synchronous"):
         return runner.run(experiment, engine=engine, out=out)
 
 
 def _stored(experiments: Sequence[Experiment], engine: str | None) -> list[Outcome]:
-    """Outcomes with a run where it exists, and with an error where there can be none."""
+    """Outcomes with the run where it is stored, and with the error where it cannot be named."""
     try:
         name_of = runner.namer(engine)
     except QbkitError as error:
@@ -117,7 +117,7 @@ def _path(name: str) -> str:
 
 
 def _run_to_file(spec: str, name: str, path: str, engine: str | None) -> None:
-    """A worker's task; its result stays on the worker's side."""
+    """The task of a worker; its result stays there."""
     run_on_worker(spec, name, engine, path)
 
 

@@ -1,4 +1,4 @@
-"""Running the project's notebooks through papermill, and turning them into HTML."""
+"""Execute the project's notebooks with papermill, and convert them to HTML."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FOLDER = Path(__file__).parents[2] / "notebooks"
 
 
 def find(name: str) -> Path:
-    """The notebook whose file name begins so; SpecError lists those there are."""
+    """The notebook whose file name begins with ``name``; SpecError lists all notebooks."""
     found = sorted(FOLDER.glob("*.ipynb"))
     matching = [path for path in found if path.name.startswith(name)]
     if len(matching) != 1:
@@ -27,10 +27,11 @@ def find(name: str) -> Path:
 
 
 def execute(name: str, out: Path, parameters: dict[str, Any], *, stem: str = "") -> Path:
-    """Execute a notebook with parameters into the folder ``out``; the path of the result.
+    """Execute a notebook with parameters into the folder ``out``, and return the result's path.
 
-    Its name is that of the notebook, or ``stem``. It is saved up to the cell that fails; then
-    RunFailed says which, and why. SpecError for a parameter that the notebook does not have.
+    The result is named after the notebook, or ``stem``. If a cell fails, the result is saved up to
+    it, and RunFailed names the cell and the reason. Raises SpecError for a parameter that the
+    notebook does not have.
     """
     import nbformat
     import papermill
@@ -49,7 +50,7 @@ def execute(name: str, out: Path, parameters: dict[str, Any], *, stem: str = "")
         raise RunFailed(
             f"cell {error.cell_index} of {target} failed: {error.ename}: {error.evalue}"
         ) from None
-    # JupyterLab shows charts of notebooks that it trusts; this one was run here.
+    # JupyterLab shows the charts of trusted notebooks only; this one ran here.
     NotebookNotary().sign(nbformat.read(target, as_version=4))
     return target
 
@@ -62,10 +63,10 @@ def execute_grid(
     scheduler: str | None = None,
     progress: bool = False,
 ) -> tuple[list[Path], dict[str, str]]:
-    """Execute a notebook for each of the product of parameter values, on a Dask cluster.
+    """Execute a notebook for each combination of parameter values, on a Dask cluster.
 
-    Returns the paths of those that were executed, and of the others by name why they were not.
-    With one value of each parameter the notebook keeps its name; else the values are in it.
+    Returns the paths of the executed notebooks, and the reason of each failure by name. The name
+    of a result contains the values of those parameters that have several.
     """
     source = find(name)
     _require_known(source, grid)
@@ -103,7 +104,7 @@ def _require_known(source: Path, parameters: Iterable[str]) -> None:
 
 
 def to_html(notebook: Path) -> Path:
-    """Write the HTML of an executed notebook beside it; it needs no network to be read."""
+    """Write an executed notebook as HTML beside it; the page needs no network."""
     from nbconvert import HTMLExporter
 
     body, _ = HTMLExporter(exclude_input_prompt=True).from_filename(str(notebook))

@@ -23,9 +23,9 @@ from qbkit.testbed.plan import make_plan, report_every_s
 from qbkit.testbed.scratch import scratch_folder
 
 KEEP = {"pcap": "*.pcap", "qlog": "flows"}
-"""What may be kept of a run, and what it is in the run's folder."""
+"""What `run` can keep → its files in the folder of a run."""
 SECONDS_PER_PACKET = 0.006
-"""More than the slowest stack has ever needed for a packet, on a busy machine."""
+"""More than the slowest stack needs for a packet on a busy machine."""
 
 
 def run(
@@ -37,18 +37,19 @@ def run(
     rerun: bool = False,
     progress: bool = False,
 ) -> xr.Dataset:
-    """Run an experiment, or load it where the same run exists already; the run's dataset.
+    """Run an experiment, or load the same run where it is stored; returns the run's dataset.
 
     ``engine`` is "virtual" (default) or "host", which takes real time. ``out`` is the file to
     write (default: in `store.default_folder`, named by the run's hash). ``keep`` is or holds "pcap"
-    (both captures) and "qlog" (each QUIC stack's own log); they go to a folder beside the file.
-    ``rerun`` runs again what exists. Raises SpecError, StackNotReady, EngineError, RunFailed or
-    StoreError, each with one sentence; then nothing is left that looks finished.
+    (both captures) and "qlog" (the log of each QUIC stack); they go to a folder beside the file.
+    ``rerun`` runs even a stored experiment again. Raises SpecError, StackNotReady, EngineError,
+    RunFailed or StoreError, each with one sentence. A failed run leaves no file that looks
+    complete.
     """
     keep = (keep,) if isinstance(keep, str) else tuple(keep)
     experiment = _with_keep(experiment, keep)
     drivers = _drivers(experiment)
-    # Where nothing can be run (Binder, a Mac), that is what is told, not what to build for it.
+    # Where nothing can run (Binder, a Mac), report the missing engine before a missing stack.
     chosen = engines.choose(engine)
     identity = Identity(chosen).of(experiment, drivers)
     path = Path(out) if out is not None else store.path_of(identity["hash"])
@@ -73,7 +74,7 @@ def _measure(
     folder: Path,
     on_progress: OnProgress,
 ) -> xr.Dataset:
-    """Carry an experiment out in a folder, and build the dataset of what it left there."""
+    """Execute an experiment in a folder, and build the dataset from the files it wrote there."""
     plan = make_plan(experiment, drivers, engine.name, engines.CAPTURE)
     silence_s = _silence_s(experiment)
     result, usage = engines.carry_out(engine, plan, folder, experiment.seed, silence_s, on_progress)
@@ -82,12 +83,12 @@ def _measure(
 
 
 def kept_folder(path: Path) -> Path:
-    """Where the captures and logs of a run file lie that were kept."""
+    """The folder for the captures and logs kept with a run file."""
     return path.with_suffix(".kept")
 
 
 def _with_keep(experiment: Experiment, keep: tuple[str, ...]) -> Experiment:
-    """Ask the stacks that can for their qlog, if it is to be kept."""
+    """The experiment with qlog switched on in each stack that writes one, if it is kept."""
     unknown = set(keep) - set(KEEP)
     if unknown:
         raise SpecError(f"cannot keep {', '.join(sorted(unknown))}; choose from {', '.join(KEEP)}")
@@ -103,7 +104,7 @@ def _with_keep(experiment: Experiment, keep: tuple[str, ...]) -> Experiment:
 
 
 def _drivers(experiment: Experiment) -> list[Stack]:
-    """The stack of each flow; SpecError for what it does not have."""
+    """The stack of each flow; raises SpecError for a controller or option that it lacks."""
     drivers = []
     for flow in experiment.flows:
         stack = stacks.get(flow.stack)
@@ -127,7 +128,7 @@ def names(experiments: Iterable[Experiment], engine: str | None = None) -> list[
 
 
 def stored(path: Path, name: str) -> xr.Dataset | None:
-    """The run of that name (its hash), if the file holds it."""
+    """The run with this name (its hash), if the file holds it."""
     try:
         found = store.load_run(path)
     except StoreError:
@@ -136,7 +137,7 @@ def stored(path: Path, name: str) -> xr.Dataset | None:
 
 
 def _check_writable(path: Path) -> None:
-    """Before minutes of work: can the result be written?"""
+    """Raise StoreError, before minutes of work, if the result cannot be written."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=path.parent):
@@ -149,7 +150,7 @@ def _check_writable(path: Path) -> None:
 
 @contextmanager
 def _progress(experiment: Experiment, wanted: bool) -> Iterator[OnProgress]:
-    """A bar over the virtual seconds, if one is wanted."""
+    """A progress bar over the virtual seconds, if wanted."""
     if not wanted:
         yield lambda _: None
         return
@@ -163,7 +164,7 @@ def _progress(experiment: Experiment, wanted: bool) -> Iterator[OnProgress]:
 
 
 def _silence_s(experiment: Experiment) -> float:
-    """How long a guest may be silent between two reports, in wall-clock seconds."""
+    """The longest time between two reports of a guest, in wall-clock seconds."""
     physical_s = report_every_s(experiment.duration_s)
     packets = experiment.most_data_mbps * 1e6 / 8 / 1500 * physical_s
     return 60.0 + physical_s + packets * SECONDS_PER_PACKET
@@ -178,16 +179,16 @@ def _cost(usage: Usage) -> dict[str, Any]:
 
 
 def _kept(path: Path) -> set[str]:
-    """What of KEEP lies beside a run file."""
+    """The keys of `KEEP` whose files are beside a run file."""
     folder = kept_folder(path)
     return {word for word, pattern in KEEP.items() if any(folder.glob(pattern))}
 
 
 @contextmanager
 def _kept_files(raw: Path, path: Path, keep: set[str]) -> Iterator[None]:
-    """Puts what is kept beside the run file that the block writes, in place of what was there.
+    """Put the kept files beside the run file that the block writes, in place of earlier ones.
 
-    It is copied before the block, so that a full disk costs nothing that was there.
+    They are copied before the block, so that a full disk costs no earlier file.
     """
     target, part = kept_folder(path), path.with_suffix(".kept.part")
     shutil.rmtree(part, ignore_errors=True)

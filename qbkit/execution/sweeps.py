@@ -1,4 +1,4 @@
-"""A whole sweep: named runs on a cluster, one at a time in a folder, gathered into a cube."""
+"""Run a whole sweep on a cluster, and gather its results into a cube."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ LOCK = ".lock"
 
 @dataclass(frozen=True)
 class SweepResult:
-    """A sweep that ended: its cube, and the runs that failed twice."""
+    """A finished sweep: its cube, and the runs that failed twice."""
 
     cube: xr.Dataset
     failures: list[Outcome]
     runs: int
     ran: int
-    """How many were run now; the others existed."""
+    """How many ran now; the others were stored."""
 
 
 def run_sweep(
@@ -49,11 +49,11 @@ def run_sweep(
     scheduler: str | None = None,
     progress: bool = False,
 ) -> SweepResult:
-    """Run a sweep into ``out`` (a folder, or an fsspec URL), or what of it is missing there.
+    """Run those runs of a sweep that are missing in ``out`` (a folder, or an fsspec URL).
 
-    Every run is stored as it ends, so a sweep that was killed goes on where it was. A run that
-    fails is tried once more, then reported; the others go on. At the end the results are gathered
-    into ``out/cube.zarr``. Raises StoreError when another sweep works in the folder.
+    Every run is stored as soon as it ends, so a sweep that was killed resumes where it stopped. A
+    run that fails is retried, then reported, and does not stop the others. At the end the results
+    are gathered into ``out/cube.zarr``. Raises StoreError while another sweep runs in the folder.
     """
     url = str(out)
     points = list(sweep.points())
@@ -80,7 +80,7 @@ def _run_missing(
     scheduler: str | None,
     progress: bool,
 ) -> dict[str, QbkitError]:
-    """Run experiments by name into ``url``; what failed twice. Warns of what passed then."""
+    """Run experiments by name into ``url``; return what failed twice, warn of what failed once."""
     calls = {name: (_run_into, e.to_json(), name, url, engine) for name, e in missing.items()}
     done = run_calls(calls, engine=engine, scheduler=scheduler, progress=progress, unit="run")
     done.warn(lambda name: words(missing[name]))
@@ -88,7 +88,7 @@ def _run_missing(
 
 
 def _run_into(spec: str, name: str, url: str, engine: str | None) -> None:
-    """Run an experiment on a worker and put its result where the sweep wants it."""
+    """Run an experiment on a worker, and store its result in the sweep's folder."""
     results = Results(url)
     with tempfile.TemporaryDirectory(prefix="qbkit-") as scratch:
         file = Path(scratch) / f"{name}.nc"
@@ -103,9 +103,9 @@ def gather(
     engine: str | None = None,
     published: xr.Dataset | None = None,
 ) -> xr.Dataset:
-    """The cube of the runs that are in ``out`` now; ``done`` tells which there are.
+    """The cube of the runs that are in ``out`` now; ``done`` marks them.
 
-    A run that is not there is taken from a ``published`` cube that holds the run of that name.
+    A run that is missing there comes from the ``published`` cube, if that holds it.
     """
     ids = names((p.experiment for p in sweep.points()), engine)
     known = figures_of(published) if published is not None else {}
@@ -115,11 +115,11 @@ def gather(
 def publish_sweep(spec: str | Path, out: str | Path, *, engine: str | None = None) -> Path:
     """Write the runs of SPEC.yaml that are in ``out`` beside it: SPEC.nc and SPEC.json.
 
-    What is published there already stays: runs of the same name that are not in ``out``. So a
-    sweep that got more values is published again without the folders of its earlier runs.
-    The JSON holds the versions of qbkit, kernel and stacks, how many runs are there, their
-    processor time, the day, the command that makes them again, and the SHA-256 of the cube.
-    Returns the path of the JSON; raises StoreError where ``out`` holds none of the runs.
+    Runs that are published already and missing in ``out`` stay. So a sweep with new values can be
+    published again without the folders of its earlier runs. The JSON holds the versions of qbkit,
+    kernel and stacks, the number of runs, their processor time, the date, the command that
+    reproduces them, and the SHA-256 of the cube. Returns the path of the JSON. Raises StoreError
+    where ``out`` holds none of the runs.
     """
     source = Path(spec)
     before = load_published(source) if source.with_suffix(".json").exists() else None
@@ -130,7 +130,7 @@ def publish_sweep(spec: str | Path, out: str | Path, *, engine: str | None = Non
 
 
 def _write(whole: xr.Dataset, failures: list[Outcome], url: str) -> None:
-    """Store the cube, and what failed."""
+    """Store the cube and the list of failures."""
     report = [{"run": f.name, "flows": f.experiment.labels, "reason": f.reason} for f in failures]
     advice = "free space, then start the sweep again: no run is lost"
     with storage(f"cannot write the cube to {url}", advice):
@@ -141,10 +141,10 @@ def _write(whole: xr.Dataset, failures: list[Outcome], url: str) -> None:
 
 
 def put_cube(whole: xr.Dataset, url: str) -> None:
-    """Write the cube at a path or URL: beside its place, then by a rename.
+    """Write the cube at a path or URL: write beside the target, then rename.
 
-    An object store cannot rename a folder. There the cube is written where it belongs, and what
-    makes it one, the metadata of its root, comes last.
+    An object store cannot rename a folder. There the cube is written in place, with the metadata of
+    its root, which makes it a cube, last.
     """
     from fsspec.implementations.local import LocalFileSystem
 
@@ -163,10 +163,10 @@ def put_cube(whole: xr.Dataset, url: str) -> None:
 
 
 def _pieces(whole: xr.Dataset) -> dict[str, bytes]:
-    """What Zarr would store, by name.
+    """The objects that Zarr would store, by name.
 
-    Zarr writes many pieces at once; on a full disk each of them fails, some of them only when the
-    process ends, with a traceback. So Zarr gets memory, and the pieces are written in turn.
+    Zarr writes many objects at once; on a full disk each write fails, some only when the process
+    ends, with a traceback. So Zarr writes to memory, and we write the objects one by one.
     """
     from zarr.core.buffer import Buffer
     from zarr.storage import MemoryStore
@@ -178,9 +178,9 @@ def _pieces(whole: xr.Dataset) -> dict[str, bytes]:
 
 @contextmanager
 def _alone(url: str) -> Iterator[None]:
-    """One sweep at a time in a folder of this machine; the lock ends with its process."""
+    """Lock a folder of this machine for one sweep; the lock ends with its process."""
     if "://" in url and not url.startswith("file://"):
-        yield  # an object store has no locks; runs are whole or absent there too
+        yield  # object stores have no locks; runs are complete or absent there too
         return
     folder = Path(url.removeprefix("file://"))
     try:
@@ -201,11 +201,11 @@ def _alone(url: str) -> Iterator[None]:
 
 
 CPU_S_PER_MBIT = {"tcp": 0.005, "": 0.03}
-"""Processor seconds per Mbit sent, by stack, "" for the others; measured by benchmarks/speed.py."""
+"""Processor seconds per Mbit sent, by stack, "" for all others; from benchmarks/speed.py."""
 
 
 def estimate(sweep: Sweep, out: str | Path, engine: str | None = None) -> dict[str, float]:
-    """{runs, missing, cpu_s}: how much there is to do. The seconds are a guess from the bits."""
+    """{runs, missing, cpu_s}: the work left. The seconds are a guess from the bits sent."""
     points = list(sweep.points())
     there = Results(str(out)).names()
     ids = names((p.experiment for p in points), engine)
@@ -218,7 +218,7 @@ def estimate(sweep: Sweep, out: str | Path, engine: str | None = None) -> dict[s
 
 
 def _cpu_s(experiment: Experiment) -> float:
-    """A link that is full all the time, each flow with its share."""
+    """Processor seconds of a run that fills its link all the time, with equal shares."""
     mbit = experiment.most_data_mbps * experiment.duration_s / len(experiment.flows)
     costs = [CPU_S_PER_MBIT.get(f.stack, CPU_S_PER_MBIT[""]) for f in experiment.flows]
     return 1.0 + mbit * sum(costs)

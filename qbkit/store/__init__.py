@@ -1,4 +1,4 @@
-"""What is kept on disk: runs, the results of sweeps, published data."""
+"""Data on disk: runs, the results of sweeps, published data."""
 
 from qbkit.store.datasets import (
     FORMAT_VERSION,

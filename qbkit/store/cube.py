@@ -15,13 +15,13 @@ from qbkit.store.figures import FIGURES, STEP_S
 
 
 def cube(sweep: Sweep, names: Sequence[str], figures: Mapping[str, dict[str, Any]]) -> xr.Dataset:
-    """The cube of a sweep: ``names`` of its runs in its order, and the figures there are by name.
+    """The cube of a sweep from the ``names`` of its runs, in its order, and their figures by name.
 
-    Dimensions are the swept fields, in order, then ``flow`` and, for operating points, ``point``,
-    for the series of throughput ``time`` (s, where a step begins). Variables: those of `FIGURES`,
+    Dimensions are the swept fields, in order, then ``flow``, and ``point`` for operating points or
+    ``time`` (s, start of a step) for the throughput series. Variables: those of `FIGURES`,
     ``label``, ``point_delay_ms``, ``point_throughput_mbps`` and ``series_throughput_mbps`` (NaN
-    beyond a run's last), ``cpu_s``, ``run`` (its name) and ``done``; where the sweep leaves a run
-    out, ``run`` is empty and ``done`` False.
+    after a run's last value), ``cpu_s``, ``run`` (its name) and ``done``. Where the sweep leaves a
+    run out, ``run`` is empty and ``done`` False.
     """
     found = [figures[name] for name in names if name in figures]
     flows = max((len(d["labels"]) for d in found), default=0)
@@ -43,10 +43,10 @@ def cube(sweep: Sweep, names: Sequence[str], figures: Mapping[str, dict[str, Any
 
 
 def figures_of(cube: xr.Dataset) -> dict[str, dict[str, Any]]:
-    """What `cube` was given: the figures of each run that is done, by name.
+    """The inverse of `cube`: the figures of each completed run, by name.
 
-    Each run is given the warnings of all, and of the versions those of its stacks: a cube does not
-    tell whose they are.
+    Each run gets the warnings of all runs, and the versions of its own stacks: a cube does not
+    store warnings and versions by run.
     """
     sweep = Sweep(**json.loads(cube.attrs["sweep"]))
     stacks = {p.index: {flow.stack for flow in p.experiment.flows} for p in sweep.points()}
@@ -72,13 +72,13 @@ def figures_of(cube: xr.Dataset) -> dict[str, dict[str, Any]]:
 
 
 def _known(values: np.ndarray) -> np.ndarray:
-    """Without the rows after the last in which a value is known."""
+    """The rows up to the last one with a known value."""
     rows = np.isfinite(values).nonzero()[0]
     return values[: int(rows.max(initial=-1)) + 1]
 
 
 class _Flat:
-    """The arrays, with one row a run."""
+    """The arrays, with one row per run."""
 
     def __init__(self, runs: int, flows: int, points: int, steps: int) -> None:
         self.labels = np.full((runs, flows), "", dtype=object)
@@ -133,6 +133,6 @@ def _coordinates(sweep: Sweep) -> dict[str, Any]:
 
 
 def _uniform(values: list[Any]) -> bool:
-    """Whether all are numbers, or all are texts: what one array can hold."""
+    """Whether all values are numbers, or all are texts, so that one array can hold them."""
     numbers = [isinstance(v, int | float) and not isinstance(v, bool) for v in values]
     return all(numbers) or all(isinstance(v, str) for v in values)

@@ -18,7 +18,7 @@ from qbkit.traces.run.dataset import FORMAT_VERSION
 
 ENCODING = {"zlib": True, "complevel": 1, "shuffle": True}
 SMALL_BYTES = 4096
-"""Compressing less saves nothing: the index of a chunk is as large."""
+"""Smaller arrays are not worth compressing: the index of a chunk is as large."""
 INDEX = ("hash", "rate_mbps", "rtt_ms", "queue_bytes", "qdisc", "duration_s", "seed", "engine")
 
 
@@ -29,16 +29,14 @@ def default_folder() -> Path:
 
 
 def path_of(name: str) -> Path:
-    """Where the run of that name (its hash) is or will be."""
+    """The path of the run with this name (its hash), stored or not."""
     return default_folder() / f"{name}.nc"
 
 
 def save_run(ds: xr.Dataset, path: str | Path) -> None:
-    """Write a run beside its place and rename it: the file is whole or absent.
+    """Write a run atomically, and set ``ds.encoding["source"]`` to its path.
 
-    ``ds.encoding["source"]`` becomes its path.
-
-    Raises StoreError with one sentence when it cannot be written (full disk, no permission).
+    Raises StoreError when the file cannot be written (full disk, no permission).
     """
     target = Path(path)
     encoding = {
@@ -46,7 +44,7 @@ def save_run(ds: xr.Dataset, path: str | Path) -> None:
         for name, v in ds.variables.items()
         if v.dtype.kind in "fiu" and v.nbytes > SMALL_BYTES
     }
-    # In memory first: on a full disk HDF5 leaves open what it cannot write, and crashes later.
+    # In memory first: on a full disk HDF5 leaves the file open, and crashes later.
     content = bytes(ds.to_netcdf(engine="h5netcdf", encoding=encoding))
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -60,8 +58,8 @@ def save_run(ds: xr.Dataset, path: str | Path) -> None:
 def load_run(path: str | Path) -> xr.Dataset:
     """Read a run into memory; ``ds.encoding["source"]`` is its path.
 
-    Raises StoreError with one sentence for a missing, damaged or foreign file, or one of a newer
-    format than this qbkit reads.
+    Raises StoreError for a missing, damaged or foreign file, and for a format newer than this qbkit
+    reads.
     """
     if not Path(path).exists():
         raise StoreError(f"there is no run file {path}")
@@ -77,9 +75,9 @@ def load_run(path: str | Path) -> xr.Dataset:
 
 
 def list_runs(folder: str | Path | None = None) -> pd.DataFrame:
-    """Index of the run files in a folder (default: `default_folder`), one row each.
+    """A table of the run files in a folder (default: `default_folder`), one row per file.
 
-    Only attributes are read. A file that cannot be read has its reason in ``problem``.
+    It reads attributes only. For a file that cannot be read, ``problem`` gives the reason.
     """
     place = Path(folder) if folder is not None else default_folder()
     rows = [_index_row(path) for path in sorted(place.glob("*.nc"))]

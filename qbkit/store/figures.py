@@ -1,4 +1,4 @@
-"""What a sweep keeps of a run: figures of each flow, its throughput, and its operating points."""
+"""What a sweep keeps of a run: figures, throughput and operating points of each flow."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ FIGURES = {
 """Columns of `qbkit.metrics.summary` → unit and meaning."""
 DECIMALS = 4
 STEP_S = 1.0
-"""Width of the bins of the throughput that is kept."""
+"""Bin width of the throughput that a sweep keeps."""
 
 
 def run_figures(ds: xr.Dataset) -> dict[str, Any]:
-    """One dictionary a run, ready for JSON; figures that are unknown are None."""
+    """The figures of a run, ready for JSON; None for unknown ones."""
     rows = summary(ds).to_dict(orient="records")
     return {
         "labels": [row["label"] for row in rows],
@@ -50,7 +50,7 @@ def _series(ds: xr.Dataset, flow: int) -> list[float]:
 
 
 def _points(ds: xr.Dataset, flow: int) -> list[list[float]]:
-    """[delay_ms, throughput_mbps] of each operating point; none where the run is too short."""
+    """[delay_ms, throughput_mbps] of each operating point; empty if the run is too short."""
     try:
         return operating_points(ds, flow).xy.round(DECIMALS).tolist()
     except MetricError:

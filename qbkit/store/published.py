@@ -1,4 +1,4 @@
-"""Runs and sweeps as small files that others open without an engine, with where they come from."""
+"""Small files of runs and sweeps, with their provenance, that open without an engine."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from qbkit.spec.sweep import Sweep
 from qbkit.store.sweep_folder import load_cube
 
 STEP = 0.01
-"""What is published is rounded to 0.01 of its unit (ms, Mbit/s, %, s), and a tenth as large."""
+"""Published values are rounded to 0.01 of their unit (ms, Mbit/s, %, s): a tenth of the size."""
 EMPTY = np.iinfo(np.int32).min
 SPEC_ENDINGS = {".yaml", ".yml"}
 INDEX = "index.json"
 PACKET_TABLES = {"packet", "ack", "sample"}
-"""Dimensions of a run that are not published."""
+"""Dimensions whose variables are not published."""
 ENVELOPE_SERIES = ("throughput_mbps", "queue_delay_ms")
 RUN_FACTS = (
     *("hash", "engine", "kernel_version", "stack_versions", "qbkit_version"),
@@ -42,14 +42,13 @@ def publish_runs(
     facts: Mapping[str, Any] | None = None,
     series: Sequence[str] | None = None,
 ) -> Path:
-    """Write runs by name without their packet tables; the path of the index.
+    """Write runs by name without their packet tables, and return the path of the index.
 
-    The binned series stay, or of them those in ``series`` (`ENVELOPE_SERIES` are what an envelope
-    is made of).
+    All binned series are written, or those in ``series`` (an envelope needs `ENVELOPE_SERIES`).
 
-    The index holds the ``facts``, and of each run where it comes from (spec, versions, seed, date;
-    of captures from elsewhere what of that is known) and the SHA-256 of its file. StoreError for
-    two names that would be one file.
+    The index holds the ``facts``, and for each run its provenance (spec, versions, seed, date; for
+    imported captures what is known of these) and the SHA-256 of its file. Raises StoreError if two
+    names give the same file.
     """
     target = Path(folder)
     target.mkdir(parents=True, exist_ok=True)
@@ -63,7 +62,7 @@ def publish_runs(
         others = binned - set(series if series is not None else binned)
         store.save_run(run.drop_vars([*tables, *others]), path)
         facts_of_run = {key: run.attrs.get(key) for key in RUN_FACTS}
-        spec = json.loads(run.attrs["spec"] or "null")  # captures from elsewhere have none
+        spec = json.loads(run.attrs["spec"] or "null")  # imported captures have none
         provenance = {"spec": spec, **facts_of_run}
         files[path.name] = {"name": name, "sha256": _sha256(path), "provenance": provenance}
     index = target / INDEX
@@ -72,7 +71,7 @@ def publish_runs(
 
 
 def load_runs(folder: str | Path) -> dict[str, xr.Dataset]:
-    """The runs that `publish_runs` wrote, by name; StoreError where one is missing or changed."""
+    """The runs that `publish_runs` wrote, by name; raises StoreError for a changed or lost file."""
     runs = {}
     for name, facts in published_index(folder)["files"].items():
         path = Path(folder) / name
@@ -83,7 +82,7 @@ def load_runs(folder: str | Path) -> dict[str, xr.Dataset]:
 
 
 def published_index(folder: str | Path) -> dict[str, Any]:
-    """The index of published runs; StoreError where there is none."""
+    """The index of published runs; raises StoreError where there is none."""
     try:
         document: dict[str, Any] = json.loads((Path(folder) / INDEX).read_text())
     except (OSError, json.JSONDecodeError) as error:
@@ -98,12 +97,13 @@ def _sha256(path: Path) -> str:
 def write_cube(cube: xr.Dataset, spec: str | Path) -> Path:
     """Write a sweep's cube (`qbkit.store.cube`) beside SPEC.yaml: SPEC.nc and SPEC.json.
 
-    It is rounded to 0.01 of each unit. Where implementations are compared with one (no ``flows.1``
-    is swept) it also holds their hulls (`qbkit.metrics.hull_table`). Returns the path of the JSON.
+    Values are rounded to 0.01 of their unit. A sweep that compares implementations with one (no
+    ``flows.1`` is swept) also gets their hulls (`qbkit.metrics.hull_table`). Returns the path of
+    the JSON.
     """
     source = Path(spec)
     if FIRST in cube.dims and SECOND not in cube.dims:
-        # Of the points as a reader will find them: their rounding moves a hull.
+        # Use the points as a reader will find them: rounding moves a hull.
         cube = cube.merge(hull_table(cell_envelopes(_unpacked(_packed(cube)))))
     target = source.with_suffix(".nc")
     target.write_bytes(_packed(cube))
@@ -113,15 +113,15 @@ def write_cube(cube: xr.Dataset, spec: str | Path) -> Path:
 
 
 def load_sweep(path: str | Path) -> xr.Dataset:
-    """The cube of a sweep: of the folder or URL where it ran, or as published beside SPEC.yaml.
+    """The cube of a sweep, from the folder or URL where it ran, or as published beside SPEC.yaml.
 
-    StoreError where there is none, or where what was published was changed.
+    Raises StoreError where there is none, or where a published file was changed.
     """
     return load_published(path) if Path(path).suffix in SPEC_ENDINGS else load_cube(str(path))
 
 
 def load_published(spec: str | Path) -> xr.Dataset:
-    """The published cube of SPEC.yaml; StoreError where it is missing or was changed."""
+    """The published cube of SPEC.yaml; raises StoreError if it is missing or was changed."""
     index = Path(spec).with_suffix(".json")
     target = index.with_suffix(".nc")
     try:
@@ -136,7 +136,7 @@ def load_published(spec: str | Path) -> xr.Dataset:
 
 
 def _packed(cube: xr.Dataset) -> bytes:
-    """A cube as netCDF, its variables in whole steps."""
+    """A cube as netCDF, with values rounded to `STEP`."""
     whole = {"dtype": "int32", "scale_factor": STEP, "_FillValue": EMPTY}
     small = {**whole, "zlib": True, "complevel": 9, "shuffle": True}
     encoding = {name: small for name, v in cube.data_vars.items() if v.dtype.kind == "f"}

@@ -1,7 +1,7 @@
-"""Where the runs of a sweep lie: a folder, or any URL that fsspec knows.
+"""The storage of a sweep's runs: a folder, or any URL that fsspec knows.
 
-Each run is one netCDF file, and one small JSON file with what is gathered into the cube. The JSON
-is written last, so a run without it is not there.
+Each run is one netCDF file, and one small JSON file with the figures for the cube. The JSON is
+written last; a run without it counts as missing.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from fsspec import AbstractFileSystem
 from qbkit.errors import StoreError
 
 CUBE = "cube.zarr"
-"""What all runs are gathered into."""
-USABLE = "give a folder that can be written, or a URL that fsspec knows"
+"""The cube of all runs."""
+USABLE = "give a writable folder, or a URL that fsspec knows"
 OBJECT_STORES = ("botocore", "aiobotocore", "aiohttp", "gcsfs", "google", "azure")
-"""Packages below fsspec's file systems whose errors are not all OSErrors."""
+"""Packages that fsspec's file systems use, and whose errors are not all OSErrors."""
 
 
 @contextmanager
 def storage(problem: str, advice: str) -> Iterator[None]:
-    """StoreError for what a file system raises inside, or an object store; other errors pass."""
+    """Turn errors of file systems and object stores into StoreError; other errors pass."""
     try:
         yield
     except Exception as error:
@@ -43,7 +43,7 @@ def _is_storage_error(error: Exception) -> bool:
 
 
 def opened(url: str) -> tuple[AbstractFileSystem, str]:
-    """The file system of a path or URL, and the place there, without a slash at its end.
+    """The file system of a path or URL, and the path in it, without a trailing slash.
 
     Raises StoreError for a protocol that fsspec does not know, or whose package is missing.
     """
@@ -55,9 +55,9 @@ def opened(url: str) -> tuple[AbstractFileSystem, str]:
 
 
 def load_cube(url: str) -> xr.Dataset:
-    """The cube of a sweep's folder or URL; StoreError where there is none, or it is damaged."""
+    """The cube of a sweep's folder or URL; raises StoreError if it is missing or damaged."""
     place = url.rstrip("/")
-    opened(place)  # refuses what fsspec does not know
+    opened(place)  # raises for an unknown protocol
     with storage(f"there is no cube in {url}", "run the sweep first"):
         try:
             return xr.open_zarr(f"{place}/{CUBE}", consolidated=False).load()
@@ -75,12 +75,12 @@ class Results:
         with self._usable(url):
             self._files, root = opened(url)
         self.url = url if "://" in url else root or "/"
-        """Whole, for workers have folders of their own."""
+        """Absolute, because workers have other working folders."""
         self._folder = f"{root}/runs"
         self._known: set[str] | None = None
 
     def names(self) -> set[str]:
-        """Names of the runs that are there; looked up once."""
+        """Names of the stored runs; looked up once."""
         if self._known is None:
             with self._usable(self.url):
                 self._files.makedirs(self._folder, exist_ok=True)
@@ -90,8 +90,8 @@ class Results:
         return self._known
 
     def put(self, name: str, file: Path, figures: dict[str, Any]) -> None:
-        """Store a run's file and its figures, each beside its place and then renamed."""
-        advice = "free space, then start the sweep again: it goes on where it was"
+        """Store a run's file and its figures; each is written beside its target, then renamed."""
+        advice = "free space, then start the sweep again: it resumes where it stopped"
         with storage(f"cannot write to {self.url}", advice):
             self._files.makedirs(self._folder, exist_ok=True)
             self._files.put_file(str(file), self._part(name))
@@ -101,7 +101,7 @@ class Results:
             self._files.mv(self._part(name), f"{self._folder}/{name}.json")
 
     def figures(self, names: Iterable[str]) -> dict[str, dict[str, Any]]:
-        """The figures of those of the runs that exist, by name."""
+        """The figures of the stored runs among ``names``, by name."""
         found = {}
         with self._usable(self.url):
             for name in self.names().intersection(names):
@@ -113,12 +113,12 @@ class Results:
             try:
                 figures: dict[str, Any] = json.load(file)
             except ValueError as error:
-                words = "delete it, then start the sweep again: its run is run again"
+                words = "delete it, then start the sweep again: it repeats this run"
                 raise StoreError(f"{path} of {self.url} is damaged ({error}); {words}") from None
         return figures
 
     def path(self, name: str) -> str:
-        """Where a run's dataset is or will be."""
+        """The path of a run's dataset, stored or not."""
         return f"{self._folder}/{name}.nc"
 
     @staticmethod

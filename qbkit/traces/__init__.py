@@ -1,6 +1,6 @@
-"""What was seen: captures and telemetry to one run dataset.
+"""Captures and telemetry as run datasets, and logs as event tables.
 
-`__init__.pyi` lists the names. Each is imported when it is first used: a run reads no logs.
+`__init__.pyi` lists the names. Each is imported at its first use, since a run reads no logs.
 """
 
 import lazy_loader

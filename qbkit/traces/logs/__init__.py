@@ -1,1 +1,1 @@
-"""Logs that stacks, browsers and tcpdump write, and the event tables made of them."""
+"""Logs of stacks, browsers and tcpdump, read into event tables."""

@@ -17,7 +17,7 @@ from qbkit.traces.logs.tcp import TcpConnection
 from qbkit.traces.run.frames import TCP
 
 OUT_OF_ORDER = 1 << 16
-"""So many packets may stand before one that is older, as captures of two interfaces have it."""
+"""A packet may follow this many later ones, as in captures of two interfaces."""
 MOST_CONNECTIONS = 1 << 16
 SHOWN = 8
 
@@ -32,25 +32,25 @@ def read_capture(
 ) -> xr.Dataset:
     """The events of one connection of a capture (`qbkit.traces.logs.events.EventTables.dataset`).
 
-    pcap or pcapng. The connection is the one with most bytes, of those with ``port`` at either
-    end; ``sent`` is what comes from ``sender`` (an address, or address:port), by default the end
-    that sends more. Times count from its first packet. What one sees depends on where the capture
-    was made: RTTs and losses are the sender's own only if it was made there.
+    The file is pcap or pcapng. The connection is the one with the most bytes among those with
+    ``port`` at either end. ``sent`` is what comes from ``sender`` (an address, or address:port), by
+    default the end that sends more. Times count from the first packet. Results depend on where the
+    capture was made: RTTs and losses are the sender's only in a capture made there.
 
-    TCP: each transmission of data is a packet, numbered from 0, its offset the relative sequence
-    number; loss is what is sent again ("retransmitted"), spurious if a DSACK reports it; sizes are
-    those of segments with their header, bytes in flight those of data; RTT samples by time stamps;
-    the window that the receiver offers. Segments larger than the MSS, which offload leaves in
-    captures made on a host, are split.
+    TCP: each transmission of data is a packet, numbered from 0, and its offset is the relative
+    sequence number. A packet that is sent again was lost ("retransmitted"), spuriously if a DSACK
+    reports it. Sizes are those of segments with their header, bytes in flight those of data. RTT
+    samples come from time stamps, and the receive window from the receiver's headers. Segments
+    larger than the MSS, which offload leaves in captures made on a host, are split.
 
     QUIC needs tshark, and ``keylog``, the file that SSLKEYLOGFILE names, unless the capture holds
-    the secrets: numbers, spaces, frames, HTTP/3 frames by stream are read; losses, RTTs and bytes
-    in flight follow from acknowledgements by RFC 9002. Without the secrets there are times and
-    sizes only, and a warning.
+    the secrets. It gives numbers, spaces, frames, and HTTP/3 frames by stream; losses, RTTs and
+    bytes in flight follow from acknowledgements by RFC 9002. Without the secrets there are times
+    and sizes only, and a warning.
 
     Attributes: ``source`` "pcap", ``vantage_point`` "network", ``title``, ``warnings`` (JSON list).
-    A file that is cut off or damaged gives what comes before, and a warning. Raises TraceError for
-    what is no capture, or has no such connection, and where tshark is missing.
+    A truncated or damaged file gives the events before the damage, and a warning. Raises TraceError
+    for a file that is no capture or has no such connection, and where tshark is missing.
     """
     with open_log(path, progress) as log:
         connection = _choose(log, port)
@@ -59,14 +59,13 @@ def read_capture(
             return _read_tcp(log, connection, source)
         if connection.cut * 2 > connection.packets:
             log.warnings.append(
-                f"{log.name} was captured with less than whole packets (snaplen); those cannot be "
-                "decrypted"
+                f"{log.name} has truncated packets (snaplen), which cannot be decrypted"
             )
         return read_quic(Path(path), log, connection, source, keylog)
 
 
 def _choose(log: JsonFile, port: int | None) -> Conversation:
-    """The connection with most bytes."""
+    """The connection with the most bytes."""
     found: dict[Any, Conversation] = {}
     for segment in _all(log):
         ends = (segment.source, segment.destination)
@@ -109,7 +108,7 @@ def _read_tcp(log: JsonFile, connection: Conversation, sender: End) -> xr.Datase
         try:
             tcp.take(segment)
         except (ValueError, OverflowError) as error:
-            raise TraceError(f"{log.name} holds what no connection does: {error}") from None
+            raise TraceError(f"{log.name} has an impossible value: {error}") from None
     if tcp.split_packets:
         log.warnings.append(
             f"{tcp.split_packets} segments are larger than the MSS, from a host with segmentation "
@@ -126,7 +125,7 @@ def _read_tcp(log: JsonFile, connection: Conversation, sender: End) -> xr.Datase
 
 
 def _all(log: JsonFile) -> Iterator[Segment]:
-    """All segments of the file, with its progress."""
+    """All segments of the file; updates the progress bar."""
     log.file.seek(0)
     log.bar.reset()
     for number, segment in enumerate(segments(log.file, log.name, log.broken)):
@@ -137,7 +136,7 @@ def _all(log: JsonFile) -> Iterator[Segment]:
 
 
 def _in_order(mine: Iterable[Segment]) -> Iterator[Segment]:
-    """By time, as long as no more than `OUT_OF_ORDER` packets stand before an older one."""
+    """Sort by time; a packet may follow up to `OUT_OF_ORDER` later ones."""
     waiting: list[tuple[int, int, Segment]] = []
     for number, segment in enumerate(mine):
         if len(waiting) < OUT_OF_ORDER:

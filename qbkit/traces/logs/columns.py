@@ -1,4 +1,4 @@
-"""Columns that grow in compact arrays, and what is remembered of packets on their way."""
+"""Columns that grow in compact arrays, and the state of packets in flight."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ SPACES = ("initial", "handshake", "application")
 HIGHEST = (1 << 62) - 1
 """Packet numbers are at most 2^62 - 1 (RFC 9000 §12.3), as are stream numbers and offsets."""
 REMEMBERED_LOSSES = 4096
-"""Lost packets of a space for which a late acknowledgement is recognised."""
+"""Lost packets of a space whose late acknowledgement is recognised."""
 REMEMBERED_IN_FLIGHT = 1 << 19
-"""So many packets wait for their acknowledgement; of a log without any, half are then forgotten."""
+"""Most packets that wait for acknowledgement; beyond it (a log without ACKs) half are dropped."""
 LONGEST_WORD = 48
 MOST_WORDS = 1024
 APPLICATION_SHOWN = 10
-"""Application packets of each direction in the table of the handshake."""
+"""Application packets per direction in the handshake table."""
 HANDSHAKE_SHOWN = 1000
 
 
@@ -32,7 +32,7 @@ class PacketColumns:
         self.number, self.size_bytes = array("q"), array("q")
 
     def put(self, time_s: float, space: str, number: int, size_bytes: int | None) -> None:
-        """One row; ValueError for numbers that no packet has."""
+        """Add a row; raises ValueError for numbers that no packet has."""
         if not 0 <= number <= HIGHEST:
             raise ValueError(f"a packet number of {number}")
         if not 0 <= (size_bytes or 0) < 1 << 32:
@@ -53,20 +53,20 @@ class PacketColumns:
 
 
 class Offsets:
-    """Which data each sent packet carries: stream and offset, -1 for none."""
+    """The data in each sent packet: stream and offset, -1 for none."""
 
     def __init__(self) -> None:
         self.stream, self.offset_bytes = array("q"), array("q")
 
     def put(self, stream: int, offset_bytes: int) -> None:
-        """One row; ValueError for numbers beyond 2^62."""
+        """Add a row; raises ValueError for numbers beyond 2^62."""
         if not (-1 <= stream <= HIGHEST and -1 <= offset_bytes <= HIGHEST):
             raise ValueError(f"data of stream {stream} at offset {offset_bytes}")
         self.stream.append(stream)
         self.offset_bytes.append(offset_bytes)
 
     def of_main_stream(self) -> Any:
-        """Offsets in the stream that most packets carry; -1 for data of others."""
+        """Offsets in the stream that most packets carry; -1 for data of other streams."""
         stream, offset = integers(self.stream), integers(self.offset_bytes)
         found, counts = np.unique(stream[stream >= 0], return_counts=True)
         if len(found) < 2:
@@ -75,14 +75,14 @@ class Offsets:
 
 
 class Words:
-    """A column of short texts, of which there are few kinds."""
+    """A column of short texts with few distinct values."""
 
     def __init__(self) -> None:
         self.code = array("H")
         self.known: dict[str, int] = {}
 
     def put(self, word: str) -> None:
-        """One row; texts are cut, and beyond `MOST_WORDS` kinds all are "…"."""
+        """Add a row; texts are truncated, and after `MOST_WORDS` distinct ones all are "…"."""
         code = self.known.get(word)
         if code is None:
             word = word[:LONGEST_WORD]
@@ -99,7 +99,7 @@ class Words:
 
 
 class Handshake:
-    """Packets before the application's, and its first ones: rows for a sequence diagram."""
+    """Handshake packets and the first application packets: rows for a sequence diagram."""
 
     def __init__(self) -> None:
         self.rows: list[tuple[float, str, int, int, int, list[str]]] = []
@@ -112,7 +112,7 @@ class Handshake:
     def put(
         self, time_s: float, direction: str, space: str, number: int, size: int, frames: list[str]
     ) -> None:
-        """One row, as long as there is room; ``frames`` may still grow."""
+        """Add a row if there is room; ``frames`` may still grow."""
         if self.room[direction, space]:
             self.room[direction, space] -= 1
             self.rows.append((time_s, direction, SPACES.index(space), number, size, frames))
@@ -139,7 +139,7 @@ class HttpColumns:
         self.direction, self.frame = Words(), Words()
 
     def put(self, time_s: float, direction: str, stream: int, frame: str, size: int | None) -> None:
-        """One row; ValueError for numbers that no frame has."""
+        """Add a row; raises ValueError for numbers that no frame has."""
         if not (-1 <= stream <= HIGHEST and 0 <= (size or 0) <= HIGHEST):
             raise ValueError(f"an HTTP frame of {size} bytes in stream {stream}")
         self.time_s.append(time_s)
@@ -160,26 +160,26 @@ class HttpColumns:
 
 
 def numbers_within(numbers: Collection[int], low: int, high: int) -> list[int]:
-    """Which numbers lie in a range, at the cost of the smaller of the two."""
+    """The numbers in a range; the cost is that of the smaller of the two."""
     if high - low < len(numbers):
         return [number for number in range(low, high + 1) if number in numbers]
     return [number for number in numbers if low <= number <= high]
 
 
 class UnackedPackets:
-    """Sent packets of one space that are neither acknowledged nor lost: number → size."""
+    """Packets in flight of one space, neither acknowledged nor lost: number → size."""
 
     def __init__(self) -> None:
         self.sizes: dict[int, int] = {}
 
     def put(self, number: int, size_bytes: int) -> None:
-        """A packet left."""
+        """Add a sent packet."""
         self.sizes[number] = size_bytes
         if len(self.sizes) > REMEMBERED_IN_FLIGHT:
             self.sizes = dict(islice(self.sizes.items(), REMEMBERED_IN_FLIGHT // 2, None))
 
     def within(self, low: int, high: int) -> list[int]:
-        """Which lie in a range."""
+        """The packets with numbers in a range."""
         return numbers_within(self.sizes, low, high)
 
 
@@ -191,7 +191,7 @@ class Losses:
         self.rows: list[int] = []
 
     def put(self, number: int, row: int) -> None:
-        """A packet is lost."""
+        """Add a lost packet."""
         place = bisect_left(self.numbers, number)
         self.numbers.insert(place, number)
         self.rows.insert(place, row)
@@ -199,7 +199,7 @@ class Losses:
             del self.numbers[0], self.rows[0]
 
     def acked(self, low: int, high: int) -> list[int]:
-        """Forget those from ``low`` to ``high``; their rows."""
+        """Remove the packets from ``low`` to ``high``, and return their rows."""
         begin, end = bisect_left(self.numbers, low), bisect_right(self.numbers, high)
         rows = self.rows[begin:end]
         del self.numbers[begin:end], self.rows[begin:end]
@@ -207,10 +207,10 @@ class Losses:
 
 
 def floats(column: array[float]) -> Any:
-    """A column of float64 in the memory where it is."""
+    """A column as float64, without a copy."""
     return np.frombuffer(column, dtype=np.float64)
 
 
 def integers(column: array[int]) -> Any:
-    """A column of int64 in the memory where it is."""
+    """A column as int64, without a copy."""
     return np.frombuffer(column, dtype=np.int64)

@@ -1,7 +1,7 @@
-"""One connection's events as tables, whichever log they come from.
+"""The events of one connection as tables, for every kind of log.
 
-Columns grow in compact arrays; what happened to a packet that was sent (acknowledged, lost, both:
-then the loss was spurious) is found while reading, with memory for the packets in flight only.
+Columns grow in compact arrays. While reading, they determine the fate of each sent packet
+(acknowledged, lost, or both: a spurious loss), with memory for the packets in flight only.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ FURTHER_METRICS = {
     "delivery_rate_mbps": ("Mbit/s", "delivery rate estimate"),
     "receive_window_bytes": ("B", "window that the receiver offers"),
 }
-"""Variables of the dataset only where they are told."""
+"""Variables of the dataset only where they are reported."""
 NO_LIMIT = 1 << 62
-"""A slow start threshold above this says that there is none yet."""
+"""A slow start threshold above this means that none is set yet."""
 
 
 class EventTables:
-    """Tables of what was sent, received, acknowledged and lost; of metrics and states; of the
-    handshake's packets; of HTTP frames."""
+    """Tables of packets sent, received, acknowledged and lost; of metrics, states, handshake
+    packets and HTTP frames."""
 
     def __init__(self) -> None:
         self._packets = {name: PacketColumns() for name in ("sent", "received", "acked", "lost")}
@@ -72,11 +72,11 @@ class EventTables:
         return len(self._packets["sent"].time_s) + len(self._packets["received"].time_s)
 
     def http_frames(self) -> int:
-        """How many HTTP frames there were."""
+        """How many HTTP frames there are."""
         return len(self._http.time_s)
 
     def any_received(self) -> bool:
-        """Whether a packet has come yet."""
+        """Whether any packet was received."""
         return bool(self._packets["received"].time_s)
 
     def sent(
@@ -89,18 +89,20 @@ class EventTables:
         stream: int = -1,
         offset_bytes: int = -1,
     ) -> None:
-        """A packet left, perhaps with data of a stream; ValueError for an impossible number, here
-        as below."""
+        """Add a sent packet, perhaps with data of a stream.
+
+        Raises ValueError for an impossible number, as the other methods do.
+        """
         self._packets["sent"].put(time_s, space, number, size_bytes)
         self._offsets.put(stream, offset_bytes)
         self._in_flight[space].put(number, size_bytes or 0)
 
     def received(self, time_s: float, space: str, number: int, size_bytes: int | None) -> None:
-        """A packet came."""
+        """Add a received packet."""
         self._packets["received"].put(time_s, space, number, size_bytes)
 
     def acked(self, time_s: float, space: str, low: int, high: int) -> None:
-        """The peer acknowledged ``low`` to ``high``; only what was in flight, or lost, is new."""
+        """The peer acknowledged ``low`` to ``high``; only packets in flight, or lost, are new."""
         if not 0 <= low <= high <= HIGHEST:
             raise ValueError(f"an acknowledged range from {low} to {high}")
         flying = self._in_flight[space]
@@ -117,12 +119,12 @@ class EventTables:
         self._triggers.put(trigger)
 
     def spurious(self, space: str, low: int, high: int) -> None:
-        """What was lost from ``low`` to ``high`` had come after all."""
+        """The lost packets from ``low`` to ``high`` arrived after all."""
         for row in self._lost[space].acked(low, high):
             self._spurious[row] = 1
 
     def metrics(self, time_s: float, **values: float | None) -> None:
-        """Metrics that changed; the others keep their value."""
+        """Add a row of metrics; those not given keep their value."""
         self._metric_s.append(time_s)
         for name, column in self._metrics.items():
             value = values.pop(name, None)
@@ -141,7 +143,7 @@ class EventTables:
         self._states.put(state)
 
     def shows(self, direction: str, space: str) -> bool:
-        """Whether `handshake` has room for one more packet of that kind."""
+        """Whether `handshake` has room for another packet of this kind."""
         return self._handshake.room[direction, space] > 0
 
     def handshake(
@@ -153,13 +155,13 @@ class EventTables:
         size_bytes: int | None,
         frames: list[str],
     ) -> None:
-        """What a packet ``sent`` or ``received`` holds; ``frames`` may grow until the end."""
+        """Add a packet ``sent`` or ``received`` with its frames, which may grow until the end."""
         self._handshake.put(time_s, direction, space, number, size_bytes or 0, frames)
 
     def http(
         self, time_s: float, direction: str, stream: int, frame: str, size_bytes: int | None
     ) -> None:
-        """An HTTP frame, ``sent`` or ``received``."""
+        """Add an HTTP frame, ``sent`` or ``received``."""
         self._http.put(time_s, direction, stream, frame, size_bytes)
 
     def dataset(
@@ -171,15 +173,15 @@ class EventTables:
         warnings: Sequence[str] = (),
     ) -> xr.Dataset:
         """The tables, one dimension each: ``sent``, ``received``, ``acked``, ``lost``, ``metric``,
-        ``state``, ``handshake``, ``http``. The tables take no more rows after this.
+        ``state``, ``handshake``, ``http``. No rows can be added after this.
 
-        Of packets ``*_time_s``, ``*_space`` (0 initial, 1 handshake, 2 application), ``*_number``,
-        ``*_size_bytes`` (0 where unknown); ``sent_stream``, the first stream that a packet carries
-        data of, and ``sent_offset_bytes``, their offset if that is the stream that most packets
-        carry (-1 for none or unknown); ``lost_trigger``, ``lost_spurious``; metrics as in the run
-        dataset, each row holding the last value told of all. ``handshake_*``: the packets before
-        the application's and its first ten of each direction, with their frames. ``http_*``: HTTP
-        frames by stream.
+        Packets have ``*_time_s``, ``*_space`` (0 initial, 1 handshake, 2 application),
+        ``*_number`` and ``*_size_bytes`` (0 where unknown). ``sent_stream`` is the first stream of
+        which a packet carries data, and ``sent_offset_bytes`` the offset of these data if most
+        packets carry that stream (-1 for none or unknown). There are ``lost_trigger`` and
+        ``lost_spurious``. Metrics are those of the run dataset; each row holds the last reported
+        value of every metric. ``handshake_*``: handshake packets and the first ten application
+        packets of each direction, with their frames. ``http_*``: HTTP frames by stream.
         """
         ds = xr.Dataset()
         for name, packets in self._packets.items():
@@ -209,7 +211,7 @@ class EventTables:
 
 
 def ack_text(ranges: Sequence[tuple[int, int]]) -> str:
-    """An ACK frame in a few words: "ACK 5-9 0-3"."""
+    """An ACK frame as short text: "ACK 5-9 0-3"."""
     words = [f"{low}-{high}" if high > low else str(low) for low, high in ranges[:4]]
     return " ".join(["ACK", *words, *(["…"] if len(ranges) > 4 else [])])
 

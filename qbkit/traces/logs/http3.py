@@ -1,4 +1,4 @@
-"""HTTP/3 frames in a stream's bytes, of which only the frames' heads are looked at."""
+"""Find HTTP/3 frames in the bytes of a stream; reads only the frames' headers."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ MOST_PENDING = 4096
 
 
 class FrameFinder:
-    """Finds the frames of one direction of one stream, its data in any order."""
+    """Finds the frames of one direction of one stream, whose data may come in any order."""
 
     def __init__(self, stream: int) -> None:
         self.next = 0
-        """Offset of the next frame's head."""
+        """Offset of the next frame's header."""
         self.head = b""
-        """What came of it so far."""
+        """The bytes of that header so far."""
         self.pending: dict[int, bytes] = {}
         self.typed = not stream & 2
         """Unidirectional streams begin with their type (RFC 9000 §2.1)."""
         self.frames = True
 
     def take(self, offset: int, data: bytes) -> Iterator[tuple[str, int]]:
-        """Type and payload bytes of the frames whose head is complete with these data."""
+        """Yield type and payload bytes of each frame whose header these data complete."""
         if not self.frames or offset + len(data) <= self.next + len(self.head):
             return
         if offset > self.next + len(self.head):
@@ -50,7 +50,7 @@ class FrameFinder:
                 break
             yield from self._walk(start, self.pending.pop(start))
         if self.pending:
-            # Payload that was waited for in vain may lie before the next head.
+            # Drop pending payload that ends before the next header.
             here = self.next + len(self.head)
             self.pending = {s: d for s, d in self.pending.items() if s + len(d) > here}
 
@@ -78,7 +78,7 @@ class FrameFinder:
 
 
 def _numbers(data: bytes, count: int) -> tuple[list[int], int] | None:
-    """Numbers of variable length (RFC 9000 §16) and where they end; None if they are cut off."""
+    """Variable-length integers (RFC 9000 §16) and their end; None if they are cut off."""
     buffer = Buffer(data=data)
     try:
         return [buffer.pull_uint_var() for _ in range(count)], buffer.tell()

@@ -1,4 +1,4 @@
-"""JSON files of any size, record by record, with bounds on what one record may take."""
+"""Read JSON files of any size record by record, with limits on the memory of a record."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ LONGEST_RECORD = 16 << 20
 DEEPEST = 1000
 STEPS = np.zeros(256, np.int8)
 STEPS[[ord("["), ord("{")]], STEPS[[ord("]"), ord("}")]] = 1, -1
-"""What each byte does to the depth of JSON; those in texts cannot matter much."""
+"""Change of the JSON nesting depth by each byte; brackets in texts hardly matter."""
 LONGEST_NUMBER, BLOCK = 1000, 200
 LONG_NUMBER = re.compile(rb"(?:^|[-:,\[\s])[0-9]{1000}")
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-"""What msgspec raises for a record."""
+"""Exceptions that msgspec raises for a record."""
 BAR_BYTES = 1 << 18
 LATEST_MS = 1e17
-"""Beyond this, a time in ms is none: three million years."""
+"""A time in ms beyond this, three million years, is invalid."""
 
 
 class JsonFile:
-    """A log that is open, its size shown by a progress bar while it is read."""
+    """An open log, with a progress bar."""
 
     def __init__(self, file: BinaryIO, name: str, bar: Any) -> None:
         self.file, self.name, self.bar = file, name, bar
@@ -42,18 +42,18 @@ class JsonFile:
         self._tail = b""
 
     def rewind(self) -> None:
-        """To the start, as if nothing had been read."""
+        """Go back to the start, as if nothing had been read."""
         self.file.seek(0)
         self._unread, self._depth, self._tail = 0, 0, b""
 
     def first_line(self) -> bytes:
-        """The first line, or the start of a very long one; the file stands at its start again."""
+        """The first line, or the start of a very long one; then the file is at its start again."""
         first = self.file.readline(LONGEST_RECORD)
         self.file.seek(0)
         return first
 
     def lines(self) -> Iterator[tuple[int, bytes]]:
-        """Place and text of each line; TraceError for one longer than 16 MiB."""
+        """Yield place and text of each line; raises TraceError for one longer than 16 MiB."""
         place = shown = 0
         while line := self.file.readline(LONGEST_RECORD + 1):
             if len(line) > LONGEST_RECORD:
@@ -66,9 +66,9 @@ class JsonFile:
         self.bar.update(place - shown)
 
     def records(self) -> Iterator[tuple[int, bytes]]:
-        """Place and text of each record of a JSON text sequence, which may take several lines.
+        """Yield place and text of each record of a JSON text sequence, which may have many lines.
 
-        TraceError for one longer than 16 MiB.
+        Raises TraceError for one longer than 16 MiB.
         """
         start, held = 0, [b""]
         for place, line in self.lines():
@@ -84,10 +84,10 @@ class JsonFile:
         yield start, b"".join(held)
 
     def items(self, prefix: str) -> Iterator[tuple[int, Any]]:
-        """Place and value of each item of one JSON document; what is broken ends it with a warning.
+        """Yield place and value of each item of one JSON document; damage ends it with a warning.
 
-        Raises TraceError for what is no JSON from the start, nests too deep, or is an item longer
-        than 16 MiB.
+        Raises TraceError for a file that does not begin as JSON, nests too deep, or has an item
+        longer than 16 MiB.
         """
         found = False
         try:
@@ -109,11 +109,11 @@ class JsonFile:
             raise self.hostile(self.file.tell(), "nested too deep") from None
 
     def next_record(self) -> None:
-        """What is read from here on belongs to another record."""
+        """A new record begins here."""
         self._unread = self._depth = 0
 
     def read(self, size: int = -1) -> bytes:
-        """For ijson: the next bytes, as long as they do not all belong to one item, nor nest."""
+        """Return the next bytes to ijson, within the limits on an item's size and depth."""
         part = self.file.read(size)
         self._unread += len(part)
         if part:
@@ -123,35 +123,35 @@ class JsonFile:
         return part
 
     def _guard(self, part: bytes) -> None:
-        """Raise TraceError for what ijson cannot take.
+        """Raise TraceError for input that breaks ijson.
 
-        Its time and memory grow with the square of the depth; and on a whole number of more digits
-        than Python converts (4300), its C part crashes.
+        Its time and memory grow with the square of the depth, and its C code crashes on an integer
+        with more digits than Python converts (4300).
         """
         octets = np.frombuffer(part, np.uint8)
         depth = self._depth + np.cumsum(STEPS[octets], dtype=np.int64)
         if depth.max() > DEEPEST:
             raise self.hostile(self.file.tell(), "nested too deep")
         self._depth = max(int(depth[-1]), 0)
-        digits = (octets - ord("0")) < 10  # 0 to 9: what is less wraps around
+        digits = (octets - ord("0")) < 10  # 0 to 9: smaller values wrap around
         blocks = digits[: len(digits) // BLOCK * BLOCK].reshape(-1, BLOCK).all(axis=1)
         if (blocks.any() or len(part) < 2 * BLOCK) and LONG_NUMBER.search(self._tail + part):
             raise self.hostile(self.file.tell(), "a number of more than a thousand digits")
         self._tail = (self._tail + part)[-LONGEST_NUMBER:]
 
     def broken(self, where: str) -> None:
-        """Warn, once, that something cannot be read."""
+        """Warn once that a part cannot be read."""
         if not self._damaged:
             self._damaged = True
             self.warnings.append(f"{self.name} is damaged or cut off {where}; the rest was read")
 
     def warn(self, what: str) -> None:
-        """Warn of what can be read, and may not mean what it seems to."""
+        """Warn about data that can be read but may be misleading."""
         self.warnings.append(f"{self.name} {what}")
         warnings.warn(self.warnings[-1], stacklevel=2)
 
     def unreadable(self, place: int, error: Exception) -> None:
-        """A record that msgspec refuses: warn of what is no JSON, raise TraceError for the rest."""
+        """Handle a record that msgspec rejects: warn if it is no JSON, else raise TraceError."""
         if isinstance(error, RecursionError):
             raise self.hostile(place, "nested too deep") from None
         if isinstance(error, msgspec.ValidationError):
@@ -159,17 +159,17 @@ class JsonFile:
         self.broken(f"at byte {place}")
 
     def hostile(self, place: int, why: str) -> TraceError:
-        """The error for what is readable, and cannot be meant."""
-        return TraceError(f"{self.name} has at byte {place} what no such log holds: {why[:200]}")
+        """The error for readable but impossible content."""
+        return TraceError(f"{self.name} has impossible content at byte {place}: {why[:200]}")
 
     def too_long(self, place: int) -> TraceError:
-        """The error for a record that would fill the memory."""
+        """The error for a record that is too long."""
         return TraceError(f"{self.name} has a record longer than 16 MiB at byte {place}")
 
 
 @contextlib.contextmanager
 def open_log(path: str | Path, progress: bool) -> Iterator[JsonFile]:
-    """A log to read, with a progress bar if asked for; TraceError if it cannot be read."""
+    """Open a log, with a progress bar if wanted; raises TraceError if it cannot be read."""
     from tqdm.auto import tqdm
 
     source = Path(path)
@@ -185,6 +185,6 @@ def open_log(path: str | Path, progress: bool) -> Iterator[JsonFile]:
 
 
 def first_words(error: Exception) -> str:
-    """The first line of what a library says, on one line and not too long."""
+    """The first line of an error's message, truncated."""
     lines = str(error).splitlines() or [type(error).__name__]
     return lines[0][:200]

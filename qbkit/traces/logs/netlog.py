@@ -1,7 +1,7 @@
 """Chrome's net log (--log-net-log) as tables: a QUIC or HTTP/2 connection as the browser saw it.
 
-Chrome writes one event a line behind a first line of constants; files that were formatted anew are
-read as one JSON document. Either way memory grows with the numbers that are kept.
+Chrome writes a first line of constants, then one event per line. A reformatted file is read as one
+JSON document. In both cases memory grows with the numbers kept, not with the file.
 """
 
 from __future__ import annotations
@@ -52,15 +52,15 @@ def read_netlog(
     """The events of one connection of a net log (`qbkit.traces.logs.events.EventTables.dataset`).
 
     ``connection`` is the number of its source in the log, or (a part of) its host; by default the
-    one with most packets, with a warning that lists the others. Times count from its beginning; of
-    packets sent they are exact to 1 µs, all others to 1 ms (whole, rounded down). The log names
-    the controller, in attribute ``controller``, but not its window; RTTs and bytes in flight are
-    computed from it. A packet that shares its datagram has its size in the first one.
+    one with the most packets, with a warning that lists the others. Times count from its beginning.
+    Those of sent packets are exact to 1 µs, all others are rounded down to 1 ms. The log names the
+    controller, in attribute ``controller``, but not its window; RTTs and bytes in flight are
+    computed from the events. The first packet of a datagram has the size of all its packets.
 
     Attributes: ``source`` "netlog", ``vantage_point`` "client", ``title`` (the host), ``warnings``
-    (JSON list). A log that is cut off, as Chrome leaves it when it is killed, or damaged, gives
-    what can be read and a warning. Raises TraceError for what is no net log, has no such
-    connection, or holds what cannot be meant.
+    (JSON list). A damaged log, or a truncated one, as Chrome leaves it when it is killed, gives
+    what can be read, and a warning. Raises TraceError for a file that is no net log, has no such
+    connection, or has impossible content.
     """
     with open_log(path, progress) as log:
         reader = _NetlogReader(log)
@@ -81,7 +81,7 @@ class _NetlogReader:
         self.sessions: dict[int, Session] = {}
 
     def read(self) -> None:
-        """All events of all connections."""
+        """Read all events of all connections."""
         first = self.log.first_line()
         if first.startswith(FIRST_LINE) and self._line_constants(first):
             self._read_lines()
@@ -91,7 +91,7 @@ class _NetlogReader:
                 self._take_converted(event, place)
 
     def choose(self, wanted: str | int | None) -> Session:
-        """The connection that is wanted; TraceError lists those there are."""
+        """The wanted connection; the TraceError for an unknown one lists all."""
         found = sorted((s for s in self.sessions.values() if s.tables), key=_weight, reverse=True)
         listed = ", ".join(str(s) for s in found[:10]) + (", …" if len(found) > 10 else "")
         if not found:
@@ -137,7 +137,7 @@ class _NetlogReader:
             text = line.rstrip(b", \r\n")
             if text.endswith(b"}]"):
                 text, ended = text[:-1], True
-            # The type is an event's last member; most lines need no more than this.
+            # The type is an event's last member; it suffices to skip most lines.
             before, _, tail = text.rpartition(b":")
             unwanted = tail not in tails and before.endswith(b'"type"') and tail[-2:-1].isdigit()
             if place == 0 or unwanted or not text.startswith(b'{"'):

@@ -8,14 +8,14 @@ from qbkit.traces.logs.events import EventTables, ack_text
 from qbkit.traces.logs.sender import Sender
 
 HALF_MS_S = 0.0005
-"""The log's times are whole milliseconds; half of one is the mean of what they leave away."""
+"""The log truncates times to whole milliseconds; half of one is the mean truncation."""
 LEVELS = {
     "ENCRYPTION_INITIAL": "initial",
     "ENCRYPTION_HANDSHAKE": "handshake",
     "INITIAL": "initial",
     "HANDSHAKE": "handshake",
 }
-"""Encryption levels and types of long headers → packet number space; all others are application."""
+"""Encryption levels and long header types → packet number space; all others are application."""
 FRAMES = {
     "rst_stream": "reset_stream",
     "blocked": "data_blocked",
@@ -24,11 +24,11 @@ FRAMES = {
 }
 """QUICHE's names of frames → RFC 9000's, where they differ."""
 SILENT = {"ack", "padding", "connection_close"}
-"""Frames that ask for no acknowledgement."""
+"""Frames that are not ack-eliciting."""
 
 
 class Params(msgspec.Struct):
-    """What events of all kinds tell, as far as the tables want it."""
+    """The parameters of all kinds of events that the tables need."""
 
     packet_number: int | None = None
     size: int | None = None
@@ -73,7 +73,7 @@ class Session:
         return f"{self.source} ({self.host or 'unknown host'}, {len(self.tables)} packets)"
 
     def take(self, name: str, time_ms: float, params: Params) -> None:
-        """One event; ValueError for impossible numbers."""
+        """Take one event; raises ValueError for impossible numbers."""
         if self.zero_s is None:
             self.zero_s = time_ms / 1e3
         time_s = round(time_ms / 1e3 - self.zero_s, 6)
@@ -95,9 +95,9 @@ class Session:
         if name == "PACKET_SENT":
             self._sent(time_s, params)
         elif name == "COALESCED_PACKET_SENT":
-            if not self.last_sent:  # not all packets tell their frames before they leave
+            if not self.last_sent:  # some packets log their frames after they leave
                 self.last_sent.extend(self.pending)
-            self._clear()  # else they were told a second time
+            self._clear()  # else these frames are duplicates
         elif name == "PACKET_RECEIVED":
             self.datagram_bytes = params.size or 0
         elif name == "UNAUTHENTICATED_PACKET_HEADER_RECEIVED":
@@ -138,7 +138,7 @@ class Session:
         self.pending, self.pending_data = [], (-1, -1)
 
     def _received(self, time_s: float) -> None:
-        """The packet whose header came last, once."""
+        """Add the packet whose header came last, once."""
         if self.header is None:
             return
         (self.space, number), self.header = self.header, None
@@ -168,7 +168,7 @@ class Session:
             self.sender.acked(time_s, self.space, _ranges(params), delay_s)
 
     def _http3(self, name: str, time_s: float, params: Params) -> None:
-        """HTTP3_{what}_SENT or _RECEIVED; only frames of the control stream tell no stream."""
+        """HTTP3_{what}_SENT or _RECEIVED; only frames of the control stream have no stream."""
         what, _, verb = name.rpartition("_")
         if what.endswith("CONTROL_STREAM") and verb == "CREATED":
             side = "sent" if what.startswith("LOCAL") else "received"
@@ -176,8 +176,8 @@ class Session:
         elif verb in ("SENT", "RECEIVED"):
             stream = params.stream_id
             stream = self.control_stream[verb.lower()] if stream is None else stream
-            told = (params.payload_length, params.compressed_headers_length)
-            size = next((n for n in told if n is not None), None)
+            sizes = (params.payload_length, params.compressed_headers_length)
+            size = next((n for n in sizes if n is not None), None)
             frame = what.removesuffix("_FRAME").lower()
             self.tables.http(time_s, verb.lower(), stream, frame, size)
 
@@ -191,7 +191,7 @@ class Session:
 
 
 def _ranges(params: Params) -> list[tuple[int, int]]:
-    """What an ACK frame acknowledges, newest first: all of its span that is not missing."""
+    """The ranges that an ACK frame acknowledges, newest first: its span without missing packets."""
     low, high = params.smallest_observed, params.largest_observed
     if low is None or high is None:
         return []

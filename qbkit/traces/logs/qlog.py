@@ -2,8 +2,8 @@
 
 Reads drafts 0.3 to the current one (draft-ietf-quic-qlog-main-schema, -quic-events, -h3-events) in
 all three serialisations: JSON-SEQ (RFC 7464), newline-delimited JSON, and one JSON document.
-Records are read one by one, so memory grows with the numbers that are kept (some 65 bytes a packet
-and 65 a row of metrics), not with the file.
+It reads records one by one, so memory grows with the numbers kept (about 65 bytes per packet and 65
+per row of metrics), not with the file.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ VANTAGE_POINTS = ("client", "server", "network")
 SPACES = {"initial": "initial", "handshake": "handshake"}
 """Packet type → packet number space; all others are application data."""
 DECODERS = {kind: msgspec.json.Decoder(kind, strict=False) for kind in set(KINDS.values())}
-"""Not strict: where JSON has 53 bits for a number only, whole ones may be texts (RFC 7493)."""
+"""Not strict: JSON numbers have 53 bits, so integers may be texts (RFC 7493)."""
 ENVELOPE = msgspec.json.Decoder(QlogEnvelope)
 MOST_GROUPS = 100
 
@@ -60,18 +60,18 @@ def read_qlog(
     """The events of one connection's qlog file (`qbkit.traces.logs.events.EventTables.dataset`).
 
     ``trace`` is the number of a trace, from 0 on, in a file that holds several. ``group`` is the
-    ``group_id`` of the events to read, in a trace that mixes connections; by default all are.
+    ``group_id`` of the events to read, in a trace that mixes connections; by default all are read.
     Times count from the log's reference time, or from the first event where that is a wall clock.
 
     Attributes: ``source`` "qlog", ``vantage_point``, ``title``, ``qlog_version``,
-    ``event_schemas`` (JSON list), ``reference_time`` (date and time of 0 s, as far as the log tells
-    it), ``warnings`` (JSON list). A file that is cut off or damaged gives what can be read, and a
-    warning that says where it broke. Python warnings are given as well for a time format or file
-    schema that is unknown, for several groups that are read as one, and for a trace that the file
-    says it lacks. Two habits are put right: quinn tells RTTs in s, neqo pacing rates in B/s.
-    Raises TraceError for what is no qlog, for several traces without a choice, for a trace or
-    group that is not there, and for what cannot be meant: values of the wrong type, packet numbers
-    beyond 2^62, records that nest too deep or are longer than 16 MiB.
+    ``event_schemas`` (JSON list), ``reference_time`` (date and time of 0 s, if the log gives it),
+    ``warnings`` (JSON list). A truncated or damaged file gives what can be read, and a warning with
+    the place of the damage. Python warnings report an unknown time format or file schema, several
+    groups read as one, and a trace that the file reports as missing. The reader corrects two units:
+    quinn reports RTTs in s, neqo pacing rates in B/s. Raises TraceError for a file that is no qlog,
+    for several traces without a choice, for a missing trace or group, and for impossible content:
+    values of the wrong type, packet numbers beyond 2^62, records that nest too deep or are longer
+    than 16 MiB.
     """
     with open_log(path, progress) as log:
         return _QlogReader(log, group).read(trace)
@@ -89,7 +89,7 @@ class _QlogReader:
         self.rate_unit_mbps = 1e-6
 
     def read(self, wanted: int | None) -> xr.Dataset:
-        """All of one trace, whichever serialisation the file has."""
+        """Read one trace, in any serialisation."""
         first = self.log.first_line()
         if first.startswith(SEPARATOR):
             self._read_records(self.log.records(), wanted)
@@ -98,9 +98,7 @@ class _QlogReader:
         else:
             self._read_document(wanted)
         if not self.tables and not self.head.version:
-            raise TraceError(
-                f"{self.log.name} is no qlog file: neither its head nor events are there"
-            )
+            raise TraceError(f"{self.log.name} is no qlog file: it has neither a header nor events")
         self._check_groups()
         point = self.trace.text("vantage_point", "type")
         ds = self.tables.dataset(
@@ -116,9 +114,9 @@ class _QlogReader:
         )
 
     def _read_records(self, records: Iterator[tuple[int, bytes]], wanted: int | None) -> None:
-        """A head, and an event each: all of one trace."""
+        """Read a header and then events, one per record, all of one trace."""
         if wanted:
-            raise TraceError(f"{self.log.name} has no trace {wanted}; a file by records has one, 0")
+            raise TraceError(f"{self.log.name} has no trace {wanted}; a file of records has one, 0")
         for place, text in records:
             record = text.strip()
             if record:
@@ -162,7 +160,7 @@ class _QlogReader:
             raise self.log.hostile(place, f"{type(error).__name__} {error}") from None
 
     def _is_head(self, record: bytes) -> bool:
-        """Take the head of the file, if the record is one."""
+        """Whether the record is the file's header; if so, use it."""
         head = msgspec.json.decode(record, type=FileHead)
         self._begin(head, TraceHead(head.trace))
         return bool(head.version or head.trace)
@@ -181,7 +179,7 @@ class _QlogReader:
             raise self.log.hostile(place, str(error)) from None
 
     def _is_meant(self, own_group: Any) -> bool:
-        """Whether an event is of the group that is read."""
+        """Whether an event belongs to the group being read."""
         found = self.trace.common_fields.get("group_id") if own_group is None else own_group
         if found is None:
             return self.group is None
@@ -191,15 +189,18 @@ class _QlogReader:
         return self.group is None or name == self.group
 
     def _turn_to(self, group: str) -> None:
-        """Another group goes on. One connection may have several names, as quinn's has before and
-        after its first answer; but none comes back to its old one."""
+        """Note a change of group.
+
+        One connection may change its name, as quinn's does after its first answer, but it does not
+        return to an old one: then events of several connections are mixed.
+        """
         if group in self.groups:
             self.mixed = True
             self.groups.remove(group)
         self.groups = [*self.groups[-MOST_GROUPS:], group]
 
     def _check_groups(self) -> None:
-        """TraceError for a group that is not there; a warning where several were read as one."""
+        """Raise TraceError for a missing group; warn if several were read as one."""
         listed = ", ".join(repr(name) for name in sorted(self.groups)[:10]) or "none"
         if self.group is not None and self.group not in self.groups:
             raise TraceError(
@@ -212,7 +213,7 @@ class _QlogReader:
             )
 
     def _take(self, time_s: float, name: str, data: Any, place: int) -> None:
-        """One event into its table."""
+        """Add one event to its table."""
         try:
             if isinstance(data, Metrics):
                 self._metrics(time_s, data)
@@ -231,7 +232,7 @@ class _QlogReader:
 
     def _metrics(self, time_s: float, m: Metrics) -> None:
         if self.rtt_seconds is None and m.smoothed_rtt is not None:
-            self.rtt_seconds = self._tells_seconds(m)
+            self.rtt_seconds = self._reports_seconds(m)
         if self.rtt_seconds:
             m.smoothed_rtt, m.latest_rtt, m.min_rtt = map(
                 _in_ms, (m.smoothed_rtt, m.latest_rtt, m.min_rtt)
@@ -249,11 +250,11 @@ class _QlogReader:
             pacing_rate_mbps=None if rate is None else rate * self.rate_unit_mbps,
         )
 
-    def _tells_seconds(self, m: Metrics) -> bool:
-        """Whether RTTs are in s: before the first sample, no stack assumes one of less than 1 ms.
+    def _reports_seconds(self, m: Metrics) -> bool:
+        """Whether RTTs are in s: before the first sample, no stack assumes an RTT below 1 ms.
 
-        An assumed RTT is one whose variation is its half (RFC 9002 §5.3), before anything came; or
-        the RFC's own 333 ms, as a server has it when it begins to tell.
+        An assumed RTT has half its value as variation (RFC 9002 §5.3), before any packet was
+        received; or it is the RFC's 333 ms, as on a server whose log begins later.
         """
         srtt = m.smoothed_rtt or 0.0
         assumed = m.rtt_variance is not None and srtt == 2 * m.rtt_variance
@@ -309,7 +310,7 @@ def _first_data(frames: list[QlogFrame]) -> tuple[int, int]:
 
 
 def _ranges(frame: QlogFrame) -> list[tuple[int, int]]:
-    """What an ACK frame acknowledges; a range of one packet may be written as one number."""
+    """The ranges of an ACK frame; a range of one packet may be a single number."""
     return [(low, high[-1] if high else low) for low, *high in frame.acked_ranges]
 
 
@@ -322,7 +323,7 @@ def _in_ms(time_s: float | None) -> float | None:
 
 
 def _is_record(text: bytes) -> bool:
-    """Whether a first line is the head of a file by lines, not a part of one document."""
+    """Whether a first line is the header of a file of lines, not a part of one document."""
     try:
         head = msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):

@@ -1,4 +1,4 @@
-"""The times of a qlog's events: in every format of its drafts, in seconds of one clock.
+"""The times of a qlog's events, from every format of the drafts to seconds of one clock.
 
 draft-ietf-quic-qlog-main-schema, "Timestamps" (``relative_to_epoch``,
 ``relative_to_previous_event``), and its versions before 09 (``absolute``, ``relative``, ``delta``).
@@ -19,7 +19,7 @@ EPOCH_MS = 1e11
 
 
 class Clock:
-    """Takes the times of all events of a trace in their order, known or not: steps add up."""
+    """Converts the times of a trace's events. It needs all events in order: steps add up."""
 
     def __init__(self, common_fields: dict[str, Any], warn: Callable[[str], None]) -> None:
         self._warn = warn
@@ -32,8 +32,8 @@ class Clock:
     def seconds(self, time_ms: float, time_format: str | None = None) -> float:
         """Seconds since the reference, or since the first event where that is a wall clock.
 
-        ``time_format`` is the event's own; by default that of the trace. ValueError for a time
-        that is none.
+        ``time_format`` is that of the event, by default that of the trace. Raises ValueError for an
+        invalid time.
         """
         if not -LATEST_MS < time_ms < LATEST_MS:
             raise ValueError(f"a time of {time_ms} ms")
@@ -44,7 +44,7 @@ class Clock:
         return (self._now_ms - self._zero_ms) / 1e3
 
     def reference_time(self) -> str:
-        """The date and time of 0 s in RFC 3339, as the log tells it; empty where it does not."""
+        """The date and time of 0 s in RFC 3339; empty if the log does not give it."""
         told = self._reference
         if isinstance(told, dict):
             epoch = told.get("epoch", "unknown")
@@ -61,7 +61,7 @@ class Clock:
             return ""
 
     def _are_steps(self, time_format: Any) -> bool:
-        """Whether times of a format count from the event before; warns, once, of an unknown one."""
+        """Whether times of a format count from the previous event; warns once of an unknown one."""
         name = str(time_format)[:100]
         if name not in (*FROM_REFERENCE, *FROM_PREVIOUS, *self._unknown) and len(self._unknown) < 3:
             self._unknown.add(name)

@@ -1,4 +1,4 @@
-"""What a qlog says of itself before its events: the file's head, and that of each of its traces."""
+"""The headers of a qlog: that of the file, and that of each of its traces."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from qbkit.errors import TraceError
 from qbkit.traces.logs.jsonfile import JsonFile
 
 FILE_SCHEMAS = ("urn:ietf:params:qlog:file:contained", "urn:ietf:params:qlog:file:sequential")
-"""Drafts add their number."""
+"""Drafts append their number."""
 TRACE = "traces.item"
 EVENTS = f"{TRACE}.events"
 EVENT = f"{EVENTS}.item"
@@ -22,30 +22,30 @@ LONGEST_TEXT = 200
 
 
 class FileHead(msgspec.Struct):
-    """The head of a file, in all drafts from 0.3 on."""
+    """The header of a file, in all drafts from 0.3 on."""
 
     qlog_version: str = ""
     file_schema: str = ""
     title: str = ""
     trace: dict[str, Any] = {}
-    """Of a file by records only."""
+    """Only in a file of records."""
 
     @property
     def version(self) -> str:
-        """Which draft it follows, as far as it says so; empty for what is no qlog."""
+        """The draft it follows, if given; empty for a file that is no qlog."""
         return (self.qlog_version or self.file_schema)[:LONGEST_TEXT]
 
 
 @dataclass
 class TraceHead:
-    """All of a trace but its events."""
+    """A trace without its events."""
 
     members: dict[str, Any] = field(default_factory=dict)
     events: int = 0
-    """How many it holds; 0 in a file by records, which are all of one trace."""
+    """How many events it holds; 0 in a file of records, which are all of one trace."""
 
     def text(self, part: str, member: str = "") -> str:
-        """A text in the head, or in a part of it; empty where it is not told."""
+        """A text in the header, or in a part of it; empty if missing."""
         found = self.members.get(part, "")
         if member:
             found = found.get(member, "") if isinstance(found, dict) else ""
@@ -53,13 +53,13 @@ class TraceHead:
 
     @property
     def common_fields(self) -> dict[str, Any]:
-        """What all events share."""
+        """The fields that all events share."""
         found = self.members.get("common_fields")
         return found if isinstance(found, dict) else {}
 
     @property
     def event_schemas(self) -> list[str]:
-        """URIs of the events that may be there."""
+        """URIs of the schemas of its events."""
         found = self.members.get("event_schemas")
         return [str(uri)[:LONGEST_TEXT] for uri in found[:20]] if isinstance(found, list) else []
 
@@ -69,9 +69,9 @@ class TraceHead:
 
 
 def document_heads(log: JsonFile) -> tuple[FileHead, list[TraceHead]]:
-    """Heads of a document and of its traces, wherever they stand in it: it is read to its end.
+    """The headers of a document and of its traces. They can be anywhere, so it reads to the end.
 
-    Of one that is damaged, what comes before; whoever reads the events then says so.
+    From a damaged document it returns what comes before; reading the events reports the damage.
     """
     members: dict[str, Any] = {}
     traces: list[TraceHead] = []
@@ -98,9 +98,9 @@ def document_heads(log: JsonFile) -> tuple[FileHead, list[TraceHead]]:
 
 
 def chosen_trace(log: JsonFile, traces: list[TraceHead], wanted: int | None) -> int:
-    """Place of the trace to read; TraceError where it is not there, or there is a choice.
+    """Index of the trace to read; raises TraceError if it is missing or the choice is open.
 
-    Of a trace that could not be put into the file, a warning says why.
+    A warning gives the reason for each trace that could not be put into the file.
     """
     whole = [i for i, head in enumerate(traces) if not head.text("error_description")]
     for i, head in enumerate(traces):
@@ -118,6 +118,6 @@ def chosen_trace(log: JsonFile, traces: list[TraceHead], wanted: int | None) -> 
 
 
 def check_schema(log: JsonFile, head: FileHead) -> None:
-    """Warn of a file schema that is not the drafts'."""
+    """Warn of a file schema that is in no draft."""
     if head.file_schema and not head.file_schema.startswith(FILE_SCHEMAS):
         log.warn(f"has the unknown file schema {head.file_schema[:LONGEST_TEXT]!r}, read as qlog's")

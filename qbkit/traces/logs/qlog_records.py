@@ -1,4 +1,4 @@
-"""What records of a qlog hold, as far as the tables want it, in all drafts from 0.3 on."""
+"""The fields of qlog records that the tables need, in all drafts from 0.3 on."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class RawInfo(msgspec.Struct):
     data: str = ""
 
     def size_bytes(self) -> int | None:
-        """The length, which may be left out where all of the data is there, as hexadecimals."""
+        """The length; if it is missing, that of the data, which are hexadecimal."""
         return len(self.data) // 2 if self.length is None and self.data else self.length
 
 
@@ -53,19 +53,19 @@ class QlogPacket(msgspec.Struct):
     raw: RawInfo = msgspec.field(default_factory=RawInfo)
     frames: list[QlogFrame] = []
     trigger: str = ""
-    # aioquic tells a lost packet without a header.
+    # aioquic reports a lost packet without a header.
     type: str | None = None
     packet_number: int | None = None
 
 
 class QlogFrames(msgspec.Struct):
-    """Frames by themselves, of stacks that tell packets without them."""
+    """Frames alone, from stacks that report packets without them."""
 
     frames: list[QlogFrame] = []
 
 
 class Numbers(msgspec.Struct):
-    """Packets by number: acknowledged (neqo), or lost without cause (quic-go)."""
+    """Packets by number: acknowledged (neqo), or spuriously lost (quic-go)."""
 
     packet_number_space: str = "application_data"
     packet_number: int | None = None
@@ -93,7 +93,7 @@ class State(msgspec.Struct):
 
 
 class HttpFrame(msgspec.Struct):
-    """An HTTP/3 frame by itself."""
+    """An HTTP/3 frame alone."""
 
     frame_type: str = ""
     length: int | None = None
@@ -109,10 +109,10 @@ class Http(msgspec.Struct):
     frame: HttpFrame = msgspec.field(default_factory=HttpFrame)
 
     def size_bytes(self) -> int | None:
-        """The frame's payload, wherever the draft at hand tells it."""
+        """Bytes of the frame's payload, which drafts put in different fields."""
         raw, own = self.raw, self.frame.raw
-        told = (self.length, self.frame.length, raw.payload_length, own.payload_length)
-        sizes = (*told, raw.size_bytes(), own.size_bytes())
+        lengths = (self.length, self.frame.length, raw.payload_length, own.payload_length)
+        sizes = (*lengths, raw.size_bytes(), own.size_bytes())
         return next((n for n in sizes if n is not None), None)
 
 
@@ -132,4 +132,4 @@ HTTP: dict[str, type[msgspec.Struct]] = {"frame_created": Http, "frame_parsed": 
 CATEGORIES = ("", "transport", "recovery", "quic")
 KINDS = {f"{c}:{name}".lstrip(":"): kind for c in CATEGORIES for name, kind in TRANSPORT.items()}
 KINDS |= {f"{c}:{name}": kind for c in ("http", "h3", "http3") for name, kind in HTTP.items()}
-"""Names of events, with the prefixes of all drafts → what they hold."""
+"""Names of events, with the prefixes of all drafts → type of their data."""

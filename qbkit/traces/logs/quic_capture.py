@@ -1,4 +1,4 @@
-"""One QUIC connection of a capture as its sender could know it."""
+"""One QUIC connection of a capture, with what its sender could know."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from qbkit.traces.logs.sender import Sender
 from qbkit.traces.logs.tshark import Datagram, Fields, datagrams
 
 LONG_TYPES = {"0": "initial", "2": "handshake"}
-"""Types of long headers with a space of their own (RFC 9000 §17.2); 0-RTT is application data."""
+"""Long header types with their own space (RFC 9000 §17.2); 0-RTT is application data."""
 ACKS, STREAMS = (2, 3), range(8, 16)
 OFFSET_BIT, LENGTH_BIT = 4, 2
 SILENT = {0, 2, 3, 28, 29}
-"""PADDING, ACK, CONNECTION_CLOSE: frames that ask for no acknowledgement (RFC 9002 §2)."""
+"""PADDING, ACK, CONNECTION_CLOSE: frames that are not ack-eliciting (RFC 9002 §2)."""
 NAMES = {
     **{0: "padding", 1: "ping", 4: "reset_stream", 5: "stop_sending", 6: "crypto"},
     **{7: "new_token", 16: "max_data", 17: "max_stream_data", 18: "max_streams"},
@@ -46,7 +46,7 @@ def read_quic(
     sender: End,
     keylog: str | Path | None,
 ) -> xr.Dataset:
-    """The tables of the connection of a capture, ``sent`` being what comes from ``sender``."""
+    """The tables of a connection of a capture; ``sent`` is what comes from ``sender``."""
     if keylog is not None and not Path(keylog).is_file():
         raise TraceError(f"there is no key log {keylog}")
     reader = _QuicReader(sender[1], describe(sender).rpartition(":")[0].strip("[]"))
@@ -58,7 +58,7 @@ def read_quic(
         try:
             reader.take(datagram)
         except (ValueError, IndexError, OverflowError) as error:
-            raise TraceError(f"{log.name} holds what no QUIC packet does: {error}") from None
+            raise TraceError(f"{log.name} has an impossible value: {error}") from None
     if reader.hidden:
         log.warnings.append(_hidden(log.name, reader, keylog))
     title = " to ".join(describe(end) for end in connection.ends)
@@ -70,7 +70,7 @@ def read_quic(
 def _hidden(name: str, reader: _QuicReader, keylog: str | Path | None) -> str:
     if reader.hidden == len(reader.tables):
         return (
-            f"no packet of {name} can be read: it is no QUIC, or begins before the capture; there "
+            f"no packet of {name} can be read: it is no QUIC, or began before the capture; there "
             "are times and sizes only"
         )
     why = "without a key log" if keylog is None else f"with the secrets in {Path(keylog).name}"
@@ -92,7 +92,7 @@ class _QuicReader:
         self.finders: dict[tuple[str, int], FrameFinder] = {}
 
     def take(self, datagram: Datagram) -> None:
-        """The packets of one datagram."""
+        """Add the packets of one datagram."""
         if self.zero_ns is None:
             self.zero_ns = datagram.time_ns
         time_s = (datagram.time_ns - self.zero_ns) / 1e9
@@ -129,7 +129,7 @@ class _QuicReader:
             self._http(time_s, direction, stream, offset, content)
 
     def _unseen(self, time_s: float, direction: str, size: int) -> None:
-        """A packet that is encrypted: its number is how many there were before it."""
+        """Add a packet that is encrypted; its number counts those before it."""
         self.hidden += 1
         number = self.counts[direction]
         self.counts[direction] += 1
@@ -150,7 +150,7 @@ class _QuicReader:
 
 
 def _acks(frames: list[int], packet: Fields) -> Iterator[tuple[list[tuple[int, int]], float]]:
-    """Ranges, newest first, and delay in s of each ACK frame."""
+    """Yield the ranges, newest first, and the delay in s of each ACK frame."""
     largest, firsts = packet["quic.ack.largest_acknowledged"], packet["quic.ack.first_ack_range"]
     delays, counts = packet["quic.ack.ack_delay"], packet["quic.ack.ack_range_count"]
     gaps, lengths = iter(packet["quic.ack.gap"]), iter(packet["quic.ack.ack_range"])
@@ -168,7 +168,7 @@ def _acks(frames: list[int], packet: Fields) -> Iterator[tuple[list[tuple[int, i
 
 
 def _streams(frames: list[int], packet: Fields) -> Iterator[Stream]:
-    """The STREAM frames; their type says whether offset and length are there."""
+    """Yield the STREAM frames; their type says whether they have an offset and a length."""
     offsets, lengths = iter(packet["quic.stream.offset"]), iter(packet["quic.stream.length"])
     content = iter(packet["quic.stream_data"])
     kinds = [kind for kind in frames if kind in STREAMS]
@@ -180,7 +180,7 @@ def _streams(frames: list[int], packet: Fields) -> Iterator[Stream]:
 
 
 def _texts(frames: list[int], acks: list[list[tuple[int, int]]]) -> list[str]:
-    """Names of frames for people; those of the same name in a row once."""
+    """Readable names of frames; consecutive equal names once."""
     rest = iter(acks)
     texts: list[str] = []
     for kind in frames:

@@ -1,4 +1,4 @@
-"""Captures (pcap, pcapng) packet by packet, with memory for one packet."""
+"""Read captures (pcap, pcapng) packet by packet, with memory for one packet."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from qbkit.traces.run.pcap import FILE_HEADER, MAGIC, MAX_CAPTURED, RECORD_HEADE
 
 ETHERNET = 1
 EXTENSIONS = (0, 43, 60)
-"""IPv6 headers that may stand before TCP or UDP: hop-by-hop, routing, destination."""
+"""IPv6 headers that may precede TCP or UDP: hop-by-hop, routing, destination."""
 
 End = tuple[bytes, int]
 """Address and port."""
@@ -26,14 +26,14 @@ class Segment:
     """One TCP or UDP packet."""
 
     number: int
-    """Of the record in the file, from 1 on."""
+    """Number of the record in the file, from 1 on."""
     time_ns: int
     """Since 1970."""
     protocol: int
     source: End
     destination: End
     header: bytes
-    """From the TCP or UDP header on, as far as captured."""
+    """The captured part from the TCP or UDP header on."""
     size_bytes: int
     """Of the IP packet."""
     transport_bytes: int
@@ -41,7 +41,7 @@ class Segment:
 
 
 class Conversation:
-    """Two ends that talk, and how much each of them says."""
+    """A connection between two ends, and how much each of them sends."""
 
     def __init__(self, segment: Segment) -> None:
         self.protocol = segment.protocol
@@ -50,7 +50,7 @@ class Conversation:
         self.first, self.packets, self.cut = segment.number, 0, 0
 
     def take(self, segment: Segment) -> None:
-        """One more packet of it."""
+        """Count one more packet."""
         self.packets += 1
         self.bytes[segment.source] += segment.transport_bytes
         self.cut += len(segment.header) < segment.transport_bytes
@@ -62,10 +62,10 @@ class Conversation:
 
 
 def segments(file: BinaryIO, name: str, broken: pcapng.Broken) -> Iterator[Segment]:
-    """TCP and UDP packets in the order of the file.
+    """Yield TCP and UDP packets in file order.
 
-    What is damaged or cut off ends it, with a call of ``broken``. Raises TraceError for what is no
-    capture and for link types that cannot be read.
+    At damage or truncation, it calls ``broken`` and ends. Raises TraceError for a file that is no
+    capture, and for unsupported link types.
     """
     magic = file.read(4)
     file.seek(0)
@@ -105,7 +105,7 @@ def _pcap(file: BinaryIO, name: str, broken: pcapng.Broken) -> Iterator[tuple[in
 
 
 def _ip_packet(frame: bytes, link: int) -> bytes | None:
-    """What follows the link layer, if that may be an IP packet."""
+    """The content of a frame, if it may be an IP packet."""
     start = LINK_HEADER[link]
     if link == ETHERNET:
         kind = int.from_bytes(frame[12:14])
@@ -144,6 +144,6 @@ def _segment(number: int, time_ns: int, packet: bytes) -> Segment | None:
 
 
 def describe(end: End) -> str:
-    """An address and port as people write it."""
+    """An address and port in the usual notation."""
     address = ipaddress.ip_address(end[0])
     return f"[{address}]:{end[1]}" if address.version == 6 else f"{address}:{end[1]}"

@@ -1,4 +1,4 @@
-"""One flow of a run in the tables of a connection's events, beside those of its own log."""
+"""One flow of a run as event tables, comparable with those of its own log."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ APPLICATION = 2
 
 
 def flow_events(run: xr.Dataset, flow: str | int = 0) -> xr.Dataset:
-    """What the captures and the telemetry of a run tell of one flow, by its index or label.
+    """The events of one flow of a run, by index or label, from its captures and telemetry.
 
-    The same dataset as of a log (`qbkit.traces.logs.events.EventTables.dataset`), code-agnostic:
-    sent are the packets that arrive at the queue, numbered from 0; lost those that it drops
-    (trigger "queue") or that are lost at random behind it ("random"); acknowledged the others, at
-    the time when an immediate ACK would be back at the queue (departure + base RTT), but those of
-    unknown fate; received the packets that come back; metrics and states are the telemetry's
-    samples (for kernel TCP its tcp_info). t = 0 is the start of the run. Raises TraceError if there
-    is no such flow, or no packets.
+    The dataset has the form of a log's (`qbkit.traces.logs.events.EventTables.dataset`), for any
+    stack. Sent packets are those that arrive at the queue, numbered from 0. Lost packets are those
+    that it drops (trigger "queue") or that are lost at random after it ("random"). All others are
+    acknowledged, unless their fate is unknown, at the time when an immediate ACK would be back at
+    the queue (departure + base RTT). Received packets are those that come back. Metrics and states
+    are the telemetry's samples (for kernel TCP its tcp_info). t = 0 is the start of the run. Raises
+    TraceError if there is no such flow, or no packets.
     """
     index = _index(run, flow)
     if "packet_flow" not in run or "base_rtt_ms" not in run:
@@ -87,14 +87,14 @@ def _packets(run: xr.Dataset, index: int) -> dict[str, tuple[str, Any]]:
 
 
 def _fates(run: xr.Dataset) -> IntArray:
-    """Fate of each packet; in runs of format 1, which do not have it, the queue dropped them."""
+    """Fate of each packet; in runs of format 1, without fates, every loss is a queue drop."""
     if "packet_fate" in run:
         return run.packet_fate.values.astype(np.int64)
     return np.where(np.isnan(run.packet_departure_s.values), Fate.QUEUE_DROP, Fate.ARRIVED)
 
 
 def _received(run: xr.Dataset, index: int) -> dict[str, tuple[str, Any]]:
-    """What came back to the bottleneck."""
+    """The packets that came back to the bottleneck."""
     mine = run.ack_flow.values == index
     count = int(mine.sum())
     return {

@@ -1,4 +1,4 @@
-"""What a sender can know by itself, where a log or a capture does not say it.
+"""The state of a sender, for logs and captures that do not contain it.
 
 RTT samples and their smoothing, losses and bytes in flight follow from the packets sent and the
 acknowledgements received (RFC 9002 §5 and §6.1).
@@ -17,17 +17,17 @@ TIME_THRESHOLD = 9 / 8
 GRANULARITY_S = 0.001
 
 Flying = dict[int, tuple[float, int, bool]]
-"""Packet number → time sent, size, whether it asks for an acknowledgement."""
+"""Packet number → time sent, size, whether it is ack-eliciting."""
 
 
 class Rtt:
-    """RTT samples, smoothed as RFC 9002 §5.3 has it; s."""
+    """RTT samples in s, smoothed as in RFC 9002 §5.3."""
 
     def __init__(self) -> None:
         self.latest_s = self.smoothed_s = self.minimum_s = 0.0
 
     def sample(self, rtt_s: float, delay_s: float = 0.0) -> None:
-        """One more; ``delay_s`` is how long the receiver says to have waited."""
+        """Add a sample; ``delay_s`` is the ACK delay that the receiver reports."""
         first = not self.smoothed_s
         self.latest_s = rtt_s
         self.minimum_s = rtt_s if first else min(self.minimum_s, rtt_s)
@@ -35,7 +35,7 @@ class Rtt:
         self.smoothed_s = rtt_s if first else self.smoothed_s * 7 / 8 + adjusted_s / 8
 
     def metrics(self) -> dict[str, float]:
-        """As the tables want them."""
+        """The RTTs as metrics of the tables."""
         return {
             "latest_rtt_ms": self.latest_s * 1e3,
             "srtt_ms": self.smoothed_s * 1e3,
@@ -44,10 +44,10 @@ class Rtt:
 
 
 class Sender:
-    """Writes what it finds into the tables, with a row of metrics for each acknowledgement."""
+    """Writes its findings into the tables, with a row of metrics per acknowledgement."""
 
     def __init__(self, tables: EventTables, *, finds_losses: bool, shift_s: float = 0.0) -> None:
-        """``shift_s`` is added to RTT samples: the mean of what a coarse clock leaves away."""
+        """``shift_s`` is added to RTT samples: the mean truncation of a coarse clock."""
         self.tables, self.finds_losses, self.shift_s = tables, finds_losses, shift_s
         self.rtt = Rtt()
         self.flying: dict[str, Flying] = {space: {} for space in SPACES}
@@ -63,7 +63,7 @@ class Sender:
         eliciting: bool = True,
         data: tuple[int, int] = (-1, -1),
     ) -> None:
-        """A packet left, with ``data`` (stream, offset)."""
+        """Add a sent packet, with ``data`` (stream, offset)."""
         stream, offset = data
         self.tables.sent(time_s, space, number, size_bytes, stream=stream, offset_bytes=offset)
         self._forget(space, number)
@@ -76,7 +76,7 @@ class Sender:
     def acked(
         self, time_s: float, space: str, ranges: Sequence[tuple[int, int]], delay_s: float = 0.0
     ) -> None:
-        """An ACK frame came, its ranges in any order."""
+        """Take a received ACK frame, with its ranges in any order."""
         flying, largest = self.flying[space], max((high for _, high in ranges), default=-1)
         asked = False
         sample_s = flying[largest][0] if largest in flying else None
@@ -93,12 +93,12 @@ class Sender:
         self.tables.metrics(time_s, bytes_in_flight=self.bytes_in_flight, **rtt)
 
     def lost(self, time_s: float, space: str, number: int, trigger: str) -> None:
-        """A packet is lost."""
+        """Add a lost packet."""
         self._forget(space, number)
         self.tables.lost(time_s, space, number, trigger)
 
     def space_of(self, number: int) -> str | None:
-        """Where a packet in flight belongs, if its number is used in one space only."""
+        """The last space with this number in flight; None where there is none."""
         return next((space for space in reversed(SPACES) if number in self.flying[space]), None)
 
     def _find_losses(self, time_s: float, space: str, largest: int) -> None:

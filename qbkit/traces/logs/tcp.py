@@ -1,8 +1,8 @@
-"""One TCP connection of a capture as its sender could know it.
+"""One TCP connection of a capture, with what its sender could know.
 
-Every segment that carries data is a packet with a number of its own, retransmissions too; offsets
-are sequence numbers relative to the first byte. Acknowledged is what an ACK or a SACK block covers
-first; lost is what is sent again before; and if the receiver then reports that it has it twice
+Every segment with data, retransmissions too, is a packet with its own number; offsets are sequence
+numbers relative to the first byte. A packet is acknowledged when an ACK or a SACK block first
+covers it, and lost when its data are sent again before. If the receiver then reports a duplicate
 (DSACK, RFC 2883), the loss was spurious.
 """
 
@@ -21,7 +21,7 @@ FIN, SYN, ACK = 1, 2, 16
 MSS, SCALE, SACK, TIMESTAMPS = 2, 3, 5, 8
 """Kinds of TCP options."""
 USUAL = b"\x01\x01\x08\x0a"
-"""How options begin that are nothing but time stamps, with or without SACK blocks behind."""
+"""The start of options that are time stamps, with or without SACK blocks after them."""
 HEADER = struct.Struct("!HHIIHH")
 TWO = struct.Struct("!II")
 REMEMBERED_LOSSES = 4096
@@ -32,7 +32,7 @@ Range = tuple[int, int]
 
 @dataclass(slots=True)
 class _Sent:
-    """One transmission that is not acknowledged yet."""
+    """One unacknowledged transmission."""
 
     end: int
     number: int
@@ -43,7 +43,7 @@ class _Sent:
 
 @dataclass(slots=True)
 class TcpHeader:
-    """What the tables want of a TCP header."""
+    """The fields of a TCP header that the tables need."""
 
     sequence: int
     acknowledgement: int
@@ -117,7 +117,7 @@ class TcpConnection:
         self.split_packets = 0
 
     def take(self, segment: Segment) -> None:
-        """One segment of either direction."""
+        """Take one segment of either direction."""
         header = parse(segment)
         if header is None:
             return
@@ -155,9 +155,9 @@ class TcpConnection:
             self._transmission(time_s, first, end, head, stamp)
 
     def _most_payload(self) -> int:
-        """What one packet holds; frames with more are of a host with segmentation offload."""
-        told = [mss for mss in self.mss.values() if mss]
-        return max(min(told) - (12 if self.stamped else 0), 1) if told else 1 << 16
+        """Most payload of one packet; larger frames come from segmentation offload."""
+        known = [mss for mss in self.mss.values() if mss]
+        return max(min(known) - (12 if self.stamped else 0), 1) if known else 1 << 16
 
     def _transmission(
         self, time_s: float, start: int, end: int, head: int, stamp: int | None
@@ -176,7 +176,7 @@ class TcpConnection:
             self.bytes_in_flight += end - start
 
     def _resent(self, time_s: float, start: int, end: int) -> None:
-        """What is sent from ``start`` to ``end`` once more was lost."""
+        """Data from ``start`` to ``end`` are sent again, so they were lost."""
         at = bisect_left(self.starts, start)
         if at and self.waiting[self.starts[at - 1]].end > start:
             at -= 1
@@ -207,10 +207,10 @@ class TcpConnection:
         for left, right in blocks:
             new += self._covered(time_s, left, right)
         self._sample(time_s, new, header, advanced)
-        self._tell(time_s, header)
+        self._report(time_s, header)
 
     def _without_duplicate(self, blocks: list[Range], upto: int) -> list[Range]:
-        """The blocks but for a first one that reports a duplicate (RFC 2883 §4)."""
+        """The blocks without a first one that reports a duplicate (RFC 2883 §4)."""
         if not blocks:
             return blocks
         (left, right), *others = blocks
@@ -225,7 +225,7 @@ class TcpConnection:
         return others
 
     def _covered(self, time_s: float, left: int, right: int) -> list[_Sent]:
-        """Transmissions that lie within a range: they are acknowledged now."""
+        """Acknowledge the transmissions within a range, and return them."""
         begin = at = bisect_left(self.starts, left)
         found = []
         while at < len(self.starts) and self.waiting[self.starts[at]].end <= right:
@@ -239,8 +239,8 @@ class TcpConnection:
         return found
 
     def _sample(self, time_s: float, new: list[_Sent], header: TcpHeader, advanced: bool) -> None:
-        """An RTT sample: of the segment whose time stamp comes back (RFC 7323 §4), else of the
-        last one that was sent but once."""
+        """Take an RTT sample from the segment whose time stamp comes back (RFC 7323 §4), or without
+        time stamps from the last segment if it was sent only once."""
         if not new:
             return
         if header.stamps is not None and advanced:
@@ -251,7 +251,7 @@ class TcpConnection:
         elif header.stamps is None and not new[-1].again:
             self.rtt.sample(time_s - new[-1].time_s)
 
-    def _tell(self, time_s: float, header: TcpHeader) -> None:
+    def _report(self, time_s: float, header: TcpHeader) -> None:
         values = self.rtt.metrics() if self.rtt.smoothed_s else {}
         scale = self.scales.get("received")
         if len(self.scales) == 2:

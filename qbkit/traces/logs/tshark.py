@@ -1,8 +1,8 @@
 """QUIC packets as tshark dissects and decrypts them.
 
-The mass of datagrams holds one packet with a short header each; for those a line of fields says
-all. Where several packets share a datagram, as in handshakes, only a tree of them says which field
-belongs to which: that comes as PDML and is read by pyshark. (Its own capture objects are ten times
+Most datagrams hold one packet with a short header, for which a line of fields suffices. Where
+several packets share a datagram, as in handshakes, only a tree shows which field belongs to which
+packet: tshark writes it as PDML, and pyshark reads it. (pyshark's capture objects are ten times
 slower than lines of fields, and cannot run in Jupyter's event loop.)
 """
 
@@ -37,7 +37,7 @@ PACKET_FIELDS = (
 )
 DATAGRAM_FIELDS = ("frame.number", "frame.time_epoch", "ip.src", "ipv6.src", "udp.srcport")
 MOST_HANDSHAKE = 2000
-"""So many packets of the file from the connection's first one on are searched for handshakes."""
+"""How many packets of the file, from the connection's first, are searched for handshakes."""
 
 Fields = dict[str, list[str]]
 
@@ -50,18 +50,18 @@ class Datagram:
     """Since 1970."""
     address: str
     port: int
-    """Of the source."""
+    """Port of the source."""
     packets: list[Fields]
 
 
 def datagrams(path: Path, connection: Conversation, keylog: Path | None) -> Iterator[Datagram]:
-    """The QUIC datagrams of a connection, in the order of the file.
+    """Yield the QUIC datagrams of a connection, in file order.
 
-    Raises TraceError if tshark is missing, or reads nothing at all.
+    Raises TraceError if tshark is missing, or finds nothing.
     """
     tshark = shutil.which("tshark")
     if tshark is None:
-        raise TraceError("QUIC captures need tshark to be read; apt-get install tshark")
+        raise TraceError("reading QUIC captures needs tshark; apt-get install tshark")
     ports = sorted(port for _, port in connection.ends)
     between = f"udp.port == {ports[0]} && udp.port == {ports[1]}"
     command = [tshark, "-n", "-r", str(path), *("-d", f"udp.port=={ports[0]},quic")]
@@ -85,7 +85,7 @@ def datagrams(path: Path, connection: Conversation, keylog: Path | None) -> Iter
 
 
 def _handshake(command: list[str], between: str) -> dict[str, list[Fields]]:
-    """Number of the frame → its packets, of frames that hold a long header."""
+    """Number of the frame → its packets, for frames with a long header."""
     from pyshark.tshark.output_parser.tshark_xml import packet_from_xml_packet
 
     chosen = f"quic.header_form == 1 && {between}"
@@ -103,7 +103,7 @@ def _handshake(command: list[str], between: str) -> dict[str, list[Fields]]:
 
 
 def _fields(layer: object) -> Fields:
-    """The fields of one packet, as pyshark has them."""
+    """The fields of one packet from pyshark."""
     known = layer._all_fields  # type: ignore[attr-defined]  # the public ones drop repetitions
     return {
         name: [field.show.replace(":", "") for field in known[name].all_fields]
@@ -114,7 +114,7 @@ def _fields(layer: object) -> Fields:
 
 
 def _lines(command: list[str], path: Path | None) -> Iterator[str]:
-    """What tshark prints, line by line; if that is nothing, a TraceError with its complaint."""
+    """Yield the lines that tshark prints; raises TraceError with its complaint if none come."""
     with tempfile.TemporaryFile("w+") as complaints:
         process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=complaints, text=True, errors="replace"

@@ -1,1 +1,1 @@
-"""Captures and telemetry of a run, and the dataset made of them."""
+"""Captures and telemetry of a run, and the dataset built from them."""

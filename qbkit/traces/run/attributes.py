@@ -1,4 +1,4 @@
-"""What the attributes of a run tell: the experiment it was made of, and what to know of it."""
+"""The attributes of a run: its experiment and its warnings."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from qbkit.spec import Experiment
 
 
 def run_experiment(ds: xr.Dataset) -> Experiment | None:
-    """The experiment a run was made of; None for imported captures, which have none."""
+    """The experiment of a run; None for imported captures, which have none."""
     text = str(ds.attrs.get("spec", ""))
     return Experiment.from_json(text) if text else None
 
 
 def run_warnings(ds: xr.Dataset) -> list[str]:
-    """What the run's makers warn of, in sentences; SpecError where the list is damaged."""
+    """The warnings of a run, one sentence each; raises SpecError where the list is damaged."""
     try:
         warnings = json.loads(ds.attrs.get("warnings", "[]"))
     except json.JSONDecodeError as error:

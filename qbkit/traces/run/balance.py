@@ -1,7 +1,7 @@
-"""The conservation law of packets: what goes into a queue comes out, is lost, or is still in it.
+"""The conservation law of packets: each packet that enters a queue leaves it, is lost, or is in it.
 
-The captures count it for each flow and bottleneck; the kernel's queues count on their own. Both
-must agree in every run, whatever the queue discipline.
+We count the packets of each flow and bottleneck in the captures; the kernel's queues count for
+themselves. Both must agree in every run, whatever the queue discipline.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ CAPTURED = {
     "balance_random_loss_packets": "packets lost at random after the queue",
     "balance_queued_packets": "packets still queued when the counters were read",
 }
-"""Counted from the captures, of each flow at each bottleneck: name → meaning."""
+"""Counts from the captures for each flow at each bottleneck: name → meaning."""
 QDISC = {
     "qdisc_sent_packets": ("packets", "packets that the queue says it sent"),
     "qdisc_dropped_packets": ("drops", "packets that the queue says it dropped"),
@@ -36,7 +36,7 @@ NETEM = "netem_lost_packets"
 
 
 def routes_of(flows: Sequence[dict[str, Any]]) -> list[Route]:
-    """The ways of the flows of a result.json; after them those of their ACKs, if they queue."""
+    """The routes of the flows of a result.json, then those of their ACKs, if ACKs queue."""
     acks = [f for f in flows if "ack_bottlenecks" in f]
     return [
         *(Route(f["sender_ip"], f["receiver_ip"], f["bottlenecks"]) for f in flows),
@@ -45,7 +45,7 @@ def routes_of(flows: Sequence[dict[str, Any]]) -> list[Route]:
 
 
 def counter_variables(result: dict[str, Any]) -> dict[str, Variable]:
-    """What the kernel's queues counted, from a result.json."""
+    """The counters of the kernel's queues, from a result.json."""
     roots = [found[0] for found in result["qdiscs"]]
     counted = {
         name: variable("bottleneck", np.array([root[word] for root in roots]), "1", meaning)
@@ -61,7 +61,7 @@ def counter_variables(result: dict[str, Any]) -> dict[str, Variable]:
 def balance_variables(
     journey: Journey, captures: Captures, routes: Sequence[Route], flows: int, counted_ns: int
 ) -> dict[str, Variable]:
-    """What the captures count until ``counted_ns``, when the kernel's counters were read.
+    """Counts from the captures up to ``counted_ns``, when the kernel's counters were read.
 
     ``routes`` are as `routes_of` gives them. A bottleneck carries the data of a flow or its ACKs,
     never both.
@@ -87,7 +87,7 @@ def balance_variables(
 
 
 def _per_flow(packets: Packets, routes: Sequence[Route], until_ns: int) -> IntArray:
-    """How many packets of each flow were captured until then."""
+    """How many packets of each flow were captured up to ``until_ns``."""
     flow = flow_between_hosts(packets, routes)[packets.time_ns <= until_ns]
     return np.bincount(flow[flow >= 0], minlength=len(routes))
 
@@ -95,7 +95,7 @@ def _per_flow(packets: Packets, routes: Sequence[Route], until_ns: int) -> IntAr
 def _ends_here(
     journey: Journey, routes: Sequence[Route], k: int, until_ns: int
 ) -> dict[str, BoolArray]:
-    """The packets that were dropped or lost at a bottleneck, or are still in it."""
+    """Masks of the packets that were dropped or lost at a bottleneck, or are still in it."""
     at_ns, out_ns, fate = journey.at_ns[k], journey.out_ns[k], journey.fate
     here = (at_ns != NEVER) & (at_ns <= until_ns)
     last = np.array([k == route.bottlenecks[-1] for route in routes])[journey.flow]
@@ -108,7 +108,7 @@ def _ends_here(
 
 
 def violations(run: xr.Dataset) -> list[str]:
-    """A sentence for each way in which a run breaks the law; and for what it left in a queue."""
+    """A sentence for each breach of the law in a run, and for packets left in a queue."""
     found = []
     for k in run["bottleneck"].values:
         at = run.isel(bottleneck=k)
@@ -136,7 +136,7 @@ def violations(run: xr.Dataset) -> list[str]:
 
 
 def unaccounted(run: xr.Dataset) -> IntArray:
-    """Packets that went in, less those that came out, were lost, or are still inside: 0 by law."""
+    """Packets that went in, less those that came out, were lost, or are inside; 0 by law."""
     entered, *ends = (run[name].values for name in CAPTURED)
     difference: IntArray = entered - sum(ends)
     return difference

@@ -1,4 +1,4 @@
-"""The raw folder of a run to its dataset, with the checks that every run must pass."""
+"""Build the dataset of a run from its raw folder, with the checks that every run must pass."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ from qbkit.traces.run.telemetry import read_sender, read_table
 
 FORMAT_VERSION = 2
 LIMITED_PERCENT = 1.0
-"""A flow held back by a window or buffer for longer than this part of its time gets a warning."""
+"""A flow gets a warning if a window or buffer limits it for a larger part of its time."""
 LIMITS = {"rwnd_limited_s": "receive window", "sndbuf_limited_s": "send buffer"}
-"""What a driver's limits.json tells: name of the time → what held the flow back."""
+"""Times in a driver's limits.json → what limited the flow."""
 STILL_S, STILL_PART = 5.0, 0.25
-"""A flow stands still when both this long and this part of its time pass without a packet to its
-end: longer than what a sender waits after several timeouts in a row (RFC 9002, 6.2)."""
+"""A flow has stalled if its last packet is both this long and this part of its time before its end:
+longer than a sender waits after several timeouts in a row (RFC 9002, 6.2)."""
 
 
 def build(folder: Path, experiment: Experiment, attrs: dict[str, Any]) -> xr.Dataset:
-    """The dataset of a run from the folder that an engine left.
+    """The dataset of a run, from the folder that an engine wrote.
 
-    ``attrs`` says what the run was (hash, engine, versions, cost) and is completed here. Packets
-    that reach the queue outside [0, ``duration_s``) are left out; only the balance counts them.
-    Raises RunFailed when a flow sent nothing, or a capture was not written whole (the host's disk
-    was full, or failed).
+    ``attrs`` describes the run (hash, engine, versions, cost); the dataset adds more. Packets that
+    reach the queue outside [0, ``duration_s``) are left out; only the balance counts them. Raises
+    RunFailed when a flow sent nothing, or a capture is incomplete (the host's disk was full, or
+    failed).
     """
     result = json.loads((folder / "result.json").read_text())
     t0_ns, flows = result["t0_ns"], experiment.flows
@@ -57,11 +57,11 @@ def build(folder: Path, experiment: Experiment, attrs: dict[str, Any]) -> xr.Dat
         **schema.flow_variables(_flow_columns(experiment, packets, t0_ns, received)),
         **counts,
     }
-    told = {  # a controller in Python may log any name
+    telemetry = {  # a controller in Python may log any name
         f"controller_{name}" if name in seen or name in tables else name: series
         for name, series in schema.telemetry_series(senders, t0_ns, bins).items()
     }
-    variables = {**seen, **told, **tables}
+    variables = {**seen, **telemetry, **tables}
     names = {
         "label": experiment.labels,
         "stack": [flow.stack for flow in flows],
@@ -95,7 +95,7 @@ def build(folder: Path, experiment: Experiment, attrs: dict[str, Any]) -> xr.Dat
 
 
 def _still_warnings(run: xr.Dataset) -> list[str]:
-    """A sentence for each flow that sent nothing more long before its end."""
+    """A sentence for each flow that stopped sending long before its end."""
     found = []
     for i, label in enumerate(run.label.values):
         start_s, stop_s = float(run.start_s[i]), float(run.stop_s[i])
@@ -109,20 +109,20 @@ def _still_warnings(run: xr.Dataset) -> list[str]:
 
 
 def _captures(folder: Path, bottlenecks: int) -> Captures:
-    """All captures of a run; those after single queues where the agent made some."""
+    """All captures of a run, with those after single queues if the agent made any."""
     names = ["before", "after", *(f"queue-{k}" for k in range(bottlenecks))]
     paths = [path for name in names if (path := folder / f"{name}.pcap").exists()]
     try:
         before, after, *queues = (read_packets(path, whole=True, every_ip=True) for path in paths)
     except StoreError as error:
-        raise RunFailed(f"the capture is not whole: {error}; run it again") from None
+        raise RunFailed(f"the capture is incomplete: {error}; run it again") from None
     return Captures(before, queues, after)
 
 
 def _packets(
     captures: Captures, result: dict[str, Any], experiment: Experiment
 ) -> tuple[FlowPackets, dict[str, schema.Variable]]:
-    """The packets of the experiment's time, and the balance of all; every flow has sent some."""
+    """The packets within the experiment's time, and the balance of all packets."""
     counters = balance.counter_variables(result)
     routes = balance.routes_of(result["flows"])
     journey = follow(captures, routes, [not found[0]["qlen"] for found in result["qdiscs"]])
@@ -149,7 +149,7 @@ def _packets(
 def _flow_columns(
     experiment: Experiment, packets: FlowPackets, t0_ns: int, received: FloatArray
 ) -> dict[str, tuple[FloatArray, str, str]]:
-    """Start and real end, base RTT and bytes received of each flow."""
+    """Start, actual end, base RTT and bytes received of each flow."""
     stops = []
     for i, flow in enumerate(experiment.flows):
         stop_s = flow.stop_s if flow.stop_s is not None else experiment.duration_s
@@ -167,13 +167,13 @@ def _flow_columns(
 
 
 def largest_frame(packets: FlowPackets) -> int:
-    """Bytes of the largest frame of all flows; 0 without any."""
+    """Bytes of the largest frame of all flows; 0 without frames."""
     sizes = [p.frame_bytes for p in (packets.data, packets.acks) if len(p)]
     return max((int(s.max()) for s in sizes), default=0)
 
 
 def offload_warning(largest: int) -> list[str]:
-    """A sentence if frames larger than any of a real link were seen."""
+    """A sentence if frames are larger than any on a real link."""
     if largest <= FRAME_BYTES:
         return []
     return [
@@ -189,7 +189,7 @@ def _warnings(
     result: dict[str, Any],
     largest: int,
 ) -> list[str]:
-    """The checks of every run, as sentences about what is wrong; empty is well."""
+    """The problems that the checks of every run find, one sentence each."""
     found = offload_warning(largest)
     if result["capture_drops"]:
         found.append(f"the capture lost {result['capture_drops']} packets")
@@ -215,7 +215,7 @@ def _warnings(
 
 
 def _limits(path: Path) -> dict[str, float]:
-    """What held a flow back, for how long; empty where its driver reports nothing."""
+    """How long each limit held a flow back; empty where its driver reports none."""
     if not path.exists():
         return {}
     try:

@@ -1,4 +1,4 @@
-"""Captured frames to arrays: Ethernet (with VLAN tags) or cooked, IPv4 or IPv6, TCP or UDP."""
+"""Captured frames as arrays: Ethernet (with VLAN tags) or cooked, IPv4 or IPv6, TCP or UDP."""
 
 from __future__ import annotations
 
@@ -21,43 +21,43 @@ VLAN = (0x8100, 0x88A8)
 VLAN_TAG, VLAN_TAGS = 4, 2
 TCP, UDP = 6, 17
 IP_BLOCK = 40
-"""An IPv6 header; an IPv4 header without its options lies in it."""
+"""The size of an IPv6 header, more than that of an IPv4 header without options."""
 KEY_BYTES = 40
-"""How much from the TCP or UDP header on tells a packet from others: TCP's header with its time
-stamps, or 32 bytes of UDP payload. A snaplen of 74 (IPv6: 94) holds them, so that captures of
-different snaplens agree."""
+"""How many bytes from the TCP or UDP header on identify a packet: TCP's header with time stamps, or
+32 bytes of UDP payload. A snaplen of 74 (IPv6: 94) covers them, so that captures with different
+snaplens agree."""
 LOOK_AHEAD = 512
-"""No dissection reads further than this after the start of a record that lies in the file."""
+"""Dissection reads at most this far from the start of a record in the file."""
 SEED, PRIME = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9)
 
 
 @dataclass(frozen=True)
 class Packets:
-    """IP packets of a capture in the order of their time stamps, one array a field."""
+    """IP packets of a capture in the order of their time stamps, one array per field."""
 
     time_ns: IntArray
     """Time stamp, ns since 1970."""
     frame_bytes: IntArray
     """Length on the link, as an untagged Ethernet frame without FCS."""
     source: UintArray
-    """Source address, as `address_number` gives it."""
+    """Source address, as returned by `address_number`."""
     destination: UintArray
     source_port: IntArray
     """0 where the packet is neither TCP nor UDP."""
     destination_port: IntArray
     key: UintArray
-    """Equal for one packet on both sides of a router: TTL and checksums do not enter."""
+    """The same for one packet on both sides of a router: it ignores TTL and checksums."""
 
     def __len__(self) -> int:
         return len(self.time_ns)
 
     def take(self, chosen: BoolArray | IntArray) -> Packets:
-        """The packets chosen by a mask or by indices."""
+        """The packets selected by a mask or by indices."""
         return Packets(*(getattr(self, name)[chosen] for name in self.__dataclass_fields__))
 
 
 def address_number(address: str) -> int:
-    """An IPv4 or IPv6 address as `Packets.source` has it; ValueError for anything else.
+    """An IPv4 or IPv6 address as in `Packets.source`; raises ValueError for anything else.
 
     IPv4 is the number itself; IPv6 is folded to 64 bits.
     """
@@ -68,7 +68,7 @@ def address_number(address: str) -> int:
 
 def gather(octets: ByteArray, at: IntArray, count: int) -> ByteArray:
     """(len(at), count) bytes, contiguous, from each position; ``octets`` must reach that far."""
-    # One void scalar a row copies whole rows; an index over bytes is five times slower.
+    # One void scalar per row copies whole rows; an index over bytes is five times slower.
     rows = np.ndarray((len(octets) - count + 1,), f"V{count}", octets, strides=(1,))
     return rows[at].view(np.uint8).reshape(len(at), count)
 
@@ -82,10 +82,10 @@ def dissect(
     link: int,
     every_ip: bool = False,
 ) -> Packets:
-    """The TCP and UDP packets among frames that start at ``at``, ``captured`` bytes of each.
+    """The TCP and UDP packets among frames that start at ``at``, with ``captured`` bytes each.
 
-    Fragments after the first, IPv6 with extension headers, and other protocols are left out, as
-    they name no ports; with ``every_ip`` they are there, with ports 0.
+    It leaves out fragments after the first, IPv6 with extension headers, and other protocols, which
+    have no ports. With ``every_ip`` it includes them, with ports 0.
     """
     skip, is_ip = _link_header(octets, at, link)
     block = gather(octets, at + skip, IP_BLOCK)
@@ -118,7 +118,7 @@ def dissect(
 
 
 def _link_header(octets: ByteArray, at: IntArray, link: int) -> tuple[IntArray, BoolArray]:
-    """Bytes before each IP header, VLAN tags counted, and whether the frame says it is IP."""
+    """Bytes before each IP header, with VLAN tags, and whether the frame's type is IP."""
     skip = np.full(len(at), LINK_HEADER[link], np.int64)
     if link != ETHERNET:
         return skip, np.ones(len(at), bool)
@@ -133,13 +133,13 @@ def _link_header(octets: ByteArray, at: IntArray, link: int) -> tuple[IntArray, 
 
 
 def _ip_bytes(block: ByteArray, four: BoolArray) -> IntArray:
-    """Length of each IP packet as its header says; 0 where offload left it out."""
+    """Length of each IP packet from its header; 0 where offload left it out."""
     length = np.where(four, _number(block, 2, 2), _number(block, 4, 2)).astype(np.int64)
     return np.where(four | (length == 0), length, length + 40)
 
 
 def _addresses(block: ByteArray, four: BoolArray) -> tuple[UintArray, UintArray]:
-    """Source and destination as `address_number` gives them."""
+    """Source and destination, as returned by `address_number`."""
     source, destination = _number(block, 12, 4), _number(block, 16, 4)
     if not four.all():
         six = block[~four]
@@ -157,10 +157,10 @@ def _number(block: ByteArray, offset: int, count: int) -> UintArray:
 def _keys(
     transport: ByteArray, present: IntArray, udp: BoolArray, others: tuple[UintArray, ...]
 ) -> UintArray:
-    """64-bit hash of what no router changes: addresses, ports, the start of TCP or UDP.
+    """64-bit hashes of what no router changes: addresses, ports, the start of TCP or UDP.
 
-    Of ``transport`` only the bytes ``present`` count: what follows is padding or the next record.
-    The checksum is left out, as offload may fill it in between the two captures.
+    Only the bytes ``present`` of ``transport`` count: padding or the next record follows. The
+    checksum does not count, as offload may fill it in between the two captures.
     """
     short = np.flatnonzero(present < KEY_BYTES)
     if len(short):

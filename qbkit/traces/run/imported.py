@@ -1,4 +1,4 @@
-"""Captures made elsewhere become the same dataset."""
+"""Read captures made elsewhere into a run dataset."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ OF_NO_RUN = {
     "stack_versions": "{}",
     "rate_mbps": np.nan,
 }
-"""Attributes of a run that captures from elsewhere do not tell."""
+"""Attributes of a run that are unknown for imported captures."""
 MAX_BINS = 10_000_000
 CLOCK_SLACK_MS = 0.5
-"""So much earlier than it arrived may a packet seem to leave; its queueing delay then is zero."""
+"""A packet may seem to leave this much before it arrives; its queueing delay is then zero."""
 EARLY_PERCENT = 1.0
-"""With more packets than these that leave even earlier, the clocks do not agree."""
+"""If more packets than this leave even earlier, the clocks disagree."""
 
 
 def read_pcaps(
@@ -49,19 +49,18 @@ def read_pcaps(
 ) -> xr.Dataset:
     """A run dataset from captures on both sides of a queue, with clocks that agree.
 
-    ``flows`` names the flow of each server port, ``sender`` the address or addresses that data
-    come from. ``propagation_ms`` is the constant delay between the two points of capture, taken
-    off every queueing delay. ``rtt_ms`` is the path's base RTT, for the metrics that need it.
-    t = 0 is the first data packet. What is lost between the two captures counts as dropped by the
-    queue; packets after the last of their flow that came out may have been in it when the capture
-    ended, so their fate is unknown. There are no counters of the queue: `qb.metrics.packet_balance`
-    has nothing to compare. Raises StoreError with one sentence when the files do not allow
-    it.
+    ``flows`` names the flow of each server port, ``sender`` the address or addresses from which
+    data come. ``propagation_ms`` is the constant delay between the two points of capture, which is
+    subtracted from every queueing delay. ``rtt_ms`` is the path's base RTT, for the metrics that
+    need it. t = 0 is the first data packet. Packets lost between the two captures count as dropped
+    by the queue. Packets after the last one of their flow that came out may have been in the queue
+    when the capture ended, so their fate is unknown. Without counters of the queue,
+    `qb.metrics.packet_balance` has nothing to compare. Raises StoreError for unsuitable files.
 
     QUICbench (parse/parse_pcap.py, network/set_netem.py) captures at its server, the sender:
     ``packets-br0.pcap`` on the bridge is before the queue, ``packets.pcap`` on the interface is
-    after tbf and netem, which add the queueing delay and half of the RTT. So give it the server's
-    address as ``sender`` and ``propagation_ms=rtt_ms / 2``.
+    after tbf and netem, which add the queueing delay and half of the RTT. So pass the server's
+    address as ``sender``, and ``propagation_ms=rtt_ms / 2``.
     """
     addresses = [sender] if isinstance(sender, str) else list(sender)
     _require_flows(flows, bin_s)
@@ -99,7 +98,7 @@ def read_pcaps(
 
 
 def _duration_s(packets: FlowPackets, bin_s: float, before: str | Path) -> float:
-    """From the first data packet to a bin after the last."""
+    """Time from the first data packet to one bin after the last, in s."""
     first_ns, last_ns = (int(packets.data.time_ns[i]) for i in (0, -1))
     duration_s = (last_ns - first_ns) / 1e9 + bin_s
     if duration_s / bin_s > MAX_BINS:
@@ -150,7 +149,7 @@ def _require_sense(
     addresses: Sequence[str],
     flows: Mapping[int, str],
 ) -> None:
-    """Every flow has data, and some of them came out after the queue after they went in."""
+    """Raise StoreError unless every flow has data, and packets come out after they go in."""
     sent = np.bincount(packets.data_flow, minlength=len(flows))
     for i, label in enumerate(flows.values()):
         if not sent[i]:
@@ -171,7 +170,7 @@ def _require_sense(
 
 
 def _early_ms(packets: Matched) -> FloatArray:
-    """How much too early packets came out, of those that did beyond the slack, in ms."""
+    """How early packets came out, in ms, for those that exceed the slack."""
     data, out = packets.data, packets.out
     if not packets.unexplained:
         return np.empty(0)

@@ -1,8 +1,8 @@
-"""How far each packet came: which queue dropped it, or that it was lost at random after them.
+"""The fate of each packet: arrived, dropped by a queue, or lost at random after the queues.
 
-A packet passes one or more queues in a row, and then the random loss on the way to its receiver.
-Where nothing but one queue stands between the two outer captures, they say all; otherwise there is
-a capture after each queue.
+A packet passes one or more queues in a row, then the random loss on the way to its receiver. If
+there is only one queue between the two outer captures, they suffice; otherwise there is a capture
+after each queue.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ class Fate(IntEnum):
     QUEUE_DROP = 1
     RANDOM_LOSS = 2
     UNKNOWN = 3
-    """It was in a queue when the capture ended: it may have come out, or been dropped, later."""
+    """In a queue when the capture ended: it may have come out, or been dropped, later."""
 
 
 @dataclass(frozen=True)
 class Route:
-    """The way of a flow's data or ACKs: between its own two hosts, through queues in order."""
+    """The route of a flow's data or ACKs between its two hosts, through queues in order."""
 
     sender: str
     receiver: str
@@ -39,41 +39,41 @@ class Route:
 
 @dataclass(frozen=True)
 class Captures:
-    """What was seen in front of the queues, after each of them, and at the receivers' links."""
+    """Captures before the queues, after each of them, and at the receivers' links."""
 
     before: Packets
     queues: Sequence[Packets]
-    """Behind each queue; empty where ``after`` is just that."""
+    """After each queue; empty where ``after`` is the capture after the only queue."""
     after: Packets
 
 
 @dataclass(frozen=True)
 class Journey:
-    """All IP packets from the flows' senders to their receivers, in the order of time.
+    """All IP packets from the flows' senders to their receivers, in order of time.
 
-    With reverse traffic also those from the receivers to the senders, each on a route of its own.
+    With reverse traffic also those from the receivers to the senders, on routes of their own.
     """
 
     packets: Packets
-    """As they reached their first queue."""
+    """The packets at their first queue."""
     flow: IntArray
-    """Index of its route, and so of the flow; also the rare ICMP message counts."""
+    """Index of the route, and so of the flow; ICMP messages count too."""
     at_ns: IntArray
-    """(queues, packets) when it reached each queue; `NEVER` where it did not."""
+    """(queues, packets) time of arrival at each queue; `NEVER` where it did not arrive."""
     out_ns: IntArray
-    """(queues, packets) when it left each queue; `NEVER` where it did not."""
+    """(queues, packets) time of departure from each queue; `NEVER` where it did not leave."""
     arrived_ns: IntArray
-    """When it left for its receiver; `NEVER` for one that was lost."""
+    """Time of departure to the receiver; `NEVER` for lost packets."""
     fate: IntArray
     """Values of `Fate`."""
 
 
 def follow(captures: Captures, routes: Sequence[Route], emptied: Sequence[bool]) -> Journey:
-    """Match all captures.
+    """Match the packets of all captures.
 
-    ``emptied`` says of each queue whether it was empty when the capture ended. If not, the packets
-    of a flow after the last one that came out are of unknown fate: every queue discipline keeps
-    the order within a flow.
+    ``emptied`` says for each queue whether it was empty when the capture ended. If it was not, the
+    fate of a flow's packets after the last one that came out is unknown: every queue discipline
+    keeps the order within a flow.
     """
     flow = flow_between_hosts(captures.before, routes)
     sent, flow = captures.before.take(flow >= 0), flow[flow >= 0]
@@ -91,14 +91,14 @@ def follow(captures: Captures, routes: Sequence[Route], emptied: Sequence[bool])
         missing = here & (out_ns[k] == NEVER)
         fate[missing] = Fate.QUEUE_DROP
         if not empty:
-            fate[missing & behind_the_last(flow, now_ns, here & ~missing)] = Fate.UNKNOWN
+            fate[missing & after_the_last(flow, now_ns, here & ~missing)] = Fate.UNKNOWN
         now_ns = np.where(here, out_ns[k], now_ns)
     fate[(fate == Fate.ARRIVED) & (arrived_ns == NEVER)] = Fate.RANDOM_LOSS
     return Journey(sent, flow, at_ns, out_ns, arrived_ns, fate)
 
 
-def behind_the_last(flow: IntArray, time_ns: IntArray, out: BoolArray) -> BoolArray:
-    """Which packets are later than all packets of their flow that came ``out``."""
+def after_the_last(flow: IntArray, time_ns: IntArray, out: BoolArray) -> BoolArray:
+    """Mask of the packets that are later than all packets of their flow that came ``out``."""
     last_ns = np.full(int(flow.max(initial=-1)) + 1, np.iinfo(np.int64).min)
     np.maximum.at(last_ns, flow[out], time_ns[out])
     later: BoolArray = time_ns > last_ns[flow]
@@ -106,7 +106,7 @@ def behind_the_last(flow: IntArray, time_ns: IntArray, out: BoolArray) -> BoolAr
 
 
 def flow_between_hosts(packets: Packets, routes: Sequence[Route]) -> IntArray:
-    """The flow whose sender and receiver a packet's addresses are; -1 for any other packet."""
+    """The route between each packet's source and destination; -1 where there is none."""
     senders = np.array([address_number(route.sender) for route in routes], np.uint64)
     receivers = np.array([address_number(route.receiver) for route in routes], np.uint64)
     order = np.argsort(senders)

@@ -1,4 +1,4 @@
-"""Which packet after the queue is which packet before it."""
+"""Match the packets after a queue with those before it."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ NEVER = -1
 def match(
     before_key: UintArray, before_ns: IntArray, behind_key: UintArray, behind_ns: IntArray
 ) -> IntArray:
-    """Departure time in ns of each packet that arrived, `NEVER` where it did not come out.
+    """Departure time in ns of each packet that arrived; `NEVER` where it did not come out.
 
-    All inputs are in the order of time. Packets with equal keys (a stack that sends the same bytes
-    twice) are matched in their order: a departure belongs to the first arrival that has none yet,
-    if that is not later. Returns an array as long as ``before_key``.
+    All inputs are in order of time. Packets with equal keys (a stack sent the same bytes twice) are
+    matched in order: a departure belongs to the first unmatched arrival, unless that is later.
+    Returns an array as long as ``before_key``.
     """
     departure = np.full(len(before_key), NEVER, np.int64)
     keys, number = np.unique(np.concatenate([before_key, behind_key]), return_inverse=True)
@@ -42,11 +42,11 @@ def match(
 def _first_come(
     arriving: IntArray, before_ns: IntArray, leaving: IntArray, behind_ns: IntArray
 ) -> tuple[IntArray, IntArray]:
-    """(arrivals, departures) that belong together, one queue for each key; keys are small numbers.
+    """Matching (arrivals, departures) of one queue per key; keys are small numbers.
 
-    Events of a key in the order of time (arrivals first) step a count up and down. A departure
-    that takes the count to a new low below zero has no arrival; the others, in order, take the
-    arrivals in order.
+    The events of a key, in order of time (arrivals first), move a count up and down. A departure
+    that takes the count to a new minimum below zero has no arrival; the others match the arrivals
+    in order.
     """
     inside = len(arriving)
     key = np.concatenate([arriving, leaving])
@@ -56,17 +56,17 @@ def _first_come(
     start = np.flatnonzero(np.append(True, key[1:] != key[:-1]))
     group = np.cumsum(np.append(False, key[1:] != key[:-1]))
     matched = leaves & ~_too_many(leaves, start, group)
-    # The k-th matched departure of a group takes its k-th arrival; both stand in group order.
+    # The k-th matched departure of a group takes its k-th arrival; both are in group order.
     taken = np.bincount(group[matched], minlength=len(start))
     takes = ~leaves & (_rank(~leaves, start, group) < taken[group])
     return order[takes], order[matched] - inside
 
 
 def _too_many(leaves: BoolArray, start: IntArray, group: IntArray) -> BoolArray:
-    """Departures for which no arrival of their group is left."""
+    """Mask of the departures without an arrival left in their group."""
     waiting = np.cumsum(np.where(leaves, -1, 1))
     waiting -= np.append(0, waiting)[start][group]
-    # Each group lies below all that came before it, so one running minimum serves them all.
+    # Each group is shifted below all groups before it, so one running minimum serves all.
     shifted = np.minimum(waiting, 0) - group * (len(leaves) + 1)
     low = np.minimum.accumulate(shifted)
     new_low = np.append(True, low[1:] < low[:-1])
@@ -74,7 +74,7 @@ def _too_many(leaves: BoolArray, start: IntArray, group: IntArray) -> BoolArray:
 
 
 def _rank(chosen: BoolArray, start: IntArray, group: IntArray) -> IntArray:
-    """How many of the chosen stand before each place in its group."""
+    """How many chosen events precede each event in its group."""
     before: IntArray = np.cumsum(chosen) - chosen
     rank: IntArray = before - before[start][group]
     return rank

@@ -1,4 +1,4 @@
-"""Two captures to the tables of data packets and acknowledgements of every flow."""
+"""Data packets and acknowledgements of every flow, from the captures."""
 
 from __future__ import annotations
 
@@ -9,37 +9,37 @@ import numpy as np
 
 from qbkit.traces.arrays import BoolArray, IntArray
 from qbkit.traces.run.frames import Packets
-from qbkit.traces.run.journey import Captures, Fate, Journey, behind_the_last
+from qbkit.traces.run.journey import Captures, Fate, Journey, after_the_last
 from qbkit.traces.run.match import NEVER, match
 
 
 @dataclass(frozen=True)
 class FlowPackets:
-    """Data packets by their arrival at the queue, and acknowledgements, with their flow."""
+    """Data packets in order of arrival at the queue, and acknowledgements, with their flows."""
 
     data: Packets
     data_flow: IntArray
     departure_ns: IntArray
-    """When the packet left the queue for its receiver; `NEVER` for one that did not get there."""
+    """Departure of the packet from the queue to its receiver; `NEVER` if it was lost."""
     fate: IntArray
     """Values of `Fate`."""
     acks: Packets
     ack_flow: IntArray
     ack_departure_ns: IntArray | None = None
-    """The same of the acknowledgements; None where they meet no queue."""
+    """The same for acknowledgements; None where they pass no queue."""
     ack_fate: IntArray | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Matched(FlowPackets):
-    """The same from two captures of which nothing else is known."""
+    """The same from two captures alone."""
 
     out: Packets
-    """The data packets as they came out."""
+    """The data packets after the queue."""
 
     @property
     def unexplained(self) -> int:
-        """How many packets came out that never went in."""
+        """How many packets came out without going in."""
         return len(self.out) - int((self.departure_ns != NEVER).sum())
 
 
@@ -50,14 +50,14 @@ def sort_out(
     senders: Sequence[int],
     slack_ns: int = 0,
 ) -> Matched:
-    """Match the two sides of a queue of which nothing else is known.
+    """Match the captures before and after a queue, with no other information.
 
-    What did not come out was dropped; but those after the last packet of their flow that did may
-    still have been in the queue when the capture ended.
+    Packets that did not come out were dropped. Those after the last packet of their flow that came
+    out may have been in the queue when the capture ended; their fate is unknown.
 
-    ``flow_of_port`` says which flow a server's port belongs to; a packet is data when it comes
-    from one of ``senders`` (addresses as `Packets.source` has them). A packet may seem to leave up
-    to ``slack_ns`` before it arrives (clocks that are not quite equal); then its delay is zero.
+    ``flow_of_port`` maps a server's port to its flow. A packet is data if its source is one of
+    ``senders`` (addresses as in `Packets.source`). A packet may seem to leave up to ``slack_ns``
+    before it arrives, if the clocks differ slightly; its delay is then zero.
     """
     flow_in, data_in = _classify(before, flow_of_port, senders)
     _, data_out = _classify(after, flow_of_port, senders)
@@ -67,7 +67,7 @@ def sort_out(
     departure_ns[came_out] = np.maximum(departure_ns, data.time_ns)[came_out]
     reverse = ~data_in & (flow_in >= 0)
     fate = np.where(came_out, Fate.ARRIVED, Fate.QUEUE_DROP)
-    fate[behind_the_last(flow_in[data_in], data.time_ns, came_out)] = Fate.UNKNOWN
+    fate[after_the_last(flow_in[data_in], data.time_ns, came_out)] = Fate.UNKNOWN
     return Matched(
         data=data,
         data_flow=flow_in[data_in],
@@ -88,14 +88,14 @@ def of_run(
     *,
     acks_queue: bool,
 ) -> FlowPackets:
-    """The flows' packets that reached the first queue, or came back, within the span."""
+    """The flows' packets that reached the first queue within the span, and their ACKs."""
 
     def within(packets: Packets) -> BoolArray:
         return (packets.time_ns >= span_ns[0]) & (packets.time_ns < span_ns[1])
 
     sent = journey.packets
     flow, data = _classify(sent, flow_of_port, senders)
-    # Only where ACKs meet a queue are they on the journey.
+    # ACKs are part of the journey only where they pass a queue.
     back = sent if acks_queue else captures.before
     back_flow, no_ack = _classify(back, flow_of_port, senders)
     data, acks = data & within(sent), ~no_ack & (back_flow >= 0) & within(back)
@@ -114,7 +114,7 @@ def of_run(
 def _classify(
     packets: Packets, flow_of_port: Mapping[int, int], senders: Sequence[int]
 ) -> tuple[IntArray, BoolArray]:
-    """Flow of each packet (-1: none), and whether it is data of that flow."""
+    """Flow of each packet (-1: none), and whether the packet is data."""
     table = np.full(65536, -1, np.int64)
     for port, index in flow_of_port.items():
         table[port] = index

@@ -1,4 +1,4 @@
-"""Captures (pcap, pcapng) to arrays; of pcap files without a loop over the packets."""
+"""Captures (pcap, pcapng) as arrays; pcap files without a loop over the packets."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from qbkit.traces.run.frames import (
 
 FILE_HEADER, RECORD_HEADER = 24, 16
 MAX_CAPTURED = 262_144
-"""libpcap's own largest snaplen: a record that claims more is damaged."""
+"""libpcap's largest snaplen: a record that claims more is damaged."""
 MAGIC = {  # first four bytes → (byte order, nanoseconds per unit of the fraction)
     b"\xd4\xc3\xb2\xa1": ("<", 1000),
     b"\xa1\xb2\xc3\xd4": (">", 1000),
@@ -36,7 +36,7 @@ MAGIC = {  # first four bytes → (byte order, nanoseconds per unit of the fract
 ETHERNET = 1
 CHUNK_BYTES = 1 << 20
 CHUNK_RECORDS = 1 << 14
-"""As many records at once as stay in the processor's cache."""
+"""A number of records that fits in the processor's cache."""
 STEPS = 64
 
 
@@ -54,11 +54,10 @@ class _File:
 def read_packets(path: str | Path, *, whole: bool = False, every_ip: bool = False) -> Packets:
     """All TCP and UDP packets of a pcap or pcapng file (Ethernet, raw IP, Linux cooked).
 
-    With ``every_ip`` the other IP packets, too (`qbkit.traces.run.frames.dissect`).
+    ``every_ip`` adds the other IP packets (`qbkit.traces.run.frames.dissect`).
 
-    A truncated or damaged file gives what can be read before the damage, and a warning that says
-    where it is; if it must be ``whole``, a StoreError. Raises StoreError for anything else than a
-    capture.
+    From a truncated or damaged file it returns the packets before the damage, and warns where the
+    damage is. With ``whole`` it raises StoreError instead, as for a file that is no capture.
     """
     with _stream(Path(path)) as stream:
         read = _read_pcapng if stream.read(4) == pcapng.MAGIC else _read_pcap
@@ -75,7 +74,7 @@ def read_packets(path: str | Path, *, whole: bool = False, every_ip: bool = Fals
 
 
 def _read_pcap(path: Path, every_ip: bool) -> tuple[list[Packets], str]:
-    """The packets of a classic pcap file (µs or ns) in parts, and what is wrong with it."""
+    """The packets of a classic pcap file (µs or ns) in parts, and a description of its damage."""
     file = _open(path)
     at, stopped = _walk(file)
     parts = [
@@ -89,7 +88,7 @@ def _read_pcap(path: Path, every_ip: bool) -> tuple[list[Packets], str]:
 
 
 def _read_pcapng(path: Path, every_ip: bool) -> tuple[list[Packets], str]:
-    """The packets of a pcapng file in parts, one for each type of link, and what is wrong."""
+    """The packets of a pcapng file, one part per link type, and a description of its damage."""
     damage: list[str] = []
     by_link: dict[int, list[pcapng.Record]] = {}
     try:
@@ -147,12 +146,12 @@ def _open(path: Path) -> _File:
 
 
 def _walk(file: _File) -> tuple[IntArray, int]:
-    """Where each record begins, and where the walk ended (the file's size if all is well).
+    """The start of each record, and the end of the walk (the file's size if nothing is damaged).
 
-    Each record tells where the next begins, which asks for a loop. Instead, all positions that
-    look like a record are found at once; from one that is known to be a record, those follow whose
-    predecessor ends where they begin. That is the same walk, verified link by link, so a wrong
-    guess costs time and never a packet; where the guesses have a gap, a few plain steps close it.
+    Each record gives the start of the next, which would need a loop. Instead, we find all positions
+    that look like a record at once. From a known record on, we accept each candidate that begins
+    where its predecessor ends. This is the same walk, verified link by link, so a wrong guess costs
+    time but never a packet. Where candidates are missing, a few plain steps fill the gap.
     """
     likely, after = _likely(file)
     breaks = np.flatnonzero(after[:-1] != likely[1:])
@@ -172,10 +171,10 @@ def _walk(file: _File) -> tuple[IntArray, int]:
 
 
 def _likely(file: _File) -> tuple[IntArray, IntArray]:
-    """Positions that look like a record, ascending, and where each of them would end.
+    """Positions that look like a record, ascending, and the end of each such record.
 
-    Such a record has the first one's high byte of the time (194 days), and sound lengths of less
-    than 64 KiB.
+    A candidate shares the high byte of its time (194 days) with the first record, and has plausible
+    lengths of less than 64 KiB.
     """
     high, zeros = (3, (10, 11)) if file.order == "<" else (0, (8, 9))
     octets, first = file.octets, FILE_HEADER
@@ -194,7 +193,7 @@ def _likely(file: _File) -> tuple[IntArray, IntArray]:
 
 
 def _step(file: _File, at: int) -> tuple[IntArray, int, bool]:
-    """Up to `STEPS` records one by one: their positions, the next one's, and whether it ends."""
+    """Up to `STEPS` records one by one: their starts, the next start, and whether the file ends."""
     unpack = struct.Struct(file.order + "I").unpack_from
     starts: list[int] = []
     while len(starts) < STEPS:
@@ -212,7 +211,7 @@ def _dissect(file: _File, at: IntArray, every_ip: bool) -> Packets:
     header = gather(file.octets, at, RECORD_HEADER).view(f"{file.order}u4").astype(np.int64)
     time_ns = header[:, 0] * 10**9 + header[:, 1] * file.unit_ns
     captured = header[:, 2]
-    # A damaged record may claim to be shorter on the wire than what was captured of it.
+    # A damaged record may claim a length on the wire below its captured length.
     frame_bytes = np.maximum(header[:, 3], captured)
     at = at + RECORD_HEADER
     return dissect(file.octets, at, captured, frame_bytes, time_ns, file.link, every_ip)

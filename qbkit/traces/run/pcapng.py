@@ -1,4 +1,4 @@
-"""pcapng files (draft-ietf-opsawg-pcapng) packet by packet, with memory for one packet."""
+"""Read pcapng files (draft-ietf-opsawg-pcapng) packet by packet, with memory for one packet."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TIME_RESOLUTION = 9
 """The option if_tsresol."""
 
 Broken = Callable[[str], None]
-"""Is told where a file is damaged."""
+"""Called with the place where a file is damaged."""
 
 
 class Record(NamedTuple):
@@ -26,18 +26,18 @@ class Record(NamedTuple):
     time_ns: int
     """Since 1970."""
     link: int
-    """Type of its link layer, as in pcap."""
+    """Type of the link layer, as in pcap."""
     frame: bytes
-    """As far as captured."""
+    """The captured part."""
     frame_bytes: int
     """On the wire."""
 
 
 def records(file: BinaryIO, name: str, broken: Broken) -> Iterator[Record]:
-    """The packets in the order of the file.
+    """Yield the packets in file order.
 
-    What is damaged or cut off ends it, with a call of ``broken``. Raises TraceError for link types
-    that cannot be read.
+    At damage or truncation, it calls ``broken`` and ends. Raises TraceError for unsupported link
+    types.
     """
     order, place = "<", 0
     interfaces: list[tuple[int, int]] = []
@@ -68,14 +68,14 @@ def records(file: BinaryIO, name: str, broken: Broken) -> Iterator[Record]:
 
 
 def known_link(link: int, name: str) -> int:
-    """The type of a link layer, if it can be read; else TraceError."""
+    """Return the type of a link layer; raises TraceError if it is unsupported."""
     if link not in LINK_HEADER:
         raise TraceError(OTHER_LINK.format(file=name, link=link))
     return link
 
 
 def _units(options: bytes, order: str) -> int:
-    """Units of an interface's times in a second."""
+    """Time units per second of an interface."""
     at = 0
     while at + 4 <= len(options):
         code, length = struct.unpack_from(f"{order}HH", options, at)

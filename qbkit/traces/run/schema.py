@@ -51,7 +51,7 @@ def packet_variables(packets: FlowPackets, t0_ns: int) -> dict[str, Variable]:
 
 
 def _queued_acks(packets: FlowPackets, t0_ns: int) -> dict[str, Variable]:
-    """What became of the ACKs, where they pass a queue."""
+    """Departures and fates of the ACKs, if they pass a queue."""
     if packets.ack_departure_ns is None or packets.ack_fate is None:
         return {}
     left_s = _departure_s(packets.ack_departure_ns, t0_ns)
@@ -62,7 +62,7 @@ def _queued_acks(packets: FlowPackets, t0_ns: int) -> dict[str, Variable]:
 
 
 def _departure_s(departure_ns: IntArray, t0_ns: int) -> FloatArray:
-    """When packets left, s; NaN for those that never did."""
+    """Departures in s; NaN for packets that never left."""
     return np.where(departure_ns == NEVER, np.nan, seconds(departure_ns, t0_ns))
 
 
@@ -96,19 +96,19 @@ def packet_series(packets: FlowPackets, t0_ns: int, flows: int, bins: Bins) -> d
 
 
 def directions_of(bottlenecks: int) -> dict[str, Variable]:
-    """Which way each bottleneck of a run with reverse traffic goes; half of them go back."""
+    """Direction of each bottleneck in a run with reverse traffic; half of them are reverse."""
     ways = np.repeat(["forward", "reverse"], bottlenecks // 2)
     text = "direction of the bottleneck; reverse ones are numbered right to left"
     return {"bottleneck_direction": variable("bottleneck", ways, "1", text)}
 
 
 def random_loss_series(packets: FlowPackets, t0_ns: int, flows: int, bins: Bins) -> Variable:
-    """Random losses of every flow over time, where a capture tells them from queue drops."""
+    """Random losses of every flow over time, where captures distinguish them from drops."""
     return _losses(packets, t0_ns, flows, bins, Fate.RANDOM_LOSS)
 
 
 def _losses(packets: FlowPackets, t0_ns: int, flows: int, bins: Bins, fate: Fate) -> Variable:
-    """How many packets of one fate reached the queue in each bin."""
+    """How many packets with this fate reached the queue in each bin."""
     lost = packets.fate == fate
     arrival_s, flow = seconds(packets.data.time_ns[lost], t0_ns), packets.data_flow[lost]
     rows = np.array([bins.sums(arrival_s[flow == i]) for i in range(flows)])
@@ -116,7 +116,7 @@ def _losses(packets: FlowPackets, t0_ns: int, flows: int, bins: Bins, fate: Fate
 
 
 def telemetry_series(tables: Sequence[pd.DataFrame], t0_ns: int, bins: Bins) -> dict[str, Variable]:
-    """What the stacks told, at the end of each bin; only variables that some stack tells."""
+    """Telemetry at the end of each bin; only variables that some stack reports."""
     found: dict[str, Variable] = {}
     for name in columns_of(tables):
         rows = [_last(table, name, t0_ns, bins) for table in tables]
@@ -132,7 +132,7 @@ def _last(table: pd.DataFrame, name: str, t0_ns: int, bins: Bins) -> FloatArray:
 
 
 def sample_variables(tables: Sequence[pd.DataFrame], t0_ns: int) -> dict[str, Variable]:
-    """Every row of telemetry, all flows one after the other."""
+    """All rows of telemetry, flow by flow."""
     rows = [table.assign(flow=i) for i, table in enumerate(tables) if len(table)]
     if not rows:
         rows = [pd.DataFrame({"time_ns": [], "flow": []})]
@@ -159,7 +159,7 @@ def sample_variables(tables: Sequence[pd.DataFrame], t0_ns: int) -> dict[str, Va
 def goodput_series(
     tables: Sequence[pd.DataFrame], t0_ns: int, bins: Bins
 ) -> tuple[dict[str, Variable], FloatArray]:
-    """Application bytes received over time, and in all (B, NaN where no receiver tells)."""
+    """Application bytes received over time, and in total (B; NaN without receiver reports)."""
     rows, totals = [], []
     for table in tables:
         if "bytes" not in table or not table["bytes"].notna().any():
@@ -178,12 +178,12 @@ def goodput_series(
 
 
 def flow_variables(columns: dict[str, tuple[FloatArray, str, str]]) -> dict[str, Variable]:
-    """One number a flow: name → (values, unit, what it is)."""
+    """Variables with one number per flow, from name → (values, unit, meaning)."""
     return {name: variable("flow", v, unit, text) for name, (v, unit, text) in columns.items()}
 
 
 def assemble(variables: dict[str, Variable], names: dict[str, list[str]], bins: Bins) -> xr.Dataset:
-    """The dataset with its coordinates; ``names`` holds label, stack and so on per flow."""
+    """The dataset with its coordinates; ``names`` holds label, stack and more of each flow."""
     flows = np.arange(len(names["label"]))
     coords: dict[str, object] = {
         "flow": ("flow", flows, {"long_name": "flow"}),
@@ -195,12 +195,12 @@ def assemble(variables: dict[str, Variable], names: dict[str, list[str]], bins: 
 
 
 def variable(dims: str | Sequence[str], values: object, unit: str, text: str) -> Variable:
-    """A variable with its unit and its name in words."""
+    """A variable with its unit and long name."""
     dims = (dims,) if isinstance(dims, str) else dims
     return dims, values, {"units": unit, "long_name": text}
 
 
 def _smallest(*sizes: IntArray) -> type[np.unsignedinteger]:
-    """Two bytes hold any frame but those of segmentation offload."""
+    """The smallest type for the sizes: two bytes, except with segmentation offload."""
     largest = max((int(s.max()) for s in sizes if len(s)), default=0)
     return np.uint16 if largest < 65536 else np.uint32

@@ -20,15 +20,15 @@ class Bins:
         return np.round(np.arange(self.count) * self.width_s, 9)
 
     def sums(self, time_s: FloatArray, values: FloatArray | None = None) -> FloatArray:
-        """Sum of the values (or count) of the events in each bin; others are left out."""
-        # Half a nanosecond: 0.3 / 0.1 is a hair less than 3, yet 0.3 s begins the bin.
+        """Sum of the values (or count) of the events in each bin; ignores events outside."""
+        # Half a nanosecond: 0.3 / 0.1 is slightly less than 3, yet 0.3 s begins the bin.
         index = np.floor((time_s + 0.5e-9) / self.width_s).astype(np.int64)
         inside = (index >= 0) & (index < self.count)
         weights = None if values is None else values[inside]
         return np.bincount(index[inside], weights, self.count).astype(np.float64)
 
     def means(self, time_s: FloatArray, values: FloatArray) -> FloatArray:
-        """Mean of the values in each bin; NaN where there is none."""
+        """Mean of the values in each bin; NaN in empty bins."""
         counts = self.sums(time_s)
         empty = np.full(self.count, np.nan)
         return np.divide(self.sums(time_s, values), counts, out=empty, where=counts > 0)

@@ -1,4 +1,4 @@
-"""What a stack tells of itself: ``sender.csv`` and ``receiver.csv`` of a flow."""
+"""The telemetry of a flow: ``sender.csv`` and ``receiver.csv``."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ STATES = (
 )
 """Congestion states; the dataset holds their index, -1 for an unknown one."""
 
-COLUMNS = {  # name → (unit, what it is)
+COLUMNS = {  # name → (unit, meaning)
     "cwnd_bytes": ("B", "congestion window"),
     "bytes_in_flight": ("B", "bytes in flight"),
     "ssthresh_bytes": ("B", "slow start threshold"),
@@ -50,10 +50,10 @@ UNITS = {  # last words of a name that a controller logs → unit
 
 
 def read_sender(folder: Path) -> pd.DataFrame:
-    """A flow's ``sender.csv``, with a column for each name in ``controller.csv``, if there is one.
+    """A flow's ``sender.csv``, with a column for each name in ``controller.csv``, if that exists.
 
-    That is a long table (``time_ns,name,value``) of the same times, which controllers in Python
-    leave: see `qbkit.cca.Controller.log`.
+    Controllers in Python write ``controller.csv`` as a long table (``time_ns,name,value``) with the
+    same times: see `qbkit.cca.Controller.log`.
     """
     table, path = read_table(folder / "sender.csv"), folder / "controller.csv"
     if not path.exists():
@@ -66,7 +66,7 @@ def read_sender(folder: Path) -> pd.DataFrame:
 
 
 def meaning(name: str) -> tuple[str, str]:
-    """Unit, and what it is, of any column."""
+    """Unit and meaning of any column."""
     if name in COLUMNS:
         return COLUMNS[name]
     unit = next((unit for end, unit in UNITS.items() if name.endswith(f"_{end}")), "1")
@@ -74,9 +74,9 @@ def meaning(name: str) -> tuple[str, str]:
 
 
 def columns_of(tables: Sequence[pd.DataFrame]) -> list[str]:
-    """The columns of numbers that some table has: those of all stacks, then what controllers log.
+    """The numeric columns of the tables: those in `COLUMNS`, then those that controllers log.
 
-    Other columns of a driver do not count.
+    It ignores other columns of a driver.
     """
     logged = {name for table in tables for name in table.attrs.get("logged", ())}
     usual = [name for name in COLUMNS if any(name in table for table in tables)]
@@ -84,7 +84,7 @@ def columns_of(tables: Sequence[pd.DataFrame]) -> list[str]:
 
 
 def states_of(tables: Sequence[pd.DataFrame]) -> list[str]:
-    """`STATES`, then those that controllers in Python named themselves."""
+    """`STATES`, then the other states that controllers in Python report."""
     seen = {state for t in tables if "logged" in t.attrs and "state" in t for state in t["state"]}
     return [*STATES, *sorted({s for s in seen if isinstance(s, str)} - set(STATES))]
 
@@ -92,8 +92,8 @@ def states_of(tables: Sequence[pd.DataFrame]) -> list[str]:
 def read_table(path: Path) -> pd.DataFrame:
     """A driver's CSV with a leading ``time_ns``, in order of time; empty if there is no such file.
 
-    A last line without its end (the driver was killed) is dropped; other rows that cannot be read
-    are left out with a warning that counts them. A column that is always empty is not there.
+    It drops an incomplete last line (the driver was killed), other rows that cannot be read, with a
+    warning that counts them, and columns that are always empty.
     """
     try:
         text = path.read_text(errors="replace")
@@ -115,11 +115,11 @@ def read_table(path: Path) -> pd.DataFrame:
 
 
 def _parse(text: str, header: list[str]) -> pd.DataFrame:
-    """The rows that can be read: those with a time. A cell that is no number is unknown."""
+    """The rows with a valid time; cells that are not numbers become NaN."""
     try:
         table = _read(text, header, "int64")
     except (ValueError, OverflowError):
-        # Some times are damaged; not by way of floats, which hold times of today to 256 ns only.
+        # Some times are damaged. Avoid floats, which resolve present times to 256 ns only.
         table = _read(text, header, "str")
         table = table[table["time_ns"].str.fullmatch(r"[0-8]?[0-9]{1,18}").fillna(False)]
         table = table.astype({"time_ns": "int64"})
