@@ -15,7 +15,7 @@ def test_every_chart_of_a_short_run(tmp_path):
     executed = notebooks.execute("05", tmp_path, {**SHORT, "test": "quic-go:cubic"}).read_text()
     for words in (
         "Congestion window",
-        "Ahead: bytes ACKed, less those of tcp:cubic at that time.",
+        "Ahead: bytes ACKed minus those of tcp:cubic at that time.",
         "First retransmission and transfer time",
         "Bandwidth of tcp:cubic: the delivery rate that the stack tells.",
         "Handshake of quic-go:cubic",

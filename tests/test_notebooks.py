@@ -49,7 +49,7 @@ def test_published_data_where_no_engine_works(tmp_path, monkeypatch):
     monkeypatch.setenv("QBKIT_KERNEL", str(tmp_path / "no-kernel-here"))
     verdict = tmp_path / "verdict.json"
     executed = notebooks.execute("01", tmp_path, {"verdict_file": str(verdict)})
-    assert "published runs, for there is no engine here" in executed.read_text()
+    assert "published runs, because no engine works here" in executed.read_text()
     # The published runs of quic-go's CUBIC, as data/envelope/study.json describes them.
     report = json.loads(verdict.read_text())
     assert (report["test"], report["reference"]) == ("quic-go:cubic", "tcp:cubic")
@@ -62,12 +62,12 @@ def test_published_data_where_no_engine_works(tmp_path, monkeypatch):
     [
         ("00", "published run of quic-go:cubic and tcp:cubic"),
         ("02", "these are published runs of the default parameters"),
-        ("03", "published results, nothing is run here"),
-        ("04", "published results, nothing is run here"),
+        ("03", "published results; nothing is run here"),
+        ("04", "published results; nothing is run here"),
         ("05", "published events of the default parameters"),
-        ("06", "published results, nothing is run here"),
-        ("07", "published results, nothing is run here"),
-        ("08", "published results, nothing is run here"),
+        ("06", "published results; nothing is run here"),
+        ("07", "published results; nothing is run here"),
+        ("08", "published results; nothing is run here"),
     ],
 )
 def test_every_notebook_opens_where_no_engine_works(name, words, tmp_path, monkeypatch):

@@ -47,7 +47,7 @@ MARKED = {"from_s": "span.time_s[0]", "to_s": "span.time_s[1]"}
 class Readout:
     """Numbers of the brushed span at the right of a panel, one per label.
 
-    ``op`` is an aggregate of Vega-Lite, or ``range``: the largest value less the smallest.
+    ``op`` is an aggregate of Vega-Lite, or ``range``: the largest value minus the smallest.
     """
 
     heading: str

@@ -39,7 +39,7 @@ def noise_floor_chart(
     labels = [str(v) for v in dict.fromkeys(frame["controller"])]
     scale = theme.colour_scale(labels)
     shown = alt.selection_point(fields=["controller"], bind="legend", name="shown")
-    x = alt.X("seeds:Q", title="Seeds a side").axis(tickMinStep=1, format="d")
+    x = alt.X("seeds:Q", title="Seeds per side").axis(tickMinStep=1, format="d")
     y = alt.Y("conformance:Q", title=Y_TITLE).scale(domain=[0, 1])
     base = alt.Chart(data).encode(x=x.scale(zero=False, nice=False, padding=12))
     band = base.mark_area().encode(
@@ -54,7 +54,7 @@ def noise_floor_chart(
         opacity=alt.when(shown).then(alt.value(1.0)).otherwise(alt.value(0.08)),
         tooltip=[
             alt.Tooltip("controller:N", title="Controller"),
-            alt.Tooltip("seeds:Q", title="Seeds a side"),
+            alt.Tooltip("seeds:Q", title="Seeds per side"),
             alt.Tooltip("conformance:Q", title="Conformance", format=".3f"),
             alt.Tooltip("low:Q", title="Interval from", format=".3f"),
             alt.Tooltip("high:Q", title="Interval to", format=".3f"),

@@ -104,7 +104,7 @@ def acked_panel(frame: pc.Frame, connections: pc.Events, height: int = 130) -> p
 
 
 def lag_panel(frame: pc.Frame, connections: pc.Events, height: int = 90) -> pc.Panel:
-    """Panel of the bytes ACKed, less those of the reference or else of the first connection."""
+    """Panel of the bytes ACKed minus those of the reference or else of the first connection."""
     base = next((k for k in connections if k == frame.reference), next(iter(connections)))
     series = {label: bytes_acked(events) for label, events in connections.items()}
     end_s = min(time_s[-1] for time_s, _ in series.values())  # The shortest log ends here.
@@ -118,7 +118,7 @@ def lag_panel(frame: pc.Frame, connections: pc.Events, height: int = 90) -> pc.P
         lines = alt.Chart(data).mark_line(strokeWidth=1.2).encode(x=x, y=y, color=frame.colour)
         return [lines.encode(strokeOpacity=frame.unless_hidden(0.9))]
 
-    note = f"Ahead: bytes ACKed, less those of {base} at that time."
+    note = f"Ahead: bytes ACKed minus those of {base} at that time."
     return pc.Panel(draw, height, pc.Readout("mean, kB", data, "kb", "mean", "+.1f"), [note])
 
 

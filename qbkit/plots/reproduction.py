@@ -1,4 +1,4 @@
-"""What was measured beside what a paper printed, and distributions as the papers draw them."""
+"""Charts of measurements beside a paper's numbers, and of cumulative distributions."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ BESIDE = "Ring: the paper. Dot: measured here. The line between them is the diff
 def beside_paper_chart(
     frame: pd.DataFrame, *, metric: str, title: str, unit: str
 ) -> alt.HConcatChart:
-    """A metric as the paper has it and as it was measured, a panel per group.
+    """A metric in the paper and as measured, one panel per group.
 
-    ``frame`` has a row per cell of the paper's tables: ``group`` (the panel), ``label``, and the
+    ``frame`` has one row per cell of the paper's tables: ``group`` (the panel), ``label``, and the
     columns ``METRIC_paper`` and ``METRIC_measured``; the panels share the scale. Raises MetricError
     for a frame without these columns or without rows.
     """
@@ -67,9 +67,9 @@ def _panel(
 
 
 def cumulative_chart(frame: pd.DataFrame, *, title: str, unit: str = "RTT (ms)") -> alt.LayerChart:
-    """Cumulative distributions, a line per label.
+    """Cumulative distributions, one line per label.
 
-    ``frame`` has a row per quantile: ``label``, ``percent`` (0 to 100) and ``value``. Raises
+    ``frame`` has one row per quantile: ``label``, ``percent`` (0 to 100) and ``value``. Raises
     MetricError for a frame without these columns or without rows.
     """
     columns = ["label", "percent", "value"]

@@ -67,7 +67,7 @@ def timeline_panels(
     time = alt.Scale(domain=[0, end_s], nice=False)
     shown = legend_choice()
     chosen = trial_choice(series)
-    strength = 0.9 if chosen is None else 0.6  # Lines of many trials lie on each other.
+    strength = 0.9 if chosen is None else 0.6  # Lines of many trials overlap.
     panels: list[Any] = [
         _panel(data, name, time, scale, span, shown, strength, last=name == names[-1]).properties(
             width=width, height=height
