@@ -81,7 +81,7 @@ def ways(out: Path) -> tuple[Callable[[range], object], Callable[[range], object
 
 
 def timed(how: Callable[[range], object], count: int) -> float:
-    """Seconds that so many runs take, none of which exists yet."""
+    """Seconds for that many runs, none of which exists yet."""
     first = next(FRESH)
     began = time.perf_counter()
     how(range(first, first + count))

@@ -20,7 +20,7 @@ def simulate(
     beta: float = 0.5,
     initial_window: int = 10,
     ack_every: int = 1,
-    undo_s: float | None = None,
+    revert_after_s: float | None = None,
     lose_each_s: float = np.inf,
     loss_part: float = 0.0,
     most_packets: float = np.inf,
@@ -31,7 +31,7 @@ def simulate(
 ) -> Connection:
     """AIMD after slow start: +``alpha`` packets an RTT, times ``beta`` at the first loss of an RTT.
 
-    ``undo_s``: time after which a window reduction is reverted. ``lose_each_s``: time between
+    ``revert_after_s``: time until a window reduction is reverted. ``lose_each_s``: time between
     losses besides the queue's drops; ``loss_part``: probability that a packet is lost.
     ``most_packets``: the application's limit of packets in flight.
     """
@@ -40,7 +40,7 @@ def simulate(
     recovery_s, restore = -1.0, []
     sent_s: list[float] = []
     delivered_s: list[float] = []
-    gone_s: list[float] = []
+    acked_or_lost_s: list[float] = []
     acks: list[tuple[float, int]] = []
     pending: list[int] = []
     ack_s: list[float] = []
@@ -52,7 +52,7 @@ def simulate(
         while in_flight < int(min(window, most_packets)):
             number = len(sent_s)
             sent_s.append(now_s)
-            gone_s.append(np.nan)
+            acked_or_lost_s.append(np.nan)
             in_flight += 1
             arrival_s = now_s + RTT_S / 2
             full = (free_s - arrival_s) * RATE_PPS > buffer_packets
@@ -71,7 +71,7 @@ def simulate(
         if not acks:  # a timeout: all in flight is lost, or waits for an ACK of more packets
             now_s += TIMEOUT_S
             for n in [*lost, *pending]:
-                gone_s[n] = now_s
+                acked_or_lost_s[n] = now_s
             in_flight, window = 0, 1.0
             lost.clear()
             pending.clear()
@@ -79,21 +79,21 @@ def simulate(
         now_s, highest = heapq.heappop(acks)
         ack_s.append(now_s)
         newly = [n for n in range(highest - 8 * ack_every, highest + 1) if n >= 0]
-        newly = [n for n in newly if np.isnan(gone_s[n]) and n not in lost]
-        told = [n for n in lost if n < highest]
-        for n in [*newly, *told]:
-            gone_s[n] = now_s
-        lost -= set(told)
-        in_flight -= len(newly) + len(told)
-        if told and max(sent_s[n] for n in told) > recovery_s:
-            if undo_s is not None:
-                restore.append((now_s + undo_s, window))
+        newly = [n for n in newly if np.isnan(acked_or_lost_s[n]) and n not in lost]
+        acked_late = [n for n in lost if n < highest]
+        for n in [*newly, *acked_late]:
+            acked_or_lost_s[n] = now_s
+        lost -= set(acked_late)
+        in_flight -= len(newly) + len(acked_late)
+        if acked_late and max(sent_s[n] for n in acked_late) > recovery_s:
+            if revert_after_s is not None:
+                restore.append((now_s + revert_after_s, window))
             threshold = window = window * beta
             recovery_s = now_s
         elif sent_s[highest] > recovery_s:
             window += len(newly) if window < threshold else alpha * len(newly) / window
         window = max(window, 1.0)
-    fates = np.array(gone_s)
+    fates = np.array(acked_or_lost_s)
     known = np.isfinite(fates)
     times = (np.array(sent_s), fates, np.array(delivered_s))
     load = Load(*(t[known] for t in times), np.full(known.sum(), float(PACKET_BYTES)))

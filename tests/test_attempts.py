@@ -204,10 +204,10 @@ def test_a_cluster_runs_failed_runs_again(tmp_path: Path):
     assert {name: str(error) for name, error in done.failed.items()} == {
         "always": "RuntimeError: never"
     }
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         done.warn(str)
-    (warning,) = told
+    (warning,) = caught
     assert str(warning.message) == (
         "once was run again and passed; it had failed at first: RuntimeError: not yet"
     )

@@ -123,10 +123,12 @@ def test_one_reduction_per_round_trip(kind: type[LossBasedController]) -> None:
     path = wire(kind)
     first, second, third = (path.send(0.5) for _ in range(3))
     path.lose(1.0, first)
-    cut = path.controller.window_bytes
+    reduced = path.controller.window_bytes
     path.lose(1.01, second)
     path.acknowledge(1.02, [third])
-    assert path.controller.window_bytes == cut  # no growth by what was sent before the reduction
+    assert (
+        path.controller.window_bytes == reduced
+    )  # no growth by what was sent before the reduction
     assert path.controller.state == "recovery"
     assert (path.flight.lost_packets, path.flight.bytes_in_flight) == (2, 0)
     path.acknowledge(1.2, [path.send(1.1)])
@@ -403,10 +405,10 @@ def test_a_false_first_rtt_slows_the_start() -> None:
 def test_emulated_flows_show_in_the_window_after_a_loss(flows: int, beta: float) -> None:
     run = alone("qbkit:cubic", 10, rate_mbps=10, emulated_flows=flows)
     window = run.sample_cwnd_bytes.values
-    cuts = window[1:] / window[:-1]
-    cuts = cuts[cuts < 0.95]
-    assert len(cuts) >= 1
-    assert np.median(cuts) == pytest.approx(beta, abs=0.02)
+    factors = window[1:] / window[:-1]
+    factors = factors[factors < 0.95]
+    assert len(factors) >= 1
+    assert np.median(factors) == pytest.approx(beta, abs=0.02)
 
 
 @pytest.mark.guest

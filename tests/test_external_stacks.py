@@ -285,8 +285,8 @@ def test_a_configured_stack_is_what_its_table_says(tmp_path: Path):
     assert mine.mounts() == {"/run/qb/stacks/external-mine": tmp_path}
     assert mine.program() == ["/run/qb/stacks/external-mine/driver"]
     assert re.fullmatch("[0-9a-f]{12}", mine.version())
-    told = configured.from_table("mine", {**said, "version_command": [str(program)]}, tmp_path)
-    assert re.fullmatch("version 7, program [0-9a-f]{12}", told.version())
+    versioned = configured.from_table("mine", {**said, "version_command": [str(program)]}, tmp_path)
+    assert re.fullmatch("version 7, program [0-9a-f]{12}", versioned.version())
 
 
 @pytest.fixture

@@ -101,7 +101,7 @@ def guests() -> list[int]:
         ("never-ready", "the receiver of flow 1 (bad:never-ready) was not ready within 10 s"),
         ("receiver-dies", "exited with status 1: the receiver lost its mind"),
         ("never-ends", "still ran 5 s after its time was over"),
-        ("deaf", "did not end within 5 s of being told to"),
+        ("deaf", "did not end within 5 s of SIGTERM"),
         (
             "fails-at-its-end",
             "the receiver of flow 1 (bad:fails-at-its-end) exited with status 1: the table could "
@@ -170,7 +170,7 @@ def test_driver_that_spins_is_found_and_ended(monkeypatch, own_runs):
     assert "/usr/bin/python3 computes without ever letting time pass" in sentence
     assert guests() == []
     assert not list(own_runs.glob("*"))
-    record = Path(re.search(r"is in (\S+)\)$", sentence)[1])
+    record = Path(re.search(r"\((\S+) records", sentence)[1])
     seen = json.loads(record.read_text())
     record.unlink()
     assert "flow 1 (bad:spin)" in seen["last_started"]

@@ -49,7 +49,7 @@ class Rounds:
         self.now_s = 0.0
 
     def round_trip(self, *, lost: tuple[int, int] = (0, 0)) -> tuple[float, float]:
-        """10 and 20 packets of which so many are lost; the rates at which they were sent."""
+        """Send 10 and 20 packets, of which ``lost`` are lost; return the rates of sending."""
         packets: list[list[Packet]] = [[], []]
         rates = []
         for flow, count in ((0, 10), (1, 20)):

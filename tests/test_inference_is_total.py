@@ -40,7 +40,7 @@ SENDERS = st.fixed_dictionaries(
         "beta": st.floats(0.1, 1.0),
         "initial_window": st.integers(1, 60),
         "ack_every": st.sampled_from([1, 2, 10]),
-        "undo_s": st.sampled_from([None, 0.12]),
+        "revert_after_s": st.sampled_from([None, 0.12]),
         "lose_each_s": st.sampled_from([np.inf, 0.3, 2.0]),
         "loss_part": st.sampled_from([0.0, 2e-4, 0.01, 0.2, 0.6]),
         "most_packets": st.sampled_from([np.inf, 3.0, 20.0]),

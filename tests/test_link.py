@@ -138,7 +138,7 @@ def test_start_stop_and_bytes():
     # Late acknowledgements draw small resets from the host of a sender that has ended.
     ds = ds.isel(packet=ds.packet_size_bytes.values > 100)
     first = ds.packet_flow.values == 0
-    # Each starts within 10 RTTs of its start_s, and stops when it was told to.
+    # Each starts within 10 RTTs of its start_s, and stops at its stop_s or after its bytes.
     starts_s = ds.start_s.values
     assert 0 < starts_s[0] < 0.5
     assert 4 < starts_s[1] < 4.5

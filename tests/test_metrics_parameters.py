@@ -63,7 +63,7 @@ def test_ack_frequency(every):
 
 def test_reverted_window_reductions():
     path = {"lose_each_s": 2.0, "buffer_packets": 1e6, "duration_s": 16.0, "threshold_packets": 40}
-    assert infer(simulate(undo_s=0.12, **path))["reverted_reductions_percent"].value == 100
+    assert infer(simulate(revert_after_s=0.12, **path))["reverted_reductions_percent"].value == 100
     assert infer(simulate(**path))["reverted_reductions_percent"].value == 0
 
 

@@ -17,7 +17,7 @@ def test_every_chart_of_a_short_run(tmp_path):
         "Congestion window",
         "Ahead: bytes ACKed minus those of tcp:cubic at that time.",
         "First retransmission and transfer time",
-        "Bandwidth of tcp:cubic: the delivery rate that the stack tells.",
+        "Bandwidth of tcp:cubic: the delivery rate that the stack reports.",
         "Handshake of quic-go:cubic",
         "Losses and recovery",
         "What happened, and when",

@@ -73,10 +73,10 @@ def events(
             tables.acked(time_s, "application", n, n)
         else:
             tables.lost(time_s, "application", n, "packet_threshold")
-    told = {"delivery_rate_mbps": 0.7, "pacing_rate_mbps": 1.0} if rate else {}
+    rates = {"delivery_rate_mbps": 0.7, "pacing_rate_mbps": 1.0} if rate else {}
     for k in range(packets // 10):
         cwnd = 10_000 + 1000 * k
-        tables.metrics(k * RTT_S, cwnd_bytes=cwnd, srtt_ms=100, bytes_in_flight=10_000, **told)
+        tables.metrics(k * RTT_S, cwnd_bytes=cwnd, srtt_ms=100, bytes_in_flight=10_000, **rates)
     return tables.dataset(source="test")
 
 
@@ -219,14 +219,14 @@ def test_a_receivers_log_shows_what_it_received():
 
 
 def test_the_bandwidth_chart_says_where_its_numbers_come_from():
-    chart = plots.bandwidth_chart({"told": events(rate=True), "computed": events()})
+    chart = plots.bandwidth_chart({"reported": events(rate=True), "computed": events()})
     words = subtitle(chart)
-    assert "Bandwidth of told: the delivery rate that the stack reports." in words
+    assert "Bandwidth of reported: the delivery rate that the stack reports." in words
     assert "Bandwidth of computed: whole packets ACKed in a round trip" in words
     rows = next(t for t in tables_of(chart) if "kind" in t[0])
     assert {(r["label"], r["kind"]) for r in rows} == {
-        ("told", "bandwidth"),
-        ("told", "pacing rate"),
+        ("reported", "bandwidth"),
+        ("reported", "pacing rate"),
         ("computed", "bandwidth"),
     }
     assert {r["value"] for r in rows if r["kind"] == "pacing rate"} == {"1"}

@@ -100,8 +100,8 @@ def test_a_file_cut_off_anywhere_gives_what_was_before(tmp_path, data):
     cut = data.draw(st.integers(int(ends[0]), len(content)))
     ds = read(tmp_path, content[:cut])
     whole = int((ends <= cut).sum())
-    told = sum(ds.sizes[d] for d in ("sent", "received", "lost", "metric", "state"))
-    assert told == min(whole, len(EVENTS)) - 1  # less the head; the last event has no table
+    counted = sum(ds.sizes[d] for d in ("sent", "received", "lost", "metric", "state"))
+    assert counted == min(whole, len(EVENTS)) - 1  # less the head; the last event has no table
     rest = content[int(ends[whole - 1]) : cut].strip(b"\x1e\n")
     assert ("cut off" in ds.attrs["warnings"]) == bool(rest)
 
@@ -206,6 +206,6 @@ def test_what_a_real_stack_writes_is_what_the_wire_saw(name, tmp_path):
     assert sender.sizes["metric"] > 100
     # The window that the stack logs is the one that its driver reports.
     if "cwnd_bytes" in run:
-        told = run.cwnd_bytes.isel(flow=0).sel(time=slice(1, 2.5)).mean()
+        reported = run.cwnd_bytes.isel(flow=0).sel(time=slice(1, 2.5)).mean()
         at = (sender.metric_time_s > 1) & (sender.metric_time_s < 2.5)
-        assert float(sender.cwnd_bytes[at].mean()) == pytest.approx(float(told), rel=0.1)
+        assert float(sender.cwnd_bytes[at].mean()) == pytest.approx(float(reported), rel=0.1)

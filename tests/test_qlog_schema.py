@@ -72,9 +72,9 @@ def test_times_of_any_format_in_the_trace_or_in_an_event(tmp_path, data):
     for number, (time_ms, step_ms) in enumerate(zip(times_ms, steps_ms, strict=True)):
         own = data.draw(st.sampled_from([None, *FORMATS]))
         encoded = step_ms if (own or usual) in STEPS else time_ms
-        told = {} if own is None else {"time_format": own}
+        stated = {} if own is None else {"time_format": own}
         shown = data.draw(st.booleans())  # steps add up over events that nobody reads
-        events.append(sent(encoded, number, **told) if shown else note(encoded, **told))
+        events.append(sent(encoded, number, **stated) if shown else note(encoded, **stated))
     text = written({"common_fields": {"time_format": usual}}, events)
     expected = [t / 1e3 for t, e in zip(times_ms, events, strict=True) if "packet" in e["name"]]
     assert read(tmp_path, text).sent_time_s.values.tolist() == pytest.approx(expected)

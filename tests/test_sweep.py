@@ -116,8 +116,14 @@ def test_a_swept_flow_keeps_the_rest_of_the_base_whatever_the_order(fields: list
         assert flow.name == name
         rest = flow.model_dump(exclude={"stack", "controller"})
         options = {"segmentation": False, "initial_window_packets": 20}
-        told = {"start_s": 3, "stop_s": 7, "extra_rtt_ms": 10, "label": "mine", "options": options}
-        assert {key: rest[key] for key in told} == told
+        others = {
+            "start_s": 3,
+            "stop_s": 7,
+            "extra_rtt_ms": 10,
+            "label": "mine",
+            "options": options,
+        }
+        assert {key: rest[key] for key in others} == others
 
 
 def test_the_direction_of_a_flow_can_be_swept():

@@ -127,7 +127,7 @@ class Program:
             if not ready:
                 raise RunAborted(f"{self.role} was not ready within {READY_S:g} s")
             self.wait(GRACE_S)
-            raise RunAborted(self.obituary())
+            raise RunAborted(self.how_it_ended())
 
     def poll(self):
         """Exit status; None while it runs."""
@@ -146,10 +146,10 @@ class Program:
             self.process.send_signal(signal.SIGTERM)
         if self.wait(GRACE_S) is None:
             self.process.kill()
-            raise RunAborted(f"{self.role} did not end within {GRACE_S:g} s of being told to")
+            raise RunAborted(f"{self.role} did not end within {GRACE_S:g} s of SIGTERM")
         return self.process.returncode
 
-    def obituary(self):
+    def how_it_ended(self):
         """One sentence on how it ended, with its last line on stderr."""
         code = self.process.returncode
         how = f"was killed by signal {-code}" if code and code < 0 else f"exited with status {code}"
@@ -298,7 +298,7 @@ class Run:
             for program in self.programs:
                 code = program.poll()
                 if code is not None and (code or program not in starters.values()):
-                    raise RunAborted(program.obituary())
+                    raise RunAborted(program.how_it_ended())
 
     def finish(self, starters, listeners):
         """End all programs; return their exit states, one dictionary per flow."""
@@ -311,10 +311,10 @@ class Run:
                 starter.process.kill()
                 raise RunAborted(f"{starter.role} still ran {GRACE_S:g} s after its time was over")
             if code not in ENDED_WELL:
-                raise RunAborted(starter.obituary())
+                raise RunAborted(starter.how_it_ended())
             exits = {flow["starts"]: code, flow["listens"]: listener.end()}
             if exits[flow["listens"]] not in ENDED_WELL:
-                raise RunAborted(listener.obituary())
+                raise RunAborted(listener.how_it_ended())
             flows.append({f"{role}_exit": code for role, code in exits.items()})
             flows[-1] |= self.ways(flow["index"])
             for role in ("sender", "receiver"):
@@ -335,7 +335,7 @@ class Run:
     def end_capture(self, capture):
         """Stop the capture; return how many packets it lost."""
         if capture.end():
-            raise RunAborted(capture.obituary())
+            raise RunAborted(capture.how_it_ended())
         return int(capture.process.stdout.read().split()[-1])
 
     def drain(self):

@@ -23,11 +23,11 @@ from .ecn import EcnSocket
 from .spurious import LostPackets
 
 MAX_ACK_DELAY_S = 0.025
-"""What aioquic tells its peer (RFC 9000, section 18.2: the default)."""
+"""What aioquic announces to its peer (RFC 9000, section 18.2: the default)."""
 
 
 class Recovery(QuicPacketRecovery):
-    """Tells the controller of whole ACKs, of timeouts and spurious losses; asks its pacer."""
+    """Reports whole ACKs, timeouts and spurious losses to the controller; asks its pacer."""
 
     _cc: Adapter
 
@@ -77,7 +77,7 @@ class Recovery(QuicPacketRecovery):
 
 
 class SendingConnection(Connection):
-    """Tells its controller when it has nothing to send, and asks for what its controller uses."""
+    """Reports to its controller when it has nothing to send; requests what the controller uses."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
@@ -117,7 +117,7 @@ class SendingConnection(Connection):
 
 
 class ReceivingConnection(Connection):
-    """Acknowledges every so many packets, gaps at once, and the last within 25 ms.
+    """Acknowledges every ``ack_every_packets``, gaps at once, and the last within 25 ms.
 
     RFC 9000, sections 13.2.1 and 13.2.2. aioquic itself answers a millisecond after the first.
     """

@@ -23,12 +23,12 @@ def main(words):
     children = [start(command) for command in commands]
     while not bound(port):
         if any(child.poll() is not None for child in children):
-            return obituary(children)
+            return end_others(children)
         time.sleep(LOOK_EVERY_S)
     print("ready", flush=True)
     while signal.sigwait({signal.SIGTERM, signal.SIGINT, signal.SIGCHLD}) == signal.SIGCHLD:
         if any(child.poll() is not None for child in children):
-            return obituary(children)
+            return end_others(children)
     failures = [status for child in reversed(children) if (status := end(child))]
     return failures[0] if failures else 0
 
@@ -60,7 +60,7 @@ def bound(port):
     return False
 
 
-def obituary(children):
+def end_others(children):
     """End the others; return the status of the one that ended first."""
     status = next(c.returncode for c in children if c.returncode is not None)
     for child in children:
