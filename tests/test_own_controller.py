@@ -163,6 +163,18 @@ def test_an_edited_cell_is_another_experiment_and_old_flows_keep_their_code() ->
     assert qb.Experiment(flows=["qbkit:my-cc"]).hash == before.hash
 
 
+@pytest.mark.parametrize("field", ["flows.0", "flows.0.controller"])
+def test_a_sweep_over_controllers_gives_each_its_own_source(field: str) -> None:
+    values = ["test-aimd", "reno", "test-spin"]
+    swept = [f"qbkit:{name}" for name in values] if field == "flows.0" else values
+    sweep = qb.Sweep(
+        name="s", base={"flows": ["qbkit:test-crash"], "duration_s": 1}, sweep={field: swept}
+    )
+    flows = [point.experiment.flows[0] for point in sweep.points()]
+    assert [flow.controller for flow in flows] == values
+    assert [flow.source for flow in flows] == [registry.source_of(name) for name in values]
+
+
 def test_another_package_brings_a_controller(tmp_path: Path, monkeypatch) -> None:
     (tmp_path / "their_cc.py").write_text(
         "from qbkit.cca import WindowController\nPART = 0.7\n\n\n"
@@ -171,7 +183,7 @@ def test_another_package_brings_a_controller(tmp_path: Path, monkeypatch) -> Non
     monkeypatch.syspath_prepend(tmp_path)
     point = EntryPoint("their-cc", "their_cc:Theirs", "qbkit.controllers")
     monkeypatch.setattr(registry, "_entry_points", lambda: {"their-cc": point})
-    assert "their-cc" in registry.names()
+    assert "their-cc" in qb.stacks.get("qbkit").controllers()
     flow = qb.Flow("qbkit:their-cc")
     assert registry.find("their-cc", flow.source).part == 0.7
     with pytest.raises(SpecError, match="a controller of their_cc:Theirs named 'their-cc' already"):

@@ -57,7 +57,12 @@ def controller(name: str) -> Callable[[Kind], Kind]:
 
 def names() -> tuple[str, ...]:
     """Of all controllers, sorted."""
-    return tuple(sorted({*builtin_names(), *_entry_points(), *_of_cells}))
+    return tuple(sorted({*installed_names(), *_of_cells}))
+
+
+def installed_names() -> tuple[str, ...]:
+    """Of those that need no cell, sorted: built in, or of a package."""
+    return tuple(sorted({*builtin_names(), *_entry_points()}))
 
 
 def source_of(name: str) -> str | None:

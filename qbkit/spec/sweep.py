@@ -150,8 +150,11 @@ def _put(spec: dict[str, Any], field: str, value: Value) -> None:
     if path == ["flows"] and isinstance(value, str):
         named = Flow(value)
         place[key].update(stack=named.stack, controller=named.controller)
+        place[key].pop("source", None)  # the new controller brings its own
         return
     place[key] = value
+    if path[:1] == ["flows"] and last in ("stack", "controller"):
+        place.pop("source", None)
     if path == ["bottleneck"] and last in BUFFERS:
         place.update(dict.fromkeys({*BUFFERS} - {last}))
 

@@ -42,8 +42,8 @@ class QbkitCca(AioQuic):
     }
 
     def controllers(self) -> tuple[str, ...]:
-        """The built-in controllers of `qbkit.cca`."""
-        return builtin_names()
+        """The built-in controllers of `qbkit.cca`, and those of other packages."""
+        return registry.installed_names()
 
     def check(self, controller: str, options: Options, source: str | None) -> None:
         """As for every stack, and for a controller with its source."""

@@ -309,11 +309,9 @@ def what_if(
     if spec is None:
         raise SpecError("a study of captures cannot be run again; give a study of experiments")
     flow = spec.flows[0]
-    unknown = set(options) - set(stacks.get(flow.stack).options)
-    if unknown or not options:
-        known = ", ".join(sorted(stacks.get(flow.stack).options)) or "none"
-        what = ", ".join(sorted(unknown)) or "that was given"
-        raise SpecError(f"{flow.stack} has no option {what}; it has: {known}")
+    if not options:
+        raise SpecError("there is no option to change; name one and its value")
+    stacks.get(flow.stack).check(flow.controller, options, flow.source)
     changed = flow.model_copy(update={"options": {**flow.options, **options}})
     after = conformance_study(
         changed,
