@@ -191,6 +191,19 @@ def test_another_package_brings_a_controller(tmp_path: Path, monkeypatch) -> Non
     sys.modules.pop("their_cc")
 
 
+def test_the_example_of_the_how_to_fills_a_link_and_keeps_its_queue_short() -> None:
+    page = Path(__file__).parents[1] / "docs/howto/own-controller.md"
+    example = page.read_text().split("```python\n")[1].split("```")[0]
+    run_cell(example)
+    brake = registry.find("brake", registry.source_of("brake"))(Settings(PACKET_BYTES))
+    path = SimulatedPath(brake, rate_mbps=10, rtt_s=0.05, buffer_packets=1000)
+    path.finish(20)
+    before = path.flight.delivered_bytes
+    path.finish(10)
+    assert (path.flight.delivered_bytes - before) * 8e-6 / 10 > 9.5
+    assert 0.6 * 0.05 > brake.logged["queue_ms"] / 1e3 > 0.001  # it brakes at half an RTT
+
+
 # What is refused
 
 

@@ -53,6 +53,11 @@ class Flight:
         self._empty_since_s: float | None = None
         self._min_one_way_delay_s = math.inf
 
+    @property
+    def delivered_bytes(self) -> int:
+        """Acknowledged since the start, handshake aside."""
+        return self._sampler.delivered_bytes
+
     def on_sent(self, size_bytes: int, now_s: float, *, is_handshake: bool = False) -> InFlight:
         """A packet that counts as in flight was sent."""
         if not self.bytes_in_flight and self._empty_since_s is not None:
@@ -128,7 +133,7 @@ class Flight:
                 acked_bytes=sum(packet.size_bytes for packet in packets),
                 bytes_in_flight=self.bytes_in_flight,
                 prior_bytes_in_flight=self.bytes_in_flight if prior is None else prior,
-                delivered_bytes=self._sampler.delivered_bytes,
+                delivered_bytes=self.delivered_bytes,
                 delivery=self._sampler.take(),
                 rtt_s=rtt.latest_s,
                 smoothed_rtt_s=rtt.smoothed_s,
