@@ -17,6 +17,13 @@ from qbkit.cca.pacing import Departures
 
 PACKET_BYTES = 1000
 PACKET_THRESHOLD = 3
+TICKS_PER_S = 2**30
+"""Events happen at ticks, so that floats hold differences of times exactly."""
+
+
+def tick(time_s: float) -> float:
+    """The first tick that is not before a time."""
+    return math.ceil(time_s * TICKS_PER_S) / TICKS_PER_S
 
 
 def make(kind: type[Controller], **options: object) -> Controller:
@@ -69,7 +76,7 @@ class SimulatedPath:
                 self._acknowledge()
                 yield self.now_s - self.start_s
             elif departure_s < math.inf:
-                self.now_s = departure_s
+                self.now_s = tick(departure_s)
             else:
                 self._time_out()
 
@@ -107,8 +114,8 @@ class SimulatedPath:
             self.dropped += 1
             return
         self._free_s = max(self._free_s, at_queue_s) + packet_s
-        arrival_s = self._free_s + self.rtt_s / 4
-        ack_s = arrival_s + self.rtt_s / 2 + self.reverse_delay_s(arrival_s)
+        arrival_s = tick(self._free_s + self.rtt_s / 4)
+        ack_s = tick(arrival_s + self.rtt_s / 2 + self.reverse_delay_s(arrival_s))
         marked = queued > self.ce_above_packets
         heapq.heappush(self._acks, (ack_s, packet.number, arrival_s, marked))
 
@@ -117,13 +124,13 @@ class SimulatedPath:
         sent = self._outstanding.pop(number, None)
         if sent is None:  # declared lost by a timeout
             return
-        delay_s = round(arrival_s - sent.packet.sent_s, 9)
+        delay_s = arrival_s - sent.packet.sent_s
         self.queue_delay_s = delay_s - self.rtt_s / 2
         wanted = self.controller.uses_one_way_delay
         self.flight.on_acked(sent, self.now_s, delay_s if wanted else None)
         for lost in [n for n in self._outstanding if n <= number - PACKET_THRESHOLD]:
             self.flight.on_lost(self._outstanding.pop(lost), self.now_s)
-        self._end_ack(round(self.now_s - sent.packet.sent_s, 9), marked)  # a clock of whole ns
+        self._end_ack(self.now_s - sent.packet.sent_s, marked)
 
     def _end_ack(self, rtt_s: float, marked: bool) -> None:
         self._min_s = min(self._min_s, rtt_s)
@@ -136,7 +143,7 @@ class SimulatedPath:
 
     def _time_out(self) -> None:
         """All that is outstanding was lost: a probe would find that after two smoothed RTTs."""
-        self.now_s += 2 * self._smoothed_s
+        self.now_s = tick(self.now_s + 2 * self._smoothed_s)
         self.flight.on_timeout(self.now_s, 1)
         for sent in self._outstanding.values():
             self.flight.on_lost(sent, self.now_s)
