@@ -109,7 +109,12 @@ def _is_within(value: Any, low: float, high: float) -> bool:
 
 
 def _cell_traceback(error: Exception, name: str) -> str:
-    """The frames that are the user's own, and the error."""
+    """The frames that are the user's own, and the error.
+
+    CPython may list the frame in which a trace function raised twice.
+    """
     frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == name]
     lines = [f"  {name}, line {f.lineno}, in {f.name}\n    {f.line}" for f in frames]
+    if isinstance(error, TimeoutError):
+        lines = list(dict.fromkeys(lines))
     return "\n".join([*lines, *(line.rstrip() for line in traceback.format_exception_only(error))])
