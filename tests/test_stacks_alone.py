@@ -59,5 +59,5 @@ def test_fills_the_link_reports_and_repeats(who: str, tmp_path: Path):
     assert mean_mbps >= SHORT_OF_IT.get(who, LEAST_SHARE) * RATE_MBPS
     assert float(run.packet_size_bytes.max()) <= 1514
     assert_conserved(run)
-    for name in stack.tells:
+    for name in stack.reports:
         assert run[name].notnull().sum() > 10, f"{who} does not report {name}"

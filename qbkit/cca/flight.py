@@ -35,7 +35,7 @@ class RttEstimate:
 
 
 class Flight:
-    """Counts what is in flight, and tells the controller once per ACK, in RFC 9002's order.
+    """Counts what is in flight, and reports to the controller once per ACK, in RFC 9002's order.
 
     `on_acked` and `on_lost` only collect; `end_ack` and `end_losses` tell.
     """

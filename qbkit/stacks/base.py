@@ -48,7 +48,7 @@ class Stack(ABC):
     """Name as users write it: ``quic-go``."""
     source: ClassVar[str]
     """Where its code comes from, in a few words."""
-    tells: ClassVar[tuple[str, ...]] = ("cwnd_bytes", "bytes_in_flight", "srtt_ms")
+    reports: ClassVar[tuple[str, ...]] = ("cwnd_bytes", "bytes_in_flight", "srtt_ms")
     """Variables of its telemetry that every run has (names: `qbkit.traces.run.telemetry`)."""
     deterministic: ClassVar[bool] = True
     """Whether two runs of one spec and seed are identical to the byte."""

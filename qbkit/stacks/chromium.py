@@ -86,7 +86,7 @@ class Chromium(BrowserStack):
     name: ClassVar[str] = "chromium"
     source: ClassVar[str] = "Debian's package chromium"
     browser: ClassVar[str] = "chromium"
-    tells: ClassVar[tuple[str, ...]] = ("bytes_in_flight", "latest_rtt_ms", "lost_packets")
+    reports: ClassVar[tuple[str, ...]] = ("bytes_in_flight", "latest_rtt_ms", "lost_packets")
     packages: ClassVar[dict[str, str]] = {"chromium": "/usr/lib/chromium/chromium"}
     options: ClassVar[dict[str, str]] = {
         "initial_window_packets": "initial congestion window in packets: 3, 10, 20 or 50, else 32",

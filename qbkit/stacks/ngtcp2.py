@@ -36,7 +36,7 @@ class Ngtcp2(Stack):
 
     name: ClassVar[str] = "ngtcp2"
     source: ClassVar[str] = "Debian packages ngtcp2-client and ngtcp2-server"
-    tells: ClassVar[tuple[str, ...]] = (
+    reports: ClassVar[tuple[str, ...]] = (
         "cwnd_bytes",
         "bytes_in_flight",
         "srtt_ms",

@@ -35,7 +35,7 @@ class QbkitCca(AioQuic):
     name: ClassVar[str] = "qbkit"
     source: ClassVar[str] = "controllers of this package, on aioquic"
     package: ClassVar[str] = CARRIER.name
-    tells: ClassVar[tuple[str, ...]] = (*AioQuic.tells, "lost_packets")
+    reports: ClassVar[tuple[str, ...]] = (*AioQuic.reports, "lost_packets")
     options: ClassVar[dict[str, str]] = {
         **{name: option.what for name, option in all_options().items()},
         **AioQuic.options,

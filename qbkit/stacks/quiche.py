@@ -27,7 +27,7 @@ class Quiche(RustStack):
         "libclang": "libclang-dev",
     }
     minutes: ClassVar[int] = 5
-    tells: ClassVar[tuple[str, ...]] = ("cwnd_bytes", "srtt_ms", "lost_packets")
+    reports: ClassVar[tuple[str, ...]] = ("cwnd_bytes", "srtt_ms", "lost_packets")
     options: ClassVar[dict[str, str]] = {
         "initial_window_packets": "initial congestion window in packets",
         "pacing": "false: BBRv2 does not pace",

@@ -25,7 +25,7 @@ class Quiche07(RustStack):
     certificate: ClassVar[str] = "browser-"
     tools: ClassVar[dict[str, str]] = {"cmake": "cmake", "c++": "g++"}
     minutes: ClassVar[int] = 3
-    tells: ClassVar[tuple[str, ...]] = ("cwnd_bytes", "srtt_ms", "lost_packets")
+    reports: ClassVar[tuple[str, ...]] = ("cwnd_bytes", "srtt_ms", "lost_packets")
     options: ClassVar[dict[str, str]] = {"hystart": "false: CUBIC and Reno without HyStart++"}
 
     def controllers(self) -> tuple[str, ...]:

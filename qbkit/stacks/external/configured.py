@@ -35,7 +35,7 @@ OPTIONAL = {"version_command": list, "options": dict}
 class Configured(Stack):
     """One table of the file; `from_table` makes a class of each, for a class holds the name."""
 
-    tells: ClassVar[tuple[str, ...]] = ()
+    reports: ClassVar[tuple[str, ...]] = ()
     file: ClassVar[Path]
     names: ClassVar[tuple[str, ...]]
     version_command: ClassVar[tuple[str, ...]]

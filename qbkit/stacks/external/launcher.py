@@ -30,7 +30,7 @@ ENDLESS_BYTES = 10**12
 class External(Stack):
     """Sample programs of a stack, found by the user's setting or on PATH."""
 
-    tells: ClassVar[tuple[str, ...]] = ()
+    reports: ClassVar[tuple[str, ...]] = ()
     setting: ClassVar[str]
     """Environment variable with the folder of the programs, or the path of one of them."""
     programs: ClassVar[tuple[str, ...]]

@@ -69,7 +69,7 @@ class Side:
             self.upload.fill()
 
     def close(self) -> None:
-        """Close the connection, which tells the receiver, and the socket."""
+        """Close the connection, of which the receiver hears, and the socket."""
         self.connection.close()
         self.link.transmit()
         self.socket.close()
