@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from processes import descendants
 from test_failures import heed_interrupts
 
 import qbkit as qb
@@ -72,17 +73,6 @@ def test_engine_host_is_never_chosen_unasked(tmp_path, monkeypatch):
 def test_runs_in_real_time_go_one_after_the_other():
     assert engines.runs_at_once("host") == 1
     assert engines.runs_at_once() == engines.runs_at_once("virtual") == len(os.sched_getaffinity(0))
-
-
-def descendants(pid: int) -> list[int]:
-    found = []
-    for children in Path(f"/proc/{pid}/task").glob("*/children"):
-        try:
-            mine = [int(child) for child in children.read_text().split()]
-        except OSError:  # it has ended
-            continue
-        found += [p for child in mine for p in (child, *descendants(child))]
-    return found
 
 
 def first_guest(of: int) -> int:

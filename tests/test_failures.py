@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 
 import pytest
+from processes import descendants
 
 from qbkit import stacks
 from qbkit.errors import EngineError, RunFailed, RunStalled, SpecError, StackNotReady, StoreError
@@ -220,15 +221,6 @@ def wait_for_guest(pid: int) -> list[int]:
             return found
         time.sleep(0.1)
     raise AssertionError("the guest did not start")
-
-
-def descendants(pid: int) -> list[int]:
-    found = []
-    for child in subprocess.run(
-        ["pgrep", "-P", str(pid)], capture_output=True, text=True
-    ).stdout.split():
-        found += [int(child), *descendants(int(child))]
-    return found
 
 
 @pytest.mark.parametrize(

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import click
 
 from qbkit.cli import options
 from qbkit.cli.output import print_json, print_table
 
-SHOWN = ("flows", "rate_mbps", "rtt_ms", "qdisc", "duration_s", "seed", "created", "path")
+SHOWN = ("flows", "rate_mbps", "rtt_ms", "qdisc", "duration_s", "seed", "created", "file")
 
 
 @click.command("runs")
@@ -23,6 +24,8 @@ def command(as_json: bool) -> None:
     if as_json:
         print_json(rows)
         return
+    for row in rows:
+        row["file"] = Path(row["path"]).name  # the last line names the folder of all
     print_table([{name: row[name] for name in SHOWN} for row in rows if not row["problem"]])
     for row in rows:
         if row["problem"]:

