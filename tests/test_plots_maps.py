@@ -78,7 +78,7 @@ def test_the_map_says_what_it_may_claim():
     assert lone.noise_floor.isnull().all()
     assert lone.p_value.isnull().all()
     assert map_sentence(lone) == (
-        "One trial per side: no cell can be told from noise. Give at least 2 seeds."
+        "One trial per side: noise could explain any cell. Give at least 2 seeds."
     )
 
 

@@ -1,4 +1,4 @@
-"""The interface of a congestion controller: what it sets, and what it is told.
+"""The interface of a congestion controller: what it sets, and what it hears.
 
 A controller knows packets, ACKs and losses as RFC 9002 describes them; it knows no QUIC stack. It
 runs inside the guest on the Python standard library alone.

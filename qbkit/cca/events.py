@@ -1,4 +1,4 @@
-"""What a controller is told: packets, and the events of RFC 9002 that concern them.
+"""What a controller hears: packets, and the events of RFC 9002 that concern them.
 
 All times are seconds of the sender's monotonic clock; sizes are bytes of UDP payload.
 """

@@ -37,7 +37,7 @@ class RttEstimate:
 class Flight:
     """Counts what is in flight, and reports to the controller once per ACK, in RFC 9002's order.
 
-    `on_acked` and `on_lost` only collect; `end_ack` and `end_losses` tell.
+    `on_acked` and `on_lost` only collect; `end_ack` and `end_losses` report.
     """
 
     def __init__(self, controller: Controller) -> None:
@@ -96,7 +96,7 @@ class Flight:
         self._prior_bytes_in_flight = None
 
     def end_losses(self, now_s: float) -> None:
-        """A loss timer has expired: tell what it found."""
+        """A loss timer has expired: report what it found."""
         self._tell_losses(now_s)
         self._prior_bytes_in_flight = None
 
@@ -117,7 +117,7 @@ class Flight:
         next_departure_s: float = -math.inf,
         ecn_ce_packets: int = 0,
     ) -> None:
-        """One ACK frame has been read: tell its spurious losses, its losses, and the ACK."""
+        """One ACK frame has been read: report its spurious losses, its losses, and the ACK."""
         if found := tuple(spurious):
             self.controller.on_spurious_loss(SpuriousLoss(now_s, found, self.bytes_in_flight))
         self._tell_losses(now_s)

@@ -63,7 +63,7 @@ def map_sentence(found: xr.Dataset, level: float = LEVEL) -> str:
     cells = int(found.p_value.notnull().sum())
     least = smallest_p(tests, references)
     if not cells:
-        return "One trial per side: no cell can be told from noise. Give at least 2 seeds."
+        return "One trial per side: noise could explain any cell. Give at least 2 seeds."
     if least > level:
         cell = (
             f"Too few seeds for a claim on any single cell: at {tests} against {references} trials "

@@ -39,7 +39,7 @@ class Bbr(Controller):
             "BBR's pacing rate, scaled: mvfst's is 120 (100)", 100.0, 10, 1000
         ),
         "first_rtt_ms": number(
-            "what BBR is told of the first round trip, in place of the truth", None, 0.1, 10_000
+            "the first RTT that BBR assumes instead of the measured one", None, 0.1, 10_000
         ),
     }
 
@@ -114,7 +114,7 @@ class Bbr(Controller):
         """Rounds are counted by packets: one ends when what was sent after its start arrives."""
         self._round_start = False
         if sample.interval_s < self.min_rtt.value_s:
-            return  # by a late ACK of a packet thought lost: it would tell too much
+            return  # by a late ACK of a packet declared lost: the sample would be too high
         if sample.prior_delivered_bytes >= self._round_end_bytes:
             self._round_end_bytes = ack.delivered_bytes
             self._rounds += 1
