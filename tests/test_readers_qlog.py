@@ -140,6 +140,12 @@ def test_texts_without_end_take_bounded_memory(tmp_path):
     assert len(set(ds.lost_trigger.values)) <= columns.MOST_WORDS
 
 
+def test_a_text_among_the_traces_is_no_trace(tmp_path):
+    trace = {"title": "whole", "events": []}
+    (tmp_path / "x.qlog").write_text(json.dumps({"qlog_version": "0.3", "traces": [trace, "name"]}))
+    assert qb.read_qlog(tmp_path / "x.qlog").sizes["sent"] == 0
+
+
 EVENTS = '{"traces": [{"events": [%s]}]}'
 HOSTILE = {
     "a long text": lambda: EVENTS % ('{"time": 1, "name": "' + "x" * (2 << 20) + '"}'),

@@ -88,7 +88,8 @@ def document_heads(log: JsonFile) -> tuple[FileHead, list[TraceHead]]:
                     traces.append(TraceHead())
                 if traces and (prefix, token, value) != (TRACE, "map_key", "events"):
                     builder.event(token, value)
-                    traces[-1].members = builder.value
+                    if isinstance(builder.value, dict):  # a damaged trace may be a text
+                        traces[-1].members = builder.value
             elif isinstance(value, str) and prefix in FileHead.__struct_fields__:
                 members[prefix] = value
     except (ijson.JSONError, ValueError, ArithmeticError, AttributeError, LookupError):
