@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import time
+from contextlib import ExitStack
 from pathlib import Path
 from subprocess import DEVNULL, PIPE
 
@@ -163,7 +164,11 @@ def test_a_scheduler_without_workers_that_ends(tmp_path: Path):
     )
     where = tmp_path / "scheduler.json"
     dask = f"{programs}/dask scheduler --host 127.0.0.1 --port 0 --no-dashboard"
-    with subprocess.Popen([*dask.split(), "--scheduler-file", where], stderr=DEVNULL) as scheduler:
+    with (
+        subprocess.Popen([*dask.split(), "--scheduler-file", where], stderr=DEVNULL) as scheduler,
+        ExitStack() as at_the_end,
+    ):
+        at_the_end.callback(scheduler.kill)  # whatever fails before
         while not where.exists() or not where.read_text():
             time.sleep(0.1)
         address = json.loads(where.read_text())["address"]

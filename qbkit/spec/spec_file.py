@@ -41,8 +41,15 @@ def _require_words(data: object, path: str | Path) -> None:
 
 
 def _parsed_json(text: str, path: str | Path) -> object:
+    def unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
+        names = [name for name, _ in pairs]
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise SpecError(f"{path}: {twice} is given twice; keep one")
+        return dict(pairs)
+
     try:
-        return json.loads(text)
+        return json.loads(text, object_pairs_hook=unique)
     except (json.JSONDecodeError, RecursionError) as error:
         raise SpecError(f"{path} is not JSON: {error}") from None
 
@@ -51,6 +58,26 @@ def _parsed_yaml(text: str, path: str | Path) -> object:
     import yaml
 
     try:
+        _require_unique(yaml.compose(text, yaml.SafeLoader), path)
         return yaml.safe_load(text)
     except (yaml.YAMLError, RecursionError) as error:
         raise SpecError(f"{path} is not YAML: {' '.join(str(error).split())}") from None
+
+
+def _require_unique(node: Any, path: str | Path) -> None:
+    """Raise SpecError for a field that is given twice: YAML's loader would keep the last alone."""
+    from yaml import MappingNode, SequenceNode
+
+    if isinstance(node, MappingNode):
+        names: set[str] = set()
+        for key, value in node.value:
+            if not isinstance(key.value, str):
+                continue  # `_require_words` reports it
+            if key.value in names:
+                line = key.start_mark.line + 1
+                raise SpecError(f"{path}, line {line}: {key.value} is given twice; keep one")
+            names.add(key.value)
+            _require_unique(value, path)
+    elif isinstance(node, SequenceNode):
+        for value in node.value:
+            _require_unique(value, path)
