@@ -8,6 +8,7 @@
 from .spec.experiment import Bottleneck as Bottleneck
 from .spec.experiment import Experiment as Experiment
 from .spec.experiment import Flow as Flow
+from .spec.loss import GilbertElliott as GilbertElliott
 from .spec.sweep import Sweep as Sweep
 
 # Execute them.

@@ -21,7 +21,8 @@ def assert_conserved(run: xr.Dataset) -> None:
         assert len(flows) > 0
         assert flows[COUNTS].sum().tolist() == kernel[COUNTS].iloc[0].tolist(), table.to_string()
     assert table.queued_packets.sum() == 0, "the queues had no time to run empty"
-    lost = run.balance_random_loss_packets.sum("bottleneck")
-    assert lost.values.tolist() == run.netem_lost_packets.values.tolist()
+    lost = run.balance_random_loss_packets.sum("bottleneck") + run.get("ack_random_loss_packets", 0)
+    counted = run.netem_lost_packets + run.get("netem_lost_ack_packets", 0)
+    assert lost.values.tolist() == counted.values.tolist()
     broken = [text for text in run.qb.warnings if "unaccounted" in text or "own count" in text]
     assert broken == []

@@ -67,6 +67,20 @@ def test_every_command_has_help(words, here):
     assert out.startswith("Usage:")
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--loss-model", "gemodel 5"], "'gemodel 5' is no loss model; write random, or gemodel"),
+        (["--loss-model", "gemodel 1 25", "--loss-percent", "1"], "both set the loss"),
+        (["--loss-direction", "up"], "'up' is not one of 'to_receivers', 'to_senders', 'both'"),
+    ],
+)
+def test_a_loss_that_does_not_exist(words, said, here):
+    status, _, error = here("run", "tcp:cubic", *words)
+    assert status == 2
+    assert said in error
+
+
 def test_stacks_lists_what_can_send():
     rows = answer("stacks")
     keys = {"stack", "controllers", "version", "ready", "reason", "source"}

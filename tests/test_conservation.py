@@ -167,6 +167,45 @@ def test_balance_of_both_directions_by_hand():
     assert balance.violations(run) == []
 
 
+def lossy_way_back(lost: int) -> xr.Dataset:
+    """A flow that sends 1 and gets ACKs 21 and 22 back, of which 22 is lost, without a queue."""
+    forth, back = Route("10.1.0.1", "10.2.0.1", [0]), Route("10.2.0.1", "10.1.0.1", [])
+    before = capture((10, forth, 1), (30, back, 21), (31, back, 22))
+    after = capture((20, forth, 1), (30, back, 21))
+    captures, routes = Captures(before, [], after), [forth, back]
+    journey = follow(captures, routes, emptied=[True])
+    assert journey.fate.tolist() == [Fate.ARRIVED, Fate.ARRIVED, Fate.RANDOM_LOSS]
+    result = {
+        "qdiscs": [[{"packets": 1, "drops": 0, "qlen": 0}]],
+        "losses": [],
+        "ack_losses": [{"packets": 1, "drops": lost}],
+        "flows": routes[:1],
+    }
+    variables = balance.balance_variables(journey, captures, routes, 1, counted_ns=100)
+    counters = balance.counter_variables(result)
+    return xr.Dataset({**variables, **counters}, {"label": ("flow", ["one"])})
+
+
+def test_balance_of_lost_acks_by_hand():
+    table = packet_balance(lossy_way_back(1))
+    assert table.drop(columns=["direction", "source"]).values.tolist() == [
+        # in, out, dropped, lost at random, queued
+        [1, "one", 1, 1, 0, 0, 0],
+        [1, "", 1, 1, 0, 0, 0],
+        [0, "one", 2, 1, 0, 1, 0],
+        [0, "", 2, 1, 0, 1, 0],
+    ]
+    assert balance.violations(lossy_way_back(1)) == []
+    assert balance.violations(lossy_way_back(2)) == [
+        "random loss dropped 2 packets of one by its own count, and 1 by the captures"
+    ]
+    missing = lossy_way_back(1)
+    missing["ack_out_packets"] -= 1
+    assert balance.violations(missing) == [
+        "+1 packets back to the sender of one are unaccounted for"
+    ]
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [
@@ -207,6 +246,7 @@ LINKS = st.fixed_dictionaries(
         "rtt_ms": st.sampled_from([10, 60]),
         "buffer_bdp": st.sampled_from([2, 8, 30]),
         "loss_percent": st.sampled_from([0, 0.5, 5]),
+        "loss_direction": st.sampled_from(["to_receivers", "to_senders", "both"]),
         "qdisc": st.sampled_from(sorted(QDISC_OPTIONS)),
     }
 )

@@ -7,7 +7,8 @@ from typing import Any, TypeVar, get_args
 
 import click
 
-from qbkit.spec import Bottleneck, Qdisc
+from qbkit.spec import Bottleneck, LossDirection, Qdisc
+from qbkit.spec.loss import FORM
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -29,6 +30,20 @@ def network_options(command: Command) -> Command:
                 help="Queue discipline.",
             ),
             click.option("--loss-percent", type=float, default=0, help="Random loss."),
+            click.option(
+                "--loss-model",
+                default="random",
+                show_default=True,
+                metavar="random|GEMODEL",
+                help=f"Loss in bursts, in percent as tc spells it: '{FORM}'.",
+            ),
+            click.option(
+                "--loss-direction",
+                type=click.Choice(get_args(LossDirection)),
+                default="to_receivers",
+                show_default=True,
+                help="Where packets are lost: data, ACKs, or both.",
+            ),
             click.option(
                 "--duration-s", type=float, default=120, show_default=True, help="Length."
             ),

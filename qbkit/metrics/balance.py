@@ -33,8 +33,8 @@ def packet_balance(ds: xr.Dataset) -> pd.DataFrame:
     ``queued_packets`` (still in the queue when the counters were read, after it had time to drain).
     Counts cover the whole capture, which extends beyond the end of the experiment, and every IP
     packet from the flow's sender to its receiver; at a bottleneck of the other direction, the
-    packets back (ACKs). The rows of the flows add up to the kernel's row; a run in which they do
-    not has a warning.
+    packets back (ACKs). ACKs that meet random loss but no queue are in rows of bottleneck 0. The
+    rows of the flows add up to the kernel's row; a run in which they do not has a warning.
 
     Raises MetricError for a run without counters: imported captures, or a run of an older qbkit.
     """
@@ -47,6 +47,8 @@ def packet_balance(ds: xr.Dataset) -> pd.DataFrame:
     for k in range(ds.sizes["bottleneck"]):
         rows += [row for i in range(ds.sizes["flow"]) if (row := _of_flow(ds, k, i))["in_packets"]]
         rows.append(_of_kernel(ds, k))
+    if "ack_in_packets" in ds:
+        rows += [_of_acks(ds, i) for i in range(ds.sizes["flow"])] + [_of_acks_by_kernel(ds)]
     return pd.DataFrame(rows, columns=["bottleneck", "direction", "label", "source", *COLUMNS])
 
 
@@ -62,15 +64,35 @@ def _of_kernel(ds: xr.Dataset, k: int) -> dict[str, Any]:
     sent, dropped, queued = (
         int(ds[f"qdisc_{word}_packets"][k]) for word in ("sent", "dropped", "queued")
     )
-    # A flow's data meet random loss only after their last bottleneck; its ACKs meet none.
+    # A flow's packets meet random loss only after their last bottleneck in a direction.
     entered = ds["balance_in_packets"].transpose("flow", "bottleneck").values > 0
     ways = _directions(ds)
     further = (ways == ways[k]) & (np.arange(len(ways)) > k)
     data = np.array(flow_directions(ds)) == ways[k]
-    ends_here = data & entered[:, k] & ~entered[:, further].any(axis=1)
-    lost = int(ds["netem_lost_packets"].values[ends_here].sum())
+    ends_here = entered[:, k] & ~entered[:, further].any(axis=1)
+    lost = int(ds["netem_lost_packets"].values[ends_here & data].sum())
+    if "netem_lost_ack_packets" in ds:
+        lost += int(ds["netem_lost_ack_packets"].values[ends_here & ~data].sum())
     counts = (sent + dropped + queued, sent - lost, dropped, lost, queued)
     return {**_words(ds, k, "", KERNEL), **dict(zip(COLUMNS, counts, strict=True))}
+
+
+def _of_acks(ds: xr.Dataset, index: int) -> dict[str, Any]:
+    """Row of a flow's ACKs that meet no queue, as the captures count them."""
+    words = ("in", "out", "random_loss")
+    entered, left, lost = (int(ds[f"ack_{word}_packets"][index]) for word in words)
+    return _no_queue(flow_labels(ds)[index], CAPTURES, (entered, left, 0, lost, 0))
+
+
+def _of_acks_by_kernel(ds: xr.Dataset) -> dict[str, Any]:
+    """Row of the kernel's counters of the random loss of ACKs that meet no queue."""
+    sent, lost = (int(ds[f"netem_{word}_ack_packets"].sum()) for word in ("sent", "lost"))
+    return _no_queue("", KERNEL, (sent + lost, sent, 0, lost, 0))
+
+
+def _no_queue(label: str, source: str, counts: tuple[int, ...]) -> dict[str, Any]:
+    words = {"bottleneck": 0, "direction": "reverse", "label": label, "source": source}
+    return {**words, **dict(zip(COLUMNS, counts, strict=True))}
 
 
 def _directions(ds: xr.Dataset) -> npt.NDArray[np.str_]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from html import escape
 
 from qbkit.plots.theme import colours
-from qbkit.spec import Experiment
+from qbkit.spec import Bottleneck, Experiment
 
 MAX_FLOWS = 6
 """Most flows that are drawn; a line of text has the number of further flows."""
@@ -140,7 +140,7 @@ def _queue(x: float, middle: float, direction: str) -> str:
 def _legend(experiment: Experiment, height: float, drawn: int) -> list[str]:
     link = experiment.bottleneck
     rate = f"{link.qdisc} · {link.rate_mbps:g} Mbit/s · {link.rtt_ms:g} ms RTT"
-    loss = f" · {link.loss_percent:g} % loss" if link.loss_percent else ""
+    loss = f" · {loss_words(link)}" if link.mean_loss_percent else ""
     more = len(experiment.flows) - drawn
     return [
         f'<text x="{WIDTH / 2}" y="16" text-anchor="middle">{escape(rate + loss)}</text>',
@@ -150,6 +150,16 @@ def _legend(experiment: Experiment, height: float, drawn: int) -> list[str]:
         if more
         else "",
     ]
+
+
+def loss_words(link: Bottleneck) -> str:
+    """The loss after the queue, the length of its bursts, and its direction if not the default."""
+    words = f"{link.mean_loss_percent:.3g} % loss"
+    if link.loss_model != "random":
+        words += f" in bursts of {link.loss_model.mean_burst_packets:.3g}"
+    if link.loss_direction == "to_receivers":
+        return words
+    return words + (" each way" if link.loss_direction == "both" else " of ACKs")
 
 
 def buffer_words(experiment: Experiment) -> str:

@@ -6,7 +6,18 @@ from qbkit.spec.experiment import (
     Bottleneck,
     Experiment,
     Flow,
+    LossDirection,
     Qdisc,
 )
+from qbkit.spec.loss import GilbertElliott
 
-__all__ = ["FRAME_BYTES", "QDISC_OPTIONS", "Bottleneck", "Experiment", "Flow", "Qdisc"]
+__all__ = [
+    "FRAME_BYTES",
+    "QDISC_OPTIONS",
+    "Bottleneck",
+    "Experiment",
+    "Flow",
+    "GilbertElliott",
+    "LossDirection",
+    "Qdisc",
+]

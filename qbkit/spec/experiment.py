@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import (
-    BaseModel,
-    ConfigDict,
     Field,
     SerializerFunctionWrapHandler,
-    ValidationError,
+    field_validator,
     model_serializer,
     model_validator,
 )
@@ -25,6 +23,8 @@ from pydantic import (
 from qbkit import above
 from qbkit.controllers import registry
 from qbkit.errors import SpecError
+from qbkit.spec.base import Spec
+from qbkit.spec.loss import GilbertElliott
 from qbkit.spec.spec_file import read_fields
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ START_WINDOW_RTTS = 10
 MOST_PATH_BYTES = 2**30
 """Most bytes that path and queues may hold: TCP's largest receive window (RFC 7323, 2.3)."""
 
+LossDirection = Literal["to_receivers", "to_senders", "both"]
 Qdisc = Literal["fifo", "fq", "fq_codel", "codel", "cake", "pie", "red", "sfq"]
 
 QDISC_OPTIONS: dict[str, frozenset[str]] = {
@@ -55,19 +56,7 @@ QDISC_OPTIONS: dict[str, frozenset[str]] = {
 """Queue discipline → the ``tc`` options that ``qdisc_options`` may set."""
 
 
-class _Spec(BaseModel):
-    """Common behaviour: frozen, no unknown fields, errors in one sentence."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
-    def __init__(self, **data: Any) -> None:
-        try:
-            super().__init__(**data)
-        except ValidationError as error:
-            raise _spec_error(type(self).__name__, error) from None
-
-
-class Bottleneck(_Spec):
+class Bottleneck(Spec):
     """The shared link: rate, propagation delay, queue.
 
     Give at most one of ``buffer_bdp``, ``buffer_bytes`` and ``buffer_packets``. By default the
@@ -89,7 +78,22 @@ class Bottleneck(_Spec):
     qdisc_options: dict[str, str | int | float | bool] = Field(default_factory=dict)
     """Options of the discipline, as ``tc`` spells them (``{"target": "5ms"}``; a flag is True)."""
     loss_percent: float = Field(default=0.0, ge=0.0, lt=100.0)
-    """Random loss after the queue, on the way to the receivers, in percent of the packets."""
+    """Random loss after the queue, in percent of the packets, each on its own."""
+    loss_model: Literal["random"] | GilbertElliott = "random"
+    """``random``: the loss of ``loss_percent``. A `GilbertElliott`, or its text (``gemodel 1 30``),
+    loses packets in bursts instead. Each flow meets a model of its own in each direction."""
+    loss_direction: LossDirection = "to_receivers"
+    """Where packets are lost: data on the way ``to_receivers``, ACKs on the way back
+    ``to_senders``, or ``both``."""
+
+    @field_validator("loss_model", mode="before")
+    @classmethod
+    def _known_loss(cls, model: Any) -> Any:
+        if model == "random" or isinstance(model, GilbertElliott):
+            return model
+        if isinstance(model, dict):
+            return GilbertElliott(**model)
+        return GilbertElliott.from_text(str(model))
 
     @model_validator(mode="before")
     @classmethod
@@ -115,7 +119,29 @@ class Bottleneck(_Spec):
             raise ValueError(
                 f"{self.qdisc} has no option {', '.join(sorted(unknown))}; allowed: {allowed}"
             )
+        if self.loss_percent and self.loss_model != "random":
+            raise ValueError(
+                f"loss_percent {self.loss_percent:g} and the loss_model {self.loss_model} both set "
+                "the loss; give one of them"
+            )
         return self
+
+    @property
+    def mean_loss_percent(self) -> float:
+        """Loss after the queue in the long run, in percent of the packets."""
+        if self.loss_model == "random":
+            return self.loss_percent
+        return self.loss_model.mean_loss_percent
+
+    @property
+    def loses_data(self) -> bool:
+        """Whether packets to the receivers are lost after the queue."""
+        return self.mean_loss_percent > 0 and self.loss_direction != "to_senders"
+
+    @property
+    def loses_acks(self) -> bool:
+        """Whether packets back to the senders are lost."""
+        return self.mean_loss_percent > 0 and self.loss_direction != "to_receivers"
 
     @property
     def bdp_bytes(self) -> float:
@@ -138,7 +164,7 @@ class Bottleneck(_Spec):
         return self.buffer_packets or max(1, self.queue_bytes // FRAME_BYTES)
 
 
-class Flow(_Spec):
+class Flow(Spec):
     """One sender and its receiver: ``Flow("tcp:bbr")``, or ``Flow("quic-go", "cubic")``."""
 
     stack: str = Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.+-]*$")
@@ -217,7 +243,7 @@ class Flow(_Spec):
         return f"{self.name} (reverse)" if self.direction == "reverse" else self.name
 
 
-class Experiment(_Spec):
+class Experiment(Spec):
     """Flows over one bottleneck, for a time, with a seed: everything a run depends on."""
 
     bottleneck: Bottleneck = Field(default_factory=Bottleneck)
@@ -362,10 +388,13 @@ class Experiment(_Spec):
     def to_json(self) -> str:
         """Canonical JSON: sorted keys and no white space, so equal specs give equal text.
 
-        Forward flows omit their direction. So experiments without reverse flows keep the hashes
-        that they had before reverse flows existed.
+        Forward flows omit their direction, and the loss its model and direction where they are the
+        defaults. So experiments keep the hashes that they had before these fields existed.
         """
         spec = self.model_dump(mode="json")
+        for name in ("loss_model", "loss_direction"):
+            if spec["bottleneck"][name] == Bottleneck.model_fields[name].default:
+                del spec["bottleneck"][name]
         for flow in spec["flows"]:
             if flow["direction"] == "forward":
                 del flow["direction"]
@@ -418,35 +447,3 @@ class Experiment(_Spec):
 def _uniform(text: str) -> float:
     """A number in [0, 1) that is a pure function of a text: 53 bits of its SHA-256."""
     return (int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 11) / 2**53
-
-
-def _spec_error(what: str, error: ValidationError) -> SpecError:
-    """Every mistake in a spec, in one sentence each."""
-    found = error.errors(include_url=False)
-    # pydantic reports a list without a valid item as too short; report only the items' mistakes.
-    around = {one["loc"][:depth] for one in found for depth in range(len(one["loc"]))}
-    mistakes = [text for one in found if one["loc"] not in around for text in _mistakes(one)]
-    raised = SpecError("; ".join(f"{what}{mistake}" for mistake in mistakes))
-    raised.mistakes = mistakes
-    return raised
-
-
-def _mistakes(found: Mapping[str, Any]) -> list[str]:
-    """One pydantic error as texts that follow the name of the spec; several for an inner spec."""
-    *parents, last = found["loc"] or ("",)
-    parent = "".join(f".{part}" for part in parents)
-    where = "".join(f".{part}" for part in found["loc"])
-    inner = found.get("ctx", {}).get("error")
-    if isinstance(inner, SpecError):
-        return [f"{where}{mistake}" for mistake in inner.mistakes]
-    message = found["msg"].removeprefix("Value error, ")
-    message = message[0].lower() + message[1:]
-    if found["type"] == "value_error":
-        return [f"{where}: {message}"]
-    if found["type"] == "missing":
-        return [f"{where} is missing"]
-    if found["type"] == "extra_forbidden":
-        return [f"{parent} has no field {last}"]
-    value = repr(found.get("input"))
-    value = value if len(value) <= 60 else value[:57] + "..."
-    return [f"{where} = {value}: {message}"]

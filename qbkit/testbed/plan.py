@@ -64,7 +64,7 @@ def plan_data(
         "bottleneck_tc": bottleneck_lines(experiment.bottleneck, engine),
         "loss_netem": loss_netem(experiment.bottleneck),
         # What leaves after the last router has also passed other queues, or random loss.
-        "capture_queues": bool(experiment.bottleneck.loss_percent)
+        "capture_queues": experiment.bottleneck.mean_loss_percent > 0
         or experiment.topology != "dumbbell",
         **_drain(experiment, engine),
         "flows": [
@@ -173,11 +173,17 @@ def _options(link: Bottleneck) -> list[str]:
     ]
 
 
-def loss_netem(link: Bottleneck) -> str:
-    """netem words of the random loss between the queue and the receivers; empty without loss."""
-    if not link.loss_percent:
-        return ""
-    return f"loss random {link.loss_percent}% limit {NETEM_LIMIT_PACKETS}"
+def loss_netem(link: Bottleneck) -> dict[str, str]:
+    """netem words of the loss on routers' ports, by the kind of host behind them: d(estination) for
+    receivers, s(ender) for senders. Kinds without loss are left out.
+
+    Each port has its own chain of random numbers, which the kernel seeds from its random pool, and
+    so from the seed of the experiment.
+    """
+    model = link.loss_model
+    words = f"loss random {link.loss_percent}%" if model == "random" else model.netem
+    meet = {"d": link.loses_data, "s": link.loses_acks}
+    return {kind: f"{words} limit {NETEM_LIMIT_PACKETS}" for kind, loses in meet.items() if loses}
 
 
 def delay_netem(delay_ms: float, jitter_ms: float) -> str:

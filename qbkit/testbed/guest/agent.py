@@ -211,20 +211,20 @@ class Run:
                 node = self.net[flow[f"{name}_host"]]
                 port = self.network.ports(node)[0]
                 per_node[node] = [f"qdisc add dev {port.name} root netem {flow[f'{name}_netem']}"]
-        if self.plan["loss_netem"]:
-            for router, names in self.network.edges(self.net, "d").items():
+        for kind, netem in self.plan["loss_netem"].items():
+            for router, names in self.network.edges(self.net, kind).items():
                 per_node.setdefault(router, []).extend(
-                    f"qdisc add dev {name} root netem {self.plan['loss_netem']}" for name in names
+                    f"qdisc add dev {name} root netem {netem}" for name in names
                 )
         self.network.configure("tc", per_node.items())
 
     def start_capture(self):
         """Start the capture of both sides of the queue.
 
-        If data go both ways, ACKs pass a queue too, so what senders' ports send is captured like
-        what receivers' ports send.
+        Where ACKs pass a queue or random loss, what senders' ports send is captured like what
+        receivers' ports send.
         """
-        senders = "receivers" if self.net.topo.both_ways else "senders"
+        senders = "receivers" if self.acks_are_followed else "senders"
         routers = [
             f"{router.path}:{side}:{','.join(names)}"
             for kind, side in (("s", senders), ("d", "receivers"))
@@ -323,13 +323,18 @@ class Run:
                 flows[-1][key] = flow[key]
         return flows
 
+    @property
+    def acks_are_followed(self):
+        """Whether ACKs may be lost: in a queue among data of other flows, or at random."""
+        return self.net.topo.both_ways or "s" in self.plan["loss_netem"]
+
     def ways(self, index):
-        """Bottlenecks that the data of a flow pass in order, and its ACKs if they pass any."""
+        """Bottlenecks that the data of a flow pass in order, and its ACKs if they may be lost."""
         topo = self.net.topo
         enters, leaves = topo.ends(index)
         found = {"bottlenecks": topo.crossed(enters, leaves)}
-        if topo.both_ways:
-            found["ack_bottlenecks"] = topo.crossed(leaves, enters)
+        if self.acks_are_followed:
+            found["ack_bottlenecks"] = topo.crossed(leaves, enters) if topo.both_ways else []
         return found
 
     def end_capture(self, capture):
@@ -359,18 +364,20 @@ class Run:
             if queued_bytes:
                 time.sleep(max(pause_s, queued_bytes / self.plan["rate_bytes_per_s"]))
                 pause_s *= 2
-        return {"counted_ns": counted_ns, "qdiscs": qdiscs, "losses": self.losses()}
+        losses = {name: self.losses(kind) for name, kind in (("losses", "d"), ("ack_losses", "s"))}
+        return {"counted_ns": counted_ns, "qdiscs": qdiscs, **losses}
 
-    def losses(self):
-        """Counters of the random loss before each flow's receiver; empty without random loss."""
-        if not self.plan["loss_netem"]:
+    def losses(self, kind):
+        """Counters of the random loss before each flow's host of a kind; empty without loss."""
+        if kind not in self.plan["loss_netem"]:
             return []
         of_port = {}
-        for router in self.network.edges(self.net, "d"):
+        for router in self.network.edges(self.net, kind):
             for found in self.counters(router):
                 of_port[router, found["dev"]] = found
-        receivers = [self.net[flow["receiver_host"]] for flow in self.plan["flows"]]
-        ports = [self.network.peer(self.network.ports(node)[0]) for node in receivers]
+        role = {"s": "sender", "d": "receiver"}[kind]
+        hosts = [self.net[flow[f"{role}_host"]] for flow in self.plan["flows"]]
+        ports = [self.network.peer(self.network.ports(node)[0]) for node in hosts]
         return [of_port[port.node, port.name] for port in ports]
 
     def counters(self, node, *which):

@@ -33,10 +33,21 @@ QDISC = {
 }
 """Counters of each bottleneck: name → (word of ``tc -s``, meaning)."""
 NETEM = "netem_lost_packets"
+NETEM_ACKS = {
+    "netem_sent_ack_packets": ("packets", "sent"),
+    "netem_lost_ack_packets": ("drops", "dropped"),
+}
+"""Counters of the random loss of each flow's ACKs: name → (word of ``tc -s``, its verb)."""
+ACKS = {
+    "ack_in_packets": "packets back that reached the routers",
+    "ack_out_packets": "packets back that left the routers to the sender",
+    "ack_random_loss_packets": "packets back lost at random",
+}
+"""Counts from the captures for each flow whose ACKs meet random loss and no queue."""
 
 
 def routes_of(flows: Sequence[dict[str, Any]]) -> list[Route]:
-    """The routes of the flows of a result.json, then those of their ACKs, if ACKs queue."""
+    """The routes of the flows of a result.json, then those of their ACKs, if ACKs may be lost."""
     acks = [f for f in flows if "ack_bottlenecks" in f]
     return [
         *(Route(f["sender_ip"], f["receiver_ip"], f["bottlenecks"]) for f in flows),
@@ -51,11 +62,16 @@ def counter_variables(result: dict[str, Any]) -> dict[str, Variable]:
         name: variable("bottleneck", np.array([root[word] for root in roots]), "1", meaning)
         for name, (word, meaning) in QDISC.items()
     }
-    lost = [found["drops"] for found in result["losses"]] or [0] * len(result["flows"])
-    meaning = "packets that the random loss on the way to the receiver says it dropped"
     number = variable("bottleneck", np.arange(len(roots)), "1", "bottleneck, left to right")
     counted["bottleneck"] = number
-    return {**counted, NETEM: variable("flow", np.array(lost), "1", meaning)}
+    lost = [found["drops"] for found in result["losses"]] or [0] * len(result["flows"])
+    meaning = "packets that the random loss on the way to the {} says it {}"
+    counted[NETEM] = variable("flow", np.array(lost), "1", meaning.format("receiver", "dropped"))
+    if result.get("ack_losses"):
+        for name, (word, verb) in NETEM_ACKS.items():
+            seen = np.array([found[word] for found in result["ack_losses"]])
+            counted[name] = variable("flow", seen, "1", meaning.format("sender", verb))
+    return counted
 
 
 def balance_variables(
@@ -83,7 +99,13 @@ def balance_variables(
             counts[name][:, k] = np.bincount(journey.flow[chosen], minlength=len(routes))
     both = ("flow", "bottleneck")
     of_flow = {name: found.reshape(-1, flows, shape[1]).sum(0) for name, found in counts.items()}
-    return {name: variable(both, of_flow[name], "1", text) for name, text in CAPTURED.items()}
+    found = {name: variable(both, of_flow[name], "1", text) for name, text in CAPTURED.items()}
+    if any(not route.bottlenecks for route in routes):
+        lost = (journey.fate == Fate.RANDOM_LOSS) & (journey.packets.time_ns <= counted_ns)
+        per_route = (entered, after, np.bincount(journey.flow[lost], minlength=len(routes)))
+        for (name, text), count in zip(ACKS.items(), per_route, strict=True):
+            found[name] = variable("flow", count[flows:], "1", text)
+    return found
 
 
 def _per_flow(packets: Packets, routes: Sequence[Route], until_ns: int) -> IntArray:
@@ -98,7 +120,7 @@ def _ends_here(
     """Masks of the packets that were dropped or lost at a bottleneck, or are still in it."""
     at_ns, out_ns, fate = journey.at_ns[k], journey.out_ns[k], journey.fate
     here = (at_ns != NEVER) & (at_ns <= until_ns)
-    last = np.array([k == route.bottlenecks[-1] for route in routes])[journey.flow]
+    last = np.array([k in route.bottlenecks[-1:] for route in routes])[journey.flow]
     waits = ((out_ns == NEVER) & (fate == Fate.UNKNOWN)) | (out_ns > until_ns)
     return {
         "balance_dropped_packets": here & (out_ns == NEVER) & (fate == Fate.QUEUE_DROP),
@@ -125,14 +147,35 @@ def violations(run: xr.Dataset) -> list[str]:
                 f"{int(unaccounted(at)[i]):+d} packets of {run.label.values[i]} are unaccounted "
                 f"for at bottleneck {k + 1}: they went in, but were not seen to come out, nor lost"
             )
+    return found + _of_acks(run) + _random_losses(run)
+
+
+def _of_acks(run: xr.Dataset) -> list[str]:
+    """A sentence for each flow whose ACKs are unaccounted for, though they meet no queue."""
+    if not set(ACKS) <= set(run.variables):
+        return []
+    entered, left, lost = (run[name].values for name in ACKS)
+    return [
+        f"{missing:+d} packets back to the sender of {label} are unaccounted for"
+        for label, missing in zip(run.label.values, entered - left - lost, strict=True)
+        if missing
+    ]
+
+
+def _random_losses(run: xr.Dataset) -> list[str]:
+    """Where the captures and the counters of the random loss disagree, in both directions."""
     captured = run["balance_random_loss_packets"].sum("bottleneck").values
-    for label, lost, counted in zip(run.label.values, captured, run[NETEM].values, strict=True):
-        if lost != counted:
-            found.append(
-                f"random loss dropped {counted} packets of {label} by its own count, and {lost} "
-                "by the captures"
-            )
-    return found
+    counted = run[NETEM].values
+    if "ack_random_loss_packets" in run:
+        captured = captured + run["ack_random_loss_packets"].values
+    if "netem_lost_ack_packets" in run:
+        counted = counted + run["netem_lost_ack_packets"].values
+    return [
+        f"random loss dropped {said} packets of {label} by its own count, and {lost} by the "
+        "captures"
+        for label, lost, said in zip(run.label.values, captured, counted, strict=True)
+        if lost != said
+    ]
 
 
 def unaccounted(run: xr.Dataset) -> IntArray:

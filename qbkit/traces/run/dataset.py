@@ -135,7 +135,7 @@ def _packets(
         ports,
         addresses,
         (result["t0_ns"], end_ns),
-        acks_queue=experiment.has_reverse_traffic,
+        acks_followed=experiment.has_reverse_traffic or experiment.bottleneck.loses_acks,
     )
     sent = np.bincount(packets.data_flow, minlength=len(ports))
     for i, flow in enumerate(experiment.flows):

@@ -26,7 +26,7 @@ class FlowPackets:
     acks: Packets
     ack_flow: IntArray
     ack_departure_ns: IntArray | None = None
-    """The same for acknowledgements; None where they pass no queue."""
+    """The same for acknowledgements; None where nothing can happen to them."""
     ack_fate: IntArray | None = None
 
 
@@ -86,7 +86,7 @@ def of_run(
     senders: Sequence[int],
     span_ns: tuple[int, int],
     *,
-    acks_queue: bool,
+    acks_followed: bool,
 ) -> FlowPackets:
     """The flows' packets that reached the first queue within the span, and their ACKs."""
 
@@ -95,8 +95,8 @@ def of_run(
 
     sent = journey.packets
     flow, data = _classify(sent, flow_of_port, senders)
-    # ACKs are part of the journey only where they pass a queue.
-    back = sent if acks_queue else captures.before
+    # ACKs are part of the journey only where they may be lost.
+    back = sent if acks_followed else captures.before
     back_flow, no_ack = _classify(back, flow_of_port, senders)
     data, acks = data & within(sent), ~no_ack & (back_flow >= 0) & within(back)
     return FlowPackets(
@@ -106,8 +106,8 @@ def of_run(
         fate=journey.fate[data],
         acks=back.take(acks),
         ack_flow=back_flow[acks],
-        ack_departure_ns=journey.arrived_ns[acks] if acks_queue else None,
-        ack_fate=journey.fate[acks] if acks_queue else None,
+        ack_departure_ns=journey.arrived_ns[acks] if acks_followed else None,
+        ack_fate=journey.fate[acks] if acks_followed else None,
     )
 
 

@@ -46,12 +46,12 @@ def packet_variables(packets: FlowPackets, t0_ns: int) -> dict[str, Variable]:
         "ack_time_s": variable("ack", ack_s, "s", "arrival at the bottleneck"),
         "ack_flow": variable("ack", packets.ack_flow.astype(np.uint16), "1", "flow"),
         "ack_size_bytes": variable("ack", ack_sizes.astype(small), "B", "frame without FCS"),
-        **_queued_acks(packets, t0_ns),
+        **_followed_acks(packets, t0_ns),
     }
 
 
-def _queued_acks(packets: FlowPackets, t0_ns: int) -> dict[str, Variable]:
-    """Departures and fates of the ACKs, if they pass a queue."""
+def _followed_acks(packets: FlowPackets, t0_ns: int) -> dict[str, Variable]:
+    """Departures and fates of the ACKs, if they pass a queue or random loss."""
     if packets.ack_departure_ns is None or packets.ack_fate is None:
         return {}
     left_s = _departure_s(packets.ack_departure_ns, t0_ns)

@@ -1,0 +1,84 @@
+"""Loss in bursts: the model of Gilbert and Elliott, with the four parameters of netem."""
+
+from __future__ import annotations
+
+from pydantic import Field, model_validator
+
+from qbkit.spec.base import Spec
+
+FORM = "gemodel P R [1-H [1-K]]"
+"""How `tc-netem(8)` spells the parameters, in percent; a text of this form stands for the model."""
+
+
+class GilbertElliott(Spec):
+    """Two states, good and bad, each with a loss rate of its own.
+
+    netem (``loss gemodel``) draws twice per packet: whether the state changes for the next packet,
+    and whether this one is lost. With the defaults of the two loss rates, every packet in the bad
+    state is lost and none in the good one (Gilbert's simple model): bursts then have a geometric
+    length of 100 / ``to_good_percent`` packets on average. The text ``gemodel 1 30``, as ``tc``
+    spells it, stands for the same model.
+    """
+
+    to_bad_percent: float = Field(ge=1e-6, le=100.0)
+    """netem's p: how often the good state turns bad, in percent of the packets."""
+    to_good_percent: float = Field(ge=1e-6, le=100.0)
+    """netem's r: how often the bad state turns good, in percent of the packets."""
+    bad_loss_percent: float = Field(default=100.0, gt=0.0, le=100.0)
+    """netem's 1-h: loss in the bad state, in percent of the packets."""
+    good_loss_percent: float = Field(default=0.0, ge=0.0, lt=100.0)
+    """netem's 1-k: loss in the good state, in percent of the packets."""
+
+    @classmethod
+    def from_text(cls, text: str) -> GilbertElliott:
+        """The model that a text such as ``gemodel 1% 30%`` describes; ValueError for others."""
+        name, *words = text.split() or [""]
+        try:
+            percents = [float(word.removesuffix("%")) for word in words]
+        except ValueError:
+            percents = []
+        if name != "gemodel" or not 2 <= len(percents) <= 4:
+            raise ValueError(f"{text!r} is no loss model; write random, or {FORM} in percent")
+        return cls(**dict(zip(cls.model_fields, percents, strict=False)))
+
+    @model_validator(mode="after")
+    def _differs(self) -> GilbertElliott:
+        if self.bad_loss_percent <= self.good_loss_percent:
+            raise ValueError(
+                f"the bad state loses {self.bad_loss_percent:g} %, no more than the good one with "
+                f"{self.good_loss_percent:g} %; raise bad_loss_percent"
+            )
+        return self
+
+    @property
+    def netem(self) -> str:
+        """The model in netem's words."""
+        return "loss gemodel " + " ".join(f"{value}%" for _, value in self)
+
+    @property
+    def mean_loss_percent(self) -> float:
+        """Loss in the long run: p / (p + r) of the packets meet the bad state."""
+        bad = self._part_bad
+        return bad * self.bad_loss_percent + (1 - bad) * self.good_loss_percent
+
+    @property
+    def mean_burst_packets(self) -> float:
+        """Mean number of packets that are lost in a row.
+
+        That is the number of losses divided by the number of bursts; a burst ends where a packet
+        arrives after a lost one.
+        """
+        p, r, bad_loss, good_loss = (value / 100 for _, value in self)
+        after_bad = r * (1 - good_loss) + (1 - r) * (1 - bad_loss)
+        after_good = p * (1 - bad_loss) + (1 - p) * (1 - good_loss)
+        bad = self._part_bad
+        ends = bad * bad_loss * after_bad + (1 - bad) * good_loss * after_good
+        return self.mean_loss_percent / 100 / ends if ends else float("inf")
+
+    @property
+    def _part_bad(self) -> float:
+        """Part of the packets that meet the bad state."""
+        return self.to_bad_percent / (self.to_bad_percent + self.to_good_percent)
+
+    def __str__(self) -> str:
+        return "gemodel " + " ".join(f"{value:g}" for _, value in self)
