@@ -10,11 +10,15 @@ from .spec.experiment import Experiment as Experiment
 from .spec.experiment import Flow as Flow
 from .spec.loss import GilbertElliott as GilbertElliott
 from .spec.sweep import Sweep as Sweep
+from .spec.web import WebLoad as WebLoad
 
 # Execute them.
 from .execution.runner import run as run
 from .execution.many import run_all as run_all
 from .execution.sweeps import run_sweep as run_sweep
+from .execution.web import WebOutcome as WebOutcome
+from .execution.web import run_web as run_web
+from .execution.web import run_web_all as run_web_all
 
 # Runs on disk.
 from .store.datasets import list_runs as list_runs

@@ -19,6 +19,7 @@ class Commands(click.Group):
         "run": "run",
         "runs": "runs",
         "sweep": "sweep",
+        "web": "web",
         "notebook": "notebook",
         "conformance": "conformance",
         "stacks": "stacks",

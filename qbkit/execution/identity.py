@@ -13,6 +13,7 @@ import json
 import os
 import re
 import shutil
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from typing import Any
 from qbkit.errors import StackNotReady
 from qbkit.settings import cache_folder
 from qbkit.spec import Experiment
+from qbkit.spec.web import WebLoad
 from qbkit.stacks import Stack
 from qbkit.stacks.build import GUEST_PATH, fingerprint, program_fingerprint
 from qbkit.testbed import engines
@@ -62,22 +64,28 @@ class Identity:
 
     def of(self, experiment: Experiment, drivers: list[Stack]) -> dict[str, Any]:
         """The attributes that identify a run; raises StackNotReady for a missing driver."""
+        data = plan_data(experiment, drivers, self.engine.name, engines.CAPTURE)
+        return self.of_plan(experiment, drivers, data)
+
+    def of_plan(
+        self, spec: Experiment | WebLoad, drivers: Sequence[Stack], data: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """The same for the data of a plan that was made from ``spec``."""
         known = {stack.name: self._known(stack) for stack in drivers}
         versions = {name: text for name, (text, _) in known.items()}
         mounts = {guest: host for _, shown in known.values() for guest, host in shown.items()}
-        plan = json.dumps(plan_data(experiment, drivers, self.engine.name, engines.CAPTURE))
         parts = {
             **self._common,
-            "spec": experiment.hash,
+            "spec": spec.hash,
             "stacks": versions,
-            "plan": A_PATH.sub(lambda path: self._content(path[0], mounts), plan),
+            "plan": A_PATH.sub(lambda path: self._content(path[0], mounts), json.dumps(data)),
         }
         digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
         return {
             "hash": digest,
-            "spec_hash": experiment.hash,
+            "spec_hash": spec.hash,
             "engine": self.engine.name,
-            "seed": experiment.seed,
+            "seed": spec.seed,
             "stack_versions": json.dumps(versions, sort_keys=True),
             "qbkit_version": version("qbkit"),
         }

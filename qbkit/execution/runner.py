@@ -57,7 +57,7 @@ def run(
     kept = set() if there is None else _kept(path)
     if there is not None and not rerun and kept.issuperset(keep):
         return there
-    _check_writable(path)
+    check_writable(path)
     memory.require(experiment, chosen.name)
     with scratch_folder() as folder, _progress(experiment, progress) as on_progress:
         dataset = _measure(experiment, drivers, chosen, identity, folder, on_progress)
@@ -78,7 +78,7 @@ def _measure(
     plan = make_plan(experiment, drivers, engine.name, engines.CAPTURE)
     silence_s = _silence_s(experiment)
     result, usage = engines.carry_out(engine, plan, folder, experiment.seed, silence_s, on_progress)
-    attrs = {**identity, **_cost(usage), "kernel_version": result["kernel_version"]}
+    attrs = {**identity, **cost(usage), "kernel_version": result["kernel_version"]}
     return traces.build(folder / "run", experiment, attrs)
 
 
@@ -136,7 +136,7 @@ def stored(path: Path, name: str) -> xr.Dataset | None:
     return found if found.attrs.get("hash") == name else None
 
 
-def _check_writable(path: Path) -> None:
+def check_writable(path: Path) -> None:
     """Raise StoreError, before minutes of work, if the result cannot be written."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -170,7 +170,8 @@ def _silence_s(experiment: Experiment) -> float:
     return 60.0 + physical_s + packets * SECONDS_PER_PACKET
 
 
-def _cost(usage: Usage) -> dict[str, Any]:
+def cost(usage: Usage) -> dict[str, Any]:
+    """The attributes of a run that say what it cost, and when it ran."""
     return {
         "wall_s": round(usage.wall_s, 3),
         "cpu_s": round(usage.cpu_s, 3),

@@ -3,6 +3,7 @@
 from qbkit.stacks import (
     aioquic,
     chromium,
+    clients,
     external,
     google_quiche,
     msquic,
@@ -14,6 +15,7 @@ from qbkit.stacks import (
     quiche_0_7,
     quinn,
     s2n_quic,
+    servers,
     tcp,
     tquic,
 )
@@ -27,6 +29,7 @@ __all__ = [
     "aioquic",
     "all_stacks",
     "chromium",
+    "clients",
     "external",
     "get",
     "google_quiche",
@@ -40,6 +43,7 @@ __all__ = [
     "quinn",
     "register",
     "s2n_quic",
+    "servers",
     "tcp",
     "tquic",
 ]

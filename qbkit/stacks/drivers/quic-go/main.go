@@ -1,6 +1,7 @@
 // Command quic-go sends and receives one QUIC flow by the IETF perf protocol
 // (draft-banks-quic-performance), for qbkit; see qbkit/stacks/base.py for its command line. It is
-// also the other end of stacks that only speak HTTP/3: it serves browsers and fetches from servers.
+// also the other end of stacks that only speak HTTP/3 (it serves browsers and fetches from servers),
+// and a web server and a web client by HTTP/2 and HTTP/3.
 package main
 
 import (
@@ -21,13 +22,14 @@ const (
 	bufferBytes   = 1 << 20   // a system call costs the guest 8 µs: few, large ones
 	connectLimit  = 10 * time.Second
 	headerBytes   = 8 // of a perf stream: how many bytes the client wants back
-	usage         = "usage: quic-go recv --listen IP:PORT --cert FILE --key FILE --out DIR\n       quic-go send --connect IP:PORT --controller cubic|reno (--duration-s X | --bytes N) --out DIR\n       quic-go serve --listen IP:PORT --cert FILE --key FILE --out DIR [--page FILE]\n       quic-go fetch --connect IP:PORT [--path /PATH] [--connection-options TAGS] (--duration-s X | --bytes N) --out DIR\n       quic-go origin --listen UNIX-SOCKET"
+	usage         = "usage: quic-go recv --listen IP:PORT --cert FILE --key FILE --out DIR\n       quic-go send --connect IP:PORT --controller cubic|reno (--duration-s X | --bytes N) --out DIR\n       quic-go serve --listen IP:PORT --cert FILE --key FILE --out DIR [--page FILE]\n       quic-go fetch --connect IP:PORT [--path /PATH] [--connection-options TAGS] (--duration-s X | --bytes N) --out DIR\n       quic-go origin --listen UNIX-SOCKET\n       quic-go web-serve --listen IP:PORT --controller cubic|reno --cert FILE --key FILE --site FOLDER\n       quic-go web-load --connect IP:PORT --protocol h2|h3 --path /PATH --out DIR"
 	controllerEnv = "QUIC_GO_CONTROLLER" // read by quic-go itself, see qbkit/stacks/quic_go.py
 )
 
 type arguments struct {
 	role, address, cert, key, controller, out string
 	page, path, connectionOptions             string
+	site, protocol                            string
 	duration                                  time.Duration
 	size                                      int64
 	qlog                                      bool
@@ -57,6 +59,10 @@ func parse(words []string) arguments {
 			a.controller = value
 		case "--page":
 			a.page = value
+		case "--site":
+			a.site = value
+		case "--protocol":
+			a.protocol = value
 		case "--path":
 			a.path = value
 		case "--connection-options":
@@ -113,6 +119,10 @@ func main() {
 		fetch(a)
 	case a.role == "origin" && a.address != "":
 		origin(a)
+	case a.role == "web-serve" && a.address != "" && a.cert != "" && a.key != "" && a.site != "":
+		webServe(a)
+	case a.role == "web-load" && a.address != "" && (a.protocol == "h2" || a.protocol == "h3"):
+		webLoad(a)
 	case a.role == "send" && a.address != "" && (a.duration > 0 || a.size > 0):
 		send(a)
 	default:

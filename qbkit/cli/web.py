@@ -1,0 +1,86 @@
+"""``qbkit web``: load an object from a server over HTTP/2 and HTTP/3, and compare."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import click
+
+from qbkit.cli import options
+from qbkit.cli.network import bottleneck, network_options
+from qbkit.cli.output import print_json, print_table
+
+UNITS = {"": 1, "B": 1, "kB": 1_000, "KB": 1_000, "MB": 1_000_000}
+
+
+class Size(click.ParamType):
+    """A number of bytes, as ``100KB`` or ``1MB`` (units of 1000)."""
+
+    name = "size"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> int:
+        """The number of bytes; UsageError for anything else."""
+        found = re.fullmatch(r"(\d+(?:\.\d+)?) ?([kKM]?B?)", str(value))
+        if found is None or found[2] not in UNITS:
+            self.fail(f"{value!r} is not a size; write 100KB or 1MB", param, ctx)
+        return round(float(found[1]) * UNITS[found[2]])
+
+
+@click.command("web")
+@click.option("--list", "as_list", is_flag=True, help="List the servers and clients.")
+@click.option("--server", default="envoy:cubic", show_default=True, help="SERVER:CONTROLLER.")
+@click.option("--client", default="go", show_default=True, help="The client.")
+@click.option("--object", "object_bytes", type=Size(), default="1MB", show_default=True)
+@click.option("--protocol", default="h2,h3", show_default=True, help="h2, h3 or both.")
+@click.option(
+    "--repeat", type=click.IntRange(1), default=1, show_default=True, help="Seeds 1 to N."
+)
+@network_options
+@options.as_json
+def command(as_list: bool, as_json: bool, protocol: str, repeat: int, **params: Any) -> int:
+    """Load an object over HTTP/2 and HTTP/3 in virtual time; print the times to the last byte."""
+    if as_list:
+        _print_list(as_json)
+        return 0
+    from qbkit.execution.web import run_web_all  # slow to import
+    from qbkit.spec.web import WebLoad
+
+    limit_s = params.pop("duration_s")
+    link = bottleneck(params)
+    loads = [
+        WebLoad(
+            **{**params, "bottleneck": link, "protocol": word, "seed": seed, "limit_s": limit_s}
+        )
+        for seed in range(1, repeat + 1)
+        for word in protocol.split(",")
+    ]
+    outcomes = run_web_all(loads, progress=not as_json)
+    rows = [_row(outcome) for outcome in outcomes]
+    if as_json:
+        print_json(rows)
+    else:
+        print_table(rows)
+    for outcome in outcomes:
+        if outcome.error is not None:
+            click.echo(f"qbkit: {outcome.load.name}: {outcome.reason}", err=True)
+    return int(any(outcome.error is not None for outcome in outcomes))
+
+
+def _row(outcome: Any) -> dict[str, Any]:
+    """One load as the command prints it."""
+    run, load = outcome.run, outcome.load
+    last_s = None if run is None else round(float(run.time_to_last_byte_s), 6)
+    return {"protocol": load.protocol, "seed": load.seed, "time_to_last_byte_s": last_s}
+
+
+def _print_list(as_json: bool) -> None:
+    from qbkit import stacks  # noqa: F401  (registers the servers and clients)
+    from qbkit.stacks.web import web_rows
+
+    rows = web_rows()
+    if as_json:
+        print_json(rows)
+        return
+    words = ("protocols", "controllers")
+    print_table([{**row, **{name: " ".join(row[name]) for name in words}} for row in rows])

@@ -1,0 +1,145 @@
+"""Web loads from spec to dataset, one or many; stored, resumed and retried like runs."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import xarray as xr
+
+from qbkit import store
+from qbkit.errors import QbkitError, RunFailed, StoreError
+from qbkit.execution.cluster import run_calls
+from qbkit.execution.identity import PACKAGE, Identity
+from qbkit.execution.runner import check_writable, cost, stored
+from qbkit.spec.web import WebLoad
+from qbkit.stacks.build import fingerprint
+from qbkit.testbed import engines
+from qbkit.testbed.scratch import scratch_folder
+from qbkit.testbed.web_plan import WebPair, web_plan
+from qbkit.traces.web.load import build_load
+
+CODE = ("traces/web/*.py", "spec/web.py", "stacks/site.py")
+SILENCE_S = 120.0
+"""The longest time without a report of the guest, in wall-clock seconds."""
+
+
+@dataclass(frozen=True)
+class WebOutcome:
+    """The result of one load: its dataset, or the error that stopped it."""
+
+    load: WebLoad
+    name: str = ""
+    """Hash of the run; empty where it cannot be computed."""
+    run: xr.Dataset | None = None
+    error: QbkitError | None = None
+
+    @property
+    def reason(self) -> str:
+        """Why there is no dataset, in one sentence; empty where there is one."""
+        return str(self.error or "")
+
+
+def run_web(load: WebLoad, *, out: str | Path | None = None, rerun: bool = False) -> xr.Dataset:
+    """Load an object or a page in virtual time, or return the stored result of the same load.
+
+    The dataset is that of a run whose one flow is the load, with ``time_to_last_byte_s`` and the
+    other times that the client measured. ``out`` is the file to write (default: in
+    `store.default_folder`). Raises SpecError, StackNotReady, EngineError, RunFailed or StoreError,
+    each with one sentence.
+    """
+    engine = engines.choose()
+    pair = WebPair(load)
+    identity = _named(Identity(engine), pair)
+    path = Path(out) if out is not None else store.path_of(identity["hash"])
+    there = None if rerun else stored(path, identity["hash"])
+    if there is not None:
+        return there
+    check_writable(path)
+    with scratch_folder() as folder:
+        dataset = _measure(pair, engine, identity, folder)
+        store.save_run(dataset, path)
+    return dataset
+
+
+def run_web_all(
+    loads: Sequence[WebLoad], *, scheduler: str | None = None, progress: bool = False
+) -> list[WebOutcome]:
+    """Run loads, one per processor at a time, and return those already stored.
+
+    A load that fails does not stop the others and is retried once, as in `run_all`.
+    """
+    outcomes = _stored(loads)
+    missing = {o.name: o.load for o in outcomes if o.run is None and o.error is None}
+    calls = {
+        name: (_to_file, load.to_json(), name, str(store.path_of(name).absolute()))
+        for name, load in missing.items()
+    }
+    done = run_calls(calls, scheduler=scheduler, progress=progress, unit="load")
+    done.warn(lambda name: f"{missing[name].name}, seed {missing[name].seed}")
+    return [_loaded(o, done.failed) if o.name in missing else o for o in outcomes]
+
+
+def _measure(
+    pair: WebPair, engine: engines.Engine, identity: dict[str, Any], folder: Path
+) -> xr.Dataset:
+    """Carry out the plan of a load, and build its dataset."""
+    load = pair.load
+    plan = web_plan(pair, engine.name, engines.CAPTURE)
+    result, usage = engines.carry_out(engine, plan, folder, load.seed, SILENCE_S, lambda _: None)
+    attrs = {**identity, **cost(usage), "kernel_version": result["kernel_version"]}
+    report = pair.client.load(folder / "run/flows/0")
+    return build_load(folder / "run", load, report, attrs)
+
+
+def _named(identity: Identity, pair: WebPair) -> dict[str, Any]:
+    """The attributes that identify the run of a load."""
+    plan = web_plan(pair, identity.engine.name, engines.CAPTURE)
+    return identity.of_plan(pair.load, [pair], {**plan.data, "code": _code()})
+
+
+@cache
+def _code() -> str:
+    """Fingerprint of the code that builds the dataset of a load, beyond that of any run."""
+    return fingerprint(path for pattern in CODE for path in PACKAGE.glob(pattern))
+
+
+def _stored(loads: Sequence[WebLoad]) -> list[WebOutcome]:
+    """Outcomes with the dataset where it is stored, and with the error where it has no name."""
+    try:
+        identity = Identity(engines.choose())
+    except QbkitError as error:
+        return [WebOutcome(load, error=error) for load in loads]
+    outcomes = []
+    for load in loads:
+        try:
+            name = str(_named(identity, WebPair(load))["hash"])
+        except QbkitError as error:
+            outcomes.append(WebOutcome(load, error=error))
+        else:
+            outcomes.append(WebOutcome(load, name, stored(store.path_of(name), name)))
+    return outcomes
+
+
+def _to_file(spec: str, name: str, path: str) -> None:
+    """The task of a Dask worker; its result stays in the file."""
+    run = run_web(WebLoad.from_json(spec), out=path)
+    if run.attrs["hash"] != name:
+        raise RunFailed(
+            f"{platform.node()} has another kernel, qbkit or version of server or client than the "
+            "machine that started the loads; set up both alike"
+        )
+
+
+def _loaded(outcome: WebOutcome, failed: dict[str, QbkitError]) -> WebOutcome:
+    """The outcome of a load that was missing."""
+    if outcome.name in failed:
+        return replace(outcome, error=failed[outcome.name])
+    try:
+        return replace(outcome, run=store.load_run(store.path_of(outcome.name)))
+    except StoreError as error:
+        return replace(outcome, error=RunFailed(f"it ended, but {error}"))

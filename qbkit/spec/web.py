@@ -1,0 +1,108 @@
+"""What to load: an object or a page, from a server, by a client, over HTTP/2 or HTTP/3."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any, Literal
+
+from pydantic import Field, field_validator, model_validator
+
+from qbkit.errors import SpecError
+from qbkit.spec.base import Spec
+from qbkit.spec.experiment import Bottleneck, Experiment, Flow
+
+Protocol = Literal["h2", "h3"]
+PROTOCOLS: tuple[Protocol, ...] = ("h2", "h3")
+MOST_OBJECT_BYTES = 100_000_000
+"""Servers keep the whole object in memory."""
+
+
+class WebLoad(Spec):
+    """One load: which server and client, what they transfer, over which link."""
+
+    bottleneck: Bottleneck = Field(default_factory=Bottleneck)
+    """The link between server and client; the data of the server pass its queue."""
+    server: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.+-]*:[A-Za-z0-9][A-Za-z0-9_.+-]*$")
+    """``server:controller``. Over HTTP/2 the controller is that of the kernel's TCP."""
+    client: str = Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.+-]*$")
+    """Name of the client, as ``qbkit web --list`` lists it."""
+    protocol: Protocol
+    """``h2`` (HTTP/2 over TLS and TCP) or ``h3`` (HTTP/3 over QUIC). A response by another protocol
+    is an error."""
+    object_bytes: int | None = Field(default=None, ge=1, le=MOST_OBJECT_BYTES)
+    """Size of the one object; give this or ``page``."""
+    page: str | None = Field(default=None, min_length=1, max_length=4096)
+    """``small``, ``medium``, ``large``, or the path of a recorded page."""
+    page_seed: int = Field(default=1, ge=0, lt=2**63)
+    """Seed of a generated page."""
+    zero_rtt: bool = False
+    """Whether the client resumes an earlier session and sends its request as early data."""
+    tcp_initial_window_packets: int | None = Field(default=None, ge=1, le=1000)
+    """Initial congestion window of the server's TCP; the kernel's default is 10."""
+    limit_s: float = Field(default=120.0, ge=1.0, le=3600.0)
+    """Virtual seconds after which a load that has not ended fails."""
+    seed: int = Field(default=1, ge=0, lt=2**63)
+    """Seed of all randomness."""
+
+    @field_validator("server", mode="before")
+    @classmethod
+    def _with_controller(cls, value: Any) -> Any:
+        if isinstance(value, str) and ":" not in value:
+            raise ValueError(f"{value!r} names no controller; write server:controller")
+        return value
+
+    @model_validator(mode="after")
+    def _one_thing(self) -> WebLoad:
+        if (self.object_bytes is None) == (self.page is None):
+            raise ValueError("give object_bytes or page, and not both")
+        return self
+
+    @property
+    def server_name(self) -> str:
+        """Name of the server."""
+        return self.server.partition(":")[0]
+
+    @property
+    def controller(self) -> str:
+        """Name of the server's congestion controller."""
+        return self.server.partition(":")[2]
+
+    @property
+    def name(self) -> str:
+        """What is loaded, from where and by whom, in a few words."""
+        what = self.page if self.page is not None else f"{self.object_bytes} B"
+        return f"{what} from {self.server} by {self.client} over {self.protocol}"
+
+    def experiment(self, duration_s: float | None = None) -> Experiment:
+        """The load as an experiment of one flow, whose sender is the server.
+
+        ``duration_s`` is how long the load took; by default its limit.
+        """
+        flow = Flow(self.server_name, self.controller, label=f"{self.protocol} {self.server}")
+        duration_s = self.limit_s if duration_s is None else duration_s
+        return Experiment(
+            bottleneck=self.bottleneck, flows=(flow,), duration_s=duration_s, seed=self.seed
+        )
+
+    def to_json(self) -> str:
+        """Canonical JSON: sorted keys and no white space, so equal loads give equal text."""
+        spec = self.model_dump(mode="json")
+        spec["bottleneck"] = json.loads(self.experiment().to_json())["bottleneck"]
+        return json.dumps(spec, sort_keys=True, separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, text: str) -> WebLoad:
+        """The inverse of `to_json`; raises SpecError on anything else."""
+        try:
+            data = json.loads(text)
+        except (json.JSONDecodeError, RecursionError) as error:
+            raise SpecError(f"the load is not valid JSON: {error}") from None
+        if not isinstance(data, dict):
+            raise SpecError("the load must be a JSON object")
+        return cls(**data)
+
+    @property
+    def hash(self) -> str:
+        """16 hexadecimal digits that identify this spec."""
+        return hashlib.sha256(self.to_json().encode()).hexdigest()[:16]

@@ -1,0 +1,80 @@
+"""This machine's curl over HTTP/2; its own report of times becomes the load."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any, ClassVar
+
+from qbkit.errors import RunFailed
+from qbkit.stacks.base import Status
+from qbkit.stacks.build import GUEST_PATH, program_fingerprint, run_tool
+from qbkit.stacks.web import HOST, WebClient, register_client
+
+REPORT = "%{stderr}%{json}\\n%{onerror}%{errormsg}\\n"
+"""What curl writes when it ends: its times, and as the last line why it failed, if it did."""
+PROTOCOLS = {"1.1": "http/1.1", "2": "h2", "3": "h3"}
+
+
+class Curl(WebClient):
+    """curl without verification of certificates, as in the paper by Yu and Benson (WWW '21)."""
+
+    name: ClassVar[str] = "curl"
+    source: ClassVar[str] = "Debian's package curl"
+    protocols: ClassVar[tuple[str, ...]] = ("h2",)
+
+    def version(self) -> str:
+        """curl's version, and the fingerprint of program and libraries."""
+        path = _path()
+        if path is None:
+            return "not installed"
+        return f"{run_tool([path, '--version'], 'curl').split()[1]}, {program_fingerprint(path)}"
+
+    def status(self) -> Status:
+        """Ready when curl is installed and speaks HTTP/2."""
+        path = _path()
+        if path is None or "HTTP2" not in run_tool([path, "--version"], "curl"):
+            return Status(False, "apt-get install curl")
+        return Status(True)
+
+    def env(self) -> dict[str, str]:
+        """Hide the processor's random numbers from OpenSSL, so that runs repeat."""
+        return {"OPENSSL_ia32cap": "~0x4000000000000000:~0x40000"}
+
+    def argv(
+        self, *, address: str, protocol: str, path: str, out: str, zero_rtt: bool
+    ) -> list[str]:
+        """curl, which writes the report to stderr, that is to the log of the receiver."""
+        ip, _, port = address.rpartition(":")
+        how = ["--silent", "--show-error", "--fail", "--insecure", "--http2"]
+        where = ["--resolve", f"{HOST}:{port}:{ip}", f"https://{HOST}:{port}{path}"]
+        return [str(_path() or "curl"), *how, "--output", "/dev/null", "-w", REPORT, *where]
+
+    def load(self, folder: Path) -> dict[str, Any]:
+        """The last line of its log that is JSON."""
+        lines = (folder / "receiver.log").read_text(errors="replace").splitlines()
+        reports = [line for line in lines if line.startswith("{")]
+        if not reports:
+            raise RunFailed("curl left no report of its times")
+        found = json.loads(reports[-1])
+        return {
+            "version": 1,
+            "client": self.name,
+            "client_version": found["curl_version"].split()[0],
+            "protocol": PROTOCOLS.get(found["http_version"], found["http_version"]),
+            "connect_s": found["time_connect"],
+            "handshake_s": found["time_appconnect"],
+            "first_byte_s": found["time_starttransfer"],
+            "last_byte_s": found["time_total"],
+            "bytes": found["size_download"],
+            "status": found["http_code"],
+        }
+
+
+def _path() -> Path | None:
+    found = shutil.which("curl", path=GUEST_PATH)
+    return Path(found) if found else None
+
+
+register_client(Curl())

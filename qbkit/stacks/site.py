@@ -1,0 +1,67 @@
+"""What a server serves: a folder of files, mounted in the guest."""
+
+from __future__ import annotations
+
+import mimetypes
+import random
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from qbkit.stacks.build import build_once, fingerprint
+
+MOUNT = "/run/qb/site"
+"""Where the guest sees the folder."""
+BINARY = "application/octet-stream"
+
+
+@dataclass(frozen=True)
+class File:
+    """One file of a site."""
+
+    path: str
+    """Path in the URL, with its leading slash."""
+    guest_path: str
+    """Path in the guest."""
+    content_type: str
+    """Media type, by the ending of its name."""
+
+
+@dataclass(frozen=True)
+class Site:
+    """A folder of this machine whose files a server serves under their paths."""
+
+    folder: Path
+    start: str
+    """The path that the client asks for first."""
+
+    def files(self) -> list[File]:
+        """Its files in the order of their paths."""
+        found = sorted(path for path in self.folder.rglob("*") if path.is_file())
+        names = [path.relative_to(self.folder).as_posix() for path in found]
+        return [File(f"/{name}", f"{MOUNT}/{name}", _content_type(name)) for name in names]
+
+    def version(self) -> str:
+        """12 hexadecimal digits over the names and contents of its files."""
+        found = sorted(path for path in self.folder.rglob("*") if path.is_file())
+        return _version(tuple((path, path.stat().st_mtime_ns) for path in found), self.folder)
+
+
+def object_site(size_bytes: int) -> Site:
+    """A site of one object of exactly so many bytes, which cannot be compressed."""
+
+    def write(folder: Path) -> None:
+        (folder / str(size_bytes)).write_bytes(random.Random(size_bytes).randbytes(size_bytes))
+
+    return Site(build_once("web-object", str(size_bytes), write), f"/{size_bytes}")
+
+
+@cache
+def _version(files: tuple[tuple[Path, int], ...], folder: Path) -> str:
+    """The version of a site, computed again only when a file changes."""
+    paths = [path for path, _ in files]
+    return fingerprint(paths, *(path.relative_to(folder).as_posix() for path in paths))
+
+
+def _content_type(name: str) -> str:
+    return mimetypes.guess_type(name)[0] or BINARY

@@ -1,0 +1,124 @@
+"""From a web load to the plan of one flow: the server listens and sends, the client starts it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+from qbkit.errors import SpecError
+from qbkit.spec.web import WebLoad
+from qbkit.stacks import web
+from qbkit.stacks.base import Options, ServingStack, Status
+from qbkit.stacks.site import MOUNT as SITE_MOUNT
+from qbkit.stacks.site import Site, object_site
+from qbkit.stacks.tcp import Tcp
+from qbkit.testbed.plan import Plan, make_plan
+
+
+class WebPair(ServingStack):
+    """The server and the client of a load as the two programs of a flow."""
+
+    name: ClassVar[str] = ""
+    source: ClassVar[str] = ""
+
+    def __init__(self, load: WebLoad) -> None:
+        """Find both; raises SpecError where one is unknown or cannot do what the load asks for."""
+        self.load = load
+        self.server = web.server(load.server_name)
+        self.client = web.client(load.client)
+        self.name = f"{self.server.name} and {self.client.name}"  # type: ignore[misc]
+        for kind, program in (("server", self.server), ("client", self.client)):
+            if load.protocol not in program.protocols:
+                raise SpecError(
+                    f"the {kind} {program.name} does not have {load.protocol}; "
+                    f"it has {', '.join(program.protocols)}"
+                )
+        if load.controller not in self.controllers():
+            raise SpecError(
+                f"{self.server.name} has no controller {load.controller!r} for {load.protocol}; "
+                f"it has {', '.join(self.controllers())}"
+            )
+
+    def site(self) -> Site:
+        """What the server serves."""
+        if self.load.object_bytes is None:
+            raise SpecError("pages are not served yet; give object_bytes")
+        return object_site(self.load.object_bytes)
+
+    def controllers(self) -> tuple[str, ...]:
+        """The server's for HTTP/3, the kernel's for HTTP/2."""
+        return Tcp().controllers() if self.load.protocol == "h2" else self.server.controllers()
+
+    def version(self) -> str:
+        """Versions of both."""
+        return f"{self.server.version()}; {self.client.version()}"
+
+    def status(self) -> Status:
+        """Ready when both are."""
+        for program in (self.server, self.client):
+            status = program.status()
+            if not status.ready:
+                return Status(False, f"{program.name}: {status.reason}")
+        return Status(True)
+
+    def program(self) -> list[str]:
+        """Nothing: each of the two has its own command."""
+        return []
+
+    def mounts(self) -> dict[str, Path]:
+        """What both need."""
+        return {**self.server.mounts(), **self.client.mounts()}
+
+    def serve_argv(self, *, address: str, controller: str, out: str, options: Options) -> list[str]:
+        """The server's command."""
+        load = self.load
+        return self.server.argv(
+            address=address,
+            protocol=load.protocol,
+            controller=controller,
+            site=self.site(),
+            out=out,
+        )
+
+    def fetch_argv(
+        self,
+        *,
+        address: str,
+        controller: str,
+        out: str,
+        duration_s: float | None,
+        size_bytes: int | None,
+        options: Options,
+    ) -> list[str]:
+        """The client's command."""
+        load = self.load
+        return self.client.argv(
+            address=address,
+            protocol=load.protocol,
+            path=self.site().start,
+            out=out,
+            zero_rtt=load.zero_rtt,
+        )
+
+
+def web_plan(pair: WebPair, engine: str, capture: str) -> Plan:
+    """The plan of a load; ``capture`` is the guest's path of the capture program."""
+    load, site = pair.load, pair.site()
+    plan = make_plan(load.experiment(), [pair], engine, capture)
+    (flow,) = plan.data["flows"]
+    more = {
+        "sender_title": f"the server {pair.server.name}",
+        "receiver_title": f"the client {pair.client.name}",
+        "sender_env": pair.server.env(),
+        "receiver_env": pair.client.env(),
+        "tcp_controller": load.controller if load.protocol == "h2" else None,
+        "tcp_initial_window_packets": load.tcp_initial_window_packets,
+    }
+    data: Mapping[str, Any] = {
+        **plan.data,
+        "flows": [{**flow, **more}],
+        "ends_early": True,
+        "site": site.version(),
+    }
+    return Plan(dict(data), {**plan.mounts, SITE_MOUNT: str(site.folder)}, plan.guest_mb)

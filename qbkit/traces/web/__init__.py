@@ -1,0 +1,1 @@
+"""What a web client measured, beside the packets of its run."""

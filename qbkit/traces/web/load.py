@@ -1,0 +1,94 @@
+"""The dataset of a web load: the run's packets, and the times that its client measured.
+
+A client reports ``load.json``, version 1, with all times in seconds since it started, on the
+virtual clock::
+
+    {"version": 1, "client": "go", "client_version": "…", "protocol": "h3",
+     "started_ns": 1767225602000123456, "connect_s": …, "handshake_s": …, "first_byte_s": …,
+     "last_byte_s": …, "bytes": 100000, "status": 200, "resources": […], "page": {…}}
+
+``protocol`` is what the library, ALPN or a netlog proves, never what was asked for. ``started_ns``
+is the clock's time at which the client's times begin; without it they begin with the first packet
+of the client. ``resources`` and ``page`` are those of pages.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import xarray as xr
+
+from qbkit.errors import RunFailed
+from qbkit.spec.web import WebLoad
+from qbkit.traces.run import schema
+from qbkit.traces.run.dataset import build
+
+OK = 200
+TIMES = {
+    "connect_s": "connection of the transport (for h3 with its handshake)",
+    "handshake_s": "end of the handshake with TLS",
+    "first_byte_s": "first byte of the response",
+}
+"""Times of a client that the dataset has, since the client's first packet."""
+
+
+def build_load(
+    folder: Path, load: WebLoad, report: Mapping[str, Any], attrs: Mapping[str, Any]
+) -> xr.Dataset:
+    """The run dataset of a load with what its client reported.
+
+    In addition to `qbkit.traces.build`, it has the variables ``time_to_last_byte_s`` and `TIMES`,
+    without dimensions, and the attributes ``web_load``, ``protocol``, ``client`` and ``server``.
+    ``time_to_last_byte_s`` is the time from the first packet that the client sent to the last byte
+    of the response (Yu and Benson, WWW '21, section 5). Raises RunFailed where the response is not
+    the one that was asked for.
+    """
+    _require_right_response(load, report)
+    result = json.loads((folder / "result.json").read_text())
+    taken_s = (result["end_ns"] - result["t0_ns"]) / 1e9
+    duration_s = max(schema.BIN_S, math.ceil(taken_s / schema.BIN_S) * schema.BIN_S)
+    run = build(folder, load.experiment(round(duration_s, 6)), dict(attrs))
+    first_packet_s = _first_packet_s(run, load)
+    began_s = first_packet_s
+    if "started_ns" in report:
+        began_s = (report["started_ns"] - result["t0_ns"]) / 1e9
+    since_s = began_s - first_packet_s
+    times = {
+        name: schema.variable((), report[name] + since_s, "s", f"time to {text}")
+        for name, text in TIMES.items()
+        if report.get(name) is not None
+    }
+    last = schema.variable((), report["last_byte_s"] + since_s, "s", "time to last byte")
+    return run.assign({"time_to_last_byte_s": last, **times}).assign_attrs(
+        web_load=load.to_json(),
+        protocol=report["protocol"],
+        server=load.server,
+        client=load.client,
+        client_report=json.dumps(dict(report), sort_keys=True),
+    )
+
+
+def _require_right_response(load: WebLoad, report: Mapping[str, Any]) -> None:
+    """Raise RunFailed for another protocol, status or size than was asked for."""
+    if report["protocol"] != load.protocol:
+        raise RunFailed(
+            f"the client {load.client} asked for {load.protocol}, "
+            f"and the server {load.server_name} answered by {report['protocol']}"
+        )
+    if report["status"] != OK:
+        raise RunFailed(f"the server {load.server_name} answered with status {report['status']}")
+    if load.object_bytes is not None and report["bytes"] != load.object_bytes:
+        raise RunFailed(
+            f"the client {load.client} received {report['bytes']} of {load.object_bytes} bytes"
+        )
+
+
+def _first_packet_s(run: xr.Dataset, load: WebLoad) -> float:
+    """When the client sent its first packet: half an RTT before it reaches the bottleneck."""
+    if not run.sizes["ack"]:
+        raise RunFailed(f"the client {load.client} sent no packet")
+    return float(run.ack_time_s[0]) - load.bottleneck.rtt_ms / 2e3

@@ -1,0 +1,137 @@
+"""Web loads: what a spec may say, what a report must prove, and the physics of one object."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import qbkit as qb
+from qbkit.errors import RunFailed, SpecError
+from qbkit.spec.web import WebLoad
+from qbkit.stacks import web
+from qbkit.stacks.clients.curl import Curl
+from qbkit.stacks.site import Site, object_site
+from qbkit.testbed.web_plan import WebPair, web_plan
+from qbkit.traces.web.load import build_load
+
+LINK = qb.Bottleneck(rate_mbps=10, rtt_ms=15, buffer_packets=50)
+
+
+def load_of(**fields: object) -> WebLoad:
+    given = {"server": "envoy:cubic", "client": "go", "protocol": "h3", "object_bytes": 100_000}
+    return WebLoad(**{"bottleneck": LINK, **given, **fields})
+
+
+def test_a_load_survives_json_and_every_field_changes_its_hash():
+    load = load_of()
+    assert WebLoad.from_json(load.to_json()) == load
+    changes = {"seed": 2, "protocol": "h2", "client": "curl", "object_bytes": 1, "limit_s": 9}
+    hashes = {load_of(**{name: value}).hash for name, value in changes.items()}
+    assert len({load.hash, *hashes}) == 6
+
+
+@pytest.mark.parametrize(
+    ("fields", "sentence"),
+    [
+        ({"server": "envoy"}, "write server:controller"),
+        ({"object_bytes": 0}, "greater than or equal to 1"),
+        ({"object_bytes": 10**9}, "less than or equal to 100000000"),
+        ({"object_bytes": None}, "give object_bytes or page"),
+        ({"page": "small"}, "and not both"),
+        ({"protocol": "h1"}, "'h2' or 'h3'"),
+    ],
+)
+def test_a_bad_load_gets_one_sentence(fields: dict, sentence: str):
+    with pytest.raises(SpecError, match=sentence):
+        load_of(**fields)
+
+
+@pytest.mark.parametrize(
+    ("fields", "sentence"),
+    [
+        ({"server": "apache:cubic"}, "no server 'apache'; known are envoy"),
+        ({"client": "lynx"}, "no client 'lynx'; known are"),
+        ({"client": "curl"}, "the client curl does not have h3; it has h2"),
+        ({"server": "go:bbr"}, "go has no controller 'bbr' for h3; it has cubic, reno"),
+        ({"server": "go:bbr2", "protocol": "h2"}, "go has no controller 'bbr2' for h2"),
+    ],
+)
+def test_server_and_client_must_be_able_to_do_it(fields: dict, sentence: str):
+    with pytest.raises(SpecError, match=sentence):
+        WebPair(load_of(**fields))
+
+
+def test_the_kernels_controller_is_chosen_for_h2_alone():
+    plans = [web_plan(WebPair(load_of(protocol=p)), "virtual", "capture") for p in ("h2", "h3")]
+    assert [plan.data["flows"][0]["tcp_controller"] for plan in plans] == ["cubic", None]
+    assert all(plan.data["ends_early"] for plan in plans)
+
+
+def test_an_object_has_exactly_its_size_and_a_site_lists_its_files(tmp_path: Path):
+    site = object_site(12_345)
+    (file,) = site.files()
+    assert (file.path, file.content_type) == ("/12345", "application/octet-stream")
+    assert (site.folder / "12345").stat().st_size == 12_345
+    (tmp_path / "css").mkdir()
+    (tmp_path / "css/a.css").write_text("a{}")
+    (tmp_path / "index.html").write_text("<p>")
+    page = Site(tmp_path, "/index.html")
+    assert [(f.path, f.content_type) for f in page.files()] == [
+        ("/css/a.css", "text/css"),
+        ("/index.html", "text/html"),
+    ]
+    before = page.version()
+    (tmp_path / "index.html").write_text("<p>!")
+    assert page.version() != before
+
+
+def test_every_program_says_what_it_is():
+    rows = web.web_rows()
+    assert {("envoy", "server"), ("curl", "client")} <= {(r["name"], r["role"]) for r in rows}
+    assert all(row["ready"] or row["reason"] for row in rows)
+    assert all(row["protocols"] and row["source"] for row in rows)
+
+
+def test_the_report_of_curl_is_read_and_names_the_protocol_that_it_used(tmp_path: Path):
+    times = {"time_connect": 0.01, "time_appconnect": 0.02, "time_starttransfer": 0.03}
+    curl = {"http_version": "1.1", "time_total": 0.5, "size_download": 7, "http_code": 200}
+    said = {**times, **curl, "curl_version": "libcurl/8.0 OpenSSL/3"}
+    (tmp_path / "receiver.log").write_text(f"warning\n{json.dumps(said)}\n")
+    report = Curl().load(tmp_path)
+    assert (report["protocol"], report["last_byte_s"], report["bytes"]) == ("http/1.1", 0.5, 7)
+
+
+@pytest.mark.parametrize(
+    ("report", "sentence"),
+    [
+        ({"protocol": "h2", "status": 200, "bytes": 100_000}, "asked for h3, .* answered by h2"),
+        ({"protocol": "h3", "status": 404, "bytes": 100_000}, "answered with status 404"),
+        ({"protocol": "h3", "status": 200, "bytes": 99_999}, "received 99999 of 100000 bytes"),
+    ],
+)
+def test_another_response_than_asked_for_is_never_counted(
+    report: dict, sentence: str, tmp_path: Path
+):
+    with pytest.raises(RunFailed, match=sentence):
+        build_load(tmp_path, load_of(), report, {})
+
+
+@pytest.mark.guest
+@pytest.mark.parametrize("server", ["envoy:cubic", "go:cubic"])
+def test_h3_connects_in_one_round_trip_and_h2_in_two(server: str):
+    size_bytes, rtt_s = 100_000, 0.015
+    h2, h3 = (qb.run_web(load_of(server=server, protocol=p)) for p in ("h2", "h3"))
+    jitter_s = h2.attrs["max_frame_bytes"] * 8 / 10e6
+    assert float(h2.connect_s) == pytest.approx(rtt_s, abs=jitter_s)
+    assert float(h2.handshake_s) == pytest.approx(2 * rtt_s, abs=2 * jitter_s)
+    assert float(h3.handshake_s) == pytest.approx(rtt_s, abs=2 * jitter_s)
+    for run, trips in ((h2, 3), (h3, 2)):
+        # handshake and request, then at least the object's own bits at the link's rate
+        assert float(run.time_to_last_byte_s) > trips * rtt_s + size_bytes * 8 / 10e6
+        arrived = run.packet_size_bytes[run.packet_fate == 0].sum()
+        assert size_bytes < int(arrived) < 1.1 * size_bytes
+        # the run ends with the load, not at its limit
+        assert run.attrs["duration_s"] < float(run.time_to_last_byte_s) + 0.3
+    assert h3.attrs["protocol"] == "h3" and json.loads(h3.attrs["client_report"])["status"] == 200
