@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import signal
 import subprocess
 import sys
@@ -15,7 +14,6 @@ from test_failures import heed_interrupts, wait_for_guest
 
 import qbkit as qb
 from qbkit.cli import main
-from qbkit.cli.conformance import gate
 
 QBKIT = [sys.executable, "-m", "qbkit.cli"]
 
@@ -193,35 +191,21 @@ def test_conformance_gates():
     assert done.returncode == 0
     shown = qbkit(*words[:-1], "--min", "0")
     assert shown.returncode == 0
-    assert "not shown to reach" not in shown.stderr
-    first, *numbers = shown.stdout.splitlines()
+    first, second, *numbers = shown.stdout.splitlines()
     assert first == f"tcp:cubic against tcp:cubic: {report['verdict']}"
-    assert any(line.startswith("noise_floor_ci ") for line in numbers)
+    assert second.startswith("gate meets: conformance 0.")
+    assert [line.split("  ")[0] for line in numbers[1:3]] == ["conformance", "noise floor"]
     above = qbkit(*words, "--min", "1")  # no interval around less than 1 reaches it
-    assert above.returncode == 3
-    assert "is not shown to reach 1" in above.stderr
-    assert json.loads(above.stdout) == report
-
-
-@pytest.mark.parametrize(
-    ("interval", "minimum", "status", "complaint"),
-    [
-        ((0.60, 0.90), 0.6, 0, ""),
-        ((0.59, 0.90), 0.6, 3, "conformance 0.75 (lower bound 0.59) is not shown to reach 0.6"),
-        ((0.00, 1.00), 0.0, 0, ""),
-        (
-            (math.nan, math.nan),
-            0.1,
-            3,
-            "(lower bound unknown (one seed)) is not shown to reach 0.1",
-        ),
-    ],
-)
-def test_the_gate_asks_for_the_lower_bound(interval, minimum, status, complaint, capsys):
-    assert gate(0.75, interval, minimum) == status
-    out, err = capsys.readouterr()
-    assert (out, err.count("\n")) == ("", 1 if complaint else 0)
-    assert complaint in err
+    gated = json.loads(above.stdout)
+    (gate,) = gated["gates"]
+    assert (above.returncode, gated["answer"], gate["least"]) == (3, "fails", 1)
+    assert {**report, "answer": "fails", "gates": [gate]} == gated
+    low = qbkit(*words[:-1], "--min", "floor", "--max-delta-throughput-mbps", "0.5")
+    assert low.returncode == 4  # two trials of a reference have no interval of the noise floor
+    assert "gate meets: Δ-throughput 0.00" in low.stdout
+    assert "gate undecided: conformance minus noise floor" in low.stdout
+    assert "an interval needs at least 2 seeds, 3 for the noise floor" in low.stdout
+    assert "warning: trials are short: " not in low.stderr  # 149 operating points
 
 
 @pytest.mark.guest
@@ -259,6 +243,10 @@ def test_imported_pcaps_give_the_same_numbers(tmp_path):
         (["run"], "Missing argument"),
         (["conformance", "tcp:cubic", "--definition", "vibes"], "choose from imc22"),
         (["conformance", "tcp:cubic", "--seeds", "0"], "give at least 1, and 5"),
+        (["conformance", "tcp:cubic", "--min", "60"], "60 is no conformance; give a number from 0"),
+        (["conformance", "tcp:cubic", "--min", "roof"], "roof is no conformance; give a number"),
+        (["conformance", "tcp:cubic", "--min", "nan"], "nan is no conformance"),
+        (["conformance", "tcp:cubic", "--max-delta-delay-ms", "0"], "0 is no bound of Δ-delay"),
         (["stacks", "build", "nostack"], "there is no stack 'nostack'"),
         (
             ["import-pcaps", "a", "b", "--flow", "x", "--sender", "1.2.3.4", "--out", "o"],

@@ -111,7 +111,7 @@ def test_envelope_names_its_definition_parameters_and_assessment(ds):
     assert "IMC'22: hull of the 95 % of points nearest the centroid" in subtitle
     # 20 ms times 10 RTTs; cuts by the rule of operating_points for 20 s.
     assert "2 trials, a point every 0.2 s, first 5 s cut, last 0.2 s cut" in subtitle
-    assert f"as drawn (2 and 2 seeds): conformance {found.conformance_pooled:.2f}" in subtitle
+    assert f"(2 and 2 seeds): pooled conformance {found.conformance_pooled:.2f}" in subtitle
     assert found.verdict[1:] in subtitle
 
 

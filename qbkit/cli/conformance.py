@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import click
 
 from qbkit.cli import options
 from qbkit.cli.network import bottleneck, network_options
-from qbkit.cli.output import plain, print_frame, print_json
+from qbkit.cli.output import print_frame, print_json
 
-BELOW_MINIMUM = 3
-"""Exit status if the implementation does not reach ``--min``."""
+STATUS = {"meets": 0, "fails": 3, "undecided": 4}
+"""Answer of the gates → exit status. 1 and 2 are errors: there is no answer."""
+GATES = ("min_conformance", "max_delta_throughput_mbps", "max_delta_delay_ms")
+
+
+class Least(click.ParamType):
+    """A conformance, or "floor"."""
+
+    name = "number|floor"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        """The number, or the text for `require_bounds` to judge."""
+        try:
+            return float(value)
+        except ValueError:
+            return value
 
 
 @click.command("conformance")
@@ -23,19 +36,31 @@ BELOW_MINIMUM = 3
 @options.as_json
 @click.option("--seeds", type=int, default=5, show_default=True, help="Trials of each side.")
 @click.option("--definition", default="imc22", show_default=True, help="imc22|refined|quicbench.")
-@click.option("--min", "minimum", type=float, help="Exit with 3 below this conformance.")
+@click.option(
+    "--min",
+    "min_conformance",
+    type=Least(),
+    help="Gate: least conformance, from 0 to 1; floor: the noise floor less 0.1.",
+)
+@click.option("--max-delta-throughput-mbps", type=float, help="Gate: largest Δ-throughput.")
+@click.option("--max-delta-delay-ms", type=float, help="Gate: largest Δ-delay.")
 @click.option("--explain", "explaining", is_flag=True, help="Say what most likely sets it apart.")
 def command(
     test: str,
     reference: str,
     definition: str,
-    minimum: float | None,
     explaining: bool,
     as_json: bool,
     **params: Any,
 ) -> int:
-    """Does STACK:CC behave like the reference? (Performance Envelope, IMC'22)."""
-    from qbkit.metrics import DEFINITIONS
+    """Does STACK:CC behave like the reference? (Performance Envelope, IMC'22).
+
+    Gates look at the 95 % interval over the seeds. Exit status: 0 if all gates are met (or none is
+    given), 3 if one fails, 4 if one is undecided and none fails: more seeds would decide it. Errors
+    exit with 1 or 2.
+    """
+    bounds = _bounds(params)
+    from qbkit.metrics import DEFINITIONS, answer_of
 
     if definition not in DEFINITIONS:
         raise click.BadParameter(f"choose from {', '.join(DEFINITIONS)}", param_hint="--definition")
@@ -46,37 +71,41 @@ def command(
         from qbkit.studies.explain import explain
 
         explained = explain(test, reference, definition=definition, **how)
-        result = explained.assessment
+        study = explained.study
     else:
         from qbkit.studies.conformance import conformance_study
 
-        result = conformance_study(test, reference, **how).assess(definition=definition)
-    report = {"test": test, "reference": reference, **result.to_dict()}
+        study = conformance_study(test, reference, **how)
+    result = study.assess(definition=definition)
+    gates = study.gates(definition=definition, **bounds)
+    answer = answer_of(gates)
     if as_json:
+        report = {"test": test, "reference": reference, **result.to_dict()}
+        if gates:
+            report |= {"answer": answer, "gates": [gate.to_dict() for gate in gates]}
         print_json({**report, "explanation": explained.to_dict()} if explained else report)
     else:
         click.echo(f"{test} against {reference}: {result.verdict}")
-        for name, value in report.items():
-            if name not in ("test", "reference", "outcome", "verdict"):
-                click.echo(f"{name:32} {plain(value)}")
-    if explained and not as_json:
-        print_frame(explained.frame().drop(columns="parameter"))
-        click.echo(explained.sentence)
-    return 0 if minimum is None else gate(result.conformance, result.conformance_ci, minimum)
+        for gate in gates:
+            click.echo(f"gate {gate.sentence}")
+        if explained:
+            click.echo(explained.sentence)
+        print_frame(result.frame())
+        if explained:
+            print_frame(explained.frame().drop(columns="parameter"))
+    for warning in result.warnings:
+        click.echo(f"warning: {warning}", err=True)
+    return STATUS[answer]
 
 
-def gate(conformance: float, interval: Sequence[float], minimum: float) -> int:
-    """Exit status: 0 if the lower bound of the interval reaches the minimum, otherwise 3.
+def _bounds(params: dict[str, Any]) -> dict[str, Any]:
+    """The gates' bounds, taken out of ``params``; UsageError for an impossible one."""
+    from qbkit.errors import MetricError
+    from qbkit.metrics.gates import require_bounds
 
-    A NaN bound, as with one seed, does not reach it. A failure is reported on stderr.
-    """
-    low = interval[0]
-    if low >= minimum:
-        return 0
-    shown = f"{low:.2f}" if low == low else "unknown (one seed)"
-    click.echo(
-        f"qbkit: conformance {conformance:.2f} (lower bound {shown}) is not shown to "
-        f"reach {minimum:g}",
-        err=True,
-    )
-    return BELOW_MINIMUM
+    bounds = {name: params.pop(name) for name in GATES}
+    try:
+        require_bounds(*bounds.values())
+    except MetricError as error:
+        raise click.UsageError(str(error)) from None
+    return bounds

@@ -43,11 +43,9 @@ def _verdict() -> Path:
 
 
 def _report(verdict: dict[str, Any], executed: Path, page: Path, seconds: float) -> None:
-    low, high = verdict["conformance_ci"]
-    print(f"verdict       {verdict['verdict']}")
-    print(f"conformance   {verdict['conformance']:.2f}  (95 % interval {low:.2f} to {high:.2f})")
-    print(f"noise floor   {verdict['noise_floor']:.2f}  ({REFERENCE} with itself)")
-    print(f"deviation     {verdict['deviation']:.2f}")
+    print(f"{verdict['test']} against {verdict['reference']}: {verdict['verdict']}")
+    for warning in verdict["warnings"]:
+        print(f"warning: {warning}", file=sys.stderr)
     print(f"datasets      {store.default_folder()}")
     print(f"notebook      {executed}")
     print(f"HTML          {page}")

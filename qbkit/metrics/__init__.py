@@ -20,6 +20,7 @@ from qbkit.metrics.envelope import (
 )
 from qbkit.metrics.fairness import jain_index, link_share, throughput_ratio
 from qbkit.metrics.families import by_family
+from qbkit.metrics.gates import Gate, answer_of, gates
 from qbkit.metrics.loss_response import LossResponse, loss_response
 from qbkit.metrics.maps import (
     dominance,
@@ -49,12 +50,14 @@ __all__ = [
     "Assessment",
     "Definition",
     "Envelope",
+    "Gate",
     "LossResponse",
     "OperatingPoints",
     "Parameters",
     "Translated",
     "Trial",
     "aimd_window_packets",
+    "answer_of",
     "assess",
     "bbr_share",
     "by_family",
@@ -70,6 +73,7 @@ __all__ = [
     "equal_share",
     "expectations",
     "flow_summaries",
+    "gates",
     "hull_table",
     "infer",
     "intransitive_triples",

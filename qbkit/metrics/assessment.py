@@ -39,6 +39,7 @@ from qbkit.errors import MetricError
 from qbkit.metrics import equivalence, permutation
 from qbkit.metrics.conformance import conformance, conformance_t, deviation
 from qbkit.metrics.envelope import Definition, Trial, definition_of, envelope, sample_trials
+from qbkit.metrics.points import MIN_SKIP_START_S, SKIP_START_FRACTION, OperatingPoints
 from qbkit.metrics.trials import Trials
 from qbkit.traces.arrays import FloatArray
 
@@ -46,19 +47,32 @@ CONFORMS, DIFFERS = "conforms", "differs"
 NO_DIFFERENCE, UNDECIDED = "no difference detected", "undecided"
 NAN_INTERVAL = (math.nan, math.nan)
 SHOWN = {
-    "conformance": ("conformance, one trial with one of the reference", ""),
-    "noise_floor": ("noise floor, one trial of the reference with another", ""),
-    "mean_throughput_difference_mbps": ("mean throughput, test minus reference", "Mbit/s"),
-    "mean_delay_difference_ms": ("mean queueing delay, test minus reference", "ms"),
-    "conformance_pooled": ("conformance of the pooled envelopes", ""),
-    "conformance_t": ("Conformance-T of the pooled envelopes", ""),
-    "delta_throughput_mbps": ("Δ-throughput, by the best translation", "Mbit/s"),
-    "delta_delay_ms": ("Δ-delay, by the best translation", "ms"),
-    "deviation": ("deviation of the pooled envelopes", ""),
-    "p_value": ("p of the permutation test: no difference", ""),
-    "p_equivalence": ("p of the equivalence test: outside the margin", ""),
+    "conformance": ("conformance", "", "one trial with one of the reference"),
+    "noise_floor": ("noise floor", "", "one trial of the reference with another"),
+    "mean_throughput_difference_mbps": (
+        "mean throughput difference",
+        "Mbit/s",
+        "test minus reference",
+    ),
+    "mean_delay_difference_ms": (
+        "mean delay difference",
+        "ms",
+        "queueing delay, test minus reference",
+    ),
+    "p_value": ("p", "", "permutation test of no difference"),
+    "p_equivalence": ("p of equivalence", "", "equivalence test of lying outside the margin"),
+    "conformance_pooled": ("pooled conformance", "", "all trials of a side in one envelope"),
+    "conformance_t": ("Conformance-T", "", "pooled, after the best translation"),
+    "delta_throughput_mbps": ("Δ-throughput", "Mbit/s", "that translation"),
+    "delta_delay_ms": ("Δ-delay", "ms", "that translation"),
+    "deviation": ("deviation", "", "between the centroids of the pooled envelopes"),
 }
-"""Field in `Assessment.frame` → meaning and unit."""
+"""Field in `Assessment.frame` → name, unit and meaning. Sentences and charts use these names."""
+FEW_POINTS = 100
+"""Trials with fewer operating points have a lower conformance and noise floor than longer ones.
+
+By `benchmarks/trial_length.py`, the noise floor of the kernel's controllers is 0.50 with 26 points
+per trial, 0.67 with 53, 0.80 with 107 and 0.95 with 539."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -116,19 +130,22 @@ class Assessment:
     """Number of trials of the test."""
     reference_seeds: int
     """Number of trials of the reference."""
+    warnings: tuple[str, ...] = ()
+    """Sentences about what limits the trust in the numbers."""
 
     def to_dict(self) -> dict[str, object]:
         """The fields, ready for JSON: intervals are lists, NaN is None."""
         return {key: _jsonable(value) for key, value in asdict(self).items()}
 
     def frame(self) -> pd.DataFrame:
-        """One row per number: its meaning, value, unit, and interval if it has one."""
-        rows = [(text, getattr(self, name), unit) for name, (text, unit) in SHOWN.items()]
+        """One row per number: its name, value, unit, interval if it has one, and meaning."""
+        rows = [(text, getattr(self, name), unit) for name, (text, unit, _) in SHOWN.items()]
         table = pd.DataFrame(rows, columns=["metric", "value", "unit"])
         fields = (name.removesuffix("_mbps").removesuffix("_ms") + "_ci" for name in SHOWN)
         intervals = (getattr(self, field, NAN_INTERVAL) for field in fields)
         texts = ["" if math.isnan(low) else f"{low:.2f} .. {high:.2f}" for low, high in intervals]
-        return table.assign(**{f"{100 * self.confidence:g} % interval": texts})
+        meanings = [meaning for _, _, meaning in SHOWN.values()]
+        return table.assign(**{f"{100 * self.confidence:g} % interval": texts, "meaning": meanings})
 
     def __repr__(self) -> str:
         return (
@@ -138,7 +155,8 @@ class Assessment:
 
     def _repr_html_(self) -> str:
         table = self.frame().to_html(index=False, float_format="{:.3f}".format)
-        return f"<p><b>{escape(self.verdict[:1].upper() + self.verdict[1:])}</b></p>{table}"
+        head = f"<p><b>{escape(self.verdict[:1].upper() + self.verdict[1:])}</b></p>"
+        return head + "".join(f"<p>Warning: {escape(w)}</p>" for w in self.warnings) + table
 
 
 def assess(
@@ -186,7 +204,28 @@ def assess(
     }
     outcome = _outcome(trials, numbers, 1 - confidence)
     verdict = f"{outcome}: {_reasons(outcome, trials, numbers, 1 - confidence)}"
-    return Assessment(outcome=outcome, verdict=verdict, definition=definition, **numbers)
+    return Assessment(
+        outcome=outcome,
+        verdict=verdict,
+        definition=definition,
+        warnings=_short_trials([*ours, *theirs]),
+        **numbers,
+    )
+
+
+def _short_trials(trials: Sequence[OperatingPoints]) -> tuple[str, ...]:
+    """A warning if a trial has few operating points."""
+    shortest = min(trials, key=lambda trial: len(trial.xy))
+    points = len(shortest.xy)
+    if points >= FEW_POINTS:
+        return ()
+    sampled_s = (FEW_POINTS + 1) * shortest.interval_s
+    needed_s = max(sampled_s / (1 - SKIP_START_FRACTION), sampled_s + MIN_SKIP_START_S)
+    longer = "" if math.isnan(needed_s) else f"; {math.ceil(needed_s)} s give {FEW_POINTS}"
+    return (
+        f"trials are short: {points} operating points, and conformance and noise floor rise with "
+        f"the length until about {FEW_POINTS}{longer}",
+    )
 
 
 def _numbers(trials: Trials, confidence: float, margin: float, rng_seed: int) -> dict[str, Any]:
@@ -232,13 +271,11 @@ def _reasons(outcome: str, trials: Trials, numbers: Mapping[str, Any], level: fl
     if outcome == UNDECIDED:
         enough = permutation.enough_trials(level)
         return f"too few seeds ({n} of the test, {m} of the reference; give {enough} of each)"
-    low, high = a["noise_floor_ci"]
-    interval = "" if math.isnan(low) else f" [{low:.2f}, {high:.2f}]"
+    own, floor = (interval_text(a[name]) for name in ("conformance_ci", "noise_floor_ci"))
     seen = (
-        f"conformance {a['conformance']:.2f} where the reference with itself has "
-        f"{a['noise_floor']:.2f}{interval}, mean throughput "
-        f"{a['mean_throughput_difference_mbps']:+.2f} Mbit/s and queueing delay "
-        f"{a['mean_delay_difference_ms']:+.2f} ms"
+        f"conformance {a['conformance']:.2f}{own}, noise floor {a['noise_floor']:.2f}{floor}, "
+        f"mean throughput difference {a['mean_throughput_difference_mbps']:+.2f} Mbit/s, "
+        f"mean delay difference {a['mean_delay_difference_ms']:+.2f} ms"
     )
     within = f"within {100 * a['margin']:.0f} % of the reference's"
     if outcome == CONFORMS:
@@ -254,6 +291,11 @@ def _reasons(outcome: str, trials: Trials, numbers: Mapping[str, Any], level: fl
         f"({100 * shifts[0] / mbps:.0f} %) or {shifts[1]:.2g} ms ({100 * shifts[1] / delay_ms:.0f} "
         f"%) four times in five, and do not show that the test is {within}"
     )
+
+
+def interval_text(limits: tuple[float, float]) -> str:
+    """`` [low, high]`` with two decimals; empty for NaN."""
+    return "" if math.isnan(limits[0]) else f" [{limits[0]:.2f}, {limits[1]:.2f}]"
 
 
 def _deviation_ci(

@@ -122,14 +122,20 @@ class Trials:
         return float((inner.sum() - len(mine)) / (len(mine) * (len(mine) - 1)))
 
     def _estimate(self, statistic: Statistic) -> TrialEstimate:
-        """A statistic of all trials with its jackknife standard error."""
-        test = np.arange(self.tests)
-        mine = np.arange(self.tests, len(self.means))
-        without_test = np.array([statistic(np.delete(test, i), mine) for i in range(len(test))])
-        without_mine = np.array([statistic(test, np.delete(mine, j)) for j in range(len(mine))])
-        parts = [_jackknife_variance(v) for v in (without_test, without_mine)]
-        freedom = satterthwaite(parts, [len(test), len(mine)])
-        return TrialEstimate(statistic(test, mine), math.sqrt(sum(parts)), freedom)
+        return jackknife(statistic, self.tests, self.references)
+
+
+def jackknife(statistic: Statistic, tests: int, references: int) -> TrialEstimate:
+    """A statistic of all trials with its jackknife standard error.
+
+    The indices of the test's trials come before the reference's.
+    """
+    test, mine = np.arange(tests), np.arange(tests, tests + references)
+    without_test = np.array([statistic(np.delete(test, i), mine) for i in range(tests)])
+    without_mine = np.array([statistic(test, np.delete(mine, j)) for j in range(references)])
+    parts = [_jackknife_variance(v) for v in (without_test, without_mine)]
+    freedom = satterthwaite(parts, [tests, references])
+    return TrialEstimate(statistic(test, mine), math.sqrt(sum(parts)), freedom)
 
 
 def satterthwaite(parts: Sequence[float], counts: Sequence[int]) -> float:

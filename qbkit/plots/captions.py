@@ -6,7 +6,7 @@ import math
 import textwrap
 from collections.abc import Iterable, Mapping
 
-from qbkit.metrics.assessment import Assessment
+from qbkit.metrics.assessment import Assessment, interval_text
 from qbkit.metrics.envelope import Envelope, definition_of
 
 PIXELS_PER_LETTER = 5.4
@@ -35,19 +35,16 @@ def assessment_sentences(a: Assessment) -> list[str]:
     moved = f"{signed(a.delta_throughput_mbps)} Mbit/s, {signed(a.delta_delay_ms)} ms"
     return [
         a.verdict[:1].upper() + a.verdict[1:],
-        f"All trials pooled, as drawn ({a.seeds} and {a.reference_seeds} seeds): conformance "
-        f"{a.conformance_pooled:.2f}, Conformance-T {a.conformance_t:.2f} (best translation, test "
-        f"− reference: {moved}), deviation {a.deviation:.2f}{_interval(a.deviation_ci)}",
+        f"As drawn, all trials pooled ({a.seeds} and {a.reference_seeds} seeds): pooled "
+        f"conformance {a.conformance_pooled:.2f}, Conformance-T {a.conformance_t:.2f} (best "
+        f"translation, test − reference: {moved}), deviation {a.deviation:.2f}"
+        f"{interval_text(a.deviation_ci)}",
     ]
 
 
 def signed(value: float) -> str:
     """Two decimals with a typographic sign."""
     return f"{value:+.2f}".replace("-", "−")
-
-
-def _interval(limits: tuple[float, float]) -> str:
-    return "" if math.isnan(limits[0]) else f" [{limits[0]:.2f}, {limits[1]:.2f}]"
 
 
 def _parameters(e: Envelope) -> str:

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import xarray as xr
 
 from qbkit.errors import MetricError, SpecError
 from qbkit.execution.many import datasets, run_all
-from qbkit.metrics import Assessment, assess, envelope
+from qbkit.metrics import Assessment, Gate, assess, envelope, gates
 from qbkit.spec import Bottleneck, Experiment, Flow
 from qbkit.store.published import load_runs, publish_runs, published_index
 
@@ -73,6 +73,24 @@ class Study:
                 self.tests, self.references, definition=definition
             )
         return self._assessments[definition]
+
+    def gates(
+        self,
+        *,
+        min_conformance: float | Literal["floor"] | None = None,
+        max_delta_throughput_mbps: float | None = None,
+        max_delta_delay_ms: float | None = None,
+        definition: str = "imc22",
+    ) -> list[Gate]:
+        """Whether the study meets the given bounds; see `qbkit.metrics.gates`."""
+        return gates(
+            self.tests,
+            self.references,
+            min_conformance=min_conformance,
+            max_delta_throughput_mbps=max_delta_throughput_mbps,
+            max_delta_delay_ms=max_delta_delay_ms,
+            definition=definition,
+        )
 
     @property
     def plot(self) -> StudyPlots:

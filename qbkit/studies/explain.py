@@ -1,12 +1,20 @@
 """Why does an implementation not conform? Compare its inferred parameters with the reference's.
 
 And what if the suspect were changed? Run the same study again with an option of the test set.
+
+The *share* of the difference that a suspect accounts for is its effect over the observed
+difference, both as ln of a ratio of throughputs. The observed ratio is that of the test over its
+competitor, divided by that of the reference over its own. The effect is that of this one parameter,
+by the response function of the law: at equal loss times in a drop-tail queue, at an equal loss rate
+if losses are random or the queue is managed (`qbkit.metrics.parameters.effects`). Shares add up,
+and may be negative. A rule of thumb gives no share. The definition is ours. A share is an estimate
+by a model; `what_if` measures one.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
@@ -21,6 +29,7 @@ from qbkit.execution.many import datasets, run_all
 from qbkit.metrics import Assessment, envelope
 from qbkit.metrics.assessment import DIFFERS
 from qbkit.metrics.parameters import Difference, Parameters, compare, infer
+from qbkit.metrics.parameters.effects import at_equal_loss_times, law
 from qbkit.spec import Bottleneck, Flow
 from qbkit.store.published import ENVELOPE_SERIES, load_runs, published_index
 from qbkit.studies.conformance import (
@@ -34,6 +43,7 @@ from qbkit.studies.conformance import (
 
 if TYPE_CHECKING:
     import altair as alt
+    import xarray as xr
 
 PROBE_S = 60.0
 PROBE_SEEDS = 2
@@ -42,6 +52,8 @@ CLEAR = 0.02
 """Smallest effect that makes a cause a suspect: 2 % of the throughput."""
 NEAR = 0.5
 """The sentence names every suspect whose score is at least this part of the first one's."""
+LITTLE = 1 / 3
+"""If the suspects together account for less of the difference, the cause is undecided."""
 MOST_SYMPTOMS = 2
 """Number of symptoms, the largest first, that the sentence names if there is no suspect."""
 
@@ -68,11 +80,31 @@ class Explanation:
         """Differences that are not causes, the largest first."""
         return [d for d in self.differences if d.role == "symptom"]
 
+    @cached_property
+    def observed(self) -> float:
+        """The difference in throughput, as the module's docstring defines it; NaN if not shown."""
+        return _observed(self.study, self.assessment)
+
+    def share(self, difference: Difference) -> float:
+        """The part of the difference in throughput that a cause accounts for; NaN if unknown."""
+        effect = math.nan if difference.by_thumb else difference.effect
+        if self._is_drop_tail:
+            growth = law(self.test, self.reference)
+            effect = at_equal_loss_times(difference.name, effect, growth)
+        return effect / self.observed
+
     @property
-    def fair_mbps(self) -> float:
-        """Throughput of each flow if all flows got the same."""
+    def _is_drop_tail(self) -> bool:
+        """Whether packets are lost only where the queue overflows."""
         first = self.study.tests[0]
-        return float(first.attrs["rate_mbps"]) / first.sizes["flow"]
+        spec = first.qb.experiment
+        return first.attrs["qdisc"] == "fifo" and not (spec and spec.bottleneck.loss_percent)
+
+    @property
+    def accounted(self) -> float:
+        """Sum of the shares of all suspects whose share is known; NaN if none is."""
+        shares = [share for d in self.suspects if not math.isnan(share := self.share(d))]
+        return sum(shares) if shares else math.nan
 
     @cached_property
     def sentence(self) -> str:
@@ -85,7 +117,24 @@ class Explanation:
         what = "; then ".join(f"{d} ({self.effect_text(d)})" for d in self._named)
         if a.outcome != DIFFERS:
             return f"{self.study.test}: {a.outcome} ({seen}); what differs most is {what}."
-        return f"{self.study.test}: {seen}, most likely because of {what}."
+        if not self.accounted >= LITTLE:
+            return (
+                f"{self.study.test}: {seen}; the cause is undecided: {self._unaccounted}; what "
+                f"differs most is {what}."
+            )
+        return (
+            f"{self.study.test}: {seen}, most likely because of {what}; all suspects together "
+            f"account for {_share_text(self.accounted)}."
+        )
+
+    @property
+    def _unaccounted(self) -> str:
+        """Why the suspects do not explain the difference."""
+        if math.isnan(self.observed):
+            return "the throughput is not shown to differ, and effects on the delay are unknown"
+        if math.isnan(self.accounted):
+            return "no suspect has a known effect"
+        return f"all suspects together account for {_share_text(self.accounted)}"
 
     @property
     def _named(self) -> list[Difference]:
@@ -101,16 +150,15 @@ class Explanation:
         return f"the cause is undecided: the packets show no cause that differs{also}"
 
     def effect_text(self, difference: Difference) -> str:
-        """What a cause alone would change in throughput, beside the observed Δ-throughput."""
+        """What a cause alone would change in throughput, and its share of the difference."""
         if math.isnan(difference.effect):
             return "alone: effect unknown"
-        part_mbps = self.fair_mbps * math.expm1(difference.effect)
-        of_mbps = self.assessment.delta_throughput_mbps
         size = f"{_percent(difference.effect)} %"
         if difference.by_thumb:
             return f"alone: about {size} throughput by a rule of thumb"
-        interval = _interval(difference)
-        return f"alone: {size}{interval} throughput, {part_mbps:+.1f} of {of_mbps:+.1f} Mbit/s"
+        share = self.share(difference)
+        accounts = "" if math.isnan(share) else f"; accounts for {_share_text(share)}"
+        return f"alone: {size}{_interval(difference)} throughput at equal loss{accounts}"
 
     def frame(self) -> pd.DataFrame:
         """One row per difference: role, meaning, test, reference, change of throughput."""
@@ -124,6 +172,7 @@ class Explanation:
                 "unit": d.test.unit,
                 "throughput_change_percent": round(100 * math.expm1(d.effect), 1),
                 "interval_percent": _interval(d).strip(),
+                "share_percent": round(100 * self.share(d)) if math.isfinite(self.share(d)) else "",
                 "score": round(d.score, 3),
             }
             for d in self.differences
@@ -134,6 +183,7 @@ class Explanation:
         """The sentence and the differences, ready for JSON."""
         return {
             "sentence": self.sentence,
+            "share": _known(self.accounted),
             "differences": [
                 {
                     "parameter": d.name,
@@ -146,6 +196,7 @@ class Explanation:
                     "effect_low": _known(d.effect_low),
                     "effect_high": _known(d.effect_high),
                     "rule_of_thumb": d.by_thumb,
+                    "share": _known(self.share(d)),
                     "score": _known(d.score),
                 }
                 for d in self.differences
@@ -247,13 +298,24 @@ class WhatIf:
 
     @property
     def sentence(self) -> str:
-        """The conformance before and after the change, in one sentence."""
+        """The conformance before and after the change, and the change's share, in one sentence."""
         before, after = self.assessments
+        accounts = "" if math.isnan(self.share) else f"; it accounts for {_share_text(self.share)}"
         return (
             f"{self._change} the conformance of {self.before.test} goes from "
             f"{before.conformance:.2f} to {after.conformance:.2f}"
-            f" (noise floor {after.noise_floor:.2f})."
+            f" (noise floor {after.noise_floor:.2f}){accounts}."
         )
+
+    @property
+    def share(self) -> float:
+        """The measured part of the difference in throughput that the change removes.
+
+        As ln of ratios of throughputs, so that it compares with `Explanation.share`. NaN if the
+        mean throughputs were not shown to differ before.
+        """
+        observed = _observed(self.before, self.assessments[0])
+        return (_ln_ratio(self.before.tests) - _ln_ratio(self.after.tests)) / observed
 
     def chart(self) -> alt.HConcatChart:
         """Both envelopes, before and after (IMC'22, Figures 6 and 7)."""
@@ -325,6 +387,29 @@ def what_if(
         progress=progress,
     )
     return WhatIf(study, after, options)
+
+
+def _observed(study: Study, assessment: Assessment) -> float:
+    """ln of the test's throughput over its competitor's, less the same of the reference.
+
+    NaN if the mean throughputs are not shown to differ, or without a competitor.
+    """
+    low, high = assessment.mean_throughput_difference_ci
+    if not (low > 0 or high < 0):
+        return math.nan
+    return _ln_ratio(study.tests) - _ln_ratio(study.references)
+
+
+def _ln_ratio(runs: Sequence[xr.Dataset]) -> float:
+    """Mean over runs: ln of the throughput of flow 0 over that of flow 1; NaN without these."""
+    means = [run["throughput_mbps"].mean("time").values for run in runs]
+    if any(len(mbps) < 2 or min(mbps[:2]) <= 0 for mbps in means):
+        return math.nan
+    return sum(math.log(mbps[0] / mbps[1]) for mbps in means) / len(means)
+
+
+def _share_text(share: float) -> str:
+    return f"{100 * share:.0f} % of the difference"
 
 
 def _interval(difference: Difference) -> str:

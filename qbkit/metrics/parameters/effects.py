@@ -4,6 +4,13 @@ Every effect is ln(throughput with the test's value / throughput with the refere
 other parameters as in the test, at equal loss; NaN if no law determines it. A loss-based controller
 is judged by the response function of its law. No response function applies to a controller that
 models the path.
+
+Flows that share a drop-tail queue lose at the same times rather than at the same rate: when it
+overflows, all reduce their windows (Chiu and Jain 1989 call this synchronous feedback). Between two
+losses T apart an AIMD window then grows to T α / (1 - β), and CUBIC's to T³ C / (1 - β), with means
+(1 + β) / 2 and (3 + β) / 4 of that. These are the terms under the root of the response functions,
+the square root of RFC 9438 §4.3 and the fourth root of §5.1. So the effect at equal loss times is
+twice or four times that at equal loss (`at_equal_loss_times`).
 """
 
 from __future__ import annotations
@@ -17,6 +24,8 @@ Effect = Callable[[Parameters, Parameters], float]
 
 MOST_LEFT = 0.99
 """Largest β for the response functions, which have a pole at 1."""
+ROOTS = {"linear": 2, "cubic": 4}
+"""Degree of the root in the response function of a law."""
 USUAL_BETA = 0.7
 """β if the traces show none (RFC 9438 §4.6)."""
 
@@ -87,6 +96,16 @@ def _growth(test: Parameters, reference: Parameters) -> float:
 def _word(name: str, worse: str, loss: float) -> Effect:
     """Effect -``loss`` if the test's word is ``worse``, and +``loss`` if the reference's is."""
     return lambda test, reference: -loss if test[name].word == worse else loss
+
+
+def at_equal_loss_times(name: str, effect: float, growth: str) -> float:
+    """The effect of a cause if both flows lose at the same times, from that at equal loss.
+
+    ``growth`` is the `law`; NaN if it has no response function.
+    """
+    if name == "packet_bytes":  # outside the root
+        return effect
+    return effect * ROOTS.get(growth, math.nan)
 
 
 RESPONSE: dict[str, Effect] = {
