@@ -1,7 +1,9 @@
 """Vegas: keeps two to four packets of its own in the queue, seen by the round trip's growth.
 
 Brakmo and Peterson, "TCP Vegas: End to End Congestion Avoidance on a Global Internet", JSAC 13(8),
-1995, in the form of Linux's ``tcp_vegas``: a window in packets, adjusted once a round trip.
+1995, in the form of Linux's ``tcp_vegas``: a window in packets, adjusted once a round trip by the
+whole packets in the queue: "more than 4" means 5 or more, and slow start ends at 2. After a
+loss it waits for a round trip without samples of before.
 """
 
 from __future__ import annotations
@@ -34,23 +36,22 @@ class Vegas(LossBasedController):
         self._rounds = RoundTrips()
         self._round_rtt_s, self._samples = math.inf, 0
         self._grows_as_reno = True
+        self._begins_again = False
 
     def on_ack(self, ack: Ack) -> None:
         """Take the RTT; at the end of a round trip, adjust."""
-        if ack.rtt_s is not None:
-            self._round_rtt_s = min(self._round_rtt_s, ack.rtt_s)
-            self._samples += 1
-        if self._rounds.update(ack):
-            self._grows_as_reno = self._samples < LEAST_SAMPLES
-            if not self._grows_as_reno and not self.is_recovering(ack):
-                self._adjust(ack.min_rtt_s)
-            self._forget_round()
+        if self.is_recovering(ack):
+            return
+        if self._begins_again:
+            self._begin_again(ack)
+        else:
+            self._take_rtt(ack)
         super().on_ack(ack)
 
     def on_loss(self, loss: Loss) -> None:
-        """What was seen before it says nothing of the round trips after it."""
+        """What was seen until recovery ends says nothing of the round trips after it."""
         super().on_loss(loss)
-        self._forget_round()
+        self._begins_again = True
 
     def avoid_congestion(self, ack: Ack) -> None:
         """`_adjust` does it."""
@@ -61,9 +62,25 @@ class Vegas(LossBasedController):
         """As Reno."""
         return self.window_bytes / 2
 
+    def _begin_again(self, ack: Ack) -> None:
+        """The first round trip after a loss begins with this ACK; the window stays."""
+        self._begins_again = self._grows_as_reno = False
+        self._rounds.update(ack)
+        self._forget_round()
+
+    def _take_rtt(self, ack: Ack) -> None:
+        if ack.rtt_s is not None:
+            self._round_rtt_s = min(self._round_rtt_s, ack.rtt_s)
+            self._samples += 1
+        if self._rounds.update(ack):
+            self._grows_as_reno = self._samples < LEAST_SAMPLES
+            if not self._grows_as_reno:
+                self._adjust(ack.min_rtt_s)
+            self._forget_round()
+
     def _adjust(self, base_rtt_s: float) -> None:
         """The least RTT of a round trip is free of delayed ACKs."""
-        queued = self.window_bytes * (self._round_rtt_s / base_rtt_s - 1) / self.packet_bytes
+        queued = int(self.window_bytes * (self._round_rtt_s / base_rtt_s - 1) / self.packet_bytes)
         self.log(queued_packets=queued)
         if self.is_in_slow_start:
             if queued > self.option["gamma_packets"]:
