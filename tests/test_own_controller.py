@@ -5,7 +5,7 @@ from __future__ import annotations
 import linecache
 import math
 import sys
-from importlib.metadata import EntryPoint
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -175,20 +175,41 @@ def test_a_sweep_over_controllers_gives_each_its_own_source(field: str) -> None:
     assert [flow.source for flow in flows] == [registry.source_of(name) for name in values]
 
 
-def test_another_package_brings_a_controller(tmp_path: Path, monkeypatch) -> None:
+@pytest.fixture
+def their_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A package as pip installs it; one of its two controllers is not there."""
     (tmp_path / "their_cc.py").write_text(
         "from qbkit.cca import WindowController\nPART = 0.7\n\n\n"
         "class Theirs(WindowController):\n    part = PART\n"
     )
+    facts = tmp_path / "their_package-1.0.dist-info"
+    facts.mkdir()
+    (facts / "METADATA").write_text("Metadata-Version: 2.1\nName: their-package\nVersion: 1.0\n")
+    (facts / "entry_points.txt").write_text(
+        "[qbkit.controllers]\ntheir-cc = their_cc:Theirs\nbroken-cc = their_cc:Missing\n"
+    )
     monkeypatch.syspath_prepend(tmp_path)
-    point = EntryPoint("their-cc", "their_cc:Theirs", "qbkit.controllers")
-    monkeypatch.setattr(registry, "_entry_points", lambda: {"their-cc": point})
+    registry._entry_points.cache_clear()
+    yield
+    registry._entry_points.cache_clear()
+    sys.modules.pop("their_cc", None)
+
+
+@pytest.mark.usefixtures("their_package")
+def test_another_package_brings_a_controller() -> None:
     assert "their-cc" in qb.stacks.get("qbkit").controllers()
     flow = qb.Flow("qbkit:their-cc")
     assert registry.find("their-cc", flow.source).part == 0.7
     with pytest.raises(SpecError, match="a controller of their_cc:Theirs named 'their-cc' already"):
         run_cell(cell("pass", "their-cc"))
-    sys.modules.pop("their_cc")
+
+
+@pytest.mark.usefixtures("their_package")
+def test_a_controller_of_a_package_that_is_not_there_is_one_sentence() -> None:
+    with pytest.raises(
+        SpecError, match=r"flows.0: the controller broken-cc of their_cc:Missing ca"
+    ):
+        qb.Experiment(flows=["qbkit:broken-cc"])
 
 
 def test_the_example_of_the_how_to_fills_a_link_and_keeps_its_queue_short() -> None:
@@ -308,6 +329,31 @@ def test_an_exception_has_the_line_of_the_cell() -> None:
         "    1 / 0",
         "ZeroDivisionError: division by zero",
     ]
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("self.on_ack(ack)", "RecursionError: maximum recursion depth exceeded"),
+        ("raise SystemExit(3)", "SystemExit: 3"),
+    ],
+)
+def test_a_recursion_and_an_exit_are_one_line_and_why(line: str, why: str) -> None:
+    _, controller = guarded(f"def on_ack(self, ack):\n        {line}")
+    with pytest.raises(ControllerError, match="failed in on_ack") as caught:
+        SimulatedPath(controller).finish(1)
+    _, where, code, last = str(caught.value).splitlines()
+    assert (where, code) == ("  my-cc, line 4, in on_ack", f"    {line}")
+    assert last.startswith(why)
+
+
+def test_an_event_that_spins_after_it_called_another_is_found() -> None:
+    _, controller = guarded(
+        "def on_timeout(self, timeout): ...\n    def on_ack(self, ack):\n"
+        "        self.on_timeout(None)\n        while True:\n            x = 2\n"
+    )
+    with pytest.raises(ControllerError, match=r"failed in on_ack(.|\n)*it spins"):
+        SimulatedPath(controller).finish(1)
 
 
 @pytest.mark.parametrize("more", ["", "            x = 1\n"])

@@ -39,7 +39,7 @@ def _mistakes(found: Mapping[str, Any]) -> list[str]:
     parent = "".join(f".{part}" for part in parents)
     where = "".join(f".{part}" for part in found["loc"])
     inner = found.get("ctx", {}).get("error")
-    if isinstance(inner, SpecError):
+    if isinstance(inner, SpecError) and inner.mistakes:
         return [f"{where}{mistake}" for mistake in inner.mistakes]
     message = found["msg"].removeprefix("Value error, ")
     message = message[0].lower() + message[1:]

@@ -31,6 +31,7 @@ class Guard:
         self._name = name
         self._start_s = time.monotonic()
         self._lines_left = 0
+        self._is_watching = False
 
     def make(self, kind: type[Controller], settings: Settings) -> Controller:
         """An instance whose events are watched."""
@@ -76,14 +77,18 @@ class Guard:
 
     def _watched(self, hook: str, call: Callable[..., Any]) -> Callable[..., Any]:
         def watched(event: Any) -> Any:
+            if self._is_watching:  # an event's method calls that of another event
+                return call(event)
             self._lines_left = MOST_LINES
+            self._is_watching = True
             sys.settrace(self._trace)
             try:
                 return call(event)
-            except Exception as error:
+            except (Exception, SystemExit) as error:
                 raise self.error(f"failed in {hook}", _cell_traceback(error, self._name)) from None
             finally:
                 sys.settrace(None)
+                self._is_watching = False
 
         return watched
 
@@ -109,12 +114,11 @@ def _is_within(value: Any, low: float, high: float) -> bool:
 
 
 def _cell_traceback(error: Exception, name: str) -> str:
-    """The frames that are the user's own, and the error.
+    """The frames that are the user's own, each once, and the error.
 
-    CPython may list the frame in which a trace function raised twice.
+    A recursion has a thousand equal ones, and CPython may list the frame in which a trace function
+    raised twice.
     """
     frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == name]
-    lines = [f"  {name}, line {f.lineno}, in {f.name}\n    {f.line}" for f in frames]
-    if isinstance(error, TimeoutError):
-        lines = list(dict.fromkeys(lines))
+    lines = dict.fromkeys(f"  {name}, line {f.lineno}, in {f.name}\n    {f.line}" for f in frames)
     return "\n".join([*lines, *(line.rstrip() for line in traceback.format_exception_only(error))])
