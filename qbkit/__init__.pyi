@@ -30,6 +30,8 @@ from .store.published import load_runs as load_runs
 from .store.published import publish_runs as publish_runs
 from .store.published import load_sweep as load_sweep
 from .execution.sweeps import publish_sweep as publish_sweep
+from .store.tables import load_tables as load_tables
+from .store.tables import publish_tables as publish_tables
 
 # Studies: questions asked of many runs.
 from .studies.conformance import Study as Study

@@ -44,6 +44,14 @@ from qbkit.metrics.theory import (
     reno_friendly_alpha,
     window_throughput_mbps,
 )
+from qbkit.metrics.web import (
+    acked_table,
+    client_consistency,
+    median_difference,
+    median_loads,
+    web_differences,
+    web_table,
+)
 
 __all__ = [
     "DEFINITIONS",
@@ -56,12 +64,14 @@ __all__ = [
     "Parameters",
     "Translated",
     "Trial",
+    "acked_table",
     "aimd_window_packets",
     "answer_of",
     "assess",
     "bbr_share",
     "by_family",
     "cell_envelopes",
+    "client_consistency",
     "conformance",
     "conformance_map",
     "conformance_t",
@@ -82,6 +92,8 @@ __all__ = [
     "loss_response",
     "map_sentence",
     "mathis_window_packets",
+    "median_difference",
+    "median_loads",
     "operating_points",
     "overlap",
     "packet_balance",
@@ -92,5 +104,7 @@ __all__ = [
     "throughput_ratio",
     "throughput_ratios",
     "transfer_table",
+    "web_differences",
+    "web_table",
     "window_throughput_mbps",
 ]

@@ -22,12 +22,14 @@ from qbkit.plots.theory import (
     window_by_loss_chart,
 )
 from qbkit.plots.timeline import timeline_chart
+from qbkit.plots.web_objects import client_consistency_chart, web_objects_chart
 from qbkit.plots.what_if import what_if_chart
 
 __all__ = [
     "bandwidth_chart",
     "beside_paper_chart",
     "bytes_acked_chart",
+    "client_consistency_chart",
     "conformance_map_chart",
     "cumulative_chart",
     "cwnd_chart",
@@ -48,6 +50,7 @@ __all__ = [
     "share_by_buffer_chart",
     "share_by_flows_chart",
     "timeline_chart",
+    "web_objects_chart",
     "what_if_chart",
     "window_by_loss_chart",
 ]

@@ -1,0 +1,151 @@
+"""HTTP/3 against HTTP/2 from many loads, after Yu and Benson, "Dissecting Performance of Production
+QUIC", WWW '21, sections 5 and 7."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+from qbkit.errors import MetricError
+from qbkit.traces.arrays import FloatArray
+
+SETTING = ("server", "object_bytes", "loss_percent", "rtt_ms")
+"""Columns of `web_table` that make a cell of a heat map, with the clients."""
+TIME = "time_to_last_byte_s"
+KERNEL_INITIAL_WINDOW_PACKETS = 10
+RESAMPLES, LEVEL = 2000, 0.95
+
+
+def web_table(loads: Sequence[xr.Dataset]) -> pd.DataFrame:
+    """One row per load: its setting, seed, times, and first retransmission.
+
+    Columns: ``server``, ``client``, ``protocol``, ``object_bytes``, ``loss_percent``, ``rtt_ms``,
+    ``tcp_initial_window_packets``, ``seed``, ``handshake_s``, ``first_byte_s``,
+    ``time_to_last_byte_s``, ``lost_packets`` and ``first_retransmission_offset_bytes`` (see
+    `first_lost_offset_bytes`).
+    """
+    return pd.DataFrame([_row(run) for run in loads])
+
+
+def _row(run: xr.Dataset) -> dict[str, Any]:
+    spec = json.loads(run.attrs["web_load"])
+    names = ("server", "client", "protocol", "object_bytes")
+    link = {name: spec["bottleneck"][name] for name in ("loss_percent", "rtt_ms")}
+    window = spec["tcp_initial_window_packets"] or KERNEL_INITIAL_WINDOW_PACKETS
+    times = {name: float(run[name]) for name in ("handshake_s", "first_byte_s", TIME)}
+    return {
+        **{name: spec[name] for name in names},
+        **link,
+        "tcp_initial_window_packets": window,
+        "seed": spec["seed"],
+        **times,
+        "lost_packets": int((run["packet_fate"].values > 0).sum()),
+        "first_retransmission_offset_bytes": first_lost_offset_bytes(run),
+    }
+
+
+def first_lost_offset_bytes(run: xr.Dataset) -> float:
+    """Bytes of the frames that the server sent before the first one that was lost; NaN: none was.
+
+    The data of that frame are the first to be retransmitted, and this is their offset, but for
+    headers: TCP's and QUIC's captures give it alike, although QUIC's data are encrypted.
+    """
+    lost = np.flatnonzero(run["packet_fate"].values > 0)
+    if not len(lost):
+        return math.nan
+    return float(run["packet_size_bytes"].values[: lost[0]].sum(dtype=np.int64))
+
+
+def acked_table(run: xr.Dataset, points: int | None = None) -> pd.DataFrame:
+    """What the client had received when it sent each packet: ``time_s`` and ``bytes``.
+
+    Time starts with the client's first packet; the bytes are those of frames. ``points`` keeps that
+    many rows, spread evenly, with the last one.
+    """
+    arrived = run["packet_fate"].values == 0
+    order = np.argsort(run["packet_departure_s"].values[arrived], kind="stable")
+    arrival_s = run["packet_departure_s"].values[arrived][order]
+    total = np.cumsum(run["packet_size_bytes"].values[arrived][order], dtype=np.int64)
+    # Half an RTT passes between the client and the bottleneck, where the capture is.
+    sent_s = run["ack_time_s"].values - float(run.attrs["rtt_ms"]) / 2e3
+    had = np.searchsorted(arrival_s, sent_s, side="right")
+    table = pd.DataFrame({"time_s": sent_s - sent_s[0], "bytes": np.concatenate([[0], total])[had]})
+    if points is None or len(table) <= points:
+        return table
+    return table.iloc[np.unique(np.linspace(0, len(table) - 1, points).round().astype(int))]
+
+
+def median_difference(test: FloatArray, reference: FloatArray) -> tuple[float, float, float]:
+    """Difference of the medians in percent of the reference's, with its 95 % bootstrap interval.
+
+    Returns (difference, low, high). Seeds of the two sides are not paired. Raises MetricError for a
+    side with fewer than two values.
+    """
+    from scipy.stats import bootstrap
+
+    if min(len(test), len(reference)) < 2:
+        raise MetricError("a difference of medians needs two or more loads on either side")
+
+    def percent(x: FloatArray, y: FloatArray, axis: int = -1) -> FloatArray:
+        found: FloatArray = 100 * (np.median(x, axis=axis) / np.median(y, axis=axis) - 1)
+        return found
+
+    found = bootstrap(
+        (test, reference),
+        percent,
+        n_resamples=RESAMPLES,
+        confidence_level=LEVEL,
+        method="percentile",
+        vectorized=True,
+        rng=np.random.default_rng(1),
+    ).confidence_interval
+    return float(percent(test, reference)), float(found.low), float(found.high)
+
+
+def web_differences(table: pd.DataFrame) -> pd.DataFrame:
+    """H3 against H2 in each setting (figure 4): medians, and the difference in percent of H2's.
+
+    One row per `SETTING`: ``h2_median_s``, ``h3_median_s``, ``difference_percent`` with its
+    bootstrap interval ``low_percent`` and ``high_percent``, and the number of loads ``h2_loads``
+    and ``h3_loads``. A negative difference means that H3 is faster. A setting without two loads of
+    each protocol is left out.
+    """
+    rows = []
+    for setting, cell in table.groupby(list(SETTING)):
+        h2, h3 = (cell.loc[cell.protocol == p, TIME].to_numpy(float) for p in ("h2", "h3"))
+        if min(len(h2), len(h3)) < 2:
+            continue
+        difference, low, high = median_difference(h3, h2)
+        row = dict(zip(SETTING, setting, strict=True))
+        medians = {"h2_median_s": float(np.median(h2)), "h3_median_s": float(np.median(h3))}
+        interval = {"difference_percent": difference, "low_percent": low, "high_percent": high}
+        rows.append({**row, **medians, **interval, "h2_loads": len(h2), "h3_loads": len(h3)})
+    return pd.DataFrame(rows)
+
+
+def client_consistency(table: pd.DataFrame) -> pd.DataFrame:
+    """How much slower each client is than the best client of its setting (figure 8).
+
+    One row per `SETTING`, ``protocol`` and ``client``: ``median_s`` and ``difference_percent``, the
+    difference of the median to the lowest median of any client with that protocol.
+    """
+    keys = [*SETTING, "protocol"]
+    medians = table.groupby([*keys, "client"], as_index=False).agg(
+        median_s=(TIME, "median"), loads=(TIME, "size")
+    )
+    best = medians.groupby(keys)["median_s"].transform("min")
+    return medians.assign(difference_percent=100 * (medians["median_s"] / best - 1))
+
+
+def median_loads(table: pd.DataFrame) -> pd.DataFrame:
+    """The row of each setting, client and protocol whose time is (next to) the median."""
+    keys = [*SETTING, "client", "protocol"]
+    ranked = table.sort_values([*keys, TIME, "seed"])
+    chosen = [rows.index[(len(rows) - 1) // 2] for _, rows in ranked.groupby(keys)]
+    return table.loc[chosen]

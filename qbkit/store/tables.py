@@ -1,0 +1,55 @@
+"""Published tables: CSV files in a folder, with an index of facts and check sums."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from qbkit.errors import StoreError
+
+INDEX = "index.json"
+DIGITS = 7
+"""Significant digits of published numbers: a microsecond in a load of ten seconds."""
+
+
+def publish_tables(
+    tables: Mapping[str, pd.DataFrame],
+    folder: str | Path,
+    *,
+    facts: Mapping[str, Any] | None = None,
+) -> Path:
+    """Write tables by name as NAME.csv, and return the path of the index.
+
+    The index holds the ``facts`` and the SHA-256 and number of rows of each file.
+    """
+    target = Path(folder)
+    target.mkdir(parents=True, exist_ok=True)
+    files = {}
+    for name, table in tables.items():
+        path = target / f"{name}.csv"
+        content = table.to_csv(index=False, float_format=f"%.{DIGITS}g").encode()
+        path.write_bytes(content)
+        files[path.name] = {"rows": len(table), "sha256": hashlib.sha256(content).hexdigest()}
+    index = target / INDEX
+    index.write_text(json.dumps({**(facts or {}), "files": files}, indent=1) + "\n")
+    return index
+
+
+def load_tables(folder: str | Path) -> dict[str, pd.DataFrame]:
+    """The tables that `publish_tables` wrote, by name; StoreError for a changed or lost file."""
+    try:
+        index = json.loads((Path(folder) / INDEX).read_text())
+    except (OSError, json.JSONDecodeError) as error:
+        raise StoreError(f"there are no published tables in {folder}: {error}") from None
+    tables = {}
+    for name, facts in index["files"].items():
+        path = Path(folder) / name
+        if not path.exists() or hashlib.sha256(path.read_bytes()).hexdigest() != facts["sha256"]:
+            raise StoreError(f"{path} is not the file that was published; fetch it again")
+        tables[path.stem] = pd.read_csv(path)
+    return tables
