@@ -82,10 +82,15 @@ class RustStack(Stack):
     def _key(self) -> str:
         """Fingerprint of the driver, our crates in it, the locked crates and the compiler."""
         crates = locked_crates(self._program(), self.workspace)
-        ours = [name for name, _, checksum in (line.split(" ") for line in crates) if not checksum]
-        folders = [_first_existing(self.workspace / name, WORKSPACE / name) for name in ours]
+        folders = self._driver_folders()
         sources = [path for folder in folders for path in folder.rglob("*") if path.is_file()]
         return fingerprint(sources, *crates, _compiler())
+
+    def _driver_folders(self) -> list[Path]:
+        """The folders of our crates that the driver is compiled from."""
+        crates = locked_crates(self._program(), self.workspace)
+        ours = [name for name, _, checksum in (line.split(" ") for line in crates) if not checksum]
+        return [_first_existing(self.workspace / name, WORKSPACE / name) for name in ours]
 
     def _compile(self, folder: Path) -> None:
         with tempfile.TemporaryDirectory(dir=folder, prefix="target-") as target:

@@ -1,14 +1,13 @@
-//! The controllers of quinn-proto, each watched.
+//! The controllers, each watched.
 
+use crate::api::{self, BbrConfig};
 use crate::watch::{Latest, Watched};
 use common::Arguments;
 use quinn::congestion::{
-    Bbr, BbrConfig, Controller, ControllerFactory, Cubic, CubicConfig, NewReno, NewRenoConfig,
+    Controller, ControllerFactory, Cubic, CubicConfig, NewReno, NewRenoConfig,
 };
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
-
-pub const NAMES: &[&str] = &["cubic", "newreno", "bbr"];
 
 /// quinn's own unit of its initial windows.
 const PACKET_BYTES: u64 = 1200;
@@ -46,7 +45,7 @@ impl ControllerFactory for Chosen {
         match self.controller.as_str() {
             "cubic" => watched!(CubicConfig, |config| Cubic::new(config, now, mtu)),
             "newreno" => watched!(NewRenoConfig, |config| NewReno::new(config, now, mtu)),
-            _ => watched!(BbrConfig, |config| Bbr::new(config, mtu)),
+            _ => watched!(BbrConfig, |config| api::bbr(config, now, mtu)),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Counts what comes until SIGTERM.
 
+use crate::api;
 use crate::tls;
 use crate::transport::transport;
 use common::{fail, Arguments, Counter, HEADER_BYTES};
@@ -47,10 +48,10 @@ async fn serve(incoming: quinn::Incoming, counter: Shared) {
 /// Reads a perf stream to its end and answers with an empty one.
 async fn count(mut send: SendStream, mut recv: RecvStream, counter: Shared) {
     let mut header = HEADER_BYTES;
-    while let Ok(Some(chunk)) = recv.read_chunk(usize::MAX, true).await {
-        let skipped = chunk.bytes.len().min(header);
+    while let Some(bytes) = api::read(&mut recv).await {
+        let skipped = bytes.min(header);
         header -= skipped;
-        counter.lock().expect("one thread").add(chunk.bytes.len() - skipped);
+        counter.lock().expect("one thread").add(bytes - skipped);
     }
     let _ = send.finish(); // the connection may be gone: then nobody waits for it
 }

@@ -1,5 +1,6 @@
 //! Uploads for a time or so many bytes, and samples the connection each 10 ms.
 
+use crate::api;
 use crate::controllers::Chosen;
 use crate::tls;
 use crate::transport::transport;
@@ -77,19 +78,14 @@ async fn watch(connection: &Connection, latest: &Mutex<Latest>, samples: &mut Sa
     tick.set_missed_tick_behavior(MissedTickBehavior::Skip);
     loop {
         tick.tick().await;
-        let path = connection.stats().path;
         let told = latest.lock().expect("one thread");
         samples.add(Sample {
-            cwnd_bytes: Some(path.cwnd),
             bytes_in_flight: told.bytes_in_flight,
             ssthresh_bytes: told.ssthresh_bytes,
-            srtt: Some(path.rtt),
             latest_rtt: Some(told.latest_rtt),
-            min_rtt: Some(path.min_rtt),
             pacing_rate_mbps: told.pacing_rate_bps.map(|bps| bps as f64 / 1e6),
-            lost_packets: Some(path.lost_packets),
             state: told.state,
-            ..Sample::default()
+            ..api::path_sample(connection)
         });
     }
 }

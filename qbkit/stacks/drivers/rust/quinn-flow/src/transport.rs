@@ -1,8 +1,8 @@
 //! Transport parameters of both ends.
 
-use common::{fail, window_bytes, Arguments};
-use quinn::{AckFrequencyConfig, QlogConfig, TransportConfig, VarInt};
-use std::fs::File;
+use crate::api;
+use common::{window_bytes, Arguments};
+use quinn::{AckFrequencyConfig, TransportConfig, VarInt};
 use std::time::Duration;
 
 /// Windows that never limit a sender, and the knobs of the flow.
@@ -25,16 +25,7 @@ pub fn transport(arguments: &Arguments) -> TransportConfig {
         config.enable_segmentation_offload(on);
     }
     if knobs.get("qlog") == Some(true) {
-        config.qlog_stream(qlog(arguments));
+        api::write_qlog(&mut config, arguments);
     }
     config
-}
-
-fn qlog(arguments: &Arguments) -> Option<quinn::QlogStream> {
-    let path = arguments.out.join(format!("{:?}.sqlog", arguments.role).to_lowercase());
-    let file = File::create(&path)
-        .unwrap_or_else(|e| fail(format_args!("cannot write {}: {e}", path.display())));
-    let mut config = QlogConfig::default();
-    config.writer(Box::new(std::io::BufWriter::new(file)));
-    config.into_stream()
 }
