@@ -12,6 +12,7 @@ from qbkit.errors import RunFailed, SpecError
 from qbkit.spec.web import WebLoad
 from qbkit.stacks import web
 from qbkit.stacks.clients.curl import Curl
+from qbkit.stacks.clients.ngtcp2 import Ngtcp2Client
 from qbkit.stacks.site import Site, object_site
 from qbkit.testbed.web_plan import WebPair, web_plan
 from qbkit.traces.web.load import build_load
@@ -135,3 +136,22 @@ def test_h3_connects_in_one_round_trip_and_h2_in_two(server: str):
         # the run ends with the load, not at its limit
         assert run.attrs["duration_s"] < float(run.time_to_last_byte_s) + 0.3
     assert h3.attrs["protocol"] == "h3" and json.loads(h3.attrs["client_report"])["status"] == 200
+
+
+def test_the_report_of_ngtcp2_comes_from_its_log_and_qlog(tmp_path: Path):
+    def event(time_ms: int, kind: str, *streams: int) -> str:
+        frames = [{"frame_type": "stream", "stream_id": stream} for stream in streams]
+        data = {"frames": frames, "header": {"packet_type": kind}}
+        record = {"time": time_ms, "name": "transport:packet_received", "data": data}
+        return json.dumps(record, separators=(",", ":"))
+
+    events = [event(7, "initial"), event(20, "1RTT", 3), event(31, "1RTT", 0), event(40, "1RTT", 0)]
+    (tmp_path / "client.qlog").write_text("\x1e".join(["", *events, event(50, "1RTT", 7)]))
+    (tmp_path / "receiver.log").write_text("Negotiated ALPN is h3\nhttp: [:status: 200]\n")
+    (tmp_path / "12").write_bytes(bytes(12))
+    report = Ngtcp2Client().load(tmp_path)
+    assert (report["protocol"], report["status"], report["bytes"]) == ("h3", 200, 12)
+    times = [report[name] for name in ("handshake_s", "first_byte_s", "last_byte_s")]
+    assert times == [0.020, 0.031, 0.040]
+    with pytest.raises(RunFailed, match="ended without the object"):
+        Ngtcp2Client().load(tmp_path)  # nothing is saved any more

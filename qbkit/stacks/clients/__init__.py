@@ -1,5 +1,5 @@
 """Web clients, one file each; `qbkit.stacks.web` describes their interface."""
 
-from qbkit.stacks.clients import curl, go
+from qbkit.stacks.clients import aioquic, curl, go, ngtcp2
 
-__all__ = ["curl", "go"]
+__all__ = ["aioquic", "curl", "go", "ngtcp2"]

@@ -1,0 +1,67 @@
+"""aioquic's HTTP/3 client, with the connection and the loop of the stack aioquic's driver."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import ClassVar
+
+from qbkit.stacks.aioquic import AioQuic
+from qbkit.stacks.build import fingerprint
+from qbkit.stacks.web import HOST, WebClient, register_client
+
+DRIVER = Path(__file__).parents[1] / "drivers/web_aioquic"
+MOUNT = "/run/qb/stacks/web-aioquic"
+
+
+class _Driver(AioQuic):
+    """The interpreter, modules and byte code of the stack, and our client beside its driver."""
+
+    name: ClassVar[str] = "web-aioquic"
+    package: ClassVar[str] = DRIVER.name
+
+    def version(self) -> str:
+        """Version of the stack and of the client."""
+        return f"{super().version()}, client {fingerprint(DRIVER.glob('*.py'))}"
+
+    def packages(self) -> dict[str, Path]:
+        """The stack's packages and the client."""
+        return {**super().packages(), f"{MOUNT}/{DRIVER.name}": DRIVER}
+
+    def modules(self) -> tuple[str, ...]:
+        """The client."""
+        return (f"{DRIVER.name}.__main__",)
+
+    def env(self) -> dict[str, str]:
+        """The folders to import from."""
+        env = super().env()
+        return {**env, "PYTHONPATH": f"{MOUNT}:{env['PYTHONPATH']}"}
+
+
+class AioQuicClient(WebClient):
+    """It verifies no certificates."""
+
+    name: ClassVar[str] = "aioquic"
+    source: ClassVar[str] = AioQuic.source
+    protocols: ClassVar[tuple[str, ...]] = ("h3",)
+
+    def version(self) -> str:
+        """Versions of aioquic, its driver and the client."""
+        return _Driver().version()
+
+    def mounts(self) -> dict[str, Path]:
+        """As for the stack."""
+        return _Driver().mounts()
+
+    def env(self) -> dict[str, str]:
+        """As for the stack."""
+        return _Driver().env()
+
+    def argv(
+        self, *, address: str, protocol: str, path: str, out: str, zero_rtt: bool
+    ) -> list[str]:
+        """The client, which writes load.json."""
+        command = [*_Driver().program(), "--connect", address, "--host", HOST]
+        return [*command, "--path", path, "--out", out]
+
+
+register_client(AioQuicClient())

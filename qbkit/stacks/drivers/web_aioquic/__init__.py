@@ -1,0 +1,1 @@
+"""aioquic's HTTP/3 client loads one object."""
