@@ -8,7 +8,8 @@ import pytest
 from synthetic import synthetic_run
 
 from qbkit import plots
-from qbkit.plots.render import chart_fragment
+from qbkit.plots import theme
+from qbkit.plots.render import chart_fragment, without_bundle
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -31,6 +32,8 @@ LIT = """() => {
 }"""
 
 ORIGIN = "document.querySelector('.qbkit-chart').vegaView.origin()"
+PANEL_WIDTH = """Math.max(...Object.values(document.querySelector('.qbkit-chart').vegaView.getState(
+    {signals: (name) => /width$/i.test(name), data: () => false}).signals))"""
 SPAN = "document.querySelector('.qbkit-chart').vegaView.signal('span')"
 
 
@@ -95,8 +98,9 @@ def test_a_brushed_span_lights_its_operating_points(browser, tmp_path):
         everything = page.evaluate(LIT)
         drag(page, 220, 330)
         brushed = page.evaluate(SPAN)
+        width = page.evaluate(PANEL_WIDTH)
         assert brushed["time_s"][1] - brushed["time_s"][0] == pytest.approx(
-            20 * 110 / 440, rel=0.05
+            20 * 110 / width, rel=0.05
         )
         inside = [t for t in everything if brushed["time_s"][0] <= t <= brushed["time_s"][1]]
         assert page.evaluate(LIT) == inside
@@ -147,3 +151,95 @@ def test_hostile_labels_stay_text_and_two_charts_share_a_page(browser, tmp_path)
             return inked; })"""
         )
         assert all(inked > 2000 for inked in drawn)
+
+
+WIDTHS = """[...document.querySelectorAll('.qbkit-view')].map(
+    (view) => [view.querySelector('canvas').clientWidth, view.clientWidth])"""
+INK = """() => {
+    const found = new Set();
+    const walk = (item) => {
+        if (item.role === 'axis-title' || item.mark?.role === 'axis-title') found.add(item.fill);
+        (item.items || []).forEach(walk);
+    };
+    walk(document.querySelector('.qbkit-chart').vegaView.scenegraph().root);
+    return [...found].filter(Boolean);
+}"""
+
+
+def gallery():
+    runs = [synthetic_run(seed=s, duration_s=12) for s in range(1, 7)]
+    return plots.gallery_chart({f"s{i}:cubic": run for i, run in enumerate(runs)})
+
+
+@pytest.mark.parametrize("width_px", [1280, 1440])
+def test_charts_fill_the_cell_and_nothing_is_cut_off(browser, tmp_path, width_px):
+    ds = synthetic_run(duration_s=12)
+    charts = [plots.linked_chart(ds), plots.timeline_chart(ds), gallery()]
+    path = tmp_path / "all.html"
+    # JupyterLab's file list and prompts take 432 pixels of the window.
+    path.write_text(
+        f"<!DOCTYPE html><meta charset=utf-8><div id=cell style='width:{width_px - 432}px'>"
+        + "".join(chart_fragment(c.to_dict()) for c in charts)
+    )
+    with opened(browser, path) as page:
+        for room_px in (width_px - 432, 700):
+            page.evaluate(f"document.querySelector('#cell').style.width = '{room_px}px'")
+            page.wait_for_timeout(1000)
+            for canvas_px, view_px in page.evaluate(WIDTHS):
+                assert view_px == room_px
+                assert 0.8 * room_px < canvas_px <= room_px
+
+
+def test_charts_follow_a_dark_theme_at_once(browser, tmp_path):
+    path = plots.save_chart(plots.timeline_chart(synthetic_run(duration_s=12)), tmp_path / "a.html")
+    with opened(browser, path) as page:
+        assert page.evaluate(INK) == [theme.INK]
+        # What JupyterLab does when the user chooses its dark theme.
+        page.evaluate(
+            "document.body.style.background = '#111'; document.body.dataset.jpThemeLight = 'false'"
+        )
+        page.wait_for_timeout(1500)
+        assert page.evaluate(INK) == [theme.INK_ON_DARK[theme.INK]]
+        assert (
+            page.evaluate(
+                "document.querySelector('canvas').getContext('2d').getImageData(1, 1, 1, 1).data[3]"
+            )
+            == 0
+        )  # the page's ground shows
+
+
+def test_a_chart_without_vega_takes_that_of_another_wherever_it_is(browser, tmp_path):
+    fragment = chart_fragment(plots.timeline_chart(synthetic_run(duration_s=12)).to_dict())
+    light = without_bundle(fragment)
+    assert len(light) < len(fragment) / 4
+    path = tmp_path / "shared.html"
+    path.write_text(f"<!DOCTYPE html><meta charset=utf-8>{light}{fragment}{light}")
+    with opened(browser, path) as page:
+        assert page.locator("canvas").count() == 3
+
+
+def test_every_line_has_tooltips(browser, tmp_path):
+    path = plots.save_chart(plots.timeline_chart(synthetic_run(duration_s=12)), tmp_path / "a.html")
+    with opened(browser, path) as page:
+        found = page.evaluate("""() => {
+            const found = {};
+            const walk = (item, x, y) => {
+                for (const child of item.items || []) {
+                    const [cx, cy] = [x + (child.x || 0), y + (child.y || 0)];
+                    const point = child.tooltip && child.shape !== undefined;
+                    if (point) found[Math.round(y)] ??= [cx, cy];
+                    if (child.items) walk(child, cx, cy);
+                }
+            };
+            const view = document.querySelector('.qbkit-chart').vegaView;
+            const [[x0, y0], pad] = [view.origin(), view.padding()];
+            walk(view.scenegraph().root, x0 + pad.left, y0 + pad.top);
+            return Object.values(found);
+        }""")
+        assert len(found) == 3  # panels
+        box = page.locator("canvas").bounding_box()
+        for x, y in found:
+            page.mouse.move(box["x"] + x, box["y"] + y)
+            page.wait_for_selector("#vg-tooltip-element.visible")
+            assert "Flow" in page.inner_text("#vg-tooltip-element")
+            page.mouse.move(2, 2)

@@ -107,7 +107,7 @@ def test_envelope_names_its_definition_parameters_and_assessment(ds):
         reference="reference",
         assessment=found,
     )
-    subtitle = " ".join(chart.to_dict()["title"]["subtitle"])
+    subtitle = " ".join(map(str.strip, chart.to_dict()["title"]["subtitle"]))
     assert "IMC'22: hull of the 95 % of points nearest the centroid" in subtitle
     # 20 ms times 10 RTTs; cuts by the rule of operating_points for 20 s.
     assert "2 trials, a point every 0.2 s, first 5 s cut, last 0.2 s cut" in subtitle
@@ -196,7 +196,7 @@ def test_linked_trials_are_chosen_by_seed(ds):
 def test_linked_names_flows_without_an_envelope():
     run = synthetic_run()
     run["stop_s"].values[1] = 3.0  # Shorter than what is cut at the start.
-    subtitle = " ".join(plots.linked_chart(run).to_dict()["title"]["subtitle"])
+    subtitle = " ".join(map(str.strip, plots.linked_chart(run).to_dict()["title"]["subtitle"]))
     assert "No envelope of tcp:cubic" in subtitle
     run["stop_s"].values[0] = 3.0
     with pytest.raises(MetricError, match="operating points"):

@@ -34,7 +34,7 @@ def test_three_panels_a_run_with_the_reference_behind_all_others():
     )
     assert len(drawn) == 9
     layers = [len(panel["layer"]) for panel in drawn]
-    assert layers == [1, 2, 2] * 3
+    assert layers == [2, 3, 3] * 3  # of each, the points that bear the tooltips
     tops = {
         panel["layer"][0]["encoding"]["y"]["field"]: panel["layer"][0]["encoding"]["y"]["scale"][
             "domain"

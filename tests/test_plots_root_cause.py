@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from test_plots_browser import browser, opened, settled
+from test_plots_browser import PANEL_WIDTH, browser, opened, settled
 
 from qbkit import plots
 from qbkit.errors import MetricError
@@ -95,7 +95,7 @@ def tables_of(spec) -> list[list[dict]]:
 
 
 def subtitle(chart) -> str:
-    return " ".join(chart.to_dict()["title"]["subtitle"])
+    return " ".join(map(str.strip, chart.to_dict()["title"]["subtitle"]))
 
 
 def test_figures_of_a_connection_by_hand():
@@ -345,7 +345,8 @@ def test_a_span_brushed_in_one_panel_is_marked_in_all(browser, tmp_path):
             assert len(marks) == panels
             assert all(mark == marks[0] for mark in marks)
             from_s, to_s = marks[0]
-            assert to_s - from_s == pytest.approx(200 / 560 * duration_s, rel=0.05)
+            width = page.evaluate(PANEL_WIDTH)
+            assert to_s - from_s == pytest.approx(200 / width * duration_s, rel=0.05)
             after = page.evaluate(NUMBERS)
             inside = [from_s <= 0.155 + n * GAP_S <= to_s for n in (20, 80, 50)]
             lost = [sum(inside[:2]), inside[2] * 1]  # of a, of b
@@ -376,12 +377,13 @@ def panel_place(page, panel_from_bottom: int) -> tuple[float, float]:
 
 
 PLACE = """(panel) => {
-    // Left edge and middle of a panel, counted from the bottom; panels are 560 pixels wide.
+    // Left edge and middle of a panel, counted from the bottom; its width is the widest.
     const found = [];
+    const wide = @WIDTH@;
     const walk = (item, x, y) => {
         for (const child of item.items || []) {
             const [cx, cy] = [x + (child.x || 0), y + (child.y || 0)];
-            if (child.context && child.width === 560) found.push([cx, cy + child.height / 2]);
+            if (child.context && child.width === wide) found.push([cx, cy + child.height / 2]);
             else walk(child, cx, cy);
         }
     };
@@ -390,4 +392,4 @@ PLACE = """(panel) => {
     walk(view.scenegraph().root, x0 + pad.left, y0 + pad.top);
     found.sort((a, b) => b[1] - a[1]);
     return found[panel];
-}"""
+}""".replace("@WIDTH@", PANEL_WIDTH)

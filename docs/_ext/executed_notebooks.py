@@ -16,7 +16,6 @@ from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
 
-import nbformat
 from sphinx.application import Sphinx
 from sphinx.util import logging
 
@@ -27,7 +26,6 @@ TUTORIALS = ROOT / "docs" / "tutorials"
 KEYS = TUTORIALS / ".executed.json"
 NO_ENGINE = ROOT / "build" / "docs-no-engine"
 """A cache folder without a kernel or drivers. It keeps the scripts that draw charts."""
-WIDGET = "application/vnd.jupyter.widget-view+json"
 
 log = logging.getLogger(__name__)
 
@@ -65,14 +63,7 @@ def _quiet() -> None:
 
 
 def _execute_one(name: str) -> None:
-    """Execute a notebook. Progress bars are left out: their scripts would come from the network."""
-    copy = notebooks.execute(name, TUTORIALS, {})
-    notebook = nbformat.read(copy, as_version=4)
-    notebook.metadata.pop("widgets", None)
-    for cell in notebook.cells:
-        if "outputs" in cell:
-            cell.outputs = [o for o in cell.outputs if WIDGET not in o.get("data", {})]
-    nbformat.write(notebook, copy)
+    notebooks.execute(name, TUTORIALS, {})
 
 
 def _digest(paths: Iterable[Path]) -> str:

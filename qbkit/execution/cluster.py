@@ -75,7 +75,8 @@ def _work(
 ) -> Iterator[tuple[str, QbkitError]]:
     """Yield each call that failed, with its error."""
     from distributed import as_completed
-    from tqdm.auto import tqdm
+
+    from qbkit.progress import bar as progress_bar
 
     if client.status != "running":
         yield from ((name, EngineError(GONE)) for name in calls)
@@ -87,7 +88,7 @@ def _work(
         for name, call in calls.items()
     }
     _report_missing_workers(client, needs)
-    with tqdm(total=len(calls), unit=unit, disable=not progress, smoothing=0.05) as bar:
+    with progress_bar(total=len(calls), unit=unit, disable=not progress, smoothing=0.05) as bar:
         for future in as_completed(by_key):
             name = by_key.pop(future)
             bar.update()

@@ -12,6 +12,11 @@ from qbkit.errors import RunFailed, SpecError
 from qbkit.execution.cluster import run_calls
 
 FOLDER = Path(__file__).parents[2] / "notebooks"
+WIDGET = "application/vnd.jupyter.widget-view+json"
+PAGE = "{% extends 'index.html.j2' %}" + "".join(
+    f"{{% block html_head_js{part} %}}{{% endblock %}}" for part in ("", "_mathjax", "_mermaidjs")
+)
+"""nbconvert's page without its scripts from the network; the notebooks need none of them."""
 
 
 def find(name: str) -> Path:
@@ -50,9 +55,37 @@ def execute(name: str, out: Path, parameters: dict[str, Any], *, stem: str = "")
         raise RunFailed(
             f"cell {error.cell_index} of {target} failed: {error.ename}: {error.evalue}"
         ) from None
+    notebook = nbformat.read(target, as_version=4)
+    _lighten(notebook)
+    nbformat.write(notebook, target)
     # JupyterLab shows the charts of trusted notebooks only; this one ran here.
-    NotebookNotary().sign(nbformat.read(target, as_version=4))
+    NotebookNotary().sign(notebook)
     return target
+
+
+def _lighten(notebook: Any) -> None:
+    """Keep one copy of Vega for all charts, and no widgets, which do not outlive their kernel."""
+    from qbkit.plots.render import without_bundle
+
+    notebook.metadata.pop("widgets", None)
+    first = True
+    for cell in notebook.cells:
+        for output in cell.get("outputs", []):
+            data = output.get("data", {})
+            html = data.get("text/html", "")
+            if (lighter := without_bundle(html)) != html:
+                data["text/html"] = html if first else lighter
+                first = False
+        if "outputs" in cell:
+            cell.outputs = [o for o in cell.outputs if not _is_widget(o)]
+            for output in cell.outputs:
+                output.get("data", {}).pop(WIDGET, None)
+
+
+def _is_widget(output: Any) -> bool:
+    """Whether an output is a widget with nothing to show in its place."""
+    data = output.get("data", {})
+    return WIDGET in data and "text/html" not in data
 
 
 def execute_grid(
@@ -105,9 +138,15 @@ def _require_known(source: Path, parameters: Iterable[str]) -> None:
 
 def to_html(notebook: Path) -> Path:
     """Write an executed notebook as HTML beside it; the page needs no network."""
+    from jinja2 import DictLoader
     from nbconvert import HTMLExporter
 
-    body, _ = HTMLExporter(exclude_input_prompt=True).from_filename(str(notebook))
+    exporter = HTMLExporter(
+        exclude_input_prompt=True,
+        extra_loaders=[DictLoader({"qbkit.html.j2": PAGE})],
+        template_file="qbkit.html.j2",
+    )
+    body, _ = exporter.from_filename(str(notebook))
     target = notebook.with_suffix(".html")
     target.write_text(body)
     return target

@@ -154,11 +154,11 @@ def _progress(experiment: Experiment, wanted: bool) -> Iterator[OnProgress]:
     if not wanted:
         yield lambda _: None
         return
-    from tqdm.auto import tqdm
+    from qbkit.progress import bar as progress_bar
 
     title = " + ".join(flow.name for flow in experiment.flows[:4])
     form = "{l_bar}{bar}| {n:.0f}/{total:.0f} virtual s [{elapsed}<{remaining}]"
-    with tqdm(total=experiment.duration_s, desc=title, bar_format=form, leave=False) as bar:
+    with progress_bar(total=experiment.duration_s, desc=title, bar_format=form, leave=False) as bar:
         yield lambda at_s: bar.update(at_s - bar.n) and None
         bar.update(experiment.duration_s - bar.n)
 

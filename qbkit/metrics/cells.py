@@ -11,6 +11,7 @@ from qbkit.errors import MetricError
 from qbkit.metrics.conformance import conformance, conformance_t, deviation
 from qbkit.metrics.envelope import definition_of, envelope
 from qbkit.metrics.equivalence import mean_differences
+from qbkit.metrics.kept_maps import kept_map
 from qbkit.metrics.maps import FIRST, SEED, require_dimensions
 from qbkit.metrics.permutation import deal_p_values
 from qbkit.metrics.points import MIN_POINTS
@@ -53,9 +54,13 @@ def conformance_map(cube: xr.Dataset, reference: str, *, definition: str = "imc2
     result has the variables of `MAP` and ``q_value``, which controls false discoveries over all
     cells, over ``flows.0`` (without the reference) and the other swept fields. Over ``flows.0``
     alone it has ``p_value_over_settings`` and ``q_value_over_settings``
-    (`qbkit.metrics.significance`). Cells without runs of both sides are NaN. Raises MetricError if
-    the cube has no such dimension or reference.
+    (`qbkit.metrics.significance`). Cells without runs of both sides are NaN. A map that the cube
+    keeps of the same points (`qbkit.metrics.kept_maps`) is not computed again. Raises MetricError
+    if the cube has no such dimension or reference.
     """
+    kept = kept_map(cube, reference, definition)
+    if kept is not None:
+        return kept
     every = cell_trials(cube)
     names = [str(name) for name in every[FIRST].values]
     if reference not in names:

@@ -14,9 +14,18 @@ PIXELS_PER_LETTER = 5.4
 
 
 def wrapped(sentences: Iterable[str], width: int) -> list[str]:
-    """Lines of a subtitle for a chart of ``width`` pixels; each sentence starts a line."""
+    """Lines of a subtitle for a chart of ``width`` pixels; each sentence starts a line.
+
+    A line that the next one continues ends with a space (as in RFC 3676), so that a display with
+    line breaks of its own can join them (`qbkit.plots.render`).
+    """
     letters = max(20, int(width / PIXELS_PER_LETTER))
-    return [line for s in sentences for line in textwrap.wrap(s, letters) or [""]]
+    return [line for s in sentences for line in _broken(s, letters)]
+
+
+def _broken(sentence: str, letters: int) -> list[str]:
+    *some, last = textwrap.wrap(sentence, letters) or [""]
+    return [*(line + " " for line in some), last]
 
 
 def envelope_subtitle(

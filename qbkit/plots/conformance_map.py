@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import altair as alt
@@ -14,6 +15,7 @@ import xarray as xr
 from qbkit.errors import MetricError
 from qbkit.metrics.cells import cell_envelopes, conformance_map
 from qbkit.metrics.envelope import Envelope
+from qbkit.metrics.families import family
 from qbkit.metrics.maps import FIRST
 from qbkit.metrics.significance import map_sentence
 from qbkit.plots import theme
@@ -178,7 +180,7 @@ def _heat(
         ),
     )
     scale = alt.Scale(scheme=scheme, domain=[low, high], clamp=True)
-    colour = alt.Color(f"{name}:Q", legend=None, scale=scale)
+    colour = alt.Color(f"{name}:Q", scale=scale, legend=tile_legend(title))
     tooltip = [
         alt.Tooltip("row:N", title="Implementation"),
         alt.Tooltip("setting:N", title="Setting"),
@@ -188,20 +190,38 @@ def _heat(
         for key, (words, _, _, number) in QUANTITIES.items()
     ]
     tooltip += [alt.Tooltip(f"{k}:Q", title=w, format=f) for k, (w, f) in BESIDE.items()]
-    tiles = base.mark_rect(stroke="white", strokeWidth=1).encode(color=colour, tooltip=tooltip)
+    tiles = base.mark_rect(stroke=theme.GROUND, strokeWidth=1).encode(color=colour, tooltip=tooltip)
     dark = _dark(scheme, name, low, high)
-    numbers = base.mark_text(fontSize=10, tooltip=None).encode(
-        text=alt.Text(f"{name}:Q", format=form),
-        color=alt.condition(dark, alt.value("white"), alt.value(theme.INK)),
+    words = base.transform_calculate(words=f"replace(format(datum.{name}, '{form}'), /^0/, '')")
+    numbers = words.mark_text(fontSize=10, tooltip=None).encode(
+        text="words:N",
+        color=alt.condition(dark, alt.value("white"), alt.value(theme.ON_TILE)),
     )
-    frame = (
-        base.transform_filter(chosen).mark_rect(fill=None, stroke=theme.INK, strokeWidth=2).encode()
-    )
-    return alt.LayerChart(layer=[tiles.add_params(chosen), numbers, frame]).properties(
+    frame = base.transform_filter(chosen).mark_rect(fill=None, stroke=theme.INK, strokeWidth=2)
+    layers = [tiles.add_params(chosen), numbers, *_separators(cells), frame]
+    return alt.LayerChart(layer=layers).properties(
         width=CELL_WIDTH * len(settings),
         height=CELL_HEIGHT * len(rows),
         title=alt.TitleParams(title, fontSize=12, anchor="middle"),
     )
+
+
+def _separators(cells: Sequence[_MapCell]) -> list[alt.Chart]:
+    """Lines between the rows of different families of controllers."""
+    rows = list(dict.fromkeys(c.row for c in cells))
+    families = [family(row.partition(":")[2]) for row in rows]
+    first = [row for row, (a, b) in zip(rows[1:], pairwise(families), strict=True) if a != b]
+    if not first:
+        return []
+    y = alt.Y("row:N", sort=rows, bandPosition=0)
+    return [
+        alt.Chart(inline({"row": first})).mark_rule(color=theme.INK, strokeWidth=1.6).encode(y=y)
+    ]
+
+
+def tile_legend(title: str) -> alt.Legend:
+    """Legend of the colours of a heat map, below it."""
+    return alt.Legend(orient="bottom", title=title, titleOrient="left", gradientLength=110)
 
 
 def _domain(values: Sequence[float]) -> tuple[float, float]:
@@ -223,14 +243,23 @@ def _detail(cells: Sequence[_MapCell], chosen: alt.Parameter) -> alt.LayerChart:
     """Points and hulls of the chosen cell over its reference in grey, with its name on top."""
     x = alt.X("queue_delay_ms:Q", title="Queueing delay (ms)").scale(nice=True, zero=False)
     y = alt.Y("throughput_mbps:Q", title="Throughput (Mbit/s)").scale(nice=True, zero=False)
-    colour = alt.Color("side:N", legend=None).scale(
-        domain=["reference", "test"], range=[theme.REFERENCE_COLOUR, TEST_COLOUR]
+    colour = alt.Color("side:N", legend=alt.Legend(orient="bottom")).scale(
+        domain=["test", "reference"], range=[TEST_COLOUR, theme.REFERENCE_COLOUR]
     )
     points = (
         alt.Chart(_points(cells))
         .transform_filter(chosen)
         .mark_circle(size=16, opacity=0.5)
-        .encode(x=x, y=y, color=colour)
+        .encode(
+            x=x,
+            y=y,
+            color=colour,
+            tooltip=[
+                alt.Tooltip("side:N", title="Side"),
+                alt.Tooltip("queue_delay_ms:Q", title="Queueing delay (ms)", format=".2f"),
+                alt.Tooltip("throughput_mbps:Q", title="Throughput (Mbit/s)", format=".2f"),
+            ],
+        )
     )
     base = alt.Chart(_hulls(cells)).transform_filter(chosen)
     hulls = base.encode(x=x, y=y, color=colour, detail="hull:N", order="corner:Q")

@@ -14,12 +14,14 @@ from qbkit.plots.connection import (
     Frame,
     Panel,
     Readout,
+    at_time,
     line_kinds,
     require_reported,
     stacked,
     table,
     thinned,
 )
+from qbkit.plots.hover import hover
 
 WINDOW, THRESHOLD, FLIGHT = "congestion window", "slow start threshold", "bytes in flight"
 KINDS = {WINDOW: "cwnd_bytes", THRESHOLD: "ssthresh_bytes", FLIGHT: "bytes_in_flight"}
@@ -60,16 +62,15 @@ def cwnd_panel(frame: Frame, connections: Events, height: int = 170) -> Panel:
     def draw(x: alt.X) -> Sequence[alt.Chart]:
         widths = alt.Scale(domain=list(kinds), range=[WIDTHS[kind] for kind in kinds])
         line = alt.Chart(data).mark_line(interpolate="step-after", strokeCap="butt")
-        return [
-            line.encode(
-                x=x,
-                y=alt.Y("kb:Q", title="Window (kB)").axis(tickCount=5),
-                color=frame.colour,
-                strokeDash=line_kinds({kind: DASHES[kind] for kind in kinds}),
-                strokeWidth=alt.StrokeWidth("kind:N", scale=widths, legend=None),
-                strokeOpacity=frame.unless_hidden(0.9),
-            )
-        ]
+        drawn = line.encode(
+            x=x,
+            y=alt.Y("kb:Q", title="Window (kB)").axis(tickCount=5),
+            color=frame.colour,
+            strokeDash=line_kinds({kind: DASHES[kind] for kind in kinds}),
+            strokeWidth=alt.StrokeWidth("kind:N", scale=widths, sort=list(kinds), legend=None),
+            strokeOpacity=frame.unless_hidden(0.9),
+        )
+        return [drawn, hover(drawn, at_time("kb", "kB", ".1f", kind="Line"))]
 
     readout = Readout("mean, kB", _grid(frame, connections), "kb", "mean", ".1f")
     return Panel(draw, height, readout)
@@ -94,6 +95,7 @@ def growth_panel(frame: Frame, connections: Events, height: int = 130) -> Panel:
         return [
             base.mark_line(strokeWidth=0.7).encode(strokeOpacity=frame.unless_hidden(0.3)),
             base.mark_circle(size=9).encode(opacity=frame.unless_hidden(0.9)),
+            hover(base, at_time("kb", "kB per RTT", "+.2f")),
         ]
 
     return Panel(draw, height, Readout("mean, kB/RTT", data, "kb", "mean", "+.2f"))

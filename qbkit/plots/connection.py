@@ -153,6 +153,16 @@ def table(*parts: Mapping[str, Mapping[str, Any]]) -> alt.InlineData:
     return inline(columns)
 
 
+def at_time(field: str, title: str, number: str, **names: str) -> list[alt.Tooltip]:
+    """Tooltip of a point of a line: its connection, its time, further names, and its value."""
+    return [
+        alt.Tooltip("label:N", title="Connection"),
+        alt.Tooltip("time_s:Q", title="Time (s)", format=".3f"),
+        *(alt.Tooltip(f"{name}:N", title=words) for name, words in names.items()),
+        alt.Tooltip(f"{field}:Q", title=title, format=number),
+    ]
+
+
 def line_kinds(dashes: Mapping[str, Sequence[float]]) -> alt.StrokeDash:
     """Dash pattern by the field ``kind``, with a legend that shows it."""
     scale = alt.Scale(domain=list(dashes), range=[list(dash) for dash in dashes.values()])

@@ -141,7 +141,7 @@ def _centroids(
     centroids = _xy(np.array([e.centroid for e in envelopes.values()]))
     return (
         alt.Chart(inline({"label": list(envelopes), **centroids}))
-        .mark_point(shape="diamond", size=120, filled=True, stroke="white", strokeWidth=1.5)
+        .mark_point(shape="diamond", size=120, filled=True, stroke=theme.GROUND, strokeWidth=1.5)
         .encode(
             x=X,
             y=Y,

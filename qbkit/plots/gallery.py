@@ -13,6 +13,7 @@ from qbkit.plots import theme
 from qbkit.plots.captions import wrapped
 from qbkit.plots.charts import VConcatChart
 from qbkit.plots.data import inline
+from qbkit.plots.hover import hover
 from qbkit.plots.series import Series, rows_of
 from qbkit.plots.timeline import averaging
 
@@ -127,6 +128,12 @@ class _Panels:
             .encode(x=x, y=y)
             for who, colour, opacity in [*behind, (label, self.colours[label], 1.0)]
         ]
+        tooltip = [
+            alt.Tooltip("label:N", title="Flow"),
+            alt.Tooltip("time_s:Q", title="Time (s)", format=".1f"),
+            alt.Tooltip(f"{name}:Q", title=QUANTITIES[name], format=".2f"),
+        ]
+        layers.append(hover(layers[-1], tooltip))
         panel = alt.LayerChart(layer=layers).properties(width=WIDTH, height=HEIGHT)
         if not named:
             return panel

@@ -14,7 +14,9 @@ from qbkit.metrics.maps import FIRST, SECOND, SEED, dominance, expectations, thr
 from qbkit.plots import theme
 from qbkit.plots.captions import wrapped
 from qbkit.plots.charts import HConcatChart, LayerChart
+from qbkit.plots.conformance_map import tile_legend
 from qbkit.plots.data import inline
+from qbkit.plots.hover import hover
 from qbkit.plots.timeline import one_brush
 
 CELL = 27
@@ -22,6 +24,11 @@ DETAIL_WIDTH, DETAIL_HEIGHT = 330, 190
 SCALE = alt.Scale(scheme="blueorange", domain=[0, 1])
 SIDES = (theme.PALETTE[1], theme.PALETTE[0])
 """Colours of the row's flow and the column's flow, as of ratios above and below one half."""
+HOVER = [
+    alt.Tooltip("name:N", title="Flow"),
+    alt.Tooltip("time_s:Q", title="Time (s)", format=".1f"),
+    alt.Tooltip("throughput_mbps:Q", title="Throughput (Mbit/s)", format=".2f"),
+]
 MAX_ROWS = 24_000
 """Most rows of all series in one chart."""
 
@@ -114,18 +121,19 @@ def _matrix(
         y=alt.Y("row:N", sort=list(rows), title=None).axis(**bare),
     )
     known = base.transform_filter("isValid(datum.ratio)")
-    tiles = known.mark_rect(stroke="white", strokeWidth=1).encode(
-        color=alt.Color("ratio:Q", legend=None, scale=SCALE),
+    tiles = known.mark_rect(stroke=theme.GROUND, strokeWidth=1).encode(
+        color=alt.Color("ratio:Q", scale=SCALE, legend=tile_legend("Share of the row")),
         tooltip=[
             alt.Tooltip("row:N", title="Row"),
             alt.Tooltip("column:N", title="Column"),
             alt.Tooltip("ratio:Q", title="Throughput ratio", format=".3f"),
         ],
     )
-    numbers = known.mark_text(fontSize=9.5, tooltip=None).encode(
-        text=alt.Text("ratio:Q", format=".2f"),
+    words = known.transform_calculate(words="replace(format(datum.ratio, '.2f'), /^0/, '')")
+    numbers = words.mark_text(fontSize=9.5, tooltip=None).encode(
+        text="words:N",
         color=alt.condition(
-            "abs(datum.ratio - 0.5) > 0.33", alt.value("white"), alt.value(theme.INK)
+            "abs(datum.ratio - 0.5) > 0.33", alt.value("white"), alt.value(theme.ON_TILE)
         ),
     )
     frame = base.mark_rect(fill=None, stroke=theme.INK, strokeWidth=2)
@@ -161,7 +169,7 @@ def _detail(cube: xr.Dataset, chosen: alt.Parameter) -> alt.LayerChart:
         .encode(x=alt.value(0), y=alt.value(y), text="words:N", color=colour)
         for side, y in (("row", -24), ("column", -8))
     ]
-    return alt.LayerChart(layer=[lines, *captions]).properties(
+    return alt.LayerChart(layer=[lines, hover(lines, HOVER), *captions]).properties(
         width=DETAIL_WIDTH, height=DETAIL_HEIGHT
     )
 

@@ -15,6 +15,7 @@ import xarray as xr
 from qbkit.errors import MetricError
 from qbkit.metrics.events import acked_rate, bytes_acked, is_receiver, is_reported, rtt, step_at
 from qbkit.plots import connection as pc
+from qbkit.plots.hover import hover
 from qbkit.traces.arrays import FloatArray
 
 ESTIMATE, PACING = "bandwidth", "pacing rate"
@@ -97,6 +98,7 @@ def acked_panel(frame: pc.Frame, connections: pc.Events, height: int = 130) -> p
         return [
             dots.encode(opacity=frame.unless_hidden(0.9)),
             line.encode(strokeOpacity=frame.unless_hidden(0.8)),
+            hover(base, pc.at_time("value", unit, ".3f")),
         ]
 
     readout = pc.Readout(f"total, {unit}", grid, "value", "range", ".2f")
@@ -116,7 +118,10 @@ def lag_panel(frame: pc.Frame, connections: pc.Events, height: int = 90) -> pc.P
     def draw(x: alt.X) -> Sequence[alt.Chart]:
         y = alt.Y("kb:Q", title="Ahead (kB)").axis(tickCount=4)
         lines = alt.Chart(data).mark_line(strokeWidth=1.2).encode(x=x, y=y, color=frame.colour)
-        return [lines.encode(strokeOpacity=frame.unless_hidden(0.9))]
+        return [
+            lines.encode(strokeOpacity=frame.unless_hidden(0.9)),
+            hover(lines, pc.at_time("kb", "kB ahead", "+.1f")),
+        ]
 
     note = f"Ahead: bytes ACKed minus those of {base} at that time."
     return pc.Panel(draw, height, pc.Readout("mean, kB", data, "kb", "mean", "+.1f"), [note])
@@ -146,7 +151,8 @@ def bandwidth_panel(frame: pc.Frame, connections: pc.Events, height: int = 130) 
             strokeDash=pc.line_kinds({kind: DASHES[kind] for kind in kinds}),
             strokeOpacity=frame.unless_hidden(0.8),
         )
-        return [dots.encode(opacity=frame.unless_hidden(0.9)), line]
+        tooltip = pc.at_time("value", "Mbit/s", ".2f", kind="Line")
+        return [dots.encode(opacity=frame.unless_hidden(0.9)), line, hover(base, tooltip)]
 
     readout = pc.Readout("mean, Mbit/s", pc.table(steps), "value", "mean", ".2f")
     return pc.Panel(draw, height, readout, notes)

@@ -34,6 +34,12 @@ STATE_COLOURS = {
     "application_limited": "#E4E7EB",
 }
 OTHER_STATE = "#E9D8EC"
+STATE_TOOLTIP = [
+    alt.Tooltip("label:N", title="Connection"),
+    alt.Tooltip("state:N", title="State"),
+    alt.Tooltip("time_s:Q", title="From (s)", format=".3f"),
+    alt.Tooltip("to_s:Q", title="To (s)", format=".3f"),
+]
 TOOLTIP = [
     alt.Tooltip("label:N", title="Connection"),
     alt.Tooltip("time_s:Q", title="Time (s)", format=".3f"),
@@ -87,7 +93,9 @@ def loss_panel(frame: Frame, connections: Events) -> Panel:
 
     def draw(x: alt.X) -> Sequence[alt.Chart]:
         bars = alt.Chart(span_data).mark_bar(opacity=0.9, stroke=None)
-        bars = bars.encode(x=x, x2="to_s:Q", y=row, fill=fill.scale(_state_scale(names)))
+        bars = bars.encode(
+            x=x, x2="to_s:Q", y=row, fill=fill.scale(_state_scale(names)), tooltip=STATE_TOOLTIP
+        )
         marks = alt.Chart(loss_data).encode(
             x=x,
             y=row,

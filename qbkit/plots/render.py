@@ -4,6 +4,10 @@ JupyterLab's renderer supports Vega-Lite up to 5, but Altair 6 emits Vega-Lite 6
 renderer fetches its scripts from a CDN. So qbkit's charts display as an HTML fragment with the
 specification and vl-convert's Vega bundle (gzip, 0.4 MB). It works in JupyterLab, in VS Code and in
 nbconvert's HTML, and needs nothing else.
+
+The fragment fits the panels to the width of the cell through the width signals of Vega-Lite, and
+takes dark colours on a dark ground, at once when the theme changes. Title and subtitle are HTML, so
+that their lines break where the cell ends.
 """
 
 from __future__ import annotations
@@ -11,8 +15,11 @@ from __future__ import annotations
 import base64
 import gzip
 import json
+import re
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache
+from html import escape
 from importlib import metadata
 from importlib.resources import files
 from typing import Any
@@ -31,6 +38,11 @@ EMBED_OPTIONS = {
     # The editor would be a web page on the internet.
     "actions": {"export": True, "source": False, "compiled": False, "editor": False},
 }
+WAITING = (
+    "An interactive chart appears here once this notebook is trusted (File, Trust Notebook) and "
+    "its first chart is displayed."
+)
+BUNDLE = re.compile(r'(?<=const packed = ")[A-Za-z0-9+/=]+(?=";)')
 PAGE = """<!DOCTYPE html>
 <html lang="en">
 <head><meta charset="UTF-8"><title>{title}</title></head>
@@ -56,17 +68,61 @@ def enable() -> None:
 def chart_fragment(spec: dict[str, Any]) -> str:
     """Self-contained HTML fragment that draws a Vega-Lite specification."""
     version = vegalite_version()
-    template = (files("qbkit.plots") / "embed.html").read_text(encoding="utf-8")
+    package = files("qbkit.plots")
+    head, rest = _headed(spec)
     parts = {
+        "@STYLE@": (package / "chart.css").read_text(encoding="utf-8"),
+        "@WAITING@": WAITING,
         "@VERSION@": version,
         "@OPTIONS@": script_json(EMBED_OPTIONS),
+        "@DARK@": script_json(theme.dark_colours()),
+        "@INK@": theme.INK,
+        "@DARKINK@": str(theme.INK_ON_DARK[theme.INK]),
+        "@QUIET@": theme.QUIET_INK,
+        "@DARKQUIET@": str(theme.INK_ON_DARK[theme.QUIET_INK]),
         "@BUNDLE@": _bundle(version),
-        # Last, so that text inside the specification cannot be taken for a placeholder.
-        "@SPEC@": script_json(spec),
+        "@SPEC@": _packed(script_json(rest).encode()),
+        # Last, so that text of the chart cannot be taken for a placeholder.
+        "@HEAD@": head,
     }
+    fragment = (package / "embed.html").read_text(encoding="utf-8")
     for mark, text in parts.items():
-        template = template.replace(mark, text)
-    return template
+        fragment = fragment.replace(mark, text)
+    return fragment
+
+
+def without_bundle(fragment: str) -> str:
+    """A `chart_fragment` that draws itself with the Vega of another one on the same page."""
+    return BUNDLE.sub("", fragment)
+
+
+def _headed(spec: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """The chart's title and subtitle as HTML, and the specification without them.
+
+    The specification also loses its background, so that the page's own ground shows.
+    """
+    config = {**spec.get("config", {}), "background": "transparent"}
+    spec = {**spec, "config": config}
+    rest = {name: value for name, value in spec.items() if name != "title"}
+    title = spec.get("title") or {}
+    title = {"text": title} if isinstance(title, str) else title
+    if not isinstance(title.get("text"), str):
+        return "", spec
+    lines = title.get("subtitle", [])
+    lines = [lines] if isinstance(lines, str) else lines
+    words = "".join(f"<div>{escape(sentence)}</div>" for sentence in _sentences(lines))
+    head = f'<div class="qbkit-title">{escape(title["text"])}</div>'
+    return head + f'<div class="qbkit-subtitle">{words}</div>', rest
+
+
+def _sentences(lines: Sequence[str]) -> list[str]:
+    """The sentences of a subtitle: a line that ends with a space goes on in the next."""
+    return [s.replace(" \n", " ") for s in re.split(r"(?<! )\n", "\n".join(lines)) if s]
+
+
+def _packed(content: bytes) -> str:
+    """Content in gzip and base64; the same text each time."""
+    return base64.b64encode(gzip.compress(content, 9, mtime=0)).decode()
 
 
 def chart_page(spec: dict[str, Any]) -> str:

@@ -18,6 +18,7 @@ from qbkit.plots.captions import wrapped
 from qbkit.plots.charts import LayerChart
 from qbkit.plots.data import inline
 from qbkit.plots.envelope import legend_choice
+from qbkit.plots.hover import hover
 
 COLUMNS = ("label", "offset_bytes", "time_s")
 WIDTH, HEIGHT = 460, 320
@@ -102,7 +103,12 @@ def _lines(
     line = base.mark_line(strokeWidth=1.8, clip=True).encode(
         y=_y("time_s"), opacity=_if(shown, 1.0, 0.06)
     )
-    return [band, line]
+    tooltip = [
+        alt.Tooltip("label:N", title="Regression of"),
+        alt.Tooltip("offset_kb:Q", title="First retransmission at (kB)", format=".1f"),
+        alt.Tooltip("time_s:Q", title="Transfer time by the line (s)", format=".3f"),
+    ]
+    return [band, line, hover(line, tooltip)]
 
 
 def _dots(known: pd.DataFrame, scale: alt.Scale, shown: alt.Parameter) -> alt.Chart:

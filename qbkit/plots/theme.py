@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import colorsys
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 import altair as alt
@@ -30,6 +31,21 @@ PALETTE = (
 INK = "#1F2933"
 QUIET_INK = "#52606D"
 GRID = "#E4E7EB"
+ON_TILE = "#10151A"
+"""Numbers on light tiles, which stay light on a dark page."""
+GROUND = "#FFFFFF"
+"""Drawn over marks in the colour of the page: gaps between tiles, rims of points."""
+AXIS = "#9AA5B1"
+INK_ON_DARK: dict[str, str | None] = {
+    INK: "#E3E8ED",
+    QUIET_INK: "#AEB9C4",
+    GRID: "#2C343C",
+    GROUND: None,
+}
+"""Colour on a white page → colour on a dark one; None is the page's own."""
+LEAST_LIGHTNESS_ON_DARK = 0.58
+LIGHTENED = 40
+"""Colours of labels that have a lighter one on a dark page."""
 GOLDEN_TURN = 0.618033988749895
 
 
@@ -51,12 +67,27 @@ def _distinct() -> Iterator[str]:
     number = 0
     while True:
         lightness = (0.36, 0.5, 0.64)[number % 3]
-        rgb = colorsys.hls_to_rgb((0.03 + number * GOLDEN_TURN) % 1.0, lightness, 0.62)
-        colour = "#" + "".join(f"{round(255 * part):02X}" for part in rgb)
+        colour = _hex((0.03 + number * GOLDEN_TURN) % 1.0, lightness, 0.62)
         number += 1
         if colour not in used:
             used.add(colour)
             yield colour
+
+
+def dark_colours() -> dict[str, str | None]:
+    """`INK_ON_DARK`, and for each dark colour of a label a lighter one of the same hue."""
+    found = dict(INK_ON_DARK)
+    for colour in (REFERENCE_COLOUR, *islice(_distinct(), LIGHTENED)):
+        red, green, blue = (int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5))
+        hue, lightness, saturation = colorsys.rgb_to_hls(red, green, blue)
+        if lightness < LEAST_LIGHTNESS_ON_DARK:
+            found[colour] = _hex(hue, LEAST_LIGHTNESS_ON_DARK, min(saturation, 0.75))
+    return found
+
+
+def _hex(hue: float, lightness: float, saturation: float) -> str:
+    parts = colorsys.hls_to_rgb(hue, lightness, saturation)
+    return "#" + "".join(f"{round(255 * part):02X}" for part in parts)
 
 
 def theme() -> dict[str, Any]:
@@ -80,8 +111,8 @@ def theme() -> dict[str, Any]:
                 "offset": 12,
             },
             "axis": {
-                "domainColor": "#9AA5B1",
-                "tickColor": "#9AA5B1",
+                "domainColor": AXIS,
+                "tickColor": AXIS,
                 "tickSize": 4,
                 "gridColor": GRID,
                 "gridWidth": 0.7,
@@ -104,10 +135,17 @@ def theme() -> dict[str, Any]:
                 "labelFontSize": 11.5,
                 "labelLimit": 260,
                 "symbolStrokeWidth": 2.2,
+                "symbolBaseFillColor": QUIET_INK,
+                "symbolBaseStrokeColor": QUIET_INK,
+                "titleColor": QUIET_INK,
+                "titleFontSize": 11,
+                "titleFontWeight": "normal",
+                "gradientThickness": 9,
                 "symbolSize": 90,
             },
             "line": {"strokeWidth": 1.4, "strokeJoin": "round", "strokeCap": "round"},
             "rule": {"strokeWidth": 1.2},
+            "text": {"color": INK},
         }
     }
 

@@ -15,6 +15,7 @@ from qbkit.plots import theme
 from qbkit.plots.captions import wrapped
 from qbkit.plots.charts import LayerChart
 from qbkit.plots.data import inline
+from qbkit.plots.hover import hover
 from qbkit.traces.arrays import FloatArray
 
 Model = Callable[[FloatArray], npt.ArrayLike]
@@ -198,7 +199,7 @@ def _chart(
         )
     )
     heading = alt.TitleParams(title, subtitle=wrapped([MEANING], WIDTH))
-    return LayerChart(layer=[line.add_params(shown), points]).properties(
+    return LayerChart(layer=[line.add_params(shown), points, hover(line, tooltip)]).properties(
         width=WIDTH, height=HEIGHT, title=heading
     )
 

@@ -17,6 +17,7 @@ from qbkit.plots.captions import wrapped
 from qbkit.plots.charts import VConcatChart
 from qbkit.plots.data import inline
 from qbkit.plots.envelope import legend_choice
+from qbkit.plots.hover import hover
 from qbkit.plots.series import Series, bins_per_row, rows_of
 
 WIDTH, PANEL_HEIGHT, MEANS_WIDTH = 560, 118, 62
@@ -25,7 +26,12 @@ MAX_MEANS = 7
 """Most flows whose means fit beside a panel, one below the other."""
 BRUSH_HINT = "Drag over a span of time to mark it and to see its means; double-click to clear."
 MEANS_TITLE = alt.TitleParams(
-    "mean", fontSize=11, fontWeight="normal", color=theme.QUIET_INK, offset=2, anchor="start"
+    "mean over time",
+    fontSize=11,
+    fontWeight="normal",
+    color=theme.QUIET_INK,
+    offset=2,
+    anchor="start",
 )
 PANELS = {
     "throughput_mbps": ("Throughput (Mbit/s)", ".2f"),
@@ -153,7 +159,13 @@ def _panel(
         )
         .add_params(span, shown)
     )
-    return alt.LayerChart(layer=[marked, lines])
+    tooltip = [
+        alt.Tooltip("label:N", title="Flow"),
+        alt.Tooltip("trial:N", title="Trial"),
+        alt.Tooltip("time_s:Q", title="Time (s)", format=".2f"),
+        alt.Tooltip(f"{name}:Q", title=PANELS[name][0], format=PANELS[name][1]),
+    ]
+    return alt.LayerChart(layer=[marked, lines, hover(lines, tooltip)])
 
 
 def _beside(panels: Sequence[alt.LayerChart], means: Sequence[alt.Chart]) -> list[Any]:

@@ -18,20 +18,27 @@ WIDTH, HEIGHT = 380, 300
 Side = tuple[Mapping[str, Envelope], Assessment]
 
 
-def what_if_chart(sides: Mapping[str, Side], *, reference: str) -> alt.HConcatChart:
-    """One panel per title, on common axes: envelopes by label, and the assessment's numbers above.
+def what_if_chart(
+    sides: Mapping[str, Side], *, reference: str, title: str = "What if"
+) -> alt.HConcatChart:
+    """One panel per name, on common axes: envelopes by label; the subtitle has their numbers.
 
     The ``reference`` is drawn in grey.
     """
     panels = [
         envelope_layers(envelopes, reference).properties(
-            width=WIDTH,
-            height=HEIGHT,
-            title=alt.TitleParams(title, subtitle=wrapped(assessment_sentences(assessment), WIDTH)),
+            width=WIDTH, height=HEIGHT, title=alt.TitleParams(name, fontSize=12)
         )
-        for title, (envelopes, assessment) in sides.items()
+        for name, (envelopes, _) in sides.items()
+    ]
+    sentences = [
+        f"{name}: {sentence}"
+        for name, (_, assessment) in sides.items()
+        for sentence in assessment_sentences(assessment)
     ]
     with warnings.catch_warnings():
         # Both panels share one legend and its selection on purpose.
         warnings.filterwarnings("ignore", message="Automatically deduplicated")
-        return HConcatChart(hconcat=panels).resolve_scale(x="shared", y="shared")
+        chart = HConcatChart(hconcat=panels).resolve_scale(x="shared", y="shared")
+    subtitle = wrapped(sentences, len(panels) * (WIDTH + 60))
+    return chart.properties(title=alt.TitleParams(title, subtitle=subtitle))

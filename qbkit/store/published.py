@@ -16,7 +16,8 @@ import xarray as xr
 
 from qbkit import store
 from qbkit.errors import StoreError
-from qbkit.metrics import cell_envelopes, hull_table
+from qbkit.metrics import cell_envelopes, conformance_map, hull_table
+from qbkit.metrics.kept_maps import PREFIX, with_map
 from qbkit.metrics.maps import FIRST, SECOND
 from qbkit.spec.sweep import Sweep
 from qbkit.store.sweep_folder import load_cube
@@ -98,13 +99,19 @@ def write_cube(cube: xr.Dataset, spec: str | Path) -> Path:
     """Write a sweep's cube (`qbkit.store.cube`) beside SPEC.yaml: SPEC.nc and SPEC.json.
 
     Values are rounded to 0.01 of their unit. A sweep that compares implementations with one (no
-    ``flows.1`` is swept) also gets their hulls (`qbkit.metrics.hull_table`). Returns the path of
-    the JSON.
+    ``flows.1`` is swept) also gets their hulls (`qbkit.metrics.hull_table`) and its conformance map
+    (`qbkit.metrics.kept_maps`). Returns the path of the JSON.
     """
     source = Path(spec)
     if FIRST in cube.dims and SECOND not in cube.dims:
         # Use the points as a reader will find them: rounding moves a hull.
-        cube = cube.merge(hull_table(cell_envelopes(_unpacked(_packed(cube)))))
+        derived = [name for name in cube.data_vars if str(name).startswith(("hull_", PREFIX))]
+        cube = _unpacked(_packed(cube.drop_vars(derived)))
+        cube.attrs.pop("map", None)
+        cube = cube.merge(hull_table(cell_envelopes(cube)))
+        reference = Sweep.from_file(source).base["flows"][1]
+        if reference in cube[FIRST].values:
+            cube = with_map(cube, conformance_map(cube, reference))
     target = source.with_suffix(".nc")
     target.write_bytes(_packed(cube))
     index = source.with_suffix(".json")
@@ -139,7 +146,12 @@ def _packed(cube: xr.Dataset) -> bytes:
     """A cube as netCDF, with values rounded to `STEP`."""
     whole = {"dtype": "int32", "scale_factor": STEP, "_FillValue": EMPTY}
     small = {**whole, "zlib": True, "complevel": 9, "shuffle": True}
-    encoding = {name: small for name, v in cube.data_vars.items() if v.dtype.kind == "f"}
+    exact = {"zlib": True, "complevel": 9, "shuffle": True}
+    encoding = {
+        name: exact if str(name).startswith(PREFIX) else small
+        for name, v in cube.data_vars.items()
+        if v.dtype.kind == "f"
+    }
     return bytes(cube.to_netcdf(engine="h5netcdf", encoding=encoding))
 
 

@@ -156,12 +156,12 @@ def _compile(tree: Path, scratch: Path, say: Progress) -> None:
 
 def _make_with_progress(argv: Sequence[str | Path], env: dict[str, str]) -> None:
     """Run make with a progress bar over files; raises EngineError with the first error."""
-    from tqdm.auto import tqdm
+    from qbkit.progress import bar as progress_bar
 
     words = [str(a) for a in argv]
     said: list[str] = []
     with (
-        tqdm(total=OBJECTS, desc="kernel", unit="file", mininterval=2.0) as bar,
+        progress_bar(total=OBJECTS, desc="kernel", unit="file", mininterval=2.0) as bar,
         subprocess.Popen(
             words, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         ) as process,

@@ -170,14 +170,14 @@ class JsonFile:
 @contextlib.contextmanager
 def open_log(path: str | Path, progress: bool) -> Iterator[JsonFile]:
     """Open a log, with a progress bar if wanted; raises TraceError if it cannot be read."""
-    from tqdm.auto import tqdm
+    from qbkit.progress import bar as progress_bar
 
     source = Path(path)
     try:
         size = source.stat().st_size
         with (
             source.open("rb") as file,
-            tqdm(total=size, unit="B", unit_scale=True, disable=not progress) as bar,
+            progress_bar(total=size, unit="B", unit_scale=True, disable=not progress) as bar,
         ):
             yield JsonFile(file, source.name, bar)
     except OSError as error:

@@ -1,0 +1,71 @@
+"""Progress bars: tqdm's in a terminal, and plain HTML in a notebook.
+
+tqdm's own bar for notebooks is a widget. A notebook that is opened again has no kernel behind its
+widgets, and shows an error in their place; HTML stays as it was.
+"""
+
+from __future__ import annotations
+
+import io
+import sys
+from html import escape
+from typing import Any
+
+from tqdm import std
+
+
+def bar(**how: Any) -> std.tqdm:
+    """A progress bar with tqdm's arguments, to be used in a ``with`` statement."""
+    wanted = in_notebook() and not how.get("disable")
+    return NotebookBar(**how) if wanted else std.tqdm(**how)
+
+
+def in_notebook() -> bool:
+    """Whether this process is the kernel of a notebook."""
+    shell = sys.modules.get("IPython") and sys.modules["IPython"].get_ipython()
+    return bool(shell) and hasattr(shell, "kernel")
+
+
+class NotebookBar(std.tqdm):
+    """A bar in one output of the cell, which ends as a line of text."""
+
+    disable: bool
+
+    def __init__(self, **how: Any) -> None:
+        from IPython.display import display
+
+        self._shown = display(_Html(""), display_id=True)
+        super().__init__(**{**how, "file": io.StringIO()})
+
+    def display(self, msg: str | None = None, pos: int | None = None) -> None:
+        """Bring the output up to date."""
+        words = escape(msg or self._words())
+        done = f'<progress value="{self.n:g}" max="{self.total or 1:g}"></progress> '
+        self._shown.update(_Html((done if self.n < (self.total or 0) else "") + words))
+
+    def close(self) -> None:
+        """Leave a line of text in place of the bar."""
+        self.display()
+        self.disable = True
+
+    def _words(self) -> str:
+        form = dict(self.format_dict)
+        given = form.pop("bar_format") or "{l_bar}{bar}{r_bar}"
+        # The bar itself is an element of HTML.
+        plain = given.replace("{l_bar}{bar}|", "{desc}:" if self.desc else "").replace(
+            "{l_bar}{bar}{r_bar}", "{desc}{n_fmt}/{total_fmt} {unit} [{elapsed}<{remaining}]"
+        )
+        return str(std.tqdm.format_meter(**form, bar_format=plain))
+
+
+class _Html:
+    """HTML as an output; the text beside it is for front ends without HTML."""
+
+    def __init__(self, content: str) -> None:
+        self.content = content
+
+    def _repr_html_(self) -> str:
+        return self.content
+
+    def __repr__(self) -> str:
+        return ""
