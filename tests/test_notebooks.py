@@ -8,11 +8,13 @@ from pathlib import Path
 import nbformat
 import pytest
 from click.testing import CliRunner
+from test_docs import Page
 
 from qbkit.cli import group
 from qbkit.errors import RunFailed, SpecError
 from qbkit.execution import notebooks
 
+FOLDER = notebooks.FOLDER
 SHORT = {"test": "tcp:bbr", "rate_mbps": 10.0, "rtt_ms": 10.0, "duration_s": 15.0, "seeds": 2}
 
 
@@ -60,7 +62,7 @@ def test_published_data_where_no_engine_works(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("00", "published run of quic-go:cubic and tcp:cubic"),
+        ("00", "published run of the same experiment"),
         ("02", "these are published runs of the default parameters"),
         ("03", "published results; nothing is run here"),
         ("04", "published results; nothing is run here"),
@@ -76,6 +78,32 @@ def test_every_notebook_opens_where_no_engine_works(name, words, tmp_path, monke
     executed = notebooks.execute(name, tmp_path, {}).read_text()
     assert words in executed
     assert "vega" in executed
+
+
+@pytest.mark.slow
+def test_events_are_published_where_a_stack_is_not_built(tmp_path, monkeypatch):
+    monkeypatch.setattr(notebooks, "FOLDER", tmp_path)
+    source = nbformat.read(Path(FOLDER, "05_root_cause.ipynb"), as_version=4)
+    link = next(c for c in source.cells if "def alone(name):" in c.source)
+    link.source += "\n\ndef alone(name):\n    raise qb.StackNotReady(f'{name} is not built')\n"
+    nbformat.write(source, tmp_path / "05_root_cause.ipynb")
+    out = {"published": str(FOLDER.parent / "data" / "root_cause")}
+    executed = notebooks.execute("05", tmp_path / "out", out).read_text()
+    assert "quinn:cubic is not built): these are published events" in executed
+
+
+@pytest.mark.slow
+def test_an_executed_notebook_is_small_has_no_widgets_and_needs_no_network(tmp_path):
+    executed = notebooks.execute("06", tmp_path, {})
+    assert executed.stat().st_size < 3_000_000
+    notebook = nbformat.read(executed, as_version=4)
+    assert "widgets" not in notebook.metadata
+    kinds = {
+        kind for c in notebook.cells for o in c.get("outputs", []) for kind in o.get("data", {})
+    }
+    assert kinds <= {"text/html", "text/plain"}
+    page = Page(notebooks.to_html(executed))
+    assert not [link for link in page.loads if not link.startswith("data:")]
 
 
 @pytest.mark.guest

@@ -57,7 +57,7 @@ SHOWN = {
     "mean_delay_difference_ms": (
         "mean delay difference",
         "ms",
-        "queueing delay, test minus reference",
+        "queueing delay over time, test minus reference",
     ),
     "p_value": ("p", "", "permutation test of no difference"),
     "p_equivalence": ("p of equivalence", "", "equivalence test of lying outside the margin"),

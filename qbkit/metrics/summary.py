@@ -49,7 +49,8 @@ def summary(ds: xr.Dataset) -> pd.DataFrame:
       queueing delay, measured passively at the bottleneck. It excludes delay inside the hosts (ACK
       delay, pacing), so it is comparable between stacks; dropped packets have none. With reverse
       traffic it includes the queueing delay of the ACK (`qbkit.metrics.flows.ack_delays_ms`).
-    - ``queue_delay_mean_ms``: mean over the packets that left.
+    - ``queue_delay_mean_ms``: mean over the packets that left. It differs from the mean over time,
+      in which each bin counts once.
 
     Without a packet table, the means come from the binned series, weighted by throughput. Values
     that bins do not contain are NaN: losses, deviation, and with reverse traffic the RTT.

@@ -30,7 +30,7 @@ RUN_COLUMNS = {
     "loss_percent": ("Loss", "%", 2),
     "rtt_mean_ms": ("RTT mean", "ms", 1),
     "rtt_std_ms": ("RTT deviation", "ms", 1),
-    "queue_delay_mean_ms": ("Queueing delay", "ms", 1),
+    "queue_delay_mean_ms": ("Queueing delay, per packet", "ms", 1),
 }
 """Columns of `qbkit.metrics.summary`: heading, unit and decimals."""
 

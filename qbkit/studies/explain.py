@@ -207,7 +207,12 @@ class Explanation:
         return self.sentence
 
     def _repr_html_(self) -> str:
-        return f"<p><b>{escape(self.sentence)}</b></p>{self.frame().to_html(index=False)}"
+        # Names with spaces wrap, so that the table fits the cell.
+        table = self.frame().drop(columns=["parameter", "score"])
+        table.columns = [
+            str(name).replace("_percent", " (%)").replace("_", " ") for name in table.columns
+        ]
+        return f"<p><b>{escape(self.sentence)}</b></p>{table.to_html(index=False)}"
 
 
 def explain(
