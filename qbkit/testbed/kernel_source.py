@@ -15,7 +15,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from qbkit.errors import EngineError
+from qbkit.errors import EngineError, StackNotReady
+from qbkit.stacks.debian import private_apt
 
 UNNEEDED = Path(__file__).parent / "kernel_sources/unneeded.txt"
 """Patterns of files in the tarball that our configuration never needs."""
@@ -81,13 +82,13 @@ def _content_hash(path: Path) -> str:
 
 def _from_debian(scratch: Path, say: Progress) -> Source:
     """The newest linux-source of Debian's unstable suite; apt writes only to ``scratch``."""
-    if not shutil.which("apt-get"):
-        raise EngineError(
-            "there is no apt here to fetch the kernel source; set QBKIT_KERNEL_SOURCE to a "
-            "Linux source tree or tarball (6.16 or newer)"
-        )
     say("looking up the newest kernel source in Debian unstable")
-    config = _private_apt(scratch)
+    try:
+        config = private_apt(scratch, "unstable")
+    except StackNotReady as error:
+        raise EngineError(
+            f"{error}; or set QBKIT_KERNEL_SOURCE to a Linux source tree or tarball (6.16 or newer)"
+        ) from None
     apt = {**os.environ, "APT_CONFIG": str(config), "LC_ALL": "C"}
     run_step(["apt-get", "update", "-q"], env=apt)
     found = run_step(["apt-cache", "search", "--names-only", r"^linux-source-[0-9.]+$"], env=apt)
@@ -102,51 +103,6 @@ def _from_debian(scratch: Path, say: Progress) -> Source:
     run_step(["apt-get", "download", "-q", f"linux-source-{newest}"], env=apt, cwd=scratch)
     (package,) = scratch.glob("linux-source-*.deb")
     return Source(package.name.split("_")[1], package)
-
-
-def _private_apt(scratch: Path) -> Path:
-    """An apt configuration that does not touch the machine's own."""
-    mirror, key = _debian_mirror()
-    for name in ("state/lists/partial", "cache/archives/partial", "parts"):
-        (scratch / name).mkdir(parents=True)
-    (scratch / "status").touch()
-    signed = f"Signed-By: {key}\n" if key else ""
-    (scratch / "parts/unstable.sources").write_text(
-        f"Types: deb\nURIs: {mirror}\nSuites: unstable\nComponents: main\n{signed}"
-    )
-    config = scratch / "apt.conf"
-    config.write_text(
-        f'Dir::State "{scratch}/state";\nDir::State::status "{scratch}/status";\n'
-        f'Dir::Cache "{scratch}/cache";\nDir::Etc::sourcelist "/dev/null";\n'
-        f'Dir::Etc::sourceparts "{scratch}/parts";\nAPT::Sandbox::User "";\n'
-        'Acquire::Languages "none";\nAcquire::IndexTargets::deb::DEP-11::DefaultEnabled "false";\n'
-        'Acquire::IndexTargets::deb::Contents-deb::DefaultEnabled "false";\n'
-    )
-    return config
-
-
-def _debian_mirror() -> tuple[str, str]:
-    """(URI, keyring) of the Debian archive that this machine's own apt uses."""
-    if chosen := os.environ.get("QBKIT_DEBIAN_MIRROR"):
-        return chosen, _keyring()
-    form = "$(REPO_URI) $(ORIGIN) $(SUITE)"
-    listed = run_step(["apt-get", "indextargets", "--format", form, "Identifier: Packages"])
-    for line in listed.splitlines():
-        uri, origin, *_ = [*line.split(), ""]
-        if origin == "Debian" and "security" not in uri:
-            return uri, _keyring()
-    raise EngineError(
-        "this machine's apt knows no Debian archive; run apt-get update, or set "
-        "QBKIT_DEBIAN_MIRROR to one, or QBKIT_KERNEL_SOURCE to a Linux source tree or tarball"
-    )
-
-
-def _keyring() -> str:
-    for name in ("debian-archive-keyring.gpg", "debian-archive-keyring.pgp"):
-        path = Path("/usr/share/keyrings") / name
-        if path.exists():
-            return str(path)
-    return ""
 
 
 def run_step(

@@ -1,0 +1,172 @@
+"""Programs of another Debian suite than this machine's, with the libraries that they load.
+
+apt fetches the packages and checks their signatures, with state folders of its own. Nothing is
+installed: a program runs from its folder under the dynamic loader and the C library of its suite.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from urllib.parse import unquote
+
+from qbkit.errors import StackNotReady
+from qbkit.stacks.base import Say
+from qbkit.stacks.build import build_once, built_folder, fingerprint, run_tool
+
+LIBRARIES = "lib"
+LOADER = f"{LIBRARIES}/ld-linux-x86-64.so.2"
+DLOPENED = ("libgcc_s.so.1",)
+"""Libraries that the C library opens by name when it needs them."""
+VERSIONS = "versions.txt"
+
+
+@dataclass(frozen=True)
+class DebianPrograms:
+    """Programs of one suite in a folder of their own: ``lib/`` and the programs' files."""
+
+    name: str
+    suite: str
+    """The suite, such as ``trixie``, or ``trixie-backports``, which is used with ``trixie``."""
+    packages: tuple[str, ...]
+    programs: tuple[str, ...]
+    """Their paths in the packages, such as ``usr/sbin/nginx``."""
+
+    @property
+    def mount(self) -> str:
+        """Where the guest sees the folder."""
+        return f"/run/qb/debian/{self.name}"
+
+    @property
+    def folder(self) -> Path:
+        """Folder of the programs, there or not."""
+        return built_folder(f"debian-{self.name}", self._key)
+
+    @property
+    def ready(self) -> bool:
+        """Whether the programs are there."""
+        return self.folder.exists()
+
+    @property
+    def _key(self) -> str:
+        return fingerprint([], self.suite, *self.packages, *self.programs)
+
+    def build(self, say: Say) -> None:
+        """Fetch the packages, and keep the programs and libraries; raises StackNotReady."""
+        say(f"fetching {' and '.join(self.packages)} from Debian {self.suite}")
+        build_once(f"debian-{self.name}", self._key, self._make)
+
+    def command(self, program: str, *, root: str | Path | None = None) -> list[str]:
+        """The start of a program's command line: its loader, its libraries, the program.
+
+        ``root`` is the folder of the programs; by default `mount`, where the guest sees it.
+        """
+        root = self.mount if root is None else root
+        name = program.rpartition("/")[2]
+        return [f"{root}/{LOADER}", "--library-path", f"{root}/{LIBRARIES}", f"{root}/{name}"]
+
+    def version(self, package: str) -> str:
+        """The package's version, and a fingerprint of all programs and libraries."""
+        return f"{self._versions[package]}, files {self._fingerprint}"
+
+    @cached_property
+    def _versions(self) -> dict[str, str]:
+        lines = (self.folder / VERSIONS).read_text().splitlines()
+        return dict(line.split(" ", 1) for line in lines)
+
+    @cached_property
+    def _fingerprint(self) -> str:
+        return fingerprint(path for path in self.folder.rglob("*") if path.is_file())
+
+    def _make(self, folder: Path) -> None:
+        with tempfile.TemporaryDirectory() as text:
+            root = Path(text) / "root"
+            versions = self._unpack(Path(text), root)
+            libraries = root / "usr/lib/x86_64-linux-gnu"
+            loader = libraries / Path(LOADER).name
+            wanted = {loader, *(libraries / name for name in DLOPENED)}
+            for program in self.programs:
+                wanted |= _loaded(loader, libraries, root / program)
+                shutil.copy2(root / program, folder)
+            (folder / LIBRARIES).mkdir()
+            for path in wanted:
+                shutil.copy2(path, folder / LIBRARIES)
+        lines = [f"{package} {version}\n" for package, version in versions]
+        (folder / VERSIONS).write_text("".join(lines))
+
+    def _unpack(self, scratch: Path, root: Path) -> list[tuple[str, str]]:
+        """Unpack the packages and all that they depend on; return names and versions."""
+        release = self.suite.removesuffix("-backports")
+        config = private_apt(scratch, " ".join(dict.fromkeys([release, self.suite])))
+        apt = {**os.environ, "APT_CONFIG": str(config), "LC_ALL": "C"}
+        run_tool(["apt-get", "update", "-q"], self.name, env=apt)
+        how = ["--download-only", "--yes", "--no-install-recommends", "-t", self.suite]
+        run_tool(["apt-get", "install", "-q", *how, *self.packages], self.name, env=apt)
+        found = sorted((scratch / "cache/archives").glob("*.deb"))
+        for package in found:
+            run_tool(["dpkg-deb", "-x", package, root], self.name)
+        return [(name, unquote(version)) for name, version, _ in (p.name.split("_") for p in found)]
+
+
+def _loaded(loader: Path, libraries: Path, program: Path) -> set[Path]:
+    """The libraries that a program loads when it starts."""
+    listed = run_tool([loader, "--library-path", libraries, "--list", program], program.name)
+    return {Path(path) for path in re.findall(rf"({re.escape(str(libraries))}/\S+)", listed)}
+
+
+def private_apt(scratch: Path, suites: str) -> Path:
+    """The file of an apt configuration for Debian's suites that writes to ``scratch`` alone.
+
+    Programs read it where the variable APT_CONFIG names it. Raises StackNotReady without an apt.
+    """
+    mirror, key = _debian_mirror()
+    for name in ("state/lists/partial", "cache/archives/partial", "parts"):
+        (scratch / name).mkdir(parents=True)
+    (scratch / "status").touch()
+    signed = f"Signed-By: {key}\n" if key else ""
+    (scratch / "parts/debian.sources").write_text(
+        f"Types: deb\nURIs: {mirror}\nSuites: {suites}\nComponents: main\n{signed}"
+    )
+    config = scratch / "apt.conf"
+    config.write_text(
+        f'Dir::State "{scratch}/state";\nDir::State::status "{scratch}/status";\n'
+        f'Dir::Cache "{scratch}/cache";\nDir::Etc::sourcelist "/dev/null";\n'
+        f'Dir::Etc::sourceparts "{scratch}/parts";\nAPT::Sandbox::User "";\n'
+        'Acquire::Languages "none";\nAcquire::IndexTargets::deb::DEP-11::DefaultEnabled "false";\n'
+        'Acquire::IndexTargets::deb::Contents-deb::DefaultEnabled "false";\n'
+    )
+    return config
+
+
+def _debian_mirror() -> tuple[str, str]:
+    """(URI, keyring) of the Debian archive that this machine's own apt uses."""
+    if chosen := os.environ.get("QBKIT_DEBIAN_MIRROR"):
+        return chosen, _keyring()
+    if not shutil.which("apt-get"):
+        raise StackNotReady("there is no apt here to fetch packages of Debian")
+    form: Sequence[str] = ("--format", "$(REPO_URI) $(ORIGIN) $(SUITE)", "Identifier: Packages")
+    argv = ["apt-get", "indextargets", *form]
+    listed = subprocess.run(argv, capture_output=True, text=True, check=False).stdout
+    for line in listed.splitlines():
+        uri, origin, *_ = [*line.split(), ""]
+        if origin == "Debian" and "security" not in uri:
+            return uri, _keyring()
+    raise StackNotReady(
+        "this machine's apt knows no Debian archive; run apt-get update, or set "
+        "QBKIT_DEBIAN_MIRROR to one"
+    )
+
+
+def _keyring() -> str:
+    for name in ("debian-archive-keyring.gpg", "debian-archive-keyring.pgp"):
+        path = Path("/usr/share/keyrings") / name
+        if path.exists():
+            return str(path)
+    return ""
