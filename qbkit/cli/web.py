@@ -29,6 +29,7 @@ class Size(click.ParamType):
 
 @click.command("web")
 @click.option("--list", "as_list", is_flag=True, help="List the servers and clients.")
+@click.option("--build", metavar="NAME,...|all", help="Fetch or build servers and clients.")
 @click.option("--server", default="envoy:cubic", show_default=True, help="SERVER:CONTROLLER.")
 @click.option("--client", default="go", show_default=True, help="The client.")
 @click.option("--object", "object_bytes", type=Size(), default="1MB", show_default=True)
@@ -38,11 +39,15 @@ class Size(click.ParamType):
 )
 @network_options
 @options.as_json
-def command(as_list: bool, as_json: bool, protocol: str, repeat: int, **params: Any) -> int:
+def command(
+    as_list: bool, build: str | None, as_json: bool, protocol: str, repeat: int, **params: Any
+) -> int:
     """Load an object over HTTP/2 and HTTP/3 in virtual time; print the times to the last byte."""
     if as_list:
         _print_list(as_json)
         return 0
+    if build:
+        return _build(build)
     from qbkit.execution.web import run_web_all  # slow to import
     from qbkit.spec.web import WebLoad
 
@@ -65,6 +70,22 @@ def command(as_list: bool, as_json: bool, protocol: str, repeat: int, **params: 
         if outcome.error is not None:
             click.echo(f"qbkit: {outcome.load.name}: {outcome.reason}", err=True)
     return int(any(outcome.error is not None for outcome in outcomes))
+
+
+def _build(names: str) -> int:
+    """Make the named programs ready; 1 if one cannot be."""
+    from qbkit.errors import StackNotReady
+    from qbkit.stacks.web import programs
+
+    failed = 0
+    for program in programs(names):
+        try:
+            program.build(lambda text: click.echo(text, err=True))
+            click.echo(f"{program.name}: ready")
+        except StackNotReady as error:
+            failed = 1
+            click.echo(f"{program.name}: {error}", err=True)
+    return failed
 
 
 def _row(outcome: Any) -> dict[str, Any]:

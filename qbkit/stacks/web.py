@@ -126,6 +126,17 @@ def client(name: str) -> WebClient:
     return _find("client", name, clients())
 
 
+def programs(names: str) -> list[WebProgram]:
+    """The servers and clients with these names, separated by commas, or ``all``; else SpecError."""
+    known = [*servers(), *clients()]
+    if names == "all":
+        return known
+    chosen = names.split(",")
+    for name in chosen:
+        _find("server or client", name, known)
+    return [program for program in known if program.name in chosen]
+
+
 def web_rows() -> list[dict[str, Any]]:
     """One row per server and client: {name, role, protocols, controllers, version, ready, …}."""
     rows = []
@@ -155,5 +166,5 @@ def _find(kind: str, name: str, known: Sequence[Program]) -> Program:
     for program in known:
         if program.name == name:
             return program
-    names = ", ".join(sorted(program.name for program in known))
+    names = ", ".join(sorted({program.name for program in known}))
     raise SpecError(f"there is no {kind} {name!r}; known are {names}")

@@ -46,10 +46,7 @@ class Curl(WebClient):
         self, *, address: str, protocol: str, path: str, out: str, zero_rtt: bool
     ) -> list[str]:
         """curl, which writes the report to stderr, that is to the log of the receiver."""
-        ip, _, port = address.rpartition(":")
-        how = ["--silent", "--show-error", "--fail", "--insecure", "--http2"]
-        where = ["--resolve", f"{HOST}:{port}:{ip}", f"https://{HOST}:{port}{path}"]
-        return [str(_path() or "curl"), *how, "--output", "/dev/null", "-w", REPORT, *where]
+        return [str(_path() or "curl"), "--http2", *options(address, path)]
 
     def load(self, folder: Path) -> dict[str, Any]:
         """The last line of its log that is JSON."""
@@ -70,6 +67,22 @@ class Curl(WebClient):
             "bytes": found["size_download"],
             "status": found["http_code"],
         }
+
+
+def options(address: str, path: str) -> list[str]:
+    """The options of curl for either protocol, and the URL."""
+    ip, _, port = address.rpartition(":")
+    how = [
+        "--silent",
+        "--show-error",
+        "--fail",
+        "--insecure",
+        "--output",
+        "/dev/null",
+        "-w",
+        REPORT,
+    ]
+    return [*how, "--resolve", f"{HOST}:{port}:{ip}", f"https://{HOST}:{port}{path}"]
 
 
 def _path() -> Path | None:

@@ -1,0 +1,34 @@
+"""A newer curl than this machine's, over HTTP/2 and HTTP/3 (by ngtcp2)."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from qbkit.stacks.clients.curl import Curl, options
+from qbkit.stacks.debian import DebianPrograms
+from qbkit.stacks.from_debian import FromDebian
+from qbkit.stacks.web import register_client
+
+PROGRAM = "usr/bin/curl"
+WAYS = {"h2": ["--http2"], "h3": ["--http3-only"]}
+
+
+class CurlHttp3(FromDebian, Curl):
+    """curl that never falls back from HTTP/3, with one TLS group, as in the other clients."""
+
+    name: ClassVar[str] = "curl-http3"
+    source: ClassVar[str] = "package curl of Debian trixie-backports"
+    protocols: ClassVar[tuple[str, ...]] = ("h2", "h3")
+    debian: ClassVar[DebianPrograms] = DebianPrograms(
+        "curl", "trixie-backports", ("curl",), (PROGRAM,)
+    )
+
+    def argv(
+        self, *, address: str, protocol: str, path: str, out: str, zero_rtt: bool
+    ) -> list[str]:
+        """curl, which writes the report to stderr, that is to the log of the receiver."""
+        how = [*WAYS[protocol], "--curves", "X25519"]
+        return [*self.debian.command(PROGRAM), *how, *options(address, path)]
+
+
+register_client(CurlHttp3())

@@ -1,0 +1,60 @@
+"""Web servers and clients that are packages of a newer Debian suite."""
+
+from __future__ import annotations
+
+import inspect
+import shlex
+from pathlib import Path
+from typing import ClassVar
+
+from qbkit.stacks.base import Say, Status
+from qbkit.stacks.build import fingerprint
+from qbkit.stacks.debian import DebianPrograms
+from qbkit.stacks.google_quiche import PYTHON, SERVER, SERVER_MOUNT
+from qbkit.stacks.web import WebProgram
+
+NO_RANDOM_INSTRUCTIONS = {"OPENSSL_ia32cap": "~0x4000000000000000:~0x40000"}
+"""Hides the processor's random numbers from OpenSSL, so that runs repeat."""
+
+
+class FromDebian(WebProgram):
+    """A program of `debian`, whose first package gives the version."""
+
+    debian: ClassVar[DebianPrograms]
+
+    def version(self) -> str:
+        """Version of the package, and fingerprints of its files and of ours."""
+        ours = fingerprint([Path(inspect.getfile(type(self))), *SERVER.glob("*.py")])
+        return f"{self.debian.version(self.debian.packages[0])}, qbkit {ours}"
+
+    def status(self) -> Status:
+        """Ready when the packages are unpacked."""
+        return (
+            Status(True) if self.debian.ready else Status(False, f"qbkit web --build {self.name}")
+        )
+
+    def build(self, say: Say = lambda _: None) -> None:
+        """Fetch and unpack the packages."""
+        self.debian.build(say)
+
+    def mounts(self) -> dict[str, Path]:
+        """The programs with their libraries, and the script that starts servers."""
+        return {self.debian.mount: self.debian.folder, SERVER_MOUNT: SERVER}
+
+    def env(self) -> dict[str, str]:
+        """As OpenSSL needs it."""
+        return NO_RANDOM_INSTRUCTIONS
+
+
+def serve(address: str, *commands: list[str]) -> list[str]:
+    """The command that starts servers, and is ready when one has the UDP port of the address."""
+    words = [*PYTHON, f"{SERVER_MOUNT}/serve.py", address.rpartition(":")[2]]
+    for command in commands:
+        words += ["--", *command]
+    return words
+
+
+def with_file(path: str, text: str, command: list[str]) -> list[str]:
+    """The command, after a shell has written a file for it."""
+    script = f'printf %s "$0" > {shlex.quote(path)} && exec "$@"'
+    return ["/bin/sh", "-c", script, text, *command]
