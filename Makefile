@@ -74,6 +74,7 @@ kernel: venv
 stacks: venv
 	@$(MAKE) --no-print-directory system PACKAGES="$(STACK_PACKAGES)"
 	@-$(BIN)/qbkit stacks build
+	@-$(BIN)/qbkit web --build all
 
 clean:
 	rm -rf $(VENV) build results docs/_generated docs/reference/generated docs/tutorials/*.ipynb .pytest_cache .ruff_cache .mypy_cache *.egg-info

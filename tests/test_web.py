@@ -52,7 +52,7 @@ def test_a_bad_load_gets_one_sentence(fields: dict, sentence: str):
 @pytest.mark.parametrize(
     ("fields", "sentence"),
     [
-        ({"server": "apache:cubic"}, "no server 'apache'; known are envoy"),
+        ({"server": "apache:cubic"}, "no server 'apache'; known are .*envoy"),
         ({"client": "lynx"}, "no client 'lynx'; known are"),
         ({"client": "curl"}, "the client curl does not have h3; it has h2"),
         ({"server": "go:bbr"}, "go has no controller 'bbr' for h3; it has cubic, reno"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
@@ -14,6 +15,16 @@ from qbkit.stacks.site import Site
 
 HOST = "test.example"
 """The name that clients ask for, and that the certificate ``browser-cert.pem`` is for."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """A URL on the internet, at one address of its host."""
+
+    url: str
+    host: str
+    port: int
+    ip: str
 
 
 class WebProgram(ABC):
@@ -79,6 +90,14 @@ class WebClient(WebProgram):
         self, *, address: str, protocol: str, path: str, out: str, zero_rtt: bool
     ) -> list[str]:
         """The command that loads ``https://HOST:PORT/path`` from ``IP:PORT``."""
+
+    def url_argv(self, target: Target, *, protocol: str, verify: bool) -> list[str]:
+        """The command that loads a URL from this machine; SpecError for a client that cannot."""
+        raise SpecError(f"the client {self.name} loads nothing from this machine's own network")
+
+    def url_report(self, output: str) -> dict[str, Any]:
+        """The document of `load` by the standard error of the command of `url_argv`."""
+        raise NotImplementedError
 
     def load(self, folder: Path) -> dict[str, Any]:
         """The document ``load.json`` (see `qbkit.traces.web.load`) that it wrote to ``out``.

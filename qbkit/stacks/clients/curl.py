@@ -10,10 +10,12 @@ from typing import Any, ClassVar
 from qbkit.errors import RunFailed
 from qbkit.stacks.base import Status
 from qbkit.stacks.build import GUEST_PATH, program_fingerprint, run_tool
-from qbkit.stacks.web import HOST, WebClient, register_client
+from qbkit.stacks.web import HOST, Target, WebClient, register_client
 
 REPORT = "%{stderr}%{json}\\n%{onerror}%{errormsg}\\n"
 """What curl writes when it ends: its times, and as the last line why it failed, if it did."""
+REPORTING = ["--silent", "--show-error", "--fail", "--output", "/dev/null", "-w", REPORT]
+WAYS = {"h2": ["--http2"], "h3": ["--http3-only"]}
 PROTOCOLS = {"1.1": "http/1.1", "2": "h2", "3": "h3"}
 
 
@@ -48,13 +50,26 @@ class Curl(WebClient):
         """curl, which writes the report to stderr, that is to the log of the receiver."""
         return [str(_path() or "curl"), "--http2", *options(address, path)]
 
-    def load(self, folder: Path) -> dict[str, Any]:
-        """The last line of its log that is JSON."""
-        lines = (folder / "receiver.log").read_text(errors="replace").splitlines()
-        reports = [line for line in lines if line.startswith("{")]
+    def url_argv(self, target: Target, *, protocol: str, verify: bool) -> list[str]:
+        """curl without the user's settings and proxies, on one address of the host."""
+        how = [*WAYS[protocol], "--noproxy", "*", *([] if verify else ["--insecure"])]
+        ip = f"[{target.ip}]" if ":" in target.ip else target.ip
+        where = ["--resolve", f"{target.host}:{target.port}:{ip}", target.url]
+        return [*self.command_here(), "--disable", *how, *REPORTING, *where]
+
+    def command_here(self) -> list[str]:
+        """The start of a command line on this machine."""
+        return [str(_path() or "curl")]
+
+    def url_report(self, output: str) -> dict[str, Any]:
+        """The last line that is JSON; RunFailed with curl's own words if the load failed."""
+        lines = [line for line in output.splitlines() if line.strip()]
+        reports = [json.loads(line) for line in lines if line.startswith("{")]
         if not reports:
-            raise RunFailed("curl left no report of its times")
-        found = json.loads(reports[-1])
+            raise RunFailed(f"curl left no report of its times: {(lines or ['no output'])[-1]}")
+        found = reports[-1]
+        if found.get("exitcode"):
+            raise RunFailed(f"curl: {found['errormsg'] or lines[-1]}")
         return {
             "version": 1,
             "client": self.name,
@@ -67,6 +82,10 @@ class Curl(WebClient):
             "bytes": found["size_download"],
             "status": found["http_code"],
         }
+
+    def load(self, folder: Path) -> dict[str, Any]:
+        """The report in its log."""
+        return self.url_report((folder / "receiver.log").read_text(errors="replace"))
 
 
 def options(address: str, path: str) -> list[str]:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from qbkit.stacks.clients.curl import Curl, options
+from qbkit.stacks.clients.curl import WAYS, Curl, options
 from qbkit.stacks.debian import DebianPrograms
 from qbkit.stacks.from_debian import FromDebian
 from qbkit.stacks.web import register_client
 
 PROGRAM = "usr/bin/curl"
-WAYS = {"h2": ["--http2"], "h3": ["--http3-only"]}
 
 
 class CurlHttp3(FromDebian, Curl):
@@ -29,6 +28,10 @@ class CurlHttp3(FromDebian, Curl):
         """curl, which writes the report to stderr, that is to the log of the receiver."""
         how = [*WAYS[protocol], "--curves", "X25519"]
         return [*self.debian.command(PROGRAM), *how, *options(address, path)]
+
+    def command_here(self) -> list[str]:
+        """The same program without the guest."""
+        return self.debian.command(PROGRAM, root=self.debian.folder)
 
 
 register_client(CurlHttp3())

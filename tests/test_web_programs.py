@@ -1,0 +1,90 @@
+"""Every web server and client loads one object over each protocol that it claims."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+import qbkit as qb
+from qbkit.cli.web import command
+from qbkit.errors import StackNotReady
+from qbkit.spec.web import WebLoad
+from qbkit.stacks import web
+from qbkit.stacks.debian import DebianPrograms, private_apt
+from qbkit.stacks.servers import nginx
+from qbkit.stacks.site import MOUNT, Site
+
+LINK = qb.Bottleneck(rate_mbps=10, rtt_ms=20, buffer_packets=50)
+SIZE_BYTES = 100_000
+
+
+def claims(programs: list) -> list[tuple[str, str]]:
+    return [(program.name, protocol) for program in programs for protocol in program.protocols]
+
+
+def assert_loads(server: str, client: str, protocol: str) -> None:
+    """The object arrives whole, by that protocol, after the round trips that it takes."""
+    for program in (web.server(server), web.client(client)):
+        try:
+            program.build()
+        except StackNotReady as error:
+            pytest.skip(f"{program.name}: {error}")
+    controller = web.server(server).controllers()[0] if protocol == "h3" else "cubic"
+    fields = {"server": f"{server}:{controller}", "client": client, "protocol": protocol}
+    run = qb.run_web(WebLoad(bottleneck=LINK, object_bytes=SIZE_BYTES, limit_s=20, **fields))
+    assert run.attrs["protocol"] == protocol
+    assert run.qb.warnings == []
+    least_s = (2 if protocol == "h3" else 3) * 0.020 + SIZE_BYTES * 8 / 10e6
+    assert least_s < float(run.time_to_last_byte_s) < least_s + 0.3
+    arrived = int(run.packet_size_bytes.values[run.packet_fate.values == 0].sum())
+    assert SIZE_BYTES < arrived < 1.15 * SIZE_BYTES
+
+
+@pytest.mark.guest
+@pytest.mark.parametrize(("server", "protocol"), claims(web.servers()))
+def test_servers(server: str, protocol: str):
+    assert_loads(server, "curl-http3", protocol)
+
+
+@pytest.mark.guest
+@pytest.mark.parametrize(
+    ("client", "protocol"), claims([client for client in web.clients() if not client.pages])
+)
+def test_clients(client: str, protocol: str):
+    assert_loads("nginx", client, protocol)
+
+
+def test_nginx_knows_the_types_of_a_site(tmp_path: Path):
+    for name in ("index.html", "a.css", "b.css", "100000"):
+        (tmp_path / name).touch()
+    debian = web.server("nginx").debian
+    words = nginx.command(debian, "listen 1;", Site(tmp_path, "/"), "/out")
+    text = next(word for word in words if word.startswith("daemon off"))
+    assert "types { text/css css; text/html html; }" in text
+    assert f"listen 1; root {MOUNT};" in text
+    assert words[-1] == "/out/nginx.conf"
+
+
+def test_a_private_apt_knows_only_the_suites_asked_for(tmp_path: Path, monkeypatch):
+    monkeypatch.setenv("QBKIT_DEBIAN_MIRROR", "http://mirror.example/debian")
+    config = private_apt(tmp_path, "trixie trixie-backports").read_text()
+    sources = (tmp_path / "parts/debian.sources").read_text()
+    assert "URIs: http://mirror.example/debian\nSuites: trixie trixie-backports\n" in sources
+    assert all(str(tmp_path) in line for line in config.splitlines() if "State" in line)
+
+
+def test_without_apt_a_debian_program_says_so(tmp_path: Path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    absent = DebianPrograms("x", "trixie", ("x",), ("usr/bin/x",))
+    with pytest.raises(StackNotReady, match="there is no apt here"):
+        absent.build(lambda _: None)
+    assert not absent.ready
+
+
+def test_what_cannot_be_built_is_named():
+    done = CliRunner().invoke(command, ["--build", "apache"])
+    assert done.exit_code
+    assert "there is no server or client 'apache'; known are caddy" in str(done.exception)
