@@ -17,6 +17,7 @@ from .execution.runner import run as run
 from .execution.many import run_all as run_all
 from .execution.sweeps import run_sweep as run_sweep
 from .execution.web import WebOutcome as WebOutcome
+from .execution.urls import measure_urls as measure_urls
 from .execution.web import run_web as run_web
 from .execution.web import run_web_all as run_web_all
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from qbkit.stacks import certificate
 from qbkit.stacks.base import CERTIFICATE_MOUNT, Options, Stack
+from qbkit.stacks.web import WebProgram
 
 GUEST_ROOT = "/run/qb"
 
@@ -25,7 +26,7 @@ class Bench:
     folder: Path
     processes: list[subprocess.Popen[str]] = field(default_factory=list)
 
-    def start(self, stack: Stack, argv: list[str]) -> subprocess.Popen[str]:
+    def start(self, stack: Stack | WebProgram, argv: list[str]) -> subprocess.Popen[str]:
         mounts = {**stack.mounts(), CERTIFICATE_MOUNT: certificate.folder()}
         for guest, host in mounts.items():
             link = Path(self.here(guest))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 import click
@@ -28,6 +29,7 @@ class Size(click.ParamType):
 
 
 @click.command("web")
+@click.argument("urls", nargs=-1, metavar="[URL ...]")
 @click.option("--list", "as_list", is_flag=True, help="List the servers and clients.")
 @click.option("--build", metavar="NAME,...|all", help="Fetch or build servers and clients.")
 @click.option("--server", default="envoy:cubic", show_default=True, help="SERVER:CONTROLLER.")
@@ -37,17 +39,39 @@ class Size(click.ParamType):
 @click.option(
     "--repeat", type=click.IntRange(1), default=1, show_default=True, help="Seeds 1 to N."
 )
+@click.option("--out", type=click.Path(path_type=Path), help="URLs: file to write (netCDF).")
+@click.option("--insecure", is_flag=True, help="URLs: accept any certificate.")
 @network_options
 @options.as_json
+@click.pass_context
 def command(
-    as_list: bool, build: str | None, as_json: bool, protocol: str, repeat: int, **params: Any
+    context: click.Context,
+    urls: tuple[str, ...],
+    as_list: bool,
+    build: str | None,
+    as_json: bool,
+    protocol: str,
+    repeat: int,
+    out: Path | None,
+    insecure: bool,
+    **params: Any,
 ) -> int:
-    """Load an object over HTTP/2 and HTTP/3 in virtual time; print the times to the last byte."""
+    """Load an object over HTTP/2 and HTTP/3 in virtual time; print the times to the last byte.
+
+    With URLs, load these instead, from this machine, in real time, over its own network: protocols
+    alternate, nothing is emulated, and a response by another protocol does not count.
+    """
     if as_list:
         _print_list(as_json)
         return 0
     if build:
         return _build(build)
+    if urls:
+        from qbkit.cli.urls import measure
+
+        return measure(context, urls, protocol.split(","), out=out, as_json=as_json)
+    if out or insecure:
+        raise click.UsageError("--out and --insecure are for URLs")
     from qbkit.execution.web import run_web_all  # slow to import
     from qbkit.spec.web import WebLoad
 

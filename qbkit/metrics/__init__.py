@@ -44,6 +44,7 @@ from qbkit.metrics.theory import (
     reno_friendly_alpha,
     window_throughput_mbps,
 )
+from qbkit.metrics.urls import url_differences
 from qbkit.metrics.web import (
     acked_table,
     client_consistency,
@@ -104,6 +105,7 @@ __all__ = [
     "throughput_ratio",
     "throughput_ratios",
     "transfer_table",
+    "url_differences",
     "web_differences",
     "web_table",
     "window_throughput_mbps",

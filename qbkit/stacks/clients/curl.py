@@ -25,6 +25,8 @@ class Curl(WebClient):
     name: ClassVar[str] = "curl"
     source: ClassVar[str] = "Debian's package curl"
     protocols: ClassVar[tuple[str, ...]] = ("h2",)
+    tls: ClassVar[tuple[str, ...]] = ()
+    """Options for TLS."""
 
     def version(self) -> str:
         """curl's version, and the fingerprint of program and libraries."""
@@ -52,7 +54,7 @@ class Curl(WebClient):
 
     def url_argv(self, target: Target, *, protocol: str, verify: bool) -> list[str]:
         """curl without the user's settings and proxies, on one address of the host."""
-        how = [*WAYS[protocol], "--noproxy", "*", *([] if verify else ["--insecure"])]
+        how = [*WAYS[protocol], *self.tls, "--noproxy", "*", *([] if verify else ["--insecure"])]
         ip = f"[{target.ip}]" if ":" in target.ip else target.ip
         where = ["--resolve", f"{target.host}:{target.port}:{ip}", target.url]
         return [*self.command_here(), "--disable", *how, *REPORTING, *where]

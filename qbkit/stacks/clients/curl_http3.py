@@ -13,7 +13,7 @@ PROGRAM = "usr/bin/curl"
 
 
 class CurlHttp3(FromDebian, Curl):
-    """curl that never falls back from HTTP/3, with one TLS group, as in the other clients."""
+    """curl that never falls back from HTTP/3, with one TLS group, as in the client go."""
 
     name: ClassVar[str] = "curl-http3"
     source: ClassVar[str] = "package curl of Debian trixie-backports"
@@ -21,13 +21,15 @@ class CurlHttp3(FromDebian, Curl):
     debian: ClassVar[DebianPrograms] = DebianPrograms(
         "curl", "trixie-backports", ("curl",), (PROGRAM,)
     )
+    tls: ClassVar[tuple[str, ...]] = ("--curves", "X25519")
+    """Without a group for after quantum computers, the first flight is one packet."""
 
     def argv(
         self, *, address: str, protocol: str, path: str, out: str, zero_rtt: bool
     ) -> list[str]:
         """curl, which writes the report to stderr, that is to the log of the receiver."""
-        how = [*WAYS[protocol], "--curves", "X25519"]
-        return [*self.debian.command(PROGRAM), *how, *options(address, path)]
+        how = [*WAYS[protocol], *self.tls, *options(address, path)]
+        return [*self.debian.command(PROGRAM), *how]
 
     def command_here(self) -> list[str]:
         """The same program without the guest."""
