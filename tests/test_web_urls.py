@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import xarray as xr
 from click.testing import CliRunner
-from loopback import Bench, free_port
+from loopback import Bench, end, free_port
 
 import qbkit as qb
 from qbkit.cli import web as web_command
@@ -29,8 +29,9 @@ REPORT = {"version": 1, "client": "curl", "protocol": "h3", "status": 200, "byte
 
 
 @pytest.fixture
-def serve(bench: Bench, tmp_path: Path):
+def serve(bench: Bench, tmp_path: Path) -> Iterator[Callable[[str], str]]:
     """Start a server with one file on a free port: its URL."""
+    started = []
 
     def start(name: str) -> str:
         for program in (web.server(name), web.client("curl-http3")):
@@ -47,10 +48,13 @@ def serve(bench: Bench, tmp_path: Path):
         what = {"controller": server.controllers()[0], "site": Site(folder, "/object")}
         argv = server.argv(address=f"127.0.0.1:{port}", protocol="h3", out=str(out), **what)
         process = bench.start(server, [word.replace(MOUNT, str(folder)) for word in argv])
+        started.append(process)
         assert process.stdout and process.stdout.readline() == "ready\n"
         return f"https://localhost:{port}/object"
 
-    return start
+    yield start
+    for process in started:
+        end(process)
 
 
 @pytest.fixture
