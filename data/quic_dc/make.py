@@ -3,7 +3,8 @@
 python data/quic_dc/make.py FOLDER SPEC...
 
 FOLDER holds a sweep of each SPEC.yaml of this folder, as the notebook or ``qbkit sweep`` ran it.
-rtt.csv takes the percentiles of the RTT of all packets, and figure-5/ two runs over time.
+From the runs of seed 1, rtt.csv takes the percentiles of the RTT of all packets, spread.csv its
+standard deviation, taken in several ways, and figure-5-*/ two runs over time.
 """
 
 from __future__ import annotations
@@ -36,18 +37,21 @@ def main() -> None:
         cube = qb.load_sweep(HERE / f"{stem}.yaml")
         if stem in DISTRIBUTIONS or stem.startswith("four-"):
             add_distributions(stem, cube, args.folder / stem)
+        if stem == "quic-dc-4-bdp":
+            add_spread(cube, args.folder / stem)
         if stem in OVER_TIME:
             publish_over_time(OVER_TIME[stem], cube, args.folder / stem)
 
 
 def rows_of(cube: xr.Dataset, folder: Path) -> list[tuple[dict[str, object], xr.Dataset]]:
-    """The coordinates of each run that is done, and the run."""
+    """The coordinates of each run of seed 1 that is done, and the run."""
     found = []
-    stacked = cube.stack(cell=list(cube["run"].dims))
+    first = cube.sel(seed=1).expand_dims("seed")
+    stacked = first.stack(cell=list(first["run"].dims))
     for index in range(stacked.sizes["cell"]):
         cell = stacked.isel(cell=index)
         if bool(cell["done"]):
-            where = dict(zip(cube["run"].dims, cell["cell"].item(), strict=True))
+            where = dict(zip(first["run"].dims, cell["cell"].item(), strict=True))
             found.append((where, qb.load_run(folder / "runs" / f"{cell['run'].item()}.nc")))
     return found
 
@@ -72,6 +76,32 @@ def add_distributions(stem: str, cube: xr.Dataset, folder: Path) -> None:
         known.append(pd.DataFrame(columns))
     whole = pd.concat(known).drop_duplicates(["figure", "label", "percent"], keep="last")
     whole.to_csv(path, index=False)
+
+
+def add_spread(cube: xr.Dataset, folder: Path) -> None:
+    """Mean and standard deviation of the RTT, taken in each way that a paper may take it."""
+    rows = []
+    for where, run in rows_of(cube, folder):
+        left_s, _, waited_ms = delivered_packets(run, 0)
+        every_ms = waited_ms + float(run["base_rtt_ms"][0])
+        late = run["sample_time_s"].values > 5
+        ways = {
+            "every packet": every_ms,
+            "every packet after 5 s": every_ms[left_s > 5],
+            "the sender's latest RTT after 5 s": run["sample_latest_rtt_ms"].values[late],
+            "the sender's smoothed RTT after 5 s": run["sample_srtt_ms"].values[late],
+        }
+        rows += [
+            {
+                "delay_threshold_ms": where["flows.0.options.delay_threshold_ms"],
+                "rtt": way,
+                "mean_ms": np.nanmean(rtt_ms).round(2),
+                "std_ms": np.nanstd(rtt_ms).round(2),
+                "most_ms": np.nanmax(rtt_ms).round(2),
+            }
+            for way, rtt_ms in ways.items()
+        ]
+    pd.DataFrame(rows).to_csv(HERE / "spread.csv", index=False)
 
 
 def publish_over_time(name: str, cube: xr.Dataset, folder: Path) -> None:

@@ -159,8 +159,9 @@ def _unpacked(content: bytes) -> xr.Dataset:
     return xr.load_dataset(BytesIO(content), engine="h5netcdf")
 
 
-def _provenance(cube: xr.Dataset, source: Path, target: Path) -> dict[str, Any]:
-    sweep = Sweep.from_file(source)
+def _provenance(cube: xr.Dataset, spec: Path, target: Path) -> dict[str, Any]:
+    sweep, here = Sweep.from_file(spec), Path.cwd()
+    source = spec.relative_to(here) if spec.is_relative_to(here) else spec
     return {
         "sweep": sweep.name,
         "command": f"qbkit sweep {source} --out FOLDER, then qb.publish_sweep('{source}', FOLDER)",

@@ -1,7 +1,10 @@
 """Westwood+: a loss leaves of the window what the path delivers in its least round trip.
 
 Grieco and Mascolo, "Performance evaluation and comparison of Westwood+, New Reno, and Vegas TCP
-congestion control", CCR 34(2), 2004; constants of Linux's ``tcp_westwood``.
+congestion control", CCR 34(2), 2004; samples and filter of Linux's ``net/ipv4/tcp_westwood.c``.
+
+The window falls to BWE · RTTmin at the loss, as in the paper. Linux halves it there and sets
+BWE · RTTmin when recovery ends; it also counts RTTs in whole milliseconds, rounded up.
 """
 
 from __future__ import annotations
