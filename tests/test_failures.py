@@ -282,8 +282,9 @@ def test_noexec_memory_folder_is_one_sentence(tmp_path, monkeypatch):
 
 @pytest.mark.guest
 def test_forbidden_seccomp_is_one_sentence():
-    wrapper = Path(__file__).with_name("without_seccomp.py")
-    command = [sys.executable, str(wrapper), sys.executable, "-m", "qbkit.cli", "kernel"]
+    wrapper = Path(__file__).with_name("forbidding.py")
+    forbidding = [sys.executable, str(wrapper), "ptrace,seccomp"]
+    command = [*forbidding, sys.executable, "-m", "qbkit.cli", "kernel"]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 1
     assert "the guest does not boot: this place forbids seccomp" in done.stderr

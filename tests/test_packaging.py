@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 import sys
 import tomllib
@@ -10,9 +11,12 @@ from collections.abc import Iterator
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
+import jsonschema
 import pytest
 import yaml
 from packaging.requirements import Requirement
+
+from qbkit.testbed import engines, kernel
 
 HERE = Path(__file__).parents[1]
 PROJECT = tomllib.loads((HERE / "pyproject.toml").read_text())["project"]
@@ -81,3 +85,23 @@ def test_binder_installs_the_locked_versions():
         "pip install --no-cache-dir -c requirements.lock -e ."
         in (HERE / "binder/postBuild").read_text()
     )
+
+
+def test_binder_has_what_builds_the_kernel():
+    listed = set((HERE / "binder/apt.txt").read_text().split())
+    assert listed >= {*kernel.PACKAGES.split(), "iproute2", "mininet"}
+
+
+def test_binder_sets_settings_that_jupyterlab_has():
+    schemas = Path(sys.prefix) / "share/jupyter/lab/schemas"
+    chosen = json.loads((HERE / "binder/overrides.json").read_text())
+    for plugin, settings in chosen.items():
+        package, _, name = plugin.partition(":")
+        known = json.loads((schemas / package / f"{name}.json").read_text())["properties"]
+        for setting, value in settings.items():
+            jsonschema.validate(value, known[setting])
+
+
+def test_an_engine_elsewhere_is_one_sentence(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(engines.platform, "system", lambda: "Darwin")
+    assert (engines.named("virtual").problem() or "").startswith("it needs Linux on an x86-64")

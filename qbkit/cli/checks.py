@@ -11,10 +11,10 @@ from pathlib import Path
 
 from qbkit import stacks
 from qbkit.errors import QbkitError
-from qbkit.settings import cache_folder
+from qbkit.settings import writable_folder
 from qbkit.stacks import go_runtime, quic_go
 from qbkit.stacks.build import run_tool
-from qbkit.testbed import engines, kernel
+from qbkit.testbed import engines, kernel, memory
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ def examine() -> list[Check]:
 
 
 def _cache() -> Check:
-    folder = cache_folder()
+    folder = writable_folder()
     try:
         folder.mkdir(parents=True, exist_ok=True)
         free_gb = shutil.disk_usage(folder).free / 1e9
@@ -58,7 +58,7 @@ def _cache() -> Check:
 
 def _memory_folder() -> Check:
     """Whether the folder of the guest's memory, a file mapped executable, allows execution."""
-    folder = Path(os.environ.get("TMPDIR") or "/dev/shm")
+    folder = memory.file_folder()
     try:
         executable = not os.statvfs(folder).f_flag & os.ST_NOEXEC
     except OSError as error:

@@ -13,7 +13,7 @@ import xarray as xr
 
 from qbkit.errors import StoreError
 from qbkit.files import write_whole
-from qbkit.settings import cache_folder
+from qbkit.settings import writable_folder
 from qbkit.traces.run.dataset import FORMAT_VERSION
 
 ENCODING = {"zlib": True, "complevel": 1, "shuffle": True}
@@ -23,9 +23,9 @@ INDEX = ("hash", "rate_mbps", "rtt_ms", "queue_bytes", "qdisc", "duration_s", "s
 
 
 def default_folder() -> Path:
-    """``QBKIT_RUNS``, else ``runs`` in the cache folder."""
+    """``QBKIT_RUNS``, else ``runs`` in `settings.writable_folder`."""
     chosen = os.environ.get("QBKIT_RUNS")
-    return Path(chosen) if chosen else cache_folder() / "runs"
+    return Path(chosen) if chosen else writable_folder() / "runs"
 
 
 def path_of(name: str) -> Path:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import re
 import shutil
 from collections.abc import Callable
@@ -44,6 +45,8 @@ class Engine:
 
 
 def _virtual_problem() -> str | None:
+    if (platform.system(), platform.machine()) != ("Linux", "x86_64"):
+        return "it needs Linux on an x86-64 processor; published data open everywhere"
     try:
         kernel.require()
     except EngineError as error:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-from qbkit.settings import cache_folder
+from qbkit.settings import writable_folder
 
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 """Changes with each boot; containers on one machine share it, as they share its processors."""
@@ -17,7 +17,7 @@ BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 def own_folder(purpose: str) -> Path:
     """This machine's folder for a purpose, since its last boot."""
-    folder = cache_folder() / "machines" / _boot_id() / purpose
+    folder = writable_folder() / "machines" / _boot_id() / purpose
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 

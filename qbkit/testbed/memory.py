@@ -1,7 +1,9 @@
-"""How much memory a run needs, and whether the machine has it."""
+"""How much memory a run needs, whether the machine has it, and where a guest keeps it."""
 
 from __future__ import annotations
 
+import os
+import tempfile
 from pathlib import Path
 
 from qbkit.errors import EngineError
@@ -17,6 +19,10 @@ what they hold when it learns of a drop, and the kernel stores a packet in about
 The maximum that benchmarks/high_rates.py has measured."""
 TABLES_BASE_BYTES, TABLES_BYTES_PER_FRAME = 200e6, 500
 """Memory to build a dataset, and per frame of the link's rate; measured by the same program."""
+
+SHARED_MEMORY, LEAST_SHARED_BYTES = Path("/dev/shm"), 2**30
+"""Preferred folder for the file that is a guest's memory, and the smallest that serves: a guest
+with a browser touches 0.7 GB. Docker's folder holds 64 MB and is mounted noexec."""
 
 
 def guest_mb(experiment: Experiment) -> int:
@@ -54,3 +60,23 @@ def _free_bytes() -> float:
         if name == "MemAvailable":
             return float(words.split()[0]) * 1024
     return float("inf")  # kernels older than 3.14 do not report it
+
+
+def file_folder() -> Path:
+    """Where the file that is a guest's memory goes; it has no name there, and ends with the guest.
+
+    TMPDIR if it is set, else `SHARED_MEMORY` where that serves, else the temporary folder.
+    """
+    chosen = os.environ.get("TMPDIR")
+    if chosen:
+        return Path(chosen)
+    return SHARED_MEMORY if _serves(SHARED_MEMORY) else Path(tempfile.gettempdir())
+
+
+def _serves(folder: Path) -> bool:
+    try:
+        found = os.statvfs(folder)
+    except OSError:
+        return False
+    executable = not found.f_flag & os.ST_NOEXEC
+    return executable and found.f_blocks * found.f_frsize >= LEAST_SHARED_BYTES

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from qbkit.files import write_whole
-from qbkit.settings import cache_folder
+from qbkit.settings import writable_folder
 
 SAMPLE_S, MOST_S, ENOUGH_CPU_S = 0.5, 10.0, 0.05
 """Watch the processes until together they got this much processor time, none wants it, or this
@@ -74,7 +74,7 @@ def reason(seen: dict[str, Any]) -> str | None:
 
 def keep(seen: dict[str, Any]) -> Path:
     """Write the result of `observe` to the folder ``failures`` of the cache; the file's path."""
-    folder = cache_folder() / "failures"
+    folder = writable_folder() / "failures"
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"standstill-{seen['when'].replace(':', '')}-{os.getpid()}.json"
     write_whole(path, json.dumps(seen, indent=1).encode())

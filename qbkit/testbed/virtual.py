@@ -12,7 +12,7 @@ import subprocess
 from pathlib import Path
 
 from qbkit.errors import EngineError, RunStalled
-from qbkit.testbed import kernel, native, standstill
+from qbkit.testbed import kernel, memory, native, standstill
 from qbkit.testbed.console import Console, OnProgress, Usage, die_with_parent, end_group, measured
 from qbkit.testbed.processor import claim_processor
 
@@ -28,14 +28,16 @@ COMMAND = [
 ]
 TIME_TRAVEL = ["time-travel=inf-cpu", f"time-travel-start={START_NS}"]
 
+MEMORY_FULL = "Kernel mode signal 7"
+"""SIGBUS: a page of the file that is the guest's memory cannot be allocated."""
 BOOT_PROBLEMS = {
-    "noexec": "the folder for the guest's memory (TMPDIR, else /dev/shm) is mounted noexec; "
+    "noexec": "the folder for the guest's memory ({memory}) is mounted noexec; "
     "set TMPDIR to a folder on a file system without noexec",
     "SECCOMP userspace": "this place forbids seccomp filters, which User Mode Linux needs; "
     "allow the system call seccomp (in a container: another seccomp profile)",
     "ptrace": "this place forbids ptrace, which User Mode Linux needs; "
     "allow it (in a container: --cap-add SYS_PTRACE or a seccomp profile that permits it)",
-    "No space left": "the folder for the guest's memory (TMPDIR, else /dev/shm) is full; "
+    "No space left": "the folder for the guest's memory ({memory}) is full; "
     "free some, or set TMPDIR elsewhere",
     "Cannot allocate": "there is not enough memory for the guest; free some",
 }
@@ -73,6 +75,11 @@ def run_guest(
             end_group(process)
     if console.last_started is None:
         raise EngineError(_why_no_boot(console.lines, process.returncode))
+    if any(MEMORY_FULL in line for line in console.lines):
+        raise EngineError(
+            f"the folder for the guest's memory ({memory.file_folder()}) became full during the "
+            "run; free some, or set TMPDIR elsewhere"
+        )
     usage.last_words = console.last_words()
     return usage
 
@@ -93,7 +100,7 @@ def _start(
                 "LD_PRELOAD": str(native.getrandom()),
                 "QBKIT_SEED": str(seed),
                 "HOME": "/",
-                "TMPDIR": os.environ.get("TMPDIR") or "/dev/shm",
+                "TMPDIR": str(memory.file_folder()),
             },
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -124,6 +131,6 @@ def _why_no_boot(lines: list[str], code: int | None) -> str:
     text = "\n".join(lines)
     for word, sentence in BOOT_PROBLEMS.items():
         if word in text:
-            return f"the guest does not boot: {sentence}"
+            return f"the guest does not boot: {sentence.format(memory=memory.file_folder())}"
     last = lines[-1] if lines else f"exit status {code}, no output"
     return f"the guest does not boot: {last} (see `qbkit doctor`)"
