@@ -51,6 +51,13 @@ from .studies.fair_queuing import fair_queuing_of as fair_queuing_of
 from .studies.race import Race as Race
 from .studies.race import race as race
 
+# Figures, tables and reports of results that exist.
+from .studies.compare import Comparison as Comparison
+from .studies.compare import compare as compare
+from .studies.report import save_report as save_report
+from .studies.results import open_results as open_results
+from .store.paper_tables import save_table as save_table
+
 # Readers of captures and logs; `flow_events` returns the events of a run in the same form.
 from .traces.run.imported import read_pcaps as read_pcaps
 from .traces.logs.capture import read_capture as read_capture

@@ -221,7 +221,7 @@ def _separators(cells: Sequence[_MapCell]) -> list[alt.Chart]:
 
 def tile_legend(title: str) -> alt.Legend:
     """Legend of the colours of a heat map, below it."""
-    return alt.Legend(orient="bottom", title=title, titleOrient="left", gradientLength=110)
+    return alt.Legend(orient="bottom", title=title, titleOrient="left")
 
 
 def _domain(values: Sequence[float]) -> tuple[float, float]:

@@ -141,6 +141,7 @@ def theme() -> dict[str, Any]:
                 "titleFontSize": 11,
                 "titleFontWeight": "normal",
                 "gradientThickness": 9,
+                "gradientLength": 110,
                 "symbolSize": 90,
             },
             "line": {"strokeWidth": 1.4, "strokeJoin": "round", "strokeCap": "round"},

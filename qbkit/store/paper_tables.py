@@ -1,0 +1,104 @@
+"""Tables for papers: CSV and LaTeX, with a unit in each heading and intervals in brackets."""
+
+from __future__ import annotations
+
+import math
+import re
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from qbkit.errors import StoreError
+from qbkit.files import write_whole
+
+UNITS = {"_mbps": "Mbit/s", "_ms": "ms", "_s": "s", "_percent": "%", "_bytes": "B", "_bdp": "BDP"}
+"""Ending of a column's name → unit."""
+LATEX = {
+    "Δ": r"$\Delta$",
+    "β": r"$\beta$",
+    "−": "$-$",
+    "×": r"$\times$",
+    "≤": r"$\le$",
+    "±": r"$\pm$",
+}
+"""Letters that pdfLaTeX's fonts do not have."""
+DECIMALS = 2
+
+
+def save_table(frame: pd.DataFrame, path: str | Path) -> Path:
+    """Write a table as ``.csv`` or ``.tex`` (booktabs), and return the path.
+
+    Columns whose names end in a unit, such as ``throughput_mbps``, get it in their heading:
+    "throughput (Mbit/s)". Columns ``X_low`` and ``X_high`` beside ``X`` become one interval
+    "[low, high]". CSV has all digits; LaTeX rounds to two decimals and to two significant digits
+    below 0.01, and escapes all texts. The file is written atomically. Raises StoreError for another
+    file extension and for a folder that cannot be written.
+    """
+    path = Path(path)
+    if path.suffix.lower() == ".csv":
+        text = _headed(frame).to_csv(index=False)
+    elif path.suffix.lower() == ".tex":
+        text = _latex(frame)
+    else:
+        raise StoreError(f"a table cannot be saved as {path.name!r}; choose from .csv, .tex")
+    try:
+        write_whole(path, text.encode())
+    except OSError as error:
+        reason = error.strerror or error
+        raise StoreError(f"{path} cannot be written: {reason}; choose another folder") from None
+    return path
+
+
+def heading(name: str) -> str:
+    """The heading of a column: its words, and its unit in parentheses."""
+    unit = next((unit for ending, unit in UNITS.items() if name.endswith(ending)), "")
+    words = name[: -len(next(e for e, u in UNITS.items() if u == unit))] if unit else name
+    words = words.removeprefix("bottleneck.").replace("_", " ").strip()
+    return f"{words} ({unit})" if unit else words
+
+
+def _headed(frame: pd.DataFrame) -> pd.DataFrame:
+    return frame.rename(columns=lambda name: heading(str(name)))
+
+
+def _latex(frame: pd.DataFrame) -> str:
+    table = _headed(_with_intervals(frame).map(_cell))
+    numbers = [all(_is_number(v) for v in frame.get(name, pd.Series([""]))) for name in frame]
+    columns = "".join("r" if number else "l" for number in numbers[: table.shape[1]])
+    columns = columns.ljust(table.shape[1], "l")
+    table.columns = [_escaped(str(name)) for name in table.columns]
+    return str(table.map(_escaped).to_latex(index=False, escape=False, column_format=columns))
+
+
+def _with_intervals(frame: pd.DataFrame) -> pd.DataFrame:
+    """The frame with each pair of bounds as one column of texts, behind its value."""
+    table = frame.copy()
+    for name in frame.columns:
+        low, high = f"{name}_low", f"{name}_high"
+        if low in table and high in table:
+            pairs = zip(table[low], table[high], strict=True)
+            table[low] = [f"[{_cell(a)}, {_cell(b)}]" if a == a else "" for a, b in pairs]
+            table = table.drop(columns=high).rename(columns={low: f"{name} interval"})
+    return table
+
+
+def _cell(value: Any) -> str:
+    if not _is_number(value):
+        return str(value)
+    if isinstance(value, int) or not math.isfinite(value):
+        return str(value) if isinstance(value, int) else "–"
+    if value and abs(value) < 10**-DECIMALS:
+        return f"{value:.2g}"
+    return f"{value:.{DECIMALS}f}"
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _escaped(text: str) -> str:
+    text = re.sub(r"([&%$#_{}])", r"\\\1", text.replace("\\", r"\textbackslash "))
+    for letter, command in LATEX.items():
+        text = text.replace(letter, command)
+    return text.replace("~", r"\textasciitilde{}").replace("^", r"\textasciicircum{}")

@@ -1,0 +1,113 @@
+"""Two runs or two studies side by side: their numbers, and in what they were made differently."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+import xarray as xr
+
+from qbkit.errors import MetricError
+from qbkit.metrics import summary
+from qbkit.metrics.flows import flow_labels
+from qbkit.studies.conformance import Study
+from qbkit.studies.explain import Explanation
+from qbkit.studies.results import Results, is_cube
+
+if TYPE_CHECKING:
+    import altair as alt
+
+
+@dataclass(frozen=True, repr=False)
+class Comparison:
+    """Two runs, or two studies, by their names."""
+
+    names: tuple[str, str]
+    sides: tuple[xr.Dataset, xr.Dataset] | tuple[Study, Study]
+
+    def frame(self) -> pd.DataFrame:
+        """One row per number: both values, and the second minus the first."""
+        first, second = (_numbers(side) for side in self.sides)
+        rows = []
+        for key in dict.fromkeys([*first, *second]):
+            a, b = first.get(key), second.get(key)
+            known = isinstance(a, float) and isinstance(b, float)
+            rows.append((*key, a, b, b - a if known else float("nan")))  # type: ignore[operator]
+        columns = ["of", "number", *self.names, "difference"]
+        return pd.DataFrame(rows, columns=columns).dropna(subset=list(self.names), how="all")
+
+    def made_differently(self) -> pd.DataFrame:
+        """One row per field of the experiments, or version of a stack, in which the two differ."""
+        first, second = (_origin(side) for side in self.sides)
+        rows = [
+            (key, first.get(key, "–"), second.get(key, "–"))
+            for key in dict.fromkeys([*first, *second])
+            if first.get(key) != second.get(key)
+        ]
+        return pd.DataFrame(rows, columns=["field", *self.names])
+
+    def chart(self) -> alt.HConcatChart:
+        """Timelines and envelopes of the first flow of both, with the first one in grey."""
+        from qbkit.plots import linked_chart
+
+        trials = [side.tests if isinstance(side, Study) else side for side in self.sides]
+        runs = dict(zip(self.names, trials, strict=True))
+        return linked_chart(runs, reference=self.names[0], title=" against ".join(self.names))
+
+    def __repr__(self) -> str:
+        return f"<Comparison of {self.names[0]} and {self.names[1]}>"
+
+    def _repr_html_(self) -> str:
+        different = self.made_differently()
+        words = "made alike" if different.empty else different.to_html(index=False, escape=True)
+        table = self.frame().to_html(index=False, float_format="{:.3f}".format, na_rep="–")
+        head = escape(" and ".join(self.names))
+        return f"<p><b>{head}</b></p>{table}<p>What differs in how they were made:</p>{words}"
+
+
+def compare(first: Results, second: Results, names: tuple[str, str] = ("A", "B")) -> Comparison:
+    """Two runs or two studies side by side; MetricError for two of different kinds, or sweeps."""
+    sides = tuple(r.study if isinstance(r, Explanation) else r for r in (first, second))
+    if isinstance(sides[0], Study) != isinstance(sides[1], Study):
+        raise MetricError("a run cannot be compared with a study; give two of one kind")
+    if any(isinstance(side, xr.Dataset) and is_cube(side) for side in sides):
+        raise MetricError("sweeps cannot be compared; give two runs or two studies")
+    if names[0] == names[1]:
+        names = (f"{names[0]} (first)", f"{names[1]} (second)")
+    return Comparison(names, sides)  # type: ignore[arg-type]
+
+
+def _numbers(side: xr.Dataset | Study) -> dict[tuple[str, str], float | str]:
+    """The numbers of a run by flow, or of a study's assessment."""
+    if isinstance(side, Study):
+        a = side.assess()
+        rows = a.frame().iloc[:, :2].itertuples(index=False)
+        return {("study", "outcome"): a.outcome, **{("study", str(n)): float(v) for n, v in rows}}
+    table = summary(side).drop(columns=["label", "stack", "controller"])
+    return {
+        (f"flow {i + 1}", str(name)): float(value)
+        for i in range(len(flow_labels(side)))
+        for name, value in table.iloc[i].items()
+    }
+
+
+def _origin(side: xr.Dataset | Study) -> dict[str, str]:
+    """Fields of the experiment and versions, flat; those of the first run of a study."""
+    run = side.tests[0] if isinstance(side, Study) else side
+    spec = json.loads(run.attrs.get("spec") or "{}")
+    versions = json.loads(run.attrs.get("stack_versions") or "{}")
+    known = {f"version of {stack}": str(text) for stack, text in versions.items()}
+    known |= {n: str(run.attrs.get(n, "")) for n in ("kernel_version", "qbkit_version", "engine")}
+    return {**dict(_flat("", spec)), **known}
+
+
+def _flat(prefix: str, value: Any) -> list[tuple[str, str]]:
+    if isinstance(value, Mapping):
+        return [row for k, v in value.items() for row in _flat(f"{prefix}.{k}".lstrip("."), v)]
+    if isinstance(value, list):
+        return [row for i, v in enumerate(value) for row in _flat(f"{prefix}.{i}", v)]
+    return [(prefix, str(value))]

@@ -1,0 +1,140 @@
+"""A report of results as one HTML file that opens without a network."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from html import escape
+from pathlib import Path
+
+import pandas as pd
+import xarray as xr
+
+from qbkit.errors import QbkitError, StoreError
+from qbkit.files import write_whole
+from qbkit.plots.html import run_html, run_sentence
+from qbkit.plots.render import chart_fragment, without_bundle
+from qbkit.store.paper_tables import heading
+from qbkit.studies.conformance import Study
+from qbkit.studies.explain import Explanation
+from qbkit.studies.results import Results, figure, is_cube, kinds_of, table
+
+STYLE = """
+body { font: 14px/1.5 Arial, "Liberation Sans", sans-serif; color: #1f2933; background: white;
+  max-width: 62rem; margin: 2rem auto; padding: 0 1rem; }
+h1 { font-size: 1.5em; } h2 { font-size: 1.15em; margin-top: 2em; }
+.verdict { font-size: 1.1em; border-left: 4px solid #0072b2; padding-left: 0.8em; }
+.scroll { overflow-x: auto; }
+table { border-collapse: collapse; font-size: 0.9em; margin: 0.6em 0; }
+th, td { text-align: left; padding: 0.2em 0.9em 0.2em 0; border-bottom: 1px solid #e4e7eb; }
+details pre { white-space: pre-wrap; overflow-wrap: anywhere; font-size: 0.85em; }
+"""
+FACTS = ("engine", "qbkit_version", "kernel_version", "stack_versions", "created", "hash")
+MAP_ROWS = 400
+NO_PARAMETERS = (
+    "Not in these results: they hold no runs of each side alone. `qbkit conformance --explain` "
+    "runs them, and qb.publish_explanation stores them with the study."
+)
+
+Section = tuple[str, str]
+
+
+def save_report(results: Results, path: str | Path) -> Path:
+    """Write one HTML file with everything that results say, and return its path.
+
+    A study's report has the verdict, the envelope, the timeline, inferred parameters and suspects
+    (if the results are an `Explanation`), and the provenance of every run; a run's and a sweep's
+    have what applies. The page contains its charts and loads nothing. It is written atomically.
+    Raises StoreError for a folder that cannot be written.
+    """
+    title, sections = _title(results), []
+    drawn = False
+    for name, html in _sections(results):
+        # All charts of a page share the first one's copy of Vega.
+        sections.append(f"<h2>{escape(name)}</h2>{without_bundle(html) if drawn else html}")
+        drawn = drawn or "qbkit-chart" in html
+    page = (
+        f'<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
+        f"<style>{STYLE}</style></head><body><h1>{escape(title)}</h1>{''.join(sections)}"
+        "</body></html>"
+    )
+    target = Path(path)
+    try:
+        write_whole(target, page.encode())
+    except OSError as error:
+        reason = error.strerror or error
+        raise StoreError(f"{path} cannot be written: {reason}; choose another folder") from None
+    return target
+
+
+def _title(results: Results) -> str:
+    study = results.study if isinstance(results, Explanation) else results
+    if isinstance(study, Study):
+        return f"{study.test} against {study.reference}"
+    if is_cube(study):
+        return f"Sweep {json.loads(study.attrs['sweep'])['name']}"
+    return " and ".join(str(label) for label in study["label"].values)
+
+
+def _sections(results: Results) -> Iterator[Section]:
+    study = results.study if isinstance(results, Explanation) else results
+    if isinstance(study, Study):
+        yield from _study_sections(results, study)
+    elif is_cube(study):
+        for kind in kinds_of(study):
+            yield kind.capitalize(), _chart(study, kind)
+        yield "Cells", _html(table(study))
+        yield "Provenance", _provenance({"sweep": study})
+    else:
+        yield "Run", run_html(study)
+        for kind in kinds_of(study):
+            yield kind.replace("-", " ").capitalize(), _chart(study, kind)
+        yield "Provenance", _provenance({"run": study})
+
+
+def _study_sections(results: Results, study: Study) -> Iterator[Section]:
+    assessment = study.assess()
+    yield (
+        "Verdict",
+        f'<p class="verdict">{escape(assessment.verdict)}</p>'
+        f"<p>{escape(run_sentence(study.tests[0], of_one_run=False))}; {len(study.tests)} and "
+        f"{len(study.references)} trials.</p>{_html(assessment.frame())}",
+    )
+    yield "Envelope", _chart(study, "envelope")
+    yield "Timeline", _chart(study, "linked")
+    if isinstance(results, Explanation):
+        yield "Suspects", f"<p>{escape(results.sentence)}</p>"
+        yield "Parameters", _html(table(results))
+    else:
+        yield "Parameters and suspects", f"<p>{escape(NO_PARAMETERS)}</p>"
+    sides = {"test": study.tests, "reference": study.references}
+    runs = {f"{side} {n}": run for side, each in sides.items() for n, run in enumerate(each, 1)}
+    yield "Provenance", _provenance(runs)
+
+
+def _chart(results: Results, kind: str) -> str:
+    try:
+        return chart_fragment(figure(results, kind).to_dict())
+    except QbkitError as error:
+        return f"<p>Not drawn: {escape(str(error))}.</p>"
+
+
+def _html(frame: pd.DataFrame) -> str:
+    shown = frame.head(MAP_ROWS).rename(columns=lambda name: heading(str(name)))
+    more = f"<p>and {len(frame) - MAP_ROWS} more rows</p>" if len(frame) > MAP_ROWS else ""
+    with pd.option_context("display.max_colwidth", None):
+        html = shown.to_html(index=False, border=0, float_format="{:.3g}".format, na_rep="–")
+    return f'<div class="scroll">{html}</div>{more}'
+
+
+def _provenance(runs: dict[str, xr.Dataset]) -> str:
+    """What each dataset says of its origin: versions, kernel, seed, and the experiment itself."""
+    parts = []
+    for name, ds in runs.items():
+        facts = {fact: str(ds.attrs[fact]) for fact in (*FACTS, "seed") if fact in ds.attrs}
+        rows = "".join(f"<tr><td>{k}</td><td>{escape(v)}</td></tr>" for k, v in facts.items())
+        spec = escape(str(ds.attrs.get("spec") or ds.attrs.get("sweep", "")))
+        parts.append(
+            f"<details><summary>{escape(name)}</summary><table>{rows}</table><pre>{spec}</pre></details>"
+        )
+    return "".join(parts)

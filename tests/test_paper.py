@@ -1,0 +1,181 @@
+"""Figures, tables, comparisons and reports, as authors of papers ask for them."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+from synthetic import synthetic_run
+from synthetic_cubes import pairs_cube
+from test_docs import Page
+from test_plots_browser import browser, opened
+
+import qbkit as qb
+from qbkit import plots
+from qbkit.cli import group
+from qbkit.errors import MetricError, StoreError
+from qbkit.plots.paper import MAX_POINTS, SHAPES, drawn_width_px, paper_spec
+
+__all__ = ["browser"]  # a fixture, used by its name
+
+DATA = Path(__file__).parents[1] / "data"
+
+
+@pytest.fixture(scope="module")
+def study():
+    return qb.load_study(DATA / "envelope")
+
+
+def media_box(path: Path) -> list[float]:
+    (box,) = re.findall(rb"/MediaBox ?\[([^\]]*)\]", path.read_bytes())
+    return [float(number) for number in box.split()]
+
+
+def units(view):
+    yield from [view] if "mark" in view else []
+    for name in ("layer", "hconcat", "vconcat", "concat"):
+        for part in view.get(name, []):
+            yield from units(part)
+
+
+@pytest.mark.parametrize(("width", "points"), [("column", 241), ("text", 506)])
+def test_a_figure_has_the_width_of_a_column_or_of_the_text(tmp_path, width, points):
+    chart = plots.timeline_chart(synthetic_run(duration_s=12))
+    box = media_box(plots.save_chart(chart, tmp_path / "figure.pdf", width=width))
+    assert points - 3 <= box[2] <= points
+
+
+def test_a_figure_needs_neither_colour_nor_title_nor_mouse(study):
+    spec = paper_spec(study.plot.envelope().to_dict(), "column")
+    assert "title" not in spec
+    assert "subtitle" not in json.dumps(spec["layer"])
+    assert "tooltip" not in json.dumps(spec["layer"])
+    assert not [p for p in spec["params"] if "select" in p or "bind" in p]
+    coded = [u["encoding"] for u in units(spec) if u["encoding"].get("color")]
+    shapes = [e["shape"]["scale"]["range"] for e in coded if "shape" in e]
+    assert shapes and all(each == list(SHAPES[:2]) for each in shapes)
+    (dashes,) = [e["strokeDash"]["scale"]["range"] for e in coded if "strokeDash" in e]
+    assert dashes[0] != dashes[1]
+    fonts = [spec["config"]["axis"]["labelFontSize"], spec["config"]["legend"]["labelFontSize"]]
+    assert min(fonts) >= 6  # points, the least that journals allow
+
+
+def test_points_are_thinned_and_hulls_are_not(study, tmp_path):
+    chart = study.plot.envelope()
+    whole, thin = chart.to_dict(), paper_spec(chart.to_dict(), "column")
+    before = {name: len(text.splitlines()) for name, text in whole["datasets"].items()}
+    after = {name: len(text.splitlines()) for name, text in thin["datasets"].items()}
+    points = max(before, key=before.__getitem__)
+    assert before[points] > 1000
+    assert after[points] <= 2 * MAX_POINTS + 1
+    assert {n: c for n, c in before.items() if n != points} == {
+        n: c for n, c in after.items() if n != points
+    }
+    size = plots.save_chart(chart, tmp_path / "a.pdf", width="column").stat().st_size
+    assert size < 400_000  # 1.5 MB with all points
+
+
+@pytest.mark.parametrize("kind", ["linked", "timeline"])
+def test_readouts_and_brushes_are_left_out(kind):
+    spec = paper_spec(getattr(synthetic_run(duration_s=12).qb.plot, kind)().to_dict(), "text")
+    assert "span" not in json.dumps({k: v for k, v in spec.items() if k != "datasets"})
+    assert not [unit for unit in units(spec) if unit["mark"]["type"] == "text"]
+    assert drawn_width_px(spec) <= 506
+
+
+def test_a_chart_that_does_not_fit_says_so():
+    cube = pairs_cube([f"stack-{i}:cubic" for i in range(40)])
+    with pytest.raises(MetricError, match="too many columns for width = 'column'"):
+        paper_spec(plots.interaction_chart(cube).to_dict(), "column")
+    with pytest.raises(MetricError, match="width = 'page': choose from column, text"):
+        paper_spec(plots.timeline_chart(synthetic_run(duration_s=12)).to_dict(), "page")
+
+
+def test_a_table_has_units_intervals_and_no_letter_that_latex_lacks(tmp_path):
+    frame = pd.DataFrame(
+        {
+            "label": ["a_b & 50 %", "Δ"],
+            "throughput_mbps": [9.876, float("nan")],
+            "throughput_mbps_low": [9.0, float("nan")],
+            "throughput_mbps_high": [10.5, float("nan")],
+            "p_value": [0.00123, 1.0],
+        }
+    )
+    text = qb.save_table(frame, tmp_path / "t.tex").read_text()
+    assert "throughput (Mbit/s)" in text
+    assert r"a\_b \& 50 \% & 9.88 & [9.00, 10.50] & 0.0012 \\" in text
+    assert r"$\Delta$ & – &  & 1.00" in text
+    assert r"\toprule" in text
+    whole = pd.read_csv(qb.save_table(frame, tmp_path / "t.csv"))
+    assert whole["throughput (Mbit/s)"][0] == 9.876
+    with pytest.raises(StoreError, match=r"'t\.xls'; choose from \.csv, \.tex"):
+        qb.save_table(frame, tmp_path / "t.xls")
+
+
+def invoke(*words: object) -> str:
+    done = CliRunner().invoke(group, [str(word) for word in words], catch_exceptions=True)
+    if done.exception and not isinstance(done.exception, SystemExit):
+        return str(done.exception)
+    return done.output
+
+
+def test_plot_draws_runs_studies_and_sweeps(tmp_path):
+    run = DATA / "start" / "tcp-cubic-tcp-bbr.nc"
+    wide = invoke("plot", run, "--width", "text", "--out", tmp_path / "a.pdf")
+    assert media_box(Path(wide.strip()))[2] == pytest.approx(506, abs=3)
+    cells = invoke("plot", DATA / "conformance" / "reno.yaml", "--out", tmp_path / "cells.csv")
+    table = pd.read_csv(cells.strip())
+    assert len(table) == 64  # eight implementations in eight settings
+    assert {"implementation", "rtt (ms)", "buffer (BDP)", "noise floor"} <= set(table)
+    assert (table["conformance low"] <= table["conformance"]).all()
+
+
+def test_plot_says_what_there_is(tmp_path):
+    out = ("--out", tmp_path / "a.pdf")
+    assert "choose from timeline, envelope, linked" in invoke(
+        "plot", DATA / "start" / "tcp-cubic-tcp-bbr.nc", "--kind", "pie", *out
+    )
+    assert "there are no results at nowhere; give a run" in invoke("plot", "nowhere", *out)
+    assert "holds runs, not a study; name one of them: tcp-cubic-tcp-bbr.nc" in invoke(
+        "plot", DATA / "start", *out
+    )
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.slow
+def test_compare_names_what_differs(tmp_path):
+    first, second = DATA / "cases" / "ack-10", DATA / "cases" / "ack-2"
+    found = json.loads(invoke("compare", first, second, "--json"))
+    assert found["made_differently"] == [
+        {"field": "flows.0.options.ack_every_packets", str(first): "10", str(second): "2"}
+    ]
+    rows = {row["number"]: row for row in found["numbers"]}
+    floors = rows["noise floor"]
+    assert floors[str(first)] == floors[str(second)]
+    assert rows["conformance"]["difference"] > 0.3
+    run = DATA / "start" / "tcp-cubic-tcp-bbr.nc"
+    assert "a run cannot be compared with a study" in invoke("compare", first, run)
+
+
+def test_a_run_compared_with_itself_differs_in_nothing():
+    run = synthetic_run(duration_s=12)
+    found = qb.compare(run, run)
+    assert found.made_differently().empty
+    assert (found.frame()["difference"].dropna() == 0).all()
+
+
+@pytest.mark.slow
+@pytest.mark.browser
+def test_a_report_is_one_page_that_draws_itself_offline(browser, tmp_path):
+    path = Path(invoke("report", DATA / "cases" / "ack-10", "--out", tmp_path / "r.html").strip())
+    text = path.read_text()
+    for heading in ("Verdict", "Envelope", "Timeline", "Suspects", "Parameters", "Provenance"):
+        assert f"<h2>{heading}</h2>" in text
+    assert path.stat().st_size < 1_500_000
+    assert not [link for link in Page(path).loads if not link.startswith("data:")]
+    with opened(browser, path) as page:
+        assert page.locator("canvas").count() == 2
