@@ -1,0 +1,35 @@
+"""Speed Index: how quickly a page's visible part fills."""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+from numpy.typing import ArrayLike
+
+from qbkit.errors import StoreError
+
+
+def speed_index(time_s: ArrayLike, progress_percent: ArrayLike) -> float:
+    """Speed Index in s of screenshots at these times since the navigation.
+
+    ``progress_percent`` is the visual progress of each, from 0 to 100. Before the first screenshot
+    the page is white. As Lighthouse's speedline defines it (speed-index.js): the time of the first
+    progress, and from then on the integral of what is missing. NaN if there never is any progress.
+
+    >>> speed_index([1.0, 2.0, 4.0], [50, 80, 100])  # 1 + 1 * 0.5 + 2 * 0.2
+    1.9
+    """
+    time = np.asarray(time_s, float)
+    missing = 1 - np.asarray(progress_percent, float) / 100
+    painted = np.flatnonzero(missing < 1)
+    if not len(painted):
+        return float("nan")
+    first = painted[0]
+    return float(time[first] + np.sum(np.diff(time[first:]) * missing[first:-1]))
+
+
+def page_speed_index(run: xr.Dataset) -> float:
+    """Speed Index in s of a page load; raises StoreError for a run that is none."""
+    if "visual_progress_percent" not in run:
+        raise StoreError("this run is no page load, so it has no Speed Index")
+    return speed_index(run.screenshot_time_s, run.visual_progress_percent)

@@ -1,0 +1,103 @@
+"""One page load over DevTools: its events, screenshots and paint times."""
+
+import base64
+import json
+import time
+
+from failure import Failed
+from resources import Resources
+
+VIEWPORT = {"width": 800, "height": 600, "deviceScaleFactor": 1, "mobile": False}
+"""That of Yu and Benson (Puppeteer's default)."""
+SCREENSHOT = {"format": "jpeg", "quality": 60, "maxWidth": 800, "maxHeight": 600}
+QUIET_S = 0.5
+"""The load is over when it has fired its event and nothing has come for so long."""
+KEPT = {
+    f"Network.{name}"
+    for name in (
+        "requestWillBeSent",
+        "requestWillBeSentExtraInfo",
+        "responseReceived",
+        "responseReceivedExtraInfo",
+        "resourceChangedPriority",
+        "loadingFinished",
+        "loadingFailed",
+    )
+} | {"Page.loadEventFired", "Page.domContentEventFired"}
+OBSERVE = """
+self.qbkitLargest = null;
+new PerformanceObserver((list) => {
+  for (const entry of list.getEntries()) self.qbkitLargest = [entry.startTime, entry.url];
+}).observe({type: "largest-contentful-paint", buffered: true});
+"""
+TIMES = """JSON.stringify({
+  origin: performance.timeOrigin,
+  load: performance.getEntriesByType("navigation")[0].loadEventStart,
+  paint: Object.fromEntries(performance.getEntriesByType("paint").map((e) => [e.name, e.startTime])),
+  largest: self.qbkitLargest,
+})"""
+REFUSED = "net::ERR_CERT"
+
+
+class PageLoad:
+    """Collects what a browser says of one page, and writes it to a folder."""
+
+    def __init__(self, browser_events, out):
+        self.events, self.out, self.browser = browser_events, out, None
+        self.resources, self.frames = Resources(), []
+        self.loaded_s, self.last_s = None, time.monotonic()
+
+    def listen(self, method, params):
+        """Take one event."""
+        if method == "Inspector.targetCrashed":
+            raise Failed("the browser's page crashed")
+        if method == "Page.screencastFrame":
+            self.frame(params)
+        elif method == "Page.loadEventFired":
+            self.loaded_s = params["timestamp"]
+        elif method.startswith("Network."):
+            self.resources.take(method.removeprefix("Network."), params)
+        else:
+            return
+        self.last_s = time.monotonic()
+        if method in KEPT:
+            self.events.write(json.dumps([method, params]) + "\n")
+
+    def frame(self, params):
+        """Keep a screenshot; the browser sends the next one when this one is acknowledged."""
+        self.browser.send("Page.screencastFrameAck", sessionId=params["sessionId"])
+        with open(f"{self.out}/frame-{len(self.frames):04d}.jpg", "wb") as file:
+            file.write(base64.b64decode(params["data"]))
+        self.frames.append(params["metadata"]["timestamp"])
+
+    def run(self, browser, url, deadline):
+        """Load the page and wait until it is complete and at rest; its times as the page has them.
+
+        Raises Failed at the deadline, or when the page cannot be loaded.
+        """
+        self.browser = browser
+        browser.attach(deadline)
+        for domain in ("Page", "Network", "Inspector"):
+            browser.send(f"{domain}.enable")
+        browser.send("Emulation.setDeviceMetricsOverride", **VIEWPORT)
+        browser.send("Page.addScriptToEvaluateOnNewDocument", source=OBSERVE)
+        browser.ask("Page.startScreencast", deadline, **SCREENSHOT)
+        error = browser.ask("Page.navigate", deadline, url=url).get("errorText")
+        if error:
+            what = "the browser refused the certificate of" if REFUSED in error else "cannot load"
+            raise Failed(f"{what} {url}: {error}")
+        self.wait(browser, url, deadline)
+        answer = browser.ask("Runtime.evaluate", deadline, expression=TIMES)
+        return json.loads(answer["result"]["value"])
+
+    def wait(self, browser, url, deadline):
+        """Wait until nothing more comes."""
+        while True:
+            complete = self.loaded_s is not None and not self.resources.pending
+            until = min(deadline, self.last_s + QUIET_S) if complete else deadline
+            if time.monotonic() >= until:
+                break
+            browser.take(until)
+        if not complete:
+            what = f"{len(self.resources.pending)} of its resources had not come"
+            raise Failed(f"{url} was not complete at the end of its time: {what}")

@@ -1,0 +1,77 @@
+"""Speed Index against speedline, and the multiplexing of constructed pages."""
+
+import numpy as np
+import pytest
+
+from qbkit.metrics.multiplexing import multiplexing
+from qbkit.metrics.speed_index import speed_index
+
+K = 10_000
+
+
+def order(*parts):
+    """Chunks of 1000 B: ``(resource, count)`` one after another."""
+    return np.concatenate([np.full(count, resource) for resource, count in parts])
+
+
+def inferred(which, urgency, start=None):
+    start = np.zeros(len(urgency), int) if start is None else start
+    return multiplexing(which, np.full(len(which), 1000), urgency, start)
+
+
+def test_one_resource_after_another_is_sequential():
+    found = inferred(order((0, 100), (1, 100), (2, 100)), [3, 3, 3])
+    assert found.strategy == "sequential"
+    assert found.in_a_row == 1.0
+    assert found.contended_bytes == 200_000  # the last one is alone
+
+
+def test_turns_are_round_robin():
+    found = inferred(np.tile([0, 1, 2], 100), [3, 3, 3])
+    assert found.strategy == "round-robin"
+    assert found.evenness > 0.98
+
+
+def test_unequal_turns_are_weighted():
+    # Three chunks of the first for one of the second: shares 3/4 and 1/4, half of the worst case.
+    found = inferred(np.append(np.tile([0, 0, 0, 1], 100), np.full(200, 1)), [3, 3])
+    assert found.strategy == "weighted"
+    assert found.evenness == pytest.approx(0.5, abs=0.01)
+
+
+def test_a_later_and_more_urgent_resource_that_goes_first_shows_priorities():
+    # 1 is asked for when 50 chunks have come, and goes first from then on.
+    found = inferred(order((0, 50), (1, 100), (0, 100)), [5, 1], [0, 50])
+    assert found.strategy == "by priority"
+    assert (found.telling_bytes, found.by_priority) == (100_000, 1.0)
+
+
+def test_requests_in_the_order_of_their_urgency_do_not_show_priorities():
+    """Yu and Benson, 8.1.1: a first-in-first-out server looked as if it obeyed priorities."""
+    found = inferred(order((0, 100), (1, 100)), [1, 5])
+    assert found.strategy == "sequential"
+    assert found.telling_bytes == 0
+
+
+def test_priorities_that_are_ignored():
+    found = inferred(order((0, 150), (1, 100)), [5, 1], [0, 50])
+    assert found.strategy == "sequential"
+    assert found.by_priority == 0.0
+
+
+def test_turns_within_one_urgency_do_not_hide_priorities():
+    which = np.concatenate([np.tile([0, 1], 50), np.tile([2, 3], 100), np.tile([0, 1], 50)])
+    found = inferred(which, [5, 5, 1, 1], [0, 0, 100, 100])
+    assert found.strategy == "by priority"
+    assert found.evenness > 0.95
+
+
+def test_little_contention_is_undecided():
+    assert inferred(order((0, 20), (1, 20)), [3, 3]).strategy == "undecided"
+    assert inferred(np.array([], int), [3, 3]).strategy == "undecided"
+
+
+def test_speed_index_by_hand():
+    assert speed_index([1.0, 2.0, 4.0], [50, 80, 100]) == pytest.approx(1 + 0.5 + 0.4)
+    assert speed_index([0.0, 1.0, 3.0], [0, 40, 100]) == pytest.approx(1 + 2 * 0.6)
+    assert np.isnan(speed_index([0.0], [0]))
