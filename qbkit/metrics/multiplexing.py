@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -18,6 +18,8 @@ EVEN = 0.75
 """Evenness from which interleaved resources count as served alike."""
 LEAST_BYTES = 50_000
 """Fewer bytes that several resources waited for, or that tell urgency from order, say nothing."""
+MOST_REFILLED = 0.02
+"""Share of bytes that fill gaps above which losses hide in which order the server sent."""
 
 
 @dataclass(frozen=True)
@@ -30,10 +32,10 @@ class Multiplexing:
     in_a_row: float
     """Share of those bytes that did not interrupt another resource. 1: one resource at a time."""
     telling_bytes: int
-    """Of the contended bytes, those that came while a resource that was requested later than another
-    was more urgent. Only these tell priorities from the order of the requests."""
+    """Of the contended bytes, those that came while a resource that was requested later than
+    another was more urgent. Only these tell priorities from the order of the requests."""
     by_priority: float
-    """Share of the telling bytes that went to a resource of the highest urgency; NaN without any."""
+    """Share of the telling bytes that went to the highest urgency; NaN without any."""
     evenness: float
     """How equal the shares of waiting resources of one urgency were: 0 if one got everything, 1 if
     all got the same; NaN without any."""
@@ -77,7 +79,8 @@ def page_multiplexing(run: xr.Dataset) -> Multiplexing:
     """The strategy that a page load shows; raises StoreError for a run that is none.
 
     What arrives one round trip and one full queue after a request was sent after it had come. Data
-    that fill a gap are left out, because the server had sent them before.
+    of QUIC that fill a gap are left out, because the server had sent them before. With more than a
+    few of them the strategy is undecided: a lost end looks as if it had not been sent.
     """
     if "chunk_resource" not in run:
         raise StoreError("this run is no page load with a net log, so it has no streams")
@@ -86,7 +89,9 @@ def page_multiplexing(run: xr.Dataset) -> Multiplexing:
         chunk=run.chunk_new_bytes.values > 0
     )
     start = np.searchsorted(chunks.chunk_time_s, run.resource_start_s + late_s)
-    return multiplexing(chunks.chunk_resource, chunks.chunk_new_bytes, run.resource_urgency, start)
+    found = multiplexing(chunks.chunk_resource, chunks.chunk_new_bytes, run.resource_urgency, start)
+    refilled = 1 - float(run.chunk_new_bytes.sum() / run.chunk_bytes.sum())
+    return replace(found, strategy="undecided") if refilled > MOST_REFILLED else found
 
 
 def _waiting(which: NDArray[np.int_], start: NDArray[np.int_]) -> NDArray[np.bool_]:

@@ -38,7 +38,7 @@ class BrowserStack(Stack):
         """Versions of Debian's package, of the driver, and of the receiver."""
         package, file = next(iter(self.packages.items()))
         return (
-            f"{_package_version(package, _written_ns(file))}, driver {driver_fingerprint()}, "
+            f"{package_version(package, file)}, driver {driver_fingerprint()}, "
             f"receiver quic-go {self._receiver.version()}"
         )
 
@@ -102,6 +102,11 @@ def driver_fingerprint() -> str:
     """12 hexadecimal digits over the driver's files and the flags that start them."""
     files = (path for path in DRIVER.rglob("*") if path.is_file())
     return fingerprint(files, byte_code.version(), *PYTHON)
+
+
+def package_version(package: str, file: str) -> str:
+    """Version of a Debian package, read again when the file changes; empty if not installed."""
+    return _package_version(package, _written_ns(file))
 
 
 def _written_ns(file: str) -> int:

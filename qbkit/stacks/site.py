@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import mimetypes
 import random
 from dataclasses import dataclass
@@ -12,6 +13,8 @@ from qbkit.stacks.build import build_once, fingerprint
 
 MOUNT = "/run/qb/site"
 """Where the guest sees the folder."""
+MANIFEST = "page.json"
+"""The list of a page's resources (see `qbkit.stacks.pages.page`)."""
 BINARY = "application/octet-stream"
 
 
@@ -24,7 +27,12 @@ class File:
     guest_path: str
     """Path in the guest."""
     content_type: str
-    """Media type, by the ending of its name."""
+    """Media type; by the ending of its name where nothing else says it."""
+    host: str = ""
+    """The only host that serves it; empty for a site without names."""
+    status: int = 200
+    headers: tuple[tuple[str, str], ...] = ()
+    """More headers of its response."""
 
 
 @dataclass(frozen=True)
@@ -34,12 +42,30 @@ class Site:
     folder: Path
     start: str
     """The path that the client asks for first."""
+    hosts: tuple[str, ...] = ()
+    """All its hosts, that of ``start`` first; empty for a site without names."""
 
     def files(self) -> list[File]:
-        """Its files in the order of their paths."""
+        """Its files in the order of their paths, or as the list of a page has them."""
+        if (self.folder / MANIFEST).exists():
+            return self._listed()
         found = sorted(path for path in self.folder.rglob("*") if path.is_file())
         names = [path.relative_to(self.folder).as_posix() for path in found]
         return [File(f"/{name}", f"{MOUNT}/{name}", _content_type(name)) for name in names]
+
+    def _listed(self) -> list[File]:
+        rows = json.loads((self.folder / MANIFEST).read_text())["resources"]
+        return [
+            File(
+                row["path"],
+                f"{MOUNT}/{row['file']}",
+                row["media_type"],
+                row["host"],
+                row["status"],
+                tuple((name, value) for name, value in row["headers"]),
+            )
+            for row in rows
+        ]
 
     def version(self) -> str:
         """12 hexadecimal digits over the names and contents of its files."""

@@ -60,6 +60,10 @@ class WebProgram(ABC):
 class WebServer(WebProgram):
     """A server of the files of a site, over one or both protocols on one port number."""
 
+    hosts: ClassVar[bool] = False
+    """Whether it can serve a site of several hosts, queries and statuses; else it serves files by
+    their paths."""
+
     @abstractmethod
     def controllers(self) -> tuple[str, ...]:
         """Names of its congestion controllers for HTTP/3; for HTTP/2 the kernel has its own."""
@@ -98,6 +102,12 @@ class WebClient(WebProgram):
     def url_report(self, output: str) -> dict[str, Any]:
         """The document of `load` by the standard error of the command of `url_argv`."""
         raise NotImplementedError
+
+    def page_argv(
+        self, *, address: str, protocol: str, site: Site, out: str, limit_s: float
+    ) -> list[str]:
+        """The command that loads a site's start and all it needs within a time, if it can."""
+        raise SpecError(f"the client {self.name} loads objects, not pages")
 
     def load(self, folder: Path) -> dict[str, Any]:
         """The document ``load.json`` (see `qbkit.traces.web.load`) that it wrote to ``out``.

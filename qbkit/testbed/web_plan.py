@@ -10,10 +10,14 @@ from qbkit.errors import SpecError
 from qbkit.spec.web import WebLoad
 from qbkit.stacks import web
 from qbkit.stacks.base import Options, ServingStack, Status
+from qbkit.stacks.pages.sites import page_site
 from qbkit.stacks.site import MOUNT as SITE_MOUNT
 from qbkit.stacks.site import Site, object_site
 from qbkit.stacks.tcp import Tcp
 from qbkit.testbed.plan import Plan, make_plan
+
+CLIENT_PART = 0.9
+"""Of a load's limit, what the client of a page has: it then says what is missing."""
 
 
 class WebPair(ServingStack):
@@ -34,6 +38,9 @@ class WebPair(ServingStack):
                     f"the {kind} {program.name} does not have {load.protocol}; "
                     f"it has {', '.join(program.protocols)}"
                 )
+        if (load.page is not None) != self.client.pages:
+            it, give = ("pages", "page") if self.client.pages else ("objects", "object_bytes")
+            raise SpecError(f"the client {self.client.name} loads {it}; give {give}")
         if load.controller not in self.controllers():
             raise SpecError(
                 f"{self.server.name} has no controller {load.controller!r} for {load.protocol}; "
@@ -42,9 +49,9 @@ class WebPair(ServingStack):
 
     def site(self) -> Site:
         """What the server serves."""
-        if self.load.object_bytes is None:
-            raise SpecError("pages are not served yet; give object_bytes")
-        return object_site(self.load.object_bytes)
+        if self.load.page is not None:
+            return page_site(self.load.page, self.load.page_seed)
+        return object_site(self.load.object_bytes or 0)
 
     def controllers(self) -> tuple[str, ...]:
         """The server's for HTTP/3, the kernel's for HTTP/2."""
@@ -93,6 +100,14 @@ class WebPair(ServingStack):
     ) -> list[str]:
         """The client's command."""
         load = self.load
+        if load.page is not None:
+            return self.client.page_argv(
+                address=address,
+                protocol=load.protocol,
+                site=self.site(),
+                out=out,
+                limit_s=load.limit_s * CLIENT_PART,
+            )
         return self.client.argv(
             address=address,
             protocol=load.protocol,

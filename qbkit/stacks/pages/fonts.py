@@ -33,7 +33,8 @@ def _font(family: str, spare: bytes) -> bytes:
     builder = FontBuilder(1000, isTTF=True)
     builder.setupGlyphOrder(names)
     builder.setupCharacterMap({ord(letter): f"u{ord(letter):04X}" for letter in LETTERS})
-    builder.setupGlyf(dict(zip(names, [TTGlyphPen(None).glyph(), *(s[0] for s in shapes)])))
+    outlines = [TTGlyphPen(None).glyph(), *(outline for outline, _ in shapes)]
+    builder.setupGlyf(dict(zip(names, outlines, strict=True)))
     widths = [500, *(width for _, width in shapes)]
     builder.setupHorizontalMetrics({n: (w, 0) for n, w in zip(names, widths, strict=True)})
     builder.setupHorizontalHeader(ascent=ASCENT * PIXEL, descent=(ASCENT - HEIGHT) * PIXEL)

@@ -75,7 +75,7 @@ def generate(size: str, seed: int) -> Page:
 
 def url(kind: str, number: int) -> str:
     """Address of a page's resource."""
-    name = f"{kind}/{number}.{ENDS[kind]}" if kind in ENDS else ""
+    name = f"{kind}/{number}.{ENDS[kind]}" if kind in ENDS else "index.html"
     return f"https://{BROWSER_NAME}/{name}"
 
 

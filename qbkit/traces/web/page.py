@@ -30,10 +30,10 @@ FILM_PIXELS, FILM_QUALITY = (400, 300), 55
 def page_variables(folder: Path, report: Mapping[str, Any]) -> dict[str, Variable]:
     """Variables of a page load, from the client's folder and its ``load.json``.
 
-    All times are in s since the navigation. Dimensions: ``resource`` (the responses in the order of
-    their requests), ``screenshot`` (frames that differ from the one before), ``film_byte`` (their
-    small JPEGs, one after another; ``film_end`` is where each ends) and ``chunk`` (data by stream as
-    they came). Raises RunFailed where the browser painted nothing.
+    All times are in s since the navigation. Dimensions: ``resource`` (the responses in the order
+    of their requests), ``screenshot`` (frames that differ from the one before), ``film_byte``
+    (their small JPEGs, one after another; ``film_end`` is where each ends) and ``chunk`` (data by
+    stream as they came). Raises RunFailed where the browser painted nothing.
     """
     page, resources = report["page"], report["resources"]
     found = {

@@ -33,7 +33,8 @@ new PerformanceObserver((list) => {
 TIMES = """JSON.stringify({
   origin: performance.timeOrigin,
   load: performance.getEntriesByType("navigation")[0].loadEventStart,
-  paint: Object.fromEntries(performance.getEntriesByType("paint").map((e) => [e.name, e.startTime])),
+  paint: Object.fromEntries(
+    performance.getEntriesByType("paint").map((entry) => [entry.name, entry.startTime])),
   largest: self.qbkitLargest,
 })"""
 REFUSED = "net::ERR_CERT"
