@@ -30,7 +30,7 @@ def _own_theme() -> Iterator[None]:
 
 
 class _Own(alt.TopLevelMixin):
-    """Theme and display of the three chart classes; Altair's copies keep the class of a chart."""
+    """Theme and display of the chart classes; Altair's copies keep the class of a chart."""
 
     def to_dict(self, *args: Any, **kwds: Any) -> dict[str, Any]:
         """The Vega-Lite specification of the chart."""
@@ -41,6 +41,10 @@ class _Own(alt.TopLevelMixin):
         if alt.renderers.active != "default":
             return super()._repr_mimebundle_(*args, **kwds)
         return mimebundle(self.to_dict())
+
+
+class Chart(_Own, alt.Chart):
+    """Single and faceted charts."""
 
 
 class LayerChart(_Own, alt.LayerChart):

@@ -1,0 +1,187 @@
+"""HTTP/3 against HTTP/2 for whole pages, after Yu and Benson, WWW '21, figures 14, 15 and 18."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import altair as alt
+import numpy as np
+import pandas as pd
+
+from qbkit.errors import MetricError
+from qbkit.metrics.web_pages import PAGE_TIMES, page_differences
+from qbkit.plots import theme
+from qbkit.plots.captions import wrapped
+from qbkit.plots.charts import Chart, LayerChart
+from qbkit.plots.data import inline
+
+CELL_WIDTH, CELL_HEIGHT = 118, 34
+LABELLED_PERCENT = 5.0
+"""Smaller differences have no number, as in the paper's figures."""
+MOST_PERCENT = 50.0
+"""The colours end at this difference."""
+TITLES = {
+    "page_load_time_s": "Page load time",
+    "speed_index_s": "Speed Index",
+    "first_contentful_paint_s": "First contentful paint",
+    "largest_contentful_paint_s": "Largest contentful paint",
+}
+PROTOCOLS = ("h2", "h3")
+PANEL_WIDTH, PANEL_HEIGHT = 190, 150
+
+
+def page_differences_chart(
+    table: pd.DataFrame, *, title: str = "HTTP/3 against HTTP/2, whole pages"
+) -> alt.LayerChart:
+    """Heat map of the differences of medians: settings by row, a column per time.
+
+    ``table`` is from `qbkit.metrics.page_table`. Hover over a cell for medians and bootstrap
+    interval. Raises MetricError where no setting has two loads of each protocol.
+    """
+    cells = page_differences(table)
+    if cells.empty:
+        raise MetricError("no setting has two loads of each protocol; run more seeds")
+    rows = [_setting(row) for row in cells.itertuples()]
+    columns = [TITLES[name] for name in PAGE_TIMES]
+    data = {
+        "row": rows,
+        "column": [TITLES[name] for name in cells["time"]],
+        "percent": cells["difference_percent"].to_numpy(float),
+        "low": cells["low_percent"].to_numpy(float),
+        "high": cells["high_percent"].to_numpy(float),
+        "h2": cells["h2_median_s"].to_numpy(float),
+        "h3": cells["h3_median_s"].to_numpy(float),
+        "loads": cells[["h2_loads", "h3_loads"]].min(axis=1).to_numpy(int),
+        "label": [_label(value) for value in cells["difference_percent"]],
+    }
+    base = alt.Chart(inline(data)).encode(
+        x=alt.X(
+            "column:N",
+            sort=columns,
+            title=None,
+            axis=alt.Axis(orient="top", labelAngle=0, labelLimit=CELL_WIDTH),
+        ),
+        y=alt.Y("row:N", sort=list(dict.fromkeys(rows)), title=None, axis=alt.Axis(labelLimit=320)),
+    )
+    scale = alt.Scale(
+        domain=[-MOST_PERCENT, 0, MOST_PERCENT],
+        range=[theme.PALETTE[0], "#FFFFFF", theme.PALETTE[1]],
+        clamp=True,
+        interpolate="rgb",
+    )
+    tips = [
+        alt.Tooltip("percent:Q", title="H3 against H2 (%)", format="+.1f"),
+        alt.Tooltip("low:Q", title="95 % interval from (%)", format="+.1f"),
+        alt.Tooltip("high:Q", title="to (%)", format="+.1f"),
+        alt.Tooltip("h2:Q", title="Median of H2 (s)", format=".3f"),
+        alt.Tooltip("h3:Q", title="Median of H3 (s)", format=".3f"),
+        alt.Tooltip("loads:Q", title="Loads by each"),
+    ]
+    tiles = base.mark_rect(stroke=theme.GRID).encode(
+        color=alt.Color("percent:Q", scale=scale, legend=alt.Legend(title="%", orient="right")),
+        tooltip=tips,
+    )
+    words = base.mark_text(fontSize=12, color=theme.INK).encode(text="label:N")
+    sentence = (
+        "(median of H3 − median of H2) / median of H2; blue: H3 is faster. "
+        f"Differences below {LABELLED_PERCENT:g} % have no number."
+    )
+    return LayerChart(layer=[tiles, words]).properties(
+        width=CELL_WIDTH * len(columns),
+        height=CELL_HEIGHT * len(set(rows)),
+        title=alt.TitleParams(title, subtitle=wrapped([sentence], CELL_WIDTH * len(columns))),
+    )
+
+
+def page_times_chart(
+    table: pd.DataFrame, time: str = "page_load_time_s", *, columns: int = 3
+) -> alt.Chart:
+    """Cumulative distribution of a page's time over all loads of each setting and protocol.
+
+    ``table`` is from `qbkit.metrics.page_table`; ``time`` is one of its `PAGE_TIMES`.
+    """
+    known = table[np.isfinite(table[time])]
+    rank = known.groupby(["server", "client", "page", "loss", "rtt_ms", "protocol"])[time]
+    data = {
+        "setting": [_setting(row) for row in known.itertuples()],
+        "protocol": known["protocol"].tolist(),
+        "seed": known["seed"].to_numpy(int),
+        "time": known[time].to_numpy(float),
+        "share": rank.rank(method="first", pct=True).to_numpy(float),
+    }
+    order = list(dict.fromkeys(data["setting"]))
+    return (
+        Chart(inline(data), title=f"{TITLES[time]}: share of the loads that are as fast")
+        .mark_line(interpolate="step-after", point=alt.OverlayMarkDef(size=18))
+        .encode(
+            x=alt.X("time:Q", title=f"{TITLES[time]} (s)").scale(zero=False),
+            y=alt.Y("share:Q", title=None, axis=alt.Axis(format="%")).scale(domain=[0, 1]),
+            color=protocol_colour(),
+            strokeDash=alt.StrokeDash("protocol:N", sort=list(PROTOCOLS), legend=None),
+            facet=alt.Facet("setting:N", sort=order, columns=columns, title=None),
+            tooltip=["protocol:N", "seed:Q", alt.Tooltip("time:Q", title=f"{TITLES[time]} (s)")],
+        )
+        .properties(width=PANEL_WIDTH, height=PANEL_HEIGHT)
+        .resolve_scale(x="independent")
+    )
+
+
+def main_image_chart(table: pd.DataFrame, *, columns: int = 3) -> alt.Chart:
+    """When the main image is asked for and when it is there, by protocol (figure 15).
+
+    ``table`` is from `qbkit.metrics.page_table`. A bar spans the medians, with all loads as dots.
+    """
+    known = table[np.isfinite(table["main_end_s"])]
+    parts = [
+        {
+            "setting": _setting(row),
+            "protocol": row.protocol,
+            "what": what,
+            "time": getattr(row, f"main_{what}_s"),
+            "seed": row.seed,
+        }
+        for row in known.itertuples()
+        for what in ("start", "end")
+    ]
+    frame = pd.DataFrame(parts)
+    order = list(dict.fromkeys(frame["setting"]))
+    data = {name: frame[name].tolist() for name in frame.columns}
+    return (
+        Chart(inline(data), title="The main image: request and last byte")
+        .mark_point(size=28, filled=True, opacity=0.7)
+        .encode(
+            x=alt.X("time:Q", title="Time since the navigation (s)"),
+            y=alt.Y("protocol:N", sort=list(PROTOCOLS), title=None),
+            color=protocol_colour(),
+            shape=alt.Shape("what:N", sort=["start", "end"], title=None).scale(
+                domain=["start", "end"], range=["triangle-right", "circle"]
+            ),
+            facet=alt.Facet("setting:N", sort=order, columns=columns, title=None),
+            tooltip=["protocol:N", "what:N", "seed:Q", alt.Tooltip("time:Q", title="Time (s)")],
+        )
+        .properties(width=PANEL_WIDTH, height=60)
+        .resolve_scale(x="independent")
+    )
+
+
+def protocol_colour() -> alt.Color:
+    """The colours of the two protocols."""
+    scale = alt.Scale(domain=list(PROTOCOLS), range=[theme.REFERENCE_COLOUR, theme.PALETTE[1]])
+    return alt.Color("protocol:N", scale=scale)
+
+
+def settings_of(table: pd.DataFrame) -> Sequence[str]:
+    """The settings of a table in words, as the charts name them."""
+    return list(dict.fromkeys(_setting(row) for row in table.itertuples()))
+
+
+def _setting(row: object) -> str:
+    page, loss, rtt_ms = (getattr(row, name) for name in ("page", "loss", "rtt_ms"))
+    loss = "no loss" if loss == "none" else f"loss {loss}"
+    return f"{page}, {loss}, RTT {rtt_ms:g} ms"
+
+
+def _label(percent: float) -> str:
+    """The number in a cell; none below 5 per cent."""
+    text = f"{percent:+.0f}".replace("-", "−")
+    return text if abs(percent) >= LABELLED_PERCENT else ""
