@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -54,14 +54,14 @@ def run(
     identity = Identity(chosen).of(experiment, drivers)
     path = Path(out) if out is not None else store.path_of(identity["hash"])
     there = stored(path, identity["hash"])
-    kept = set() if there is None else _kept(path)
+    kept = set() if there is None else kept_words(path, KEEP)
     if there is not None and not rerun and kept.issuperset(keep):
         return there
     check_writable(path)
     memory.require(experiment, chosen.name)
     with scratch_folder() as folder, _progress(experiment, progress) as on_progress:
         dataset = _measure(experiment, drivers, chosen, identity, folder, on_progress)
-        with _kept_files(folder / "run", path, kept.union(keep)):
+        with kept_files(folder / "run", path, [KEEP[word] for word in kept.union(keep)]):
             store.save_run(dataset, path)
     return dataset
 
@@ -179,28 +179,28 @@ def cost(usage: Usage) -> dict[str, Any]:
     }
 
 
-def _kept(path: Path) -> set[str]:
-    """The keys of `KEEP` whose files are beside a run file."""
+def kept_words(path: Path, choices: Mapping[str, str]) -> set[str]:
+    """The keys of ``choices`` (as `KEEP`) whose files are beside a run file."""
     folder = kept_folder(path)
-    return {word for word, pattern in KEEP.items() if any(folder.glob(pattern))}
+    return {word for word, pattern in choices.items() if any(folder.glob(Path(pattern).name))}
 
 
 @contextmanager
-def _kept_files(raw: Path, path: Path, keep: set[str]) -> Iterator[None]:
-    """Put the kept files beside the run file that the block writes, in place of earlier ones.
+def kept_files(raw: Path, path: Path, patterns: Collection[str]) -> Iterator[None]:
+    """Put the files of the patterns beside the run file that the block writes.
 
-    They are copied before the block, so that a full disk costs no earlier file.
+    They replace earlier ones, and are copied before the block, so that a full disk costs none.
     """
     target, part = kept_folder(path), path.with_suffix(".kept.part")
     shutil.rmtree(part, ignore_errors=True)
     try:
         part.mkdir()
-        for found in (found for word in keep for found in raw.glob(KEEP[word])):
+        for found in (found for pattern in patterns for found in raw.glob(pattern)):
             copy = shutil.copytree if found.is_dir() else shutil.copy2
             copy(found, part / found.name)
         yield
         shutil.rmtree(target, ignore_errors=True)  # of another run, or of the same with less
-        if keep:
+        if patterns:
             part.rename(target)
     except OSError as error:
         raise StoreError(f"cannot keep captures beside {path}: {error.strerror}") from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import platform
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -12,10 +13,10 @@ from typing import Any
 import xarray as xr
 
 from qbkit import store
-from qbkit.errors import QbkitError, RunFailed, StoreError
+from qbkit.errors import QbkitError, RunFailed, SpecError, StoreError
 from qbkit.execution.cluster import run_calls
 from qbkit.execution.identity import PACKAGE, Identity
-from qbkit.execution.runner import check_writable, cost, stored
+from qbkit.execution.runner import check_writable, cost, kept_files, kept_words, stored
 from qbkit.spec.web import WebLoad
 from qbkit.stacks.build import fingerprint
 from qbkit.testbed import engines
@@ -24,6 +25,13 @@ from qbkit.testbed.web_plan import WebPair, web_plan
 from qbkit.traces.web.load import build_load
 
 CODE = ("traces/web/*.py", "spec/web.py", "stacks/site.py")
+KEEP = {
+    "pcap": "*.pcap",
+    "har": "flows/0/page.har",
+    "netlog": "flows/0/netlog.json",
+    "screenshots": "flows/0/frame-*.jpg",
+}
+"""What `run_web` can keep → its files in the folder of a run."""
 SILENCE_S = 120.0
 """The longest time without a report of the guest, in wall-clock seconds."""
 
@@ -44,26 +52,58 @@ class WebOutcome:
         return str(self.error or "")
 
 
-def run_web(load: WebLoad, *, out: str | Path | None = None, rerun: bool = False) -> xr.Dataset:
+def run_web(
+    load: WebLoad,
+    *,
+    out: str | Path | None = None,
+    keep: str | Sequence[str] = (),
+    rerun: bool = False,
+) -> xr.Dataset:
     """Load an object or a page in virtual time, or return the stored result of the same load.
 
     The dataset is that of a run whose one flow is the load, with ``time_to_last_byte_s`` and the
     other times that the client measured. ``out`` is the file to write (default: in
-    `store.default_folder`). Raises SpecError, StackNotReady, EngineError, RunFailed or StoreError,
-    each with one sentence.
+    `store.default_folder`). ``keep`` is or holds "pcap", and for pages "har" (an HTTP Archive),
+    "netlog" and "screenshots" (of full size); they go to a folder beside the file. Raises
+    SpecError, StackNotReady, EngineError, RunFailed or StoreError, each with one sentence.
     """
+    keep = _checked(load, (keep,) if isinstance(keep, str) else tuple(keep))
     engine = engines.choose()
     pair = WebPair(load)
     identity = _named(Identity(engine), pair)
     path = Path(out) if out is not None else store.path_of(identity["hash"])
-    there = None if rerun else stored(path, identity["hash"])
-    if there is not None:
+    there = stored(path, identity["hash"])
+    kept = set() if there is None else kept_words(path, KEEP)
+    if there is not None and not rerun and kept.issuperset(keep):
         return there
     check_writable(path)
     with scratch_folder() as folder:
         dataset = _measure(pair, engine, identity, folder)
-        store.save_run(dataset, path)
+        words = kept.union(keep)
+        if "har" in words:
+            _write_har(folder / "run/flows/0", dataset)
+        with kept_files(folder / "run", path, [KEEP[word] for word in words]):
+            store.save_run(dataset, path)
     return dataset
+
+
+def _checked(load: WebLoad, keep: tuple[str, ...]) -> tuple[str, ...]:
+    """The words of ``keep``; raises SpecError for one that this load does not give."""
+    known = KEEP if load.page is not None else {"pcap": KEEP["pcap"]}
+    unknown = sorted(set(keep) - set(known))
+    if unknown:
+        raise SpecError(
+            f"cannot keep {', '.join(unknown)} of this load; choose from {', '.join(known)}"
+        )
+    return keep
+
+
+def _write_har(folder: Path, dataset: xr.Dataset) -> None:
+    """Write the HTTP Archive beside the browser's other files."""
+    from qbkit.traces.web.har import write_har
+
+    browser = json.loads(dataset.attrs["client_report"])["client_version"]
+    write_har(folder / "devtools.jsonl", folder / "page.har", browser)
 
 
 def run_web_all(

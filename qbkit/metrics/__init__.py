@@ -28,11 +28,13 @@ from qbkit.metrics.maps import (
     intransitive_triples,
     throughput_ratios,
 )
+from qbkit.metrics.multiplexing import Multiplexing, multiplexing, page_multiplexing
 from qbkit.metrics.parameters import Parameters, infer
 from qbkit.metrics.points import OperatingPoints, operating_points
 from qbkit.metrics.quicbench import quicbench_points
 from qbkit.metrics.retransmissions import transfer_table
 from qbkit.metrics.significance import map_sentence
+from qbkit.metrics.speed_index import page_speed_index, speed_index
 from qbkit.metrics.summary import flow_summaries, summary
 from qbkit.metrics.theory import (
     aimd_window_packets,
@@ -53,14 +55,23 @@ from qbkit.metrics.web import (
     web_differences,
     web_table,
 )
+from qbkit.metrics.web_pages import (
+    PAGE_TIMES,
+    median_page_load,
+    page_differences,
+    page_table,
+    protocol_shares,
+)
 
 __all__ = [
     "DEFINITIONS",
+    "PAGE_TIMES",
     "Assessment",
     "Definition",
     "Envelope",
     "Gate",
     "LossResponse",
+    "Multiplexing",
     "OperatingPoints",
     "Parameters",
     "Translated",
@@ -95,12 +106,20 @@ __all__ = [
     "mathis_window_packets",
     "median_difference",
     "median_loads",
+    "median_page_load",
+    "multiplexing",
     "operating_points",
     "overlap",
     "packet_balance",
+    "page_differences",
+    "page_multiplexing",
+    "page_speed_index",
+    "page_table",
+    "protocol_shares",
     "quicbench_points",
     "reno_friendly_alpha",
     "sample_trials",
+    "speed_index",
     "summary",
     "throughput_ratio",
     "throughput_ratios",

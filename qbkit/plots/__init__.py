@@ -23,6 +23,8 @@ from qbkit.plots.theory import (
 )
 from qbkit.plots.timeline import timeline_chart
 from qbkit.plots.web_objects import client_consistency_chart, web_objects_chart
+from qbkit.plots.web_pages import main_image_chart, page_differences_chart, page_times_chart
+from qbkit.plots.web_streams import film_chart, multiplexing_chart, streams_chart
 from qbkit.plots.what_if import what_if_chart
 
 __all__ = [
@@ -37,18 +39,24 @@ __all__ = [
     "envelope_chart",
     "expectation_chart",
     "experiment_html",
+    "film_chart",
     "gallery_chart",
     "handshake_chart",
     "interaction_chart",
     "linked_chart",
     "loss_chart",
+    "main_image_chart",
+    "multiplexing_chart",
     "noise_floor_chart",
+    "page_differences_chart",
+    "page_times_chart",
     "retransmission_chart",
     "root_cause_chart",
     "run_html",
     "save_chart",
     "share_by_buffer_chart",
     "share_by_flows_chart",
+    "streams_chart",
     "timeline_chart",
     "web_objects_chart",
     "what_if_chart",

@@ -141,17 +141,19 @@ def _streams(name: str, run: xr.Dataset) -> alt.LayerChart:
     lines = alt.Chart(inline(spans)).mark_rule(color=theme.GRID, strokeWidth=2)
     bars = alt.Chart(inline(data)).mark_bar(height=ROW_HEIGHT - 2)
     shade = alt.Color("urgency:O", title="Urgency", scale=alt.Scale(scheme="plasma"))
-    return alt.layer(
-        lines.encode(x=alt.X("from_s:Q", title="Time since the navigation (s)"), x2="to_s:Q", y=y),
-        bars.encode(
-            x="from_s:Q",
-            x2="to_s:Q",
-            y=y,
-            color=shade,
-            tooltip=["url:N", "urgency:O", "from_s:Q", alt.Tooltip("kb:Q", format=".1f")],
-        ),
-        title=name,
-    ).properties(width=WIDTH, height=ROW_HEIGHT * run.sizes["resource"])
+    spans_layer = lines.encode(
+        x=alt.X("from_s:Q", title="Time since the navigation (s)"), x2="to_s:Q", y=y
+    )
+    data_layer = bars.encode(
+        x="from_s:Q",
+        x2="to_s:Q",
+        y=y,
+        color=shade,
+        tooltip=["url:N", "urgency:O", "from_s:Q", alt.Tooltip("kb:Q", format=".1f")],
+    )
+    return alt.LayerChart(layer=[spans_layer, data_layer]).properties(
+        title=name, width=WIDTH, height=ROW_HEIGHT * run.sizes["resource"]
+    )
 
 
 def _strip(name: str, run: xr.Dataset) -> alt.Chart:

@@ -50,7 +50,13 @@ class WebPair(ServingStack):
     def site(self) -> Site:
         """What the server serves."""
         if self.load.page is not None:
-            return page_site(self.load.page, self.load.page_seed)
+            found = page_site(self.load.page, self.load.page_seed)
+            if len(found.hosts) > 1 and not self.server.hosts:
+                raise SpecError(
+                    f"the page has {len(found.hosts)} hosts, and the server {self.server.name} "
+                    "serves one; choose another (qbkit web --list)"
+                )
+            return found
         return object_site(self.load.object_bytes or 0)
 
     def controllers(self) -> tuple[str, ...]:

@@ -78,10 +78,12 @@ class PageLoad:
         """
         self.browser = browser
         browser.attach(deadline)
+        # Each must be answered before the navigation: the page's new process takes over what the
+        # old one has confirmed.
         for domain in ("Page", "Network", "Inspector"):
-            browser.send(f"{domain}.enable")
-        browser.send("Emulation.setDeviceMetricsOverride", **VIEWPORT)
-        browser.send("Page.addScriptToEvaluateOnNewDocument", source=OBSERVE)
+            browser.ask(f"{domain}.enable", deadline)
+        browser.ask("Emulation.setDeviceMetricsOverride", deadline, **VIEWPORT)
+        browser.ask("Page.addScriptToEvaluateOnNewDocument", deadline, source=OBSERVE)
         browser.ask("Page.startScreencast", deadline, **SCREENSHOT)
         error = browser.ask("Page.navigate", deadline, url=url).get("errorText")
         if error:
