@@ -7,15 +7,15 @@ import os
 import shutil
 import socket
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 from haralyzer import HarParser
 
 import qbkit as qb
-from qbkit.errors import RunFailed, SpecError
+from qbkit.errors import SpecError
 from qbkit.stacks import certificate
 from qbkit.stacks.chromium import PYTHON
 from qbkit.stacks.clients.chromium import DRIVER, HeadlessShell
@@ -46,18 +46,23 @@ class Server:
         self.process = subprocess.Popen(words, stdout=subprocess.PIPE)
         assert self.process.stdout and self.process.stdout.readline() == b"ready\n"
 
-    def load(self, out: Path, protocol: str = "h3", **more: str) -> subprocess.CompletedProcess[str]:
-        given = {"url": "https://test.example/index.html", "limit-s": "20", **more}
-        given |= {"address": f"127.0.0.1:{self.port}", "host": "test.example"}
-        words = [word for k, v in given.items() for word in (f"--{k}", v)]
-        keys = more.get("certificates") or str(certificate.folder())
-        start = [*PYTHON, "-B", DRIVER / "main.py", "headless-shell", keys]
-        out.mkdir(exist_ok=True)
-        words += ["--protocol", protocol, "--out", str(out)]
-        env = {"PATH": os.environ["PATH"]}  # no proxy, as in the guest
-        return subprocess.run(
-            [*start, *words], env=env, capture_output=True, text=True, timeout=60
-        )
+
+def begin(port: int, out: Path, protocol: str, keys: Path, **more: str) -> subprocess.Popen[str]:
+    """The driver, which loads a page from that port of the loopback."""
+    out.mkdir(exist_ok=True)
+    given = {"url": "https://test.example/index.html", "limit-s": "20", **more}
+    given |= {"address": f"127.0.0.1:{port}", "host": "test.example", "protocol": protocol}
+    words = [word for k, v in given.items() for word in (f"--{k}", v)]
+    start = [*PYTHON, "-B", DRIVER / "main.py", "headless-shell", keys, *words, "--out", out]
+    env = {"PATH": os.environ["PATH"]}  # no proxy, as in the guest
+    return subprocess.Popen(start, env=env, stderr=subprocess.PIPE, text=True)
+
+
+def load(port: int, out: Path, protocol: str, keys: Path | None = None, **more: str) -> str:
+    """Why the load failed, as the driver's last line; empty where it did not."""
+    driver = begin(port, out, protocol, keys or certificate.folder(), **more)
+    _, said = driver.communicate(timeout=60)
+    return said.strip().splitlines()[-1] if driver.returncode else ""
 
 
 @pytest.fixture
@@ -67,24 +72,146 @@ def server(tmp_path: Path) -> Iterator[Server]:
     folder = tmp_path / "site"
     folder.mkdir()
     (folder / "index.html").write_text(PAGE)
+    (folder / "lacking.html").write_text(f"{PAGE}<img src=gone.png><script src=gone.js></script>")
     found = Server(folder)
     yield found
     found.process.terminate()
     found.process.wait()
 
 
-def last_line(done: subprocess.CompletedProcess[str]) -> str:
-    assert done.returncode == 1, done.stderr
-    return done.stderr.strip().splitlines()[-1]
-
-
 @needs_shell
 @pytest.mark.browser
 @pytest.mark.parametrize("protocol", ["h2", "h3"])
 def test_the_protocol_is_the_one_asked_for(protocol: str, server: Server, tmp_path: Path):
-    done = server.load(tmp_path / "out", protocol)
-    assert done.returncode == 0, done.stderr
+    assert load(server.port, tmp_path / "out", protocol) == ""
     found = json.loads((tmp_path / "out/load.json").read_text())
     assert found["protocol"] == protocol and found["status"] == 200
     assert [row["protocol"] for row in found["resources"]] == [protocol]
     assert found["page"]["first_contentful_paint_s"] > 0
+
+
+@needs_shell
+@pytest.mark.browser
+def test_a_page_that_lacks_resources_fails_with_their_number(server: Server, tmp_path: Path):
+    url = "https://test.example/lacking.html"
+    why = load(server.port, tmp_path / "out", "h3", url=url)
+    assert "the page lacks 2 of its resources; https://test.example/gone." in why
+    assert "gave 404" in why
+
+
+@needs_shell
+@pytest.mark.browser
+def test_a_refused_certificate_is_named(server: Server, tmp_path: Path):
+    shutil.copytree(certificate.folder(), tmp_path / "keys")
+    (tmp_path / "keys/browser-spki").write_text("A" * 43 + "=\n")
+    why = load(server.port, tmp_path / "out", "h2", tmp_path / "keys")
+    assert "refused the certificate of https://test.example/index.html" in why
+
+
+@needs_shell
+@pytest.mark.browser
+def test_a_server_without_h3_is_never_counted_as_h3(tmp_path: Path):
+    with socket.create_server(("127.0.0.1", 0)) as tcp:  # nothing listens on UDP
+        why = load(tcp.getsockname()[1], tmp_path / "out", "h3")
+    assert "cannot load https://test.example/index.html: net::ERR_" in why
+
+
+@needs_shell
+@pytest.mark.browser
+def test_a_load_that_does_not_end_names_its_limit(tmp_path: Path):
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # accepts, and answers nothing
+        why = load(silent.getsockname()[1], tmp_path / "out", "h2", **{"limit-s": "3"})
+    assert why == "the browser did not answer Page.navigate within 3 s"
+
+
+@needs_shell
+@pytest.mark.browser
+def test_a_browser_that_is_killed_is_reported(tmp_path: Path):
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        driver = begin(port, tmp_path / "out", "h2", certificate.folder())
+        silent.accept()  # the browser runs
+        for child in psutil.Process(driver.pid).children():
+            child.kill()
+        _, said = driver.communicate(timeout=60)
+    last = said.strip().splitlines()[-1]
+    assert (driver.returncode, last) == (1, "the browser ended by itself: was killed by signal 9")
+
+
+def web_load(**fields: object) -> qb.WebLoad:
+    given = {"server": "envoy:cubic", "client": "headless-shell", "page": "small", "limit_s": 30}
+    link = qb.Bottleneck(rate_mbps=10, rtt_ms=40, buffer_bdp=4)
+    return qb.WebLoad(**{"bottleneck": link, "protocol": "h3", **given, **fields})
+
+
+@pytest.mark.parametrize(
+    ("fields", "sentence"),
+    [
+        ({"client": "curl", "protocol": "h2"}, "the client curl loads objects; give object_bytes"),
+        ({"page": None, "object_bytes": 1000}, "the client headless-shell loads pages; give page"),
+    ],
+)
+def test_a_client_loads_pages_or_objects(fields: dict, sentence: str):
+    with pytest.raises(SpecError, match=sentence):
+        WebPair(web_load(**fields))
+
+
+def test_only_what_a_load_gives_can_be_kept():
+    with pytest.raises(SpecError, match="cannot keep har of this load; choose from pcap"):
+        qb.run_web(web_load(client="go", page=None, object_bytes=1000), keep="har")
+
+
+def test_a_server_of_files_serves_no_page_of_several_hosts(tmp_path: Path):
+    urls = ("https://a.example/", "https://b.example/x")
+    entries = [
+        {
+            "request": {"url": url},
+            "response": {
+                "status": 200,
+                "headers": [],
+                "content": {"mimeType": "text/html", "size": 900},
+            },
+        }
+        for url in urls
+    ]
+    path = tmp_path / "two.har"
+    path.write_text(json.dumps({"log": {"entries": entries}}))
+    pair = WebPair(web_load(server="go:cubic", page=str(path)))
+    with pytest.raises(SpecError, match="the page has 2 hosts, and the server go serves one"):
+        pair.site()
+
+
+@needs_shell
+@pytest.mark.guest
+def test_a_page_over_both_protocols_obeys_the_link(tmp_path: Path):
+    size_bytes, rtt_s, rate_bps = 470_000, 0.040, 10e6
+    for protocol, connects, shakes in (("h2", 1, 2), ("h3", 1, 1)):
+        out = tmp_path / f"{protocol}.nc"
+        run = qb.run_web(web_load(protocol=protocol), out=out, keep=["har", "netlog"])
+        assert set(run.resource_protocol.values) == {protocol}
+        assert run.sizes["resource"] == 17
+        assert float(run.connect_s) == pytest.approx(connects * rtt_s, abs=0.1 * rtt_s)
+        assert float(run.handshake_s) == pytest.approx(shakes * rtt_s, abs=0.1 * rtt_s)
+        # Then the request of the document, and at least all bytes at the link's rate. H2 needs one
+        # more round trip: its first TLS record does not fit the initial window.
+        first_s = float(run.resource_first_byte_s[0])
+        assert (shakes + 1) * rtt_s <= first_s < (shakes + 2.2) * rtt_s
+        load_s = float(run.page_load_time_s)
+        assert first_s + size_bytes * 8 / rate_bps < load_s < 2 * size_bytes * 8 / rate_bps
+        times = [float(run[name]) for name in ("first_paint_s", "largest_contentful_paint_s")]
+        assert first_s < times[0] <= times[1] < load_s
+        assert run.visual_progress_percent.values[-1] == 100
+        index_s = qb.metrics.page_speed_index(run)
+        assert times[0] <= index_s <= float(run.screenshot_time_s[-1])
+        assert int(run.chunk_new_bytes.sum()) >= 0.9 * size_bytes
+        # The archive is one for other people's readers, and agrees with the dataset.
+        kept = out.with_suffix(".kept")
+        (page,) = HarParser(json.loads((kept / "page.har").read_text())).pages
+        assert len(page.entries) == 17
+        assert {entry.response.httpVersion for entry in page.entries} == {protocol}
+        assert 0 < page.pageTimings["onContentLoad"] <= page.pageTimings["onLoad"]
+        assert page.pageTimings["onLoad"] / 1e3 == pytest.approx(load_s, abs=0.002)
+        for entry in page.entries:
+            parts = [v for k, v in entry.timings.items() if k != "ssl" and v > 0]
+            assert sum(parts) == pytest.approx(entry.time, abs=0.01)
+        assert qb.read_netlog(kept / "netlog.json").sizes["http"] > 17

@@ -113,7 +113,9 @@ def test_an_archive_keeps_sizes_types_hosts_and_dependencies(tmp_path: Path):
             entry("data:image/png;base64,AA==", "image/png", 1),
         ],
     )
-    path.write_text(path.read_text().replace('"text": "' + png, '"encoding": "base64", "text": "' + png))
+    path.write_text(
+        path.read_text().replace('"text": "' + png, '"encoding": "base64", "text": "' + png)
+    )
     page = recorded_page(path)
     found = {resource.url: resource for resource in page.resources}
     assert page.document.url == f"{a}/" and page.hosts == ("a.example", "b.example")
@@ -130,7 +132,8 @@ def test_an_archive_of_web_page_replay_is_served_decoded(tmp_path: Path):
     a, _ = HOSTS
     html = b"<p>hello</p>"
     packed = gzip.compress(html)
-    head = f"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Encoding: gzip\r\nContent-Length: {len(packed)}\r\n\r\n"
+    head = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Encoding: gzip\r\n"
+    head += f"Content-Length: {len(packed)}\r\n\r\n"
     response = base64.b64encode(head.encode() + packed).decode()
     archive = {"Requests": {"a.example": {f"{a}/": [{"SerializedResponse": response}]}}}
     path = tmp_path / "old.wprgo"

@@ -22,7 +22,8 @@ END_S = 5.0
 class Browser:
     """A started browser; ``listen`` gets each event's method and parameters as they come."""
 
-    def __init__(self, argv, env, listen):
+    def __init__(self, argv, env, listen, limit_s):
+        self.limit_s = limit_s
         self.listen, self.rest, self.last_id, self.session = listen, b"", 0, None
         self.answers = {}
         from_us, self.to_browser = os.pipe()
@@ -65,7 +66,7 @@ class Browser:
         self.answers[number] = None
         while self.answers[number] is None:
             if not self.take(deadline):
-                raise Failed(f"the browser did not answer {method} in time")
+                raise Failed(f"the browser did not answer {method} within {self.limit_s:g} s")
         answer = self.answers.pop(number)
         if "error" in answer:
             raise Failed(f"the browser refused {method}: {answer['error'].get('message', '')}")

@@ -52,6 +52,8 @@ class PageLoad:
         """Take one event."""
         if method == "Inspector.targetCrashed":
             raise Failed("the browser's page crashed")
+        if method in KEPT:
+            self.events.write(json.dumps([method, params]) + "\n")
         if method == "Page.screencastFrame":
             self.frame(params)
         elif method == "Page.loadEventFired":
@@ -61,8 +63,6 @@ class PageLoad:
         else:
             return
         self.last_s = time.monotonic()
-        if method in KEPT:
-            self.events.write(json.dumps([method, params]) + "\n")
 
     def frame(self, params):
         """Keep a screenshot; the browser sends the next one when this one is acknowledged."""
@@ -103,4 +103,4 @@ class PageLoad:
             browser.take(until)
         if not complete:
             what = f"{len(self.resources.pending)} of its resources had not come"
-            raise Failed(f"{url} was not complete at the end of its time: {what}")
+            raise Failed(f"{url} was not complete within {browser.limit_s:g} s: {what}")

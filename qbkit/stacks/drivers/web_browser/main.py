@@ -41,7 +41,7 @@ def load(arguments, scratch, start_s):
     with open(f"{arguments.out}/devtools.jsonl", "w", buffering=1 << 20) as events:
         page = PageLoad(events, arguments.out)
         words = chromium.argv(arguments, scratch)
-        browser = Browser(words, chromium.env(scratch), page.listen)
+        browser = Browser(words, chromium.env(scratch), page.listen, arguments.limit_s)
         try:
             version = browser.ask("Browser.getVersion", deadline)["product"]
             times = page.run(browser, arguments.url, deadline)

@@ -36,7 +36,9 @@ class Resources:
         row["media_type"] = response["mimeType"]
         row["connection"] = response["connectionId"]
         row["first_byte_s"] = timing["requestTime"] + timing["receiveHeadersStart"] / 1e3
-        for key, name in (("connect_s", "connectStart"), ("handshake_s", "connectEnd")):
+        # QUIC connects by its handshake, TCP before that of TLS.
+        connected = "connectEnd" if row["protocol"] == "h3" else "sslStart"
+        for key, name in (("connect_s", connected), ("handshake_s", "connectEnd")):
             row[key] = timing["requestTime"] + timing[name] / 1e3 if timing[name] >= 0 else None
 
     def loadingFinished(self, params):
@@ -48,8 +50,8 @@ class Resources:
     def loadingFailed(self, params):
         self.pending.discard(params["requestId"])
         row = self.rows.pop(params["requestId"], None)
-        if row and not params.get("canceled"):
-            self.failures.append((row["url"], params["errorText"]))
+        if row and (not params.get("canceled") or row.get("status", 200) >= 400):
+            self.failures.append((row["url"], row.get("status", params["errorText"])))
 
     def checked(self, protocol):
         """All responses in the order of their requests; raises Failed for one that is no use."""

@@ -1,0 +1,135 @@
+"""Run the loads of notebooks/11_pages.ipynb and publish what it opens.
+
+python data/web_pages/make.py run FOLDER [--cells N] [--seeds 15]
+python data/web_pages/make.py publish FOLDER
+
+``run`` writes FOLDER/HASH.nc for each load, named by its spec, cell after cell, and leaves out
+those that are there. ``publish`` takes all loads in the folder: a table of them, and a few whole
+loads.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import xarray as xr
+
+import qbkit as qb
+
+HERE = Path(__file__).parent
+SIZES = ("medium", "small", "large")
+LOSSES: dict[str, dict[str, object]] = {
+    "none": {},
+    "random": {"loss_percent": 1.0, "loss_direction": "both"},
+    # The bad state loses all packets and lasts 10 of them on average; 1 % are lost in the long run.
+    "bursts": {"loss_model": "gemodel 0.101 10", "loss_direction": "both"},
+}
+EXTRA_RTTS_MS = (0, 100)
+BASE_RTT_MS, RATE_MBPS, BUFFER_PACKETS = 15, 10, 50
+"""The paper's rate and base RTT, and the default queue of the shaper that it used (dummynet)."""
+SERVER, CLIENT = "envoy:cubic", "headless-shell"
+DEEP_PACKETS = 2000
+"""A queue that drops nothing shows in which order a server sends."""
+STRATEGY_SERVERS = ("envoy:cubic", "go:cubic")
+
+
+def load(
+    size: str, loss: str, extra_rtt_ms: float, protocol: str, seed: int, **more: object
+) -> qb.WebLoad:
+    """One load."""
+    given = {"server": SERVER, "client": CLIENT, "buffer_packets": BUFFER_PACKETS, **more}
+    link = qb.Bottleneck(
+        rate_mbps=RATE_MBPS,
+        rtt_ms=BASE_RTT_MS + extra_rtt_ms,
+        buffer_packets=given.pop("buffer_packets"),
+        **LOSSES[loss],
+    )
+    return qb.WebLoad(bottleneck=link, protocol=protocol, page=size, seed=seed, **given)
+
+
+def cells() -> list[tuple[str, str, float]]:
+    """All cells in the order in which they are run: page, loss, extra RTT in ms."""
+    return [(size, loss, rtt) for rtt in EXTRA_RTTS_MS for size in SIZES for loss in LOSSES]
+
+
+def loads(count: int, seeds: int) -> Iterator[qb.WebLoad]:
+    """The single loads, and the first cells of the grid."""
+    for server in STRATEGY_SERVERS:
+        for protocol in ("h2", "h3"):
+            more = {"server": server, "buffer_packets": DEEP_PACKETS}
+            yield load("medium", "none", 0, protocol, 1, **more)
+    for protocol in ("h2", "h3"):
+        yield load("medium", "none", 0, protocol, 1, client="chromium")
+    for cell in cells()[:count]:
+        for seed in range(1, seeds + 1):
+            for protocol in ("h2", "h3"):
+                yield load(*cell, protocol, seed)
+
+
+def run_all(folder: Path, count: int, seeds: int) -> None:
+    """Run what is missing, one load at a time; a load that fails is tried once more."""
+    for wanted in loads(count, seeds):
+        path = folder / f"{wanted.hash}.nc"
+        for _ in range(2):
+            if path.exists():
+                break
+            try:
+                qb.run_web(wanted, out=path)
+            except qb.QbkitError as error:
+                print(f"{wanted.name}, seed {wanted.seed}: {error}", flush=True)
+
+
+def publish(folder: Path) -> None:
+    """Write the table of all loads, and the median and single loads themselves."""
+    runs = [qb.load_run(path) for path in sorted(folder.glob("*.nc"))]
+    table = qb.metrics.page_table(runs)
+    keys = ["client", "server", "buffer_packets", "page", "loss", "rtt_ms", "protocol", "seed"]
+    links = [json.loads(run.attrs["web_load"])["bottleneck"] for run in runs]
+    table["buffer_packets"] = [link["buffer_packets"] for link in links]
+    order = table.sort_values(keys).index
+    facts = {
+        "command": "python data/web_pages/make.py run FOLDER; make.py publish FOLDER",
+        "published": datetime.now(UTC).date().isoformat(),
+        "loads": len(runs),
+        "processor_minutes": round(sum(run.attrs["cpu_s"] for run in runs) / 60, 1),
+        "kernel_version": runs[0].attrs["kernel_version"],
+        "qbkit_version": runs[0].attrs["qbkit_version"],
+        "warnings": sum(run.attrs["warnings"] != "[]" for run in runs),
+    }
+    qb.publish_tables({"loads": table.loc[order]}, HERE / "tables", facts=facts)
+    whole = dict(_whole(runs, table))
+    qb.publish_runs(whole, HERE / "runs", series=(), facts=facts)
+    print(f"{len(runs)} loads, {len(whole)} of them whole")
+
+
+def _whole(runs: list[xr.Dataset], table: object) -> Iterator[tuple[str, xr.Dataset]]:
+    """The loads that the notebook opens, by name."""
+    grid = (table.client == CLIENT) & (table.buffer_packets == BUFFER_PACKETS)
+    for setting, cell in table[grid].groupby(["page", "loss", "rtt_ms", "protocol"]):
+        page, loss, rtt_ms, protocol = setting
+        name = f"{page}, {loss}, {rtt_ms:g} ms, {protocol}"
+        yield name, qb.metrics.median_page_load([runs[i] for i in cell.index])
+    for i, row in table[table.buffer_packets == DEEP_PACKETS].iterrows():
+        yield f"{row.server}, {row.protocol}, deep queue", runs[i]
+
+
+def main() -> None:
+    """Run or publish."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("what", choices=["run", "publish"])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--cells", type=int, default=len(cells()))
+    parser.add_argument("--seeds", type=int, default=15)
+    args = parser.parse_args()
+    if args.what == "publish":
+        publish(args.folder)
+    else:
+        run_all(args.folder, args.cells, args.seeds)
+
+
+if __name__ == "__main__":
+    main()
