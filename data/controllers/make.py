@@ -45,6 +45,8 @@ def rows(spec: Path) -> Iterator[str]:
     settings = found.stack(cell=[RTT, BUFFER]).squeeze(FIRST)
     for index in range(settings.sizes["cell"]):
         cell = settings.isel(cell=index)
+        if cell.trials.isnull():
+            continue  # a network of the reference's sweep only
         span = f"[{float(cell.conformance_low):.2f}, {float(cell.conformance_high):.2f}]"
         yield (
             f"| {spec.stem.replace('-', ' ')} | {cell[RTT].item():g} ms "

@@ -74,8 +74,8 @@ def add_distributions(stem: str, cube: xr.Dataset, folder: Path) -> None:
             "value": np.percentile(np.concatenate(rtts), PERCENT).round(2),
         }
         known.append(pd.DataFrame(columns))
-    whole = pd.concat(known).drop_duplicates(["figure", "label", "percent"], keep="last")
-    whole.to_csv(path, index=False)
+    by_row = pd.concat(known).groupby(["figure", "label", "percent"], sort=False)
+    by_row.last().reset_index().to_csv(path, index=False)
 
 
 def add_spread(cube: xr.Dataset, folder: Path) -> None:
