@@ -37,7 +37,7 @@ PACKET_BYTES = 1500
 )
 def test_loss_ratio_by_hand(one: Tally, two: Tally, ratio: float, is_fair: bool) -> None:
     assert loss_ratio(one, two) == pytest.approx(ratio)
-    assert Verdict(loss_ratio(one, two), (1, 2), (1, 1)).is_fair == is_fair
+    assert Verdict((loss_ratio(one, two),), (1, 2), (1, 1)).is_fair == is_fair
 
 
 class Rounds:
@@ -80,7 +80,9 @@ def test_the_third_round_trip_in_which_both_lose_decides() -> None:
     rounds.round_trip(lost=(4, 14))  # 6/10 over 6/20
     assert rounds.probe.verdict is None  # that round trip is not over
     rounds.round_trip()
-    assert rounds.probe.verdict == Verdict(pytest.approx(2.0), (10, 20), (4, 14))
+    ratios = pytest.approx(((9 / 10) / (19 / 20), (9 / 10) / (11 / 20), 2.0))
+    assert rounds.probe.verdict == Verdict(ratios, (10, 20), (4, 14))
+    assert rounds.probe.verdict.is_fair
 
 
 def test_a_flow_that_hears_nothing_has_lost_everything() -> None:
@@ -90,7 +92,8 @@ def test_a_flow_that_hears_nothing_has_lost_everything() -> None:
     rounds.round_trip(lost=(10, 10))
     rounds.probe.on_timeout(0)
     rounds.round_trip()
-    assert rounds.probe.verdict == Verdict(0.0, (10, 20), (10, 10))
+    verdict = rounds.probe.verdict
+    assert verdict == Verdict(pytest.approx((18 / 19, 18 / 19, 0.0)), (10, 20), (10, 10))
 
 
 # Two flows over a simulated queue

@@ -4,7 +4,7 @@ python data/fq_detection/make.py fq fifo --competitor tcp:cubic --seeds 1
 
 The networks are those of the paper's own code, which rounds its five evenly spaced values; with
 ``--coarse`` the least, middle and greatest of them. What was run before is loaded. The table is
-written after every rate, and keeps the rows that it has.
+written after every queue and seed, and keeps the rows that it has.
 """
 
 from __future__ import annotations
@@ -28,9 +28,12 @@ LIMIT_PACKETS = 10_000
 """Of fq as a whole, its default; the buffer is that of one flow."""
 KEYS = ["qdisc", "competitor", "seed", "rate_mbps", "rtt_ms", "buffer_packets"]
 
+Network = tuple[int, int, int]
+"""Rate in Mbit/s, RTT in ms, buffer in packets."""
+
 
 def main() -> None:
-    """Run what is asked for, rate by rate."""
+    """Run what is asked for, one queue and seed after the other."""
     parser = argparse.ArgumentParser()
     parser.add_argument("qdiscs", nargs="+")
     parser.add_argument("--competitor", default="")
@@ -39,35 +42,32 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=[1])
     parser.add_argument("--out", type=Path, default=HERE / "verdicts.csv")
     args = parser.parse_args()
-    values = slice(None, None, 2 if args.coarse else 1)
-    for qdisc, seed, rate in itertools.product(args.qdiscs, args.seeds, RATES_MBPS[values]):
-        networks = list(itertools.product(RTTS_MS[values], BUFFERS_PACKETS[values]))
-        how = {"competitor": args.competitor or None, "is_randomised": not args.regular}
-        rows = run_rate(qdisc, seed, rate, networks, how)
+    how = {"competitor": args.competitor or None, "is_randomised": not args.regular}
+    for seed, qdisc in itertools.product(args.seeds, args.qdiscs):
+        rows = verdicts(qdisc, seed, networks(is_coarse=args.coarse), how)
         if not rows:
             continue
-        known = [pd.read_csv(args.out, keep_default_na=False)] if args.out.exists() else []
-        whole = pd.concat([*known, pd.DataFrame(rows)]).drop_duplicates(KEYS, keep="last")
-        whole.sort_values(KEYS).to_csv(args.out, index=False, float_format="%.6g")
+        add(rows, args.out)
         right = sum(row["found"] == ("fair" if row["is_fair"] else "shared") for row in rows)
-        print(
-            f"{qdisc} {args.competitor or 'alone'} seed {seed} {rate} Mbit/s: {right}/{len(rows)}",
-            flush=True,
-        )
+        beside = args.competitor or "alone"
+        print(f"{qdisc} {beside} seed {seed}: {right}/{len(rows)}", flush=True)
 
 
-def run_rate(
-    qdisc: str, seed: int, rate_mbps: int, networks: list[tuple[int, int]], how: dict[str, Any]
+def networks(*, is_coarse: bool) -> list[Network]:
+    """All 125, or 27."""
+    values = slice(None, None, 2 if is_coarse else 1)
+    return list(itertools.product(RATES_MBPS[values], RTTS_MS[values], BUFFERS_PACKETS[values]))
+
+
+def verdicts(
+    qdisc: str, seed: int, links: list[Network], how: dict[str, Any]
 ) -> list[dict[str, object]]:
-    """The networks of a rate (RTT in ms, buffer in packets), a row each."""
-    experiments = [
-        detection_experiment(link(qdisc, rate_mbps, rtt_ms, buffer), seed=seed, **how)
-        for rtt_ms, buffer in networks
-    ]
+    """A row for each network in which a detection ran."""
+    experiments = [detection_experiment(link(qdisc, *one), seed=seed, **how) for one in links]
     rows = []
-    for (rtt_ms, buffer), outcome in zip(networks, qb.run_all(experiments), strict=True):
+    for network, outcome in zip(links, qb.run_all(experiments, progress=True), strict=True):
         if outcome.run is None:
-            print(f"{qdisc} {rate_mbps} {rtt_ms} {buffer}: {outcome.error}")
+            print(f"{qdisc} {network}: {outcome.error}")
             continue
         found = qb.fair_queuing_of(outcome.run)
         rows.append(
@@ -75,12 +75,11 @@ def run_rate(
                 "qdisc": qdisc,
                 "competitor": how["competitor"] or "",
                 "seed": seed,
-                "rate_mbps": rate_mbps,
-                "rtt_ms": rtt_ms,
-                "buffer_packets": buffer,
+                **dict(zip(KEYS[3:], network, strict=True)),
                 "is_fair": qdisc in FAIR,
                 "found": {True: "fair", False: "shared", None: "nothing"}[found.is_fair],
                 "loss_ratio": found.loss_ratio,
+                **{f"round_{i}_loss_ratio": r for i, r in enumerate(found.round_loss_ratios, 1)},
                 "probe_ms": found.probe_ms,
                 **{f"sent_packets_{i}": n for i, n in enumerate(found.sent_packets, 1)},
                 **{f"lost_packets_{i}": n for i, n in enumerate(found.lost_packets, 1)},
@@ -91,19 +90,22 @@ def run_rate(
     return rows
 
 
+def add(rows: list[dict[str, object]], table: Path) -> None:
+    """Replace the rows of the same keys."""
+    known = [pd.read_csv(table, keep_default_na=False)] if table.exists() else []
+    whole = pd.concat([*known, pd.DataFrame(rows)]).drop_duplicates(KEYS, keep="last")
+    written = table.with_suffix(".new")
+    whole.sort_values(KEYS).to_csv(written, index=False, float_format="%.6g")
+    written.replace(table)
+
+
 def link(qdisc: str, rate_mbps: float, rtt_ms: float, buffer_packets: int) -> qb.Bottleneck:
     """The buffer is a shared queue's, or with fq each flow's, as in the paper."""
+    path = {"rate_mbps": rate_mbps, "rtt_ms": rtt_ms, "qdisc": qdisc}
     if qdisc != "fq":
-        return qb.Bottleneck(
-            rate_mbps=rate_mbps, rtt_ms=rtt_ms, buffer_packets=buffer_packets, qdisc=qdisc
-        )
-    return qb.Bottleneck(
-        rate_mbps=rate_mbps,
-        rtt_ms=rtt_ms,
-        buffer_packets=LIMIT_PACKETS,
-        qdisc="fq",
-        qdisc_options={"flow_limit": buffer_packets},
-    )
+        return qb.Bottleneck(**path, buffer_packets=buffer_packets)
+    limit = {"flow_limit": buffer_packets}
+    return qb.Bottleneck(**path, buffer_packets=LIMIT_PACKETS, qdisc_options=limit)
 
 
 if __name__ == "__main__":

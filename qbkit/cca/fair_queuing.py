@@ -8,6 +8,7 @@ the larger part from flow 2.
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
 from collections.abc import Iterable
@@ -21,9 +22,12 @@ CUTOFF = 1.5
 LEAST_PACKETS = 10
 """Of flow 1 in a round trip; where fewer fit, a round lasts longer (as PCC's intervals do)."""
 LOSSY_ROUNDS = 3
-"""The verdict is that of the third round in which both lose. The paper's text takes the first, its
-code waits until both have lost before. In the first the queue has often just begun to drop, and
-queues of a packet or two are fair only to flows that always find them full."""
+"""The verdict is that of the third round in which both lose: the first that begins when losses of
+both are known. The paper's text takes the first in which both lose; its code (CN-TU/PCC-Uspace,
+``pccclient.cpp``) waits until both have lost, then measures a new interval, as this does. In the
+first the queue has often just begun to drop; and a queue of one packet a flow is fair only where
+the flows together send several times what the link carries, because each must always have a packet
+there when its turn comes."""
 INTERVAL_SPREAD = 0.5, 1.5
 """Randomised pacing: an interval is a random part of the regular one (section VII)."""
 
@@ -61,17 +65,27 @@ class Round:
         """Packets of either flow."""
         return all(flow.lost for flow in self.flows)
 
+    @property
+    def is_known(self) -> bool:
+        """What became of all packets."""
+        return all(flow.is_known for flow in self.flows)
+
 
 @dataclass(frozen=True)
 class Verdict:
     """What the start-up found."""
 
-    loss_ratio: float
-    """Equation 1, (received/sent of flow 1)/(received/sent of flow 2); infinite if flow 2 got
-    nothing through."""
+    loss_ratios: tuple[float, ...]
+    """Equation 1, (received/sent of flow 1)/(received/sent of flow 2), of the rounds in which both
+    lost; infinite if flow 2 got nothing through. The last decides."""
     sent_packets: tuple[int, int]
     """Of the two flows, in the round that decided."""
     lost_packets: tuple[int, int]
+
+    @property
+    def loss_ratio(self) -> float:
+        """That of the round that decided."""
+        return self.loss_ratios[-1]
 
     @property
     def is_fair(self) -> bool:
@@ -105,7 +119,7 @@ class FairQueuingProbe:
         """Begin the next round with it if this one is over."""
         current = self._rounds[-1]
         if len(current.heard) == 2 and current.flows[0].sent >= LEAST_PACKETS:
-            if len(self._lossy()) < LOSSY_ROUNDS:
+            if self._presumed_lossy() < LOSSY_ROUNDS:
                 self._rate_bytes_per_s *= 2
             current = Round(packet.sent_s)
             self._rounds.append(current)
@@ -139,19 +153,21 @@ class FairQueuingProbe:
         """None for packets of the handshake."""
         return next((r for r in reversed(self._rounds) if packet.sent_s >= r.start_s), None)
 
-    def _lossy(self) -> list[Round]:
-        """Rounds that are over, in which both lost."""
-        return [one for one in self._rounds[:-1] if one.both_lost]
+    def _presumed_lossy(self) -> int:
+        """Rounds in which both lost, and later ones of which it is not known yet."""
+        since = itertools.dropwhile(lambda one: not one.both_lost, self._rounds)
+        return sum(one.both_lost or not one.is_known for one in since)
 
     def _decide(self) -> None:
-        lossy = self._lossy()
-        if self.verdict or len(lossy) < LOSSY_ROUNDS:
+        lossy = [one for one in self._rounds[:-1] if one.both_lost][:LOSSY_ROUNDS]
+        if self.verdict or len(lossy) < LOSSY_ROUNDS or not lossy[-1].is_known:
             return
-        flows = lossy[LOSSY_ROUNDS - 1].flows
-        if not all(flow.is_known for flow in flows):
-            return
-        one, two = flows
-        self.verdict = Verdict(loss_ratio(one, two), (one.sent, two.sent), (one.lost, two.lost))
+        one, two = lossy[-1].flows
+        self.verdict = Verdict(
+            tuple(loss_ratio(*each.flows) for each in lossy),
+            (one.sent, two.sent),
+            (one.lost, two.lost),
+        )
 
 
 def loss_ratio(one: Tally, two: Tally) -> float:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import xarray as xr
 
+from qbkit.cca.fair_queuing import LOSSY_ROUNDS
 from qbkit.errors import SpecError
 from qbkit.execution.runner import run
 from qbkit.spec import Bottleneck, Experiment, Flow
@@ -32,6 +33,8 @@ class FairQueuing:
     """Whether there is fair queuing; None without a verdict before the run ended."""
     loss_ratio: float
     """Fraction of flow 1 received over that of flow 2: 2 with fair queuing, 1 without."""
+    round_loss_ratios: tuple[float, ...]
+    """The same in each of the three round trips in which both lost packets; the third decides."""
     sent_packets: tuple[float, float]
     """Packets that each flow sent in the decisive round trip; NaN without a verdict."""
     lost_packets: tuple[float, float]
@@ -102,14 +105,19 @@ def fair_queuing_of(ds: xr.Dataset, *, flow: int = 0) -> FairQueuing:
         name: _last(ds, f"sample_{name}", flow)
         for name in ("loss_ratio", "fair_queuing", "probe_ms")
     }
+    rounds = tuple(
+        _last(ds, f"sample_round_{number}_loss_ratio", flow)
+        for number in range(1, LOSSY_ROUNDS + 1)
+    )
     sent, lost = (
-        tuple(_last(ds, f"sample_flow_{number}_{what}_packets", flow) for number in (1, 2))
+        (
+            _last(ds, f"sample_flow_1_{what}_packets", flow),
+            _last(ds, f"sample_flow_2_{what}_packets", flow),
+        )
         for what in ("sent", "lost")
     )
     is_fair = None if math.isnan(value["fair_queuing"]) else bool(value["fair_queuing"])
-    return FairQueuing(
-        is_fair, value["loss_ratio"], (sent[0], sent[1]), (lost[0], lost[1]), value["probe_ms"], ds
-    )
+    return FairQueuing(is_fair, value["loss_ratio"], rounds, sent, lost, value["probe_ms"], ds)
 
 
 def _last(ds: xr.Dataset, name: str, flow: int) -> float:

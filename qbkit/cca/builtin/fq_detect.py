@@ -56,6 +56,8 @@ class FqDetect(ProbingFlow):
         verdict, start_s = self.probe.verdict, self._start_s
         assert verdict and start_s is not None
         values = {"loss_ratio": verdict.loss_ratio, "fair_queuing": float(verdict.is_fair)}
+        for number, ratio in enumerate(verdict.loss_ratios, 1):
+            values[f"round_{number}_loss_ratio"] = ratio
         for number in (1, 2):
             values[f"flow_{number}_sent_packets"] = verdict.sent_packets[number - 1]
             values[f"flow_{number}_lost_packets"] = verdict.lost_packets[number - 1]
