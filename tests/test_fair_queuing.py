@@ -72,6 +72,19 @@ def test_rates_double_every_round_trip_and_flow_two_is_twice_as_fast() -> None:
     ]
 
 
+def test_the_rate_rests_while_the_third_lossy_round_trip_is_awaited() -> None:
+    rounds = Rounds()
+    rates = [rounds.round_trip(lost=lost)[0] for lost in 3 * [(1, 1)] + [(0, 0)]]
+    assert rates == [PACKET_BYTES * k for k in (1, 2, 4, 4)]
+
+
+def test_the_rate_doubles_again_after_an_accidental_loss() -> None:
+    rounds = Rounds()
+    lost = [(1, 1), (0, 0), (1, 1), (0, 0), (0, 0), (0, 0)]
+    rates = [rounds.round_trip(lost=one)[0] for one in lost]
+    assert rates == [PACKET_BYTES * k for k in (1, 2, 4, 8, 8, 16)]  # it rests once
+
+
 def test_the_third_round_trip_in_which_both_lose_decides() -> None:
     rounds = Rounds()
     rounds.round_trip(lost=(0, 9))  # flow 1 lost nothing

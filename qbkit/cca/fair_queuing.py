@@ -8,7 +8,6 @@ the larger part from flow 2.
 
 from __future__ import annotations
 
-import itertools
 import math
 import random
 from collections.abc import Iterable
@@ -65,11 +64,6 @@ class Round:
         """Packets of either flow."""
         return all(flow.lost for flow in self.flows)
 
-    @property
-    def is_known(self) -> bool:
-        """What became of all packets."""
-        return all(flow.is_known for flow in self.flows)
-
 
 @dataclass(frozen=True)
 class Verdict:
@@ -119,7 +113,7 @@ class FairQueuingProbe:
         """Begin the next round with it if this one is over."""
         current = self._rounds[-1]
         if len(current.heard) == 2 and current.flows[0].sent >= LEAST_PACKETS:
-            if self._presumed_lossy() < LOSSY_ROUNDS:
+            if not self._is_saturated():
                 self._rate_bytes_per_s *= 2
             current = Round(packet.sent_s)
             self._rounds.append(current)
@@ -153,21 +147,27 @@ class FairQueuingProbe:
         """None for packets of the handshake."""
         return next((r for r in reversed(self._rounds) if packet.sent_s >= r.start_s), None)
 
-    def _presumed_lossy(self) -> int:
-        """Rounds in which both lost, and later ones of which it is not known yet."""
-        since = itertools.dropwhile(lambda one: not one.both_lost, self._rounds)
-        return sum(one.both_lost or not one.is_known for one in since)
+    def _lossy(self) -> list[Round]:
+        """Rounds that are over, in which both lost."""
+        return [one for one in self._rounds[:-1] if one.both_lost]
+
+    def _is_saturated(self) -> bool:
+        """Enough rounds were lossy, or all but one, and the last may be: then wait for its fate."""
+        lossy = self._lossy()
+        is_last_awaited = len(lossy) == LOSSY_ROUNDS - 1 and lossy[-1] is self._rounds[-2]
+        return len(lossy) >= LOSSY_ROUNDS or is_last_awaited
 
     def _decide(self) -> None:
-        lossy = [one for one in self._rounds[:-1] if one.both_lost][:LOSSY_ROUNDS]
-        if self.verdict or len(lossy) < LOSSY_ROUNDS or not lossy[-1].is_known:
+        lossy = self._lossy()[:LOSSY_ROUNDS]
+        if self.verdict or len(lossy) < LOSSY_ROUNDS:
             return
         one, two = lossy[-1].flows
-        self.verdict = Verdict(
-            tuple(loss_ratio(*each.flows) for each in lossy),
-            (one.sent, two.sent),
-            (one.lost, two.lost),
-        )
+        if one.is_known and two.is_known:
+            self.verdict = Verdict(
+                tuple(loss_ratio(*each.flows) for each in lossy),
+                (one.sent, two.sent),
+                (one.lost, two.lost),
+            )
 
 
 def loss_ratio(one: Tally, two: Tally) -> float:
