@@ -174,6 +174,14 @@ def test_random_losses_do_not_matter_to_copa() -> None:
     assert window.mean() == pytest.approx(PACKETS_PER_S * LEAST_RTT_S + 2.8, rel=0.02)
 
 
+@pytest.mark.parametrize(("rate_mbps", "rtt_s"), [(2, 0.02), (4, 0.02), (20, 0.05)])
+def test_copa_alone_does_not_take_its_own_queue_for_anothers(rate_mbps: int, rtt_s: float) -> None:
+    copa = make(Copa)
+    assert isinstance(copa, Copa)
+    path = SimulatedPath(copa, rate_mbps=rate_mbps, rtt_s=rtt_s)
+    assert not any(copa.is_competing for now_s in path.run(15) if now_s > 3)
+
+
 def test_copa_competes_while_the_queue_is_never_empty() -> None:
     path = SimulatedPath(make(Copa), reverse_delay_s=lambda s: 0.02 if 10 < s < 15 else 0.0)
     copa = path.controller

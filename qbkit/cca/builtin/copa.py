@@ -4,8 +4,8 @@ Arun and Balakrishnan, "Copa: Practical Delay-Based Congestion Control for the I
 sections 2.1 (the rule), 2.2 (competition with flows that fill the buffer) and 2.3 (pacing).
 
 Its window moves as a wave that empties the queue every five round trips, by which it knows that no
-other fills it. That needs a BDP of well over 1/δ packets: on a smaller path the wave dies out, and
-Copa may take its own queue for another's.
+other fills it. The wave is a few packets high, so that the paper's limit, a tenth of it, is less
+than a packet: by that alone Copa takes its own queue for another's (`EMPTY_PACKETS`).
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ STEADY_ROUNDS = 3
 EMPTY_ROUNDS, MAX_RTT_ROUNDS = 5, 4
 EMPTY_PART, EMPTY_PACKETS = 0.1, 2
 """A queue that was not below a tenth of its range for 5 round trips is filled by others. Less than
-two packets at Copa's own rate also count as empty (not in the paper): delays come in packets."""
+two packets at Copa's own rate also count as empty (not in the paper): delays come in packets. Alone
+on a simulated path of 4 Mbit/s and 20 ms it competes for 89 % of the time without that, at 20
+Mbit/s and 50 ms for 30 %; with it, never."""
 MIN_WINDOW_PACKETS = 2
 
 
