@@ -42,14 +42,21 @@ def main() -> None:
     parser.add_argument("qdiscs", nargs="+")
     parser.add_argument("--competitor", default="")
     parser.add_argument("--coarse", action="store_true")
-    parser.add_argument("--rates", type=int, nargs="+", default=RATES_MBPS, help="of these, Mbit/s")
+    parser.add_argument("--rates", type=int, nargs="+", default=RATES_MBPS, help="only these")
+    parser.add_argument(
+        "--buffers", type=int, nargs="+", default=BUFFERS_PACKETS, help="only these"
+    )
     parser.add_argument("--regular", action="store_true", help="pace at regular intervals")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1])
     parser.add_argument("--out", type=Path, default=HERE / "verdicts.csv")
     args = parser.parse_args()
     how = {"competitor": args.competitor or None, "is_randomised": not args.regular}
     for seed, qdisc in itertools.product(args.seeds, args.qdiscs):
-        links = [one for one in networks(is_coarse=args.coarse) if one[0] in args.rates]
+        links = [
+            (rate, rtt, buffer)
+            for rate, rtt, buffer in networks(is_coarse=args.coarse)
+            if rate in args.rates and buffer in args.buffers
+        ]
         rows = verdicts(qdisc, seed, links, how)
         if not rows:
             continue
