@@ -48,7 +48,8 @@ def _panel(
     base = alt.Chart(inline({name: rows[name].to_numpy() for name in names}))
     axis = alt.Axis() if first else alt.Axis(labels=False, ticks=False)
     y = alt.Y("label:N", title=None, sort=list(rows["label"]), axis=axis)
-    paper, measured = (alt.X(f"{name}:Q", title=unit, scale=scale) for name in names[1:])
+    ticks = alt.Axis(tickCount=5)
+    paper, measured = (alt.X(f"{n}:Q", title=unit, scale=scale, axis=ticks) for n in names[1:])
     tooltip = [
         alt.Tooltip("label:N", title="Controller"),
         alt.Tooltip(f"{names[1]}:Q", title="Paper", format=".2f"),
