@@ -1,4 +1,4 @@
-"""Where qbkit keeps what it builds and measures."""
+"""Where qbkit keeps what it builds and measures, and how it displays charts."""
 
 from __future__ import annotations
 
@@ -12,6 +12,9 @@ from pathlib import Path
 import platformdirs
 
 from qbkit.errors import StoreError
+
+CHARTS = "QBKIT_CHARTS"
+"""Environment variable; ``png`` displays charts as pictures, for pages that run no scripts."""
 
 
 def cache_folder() -> Path:

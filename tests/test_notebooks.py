@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from pathlib import Path
 
@@ -50,7 +51,11 @@ def test_performance_envelope(tmp_path):
 def test_published_data_where_no_engine_works(tmp_path, monkeypatch):
     monkeypatch.setenv("QBKIT_KERNEL", str(tmp_path / "no-kernel-here"))
     verdict = tmp_path / "verdict.json"
-    executed = notebooks.execute("01", tmp_path, {"verdict_file": str(verdict)})
+    out = {"verdict_file": str(verdict)}
+    executed = notebooks.execute("01", tmp_path, out, pictures=True)
+    outputs = [o for c in nbformat.read(executed, 4).cells for o in c.get("outputs", [])]
+    (first, *_) = [o.data["image/png"] for o in outputs if "image/png" in o.get("data", {})]
+    assert base64.b64decode(first).startswith(b"\x89PNG")
     assert "published runs, because no engine works here" in executed.read_text()
     # The published runs of quic-go's CUBIC, as data/envelope/study.json describes them.
     report = json.loads(verdict.read_text())

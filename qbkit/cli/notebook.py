@@ -28,12 +28,16 @@ from qbkit.cli.output import print_json
     show_default=True,
     help="Folder for the executed notebooks.",
 )
+@click.option(
+    "--pictures", is_flag=True, help="Charts as PNG, which GitHub and nbviewer show, not HTML."
+)
 @options.scheduler
 @options.as_json
 def command(
     name: str,
     parameters: tuple[tuple[str, str], ...],
     out: Path,
+    pictures: bool,
     scheduler: str | None,
     as_json: bool,
 ) -> int:
@@ -46,7 +50,12 @@ def command(
     for key, value in parameters:
         grid.setdefault(key, []).append(yaml.safe_load(value))
     done, failed = execute_grid(
-        name, out.resolve(), grid, scheduler=scheduler, progress=not as_json
+        name,
+        out.resolve(),
+        grid,
+        pictures=pictures,
+        scheduler=scheduler,
+        progress=not as_json,
     )
     pages = [to_html(path) for path in done]
     if as_json:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import itertools
+import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from qbkit.errors import RunFailed, SpecError
 from qbkit.execution.cluster import run_calls
+from qbkit.settings import CHARTS
 
 FOLDER = Path(__file__).parents[2] / "notebooks"
 WIDGET = "application/vnd.jupyter.widget-view+json"
@@ -31,10 +34,18 @@ def find(name: str) -> Path:
     return matching[0]
 
 
-def execute(name: str, out: Path, parameters: dict[str, Any], *, stem: str = "") -> Path:
+def execute(
+    name: str,
+    out: Path,
+    parameters: dict[str, Any],
+    *,
+    stem: str = "",
+    pictures: bool = False,
+) -> Path:
     """Execute a notebook with parameters into the folder ``out``, and return the result's path.
 
-    The result is named after the notebook, or ``stem``. If a cell fails, the result is saved up to
+    The result is named after the notebook, or ``stem``. Its charts are interactive, or
+    ``pictures``, which GitHub and nbviewer show. If a cell fails, the result is saved up to
     it, and RunFailed names the cell and the reason. Raises SpecError for a parameter that the
     notebook does not have.
     """
@@ -47,10 +58,10 @@ def execute(name: str, out: Path, parameters: dict[str, Any], *, stem: str = "")
     _require_known(source, parameters)
     out.mkdir(parents=True, exist_ok=True)
     target = out / f"{stem or source.stem}.ipynb"
+    words = {"cwd": str(source.parent), "kernel_name": "python3"}
     try:
-        papermill.execute_notebook(
-            str(source), str(target), parameters, cwd=str(source.parent), kernel_name="python3"
-        )
+        with _charts("png" if pictures else ""):
+            papermill.execute_notebook(str(source), str(target), parameters, **words)
     except PapermillExecutionError as error:
         raise RunFailed(
             f"cell {error.cell_index} of {target} failed: {error.ename}: {error.evalue}"
@@ -61,6 +72,19 @@ def execute(name: str, out: Path, parameters: dict[str, Any], *, stem: str = "")
     # JupyterLab shows the charts of trusted notebooks only; this one ran here.
     NotebookNotary().sign(notebook)
     return target
+
+
+@contextmanager
+def _charts(kind: str) -> Iterator[None]:
+    """How the kernels that start in the block display charts; empty: as they do by default."""
+    before = os.environ.get(CHARTS)
+    os.environ[CHARTS] = kind
+    try:
+        yield
+    finally:
+        os.environ.pop(CHARTS)
+        if before is not None:
+            os.environ[CHARTS] = before
 
 
 def _lighten(notebook: Any) -> None:
@@ -93,13 +117,15 @@ def execute_grid(
     out: Path,
     grid: Mapping[str, Sequence[Any]],
     *,
+    pictures: bool = False,
     scheduler: str | None = None,
     progress: bool = False,
 ) -> tuple[list[Path], dict[str, str]]:
     """Execute a notebook for each combination of parameter values, on a Dask cluster.
 
     Returns the paths of the executed notebooks, and the reason of each failure by name. The name
-    of a result contains the values of those parameters that have several.
+    of a result contains the values of those parameters that have several. ``pictures``: as in
+    `execute`.
     """
     source = find(name)
     _require_known(source, grid)
@@ -108,7 +134,9 @@ def execute_grid(
     for values in itertools.product(*grid.values()):
         chosen = dict(zip(grid, values, strict=True))
         stems["-".join([source.stem, *(_word(chosen[key]) for key in varied)])] = chosen
-    calls = {stem: (_execute_one, name, out, chosen, stem) for stem, chosen in stems.items()}
+    calls = {
+        stem: (_execute_one, name, out, chosen, stem, pictures) for stem, chosen in stems.items()
+    }
     engine = "host" if "host" in grid.get("engine", ()) else None  # one at a time, in real time
     done = run_calls(calls, engine=engine, scheduler=scheduler, progress=progress, unit="notebook")
     done.warn(str)
@@ -116,8 +144,10 @@ def execute_grid(
     return [out / f"{stem}.ipynb" for stem in stems if stem not in failed], failed
 
 
-def _execute_one(name: str, out: Path, parameters: dict[str, Any], stem: str) -> None:
-    execute(name, out, parameters, stem=stem)
+def _execute_one(
+    name: str, out: Path, parameters: dict[str, Any], stem: str, pictures: bool
+) -> None:
+    execute(name, out, parameters, stem=stem, pictures=pictures)
 
 
 def _word(value: Any) -> str:

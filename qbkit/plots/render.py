@@ -15,6 +15,7 @@ from __future__ import annotations
 import base64
 import gzip
 import json
+import os
 import re
 from collections.abc import Sequence
 from contextlib import suppress
@@ -28,7 +29,7 @@ import altair as alt
 
 from qbkit.files import write_whole
 from qbkit.plots import theme
-from qbkit.settings import cache_folder
+from qbkit.settings import CHARTS, cache_folder
 
 RENDERER = "qbkit"
 EMBED_OPTIONS = {
@@ -142,8 +143,19 @@ def vegalite_version() -> str:
 
 
 def mimebundle(spec: dict[str, Any], **_metadata: Any) -> dict[str, str]:
-    """MIME bundle that displays a Vega-Lite specification in a notebook."""
+    """MIME bundle that displays a specification in a notebook: HTML, or see `settings.CHARTS`."""
+    if os.environ.get(CHARTS) == "png":
+        return {"image/png": _picture(spec), "text/plain": "<qbkit chart>"}
     return {"text/html": chart_fragment(spec), "text/plain": "<qbkit chart>"}
+
+
+def _picture(spec: dict[str, Any]) -> str:
+    """A PNG in base64."""
+    import vl_convert
+
+    version: Any = vegalite_version()
+    png = vl_convert.vegalite_to_png(spec, vl_version=version)
+    return base64.b64encode(png).decode()
 
 
 @cache
