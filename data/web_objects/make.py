@@ -4,7 +4,7 @@ python data/web_objects/make.py run FOLDER [--seeds 40] [--at-once 2]
 python data/web_objects/make.py publish FOLDER
 
 ``run`` writes FOLDER/HASH.nc for each load, named by its spec, and leaves out those that are there.
-All cells of a seed come before the next seed, so that what is done can be published at any time.
+Seeds are the outer loop, so that what is done can be published at any time.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ EXTRA_RTTS_MS = (0, 50, 100)
 BASE_RTT_MS, RATE_MBPS, BUFFER_PACKETS = 15, 10, 50
 LEAST_SEEDS = 3
 """Loads without loss differ by the jitter of packets alone: this many seeds suffice."""
+OTHER_SERVERS = ("envoy:bbr", "go:cubic")
 OTHER_SEEDS = 9
 """Seeds of other controllers and servers."""
 SAME_WINDOW_PACKETS = 32
@@ -51,36 +52,44 @@ def grid(seed: int, server: str = "envoy:cubic", **more: Any) -> Iterator[qb.Web
 
 
 def loads(seeds: int) -> Iterator[qb.WebLoad]:
-    """The grid of Envoy's CUBIC; parts of it with other controllers, servers, windows, clients."""
+    """The grid of Envoy's CUBIC; parts of it with other controllers, servers, windows, clients.
+
+    Without loss a few seeds suffice, and the most loss needs most seeds, so it comes first.
+    """
+    for seed in range(1, LEAST_SEEDS + 1):
+        yield from grid(seed)
     for seed in range(1, seeds + 1):
-        for load in grid(seed):
-            if seed <= LEAST_SEEDS or load.bottleneck.loss_percent:
-                yield load
+        if seed > LEAST_SEEDS:
+            yield from with_loss(grid(seed), LOSSES_PERCENT[-1])
+        if seed <= OTHER_SEEDS:
+            for server in OTHER_SERVERS:
+                yield from with_loss(grid(seed, server), LOSSES_PERCENT[-1])
         if seed <= 2:
             yield from same_window(seed)
             yield from other_clients(seed)
-        if seed <= OTHER_SEEDS:
-            for server in ("envoy:bbr", "go:cubic"):
-                for load in grid(seed, server):
-                    if load.bottleneck.loss_percent == 1 or (
-                        seed <= 2 and not load.bottleneck.loss_percent
-                    ):
-                        yield load
+            for server in OTHER_SERVERS:
+                yield from with_loss(grid(seed, server), 0)
+    for seed in range(LEAST_SEEDS + 1, seeds + 1):
+        yield from with_loss(grid(seed), LOSSES_PERCENT[1])
+
+
+def with_loss(chosen: Iterator[qb.WebLoad], loss_percent: float) -> Iterator[qb.WebLoad]:
+    """The loads over links with this loss."""
+    return (load for load in chosen if load.bottleneck.loss_percent == loss_percent)
 
 
 def same_window(seed: int) -> Iterator[qb.WebLoad]:
     """H2 whose TCP starts with as many packets as QUICHE."""
-    for load in grid(seed, tcp_initial_window_packets=SAME_WINDOW_PACKETS):
-        if load.protocol == "h2" and not load.bottleneck.loss_percent:
+    for load in with_loss(grid(seed, tcp_initial_window_packets=SAME_WINDOW_PACKETS), 0):
+        if load.protocol == "h2":
             yield load
 
 
 def other_clients(seed: int) -> Iterator[qb.WebLoad]:
     """The other clients of each protocol, on links without loss."""
     for protocol, client in (("h2", "curl"), ("h3", "aioquic"), ("h3", "ngtcp2")):
-        for load in grid(seed, client=client):
-            small = load.object_bytes is not None and load.object_bytes < SIZES_BYTES[-1]
-            if load.protocol == protocol and small and not load.bottleneck.loss_percent:
+        for load in with_loss(grid(seed, client=client), 0):
+            if load.protocol == protocol and load.object_bytes != SIZES_BYTES[-1]:
                 yield load
 
 
