@@ -67,6 +67,7 @@ def loads(seeds: int) -> Iterator[qb.WebLoad]:
         if seed <= 2:
             yield from same_window(seed)
             yield from other_clients(seed)
+            yield from early_data(seed)
             for server in OTHER_SERVERS:
                 yield from with_loss(grid(seed, server), 0)
     for seed in range(LEAST_SEEDS + 1, seeds + 1):
@@ -93,6 +94,13 @@ def other_clients(seed: int) -> Iterator[qb.WebLoad]:
                 yield load
 
 
+def early_data(seed: int) -> Iterator[qb.WebLoad]:
+    """H3 whose client resumes a session and sends its request as early data."""
+    for load in with_loss(grid(seed, client="aioquic", zero_rtt=True), 0):
+        if load.protocol == "h3" and load.object_bytes == SIZES_BYTES[0]:
+            yield load
+
+
 def run_one(job: tuple[qb.WebLoad, Path]) -> str:
     """Run a load, unless it is there; the sentence that says why it failed, or ""."""
     load, folder = job
@@ -111,7 +119,7 @@ def publish(folder: Path) -> None:
     """Write the table of all loads and the curves of the median ones."""
     runs = {path: qb.load_run(path) for path in sorted(folder.glob("*.nc"))}
     table = qb.metrics.web_table(list(runs.values())).assign(path=list(runs))
-    keys = [*SETTING, "tcp_initial_window_packets", "client", "protocol", "seed"]
+    keys = [*SETTING, "tcp_initial_window_packets", "client", "zero_rtt", "protocol", "seed"]
     table = table.sort_values(keys, ignore_index=True)
     plain = table[table.tcp_initial_window_packets < SAME_WINDOW_PACKETS]
     chosen = qb.metrics.median_loads(plain[plain.client == "go"])

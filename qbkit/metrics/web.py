@@ -26,7 +26,7 @@ def web_table(loads: Sequence[xr.Dataset]) -> pd.DataFrame:
     """One row per load: its setting, seed, times, and first retransmission.
 
     Columns: ``server``, ``client``, ``protocol``, ``object_bytes``, ``loss_percent``, ``rtt_ms``,
-    ``tcp_initial_window_packets``, ``seed``, ``handshake_s``, ``first_byte_s``,
+    ``zero_rtt``, ``tcp_initial_window_packets``, ``seed``, ``handshake_s``, ``first_byte_s``,
     ``time_to_last_byte_s``, ``lost_packets`` and ``first_retransmission_offset_bytes`` (see
     `first_lost_offset_bytes`).
     """
@@ -42,6 +42,7 @@ def _row(run: xr.Dataset) -> dict[str, Any]:
     return {
         **{name: spec[name] for name in names},
         **link,
+        "zero_rtt": spec["zero_rtt"],
         "tcp_initial_window_packets": window,
         "seed": spec["seed"],
         **times,

@@ -28,6 +28,8 @@ MOST_PERCENT = 50.0
 PROTOCOLS = ("h2", "h3")
 UNITS = ((1_000_000, "MB"), (1_000, "KB"), (1, "B"))
 OPACITY = 0.85
+LABEL_LINE = 18
+"""Room for the second line of a column's name, which Vega draws towards the cells."""
 
 
 def web_objects_chart(
@@ -113,13 +115,21 @@ def _heat_map(
             "column:N",
             sort=columns,
             title="extra loss, extra delay",
-            axis=alt.Axis(orient="top", labelAngle=0, labelExpr="split(datum.label, ', ')"),
+            axis=alt.Axis(
+                orient="top",
+                labelAngle=0,
+                labelExpr="split(datum.label, ', ')",
+                labelPadding=LABEL_LINE,
+                ticks=False,
+                domain=False,
+            ),
         ),
         y=alt.Y("row:N", sort=rows, title=None, axis=alt.Axis(labelLimit=320)),
     )
     scale = alt.Scale(
         domain=[-MOST_PERCENT, 0, MOST_PERCENT],
         range=[theme.PALETTE[0], "#FFFFFF", theme.PALETTE[1]],
+        interpolate="rgb",
         clamp=True,
     )
     tiles = base.mark_rect(stroke=theme.GRID, cursor="pointer").encode(
