@@ -57,6 +57,12 @@ def test_a_bad_load_gets_one_sentence(fields: dict, sentence: str):
         ({"client": "curl"}, "the client curl does not have h3; it has h2"),
         ({"server": "go:bbr"}, "go has no controller 'bbr' for h3; it has cubic, reno"),
         ({"server": "go:bbr2", "protocol": "h2"}, "go has no controller 'bbr2' for h2"),
+        ({"zero_rtt": True, "protocol": "h2"}, "zero_rtt is for h3"),
+        ({"zero_rtt": True}, "the client go has no zero_rtt; it works with aioquic"),
+        (
+            {"zero_rtt": True, "client": "aioquic", "server": "go:cubic"},
+            "the server go has no zero_rtt; it works with caddy, envoy",
+        ),
     ],
 )
 def test_server_and_client_must_be_able_to_do_it(fields: dict, sentence: str):
@@ -110,13 +116,17 @@ def test_the_report_of_curl_is_read_and_names_the_protocol_that_it_used(tmp_path
         ({"protocol": "h2", "status": 200, "bytes": 100_000}, "asked for h3, .* answered by h2"),
         ({"protocol": "h3", "status": 404, "bytes": 100_000}, "answered with status 404"),
         ({"protocol": "h3", "status": 200, "bytes": 99_999}, "received 99999 of 100000 bytes"),
+        (
+            {"protocol": "h3", "status": 200, "bytes": 100_000, "early_data_accepted": False},
+            "the server envoy did not accept early data",
+        ),
     ],
 )
 def test_another_response_than_asked_for_is_never_counted(
     report: dict, sentence: str, tmp_path: Path
 ):
     with pytest.raises(RunFailed, match=sentence):
-        build_load(tmp_path, load_of(), report, {})
+        build_load(tmp_path, load_of(zero_rtt="early_data_accepted" in report), report, {})
 
 
 @pytest.mark.guest

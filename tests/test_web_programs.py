@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,24 @@ def test_servers(server: str, protocol: str):
 )
 def test_clients(client: str, protocol: str):
     assert_loads("nginx", client, protocol)
+
+
+@pytest.mark.guest
+@pytest.mark.parametrize("server", ["caddy:cubic", "envoy:cubic"])
+def test_early_data_save_a_round_trip(server: str):
+    rtt_s, spec = 0.1, {"client": "aioquic", "protocol": "h3", "object_bytes": 1000}
+    link = qb.Bottleneck(rate_mbps=10, rtt_ms=100)
+    try:
+        web.server(server.partition(":")[0]).build()
+    except StackNotReady as error:
+        pytest.skip(str(error))
+    plain, early = (
+        qb.run_web(WebLoad(bottleneck=link, server=server, zero_rtt=zero_rtt, **spec))
+        for zero_rtt in (False, True)
+    )
+    assert float(plain.time_to_last_byte_s) == pytest.approx(2 * rtt_s, abs=0.02)
+    assert float(early.time_to_last_byte_s) == pytest.approx(rtt_s, abs=0.02)
+    assert json.loads(early.attrs["client_report"])["early_data_accepted"] is True
 
 
 def test_nginx_knows_the_types_of_a_site(tmp_path: Path):

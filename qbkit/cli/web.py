@@ -39,6 +39,7 @@ class Size(click.ParamType):
 @click.option(
     "--repeat", type=click.IntRange(1), default=1, show_default=True, help="Seeds 1 to N."
 )
+@click.option("--zero-rtt", is_flag=True, help="Resume a session with early data (h3).")
 @click.option("--out", type=click.Path(path_type=Path), help="URLs: file to write (netCDF).")
 @click.option("--insecure", is_flag=True, help="URLs: accept any certificate.")
 @network_options

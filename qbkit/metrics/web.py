@@ -13,6 +13,7 @@ import pandas as pd
 import xarray as xr
 
 from qbkit.errors import MetricError
+from qbkit.spec import Bottleneck
 from qbkit.traces.arrays import FloatArray
 
 SETTING = ("server", "object_bytes", "loss_percent", "rtt_ms")
@@ -25,8 +26,9 @@ RESAMPLES, LEVEL = 2000, 0.95
 def web_table(loads: Sequence[xr.Dataset]) -> pd.DataFrame:
     """One row per load: its setting, seed, times, and first retransmission.
 
-    Columns: ``server``, ``client``, ``protocol``, ``object_bytes``, ``loss_percent``, ``rtt_ms``,
-    ``zero_rtt``, ``tcp_initial_window_packets``, ``seed``, ``handshake_s``, ``first_byte_s``,
+    Columns: ``server``, ``client``, ``protocol``, ``object_bytes``, ``loss_percent`` (the mean of a
+    model with bursts), ``rtt_ms``, ``zero_rtt``, ``tcp_initial_window_packets``, ``seed``,
+    ``handshake_s``, ``first_byte_s``,
     ``time_to_last_byte_s``, ``lost_packets`` and ``first_retransmission_offset_bytes`` (see
     `first_lost_offset_bytes`).
     """
@@ -36,7 +38,8 @@ def web_table(loads: Sequence[xr.Dataset]) -> pd.DataFrame:
 def _row(run: xr.Dataset) -> dict[str, Any]:
     spec = json.loads(run.attrs["web_load"])
     names = ("server", "client", "protocol", "object_bytes")
-    link = {name: spec["bottleneck"][name] for name in ("loss_percent", "rtt_ms")}
+    bottleneck = Bottleneck(**spec["bottleneck"])
+    link = {"loss_percent": bottleneck.mean_loss_percent, "rtt_ms": bottleneck.rtt_ms}
     window = spec["tcp_initial_window_packets"] or KERNEL_INITIAL_WINDOW_PACKETS
     times = {name: float(run[name]) for name in ("handshake_s", "first_byte_s", TIME)}
     return {

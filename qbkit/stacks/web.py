@@ -36,6 +36,8 @@ class WebProgram(ABC):
     """Where its code comes from, in a few words."""
     protocols: ClassVar[tuple[str, ...]]
     """Which of ``h2`` and ``h3`` it has."""
+    zero_rtt: ClassVar[bool] = False
+    """Whether it can resume a session of HTTP/3 with early data."""
 
     @abstractmethod
     def version(self) -> str:

@@ -41,11 +41,23 @@ class WebPair(ServingStack):
         if (load.page is not None) != self.client.pages:
             it, give = ("pages", "page") if self.client.pages else ("objects", "object_bytes")
             raise SpecError(f"the client {self.client.name} loads {it}; give {give}")
+        if load.zero_rtt:
+            self._require_zero_rtt()
         if load.controller not in self.controllers():
             raise SpecError(
                 f"{self.server.name} has no controller {load.controller!r} for {load.protocol}; "
                 f"it has {', '.join(self.controllers())}"
             )
+
+    def _require_zero_rtt(self) -> None:
+        """Raise SpecError where a session cannot be resumed with early data."""
+        if self.load.protocol != "h3":
+            raise SpecError("zero_rtt is for h3: early data over TCP are not measured")
+        kinds = (("server", self.server, web.servers()), ("client", self.client, web.clients()))
+        for kind, program, known in kinds:
+            if not program.zero_rtt:
+                able = ", ".join(sorted(other.name for other in known if other.zero_rtt))
+                raise SpecError(f"the {kind} {program.name} has no zero_rtt; it works with {able}")
 
     def site(self) -> Site:
         """What the server serves."""

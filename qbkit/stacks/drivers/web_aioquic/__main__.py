@@ -1,6 +1,9 @@
 """Command line of the client.
 
-web_aioquic --connect IP:PORT --host NAME --path /PATH --out DIR
+web_aioquic --connect IP:PORT --host NAME --path /PATH --out DIR [--zero-rtt]
+
+With --zero-rtt, a first connection only fetches a session ticket. The second one, which is
+measured, sends its request as early data; it is an error if the server does not accept them.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ import os
 import ssl
 import sys
 import time
+from collections.abc import Callable
 from typing import Any
 
 import aioquic
@@ -18,6 +22,7 @@ from aioquic.h3.connection import H3_ALPN, H3Connection
 from aioquic.h3.events import DataReceived, HeadersReceived
 from aioquic.quic.configuration import QuicConfiguration
 from aioquic.quic.events import ConnectionTerminated, HandshakeCompleted
+from aioquic.tls import SessionTicket
 from aioquic_flow.connection import Connection
 from aioquic_flow.failure import FlowFailed
 from aioquic_flow.link import Link, open_socket, parse_address
@@ -25,13 +30,17 @@ from aioquic_flow.settings import DATAGRAM_BYTES, WINDOW_BYTES
 from aioquic_flow.signals import StopSignal
 
 CONNECT_S = 10.0
+PAUSE_S = 1.0
+"""Between the connection for the ticket and the measured one, so that nothing of the first is left
+on the way."""
 
 
 class Load:
     """One request and the times of its answer, since the client started."""
 
-    def __init__(self, args: argparse.Namespace) -> None:
+    def __init__(self, args: argparse.Namespace, ticket: SessionTicket | None = None) -> None:
         self.host, self.path = args.host, args.path
+        self.ticket, self.tickets = ticket, []
         self.started_s, started_ns = time.monotonic(), time.time_ns()
         self.report: dict[str, Any] = {
             "version": 1,
@@ -48,19 +57,36 @@ class Load:
             max_data=WINDOW_BYTES,
             max_stream_data=WINDOW_BYTES,
             max_datagram_size=DATAGRAM_BYTES,
+            session_ticket=ticket,
         )
-        self.connection = Connection(configuration=settings)
+        self.connection = Connection(
+            configuration=settings, session_ticket_handler=self.tickets.append
+        )
         self.http = H3Connection(self.connection)
 
     def run(self, address: str) -> None:
         """Load the object; raises FlowFailed."""
+        self.turn_until(lambda: "last_byte_s" in self.report, address)
+
+    def fetch_ticket(self, address: str) -> SessionTicket:
+        """Connect without a request until the server sends a ticket; raises FlowFailed."""
+        self.path = None
+        self.turn_until(lambda: self.tickets, address)
+        if not self.tickets[0].max_early_data_size:
+            raise FlowFailed("the server's session ticket allows no early data")
+        return self.tickets[0]
+
+    def turn_until(self, done: Callable[[], object], address: str) -> None:
+        """Connect, and act on events until it is done."""
         peer, sock = parse_address(address), open_socket()
         sock.connect(peer)
         link = Link(sock, self.connection, peer, StopSignal())
         self.connection.connect(peer, now=link.now_s)
+        if self.ticket:
+            self.ask()
         give_up_s = link.now_s + CONNECT_S
-        while "last_byte_s" not in self.report:
-            is_connected = "handshake_s" in self.report
+        while not done():
+            is_connected = "handshake_s" in self.report and self.path is not None
             try:
                 events = link.turn() if is_connected else link.turn(give_up_s)
             except ConnectionRefusedError:
@@ -83,7 +109,12 @@ class Load:
                 "handshake_s": now_s,
                 "connect_s": now_s,
             }
-            self.ask()
+            if self.ticket:
+                self.report["early_data_accepted"] = event.early_data_accepted
+                if not event.early_data_accepted:
+                    raise FlowFailed("the server did not accept early data")
+            elif self.path is not None:
+                self.ask()
         for answer in self.http.handle_event(event):
             if isinstance(answer, HeadersReceived):
                 self.report.setdefault("first_byte_s", now_s)
@@ -106,9 +137,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="web_aioquic", allow_abbrev=False)
     for name in ("connect", "host", "path", "out"):
         parser.add_argument(f"--{name}", required=True)
+    parser.add_argument("--zero-rtt", action="store_true")
     args = parser.parse_args()
-    load = Load(args)
     try:
+        ticket = None
+        if args.zero_rtt:
+            ticket = Load(args).fetch_ticket(args.connect)
+            time.sleep(PAUSE_S)
+        load = Load(args, ticket)
         load.run(args.connect)
     except (FlowFailed, OSError) as error:
         print(error, file=sys.stderr)
