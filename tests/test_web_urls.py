@@ -87,7 +87,7 @@ def plain_server(tmp_path: Path) -> Iterator[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["envoy", "go", "nginx"])
+@pytest.mark.parametrize("name", ["envoy", "go", "hypercorn", "nginx"])
 def test_both_protocols_alternate_and_are_proven(name: str, serve, tmp_path: Path):
     url = serve(name)
     loads = qb.measure_urls([url], repeat=3, verify=False)

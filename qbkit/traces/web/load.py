@@ -51,8 +51,8 @@ def build_load(
     without dimensions, and the attributes ``web_load``, ``protocol``, ``client`` and ``server``.
     ``time_to_last_byte_s`` is the time from the first packet that the client sent to the last byte
     of the response (Yu and Benson, WWW '21, section 5); with ``zero_rtt``, from the first packet of
-    the second connection, although the packets of the first are in the run too. Raises RunFailed where the response is not
-    the one that was asked for.
+    the second connection, although the packets of the first are in the run too. Raises RunFailed
+    where the response is not the one that was asked for.
     """
     _require_right_response(load, report)
     result = json.loads((folder / "result.json").read_text())

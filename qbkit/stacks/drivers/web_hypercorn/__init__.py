@@ -1,0 +1,1 @@
+"""Hypercorn serves the files of a folder."""
