@@ -169,7 +169,7 @@ def programs(names: str) -> list[WebProgram]:
 
 
 def web_rows() -> list[dict[str, Any]]:
-    """One row per server and client: {name, role, protocols, controllers, version, ready, …}."""
+    """One row per server and client: {name, role, protocols, controllers, zero_rtt, version, …}."""
     rows = []
     for program in (*servers(), *clients()):
         status = program.status()
@@ -179,6 +179,7 @@ def web_rows() -> list[dict[str, Any]]:
                 "role": "server" if isinstance(program, WebServer) else "client",
                 "protocols": list(program.protocols),
                 "controllers": _controllers(program),
+                "zero_rtt": program.zero_rtt,
                 "version": program.version() if status.ready else None,
                 "ready": status.ready,
                 "reason": status.reason,
