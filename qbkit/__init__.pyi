@@ -51,6 +51,10 @@ from .studies.fair_queuing import fair_queuing_of as fair_queuing_of
 from .studies.race import Race as Race
 from .studies.race import race as race
 
+# Parameters to choose in a notebook.
+from .studies.explorer import Explorer as Explorer
+from .studies.explorer import explore as explore
+
 # Figures, tables and reports of results that exist.
 from .studies.compare import Comparison as Comparison
 from .studies.compare import compare as compare

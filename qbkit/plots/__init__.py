@@ -11,6 +11,7 @@ from qbkit.plots.interactions import expectation_chart, interaction_chart
 from qbkit.plots.linked import linked_chart
 from qbkit.plots.noise import noise_floor_chart
 from qbkit.plots.progress import bandwidth_chart, bytes_acked_chart
+from qbkit.plots.queue_animation import queue_animation_chart
 from qbkit.plots.recovery import loss_chart
 from qbkit.plots.render import enable
 from qbkit.plots.reproduction import beside_paper_chart, cumulative_chart
@@ -50,6 +51,7 @@ __all__ = [
     "noise_floor_chart",
     "page_differences_chart",
     "page_times_chart",
+    "queue_animation_chart",
     "retransmission_chart",
     "root_cause_chart",
     "run_html",

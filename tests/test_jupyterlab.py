@@ -1,0 +1,121 @@
+"""The notebooks in a real JupyterLab: nothing cut off, dark theme, and the explorer alive."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+
+import pytest
+from test_plots_browser import WIDTHS, browser
+
+from qbkit.execution import notebooks
+
+__all__ = ["browser"]  # a fixture, used by its name
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+
+ROOT = Path(__file__).parents[1]
+THEMES = "@jupyterlab/apputils-extension:themes"
+WIDE_TABLES = """[...document.querySelectorAll('.jp-OutputArea-output table')].filter(t =>
+    t.getBoundingClientRect().width > t.closest('.jp-OutputArea-output').clientWidth + 1).length"""
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory):
+    """Address of a JupyterLab on executed notebooks; its settings are its own."""
+    root = tmp_path_factory.mktemp("lab")
+    shutil.copytree(ROOT / "data" / "conformance", root / "data" / "conformance")
+    (root / "notebooks").mkdir()
+    shutil.copy(ROOT / "notebooks" / "09_parameter_explorer.ipynb", root / "notebooks")
+    own = {
+        "JUPYTERLAB_SETTINGS_DIR": root / "settings",
+        "JUPYTERLAB_WORKSPACES_DIR": root / "workspaces",
+        "QBKIT_CACHE": root / "neither-kernel-nor-drivers",
+        "QBKIT_RUNS": root / "runs",
+        "PYTHONPATH": ROOT,
+    }
+    before = dict(os.environ)
+    os.environ.update({name: str(value) for name, value in own.items()})
+    try:
+        notebooks.execute("03", root / "notebooks", {"sweeps": str(root / "data" / "conformance")})
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        words = [f"--port={port}", "--no-browser", "--allow-root", f"--ServerApp.root_dir={root}"]
+        words += ["--IdentityProvider.token=", "--ServerApp.disable_check_xsrf=True"]
+        server = subprocess.Popen(
+            [sys.executable, "-m", "jupyterlab", *words], stderr=subprocess.DEVNULL
+        )
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+    address = f"http://127.0.0.1:{port}"
+    for _ in range(240):
+        try:
+            urllib.request.urlopen(f"{address}/api", timeout=5).read()
+            break
+        except OSError:
+            time.sleep(0.5)
+    yield address
+    server.terminate()
+    server.wait()
+
+
+def choose_theme(lab: str, name: str) -> None:
+    body = json.dumps({"raw": json.dumps({"theme": f"JupyterLab {name}"})}).encode()
+    request = urllib.request.Request(f"{lab}/lab/api/settings/{THEMES}", body, method="PUT")
+    urllib.request.urlopen(request, timeout=30).read()
+
+
+def opened(browser, lab: str, notebook: str, width_px: int):
+    page = browser.new_page(viewport={"width": width_px, "height": 1000})
+    page.goto(f"{lab}/lab/tree/notebooks/{notebook}?reset")
+    page.wait_for_selector(".jp-Notebook", timeout=120_000)
+    return page
+
+
+@pytest.mark.parametrize(("width_px", "name"), [(1280, "Light"), (1440, "Dark")])
+def test_the_map_fits_the_cell_and_follows_the_theme(browser, lab, width_px, name):
+    choose_theme(lab, name)
+    page = opened(browser, lab, "03_conformance_map.ipynb", width_px)
+    chart = page.locator(".qbkit-chart").first
+    chart.scroll_into_view_if_needed(timeout=60_000)
+    page.wait_for_function("document.querySelector('.qbkit-chart')?.vegaView", timeout=60_000)
+    for canvas_px, view_px in page.evaluate(WIDTHS):
+        assert 0.8 * view_px < canvas_px <= view_px
+    assert page.evaluate(WIDE_TABLES) == 0
+    assert page.locator("text=Error displaying widget").count() == 0
+    ink = page.evaluate("getComputedStyle(document.querySelector('.qbkit-title')).color")
+    lightness = sum(int(part) for part in ink[4:-1].split(",")) / 3
+    assert (lightness > 128) == (name == "Dark")
+    page.close()
+
+
+def test_the_explorer_answers_a_choice_from_the_published_sweeps(browser, lab):
+    choose_theme(lab, "Light")
+    page = opened(browser, lab, "09_parameter_explorer.ipynb", 1280)
+    page.wait_for_selector("text=| Idle", timeout=120_000)
+    page.click("text=Run >> nth=0")
+    page.click("text=Run All Cells >> nth=0")
+    page.wait_for_selector("text=Published results of quic-go:cubic, 20 Mbit/s", timeout=120_000)
+    page.wait_for_selector("text=No live run: ", timeout=60_000)
+    stack, controller, rate, *_ = page.query_selector_all(".widget-dropdown select")
+    stack.select_option("quinn")
+    page.wait_for_selector("text=Published results of quinn:cubic, 20 Mbit/s", timeout=60_000)
+    controller.select_option("bbr")
+    rate.select_option("50")
+    page.wait_for_selector(
+        "text=Nearest published results: quinn:bbr, 20 Mbit/s, 50 ms, 1 BDP, against tcp:bbr",
+        timeout=60_000,
+    )
+    page.wait_for_function("document.querySelector('.qbkit-chart')?.vegaView", timeout=60_000)
+    for canvas_px, view_px in page.evaluate(WIDTHS):
+        assert canvas_px <= view_px
+    page.close()
