@@ -7,7 +7,7 @@
 # Specs: what to run.
 from .spec.experiment import Bottleneck as Bottleneck
 from .spec.experiment import Experiment as Experiment
-from .spec.experiment import Flow as Flow
+from .spec.flow import Flow as Flow
 from .spec.loss import GilbertElliott as GilbertElliott
 from .spec.sweep import Sweep as Sweep
 from .spec.web import WebLoad as WebLoad

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from functools import cached_property
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from pathlib import Path
@@ -103,10 +104,17 @@ class RunPlots:
 
 
 class RunAccessor:
-    """``ds.qb``: summary, envelope, events and charts of a run dataset."""
+    """``ds.qb``: summary, envelope, events and charts of a run dataset, or of some of its flows."""
 
     def __init__(self, ds: xr.Dataset) -> None:
-        self._ds = ds
+        self._of = ds
+
+    @cached_property
+    def _ds(self) -> xr.Dataset:
+        """The run, of the flows that were chosen from it."""
+        from qbkit.metrics.selection import chosen_flows
+
+        return chosen_flows(self._of)
 
     def summary(self) -> pd.DataFrame:
         """One row per flow; see `qbkit.metrics.summary`."""

@@ -160,6 +160,42 @@ def test_a_whole_experiment_runs_from_a_file(tmp_path, own_runs):
     assert "broken.nc" in shown.stderr
 
 
+def test_qbkit_alone_prints_help(here):
+    status, out, complaint = here()
+    assert (status, complaint) == (0, "")
+    assert out.startswith("Usage:")
+    assert "conformance" in out
+
+
+def test_a_dry_run_needs_no_folder(here, tmp_path):
+    spec = tmp_path / "sweep.yaml"
+    spec.write_text("name: x\nbase: {flows: ['tcp:cubic']}\nsweep: {seed: [1, 2, 3]}")
+    status, out, _ = here("sweep", str(spec), "--dry-run")
+    assert (status, out.startswith("3 runs, 3 to do, about 0.0")) == (0, True)
+    status, _, complaint = here("sweep", str(spec))
+    assert status == 2
+    assert "give the folder for the results with --out, or use --dry-run" in complaint
+
+
+@pytest.mark.guest
+def test_a_file_with_another_run_is_kept(tmp_path, here):
+    out = tmp_path / "run.nc"
+    words = ["--duration-s", "1", "--out", str(out)]
+    assert here("run", "tcp:cubic?initial_window_packets=20&start_s=0.25", *words)[0] == 0
+    (flow,) = qb.load_run(out).qb.experiment.flows
+    assert (flow.start_s, flow.options) == (0.25, {"initial_window_packets": 20})
+    before = out.read_bytes()
+    status, _, complaint = here("run", "tcp:reno", *words)
+    assert status == 1
+    assert f"{out} holds another experiment's run (tcp:cubic, seed 1); choose" in complaint
+    assert out.read_bytes() == before
+    assert here("run", "tcp:reno", *words, "--force")[0] == 0
+    assert qb.load_run(out)["label"].values.tolist() == ["tcp:reno"]
+    out.write_text("notes")
+    assert "is no run; choose another file" in here("run", "tcp:reno", *words)[2]
+    assert out.read_text() == "notes"
+
+
 @pytest.mark.guest
 def test_run_with_reverse_traffic():
     words = ["run", "tcp:reno", "--reverse", "tcp:cubic", "--rate-mbps", "10", "--duration-s", "2"]
@@ -257,6 +293,16 @@ def test_imported_pcaps_give_the_same_numbers(tmp_path):
             "read a",
         ),
         (["dance"], "No such command 'dance'"),
+        (["conformence"], "No such command 'conformence' (did you mean conformance?)"),
+        (["run", "quick-go:cubic"], "there is no stack 'quick-go' (did you mean quic-go?); known"),
+        (["run", "tcp:cubik"], "tcp has no controller 'cubik' (did you mean cubic?); it has"),
+        (
+            ["run", "tcp:cubic?inital_window_packets=3"],
+            "tcp has no option inital_window_packets (did you mean initial_window_packets?);",
+        ),
+        (["run", "tcp:cubic?start=3"], "tcp has no option start (did you mean start_s?);"),
+        (["run", "tcp:cubic?start_s"], "has 'start_s' after the ?; write stack:controller?name"),
+        (["conformance", "tcp:cubic?start_s=x"], "Flow.start_s = 'x': input should be a valid"),
     ],
 )
 def test_bad_input_gets_one_sentence(words, sentence, here):

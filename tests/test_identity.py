@@ -96,6 +96,7 @@ def test_another_interpreter_renames_runs(tmp_path: Path):
         ("traces/run/dataset.py", True),
         ("traces/run/match.py", True),
         ("spec/experiment.py", True),
+        ("spec/flow.py", True),
         ("testbed/native/capture.c", True),
         ("testbed/guest/agent.py", True),
         ("plots/timeline.py", False),

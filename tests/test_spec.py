@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from qbkit import stacks
 from qbkit.errors import SpecError
 from qbkit.spec import Bottleneck, Experiment, Flow
 
@@ -25,6 +26,43 @@ def test_buffer_in_three_units():
 def test_flow_by_text_and_by_words():
     assert Flow("quic-go:cubic") == Flow("quic-go", "cubic")
     assert Experiment(flows=["tcp:bbr"]).flows[0] == Flow(stack="tcp", controller="bbr")
+
+
+def test_a_text_sets_options_and_fields():
+    text = "quinn:cubic?initial_window_packets=20&pacing=false&start_s=5&bytes=1000000&label=a%26b"
+    flow = Flow(text)
+    options = {"initial_window_packets": 20, "pacing": False}
+    assert flow == Flow("quinn", "cubic", start_s=5, bytes=10**6, label="a&b", options=options)
+    assert [type(value) for value in flow.options.values()] == [int, bool]
+    assert Flow(flow.text) == flow
+    assert Flow("tcp:bbr").text == "tcp:bbr"
+    assert Experiment(flows=[text, {"stack": "tcp:bbr?start_s=1", "stop_s": 9}]).flows == (
+        flow,
+        Flow("tcp", "bbr", start_s=1, stop_s=9),
+    )
+    both = Flow("tcp:cubic?hystart=false", options={"initial_window_packets": 4})
+    assert both.options == {"hystart": False, "initial_window_packets": 4}
+
+
+@given(
+    options=st.dictionaries(
+        st.from_regex(r"opt_[a-z_]{1,9}", fullmatch=True),
+        st.integers() | st.booleans() | st.floats(allow_nan=False, allow_infinity=False),
+        max_size=3,
+    ),
+    label=st.none() | st.text(min_size=1, max_size=20).filter(lambda t: t.isprintable()),
+    start_s=st.floats(0, 80_000),
+)
+def test_every_flow_has_a_text(options, label, start_s):
+    flow = Flow("tcp", "cubic", options=options, label=label, start_s=start_s)
+    again = Flow(flow.text)
+    assert again == flow
+    assert [type(v) for v in again.options.values()] == [type(v) for v in options.values()]
+
+
+def test_no_option_has_the_name_of_a_field():
+    for stack in stacks.all_stacks():
+        assert not set(stack.options) & set(Flow.model_fields), stack.name
 
 
 def test_equal_flows_get_distinct_labels():
@@ -145,6 +183,19 @@ def test_an_old_spec_without_a_start_window_starts_at_once():
         (lambda: Bottleneck(speed=3), "Bottleneck has no field speed"),
         (lambda: Flow("tcp", "cubic", start_s=5, stop_s=4), "stops at 4 s, before it starts at 5"),
         (lambda: Flow(controller="cubic"), "Flow.stack is missing"),
+        (lambda: Flow("tcp:cubic?"), "has '' after the ?; write stack:controller?name=value"),
+        (lambda: Flow("tcp:cubic?a"), "has 'a' after the ?"),
+        (lambda: Flow("tcp:cubic?a=1&a=2"), "sets a twice"),
+        (lambda: Flow("tcp:cubic?stack=x"), "sets stack; a text sets options and start_s,"),
+        (lambda: Flow("tcp:cubic?start_s=soon"), "Flow.start_s = 'soon': input should be a valid"),
+        (lambda: Flow("tcp:cubic?start_s=1", start_s=1), "start_s is set twice, in the text"),
+        (lambda: Flow("tcp:cubic?a=1", options={"a": 1}), "a is set twice, in the text"),
+        (lambda: Flow("tcp:cubic", stat_s=3), "no field stat_s (did you mean start_s?)"),
+        (lambda: Experiment(flows=["a:b"], duration=5), "(did you mean duration_s?)"),
+        (
+            lambda: Experiment(flows=["a:b"], bottleneck={"rate": 5}),
+            "bottleneck has no field rate (did you mean rate_mbps?)",
+        ),
         (lambda: Flow("tcp", label="mine"), "'tcp' is not a flow; write stack:controller"),
         (lambda: Flow("rm -rf /", "cubic"), "Flow.stack = 'rm -rf /'"),
         (lambda: Flow("tcp:cubic", "reno"), "Flow.stack = 'tcp:cubic'"),

@@ -301,3 +301,20 @@ def test_dry_run_reports_what_is_left_to_do(tmp_path: Path):
     report = estimate(sweep(seed=[1, 2, 3]), tmp_path)
     assert (report["runs"], report["missing"]) == (3, 3)
     assert 3 < report["cpu_s"] < 20
+
+
+def test_the_text_of_a_swept_flow_sets_options():
+    base = {"flows": [{"stack": "tcp:cubic", "options": {"hystart": False}}, "tcp:bbr"]}
+    texts = ["quinn:cubic", "quinn:cubic?initial_window_packets=20&start_s=5"]
+    plain, changed = (
+        point.experiment.flows[0]
+        for point in Sweep(name="x", base=base, sweep={"flows.0": texts}).points()
+    )
+    assert (plain.text, changed.start_s) == ("quinn:cubic?hystart=false", 5)
+    assert changed.options == {"hystart": False, "initial_window_packets": 20}
+    twice = {"flows.0": texts, "flows.0.start_s": [1, 2]}
+    with pytest.raises(SpecError, match=r"flows.0 and flows.0.start_s both set flows.0.start_s"):
+        Sweep(name="x", base=base, sweep=twice)
+    options = {"flows.0": texts, "flows.0.options.initial_window_packets": [1, 2]}
+    with pytest.raises(SpecError, match=r"both set flows.0.options.initial_window_packets"):
+        Sweep(name="x", base=base, sweep=options)

@@ -10,6 +10,7 @@ from typing import ClassVar
 import click
 
 from qbkit.errors import QbkitError
+from qbkit.suggestions import did_you_mean
 
 
 class Commands(click.Group):
@@ -36,6 +37,15 @@ class Commands(click.Group):
         """Names of the commands, in the order in which a newcomer needs them."""
         return list(self.modules)
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command that the arguments begin with; UsageError names the nearest one."""
+        name = args[0]
+        if name not in self.modules and not name.startswith("-"):
+            ctx.fail(f"No such command {name!r}{did_you_mean(name, self.modules)}")
+        return super().resolve_command(ctx, args)
+
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command of that name; None for an unknown name."""
         if cmd_name not in self.modules:
@@ -44,10 +54,17 @@ class Commands(click.Group):
         return command
 
 
-@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=Commands,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    invoke_without_command=True,
+)
 @click.version_option(package_name="qbkit")
-def group() -> None:
+@click.pass_context
+def group(context: click.Context) -> None:
     """Measure congestion control of real QUIC and TCP stacks, in virtual time."""
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
 
 
 def main() -> None:

@@ -17,7 +17,7 @@ from qbkit.spec import Experiment, Flow
 SPEC_ENDINGS = (".yaml", ".yml", ".json")
 OF_EXPERIMENT = ("duration_s", "seed", "jitter_ms", "start_window_s")
 """Options that are fields of the experiment."""
-OF_RUN = ("flows", "engine", "out", "keep", "rerun", "as_json")
+OF_RUN = ("flows", "engine", "out", "keep", "rerun", "force", "as_json")
 """Parameters that may accompany a spec file, which holds everything else."""
 
 
@@ -40,12 +40,14 @@ OF_RUN = ("flows", "engine", "out", "keep", "rerun", "as_json")
 @click.option("--out", type=click.Path(path_type=Path), help="File to write (netCDF).")
 @click.option("--keep", multiple=True, help="Keep pcap or qlog files beside it.")
 @click.option("--rerun", is_flag=True, help="Run again even if the run is stored.")
+@options.force
 @click.pass_context
 def command(context: click.Context, flows: tuple[str, ...], as_json: bool, **params: Any) -> None:
     """Run flows over one bottleneck and store the dataset.
 
     SPEC.yaml (or .json) describes a whole experiment instead: the fields of Experiment, including
-    the topology and each flow's start time, extra RTT, options and label.
+    the topology and each flow's start time, extra RTT, options and label. On the command line they
+    follow a question mark, in quotation marks: 'quinn:cubic?initial_window_packets=20&start_s=5'.
     """
     how = {name: params.pop(name) for name in OF_RUN if name in params}
     if any(text.endswith(SPEC_ENDINGS) for text in flows):

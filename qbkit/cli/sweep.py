@@ -12,13 +12,18 @@ from qbkit.cli.output import print_json
 
 @click.command("sweep")
 @click.argument("spec", type=click.Path(path_type=Path), metavar="SPEC.yaml")
-@click.option("--out", required=True, help="Folder or fsspec URL for the results.")
+@click.option("--out", help="Folder or fsspec URL for the results; a dry run needs none.")
 @options.scheduler
 @options.engine
 @click.option("--dry-run", is_flag=True, help="Show the number of runs and their cost only.")
 @options.as_json
 def command(
-    spec: Path, out: str, scheduler: str | None, engine: str | None, dry_run: bool, as_json: bool
+    spec: Path,
+    out: str | None,
+    scheduler: str | None,
+    engine: str | None,
+    dry_run: bool,
+    as_json: bool,
 ) -> int:
     """Run every combination of the values in SPEC.yaml that has no result in the folder yet."""
     from qbkit.execution.sweeps import estimate, run_sweep
@@ -35,6 +40,8 @@ def command(
                 f"{report['cpu_s'] / 3600:.1f} processor hours"
             )
         return 0
+    if out is None:
+        raise click.UsageError("give the folder for the results with --out, or use --dry-run")
     outcome = run_sweep(sweep, out, engine=engine, scheduler=scheduler, progress=not as_json)
     failures = [{"run": f.name, "reason": f.reason} for f in outcome.failures]
     if as_json:

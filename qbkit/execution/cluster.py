@@ -48,19 +48,20 @@ def run_calls(
     scheduler: str | None = None,
     progress: bool = False,
     unit: str,
+    title: str | None = None,
 ) -> Attempts[str]:
     """Run calls (a function and its arguments, by name), and retry each that fails once.
 
-    Without a ``scheduler`` (address of a Dask scheduler), start a cluster of this machine's
-    processors for these calls, or none where there are no calls. Raises EngineError when the
-    scheduler does not answer.
+    ``title`` stands before the progress bar. Without a ``scheduler`` (address of a Dask scheduler),
+    start a cluster of this machine's processors for these calls, or none where there are no calls.
+    Raises EngineError when the scheduler does not answer.
     """
     if not calls:
         return Attempts({}, {})
     with _client(scheduler, min(len(calls), runs_at_once(engine))) as client:
         return try_twice(
             lambda chosen: dict(
-                _work(client, {n: calls[n] for n in chosen}, engine, progress, unit)
+                _work(client, {n: calls[n] for n in chosen}, engine, progress, unit, title)
             ),
             calls,
         )
@@ -72,6 +73,7 @@ def _work(
     engine: str | None,
     progress: bool,
     unit: str,
+    title: str | None,
 ) -> Iterator[tuple[str, QbkitError]]:
     """Yield each call that failed, with its error."""
     from distributed import as_completed
@@ -88,7 +90,9 @@ def _work(
         for name, call in calls.items()
     }
     _report_missing_workers(client, needs)
-    with progress_bar(total=len(calls), unit=unit, disable=not progress, smoothing=0.05) as bar:
+    with progress_bar(
+        desc=title, total=len(calls), unit=unit, disable=not progress, smoothing=0.05
+    ) as bar:
         for future in as_completed(by_key):
             name = by_key.pop(future)
             bar.update()

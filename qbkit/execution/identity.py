@@ -30,7 +30,7 @@ from qbkit.testbed.plan import plan_data
 PACKAGE = Path(__file__).parents[1]
 CODE = (
     *("testbed/*.py", "testbed/guest/*.py", "testbed/native/*.c", "stacks/certificate*.py"),
-    *("traces/run/*.py", "spec/base.py", "spec/experiment.py", "spec/loss.py"),
+    *("traces/run/*.py", "spec/base.py", "spec/experiment.py", "spec/flow.py", "spec/loss.py"),
 )
 """Code that executes a run and builds its dataset."""
 TOOLS = ("python3", "ip", "tc", "mnexec")

@@ -14,6 +14,7 @@ from qbkit.errors import QbkitError, RunFailed, StoreError
 from qbkit.execution import runner
 from qbkit.execution.attempts import words
 from qbkit.execution.cluster import run_calls
+from qbkit.execution.cost import announcement
 from qbkit.spec import Experiment
 
 
@@ -42,6 +43,8 @@ def run_all(
 ) -> list[Outcome]:
     """Run experiments, one per processor at a time, and load those already stored.
 
+    ``progress`` shows a bar, which says first what is stored and about how long the others take.
+
     A run that fails does not stop the others. It is retried after them: if it passes then, there
     is a warning, otherwise its outcome holds the error. Real-time runs (engine host) follow one
     another, because they would disturb each other. ``scheduler`` is the address of a Dask scheduler
@@ -54,7 +57,13 @@ def run_all(
         name: (_run_to_file, experiment.to_json(), name, _path(name), engine)
         for name, experiment in missing.items()
     }
-    done = run_calls(calls, engine=engine, scheduler=scheduler, progress=progress, unit="run")
+    title = None
+    if missing:
+        total = len({o.name for o in outcomes})
+        title = announcement(list(missing.values()), total, engine, scheduler)
+    done = run_calls(
+        calls, engine=engine, scheduler=scheduler, progress=progress, unit="run", title=title
+    )
     done.warn(lambda name: words(missing[name]))
     return [_loaded(o, done.failed) if o.name in missing else o for o in outcomes]
 
@@ -90,7 +99,7 @@ def run_on_worker(spec: str, name: str, engine: str | None, out: str | Path) -> 
         )
     # On a worker xarray would lock the whole cluster for a file that only this run uses.
     with dask.config.set(scheduler="synchronous"):
-        return runner.run(experiment, engine=engine, out=out)
+        return runner.run(experiment, engine=engine, out=out, force=True)
 
 
 def _stored(experiments: Sequence[Experiment], engine: str | None) -> list[Outcome]:

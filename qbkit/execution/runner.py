@@ -15,12 +15,13 @@ import xarray as xr
 from qbkit import stacks, store, traces
 from qbkit.errors import SpecError, StoreError
 from qbkit.execution.identity import Identity
-from qbkit.spec import Experiment
+from qbkit.spec import Experiment, Flow
 from qbkit.stacks import Stack
 from qbkit.testbed import engines, memory
 from qbkit.testbed.console import OnProgress, Usage
 from qbkit.testbed.plan import make_plan, report_every_s
 from qbkit.testbed.scratch import scratch_folder
+from qbkit.traces.flow_index import with_flow_index
 
 KEEP = {"pcap": "*.pcap", "qlog": "flows"}
 """What `run` can keep → its files in the folder of a run."""
@@ -29,25 +30,28 @@ SECONDS_PER_PACKET = 0.006
 
 
 def run(
-    experiment: Experiment,
+    experiment: Experiment | Flow | str,
     *,
     engine: str | None = None,
     out: str | Path | None = None,
     keep: str | Sequence[str] = (),
     rerun: bool = False,
+    force: bool = False,
     progress: bool = False,
 ) -> xr.Dataset:
     """Run an experiment, or load the same run where it is stored; returns the run's dataset.
 
+    A flow, or its text, stands for an experiment in which it is alone on the default link.
     ``engine`` is "virtual" (default) or "host", which takes real time. ``out`` is the file to
     write (default: in `store.default_folder`, named by the run's hash). ``keep`` is or holds "pcap"
     (both captures) and "qlog" (the log of each QUIC stack); they go to a folder beside the file.
-    ``rerun`` runs even a stored experiment again. Raises SpecError, StackNotReady, EngineError,
+    ``rerun`` runs even a stored experiment again; ``force`` overwrites ``out`` if it holds anything
+    else than this run. Raises SpecError, StackNotReady, EngineError,
     RunFailed or StoreError, each with one sentence. A failed run leaves no file that looks
     complete.
     """
     keep = (keep,) if isinstance(keep, str) else tuple(keep)
-    experiment = _with_keep(experiment, keep)
+    experiment = _with_keep(_as_experiment(experiment), keep)
     drivers = _drivers(experiment)
     # Where nothing can run (Binder, a Mac), report the missing engine before a missing stack.
     chosen = engines.choose(engine)
@@ -57,10 +61,13 @@ def run(
     kept = set() if there is None else kept_words(path, KEEP)
     if there is not None and not rerun and kept.issuperset(keep):
         return there
+    if out is not None and not force:
+        store.require_free(path, experiment.hash)
     check_writable(path)
     memory.require(experiment, chosen.name)
     with scratch_folder() as folder, _progress(experiment, progress) as on_progress:
-        dataset = _measure(experiment, drivers, chosen, identity, folder, on_progress)
+        measured = _measure(experiment, drivers, chosen, identity, folder, on_progress)
+        dataset = with_flow_index(measured)
         with kept_files(folder / "run", path, [KEEP[word] for word in kept.union(keep)]):
             store.save_run(dataset, path)
     return dataset
@@ -80,6 +87,17 @@ def _measure(
     result, usage = engines.carry_out(engine, plan, folder, experiment.seed, silence_s, on_progress)
     attrs = {**identity, **cost(usage), "kernel_version": result["kernel_version"]}
     return traces.build(folder / "run", experiment, attrs)
+
+
+def _as_experiment(experiment: Experiment | Flow | str) -> Experiment:
+    if isinstance(experiment, Experiment):
+        return experiment
+    if isinstance(experiment, Flow | str):
+        return Experiment(flows=(Flow(experiment) if isinstance(experiment, str) else experiment,))
+    raise SpecError(
+        f"cannot run {experiment!r}; give an Experiment, or for a lone flow its text, such as "
+        "'tcp:cubic'"
+    )
 
 
 def kept_folder(path: Path) -> Path:

@@ -16,6 +16,7 @@ from filelock import Timeout
 from qbkit.errors import QbkitError, RunFailed, StoreError
 from qbkit.execution.attempts import words
 from qbkit.execution.cluster import run_calls
+from qbkit.execution.cost import announcement, cpu_s
 from qbkit.execution.many import Outcome, run_on_worker
 from qbkit.execution.runner import names
 from qbkit.files import lock
@@ -62,7 +63,8 @@ def run_sweep(
     with _alone(url):
         experiments = {name: p.experiment for name, p in zip(ids, points, strict=True)}
         missing = {name: e for name, e in experiments.items() if name not in results.names()}
-        failed = _run_missing(missing, url, engine, scheduler, progress)
+        title = announcement(list(missing.values()), len(experiments), engine, scheduler)
+        failed = _run_missing(missing, url, engine, scheduler, progress, title)
         found = Results(url).figures(ids)
         lost = [name for name in experiments if name not in found and name not in failed]
         reason = f"it ended, but its result is not in {url}; give a folder that all workers share"
@@ -79,10 +81,13 @@ def _run_missing(
     engine: str | None,
     scheduler: str | None,
     progress: bool,
+    title: str,
 ) -> dict[str, QbkitError]:
     """Run experiments by name into ``url``; return what failed twice, warn of what failed once."""
     calls = {name: (_run_into, e.to_json(), name, url, engine) for name, e in missing.items()}
-    done = run_calls(calls, engine=engine, scheduler=scheduler, progress=progress, unit="run")
+    done = run_calls(
+        calls, engine=engine, scheduler=scheduler, progress=progress, unit="run", title=title
+    )
     done.warn(lambda name: words(missing[name]))
     return done.failed
 
@@ -200,25 +205,21 @@ def _alone(url: str) -> Iterator[None]:
         yield
 
 
-CPU_S_PER_MBIT = {"tcp": 0.005, "": 0.03}
-"""Processor seconds per Mbit sent, by stack, "" for all others; from benchmarks/speed.py."""
+def estimate(
+    sweep: Sweep, out: str | Path | None = None, engine: str | None = None
+) -> dict[str, float]:
+    """{runs, missing, cpu_s}: the work left in ``out``, or all of it.
 
-
-def estimate(sweep: Sweep, out: str | Path, engine: str | None = None) -> dict[str, float]:
-    """{runs, missing, cpu_s}: the work left. The seconds are a guess from the bits sent."""
-    points = list(sweep.points())
-    there = Results(str(out)).names()
-    ids = names((p.experiment for p in points), engine)
-    missing = [p.experiment for p, name in zip(points, ids, strict=True) if name not in there]
+    The seconds are a guess from the bits sent.
+    """
+    missing = runs = [p.experiment for p in sweep.points()]
+    if out is not None:
+        there = Results(str(out)).names()
+        missing = [
+            e for e, name in zip(runs, names(runs, engine), strict=True) if name not in there
+        ]
     return {
-        "runs": len(points),
+        "runs": len(runs),
         "missing": len(missing),
-        "cpu_s": round(sum(_cpu_s(experiment) for experiment in missing), 1),
+        "cpu_s": round(sum(cpu_s(experiment) for experiment in missing), 1),
     }
-
-
-def _cpu_s(experiment: Experiment) -> float:
-    """Processor seconds of a run that fills its link all the time, with equal shares."""
-    mbit = experiment.most_data_mbps * experiment.duration_s / len(experiment.flows)
-    costs = [CPU_S_PER_MBIT.get(f.stack, CPU_S_PER_MBIT[""]) for f in experiment.flows]
-    return 1.0 + mbit * sum(costs)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from qbkit.spec.flow import controller_of
+
 FAMILIES = {"cubic": "CUBIC", "reno": "Reno", "bbr": "BBR"}
 """The three algorithms of the papers; each key is also the name of the kernel's controller."""
 
@@ -17,7 +19,7 @@ def family(controller: str) -> str:
 
 def kernel_counterpart(name: str) -> str:
     """The ``tcp:controller`` to compare ``stack:controller`` with; "" for none."""
-    key = family(name.partition(":")[2])
+    key = family(controller_of(name))
     return f"tcp:{key}" if key else ""
 
 
@@ -25,7 +27,7 @@ def by_family(names: Iterable[str]) -> dict[str, list[str]]:
     """Names ``stack:controller`` by algorithm, the kernel's first; the rest are under "Others"."""
     groups: dict[str, list[str]] = {}
     for key, title in [*FAMILIES.items(), ("", "Others")]:
-        mine = [name for name in names if family(name.partition(":")[2]) == key]
+        mine = [name for name in names if family(controller_of(name)) == key]
         if mine:
             groups[title] = sorted(mine, key=lambda name: (name != f"tcp:{key}", name))
     return groups

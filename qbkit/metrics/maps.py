@@ -10,6 +10,7 @@ import xarray as xr
 
 from qbkit.errors import MetricError
 from qbkit.metrics.families import family
+from qbkit.spec.flow import controller_of
 
 FIRST, SECOND, SEED = "flows.0", "flows.1", "seed"
 """Dimensions of a cube: the implementation under test, the other one, the trials."""
@@ -71,8 +72,8 @@ def expectations(ratios: xr.DataArray) -> xr.DataArray:
     for needed in ("tcp:cubic", "tcp:bbr"):
         if needed not in names:
             raise MetricError(f"{needed}, which defines the expected ratio, is not in the sweep")
-    cubic = [n for n in names if family(n.partition(":")[2]) == "cubic"]
-    bbr = [n for n in names if family(n.partition(":")[2]) == "bbr"]
+    cubic = [n for n in names if family(controller_of(n)) == "cubic"]
+    bbr = [n for n in names if family(controller_of(n)) == "bbr"]
     part = ratios.sel({FIRST: cubic, SECOND: bbr})
     expected = float(ratios.sel({FIRST: "tcp:cubic", SECOND: "tcp:bbr"}))
     is_reversed = (part > 0.5) != (expected > 0.5)

@@ -5,10 +5,10 @@ from qbkit.spec.experiment import (
     QDISC_OPTIONS,
     Bottleneck,
     Experiment,
-    Flow,
     LossDirection,
     Qdisc,
 )
+from qbkit.spec.flow import Flow
 from qbkit.spec.loss import GilbertElliott
 
 __all__ = [

@@ -12,18 +12,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import (
-    Field,
-    SerializerFunctionWrapHandler,
-    field_validator,
-    model_serializer,
-    model_validator,
-)
+from pydantic import Field, field_validator, model_validator
 
 from qbkit import above
-from qbkit.controllers import registry
 from qbkit.errors import SpecError
 from qbkit.spec.base import Spec
+from qbkit.spec.flow import Flow
 from qbkit.spec.loss import GilbertElliott
 from qbkit.spec.spec_file import read_fields
 
@@ -164,92 +158,13 @@ class Bottleneck(Spec):
         return self.buffer_packets or max(1, self.queue_bytes // FRAME_BYTES)
 
 
-class Flow(Spec):
-    """One sender and its receiver: ``Flow("tcp:bbr")``, or ``Flow("quic-go", "cubic")``."""
-
-    stack: str = Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.+-]*$")
-    """Name of the stack, as ``qbkit stacks`` lists it."""
-    controller: str = Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.+-]*$")
-    """Name of its congestion controller."""
-    start_s: float = Field(default=0.0, ge=0.0, le=86_400.0)
-    """When the flow starts, in seconds of the experiment."""
-    stop_s: float | None = Field(default=None, gt=0.0, le=86_400.0)
-    """When it stops sending; by default at the end of the experiment."""
-    bytes: int | None = Field(default=None, gt=0, le=2**45)
-    """How many bytes it transfers; by default as many as it can until it stops."""
-    extra_rtt_ms: float = Field(default=0.0, ge=0.0, le=10_000.0)
-    """Round-trip time in ms that this flow adds to the bottleneck's."""
-    direction: Literal["forward", "reverse"] = "forward"
-    """``reverse``: the data go the other way, beside the ACKs of the forward flows. See
-    `Experiment.has_reverse_traffic`."""
-    label: str | None = Field(default=None, max_length=200)
-    """Name of the flow in tables and charts; by default ``stack:controller``, followed by
-    "(reverse)" for a reverse flow."""
-    options: dict[str, str | int | float | bool] = Field(default_factory=dict)
-    """Options of the stack, as ``qb.list_stacks()`` lists them."""
-    source: str | None = Field(default=None, repr=False)
-    """Source of a controller that `qbkit.controller` registered. It is filled in when the flow is
-    created, and only then part of its JSON."""
-
-    def __init__(self, stack: str | None = None, controller: str | None = None, **data: Any):
-        positional = {"stack": stack, "controller": controller}
-        super().__init__(**{k: v for k, v in positional.items() if v is not None}, **data)
-
-    @model_validator(mode="before")  # after the next: pydantic begins with the last
-    @classmethod
-    def _with_source(cls, data: Any) -> Any:
-        if isinstance(data, dict) and data.get("stack") == registry.STACK and "source" not in data:
-            return {**data, "source": registry.source_of(str(data.get("controller")))}
-        return data
-
-    @model_serializer(mode="wrap")
-    def _without_empty_source(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        data = dump(self)
-        if data.get("source") is None:
-            data.pop("source", None)
-        return data
-
-    @model_validator(mode="before")
-    @classmethod
-    def _from_text(cls, data: Any) -> Any:
-        """The text ``stack:controller`` stands for both names, alone or as the stack."""
-        fields = {"stack": data} if isinstance(data, str) else data
-        if not isinstance(fields, dict) or "controller" in fields:
-            return data
-        text = fields.get("stack")
-        if not isinstance(text, str):
-            return data
-        stack, colon, controller = text.partition(":")
-        if not (stack and colon and controller):
-            raise ValueError(f"{text!r} is not a flow; write stack:controller, such as tcp:cubic")
-        return {**fields, "stack": stack, "controller": controller}
-
-    @model_validator(mode="after")
-    def _in_order(self) -> Flow:
-        if self.stop_s is not None and self.stop_s <= self.start_s:
-            raise ValueError(
-                f"the flow stops at {self.stop_s:g} s, before it starts at {self.start_s:g} s"
-            )
-        return self
-
-    @property
-    def name(self) -> str:
-        """``stack:controller``."""
-        return f"{self.stack}:{self.controller}"
-
-    @property
-    def default_label(self) -> str:
-        """Label of a flow that has no ``label``."""
-        return f"{self.name} (reverse)" if self.direction == "reverse" else self.name
-
-
 class Experiment(Spec):
     """Flows over one bottleneck, for a time, with a seed: everything a run depends on."""
 
     bottleneck: Bottleneck = Field(default_factory=Bottleneck)
     """The link that the flows share."""
     flows: tuple[Flow, ...] = Field(min_length=1, max_length=200)
-    """The flows; the text ``stack:controller`` stands for a Flow."""
+    """The flows; a text such as ``tcp:cubic`` stands for a `Flow`."""
     duration_s: float = Field(default=60.0, ge=0.1, le=86_400.0)
     """Length of the experiment in (virtual) seconds."""
     seed: int = Field(default=1, ge=0, lt=2**63)

@@ -14,7 +14,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from qbkit.errors import SpecError
 from qbkit.spec import Experiment, Flow
+from qbkit.spec.flow import parsed
 from qbkit.spec.spec_file import read_fields
+from qbkit.suggestions import did_you_mean
 
 Value = str | int | float | bool
 FORM = "name: …, base: {…}, sweep: {field: [values]}"
@@ -35,10 +37,11 @@ class Sweep(BaseModel):
 
     ``sweep`` maps a dotted field of an Experiment (``bottleneck.buffer_bdp``, ``flows.0``,
     ``flows.0.options.pacing``, ``seed``) to its values; every combination is run. The value of a
-    flow is written ``stack:controller`` and replaces these two; the flow keeps the other fields of
-    the base. The order of the fields is the order of the cube's dimensions and does not change any
-    run. Raises SpecError for a field that does not exist, a field without values, two fields that
-    set the same thing, two equal runs, and any invalid experiment of the product.
+    flow is a text as in `Flow`; it sets stack, controller and what follows the ``?``, and the flow
+    keeps the other fields and options of the base. The order of the fields is the order of the
+    cube's dimensions and does not change any run. Raises SpecError for a field that does not exist,
+    a field without values, two fields that set the same thing, two equal runs, and any invalid
+    experiment of the product.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -73,7 +76,7 @@ class Sweep(BaseModel):
             if len({repr(v) for v in values}) < len(values):
                 raise ValueError(f"{field} has a value twice; give each value once")
         for one, other in itertools.combinations(sweep, 2):
-            if shared := _set_by(one) & _set_by(other):
+            if shared := _set_by(one, sweep[one]) & _set_by(other, sweep[other]):
                 raise ValueError(f"{one} and {other} both set {min(shared)}; sweep one of them")
         return sweep
 
@@ -127,12 +130,14 @@ class Sweep(BaseModel):
         return sum(1 for _ in self._indices())
 
 
-def _set_by(field: str) -> set[str]:
-    """What a field sets; no two swept fields may set the same."""
+def _set_by(field: str, values: list[Value]) -> set[str]:
+    """What a field and its values set; no two swept fields may set the same."""
     if field in {f"bottleneck.{name}" for name in BUFFERS}:
         return {"the buffer"}
     if re.fullmatch(r"flows\.\d+", field):
-        return {f"{field}.stack", f"{field}.controller"}
+        texts = [parsed(value) for value in values if isinstance(value, str)]
+        options = {f"options.{name}" for text in texts for name in text.pop("options", {})}
+        return {f"{field}.{name}" for name in {"stack", "controller", *options}.union(*texts)}
     return {field}
 
 
@@ -148,9 +153,10 @@ def _put(spec: dict[str, Any], field: str, value: Value) -> None:
         place = place[_key(place, part, ".".join(path[: depth + 1]))]
     key = _key(place, last, field, new=path[-1:] in (["options"], ["qdisc_options"]))
     if path == ["flows"] and isinstance(value, str):
-        named = Flow(value)
-        place[key].update(stack=named.stack, controller=named.controller)
+        named = Flow(value).model_dump(mode="json", exclude_unset=True)
+        options = {**place[key]["options"], **named.pop("options", {})}
         place[key].pop("source", None)  # the new controller brings its own
+        place[key].update(named, options=options)
         return
     place[key] = value
     if path[:1] == ["flows"] and last in ("stack", "controller"):
@@ -169,4 +175,5 @@ def _key(place: Any, part: str, field: str, *, new: bool = False) -> str | int:
     if isinstance(place, dict) and (new or part in place):
         return part
     known = ", ".join(place) if isinstance(place, dict) else "nothing"
-    raise SpecError(f"there is no field {field}; the fields there are: {known}")
+    near = did_you_mean(part, place) if isinstance(place, dict) else ""
+    raise SpecError(f"there is no field {field}{near}; the fields there are: {known}")

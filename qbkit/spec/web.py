@@ -10,7 +10,8 @@ from pydantic import Field, field_validator, model_validator
 
 from qbkit.errors import SpecError
 from qbkit.spec.base import Spec
-from qbkit.spec.experiment import Bottleneck, Experiment, Flow
+from qbkit.spec.experiment import Bottleneck, Experiment
+from qbkit.spec.flow import Flow
 
 Protocol = Literal["h2", "h3"]
 PROTOCOLS: tuple[Protocol, ...] = ("h2", "h3")

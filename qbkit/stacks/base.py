@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import ClassVar
 
 from qbkit.errors import SpecError
+from qbkit.spec.flow import TEXT_FIELDS
+from qbkit.suggestions import did_you_mean
 
 Say = Callable[[str], None]
 Options = Mapping[str, str | int | float | bool]
@@ -76,16 +78,17 @@ class Stack(ABC):
         if source is not None:
             raise SpecError(f"{self.name} takes no controllers from a cell; stack qbkit does")
         if controller not in self.controllers():
+            near = did_you_mean(controller, self.controllers())
             raise SpecError(
-                f"{self.name} has no controller {controller!r}; "
+                f"{self.name} has no controller {controller!r}{near}; "
                 f"it has {', '.join(self.controllers())}"
             )
         unknown = set(options) - set(self.options)
         if unknown:
             known = ", ".join(sorted(self.options)) or "none"
-            raise SpecError(
-                f"{self.name} has no option {', '.join(sorted(unknown))}; supported: {known}"
-            )
+            words = [*self.options, *TEXT_FIELDS]
+            named = ", ".join(f"{name}{did_you_mean(name, words)}" for name in sorted(unknown))
+            raise SpecError(f"{self.name} has no option {named}; supported: {known}")
 
     @abstractmethod
     def version(self) -> str:

@@ -8,6 +8,7 @@ from importlib.metadata import entry_points
 
 from qbkit.errors import SpecError
 from qbkit.stacks.base import Stack
+from qbkit.suggestions import did_you_mean
 
 _registered: dict[str, Stack] = {}
 
@@ -23,7 +24,8 @@ def get(name: str) -> Stack:
     """The stack of that name; raises SpecError, which lists the known names."""
     stacks = {stack.name: stack for stack in all_stacks()}
     if name not in stacks:
-        raise SpecError(f"there is no stack {name!r}; known are {', '.join(sorted(stacks))}")
+        near = did_you_mean(name, stacks)
+        raise SpecError(f"there is no stack {name!r}{near}; known are {', '.join(sorted(stacks))}")
     return stacks[name]
 
 

@@ -6,7 +6,16 @@ from qbkit.store.datasets import (
     list_runs,
     load_run,
     path_of,
+    require_free,
     save_run,
 )
 
-__all__ = ["FORMAT_VERSION", "default_folder", "list_runs", "load_run", "path_of", "save_run"]
+__all__ = [
+    "FORMAT_VERSION",
+    "default_folder",
+    "list_runs",
+    "load_run",
+    "path_of",
+    "require_free",
+    "save_run",
+]

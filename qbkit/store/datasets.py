@@ -14,6 +14,7 @@ import xarray as xr
 from qbkit.errors import StoreError
 from qbkit.files import write_whole
 from qbkit.settings import writable_folder
+from qbkit.traces.flow_index import with_flow_index
 from qbkit.traces.run.dataset import FORMAT_VERSION
 
 ENCODING = {"zlib": True, "complevel": 1, "shuffle": True}
@@ -71,7 +72,25 @@ def load_run(path: str | Path) -> xr.Dataset:
     _require_format(ds.attrs, path)
     ds.attrs = {name: _plain(value) for name, value in ds.attrs.items()}
     ds.encoding["source"] = str(path)
-    return ds
+    return with_flow_index(ds)
+
+
+def require_free(path: str | Path, spec_hash: str) -> None:
+    """Raise StoreError if a file is there, except a run of the experiment with this hash."""
+    if not Path(path).exists():
+        return
+    try:
+        found = load_run(path)
+    except StoreError:
+        what = "is no run"
+    else:
+        if found.attrs["spec_hash"] and found.attrs["spec_hash"] == spec_hash:
+            return
+        flows = " + ".join(found["label"].values.tolist())
+        what = f"holds another experiment's run ({flows}, seed {found.attrs['seed']})"
+    raise StoreError(
+        f"{path} {what}; choose another file, or overwrite it with --force (force=True)"
+    )
 
 
 def list_runs(folder: str | Path | None = None) -> pd.DataFrame:

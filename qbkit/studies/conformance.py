@@ -179,8 +179,14 @@ def conformance_study(
         )
     ]
     loaded = datasets(run_all(wanted, engine=engine, scheduler=scheduler, progress=progress))
-    ours, theirs = (flow.label or flow.name for flow in map(as_flow, (test, reference)))
+    ours, theirs = _names(as_flow(test), as_flow(reference))
     return Study(ours, theirs, loaded[:seeds], loaded[seeds:])
+
+
+def _names(test: Flow, reference: Flow) -> tuple[str, str]:
+    """Labels or names of both sides; their texts where these are equal and the flows are not."""
+    ours, theirs = (flow.label or flow.name for flow in (test, reference))
+    return (test.text, reference.text) if ours == theirs and test != reference else (ours, theirs)
 
 
 def publish_study(

@@ -98,7 +98,7 @@ class Explanation:
         """Whether packets are lost only where the queue overflows."""
         first = self.study.tests[0]
         spec = first.qb.experiment
-        return first.attrs["qdisc"] == "fifo" and not (spec and spec.bottleneck.loss_percent)
+        return first.attrs["qdisc"] == "fifo" and not (spec and spec.bottleneck.mean_loss_percent)
 
     @property
     def accounted(self) -> float:

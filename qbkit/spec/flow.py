@@ -1,0 +1,170 @@
+"""A flow: one sender and its receiver, and the text that stands for it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Literal
+from urllib.parse import quote, unquote
+
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
+
+from qbkit.controllers import registry
+from qbkit.spec.base import Spec
+
+TEXT_FIELDS = ("start_s", "stop_s", "bytes", "extra_rtt_ms", "direction", "label")
+"""Fields that the text of a flow may set."""
+FORM = "stack:controller?name=value&name=value"
+NUMBER = re.compile(r"-?\d+(\.\d+)?([eE][-+]?\d+)?")
+
+
+class Flow(Spec):
+    """One sender and its receiver: ``Flow("tcp:bbr")``, or ``Flow("quic-go", "cubic")``.
+
+    The text may set options and fields, here and wherever a flow is named (experiments, studies,
+    sweeps, the command line): ``Flow("quinn:cubic?initial_window_packets=20&start_s=5")``. A name
+    of `TEXT_FIELDS` sets that field, any other name an option of the stack. Numbers, true and false
+    are read as such; ``%26`` is an ``&``.
+    """
+
+    stack: str = Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.+-]*$")
+    """Name of the stack, as ``qbkit stacks`` lists it."""
+    controller: str = Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.+-]*$")
+    """Name of its congestion controller."""
+    start_s: float = Field(default=0.0, ge=0.0, le=86_400.0)
+    """When the flow starts, in seconds of the experiment."""
+    stop_s: float | None = Field(default=None, gt=0.0, le=86_400.0)
+    """When it stops sending; by default at the end of the experiment."""
+    bytes: int | None = Field(default=None, gt=0, le=2**45)
+    """How many bytes it transfers; by default as many as it can until it stops."""
+    extra_rtt_ms: float = Field(default=0.0, ge=0.0, le=10_000.0)
+    """Round-trip time in ms that this flow adds to the bottleneck's."""
+    direction: Literal["forward", "reverse"] = "forward"
+    """``reverse``: the data go the other way, beside the ACKs of the forward flows. See
+    `Experiment.has_reverse_traffic`."""
+    label: str | None = Field(default=None, max_length=200)
+    """Name of the flow in tables and charts; by default ``stack:controller``, followed by
+    "(reverse)" for a reverse flow."""
+    options: dict[str, str | int | float | bool] = Field(default_factory=dict)
+    """Options of the stack, as ``qb.list_stacks()`` lists them."""
+    source: str | None = Field(default=None, repr=False)
+    """Source of a controller that `qbkit.controller` registered. It is filled in when the flow is
+    created, and only then part of its JSON."""
+
+    def __init__(self, stack: str | None = None, controller: str | None = None, **data: Any):
+        positional = {"stack": stack, "controller": controller}
+        super().__init__(**{k: v for k, v in positional.items() if v is not None}, **data)
+
+    @model_validator(mode="before")  # after the next: pydantic begins with the last
+    @classmethod
+    def _with_source(cls, data: Any) -> Any:
+        if isinstance(data, dict) and data.get("stack") == registry.STACK and "source" not in data:
+            return {**data, "source": registry.source_of(str(data.get("controller")))}
+        return data
+
+    @model_serializer(mode="wrap")
+    def _without_empty_source(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        data = dump(self)
+        if data.get("source") is None:
+            data.pop("source", None)
+        return data
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_text(cls, data: Any) -> Any:
+        """A text, alone or as the stack, stands for both names and what it sets."""
+        fields = {"stack": data} if isinstance(data, str) else data
+        if not isinstance(fields, dict) or "controller" in fields:
+            return data
+        text = fields.get("stack")
+        if not isinstance(text, str):
+            return data
+        return _merged(parsed(text), {k: v for k, v in fields.items() if k != "stack"})
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Flow:
+        if self.stop_s is not None and self.stop_s <= self.start_s:
+            raise ValueError(
+                f"the flow stops at {self.stop_s:g} s, before it starts at {self.start_s:g} s"
+            )
+        return self
+
+    @property
+    def name(self) -> str:
+        """``stack:controller``."""
+        return f"{self.stack}:{self.controller}"
+
+    @property
+    def text(self) -> str:
+        """The flow as a text: ``stack:controller?name=value&…`` with all that is not a default."""
+        fields = {name: getattr(self, name) for name in TEXT_FIELDS if name in self._changed}
+        words = [f"{key}={_word(value)}" for key, value in {**self.options, **fields}.items()]
+        return self.name + ("?" + "&".join(words) if words else "")
+
+    @property
+    def _changed(self) -> set[str]:
+        """Names of the fields that differ from their defaults."""
+        return {n for n, f in type(self).model_fields.items() if getattr(self, n) != f.default}
+
+    @property
+    def default_label(self) -> str:
+        """Label of a flow that has no ``label``."""
+        return f"{self.name} (reverse)" if self.direction == "reverse" else self.name
+
+
+def parsed(text: str) -> dict[str, Any]:
+    """The fields that the text of a flow sets; ValueError says what is wrong with it."""
+    name, mark, query = text.partition("?")
+    stack, colon, controller = name.partition(":")
+    if not (stack and colon and controller):
+        raise ValueError(f"{text!r} is not a flow; write stack:controller, such as tcp:cubic")
+    fields: dict[str, Any] = {"stack": stack, "controller": controller}
+    for word in query.split("&") if mark else []:
+        key, _, value = word.partition("=")
+        if not (key and value):
+            raise ValueError(f"{text!r} has {word!r} after the ?; write {FORM}")
+        if key in Flow.model_fields and key not in TEXT_FIELDS:
+            raise ValueError(
+                f"{text!r} sets {key}; a text sets options and {', '.join(TEXT_FIELDS)}"
+            )
+        chosen = fields if key in TEXT_FIELDS else fields.setdefault("options", {})
+        if key in chosen:
+            raise ValueError(f"{text!r} sets {key} twice")
+        chosen[key] = unquote(value) if key in TEXT_FIELDS else _option(unquote(value))
+    return fields
+
+
+def controller_of(name: str) -> str:
+    """The controller in the text of a flow; "" if the text names none."""
+    return name.partition("?")[0].partition(":")[2]
+
+
+def _option(word: str) -> str | int | float | bool:
+    """The value of an option as YAML would read it."""
+    if word in ("true", "false"):
+        return word == "true"
+    if not NUMBER.fullmatch(word):
+        return word
+    return int(word) if word.lstrip("-").isdigit() else float(word)
+
+
+def _word(value: object) -> str:
+    """A value in the text of a flow."""
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    return quote(text, safe=" /:,()[]{}'*+=")
+
+
+def _merged(from_text: dict[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Fields of a text and fields given beside it; ValueError for one that both set."""
+    options = {**from_text.get("options", {})}
+    others = given.get("options")
+    if options and isinstance(others, Mapping):
+        _refuse_twice(options.keys() & others.keys())
+        given = {**given, "options": {**options, **others}}
+    _refuse_twice((from_text.keys() & given.keys()) - {"options"})
+    return {**from_text, **given}
+
+
+def _refuse_twice(names: set[str]) -> None:
+    if names:
+        raise ValueError(f"{min(names)} is set twice, in the text of the flow and beside it")

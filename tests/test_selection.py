@@ -1,0 +1,57 @@
+"""Flows chosen from a run by isel and sel: as numbers, as labels, and what ``qb`` says of them."""
+
+from __future__ import annotations
+
+import pickle
+
+import pandas as pd
+import pytest
+import xarray as xr
+from synthetic import synthetic_run
+
+import qbkit as qb
+from qbkit.traces.flow_index import with_flow_index
+
+FLOWS = ("quic-go:cubic", "tcp:bbr", "tcp:reno")
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory) -> xr.Dataset:
+    """A run as it comes from a file."""
+    path = tmp_path_factory.mktemp("runs") / "run.nc"
+    qb.save_run(synthetic_run(flows=FLOWS), path)
+    return qb.load_run(path)
+
+
+@pytest.mark.parametrize("chosen", [0, 2, [1], [2, 0], slice(1, None)])
+def test_chosen_flows_keep_their_numbers(run, chosen):
+    labels = run["label"].isel(flow=chosen).values.reshape(-1).tolist()
+    whole = run.qb.summary().set_index("label").loc[labels]
+    some = run.isel(flow=chosen)
+    pd.testing.assert_frame_equal(some.qb.summary().set_index("label"), whole)
+    for place, label in enumerate(labels):
+        points, same = some.qb.envelope(place).points, run.qb.envelope(label).points
+        assert (points == same).all()
+    some.qb.plot.timeline().to_dict()
+    assert labels[0] in repr(some.qb)
+
+
+def test_a_flow_is_found_by_its_label(run):
+    assert run.sel(flow="tcp:bbr").qb.summary()["label"].tolist() == ["tcp:bbr"]
+    both = run.sel(flow=["tcp:reno", "quic-go:cubic"])
+    assert both["label"].values.tolist() == ["tcp:reno", "quic-go:cubic"]
+    assert both.sel(flow="tcp:reno")["label"].item() == "tcp:reno"
+    assert run.throughput_mbps.sel(flow="tcp:bbr").equals(run.throughput_mbps.sel(flow=1))
+    with pytest.raises(KeyError, match="no flow 'bbr'; the flows are quic-go:cubic, tcp:bbr, tcp:"):
+        run.sel(flow="bbr")
+
+
+def test_the_index_does_what_an_index_does(run):
+    plain = synthetic_run(flows=FLOWS)
+    assert run.equals(plain)
+    assert pickle.loads(pickle.dumps(run)).sel(flow="tcp:bbr")["label"].item() == "tcp:bbr"
+    joined = xr.concat([run[["throughput_mbps"]]] * 2, "seed")
+    assert joined.sel(flow="tcp:bbr").sizes["seed"] == 2
+    assert (run.throughput_mbps + plain.throughput_mbps).sizes == run.throughput_mbps.sizes
+    assert with_flow_index(run.isel(flow=0)).sizes == run.isel(flow=0).sizes
+    assert run.sel(flow=slice(0, 1)).sizes["flow"] == 2
