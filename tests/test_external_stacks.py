@@ -229,6 +229,8 @@ def test_a_client_that_ends_by_itself(words: list[str], code: int, said: str):
 
 
 GOOD = {"program": "/opt/mine", "controllers": ["cubic"]}
+TABLE = "[stack.mine]\nprogram = '/bin/sh'\ncontrollers = ['cubic']\n"
+COMMANDS = f"{TABLE}connect = ['x']\nlisten = ['x']\n"
 
 
 def test_without_a_file_there_are_no_stacks(tmp_path: Path):
@@ -253,6 +255,29 @@ def test_without_a_file_there_are_no_stacks(tmp_path: Path):
             '[stack.mine]\nprogram = "/x"\ncontrollers = ["a"]\noptions = 1',
             "write options as",
         ),
+        (f"{TABLE}prgram = 'x'", "unknown key prgram (did you mean program?); known are program,"),
+        (
+            "[stack.mine]\nprogram = '/bin/sh -c x'\ncontrollers = ['a']",
+            "program is a path without arguments, not '/bin/sh -c x'; put '-c x' into connect and",
+        ),
+        (
+            "[stack.mine]\nprogram = 'sh'\ncontrollers = ['a']",
+            "program must be an absolute path, such as /usr/bin/sh, not 'sh'",
+        ),
+        (f"{TABLE}connect = ['x']", "has connect and needs listen = ["),
+        (f"{TABLE}server = '/bin/sh'", "has server, which needs connect and listen too"),
+        (f"{COMMANDS}server = 'sh'", "server must be an absolute path"),
+        (f"{COMMANDS}sender = 'me'", 'sender is "connect" or "listen", not \'me\''),
+        (
+            f"{COMMANDS}options = {{a = 'x'}}",
+            "options are for programs that speak qbkit's contract",
+        ),
+        (
+            f"{TABLE}listen = ['x']\nconnect = ['{{prt}}']",
+            "connect has {prt} (did you mean port?); known are {ip}, {port}, {controller},",
+        ),
+        (f"{TABLE}listen = ['x']\nconnect = [3]", "lists must hold words in quotation marks"),
+        (f"{TABLE}listen = 'x'\nconnect = ['x']", "write listen as ["),
     ],
 )
 def test_a_wrong_file_says_what_is_wrong(tmp_path: Path, text: str, complaint: str):
@@ -287,6 +312,71 @@ def test_a_configured_stack_is_what_its_table_says(tmp_path: Path):
     assert re.fullmatch("[0-9a-f]{12}", mine.version())
     versioned = configured.from_table("mine", {**said, "version_command": [str(program)]}, tmp_path)
     assert re.fullmatch("version 7, program [0-9a-f]{12}", versioned.version())
+
+
+def test_a_mistake_in_one_table_breaks_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own_registry: None
+):
+    file = tmp_path / "stacks.toml"
+    file.write_text(f"[stack.broken]\nprogram = 3\n{TABLE}")
+    monkeypatch.setenv("QBKIT_STACKS", str(file))
+    with pytest.warns(UserWarning, match="stack.broken"):
+        configured.register_all()
+    assert stacks.get("mine").controllers() == ("cubic",)
+
+
+def commands(tmp_path: Path, **more: object) -> Stack:
+    """A stack with a client in a folder of its own and a server of this machine."""
+    client = executable(tmp_path / "client")
+    table = {
+        "program": str(client),
+        "server": "/bin/sh",
+        "controllers": {"cubic": "1", "bbr": "2"},
+        "connect": ["-A{controller}", "{ip}:{port}", "-n", "{bytes}", "{{}}"],
+        "listen": ["-p", "{port}", "{cert}", "{key}", "-A{controller}"],
+        **more,
+    }
+    return configured.from_table("own", table, tmp_path / "stacks.toml")
+
+
+WHO = {"address": ADDRESS, "controller": "bbr", "out": "/out", "options": {}}
+
+
+def test_values_take_the_place_of_words_in_braces(tmp_path: Path):
+    own = commands(tmp_path)
+    assert own.controllers() == ("cubic", "bbr")
+    assert not isinstance(own, ServingStack)
+    words = own.send_argv(**WHO, duration_s=20, size_bytes=None)
+    endless = ["-A2", "10.2.0.1:4001", "-n", str(10**12), "{}"]
+    assert after(words) == ["/run/qb/stacks/external-own/client", *endless]
+    assert words[words.index("--duration-s") + 1] == "20"  # ended by the script
+    sized = own.send_argv(**WHO, duration_s=None, size_bytes=1000)
+    assert after(sized)[-2] == "1000"
+    assert "--duration-s" not in sized
+    served = own.recv_argv(address=ADDRESS, out="/out", options={})
+    (shell,) = {Path("/bin/sh").resolve()}  # the guest sees /usr; nothing is mounted
+    assert after(served) == [str(shell), "-p", "4001", CERTIFICATE, KEY, "-A"]
+    mounts = own.mounts()
+    assert mounts["/run/qb/stacks/external-own"] == tmp_path
+    assert Path("/usr/bin") not in mounts.values()
+    assert "started by" in own.version()
+
+
+def test_a_program_that_is_given_the_duration_ends_by_itself(tmp_path: Path):
+    own = commands(tmp_path, connect=["-t", "{duration_s}"])
+    words = own.send_argv(**WHO, duration_s=2.5, size_bytes=None)
+    assert after(words)[1:] == ["-t", "2.5"]
+    assert "--duration-s" not in words
+    with pytest.raises(SpecError, match="own sends for a duration only: nothing in its"):
+        own.send_argv(**WHO, duration_s=None, size_bytes=1000)
+
+
+def test_the_end_that_listens_may_send(tmp_path: Path):
+    own = commands(tmp_path, sender="listen")
+    assert isinstance(own, ServingStack)
+    assert after(own.serve_argv(**WHO))[-1] == "-A2"
+    fetched = own.fetch_argv(**WHO, duration_s=20, size_bytes=None)
+    assert after(fetched)[0] == "/run/qb/stacks/external-own/client"
 
 
 @pytest.fixture

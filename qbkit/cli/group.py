@@ -27,6 +27,8 @@ class Commands(click.Group):
         "plot": "plot",
         "report": "report",
         "stacks": "stacks",
+        "new-stack": "new_stack",
+        "check-stack": "check_stack",
         "kernel": "kernel",
         "doctor": "doctor",
         "import-pcaps": "import_pcaps",

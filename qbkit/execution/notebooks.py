@@ -14,6 +14,8 @@ from qbkit.errors import RunFailed, SpecError
 from qbkit.execution.cluster import run_calls
 from qbkit.settings import CHARTS
 
+ENCRYPTED = {"KernelManager": {"transport_encryption": "auto"}}
+"""Jupyter and its kernel encrypt what they say on TCP; otherwise every kernel warns on stderr."""
 FOLDER = Path(__file__).parents[2] / "notebooks"
 WIDGET = "application/vnd.jupyter.widget-view+json"
 PAGE = "{% extends 'index.html.j2' %}" + "".join(
@@ -53,12 +55,13 @@ def execute(
     import papermill
     from nbformat.sign import NotebookNotary
     from papermill.exceptions import PapermillExecutionError
+    from traitlets.config import Config
 
     source = find(name)
     _require_known(source, parameters)
     out.mkdir(parents=True, exist_ok=True)
     target = out / f"{stem or source.stem}.ipynb"
-    words = {"cwd": str(source.parent), "kernel_name": "python3"}
+    words = {"cwd": str(source.parent), "kernel_name": "python3", "config": Config(ENCRYPTED)}
     try:
         with _charts("png" if pictures else ""):
             papermill.execute_notebook(str(source), str(target), parameters, **words)

@@ -1,79 +1,58 @@
-"""Users' own stacks: programs with the command line of a driver, listed in a TOML file.
+"""Users' own stacks, listed in a TOML file: programs with or without a command line of their own.
 
 The file is ``QBKIT_STACKS``, else ``$XDG_CONFIG_HOME/qbkit/stacks.toml``, else
-``~/.config/qbkit/stacks.toml``, with a table for each stack:
+``~/.config/qbkit/stacks.toml``, with a table for each stack. docs/howto/own-stack.md describes the
+keys:
 
     [stack.mine]
-    program = "/home/me/mine/driver"       # called as `qbkit.stacks.base.Stack` says
+    program = "/home/me/mine/client"
     controllers = ["cubic", "bbr"]
-    version_command = ["/home/me/mine/driver", "--version"]   # shown in the version
-    options = {qlog = "write a full qlog"}                    # if it has any
+    connect = ["--cc={controller}", "{ip}", "{port}"]     # without these two lines the program
+    listen = ["--port={port}"]                            # speaks the contract of a driver
 
-The guest sees the folder of the program, and this machine's files except /tmp, all read-only.
+The guest sees the folders of the programs, and this machine's files except /tmp, all read-only.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import shutil
 import tomllib
 import warnings
 from collections.abc import Mapping
-from functools import cache
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
-from qbkit.errors import SpecError, StackNotReady
-from qbkit.stacks.base import Say, Stack, Status
-from qbkit.stacks.build import program_fingerprint, run_tool
+from qbkit.errors import SpecError
+from qbkit.stacks.base import Stack
+from qbkit.stacks.external.commands import VALUES, Commands, ServingCommands, unknown_values
+from qbkit.stacks.external.program import Configured
 from qbkit.stacks.registry import register
+from qbkit.suggestions import did_you_mean
 
-REQUIRED = {"program": str, "controllers": list}
-OPTIONAL = {"version_command": list, "options": dict}
-
-
-class Configured(Stack):
-    """One table of the file; `from_table` makes a class of each, for a class holds the name."""
-
-    reports: ClassVar[tuple[str, ...]] = ()
-    file: ClassVar[Path]
-    names: ClassVar[tuple[str, ...]]
-    version_command: ClassVar[tuple[str, ...]]
-
-    def controllers(self) -> tuple[str, ...]:
-        """As the table lists them."""
-        return self.names
-
-    def version(self) -> str:
-        """Output of its version command, if it has one, and the fingerprint of the program."""
-        if not self.status().ready:
-            return "not found"
-        content = program_fingerprint(self.file)
-        if self.version_command:
-            return f"{_first_line(self.version_command, self.name, content)}, program {content}"
-        return content
-
-    def status(self) -> Status:
-        """Ready when its program can be executed."""
-        if self.file.is_file() and os.access(self.file, os.X_OK):
-            return Status(True)
-        return Status(False, f"put an executable program at {self.file}")
-
-    def build(self, say: Say = lambda _: None) -> None:
-        """Do nothing; raises StackNotReady if the program is missing."""
-        if not self.status().ready:
-            raise StackNotReady(f"{self.name} is not ready; {self.status().reason}")
-
-    def program(self) -> list[str]:
-        """The program, where the guest sees it."""
-        return [f"{self._mount()}/{self.file.name}"]
-
-    def mounts(self) -> dict[str, Path]:
-        """The folder of the program."""
-        return {self._mount(): self.file.parent}
-
-    def _mount(self) -> str:
-        return f"/run/qb/stacks/external-{self.name}"
+REQUIRED: dict[str, Any] = {"program": str, "controllers": list | dict}
+OPTIONAL = {
+    "version_command": list,
+    "options": dict,
+    "connect": list,
+    "listen": list,
+    "server": str,
+    "sender": str,
+}
+WORDS = ("version_command", "connect", "listen")
+"""Keys whose values are lists of words."""
+EXAMPLES = {
+    "program": '"/path/of/the/program"',
+    "controllers": '["cubic", "reno"]',
+    "connect": '["--cc={controller}", "{ip}", "{port}"]',
+    "listen": '["--port={port}", "--cert={cert}", "--key={key}"]',
+    "server": '"/path/of/the/server"',
+    "sender": '"connect"',
+    "version_command": '["/path/of/the/program", "--version"]',
+    "options": '{name = "what it does"}',
+}
+"""Known keys, each with an example."""
 
 
 def stacks_file() -> Path:
@@ -90,16 +69,21 @@ def load(path: Path) -> list[Stack]:
 
     Raises SpecError, which says what is wrong in which table.
     """
+    return [from_table(name, table, path) for name, table in _tables(path).items()]
+
+
+def _tables(path: Path) -> dict[str, Any]:
+    """The tables of a file by the name of the stack."""
     try:
         content = tomllib.loads(path.read_text())
     except FileNotFoundError:
-        return []
+        return {}
     except (OSError, ValueError) as error:
         raise SpecError(f"{path} cannot be read: {error}") from error
     tables = content.pop("stack", {})
     if content or not isinstance(tables, dict):
         raise SpecError(f"{path} may only have tables named [stack.NAME]")
-    return [from_table(name, table, path) for name, table in tables.items()]
+    return tables
 
 
 def from_table(name: str, table: Any, path: Path) -> Stack:
@@ -108,17 +92,28 @@ def from_table(name: str, table: Any, path: Path) -> Stack:
     if not re.fullmatch(r"[a-z0-9][a-z0-9_-]*", name):
         raise SpecError(f"{where}: a name may have lower-case letters, digits, - and _")
     _check(table, where)
+    names = table["controllers"]
     attributes = {
         "__doc__": f"{where}.",
         "name": name,
         "source": f"external: {table['program']}",
         "options": dict(table.get("options", {})),
-        "file": Path(table["program"]).expanduser(),
-        "names": tuple(table["controllers"]),
+        "file": _file(table["program"]),
+        "names": dict(names) if isinstance(names, Mapping) else {word: word for word in names},
         "version_command": tuple(table.get("version_command", ())),
     }
-    made: type[Configured] = type(f"Configured_{name}", (Configured,), attributes)
+    kind: type[Configured] = Configured
+    if "connect" in table:
+        kind = ServingCommands if table.get("sender") == "listen" else Commands
+        attributes |= {key: tuple(table[key]) for key in ("connect", "listen")}
+        attributes["server"] = _file(table.get("server", table["program"]))
+    made: type[Configured] = type(f"Configured_{name}", (kind,), attributes)
     return made()
+
+
+def _file(program: str) -> Path:
+    """The file of a program, without the links in its path (/bin is one)."""
+    return Path(program).expanduser().resolve()
 
 
 def _check(table: Any, where: str) -> None:
@@ -127,43 +122,82 @@ def _check(table: Any, where: str) -> None:
         raise SpecError(f"{where} is not a table")
     for key, kind in REQUIRED.items():
         if not isinstance(table.get(key), kind) or not table[key]:
-            raise SpecError(f"{where} needs {key} = {_example(key)}")
-    unknown = table.keys() - REQUIRED.keys() - OPTIONAL.keys()
-    if unknown:
-        known = ", ".join([*REQUIRED, *OPTIONAL])
-        raise SpecError(f"{where} has an unknown key {sorted(unknown)[0]}; known are {known}")
+            raise SpecError(f"{where} needs {key} = {EXAMPLES[key]}")
+    for key in table.keys() - EXAMPLES.keys():
+        near = did_you_mean(key, EXAMPLES)
+        raise SpecError(f"{where} has an unknown key {key}{near}; known are {', '.join(EXAMPLES)}")
     for key, kind in OPTIONAL.items():
         if not isinstance(table.get(key, kind()), kind):
-            raise SpecError(f"{where}: write {key} as {_example(key)}")
-    words = [*table["controllers"], *table.get("version_command", [])]
+            raise SpecError(f"{where}: write {key} as {EXAMPLES[key]}")
+    _check_words(table, where)
+    for key in ("program", "server"):
+        if key in table:
+            _check_program(table[key], f"{where}: {key}")
+    _check_commands(table, where)
+
+
+def _check_words(table: Mapping[str, Any], where: str) -> None:
+    """Check the entries of all lists, and of the table of controllers."""
+    names = table["controllers"]
+    words = [*(names.values() if isinstance(names, Mapping) else names)]
+    words += [word for key in WORDS for word in table.get(key, [])]
     if not all(isinstance(word, str) and word for word in words):
         raise SpecError(f"{where}: lists must hold words in quotation marks")
-    if not Path(table["program"]).expanduser().is_absolute():
-        raise SpecError(f"{where}: program must be an absolute path, not {table['program']!r}")
 
 
-def _example(key: str) -> str:
-    return {
-        "program": '"/path/of/the/program"',
-        "controllers": '["cubic", "reno"]',
-        "version_command": '["/path/of/the/program", "--version"]',
-        "options": '{name = "what it does"}',
-    }[key]
+def _check_program(program: str, what: str) -> None:
+    file = Path(program).expanduser()
+    if not file.is_absolute():
+        found = shutil.which(program)
+        advice = f", such as {found}" if found else ""
+        raise SpecError(f"{what} must be an absolute path{advice}, not {program!r}")
+    path, space, arguments = program.partition(" ")
+    if space and not file.exists() and Path(path).expanduser().exists():
+        raise SpecError(
+            f"{what} is a path without arguments, not {program!r}; put {arguments!r} into connect "
+            "and listen"
+        )
 
 
-@cache
-def _first_line(command: tuple[str, ...], name: str, _content: str) -> str:
-    """First line of a command's output; run again when the program changes."""
-    return run_tool(list(command), name).strip().partition("\n")[0]
+def _check_commands(table: Mapping[str, Any], where: str) -> None:
+    """Check what only programs with a command line of their own have."""
+    given = [key for key in ("connect", "listen") if key in table]
+    if len(given) == 1:
+        (missing,) = {"connect", "listen"} - set(given)
+        raise SpecError(f"{where} has {given[0]} and needs {missing} = {EXAMPLES[missing]} too")
+    if table.get("sender", "connect") not in ("connect", "listen"):
+        raise SpecError(f'{where}: sender is "connect" or "listen", not {table["sender"]!r}')
+    for key in ("server", "sender"):
+        if key in table and not given:
+            raise SpecError(f"{where} has {key}, which needs connect and listen too")
+    if given and table.get("options"):
+        raise SpecError(
+            f"{where}: options are for programs that speak qbkit's contract; with connect and "
+            "listen, write a table per set of options, or a class (docs/howto/own-stack.md)"
+        )
+    for key in given:
+        for word in table[key]:
+            for name in unknown_values(word):
+                near = did_you_mean(name, VALUES)
+                raise SpecError(
+                    f"{where}: {key} has {{{name}}}{near}; known are "
+                    f"{', '.join(f'{{{value}}}' for value in VALUES)}, and {{{{ for a brace"
+                )
 
 
 def register_all() -> None:
-    """Register the user's stacks; a mistake in the file only warns."""
+    """Register the user's stacks; a mistake in the file, or in one of its tables, only warns."""
+    path = stacks_file()
     try:
-        for stack in load(stacks_file()):
-            register(stack)
-    except (SpecError, ValueError) as error:
+        tables = _tables(path)
+    except SpecError as error:
         warnings.warn(str(error), stacklevel=2)
+        return
+    for name, table in tables.items():
+        try:
+            register(from_table(name, table, path))
+        except (SpecError, ValueError) as error:
+            warnings.warn(str(error), stacklevel=2)
 
 
 register_all()

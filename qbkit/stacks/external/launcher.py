@@ -27,6 +27,26 @@ ENDLESS_BYTES = 10**12
 """What a flow with a duration asks for: more than it can get."""
 
 
+SCRIPTS = {SERVER_MOUNT: DRIVERS / "server", CLIENT_MOUNT: DRIVERS / "external"}
+"""The scripts that start programs, where the guest sees them."""
+
+
+def script_files() -> list[Path]:
+    """The scripts that start programs."""
+    return sorted(file for folder in SCRIPTS.values() for file in folder.glob("*.py"))
+
+
+def listen_argv(port: str, command: list[str]) -> list[str]:
+    """The command that runs a server and prints ``ready`` once its port is bound."""
+    return [*PYTHON, f"{SERVER_MOUNT}/serve.py", port, "--", *command]
+
+
+def connect_argv(command: list[str], duration_s: float | None) -> list[str]:
+    """The command that runs a client and ends it after the duration, if there is one."""
+    limit = [] if duration_s is None else ["--duration-s", f"{duration_s:g}"]
+    return [*PYTHON, f"{CLIENT_MOUNT}/client.py", *limit, "--", *command]
+
+
 class External(Stack):
     """Sample programs of a stack, found by the user's setting or on PATH."""
 
@@ -48,8 +68,7 @@ class External(Stack):
 
     def version(self) -> str:
         """Fingerprints of the programs, which do not report a version, and of the driver."""
-        scripts = [*DRIVERS.glob("server/*.py"), *DRIVERS.glob("external/*.py")]
-        driver = fingerprint([*scripts, *Path(__file__).parent.glob("*.py")])
+        driver = fingerprint([*script_files(), *Path(__file__).parent.glob("*.py")])
         return f"{self._fingerprint()}, driver {driver}"
 
     def status(self) -> Status:
@@ -79,8 +98,7 @@ class External(Stack):
             raise StackNotReady(f"{self.name} is not ready; {self.status().reason}")
         return {
             f"/run/qb/stacks/{self.name}": folder,
-            SERVER_MOUNT: DRIVERS / "server",
-            CLIENT_MOUNT: DRIVERS / "external",
+            **SCRIPTS,
         }
 
     def env(self) -> dict[str, str]:
@@ -89,13 +107,11 @@ class External(Stack):
 
     def listen(self, address: str, command: list[str]) -> list[str]:
         """The command that runs a server and prints ``ready`` for it."""
-        port = address.rpartition(":")[2]
-        return [*PYTHON, f"{SERVER_MOUNT}/serve.py", port, "--", *command]
+        return listen_argv(address.rpartition(":")[2], command)
 
     def connect(self, command: list[str], duration_s: float | None) -> list[str]:
         """The command that runs a client and ends it after the duration, if there is one."""
-        limit = [] if duration_s is None else ["--duration-s", f"{duration_s:g}"]
-        return [*PYTHON, f"{CLIENT_MOUNT}/client.py", *limit, "--", *command]
+        return connect_argv(command, duration_s)
 
     def _folder(self) -> Path | None:
         """The folder that has all programs, or None."""

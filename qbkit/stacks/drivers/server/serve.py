@@ -1,9 +1,9 @@
 """Run servers that know nothing of qbkit: print ``ready`` for them, and end them on SIGTERM.
 
-serve.py UDP-PORT -- COMMAND [-- COMMAND ...]: starts the commands in order, prints ``ready`` once
-the UDP port is bound, and on SIGTERM ends the commands, last first. Its status is then 0, or that
-of the first command that failed while ending. When a command ends by itself, this script ends with
-its status. Standard library only: it runs in the guest.
+serve.py PORT -- COMMAND [-- COMMAND ...]: starts the commands in order, prints ``ready`` once the
+UDP port is bound or the TCP port listens, and on SIGTERM ends the commands, last first. Its status
+is then 0, or that of the first command that failed while ending. When a command ends by itself,
+this script ends with its status. Standard library only: it runs in the guest.
 """
 
 import os
@@ -14,6 +14,8 @@ import time
 
 LOOK_EVERY_S = 0.02
 GRACE_S = 3.0
+LISTENING = "0A"
+"""TCP_LISTEN in /proc/net/tcp."""
 ENDED_WELL = (0, -signal.SIGTERM, 128 + signal.SIGTERM)
 
 
@@ -52,11 +54,13 @@ def start(command):
 
 
 def bound(port):
-    """Whether a UDP socket of this network namespace has the port."""
-    for name in ("udp", "udp6"):
+    """Whether a UDP socket or a listening TCP socket of this network namespace has the port."""
+    for name in ("udp", "udp6", "tcp", "tcp6"):
         with open(f"/proc/net/{name}") as file:
-            if any(line.split()[1].endswith(f":{port:04X}") for line in list(file)[1:]):
-                return True
+            sockets = [line.split() for line in list(file)[1:]]
+        mine = [fields for fields in sockets if fields[1].endswith(f":{port:04X}")]
+        if any(name.startswith("udp") or fields[3] == LISTENING for fields in mine):
+            return True
     return False
 
 

@@ -1,0 +1,157 @@
+"""`qbkit new-stack` and `qbkit check-stack`: from nothing to a stack that keeps its contract."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+from importlib.metadata import distributions
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from qbkit import stacks
+from qbkit.cli.group import group
+from qbkit.errors import SpecError
+from qbkit.stacks import registry
+from qbkit.stacks.external import configured
+from qbkit.studies import contract
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder to work in, with a stacks.toml and stacks of its own."""
+    stacks.all_stacks()
+    monkeypatch.setattr(registry, "_registered", dict(registry._registered))
+    monkeypatch.setenv("QBKIT_STACKS", str(tmp_path / "config/stacks.toml"))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def qbkit(*words: str) -> str:
+    done = CliRunner().invoke(group, words, catch_exceptions=False, standalone_mode=False)
+    return done.stdout
+
+
+def test_a_new_table_is_a_stack(here: Path):
+    said = qbkit("new-stack", "mine")
+    assert "qbkit check-stack mine" in said
+    configured.register_all()
+    mine = stacks.get("mine")
+    assert mine.status().ready
+    assert mine.controllers() == ("cubic", "reno", "bbr")
+    who = {"address": "10.2.0.1:4001", "controller": "bbr", "out": "/out", "options": {}}
+    words = mine.send_argv(**who, duration_s=None, size_bytes=7)
+    assert words[-5:] == ["connect", "10.2.0.1", "4001", "bbr", "7"]
+    with pytest.raises(SpecError, match="there is a stack 'mine' already"):
+        qbkit("new-stack", "mine")
+    qbkit("new-stack", "other", "--program", str(here / "mine/flow.py"))
+    configured.register_all()
+    assert stacks.get("other").status().ready
+    assert (here / "config/stacks.toml").read_text().count("[stack.") == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["Mine"], "lower-case letters, digits, - and _"),
+        (["quic-go"], "there is a stack 'quic-go' already; choose another name"),
+        (["mine", "--program", "/nowhere/x"], "there is no program /nowhere/x; give the path"),
+        (["there"], "there exists already; choose another folder with --folder"),
+        (["9mine", "--python"], "begins with a digit, which a Python package cannot"),
+    ],
+)
+def test_mistakes_get_one_sentence(here: Path, words: list[str], sentence: str):
+    (here / "there").mkdir()
+    with pytest.raises(SpecError, match=sentence):
+        qbkit("new-stack", *words)
+    assert not (here / "config").exists()
+
+
+def packaged(here: Path, monkeypatch: pytest.MonkeyPatch) -> stacks.Stack:
+    """The stack of a new package, as its installation would make it known."""
+    qbkit("new-stack", "my-stack", "--python")
+    project = (here / "my-stack/pyproject.toml").read_text()
+    assert 'my-stack = "my_stack:NewStack"' in project
+    info = here / "my-stack/my_stack-0.1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: my-stack\nVersion: 0.1\n")
+    (info / "entry_points.txt").write_text("[qbkit.stacks]\nmy-stack = my_stack:NewStack\n")
+    monkeypatch.syspath_prepend(str(here / "my-stack"))
+    importlib.invalidate_caches()
+    assert "my-stack" in {d.metadata["Name"] for d in distributions()}
+    registry._load_plugins.cache_clear()
+    monkeypatch.delitem(sys.modules, "my_stack", raising=False)
+    return stacks.get("my-stack")
+
+
+def test_a_new_package_is_a_stack(here: Path, monkeypatch: pytest.MonkeyPatch):
+    mine = packaged(here, monkeypatch)
+    assert mine.status().ready
+    mine.check("cubic", {"max_segment_bytes": 1000}, None)
+    assert mine.mounts()["/run/qb/stacks/my-stack"] == here / "my-stack/my_stack"
+
+
+@pytest.mark.guest
+def test_the_examples_keep_the_contract(here: Path, monkeypatch: pytest.MonkeyPatch):
+    qbkit("new-stack", "mine")
+    configured.register_all()
+    report = json.loads(qbkit("check-stack", "mine", "--json"))
+    assert [c for c in report if not c["ok"]] == []
+    assert [c["check"] for c in report][:3] == [
+        "ready",
+        "mine:cubic fills a link",
+        "mine:cubic stops on time",
+    ]
+    packaged(here, monkeypatch)
+    report = json.loads(qbkit("check-stack", "my-stack", "--json"))
+    assert [c for c in report if not c["ok"]] == []
+
+
+BROKEN = """#!/usr/bin/python3
+# Sends 2 Mbit/s for a random time, whatever it is told.
+import os, socket, sys, time
+if sys.argv[1] == "listen":
+    peer = socket.create_server(("", int(sys.argv[2]))).accept()[0]
+    while peer.recv(1 << 20):
+        pass
+else:
+    peer = socket.create_connection((sys.argv[2], int(sys.argv[3])))
+    for _ in range(240 + os.getpid() % 5):
+        peer.send(bytes(5000))
+        time.sleep(0.02)
+"""
+
+
+@pytest.mark.guest
+def test_what_is_missing_is_named(here: Path):
+    program = here / "broken.py"
+    program.write_text(BROKEN)
+    program.chmod(0o755)
+    table = {
+        "program": str(program),
+        "controllers": ["cubic"],
+        "connect": ["connect", "{ip}", "{port}", "{duration_s}"],
+        "listen": ["listen", "{port}"],
+    }
+    registry.register(configured.from_table("broken", table, here))
+    found = {check.check: check for check in contract.check_stack("broken")}
+    assert not found["broken:cubic fills a link"].ok
+    assert "of 10 Mbit/s from 3 s on" in found["broken:cubic fills a link"].detail
+    assert not found["broken:cubic stops on time"].ok
+    assert found["broken:cubic stops on time"].fix == "send until the duration is over"
+    assert found["repeats to the byte"].ok
+    assert "duration only" in found["sends a number of bytes"].detail
+
+
+def test_claims_are_compared_with_the_data():
+    class Claiming(stacks.get("tcp").__class__):
+        reports = ("cwnd_bytes", "srtt_ms")
+
+    import xarray as xr
+
+    there = xr.Dataset({"cwnd_bytes": ("time", [1.0]), "srtt_ms": ("time", [np.nan])})
+    check = contract._reports(Claiming(), there)
+    assert (check.ok, check.detail) == (False, "claims cwnd_bytes, srtt_ms; srtt_ms missing")
