@@ -31,7 +31,9 @@ def test_every_stack_of_the_papers_is_there():
 def test_of_tcp_only_the_controllers_of_the_papers_are_surveyed():
     assert list_implementations(["tcp"]) == ["tcp:cubic", "tcp:reno", "tcp:bbr"]
     assert list_implementations(["tcp:vegas", "tcp:vegas"]) == ["tcp:vegas"]
-    with pytest.raises(SpecError, match="there is no stack 'tpc'; known are"):
+    with pytest.raises(
+        SpecError, match=r"there is no stack 'tpc' \(did you mean tcp\?\); known are"
+    ):
         list_implementations(["tpc"])
 
 
