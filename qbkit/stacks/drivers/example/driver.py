@@ -29,7 +29,10 @@ def recv(words):
         table = csv.writer(file)
         table.writerow(["time_ns", "bytes"])
         while True:
-            count = len(peer.recv(1 << 20))
+            try:
+                count = len(peer.recv(1 << 20))
+            except ConnectionResetError:  # the sender's time was over
+                break
             total += count
             table.writerow([time.time_ns(), total])
             file.flush()

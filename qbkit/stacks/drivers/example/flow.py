@@ -1,10 +1,11 @@
 #!/usr/bin/python3
 """An example of a program with a command line of its own, for `qbkit new-stack`: bytes over TCP.
 
-flow.py listen PORT: receives from one client, until it leaves.
+flow.py listen PORT: receives from one client after the other, until it is ended.
 flow.py connect IP PORT CONTROLLER BYTES: sends that many bytes.
 """
 
+import contextlib
 import signal
 import socket
 import struct
@@ -17,9 +18,11 @@ AT_ONCE = struct.pack("ii", 1, 0)
 
 def listen(port):
     server = socket.create_server(("", int(port)))
-    peer, _ = server.accept()
-    while peer.recv(1 << 20):
-        pass
+    while True:
+        peer, _ = server.accept()
+        with peer, contextlib.suppress(ConnectionResetError):  # a client that was ended
+            while peer.recv(1 << 20):
+                pass
 
 
 def connect(ip, port, controller, count):
