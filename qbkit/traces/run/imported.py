@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 
@@ -13,8 +13,10 @@ import xarray as xr
 
 from qbkit.errors import StoreError
 from qbkit.traces.arrays import FloatArray
+from qbkit.traces.flow_index import with_flow_index
 from qbkit.traces.run import schema
 from qbkit.traces.run.dataset import FORMAT_VERSION, largest_frame, offload_warning
+from qbkit.traces.run.endpoints import handshake_rtt_ms, senders
 from qbkit.traces.run.frames import Packets, address_number
 from qbkit.traces.run.match import NEVER, match
 from qbkit.traces.run.packets import FlowPackets, Matched, sort_out
@@ -42,7 +44,7 @@ def read_pcaps(
     after: str | Path,
     *,
     flows: Mapping[int, str],
-    sender: str | Sequence[str],
+    sender: str | Sequence[str] = (),
     rtt_ms: float | None = None,
     bin_s: float = schema.BIN_S,
     propagation_ms: float = 0.0,
@@ -50,27 +52,31 @@ def read_pcaps(
     """A run dataset from captures on both sides of a queue, with clocks that agree.
 
     ``flows`` names the flow of each server port, ``sender`` the address or addresses from which
-    data come. ``propagation_ms`` is the constant delay between the two points of capture, which is
-    subtracted from every queueing delay. ``rtt_ms`` is the path's base RTT, for the metrics that
-    need it. t = 0 is the first data packet. Packets lost between the two captures count as dropped
-    by the queue. Packets after the last one of their flow that came out may have been in the queue
-    when the capture ended, so their fate is unknown. Without counters of the queue,
-    `qb.metrics.packet_balance` has nothing to compare. Raises StoreError for unsuitable files.
+    data come (default: for each port the one that sends most bytes). ``propagation_ms`` is the
+    constant delay between the two points of capture, which is subtracted from every queueing delay.
+    ``rtt_ms`` is the path's base RTT, for the metrics that need it (default: that of each
+    connection's handshake, and a warning of the run that says so). t = 0 is the first data packet.
+    Packets lost between the two captures count as dropped by the queue. Packets after the last one
+    of their flow that came out may have been in the queue when the capture ended, so their fate is
+    unknown. Without counters of the queue, `qb.metrics.packet_balance` has nothing to compare.
+    Raises StoreError for unsuitable files.
 
     QUICbench (parse/parse_pcap.py, network/set_netem.py) captures at its server, the sender:
     ``packets-br0.pcap`` on the bridge is before the queue, ``packets.pcap`` on the interface is
     after tbf and netem, which add the queueing delay and half of the RTT. So pass the server's
     address as ``sender``, and ``propagation_ms=rtt_ms / 2``.
     """
-    addresses = [sender] if isinstance(sender, str) else list(sender)
+    given = [sender] if isinstance(sender, str) else list(sender)
     _require_flows(flows, bin_s)
     ports = {port: i for i, port in enumerate(flows)}
     arrivals, leaving = read_packets(before), read_packets(after)
     _require_ports(arrivals, flows, before)
     shifted = _shift(leaving, -round(propagation_ms * 1e6))
     slack_ns = round(CLOCK_SLACK_MS * 1e6)
-    packets = sort_out(arrivals, shifted, ports, [_number(a) for a in addresses], slack_ns)
-    _require_sense(packets, before, after, addresses, flows)
+    addresses = [_number(a) for a in given] or senders(arrivals, flows)
+    packets = sort_out(arrivals, shifted, ports, addresses, slack_ns)
+    _require_sense(packets, before, after, given, flows)
+    base_rtt_ms = _base_rtts_ms(arrivals, shifted, flows, rtt_ms)
     t0_ns = int(packets.data.time_ns[0])
     duration_s = _duration_s(packets, bin_s, before)
     bins = Bins(bin_s, duration_s)
@@ -79,22 +85,32 @@ def read_pcaps(
         **schema.packet_series(packets, t0_ns, len(flows), bins),
         **schema.goodput_series(nothing, t0_ns, bins)[0],
         **schema.packet_variables(packets, t0_ns),
-        **schema.flow_variables(_flow_columns(packets, len(flows), t0_ns, rtt_ms)),
+        **schema.flow_variables(_flow_columns(packets, t0_ns, base_rtt_ms)),
     }
     names = {
         "label": list(flows.values()),
         "stack": ["imported"] * len(flows),
         "controller": ["unknown"] * len(flows),
     }
-    return schema.assemble(variables, names, bins).assign_attrs(
+    run = schema.assemble(variables, names, bins).assign_attrs(
         **OF_NO_RUN,
         qbkit_version=version("qbkit"),
         bin_s=bin_s,
         duration_s=duration_s,
-        rtt_ms=np.nan if rtt_ms is None else rtt_ms,
+        rtt_ms=float(base_rtt_ms.min()),
         max_frame_bytes=largest_frame(packets),
-        warnings=json.dumps(_warnings(packets)),
+        warnings=json.dumps(_warnings(packets, None if rtt_ms is not None else base_rtt_ms)),
     )
+    return with_flow_index(run)
+
+
+def _base_rtts_ms(
+    arrivals: Packets, leaving: Packets, flows: Iterable[int], rtt_ms: float | None
+) -> FloatArray:
+    """Base RTT of each flow: the given one, or that of its handshake."""
+    if rtt_ms is not None:
+        return np.full(len(list(flows)), rtt_ms)
+    return np.array([handshake_rtt_ms(arrivals, leaving, port) for port in flows])
 
 
 def _duration_s(packets: FlowPackets, bin_s: float, before: str | Path) -> float:
@@ -154,7 +170,8 @@ def _require_sense(
     for i, label in enumerate(flows.values()):
         if not sent[i]:
             raise StoreError(
-                f"{before} has no packet of {label} from {', '.join(addresses)}; name the sender"
+                f"{before} has no packet of {label} from {', '.join(addresses)}; name all senders, "
+                "or none: they are then found by their bytes"
             )
     if (packets.departure_ns == NEVER).all() and not len(_early_ms(packets)):
         raise StoreError(
@@ -180,20 +197,26 @@ def _early_ms(packets: Matched) -> FloatArray:
 
 
 def _flow_columns(
-    packets: FlowPackets, flows: int, t0_ns: int, rtt_ms: float | None
+    packets: FlowPackets, t0_ns: int, base_rtt_ms: FloatArray
 ) -> dict[str, tuple[FloatArray, str, str]]:
+    flows = len(base_rtt_ms)
     spans = [packets.data.time_ns[packets.data_flow == i] for i in range(flows)]
-    base = np.nan if rtt_ms is None else rtt_ms
     return {
         "start_s": (np.array([(s[0] - t0_ns) / 1e9 for s in spans]), "s", "start of the flow"),
         "stop_s": (np.array([(s[-1] - t0_ns) / 1e9 for s in spans]), "s", "end of the flow"),
-        "base_rtt_ms": (np.full(flows, base), "ms", "RTT without queueing"),
+        "base_rtt_ms": (base_rtt_ms, "ms", "RTT without queueing"),
         "receiver_bytes": (np.full(flows, np.nan), "B", "application bytes received"),
     }
 
 
-def _warnings(packets: Matched) -> list[str]:
+def _warnings(packets: Matched, derived_ms: FloatArray | None) -> list[str]:
+    """What limits the trust in a run; ``derived_ms`` are base RTTs that nobody gave."""
     found = offload_warning(largest_frame(packets))
+    if derived_ms is not None and np.isfinite(derived_ms).all():
+        shown = ", ".join(f"{rtt_ms:.2f}" for rtt_ms in derived_ms)
+        found.append(f"the base RTT is that of the handshakes ({shown} ms); give rtt_ms if known")
+    elif derived_ms is not None:
+        found.append("the base RTT is unknown: the captures hold no handshake; give rtt_ms")
     if packets.unexplained:
         found.append(
             f"{packets.unexplained} packets came out of the queue that were not seen to go in"
