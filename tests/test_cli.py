@@ -257,6 +257,13 @@ def test_imported_pcaps_give_the_same_numbers(tmp_path):
     assert [flow["label"] for flow in report["flows"]] == ["a", "b"]
     for theirs, mine in zip(report["flows"], ours["flows"], strict=True):
         assert theirs["rtt_mean_ms"] == pytest.approx(mine["rtt_mean_ms"], rel=0.01)
+    alone = tmp_path / "alone.nc"
+    found = answer("import-pcaps", *words[:6], "--out", str(alone))  # neither senders nor RTT
+    assert [flow["label"] for flow in found["flows"]] == ["a", "b"]
+    assert qb.load_run(alone).base_rtt_ms.values == pytest.approx([50, 50], abs=1)
+    again = qbkit("import-pcaps", *words, "--out", str(out))
+    assert again.returncode == 1
+    assert "holds another experiment's run (tcp:cubic + tcp:bbr, seed 1)" in again.stderr
 
 
 @pytest.mark.parametrize(

@@ -398,6 +398,42 @@ def test_imported_captures_may_be_pcapng(tmp_path):
     assert int(made[1].dropped_packets.sum()) == 1
 
 
+def test_senders_and_base_rtts_are_found(tmp_path):
+    ms = 10**6
+    # Two senders; RTTs of 20 and 50 ms, and the second flow's first packet waits 5 ms in the queue.
+    data = [(T0_NS + i * 2 * ms, udp(i)) for i in range(20, 60)]
+    data += [(T0_NS + 3 * ms + i * 2 * ms, udp(i, flow=1)) for i in range(40, 60)]
+    first = [(T0_NS, udp(0)), (T0_NS + 8 * ms, ack(0)), (T0_NS + 20 * ms, udp(1))]
+    start_ns = T0_NS + 3 * ms
+    second = [
+        (start_ns, udp(0, flow=1)),
+        (start_ns + 30 * ms, ack(0, flow=1)),
+        (start_ns + 55 * ms, udp(1, flow=1)),
+    ]
+    before = sorted(first + second + data)
+    after = [
+        (ns + (5 * ms if frame == udp(0, flow=1) else 0), frame)
+        for ns, frame in before
+        if frame not in (ack(0), ack(0, flow=1))
+    ]
+    paths = tmp_path / "before.pcap", tmp_path / "after.pcap"
+    for path, frames in zip(paths, (before, sorted(after)), strict=True):
+        write_pcap(path, frames)
+    flows = {4001: "a", 4002: "b"}
+    found = read_pcaps(*paths, flows=flows)
+    assert found.base_rtt_ms.values.tolist() == [20, 50]
+    assert found.attrs["rtt_ms"] == 20
+    named = read_pcaps(*paths, flows=flows, sender=["10.1.0.1", "10.1.1.1"], rtt_ms=20)
+    assert found.packet_time_s.equals(named.packet_time_s)
+    assert found.qb.warnings == [
+        "the base RTT is that of the handshakes (20.00, 50.00 ms); give rtt_ms if known"
+    ]
+    assert named.qb.warnings == []
+    one_way = read_pcaps(paths[1], paths[1], flows=flows)
+    assert np.isnan(one_way.base_rtt_ms).all()
+    assert "the captures hold no handshake; give rtt_ms" in one_way.qb.warnings[0]
+
+
 def test_the_end_of_an_imported_capture_is_no_loss(tmp_path):
     raw_folder(tmp_path)
     out = [(T0_NS + i * 10**7 + 5 * 10**6, udp(i, ttl=62)) for i in range(8) if i != 3]
@@ -413,7 +449,7 @@ def test_the_end_of_an_imported_capture_is_no_loss(tmp_path):
     ("change", "words"),
     [
         ({"flows": {4009: "x"}}, "no packet of port 4009; most are of"),
-        ({"sender": "10.9.9.9"}, "name the sender"),
+        ({"sender": "10.9.9.9"}, "name all senders, or none"),
         ({"sender": "localhost"}, "is no IP address"),
         ({"flows": {}}, "at least one flow"),
     ],
