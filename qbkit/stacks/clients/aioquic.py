@@ -6,35 +6,23 @@ from pathlib import Path
 from typing import ClassVar
 
 from qbkit.stacks.aioquic import AioQuic
+from qbkit.stacks.beside_aioquic import BesideAioQuic
 from qbkit.stacks.build import fingerprint
 from qbkit.stacks.web import HOST, WebClient, register_client
 
 DRIVER = Path(__file__).parents[1] / "drivers/web_aioquic"
-MOUNT = "/run/qb/stacks/web-aioquic"
 
 
-class _Driver(AioQuic):
+class _Driver(BesideAioQuic):
     """The interpreter, modules and byte code of the stack, and our client beside its driver."""
 
     name: ClassVar[str] = "web-aioquic"
+    folder: ClassVar[Path] = DRIVER
     package: ClassVar[str] = DRIVER.name
 
     def version(self) -> str:
         """Version of the stack and of the client."""
         return f"{super().version()}, client {fingerprint(DRIVER.glob('*.py'))}"
-
-    def packages(self) -> dict[str, Path]:
-        """The stack's packages and the client."""
-        return {**super().packages(), f"{MOUNT}/{DRIVER.name}": DRIVER}
-
-    def modules(self) -> tuple[str, ...]:
-        """The client."""
-        return (f"{DRIVER.name}.__main__",)
-
-    def env(self) -> dict[str, str]:
-        """The folders to import from."""
-        env = super().env()
-        return {**env, "PYTHONPATH": f"{MOUNT}:{env['PYTHONPATH']}"}
 
 
 class AioQuicClient(WebClient):

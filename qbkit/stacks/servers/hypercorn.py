@@ -7,8 +7,8 @@ import importlib.util
 from pathlib import Path
 from typing import ClassVar
 
-from qbkit.stacks.aioquic import AioQuic
 from qbkit.stacks.base import CERTIFICATE_MOUNT, Status
+from qbkit.stacks.beside_aioquic import BesideAioQuic
 from qbkit.stacks.build import fingerprint
 from qbkit.stacks.from_debian import serve
 from qbkit.stacks.google_quiche import SERVER, SERVER_MOUNT
@@ -17,14 +17,14 @@ from qbkit.stacks.site import Site
 from qbkit.stacks.web import WebServer, register_server
 
 DRIVER = Path(__file__).parents[1] / "drivers/web_hypercorn"
-MOUNT = "/run/qb/stacks/web-hypercorn"
 PACKAGES = ("hypercorn", "h2", "hpack", "hyperframe")
 
 
-class _Driver(AioQuic):
+class _Driver(BesideAioQuic):
     """The interpreter and modules of the stack aioquic, and our server's byte code."""
 
     name: ClassVar[str] = "web-hypercorn"
+    folder: ClassVar[Path] = DRIVER
     package: ClassVar[str] = DRIVER.name
 
     def version(self) -> str:
@@ -32,19 +32,6 @@ class _Driver(AioQuic):
         versions = " ".join(f"{name} {importlib.metadata.version(name)}" for name in PACKAGES)
         ours = fingerprint([Path(__file__), *DRIVER.glob("*.py"), *SERVER.glob("*.py")])
         return f"{versions}, aioquic {super().version()}, server {ours}"
-
-    def packages(self) -> dict[str, Path]:
-        """The stack's packages and the server."""
-        return {**super().packages(), f"{MOUNT}/{DRIVER.name}": DRIVER}
-
-    def modules(self) -> tuple[str, ...]:
-        """The server."""
-        return (f"{DRIVER.name}.__main__",)
-
-    def env(self) -> dict[str, str]:
-        """The folders to import from."""
-        env = super().env()
-        return {**env, "PYTHONPATH": f"{MOUNT}:{env['PYTHONPATH']}"}
 
 
 class Hypercorn(WebServer):
