@@ -27,6 +27,17 @@ def test_start_here(tmp_path):
         assert words in shown
 
 
+def test_execution_brings_no_warning_of_jupyter(tmp_path, monkeypatch, capfd):
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("print('done')")])
+    (tmp_path / "made").mkdir()
+    nbformat.write(notebook, tmp_path / "made/99_short.ipynb")
+    monkeypatch.setattr(notebooks, "FOLDER", tmp_path / "made")
+    executed = nbformat.read(notebooks.execute("99", tmp_path, {}), as_version=4)
+    assert executed.cells[0].outputs[0].text == "done\n"
+    shown = capfd.readouterr()
+    assert "WARNING" not in shown.err + shown.out
+
+
 @pytest.mark.guest
 def test_stack_gallery(tmp_path):
     words = {"who": "tcp aioquic:reno", "duration_s": 8.0, "rate_mbps": 5.0}
