@@ -47,16 +47,21 @@ def rows(spec: Path) -> Iterator[str]:
         cell = settings.isel(cell=index)
         if cell.trials.isnull():
             continue  # a network of the reference's sweep only
-        span = f"[{float(cell.conformance_low):.2f}, {float(cell.conformance_high):.2f}]"
+        low, high = (_text(cell[f"conformance_{end}"], ".2f") for end in ("low", "high"))
         yield (
             f"| {spec.stem.replace('-', ' ')} | {cell[RTT].item():g} ms "
             f"| {cell[BUFFER].item():g} BDP "
-            f"| {float(cell.conformance):.2f} {span} | {float(cell.noise_floor):.2f} "
-            f"| {float(cell.p_value):.3f} "
-            f"| {float(cell.mean_throughput_difference_mbps):+.2f} Mbit/s "
-            f"| {float(cell.mean_delay_difference_ms):+.1f} ms "
+            f"| {_text(cell.conformance, '.2f')} [{low}, {high}] "
+            f"| {_text(cell.noise_floor, '.2f')} | {_text(cell.p_value, '.3f')} "
+            f"| {_text(cell.mean_throughput_difference_mbps, '+.2f')} Mbit/s "
+            f"| {_text(cell.mean_delay_difference_ms, '+.1f')} ms "
             f"| {int(cell.trials)} + {int(cell.reference_trials)} |"
         )
+
+
+def _text(value: xr.DataArray, form: str) -> str:
+    """A dash where the trials are too few for the number."""
+    return "–" if value.isnull() else format(float(value), form)
 
 
 def trials(spec: Path, reference: str) -> xr.Dataset:
