@@ -56,7 +56,7 @@ class Loop:
     """An event loop on one datagram socket that calls the library instead of libc."""
 
     def __init__(self) -> None:
-        folder = next(iter(preload.mounts().values()))
+        folder = next(iter(preload.EVENT_LOOP.mounts().values()))
         self.library = ctypes.CDLL(str(folder / "fewer_calls.so"), use_errno=True)
         self.library.sendto.restype = ctypes.c_ssize_t
         self.near, self.far = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)

@@ -98,15 +98,16 @@ def build_once(name: str, key: str, make: Maker) -> Path:
     return target
 
 
-def compile_c(source: Path, name: str, *, shared: bool = False) -> Path:
-    """Compile one C file to a static program or a shared library; return its path."""
+def compile_c(sources: Path | Sequence[Path], name: str, *, shared: bool = False) -> Path:
+    """Compile C files to a static program or a shared library; return its path."""
+    files = [sources] if isinstance(sources, Path) else list(sources)
     flags = ["-O2", "-shared", "-fPIC"] if shared else ["-O2", "-static", "-pthread"]
-    key = fingerprint([source], *flags)
+    stem = Path(name).stem
 
     def make(folder: Path) -> None:
-        run_tool(["gcc", *flags, "-o", folder / name, source], f"the C program {source.stem}")
+        run_tool(["gcc", *flags, "-o", folder / name, *files], f"the C program {stem}")
 
-    return build_once(source.stem, key, make) / name
+    return build_once(stem, fingerprint(files, *flags), make) / name
 
 
 def run_tool(

@@ -33,6 +33,8 @@ from qbkit.stacks.registry import get, register
 VERSION = "1.40.0"
 SHA256 = "a88a3ed5b48bf80f523b9a00956ad1e5bcf5aab750bd2c2f3023c37e1ccf1884"
 """Hash of the wheel for x86-64, the only architecture that the guest runs on."""
+CYCLE_CLOCK = 0x60D0510
+"""Address of Abseil's CycleClock::Now in that Envoy; the preloaded library verifies it."""
 DRIVERS = Path(__file__).parent / "drivers"
 SERVER, TELEMETRY = DRIVERS / "server", DRIVERS / "google_quiche"
 MOUNT, SERVER_MOUNT = "/run/qb/stacks/google-quiche", "/run/qb/stacks/server"
@@ -81,7 +83,7 @@ class GoogleQuiche(ServingStack):
         """Versions of Envoy, our files, the preloaded library, and the client."""
         driver = fingerprint([Path(__file__), *SERVER.glob("*.py"), *TELEMETRY.glob("*.py")])
         client = f"quic-go {get('quic-go').version()}"
-        return f"{VERSION}, driver {driver}, {preload.version()}, {client}"
+        return f"{VERSION}, driver {driver}, {preload.ENVOY.version()}, {client}"
 
     def status(self) -> Status:
         """Ready when the wheel is unpacked and its client is built."""
@@ -104,12 +106,13 @@ class GoogleQuiche(ServingStack):
     def mounts(self) -> dict[str, Path]:
         """Envoy, the scripts that start it, the library preloaded into it, and the client."""
         ours = {SERVER_MOUNT: SERVER, TELEMETRY_MOUNT: TELEMETRY}
-        return {MOUNT: envoy_folder(), **ours, **preload.mounts(), **get("quic-go").mounts()}
+        return {MOUNT: envoy_folder(), **ours, **preload.ENVOY.mounts(), **get("quic-go").mounts()}
 
     def env(self) -> dict[str, str]:
         """Hide the processor's random numbers from BoringSSL, so that runs repeat."""
         no_rdrand = {"OPENSSL_ia32cap": "~0x4000000000000000:~0x40000"}
-        return {**get("quic-go").env(), **preload.ENV, **no_rdrand}
+        preloaded = preload.ENVOY.env() | {"QBKIT_CYCLE_CLOCK": f"{CYCLE_CLOCK:x}"}
+        return {**get("quic-go").env(), **preloaded, **no_rdrand}
 
     def serve_argv(self, *, address: str, controller: str, out: str, options: Options) -> list[str]:
         """Envoy in front of a source of endless bytes."""

@@ -31,15 +31,15 @@ class Quinn(RustStack):
 
     def version(self) -> str:
         """Versions of the crate, our driver and the preloaded library."""
-        return f"{super().version()}, {preload.version()}"
+        return f"{super().version()}, {preload.EVENT_LOOP.version()}"
 
     def mounts(self) -> dict[str, Path]:
         """The folders of the compiled driver and of the preloaded library."""
-        return {**super().mounts(), **preload.mounts()}
+        return {**super().mounts(), **preload.EVENT_LOOP.mounts()}
 
     def env(self) -> dict[str, str]:
         """The environment of every Rust stack, and the preloaded library."""
-        return {**super().env(), **preload.ENV}
+        return {**super().env(), **preload.EVENT_LOOP.env()}
 
 
 register(Quinn())

@@ -50,7 +50,7 @@ class Envoy(WebServer):
     def version(self) -> str:
         """Versions of Envoy, our files and the preloaded library."""
         driver = fingerprint([Path(__file__), *SERVER.glob("*.py")])
-        return f"{VERSION}, driver {driver}, {preload.version()}"
+        return f"{VERSION}, driver {driver}, {preload.EVENT_LOOP.version()}"
 
     def status(self) -> Status:
         """Ready when the wheel is unpacked."""
@@ -65,11 +65,11 @@ class Envoy(WebServer):
 
     def mounts(self) -> dict[str, Path]:
         """Envoy, the script that starts it, and the library preloaded into it."""
-        return {MOUNT: envoy_folder(), SERVER_MOUNT: SERVER, **preload.mounts()}
+        return {MOUNT: envoy_folder(), SERVER_MOUNT: SERVER, **preload.EVENT_LOOP.mounts()}
 
     def env(self) -> dict[str, str]:
         """Hide the processor's random numbers from BoringSSL, so that runs repeat."""
-        return {**preload.ENV, "OPENSSL_ia32cap": "~0x4000000000000000:~0x40000"}
+        return {**preload.EVENT_LOOP.env(), "OPENSSL_ia32cap": "~0x4000000000000000:~0x40000"}
 
     def argv(
         self, *, address: str, protocol: str, controller: str, site: Site, out: str
