@@ -1,7 +1,8 @@
 """Chromium, the browser, as a sender: Google QUICHE as users run it.
 
 Debian's Chromium runs headless. A page uploads by fetch() to quic-go's HTTP/3 server. Only the
-browser's own flags are changed.
+browser's own flags are changed. To save processor time, a preloaded library gathers the events of
+its net log.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from qbkit.errors import StackNotReady
-from qbkit.stacks import byte_code
+from qbkit.stacks import byte_code, preload
 from qbkit.stacks.base import CERTIFICATE_MOUNT, Options, Say, Stack, Status
 from qbkit.stacks.build import fingerprint
 from qbkit.stacks.quic_go import QuicGo
@@ -96,6 +97,18 @@ class Chromium(BrowserStack):
     def controllers(self) -> tuple[str, ...]:
         """Those that --quic-client-connection-options can choose; CUBIC is the default."""
         return ("cubic", "bbr", "bbr2", "reno")
+
+    def version(self) -> str:
+        """Versions of the browser, the driver, the receiver and the preloaded library."""
+        return f"{super().version()}, {preload.CHROMIUM.version()}"
+
+    def mounts(self) -> dict[str, Path]:
+        """The folders of every browser, and of the preloaded library."""
+        return {**super().mounts(), **preload.CHROMIUM.mounts()}
+
+    def env(self) -> dict[str, str]:
+        """The environment of every browser, and the preloaded library."""
+        return {**super().env(), **preload.CHROMIUM.env()}
 
 
 def driver_fingerprint() -> str:
