@@ -1,10 +1,14 @@
 """Speed Index against speedline, and the multiplexing of constructed pages."""
 
+import io
+
 import numpy as np
 import pytest
+from PIL import Image
 
 from qbkit.metrics.multiplexing import multiplexing
 from qbkit.metrics.speed_index import speed_index
+from qbkit.traces.web.visual import visual_progress
 
 K = 10_000
 
@@ -75,3 +79,31 @@ def test_speed_index_by_hand():
     assert speed_index([1.0, 2.0, 4.0], [50, 80, 100]) == pytest.approx(1 + 0.5 + 0.4)
     assert speed_index([0.0, 1.0, 3.0], [0, 40, 100]) == pytest.approx(1 + 2 * 0.6)
     assert np.isnan(speed_index([0.0], [0]))
+
+
+def screenshots() -> list[bytes]:
+    """Blocks that appear one after another on white."""
+    blocks = [
+        ((0, 0, 32, 32), (200, 30, 40)),
+        ((32, 0, 64, 48), (20, 120, 220)),
+        ((0, 32, 32, 64), (90, 90, 90)),
+    ]
+    image, found = Image.new("RGB", (64, 64), "white"), []
+    for box, colour in [((0, 0, 0, 0), "white"), *blocks]:
+        image = image.copy()
+        image.paste(colour, box)
+        file = io.BytesIO()
+        image.save(file, "JPEG", quality=100, subsampling=0)
+        found.append(file.getvalue())
+    return found
+
+
+def test_progress_and_index_are_those_of_speedline():
+    """speedline-core 1.4.3 printed 0, 28, 71 and 100 %, and 769 ms, for these files."""
+    progress = visual_progress(screenshots())
+    assert progress.tolist() == [0, 28, 71, 100]
+    assert speed_index([0.05, 0.3, 0.75, 1.25], progress) == pytest.approx(0.769)
+
+
+def test_a_page_that_stays_white_is_complete_at_once():
+    assert visual_progress(screenshots()[:1] * 2).tolist() == [100, 100]

@@ -34,6 +34,7 @@ BASE_RTT_MS, RATE_MBPS, BUFFER_PACKETS = 15, 10, 50
 SERVER, CLIENT = "envoy:cubic", "headless-shell"
 DEEP_PACKETS = 2000
 """A queue that drops nothing shows in which order a server sends."""
+NOT_SHOWN = ("connect_s", "handshake_s", "first_byte_s")
 STRATEGY_SERVERS = ("envoy:cubic", "go:cubic")
 
 
@@ -101,7 +102,9 @@ def publish(folder: Path) -> None:
         "warnings": sum(run.attrs["warnings"] != "[]" for run in runs),
     }
     qb.publish_tables({"loads": table.loc[order]}, HERE / "tables", facts=facts)
-    whole = dict(_whole(runs, table))
+    whole = {name: run.drop_vars(NOT_SHOWN) for name, run in _whole(runs, table)}
+    for run in whole.values():
+        run.encoding.pop("unlimited_dims", None)  # of the tables that are not published
     qb.publish_runs(whole, HERE / "runs", series=(), facts=facts)
     print(f"{len(runs)} loads, {len(whole)} of them whole")
 
@@ -111,10 +114,10 @@ def _whole(runs: list[xr.Dataset], table: object) -> Iterator[tuple[str, xr.Data
     grid = (table.client == CLIENT) & (table.buffer_packets == BUFFER_PACKETS)
     for setting, cell in table[grid].groupby(["page", "loss", "rtt_ms", "protocol"]):
         page, loss, rtt_ms, protocol = setting
-        name = f"{page}, {loss}, {rtt_ms:g} ms, {protocol}"
+        name = f"{page}-{loss.split()[0].strip(',')}-{rtt_ms:g}ms-{protocol}"
         yield name, qb.metrics.median_page_load([runs[i] for i in cell.index])
     for i, row in table[table.buffer_packets == DEEP_PACKETS].iterrows():
-        yield f"{row.server}, {row.protocol}, deep queue", runs[i]
+        yield f"{row.server.partition(':')[0]}-deep-{row.protocol}", runs[i]
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""``qbkit web``: load an object from a server over HTTP/2 and HTTP/3, and compare."""
+"""``qbkit web``: load an object or a page from a server over HTTP/2 and HTTP/3, and compare."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from qbkit.cli import options
 from qbkit.cli.network import bottleneck, network_options
 from qbkit.cli.output import print_json, print_table
 
+DEFAULT_OBJECT_BYTES = 1_000_000
+PAGE_TIMES = ("page_load_time_s", "speed_index_s", "largest_contentful_paint_s")
 UNITS = {"": 1, "B": 1, "kB": 1_000, "KB": 1_000, "MB": 1_000_000}
 
 
@@ -33,8 +35,13 @@ class Size(click.ParamType):
 @click.option("--list", "as_list", is_flag=True, help="List the servers and clients.")
 @click.option("--build", metavar="NAME,...|all", help="Fetch or build servers and clients.")
 @click.option("--server", default="envoy:cubic", show_default=True, help="SERVER:CONTROLLER.")
-@click.option("--client", default="go", show_default=True, help="The client.")
-@click.option("--object", "object_bytes", type=Size(), default="1MB", show_default=True)
+@click.option("--client", help="The client.  [default: go, or headless-shell for a page]")
+@click.option("--object", "object_bytes", type=Size(), help="Size of the object.  [default: 1MB]")
+@click.option(
+    "--page",
+    metavar="small|medium|large|PATH",
+    help="Load a page instead: generated, or recorded (.har, .wprgo or a folder).",
+)
 @click.option("--protocol", default="h2,h3", show_default=True, help="h2, h3 or both.")
 @click.option(
     "--repeat", type=click.IntRange(1), default=1, show_default=True, help="Seeds 1 to N."
@@ -57,7 +64,7 @@ def command(
     insecure: bool,
     **params: Any,
 ) -> int:
-    """Load an object over HTTP/2 and HTTP/3 in virtual time; print the times to the last byte.
+    """Load an object or a page over HTTP/2 and HTTP/3 in virtual time; print the times it took.
 
     With URLs, load these instead, from this machine, in real time, over its own network: protocols
     alternate, nothing is emulated, and a response by another protocol does not count.
@@ -76,6 +83,9 @@ def command(
     from qbkit.execution.web import run_web_all  # slow to import
     from qbkit.spec.web import WebLoad
 
+    if params["page"] is None and params["object_bytes"] is None:
+        params["object_bytes"] = DEFAULT_OBJECT_BYTES
+    params["client"] = params["client"] or ("headless-shell" if params["page"] else "go")
     limit_s = params.pop("duration_s")
     link = bottleneck(params)
     loads = [
@@ -116,8 +126,16 @@ def _build(names: str) -> int:
 def _row(outcome: Any) -> dict[str, Any]:
     """One load as the command prints it."""
     run, load = outcome.run, outcome.load
-    last_s = None if run is None else round(float(run.time_to_last_byte_s), 6)
-    return {"protocol": load.protocol, "seed": load.seed, "time_to_last_byte_s": last_s}
+    names = PAGE_TIMES if load.page is not None else ("time_to_last_byte_s",)
+    found = {name: None if run is None else _time_s(run, name) for name in names}
+    return {"protocol": load.protocol, "seed": load.seed, **found}
+
+
+def _time_s(run: Any, name: str) -> float:
+    """A time of a load; the Speed Index is computed."""
+    from qbkit.metrics.speed_index import page_speed_index
+
+    return round(page_speed_index(run) if name == "speed_index_s" else float(run[name]), 6)
 
 
 def _print_list(as_json: bool) -> None:

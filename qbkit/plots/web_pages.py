@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import altair as alt
 import numpy as np
 import pandas as pd
@@ -93,34 +91,38 @@ def page_differences_chart(
     )
 
 
-def page_times_chart(
-    table: pd.DataFrame, time: str = "page_load_time_s", *, columns: int = 3
-) -> alt.Chart:
-    """Cumulative distribution of a page's time over all loads of each setting and protocol.
+def page_times_chart(table: pd.DataFrame, *, columns: int = 3) -> alt.Chart:
+    """Cumulative distribution over all loads of each setting and protocol; a menu chooses the time.
 
-    ``table`` is from `qbkit.metrics.page_table`; ``time`` is one of its `PAGE_TIMES`.
+    ``table`` is from `qbkit.metrics.page_table`.
     """
-    known = table[np.isfinite(table[time])]
-    rank = known.groupby(["server", "client", "page", "loss", "rtt_ms", "protocol"])[time]
-    data = {
-        "setting": [_setting(row) for row in known.itertuples()],
-        "protocol": known["protocol"].tolist(),
-        "seed": known["seed"].to_numpy(int),
-        "time": known[time].to_numpy(float),
-        "share": rank.rank(method="first", pct=True).to_numpy(float),
-    }
-    order = list(dict.fromkeys(data["setting"]))
+    keys = ["server", "client", "page", "loss", "rtt_ms", "protocol"]
+    parts = []
+    for name in PAGE_TIMES:
+        known = table[np.isfinite(table[name])]
+        share = known.groupby(keys)[name].rank(method="first", pct=True)
+        settings = [_setting(row) for row in known.itertuples()]
+        given = {"what": TITLES[name], "setting": settings, "time": known[name], "share": share}
+        parts.append(known[["protocol", "seed"]].assign(**given))
+    frame = pd.concat(parts)
+    data = {name: frame[name].tolist() for name in frame.columns}
+    menu = alt.binding_select(options=list(TITLES.values()), name="Time ")
+    what = alt.param(name="page_time", value=TITLES[PAGE_TIMES[0]], bind=menu)
     return (
-        Chart(inline(data), title=f"{TITLES[time]}: share of the loads that are as fast")
+        Chart(inline(data), title="Share of the loads that are as fast")
         .mark_line(interpolate="step-after", point=alt.OverlayMarkDef(size=18))
         .encode(
-            x=alt.X("time:Q", title=f"{TITLES[time]} (s)").scale(zero=False),
+            x=alt.X("time:Q", title="Time since the navigation (s)").scale(zero=False),
             y=alt.Y("share:Q", title=None, axis=alt.Axis(format="%")).scale(domain=[0, 1]),
             color=protocol_colour(),
             strokeDash=alt.StrokeDash("protocol:N", sort=list(PROTOCOLS), legend=None),
-            facet=alt.Facet("setting:N", sort=order, columns=columns, title=None),
-            tooltip=["protocol:N", "seed:Q", alt.Tooltip("time:Q", title=f"{TITLES[time]} (s)")],
+            facet=alt.Facet(
+                "setting:N", sort=list(dict.fromkeys(data["setting"])), columns=columns, title=None
+            ),
+            tooltip=["what:N", "protocol:N", "seed:Q", alt.Tooltip("time:Q", title="Time (s)")],
         )
+        .transform_filter("datum.what == page_time")
+        .add_params(what)
         .properties(width=PANEL_WIDTH, height=PANEL_HEIGHT)
         .resolve_scale(x="independent")
     )
@@ -168,11 +170,6 @@ def protocol_colour() -> alt.Color:
     """The colours of the two protocols."""
     scale = alt.Scale(domain=list(PROTOCOLS), range=[theme.REFERENCE_COLOUR, theme.PALETTE[1]])
     return alt.Color("protocol:N", scale=scale)
-
-
-def settings_of(table: pd.DataFrame) -> Sequence[str]:
-    """The settings of a table in words, as the charts name them."""
-    return list(dict.fromkeys(_setting(row) for row in table.itertuples()))
 
 
 def _setting(row: object) -> str:
