@@ -53,6 +53,7 @@ def page_load(protocol: str, seed: int, load_s: float) -> xr.Dataset:
             "chunk_new_bytes": ("chunk", [1000] * 5),
             "chunk_resource": ("chunk", order),
             "packet_fate": ("packet", [0, 0, 1]),
+            "queue_delay_ms": (("flow", "time"), [[0.0, 5.0]]),
         },
         attrs={
             "web_load": json.dumps(spec),

@@ -35,7 +35,8 @@ SERVER, CLIENT = "envoy:cubic", "headless-shell"
 DEEP_PACKETS = 2000
 """A queue that drops nothing shows in which order a server sends."""
 NOT_SHOWN = ("connect_s", "handshake_s", "first_byte_s")
-STRATEGY_SERVERS = ("envoy:cubic", "go:cubic")
+OTHER_SERVER = "go:cubic"
+STRATEGY_SERVERS = (SERVER, OTHER_SERVER)
 
 
 def load(
@@ -69,6 +70,9 @@ def loads(count: int, seeds: int) -> Iterator[qb.WebLoad]:
         for seed in range(1, seeds + 1):
             for protocol in ("h2", "h3"):
                 yield load(*cell, protocol, seed)
+    for seed in range(1, seeds + 1):
+        for protocol in ("h2", "h3"):
+            yield load("medium", "random", 0, protocol, seed, server=OTHER_SERVER)
 
 
 def run_all(folder: Path, count: int, seeds: int) -> None:
@@ -105,18 +109,20 @@ def publish(folder: Path) -> None:
     whole = {name: run.drop_vars(NOT_SHOWN) for name, run in _whole(runs, table)}
     for run in whole.values():
         run.encoding.pop("unlimited_dims", None)  # of the tables that are not published
-    qb.publish_runs(whole, HERE / "runs", series=(), facts=facts)
+    qb.publish_runs(whole, HERE / "runs", series=("queue_delay_ms",), facts=facts)
     print(f"{len(runs)} loads, {len(whole)} of them whole")
 
 
 def _whole(runs: list[xr.Dataset], table: object) -> Iterator[tuple[str, xr.Dataset]]:
     """The loads that the notebook opens, by name."""
     grid = (table.client == CLIENT) & (table.buffer_packets == BUFFER_PACKETS)
+    grid &= table.server == SERVER
     for setting, cell in table[grid].groupby(["page", "loss", "rtt_ms", "protocol"]):
         page, loss, rtt_ms, protocol = setting
         name = f"{page}-{loss.split()[0].strip(',')}-{rtt_ms:g}ms-{protocol}"
         yield name, qb.metrics.median_page_load([runs[i] for i in cell.index])
-    for i, row in table[table.buffer_packets == DEEP_PACKETS].iterrows():
+    deep = table[table.buffer_packets == DEEP_PACKETS].sort_values(["server", "protocol"])
+    for i, row in deep.iterrows():
         yield f"{row.server.partition(':')[0]}-deep-{row.protocol}", runs[i]
 
 

@@ -78,13 +78,13 @@ def multiplexing(
 def page_multiplexing(run: xr.Dataset) -> Multiplexing:
     """The strategy that a page load shows; raises StoreError for a run that is none.
 
-    What arrives one round trip and one full queue after a request was sent after it had come. Data
-    of QUIC that fill a gap are left out, because the server had sent them before. With more than a
-    few of them the strategy is undecided: a lost end looks as if it had not been sent.
+    What arrives a round trip and the longest queueing delay after a request was sent after it had
+    come. Data of QUIC that fill a gap are left out, because the server had sent them before. With
+    more than a few of them the strategy is undecided: a lost end looks as if it had not been sent.
     """
     if "chunk_resource" not in run:
         raise StoreError("this run is no page load with a net log, so it has no streams")
-    late_s = run.attrs["rtt_ms"] / 1e3 + run.attrs["queue_bytes"] * 8e-6 / run.attrs["rate_mbps"]
+    late_s = (run.attrs["rtt_ms"] + float(run.queue_delay_ms.max())) / 1e3
     chunks = run[["chunk_time_s", "chunk_new_bytes", "chunk_resource"]].isel(
         chunk=run.chunk_new_bytes.values > 0
     )

@@ -13,7 +13,7 @@ from qbkit.plots.captions import wrapped
 from qbkit.plots.charts import Chart, LayerChart
 from qbkit.plots.data import inline
 
-CELL_WIDTH, CELL_HEIGHT = 118, 34
+CELL_WIDTH, CELL_HEIGHT = 144, 34
 LABELLED_PERCENT = 5.0
 """Smaller differences have no number, as in the paper's figures."""
 MOST_PERCENT = 50.0
@@ -59,7 +59,7 @@ def page_differences_chart(
             title=None,
             axis=alt.Axis(orient="top", labelAngle=0, labelLimit=CELL_WIDTH),
         ),
-        y=alt.Y("row:N", sort=list(dict.fromkeys(rows)), title=None, axis=alt.Axis(labelLimit=320)),
+        y=alt.Y("row:N", sort=list(dict.fromkeys(rows)), title=None, axis=alt.Axis(labelLimit=380)),
     )
     scale = alt.Scale(
         domain=[-MOST_PERCENT, 0, MOST_PERCENT],
@@ -112,7 +112,9 @@ def page_times_chart(table: pd.DataFrame, *, columns: int = 3) -> alt.Chart:
         Chart(inline(data), title="Share of the loads that are as fast")
         .mark_line(interpolate="step-after", point=alt.OverlayMarkDef(size=18))
         .encode(
-            x=alt.X("time:Q", title="Time since the navigation (s)").scale(zero=False),
+            x=alt.X(
+                "time:Q", title="Time since the navigation (s)", axis=alt.Axis(tickCount=4)
+            ).scale(zero=False),
             y=alt.Y("share:Q", title=None, axis=alt.Axis(format="%")).scale(domain=[0, 1]),
             color=protocol_colour(),
             strokeDash=alt.StrokeDash("protocol:N", sort=list(PROTOCOLS), legend=None),
@@ -173,9 +175,11 @@ def protocol_colour() -> alt.Color:
 
 
 def _setting(row: object) -> str:
-    page, loss, rtt_ms = (getattr(row, name) for name in ("page", "loss", "rtt_ms"))
+    server, page, loss, rtt_ms = (
+        getattr(row, name) for name in ("server", "page", "loss", "rtt_ms")
+    )
     loss = "no loss" if loss == "none" else f"loss {loss}"
-    return f"{page}, {loss}, RTT {rtt_ms:g} ms"
+    return f"{server}, {page}, {loss}, {rtt_ms:g} ms"
 
 
 def _label(percent: float) -> str:
