@@ -87,6 +87,7 @@ def test_published_data_where_no_engine_works(tmp_path, monkeypatch):
         ("07", "published results; nothing is run here"),
         ("08", "published results; nothing is run here"),
         ("10", "published results; nothing is run here"),
+        ("11", "published results; nothing is run here"),
     ],
 )
 def test_every_notebook_opens_where_no_engine_works(name, words, tmp_path, monkeypatch):

@@ -12,9 +12,11 @@ from pathlib import Path
 
 import psutil
 import pytest
+from click.testing import CliRunner
 from haralyzer import HarParser
 
 import qbkit as qb
+from qbkit.cli import web as web_command
 from qbkit.errors import SpecError
 from qbkit.stacks import certificate
 from qbkit.stacks.chromium import PYTHON
@@ -215,3 +217,18 @@ def test_a_page_over_both_protocols_obeys_the_link(tmp_path: Path):
             parts = [v for k, v in entry.timings.items() if k != "ssl" and v > 0]
             assert sum(parts) == pytest.approx(entry.time, abs=0.01)
         assert qb.read_netlog(kept / "netlog.json").sizes["http"] > 17
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--page", "nowhere.har"], "choose small, medium, large, or the path of a recorded page"),
+        (["--page", "small", "--client", "curl"], "the client curl loads objects"),
+        (["--page", "small", "--object", "1MB"], "give object_bytes or page, and not both"),
+    ],
+)
+def test_a_bad_page_is_one_sentence_on_the_command_line(words: list[str], sentence: str):
+    words = ["--protocol", "h2", *words]
+    done = CliRunner().invoke(web_command.command, words, standalone_mode=False)
+    assert done.return_value == 1 or done.exception
+    assert sentence in f"{done.output}{done.exception}" and "Traceback" not in done.output
