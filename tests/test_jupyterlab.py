@@ -33,7 +33,7 @@ def lab(tmp_path_factory):
     root = tmp_path_factory.mktemp("lab")
     shutil.copytree(ROOT / "data" / "conformance", root / "data" / "conformance")
     (root / "notebooks").mkdir()
-    shutil.copy(ROOT / "notebooks" / "09_parameter_explorer.ipynb", root / "notebooks")
+    shutil.copy(ROOT / "notebooks" / "13_parameter_explorer.ipynb", root / "notebooks")
     own = {
         "JUPYTERLAB_SETTINGS_DIR": root / "settings",
         "JUPYTERLAB_WORKSPACES_DIR": root / "workspaces",
@@ -100,7 +100,7 @@ def test_the_map_fits_the_cell_and_follows_the_theme(browser, lab, width_px, nam
 
 def test_the_explorer_answers_a_choice_from_the_published_sweeps(browser, lab):
     choose_theme(lab, "Light")
-    page = opened(browser, lab, "09_parameter_explorer.ipynb", 1280)
+    page = opened(browser, lab, "13_parameter_explorer.ipynb", 1280)
     page.wait_for_selector("text=| Idle", timeout=120_000)
     page.click("text=Run >> nth=0")
     page.click("text=Run All Cells >> nth=0")
