@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import xarray as xr
 from hypothesis import given
 from hypothesis import strategies as st
 
+import qbkit as qb
 from qbkit.errors import MetricError
-from qbkit.metrics import cells, maps
+from qbkit.metrics import cells, kept_maps, maps
 
 
 def pairs(mbps: np.ndarray, names: list[str]) -> xr.Dataset:
@@ -122,3 +125,11 @@ def test_a_setting_without_runs_stays_unknown():
     assert np.isnan(found.q_value.values[0, 0])
     assert np.isfinite(found.q_value.values[0, 1])
     assert np.isfinite(found.p_value_over_settings.values[0])
+
+
+def test_a_kept_map_is_that_of_the_points_and_a_selection_has_none():
+    cube = qb.load_sweep(Path(__file__).parents[1] / "data/controllers/cubic.yaml")
+    kept = qb.metrics.conformance_map(cube, "tcp:cubic")
+    points = cube[["done", "point_delay_ms", "point_throughput_mbps"]]
+    assert kept_maps.kept_map(points, "tcp:cubic", "imc22") is None
+    xr.testing.assert_allclose(qb.metrics.conformance_map(points, "tcp:cubic"), kept)

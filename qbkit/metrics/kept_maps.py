@@ -29,11 +29,11 @@ def with_map(cube: xr.Dataset, found: xr.Dataset) -> xr.Dataset:
 
 def kept_map(cube: xr.Dataset, reference: str, definition: str) -> xr.Dataset | None:
     """The map that the cube keeps of exactly these points; None without one."""
-    if "map" not in cube.attrs:
+    kept = [str(name) for name in cube.data_vars if str(name).startswith(PREFIX)]
+    if not kept or "map" not in cube.attrs:  # a selection of variables keeps the attribute
         return None
     if json.loads(cube.attrs["map"]) != _origin(cube, reference, definition):
         return None
-    kept = [str(name) for name in cube.data_vars if str(name).startswith(PREFIX)]
     found = cube[kept].rename({name: name.removeprefix(PREFIX) for name in kept})
     found.attrs = {"reference": reference, "definition": definition}
     return found.drop_sel({FIRST: reference})
