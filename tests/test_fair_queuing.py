@@ -45,16 +45,18 @@ class Rounds:
 
     def __init__(self) -> None:
         self.probe = FairQueuingProbe()
-        self.probe.start(0.0, rtt_s=1.0, window_bytes=3 * PACKET_BYTES)
+        self.probe.start(rtt_s=1.0, window_bytes=3 * PACKET_BYTES)
         self.now_s = 0.0
+        self.number = 0
 
     def round_trip(self, *, lost: tuple[int, int] = (0, 0)) -> tuple[float, float]:
         """Send 10 and 20 packets, of which ``lost`` are lost; return the rates of sending."""
         packets: list[list[Packet]] = [[], []]
         rates = []
         for flow, count in ((0, 10), (1, 20)):
-            for number in range(count):
-                packet = Packet(number, PACKET_BYTES, self.now_s)
+            for _ in range(count):
+                packet = Packet(self.number, PACKET_BYTES, self.now_s)
+                self.number += 1
                 self.probe.on_sent(flow, packet)
                 packets[flow].append(packet)
             rates.append(self.probe.rate_bytes_per_s(flow))
@@ -96,6 +98,16 @@ def test_the_third_round_trip_in_which_both_lose_decides() -> None:
     ratios = pytest.approx(((9 / 10) / (19 / 20), (9 / 10) / (11 / 20), 2.0))
     assert rounds.probe.verdict == Verdict(ratios, (10, 20), (4, 14))
     assert rounds.probe.verdict.is_fair
+
+
+def test_a_packet_sent_at_the_time_a_round_trip_begins_may_belong_to_the_one_before() -> None:
+    rounds = Rounds()
+    for lost in ((1, 1), (1, 1), (4, 14)):
+        rounds.round_trip(lost=lost)
+        rounds.now_s -= 1.0  # the clock stands still
+    rounds.round_trip()
+    assert rounds.probe.verdict
+    assert rounds.probe.verdict.sent_packets == (10, 20)
 
 
 def test_a_flow_that_hears_nothing_has_lost_everything() -> None:

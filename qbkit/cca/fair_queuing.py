@@ -54,7 +54,6 @@ class Tally:
 class Round:
     """A round trip of both flows."""
 
-    start_s: float
     flows: tuple[Tally, Tally] = field(default_factory=lambda: (Tally(), Tally()))
     heard: set[int] = field(default_factory=set)
     """Flows of which a packet sent in it was acknowledged."""
@@ -94,16 +93,18 @@ class FairQueuingProbe:
         self.verdict: Verdict | None = None
         self._rate_bytes_per_s = 0.0
         self._rounds: list[Round] = []
+        self._sent_in: dict[tuple[int, int], Round] = {}
+        """Flow and number of a packet → its round; both flows may send at the same time."""
 
     @property
     def has_started(self) -> bool:
         """Before, packets are those of handshakes."""
         return bool(self._rounds)
 
-    def start(self, now_s: float, rtt_s: float, window_bytes: float) -> None:
+    def start(self, rtt_s: float, window_bytes: float) -> None:
         """Both together send ``window_bytes`` in the first round trip."""
         self._rate_bytes_per_s = window_bytes / rtt_s / 3
-        self._rounds.append(Round(now_s))
+        self._rounds.append(Round())
 
     def rate_bytes_per_s(self, flow: int) -> float:
         """Of a flow, now."""
@@ -115,14 +116,15 @@ class FairQueuingProbe:
         if len(current.heard) == 2 and current.flows[0].sent >= LEAST_PACKETS:
             if not self._is_saturated():
                 self._rate_bytes_per_s *= 2
-            current = Round(packet.sent_s)
+            current = Round()
             self._rounds.append(current)
         current.flows[flow].sent += 1
+        self._sent_in[flow, packet.number] = current
 
     def on_acked(self, flow: int, packets: Iterable[Packet]) -> None:
         """Count them in the rounds in which they were sent."""
         for packet in packets:
-            if one := self._round_of(packet):
+            if one := self._sent_in.get((flow, packet.number)):  # none: of the handshake
                 one.flows[flow].acked += 1
                 one.heard.add(flow)
         self._decide()
@@ -130,7 +132,7 @@ class FairQueuingProbe:
     def on_lost(self, flow: int, packets: Iterable[Packet]) -> None:
         """Likewise."""
         for packet in packets:
-            if one := self._round_of(packet):
+            if one := self._sent_in.get((flow, packet.number)):
                 one.flows[flow].lost += 1
         self._decide()
 
@@ -142,10 +144,6 @@ class FairQueuingProbe:
                 one.heard.add(flow)
             tally.lost = tally.sent - tally.acked
         self._decide()
-
-    def _round_of(self, packet: Packet) -> Round | None:
-        """None for packets of the handshake."""
-        return next((r for r in reversed(self._rounds) if packet.sent_s >= r.start_s), None)
 
     def _lossy(self) -> list[Round]:
         """Rounds that are over, in which both lost."""

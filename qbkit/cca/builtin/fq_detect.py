@@ -38,7 +38,7 @@ class FqDetect(ProbingFlow):
     def start(self, now_s: float) -> None:
         """Both are connected."""
         self._start_s = now_s
-        self.probe.start(now_s, self.smoothed_rtt_s, self.window_bytes)
+        self.probe.start(self.smoothed_rtt_s, self.window_bytes)
         self.log(state="probing")
 
     def successor(self, companion: ProbingFlow) -> Controller:
