@@ -35,7 +35,8 @@ def alone(tmp_path_factory):
 
 def test_a_reverse_flow_fills_the_reverse_link(tmp_path):
     forth, back = (
-        metrics.summary(run([flow], tmp_path, duration_s=4)).iloc[0] for flow in ("tcp:cubic", BACK)
+        metrics.summary(run([flow], tmp_path / name, duration_s=4)).iloc[0]
+        for name, flow in (("forth", "tcp:cubic"), ("back", BACK))
     )
     assert back.throughput_mbps == pytest.approx(forth.throughput_mbps, rel=0.01)
     assert back.throughput_mbps > 9

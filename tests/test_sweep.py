@@ -136,7 +136,7 @@ def test_the_direction_of_a_flow_can_be_swept():
 def test_an_option_that_the_swept_stack_lacks_is_refused_before_anything_runs():
     base = {**BASE, "flows": [{"stack": "tcp", "controller": "cubic", "options": {"hystart": 0}}]}
     made = Sweep(name="x", base=base, sweep={"flows.0": ["tcp:reno", "quic-go:reno"]})
-    with pytest.raises(SpecError, match="quic-go has no option hystart; supported: qlog"):
+    with pytest.raises(SpecError, match=r"quic-go has no option hystart .*; supported: qlog"):
         names((p.experiment for p in made.points()), "virtual")
 
 
@@ -302,7 +302,7 @@ def test_a_scheduler_that_is_not_there(tmp_path: Path, monkeypatch: pytest.Monke
 def test_dry_run_reports_what_is_left_to_do(tmp_path: Path):
     report = estimate(sweep(seed=[1, 2, 3]), tmp_path)
     assert (report["runs"], report["missing"]) == (3, 3)
-    assert 3 < report["cpu_s"] < 20
+    assert 1 < report["cpu_s"] < 20
 
 
 def test_the_text_of_a_swept_flow_sets_options():

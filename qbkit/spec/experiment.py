@@ -350,10 +350,19 @@ class Experiment(Spec):
         out: str | Path | None = None,
         keep: str | Sequence[str] = (),
         rerun: bool = False,
+        force: bool = False,
         progress: bool = False,
     ) -> xr.Dataset:
         """Run the experiment, or load its stored run; see `qbkit.run`."""
-        return above.run(self, engine=engine, out=out, keep=keep, rerun=rerun, progress=progress)
+        return above.run(
+            self,
+            engine=engine,
+            out=out,
+            keep=keep,
+            rerun=rerun,
+            force=force,
+            progress=progress,
+        )
 
     def _repr_html_(self) -> str:
         return above.html(self)
