@@ -1,6 +1,7 @@
 """PCC Vivace: gradient ascent on a utility of rate, RTT gradient and loss.
 
-Dong et al., "PCC Vivace: Online-Learning Congestion Control", NSDI 2018.
+Dong et al., "PCC Vivace: Online-Learning Congestion Control", NSDI 2018. The authors' later code
+(PCCproject/PCC-Uspace) has the same t, b, c, ε, θ_0 and ω_0, but δ = 0.05 and m(τ) = τ^1.2.
 
 The RTT gradient of an interval is the slope through the few RTTs of a round trip, so jitter hides
 it; the threshold of section 5.3 is the only filter here. Alone on a link of 40 ms, whose senders
