@@ -20,7 +20,8 @@ from qbkit.cli import web as web_command
 from qbkit.errors import SpecError
 from qbkit.stacks import certificate
 from qbkit.stacks.chromium import PYTHON
-from qbkit.stacks.clients.chromium import DRIVER, HeadlessShell
+from qbkit.stacks.clients.browser import DRIVER
+from qbkit.stacks.clients.chromium import HeadlessShell
 from qbkit.stacks.quic_go import QuicGo
 from qbkit.testbed.web_plan import WebPair
 

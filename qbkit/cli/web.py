@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from math import isnan
 from pathlib import Path
 from typing import Any
 
@@ -131,11 +132,12 @@ def _row(outcome: Any) -> dict[str, Any]:
     return {"protocol": load.protocol, "seed": load.seed, **found}
 
 
-def _time_s(run: Any, name: str) -> float:
-    """A time of a load; the Speed Index is computed."""
+def _time_s(run: Any, name: str) -> float | None:
+    """A time of a load, None if its browser has none; the Speed Index is computed."""
     from qbkit.metrics.speed_index import page_speed_index
 
-    return round(page_speed_index(run) if name == "speed_index_s" else float(run[name]), 6)
+    time_s = page_speed_index(run) if name == "speed_index_s" else float(run[name])
+    return None if isnan(time_s) else round(time_s, 6)
 
 
 def _print_list(as_json: bool) -> None:

@@ -18,6 +18,7 @@ from qbkit.execution.cluster import run_calls
 from qbkit.execution.identity import PACKAGE, Identity
 from qbkit.execution.runner import check_writable, cost, kept_files, kept_words, stored
 from qbkit.spec.web import WebLoad
+from qbkit.stacks import web
 from qbkit.stacks.build import fingerprint
 from qbkit.testbed import engines
 from qbkit.testbed.scratch import scratch_folder
@@ -63,8 +64,8 @@ def run_web(
 
     The dataset is that of a run whose one flow is the load, with ``time_to_last_byte_s`` and the
     other times that the client measured. ``out`` is the file to write (default: in
-    `store.default_folder`). ``keep`` is or holds "pcap", and for pages "har" (an HTTP Archive),
-    "netlog" and "screenshots" (of full size); they go to a folder beside the file. Raises
+    `store.default_folder`). ``keep`` is or holds "pcap", and for pages in Chromium "har" (an HTTP
+    Archive), "netlog" and "screenshots" (of full size); they go to a folder beside the file. Raises
     SpecError, StackNotReady, EngineError, RunFailed or StoreError, each with one sentence.
     """
     keep = _checked(load, (keep,) if isinstance(keep, str) else tuple(keep))
@@ -89,7 +90,7 @@ def run_web(
 
 def _checked(load: WebLoad, keep: tuple[str, ...]) -> tuple[str, ...]:
     """The words of ``keep``; raises SpecError for one that this load does not give."""
-    known = KEEP if load.page is not None else {"pcap": KEEP["pcap"]}
+    known = ("pcap", *web.client(load.client).keeps)
     unknown = sorted(set(keep) - set(known))
     if unknown:
         raise SpecError(

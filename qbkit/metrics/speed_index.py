@@ -29,7 +29,12 @@ def speed_index(time_s: ArrayLike, progress_percent: ArrayLike) -> float:
 
 
 def page_speed_index(run: xr.Dataset) -> float:
-    """Speed Index in s of a page load; raises StoreError for a run that is none."""
-    if "visual_progress_percent" not in run:
+    """Speed Index in s of a page load, NaN if its browser took no screenshots.
+
+    Raises StoreError for a run that is no page load.
+    """
+    if "page_load_time_s" not in run:
         raise StoreError("this run is no page load, so it has no Speed Index")
+    if "visual_progress_percent" not in run:
+        return float("nan")
     return speed_index(run.screenshot_time_s, run.visual_progress_percent)

@@ -43,7 +43,7 @@ def page_differences(table: pd.DataFrame) -> pd.DataFrame:
     One row each: ``time`` (the column's name), ``h2_median_s``, ``h3_median_s``, and the difference
     of the medians in percent of H2's, ``difference_percent``, with its bootstrap interval
     ``low_percent`` and ``high_percent``; ``h2_loads`` and ``h3_loads``. Negative: H3 is faster. A
-    setting without two loads of each protocol is left out.
+    setting without two loads of each protocol is left out, and so is a time that its browser lacks.
     """
     rows = []
     for setting, cell in table.groupby(list(SETTING), sort=False):
@@ -52,6 +52,8 @@ def page_differences(table: pd.DataFrame) -> pd.DataFrame:
             continue
         for time in PAGE_TIMES:
             h2, h3 = (side[time].to_numpy(float) for side in sides)
+            if np.isnan([*h2, *h3]).all():
+                continue  # the browser does not report it
             difference, low, high = median_difference(h3, h2)
             rows.append(
                 {

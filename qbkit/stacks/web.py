@@ -90,6 +90,8 @@ class WebClient(WebProgram):
 
     pages: ClassVar[bool] = False
     """Whether it loads a whole page, as a browser does, or one object."""
+    keeps: ClassVar[tuple[str, ...]] = ()
+    """What `qbkit.execution.web.run_web` can keep of its loads, beside the packets."""
 
     @abstractmethod
     def argv(

@@ -33,18 +33,19 @@ def page_variables(folder: Path, report: Mapping[str, Any]) -> dict[str, Variabl
     All times are in s since the navigation. Dimensions: ``resource`` (the responses in the order
     of their requests), ``screenshot`` (frames that differ from the one before), ``film_byte``
     (their small JPEGs, one after another; ``film_end`` is where each ends) and ``chunk`` (data by
-    stream as they came). Raises RunFailed where the browser painted nothing.
+    stream as they came); those of screenshots and chunks only for a browser that has them. Raises
+    RunFailed where the browser painted nothing.
     """
     page, resources = report["page"], report["resources"]
     found = {
         name: variable((), np.nan if page[key] is None else page[key], "s", text)
         for key, (name, text) in PAINTS.items()
     }
-    zero_s = page["navigation_s"]
+    zero_s, frames_s = page["navigation_s"], page["frames_s"]
     return {
         **found,
         **_resources(resources, zero_s),
-        **_screenshots(folder, page["frames_s"]),
+        **(_screenshots(folder, frames_s) if frames_s is not None else {}),
         **_chunks(folder, report),
     }
 

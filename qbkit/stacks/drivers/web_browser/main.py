@@ -20,8 +20,8 @@ from load import PageLoad
 from report import report
 
 
-def main(words):
-    """Load the page; return the exit status."""
+def main(words, load):
+    """Load the page by ``load``; return the exit status."""
     start_s = time.monotonic()
     try:
         arguments = parse(words)
@@ -52,4 +52,4 @@ def load(arguments, scratch, start_s):
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main(sys.argv[1:], load))

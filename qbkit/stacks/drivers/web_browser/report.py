@@ -9,7 +9,7 @@ def report(arguments, version, resources, times, frames_s, start_s):
     """The document; times count from ``start_s``, those of the page from its navigation.
 
     ``resources`` and ``start_s`` are of the monotonic clock, ``frames_s`` and the page's origin of
-    the real-time clock.
+    the real-time clock. ``frames_s`` is None for a browser that takes no screenshots.
     """
     ahead_s = time.time() - time.monotonic()
     first = resources[0]
@@ -36,7 +36,7 @@ def report(arguments, version, resources, times, frames_s, start_s):
             "first_contentful_paint_s": seconds(paint.get("first-contentful-paint")),
             "largest_contentful_paint_s": seconds(largest[0]),
             "largest_url": largest[1],
-            "frames_s": [round(at_s - origin_s, 6) for at_s in frames_s],
+            "frames_s": frames_s and [round(at_s - origin_s, 6) for at_s in frames_s],
         },
     }
 

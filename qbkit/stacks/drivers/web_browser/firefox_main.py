@@ -1,0 +1,99 @@
+"""Load a page in headless Firefox and write down what happened; arguments as for main.py.
+
+Writes ``load.json``. Standard library only, so that the guest's own Python runs it. Two scripts do
+the work inside Firefox: one in the browser's window, which sees all requests, one in the page.
+"""
+
+import os
+import re
+import sys
+import time
+
+import firefox
+from failure import Failed
+from load import QUIET_S, VIEWPORT
+from main import main
+from marionette import Firefox
+from report import report
+
+HERE = os.path.dirname(os.path.realpath(__file__))
+
+
+def load(arguments, scratch, start_s):
+    """Load the page; the document for load.json."""
+    profile = f"{scratch}/profile"
+    words = firefox.argv(arguments, profile)
+    deadline = start_s + arguments.limit_s
+    browser = Firefox(words, firefox.env(scratch), profile, deadline, arguments.limit_s)
+    try:
+        browser.connect()
+        # Without a limit for scripts, Marionette does not wait for one at all.
+        timeouts = {"script": round(arguments.limit_s * 1e3)}
+        session = browser.ask("WebDriver:NewSession", timeouts=timeouts)
+        version = f"Firefox/{session['capabilities']['browserVersion']}"
+        requests = requested(browser, arguments)
+        times = browser.script("content", script("firefox_times"))
+    finally:
+        browser.end()
+    return report(arguments, version, resources(requests, arguments), times, None, start_s)
+
+
+def requested(browser, arguments):
+    """All requests of the page, once it is complete and at rest; raises Failed when it is not."""
+    with open(f"{arguments.certificates}/browser-ca.pem") as file:
+        authority = re.sub(r"-----[A-Z ]+-----|\s", "", file.read())
+    found = browser.script(
+        "chrome",
+        script("firefox_load"),
+        arguments.url,
+        arguments.address.rpartition(":")[0],
+        arguments.hosts,
+        authority,
+        VIEWPORT["width"],
+        VIEWPORT["height"],
+        QUIET_S * 1e3,
+        max(0.0, browser.left_s("load the page") - QUIET_S) * 1e3,
+    )
+    if "error" in found:
+        refused = found["error"].startswith("certificate")
+        what = "the browser refused the certificate of" if refused else "cannot load"
+        raise Failed(f"{what} {arguments.url}: {found['error']}")
+    if "pending" in found:
+        what = f"{found['pending']} of its resources had not come"
+        raise Failed(f"{arguments.url} was not complete within {arguments.limit_s:g} s: {what}")
+    return found["requests"]
+
+
+def resources(requests, arguments):
+    """Rows as those of Chromium, on the monotonic clock; Failed where one is no use."""
+    ahead_s = time.time() - time.monotonic()
+    rows = sorted(requests, key=lambda row: row["start_s"])
+    wrong = next((row for row in rows if row["protocol"] not in (None, arguments.protocol)), None)
+    if wrong:
+        raise Failed(
+            f"asked for {arguments.protocol}, "
+            f"the server answered {wrong['url']} by {wrong['protocol']}"
+        )
+    missing = [row for row in rows if row["failure"] or (row["status"] or 0) >= 400]
+    if missing:
+        url, why = missing[0]["url"], missing[0]["failure"] or missing[0]["status"]
+        raise Failed(f"the page lacks {len(missing)} of its resources; {url} gave {why}")
+    done = [row for row in rows if row["first_byte_s"] and row["end_s"]]
+    for row in done:
+        # QUIC connects by its handshake, TCP before that of TLS.
+        tcp_s = row.pop("tcp_s")
+        row["connect_s"] = row["handshake_s"] if row["protocol"] == "h3" else tcp_s
+        for key in ("start_s", "connect_s", "handshake_s", "first_byte_s", "end_s"):
+            row[key] = None if row[key] is None else row[key] - ahead_s
+        del row["failure"]
+    return done
+
+
+def script(name):
+    """The text of a script."""
+    with open(f"{HERE}/{name}.js") as file:
+        return file.read()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:], load))
