@@ -1,4 +1,4 @@
-"""Chromium as a web client: against servers on the loopback, and in the guest."""
+"""Chromium and Firefox as web clients: with servers on the loopback, and in the guest."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import psutil
 import pytest
 from click.testing import CliRunner
@@ -20,14 +21,21 @@ from qbkit.cli import web as web_command
 from qbkit.errors import SpecError
 from qbkit.stacks import certificate
 from qbkit.stacks.chromium import PYTHON
-from qbkit.stacks.clients.browser import DRIVER
+from qbkit.stacks.clients.browser import DRIVER, Browser
 from qbkit.stacks.clients.chromium import HeadlessShell
+from qbkit.stacks.clients.firefox import Firefox
 from qbkit.stacks.quic_go import QuicGo
 from qbkit.testbed.web_plan import WebPair
 
 needs_shell = pytest.mark.skipif(
     not HeadlessShell().status().ready, reason=HeadlessShell().status().reason
 )
+needs_firefox = pytest.mark.skipif(not Firefox().status().ready, reason=Firefox().status().reason)
+BROWSERS = [
+    pytest.param(HeadlessShell(), marks=needs_shell, id="headless-shell"),
+    pytest.param(Firefox(), marks=needs_firefox, id="firefox"),
+]
+ERRORS = ("cannot load https://test.example/index.html: net::ERR_", "within 15 s")
 PAGE = '<link rel="icon" href="data:,"><p>Hello</p>'
 
 
@@ -50,21 +58,26 @@ class Server:
         assert self.process.stdout and self.process.stdout.readline() == b"ready\n"
 
 
-def begin(port: int, out: Path, protocol: str, keys: Path, **more: str) -> subprocess.Popen[str]:
+def begin(
+    browser: Browser, port: int, out: Path, protocol: str, keys: Path, **more: str
+) -> subprocess.Popen[str]:
     """The driver, which loads a page from that port of the loopback."""
     out.mkdir(exist_ok=True)
-    given = {"url": "https://test.example/index.html", "limit-s": "20", **more}
+    given = {"url": "https://test.example/index.html", "limit-s": "60", **more}
     given |= {"address": f"127.0.0.1:{port}", "host": "test.example", "protocol": protocol}
     words = [word for k, v in given.items() for word in (f"--{k}", v)]
-    start = [*PYTHON, "-B", DRIVER / "main.py", "headless-shell", keys, *words, "--out", out]
+    program = [*PYTHON, "-B", DRIVER / f"{browser.script}.py", browser.name]
+    start = [*program, keys, *words, "--out", out]
     env = {"PATH": os.environ["PATH"]}  # no proxy, as in the guest
     return subprocess.Popen(start, env=env, stderr=subprocess.PIPE, text=True)
 
 
-def load(port: int, out: Path, protocol: str, keys: Path | None = None, **more: str) -> str:
+def load(
+    browser: Browser, port: int, out: Path, protocol: str, keys: Path | None = None, **more: str
+) -> str:
     """Why the load failed, as the driver's last line; empty where it did not."""
-    driver = begin(port, out, protocol, keys or certificate.folder(), **more)
-    _, said = driver.communicate(timeout=60)
+    driver = begin(browser, port, out, protocol, keys or certificate.folder(), **more)
+    _, said = driver.communicate(timeout=120)
     return said.strip().splitlines()[-1] if driver.returncode else ""
 
 
@@ -82,49 +95,58 @@ def server(tmp_path: Path) -> Iterator[Server]:
     found.process.wait()
 
 
-@needs_shell
 @pytest.mark.browser
 @pytest.mark.parametrize("protocol", ["h2", "h3"])
-def test_the_protocol_is_the_one_asked_for(protocol: str, server: Server, tmp_path: Path):
-    assert load(server.port, tmp_path / "out", protocol) == ""
+@pytest.mark.parametrize("browser", BROWSERS)
+def test_the_protocol_is_the_one_asked_for(
+    browser: Browser, protocol: str, server: Server, tmp_path: Path
+):
+    assert load(browser, server.port, tmp_path / "out", protocol) == ""
     found = json.loads((tmp_path / "out/load.json").read_text())
     assert found["protocol"] == protocol and found["status"] == 200
     assert [row["protocol"] for row in found["resources"]] == [protocol]
     assert found["page"]["first_contentful_paint_s"] > 0
 
 
-@needs_shell
 @pytest.mark.browser
-def test_a_page_that_lacks_resources_fails_with_their_number(server: Server, tmp_path: Path):
+@pytest.mark.parametrize("browser", BROWSERS)
+def test_a_page_that_lacks_resources_fails_with_their_number(
+    browser: Browser, server: Server, tmp_path: Path
+):
     url = "https://test.example/lacking.html"
-    why = load(server.port, tmp_path / "out", "h3", url=url)
+    why = load(browser, server.port, tmp_path / "out", "h3", url=url)
     assert "the page lacks 2 of its resources; https://test.example/gone." in why
     assert "gave 404" in why
 
 
-@needs_shell
 @pytest.mark.browser
-def test_a_refused_certificate_is_named(server: Server, tmp_path: Path):
-    shutil.copytree(certificate.folder(), tmp_path / "keys")
-    (tmp_path / "keys/browser-spki").write_text("A" * 43 + "=\n")
-    why = load(server.port, tmp_path / "out", "h2", tmp_path / "keys")
+@pytest.mark.parametrize("browser", BROWSERS)
+def test_a_refused_certificate_is_named(browser: Browser, server: Server, tmp_path: Path):
+    keys = shutil.copytree(certificate.folder(), tmp_path / "keys")
+    (keys / "browser-spki").write_text("A" * 43 + "=\n")  # what Chromium trusts
+    shutil.copy(keys / "cert.pem", keys / "browser-ca.pem")  # and Firefox
+    why = load(browser, server.port, tmp_path / "out", "h2", keys)
     assert "refused the certificate of https://test.example/index.html" in why
 
 
-@needs_shell
 @pytest.mark.browser
-def test_a_server_without_h3_is_never_counted_as_h3(tmp_path: Path):
+@pytest.mark.parametrize(
+    ("browser", "error"),
+    [pytest.param(*p.values, e, marks=p.marks) for p, e in zip(BROWSERS, ERRORS, strict=True)],
+)
+def test_a_server_without_h3_is_never_counted_as_h3(browser: Browser, error: str, tmp_path: Path):
     with socket.create_server(("127.0.0.1", 0)) as tcp:  # nothing listens on UDP
-        why = load(tcp.getsockname()[1], tmp_path / "out", "h3")
-    assert "cannot load https://test.example/index.html: net::ERR_" in why
+        why = load(browser, tcp.getsockname()[1], tmp_path / "out", "h3", **{"limit-s": "15"})
+    assert error in why
 
 
 @needs_shell
 @pytest.mark.browser
 def test_a_load_that_does_not_end_names_its_limit(tmp_path: Path):
     with socket.create_server(("127.0.0.1", 0)) as silent:  # accepts, and answers nothing
-        why = load(silent.getsockname()[1], tmp_path / "out", "h2", **{"limit-s": "3"})
-    assert why == "the browser did not answer Page.navigate within 3 s"
+        port = silent.getsockname()[1]
+        why = load(HeadlessShell(), port, tmp_path / "out", "h2", **{"limit-s": "3"})
+    assert "did not answer Page.navigate within 3 s, nine tenths of limit_s (raise it)" in why
 
 
 @needs_shell
@@ -132,7 +154,7 @@ def test_a_load_that_does_not_end_names_its_limit(tmp_path: Path):
 def test_a_browser_that_is_killed_is_reported(tmp_path: Path):
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]
-        driver = begin(port, tmp_path / "out", "h2", certificate.folder())
+        driver = begin(HeadlessShell(), port, tmp_path / "out", "h2", certificate.folder())
         silent.accept()  # the browser runs
         for child in psutil.Process(driver.pid).children():
             child.kill()
@@ -160,6 +182,8 @@ def test_a_client_loads_pages_or_objects(fields: dict, sentence: str):
 
 
 def test_only_what_a_load_gives_can_be_kept():
+    with pytest.raises(SpecError, match="cannot keep har, netlog of this load; choose from pcap"):
+        qb.run_web(web_load(client="firefox"), keep=["har", "netlog"])
     with pytest.raises(SpecError, match="cannot keep har of this load; choose from pcap"):
         qb.run_web(web_load(client="go", page=None, object_bytes=1000), keep="har")
 
@@ -218,6 +242,24 @@ def test_a_page_over_both_protocols_obeys_the_link(tmp_path: Path):
             parts = [v for k, v in entry.timings.items() if k != "ssl" and v > 0]
             assert sum(parts) == pytest.approx(entry.time, abs=0.01)
         assert qb.read_netlog(kept / "netlog.json").sizes["http"] > 17
+
+
+@needs_firefox
+@pytest.mark.guest
+def test_firefox_loads_a_page_as_the_link_lets_it(tmp_path: Path):
+    size_bytes, rtt_s, rate_bps = 470_000, 0.040, 10e6
+    run = qb.run_web(web_load(client="firefox"), out=tmp_path / "h3.nc")
+    assert set(run.resource_protocol.values) == {"h3"}
+    assert (run.resource_bytes.values > 0).sum() == 17
+    assert float(run.connect_s) == pytest.approx(rtt_s, abs=0.2 * rtt_s)
+    load_s = float(run.page_load_time_s)
+    assert 2 * rtt_s + size_bytes * 8 / rate_bps < load_s < 2 * size_bytes * 8 / rate_bps
+    first_s = float(run.resource_first_byte_s[0])
+    assert 2 * rtt_s <= first_s < float(run.first_contentful_paint_s) < load_s
+    assert first_s < float(run.largest_contentful_paint_s)
+    # What Firefox does not report is absent or unknown.
+    assert np.isnan(qb.metrics.page_speed_index(run)) and np.isnan(float(run.first_paint_s))
+    assert "chunk_resource" not in run and "film" not in run
 
 
 @pytest.mark.parametrize(

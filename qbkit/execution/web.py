@@ -23,7 +23,7 @@ from qbkit.stacks.build import fingerprint
 from qbkit.testbed import engines
 from qbkit.testbed.scratch import scratch_folder
 from qbkit.testbed.web_plan import WebPair, web_plan
-from qbkit.traces.web.load import build_load
+from qbkit.traces.web.load import build_load, too_late
 
 CODE = ("traces/web/*.py", "spec/web.py", "stacks/site.py")
 KEEP = {
@@ -33,6 +33,8 @@ KEEP = {
     "screenshots": "flows/0/frame-*.jpg",
 }
 """What `run_web` can keep → its files in the folder of a run."""
+LATE = "after its time was over"
+"""Part of the sentence with which a guest ends a program that runs too long."""
 SILENCE_S = 120.0
 """The longest time without a report of the guest, in wall-clock seconds."""
 
@@ -131,7 +133,13 @@ def _measure(
     """Carry out the plan of a load, and build its dataset."""
     load = pair.load
     plan = web_plan(pair, engine.name, engines.CAPTURE)
-    result, usage = engines.carry_out(engine, plan, folder, load.seed, SILENCE_S, lambda _: None)
+    try:
+        done = engines.carry_out(engine, plan, folder, load.seed, SILENCE_S, lambda _: None)
+    except RunFailed as error:
+        if LATE not in str(error):
+            raise
+        raise too_late(load) from None
+    result, usage = done
     attrs = {**identity, **cost(usage), "kernel_version": result["kernel_version"]}
     report = pair.client.load(folder / "run/flows/0")
     return build_load(folder / "run", load, report, attrs)

@@ -52,11 +52,13 @@ def build_load(
     ``time_to_last_byte_s`` is the time from the first packet that the client sent to the last byte
     of the response (Yu and Benson, WWW '21, section 5); with ``zero_rtt``, from the first packet of
     the second connection, although the packets of the first are in the run too. Raises RunFailed
-    where the response is not the one that was asked for.
+    where the response is not the one that was asked for, or came after ``limit_s``.
     """
     _require_right_response(load, report)
     result = json.loads((folder / "result.json").read_text())
     taken_s = (result["end_ns"] - result["t0_ns"]) / 1e9
+    if taken_s >= load.limit_s:  # the guest leaves a program a few seconds more to end
+        raise too_late(load)
     duration_s = max(schema.BIN_S, math.ceil(taken_s / schema.BIN_S) * schema.BIN_S)
     run = build(folder, load.experiment(round(duration_s, 6)), dict(attrs))
     sent_s = _sent_s(run, load)
@@ -79,6 +81,13 @@ def build_load(
         server=load.server,
         client=load.client,
         client_report=json.dumps(dict(report), sort_keys=True),
+    )
+
+
+def too_late(load: WebLoad) -> RunFailed:
+    """The error of a load that has not ended in its time."""
+    return RunFailed(
+        f"the client {load.client} had not ended within limit_s = {load.limit_s:g} s; raise it"
     )
 
 

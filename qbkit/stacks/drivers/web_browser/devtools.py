@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 
-from failure import Failed
+from failure import Failed, within
 
 READ_BYTES = 1 << 20
 END_S = 5.0
@@ -66,7 +66,7 @@ class Browser:
         self.answers[number] = None
         while self.answers[number] is None:
             if not self.take(deadline):
-                raise Failed(f"the browser did not answer {method} within {self.limit_s:g} s")
+                raise Failed(f"the browser did not answer {method} {within(self.limit_s)}")
         answer = self.answers.pop(number)
         if "error" in answer:
             raise Failed(f"the browser refused {method}: {answer['error'].get('message', '')}")

@@ -10,7 +10,7 @@ import sys
 import time
 
 import firefox
-from failure import Failed
+from failure import Failed, within
 from load import QUIET_S, VIEWPORT
 from main import main
 from marionette import Firefox
@@ -60,7 +60,7 @@ def requested(browser, arguments):
         raise Failed(f"{what} {arguments.url}: {found['error']}")
     if "pending" in found:
         what = f"{found['pending']} of its resources had not come"
-        raise Failed(f"{arguments.url} was not complete within {arguments.limit_s:g} s: {what}")
+        raise Failed(f"{arguments.url} was not complete {within(arguments.limit_s)}: {what}")
     return found["requests"]
 
 
@@ -74,10 +74,11 @@ def resources(requests, arguments):
             f"asked for {arguments.protocol}, "
             f"the server answered {wrong['url']} by {wrong['protocol']}"
         )
-    missing = [row for row in rows if row["failure"] or (row["status"] or 0) >= 400]
-    if missing:
-        url, why = missing[0]["url"], missing[0]["failure"] or missing[0]["status"]
-        raise Failed(f"the page lacks {len(missing)} of its resources; {url} gave {why}")
+    # By URL: what failed early is asked for again.
+    why = {row["url"]: reason for row in rows if (reason := failure(row)) is not None}
+    if why:
+        url = next(iter(why))
+        raise Failed(f"the page lacks {len(why)} of its resources; {url} gave {why[url]}")
     done = [row for row in rows if row["first_byte_s"] and row["end_s"]]
     for row in done:
         # QUIC connects by its handshake, TCP before that of TLS.
@@ -87,6 +88,11 @@ def resources(requests, arguments):
             row[key] = None if row[key] is None else row[key] - ahead_s
         del row["failure"]
     return done
+
+
+def failure(row):
+    """Why a request gave nothing of use: the status of its response, or an error; else None."""
+    return row["status"] if (row["status"] or 0) >= 400 else row["failure"]
 
 
 def script(name):

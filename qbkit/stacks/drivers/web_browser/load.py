@@ -4,7 +4,7 @@ import base64
 import json
 import time
 
-from failure import Failed
+from failure import Failed, within
 from resources import Resources
 
 VIEWPORT = {"width": 800, "height": 600, "deviceScaleFactor": 1, "mobile": False}
@@ -103,4 +103,4 @@ class PageLoad:
             browser.take(until)
         if not complete:
             what = f"{len(self.resources.pending)} of its resources had not come"
-            raise Failed(f"{url} was not complete within {browser.limit_s:g} s: {what}")
+            raise Failed(f"{url} was not complete {within(browser.limit_s)}: {what}")

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 
-from failure import Failed
+from failure import Failed, within
 
 READ_BYTES = 1 << 20
 LOOK_AGAIN_S = 0.05
@@ -98,7 +98,7 @@ class Firefox:
         """Seconds until the deadline; raises Failed when there are none."""
         left_s = self.deadline - time.monotonic()
         if left_s <= 0:
-            raise Failed(f"the browser did not answer {what} within {self.limit_s:g} s")
+            raise Failed(f"the browser did not answer {what} {within(self.limit_s)}")
         return left_s
 
     def require_alive(self):

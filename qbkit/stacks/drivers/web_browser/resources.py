@@ -51,7 +51,8 @@ class Resources:
         self.pending.discard(params["requestId"])
         row = self.rows.pop(params["requestId"], None)
         if row and (not params.get("canceled") or row.get("status", 200) >= 400):
-            self.failures.append((row["url"], row.get("status", params["errorText"])))
+            status = row.get("status", 200)
+            self.failures.append((row["url"], status if status >= 400 else params["errorText"]))
 
     def checked(self, protocol):
         """All responses in the order of their requests; raises Failed for one that is no use."""
