@@ -11,6 +11,7 @@ import pytest
 from conservation import assert_conserved
 
 from qbkit.errors import RunFailed
+from qbkit.metrics.flows import delivered_packets
 from qbkit.spec import QDISC_OPTIONS, Bottleneck, Experiment, Flow
 from qbkit.testbed import engines
 
@@ -112,10 +113,28 @@ def test_a_value_that_a_queue_rejects_is_one_sentence():
         run(["tcp:cubic"], duration_s=0.1, qdisc="fq_codel", qdisc_options={"target": "soon"})
 
 
-def test_packet_buffer_counts_packets():
-    ds = run(["tcp:cubic"], duration_s=6, rate_mbps=10, rtt_ms=20, buffer_packets=20)
-    # A full queue of 20 frames of 1514 bytes at 10 Mbit/s drains in 24.2 ms.
-    assert float(ds.queue_delay_ms.max()) == pytest.approx(24.2, abs=1.3)
+PATIENT = {"target": "1s", "interval": "10s"}
+"""Options with which CoDel leaves the queue to fill."""
+
+
+@pytest.mark.parametrize(
+    ("qdisc", "options"),
+    [
+        ("fifo", {}),
+        ("fq", {}),
+        ("sfq", {}),
+        ("cake", {"rtt": "10s"}),
+        ("codel", PATIENT),
+        ("fq_codel", PATIENT),
+        ("pie", {"target": "1s"}),
+    ],
+)
+def test_packet_buffer_counts_packets(qdisc, options):
+    link = {"rate_mbps": 10, "rtt_ms": 20, "buffer_packets": 20}
+    ds = run(["tcp:cubic"], duration_s=6, qdisc=qdisc, qdisc_options=options, **link)
+    # A full queue of 20 frames of 1514 bytes at 10 Mbit/s drains in 24.2 ms, one frame in 1.2 ms.
+    queueing_ms = delivered_packets(ds, 0)[2]
+    assert float(queueing_ms.max()) == pytest.approx(24.2, abs=1.3)
 
 
 def test_random_loss():

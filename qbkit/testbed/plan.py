@@ -21,6 +21,8 @@ RUN_FOLDER = "/run/qb/run"
 MOST_REPORTS, LEAST_REPORT_S = 50, 0.1
 NETEM_LIMIT_PACKETS = 1_000_000
 """The delay lines of the hosts never drop."""
+FRAME_MEMORY_BYTES = 2304
+"""Memory that the kernel holds for a frame of 1514 bytes (``truesize``): what cake's limit counts."""
 SPARE_DRAIN_S, MOST_DRAIN_S = 10.0, 10.0
 """Extra time for the queue to run empty, and the maximum time for that in real time."""
 LEAST_TCP_BUFFER_BYTES, MOST_TCP_BUFFER_BYTES = 64 << 20, 2**31 - 1
@@ -141,7 +143,7 @@ def queue(link: Bottleneck) -> str:
         "fq": f"fq limit {packets} flow_limit {packets}",
         "fq_codel": f"fq_codel limit {packets} memory_limit {32 * 2**20}",
         "codel": f"codel limit {packets}",
-        "cake": f"cake memlimit {size}",
+        "cake": f"cake memlimit {math.ceil(size * FRAME_MEMORY_BYTES / FRAME_BYTES)}",
         "pie": f"pie limit {packets}",
         "red": _red(link),
         "sfq": f"sfq limit {packets}",
