@@ -22,7 +22,7 @@ MOST_REPORTS, LEAST_REPORT_S = 50, 0.1
 NETEM_LIMIT_PACKETS = 1_000_000
 """The delay lines of the hosts never drop."""
 FRAME_MEMORY_BYTES = 2304
-"""Memory that a frame of 1514 bytes takes in the kernel (``truesize``): what cake's limit counts."""
+"""Memory (``truesize``) that the kernel holds for a frame of 1514 bytes; cake limits memory."""
 SPARE_DRAIN_S, MOST_DRAIN_S = 10.0, 10.0
 """Extra time for the queue to run empty, and the maximum time for that in real time."""
 LEAST_TCP_BUFFER_BYTES, MOST_TCP_BUFFER_BYTES = 64 << 20, 2**31 - 1
