@@ -16,8 +16,9 @@ from click.testing import CliRunner
 from loopback import Bench, end, free_port
 
 import qbkit as qb
+from qbkit.cli import group
 from qbkit.cli import web as web_command
-from qbkit.errors import RunFailed, SpecError, StackNotReady
+from qbkit.errors import RunFailed, SpecError, StackNotReady, StoreError
 from qbkit.metrics import url_differences
 from qbkit.stacks import web
 from qbkit.stacks.clients.curl import Curl
@@ -104,6 +105,20 @@ def test_both_protocols_alternate_and_are_proven(name: str, serve, tmp_path: Pat
     xr.testing.assert_identical(qb.load_run(tmp_path / "loads.nc"), loads)
 
 
+def test_a_file_with_other_results_is_not_overwritten(tmp_path: Path):
+    file = tmp_path / "loads.nc"
+    attrs = {"failures": "[]", "client_versions": "{}", "spec": "", "qbkit_version": "1"}
+    load = UrlLoad("https://a/", "127.0.0.1", 0, 0.0, REPORT)
+    qb.save_run(build_urls([load], attrs), file)
+    before = file.read_bytes()
+    for command in (["run", "tcp:cubic"], ["web", "https://localhost/"]):
+        done = CliRunner().invoke(group, [*command, "--out", str(file)])
+        assert (done.exit_code, file.read_bytes()) == (1, before)
+        assert f"{file} holds other measurements; choose another file, or" in str(done.exception)
+    with pytest.raises(StoreError, match=r"cannot be saved as 'loads\.nc'; choose a name with \.html"):
+        qb.save_report(qb.load_run(file), file)
+
+
 @pytest.mark.slow
 def test_the_command_writes_prints_and_refuses_options_of_the_emulation(serve, tmp_path: Path):
     url, file = serve("nginx"), tmp_path / "out/loads.nc"
@@ -114,12 +129,19 @@ def test_the_command_writes_prints_and_refuses_options_of_the_emulation(serve, t
     assert (row["h2_loads"], row["h3_loads"], answer["failures"]) == (2, 2, [])
     assert row["low_percent"] <= row["difference_percent"] <= row["high_percent"]
     assert qb.load_run(file).sizes["load"] == 4
+    again = [url, "--repeat", "1", "--insecure", "--out", str(file)]
+    with pytest.raises(StoreError, match="holds other measurements; choose another file, or .*--f"):
+        CliRunner().invoke(web_command.command, again, standalone_mode=False, catch_exceptions=False)
+    assert qb.load_run(file).sizes["load"] == 4
+    words = [*again, "--force"]
+    assert CliRunner().invoke(web_command.command, words, standalone_mode=False).exit_code == 0
+    assert qb.load_run(file).sizes["load"] == 2
     for option, value in (("--rtt-ms", "10"), ("--object", "1MB"), ("--server", "envoy:cubic")):
         done = CliRunner().invoke(web_command.command, [url, option, value])
         assert done.exit_code == 2
         assert f"{option} is for loads in virtual time; URLs are loaded over" in done.output
     done = CliRunner().invoke(web_command.command, ["--out", "x.nc"])
-    assert "--out and --insecure are for URLs" in done.output
+    assert "--out, --force and --insecure are for URLs" in done.output
 
 
 @pytest.mark.slow

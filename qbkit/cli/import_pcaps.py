@@ -44,7 +44,7 @@ def command(
             raise click.BadParameter(f"{text!r} is not PORT=LABEL", param_hint="--flow")
         named[int(port)] = label
     if not force:
-        store.require_free(out, "")
+        store.require_free(out)
     sender = list(params.pop("sender"))
     dataset = traces.read_pcaps(before, after, flows=named, sender=sender, **params)
     store.save_run(dataset, out)

@@ -13,7 +13,10 @@ from click.core import ParameterSource
 
 from qbkit.cli.output import print_json, print_table
 
-FOR_URLS = {"urls", "protocol", "repeat", "client", "out", "insecure", "duration_s", "as_json"}
+FOR_URLS = {
+    *("urls", "protocol", "repeat", "client", "insecure", "duration_s"),
+    *("out", "force", "as_json"),
+}
 """Options of the command that URLs take; ``--duration-s`` limits each load."""
 
 
@@ -23,9 +26,14 @@ def measure(
     protocols: Sequence[Any],
     *,
     out: Path | None,
+    force: bool,
     as_json: bool,
 ) -> int:
-    """Measure, store and print; 1 if a load failed. UsageError for options of the emulation."""
+    """Measure, store and print; 1 if a load failed.
+
+    Raises UsageError for options of the emulation, and StoreError, before anything is measured, if
+    ``out`` exists or cannot be written.
+    """
     given = {
         name
         for name in context.params
@@ -39,9 +47,14 @@ def measure(
             "machine's own network, which qbkit does not change"
         )
     from qbkit import store  # slow to import
+    from qbkit.execution.runner import check_writable
     from qbkit.execution.urls import measure_urls
     from qbkit.metrics.urls import url_differences
 
+    if out is not None:
+        if not force:
+            store.require_free(out)
+        check_writable(out)
     names = {"client", "repeat"} & given
     loads = measure_urls(
         urls,

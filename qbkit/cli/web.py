@@ -49,6 +49,7 @@ class Size(click.ParamType):
 )
 @click.option("--zero-rtt", is_flag=True, help="Resume a session with early data (h3).")
 @click.option("--out", type=click.Path(path_type=Path), help="URLs: file to write (netCDF).")
+@click.option("--force", is_flag=True, help="URLs: overwrite the file of --out.")
 @click.option("--insecure", is_flag=True, help="URLs: accept any certificate.")
 @network_options
 @options.as_json
@@ -62,6 +63,7 @@ def command(
     protocol: str,
     repeat: int,
     out: Path | None,
+    force: bool,
     insecure: bool,
     **params: Any,
 ) -> int:
@@ -78,9 +80,9 @@ def command(
     if urls:
         from qbkit.cli.urls import measure
 
-        return measure(context, urls, protocol.split(","), out=out, as_json=as_json)
-    if out or insecure:
-        raise click.UsageError("--out and --insecure are for URLs")
+        return measure(context, urls, protocol.split(","), out=out, force=force, as_json=as_json)
+    if out or force or insecure:
+        raise click.UsageError("--out, --force and --insecure are for URLs")
     from qbkit.execution.web import run_web_all  # slow to import
     from qbkit.spec.web import WebLoad
 

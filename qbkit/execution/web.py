@@ -61,14 +61,16 @@ def run_web(
     out: str | Path | None = None,
     keep: str | Sequence[str] = (),
     rerun: bool = False,
+    force: bool = False,
 ) -> xr.Dataset:
     """Load an object or a page in virtual time, or return the stored result of the same load.
 
     The dataset is that of a run whose one flow is the load, with ``time_to_last_byte_s`` and the
     other times that the client measured. ``out`` is the file to write (default: in
     `store.default_folder`). ``keep`` is or holds "pcap", and for pages in Chromium "har" (an HTTP
-    Archive), "netlog" and "screenshots" (of full size); they go to a folder beside the file. Raises
-    SpecError, StackNotReady, EngineError, RunFailed or StoreError, each with one sentence.
+    Archive), "netlog" and "screenshots" (of full size); they go to a folder beside the file.
+    ``force`` overwrites ``out`` if it holds anything else than this load. Raises SpecError,
+    StackNotReady, EngineError, RunFailed or StoreError, each with one sentence.
     """
     keep = _checked(load, (keep,) if isinstance(keep, str) else tuple(keep))
     engine = engines.choose()
@@ -79,6 +81,8 @@ def run_web(
     kept = set() if there is None else kept_words(path, KEEP)
     if there is not None and not rerun and kept.issuperset(keep):
         return there
+    if out is not None and not force:
+        store.require_free(path, identity["spec_hash"])
     check_writable(path)
     with scratch_folder() as folder:
         dataset = _measure(pair, engine, identity, folder)
@@ -176,7 +180,7 @@ def _stored(loads: Sequence[WebLoad]) -> list[WebOutcome]:
 
 def _to_file(spec: str, name: str, path: str) -> None:
     """The task of a Dask worker; its result stays in the file."""
-    run = run_web(WebLoad.from_json(spec), out=path)
+    run = run_web(WebLoad.from_json(spec), out=path, force=True)
     if run.attrs["hash"] != name:
         raise RunFailed(
             f"{platform.node()} has another kernel, qbkit or version of server or client than the "

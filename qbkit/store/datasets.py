@@ -75,7 +75,7 @@ def load_run(path: str | Path) -> xr.Dataset:
     return with_flow_index(ds)
 
 
-def require_free(path: str | Path, spec_hash: str) -> None:
+def require_free(path: str | Path, spec_hash: str = "") -> None:
     """Raise StoreError if a file is there, except a run of the experiment with this hash."""
     if not Path(path).exists():
         return
@@ -84,13 +84,20 @@ def require_free(path: str | Path, spec_hash: str) -> None:
     except StoreError:
         what = "is no run"
     else:
-        if found.attrs["spec_hash"] and found.attrs["spec_hash"] == spec_hash:
+        if spec_hash and found.attrs.get("spec_hash") == spec_hash:
             return
-        flows = " + ".join(found["label"].values.tolist())
-        what = f"holds another experiment's run ({flows}, seed {found.attrs['seed']})"
+        what = f"holds {_described(found)}"
     raise StoreError(
         f"{path} {what}; choose another file, or overwrite it with --force (force=True)"
     )
+
+
+def _described(ds: xr.Dataset) -> str:
+    """What a file holds, so that nobody overwrites it unawares."""
+    if "label" not in ds or "seed" not in ds.attrs:
+        return "other measurements"
+    flows = " + ".join(ds["label"].values.tolist())
+    return f"another experiment's run ({flows}, seed {ds.attrs['seed']})"
 
 
 def list_runs(folder: str | Path | None = None) -> pd.DataFrame:

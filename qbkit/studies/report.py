@@ -45,8 +45,12 @@ def save_report(results: Results, path: str | Path) -> Path:
     A study's report has the verdict, the envelope, the timeline, inferred parameters and suspects
     (if the results are an `Explanation`), and the provenance of every run; a run's and a sweep's
     have what applies. The page contains its charts and loads nothing. It is written atomically.
-    Raises StoreError for a folder that cannot be written.
+    Raises StoreError for a name that does not end in ``.html``, and for a folder that cannot be
+    written.
     """
+    target = Path(path)
+    if target.suffix.lower() != ".html":
+        raise StoreError(f"a report cannot be saved as {target.name!r}; choose a name with .html")
     title, sections = _title(results), []
     drawn = False
     for name, html in _sections(results):
@@ -58,7 +62,6 @@ def save_report(results: Results, path: str | Path) -> Path:
         f"<style>{STYLE}</style></head><body><h1>{escape(title)}</h1>{''.join(sections)}"
         "</body></html>"
     )
-    target = Path(path)
     try:
         write_whole(target, page.encode())
     except OSError as error:
