@@ -13,12 +13,14 @@ from synthetic import synthetic_run
 from synthetic_cubes import pairs_cube
 from test_docs import Page
 from test_plots_browser import browser, opened
+from test_plots_root_cause import events
 
 import qbkit as qb
 from qbkit import plots
 from qbkit.cli import group
 from qbkit.errors import MetricError, StoreError
-from qbkit.plots.paper import MAX_POINTS, SHAPES, drawn_width_px, paper_spec
+from qbkit.plots.grey import SHAPES
+from qbkit.plots.paper import MAX_POINTS, drawn_width_px, paper_spec
 
 __all__ = ["browser"]  # a fixture, used by its name
 
@@ -60,8 +62,51 @@ def test_a_figure_needs_neither_colour_nor_title_nor_mouse(study):
     assert shapes and all(each == list(SHAPES[:2]) for each in shapes)
     (dashes,) = [e["strokeDash"]["scale"]["range"] for e in coded if "strokeDash" in e]
     assert dashes[0] != dashes[1]
+    assert legends(spec) == [{"fill", "stroke", "shape"}]
     fonts = [spec["config"]["axis"]["labelFontSize"], spec["config"]["legend"]["labelFontSize"]]
     assert min(fonts) >= 6  # points, the least that journals allow
+
+
+def legends(spec) -> list[set[str]]:
+    """What each legend of a chart shows, as Vega draws it."""
+    import vl_convert
+
+    def walk(view):
+        yield from view.get("legends", [])
+        for part in view.get("marks", []):
+            yield from walk(part)
+
+    channels = {"fill", "stroke", "shape", "strokeDash", "size"}
+    return [channels & set(legend) for legend in walk(vl_convert.vegalite_to_vega(spec))]
+
+
+LABELS = ["quic-go:cubic", "tcp:cubic #1", "tcp:cubic #2"]
+
+
+@pytest.mark.parametrize("kind", ["cwnd", "bandwidth", "bytes_acked", "root_cause"])
+def test_each_line_over_time_has_markers_where_dashes_tell_kinds_apart(kind):
+    flows = {label: events(rate=True, lost=(50,)) for label in LABELS}
+    spec = paper_spec(getattr(plots, f"{kind}_chart")(flows).to_dict(), "column")
+    lines = [u for u in units(spec) if u["mark"]["type"] == "line"]
+    shaped = [u for u in units(spec) if u["encoding"].get("shape", {}).get("field") == "label"]
+    for line in lines:
+        assert line["encoding"].get("strokeDash", {}).get("field") in (None, "kind")
+        (*_, last) = [u for u in shaped if u.get("data") == line.get("data")]
+        assert last["encoding"]["shape"]["scale"] == {
+            "domain": LABELS,
+            "range": list(SHAPES[:3]),
+        }
+    # One legend of the labels, with their shapes; another of the kinds of lines.
+    named = [legend for legend in legends(spec) if "shape" in legend and "fill" in legend]
+    assert named[0] == {"fill", "stroke", "shape"}
+    assert len([legend for legend in named if legend == named[0]]) == 1
+
+
+def test_a_timeline_shows_its_dashes_in_the_legend():
+    spec = paper_spec(synthetic_run(duration_s=12).qb.plot.timeline().to_dict(), "column")
+    assert legends(spec) == [{"stroke", "strokeDash"}]
+    linked = paper_spec(synthetic_run(duration_s=12).qb.plot.linked().to_dict(), "column")
+    assert legends(linked) == [{"stroke", "strokeDash"}]
 
 
 def test_points_are_thinned_and_hulls_are_not(study, tmp_path):

@@ -1,8 +1,8 @@
 """Charts for papers: as wide as a column or the text, and readable in grey.
 
-Such a figure has no title (a caption says it), no brush, no tooltips and no readouts. Lines differ
-by their dashes and points by their shapes, so that neither a grey printer nor colour blindness
-mixes them up. Points beyond `MAX_POINTS` of a label are thinned, so that a PDF stays small.
+Such a figure has no title (a caption says it), no brush, no tooltips and no readouts. Labels differ
+by dashes or shapes (`qbkit.plots.grey`), so that neither a grey printer nor colour blindness mixes
+them up. Points beyond `MAX_POINTS` of a label are thinned, so that a PDF stays small.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from qbkit.errors import MetricError
+from qbkit.plots.grey import distinguish, mark_of, units
 
 WIDTHS_PT = {"column": 241, "text": 506}
 """Widths in the two-column styles of ACM and IEEE. A pixel of a chart is a point of its PDF."""
@@ -29,10 +30,8 @@ FONT = 0.66
 """Factor of the sizes of texts in panels."""
 MAX_POINTS = 200
 """Most points of a label in one panel."""
-DASHES = ([1, 0], [6, 2.5], [1.5, 2], [7, 2, 1.5, 2], [10, 3], [3, 1.5], [8, 2, 1, 2, 1, 2], [1, 4])
-SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "stroke", "wedge")
 LEGEND_COLUMNS = (4, 3, 2, 1)
-CONFIG = {
+CONFIG: dict[str, dict[str, Any]] = {
     "legend": {
         "labelFontSize": 7.5,
         "titleFontSize": 7.5,
@@ -43,6 +42,7 @@ CONFIG = {
         "offset": 3,
         "gradientThickness": 6,
         "gradientLength": 50,
+        "layout": {"top": {"direction": "vertical", "anchor": "start", "margin": 2}},
     },
     "axis": {
         "labelFontSize": 7,
@@ -76,10 +76,10 @@ def paper_spec(spec: Spec, width: str) -> Spec:
         for p in spec.get("params", [])
         if p["name"] not in chosen
     ]
-    own_shapes = spec.get("resolve", {}).get("scale", {}).get("shape") == "independent"
-    for unit in _units(spec):
-        _distinct(unit)
-        _plain(unit, own_shapes)
+    for unit in units(spec):
+        _thinner(unit)
+        _plain(unit)
+    distinguish(spec)
     _small_titles(spec)
     _thin(spec)
     config = spec.setdefault("config", {})
@@ -100,7 +100,7 @@ def _still(view: Spec, chosen: set[str]) -> Spec | None:
         if group in view:
             parts = [part for each in view[group] if (part := _still(each, chosen))]
             view[group] = parts
-            texts = all(_mark(unit) == "text" for unit in _units(view))
+            texts = all(mark_of(unit) == "text" for unit in units(view))
             return (
                 view if parts and not (texts and view.get("width", PANEL_PX) < PANEL_PX) else None
             )
@@ -134,24 +134,13 @@ def _settle(channel: Spec) -> None:
         channel["condition"] = kept if len(kept) > 1 else kept[0]
 
 
-def _units(view: Spec) -> Iterator[Spec]:
-    """All views that have a mark."""
-    if "mark" in view:
-        yield view
-    for group in ("layer", "hconcat", "vconcat", "concat"):
-        for part in view.get(group, []):
-            yield from _units(part)
-
-
-def _plain(unit: Spec, own_shapes: bool) -> None:
-    """Leave sizes of axes and legends to `CONFIG`; one legend for all panels."""
-    for name, channel in unit.get("encoding", {}).items():
+def _plain(unit: Spec) -> None:
+    """Leave sizes of axes and legends to `CONFIG`."""
+    for channel in unit.get("encoding", {}).values():
         for part in ("axis", "legend"):
             if isinstance(channel, dict) and isinstance(channel.get(part), dict):
                 for size in ("labelFontSize", "titleFontSize", "gradientLength"):
                     channel[part].pop(size, None)
-        if name == "shape" and own_shapes:
-            channel["legend"] = None
 
 
 def _small_titles(view: Spec) -> None:
@@ -164,34 +153,16 @@ def _small_titles(view: Spec) -> None:
             _small_titles(part)
 
 
-def _mark(unit: Spec) -> str:
-    mark = unit["mark"]
-    return str(mark if isinstance(mark, str) else mark["type"])
-
-
-def _distinct(unit: Spec) -> None:
-    """Give each label a dash or a shape beside its colour, and texts a smaller font."""
+def _thinner(unit: Spec) -> None:
+    """Thinner lines, smaller points and smaller texts."""
     mark: Spec = {"type": unit["mark"]} if isinstance(unit["mark"], str) else unit["mark"]
     unit["mark"] = mark
-    encoding = unit.get("encoding", {})
     if mark["type"] == "text":
         mark["fontSize"] = FONT * mark.get("fontSize", 11)
     if "strokeWidth" in mark:
         mark["strokeWidth"] *= STROKE
     if "size" in mark:
         mark["size"] *= STROKE**2
-    colour = encoding.get("color", {})
-    labels = colour.get("scale", {}).get("domain") if "field" in colour else None
-    if not isinstance(labels, list) or colour.get("type") == "quantitative":
-        return
-    by_label = {"field": colour["field"], "type": "nominal"}
-    if mark["type"] == "line" and not mark.get("filled") and "strokeDash" not in encoding:
-        dashes = [DASHES[i % len(DASHES)] for i in range(len(labels))]
-        encoding["strokeDash"] = {**by_label, "scale": {"domain": labels, "range": dashes}}
-    if mark["type"] in ("circle", "point") and "shape" not in encoding and "shape" not in mark:
-        unit["mark"] = {"filled": True, **mark, "type": "point"}
-        shapes = [SHAPES[i % len(SHAPES)] for i in range(len(labels))]
-        encoding["shape"] = {**by_label, "scale": {"domain": labels, "range": shapes}}
 
 
 def _thin(spec: Spec) -> None:
@@ -199,7 +170,7 @@ def _thin(spec: Spec) -> None:
     used: dict[str, set[str]] = {}
     fields: dict[str, str] = {}
     for name, unit in _with_data(spec, None):
-        used.setdefault(name, set()).add(_mark(unit))
+        used.setdefault(name, set()).add(mark_of(unit))
         fields[name] = unit.get("encoding", {}).get("color", {}).get("field", "")
     for name, marks in used.items():
         text = spec.get("datasets", {}).get(name)
