@@ -18,14 +18,16 @@ from qbkit.plots import theme
 from qbkit.plots.captions import wrapped
 from qbkit.plots.charts import LayerChart, VConcatChart
 from qbkit.plots.data import inline
+from qbkit.plots.web_tiles import (
+    LABELLED_PERCENT,
+    protocol_colour,
+    tile_colour,
+    tile_label,
+    tile_numbers,
+)
 
 CELL_WIDTH, CELL_HEIGHT = 74, 34
 DETAIL_WIDTH, DETAIL_HEIGHT = 300, 240
-LABELLED_PERCENT = 5.0
-"""Smaller differences have no label, as in the paper's figures."""
-MOST_PERCENT = 50.0
-"""The colours end at this difference."""
-PROTOCOLS = ("h2", "h3")
 UNITS = ((1_000_000, "MB"), (1_000, "KB"), (1, "B"))
 OPACITY = 0.85
 LABEL_LINE = 18
@@ -90,7 +92,7 @@ def client_consistency_chart(
             for c in cells.itertuples()
         ],
         "percent": cells["difference_percent"].to_numpy(float),
-        "label": [_label(value, "{:.0f}") for value in cells["difference_percent"]],
+        "label": [tile_label(value, "{:.0f}") for value in cells["difference_percent"]],
         "median": cells["median_s"].to_numpy(float),
         "loads": cells["loads"].to_numpy(int),
     }
@@ -126,18 +128,10 @@ def _heat_map(
         ),
         y=alt.Y("row:N", sort=rows, title=None, axis=alt.Axis(labelLimit=320)),
     )
-    scale = alt.Scale(
-        domain=[-MOST_PERCENT, 0, MOST_PERCENT],
-        range=[theme.PALETTE[0], "#FFFFFF", theme.PALETTE[1]],
-        interpolate="rgb",
-        clamp=True,
-    )
     tiles = base.mark_rect(stroke=theme.GRID, cursor="pointer").encode(
-        color=alt.Color("percent:Q", scale=scale, legend=alt.Legend(title="%", orient="right")),
-        tooltip=list(tips),
+        color=tile_colour(), tooltip=list(tips)
     )
-    words = base.mark_text(fontSize=12, color=theme.INK).encode(text="label:N")
-    return LayerChart(layer=[tiles, words]).properties(
+    return LayerChart(layer=[tiles, tile_numbers(base)]).properties(
         width=CELL_WIDTH * len(columns), height=CELL_HEIGHT * len(rows)
     )
 
@@ -148,7 +142,7 @@ def _difference_cells(cells: pd.DataFrame, base_rtt_ms: float) -> dict[str, Any]
         "percent": cells["difference_percent"].to_numpy(float),
         "low": cells["low_percent"].to_numpy(float),
         "high": cells["high_percent"].to_numpy(float),
-        "label": [_label(value, "{:+.0f}") for value in cells["difference_percent"]],
+        "label": [tile_label(value) for value in cells["difference_percent"]],
         "h2": cells["h2_median_s"].to_numpy(float),
         "h3": cells["h3_median_s"].to_numpy(float),
         "h2_loads": cells["h2_loads"].to_numpy(int),
@@ -182,7 +176,7 @@ def _acked(curves: pd.DataFrame, chosen: alt.Parameter, base_rtt_ms: float) -> a
         .encode(
             x=alt.X("time_s:Q", title="Time since the client's first packet (s)"),
             y=alt.Y("kb:Q", title="Received when the ACK was sent (kB)"),
-            color=_protocol_colour(),
+            color=protocol_colour(),
         )
         .transform_filter(chosen)
         .properties(width=DETAIL_WIDTH, height=DETAIL_HEIGHT)
@@ -213,17 +207,12 @@ def _retransmissions(table: pd.DataFrame, chosen: alt.Parameter, base_rtt_ms: fl
         .encode(
             x=alt.X("kb:Q", title="Data offset of the first retransmission (kB)"),
             y=alt.Y("time_s:Q", title="Time to last byte (s)").scale(domainMin=0),
-            color=_protocol_colour(),
+            color=protocol_colour(),
             tooltip=tips,
         )
         .transform_filter(chosen)
         .properties(width=DETAIL_WIDTH, height=DETAIL_HEIGHT)
     )
-
-
-def _protocol_colour() -> alt.Color:
-    scale = alt.Scale(domain=list(PROTOCOLS), range=[theme.REFERENCE_COLOUR, theme.PALETTE[1]])
-    return alt.Color("protocol:N", scale=scale)
 
 
 def _places(frame: pd.DataFrame, base_rtt_ms: float) -> dict[str, list[str]]:
@@ -253,9 +242,3 @@ def _row(server: str, object_bytes: float) -> str:
 def _size(object_bytes: float) -> str:
     factor, unit = next((f, u) for f, u in UNITS if object_bytes >= f)
     return f"{object_bytes / factor:g} {unit}"
-
-
-def _label(percent: float, form: str) -> str:
-    """The number in a cell; none below 5 per cent."""
-    text = form.format(percent).replace("-", "−")
-    return text if abs(percent) >= LABELLED_PERCENT else ""

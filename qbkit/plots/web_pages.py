@@ -12,19 +12,22 @@ from qbkit.plots import theme
 from qbkit.plots.captions import wrapped
 from qbkit.plots.charts import Chart, LayerChart
 from qbkit.plots.data import inline
+from qbkit.plots.web_tiles import (
+    LABELLED_PERCENT,
+    PROTOCOLS,
+    protocol_colour,
+    tile_colour,
+    tile_label,
+    tile_numbers,
+)
 
 CELL_WIDTH, CELL_HEIGHT = 144, 34
-LABELLED_PERCENT = 5.0
-"""Smaller differences have no number, as in the paper's figures."""
-MOST_PERCENT = 50.0
-"""The colours end at this difference."""
 TITLES = {
     "page_load_time_s": "Page load time",
     "speed_index_s": "Speed Index",
     "first_contentful_paint_s": "First contentful paint",
     "largest_contentful_paint_s": "Largest contentful paint",
 }
-PROTOCOLS = ("h2", "h3")
 PANEL_WIDTH, PANEL_HEIGHT = 190, 150
 
 
@@ -50,7 +53,7 @@ def page_differences_chart(
         "h2": cells["h2_median_s"].to_numpy(float),
         "h3": cells["h3_median_s"].to_numpy(float),
         "loads": cells[["h2_loads", "h3_loads"]].min(axis=1).to_numpy(int),
-        "label": [_label(value) for value in cells["difference_percent"]],
+        "label": [tile_label(value) for value in cells["difference_percent"]],
     }
     base = alt.Chart(inline(data)).encode(
         x=alt.X(
@@ -61,12 +64,6 @@ def page_differences_chart(
         ),
         y=alt.Y("row:N", sort=list(dict.fromkeys(rows)), title=None, axis=alt.Axis(labelLimit=380)),
     )
-    scale = alt.Scale(
-        domain=[-MOST_PERCENT, 0, MOST_PERCENT],
-        range=[theme.PALETTE[0], "#FFFFFF", theme.PALETTE[1]],
-        clamp=True,
-        interpolate="rgb",
-    )
     tips = [
         alt.Tooltip("percent:Q", title="H3 against H2 (%)", format="+.1f"),
         alt.Tooltip("low:Q", title="95 % interval from (%)", format="+.1f"),
@@ -75,16 +72,12 @@ def page_differences_chart(
         alt.Tooltip("h3:Q", title="Median of H3 (s)", format=".3f"),
         alt.Tooltip("loads:Q", title="Loads by each"),
     ]
-    tiles = base.mark_rect(stroke=theme.GRID).encode(
-        color=alt.Color("percent:Q", scale=scale, legend=alt.Legend(title="%", orient="right")),
-        tooltip=tips,
-    )
-    words = base.mark_text(fontSize=12, color=theme.INK).encode(text="label:N")
+    tiles = base.mark_rect(stroke=theme.GRID).encode(color=tile_colour(), tooltip=tips)
     sentence = (
         "(median of H3 − median of H2) / median of H2; blue: H3 is faster. "
         f"Differences below {LABELLED_PERCENT:g} % have no number."
     )
-    return LayerChart(layer=[tiles, words]).properties(
+    return LayerChart(layer=[tiles, tile_numbers(base)]).properties(
         width=CELL_WIDTH * len(columns),
         height=CELL_HEIGHT * len(set(rows)),
         title=alt.TitleParams(title, subtitle=wrapped([sentence], CELL_WIDTH * len(columns))),
@@ -168,21 +161,9 @@ def main_image_chart(table: pd.DataFrame, *, columns: int = 3) -> alt.Chart:
     )
 
 
-def protocol_colour() -> alt.Color:
-    """The colours of the two protocols."""
-    scale = alt.Scale(domain=list(PROTOCOLS), range=[theme.REFERENCE_COLOUR, theme.PALETTE[1]])
-    return alt.Color("protocol:N", scale=scale)
-
-
 def _setting(row: object) -> str:
     server, page, loss, rtt_ms = (
         getattr(row, name) for name in ("server", "page", "loss", "rtt_ms")
     )
     loss = "no loss" if loss == "none" else f"loss {loss}"
     return f"{server}, {page}, {loss}, {rtt_ms:g} ms"
-
-
-def _label(percent: float) -> str:
-    """The number in a cell; none below 5 per cent."""
-    text = f"{percent:+.0f}".replace("-", "−")
-    return text if abs(percent) >= LABELLED_PERCENT else ""
