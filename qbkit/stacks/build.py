@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 import shutil
 import subprocess
@@ -108,6 +109,18 @@ def compile_c(sources: Path | Sequence[Path], name: str, *, shared: bool = False
         run_tool(["gcc", *flags, "-o", folder / name, *files], f"the C program {stem}")
 
     return build_once(stem, fingerprint(files, *flags), make) / name
+
+
+def is_installed(tool: str) -> bool:
+    """Whether a program is there, or what a build needs: ``libclang``, ``lib*.a``, ``*.h``."""
+    if tool == "libclang":
+        found = any(Path("/usr/lib").glob("llvm-*/lib/libclang*.so*"))
+        return found or bool(os.environ.get("LIBCLANG_PATH"))
+    if tool.endswith(".a"):
+        return any(Path("/usr").glob(f"lib*/*/{tool}")) or any(Path("/usr").glob(f"lib*/{tool}"))
+    if tool.endswith(".h"):
+        return (Path("/usr/include") / tool).exists()
+    return shutil.which(tool) is not None
 
 
 def run_tool(

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from qbkit.errors import StackNotReady
 from qbkit.stacks.base import Say, Stack, Status
-from qbkit.stacks.build import build_once, built_folder, fingerprint, run_tool
+from qbkit.stacks.build import build_once, built_folder, fingerprint, is_installed, run_tool
 
 WORKSPACE = Path(__file__).parent / "drivers/rust"
 
@@ -76,7 +76,7 @@ class RustStack(Stack):
     def _missing(self) -> str:
         """What to install first, in words; empty when nothing is missing."""
         needs = {"cargo": "Rust 1.85 or newer (rustup.rs)", **self.tools}
-        absent = [package for tool, package in needs.items() if not _found(tool)]
+        absent = [package for tool, package in needs.items() if not is_installed(tool)]
         return f"install {', '.join(absent)}" if absent else ""
 
     def _key(self) -> str:
@@ -138,16 +138,6 @@ def _packages(lock: str) -> list[dict[str, Any]]:
 
 def _first_existing(*folders: Path) -> Path:
     return next(folder for folder in folders if folder.is_dir())
-
-
-def _found(tool: str) -> bool:
-    """Whether a program is installed, or a library that a build needs."""
-    if tool == "libclang":
-        found = any(Path("/usr/lib").glob("llvm-*/lib/libclang*.so*"))
-        return found or bool(os.environ.get("LIBCLANG_PATH"))
-    if tool.endswith(".a"):
-        return any(Path("/usr").glob(f"lib*/*/{tool}")) or any(Path("/usr").glob(f"lib*/{tool}"))
-    return shutil.which(tool) is not None
 
 
 @cache
