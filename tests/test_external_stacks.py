@@ -30,7 +30,7 @@ from qbkit.stacks.quic_go import QuicGo
 ADDRESS = "10.2.0.1:4001"
 CERTIFICATE = "/run/qb/certificate/browser-cert.pem"
 KEY = "/run/qb/certificate/browser-key.pem"
-FOUR = ("mvfst", "lsquic", "quicly", "xquic")
+FOUR = ("mvfst", "lsquic-external", "quicly", "xquic")
 
 
 def external(name: str) -> External:
@@ -100,14 +100,14 @@ def test_path_is_searched_only_for_unambiguous_names(
         monkeypatch.delenv(stack.setting, raising=False)
         for program in stack.programs:
             executable(tmp_path / program)
-    assert [name for name in FOUR if external(name).status().ready] == ["mvfst", "lsquic"]
+    assert [name for name in FOUR if external(name).status().ready] == ["mvfst", "lsquic-external"]
 
 
 def test_lsquics_command_lines():
-    at = "/run/qb/stacks/lsquic"
+    at = "/run/qb/stacks/lsquic-external"
     window = str(128 << 20)
     names = ("init_max_data", "init_max_stream_data_bidi_remote", "max_cfcw", "max_sfcw")
-    recv = external("lsquic").recv_argv(address=ADDRESS, out="/out", options={})
+    recv = external("lsquic-external").recv_argv(address=ADDRESS, out="/out", options={})
     assert after(recv)[:7] == [
         *(f"{at}/perf_server", "-L", "warn", "-s", ADDRESS, "-c"),
         f"test.example,{CERTIFICATE},{KEY}",
@@ -116,8 +116,14 @@ def test_lsquics_command_lines():
     assert after(recv)[7:] == [word for setting in settings for word in ("-o", setting)]
     common = [f"{at}/perf_client", "-L", "warn", "-s", ADDRESS, "-H", "test.example"]
     common += ["-o", "version=h3"]
-    assert after(sending("lsquic", "cubic")) == [*common, "-A", "1", "-p", "0:1000000000000"]
-    sized = after(sending("lsquic", "adaptive", None, pacing=False))
+    assert after(sending("lsquic-external", "cubic")) == [
+        *common,
+        "-A",
+        "1",
+        "-p",
+        "0:1000000000000",
+    ]
+    sized = after(sending("lsquic-external", "adaptive", None, pacing=False))
     assert sized == [*common, "-A", "3", "-p", "0:1000", "-o", "pace_packets=0"]
 
 
@@ -457,7 +463,7 @@ def test_stand_ins_for_lsquics_programs_fill_the_link(
     executable(tmp_path / "perf_server", PERF_SERVER)
     monkeypatch.setenv("QBKIT_LSQUIC", str(tmp_path))
     monkeypatch.setenv("PATH", os.environ["PATH"])
-    assert fills_the_link("lsquic:cubic")
+    assert fills_the_link("lsquic-external:cubic")
 
 
 @pytest.mark.guest
@@ -469,4 +475,4 @@ def test_a_client_that_dies_is_a_failed_run_with_a_sentence(
     executable(tmp_path / "perf_server", PERF_SERVER)
     monkeypatch.setenv("QBKIT_LSQUIC", str(tmp_path))
     with pytest.raises(RunFailed, match="perf_client ended by itself with status 5"):
-        fills_the_link("lsquic:cubic")
+        fills_the_link("lsquic-external:cubic")

@@ -16,12 +16,12 @@ from typing import ClassVar
 from qbkit.errors import StackNotReady
 from qbkit.stacks.build import fingerprint, run_tool
 from qbkit.stacks.c_program import FLAGS, CStack
-from qbkit.stacks.package_index import SourceDistribution
 from qbkit.stacks.registry import register
+from qbkit.stacks.source_packages import PythonSources
 
 VERSION = "1.1.53.0"
 """As in ``picoquic.h`` of the source distribution; the build checks it."""
-AIOPQUIC = SourceDistribution(
+AIOPQUIC = PythonSources(
     "aiopquic", "0.6.1", "72579146e0f22859a5a7c197246604fef460b9e1b578a2910156dff7679efd29"
 )
 FILES = """
@@ -97,7 +97,7 @@ class Picoquic(CStack):
     def compile_library(self, target: Path) -> None:
         """Compile picoquic and picotls to one object file."""
         if f'"{VERSION}"' not in (_top() / "picoquic/picoquic/picoquic.h").read_text():
-            raise StackNotReady(f"{AIOPQUIC} does not hold picoquic {VERSION}")
+            raise StackNotReady(f"{AIOPQUIC.file} does not hold picoquic {VERSION}")
         files = [file for word in FILES.split() for file in _expand(_top(), word)]
         flags = [*FLAGS, *self.defines, "-w", *(f"-I{path}" for path in self.include())]
         run_tool(["gcc", *flags, "-r", "-o", target, *files], self.name)

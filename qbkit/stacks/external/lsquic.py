@@ -1,4 +1,4 @@
-"""lsquic (LiteSpeed), by its sample programs ``perf_client`` and ``perf_server``.
+"""A user's own lsquic (LiteSpeed), by its sample programs ``perf_client`` and ``perf_server``.
 
 They speak the IETF perf protocol; the client uploads. Command line: ``perf_client -h``, in the
 sources bin/perf_client.c (``-p NREQ:NSEND``), bin/prog.c (``-A`` controller, ``-s``, ``-c``) and
@@ -20,10 +20,10 @@ on version 2 (its two ends continue with different keys)."""
 WINDOWS = ("init_max_data", "init_max_stream_data_bidi_remote", "max_cfcw", "max_sfcw")
 
 
-class Lsquic(External):
+class LsquicExternal(External):
     """``perf_client`` uploads to ``perf_server``."""
 
-    name: ClassVar[str] = "lsquic"
+    name: ClassVar[str] = "lsquic-external"
     source: ClassVar[str] = "external: github.com/litespeedtech/lsquic"
     setting: ClassVar[str] = "QBKIT_LSQUIC"
     programs: ClassVar[tuple[str, ...]] = ("perf_client", "perf_server")
@@ -57,4 +57,4 @@ class Lsquic(External):
         return self.connect(command, duration_s)
 
 
-register(Lsquic())
+register(LsquicExternal())

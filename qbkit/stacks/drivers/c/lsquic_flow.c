@@ -242,8 +242,9 @@ static void sample(void)
     s.cwnd_bytes = told.lci_cwnd;
     if (told.lci_rtt) s.srtt_ms = told.lci_rtt / 1e3;
     if (told.lci_rtt_min) s.min_rtt_ms = told.lci_rtt_min / 1e3;
-    s.pacing_rate_mbps = (double)told.lci_pacing_rate * 8e-6;
-    s.delivery_rate_mbps = (double)told.lci_bw_estimate * 8e-6;
+    if (!strcmp(flow.controller, "bbr")) /* CUBIC's would be the one in recovery */
+        s.pacing_rate_mbps = (double)told.lci_pacing_rate * 8e-6;
+    s.delivery_rate_mbps = (double)told.lci_bw_estimate * 1e-6; /* bit/s, as it is computed */
     s.lost_packets = (double)told.lci_pkts_lost;
     write_sample(&s);
 }

@@ -1,4 +1,4 @@
-"""Source distributions come from the machine's package index, and only with the right hash."""
+"""C sources come from the machine's package index and from crates.io, with the right hash only."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from qbkit.errors import StackNotReady
-from qbkit.stacks.package_index import SourceDistribution
+from qbkit.stacks.source_packages import CrateSources, PythonSources
 
 FILE = "demo-1.0.tar.gz"
 
@@ -62,27 +62,32 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 @pytest.mark.parametrize("form", ["json", "html"])
 def test_a_file_is_fetched_once(form: str, index: str, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("PIP_INDEX_URL", f"{index}/{form}")
-    folder = SourceDistribution("demo", "1.0", HASH).fetch()
+    folder = PythonSources("demo", "1.0", HASH).fetch()
     assert (folder / "main.c").read_text() == "main"
     assert not (folder.parent / FILE).exists()
     monkeypatch.setenv("PIP_INDEX_URL", f"{index}/none")
-    assert SourceDistribution("demo", "1.0", HASH).fetch() == folder
+    assert PythonSources("demo", "1.0", HASH).fetch() == folder
 
 
 @pytest.mark.parametrize(
     ("form", "sha256", "sentence"),
     [
-        ("json", "0" * 64, "is another file than the one in the lock"),
+        ("json", "0" * 64, "is another file than the one that qbkit expects"),
         ("none", HASH, f"has no {FILE}"),
-        ("gone", HASH, f"cannot fetch {FILE} from .*/gone: HTTP Error 404"),
+        ("gone", HASH, "cannot fetch .*/gone/demo/: HTTP Error 404"),
     ],
 )
 def test_what_is_wrong_is_one_sentence_and_leaves_nothing(
     form: str, sha256: str, sentence: str, index: str, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setenv("PIP_INDEX_URL", f"{index}/{form}")
-    wanted = SourceDistribution("demo", "1.0", sha256)
+    wanted = PythonSources("demo", "1.0", sha256)
     with pytest.raises(StackNotReady, match=sentence):
         wanted.fetch()
     monkeypatch.setenv("PIP_INDEX_URL", f"{index}/json")
-    assert (SourceDistribution("demo", "1.0", HASH).fetch() / "main.c").exists()
+    assert (PythonSources("demo", "1.0", HASH).fetch() / "main.c").exists()
+
+
+def test_crates_have_the_address_that_crates_io_documents():
+    address = CrateSources("demo", "1.0", HASH).address()
+    assert address == "https://static.crates.io/crates/demo/demo-1.0.crate"
