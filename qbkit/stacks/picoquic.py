@@ -75,7 +75,7 @@ class Picoquic(CStack):
         "ack_frequency": "false: the sender does not ask its receiver for fewer ACKs",
         "ecn": "false: no ECN marks; by default ECT(1) for prague and c4, ECT(0) for the others",
         "pmtud": "false: do not look for packets larger than the first ones",
-        "qlog": "write a full qlog",
+        "qlog": "write a full qlog, of the version draft-00 that qvis reads",
     }
 
     def controllers(self) -> tuple[str, ...]:

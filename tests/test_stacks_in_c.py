@@ -1,0 +1,95 @@
+"""picoquic and lsquic: the command line, the tables and the end of their drivers, over the loopback."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from subprocess import TimeoutExpired
+
+import pytest
+from loopback import Bench, end, free_port, silence, succeed
+
+from qbkit import stacks
+from qbkit.stacks.base import Stack
+from qbkit.stacks.picoquic import _expand
+from qbkit.traces.run.telemetry import COLUMNS, STATES
+
+MIB = 1 << 20
+
+
+@pytest.fixture(params=["picoquic", "lsquic"])
+def stack(request: pytest.FixtureRequest) -> Stack:
+    found = stacks.get(request.param)
+    if not found.status().ready:
+        pytest.skip(found.status().reason)
+    return found
+
+
+def test_each_controller_leaves_both_tables(bench: Bench, stack: Stack):
+    for controller in stack.controllers():
+        received, samples = bench.one_second(stack, controller)
+        assert received > 0
+        assert set(samples[0]) == {"time_ns", "state", *COLUMNS} - {"retransmits"}
+        assert samples[-1]["cwnd_bytes"]
+        assert {row["state"] for row in samples} <= {"", *STATES}
+
+
+@pytest.mark.parametrize("size_bytes", [1, 3 * MIB + 7])
+def test_bytes_arrive_exactly(bench: Bench, stack: Stack, size_bytes: int):
+    with bench.receiver(stack) as (address, _):
+        succeed(bench.send(stack, address, "cubic", size_bytes=size_bytes))
+    assert int(bench.rows("receiver.csv")[-1]["bytes"]) == size_bytes
+
+
+def test_sigterm_ends_sender_and_receiver_in_mid_flow(bench: Bench, stack: Stack):
+    with bench.receiver(stack) as (address, _):
+        sender = bench.send(stack, address, "bbr", duration_s=60.0)
+        with pytest.raises(TimeoutExpired):
+            sender.wait(0.5)
+        end(sender)
+    assert bench.rows("sender.csv")
+
+
+@pytest.mark.slow
+def test_silence_is_a_failure_after_ten_seconds(bench: Bench, stack: Stack):
+    with silence() as address:
+        sender = bench.send(stack, address, "cubic", duration_s=15.0)
+        _, words = sender.communicate(timeout=60)
+    assert (sender.returncode, words) == (1, f"cannot connect to {address} within 10 s\n")
+
+
+def test_what_is_wrong_is_one_sentence(bench: Bench, stack: Stack):
+    address = f"127.0.0.1:{free_port()}"
+    name = stack.name
+    for controller, options, sentence in (
+        ("vegas", {}, f"{name} has no controller vegas"),
+        ("cubic", {"nagle": 1}, f"{name} has no option nagle=1"),
+        ("cubic", {"pmtud": 3}, "the option pmtud cannot be 3; it is true or false"),
+    ):
+        sender = bench.send(stack, address, controller, duration_s=1.0, options=options)
+        _, words = sender.communicate(timeout=30)
+        assert (sender.returncode, words) == (1, f"{sentence}\n")
+
+
+def test_picoquics_qlog_is_whole(bench: Bench):
+    stack = stacks.get("picoquic")
+    if not stack.status().ready:
+        pytest.skip(stack.status().reason)
+    with bench.receiver(stack) as (address, _):
+        sender = bench.send(stack, address, "cubic", size_bytes=MIB, options={"qlog": True})
+        succeed(sender)
+    (log,) = bench.folder.glob("*.client.qlog")
+    (trace,) = json.loads(log.read_text())["traces"]
+    assert len(trace["events"]) > 100
+
+
+def test_words_with_a_choice_name_each_file(tmp_path: Path):
+    (tmp_path / "a.c").touch()
+    assert _expand(tmp_path, "*.c") == [tmp_path / "a.c"]
+    assert _expand(tmp_path, "x/{one,two}.c") == [tmp_path / "x/one.c", tmp_path / "x/two.c"]
+
+
+def test_versions_name_the_release_and_our_driver():
+    assert re.fullmatch(r"1\.1\.53\.0, driver [0-9a-f]{12}", stacks.get("picoquic").version())
+    assert re.fullmatch(r"4\.6\.2, driver [0-9a-f]{12}", stacks.get("lsquic").version())
