@@ -5,6 +5,10 @@ bun_boringssl_sys those of BoringSSL; both are a third party's copies for the Ja
 Bun, and their Rust is not used. A driver of our own takes the place of perf_client, which is not
 among those files.
 
+Compared with the tag v4.6.2 of April 2026, 17 lines in four files of liblsquic differ, none of them
+in a controller, the pacer or loss detection: HTTP/3 without a server name, and a shortcut where no
+stream has a priority. Upstream's newest tag was v4.9.3 in August 2026.
+
 lsquic is under the MIT licence, BoringSSL under the Apache licence 2.0. `qbkit.stacks.external`
 runs the programs of a user's own build of lsquic.
 """

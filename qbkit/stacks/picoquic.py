@@ -1,11 +1,13 @@
 """picoquic, Private Octopus' QUIC, with all its controllers, on picotls and OpenSSL's libcrypto.
 
 picoquic is in no package registry by itself. The source distribution of the Python package aiopquic
-carries all its C files unchanged, and those of picotls; nothing else of that package is used. A
-driver of our own takes the place of picoquicdemo, which cannot end a flow after a given time, and
-which reports nothing while it runs.
+carries all its C files, and those of picotls; nothing else of that package is used, nor its patches
+of picoquic. picoquic has no tags of releases; the number is the one in its header. A driver of our
+own takes the place of picoquicdemo, which cannot end a flow after a given time, and which reports
+nothing while it runs.
 
-All three are under the MIT licence. The program contains this machine's libcrypto.
+picoquic, picotls and aiopquic are under the MIT licence. The program contains this machine's
+libcrypto, which is under the Apache licence 2.0.
 """
 
 from __future__ import annotations
