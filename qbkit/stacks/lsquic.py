@@ -91,7 +91,7 @@ class Lsquic(CStack):
 
     def version(self) -> str:
         """Versions of lsquic and of our driver."""
-        return f"{'.'.join(map(str, VERSION))}, driver {self.key()}"
+        return f"{'.'.join(map(str, VERSION))}, driver {self._key()}"
 
     def library_key(self) -> str:
         """Over the two crates and what is compiled of them, and how."""

@@ -86,7 +86,7 @@ class Picoquic(CStack):
 
     def version(self) -> str:
         """Versions of picoquic and of our driver."""
-        return f"{VERSION}, driver {self.key()}"
+        return f"{VERSION}, driver {self._key()}"
 
     def library_key(self) -> str:
         """Over the source distribution and what is compiled of it, and how."""

@@ -10,74 +10,28 @@ from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar
 
-from qbkit.errors import StackNotReady
-from qbkit.stacks.base import Say, Stack, Status
-from qbkit.stacks.build import build_once, built_folder, fingerprint, is_installed, run_tool
+from qbkit.stacks.build import fingerprint, run_tool
+from qbkit.stacks.compiled import CompiledStack
 
 WORKSPACE = Path(__file__).parent / "drivers/rust"
 
 
-class RustStack(Stack):
+class RustStack(CompiledStack):
     """A crate and our driver of it, the member ``<name>-flow`` of the workspace."""
 
     crate: ClassVar[str]
     """The stack's crate, whose version in Cargo.lock is the stack's version."""
     workspace: ClassVar[Path] = WORKSPACE
     """Folder of the driver's member and of Cargo.lock."""
-    tools: ClassVar[dict[str, str]] = {}
-    """What the build needs besides cargo: program or library → Debian package."""
     build_env: ClassVar[dict[str, str]] = {}
     """Environment variables that the crate's build reads."""
-    minutes: ClassVar[int] = 1
-    """Approximate time of the build on one processor."""
 
     def version(self) -> str:
         """Versions of the crate and of our driver."""
         return f"{locked_version(self.crate, self.workspace)}, driver {self._key()}"
 
-    def status(self) -> Status:
-        """Ready once built."""
-        if (self._folder() / self._program()).exists():
-            return Status(True)
-        how = f"qbkit stacks build {self.name}"
-        missing = self._missing()
-        return Status(False, f"{missing}, then: {how}" if missing else how)
-
-    def build(self, say: Say = lambda _: None) -> None:
-        """Compile the driver and its crates in a scratch folder; keep the program."""
-        if self.status().ready:
-            return
-        if missing := self._missing():
-            raise StackNotReady(f"{self.name} cannot be built here; {missing}")
-        say(f"building {self.name} (about {self.minutes} min on one processor)")
-        build_once(self.name, self._key(), self._compile)
-
-    def program(self) -> list[str]:
-        """The compiled driver."""
-        return [f"{self._mount()}/{self._program()}"]
-
-    def mounts(self) -> dict[str, Path]:
-        """The folder of the compiled driver."""
-        return {self._mount(): self._folder()}
-
-    def env(self) -> dict[str, str]:
-        """Hide the processor's random numbers from BoringSSL and the like, so that runs repeat."""
-        return {"OPENSSL_ia32cap": "~0x4000000000000000:~0x40000"}
-
-    def _program(self) -> str:
-        return f"{self.name}-flow"
-
-    def _mount(self) -> str:
-        return f"/run/qb/stacks/{self.name}"
-
-    def _folder(self) -> Path:
-        return built_folder(self.name, self._key())
-
-    def _missing(self) -> str:
-        """What to install first, in words; empty when nothing is missing."""
-        needs = {"cargo": "Rust 1.85 or newer (rustup.rs)", **self.tools}
-        absent = [package for tool, package in needs.items() if not is_installed(tool)]
-        return f"install {', '.join(absent)}" if absent else ""
+    def _needs(self) -> dict[str, str]:
+        return {"cargo": "Rust 1.85 or newer (rustup.rs)", **self.tools}
 
     def _key(self) -> str:
         """Fingerprint of the driver, our crates in it, the locked crates and the compiler."""

@@ -198,7 +198,7 @@ static void sample(void)
     s.latest_rtt_ms = (double)told.rtt_sample / 1e3;
     s.min_rtt_ms = (double)told.rtt_min / 1e3;
     s.pacing_rate_mbps = (double)told.pacing_rate * 8e-6;
-    s.delivery_rate_mbps = (double)told.receive_rate_estimate * 8e-6;
+    s.delivery_rate_mbps = (double)connection->path[0]->bandwidth_estimate * 8e-6;
     s.lost_packets = (double)told.lost;
     s.spurious_losses = (double)told.spurious_losses;
     observe(&s);

@@ -1,0 +1,74 @@
+"""Stacks whose driver is compiled here, once, into the cache."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from pathlib import Path
+from typing import ClassVar
+
+from qbkit.errors import StackNotReady
+from qbkit.stacks.base import Say, Stack, Status
+from qbkit.stacks.build import build_once, built_folder, is_installed
+
+
+class CompiledStack(Stack):
+    """A driver of ours, ready once it is compiled; its fingerprint is part of the version."""
+
+    tools: ClassVar[dict[str, str]] = {}
+    """What the build needs: program, header or library → Debian package."""
+    minutes: ClassVar[int] = 1
+    """Approximate time of the build on one processor."""
+
+    def status(self) -> Status:
+        """Ready once built."""
+        if (self._folder() / self._program()).exists():
+            return Status(True)
+        how = f"qbkit stacks build {self.name}"
+        missing = self._missing()
+        return Status(False, f"{missing}, then: {how}" if missing else how)
+
+    def build(self, say: Say = lambda _: None) -> None:
+        """Fetch the stack's sources and compile them with our driver; keep the program."""
+        if self.status().ready:
+            return
+        if missing := self._missing():
+            raise StackNotReady(f"{self.name} cannot be built here; {missing}")
+        say(f"building {self.name} (about {self.minutes} min on one processor)")
+        build_once(self.name, self._key(), self._compile)
+
+    def program(self) -> list[str]:
+        """The compiled driver."""
+        return [f"{self._mount()}/{self._program()}"]
+
+    def mounts(self) -> dict[str, Path]:
+        """The folder of the compiled driver."""
+        return {self._mount(): self._folder()}
+
+    def env(self) -> dict[str, str]:
+        """Hide the processor's random numbers from OpenSSL and the like, so that runs repeat."""
+        return {"OPENSSL_ia32cap": "~0x4000000000000000:~0x40000"}
+
+    @abstractmethod
+    def _key(self) -> str:
+        """Fingerprint of all that the program depends on."""
+
+    @abstractmethod
+    def _compile(self, folder: Path) -> None:
+        """Compile the program into an empty folder."""
+
+    def _needs(self) -> dict[str, str]:
+        return self.tools
+
+    def _program(self) -> str:
+        return f"{self.name}-flow"
+
+    def _mount(self) -> str:
+        return f"/run/qb/stacks/{self.name}"
+
+    def _folder(self) -> Path:
+        return built_folder(self.name, self._key())
+
+    def _missing(self) -> str:
+        """What to install first, in words; empty when nothing is missing."""
+        absent = [package for tool, package in self._needs().items() if not is_installed(tool)]
+        return f"install {', '.join(dict.fromkeys(absent))}" if absent else ""
