@@ -96,9 +96,9 @@ def test_a_driver_is_named_by_every_crate_of_ours_that_it_is_built_from(tmp_path
 def test_without_its_tools_a_stack_in_c_says_what_to_install(monkeypatch, tmp_path):
     monkeypatch.setenv("QBKIT_CACHE", str(tmp_path))
     monkeypatch.setenv("PATH", str(tmp_path))
-    reason = "install g++, gcc, tar, then: qbkit stacks build lsquic"
+    reason = "install gcc, g++, tar, then: qbkit stacks build lsquic"
     assert stacks.get("lsquic").status().reason == reason
     with pytest.raises(
-        StackNotReady, match=r"lsquic cannot be built here; install g\+\+, gcc, tar"
+        StackNotReady, match=r"lsquic cannot be built here; install gcc, g\+\+, tar"
     ):
         stacks.get("lsquic").build()
