@@ -80,8 +80,6 @@ class Lsquic(CStack):
         "lost_packets",
     )
     options: ClassVar[dict[str, str]] = {
-        "ack_frequency": "false: the sender does not ask its receiver for fewer ACKs",
-        "pacing": "false: no pacing",
         "pmtud": "false: do not look for packets larger than the first ones",
     }
 

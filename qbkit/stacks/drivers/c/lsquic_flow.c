@@ -13,7 +13,7 @@
 #define FOREVER_NS (UINT64_C(3600) * 1000000000)
 enum { IDLE_S = 60, MICROSECOND_NS = 1000 };
 
-static const char *const OPTIONS[] = {"ack_frequency", "pacing", "pmtud", NULL};
+static const char *const OPTIONS[] = {"pmtud", NULL};
 
 static lsquic_engine_t *engine;
 static lsquic_conn_t *connection; /* the sender's; NULL before it stands and after its end */
@@ -62,8 +62,6 @@ static void set_options(struct lsquic_engine_settings *s)
     s->es_versions = 1 << LSQVER_I001;
     s->es_idle_timeout = IDLE_S;
     s->es_noprogress_timeout = 0;
-    s->es_pace_packets = option_is("pacing", s->es_pace_packets);
-    s->es_delayed_acks = option_is("ack_frequency", s->es_delayed_acks);
     s->es_dplpmtud = option_is("pmtud", s->es_dplpmtud);
 }
 
