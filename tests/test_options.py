@@ -68,6 +68,25 @@ def test_ack_frequency(name: str):
     assert acks_a_packet(8) == pytest.approx(1 / 8, rel=0.5)
 
 
+@pytest.mark.guest
+@pytest.mark.parametrize("name", offering("pmtud"))
+def test_path_mtu_discovery(name: str):
+    found, small = (
+        int(first_seconds(name, 2.0, pmtud=on).packet_size_bytes.max()) for on in (True, False)
+    )
+    assert small < 1300 < 1400 < found
+
+
+@pytest.mark.guest
+@pytest.mark.parametrize("name", offering("ack_frequency"))
+def test_fewer_acks_on_request(name: str):
+    def acks_a_packet(on: bool) -> float:
+        run = first_seconds(name, ack_frequency=on)
+        return run.sizes["ack"] / run.sizes["packet"]
+
+    assert acks_a_packet(True) < 0.8 * acks_a_packet(False)
+
+
 def largest_burst(run: xr.Dataset) -> int:
     """Most large packets within 10 ms, in the first 200 ms: the first round trips of slow start."""
     time_s = run.packet_time_s.values

@@ -1,4 +1,4 @@
-"""picoquic and lsquic: the command line, the tables and the end of their drivers, over the loopback."""
+"""picoquic and lsquic: command line, tables and end of their drivers, over the loopback."""
 
 from __future__ import annotations
 

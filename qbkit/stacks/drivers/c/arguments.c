@@ -71,12 +71,6 @@ bool option_is(const char *name, bool usual)
     return *text == 't';
 }
 
-uint64_t option_number(const char *name, uint64_t usual)
-{
-    const char *text = option(name);
-    return text ? number(name, text) : usual;
-}
-
 static void add_option(const char *word, const char *stack, const char *const *known)
 {
     const char *end = strchr(word, '=');

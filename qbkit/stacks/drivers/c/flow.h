@@ -34,8 +34,6 @@ void read_arguments(int argc, char **argv, const char *stack, const char *const 
 const char *option(const char *name);
 /* Whether an option is true; `usual` without it. */
 bool option_is(const char *name, bool usual);
-/* An option that is a number; `usual` without it. */
-uint64_t option_number(const char *name, uint64_t usual);
 /* One sentence on stderr, exit status 1. */
 _Noreturn void fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 _Noreturn void fail_to_connect(void);
