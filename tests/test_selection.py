@@ -42,8 +42,12 @@ def test_a_flow_is_found_by_its_label(run):
     assert both["label"].values.tolist() == ["tcp:reno", "quic-go:cubic"]
     assert both.sel(flow="tcp:reno")["label"].item() == "tcp:reno"
     assert run.throughput_mbps.sel(flow="tcp:bbr").equals(run.throughput_mbps.sel(flow=1))
+    span = run.sel(flow=slice("tcp:bbr", "tcp:reno"))
+    assert span["label"].values.tolist() == ["tcp:bbr", "tcp:reno"]
     with pytest.raises(KeyError, match="no flow 'bbr'; the flows are quic-go:cubic, tcp:bbr, tcp:"):
         run.sel(flow="bbr")
+    with pytest.raises(KeyError, match="no flow 'tcp:bbr'; the flows are quic-go:cubic, tcp:reno"):
+        run.isel(flow=[0, 2]).sel(flow="tcp:bbr")
 
 
 def test_the_index_does_what_an_index_does(run):
@@ -55,3 +59,26 @@ def test_the_index_does_what_an_index_does(run):
     assert (run.throughput_mbps + plain.throughput_mbps).sizes == run.throughput_mbps.sizes
     assert with_flow_index(run.isel(flow=0)).sizes == run.isel(flow=0).sizes
     assert run.sel(flow=slice(0, 1)).sizes["flow"] == 2
+
+
+def test_flows_joined_again_are_found_by_their_labels(run):
+    mbps = run[["throughput_mbps"]]
+    joined = xr.concat([mbps.isel(flow=[2]), mbps.isel(flow=[1])], "flow")
+    assert joined.sel(flow="tcp:bbr").equals(mbps.sel(flow="tcp:bbr"))
+    other = mbps.assign_coords(label=("flow", ["tcp:bbr", "a", "b"])).drop_indexes("flow")
+    other = with_flow_index(other.set_xindex("flow"))
+    # Number 1 is tcp:bbr in one of them, number 0 in the other.
+    with pytest.raises(KeyError, match="there is no flow 'tcp:bbr'"):
+        xr.concat([mbps, other], "flow").sel(flow="tcp:bbr")
+
+
+def test_a_run_is_compared_and_reindexed(run, tmp_path):
+    qb.save_run(run.copy(), tmp_path / "again.nc")
+    xr.testing.assert_identical(qb.load_run(tmp_path / "again.nc"), run)
+    run.to_netcdf(tmp_path / "plain.nc", engine="h5netcdf")
+    plain = xr.load_dataset(tmp_path / "plain.nc", engine="h5netcdf")
+    xr.testing.assert_equal(plain, run)
+    numbered = run.drop_indexes("flow").set_xindex("flow")
+    xr.testing.assert_identical(plain, numbered)
+    turned = numbered[["throughput_mbps"]].reindex(flow=[1, 0])
+    assert turned["label"].values.tolist() == ["tcp:bbr", "quic-go:cubic"]

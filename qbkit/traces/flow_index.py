@@ -1,8 +1,14 @@
-"""The index of a run's flows: ``run.sel(flow="tcp:bbr")`` finds a flow by its label."""
+"""The index of a run's flows: ``run.sel(flow="tcp:bbr")`` finds a flow by its label.
+
+xarray aligns objects only where their indexes have the same type. A run and the same file opened by
+xarray itself are therefore equal, not identical, and ``reindex`` and ``interp`` over ``flow`` need
+``run.drop_indexes("flow").set_xindex("flow")`` first, which has numbers alone.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -13,7 +19,7 @@ from xarray.indexes import PandasIndex
 class FlowIndex(PandasIndex):
     """The numbers of flows, which their labels can stand for."""
 
-    labels: Mapping[str, int]
+    labels: Mapping[str, int] = MappingProxyType({})
     """Label → number."""
 
     def _replace(self, index: Any, dim: Any = None, coord_dtype: Any = None) -> FlowIndex:
@@ -21,10 +27,22 @@ class FlowIndex(PandasIndex):
         replaced.labels = self.labels
         return replaced
 
+    @classmethod
+    def concat(cls, indexes: Sequence[Any], dim: Any, positions: Any = None) -> FlowIndex:
+        """As for numbers; labels that stand for the same number everywhere are kept."""
+        joined: FlowIndex = super().concat(indexes, dim, positions)
+        all_of = [pair for index in indexes for pair in index.labels.items()]
+        joined.labels = {k: n for k, n in all_of if {m for j, m in all_of if j == k} == {n}}
+        return joined
+
     def sel(self, labels: dict[Any, Any], method: str | None = None, tolerance: Any = None) -> Any:
         """As for numbers; KeyError in one sentence for an unknown label."""
         ((name, wanted),) = labels.items()
-        if not isinstance(wanted, slice):
+        if isinstance(wanted, slice):
+            ends = (wanted.start, wanted.stop)
+            numbers = [self._number(end) if isinstance(end, str) else end for end in ends]
+            wanted = slice(*numbers, wanted.step)
+        else:
             wanted = np.asarray(wanted)
             if wanted.dtype.kind in "UO":
                 numbers = [self._number(word) for word in wanted.ravel().tolist()]
@@ -32,10 +50,11 @@ class FlowIndex(PandasIndex):
         return super().sel({name: wanted}, method, tolerance)
 
     def _number(self, word: Any) -> int:
-        if word not in self.labels:
-            known = ", ".join(self.labels)
+        here = {label: number for label, number in self.labels.items() if number in self.index}
+        if word not in here:
+            known = ", ".join(here) or "known by their numbers only"
             raise KeyError(f"there is no flow {word!r}; the flows are {known}")
-        return self.labels[word]
+        return here[word]
 
 
 def with_flow_index(ds: xr.Dataset) -> xr.Dataset:
