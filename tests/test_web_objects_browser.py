@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from test_plots_browser import browser, opened, settled
+from test_plots_browser import WIDTHS, browser, opened, settled
 
 import qbkit as qb
 from qbkit import plots
+from qbkit.plots.render import chart_fragment
 
 __all__ = ["browser"]  # a fixture, used by its name
 
@@ -92,6 +93,31 @@ def test_a_click_opens_the_median_loads_and_all_first_retransmissions(
             chosen_s = loads[(loads.protocol == protocol) & (loads.seed == seed)]
             rank = (times_s < chosen_s.time_to_last_byte_s.iloc[0]).sum()
             assert rank in {(len(times_s) - 1) // 2, len(times_s) // 2}
+
+
+def test_charts_of_the_web_fit_a_cell_at_1280_pixels(browser, tables, tmp_path):
+    folder = DATA.parent / "web_pages"
+    loads, runs = qb.load_tables(folder / "tables")["loads"], qb.load_runs(folder / "runs")
+    shown = loads[(loads.client == "headless-shell") & (loads.buffer_packets == 50)]
+    pair = {name: runs[f"medium-none-15ms-{name}"] for name in ("h2", "h3")}
+    charts = [
+        plots.web_objects_chart(*tables, base_rtt_ms=15),
+        plots.page_differences_chart(shown),
+        plots.page_times_chart(shown),
+        plots.main_image_chart(shown),
+        plots.film_chart(pair),
+        plots.streams_chart(pair),
+    ]
+    path = tmp_path / "web.html"
+    # What JupyterLab leaves for an output in a window of 1,280 pixels.
+    path.write_text(
+        "<!DOCTYPE html><meta charset=utf-8><div style='width:828px'>"
+        + "".join(chart_fragment(chart.to_dict()) for chart in charts)
+    )
+    with opened(browser, path) as page:
+        page.wait_for_timeout(1000)
+        for canvas_px, view_px in page.evaluate(WIDTHS):
+            assert canvas_px <= view_px == 828
 
 
 def luminance(colour: str) -> float:

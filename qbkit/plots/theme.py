@@ -125,6 +125,7 @@ def theme() -> dict[str, Any]:
                 "titleFontWeight": 500,
                 "titlePadding": 8,
             },
+            "header": {"labelColor": INK, "titleColor": INK},
             "legend": {
                 "orient": "top",
                 "direction": "horizontal",

@@ -63,13 +63,15 @@ def web_objects_chart(
         f"Differences below {LABELLED_PERCENT:g} % have no number. Click on a cell.",
     ]
     map_ = _heat_map(_difference_cells(cells, base_rtt_ms), columns, rows, _difference_tips())
-    map_ = map_.add_params(chosen).properties(
-        title=alt.TitleParams(title, subtitle=wrapped(sentences, CELL_WIDTH * len(columns)))
-    )
     details = alt.HConcatChart(
         hconcat=[_acked(curves, chosen, base_rtt_ms), _retransmissions(table, chosen, base_rtt_ms)]
     )
-    return VConcatChart(vconcat=[map_, details]).resolve_scale(color="independent")
+    subtitle = wrapped(sentences, CELL_WIDTH * len(columns))
+    return (
+        VConcatChart(vconcat=[map_.add_params(chosen), details])
+        .resolve_scale(color="independent")
+        .properties(title=alt.TitleParams(title, subtitle=subtitle))
+    )
 
 
 def client_consistency_chart(
@@ -171,7 +173,7 @@ def _acked(curves: pd.DataFrame, chosen: alt.Parameter, base_rtt_ms: float) -> a
         "kb": curves["bytes"].to_numpy(float) / 1e3,
     }
     return (
-        alt.Chart(inline(data), title="Bytes acknowledged, median loads")
+        alt.Chart(inline(data), title=_small("Bytes acknowledged, median loads"))
         .mark_line(point=alt.OverlayMarkDef(size=14), interpolate="step-after")
         .encode(
             x=alt.X("time_s:Q", title="Time since the client's first packet (s)"),
@@ -202,7 +204,7 @@ def _retransmissions(table: pd.DataFrame, chosen: alt.Parameter, base_rtt_ms: fl
         alt.Tooltip("lost:Q", title="Lost packets"),
     ]
     return (
-        alt.Chart(inline(data), title="First retransmission, all loads with a loss")
+        alt.Chart(inline(data), title=_small("First retransmission, all loads with a loss"))
         .mark_circle(size=38, opacity=OPACITY)
         .encode(
             x=alt.X("kb:Q", title="Data offset of the first retransmission (kB)"),
@@ -213,6 +215,11 @@ def _retransmissions(table: pd.DataFrame, chosen: alt.Parameter, base_rtt_ms: fl
         .transform_filter(chosen)
         .properties(width=DETAIL_WIDTH, height=DETAIL_HEIGHT)
     )
+
+
+def _small(title: str) -> alt.TitleParams:
+    """Title of a panel, which must not be wider than the panel in a narrow cell."""
+    return alt.TitleParams(title, fontSize=12)
 
 
 def _places(frame: pd.DataFrame, base_rtt_ms: float) -> dict[str, list[str]]:

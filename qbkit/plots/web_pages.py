@@ -29,6 +29,13 @@ TITLES = {
     "largest_contentful_paint_s": "Largest contentful paint",
 }
 PANEL_WIDTH, PANEL_HEIGHT = 190, 150
+LABEL_LINES = 32
+"""Room for the further lines of a column's name, which Vega draws towards the cells."""
+TWO_LINES = alt.Header(
+    labelExpr=r"split(replace(datum.label, /^([^,]*, [^,]*), /, '$1|'), '|')",
+    labelLimit=PANEL_WIDTH,
+)
+"""Server and page above loss and RTT, no wider than a panel."""
 
 
 def page_differences_chart(
@@ -60,7 +67,13 @@ def page_differences_chart(
             "column:N",
             sort=columns,
             title=None,
-            axis=alt.Axis(orient="top", labelAngle=0, labelLimit=CELL_WIDTH),
+            axis=alt.Axis(
+                orient="top",
+                labelAngle=0,
+                labelLimit=CELL_WIDTH,
+                labelExpr="split(datum.label, ' ')",
+                labelPadding=LABEL_LINES,
+            ),
         ),
         y=alt.Y("row:N", sort=list(dict.fromkeys(rows)), title=None, axis=alt.Axis(labelLimit=380)),
     )
@@ -112,7 +125,11 @@ def page_times_chart(table: pd.DataFrame, *, columns: int = 3) -> alt.Chart:
             color=protocol_colour(),
             strokeDash=alt.StrokeDash("protocol:N", sort=list(PROTOCOLS), legend=None),
             facet=alt.Facet(
-                "setting:N", sort=list(dict.fromkeys(data["setting"])), columns=columns, title=None
+                "setting:N",
+                sort=list(dict.fromkeys(data["setting"])),
+                columns=columns,
+                title=None,
+                header=TWO_LINES,
             ),
             tooltip=["what:N", "protocol:N", "seed:Q", alt.Tooltip("time:Q", title="Time (s)")],
         )
@@ -153,7 +170,7 @@ def main_image_chart(table: pd.DataFrame, *, columns: int = 3) -> alt.Chart:
             shape=alt.Shape("what:N", sort=["start", "end"], title=None).scale(
                 domain=["start", "end"], range=["triangle-right", "circle"]
             ),
-            facet=alt.Facet("setting:N", sort=order, columns=columns, title=None),
+            facet=alt.Facet("setting:N", sort=order, columns=columns, title=None, header=TWO_LINES),
             tooltip=["protocol:N", "what:N", "seed:Q", alt.Tooltip("time:Q", title="Time (s)")],
         )
         .properties(width=PANEL_WIDTH, height=60)

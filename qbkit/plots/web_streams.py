@@ -21,7 +21,7 @@ from qbkit.plots.data import inline
 WIDTH = 640
 ROW_HEIGHT = 9
 STRIP_HEIGHT = 42
-FILM_WIDTH, FILM_HEIGHT = 400, 300
+FILM_WIDTH, FILM_HEIGHT = 384, 288
 STEP_S = 0.02
 
 

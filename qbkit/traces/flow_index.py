@@ -39,15 +39,17 @@ class FlowIndex(PandasIndex):
         """As for numbers; KeyError in one sentence for an unknown label."""
         ((name, wanted),) = labels.items()
         if isinstance(wanted, slice):
-            ends = (wanted.start, wanted.stop)
-            numbers = [self._number(end) if isinstance(end, str) else end for end in ends]
-            wanted = slice(*numbers, wanted.step)
+            wanted = slice(self._end(wanted.start), self._end(wanted.stop), wanted.step)
         else:
             wanted = np.asarray(wanted)
             if wanted.dtype.kind in "UO":
                 numbers = [self._number(word) for word in wanted.ravel().tolist()]
                 wanted = np.array(numbers).reshape(wanted.shape)
         return super().sel({name: wanted}, method, tolerance)
+
+    def _end(self, end: Any) -> Any:
+        """The number at an end of a slice."""
+        return self._number(end) if isinstance(end, str) else end
 
     def _number(self, word: Any) -> int:
         here = {label: number for label, number in self.labels.items() if number in self.index}
