@@ -4,8 +4,8 @@ python data/web_pages/make.py run FOLDER [--cells N] [--seeds 15]
 python data/web_pages/make.py publish FOLDER
 
 ``run`` writes FOLDER/HASH.nc for each load, named by its spec, cell after cell, and leaves out
-those that are there. ``publish`` takes all loads in the folder: a table of them, and a few whole
-loads.
+those that are there; FOLDER/HASH.failed.json says why a load failed. ``publish`` takes all loads in
+the folder: a table of them, one of those that failed, and a few whole loads.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
+import pandas as pd
 import xarray as xr
 
 import qbkit as qb
@@ -37,6 +38,8 @@ DEEP_PACKETS = 2000
 NOT_SHOWN = ("connect_s", "handshake_s", "first_byte_s")
 OTHER_SERVER = "go:cubic"
 STRATEGY_SERVERS = (SERVER, OTHER_SERVER)
+FAILED = ".failed.json"
+OTHER_CLIENT, OTHER_CLIENT_SEEDS = "firefox", 5
 
 
 def load(
@@ -66,6 +69,9 @@ def loads(count: int, seeds: int) -> Iterator[qb.WebLoad]:
             yield load("medium", "none", 0, protocol, 1, **more)
     for protocol in ("h2", "h3"):
         yield load("medium", "none", 0, protocol, 1, client="chromium")
+    for seed in range(1, OTHER_CLIENT_SEEDS + 1):
+        for protocol in ("h2", "h3"):
+            yield load("medium", "none", 0, protocol, seed, client=OTHER_CLIENT)
     for cell in cells()[:count]:
         for seed in range(1, seeds + 1):
             for protocol in ("h2", "h3"):
@@ -78,14 +84,18 @@ def loads(count: int, seeds: int) -> Iterator[qb.WebLoad]:
 def run_all(folder: Path, count: int, seeds: int) -> None:
     """Run what is missing, one load at a time; a load that fails is tried once more."""
     for wanted in loads(count, seeds):
-        path = folder / f"{wanted.hash}.nc"
+        path, failed = (folder / f"{wanted.hash}{end}" for end in (".nc", FAILED))
+        if path.exists() or failed.exists():
+            continue
         for _ in range(2):
-            if path.exists():
-                break
             try:
                 qb.run_web(wanted, out=path)
+                break
             except qb.QbkitError as error:
-                print(f"{wanted.name}, seed {wanted.seed}: {error}", flush=True)
+                reason = str(error)
+                print(f"{wanted.name}, seed {wanted.seed}: {reason}", flush=True)
+        else:
+            failed.write_text(json.dumps({"web_load": wanted.to_json(), "reason": reason}))
 
 
 def publish(folder: Path) -> None:
@@ -105,12 +115,33 @@ def publish(folder: Path) -> None:
         "qbkit_version": runs[0].attrs["qbkit_version"],
         "warnings": sum(run.attrs["warnings"] != "[]" for run in runs),
     }
-    qb.publish_tables({"loads": table.loc[order]}, HERE / "tables", facts=facts)
+    tables = {"loads": table.loc[order], "failed": _failed(folder)}
+    qb.publish_tables(tables, HERE / "tables", facts=facts)
     whole = {name: run.drop_vars(NOT_SHOWN) for name, run in _whole(runs, table)}
     for run in whole.values():
         run.encoding.pop("unlimited_dims", None)  # of the tables that are not published
     qb.publish_runs(whole, HERE / "runs", series=("queue_delay_ms",), facts=facts)
     print(f"{len(runs)} loads, {len(whole)} of them whole")
+
+
+def _failed(folder: Path) -> pd.DataFrame:
+    """Loads that failed twice, with the reason of the second time."""
+    rows = []
+    for path in sorted(folder.glob(f"*{FAILED}")):
+        found = json.loads(path.read_text())
+        load = qb.WebLoad.from_json(found["web_load"])
+        link = load.bottleneck
+        lossy = "random" if link.loss_model == "random" else "bursts"
+        rows.append(
+            {
+                **{name: getattr(load, name) for name in ("server", "client", "page")},
+                "loss": lossy if link.mean_loss_percent else "none",
+                "rtt_ms": link.rtt_ms,
+                **{name: getattr(load, name) for name in ("protocol", "seed", "limit_s")},
+                "reason": found["reason"],
+            }
+        )
+    return pd.DataFrame(rows)
 
 
 def _whole(runs: list[xr.Dataset], table: object) -> Iterator[tuple[str, xr.Dataset]]:

@@ -85,6 +85,7 @@ class PageLoad:
         browser.ask("Emulation.setDeviceMetricsOverride", deadline, **VIEWPORT)
         browser.ask("Page.addScriptToEvaluateOnNewDocument", deadline, source=OBSERVE)
         browser.ask("Page.startScreencast", deadline, **SCREENSHOT)
+        self.loaded_s = None  # of the empty page before
         error = browser.ask("Page.navigate", deadline, url=url).get("errorText")
         if error:
             what = "the browser refused the certificate of" if REFUSED in error else "cannot load"
