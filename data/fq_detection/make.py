@@ -3,8 +3,9 @@
 python data/fq_detection/make.py fq fifo --competitor tcp:cubic --seeds 1
 
 The networks are those of the paper's own code, which rounds its five evenly spaced values; with
-``--coarse`` the least, middle and greatest of them. What was run before is loaded. The table is
-written after every queue and seed, and keeps the rows that it has.
+``--coarse`` the least, middle and greatest of them, with ``--corners`` only networks of least and
+greatest values, and the one in the middle. What was run before is loaded. The table is written
+after every queue, and keeps the rows that it has.
 """
 
 from __future__ import annotations
@@ -37,11 +38,12 @@ Network = tuple[int, int, int]
 
 
 def main() -> None:
-    """Run what is asked for, one queue and seed after the other."""
+    """Run what is asked for, one queue after the other."""
     parser = argparse.ArgumentParser()
     parser.add_argument("qdiscs", nargs="+")
     parser.add_argument("--competitor", default="")
     parser.add_argument("--coarse", action="store_true")
+    parser.add_argument("--corners", action="store_true")
     parser.add_argument("--rates", type=int, nargs="+", default=RATES_MBPS, help="only these")
     parser.add_argument(
         "--buffers", type=int, nargs="+", default=BUFFERS_PACKETS, help="only these"
@@ -51,19 +53,15 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=HERE / "verdicts.csv")
     args = parser.parse_args()
     how = {"competitor": args.competitor or None, "is_randomised": not args.regular}
-    for seed, qdisc in itertools.product(args.seeds, args.qdiscs):
-        links = [
-            (rate, rtt, buffer)
-            for rate, rtt, buffer in networks(is_coarse=args.coarse)
-            if rate in args.rates and buffer in args.buffers
-        ]
-        rows = verdicts(qdisc, seed, links, how)
+    chosen = corners() if args.corners else networks(is_coarse=args.coarse)
+    links = [one for one in chosen if one[0] in args.rates and one[2] in args.buffers]
+    for qdisc in args.qdiscs:
+        rows = verdicts(qdisc, list(itertools.product(args.seeds, links)), how)
         if not rows:
             continue
         add(rows, args.out, KEYS)
         right = sum(row["found"] == ("fair" if row["is_fair"] else "shared") for row in rows)
-        beside = args.competitor or "alone"
-        print(f"{qdisc} {beside} seed {seed}: {right}/{len(rows)}", flush=True)
+        print(f"{qdisc} {args.competitor or 'alone'}: {right}/{len(rows)}", flush=True)
 
 
 def networks(*, is_coarse: bool) -> list[Network]:
@@ -72,15 +70,26 @@ def networks(*, is_coarse: bool) -> list[Network]:
     return list(itertools.product(RATES_MBPS[values], RTTS_MS[values], BUFFERS_PACKETS[values]))
 
 
+def corners() -> list[Network]:
+    """The eight corners of the grid and its middle."""
+    values = (RATES_MBPS, RTTS_MS, BUFFERS_PACKETS)
+    ends = itertools.product(*((some[0], some[-1]) for some in values))
+    rate, rtt, buffer = (some[len(some) // 2] for some in values)
+    return [*ends, (rate, rtt, buffer)]
+
+
 def verdicts(
-    qdisc: str, seed: int, links: list[Network], how: dict[str, Any]
+    qdisc: str, cells: list[tuple[int, Network]], how: dict[str, Any]
 ) -> list[dict[str, object]]:
-    """A row for each network in which a detection ran."""
-    experiments = [detection_experiment(link(qdisc, *one), seed=seed, **how) for one in links]
+    """A row for each seed and network in which a detection ran."""
+    experiments = [
+        detection_experiment(link(qdisc, *network), seed=seed, **how) for seed, network in cells
+    ]
     rows = []
-    for network, outcome in zip(links, qb.run_all(experiments, progress=True), strict=True):
+    outcomes = qb.run_all(experiments, progress=True)
+    for (seed, network), outcome in zip(cells, outcomes, strict=True):
         if outcome.run is None:
-            print(f"{qdisc} {network}: {outcome.error}")
+            print(f"{qdisc} {network}, seed {seed}: {outcome.error}")
             continue
         found = qb.fair_queuing_of(outcome.run)
         rows.append(

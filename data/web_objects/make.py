@@ -4,7 +4,6 @@ python data/web_objects/make.py run FOLDER [--seeds 40] [--at-once 2]
 python data/web_objects/make.py publish FOLDER
 
 ``run`` writes FOLDER/HASH.nc for each load, named by its spec, and leaves out those that are there.
-Seeds are the outer loop, so that what is done can be published at any time.
 """
 
 from __future__ import annotations
@@ -28,11 +27,11 @@ SIZES_BYTES = (100_000, 1_000_000, 5_000_000)
 LOSSES_PERCENT = (0.0, 0.1, 1.0)
 EXTRA_RTTS_MS = (0, 50, 100)
 BASE_RTT_MS, RATE_MBPS, BUFFER_PACKETS = 15, 10, 50
-LEAST_SEEDS = 3
-"""Loads without loss differ by the jitter of packets alone: this many seeds suffice."""
 OTHER_SERVERS = ("envoy:bbr", "go:cubic")
-OTHER_SEEDS = 9
-"""Seeds of other controllers and servers."""
+OTHER_SEEDS = 12
+"""Seeds of other controllers and servers with the most loss."""
+FEW_SEEDS = 3
+"""Seeds where no loss is added: such loads differ by the jitter of packets alone."""
 SAME_WINDOW_PACKETS = 32
 """QUICHE's and quic-go's initial window."""
 POINTS = 150
@@ -54,24 +53,20 @@ def grid(seed: int, server: str = "envoy:cubic", **more: Any) -> Iterator[qb.Web
 def loads(seeds: int) -> Iterator[qb.WebLoad]:
     """The grid of Envoy's CUBIC; parts of it with other controllers, servers, windows, clients.
 
-    Without loss a few seeds suffice, and the most loss needs most seeds, so it comes first.
+    The loads that vary most come first, so that what is done can be published at any time.
     """
-    for seed in range(1, LEAST_SEEDS + 1):
-        yield from grid(seed)
-    for seed in range(1, seeds + 1):
-        if seed > LEAST_SEEDS:
-            yield from with_loss(grid(seed), LOSSES_PERCENT[-1])
-        if seed <= OTHER_SEEDS:
-            for server in OTHER_SERVERS:
-                yield from with_loss(grid(seed, server), LOSSES_PERCENT[-1])
-        if seed <= 2:
-            yield from same_window(seed)
-            yield from other_clients(seed)
-            yield from early_data(seed)
-            for server in OTHER_SERVERS:
-                yield from with_loss(grid(seed, server), 0)
-    for seed in range(LEAST_SEEDS + 1, seeds + 1):
-        yield from with_loss(grid(seed), LOSSES_PERCENT[1])
+    for seed in range(1, OTHER_SEEDS + 1):
+        for server in OTHER_SERVERS:
+            yield from with_loss(grid(seed, server), LOSSES_PERCENT[-1])
+    for seed in range(1, FEW_SEEDS + 1):
+        yield from same_window(seed)
+        yield from other_clients(seed)
+        yield from early_data(seed)
+        for server in OTHER_SERVERS:
+            yield from with_loss(grid(seed, server), 0)
+    for loss_percent in reversed(LOSSES_PERCENT):
+        for seed in range(1, seeds + 1):
+            yield from with_loss(grid(seed), loss_percent)
 
 
 def with_loss(chosen: Iterator[qb.WebLoad], loss_percent: float) -> Iterator[qb.WebLoad]:
