@@ -49,7 +49,9 @@ class Rounds:
         self.now_s = 0.0
         self.number = 0
 
-    def round_trip(self, *, lost: tuple[int, int] = (0, 0)) -> tuple[float, float]:
+    def round_trip(
+        self, *, lost: tuple[int, int] = (0, 0), timeout_of: int | None = None
+    ) -> tuple[float, float]:
         """Send 10 and 20 packets, of which ``lost`` are lost; return the rates of sending."""
         packets: list[list[Packet]] = [[], []]
         rates = []
@@ -61,6 +63,8 @@ class Rounds:
                 packets[flow].append(packet)
             rates.append(self.probe.rate_bytes_per_s(flow))
         self.now_s += 1.0
+        if timeout_of is not None:
+            self.probe.on_timeout(timeout_of)
         for flow in (0, 1):
             self.probe.on_lost(flow, packets[flow][: lost[flow]])
             self.probe.on_acked(flow, packets[flow][lost[flow] :])
@@ -119,6 +123,17 @@ def test_a_flow_that_hears_nothing_has_lost_everything() -> None:
     rounds.round_trip()
     verdict = rounds.probe.verdict
     assert verdict == Verdict(pytest.approx((18 / 19, 18 / 19, 0.0)), (10, 20), (10, 10))
+
+
+def test_packets_that_a_timeout_takes_for_lost_count_once() -> None:
+    rounds = Rounds()
+    rounds.round_trip(lost=(1, 1))
+    rounds.round_trip(lost=(1, 1))
+    rounds.round_trip(lost=(4, 14), timeout_of=1)  # 14 are lost indeed, 6 acknowledged late
+    rounds.round_trip()
+    assert rounds.probe.verdict
+    assert rounds.probe.verdict.lost_packets == (4, 14)
+    assert rounds.probe.verdict.loss_ratio == pytest.approx(2.0)
 
 
 # Two flows over a simulated queue

@@ -93,8 +93,10 @@ class FairQueuingProbe:
         self.verdict: Verdict | None = None
         self._rate_bytes_per_s = 0.0
         self._rounds: list[Round] = []
-        self._sent_in: dict[tuple[int, int], Round] = {}
+        self._outstanding: dict[tuple[int, int], Round] = {}
         """Flow and number of a packet → its round; both flows may send at the same time."""
+        self._lost: dict[tuple[int, int], Round] = {}
+        """Likewise; what a timeout takes for lost may be acknowledged yet."""
 
     @property
     def has_started(self) -> bool:
@@ -119,31 +121,39 @@ class FairQueuingProbe:
             current = Round()
             self._rounds.append(current)
         current.flows[flow].sent += 1
-        self._sent_in[flow, packet.number] = current
+        self._outstanding[flow, packet.number] = current
 
     def on_acked(self, flow: int, packets: Iterable[Packet]) -> None:
         """Count them in the rounds in which they were sent."""
         for packet in packets:
-            if one := self._sent_in.get((flow, packet.number)):  # none: of the handshake
-                one.flows[flow].acked += 1
-                one.heard.add(flow)
+            key = flow, packet.number
+            if one := self._lost.pop(key, None):
+                one.flows[flow].lost -= 1
+            elif not (one := self._outstanding.pop(key, None)):
+                continue  # of the handshake
+            one.flows[flow].acked += 1
+            one.heard.add(flow)
         self._decide()
 
     def on_lost(self, flow: int, packets: Iterable[Packet]) -> None:
         """Likewise."""
-        for packet in packets:
-            if one := self._sent_in.get((flow, packet.number)):
-                one.flows[flow].lost += 1
+        self._take_for_lost([(flow, packet.number) for packet in packets])
         self._decide()
 
     def on_timeout(self, flow: int) -> None:
         """Nothing of the flow is acknowledged any more: what is outstanding is taken for lost."""
+        self._take_for_lost([key for key in self._outstanding if key[0] == flow])
         for one in self._rounds:
-            tally = one.flows[flow]
-            if tally.sent:
+            if one.flows[flow].sent:
                 one.heard.add(flow)
-            tally.lost = tally.sent - tally.acked
         self._decide()
+
+    def _take_for_lost(self, keys: Iterable[tuple[int, int]]) -> None:
+        """Once each: a timeout takes packets for lost that loss detection declares lost later."""
+        for key in keys:
+            if one := self._outstanding.pop(key, None):
+                one.flows[key[0]].lost += 1
+                self._lost[key] = one
 
     def _lossy(self) -> list[Round]:
         """Rounds that are over, in which both lost."""
