@@ -79,12 +79,13 @@ class Firefox:
         return json.loads(text)
 
     def receive(self, what):
-        """More bytes of a message."""
+        """More bytes of a message; none if the wait ended early."""
         self.connection.settimeout(self.left_s(what))
         try:
             data = self.connection.recv(READ_BYTES)
         except TimeoutError:
-            data = self.left_s(what)
+            self.left_s(what)  # raises Failed, unless the timer was a little early
+            return
         except ConnectionResetError:
             data = b""
         if not data:
