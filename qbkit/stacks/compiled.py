@@ -12,7 +12,7 @@ from qbkit.stacks.build import build_once, built_folder, is_installed
 
 
 class CompiledStack(Stack):
-    """A driver of ours, ready once it is compiled; its fingerprint is part of the version."""
+    """Our driver, ready once it is compiled; its fingerprint is part of the version."""
 
     tools: ClassVar[dict[str, str]] = {}
     """What the build needs: program, header or library → Debian package."""

@@ -99,5 +99,5 @@ def _python_index() -> str:
     if chosen := os.environ.get("PIP_INDEX_URL"):
         return chosen
     asked = [sys.executable, "-m", "pip", "config", "get", "global.index-url"]
-    told = subprocess.run(asked, capture_output=True, text=True, check=False).stdout.strip()
-    return told or PYTHON_INDEX
+    configured = subprocess.run(asked, capture_output=True, text=True, check=False).stdout.strip()
+    return configured or PYTHON_INDEX

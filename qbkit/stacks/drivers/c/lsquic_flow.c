@@ -235,15 +235,15 @@ static unsigned algorithm(void)
 static void sample(void)
 {
     struct sample s = EMPTY_SAMPLE;
-    struct lsquic_conn_info told;
-    if (lsquic_conn_get_info(connection, &told)) return;
-    s.cwnd_bytes = told.lci_cwnd;
-    if (told.lci_rtt) s.srtt_ms = told.lci_rtt / 1e3;
-    if (told.lci_rtt_min) s.min_rtt_ms = told.lci_rtt_min / 1e3;
+    struct lsquic_conn_info info;
+    if (lsquic_conn_get_info(connection, &info)) return;
+    s.cwnd_bytes = info.lci_cwnd;
+    if (info.lci_rtt) s.srtt_ms = info.lci_rtt / 1e3;
+    if (info.lci_rtt_min) s.min_rtt_ms = info.lci_rtt_min / 1e3;
     if (!strcmp(flow.controller, "bbr")) /* CUBIC's would be the one in recovery */
-        s.pacing_rate_mbps = (double)told.lci_pacing_rate * 8e-6;
-    s.delivery_rate_mbps = (double)told.lci_bw_estimate * 1e-6; /* bit/s, as it is computed */
-    s.lost_packets = (double)told.lci_pkts_lost;
+        s.pacing_rate_mbps = (double)info.lci_pacing_rate * 8e-6;
+    s.delivery_rate_mbps = (double)info.lci_bw_estimate * 1e-6; /* bit/s, as it is computed */
+    s.lost_packets = (double)info.lci_pkts_lost;
     write_sample(&s);
 }
 

@@ -190,17 +190,17 @@ static void observe(struct sample *s)
 static void sample(void)
 {
     struct sample s = EMPTY_SAMPLE;
-    picoquic_path_quality_t told;
-    picoquic_get_default_path_quality(connection, &told);
-    s.cwnd_bytes = (double)told.cwin;
-    s.bytes_in_flight = (double)told.bytes_in_transit;
-    s.srtt_ms = (double)told.rtt / 1e3;
-    s.latest_rtt_ms = (double)told.rtt_sample / 1e3;
-    s.min_rtt_ms = (double)told.rtt_min / 1e3;
-    s.pacing_rate_mbps = (double)told.pacing_rate * 8e-6;
+    picoquic_path_quality_t quality;
+    picoquic_get_default_path_quality(connection, &quality);
+    s.cwnd_bytes = (double)quality.cwin;
+    s.bytes_in_flight = (double)quality.bytes_in_transit;
+    s.srtt_ms = (double)quality.rtt / 1e3;
+    s.latest_rtt_ms = (double)quality.rtt_sample / 1e3;
+    s.min_rtt_ms = (double)quality.rtt_min / 1e3;
+    s.pacing_rate_mbps = (double)quality.pacing_rate * 8e-6;
     s.delivery_rate_mbps = (double)connection->path[0]->bandwidth_estimate * 8e-6;
-    s.lost_packets = (double)told.lost;
-    s.spurious_losses = (double)told.spurious_losses;
+    s.lost_packets = (double)quality.lost;
+    s.spurious_losses = (double)quality.spurious_losses;
     observe(&s);
     write_sample(&s);
 }
