@@ -21,6 +21,7 @@ from qbkit.stacks import (
     servers,
     tcp,
     tquic,
+    x_net_quic,
 )
 from qbkit.stacks.base import ServingStack, Stack, Status
 from qbkit.stacks.registry import all_stacks, get, register
@@ -52,4 +53,5 @@ __all__ = [
     "servers",
     "tcp",
     "tquic",
+    "x_net_quic",
 ]
