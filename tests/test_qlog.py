@@ -176,7 +176,7 @@ def test_files_that_are_no_qlog_or_do_not_exist(tmp_path):
 
 
 WRITERS = ("aioquic:cubic", "neqo:cubic", "ngtcp2:cubic", "quic-go:cubic", "quiche:cubic",
-           "quinn:cubic", "tquic:cubic")  # fmt: skip
+           "quinn:cubic", "tquic:cubic", "x-net-quic:reno")  # fmt: skip
 
 
 @pytest.mark.guest

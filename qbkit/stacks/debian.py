@@ -112,6 +112,8 @@ class DebianPrograms:
         found = sorted((scratch / "cache/archives").glob("*.deb"))
         for package in found:
             run_tool(["dpkg-deb", "-x", package, root], self.name)
+        if (root / "lib").exists():  # Debian 12's packages still have files there
+            shutil.copytree(root / "lib", root / "usr/lib", symlinks=True, dirs_exist_ok=True)
         return [(name, unquote(version)) for name, version, _ in (p.name.split("_") for p in found)]
 
 
