@@ -43,8 +43,8 @@ from .studies.explain import Explanation as Explanation
 from .studies.explain import explain as explain
 from .studies.explain import load_explanation as load_explanation
 from .studies.explain import publish_explanation as publish_explanation
-from .studies.explain import WhatIf as WhatIf
-from .studies.explain import what_if as what_if
+from .studies.what_if import WhatIf as WhatIf
+from .studies.what_if import what_if as what_if
 from .studies.fair_queuing import FairQueuing as FairQueuing
 from .studies.fair_queuing import detect_fair_queuing as detect_fair_queuing
 from .studies.fair_queuing import fair_queuing_of as fair_queuing_of

@@ -15,7 +15,8 @@ from qbkit.plots import experiment_html, run_html
 from qbkit.plots.topology_svg import sparkline_svg, topology_svg
 from qbkit.spec import Bottleneck, Experiment, Flow
 from qbkit.studies.conformance import Study, load_study
-from qbkit.studies.explain import WhatIf, load_explanation
+from qbkit.studies.explain import load_explanation
+from qbkit.studies.what_if import WhatIf
 from qbkit.traces.run.attributes import run_warnings
 
 ENVELOPE = Path(__file__).parents[1] / "data/envelope"

@@ -1,20 +1,18 @@
 """Why does an implementation not conform? Compare its inferred parameters with the reference's.
 
-And what if the suspect were changed? Run the same study again with an option of the test set.
-
 The *share* of the difference that a suspect accounts for is its effect over the observed
 difference, both as ln of a ratio of throughputs. The observed ratio is that of the test over its
 competitor, divided by that of the reference over its own. The effect is that of this one parameter,
 by the response function of the law: at equal loss times in a drop-tail queue, at an equal loss rate
 if losses are random or the queue is managed (`qbkit.metrics.parameters.effects`). Shares add up,
 and may be negative. A rule of thumb gives no share. The definition is ours. A share is an estimate
-by a model; `what_if` measures one.
+by a model; `qbkit.what_if` measures one.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
@@ -23,10 +21,9 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from qbkit import stacks
-from qbkit.errors import SpecError, StoreError
+from qbkit.errors import StoreError
 from qbkit.execution.many import datasets, run_all
-from qbkit.metrics import Assessment, envelope
+from qbkit.metrics import Assessment
 from qbkit.metrics.assessment import DIFFERS
 from qbkit.metrics.parameters import Difference, Parameters, compare, infer
 from qbkit.metrics.parameters.effects import at_equal_loss_times, law
@@ -42,7 +39,6 @@ from qbkit.studies.conformance import (
 )
 
 if TYPE_CHECKING:
-    import altair as alt
     import xarray as xr
 
 PROBE_S = 60.0
@@ -83,7 +79,7 @@ class Explanation:
     @cached_property
     def observed(self) -> float:
         """The difference in throughput, as the module's docstring defines it; NaN if not shown."""
-        return _observed(self.study, self.assessment)
+        return observed_ln_ratio(self.study, self.assessment)
 
     def share(self, difference: Difference) -> float:
         """The part of the difference in throughput that a cause accounts for; NaN if unknown."""
@@ -124,7 +120,7 @@ class Explanation:
             )
         return (
             f"{self.study.test}: {seen}, most likely because of {what}; all suspects together "
-            f"account for {_share_text(self.accounted)}."
+            f"account for {share_text(self.accounted)}."
         )
 
     @property
@@ -134,7 +130,7 @@ class Explanation:
             return "the throughput is not shown to differ, and effects on the delay are unknown"
         if math.isnan(self.accounted):
             return "no suspect has a known effect"
-        return f"all suspects together account for {_share_text(self.accounted)}"
+        return f"all suspects together account for {share_text(self.accounted)}"
 
     @property
     def _named(self) -> list[Difference]:
@@ -157,7 +153,7 @@ class Explanation:
         if difference.by_thumb:
             return f"alone: about {size} throughput by a rule of thumb"
         share = self.share(difference)
-        accounts = "" if math.isnan(share) else f"; accounts for {_share_text(share)}"
+        accounts = "" if math.isnan(share) else f"; accounts for {share_text(share)}"
         return f"alone: {size}{_interval(difference)} throughput at equal loss{accounts}"
 
     def frame(self) -> pd.DataFrame:
@@ -285,116 +281,7 @@ def load_explanation(folder: str | Path, *, definition: str = "imc22") -> Explan
     return explanation(study_of(runs, index), ours, theirs, definition=definition)
 
 
-@dataclass(frozen=True, repr=False)
-class WhatIf:
-    """A study before and after options of the test were changed."""
-
-    before: Study
-    after: Study
-    options: Mapping[str, Any]
-    definition: str = "imc22"
-
-    @cached_property
-    def assessments(self) -> tuple[Assessment, Assessment]:
-        """Assessments before and after the change."""
-        return self.before.assess(definition=self.definition), self.after.assess(
-            definition=self.definition
-        )
-
-    @property
-    def sentence(self) -> str:
-        """The conformance before and after the change, and the change's share, in one sentence."""
-        before, after = self.assessments
-        accounts = "" if math.isnan(self.share) else f"; it accounts for {_share_text(self.share)}"
-        return (
-            f"{self._change} the conformance of {self.before.test} goes from "
-            f"{before.conformance:.2f} to {after.conformance:.2f}"
-            f" (noise floor {after.noise_floor:.2f}){accounts}."
-        )
-
-    @property
-    def share(self) -> float:
-        """The measured part of the difference in throughput that the change removes.
-
-        As ln of ratios of throughputs, so that it compares with `Explanation.share`. NaN if the
-        mean throughputs were not shown to differ before.
-        """
-        observed = _observed(self.before, self.assessments[0])
-        return (_ln_ratio(self.before.tests) - _ln_ratio(self.after.tests)) / observed
-
-    def chart(self) -> alt.HConcatChart:
-        """Both envelopes, before and after (IMC'22, Figures 6 and 7)."""
-        from qbkit.plots.what_if import what_if_chart
-
-        sides = {
-            title: (
-                {
-                    self.before.test: envelope(study.tests, definition=self.definition),
-                    study.reference: envelope(study.references, definition=self.definition),
-                },
-                assessment,
-            )
-            for title, study, assessment in zip(
-                ("As it is", self._change), (self.before, self.after), self.assessments, strict=True
-            )
-        }
-        return what_if_chart(sides, reference=self.before.reference)
-
-    def frame(self) -> pd.DataFrame:
-        """One row per number of the assessments, before and after the change."""
-        tables = [assessment.frame() for assessment in self.assessments]
-        before, after = (table["value"] for table in tables)
-        return tables[0][["metric", "unit"]].assign(**{"As it is": before, self._change: after})
-
-    @property
-    def _change(self) -> str:
-        return "With " + ", ".join(f"{k} = {v}" for k, v in self.options.items())
-
-    def __repr__(self) -> str:
-        return self.sentence
-
-    def _repr_html_(self) -> str:
-        table = self.frame().to_html(index=False, float_format="{:.3f}".format)
-        return f"<p><b>{escape(self.sentence)}</b></p>{table}"
-
-
-def what_if(
-    study: Study,
-    options: Mapping[str, Any],
-    *,
-    engine: str | None = None,
-    scheduler: str | None = None,
-    progress: bool = False,
-) -> WhatIf:
-    """Run a study again with options of the test's stack set (`qb.list_stacks` lists them).
-
-    ``scheduler`` is the address of a Dask scheduler, as for `qbkit.run_all`. Raises SpecError for a
-    study of captures and for an option that the stack does not have, and what `conformance_study`
-    raises.
-    """
-    spec = study.tests[0].qb.experiment
-    if spec is None:
-        raise SpecError("a study of captures cannot be run again; give a study of experiments")
-    flow = spec.flows[0]
-    if not options:
-        raise SpecError("there is no option to change; name one and its value")
-    stacks.get(flow.stack).check(flow.controller, options, flow.source)
-    changed = flow.model_copy(update={"options": {**flow.options, **options}})
-    after = conformance_study(
-        changed,
-        spec.flows[1],
-        bottleneck=spec.bottleneck,
-        duration_s=spec.duration_s,
-        seeds=len(study.tests),
-        start_window_s=spec.start_window_s,
-        engine=engine,
-        scheduler=scheduler,
-        progress=progress,
-    )
-    return WhatIf(study, after, options)
-
-
-def _observed(study: Study, assessment: Assessment) -> float:
+def observed_ln_ratio(study: Study, assessment: Assessment) -> float:
     """ln of the test's throughput over its competitor's, less the same of the reference.
 
     NaN if the mean throughputs are not shown to differ, or without a competitor.
@@ -402,10 +289,10 @@ def _observed(study: Study, assessment: Assessment) -> float:
     low, high = assessment.mean_throughput_difference_ci
     if not (low > 0 or high < 0):
         return math.nan
-    return _ln_ratio(study.tests) - _ln_ratio(study.references)
+    return ln_ratio(study.tests) - ln_ratio(study.references)
 
 
-def _ln_ratio(runs: Sequence[xr.Dataset]) -> float:
+def ln_ratio(runs: Sequence[xr.Dataset]) -> float:
     """Mean over runs: ln of the throughput of flow 0 over that of flow 1; NaN without these."""
     means = [run["throughput_mbps"].mean("time").values for run in runs]
     if any(len(mbps) < 2 or min(mbps[:2]) <= 0 for mbps in means):
@@ -413,7 +300,8 @@ def _ln_ratio(runs: Sequence[xr.Dataset]) -> float:
     return sum(math.log(mbps[0] / mbps[1]) for mbps in means) / len(means)
 
 
-def _share_text(share: float) -> str:
+def share_text(share: float) -> str:
+    """A share in words."""
     return f"{100 * share:.0f} % of the difference"
 
 
