@@ -31,8 +31,11 @@ class FlowIndex(PandasIndex):
     def concat(cls, indexes: Sequence[Any], dim: Any, positions: Any = None) -> FlowIndex:
         """As for numbers; labels that stand for the same number everywhere are kept."""
         joined: FlowIndex = super().concat(indexes, dim, positions)
-        all_of = [pair for index in indexes for pair in index.labels.items()]
-        joined.labels = {k: n for k, n in all_of if {m for j, m in all_of if j == k} == {n}}
+        numbers: dict[str, set[int]] = {}
+        for index in indexes:
+            for label, number in index.labels.items():
+                numbers.setdefault(label, set()).add(number)
+        joined.labels = {label: one.pop() for label, one in numbers.items() if len(one) == 1}
         return joined
 
     def sel(self, labels: dict[Any, Any], method: str | None = None, tolerance: Any = None) -> Any:
