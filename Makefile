@@ -7,7 +7,7 @@ STACK_PACKAGES := g++ cmake perl libclang-dev libnuma-dev libssl-dev ngtcp2-clie
   chromium firefox-esr libnss3-tools
 SUDO := $(shell [ "$$(id -u)" = 0 ] || { command -v sudo >/dev/null && sudo -n true 2>/dev/null && echo sudo; } || echo no)
 
-.PHONY: demo test setup lab check docs system venv lock kernel stacks clean
+.PHONY: demo test setup lab check docs data-readme system venv lock kernel stacks clean
 
 # The demo needs two stacks only; all of them take half an hour to build on two cores.
 demo: system venv kernel
@@ -32,6 +32,10 @@ docs: venv
 	@rm -rf docs/reference/generated
 	@$(BIN)/python -m sphinx -q -W --keep-going -d build/docs-trees docs build/docs
 	@echo "qbkit: open build/docs/index.html"
+
+# data/README.md, from the published data and data/README.md.jinja.
+data-readme: venv
+	@$(BIN)/python data/readme.py
 
 # Only apt needs root. Without root, print what to ask for, and continue where possible.
 system:

@@ -1,89 +1,238 @@
-"""Prints the tables and means of data/README.md from the published sweeps.
-
-python data/findings.py
-"""
+"""What data/README.md says of the published sweeps: their tables, means and orders."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import xarray as xr
 
 import qbkit as qb
-from qbkit.metrics.maps import FIRST
+from qbkit.metrics.maps import FIRST, SECOND
 
 HERE = Path(__file__).parent
-FAMILIES = ("cubic", "reno", "bbr")
 BUFFER, RTT = "bottleneck.buffer_bdp", "bottleneck.rtt_ms"
-HEADING = (
+FIELDS = {"buffer_bdp": BUFFER, "rtt_ms": RTT}
+CONFORMANCE_HEADING = (
     "| implementation | conformance | interval | pooled | Conformance-T | Δ-throughput "
     "| mean throughput |\n|---|---|---|---|---|---|---|"
 )
 
 
-def conformance(family: str) -> None:
-    """Table of a family's implementations, its means by buffer and by RTT, and its noise floor."""
-    cube = qb.load_sweep(HERE / f"conformance/{family}.yaml")
-    found = qb.metrics.conformance_map(cube, f"tcp:{family}")
-    print(f"\n{family}: {int(cube.done.sum())} of {cube.done.size} runs\n")
-    print(HEADING, *rows(found), sep="\n")
-    print(f"\n{qb.metrics.map_sentence(found)}")
-    print(f"largest p over all settings: {float(found.p_value_over_settings.max()):.4f}")
-    at_least = int((found.p_value < 0.11).sum())
-    print(f"{at_least} of {found.p_value.size} cells at the smallest p")
-    print(f"{int((found.conformance > found.noise_floor).sum())} cells above their noise floor")
-    moved = abs(found.delta_throughput_mbps - found.mean_throughput_difference_mbps)
-    print(f"Δ-throughput and the difference of the means are up to {float(moved.max()):.1f} apart")
-    for name in ("conformance", "noise_floor"):
-        print(f"mean {name} {float(found[name].mean()):.2f}")
-        for field in (BUFFER, RTT):
-            print(f"{name} by {field}:", figures(mean_but(found[name], field)))
+@dataclass(frozen=True)
+class Family:
+    """The published conformance sweep of a family of controllers, and its map."""
+
+    name: str
+
+    @cached_property
+    def cube(self) -> xr.Dataset:
+        """The cube of ``conformance/NAME.yaml``."""
+        return qb.load_sweep(HERE / f"conformance/{self.name}.yaml")
+
+    @cached_property
+    def map(self) -> xr.Dataset:
+        """Its conformance map against the kernel's controller."""
+        return qb.metrics.conformance_map(self.cube, f"tcp:{self.name}")
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """Runs, processor hours and versions."""
+        return facts(f"conformance/{self.name}")
+
+    @property
+    def names(self) -> list[str]:
+        """The implementations, without the reference."""
+        return [str(name) for name in self.map[FIRST].values]
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all runs of the sweep are published."""
+        return bool(self.cube.done.all())
+
+    def of(self, name: str, quantity: str = "conformance") -> float:
+        """A quantity of one implementation, mean over the settings."""
+        return float(self.map[quantity].sel({FIRST: name}).mean())
+
+    def cell(self, name: str, quantity: str = "conformance", **where: float) -> float:
+        """A quantity of one implementation in one setting (``rtt_ms``, ``buffer_bdp``)."""
+        return float(at(self.map[quantity], **where).sel({FIRST: name}))
+
+    def mean(
+        self, quantity: str = "conformance", *, without: tuple[str, ...] = (), **where: float
+    ) -> float:
+        """Mean over implementations and settings, or over one setting of a field."""
+        kept = [name for name in self.names if name.partition(":")[0] not in without]
+        return float(at(self.map[quantity], **where).sel({FIRST: kept}).mean())
+
+    def by_buffer(self, quantity: str = "conformance", **more: Any) -> list[float]:
+        """`mean` for each buffer, the shallowest first."""
+        return [
+            self.mean(quantity, buffer_bdp=bdp, **more) for bdp in self.map[BUFFER].values.tolist()
+        ]
+
+    def throughput_mbps(self, name: str, flow: int, **where: float) -> float:
+        """Mean throughput over the seeds: of the implementation (0) or of its competitor (1)."""
+        mbps = at(self.cube.throughput_mbps, **where).sel({FIRST: name})
+        return float(mbps.isel(flow=flow).mean("seed"))
+
+    def below(self, mbps: float, *, least_bdp: float) -> list[tuple[str, int]]:
+        """Implementations and RTTs that get less than this in a buffer of ``least_bdp`` or more."""
+        mine = self.cube.throughput_mbps.isel(flow=0).mean("seed")
+        low = (mine < mbps).where(mine[BUFFER] >= least_bdp, False).any(BUFFER)
+        found = low.stack(place=(FIRST, RTT))
+        return sorted((str(name), int(rtt)) for name, rtt in found.place.values[found.values])
+
+    @property
+    def table(self) -> str:
+        """A row of Markdown for each implementation, the least conformant first."""
+        return "\n".join([CONFORMANCE_HEADING, *self._rows()])
+
+    @property
+    def ranked(self) -> list[tuple[float, str]]:
+        """Mean conformance and name, the least conformant first."""
+        mean = self.map.conformance.mean([BUFFER, RTT])
+        return sorted(zip(mean.values.tolist(), self.names, strict=True))
+
+    def _rows(self) -> Iterator[str]:
+        mean = self.map.mean([BUFFER, RTT])
+        for _, name in self.ranked:
+            ours, every = mean.sel({FIRST: name}), self.map.conformance.sel({FIRST: name})
+            low, high = float(every.min()), float(every.max())
+            reach = float(ours.conformance_high - ours.conformance_low) / 2
+            shift, plain = ours.delta_throughput_mbps, ours.mean_throughput_difference_mbps
+            yield (
+                f"| {name} | {float(ours.conformance):.2f} [{low:.2f}, {high:.2f}] | ±{reach:.2f} "
+                f"| {float(ours.conformance_pooled):.2f} | {float(ours.conformance_t):.2f} "
+                f"| {float(shift):+.1f} | {float(plain):+.1f} |"
+            )
+
+    @property
+    def at_smallest_p(self) -> int:
+        """Cells whose p is the smallest that three against three trials can give."""
+        return int((self.map.p_value < 0.11).sum())
+
+    @property
+    def above_floor(self) -> int:
+        """Cells whose conformance is above their noise floor."""
+        return int((self.map.conformance > self.map.noise_floor).sum())
+
+    @property
+    def translation_apart_mbps(self) -> float:
+        """Largest difference between Δ-throughput and the plain difference of the means."""
+        plain = self.map.mean_throughput_difference_mbps
+        return float(abs(self.map.delta_throughput_mbps - plain).max())
+
+    @property
+    def half_interval(self) -> float:
+        """Half the width of a cell's 95 % interval, mean over all cells."""
+        return float((self.map.conformance_high - self.map.conformance_low).mean()) / 2
+
+    @property
+    def differing(self) -> int:
+        """Implementations that differ over all settings, at a false discovery rate of 5 %."""
+        return int((self.map.q_value_over_settings <= 0.05).sum())
+
+    @property
+    def all_differ(self) -> bool:
+        """Whether each implementation differs over all settings."""
+        return self.differing == len(self.names)
+
+    @property
+    def largest_p(self) -> float:
+        """The largest p of an implementation over all settings."""
+        return float(self.map.p_value_over_settings.max())
 
 
-def rows(found: xr.Dataset) -> Iterator[str]:
-    """A row of the table for each implementation, the least conformant first."""
-    settings = [d for d in found.conformance.dims if d != FIRST]
-    mean = found.mean(settings).sortby("conformance")
-    for name in mean[FIRST].values:
-        ours, every = mean.sel({FIRST: name}), found.conformance.sel({FIRST: name})
-        span = f"{float(ours.conformance):.2f} [{float(every.min()):.2f}, {float(every.max()):.2f}]"
-        reach = float(ours.conformance_high - ours.conformance_low) / 2
-        shift, plain = ours.delta_throughput_mbps, ours.mean_throughput_difference_mbps
-        yield (
-            f"| {name} | {span} | ±{reach:.2f} | {float(ours.conformance_pooled):.2f} "
-            f"| {float(ours.conformance_t):.2f} | {float(shift):+.1f} | {float(plain):+.1f} |"
-        )
+@dataclass(frozen=True)
+class Pairs:
+    """The published interactions with one buffer."""
+
+    buffer_bdp: float
+
+    @cached_property
+    def ratios(self) -> xr.DataArray:
+        """Share of the row's implementation against the column's."""
+        cube = qb.load_sweep(HERE / "interactions/pairs.yaml")
+        return qb.metrics.throughput_ratios(cube).sel({BUFFER: self.buffer_bdp}, drop=True)
+
+    @cached_property
+    def order(self) -> dict[str, float]:
+        """Mean share of each implementation against all others, the most dominant first."""
+        found = qb.metrics.dominance(self.ratios)
+        return dict(zip(map(str, found[FIRST].values), found.values.tolist(), strict=True))
+
+    @property
+    def names(self) -> list[str]:
+        """The implementations, the most dominant first."""
+        return list(self.order)
+
+    @property
+    def shares(self) -> list[float]:
+        """Their mean shares."""
+        return list(self.order.values())
+
+    def beat_loss_based(self, names: list[str]) -> bool:
+        """Whether each of these gets more than half against every CUBIC and Reno."""
+        rivals = [n for n in self.order if n.endswith(("cubic", "reno"))]
+        return bool((self.ratios.sel({FIRST: names, SECOND: rivals}) > 0.5).all())
+
+    def share(self, first: str, second: str) -> float:
+        """Share that the first gets from the second."""
+        return float(self.ratios.sel({FIRST: first, SECOND: second}))
+
+    def triples(
+        self, margin: float = 0.02, *, without: tuple[str, ...] = (), through: str = ""
+    ) -> list[tuple[str, str, str]]:
+        """Intransitive triples, whose wins are all above one half by more than ``margin``.
+
+        Those among the stacks that are not ``without``, and of these those ``through`` one
+        implementation.
+        """
+        kept = [n for n in self.order if n.partition(":")[0] not in without]
+        part = self.ratios.sel({FIRST: kept, SECOND: kept})
+        found = qb.metrics.intransitive_triples(part, margin)
+        return [triple for triple in found if not through or through in triple]
+
+    @cached_property
+    def expected(self) -> xr.DataArray:
+        """CUBICs against BBRs; ``reversed`` marks pairs with an unexpected winner."""
+        return qb.metrics.expectations(self.ratios)
+
+    @property
+    def unexpected(self) -> dict[tuple[str, str], float]:
+        """Share of the CUBIC in each pair that reverses the expectation."""
+        seen = self.expected.where(self.expected.reversed).drop_vars("reversed").to_series()
+        return {(str(a), str(b)): float(share) for (a, b), share in seen.dropna().items()}
+
+    def against(self, second: str) -> list[float]:
+        """Share of each CUBIC against one BBR."""
+        return self.expected.sel({SECOND: second}).values.tolist()
 
 
-def interactions() -> None:
-    """Print the order of dominance, intransitive triples, and unexpected CUBIC and BBR pairs."""
-    cube = qb.load_sweep(HERE / "interactions/pairs.yaml")
-    print(f"\npairs: {int(cube.done.sum())} runs")
-    for buffer_bdp in cube[BUFFER].values:
-        ratios = qb.metrics.throughput_ratios(cube).sel({BUFFER: buffer_bdp}, drop=True)
-        print(f"\n{buffer_bdp:g} BDP:", figures(qb.metrics.dominance(ratios)))
-        triples = qb.metrics.intransitive_triples(ratios)
-        print(f"{len(triples)} intransitive triples", *map(" > ".join, triples), sep="\n  ")
-        pairs = qb.metrics.expectations(ratios)
-        seen = pairs.where(pairs.reversed)
-        print(f"expected {pairs.attrs['expected']:.2f}; {int(pairs.reversed.sum())} of", end=" ")
-        print(f"{pairs.size} reverse it:", figures(seen.drop_vars("reversed")))
+def facts(name: str) -> dict[str, Any]:
+    """The provenance of a published sweep, by folder and name."""
+    found: dict[str, Any] = json.loads((HERE / f"{name}.json").read_text())
+    return found
 
 
-def mean_but(values: xr.DataArray, field: str) -> xr.DataArray:
-    """Mean over all dimensions but one."""
-    return values.mean([d for d in values.dims if d != field])
+def best(families: Iterable[Family], count: int) -> list[str]:
+    """The most conformant implementations of several families."""
+    ranked = sorted(each for family in families for each in family.ranked)
+    return [name for _, name in ranked[-count:]]
 
 
-def figures(values: xr.DataArray) -> str:
-    """``place value`` of each value that is known."""
-    known = values.to_series().dropna()
-    places = (" - ".join(map(str, p)) if isinstance(p, tuple) else str(p) for p in known.index)
-    return ", ".join(f"{place} {value:.2f}" for place, value in zip(places, known, strict=True))
+def at(values: xr.DataArray, **where: float) -> xr.DataArray:
+    """The values in one setting."""
+    return values.sel({FIELDS[field]: value for field, value in where.items()})
 
 
-if __name__ == "__main__":
-    for name in FAMILIES:
-        conformance(name)
-    interactions()
+def rises(values: list[float]) -> bool:
+    """Whether no value, to two decimals, is below the one before it."""
+    return all(a <= b for a, b in pairwise(np.round(values, 2)))

@@ -1,0 +1,124 @@
+"""Writes data/README.md: README.md.jinja, with the numbers and tables of the published data.
+
+python data/readme.py    (make data-readme)
+
+An expression of the template is a number or a table. A sentence that no number carries is a claim:
+``"the order is transitive" | claim(pairs.triples() == [])`` is its text, and an error where the
+data say otherwise.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import causes
+import findings
+import jinja2
+import pandas as pd
+import xarray as xr
+
+import qbkit as qb
+from qbkit.errors import QbkitError
+
+HERE = Path(__file__).parent
+WORDS = (
+    *("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"),
+    *("eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen"),
+    *("nineteen", "twenty"),
+)
+
+
+class ClaimError(Exception):
+    """The published data contradict a sentence of the page."""
+
+
+def page() -> str:
+    """The text of data/README.md."""
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(HERE),
+        undefined=jinja2.StrictUndefined,
+        keep_trailing_newline=True,
+        trim_blocks=True,
+        autoescape=False,  # Markdown
+    )
+    environment.filters |= {"to": to, "signed": signed, "word": word, "claim": claim}
+    environment.filters["first_suspect"] = causes.first_suspect
+    return environment.get_template("README.md.jinja").render(**facts())
+
+
+def facts() -> dict[str, Any]:
+    """The names that the template may use."""
+    return {
+        "cubic": findings.Family("cubic"),
+        "reno": findings.Family("reno"),
+        "bbr": findings.Family("bbr"),
+        "rises": findings.rises,
+        "best": findings.best,
+        "pairs": {bdp: findings.Pairs(bdp) for bdp in (1, 5)},
+        "sweep": findings.facts,
+        "envelope": qb.load_study(HERE / "envelope"),
+        "verdicts": causes.verdicts,
+        "causes": causes.causes,
+        "explained": causes.explained,
+        "assess": causes.assess,
+        "share_percent": causes.share_percent,
+        "removed_percent": causes.removed_percent,
+        "throughput_ratio": causes.throughput_ratio,
+        "acked_mb": causes.acked_mb,
+        "published": lambda path: json.loads((HERE / path).read_text()),
+        "rows": lambda path: pd.read_csv(HERE / path),
+        "least_deal_p": lambda trials: 2 / math.comb(2 * trials, trials),
+        "ceil": math.ceil,
+        "comb": math.comb,
+        "version": version,
+    }
+
+
+def version(run: xr.Dataset, stack: str) -> str:
+    """The version of a stack, without that of its driver."""
+    found: str = json.loads(run.attrs["stack_versions"])[stack]
+    return found.partition(",")[0]
+
+
+def to(values: float | Iterable[float], decimals: int) -> str:
+    """A number, or several with commas, with this many decimals."""
+    if isinstance(values, Iterable):
+        return ", ".join(to(value, decimals) for value in values)
+    return f"{values:.{decimals}f}"
+
+
+def signed(value: float, decimals: int) -> str:
+    """A number with its sign."""
+    return f"{value:+.{decimals}f}"
+
+
+def word(number: int) -> str:
+    """A whole number up to twenty in words."""
+    return WORDS[number]
+
+
+def claim(text: str, holds: object) -> str:
+    """The text, if it holds; otherwise ClaimError."""
+    if not holds:
+        raise ClaimError(
+            f"the published data contradict “{text}”; change the sentence in data/README.md.jinja"
+        )
+    return text
+
+
+def main() -> None:
+    """Write the page; exit with one sentence where the data contradict it."""
+    try:
+        text = page()
+    except (ClaimError, QbkitError) as error:
+        sys.exit(f"data/README.md was not written: {error}")
+    (HERE / "README.md").write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
