@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PACKAGES := gcc make flex bison bc libc6-dev patch xz-utils ccache iproute2 mininet python3-venv tshark
-STACK_PACKAGES := g++ cmake perl libclang-dev libnuma-dev libssl-dev ngtcp2-client ngtcp2-server \
+STACK_PACKAGES := g++ cmake perl libclang-dev libnuma-dev libssl-dev \
   chromium firefox-esr libnss3-tools
 SUDO := $(shell [ "$$(id -u)" = 0 ] || { command -v sudo >/dev/null && sudo -n true 2>/dev/null && echo sudo; } || echo no)
 

@@ -17,6 +17,7 @@ CPU_S_PER_MBIT = {
     "quinn": 0.006,
     "msquic": 0.01,
     "ngtcp2": 0.016,
+    "ngtcp2-0.12": 0.016,
     "quiche-0.7": 0.017,
     "google-quiche": 0.018,
     "aioquic": 0.03,

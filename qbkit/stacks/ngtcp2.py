@@ -1,22 +1,20 @@
-"""ngtcp2 as Debian packages it: its sample client uploads to its sample server.
+"""ngtcp2 1.11 as Debian packages it: its sample client uploads to its sample server.
 
-Both are HTTP/3 programs on GnuTLS; their options are those of ``gtlsclient --help``. The client is
-the sender, so its ``--cc`` chooses the controller. Its qlog, which has whole milliseconds only,
-becomes the telemetry; the server does not report how much it received. A small preloaded library
-makes ``std::random_device``, which seeds the BBRs' randomness, read the guest's seeded source.
+Its BBR is the newer of the two that 0.12 has (`qbkit.stacks.ngtcp2_0_12`). Both programs speak
+HTTP/3, on GnuTLS; their options are those of ``gtlsclient --help``. The client is the sender, so
+its ``--cc`` chooses the controller. Its qlog, which has whole milliseconds only, becomes the
+telemetry; the server does not report how much it received. A small preloaded library makes
+``std::random_device``, which seeds BBR's randomness, read the guest's seeded source.
 """
 
 from __future__ import annotations
 
-import re
-import shutil
-from functools import cache
 from pathlib import Path
 from typing import ClassVar
 
-from qbkit.errors import StackNotReady
 from qbkit.stacks.base import CERTIFICATE_MOUNT, Options, Say, Stack, Status
-from qbkit.stacks.build import compile_c, fingerprint, run_tool
+from qbkit.stacks.build import compile_c, fingerprint
+from qbkit.stacks.debian import DebianPrograms
 from qbkit.stacks.registry import register
 
 DRIVER = Path(__file__).parent / "drivers/ngtcp2"
@@ -24,18 +22,20 @@ SERVER = Path(__file__).parent / "drivers/server"
 MOUNT, SERVER_MOUNT = "/run/qb/stacks/ngtcp2", "/run/qb/stacks/server"
 RANDOM_MOUNT = "/run/qb/stacks/random_device"
 PYTHON = ["/usr/bin/python3", "-S", "-B"]
-CLIENT, RECEIVER = "gtlsclient", "gtlsserver"
+PACKAGES = ("ngtcp2-client", "ngtcp2-server")
+CLIENT, RECEIVER = "usr/bin/gtlsclient", "usr/sbin/gtlsserver"
 WINDOW = "128M"
 WINDOWS = ("max-data", "max-stream-data-bidi-remote", "max-window", "max-stream-window")
-CONTROLLERS = ("cubic", "reno", "bbr", "bbr2")
-"""The controllers of ngtcp2 0.12, in Debian 12."""
 
 
 class Ngtcp2(Stack):
-    """This machine's ``gtlsclient`` and ``gtlsserver``."""
+    """``gtlsclient`` and ``gtlsserver`` of a suite of Debian."""
 
     name: ClassVar[str] = "ngtcp2"
-    source: ClassVar[str] = "Debian packages ngtcp2-client and ngtcp2-server"
+    source: ClassVar[str] = "packages ngtcp2-client and ngtcp2-server of Debian bookworm-backports"
+    debian: ClassVar[DebianPrograms] = DebianPrograms(
+        "ngtcp2-1.11", "bookworm-backports", PACKAGES, (CLIENT, RECEIVER)
+    )
     reports: ClassVar[tuple[str, ...]] = (
         "cwnd_bytes",
         "bytes_in_flight",
@@ -51,33 +51,34 @@ class Ngtcp2(Stack):
     }
 
     def controllers(self) -> tuple[str, ...]:
-        """The controllers that the client's help lists."""
-        return _controllers() if self.status().ready else CONTROLLERS
+        """Those that the client's help lists."""
+        return ("cubic", "reno", "bbr")
 
     def version(self) -> str:
         """Versions of the Debian package and of our driver."""
-        driver = fingerprint([Path(__file__), *DRIVER.glob("*.*"), *SERVER.glob("*.py")])
-        return f"{_package_version()}, driver {driver}"
+        files = [Path(__file__), *DRIVER.glob("*.*"), *SERVER.glob("*.py")]
+        package = self.debian.version(PACKAGES[0]) if self.debian.ready else "not fetched"
+        return f"{package}, driver {fingerprint(files)}"
 
     def status(self) -> Status:
-        """Ready when both programs are installed."""
-        if _path(CLIENT) and _path(RECEIVER):
-            return Status(True)
-        return Status(False, "apt-get install ngtcp2-client ngtcp2-server")
+        """Ready when the packages are unpacked."""
+        how = f"qbkit stacks build {self.name}"
+        return Status(True) if self.debian.ready else Status(False, how)
 
     def build(self, say: Say = lambda _: None) -> None:
-        """Compile the preloaded library; the programs come from Debian's packages."""
-        if not self.status().ready:
-            raise StackNotReady(f"ngtcp2's programs are missing; {self.status().reason}")
+        """Fetch and unpack the packages, and compile the preloaded library."""
+        if not self.debian.ready:
+            self.debian.build(say)
         _library()
 
     def program(self) -> list[str]:
-        """The client; the guest sees this machine's files."""
-        return [_path(CLIENT) or CLIENT]
+        """The client."""
+        return self.debian.command(CLIENT)
 
     def mounts(self) -> dict[str, Path]:
-        """The scripts that start the two programs, and the library preloaded into them."""
-        return {MOUNT: DRIVER, SERVER_MOUNT: SERVER, RANDOM_MOUNT: _library().parent}
+        """The programs, the scripts that start them, and the library preloaded into them."""
+        ours = {MOUNT: DRIVER, SERVER_MOUNT: SERVER, RANDOM_MOUNT: _library().parent}
+        return {self.debian.mount: self.debian.folder, **ours}
 
     def env(self) -> dict[str, str]:
         """Preload the library."""
@@ -86,7 +87,7 @@ class Ngtcp2(Stack):
     def recv_argv(self, *, address: str, out: str, options: Options) -> list[str]:
         """The server, which reads whatever is uploaded."""
         ip, _, port = address.rpartition(":")
-        command = [_path(RECEIVER) or RECEIVER, "--quiet", f"--htdocs={MOUNT}"]
+        command = [*self.debian.command(RECEIVER), "--quiet", f"--htdocs={MOUNT}"]
         command += [f"--{name}={WINDOW}" for name in WINDOWS]
         if "ack_every_packets" in options:
             command.append(f"--ack-thresh={options['ack_every_packets']}")
@@ -112,39 +113,14 @@ class Ngtcp2(Stack):
         if options.get("qlog"):
             start.append("--qlog")
         command = [*self.program(), f"--cc={controller}", "--exit-on-all-streams-close"]
+        command.append("--handshake-timeout=10s")
         if options.get("pmtud") is False:
             command.append("--no-pmtud")
         return [*start, "--", *command, ip, port, f"https://{address}/"]
 
 
-def _path(program: str) -> str | None:
-    """Path of a program; Debian installs the server in a folder that not every PATH has."""
-    return shutil.which(program) or shutil.which(program, path="/usr/sbin:/usr/bin")
-
-
 def _library() -> Path:
     return compile_c(DRIVER / "random_device.c", "random_device.so", shared=True)
-
-
-@cache
-def _controllers() -> tuple[str, ...]:
-    text = run_tool([_path(CLIENT) or CLIENT, "--help"], "ngtcp2")
-    found = re.search(r"--cc=\(([\w|]+)\)", text)
-    return tuple(found[1].split("|")) if found else CONTROLLERS
-
-
-@cache
-def _package_version() -> str:
-    """Debian's version; elsewhere the programs' fingerprint, if they are installed."""
-    client, server = _path(CLIENT), _path(RECEIVER)
-    if not client or not server:
-        return "not installed"
-    if shutil.which("dpkg-query"):
-        try:
-            return run_tool(["dpkg-query", "-W", "-f=${Version}", "ngtcp2-client"], "ngtcp2")
-        except StackNotReady:
-            pass  # not Debian's: the user's own build
-    return fingerprint([Path(client), Path(server)])
 
 
 register(Ngtcp2())

@@ -1,4 +1,4 @@
-"""ngtcp2's sample client ``gtlsclient`` as Debian packages it; its log and qlog become the load.
+"""ngtcp2's sample client ``gtlsclient`` as Debian 12 packages it; its log and qlog become the load.
 
 The qlog has whole milliseconds only.
 """
@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 from qbkit.errors import RunFailed
 from qbkit.stacks.base import Say, Status
 from qbkit.stacks.build import fingerprint
-from qbkit.stacks.ngtcp2 import Ngtcp2
+from qbkit.stacks.ngtcp2_0_12 import Ngtcp2012
 from qbkit.stacks.registry import get
 from qbkit.stacks.web import HOST, WebClient, register_client
 
@@ -27,28 +27,28 @@ class Ngtcp2Client(WebClient):
     """It verifies no certificates, and offers X25519 first."""
 
     name: ClassVar[str] = "ngtcp2"
-    source: ClassVar[str] = "Debian package ngtcp2-client"
+    source: ClassVar[str] = "package ngtcp2-client of Debian 12"
     protocols: ClassVar[tuple[str, ...]] = ("h3",)
 
     def version(self) -> str:
         """Version of the stack and of this file."""
-        return f"{get(Ngtcp2.name).version()}, client {fingerprint([Path(__file__)])}"
+        return f"{get(Ngtcp2012.name).version()}, client {fingerprint([Path(__file__)])}"
 
     def status(self) -> Status:
         """Ready when the stack is."""
-        return get(Ngtcp2.name).status()
+        return get(Ngtcp2012.name).status()
 
     def build(self, say: Say = lambda _: None) -> None:
         """As for the stack."""
-        get(Ngtcp2.name).build(say)
+        get(Ngtcp2012.name).build(say)
 
     def mounts(self) -> dict[str, Path]:
-        """The library preloaded into it."""
-        return get(Ngtcp2.name).mounts()
+        """The program, and the library preloaded into it."""
+        return get(Ngtcp2012.name).mounts()
 
     def env(self) -> dict[str, str]:
         """Preload the library."""
-        return get(Ngtcp2.name).env()
+        return get(Ngtcp2012.name).env()
 
     def argv(
         self, *, address: str, protocol: str, path: str, out: str, zero_rtt: bool
@@ -58,7 +58,7 @@ class Ngtcp2Client(WebClient):
         logs = ["--no-quic-dump", "--no-http-dump", f"--qlog-file={out}/{QLOG}"]
         how = ["--exit-on-all-streams-close", f"--download={out}"]
         url = f"https://{HOST}:{port}{path}"
-        return [*get(Ngtcp2.name).program(), *logs, *how, ip, port, url]
+        return [*get(Ngtcp2012.name).program(), *logs, *how, ip, port, url]
 
     def load(self, folder: Path) -> dict[str, Any]:
         """Protocol and status from its log, times from its qlog, the size of what it saved."""

@@ -14,7 +14,7 @@ PROGRAM = "usr/sbin/gtlsserver"
 
 
 class Ngtcp2Server(FromDebian, WebServer):
-    """``gtlsserver``, on GnuTLS; newer than the one that this machine's stack ngtcp2 uses."""
+    """``gtlsserver``, on GnuTLS."""
 
     name: ClassVar[str] = "ngtcp2"
     source: ClassVar[str] = "package ngtcp2-server of Debian trixie"

@@ -37,7 +37,7 @@ def main(words):
     os.mkfifo(pipe)
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
     options = ["--quiet", "--http-method=POST", f"--data={file}", f"--qlog-file={pipe}"]
-    client = subprocess.Popen([command[0], *options, *command[1:]], stdout=sys.stderr)
+    client = subprocess.Popen([*command[:-3], *options, *command[-3:]], stdout=sys.stderr)
     # The client ends on SIGINT, and closes its connection.
     signal.signal(signal.SIGTERM, lambda *_: client.send_signal(signal.SIGINT))
     log = Log(os.path.join(arguments.out, "ngtcp2.sqlog") if arguments.qlog else os.devnull)
