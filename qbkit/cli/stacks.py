@@ -16,14 +16,15 @@ from qbkit.cli.output import print_json, print_table
 @click.pass_context
 def command(context: click.Context, as_json: bool, as_markdown: bool) -> None:
     """List the stacks: controllers, version, and whether each is ready or what it needs."""
-    from qbkit.stacks.table import markdown_table, stack_rows
+    from qbkit.stacks.table import markdown_table, release_rows, stack_rows
 
     if context.invoked_subcommand:
         return
     if as_markdown:
         click.echo(markdown_table())
         return
-    rows = [{name: row[name] for name in row if name != "options"} for row in stack_rows()]
+    listed = [*stack_rows(), *release_rows()]
+    rows = [{name: row[name] for name in row if name != "options"} for row in listed]
     if as_json:
         print_json(rows)
     else:
@@ -33,7 +34,11 @@ def command(context: click.Context, as_json: bool, as_markdown: bool) -> None:
 @command.command("build")
 @click.argument("names", nargs=-1, metavar="[STACK ...]")
 def build(names: tuple[str, ...]) -> int:
-    """Build the drivers of all stacks or of the named ones, in parallel if memory allows."""
+    """Build the drivers of all stacks or of the named ones, in parallel if memory allows.
+
+    STACK@VERSION is a released version of a stack: quinn@0.8.4 (a version of the crate quinn-proto)
+    or aioquic@1.2.0.
+    """
     from qbkit import stacks
     from qbkit.stacks.make_ready import build_all
 

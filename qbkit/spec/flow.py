@@ -27,8 +27,10 @@ class Flow(Spec):
     are read as such; ``%26`` is an ``&``.
     """
 
-    stack: str = Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.+-]*$")
-    """Name of the stack, as ``qbkit stacks`` lists it."""
+    stack: str = Field(
+        min_length=1, max_length=64, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.+-]*(@[A-Za-z0-9.+-]+)?$"
+    )
+    """Name of the stack, as ``qbkit stacks`` lists it, or a release of it: ``quinn@0.8.4``."""
     controller: str = Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.+-]*$")
     """Name of its congestion controller."""
     start_s: float = Field(default=0.0, ge=0.0, le=86_400.0)

@@ -50,13 +50,17 @@ class AioQuic(Stack):
         """Our packages that run in its process: guest path → host path."""
         return {f"{MOUNT}/{DRIVER.name}": DRIVER}
 
+    def site_packages(self) -> Path:
+        """The folder of this machine that holds aioquic and what it needs."""
+        return _site_packages()
+
     def modules(self) -> tuple[str, ...]:
         """The modules that its process imports."""
         return (f"{DRIVER.name}.__main__",)
 
     def mounts(self) -> dict[str, Path]:
         """Our packages, the site-packages of aioquic, and the byte code of all."""
-        packages = {**self.packages(), SITE_MOUNT: _site_packages()}
+        packages = {**self.packages(), SITE_MOUNT: self.site_packages()}
         words = [python(), *FLAGS]
         path = self.env()["PYTHONPATH"]
         code = byte_code.mounts(self.name, words, self.modules(), path, packages, self.version())

@@ -128,8 +128,12 @@ def run_tool(
     what: str,
     env: Mapping[str, str] | None = None,
     cwd: Path | None = None,
+    log: Path | None = None,
 ) -> str:
-    """Run a compiler; StackNotReady names the missing tool, or gives the tool's first error."""
+    """Run a compiler; StackNotReady names the missing tool, or gives the tool's first error.
+
+    All that a failed tool printed goes to the file ``log``, which the error names.
+    """
     words = [str(a) for a in argv]
     if not shutil.which(words[0]):
         raise StackNotReady(f"{words[0]} is missing to build {what}; install it")
@@ -137,5 +141,8 @@ def run_tool(
     if done.returncode:
         lines = (done.stderr or done.stdout).strip().splitlines() or ["no output"]
         first = next((line for line in lines if "error" in line.lower()), lines[-1])
-        raise StackNotReady(f"{words[0]} cannot build {what}: {first.strip()}")
+        if log:
+            log.write_text(done.stdout + done.stderr)
+        where = f" (the whole log: {log})" if log else ""
+        raise StackNotReady(f"{words[0]} cannot build {what}: {first.strip()}{where}")
     return done.stdout

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import warnings
+from contextlib import suppress
 from functools import cache
 from importlib.metadata import entry_points
 
 from qbkit.errors import SpecError
 from qbkit.stacks.base import Stack
+from qbkit.stacks.release import Releases, locked_names
 from qbkit.suggestions import did_you_mean
 
 _registered: dict[str, Stack] = {}
+_releases: dict[str, Releases] = {}
 
 
 def register(stack: Stack) -> None:
@@ -20,8 +23,38 @@ def register(stack: Stack) -> None:
         raise ValueError(f"there is already a stack {stack.name!r}: {type(known).__qualname__}")
 
 
+def register_releases(releases: Releases) -> None:
+    """Register how to make stacks of the releases of a stack."""
+    _releases[releases.name] = releases
+
+
 def get(name: str) -> Stack:
-    """The stack of that name; raises SpecError, which lists the known names."""
+    """The stack of that name, or of a release: ``quinn@0.8.4``; raises SpecError.
+
+    The error lists the known names.
+    """
+    name, at, version = name.partition("@")
+    stack = _stack(name)
+    if not at:
+        return stack
+    if name not in _releases:
+        raise SpecError(
+            f"qbkit builds no earlier releases of {name}; it builds those of "
+            f"{', '.join(sorted(_releases))}"
+        )
+    return _releases[name].stack(version)
+
+
+def built_releases() -> list[Stack]:
+    """The releases that are built here."""
+    known = []
+    for name in locked_names():
+        with suppress(SpecError):  # a folder of another version of qbkit
+            known.append(get(name))
+    return [stack for stack in known if stack.status().ready]
+
+
+def _stack(name: str) -> Stack:
     stacks = {stack.name: stack for stack in all_stacks()}
     if name not in stacks:
         near = did_you_mean(name, stacks)

@@ -5,36 +5,41 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from qbkit.stacks.registry import all_stacks, get
+from qbkit.stacks.base import Stack
+from qbkit.stacks.registry import all_stacks, built_releases, get
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
 def list_stacks() -> pd.DataFrame:
-    """The stacks, one row each, with the columns of `stack_rows`."""
+    """The stacks and the built releases, one row each, with the columns of `stack_rows`."""
     import pandas as pd
 
-    return pd.DataFrame(stack_rows())
+    return pd.DataFrame([*stack_rows(), *release_rows()])
 
 
 def stack_rows() -> list[dict[str, Any]]:
     """One row per stack: {stack, controllers, version, ready, reason, options, source}."""
-    rows = []
-    for stack in sorted(all_stacks(), key=lambda s: (s.name != "tcp", s.name)):
-        status = stack.status()
-        rows.append(
-            {
-                "stack": stack.name,
-                "controllers": list(stack.controllers()),
-                "version": stack.version() if status.ready else None,
-                "ready": status.ready,
-                "reason": status.reason,
-                "options": stack.options,
-                "source": stack.source,
-            }
-        )
-    return rows
+    return [_row(stack) for stack in sorted(all_stacks(), key=lambda s: (s.name != "tcp", s.name))]
+
+
+def release_rows() -> list[dict[str, Any]]:
+    """The same for each release that is built here; surveys of all stacks leave releases out."""
+    return [_row(stack) for stack in built_releases()]
+
+
+def _row(stack: Stack) -> dict[str, Any]:
+    status = stack.status()
+    return {
+        "stack": stack.name,
+        "controllers": list(stack.controllers()),
+        "version": stack.version() if status.ready else None,
+        "ready": status.ready,
+        "reason": status.reason,
+        "options": stack.options,
+        "source": stack.source,
+    }
 
 
 def markdown_table() -> str:

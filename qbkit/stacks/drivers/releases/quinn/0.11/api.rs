@@ -1,0 +1,82 @@
+//! quinn 0.11: rustls 0.23, a factory behind an Arc, and streams that finish at once.
+
+use crate::controllers::Chosen;
+use common::Knobs;
+use quinn::congestion::{
+    Bbr, BbrConfig, Controller, ControllerFactory, Cubic, CubicConfig, NewReno, NewRenoConfig,
+};
+use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
+use quinn::{AckFrequencyConfig, ClientConfig, ClosedStream, Connection, SendStream};
+use quinn::{ServerConfig, TransportConfig, VarInt};
+use std::sync::Arc;
+use std::time::Instant;
+
+pub const KNOBS: &[&str] =
+    &["ack_every_packets", "initial_window_packets", "packet_threshold", "segmentation"];
+
+macro_rules! more_methods {
+    () => {
+        fn on_mtu_update(&mut self, new_mtu: u16) {
+            self.inner.on_mtu_update(new_mtu);
+        }
+    };
+}
+pub(crate) use more_methods;
+
+pub fn cubic(config: Arc<CubicConfig>, now: Instant, mtu: u16) -> Cubic {
+    Cubic::new(config, now, mtu)
+}
+
+pub fn new_reno(config: Arc<NewRenoConfig>, now: Instant, mtu: u16) -> NewReno {
+    NewReno::new(config, now, mtu)
+}
+
+pub fn bbr(config: Arc<BbrConfig>, _: Instant, mtu: u16) -> Bbr {
+    Bbr::new(config, mtu)
+}
+
+impl ControllerFactory for Chosen {
+    fn build(self: Arc<Self>, now: Instant, mtu: u16) -> Box<dyn Controller> {
+        self.make(now, mtu)
+    }
+}
+
+pub fn set_controller(config: &mut TransportConfig, chosen: Chosen) {
+    config.congestion_controller_factory(Arc::new(chosen));
+}
+
+pub fn set_knobs(config: &mut TransportConfig, knobs: &Knobs) {
+    if let Some(on) = knobs.get("segmentation") {
+        config.enable_segmentation_offload(on);
+    }
+    if let Some(packets) = knobs.get::<u32>("ack_every_packets") {
+        let mut asked = AckFrequencyConfig::default();
+        // The threshold is how many packets may come without an immediate ACK.
+        asked.ack_eliciting_threshold(VarInt::from_u32(packets.saturating_sub(1)));
+        config.ack_frequency_config(Some(asked));
+    }
+}
+
+pub fn server_config(tls: rustls::ServerConfig) -> ServerConfig {
+    let tls = QuicServerConfig::try_from(tls).expect("TLS 1.3 is on");
+    ServerConfig::with_crypto(Arc::new(tls))
+}
+
+pub fn client_config(tls: rustls::ClientConfig, transport: TransportConfig) -> ClientConfig {
+    let tls = QuicClientConfig::try_from(tls).expect("TLS 1.3 is on");
+    let mut config = ClientConfig::new(Arc::new(tls));
+    config.transport_config(Arc::new(transport));
+    config
+}
+
+pub fn connection(connected: Connection) -> Connection {
+    connected
+}
+
+pub async fn finish(stream: &mut SendStream) -> Result<(), ClosedStream> {
+    stream.finish()
+}
+
+pub fn lost_packets(connection: &Connection) -> Option<u64> {
+    Some(connection.stats().path.lost_packets)
+}

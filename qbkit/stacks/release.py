@@ -1,0 +1,89 @@
+"""The releases of a stack, grouped by the interface that our driver programs against."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from qbkit.errors import SpecError, StackNotReady
+from qbkit.settings import cache_folder
+from qbkit.stacks.base import Stack
+
+VERSION = re.compile(r"\d{1,9}(\.\d{1,9}){1,3}")
+SOURCES = Path(__file__).parent / "drivers/releases"
+"""Our drivers of earlier releases, as far as they differ from the present one."""
+
+
+@dataclass(frozen=True)
+class Generation:
+    """The releases from ``since`` to the next generation: one adapter of our driver fits them."""
+
+    since: str
+    """First version that was built with it."""
+    sources: tuple[Path, ...]
+    """Folders of the driver's files; a file replaces those of its name in earlier folders."""
+    controllers: tuple[str, ...]
+    options: tuple[str, ...] = ()
+    """The options of the present driver that also this one has."""
+    reports: tuple[str, ...] = ("cwnd_bytes", "bytes_in_flight", "srtt_ms")
+
+
+@dataclass(frozen=True)
+class Releases:
+    """How to make a stack of a release of the stack ``name``."""
+
+    name: str
+    package: str
+    """What a version counts: ``crate quinn-proto``."""
+    generations: tuple[Generation, ...]
+    """Oldest first."""
+    built: tuple[str, ...]
+    """Versions that were built, oldest first."""
+    make: Callable[[Releases, str, Generation], Stack]
+
+    def stack(self, version: str) -> Stack:
+        """The stack of a version, built or not; raises SpecError for one that cannot be built."""
+        wanted = f"{self.name}@{version}"
+        if not VERSION.fullmatch(version):
+            raise SpecError(
+                f"{wanted}: {version!r} is no version; write one such as {self.name}@"
+                f"{self.built[-1]}"
+            )
+        fit = [g for g in self.generations if number(g.since) <= number(version)]
+        if not fit:
+            raise SpecError(
+                f"{wanted}: qbkit's driver fits {self.package} {self.generations[0].since} and "
+                f"later; built so far are {', '.join(self.built)}"
+            )
+        return self.make(self, version, fit[-1])
+
+    def unknown(self, version: str) -> StackNotReady:
+        """The error for a version that the package registry does not have."""
+        near = ", ".join(self.nearest(version))
+        return StackNotReady(
+            f"there is no version {version} of the {self.package} for this machine; near it are "
+            f"{near}"
+        )
+
+    def nearest(self, version: str) -> list[str]:
+        """The built versions next to a version: the one before and the one after it."""
+        before = [v for v in self.built if number(v) < number(version)]
+        after = [v for v in self.built if number(v) > number(version)]
+        return before[-1:] + after[:1]
+
+
+def number(version: str) -> tuple[int, ...]:
+    """A version as numbers, which compare as versions do."""
+    return tuple(int(part) for part in version.split("."))
+
+
+def release_folder(name: str) -> Path:
+    """Where a release keeps its lock file, and what else its build needs: ``quinn@0.8.4``."""
+    return cache_folder() / "releases" / name
+
+
+def locked_names() -> list[str]:
+    """The releases that have a folder in the cache."""
+    return sorted(path.name for path in release_folder("").glob("*@*") if path.is_dir())

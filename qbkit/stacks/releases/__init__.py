@@ -1,0 +1,5 @@
+"""Released versions of a stack as stacks of their own: ``quinn@0.8.4``."""
+
+from qbkit.stacks.releases import aioquic, quinn
+
+__all__ = ["aioquic", "quinn"]

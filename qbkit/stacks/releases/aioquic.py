@@ -1,0 +1,129 @@
+"""Releases of aioquic, each installed by pip into a folder of its own.
+
+aioquic 0.9.20 and earlier are left out: they have one fixed controller, and no wheel for the
+versions of Python that qbkit needs.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import ClassVar
+
+from qbkit.errors import StackNotReady
+from qbkit.files import write_whole
+from qbkit.stacks import byte_code
+from qbkit.stacks.aioquic import DRIVER, FLAGS, MOUNT, AioQuic
+from qbkit.stacks.base import Say, Status
+from qbkit.stacks.build import build_once, built_folder, fingerprint, python_identity, run_tool
+from qbkit.stacks.registry import register_releases
+from qbkit.stacks.release import SOURCES, Generation, Releases, release_folder
+
+ADAPTERS = SOURCES / "aioquic"
+
+
+class AioQuicRelease(AioQuic):
+    """A release of aioquic; `_make` makes the class of one."""
+
+    of: ClassVar[Releases]
+    number: ClassVar[str]
+    generation: ClassVar[Generation]
+
+    def controllers(self) -> tuple[str, ...]:
+        """The controllers that this release has."""
+        return self.generation.controllers
+
+    def version(self) -> str:
+        """Version of the package, and a fingerprint of the driver and all that it runs with."""
+        return f"{self.number}, driver {self._key()}"
+
+    def status(self) -> Status:
+        """Ready once installed."""
+        if self._folder().exists():
+            return Status(True)
+        return Status(False, f"qbkit stacks build {self.name}")
+
+    def build(self, say: Say = lambda _: None) -> None:
+        """Install the release and what it needs with pip; raises StackNotReady."""
+        if self.status().ready:
+            return
+        say(f"installing {self.name} into a folder of its own")
+        if not self._lock_file().exists():
+            self._lock_file().parent.mkdir(parents=True, exist_ok=True)
+            write_whole(self._lock_file(), self._newest().encode())
+        build_once(self.name, self._key(), self._install)
+
+    def site_packages(self) -> Path:
+        """The folder of the installed packages."""
+        return self._folder()
+
+    def packages(self) -> dict[str, Path]:
+        """The driver, and its adapter if it needs one."""
+        return {f"{MOUNT}/{folder.name}": folder for folder in self.generation.sources}
+
+    def modules(self) -> tuple[str, ...]:
+        """The modules that its process imports."""
+        return (f"{self.package}.__main__",)
+
+    def _lock_file(self) -> Path:
+        return release_folder(self.name) / "requirements.lock"
+
+    def _folder(self) -> Path:
+        return built_folder(self.name, self._key())
+
+    def _key(self) -> str:
+        """Over the driver, the locked packages and the interpreter; none before they are locked."""
+        if not self._lock_file().exists():
+            return "unlocked"
+        sources = [file for folder in self.generation.sources for file in folder.glob("*.py")]
+        words = [*FLAGS, byte_code.version(), python_identity(Path(sys.executable))]
+        return fingerprint(sources, self._lock_file().read_text(), *words)
+
+    def _newest(self) -> str:
+        """The release and the newest packages that it works with, as a lock file."""
+        words = ["--dry-run", "--ignore-installed", "--report", "-", f"aioquic=={self.number}"]
+        try:
+            report = json.loads(_pip(*words, what=self.name))
+        except StackNotReady as error:
+            if "Could not find a version" in str(error):
+                raise self.of.unknown(self.number) from None
+            raise
+        named = [package["metadata"] for package in report["install"]]
+        return "".join(sorted(f"{one['name']}=={one['version']}\n" for one in named))
+
+    def _install(self, folder: Path) -> None:
+        words = ["--no-deps", "--no-compile", "--target", str(folder), "-r", str(self._lock_file())]
+        _pip(*words, what=self.name)
+
+
+def _pip(*words: str, what: str) -> str:
+    command = [sys.executable, "-m", "pip", "install", "--quiet", "--only-binary=:all:", *words]
+    return run_tool(command, what)
+
+
+def _make(releases: Releases, version: str, generation: Generation) -> AioQuicRelease:
+    attributes = {
+        "name": f"aioquic@{version}",
+        "source": f"the Python package aioquic {version}",
+        "of": releases,
+        "number": version,
+        "generation": generation,
+        "package": generation.sources[-1].name,
+    }
+    made: AioQuicRelease = type("AioQuicRelease", (AioQuicRelease,), attributes)()
+    return made
+
+
+RELEASES = Releases(
+    name=AioQuic.name,
+    package="wheel aioquic",
+    generations=(
+        Generation("0.9.21", (DRIVER, ADAPTERS / "aioquic_before_1_2"), ("cubic", "reno")),
+        Generation("1.2.0", (DRIVER,), ("cubic", "reno")),
+    ),
+    built=("0.9.25", "1.0.0", "1.2.0", "1.3.0", "1.4.0", "1.7.2"),
+    make=_make,
+)
+
+register_releases(RELEASES)

@@ -1,0 +1,134 @@
+"""Releases of crates: our driver with the files of a generation, and a lock file of its own."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import ClassVar
+
+from qbkit.errors import StackNotReady
+from qbkit.files import lock, write_whole
+from qbkit.settings import cache_folder
+from qbkit.stacks.base import Say
+from qbkit.stacks.build import run_tool
+from qbkit.stacks.release import SOURCES, Generation, Releases, release_folder
+from qbkit.stacks.rust import WORKSPACE, RustStack
+
+SHARED = ("common",)
+"""Our crates beside the drivers."""
+
+
+class CrateRelease(RustStack):
+    """A release of a crate; `crate_release` makes the class of one.
+
+    Its workspace in the cache holds the driver, put together from the folders of its generation,
+    and the Cargo.lock that cargo made at the first build.
+    """
+
+    of: ClassVar[Releases]
+    number: ClassVar[str]
+    generation: ClassVar[Generation]
+    member: ClassVar[str]
+    """The driver's package: ``quinn-flow``."""
+
+    def controllers(self) -> tuple[str, ...]:
+        """The controllers that this release has."""
+        return self.generation.controllers
+
+    def build(self, say: Say = lambda _: None) -> None:
+        """Lock the crates at the first build, then compile; raises StackNotReady."""
+        if not self._missing() and not self._lock_file().exists():
+            self._lock()
+        super().build(say)
+
+    def _lock_file(self) -> Path:
+        return self.workspace / "Cargo.lock"
+
+    def _lock(self) -> None:
+        """Let cargo choose the crates; the lock file appears when they are all known."""
+        self._put_together(self.workspace)
+        try:
+            run_tool(["cargo", "generate-lockfile"], self.name, cwd=self.workspace)
+        except StackNotReady as error:
+            shutil.rmtree(self.workspace)
+            if f'`{self.crate} = "={self.number}"`' in str(error):
+                raise self.of.unknown(self.number) from None
+            raise
+
+    def _key(self) -> str:
+        """The same fingerprint as for every driver; none before the crates are locked."""
+        if not self._lock_file().exists():
+            return "unlocked"
+        return super()._key()
+
+    def _driver_folders(self) -> list[Path]:
+        return [*self.generation.sources, *(WORKSPACE / name for name in SHARED)]
+
+    def _compile(self, folder: Path) -> None:
+        """Compile in a folder that all releases share, as most of their crates are the same."""
+        self._put_together(self.workspace)
+        target = cache_folder() / "releases/target"
+        target.mkdir(parents=True, exist_ok=True)
+        env = {**os.environ, **self.build_env, "CARGO_TARGET_DIR": str(target)}
+        words = ["cargo", "build", "--release", "--locked", "--package", self.member]
+        with lock(target / ".qbkit.lock"):
+            run_tool(words, self.name, env, self.workspace, log=self.workspace / "build.log")
+            shutil.copy2(target / "release" / self.member, folder)
+
+    def _put_together(self, workspace: Path) -> None:
+        """Write the workspace: the driver and our crates, with this release as the dependency."""
+        member = workspace / self.member
+        for name in (self.member, *SHARED):
+            shutil.rmtree(workspace / name, ignore_errors=True)
+        (member / "src").mkdir(parents=True)
+        shutil.copyfile(SOURCES / "Cargo.toml", workspace / "Cargo.toml")
+        for name in SHARED:
+            shutil.copytree(WORKSPACE / name, workspace / name)
+        for source in self.generation.sources:
+            for file in source.iterdir():
+                place = member if file.suffix == ".toml" else member / "src"
+                shutil.copyfile(file, place / file.name)
+        manifest = member / "Cargo.toml"
+        write_whole(manifest, pinned(manifest.read_text(), self.crate, self.number).encode())
+
+    def _program(self) -> str:
+        return self.member
+
+
+def pinned(manifest: str, crate: str, version: str) -> str:
+    """A manifest with exactly this version of the crate; ValueError if it names no such crate."""
+    text, found = re.subn(
+        rf'^({re.escape(crate)} = {{ version = )"[^"]*"', rf'\1"={version}"', manifest, flags=re.M
+    )
+    if found != 1:
+        raise ValueError(f"the manifest names {crate} {found} times")
+    return text
+
+
+def crate_release(
+    base: RustStack, crate: str
+) -> Callable[[Releases, str, Generation], CrateRelease]:
+    """A function from a version of the crate to its stack, which is like ``base`` otherwise."""
+
+    def make(releases: Releases, version: str, generation: Generation) -> CrateRelease:
+        options: Mapping[str, str] = base.options
+        attributes = {
+            "name": f"{base.name}@{version}",
+            "source": f"crate {crate} {version}",
+            "crate": crate,
+            "member": f"{base.name}-flow",
+            "workspace": release_folder(f"{base.name}@{version}"),
+            "of": releases,
+            "number": version,
+            "generation": generation,
+            "options": {name: options[name] for name in generation.options},
+            "reports": generation.reports,
+        }
+        kind = type(f"{type(base).__name__}Release", (CrateRelease, type(base)), attributes)
+        made: CrateRelease = kind()
+        return made
+
+    return make

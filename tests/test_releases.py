@@ -1,0 +1,137 @@
+"""Releases of stacks, ``STACK@VERSION``: their names, what a user is told, and one that runs."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+import qbkit as qb
+from qbkit import stacks
+from qbkit.errors import SpecError, StackNotReady
+from qbkit.metrics.families import family
+from qbkit.stacks import registry
+from qbkit.stacks.release import number
+from qbkit.stacks.releases import aioquic, quinn
+from qbkit.stacks.releases.crates import pinned
+from qbkit.stacks.table import release_rows
+
+
+@pytest.fixture
+def empty_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("QBKIT_CACHE", str(tmp_path))
+    return tmp_path
+
+
+def test_a_flow_may_name_a_release():
+    flow = qb.Flow("quinn@0.8.4:cubic?initial_window_packets=20")
+    assert (flow.stack, flow.controller) == ("quinn@0.8.4", "cubic")
+    assert qb.Flow(flow.text) == flow
+    assert flow.default_label == "quinn@0.8.4:cubic"
+
+
+def test_a_release_is_of_the_family_of_its_controller():
+    assert family(qb.Flow("quinn@0.8.4:newreno").controller) == family("reno")
+
+
+@pytest.mark.parametrize("stack", ["quinn@", "@0.8.4", "quinn@0.8@9", "quinn@a/b"])
+def test_half_a_release_is_no_flow(stack):
+    with pytest.raises(SpecError):
+        qb.Flow(f"{stack}:cubic")
+
+
+def test_a_release_is_a_stack_of_its_own(empty_cache):
+    release, present = stacks.get("quinn@0.8.4"), stacks.get("quinn")
+    assert (release.name, present.name) == ("quinn@0.8.4", "quinn")
+    assert release.controllers() == ("cubic", "newreno", "bbr")
+    assert set(release.options) < set(present.options)
+    assert release.program() == ["/run/qb/stacks/quinn@0.8.4/quinn-flow"]
+    assert not release.status().ready
+
+
+def test_surveys_and_the_table_of_all_stacks_leave_releases_out(empty_cache):
+    (empty_cache / "releases/quinn@0.8.4").mkdir(parents=True)
+    assert not any("@" in stack.name for stack in stacks.all_stacks())
+    assert registry.built_releases() == []  # there, but not built
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("quinn@latest", "'latest' is no version; write one such as quinn@0."),
+        ("quinn@0.7.2", "qbkit's driver fits crate quinn-proto 0.8.0 and later"),
+        ("aioquic@0.9.20", "qbkit's driver fits wheel aioquic 0.9.21 and later"),
+        ("tcp@6.1", "qbkit builds no earlier releases of tcp; it builds those of aioquic, quinn"),
+        ("quin@0.8.4", "there is no stack 'quin' (did you mean quinn?)"),
+    ],
+)
+def test_what_is_said_of_a_release_that_cannot_be(name, said):
+    with pytest.raises(SpecError, match=re.escape(said)):
+        stacks.get(name)
+
+
+def test_a_controller_or_an_option_that_the_release_lacks():
+    with pytest.raises(SpecError, match=re.escape("quinn@0.8.4 has no option segmentation")):
+        stacks.get("quinn@0.8.4").check("cubic", {"segmentation": False}, None)
+
+
+def test_each_version_gets_the_adapter_of_its_generation():
+    known = quinn.RELEASES.generations
+    for place, version in enumerate(["0.8.99", "0.9.6", "0.10.0", "0.11.19"]):
+        assert quinn.RELEASES.stack(version).generation == known[place]
+    assert number("0.10.6") > number("0.9.6")
+
+
+def test_every_version_that_was_built_has_an_adapter_whose_files_exist():
+    for releases in (quinn.RELEASES, aioquic.RELEASES):
+        assert list(releases.built) == sorted(releases.built, key=number)
+        for version in releases.built:
+            for folder in releases.stack(version).generation.sources:
+                assert any(folder.iterdir())
+
+
+def test_the_manifest_gets_the_version():
+    text = '[dependencies]\nquinn = { version = "0.8" }\nquinn-proto = { version = "0.8", a = 1 }\n'
+    assert 'quinn-proto = { version = "=0.8.4", a = 1 }' in pinned(text, "quinn-proto", "0.8.4")
+    assert 'quinn = { version = "0.8" }' in pinned(text, "quinn-proto", "0.8.4")
+    with pytest.raises(ValueError, match="0 times"):
+        pinned(text, "quiche", "0.9.0")
+
+
+def test_the_nearest_versions_of_one_that_does_not_exist():
+    assert quinn.RELEASES.nearest("0.9.99") == ["0.9.6", "0.10.6"]
+    assert quinn.RELEASES.nearest("0.8.1") == ["0.8.4"]
+    assert quinn.RELEASES.nearest("1.0.0") == [quinn.RELEASES.built[-1]]
+    said = "there is no version 0.9.99 of the crate quinn-proto for this machine; near it are 0.9.6"
+    assert said in str(quinn.RELEASES.unknown("0.9.99"))
+
+
+def test_a_build_that_fails_names_the_error_and_the_log(tmp_path):
+    from qbkit.stacks.build import run_tool
+
+    log = tmp_path / "build.log"
+    script = "echo working; echo 'error: no such thing' >&2; echo later >&2; exit 1"
+    with pytest.raises(StackNotReady) as caught:
+        run_tool(["sh", "-c", script], "quinn@0.8.4", log=log)
+    assert str(caught.value) == (
+        f"sh cannot build quinn@0.8.4: error: no such thing (the whole log: {log})"
+    )
+    assert log.read_text().split("\n")[:3] == ["working", "error: no such thing", "later"]
+
+
+@pytest.mark.guest
+def test_an_old_release_fills_a_link():
+    """aioquic 1.0.0 needs an adapter, and is a wheel: its build takes seconds."""
+    release = stacks.get("aioquic@1.0.0")
+    try:
+        release.build()
+    except StackNotReady as error:
+        pytest.skip(f"the package index cannot be reached: {error}")
+    run = qb.Experiment(
+        bottleneck=qb.Bottleneck(rate_mbps=5, rtt_ms=20, buffer_bdp=2),
+        flows=["aioquic@1.0.0:cubic"],
+        duration_s=4,
+    ).run()
+    assert run.attrs["stack_versions"].startswith('{"aioquic@1.0.0": "1.0.0, driver ')
+    assert 4 < float(run.qb.summary()["throughput_mbps"].iloc[0]) <= 5
+    assert [row["stack"] for row in release_rows()].count("aioquic@1.0.0") == 1
