@@ -61,7 +61,7 @@ def test_a_bad_load_gets_one_sentence(fields: dict, sentence: str):
         ({"zero_rtt": True}, "the client go has no zero_rtt; it works with aioquic"),
         (
             {"zero_rtt": True, "client": "aioquic", "server": "go:cubic"},
-            "the server go has no zero_rtt; it works with caddy, envoy, ngtcp2",
+            "the server go has no zero_rtt; it works with caddy, envoy, ngtcp2, quiche",
         ),
     ],
 )

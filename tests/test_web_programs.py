@@ -58,7 +58,7 @@ def test_clients(client: str, protocol: str):
 
 
 @pytest.mark.guest
-@pytest.mark.parametrize("server", ["caddy:cubic", "envoy:cubic"])
+@pytest.mark.parametrize("server", ["caddy:cubic", "envoy:cubic", "quiche:cubic"])
 def test_early_data_save_a_round_trip(server: str):
     rtt_s, spec = 0.1, {"client": "aioquic", "protocol": "h3", "object_bytes": 1000}
     link = qb.Bottleneck(rate_mbps=10, rtt_ms=100)
@@ -73,6 +73,24 @@ def test_early_data_save_a_round_trip(server: str):
     assert float(plain.time_to_last_byte_s) == pytest.approx(2 * rtt_s, abs=0.02)
     assert float(early.time_to_last_byte_s) == pytest.approx(rtt_s, abs=0.02)
     assert json.loads(early.attrs["client_report"])["early_data_accepted"] is True
+
+
+@pytest.mark.guest
+def test_quiche_serves_a_page_in_the_order_of_its_urgency():
+    for program in (web.server("quiche"), web.client("headless-shell")):
+        if not program.status().ready:
+            pytest.skip(f"{program.name}: {program.status().reason}")
+    deep = qb.Bottleneck(rate_mbps=10, rtt_ms=20, buffer_packets=2000)
+    fields = {"server": "quiche:cubic", "client": "headless-shell", "protocol": "h3"}
+    run = qb.run_web(WebLoad(bottleneck=deep, page="small", limit_s=20, **fields))
+    assert set(run.resource_protocol.values) == {"h3"} and run.sizes["resource"] == 17
+    assert 0.04 + 470_000 * 8 / 10e6 < float(run.page_load_time_s) < 0.9
+    # The browser asks for the fonts (urgency 2) after the first images (3), and has them first.
+    ends_s = {
+        kind: run.resource_end_s.values[run.resource_type.values == kind].max()
+        for kind in ("font", "image")
+    }
+    assert ends_s["font"] < ends_s["image"]
 
 
 def test_nginx_knows_the_types_of_a_site(tmp_path: Path):

@@ -1,8 +1,8 @@
-"""Stacks whose driver is compiled here, once, into the cache."""
+"""Programs of ours that are compiled here, once, into the cache: drivers of stacks, and servers."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import ClassVar
 
@@ -11,9 +11,11 @@ from qbkit.stacks.base import Say, Stack, Status
 from qbkit.stacks.build import build_once, built_folder, is_installed
 
 
-class CompiledStack(Stack):
-    """Our driver, ready once it is compiled; its fingerprint is part of the version."""
+class CompiledProgram(ABC):
+    """Our program, ready once it is compiled; its fingerprint is part of the version."""
 
+    name: ClassVar[str]
+    """Name as users write it."""
     tools: ClassVar[dict[str, str]] = {}
     """What the build needs: program, header or library → Debian package."""
     minutes: ClassVar[int] = 1
@@ -23,12 +25,12 @@ class CompiledStack(Stack):
         """Ready once built."""
         if (self._folder() / self._program()).exists():
             return Status(True)
-        how = f"qbkit stacks build {self.name}"
+        how = self._how()
         missing = self._missing()
         return Status(False, f"{missing}, then: {how}" if missing else how)
 
     def build(self, say: Say = lambda _: None) -> None:
-        """Fetch the stack's sources and compile them with our driver; keep the program."""
+        """Fetch the sources of others and compile them with ours; keep the program."""
         if self.status().ready:
             return
         if missing := self._missing():
@@ -37,11 +39,11 @@ class CompiledStack(Stack):
         build_once(self.name, self._key(), self._compile)
 
     def program(self) -> list[str]:
-        """The compiled driver."""
+        """The compiled program."""
         return [f"{self._mount()}/{self._program()}"]
 
     def mounts(self) -> dict[str, Path]:
-        """The folder of the compiled driver."""
+        """The folder of the compiled program."""
         return {self._mount(): self._folder()}
 
     def env(self) -> dict[str, str]:
@@ -56,11 +58,16 @@ class CompiledStack(Stack):
     def _compile(self, folder: Path) -> None:
         """Compile the program into an empty folder."""
 
+    @abstractmethod
+    def _program(self) -> str:
+        """File name of the program."""
+
+    @abstractmethod
+    def _how(self) -> str:
+        """The command that builds it."""
+
     def _needs(self) -> dict[str, str]:
         return self.tools
-
-    def _program(self) -> str:
-        return f"{self.name}-flow"
 
     def _mount(self) -> str:
         return f"/run/qb/stacks/{self.name}"
@@ -72,3 +79,13 @@ class CompiledStack(Stack):
         """What to install first, in words; empty when nothing is missing."""
         absent = [package for tool, package in self._needs().items() if not is_installed(tool)]
         return f"install {', '.join(dict.fromkeys(absent))}" if absent else ""
+
+
+class CompiledStack(CompiledProgram, Stack):
+    """A stack whose driver is ``<name>-flow``."""
+
+    def _program(self) -> str:
+        return f"{self.name}-flow"
+
+    def _how(self) -> str:
+        return f"qbkit stacks build {self.name}"

@@ -1,4 +1,4 @@
-"""Stacks from crates: one program for each in the workspace ``drivers/rust``, built on demand."""
+"""Crates and our programs of them, members of the workspace ``drivers/rust``, built on demand."""
 
 from __future__ import annotations
 
@@ -11,37 +11,37 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from qbkit.stacks.build import fingerprint, run_tool
-from qbkit.stacks.compiled import CompiledStack
+from qbkit.stacks.compiled import CompiledProgram, CompiledStack
 
 WORKSPACE = Path(__file__).parent / "drivers/rust"
 
 
-class RustStack(CompiledStack):
-    """A crate and our driver of it, the member ``<name>-flow`` of the workspace."""
+class RustProgram(CompiledProgram):
+    """A crate and our program of it, a member of the workspace."""
 
     crate: ClassVar[str]
-    """The stack's crate, whose version in Cargo.lock is the stack's version."""
+    """The crate, whose version in Cargo.lock is the program's version."""
     workspace: ClassVar[Path] = WORKSPACE
-    """Folder of the driver's member and of Cargo.lock."""
+    """Folder of the program's member and of Cargo.lock."""
     build_env: ClassVar[dict[str, str]] = {}
     """Environment variables that the crate's build reads."""
 
     def version(self) -> str:
-        """Versions of the crate and of our driver."""
+        """Versions of the crate and of our program."""
         return f"{locked_version(self.crate, self.workspace)}, driver {self._key()}"
 
     def _needs(self) -> dict[str, str]:
         return {"cargo": "Rust 1.85 or newer (rustup.rs)", **self.tools}
 
     def _key(self) -> str:
-        """Fingerprint of the driver, our crates in it, the locked crates and the compiler."""
+        """Fingerprint of the program, our crates in it, the locked crates and the compiler."""
         crates = locked_crates(self._program(), self.workspace)
         folders = self._driver_folders()
         sources = [path for folder in folders for path in folder.rglob("*") if path.is_file()]
         return fingerprint(sources, *crates, _compiler())
 
     def _driver_folders(self) -> list[Path]:
-        """The folders of our crates that the driver is compiled from."""
+        """The folders of our crates that the program is compiled from."""
         crates = locked_crates(self._program(), self.workspace)
         ours = [name for name, _, checksum in (line.split(" ") for line in crates) if not checksum]
         return [_first_existing(self.workspace / name, WORKSPACE / name) for name in ours]
@@ -52,6 +52,10 @@ class RustStack(CompiledStack):
             words = ["cargo", "build", "--release", "--locked", "--package", self._program()]
             run_tool(words, self.name, env, self.workspace)
             shutil.copy2(Path(target) / "release" / self._program(), folder)
+
+
+class RustStack(RustProgram, CompiledStack):
+    """A crate and our driver of it, the member ``<name>-flow`` of the workspace."""
 
 
 def locked_version(crate: str, workspace: Path = WORKSPACE) -> str:
