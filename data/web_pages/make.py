@@ -4,8 +4,9 @@ python data/web_pages/make.py run FOLDER [--cells N] [--seeds 15]
 python data/web_pages/make.py publish FOLDER
 
 ``run`` writes FOLDER/HASH.nc for each load, named by its spec, cell after cell, and leaves out
-those that are there; FOLDER/HASH.failed.json says why a load failed. ``publish`` takes all loads in
-the folder: a table of them, one of those that failed, and a few whole loads.
+those that are there; FOLDER/HASH.failed.json says why a load failed, and a further seed then takes
+its place in the cell. ``publish`` takes all loads in the folder: a table of them, one of those that
+failed, and a few whole loads.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import pandas as pd
 import xarray as xr
 
 import qbkit as qb
+from qbkit.metrics.web_pages import loss_in_words
 
 HERE = Path(__file__).parent
 SIZES = ("medium", "small", "large")
@@ -35,6 +37,14 @@ BASE_RTT_MS, RATE_MBPS, BUFFER_PACKETS = 15, 10, 50
 SERVER, CLIENT = "envoy:cubic", "headless-shell"
 DEEP_PACKETS = 2000
 """A queue that drops nothing shows in which order a server sends."""
+PROTOCOLS = ("h2", "h3")
+IN_TABLE = (
+    *("page_load_time_s", "first_contentful_paint_s", "largest_contentful_paint_s"),
+    *("screenshot_time_s", "visual_progress_percent", "packet_fate", "queue_delay_ms"),
+    *("resource_type", "resource_bytes", "resource_start_s", "resource_end_s", "resource_urgency"),
+    *("chunk_time_s", "chunk_bytes", "chunk_new_bytes", "chunk_resource"),
+)
+"""What `qbkit.metrics.page_table` reads of a load."""
 NOT_SHOWN = ("connect_s", "handshake_s", "first_byte_s")
 OTHER_SERVER = "go:cubic"
 STRATEGY_SERVERS = (SERVER, OTHER_SERVER)
@@ -61,46 +71,58 @@ def cells() -> list[tuple[str, str, float]]:
     return [(size, loss, rtt) for rtt in EXTRA_RTTS_MS for size in SIZES for loss in LOSSES]
 
 
-def loads(count: int, seeds: int) -> Iterator[qb.WebLoad]:
-    """The single loads, and the first cells of the grid."""
+def single_loads() -> Iterator[qb.WebLoad]:
+    """The loads outside the grid: the deep queue, the whole browser, and Firefox."""
     for server in STRATEGY_SERVERS:
-        for protocol in ("h2", "h3"):
+        for protocol in PROTOCOLS:
             more = {"server": server, "buffer_packets": DEEP_PACKETS}
             yield load("medium", "none", 0, protocol, 1, **more)
-    for protocol in ("h2", "h3"):
+    for protocol in PROTOCOLS:
         yield load("medium", "none", 0, protocol, 1, client="chromium")
     for seed in range(1, OTHER_CLIENT_SEEDS + 1):
-        for protocol in ("h2", "h3"):
+        for protocol in PROTOCOLS:
             yield load("medium", "none", 0, protocol, seed, client=OTHER_CLIENT)
-    for cell in cells()[:count]:
-        for seed in range(1, seeds + 1):
-            for protocol in ("h2", "h3"):
-                yield load(*cell, protocol, seed)
-    for seed in range(1, seeds + 1):
-        for protocol in ("h2", "h3"):
-            yield load("medium", "random", 0, protocol, seed, server=OTHER_SERVER)
 
 
 def run_all(folder: Path, count: int, seeds: int) -> None:
-    """Run what is missing, one load at a time; a load that fails is tried once more."""
-    for wanted in loads(count, seeds):
-        path, failed = (folder / f"{wanted.hash}{end}" for end in (".nc", FAILED))
-        if path.exists() or failed.exists():
-            continue
-        for _ in range(2):
-            try:
-                qb.run_web(wanted, out=path)
+    """Run what is missing: the single loads, the first cells of the grid, and the other server."""
+    for wanted in single_loads():
+        run_one(folder, wanted)
+    for cell in cells()[:count]:
+        run_cell(folder, seeds, cell)
+    run_cell(folder, seeds, ("medium", "random", 0), server=OTHER_SERVER)
+
+
+def run_cell(folder: Path, seeds: int, cell: tuple[str, str, float], **more: object) -> None:
+    """Run seeds 1, 2, … until so many loads over each protocol have ended."""
+    for protocol in PROTOCOLS:
+        ended = 0
+        for seed in range(1, 2 * seeds + 1):
+            ended += run_one(folder, load(*cell, protocol, seed, **more))
+            if ended == seeds:
                 break
-            except qb.QbkitError as error:
-                reason = str(error)
-                print(f"{wanted.name}, seed {wanted.seed}: {reason}", flush=True)
-        else:
-            failed.write_text(json.dumps({"web_load": wanted.to_json(), "reason": reason}))
+
+
+def run_one(folder: Path, wanted: qb.WebLoad) -> bool:
+    """Run a load if it is missing, at most twice; whether it ended."""
+    path, failed = (folder / f"{wanted.hash}{end}" for end in (".nc", FAILED))
+    if path.exists() or failed.exists():
+        return path.exists()
+    for _ in range(2):
+        try:
+            qb.run_web(wanted, out=path)
+            return True
+        except qb.QbkitError as error:
+            reason = str(error)
+            print(f"{wanted.name}, seed {wanted.seed}: {reason}", flush=True)
+    failed.write_text(json.dumps({"web_load": wanted.to_json(), "reason": reason}))
+    return False
 
 
 def publish(folder: Path) -> None:
     """Write the table of all loads, and the median and single loads themselves."""
-    runs = [qb.load_run(path) for path in sorted(folder.glob("*.nc"))]
+    paths = sorted(folder.glob("*.nc"))
+    runs = [_brief(path) for path in paths]
     table = qb.metrics.page_table(runs)
     keys = ["client", "server", "buffer_packets", "page", "loss", "rtt_ms", "protocol", "seed"]
     links = [json.loads(run.attrs["web_load"])["bottleneck"] for run in runs]
@@ -117,7 +139,7 @@ def publish(folder: Path) -> None:
     }
     tables = {"loads": table.loc[order], "failed": _failed(folder)}
     qb.publish_tables(tables, HERE / "tables", facts=facts)
-    whole = {name: run.drop_vars(NOT_SHOWN) for name, run in _whole(runs, table)}
+    whole = {name: run.drop_vars(NOT_SHOWN) for name, run in _whole(paths, table)}
     for run in whole.values():
         run.encoding.pop("unlimited_dims", None)  # of the tables that are not published
     qb.publish_runs(whole, HERE / "runs", series=("queue_delay_ms",), facts=facts)
@@ -130,13 +152,12 @@ def _failed(folder: Path) -> pd.DataFrame:
     for path in sorted(folder.glob(f"*{FAILED}")):
         found = json.loads(path.read_text())
         load = qb.WebLoad.from_json(found["web_load"])
-        link = load.bottleneck
-        lossy = "random" if link.loss_model == "random" else "bursts"
+        link = json.loads(load.to_json())["bottleneck"]
         rows.append(
             {
                 **{name: getattr(load, name) for name in ("server", "client", "page")},
-                "loss": lossy if link.mean_loss_percent else "none",
-                "rtt_ms": link.rtt_ms,
+                "loss": loss_in_words(link),
+                "rtt_ms": link["rtt_ms"],
                 **{name: getattr(load, name) for name in ("protocol", "seed", "limit_s")},
                 "reason": found["reason"],
             }
@@ -144,17 +165,24 @@ def _failed(folder: Path) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _whole(runs: list[xr.Dataset], table: object) -> Iterator[tuple[str, xr.Dataset]]:
-    """The loads that the notebook opens, by name."""
+def _brief(path: Path) -> xr.Dataset:
+    """What the table needs of a load: not its packets and pictures, which are most of it."""
+    with xr.open_dataset(path, engine="h5netcdf") as run:
+        return run[[name for name in IN_TABLE if name in run]].load()
+
+
+def _whole(paths: list[Path], table: pd.DataFrame) -> Iterator[tuple[str, xr.Dataset]]:
+    """The loads that the notebook opens, by name: each cell's median, and the deep queue's."""
     grid = (table.client == CLIENT) & (table.buffer_packets == BUFFER_PACKETS)
     grid &= table.server == SERVER
     for setting, cell in table[grid].groupby(["page", "loss", "rtt_ms", "protocol"]):
         page, loss, rtt_ms, protocol = setting
         name = f"{page}-{loss.split()[0].strip(',')}-{rtt_ms:g}ms-{protocol}"
-        yield name, qb.metrics.median_page_load([runs[i] for i in cell.index])
+        in_order = cell.sort_values("page_load_time_s", kind="stable").index
+        yield name, qb.load_run(paths[in_order[(len(cell) - 1) // 2]])
     deep = table[table.buffer_packets == DEEP_PACKETS].sort_values(["server", "protocol"])
     for i, row in deep.iterrows():
-        yield f"{row.server.partition(':')[0]}-deep-{row.protocol}", runs[i]
+        yield f"{row.server.partition(':')[0]}-deep-{row.protocol}", qb.load_run(paths[i])
 
 
 def main() -> None:

@@ -105,7 +105,7 @@ def _row(run: xr.Dataset) -> dict[str, Any]:
     main = _main_image(run)
     return {
         **{name: spec[name] for name in ("server", "client", "page")},
-        "loss": _loss(spec["bottleneck"]),
+        "loss": loss_in_words(spec["bottleneck"]),
         "rtt_ms": spec["bottleneck"]["rtt_ms"],
         "protocol": run.attrs["protocol"],
         "seed": spec["seed"],
@@ -136,8 +136,8 @@ def _main_image(run: xr.Dataset) -> int | None:
     return int(images[np.argmax(run.resource_bytes.values[images])])
 
 
-def _loss(link: dict[str, Any]) -> str:
-    """The loss of a link in words."""
+def loss_in_words(link: dict[str, Any]) -> str:
+    """The loss of a link (the JSON of a bottleneck) as in the column ``loss`` of `page_table`."""
     model = link.get("loss_model", "random")
     if model != "random":
         return f"bursts, gemodel {model['to_bad_percent']:g} {model['to_good_percent']:g}"
