@@ -7,7 +7,7 @@ STACK_PACKAGES := g++ cmake perl libclang-dev libnuma-dev libssl-dev \
   chromium firefox-esr libnss3-tools
 SUDO := $(shell [ "$$(id -u)" = 0 ] || { command -v sudo >/dev/null && sudo -n true 2>/dev/null && echo sudo; } || echo no)
 
-.PHONY: demo test setup lab check docs data-readme system venv lock kernel stacks clean
+.PHONY: demo test setup lab check docs atlas data-readme system venv lock kernel stacks clean
 
 # The demo needs two stacks only; all of them take half an hour to build on two cores.
 demo: system venv kernel
@@ -32,6 +32,11 @@ docs: venv
 	@rm -rf docs/reference/generated
 	@$(BIN)/python -m sphinx -q -W --keep-going -d build/docs-trees docs build/docs
 	@echo "qbkit: open build/docs/index.html"
+
+# The published data as a site, in build/atlas; it opens from the disk.
+atlas: venv
+	@echo "qbkit: writing the atlas of the published data (about 90 processor seconds)"
+	@$(BIN)/qbkit atlas data --out build/atlas
 
 # data/README.md, from the published data and data/README.md.jinja.
 data-readme: venv

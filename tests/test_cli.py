@@ -54,6 +54,7 @@ def answer(*words: str) -> object:
         ["doctor"],
         ["runs"],
         ["sweep"],
+        ["atlas"],
         ["notebook"],
         ["import-pcaps"],
     ],

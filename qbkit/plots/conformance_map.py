@@ -135,11 +135,14 @@ def _cells(envelopes: xr.DataArray, found: xr.Dataset) -> Iterator[_MapCell]:
         values = tuple(
             envelopes[f].values[i].item() for f, i in zip(fields, place[1:], strict=True)
         )
-        setting = ", ".join(
-            SHORT.get(f, f"{f} {{}}").format(v) for f, v in zip(fields, values, strict=True)
-        )
+        setting = setting_text(dict(zip(fields, values, strict=True)))
         figures = {key: float(found[key].values[place]) for key in (*QUANTITIES, *BESIDE)}
         yield _MapCell(name, values, setting, test, against, figures)
+
+
+def setting_text(values: Mapping[str, Any]) -> str:
+    """Values of swept fields in a few words: ``10 ms, 0.5 BDP``."""
+    return ", ".join(SHORT.get(f, f"{f} {{}}").format(v) for f, v in values.items())
 
 
 def _in_order(cells: Iterable[_MapCell]) -> list[str]:

@@ -43,6 +43,16 @@ WAITING = (
     "An interactive chart appears here once this notebook is trusted (File, Trust Notebook) and "
     "its first chart is displayed."
 )
+SHARED = """
+(() => {
+  const pages = (window.qbkitCharts = window.qbkitCharts || {});
+  const loaded = (pages["@VERSION@"] = pages["@VERSION@"] || {});
+  loaded.begun = true;
+  if (loaded.found) loaded.found(window.vegaEmbed);
+  else loaded.embed = Promise.resolve(window.vegaEmbed);
+})();
+"""
+"""After Vega in a script: the charts of the page that have none draw themselves with it."""
 BUNDLE = re.compile(r'(?<=const packed = ")[A-Za-z0-9+/=]+(?=";)')
 PAGE = """<!DOCTYPE html>
 <html lang="en">
@@ -66,14 +76,18 @@ def enable() -> None:
     alt.renderers.enable(RENDERER)
 
 
-def chart_fragment(spec: dict[str, Any]) -> str:
-    """Self-contained HTML fragment that draws a Vega-Lite specification."""
+def chart_fragment(spec: dict[str, Any], *, bundled: bool = True, waiting: str = WAITING) -> str:
+    """HTML fragment that draws a Vega-Lite specification; ``waiting`` is its text until then.
+
+    It needs nothing else. Unless ``bundled``, it draws itself with the Vega of another chart of the
+    page, or of a `shared_script`.
+    """
     version = vegalite_version()
     package = files("qbkit.plots")
     head, rest = _headed(spec)
     parts = {
         "@STYLE@": (package / "chart.css").read_text(encoding="utf-8"),
-        "@WAITING@": WAITING,
+        "@WAITING@": escape(waiting),
         "@VERSION@": version,
         "@OPTIONS@": script_json(EMBED_OPTIONS),
         "@DARK@": script_json(theme.dark_colours()),
@@ -81,7 +95,7 @@ def chart_fragment(spec: dict[str, Any]) -> str:
         "@DARKINK@": str(theme.INK_ON_DARK[theme.INK]),
         "@QUIET@": theme.QUIET_INK,
         "@DARKQUIET@": str(theme.INK_ON_DARK[theme.QUIET_INK]),
-        "@BUNDLE@": _bundle(version),
+        "@BUNDLE@": _bundle(version) if bundled else "",
         "@SPEC@": _packed(script_json(rest).encode()),
         # Last, so that text of the chart cannot be taken for a placeholder.
         "@HEAD@": head,
@@ -90,6 +104,13 @@ def chart_fragment(spec: dict[str, Any]) -> str:
     for mark, text in parts.items():
         fragment = fragment.replace(mark, text)
     return fragment
+
+
+def shared_script() -> str:
+    """JavaScript with Vega for all charts of a page that have no bundle; load it anywhere in it."""
+    version = vegalite_version()
+    vega = gzip.decompress(base64.b64decode(_bundle(version))).decode()
+    return vega + SHARED.replace("@VERSION@", version)
 
 
 def without_bundle(fragment: str) -> str:

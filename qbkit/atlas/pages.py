@@ -1,0 +1,305 @@
+"""What each page of the atlas shows: numbers for its template, and charts of `qbkit.plots`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import altair as alt
+import xarray as xr
+
+from qbkit import plots
+from qbkit.atlas.again import cell_again, explanation_again, run_again, study_again
+from qbkit.atlas.published import (
+    ConformanceSweep,
+    InteractionSweep,
+    Published,
+    PublishedStudy,
+    PublishedSweep,
+    Setting,
+    experiment_of,
+)
+from qbkit.metrics import by_family, map_sentence, summary
+from qbkit.metrics.families import kernel_counterpart
+from qbkit.metrics.maps import FIRST, SECOND
+from qbkit.plots.conformance_map import setting_text
+from qbkit.plots.envelope import envelope_chart
+from qbkit.plots.html import run_sentence
+from qbkit.plots.render import chart_fragment
+from qbkit.studies.conformance import Study
+from qbkit.studies.explain import Explanation
+
+WAITING = "An interactive chart; it needs JavaScript."
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A chart with a name for those who do not see it, and how to make its numbers again."""
+
+    name: str
+    html: str
+    again: str
+    """The command or expression; "" where one below it makes several charts again."""
+    wide: bool = False
+    """Whether it scrolls sideways on a narrow screen: its tiles hold numbers."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One implementation in one setting of a sweep."""
+
+    setting: str
+    figures: dict[str, float]
+    again: str
+
+
+@dataclass(frozen=True)
+class Case:
+    """A published study with its title, its place in the page of all, and how to make it again."""
+
+    published: PublishedStudy
+
+    @property
+    def study(self) -> Study:
+        """The runs of both sides."""
+        return self.published.study
+
+    @property
+    def explanation(self) -> Explanation | None:
+        """The causes, if they were published."""
+        return self.published.explanation
+
+    @property
+    def title(self) -> str:
+        """The test with its options, and the buffer."""
+        experiment = self.published.experiment
+        link = experiment.bottleneck
+        return (
+            f"{experiment.flows[0].text} at {link.rate_mbps:g} Mbit/s, {link.rtt_ms:g} ms, "
+            f"{link.buffer_bdp:g} BDP"
+        )
+
+    @property
+    def anchor(self) -> str:
+        """Its name in the page."""
+        return self.published.name.replace("/", "-")
+
+    @property
+    def where(self) -> str:
+        """Where it is published, and its network."""
+        words = run_sentence(self.study.tests[0], of_one_run=False)
+        return f"{self.published.name}: {words}"
+
+    @property
+    def again(self) -> str:
+        """The expression that makes the study again."""
+        return study_again(self.published)
+
+    @property
+    def explained_again(self) -> str:
+        """The expression that infers the parameters again."""
+        return explanation_again(self.published)
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """Where an implementation stands among all: over the settings of its sweep, and in pairs."""
+
+    name: str
+    sweep: ConformanceSweep | None
+    mean: dict[str, float]
+    worst: float
+    best: float
+    shares: list[float]
+
+
+def index_page(published: Published) -> dict[str, Any]:
+    """All implementations by family, with their conformance and their share of the link."""
+    families = {
+        title: [_ranking(published, name) for name in names]
+        for title, names in by_family(published.implementations).items()
+    }
+    for rankings in families.values():
+        rankings.sort(key=lambda r: -r.mean.get("conformance", -1.0))
+    return {
+        "families": families,
+        "references": {sweep.reference for sweep in published.conformance},
+        "pairs": _pair_settings(published),
+        "runs": sum(sweep.facts["done"] for sweep in published.sweeps),
+        "processor_hours": sum(sweep.facts["processor_hours"] for sweep in published.sweeps),
+    }
+
+
+def maps_page(published: Published) -> dict[str, Any]:
+    """A conformance map per sweep."""
+    return {"maps": [(sweep, _map_figure(sweep)) for sweep in published.conformance]}
+
+
+def pairs_page(published: Published) -> dict[str, Any]:
+    """The matrix of each sweep in each setting, and the CUBIC and BBR pairs of it."""
+    return {
+        "sweeps": [
+            (sweep, [_pair_figures(sweep, setting) for setting in sweep.settings])
+            for sweep in published.interactions
+        ]
+    }
+
+
+def causes_page(published: Published) -> dict[str, Any]:
+    """Every published study: verdict, envelopes and, where they were inferred, the causes."""
+    return {"studies": [(Case(study), _study_figure(study)) for study in published.studies]}
+
+
+def implementation_page(published: Published, name: str) -> dict[str, Any]:
+    """Everything that the data say of one implementation."""
+    mine = [study for study in published.studies if study.study.test == name]
+    return {
+        "name": name,
+        "stack_version": published.version(name),
+        "conformance": [
+            (sweep, _cells(sweep, name), list(_envelope_figures(sweep, name)))
+            for sweep in published.conformance
+            if name in sweep.implementations
+        ],
+        "references": [sweep for sweep in published.conformance if name == sweep.reference],
+        "alone": _alone(published, name),
+        "pairs": [
+            (sweep, sweep.settings, _opponents(sweep, name))
+            for sweep in published.interactions
+            if name in sweep.implementations
+        ],
+        "studies": [(Case(study), _study_figure(study)) for study in mine],
+        "explained": any(study.explanation for study in mine),
+        "releases": _releases(published, name),
+    }
+
+
+def drawn(chart: alt.TopLevelMixin, name: str, again: str = "", *, wide: bool = False) -> Figure:
+    """A chart as HTML that draws itself with the script of the site."""
+    spec = chart.to_dict(validate=False)
+    html = chart_fragment(spec, bundled=False, waiting=WAITING)
+    return Figure(name, html, again, wide)
+
+
+def _ranking(published: Published, name: str) -> Ranking:
+    sweep = next((s for s in published.conformance if name in s.implementations), None)
+    row = sweep.row(name) if sweep else None
+    every = row.conformance if row is not None else None
+    return Ranking(
+        name,
+        sweep,
+        {} if row is None else {str(k): float(v.mean()) for k, v in row.data_vars.items()},
+        float("nan") if every is None else float(every.min()),
+        float("nan") if every is None else float(every.max()),
+        [
+            pairs.mean_share(name, setting) if name in pairs.implementations else float("nan")
+            for pairs in published.interactions
+            for setting in pairs.settings
+        ],
+    )
+
+
+def _pair_settings(published: Published) -> list[str]:
+    return [setting_text(setting) for pairs in published.interactions for setting in pairs.settings]
+
+
+def _map_figure(sweep: ConformanceSweep) -> Figure:
+    title = f"Conformance to {sweep.reference}"
+    chart = plots.conformance_map_chart({sweep.reference: sweep.cube}, title=title)
+    return drawn(chart, f"{title}: {map_sentence(sweep.map)}", wide=True)
+
+
+def _pair_figures(sweep: InteractionSweep, setting: Setting) -> tuple[str, list[Figure]]:
+    part, words = sweep.cube.sel(setting), setting_text(setting)
+    title = f"Share of the row's implementation, {words}"
+    figures = [drawn(plots.interaction_chart(part, title=title), title, wide=True)]
+    if {"tcp:cubic", "tcp:bbr"} <= {*sweep.implementations}:
+        title = f"CUBIC against BBR, {words}"
+        figures.append(drawn(plots.expectation_chart(part, title=title), title))
+    return words, figures
+
+
+def _study_figure(published: PublishedStudy) -> Figure:
+    study = published.study
+    name = f"Envelopes of {study.test} and {study.reference}"
+    return drawn(study.plot.envelope(), name)
+
+
+def _cells(sweep: ConformanceSweep, name: str) -> list[Cell]:
+    row = sweep.row(name)
+    return [
+        Cell(
+            setting_text(setting),
+            {str(key): float(value.sel(setting)) for key, value in _by_setting(row)},
+            cell_again(sweep, name, setting),
+        )
+        for setting in sweep.settings
+    ]
+
+
+def _by_setting(row: xr.Dataset) -> Iterator[tuple[Any, xr.DataArray]]:
+    """The variables that have a value in each setting."""
+    return ((key, value) for key, value in row.data_vars.items() if value.ndim)
+
+
+def _envelope_figures(sweep: ConformanceSweep, name: str) -> Iterator[Figure]:
+    """The envelope in each setting over the reference's, as far as both have trials."""
+    for setting in sweep.settings:
+        test, reference = (sweep.envelope(who, setting) for who in (name, sweep.reference))
+        if test is None or reference is None:
+            continue
+        words = setting_text(setting)
+        grey = f"{sweep.reference} (reference)"
+        chart = envelope_chart({name: test, grey: reference}, reference=grey, title=words)
+        yield drawn(
+            chart,
+            f"Envelopes of {name} and {sweep.reference} at {words}",
+            cell_again(sweep, name, setting),
+        )
+
+
+def sweep_words(sweep: PublishedSweep) -> str:
+    """Rate, duration and trials of a sweep in a few words."""
+    flows = [flow for flow in (FIRST, SECOND) if flow in sweep.cube.coords]
+    names = [str(sweep.cube[flow].values[0]) for flow in flows]
+    first = sweep.experiment(names, sweep.settings[0], sweep.seeds[0])
+    trials = f"{len(sweep.seeds)} trial{'s' * (len(sweep.seeds) != 1)}"
+    return f"{first.bottleneck.rate_mbps:g} Mbit/s, {first.duration_s:g} s, {trials} of each"
+
+
+def _alone(published: Published, name: str) -> tuple[Figure, dict[str, Any]] | None:
+    """The lone run beside the kernel's, and its numbers."""
+    if name not in published.alone:
+        return None
+    run, kernel = published.alone[name], kernel_counterpart(name)
+    shown = {kernel: published.alone[kernel]} if kernel in published.alone else {}
+    shown[name] = run
+    chart = plots.gallery_chart(shown, reference=kernel if kernel in shown else None)
+    words = f"Congestion window, throughput and queueing delay of {name} alone on a link"
+    return drawn(chart, words, run_again(experiment_of(run))), summary(run).iloc[0].to_dict()
+
+
+def _opponents(sweep: InteractionSweep, name: str) -> list[tuple[str, list[float], str]]:
+    """Each opponent, the share against it in each setting, and the commands of these runs."""
+    shares = [sweep.shares(name, setting) for setting in sweep.settings]
+    rows = []
+    for other in shares[0]:
+        commands = [
+            run_again(
+                sweep.experiment(sweep.order_of(name, other, setting), setting, sweep.seeds[0])
+            )
+            for setting in sweep.settings
+        ]
+        values = [each.get(other, float("nan")) for each in shares]
+        rows.append((other, values, "\n".join(commands)))
+    return rows
+
+
+def _releases(published: Published, name: str) -> list[dict[str, Any]]:
+    """The published releases of an implementation, the oldest first; all have their CUBIC."""
+    table, (stack, _, controller) = published.releases, name.partition(":")
+    if table is None or controller != "cubic":
+        return []
+    records: list[dict[str, Any]] = table[table["stack"] == stack].to_dict("records")
+    return records

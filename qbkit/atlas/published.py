@@ -1,0 +1,266 @@
+"""What a folder of published data holds: sweeps, studies, lone runs, releases."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+from qbkit.errors import StoreError
+from qbkit.metrics import cell_envelopes, conformance_map, dominance, throughput_ratios
+from qbkit.metrics.envelope import Envelope
+from qbkit.metrics.maps import FIRST, SECOND, SEED
+from qbkit.spec import Experiment
+from qbkit.spec.sweep import Sweep
+from qbkit.store.published import INDEX, load_runs, load_sweep, published_index
+from qbkit.studies.conformance import Study
+from qbkit.studies.explain import Explanation
+from qbkit.studies.results import open_results, reference_of
+
+RELEASE_PARAMETERS = ("decrease_factor", "cubic_c", "emulated_flows", "pacing")
+"""Inferred parameters that the table of releases shows."""
+Setting = dict[str, Any]
+"""Value of each swept field but the flows and the seed."""
+
+
+@dataclass(frozen=True)
+class PublishedSweep:
+    """A published sweep: its name (``conformance/cubic``), cube and provenance."""
+
+    name: str
+    cube: xr.Dataset
+    facts: Mapping[str, Any]
+
+    @property
+    def settings(self) -> list[Setting]:
+        """All settings, in the order of the sweep."""
+        fields = [str(d) for d in self.cube["done"].dims if d not in (FIRST, SECOND, SEED)]
+        places = np.ndindex(*(self.cube.sizes[f] for f in fields))
+        return [
+            {f: self.cube[f].values[i].item() for f, i in zip(fields, place, strict=True)}
+            for place in places
+        ]
+
+    @property
+    def base(self) -> dict[str, Any]:
+        """The experiment that the sweep varies."""
+        found: dict[str, Any] = json.loads(self.cube.attrs["sweep"])["base"]
+        return found
+
+    def experiment(self, flows: list[str], setting: Setting, seed: int) -> Experiment:
+        """The experiment of one run."""
+        document = {**self.base, "flows": flows, "seed": seed}
+        document["bottleneck"] = dict(document["bottleneck"])
+        for field, value in setting.items():
+            document["bottleneck"][field.removeprefix("bottleneck.")] = value
+        return Experiment.model_validate(document)
+
+    @property
+    def seeds(self) -> list[int]:
+        """Seeds of the trials."""
+        if SEED in self.cube.coords:
+            return [int(seed) for seed in np.atleast_1d(self.cube[SEED].values)]
+        return [int(self.base.get("seed", 1))]
+
+
+@dataclass(frozen=True)
+class ConformanceSweep(PublishedSweep):
+    """Implementations against one reference, which is among them."""
+
+    @property
+    def reference(self) -> str:
+        """The implementation that all others are compared with."""
+        return reference_of(self.cube)
+
+    @cached_property
+    def map(self) -> xr.Dataset:
+        """See `qbkit.metrics.conformance_map`."""
+        return conformance_map(self.cube, self.reference)
+
+    @cached_property
+    def _envelopes(self) -> xr.DataArray:
+        return cell_envelopes(self.cube)
+
+    @property
+    def implementations(self) -> list[str]:
+        """All implementations, without the reference."""
+        return [str(name) for name in self.map[FIRST].values]
+
+    def row(self, name: str) -> xr.Dataset:
+        """The map of one implementation."""
+        return self.map.sel({FIRST: name})
+
+    def noise_floor(self, setting: Setting) -> float:
+        """Conformance of one trial of the reference with another."""
+        return float(self.map.noise_floor.isel({FIRST: 0}).sel(setting))
+
+    def envelope(self, name: str, setting: Setting) -> Envelope | None:
+        """Envelope of all trials in one setting; None without a trial."""
+        found: Envelope | None = self._envelopes.sel({FIRST: name, **setting}).item()
+        return found
+
+
+@dataclass(frozen=True)
+class InteractionSweep(PublishedSweep):
+    """Every pair of several implementations."""
+
+    @cached_property
+    def ratios(self) -> xr.DataArray:
+        """See `qbkit.metrics.throughput_ratios`."""
+        return throughput_ratios(self.cube)
+
+    @property
+    def implementations(self) -> list[str]:
+        """All implementations."""
+        return [str(name) for name in self.cube[FIRST].values]
+
+    def shares(self, name: str, setting: Setting) -> dict[str, float]:
+        """The share of an implementation against each one, the smallest first."""
+        mine = self.ratios.sel({FIRST: name, **setting}).to_series().dropna().sort_values()
+        return {str(other): float(share) for other, share in mine.items()}
+
+    def mean_share(self, name: str, setting: Setting) -> float:
+        """Its mean share against all others."""
+        return float(dominance(self.ratios.sel(setting, drop=True)).sel({FIRST: name}))
+
+    def order_of(self, name: str, other: str, setting: Setting) -> list[str]:
+        """The pair in the order in which it was run."""
+        done = self.cube["done"].sel({FIRST: name, SECOND: other, **setting})
+        return [name, other] if bool(done.any()) else [other, name]
+
+
+@dataclass(frozen=True)
+class PublishedStudy:
+    """A published study, with the inferred parameters where they were published."""
+
+    name: str
+    results: Study | Explanation
+
+    @property
+    def study(self) -> Study:
+        """The runs."""
+        return self.results.study if isinstance(self.results, Explanation) else self.results
+
+    @property
+    def explanation(self) -> Explanation | None:
+        """What distinguishes the two sides, if it was published."""
+        return self.results if isinstance(self.results, Explanation) else None
+
+    @property
+    def experiment(self) -> Experiment:
+        """The experiment of the first trial of the test."""
+        return experiment_of(self.study.tests[0])
+
+
+@dataclass(frozen=True)
+class Published:
+    """Everything that the atlas shows."""
+
+    folder: Path
+    conformance: tuple[ConformanceSweep, ...]
+    interactions: tuple[InteractionSweep, ...]
+    studies: tuple[PublishedStudy, ...]
+    alone: Mapping[str, xr.Dataset]
+    """One run of each implementation alone on a link."""
+    releases: pd.DataFrame | None
+    """A row per release (``stack``, ``number``, ``date``, its conformance to the kernel's CUBIC and
+    its inferred parameters), if releases are published."""
+
+    @property
+    def sweeps(self) -> tuple[PublishedSweep, ...]:
+        """All sweeps."""
+        return (*self.conformance, *self.interactions)
+
+    @cached_property
+    def implementations(self) -> list[str]:
+        """Every implementation that the data name."""
+        found = set(self.alone)
+        for sweep in self.conformance:
+            found |= {*sweep.implementations, sweep.reference}
+        for pairs in self.interactions:
+            found |= {*pairs.implementations}
+        found |= {each.study.test for each in self.studies}
+        return sorted(found)
+
+    def version(self, name: str) -> str:
+        """The version of a stack, as the newest data name it; "" where none does."""
+        stack = name.partition(":")[0]
+        found = {}
+        for sweep in self.sweeps:
+            found |= sweep.facts["stack_versions"]
+        if name in self.alone:
+            found |= json.loads(self.alone[name].attrs["stack_versions"])
+        # The driver's version follows: it is the hash of our own program.
+        return str(found.get(stack, "")).partition(",")[0].partition("driver")[0].strip()
+
+
+def read_published(folder: Path) -> Published:
+    """What a folder holds; StoreError if it holds no sweep, or if a file was changed."""
+    sweeps = [_sweep(folder, spec) for spec in sorted(folder.glob("*/*.yaml"))]
+    conformance = tuple(s for s in sweeps if isinstance(s, ConformanceSweep))
+    interactions = tuple(s for s in sweeps if isinstance(s, InteractionSweep))
+    if not conformance:
+        raise StoreError(f"{folder} holds no conformance sweep; give the folder of published data")
+    alone = load_runs(folder / "gallery") if (folder / "gallery" / INDEX).exists() else {}
+    return Published(
+        folder,
+        conformance,
+        interactions,
+        tuple(_studies(folder)),
+        alone,
+        _releases(folder / "releases"),
+    )
+
+
+def experiment_of(run: xr.Dataset) -> Experiment:
+    """The experiment of a published run.
+
+    Runs that do not say when their flows start were made before flows started at random times.
+    """
+    document = json.loads(run.attrs["spec"])
+    return Experiment.model_validate({"start_window_s": 0.0, **document})
+
+
+def _sweep(folder: Path, spec: Path) -> PublishedSweep | None:
+    """The sweep of a specification, if it compares implementations."""
+    index = spec.with_suffix(".json")
+    if not index.exists() or FIRST not in Sweep.from_file(spec).sweep:
+        return None
+    cube, facts = load_sweep(spec), json.loads(index.read_text())
+    name = spec.relative_to(folder).with_suffix("").as_posix()
+    if FIRST in cube.dims and SECOND in cube.dims:
+        alike = set(cube[FIRST].values.tolist()) == set(cube[SECOND].values.tolist())
+        return InteractionSweep(name, cube, facts) if alike else None
+    # A sweep with a reference among its implementations is published with its map.
+    return ConformanceSweep(name, cube, facts) if "map" in cube.attrs else None
+
+
+def _studies(folder: Path) -> Iterator[PublishedStudy]:
+    for index in sorted([*folder.glob(f"*/{INDEX}"), *folder.glob(f"*/*/{INDEX}")]):
+        place = index.parent
+        if "test" in published_index(place):
+            results = open_results(place)
+            assert isinstance(results, Study | Explanation)
+            yield PublishedStudy(place.relative_to(folder).as_posix(), results)
+
+
+def _releases(folder: Path) -> pd.DataFrame | None:
+    """Conformance, date and inferred parameters of each release, the oldest first."""
+    if not (folder / "conformance.csv").exists():
+        return None
+    table = pd.read_csv(folder / "conformance.csv")
+    table[["stack", "number"]] = table["release"].str.split("@", n=1, expand=True)
+    dates = pd.read_csv(folder / "dates.csv", dtype=str).rename(columns={"version": "number"})
+    table = table.merge(dates[["stack", "number", "date"]], how="left")
+    parameters = pd.read_csv(folder / "parameters.csv", dtype=str)
+    wide = parameters.pivot(index="release", columns="parameter", values="value")
+    return table.join(wide.reindex(columns=list(RELEASE_PARAMETERS)), on="release").sort_values(
+        ["stack", "date"]
+    )

@@ -1,0 +1,155 @@
+"""The atlas: every link leads somewhere, every chart draws itself, and nothing else is loaded."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from contextlib import suppress
+from html import unescape
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+from test_docs import Page
+from test_plots_browser import browser
+
+import qbkit as qb
+from qbkit.atlas import write_atlas
+from qbkit.errors import StoreError
+
+__all__ = ["browser"]  # a fixture, used by its name
+
+pytestmark = pytest.mark.slow
+
+DATA = Path(__file__).parents[1] / "data"
+ALONE = ("tcp:cubic", "aioquic:cubic")
+DRAWN = "[...document.querySelectorAll('.qbkit-chart')].every(e => e.vegaView)"
+RELEASES = {
+    "conformance": "release,conformance,conformance_low,conformance_high,noise_floor,"
+    "mean_throughput_difference_mbps\naioquic@1.2.0,0.515,0.4,0.6,0.8,-1.25\n",
+    "dates": "stack,version,date,source\naioquic,1.2.0,2024-07-06,PyPI\n",
+    "parameters": "parameter,value,release\ndecrease_factor,0.52,aioquic@1.2.0\n",
+}
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory) -> Path:
+    """A part of the published data: a sweep of each kind, a case with its causes, two lone runs."""
+    folder = tmp_path_factory.mktemp("data")
+    for name in ("controllers/cubic", "interactions/pairs"):
+        for ending in (".yaml", ".json", ".nc"):
+            copy = folder / f"{name}{ending}"
+            copy.parent.mkdir(exist_ok=True)
+            copy.symlink_to(DATA / f"{name}{ending}")
+    (folder / "cases").mkdir()
+    (folder / "cases/ack-10").symlink_to(DATA / "cases/ack-10")
+    runs = {name: qb.load_run(DATA / f"gallery/{name.replace(':', '-')}.nc") for name in ALONE}
+    qb.publish_runs(runs, folder / "gallery")
+    (folder / "releases").mkdir()
+    for name, text in RELEASES.items():
+        (folder / f"releases/{name}.csv").write_text(text)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def site(data, tmp_path_factory) -> Path:
+    out = tmp_path_factory.mktemp("atlas")
+    (out / "implementations").mkdir()
+    (out / "implementations/gone-cubic.html").write_text("of older data")
+    (out / "kept.txt").write_text("not ours")
+    assert write_atlas(data, out) == out / "index.html"
+    return out
+
+
+def test_every_link_leads_somewhere_and_nothing_is_loaded_from_elsewhere(site: Path):
+    pages = {path: Page(path) for path in site.rglob("*.html")}
+    assert len(pages) == 4 + 20  # the pairs' 18, the controller in Python and the case
+    broken = []
+    for path, page in pages.items():
+        for link in page.links | page.loads:
+            parts = urlsplit(link)
+            target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
+            known = pages[target].anchors if target in pages else set()
+            elsewhere = parts.scheme or parts.netloc or not target.exists()
+            if elsewhere or (parts.fragment and parts.fragment not in known):
+                broken.append(f"{path.relative_to(site)}: {link}")
+    assert not broken
+    linked = {(site / link).resolve() for link in pages[site / "index.html"].links}
+    assert linked >= pages.keys() - {site / "index.html"}
+
+
+def test_pages_of_older_data_go_and_other_files_stay(site: Path):
+    assert not (site / "implementations/gone-cubic.html").exists()
+    assert (site / "kept.txt").exists()
+
+
+def test_a_page_has_the_numbers_of_the_data_and_how_to_make_them_again(site: Path):
+    cube = qb.load_sweep(DATA / "controllers/cubic.yaml")
+    row = qb.metrics.conformance_map(cube, "tcp:cubic").sel({"flows.0": "qbkit:cubic"})
+    page = (site / "implementations/qbkit-cubic.html").read_text()
+    for number in row.conformance.values.ravel().tolist():
+        assert f"<td>{number:.2f} <span" in page
+    assert page.count('class="qbkit-chart"') == row.conformance.size
+
+
+def test_causes_and_releases_are_on_the_page_of_the_implementation(site: Path):
+    study = qb.load_explanation(DATA / "cases/ack-10")
+    page = (site / "implementations/quinn-newreno.html").read_text()
+    assert str(study.suspects[0]) in page
+    assert "quinn:newreno?ack_every_packets=10" in page
+    page = (site / "implementations/aioquic-cubic.html").read_text()
+    for words in ("1.2.0", "2024-07-06", "0.52 <span", "[0.40, 0.60]", "−1.2", "<td>0.52</td>"):
+        assert words in page
+
+
+def test_an_expression_in_a_page_makes_the_runs_of_the_sweep(site: Path, monkeypatch):
+    page = unescape((site / "implementations/qbkit-cubic.html").read_text())
+    expressions = re.findall(r"qb\.conformance_study\(.*?\n\)", page, re.DOTALL)
+    made: list[qb.Experiment] = []
+    monkeypatch.setattr(
+        "qbkit.studies.conformance.run_all", lambda wanted, **_: made.extend(wanted)
+    )
+    for expression in expressions:
+        with suppress(TypeError):  # no run is returned
+            eval(expression, {"qb": qb})
+    sweep = qb.Sweep.from_file(DATA / "controllers/cubic.yaml")
+    assert {each.hash for each in made} == {point.experiment.hash for point in sweep.points()}
+
+
+@pytest.mark.browser
+def test_every_chart_draws_itself_and_nothing_is_requested(browser, site: Path):
+    names = [
+        *("index", "conformance", "interactions", "causes"),
+        *("implementations/qbkit-cubic", "implementations/aioquic-cubic"),
+        "implementations/quinn-newreno",
+    ]
+    for name, width_px in [*((name, 1440) for name in names), (names[4], 390), (names[2], 390)]:
+        page = browser.new_page(viewport={"width": width_px, "height": 900}, color_scheme="dark")
+        complaints: list[str] = []
+        page.on("console", lambda m, to=complaints: m.type == "error" and to.append(m.text))
+        page.on("pageerror", lambda e, to=complaints: to.append(str(e)))
+        ours = (site.as_uri(), "data:", "blob:")
+        page.on(
+            "request",
+            lambda r, to=complaints, ours=ours: r.url.startswith(ours) or to.append(r.url),
+        )
+        page.goto((site / f"{name}.html").as_uri())
+        page.wait_for_function(DRAWN)
+        assert page.locator("canvas").count() == page.locator(".qbkit-chart").count(), name
+        assert page.evaluate("document.documentElement.scrollWidth") <= width_px, name
+        assert complaints == [], name
+        page.close()
+
+
+def test_a_folder_without_sweeps_is_refused(tmp_path):
+    with pytest.raises(StoreError, match="holds no conformance sweep; give the folder"):
+        write_atlas(tmp_path, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_changed_file_is_refused(data, tmp_path):
+    copy = tmp_path / "data"
+    shutil.copytree(data / "controllers", copy / "controllers")
+    (copy / "controllers/cubic.nc").write_bytes(b"other")
+    with pytest.raises(StoreError, match="is not the file that was published"):
+        write_atlas(copy, tmp_path / "out")
