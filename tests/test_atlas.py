@@ -27,8 +27,9 @@ DRAWN = "[...document.querySelectorAll('.qbkit-chart')].every(e => e.vegaView)"
 RELEASES = {
     "conformance": "release,conformance,conformance_low,conformance_high,noise_floor,"
     "mean_throughput_difference_mbps\naioquic@1.2.0,0.515,0.4,0.6,0.8,-1.25\n",
-    "dates": "stack,version,date,source\naioquic,1.2.0,2024-07-06,PyPI\n",
-    "parameters": "parameter,value,release\ndecrease_factor,0.52,aioquic@1.2.0\n",
+    "dates": "release,version,date,source\naioquic@1.2.0,1.2.0,2024-07-06,PyPI\n",
+    "parameters": "parameter,value,low,high,release\ndecrease_factor,0.52,0.5,0.6,aioquic@1.2.0\n"
+    "pacing,paced,,,aioquic@1.2.0\n",
 }
 
 
@@ -98,8 +99,9 @@ def test_causes_and_releases_are_on_the_page_of_the_implementation(site: Path):
     assert str(study.suspects[0]) in page
     assert "quinn:newreno?ack_every_packets=10" in page
     page = (site / "implementations/aioquic-cubic.html").read_text()
-    for words in ("1.2.0", "2024-07-06", "0.52 <span", "[0.40, 0.60]", "−1.2", "<td>0.52</td>"):
+    for words in ("1.2.0", "2024-07-06", "0.52 <span", "[0.40, 0.60]", "−1.2", "0.52 [0.5, 0.6]"):
         assert words in page
+    assert "<td>paced</td>" in page
 
 
 def test_an_expression_in_a_page_makes_the_runs_of_the_sweep(site: Path, monkeypatch):
@@ -125,6 +127,7 @@ def test_every_chart_draws_itself_and_nothing_is_requested(browser, site: Path):
     ]
     for name, width_px in [*((name, 1440) for name in names), (names[4], 390), (names[2], 390)]:
         page = browser.new_page(viewport={"width": width_px, "height": 900}, color_scheme="dark")
+        page.set_default_timeout(120_000)  # nine charts, on a busy machine
         complaints: list[str] = []
         page.on("console", lambda m, to=complaints: m.type == "error" and to.append(m.text))
         page.on("pageerror", lambda e, to=complaints: to.append(str(e)))

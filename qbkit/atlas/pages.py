@@ -51,7 +51,6 @@ class Cell:
 
     setting: str
     figures: dict[str, float]
-    again: str
 
 
 @dataclass(frozen=True)
@@ -71,13 +70,16 @@ class Case:
         return self.published.explanation
 
     @property
+    def test(self) -> str:
+        """The implementation under test with its options."""
+        return self.published.experiment.flows[0].text
+
+    @property
     def title(self) -> str:
-        """The test with its options, and the buffer."""
-        experiment = self.published.experiment
-        link = experiment.bottleneck
+        """The test and its network."""
+        link = self.published.experiment.bottleneck
         return (
-            f"{experiment.flows[0].text} at {link.rate_mbps:g} Mbit/s, {link.rtt_ms:g} ms, "
-            f"{link.buffer_bdp:g} BDP"
+            f"{self.test} at {link.rate_mbps:g} Mbit/s, {link.rtt_ms:g} ms, {link.buffer_bdp:g} BDP"
         )
 
     @property
@@ -232,7 +234,6 @@ def _cells(sweep: ConformanceSweep, name: str) -> list[Cell]:
         Cell(
             setting_text(setting),
             {str(key): float(value.sel(setting)) for key, value in _by_setting(row)},
-            cell_again(sweep, name, setting),
         )
         for setting in sweep.settings
     ]

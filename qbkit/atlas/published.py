@@ -17,6 +17,7 @@ from qbkit.errors import StoreError
 from qbkit.metrics import cell_envelopes, conformance_map, dominance, throughput_ratios
 from qbkit.metrics.envelope import Envelope
 from qbkit.metrics.maps import FIRST, SECOND, SEED
+from qbkit.metrics.parameters import Estimate
 from qbkit.spec import Experiment
 from qbkit.spec.sweep import Sweep
 from qbkit.store.published import INDEX, load_runs, load_sweep, published_index
@@ -24,8 +25,11 @@ from qbkit.studies.conformance import Study
 from qbkit.studies.explain import Explanation
 from qbkit.studies.results import open_results, reference_of
 
-RELEASE_PARAMETERS = ("decrease_factor", "cubic_c", "emulated_flows", "pacing")
-"""Inferred parameters that the table of releases shows."""
+RELEASE_COLUMNS = (
+    *("conformance", "conformance_low", "conformance_high", "noise_floor"),
+    *("mean_throughput_difference_mbps", "decrease_factor", "cubic_c", "emulated_flows", "pacing"),
+)
+"""What the table of releases shows: the comparison with the kernel, and inferred parameters."""
 Setting = dict[str, Any]
 """Value of each swept field but the flows and the seed."""
 
@@ -170,8 +174,8 @@ class Published:
     alone: Mapping[str, xr.Dataset]
     """One run of each implementation alone on a link."""
     releases: pd.DataFrame | None
-    """A row per release (``stack``, ``number``, ``date``, its conformance to the kernel's CUBIC and
-    its inferred parameters), if releases are published."""
+    """A row per release (``stack``, ``version``, ``date``, `RELEASE_COLUMNS`) of each stack's
+    CUBIC, if releases are published."""
 
     @property
     def sweeps(self) -> tuple[PublishedSweep, ...]:
@@ -192,7 +196,7 @@ class Published:
     def version(self, name: str) -> str:
         """The version of a stack, as the newest data name it; "" where none does."""
         stack = name.partition(":")[0]
-        found = {}
+        found: dict[str, str] = {}
         for sweep in self.sweeps:
             found |= sweep.facts["stack_versions"]
         if name in self.alone:
@@ -252,15 +256,30 @@ def _studies(folder: Path) -> Iterator[PublishedStudy]:
 
 
 def _releases(folder: Path) -> pd.DataFrame | None:
-    """Conformance, date and inferred parameters of each release, the oldest first."""
-    if not (folder / "conformance.csv").exists():
+    """Date, conformance and inferred parameters of each release, the oldest first."""
+    if not (folder / "dates.csv").exists():
         return None
-    table = pd.read_csv(folder / "conformance.csv")
-    table[["stack", "number"]] = table["release"].str.split("@", n=1, expand=True)
-    dates = pd.read_csv(folder / "dates.csv", dtype=str).rename(columns={"version": "number"})
-    table = table.merge(dates[["stack", "number", "date"]], how="left")
-    parameters = pd.read_csv(folder / "parameters.csv", dtype=str)
-    wide = parameters.pivot(index="release", columns="parameter", values="value")
-    return table.join(wide.reindex(columns=list(RELEASE_PARAMETERS)), on="release").sort_values(
-        ["stack", "date"]
-    )
+    table = pd.read_csv(folder / "dates.csv", dtype=str).set_index("release")
+    measured = []
+    if (folder / "conformance.csv").exists():
+        measured.append(pd.read_csv(folder / "conformance.csv", index_col="release"))
+    if (folder / "parameters.csv").exists():
+        measured.append(_by_release(pd.read_csv(folder / "parameters.csv", dtype=str)))
+    for each in measured:
+        table = table.join(each[[name for name in each if name in RELEASE_COLUMNS]])
+    table = table.reindex(columns=["version", "date", *RELEASE_COLUMNS])
+    table["stack"] = table.index.str.partition("@").get_level_values(0)
+    known = table.dropna(subset=list(RELEASE_COLUMNS), how="all")
+    return known.sort_values(["stack", "date"]).reset_index()
+
+
+def _by_release(parameters: pd.DataFrame) -> pd.DataFrame:
+    """A row per release, and a column with value and interval of each parameter."""
+    numbers = parameters[["value", "low", "high"]].apply(pd.to_numeric, errors="coerce")
+    words = parameters["value"].where(numbers["value"].isna()).fillna("")
+    rows = zip(parameters["parameter"], *(numbers[n] for n in numbers), words, strict=True)
+    estimates = [
+        Estimate(name, value, low, high, word=word) for name, value, low, high, word in rows
+    ]
+    shown = parameters.assign(text=[str(each) for each in estimates])
+    return shown.pivot(index="release", columns="parameter", values="text")

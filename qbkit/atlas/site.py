@@ -55,7 +55,7 @@ def write_atlas(data: str | Path, out: str | Path) -> Path:
         for name, html in _pages(published):
             write_whole(target / name, html.encode())
             written.add(target / name)
-        for old in {*target.glob("*.html"), *target.glob("implementations/*.html")} - written:
+        for old in {*target.glob("implementations/*.html")} - written:
             old.unlink()
     except OSError as error:
         reason = error.strerror or error
@@ -72,7 +72,7 @@ def _pages(published: Published) -> Iterator[tuple[str, str]]:
         "interactions.html": pairs_page,
         "causes.html": causes_page,
     }
-    # Altair checks each part of a chart as it is made; without, pages take half the time.
+    # Altair would check each part of every chart as it is made, which the charts' own tests do.
     with debug_mode(False):
         for name, make in shared.items():
             template = environment.get_template(f"{name}.jinja")
@@ -99,7 +99,6 @@ def _environment(published: Published) -> jinja2.Environment:
     environment.globals.update(
         {
             "pages": {name: page_of(name) for name in published.implementations},
-            "page_of": page_of,
             "version": __version__,
             "published": published,
             "sweep_words": sweep_words,
@@ -107,7 +106,6 @@ def _environment(published: Published) -> jinja2.Environment:
             "map_sentence": map_sentence,
             "command": again.sweep_again,
             "parameters": PARAMETERS,
-            "zip": zip,
         }
     )
     environment.filters.update({"to": _number, "signed": _signed})
