@@ -54,7 +54,11 @@ CASES = [
     Case("quinn:newreno", {"decrease_factor": 0.5, "growth": "linear"}),
     Case("quinn:newreno", {"initial_window_packets": 30}, {"initial_window_packets": 30}),
     Case("quinn:newreno", {"packets_per_ack": 10}, {"ack_every_packets": 10}),
-    Case("ngtcp2-0.12:reno", {"packets_per_ack": 2, "decrease_factor": 0.5}, {"ack_every_packets": 2}),
+    Case(
+        "ngtcp2-0.12:reno",
+        {"packets_per_ack": 2, "decrease_factor": 0.5},
+        {"ack_every_packets": 2},
+    ),
     Case("ngtcp2-0.12:reno", {"packets_per_ack": 8}, {"ack_every_packets": 8}),
     Case("aioquic:reno", {"decrease_factor": 0.5, "increase_packets_per_rtt": 1}),
     Case("quic-go:reno", {"decrease_factor": 0.7, "initial_window_packets": 32}),
