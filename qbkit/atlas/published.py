@@ -196,6 +196,8 @@ class Published:
     def version(self, name: str) -> str:
         """The version of a stack, as the newest data name it; "" where none does."""
         stack = name.partition(":")[0]
+        if stack == "tcp":
+            return f"Linux {self.sweeps[-1].facts['kernel_version']}"
         found: dict[str, str] = {}
         for sweep in self.sweeps:
             found |= sweep.facts["stack_versions"]
