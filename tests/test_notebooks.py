@@ -86,6 +86,7 @@ def test_published_data_where_no_engine_works(tmp_path, monkeypatch):
         ("06", "published results; nothing is run here"),
         ("07", "published results; nothing is run here"),
         ("08", "published results; nothing is run here"),
+        ("09", "published results; nothing is run here"),
         ("10", "published results; nothing is run here"),
         ("11", "published results; nothing is run here"),
     ],
