@@ -1,4 +1,4 @@
-"""picoquic and lsquic: command line, tables and end of their drivers, over the loopback."""
+"""picoquic, lsquic and openssl: command line, tables, end of their drivers; over the loopback."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from qbkit.traces.run.telemetry import COLUMNS, STATES
 MIB = 1 << 20
 
 
-@pytest.fixture(params=["picoquic", "lsquic"])
+@pytest.fixture(params=["picoquic", "lsquic", "openssl"])
 def stack(request: pytest.FixtureRequest) -> Stack:
     found = stacks.get(request.param)
     if not found.status().ready:
@@ -38,13 +38,13 @@ def test_each_controller_leaves_both_tables(bench: Bench, stack: Stack):
 @pytest.mark.parametrize("size_bytes", [1, 3 * MIB + 7])
 def test_bytes_arrive_exactly(bench: Bench, stack: Stack, size_bytes: int):
     with bench.receiver(stack) as (address, _):
-        succeed(bench.send(stack, address, "cubic", size_bytes=size_bytes))
+        succeed(bench.send(stack, address, stack.controllers()[0], size_bytes=size_bytes))
     assert int(bench.rows("receiver.csv")[-1]["bytes"]) == size_bytes
 
 
 def test_sigterm_ends_sender_and_receiver_in_mid_flow(bench: Bench, stack: Stack):
     with bench.receiver(stack) as (address, _):
-        sender = bench.send(stack, address, "bbr", duration_s=60.0)
+        sender = bench.send(stack, address, stack.controllers()[0], duration_s=60.0)
         with pytest.raises(TimeoutExpired):
             sender.wait(0.5)
         end(sender)
@@ -54,18 +54,18 @@ def test_sigterm_ends_sender_and_receiver_in_mid_flow(bench: Bench, stack: Stack
 @pytest.mark.slow
 def test_silence_is_a_failure_after_ten_seconds(bench: Bench, stack: Stack):
     with silence() as address:
-        sender = bench.send(stack, address, "cubic", duration_s=15.0)
+        sender = bench.send(stack, address, stack.controllers()[0], duration_s=15.0)
         _, words = sender.communicate(timeout=60)
     assert (sender.returncode, words) == (1, f"cannot connect to {address} within 10 s\n")
 
 
 def test_what_is_wrong_is_one_sentence(bench: Bench, stack: Stack):
     address = f"127.0.0.1:{free_port()}"
-    name = stack.name
+    name, first, switch = stack.name, stack.controllers()[0], next(iter(stack.options))
     for controller, options, sentence in (
         ("vegas", {}, f"{name} has no controller vegas"),
-        ("cubic", {"nagle": 1}, f"{name} has no option nagle=1"),
-        ("cubic", {"pmtud": 3}, "the option pmtud cannot be 3; it is true or false"),
+        (first, {"nagle": 1}, f"{name} has no option nagle=1"),
+        (first, {switch: 3}, f"the option {switch} cannot be 3; it is true or false"),
     ):
         sender = bench.send(stack, address, controller, duration_s=1.0, options=options)
         _, words = sender.communicate(timeout=30)
@@ -93,3 +93,4 @@ def test_words_with_a_choice_name_each_file(tmp_path: Path):
 def test_versions_name_the_release_and_our_driver():
     assert re.fullmatch(r"1\.1\.53\.0, driver [0-9a-f]{12}", stacks.get("picoquic").version())
     assert re.fullmatch(r"4\.6\.2, driver [0-9a-f]{12}", stacks.get("lsquic").version())
+    assert re.fullmatch(r"4\.0\.3, driver [0-9a-f]{12}", stacks.get("openssl").version())

@@ -1,0 +1,95 @@
+"""OpenSSL's own QUIC, with its one controller, NewReno, from the C sources in a crate.
+
+The crate openssl-src carries the sources of an OpenSSL release, unchanged, for Rust programs that
+link it; its Rust is not used. The build leaves out what TLS 1.3 does not need. OpenSSL does not
+pace, sends datagrams of 1200 bytes, and buffers 6 MiB of a stream at most. Its receive window
+begins with 512 KiB and grows with the rate.
+
+OpenSSL is under the Apache licence 2.0.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+from typing import ClassVar
+
+from qbkit.stacks.build import built_folder, fingerprint, run_tool
+from qbkit.stacks.c_program import CStack
+from qbkit.stacks.registry import register
+from qbkit.stacks.source_packages import CrateSources
+
+VERSION = "4.0.3"
+OPENSSL = CrateSources(
+    "openssl-src",
+    f"400.0.2+{VERSION}",
+    "d2093956673b8dbda85c87fa4fb78e70698ce6c5978a2837d1613f661d3bef76",
+)
+UNUSED = """
+    apps aria bf blake2 camellia cast cmp cms comp ct des docs dsa dso dtls gost idea legacy md4
+    mdc2 ml-dsa module ocsp rc2 rc4 rmd160 scrypt seed shared slh-dsa sm2 sm3 sm4 srp tests ts
+    ui-console whirlpool
+"""
+"""Parts that the build leaves out (``./Configure no-...``)."""
+TARGET = "linux-x86_64"
+LIBRARIES = ("libssl.a", "libcrypto.a")
+
+
+class OpenSsl(CStack):
+    """Our small C driver of OpenSSL."""
+
+    name: ClassVar[str] = "openssl"
+    source: ClassVar[str] = "C sources in the crate openssl-src; Apache 2.0 licence"
+    tools: ClassVar[dict[str, str]] = {"gcc": "gcc", "make": "make", "perl": "perl", "tar": "tar"}
+    # As the library is compiled: without it, its internal lists have more fields.
+    defines: ClassVar[tuple[str, ...]] = ("-DNDEBUG",)
+    links: ClassVar[tuple[str, ...]] = ("-ldl",)
+    minutes: ClassVar[int] = 3
+    most_window_bytes: ClassVar[int] = 6 << 20
+    options: ClassVar[dict[str, str]] = {"qlog": "write a full qlog"}
+    reports: ClassVar[tuple[str, ...]] = (
+        "cwnd_bytes",
+        "bytes_in_flight",
+        "srtt_ms",
+        "latest_rtt_ms",
+        "min_rtt_ms",
+    )
+
+    def controllers(self) -> tuple[str, ...]:
+        """The only one of this version."""
+        return ("newreno",)
+
+    def version(self) -> str:
+        """Versions of OpenSSL and of our driver."""
+        return f"{VERSION}, driver {self._key()}"
+
+    def library_key(self) -> str:
+        """Over the crate and what is compiled of it."""
+        return fingerprint([], OPENSSL.sha256, TARGET, UNUSED)
+
+    def include(self) -> list[Path]:
+        """Folders of the headers: those that the build generated, and the sources'."""
+        built = built_folder(f"{self.name}-library", self.library_key()) / "include"
+        return [built, _top() / "include", _top(), _top() / "ssl/quic"]
+
+    def compile_library(self, target: Path) -> None:
+        """Configure and make the two libraries; keep one object file, and the headers."""
+        options = [f"no-{word}" for word in UNUSED.split()]
+        options.append("enable-unstable-qlog")
+        with tempfile.TemporaryDirectory(dir=target.parent) as text:
+            scratch = Path(text)
+            run_tool(["perl", _top() / "Configure", TARGET, *options], self.name, cwd=scratch)
+            run_tool(["make", f"-j{os.cpu_count()}", "build_libs"], self.name, cwd=scratch)
+            whole = ["-Wl,--whole-archive", *(str(scratch / name) for name in LIBRARIES)]
+            run_tool(["gcc", "-nostdlib", "-r", "-o", target, *whole], self.name)
+            shutil.copytree(scratch / "include", target.parent / "include")
+
+
+def _top() -> Path:
+    """The folder of OpenSSL's sources."""
+    return OPENSSL.fetch() / "openssl"
+
+
+register(OpenSsl())
