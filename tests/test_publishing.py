@@ -50,20 +50,22 @@ def test_a_sweep_published_and_opened_again(tmp_path, monkeypatch):
 
 @pytest.mark.guest
 def test_a_sweep_with_a_new_value_is_published_without_the_folder_of_its_old_runs(tmp_path):
+    """Of lone flows, which no other flow is the reference of."""
     spec = tmp_path / "s.yaml"
+    flows = {"flows.0": ["tcp:cubic"]}
     base = {"bottleneck": {"rate_mbps": 10, "rtt_ms": 20}, "flows": ["tcp:cubic"], "duration_s": 2}
-    document = {"name": "x", "base": base, "sweep": {"seed": [1]}}
+    document = {"name": "x", "base": base, "sweep": {"seed": [1], **flows}}
     spec.write_text(json.dumps(document))
     run_sweep(Sweep.from_file(spec), tmp_path / "first")
     qb.publish_sweep(spec, tmp_path / "first")
     old = qb.load_sweep(spec)
-    spec.write_text(json.dumps({**document, "sweep": {"seed": [2]}}))
+    spec.write_text(json.dumps({**document, "sweep": {"seed": [2], **flows}}))
     run_sweep(Sweep.from_file(spec), tmp_path / "second")
-    spec.write_text(json.dumps({**document, "sweep": {"seed": [2, 1, 3]}}))
+    spec.write_text(json.dumps({**document, "sweep": {"seed": [2, 1, 3], **flows}}))
     facts = json.loads(qb.publish_sweep(spec, tmp_path / "second").read_text())
     assert (facts["runs"], facts["done"]) == (3, 2)
     new = qb.load_sweep(spec)
-    assert new.done.values.tolist() == [True, True, False]
+    assert new.done.squeeze("flows.0").values.tolist() == [True, True, False]
     xr.testing.assert_equal(new.sel(seed=[1]), old)
     spec.with_suffix(".nc").write_bytes(b"other")
     with pytest.raises(StoreError, match="is not the file that was published"):

@@ -109,9 +109,9 @@ def write_cube(cube: xr.Dataset, spec: str | Path) -> Path:
         cube = _unpacked(_packed(cube.drop_vars(derived)))
         cube.attrs.pop("map", None)
         cube = cube.merge(hull_table(cell_envelopes(cube)))
-        reference = Sweep.from_file(source).base["flows"][1]
-        if reference in cube[FIRST].values:
-            cube = with_map(cube, conformance_map(cube, reference))
+        for reference in Sweep.from_file(source).base["flows"][1:2]:  # none beside a lone flow
+            if reference in cube[FIRST].values:
+                cube = with_map(cube, conformance_map(cube, reference))
     target = source.with_suffix(".nc")
     target.write_bytes(_packed(cube))
     index = source.with_suffix(".json")
