@@ -50,7 +50,10 @@ def means(rate_mbps: int) -> list[dict[str, object]]:
         rows.append(
             {
                 **dict(zip(KEYS, cell, strict=True)),
-                **{name: summary[name] for name in ("throughput_mbps", "rtt_mean_ms")},
+                **{
+                    name: summary[name]
+                    for name in ("throughput_mbps", "rtt_mean_ms", "loss_percent")
+                },
                 "is_detected": is_detected,
                 "run": outcome.run.attrs["hash"],
                 "cpu_s": outcome.run.attrs["cpu_s"],

@@ -1,7 +1,8 @@
 """The simple delay-based controller of Bachl, Fabini and Zseby (section III-B).
 
 "Detecting Fair Queuing for Better Congestion Control": 1 % faster while the RTT is at most 5 ms
-above the least, else 5 % slower; after a slow start like New Reno's.
+above the least, else 5 % slower; after a slow start like New Reno's. A loss changes nothing: where
+the queue cannot hold 5 ms, the rate grows without end.
 """
 
 from __future__ import annotations
