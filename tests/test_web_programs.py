@@ -58,6 +58,19 @@ def test_clients(client: str, protocol: str):
 
 
 @pytest.mark.guest
+def test_the_command_runs_loads_on_workers_and_then_opens_what_they_stored(tmp_path, monkeypatch):
+    monkeypatch.setenv("QBKIT_RUNS", str(tmp_path))
+    arguments = ["--server", "go:cubic", "--object", "1KB", "--json"]
+    first, again = (CliRunner().invoke(command, arguments) for _ in range(2))
+    assert first.exit_code == 0, first.output
+    loads = json.loads(again.stdout)
+    assert [load["protocol"] for load in loads] == ["h2", "h3"]
+    assert all(load["time_to_last_byte_s"] > 0.1 for load in loads)
+    assert first.stdout == again.stdout
+    assert len(list(tmp_path.glob("*.nc"))) == 2
+
+
+@pytest.mark.guest
 @pytest.mark.parametrize("server", ["caddy:cubic", "envoy:cubic", "quiche:cubic"])
 def test_early_data_save_a_round_trip(server: str):
     rtt_s, spec = 0.1, {"client": "aioquic", "protocol": "h3", "object_bytes": 1000}

@@ -6,7 +6,7 @@ import logging
 import os
 import sys
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -67,6 +67,14 @@ def run_calls(
         )
 
 
+def _alone(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Call it on a worker, where xarray would lock the whole cluster for a file of this call."""
+    import dask
+
+    with dask.config.set(scheduler="synchronous"):
+        return function(*arguments)
+
+
 def _work(
     client: Client,
     calls: Mapping[str, Sequence[Any]],
@@ -86,7 +94,7 @@ def _work(
     needs = {MACHINE: 1} if named(engine).real_time else {}
     this = uuid.uuid4().hex[:6]  # Dask repeats its answer to a key it knows
     by_key = {
-        client.submit(*call, key=f"{unit}-{name}-{this}", resources=needs, pure=False): name
+        client.submit(_alone, *call, key=f"{unit}-{name}-{this}", resources=needs, pure=False): name
         for name, call in calls.items()
     }
     _report_missing_workers(client, needs)

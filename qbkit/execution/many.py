@@ -89,17 +89,13 @@ def run_on_worker(spec: str, name: str, engine: str | None, out: str | Path) -> 
     Raises RunFailed where the run would have another ``name`` on this machine: the name covers the
     kernel, qbkit and the stacks, whose versions on a worker may differ.
     """
-    import dask
-
     experiment = Experiment.from_json(spec)
     if runner.names([experiment], engine) != [name]:
         raise RunFailed(
             f"the worker on {platform.node()} has another kernel, qbkit or version of a stack than "
             "the machine that started the runs; set up both alike"
         )
-    # On a worker xarray would lock the whole cluster for a file that only this run uses.
-    with dask.config.set(scheduler="synchronous"):
-        return runner.run(experiment, engine=engine, out=out, force=True)
+    return runner.run(experiment, engine=engine, out=out, force=True)
 
 
 def _stored(experiments: Sequence[Experiment], engine: str | None) -> list[Outcome]:
