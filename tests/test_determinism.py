@@ -27,7 +27,8 @@ def flows_that_are_ready():
     """Two flows for each ready deterministic stack: the stack's and the kernel's TCP."""
     for stack in stacks.all_stacks():
         if stack.deterministic and stack.status().ready:
-            yield [f"{stack.name}:cubic", "tcp:cubic"]
+            known = stack.controllers()
+            yield [f"{stack.name}:{'cubic' if 'cubic' in known else known[0]}", "tcp:cubic"]
     yield ["tcp:bbr", "tcp:reno"]
 
 
