@@ -49,7 +49,7 @@ NOT_SHOWN = ("connect_s", "handshake_s", "first_byte_s")
 OTHER_SERVER = "go:cubic"
 STRATEGY_SERVERS = (SERVER, OTHER_SERVER)
 FAILED = ".failed.json"
-OTHER_CLIENT, OTHER_CLIENT_SEEDS = "firefox", 5
+OTHER_CLIENT, OTHER_CLIENT_SEEDS = "firefox", 15
 
 
 def load(
