@@ -1,4 +1,4 @@
-"""Releases of stacks, ``STACK@VERSION``: their names, what a user is told, and one that runs."""
+"""Releases of stacks, ``STACK@VERSION``: their names, their errors, and one that runs."""
 
 from __future__ import annotations
 

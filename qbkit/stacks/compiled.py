@@ -1,4 +1,4 @@
-"""Programs of ours that are compiled here, once, into the cache: drivers of stacks, and servers."""
+"""Our programs that are compiled here, once, into the cache: drivers of stacks, and servers."""
 
 from __future__ import annotations
 
