@@ -31,7 +31,7 @@ RELEASES = Releases(
         Generation("0.10.0", (EARLIER, OLD_TLS, FOLDER / "0.10"), CONTROLLERS, OPTIONS[:3]),
         Generation("0.11.0", (PRESENT, EARLIER, FOLDER / "0.11"), CONTROLLERS, OPTIONS),
     ),
-    built=("0.8.4", "0.9.6", "0.10.6", "0.11.8"),
+    built=("0.8.4", "0.9.6", "0.10.6", "0.11.8", "0.11.14"),
     make=crate_release(Quinn(), "quinn-proto"),
 )
 
