@@ -66,11 +66,13 @@ def test_engine_host_is_never_chosen_unasked(tmp_path, monkeypatch):
     with pytest.raises(EngineError, match=why):
         engines.choose()
     assert engines.choose("host") is works
-    with pytest.raises(EngineError, match="there is no engine 'real'; choose from virtual, host"):
+    with pytest.raises(
+        EngineError, match="there is no engine 'real'; choose from virtual, physical, host"
+    ):
         engines.runs_at_once("real")
 
 
-def test_runs_in_real_time_go_one_after_the_other():
+def test_runs_on_a_host_go_one_after_the_other():
     assert engines.runs_at_once("host") == 1
     assert engines.runs_at_once() == engines.runs_at_once("virtual") == len(os.sched_getaffinity(0))
 

@@ -23,8 +23,8 @@ SHORT_OF_IT = {
     # tquic 1.6 marks a round as lossy where BBR's draft clears that mark (bbr3.rs:1564), so that
     # every round outside of probing lowers its rate: 0.45 of the link.
     "tquic:bbr3": 0.40,
-    # picoquic's FAST is led by delay: it leaves slow start with a sixth of the BDP, and needs 6 s to
-    # fill the link again, which it then does.
+    # picoquic's FAST is led by delay: it leaves slow start with a sixth of the BDP, and needs 6 s
+    # to fill the link again, which it then does.
     "picoquic:fast": 0.80,
 }
 """stack:controller → the share of the link that it reaches after start-up, and why not more."""

@@ -91,7 +91,7 @@ def _work(
     if client.status != "running":
         yield from ((name, EngineError(GONE)) for name in calls)
         return
-    needs = {MACHINE: 1} if named(engine).real_time else {}
+    needs = {MACHINE: 1} if named(engine).needs_machine else {}
     this = uuid.uuid4().hex[:6]  # Dask repeats its answer to a key it knows
     by_key = {
         client.submit(_alone, *call, key=f"{unit}-{name}-{this}", resources=needs, pure=False): name

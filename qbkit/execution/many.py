@@ -46,7 +46,7 @@ def run_all(
     ``progress`` shows a bar, which says first what is stored and about how long the others take.
 
     A run that fails does not stop the others. It is retried after them: if it passes then, there
-    is a warning, otherwise its outcome holds the error. Real-time runs (engine host) follow one
+    is a warning, otherwise its outcome holds the error. Runs of engine host follow one
     another, because they would disturb each other. ``scheduler`` is the address of a Dask scheduler
     whose workers share the folder of runs; without one, the processors of this machine do the
     work. No cluster starts if all runs are stored.

@@ -42,9 +42,10 @@ def run(
     """Run an experiment, or load the same run where it is stored; returns the run's dataset.
 
     A flow, or its text, stands for an experiment in which it is alone on the default link.
-    ``engine`` is "virtual" (default) or "host", which takes real time. ``out`` is the file to
-    write (default: in `store.default_folder`, named by the run's hash). ``keep`` is or holds "pcap"
-    (both captures) and "qlog" (the log of each QUIC stack); they go to a folder beside the file.
+    ``engine`` is "virtual" (default), or "physical" or "host", which take real time. ``out`` is the
+    file to write (default: in `store.default_folder`, named by the run's hash). ``keep`` is or
+    holds "pcap" (both captures) and "qlog" (the log of each QUIC stack); they go to a folder beside
+    the file.
     ``rerun`` runs even a stored experiment again; ``force`` overwrites ``out`` if it holds anything
     else than this run. Raises SpecError, StackNotReady, EngineError,
     RunFailed or StoreError, each with one sentence. A failed run leaves no file that looks

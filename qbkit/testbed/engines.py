@@ -25,6 +25,8 @@ from qbkit.testbed.scratch import scratch_folder
 CAPTURE_MOUNT, SECTIONS_MOUNT = "/run/qb/capture", "/run/qb/sections"
 CAPTURE = f"{CAPTURE_MOUNT}/capture"
 COMMAND_SILENCE_S = 120.0
+MOST_PROCESSOR_SHARE = 0.5
+"""Of a guest in physical time. Beyond it, computing delays its packets (benchmarks/README.md)."""
 CRASH = re.compile(r"^(panic|fatal error|runtime): |panicked at ")
 """How the crash report of a Go or a Rust program begins."""
 
@@ -41,6 +43,8 @@ class Engine:
     version: Callable[[], str]
     """Version of what a run depends on: the kernel."""
     real_time: bool = False
+    """Whether a run takes as long as it lasts."""
+    needs_machine: bool = False
     """Whether two runs at once would disturb each other."""
 
 
@@ -65,11 +69,34 @@ def _host_execute(
     return host.run_on_host(folder, silence_s, on_progress)
 
 
+def _physical_execute(
+    folder: Path, seed: int, silence_s: float, on_progress: OnProgress, guest_mb: int
+) -> Usage:
+    """A guest on the machine's clock, on a processor of its own that it must leave mostly idle."""
+    usage = virtual.run_guest(folder, seed, silence_s, on_progress, guest_mb, time_travel=False)
+    share = usage.cpu_s / usage.wall_s
+    if share > MOST_PROCESSOR_SHARE:
+        raise RunFailed(
+            f"the guest used {share:.0%} of its processor, so this run in physical time would "
+            f"measure the processor; allowed are {MOST_PROCESSOR_SHARE:.0%}: lower rate_mbps"
+        )
+    return usage
+
+
+def _guest_kernel() -> str:
+    return kernel.require().fingerprint
+
+
 ENGINES = {
-    "virtual": Engine(
-        "virtual", _virtual_problem, virtual.run_guest, lambda: kernel.require().fingerprint
+    "virtual": Engine("virtual", _virtual_problem, virtual.run_guest, _guest_kernel),
+    "physical": Engine(
+        "physical", _virtual_problem, _physical_execute, _guest_kernel, real_time=True
     ),
-    "host": Engine("host", host.problem, _host_execute, os.uname().release.__str__, real_time=True),
+    "host": Engine(
+        *("host", host.problem, _host_execute, os.uname().release.__str__),
+        real_time=True,
+        needs_machine=True,
+    ),
 }
 DEFAULT = "virtual"
 
@@ -77,7 +104,8 @@ DEFAULT = "virtual"
 def named(name: str | None = None) -> Engine:
     """The engine of that name, whether it works here or not; ``virtual`` by default.
 
-    The default is never ``host``: its runs take real time, and the machine's load changes them.
+    The default is never ``physical`` or ``host``: their runs take real time, and the machine's load
+    changes them.
     """
     if name is not None and name not in ENGINES:
         raise EngineError(f"there is no engine {name!r}; choose from {', '.join(ENGINES)}")
@@ -96,8 +124,8 @@ def choose(name: str | None = None) -> Engine:
 
 
 def runs_at_once(name: str | None = None) -> int:
-    """How many runs this machine can do at once: one per processor, in real time one."""
-    return 1 if named(name).real_time else len(os.sched_getaffinity(0))
+    """How many runs this machine can do at once: one per processor, with engine ``host`` one."""
+    return 1 if named(name).needs_machine else len(os.sched_getaffinity(0))
 
 
 def carry_out(

@@ -40,7 +40,7 @@ def needed_bytes(experiment: Experiment, engine: str) -> float:
     tables = TABLES_BASE_BYTES + TABLES_BYTES_PER_FRAME * frames
     guest = GUEST_BASE_BYTES + GUEST_BYTES_PER_BYTE * experiment.most_path_bytes
     # The dataset is built after the guest has ended.
-    return max(tables, guest) if engine == "virtual" else tables
+    return tables if engine == "host" else max(tables, guest)
 
 
 def require(experiment: Experiment, engine: str) -> None:

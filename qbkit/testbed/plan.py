@@ -111,7 +111,7 @@ def bottleneck_lines(link: Bottleneck, engine: str) -> list[str]:
     tc rounds the bucket.
     """
     rate_bps = round(link.rate_mbps * 1e6)
-    late_bytes = rate_bps // 8 // (1000 if engine == "host" else 1_000_000)
+    late_bytes = rate_bps // 8 // (1_000_000 if engine == "virtual" else 1000)
     burst = FRAME_BYTES + max(16, late_bytes)
     shaper = f"tbf rate {rate_bps}bit burst {burst} limit {max(link.queue_bytes, burst)}"
     return [
@@ -131,7 +131,7 @@ def _drain(experiment: Experiment, engine: str) -> dict[str, float]:
     return {
         "settle_s": (link.rtt_ms + extra_rtt_ms + 2 * experiment.sender_jitter_ms) / 1e3,
         "rate_bytes_per_s": rate_bytes_per_s,
-        "drain_limit_s": min(limit_s, MOST_DRAIN_S) if engine == "host" else limit_s,
+        "drain_limit_s": limit_s if engine == "virtual" else min(limit_s, MOST_DRAIN_S),
     }
 
 

@@ -62,7 +62,7 @@ def run_guest(
     binary = kernel.require().path
     (folder / "root/host").mkdir(parents=True)
     shutil.copy2(native.init(), folder / "root/init")
-    with measured() as usage, claim_processor() as processor:
+    with claim_processor() as processor, measured() as usage:
         words = [*COMMAND, *TIME_TRAVEL] if time_travel else COMMAND
         command = [word.format(guest_mb=guest_mb) for word in words]
         process = _start(command, binary, folder, seed, processor)

@@ -49,7 +49,7 @@ def main(folder):
     except (RunAborted, OSError) as error:
         write_json(f"{folder}/error.json", {"error": str(error)})
         status = 1
-    if plan["engine"] == "virtual":
+    if plan["engine"] != "host":
         power_off()
     return status
 

@@ -1,0 +1,110 @@
+"""Is a result made by virtual time? The same flows in the same guest on the machine's clock.
+
+    python benchmarks/physical_time.py [--seeds 10] [--duration-s 30] [--out data/checks]
+
+In each cell a flow competes with the kernel's, at 50 ms. The operating points of its trials in
+physical time are compared with those in virtual time, as an implementation is with its reference:
+conformance beside the noise floor (virtual time with itself), and the verdict. A run in physical
+time whose guest needs more than half a processor is refused, and reported. Runs are stored, so the
+benchmark can be stopped and started. ``--out`` writes both tables to a folder. Leave the machine
+idle: its load changes runs in physical time.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+import qbkit as qb
+from qbkit.files import write_whole
+
+CELLS = (
+    *(("tcp:cubic", 10, 1), ("quic-go:cubic", 5, 1), ("quic-go:cubic", 10, 1)),
+    *(("quic-go:cubic", 10, 5), ("quic-go:cubic", 20, 1)),
+    *(("quic-go:reno", 10, 1), ("quic-go:reno", 10, 5)),
+    *(("ngtcp2:bbr", 10, 1), ("ngtcp2:bbr", 10, 5), ("ngtcp2-0.12:bbr", 10, 1)),
+    *(("s2n-quic:bbr", 10, 1), ("quinn:bbr", 10, 1), ("msquic:bbr", 10, 1)),
+)
+"""Flow under test, rate in Mbit/s, buffer in BDP. It competes with the kernel's of its family."""
+KEYS = ["flow", "rate_mbps", "buffer_bdp"]
+ENGINES = ("virtual", "physical")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--duration-s", type=float, default=30)
+    parser.add_argument("--out", type=Path)
+    args = parser.parse_args()
+    rows, points = [], []
+    for cell in CELLS:
+        both = {
+            engine: trials(experiments(*cell, args.seeds, args.duration_s), engine)
+            for engine in ENGINES
+        }
+        key = dict(zip(KEYS, cell, strict=True))
+        rows.append({**key, **compared(both)})
+        points += [table_of(run, engine).assign(**key) for engine in both for run in both[engine]]
+        print(pd.DataFrame(rows[-1:]).to_string(index=False, float_format="%.3g"), flush=True)
+    if args.out:
+        args.out.mkdir(parents=True, exist_ok=True)
+        written = {"physical-time": pd.DataFrame(rows), "physical-time-points": pd.concat(points)}
+        for name, table in written.items():
+            text = table.to_csv(index=False, float_format="%.5g")
+            write_whole(args.out / f"{name}.csv", text.encode())
+
+
+def experiments(
+    flow: str, rate_mbps: float, buffer_bdp: float, seeds: int, duration_s: float
+) -> list[qb.Experiment]:
+    """The flow beside the kernel's of its family, one experiment for each seed."""
+    link = qb.Bottleneck(rate_mbps=rate_mbps, rtt_ms=50, buffer_bdp=buffer_bdp)
+    flows = [flow, f"tcp:{flow.partition(':')[2]}"]
+    return [
+        qb.Experiment(bottleneck=link, flows=flows, duration_s=duration_s, seed=seed)
+        for seed in range(1, seeds + 1)
+    ]
+
+
+def trials(wanted: list[qb.Experiment], engine: str) -> list[xr.Dataset]:
+    """The runs that succeed; each other one is reported."""
+    outcomes = qb.run_all(wanted, engine=engine)
+    for outcome in outcomes:
+        if outcome.run is None:
+            print(f"{outcome.experiment.flows[0].name}, {engine}: {outcome.error}", flush=True)
+    return [outcome.run for outcome in outcomes if outcome.run is not None]
+
+
+def compared(both: dict[str, list[xr.Dataset]]) -> dict[str, object]:
+    """How the flow did in each time, and how the two compare."""
+    row: dict[str, object] = {}
+    for engine, runs in both.items():
+        shares = [qb.metrics.throughput_ratio(run, 0, 1) for run in runs]
+        delays_ms = [float(np.mean(qb.metrics.operating_points(run).delay_ms)) for run in runs]
+        row[f"{engine}_runs"] = len(runs)
+        row[f"{engine}_share"], row[f"{engine}_share_sd"] = np.mean(shares), np.std(shares, ddof=1)
+        row[f"{engine}_delay_ms"] = np.mean(delays_ms)
+        row[f"{engine}_processors"] = np.mean(
+            [run.attrs["cpu_s"] / run.attrs["wall_s"] for run in runs]
+        )
+    found = qb.metrics.assess(both["physical"], both["virtual"])
+    row |= {"conformance": found.conformance, "noise_floor": found.noise_floor}
+    row |= {"p_value": found.p_value, "outcome": found.outcome}
+    for what in ("throughput_difference", "delay_difference"):
+        row[f"{what}_low"], row[f"{what}_high"] = getattr(found, f"mean_{what}_ci")
+    return row
+
+
+def table_of(run: xr.Dataset, engine: str) -> pd.DataFrame:
+    """The operating points of the flow under test in one run."""
+    points = qb.metrics.operating_points(run)
+    at = {"delay_ms": points.delay_ms, "throughput_mbps": points.throughput_mbps}
+    return pd.DataFrame({"engine": engine, "seed": run.attrs["seed"], **at})
+
+
+if __name__ == "__main__":
+    main()
