@@ -46,6 +46,7 @@ from qbkit.metrics.theory import (
     reno_friendly_alpha,
     window_throughput_mbps,
 )
+from qbkit.metrics.trains import PacketTrains, packet_trains
 from qbkit.metrics.urls import url_differences
 from qbkit.metrics.web import (
     acked_table,
@@ -73,6 +74,7 @@ __all__ = [
     "LossResponse",
     "Multiplexing",
     "OperatingPoints",
+    "PacketTrains",
     "Parameters",
     "Translated",
     "Trial",
@@ -111,6 +113,7 @@ __all__ = [
     "operating_points",
     "overlap",
     "packet_balance",
+    "packet_trains",
     "page_differences",
     "page_multiplexing",
     "page_speed_index",

@@ -1,0 +1,124 @@
+"""Measures the tables of notebooks/14_is_it_the_stack.ipynb, except those in physical time.
+
+python data/checks/make.py trains|jitter [--seeds N]
+
+``trains`` describes how each implementation's packets follow each other, alone on the shallowest
+link of the conformance maps. ``jitter`` repeats one CUBIC and one BBR beside the kernel's there
+with more and less jitter between sender and queue. Stored runs are not run again. The tables in
+physical time are written by ``python benchmarks/physical_time.py --out data/checks``.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+import qbkit as qb
+from qbkit import stacks
+from qbkit.execution.many import datasets
+from qbkit.files import write_whole
+
+HERE = Path(__file__).parent
+LINK = qb.Bottleneck(rate_mbps=20, rtt_ms=10, buffer_bdp=0.5)
+"""A queue of eight full frames."""
+ALONE_S, BESIDE_S = 20, 60
+JITTERS_MS = (0.0, 0.1, 0.3, 0.6, 1.0)
+BESIDE = ("quic-go:cubic", "quinn:bbr")
+NOT_SURVEYED = ("qbkit",)
+"""Our own controllers are no claim about somebody's software."""
+
+
+def main() -> None:
+    """Measure one table and write it."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("what", choices=MEASURES)
+    parser.add_argument("--seeds", type=int, default=5)
+    args = parser.parse_args()
+    table = MEASURES[args.what](args.seeds)
+    write_whole(HERE / f"{args.what}.csv", table.to_csv(index=False, float_format="%.4g").encode())
+
+
+def trains(seeds: int) -> pd.DataFrame:
+    """A row for each implementation that is ready here: its gaps and trains, mean over seeds."""
+    wanted = [
+        qb.Experiment(bottleneck=LINK, flows=[name], duration_s=ALONE_S, seed=seed, jitter_ms=0)
+        for name in implementations()
+        for seed in range(1, seeds + 1)
+    ]
+    rows = []
+    for outcome in qb.run_all(wanted, progress=True):
+        if outcome.run is None:
+            print(f"{outcome.experiment.flows[0].name}: {outcome.error}")
+            continue
+        found = qb.metrics.packet_trains(outcome.run)
+        rows.append(
+            {
+                "flow": found.label,
+                "back_to_back_share": found.back_to_back_share,
+                **{f"train_packets_p{q}": found.train_quantile(q / 100) for q in (50, 95)},
+                **{f"gap_ms_p{q}": np.percentile(found.gap_ms, q) for q in (5, 50, 95)},
+                "loss_percent": float(qb.metrics.summary(outcome.run).loss_percent[0]),
+            }
+        )
+    return pd.DataFrame(rows).groupby("flow").mean().reset_index().assign(seeds=seeds)
+
+
+def implementations() -> list[str]:
+    """All controllers that the surveys take, of all stacks that are ready."""
+    return [
+        f"{stack.name}:{controller}"
+        for stack in stacks.all_stacks()
+        if stack.status().ready and stack.name not in NOT_SURVEYED
+        for controller in stack.surveyed()
+    ]
+
+
+def jitter(seeds: int) -> pd.DataFrame:
+    """A row for each implementation and jitter: how it compares with the kernel's beside it."""
+    rows = []
+    for name in BESIDE:
+        reference = f"tcp:{name.partition(':')[2]}"
+        for jitter_ms in JITTERS_MS:
+            ours, theirs = (beside(flow, reference, jitter_ms, seeds) for flow in (name, reference))
+            rows.append({"flow": name, "jitter_ms": jitter_ms, **compared(ours, theirs)})
+            print(pd.DataFrame(rows[-1:]).to_string(index=False), flush=True)
+    return pd.DataFrame(rows).assign(seeds=seeds)
+
+
+def beside(flow: str, other: str, jitter_ms: float, seeds: int) -> list[xr.Dataset]:
+    """Runs of two flows on the shallow link."""
+    wanted = [
+        qb.Experiment(
+            bottleneck=LINK,
+            flows=[flow, other],
+            duration_s=BESIDE_S,
+            seed=seed,
+            jitter_ms=jitter_ms,
+        )
+        for seed in range(1, seeds + 1)
+    ]
+    return datasets(qb.run_all(wanted))
+
+
+def compared(ours: list[xr.Dataset], theirs: list[xr.Dataset]) -> dict[str, float]:
+    """Conformance, noise floor and share of the first flow."""
+    found = qb.metrics.assess(ours, theirs)
+    shares = [qb.metrics.throughput_ratio(run, 0, 1) for run in ours]
+    return {
+        "share": float(np.mean(shares)),
+        "share_sd": float(np.std(shares, ddof=1)),
+        "conformance": found.conformance,
+        "conformance_low": found.conformance_ci[0],
+        "conformance_high": found.conformance_ci[1],
+        "noise_floor": found.noise_floor,
+    }
+
+
+MEASURES = {"trains": trains, "jitter": jitter}
+
+if __name__ == "__main__":
+    main()

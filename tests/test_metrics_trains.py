@@ -1,0 +1,52 @@
+"""Inter-packet gaps and packet trains, by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import qbkit as qb
+from qbkit.metrics.trains import TRAIN_GAP_MS, PacketTrains, train_lengths
+
+
+def test_trains_by_hand():
+    # One packet, then three back to back, then two: 1, 3, 3, 3, 2, 2.
+    gap_ms = np.array([0.5, 0.01, 0.09, 0.1, 0.0])
+    assert train_lengths(gap_ms).tolist() == [1, 3, 3, 3, 2, 2]
+    trains = PacketTrains("a", gap_ms, train_lengths(gap_ms))
+    assert trains.back_to_back_share == 3 / 5
+    assert [trains.train_quantile(q) for q in (1 / 6, 0.5, 1)] == [1, 2, 3]
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=50))
+def test_a_train_of_n_packets_counts_n_times(gaps_ms: list[float]):
+    lengths = train_lengths(np.array(gaps_ms))
+    assert len(lengths) == len(gaps_ms) + 1
+    trains = 1 + sum(gap >= TRAIN_GAP_MS for gap in gaps_ms)
+    assert np.sum(1 / lengths) == pytest.approx(trains)
+
+
+@pytest.mark.guest
+def test_a_pacing_sender_has_shorter_trains_than_one_that_does_not_pace(tmp_path: Path):
+    """The kernel's BBR paces; its CUBIC, clocked by ACKs, answers each with two or more packets."""
+    median = {}
+    for controller in ("bbr", "cubic"):
+        link = qb.Bottleneck(rate_mbps=10, rtt_ms=30, buffer_bdp=1)
+        run = qb.Experiment(
+            bottleneck=link, flows=[f"tcp:{controller}"], duration_s=10, seed=1, jitter_ms=0
+        ).run(out=tmp_path / f"{controller}.nc")
+        median[controller] = qb.metrics.packet_trains(run).train_quantile(0.5)
+        with pytest.raises(qb.MetricError, match="sends 0 packets after 1000 s; 2 are needed"):
+            qb.metrics.packet_trains(run, skip_start_s=1000)
+    assert median["bbr"] == 1
+    assert median["cubic"] >= 2
+
+
+def test_a_run_without_packets_is_one_sentence():
+    run = qb.load_run(Path(__file__).parents[1] / "data/envelope/test-seed-1.nc")
+    with pytest.raises(qb.MetricError, match="the run has no packets of quic-go:cubic, from which"):
+        qb.metrics.packet_trains(run)
