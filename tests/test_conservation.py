@@ -37,6 +37,7 @@ def capture(*seen: tuple[int, Route, int]) -> Packets:
         source_port=zeros,
         destination_port=zeros,
         key=np.array([key for _, _, key in seen], np.uint64),
+        ecn=np.zeros(len(seen), np.uint8),
     )
 
 

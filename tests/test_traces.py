@@ -21,7 +21,7 @@ from qbkit.errors import MetricError, RunFailed, StoreError
 from qbkit.metrics import packet_balance, summary
 from qbkit.spec import Bottleneck, Experiment, Flow
 from qbkit.traces import build, flow_events, read_pcaps
-from qbkit.traces.run.match import NEVER, match
+from qbkit.traces.run.match import NEVER, departures_ns, match
 from qbkit.traces.run.pcap import read_packets
 from qbkit.traces.run.series import Bins
 from qbkit.traces.run.telemetry import read_table
@@ -197,7 +197,7 @@ def test_match_recovers_the_truth(kinds, fates):
         if survives:
             last = departure[i] = max(last, before_ns[i] + delay)
     out = departure != NEVER
-    found = match(key, before_ns, key[out], departure[out])
+    found = departures_ns(match(key, before_ns, key[out], departure[out]), departure[out])
     if len(set(kinds)) == len(kinds):
         assert found.tolist() == departure.tolist()
     matched = found != NEVER

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 from dataclasses import dataclass
+from enum import IntEnum
 
 import numpy as np
 
@@ -22,6 +23,7 @@ VLAN_TAG, VLAN_TAGS = 4, 2
 TCP, UDP = 6, 17
 IP_BLOCK = 40
 """The size of an IPv6 header, more than that of an IPv4 header without options."""
+ECN_BITS = 3
 KEY_BYTES = 40
 """How many bytes from the TCP or UDP header on identify a packet: TCP's header with time stamps, or
 32 bytes of UDP payload. A snaplen of 74 (IPv6: 94) covers them, so that captures with different
@@ -29,6 +31,15 @@ snaplens agree."""
 LOOK_AHEAD = 512
 """Dissection reads at most this far from the start of a record in the file."""
 SEED, PRIME = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9)
+
+
+class Ecn(IntEnum):
+    """The ECN field: what a sender asks for, and the mark of a queue."""
+
+    NOT_ECT = 0
+    ECT_1 = 1
+    ECT_0 = 2
+    CE = 3
 
 
 @dataclass(frozen=True)
@@ -46,7 +57,9 @@ class Packets:
     """0 where the packet is neither TCP nor UDP."""
     destination_port: IntArray
     key: UintArray
-    """The same for one packet on both sides of a router: it ignores TTL and checksums."""
+    """The same for one packet on both sides of a router: it ignores TTL, ECN and checksums."""
+    ecn: ByteArray
+    """ECN field of the IP header (RFC 3168), as in `Ecn`."""
 
     def __len__(self) -> int:
         return len(self.time_ns)
@@ -114,7 +127,8 @@ def dissect(
     identity = np.where(four & ~udp, _number(block, 4, 2), np.uint64(0))
     key = _keys(transport, present, udp, (source, destination, identity))
     length = frame_bytes - skip + ETHERNET_HEADER
-    return Packets(time_ns, length, source, destination, source_port, destination_port, key)
+    ecn = np.where(four, block[:, 1], block[:, 1] >> 4) & np.uint8(ECN_BITS)
+    return Packets(time_ns, length, source, destination, source_port, destination_port, key, ecn)
 
 
 def _link_header(octets: ByteArray, at: IntArray, link: int) -> tuple[IntArray, BoolArray]:

@@ -18,7 +18,7 @@ from qbkit.traces.run import schema
 from qbkit.traces.run.dataset import FORMAT_VERSION, largest_frame, offload_warning
 from qbkit.traces.run.endpoints import handshake_rtt_ms, senders
 from qbkit.traces.run.frames import Packets, address_number
-from qbkit.traces.run.match import NEVER, match
+from qbkit.traces.run.match import NEVER, departures_ns, match
 from qbkit.traces.run.packets import FlowPackets, Matched, sort_out
 from qbkit.traces.run.pcap import read_packets
 from qbkit.traces.run.series import Bins
@@ -191,7 +191,8 @@ def _early_ms(packets: Matched) -> FloatArray:
     data, out = packets.data, packets.out
     if not packets.unexplained:
         return np.empty(0)
-    found_ns = match(data.key, np.full(len(data), -(2**62)), out.key, out.time_ns)
+    found = match(data.key, np.full(len(data), -(2**62)), out.key, out.time_ns)
+    found_ns = departures_ns(found, out.time_ns)
     early_ms = (data.time_ns - found_ns)[found_ns != NEVER] / 1e6
     return early_ms[early_ms > CLOCK_SLACK_MS]
 

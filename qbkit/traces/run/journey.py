@@ -14,8 +14,8 @@ from enum import IntEnum
 import numpy as np
 
 from qbkit.traces.arrays import BoolArray, IntArray
-from qbkit.traces.run.frames import Packets, address_number
-from qbkit.traces.run.match import NEVER, match
+from qbkit.traces.run.frames import Ecn, Packets, address_number
+from qbkit.traces.run.match import NEVER, departures_ns, match
 
 
 class Fate(IntEnum):
@@ -66,6 +66,8 @@ class Journey:
     """Time of departure to the receiver; `NEVER` for lost packets."""
     fate: IntArray
     """Values of `Fate`."""
+    marked: BoolArray
+    """Whether the packet arrived with a CE mark that it did not have before its first queue."""
 
 
 def follow(captures: Captures, routes: Sequence[Route], emptied: Sequence[bool]) -> Journey:
@@ -77,7 +79,8 @@ def follow(captures: Captures, routes: Sequence[Route], emptied: Sequence[bool])
     """
     flow = flow_between_hosts(captures.before, routes)
     sent, flow = captures.before.take(flow >= 0), flow[flow >= 0]
-    arrived_ns = _match(sent, sent.time_ns, captures.after)
+    arrived = _match(sent, sent.time_ns, captures.after)
+    arrived_ns = departures_ns(arrived, captures.after.time_ns)
     fate = np.full(len(sent), Fate.ARRIVED, np.int64)
     at_ns, out_ns = np.full((2, len(emptied), len(sent)), NEVER, np.int64)
     now_ns = sent.time_ns
@@ -85,7 +88,10 @@ def follow(captures: Captures, routes: Sequence[Route], emptied: Sequence[bool])
         here = np.array([k in route.bottlenecks for route in routes])[flow] & (now_ns != NEVER)
         at_ns[k, here] = now_ns[here]
         if captures.queues:
-            out_ns[k, here] = _match(sent.take(here), now_ns[here], captures.queues[k])
+            behind = captures.queues[k]
+            out_ns[k, here] = departures_ns(
+                _match(sent.take(here), now_ns[here], behind), behind.time_ns
+            )
         else:
             out_ns[k, here] = arrived_ns[here]
         missing = here & (out_ns[k] == NEVER)
@@ -94,7 +100,16 @@ def follow(captures: Captures, routes: Sequence[Route], emptied: Sequence[bool])
             fate[missing & after_the_last(flow, now_ns, here & ~missing)] = Fate.UNKNOWN
         now_ns = np.where(here, out_ns[k], now_ns)
     fate[(fate == Fate.ARRIVED) & (arrived_ns == NEVER)] = Fate.RANDOM_LOSS
-    return Journey(sent, flow, at_ns, out_ns, arrived_ns, fate)
+    marked = newly_marked(sent, arrived, captures.after)
+    return Journey(sent, flow, at_ns, out_ns, arrived_ns, fate, marked)
+
+
+def newly_marked(sent: Packets, found: IntArray, behind: Packets) -> BoolArray:
+    """Whether each packet came out with CE and went in without; ``found`` is as from `match`."""
+    marked = np.zeros(len(sent), bool)
+    out = found != NEVER
+    marked[out] = (behind.ecn[found[out]] == Ecn.CE) & (sent.ecn[out] != Ecn.CE)
+    return marked
 
 
 def after_the_last(flow: IntArray, time_ns: IntArray, out: BoolArray) -> BoolArray:

@@ -12,13 +12,13 @@ NEVER = -1
 def match(
     before_key: UintArray, before_ns: IntArray, behind_key: UintArray, behind_ns: IntArray
 ) -> IntArray:
-    """Departure time in ns of each packet that arrived; `NEVER` where it did not come out.
+    """Index behind the queue of each packet that arrived; `NEVER` where it did not come out.
 
     All inputs are in order of time. Packets with equal keys (a stack sent the same bytes twice) are
     matched in order: a departure belongs to the first unmatched arrival, unless that is later.
     Returns an array as long as ``before_key``.
     """
-    departure = np.full(len(before_key), NEVER, np.int64)
+    found = np.full(len(before_key), NEVER, np.int64)
     keys, number = np.unique(np.concatenate([before_key, behind_key]), return_inverse=True)
     arriving, leaving = number[: len(before_key)], number[len(before_key) :]
     arrivals = np.bincount(arriving, minlength=len(keys))
@@ -29,14 +29,22 @@ def match(
     out = np.flatnonzero(plain[leaving])
     into = place[leaving[out]]
     possible = behind_ns[out] >= before_ns[into]
-    departure[into[possible]] = behind_ns[out[possible]]
+    found[into[possible]] = out[possible]
     repeated = (arrivals > 0) & (departures > 0) & ~plain
     if repeated.any():
         into = np.flatnonzero(repeated[arriving])
         out = np.flatnonzero(repeated[leaving])
         pairs = _first_come(arriving[into], before_ns[into], leaving[out], behind_ns[out])
-        departure[into[pairs[0]]] = behind_ns[out[pairs[1]]]
-    return departure
+        found[into[pairs[0]]] = out[pairs[1]]
+    return found
+
+
+def departures_ns(found: IntArray, behind_ns: IntArray) -> IntArray:
+    """Departure time in ns of each packet by its index behind the queue; `NEVER` as there."""
+    departure_ns = np.full(len(found), NEVER, np.int64)
+    out = found != NEVER
+    departure_ns[out] = behind_ns[found[out]]
+    return departure_ns
 
 
 def _first_come(

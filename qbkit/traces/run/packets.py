@@ -9,8 +9,8 @@ import numpy as np
 
 from qbkit.traces.arrays import BoolArray, IntArray
 from qbkit.traces.run.frames import Packets
-from qbkit.traces.run.journey import Captures, Fate, Journey, after_the_last
-from qbkit.traces.run.match import NEVER, match
+from qbkit.traces.run.journey import Captures, Fate, Journey, after_the_last, newly_marked
+from qbkit.traces.run.match import NEVER, departures_ns, match
 
 
 @dataclass(frozen=True)
@@ -23,6 +23,8 @@ class FlowPackets:
     """Departure of the packet from the queue to its receiver; `NEVER` if it was lost."""
     fate: IntArray
     """Values of `Fate`."""
+    marked: BoolArray
+    """Whether a queue marked the packet with CE; False for what was lost."""
     acks: Packets
     ack_flow: IntArray
     ack_departure_ns: IntArray | None = None
@@ -62,7 +64,8 @@ def sort_out(
     flow_in, data_in = _classify(before, flow_of_port, senders)
     _, data_out = _classify(after, flow_of_port, senders)
     data, out = before.take(data_in), after.take(data_out)
-    departure_ns = match(data.key, data.time_ns - slack_ns, out.key, out.time_ns)
+    found = match(data.key, data.time_ns - slack_ns, out.key, out.time_ns)
+    departure_ns = departures_ns(found, out.time_ns)
     came_out = departure_ns != NEVER
     departure_ns[came_out] = np.maximum(departure_ns, data.time_ns)[came_out]
     reverse = ~data_in & (flow_in >= 0)
@@ -73,6 +76,7 @@ def sort_out(
         data_flow=flow_in[data_in],
         departure_ns=departure_ns,
         fate=fate,
+        marked=newly_marked(data, found, out),
         acks=before.take(reverse),
         ack_flow=flow_in[reverse],
         out=out,
@@ -104,6 +108,7 @@ def of_run(
         data_flow=flow[data],
         departure_ns=journey.arrived_ns[data],
         fate=journey.fate[data],
+        marked=journey.marked[data],
         acks=back.take(acks),
         ack_flow=back_flow[acks],
         ack_departure_ns=journey.arrived_ns[acks] if acks_followed else None,

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import IntEnum
 
 import numpy as np
 import pandas as pd
 import xarray as xr
 
-from qbkit.traces.arrays import FloatArray, IntArray
+from qbkit.traces.arrays import ByteArray, FloatArray, IntArray
+from qbkit.traces.run.frames import Ecn
 from qbkit.traces.run.journey import Fate
 from qbkit.traces.run.match import NEVER
 from qbkit.traces.run.packets import FlowPackets
@@ -21,6 +23,7 @@ LOSSES = {
     Fate.QUEUE_DROP: "packets dropped by the queue",
     Fate.RANDOM_LOSS: "packets lost at random behind the queue",
 }
+FATE = "what became of the packet"
 BIN_S = 0.1
 """Width of the regular bins of all time series."""
 
@@ -40,13 +43,26 @@ def packet_variables(packets: FlowPackets, t0_ns: int) -> dict[str, Variable]:
     return {
         "packet_time_s": variable("packet", arrival_s, "s", "arrival at the queue"),
         "packet_departure_s": variable("packet", departure_s, "s", "departure from the queue"),
-        "packet_fate": _fate("packet", packets.fate),
+        "packet_fate": _flags("packet", packets.fate, Fate, FATE),
         "packet_flow": variable("packet", packets.data_flow.astype(np.uint16), "1", "flow"),
         "packet_size_bytes": variable("packet", sizes.astype(small), "B", "frame without FCS"),
         "ack_time_s": variable("ack", ack_s, "s", "arrival at the bottleneck"),
         "ack_flow": variable("ack", packets.ack_flow.astype(np.uint16), "1", "flow"),
         "ack_size_bytes": variable("ack", ack_sizes.astype(small), "B", "frame without FCS"),
+        **_ecn(packets),
         **_followed_acks(packets, t0_ns),
+    }
+
+
+def _ecn(packets: FlowPackets) -> dict[str, Variable]:
+    """ECN fields and marks of the data packets, if any sender asks for marks."""
+    if not packets.data.ecn.any():
+        return {}
+    text = "ECN field on arrival at the queue (RFC 3168)"
+    marked = packets.marked.astype(np.int8)
+    return {
+        "packet_ecn": _flags("packet", packets.data.ecn, Ecn, text),
+        "packet_is_marked": variable("packet", marked, "1", "marked CE by a queue"),
     }
 
 
@@ -57,7 +73,7 @@ def _followed_acks(packets: FlowPackets, t0_ns: int) -> dict[str, Variable]:
     left_s = _departure_s(packets.ack_departure_ns, t0_ns)
     return {
         "ack_departure_s": variable("ack", left_s, "s", "departure from the bottleneck"),
-        "ack_fate": _fate("ack", packets.ack_fate),
+        "ack_fate": _flags("ack", packets.ack_fate, Fate, FATE),
     }
 
 
@@ -66,10 +82,10 @@ def _departure_s(departure_ns: IntArray, t0_ns: int) -> FloatArray:
     return np.where(departure_ns == NEVER, np.nan, seconds(departure_ns, t0_ns))
 
 
-def _fate(dim: str, fate: IntArray) -> Variable:
-    found = variable(dim, fate.astype(np.int8), "1", "what became of the packet")
-    found[2]["flag_values"] = [fate.value for fate in Fate]
-    found[2]["flag_meanings"] = " ".join(fate.name.lower() for fate in Fate)
+def _flags(dim: str, values: IntArray | ByteArray, kind: type[IntEnum], text: str) -> Variable:
+    found = variable(dim, values.astype(np.int8), "1", text)
+    found[2]["flag_values"] = [flag.value for flag in kind]
+    found[2]["flag_meanings"] = " ".join(flag.name.lower() for flag in kind)
     return found
 
 
