@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 
 import pytest
 
@@ -60,8 +61,12 @@ def test_surveys_and_the_table_of_all_stacks_leave_releases_out(empty_cache):
     [
         ("quinn@latest", "'latest' is no version; write one such as quinn@0."),
         ("quinn@0.7.2", "qbkit's driver fits crate quinn-proto 0.8.0 and later"),
+        ("quic-go@0.33.0", "fits Go module github.com/quic-go/quic-go 0.37.0 and later"),
         ("aioquic@0.9.20", "qbkit's driver fits wheel aioquic 0.9.21 and later"),
-        ("tcp@6.1", "qbkit builds no earlier releases of tcp; it builds those of aioquic, quinn"),
+        (
+            "tcp@6.1",
+            "qbkit builds no earlier releases of tcp; it builds those of aioquic, quic-go, quinn",
+        ),
         ("quin@0.8.4", "there is no stack 'quin' (did you mean quinn?)"),
     ],
 )
@@ -120,18 +125,22 @@ def test_a_build_that_fails_names_the_error_and_the_log(tmp_path):
 
 
 @pytest.mark.guest
-def test_an_old_release_fills_a_link():
-    """aioquic 1.0.0 needs an adapter, and is a wheel: its build takes seconds."""
-    release = stacks.get("aioquic@1.0.0")
+@pytest.mark.parametrize("name", ["aioquic@1.0.0", "quic-go@0.37.5"])
+def test_an_old_release_fills_a_link(name):
+    """Both need an adapter, and are built in seconds."""
+    if name.startswith("quic-go") and not shutil.which("go"):
+        pytest.skip("Go is missing")
+    release = stacks.get(name)
     try:
         release.build()
     except StackNotReady as error:
         pytest.skip(f"the package index cannot be reached: {error}")
     run = qb.Experiment(
         bottleneck=qb.Bottleneck(rate_mbps=5, rtt_ms=20, buffer_bdp=2),
-        flows=["aioquic@1.0.0:cubic"],
+        flows=[f"{name}:cubic"],
         duration_s=4,
     ).run()
-    assert run.attrs["stack_versions"].startswith('{"aioquic@1.0.0": "1.0.0, driver ')
+    version = name.partition("@")[2]
+    assert run.attrs["stack_versions"].startswith(f'{{"{name}": "{version}, driver ')
     assert 4 < float(run.qb.summary()["throughput_mbps"].iloc[0]) <= 5
-    assert [row["stack"] for row in release_rows()].count("aioquic@1.0.0") == 1
+    assert [row["stack"] for row in release_rows()].count(name) == 1

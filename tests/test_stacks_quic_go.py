@@ -151,8 +151,8 @@ def test_the_choice_is_patched_in_two_places(tmp_path: Path) -> None:
 
 def test_another_version_of_quic_go_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "handler.go"
-    file.write_text(f"import (\n)\nf({module.HARD_CODED}\n)\n")
-    with pytest.raises(StackNotReady, match=r"does not choose Reno where 0\.65\.0 does"):
+    file.write_text("import (\n)\n" + 3 * f"f({module.HARD_CODED}\n)\n")
+    with pytest.raises(StackNotReady, match="does not choose Reno where"):
         module._make_choosable(file)
     assert module.BY_ENVIRONMENT not in file.read_text()
 

@@ -36,52 +36,77 @@ class QuicGo(Stack):
     name: ClassVar[str] = "quic-go"
     source: ClassVar[str] = f"Go module {MODULE}; CUBIC by one changed Boolean"
     options: ClassVar[dict[str, str]] = {"qlog": "write a full qlog"}
+    mount: ClassVar[str] = MOUNT
+    """Folder of the compiled driver in the guest."""
 
     def controllers(self) -> tuple[str, ...]:
         """Both that its code has."""
         return ("cubic", "reno")
 
+    def module_folder(self) -> Path:
+        """The driver's Go module, with the version of quic-go in its go.mod."""
+        return SOURCES
+
     def version(self) -> str:
         """Version of the module, and of our driver."""
-        words = (SOURCES / "go.mod").read_text().split()
-        return f"{words[words.index(MODULE) + 1].removeprefix('v')}, driver {_key()}"
+        words = (self.module_folder() / "go.mod").read_text().split()
+        return f"{words[words.index(MODULE) + 1].removeprefix('v')}, driver {self._key()}"
 
     def status(self) -> Status:
         """Ready once built."""
         if (self._folder() / "quic-go").exists():
             return Status(True)
         if not shutil.which("go"):
-            return Status(False, "install Go 1.26 or newer, then: qbkit stacks build quic-go")
-        return Status(False, "qbkit stacks build quic-go")
+            return Status(False, f"install Go 1.26 or newer, then: qbkit stacks build {self.name}")
+        return Status(False, f"qbkit stacks build {self.name}")
 
     def build(self, say: Say = lambda _: None) -> None:
         """Download the modules and compile; about a minute the first time."""
         if not shutil.which("go"):
-            raise StackNotReady("go is missing to build quic-go; install Go 1.26 or newer")
+            raise StackNotReady(f"go is missing to build {self.name}; install Go 1.26 or newer")
         if not self.status().ready:
-            say("building quic-go (about 1 minute)")
-            build_once(self.name, _key(), _compile)
+            say(f"building {self.name} (about 1 minute)")
+            build_once(self.name, self._key(), self._compile)
 
     def program(self) -> list[str]:
         """The compiled driver."""
-        return [f"{MOUNT}/quic-go"]
+        return [f"{self.mount}/quic-go"]
 
     def mounts(self) -> dict[str, Path]:
         """The folder of the compiled driver."""
-        return {MOUNT: self._folder()}
+        return {self.mount: self._folder()}
 
     def env(self) -> dict[str, str]:
         """Preemption by signals costs system calls, and the guest has one processor anyway."""
         return {"GODEBUG": "asyncpreemptoff=1"}
 
     def _folder(self) -> Path:
-        return built_folder(self.name, _key())
+        return built_folder(self.name, self._key())
 
+    def _key(self) -> str:
+        """Over the driver, the changes to module and runtime, and the compiler (if known)."""
+        module = self.module_folder()
+        sources = [*module.glob("*.go"), module / "go.mod", module / "go.sum"]
+        return fingerprint([*sources, Path(__file__), Path(go_runtime.__file__)], _compiler())
 
-def _key() -> str:
-    """Over the driver, the changes to module and runtime, and the compiler (as far as known)."""
-    sources = [*SOURCES.glob("*.go"), SOURCES / "go.mod", SOURCES / "go.sum"]
-    return fingerprint([*sources, Path(__file__), Path(go_runtime.__file__)], _compiler())
+    def _compile(self, folder: Path) -> None:
+        module = self.module_folder()
+        run_go(["mod", "download"], self.name, module)
+        with tempfile.TemporaryDirectory(dir=folder) as scratch:
+            copy = Path(scratch) / "module"
+            released = run_go(["list", "-m", "-f", "{{.Dir}}", MODULE], self.name, module).strip()
+            shutil.copytree(released, copy, copy_function=shutil.copyfile)
+            _make_choosable(copy / CHOICE)
+            modfile = Path(scratch) / "go.mod"
+            modfile.write_text((module / "go.mod").read_text() + f"\nreplace {MODULE} => {copy}\n")
+            shutil.copyfile(module / "go.sum", modfile.with_suffix(".sum"))
+            root = Path(run_go(["env", "GOROOT"], self.name, module).strip())
+            flags = ["-trimpath", "-ldflags=-s -w", f"-modfile={modfile}"]
+            overlay = go_runtime.overlay(root, Path(scratch))
+            if not overlay:
+                warnings.warn(f"{SLOWER} ({_compiler().strip()})", stacklevel=2)
+            words = ["build", *flags, *overlay, "-o", str(folder / "quic-go"), "."]
+            run_go(words, self.name, module)
 
 
 @cache
@@ -89,37 +114,18 @@ def _compiler() -> str:
     return run_tool(["go", "version"], "quic-go") if shutil.which("go") else ""
 
 
-def _compile(folder: Path) -> None:
-    env = {**os.environ, "CGO_ENABLED": "0", "GOFLAGS": "-mod=readonly -buildvcs=false"}
-    run_tool(["go", "mod", "download"], "quic-go", env, SOURCES)
-    where = ["go", "list", "-m", "-f", "{{.Dir}}", MODULE]
-    released = Path(run_tool(where, "quic-go", env, SOURCES).strip())
-    with tempfile.TemporaryDirectory(dir=folder) as scratch:
-        copy = Path(scratch) / "module"
-        shutil.copytree(released, copy, copy_function=shutil.copyfile)
-        _make_choosable(copy / CHOICE)
-        modfile = Path(scratch) / "go.mod"
-        modfile.write_text((SOURCES / "go.mod").read_text() + f"\nreplace {MODULE} => {copy}\n")
-        shutil.copyfile(SOURCES / "go.sum", modfile.with_suffix(".sum"))
-        root = Path(run_tool(["go", "env", "GOROOT"], "quic-go", env, SOURCES).strip())
-        flags = ["-trimpath", "-ldflags=-s -w", f"-modfile={modfile}"]
-        overlay = go_runtime.overlay(root, Path(scratch))
-        if not overlay:
-            warnings.warn(f"{SLOWER} ({_compiler().strip()})", stacklevel=2)
-        run_tool(
-            ["go", "build", *flags, *overlay, "-o", folder / "quic-go", "."],
-            "quic-go",
-            env,
-            SOURCES,
-        )
+def run_go(words: list[str], what: str, folder: Path, *, mod: str = "readonly") -> str:
+    """Run the go command in the folder of a module; raises StackNotReady with its last words."""
+    env = {**os.environ, "CGO_ENABLED": "0", "GOFLAGS": f"-mod={mod} -buildvcs=false"}
+    return run_tool(["go", *words], what, env, folder)
 
 
 def _make_choosable(file: Path) -> None:
     """Let an environment variable choose the controller."""
     text = file.read_text()
-    if text.count(HARD_CODED) != 2 or text.count("import (") != 1:
+    if text.count(HARD_CODED) not in (1, 2) or text.count("import (") != 1:
         raise StackNotReady(
-            f"this version of quic-go does not choose Reno where 0.65.0 does ({CHOICE}); "
+            f"this version of quic-go does not choose Reno where 0.37 to 0.65 do ({CHOICE}); "
             "build with the version in go.mod"
         )
     text = text.replace(HARD_CODED, BY_ENVIRONMENT).replace("import (", 'import (\n\t"os"', 1)

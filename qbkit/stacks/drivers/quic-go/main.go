@@ -21,10 +21,18 @@ const (
 	windowBytes   = 128 << 20 // flow control never limits a sender
 	bufferBytes   = 1 << 20   // a system call costs the guest 8 µs: few, large ones
 	connectLimit  = 10 * time.Second
-	headerBytes   = 8 // of a perf stream: how many bytes the client wants back
-	usage         = "usage: quic-go recv --listen IP:PORT --cert FILE --key FILE --out DIR\n       quic-go send --connect IP:PORT --controller cubic|reno (--duration-s X | --bytes N) --out DIR\n       quic-go serve --listen IP:PORT --cert FILE --key FILE --out DIR [--page FILE]\n       quic-go fetch --connect IP:PORT [--path /PATH] [--connection-options TAGS] (--duration-s X | --bytes N) --out DIR\n       quic-go origin --listen UNIX-SOCKET\n       quic-go web-serve --listen IP:PORT --controller cubic|reno --cert FILE --key FILE --site FOLDER\n       quic-go web-load --connect IP:PORT --protocol h2|h3 --path /PATH --out DIR"
+	headerBytes   = 8                    // of a perf stream: how many bytes the client wants back
 	controllerEnv = "QUIC_GO_CONTROLLER" // read by quic-go itself, see qbkit/stacks/quic_go.py
 )
+
+// role is what the program can be asked to do.
+type role struct {
+	complete func(arguments) bool // whether the arguments beside the address suffice
+	run      func(arguments)
+}
+
+func hasCertificate(a arguments) bool { return a.cert != "" && a.key != "" }
+func hasEnd(a arguments) bool         { return a.duration > 0 || a.size > 0 }
 
 type arguments struct {
 	role, address, cert, key, controller, out string
@@ -110,22 +118,9 @@ func main() {
 		fail(usage)
 	}
 	a := parse(os.Args[1:])
-	switch {
-	case a.role == "recv" && a.address != "" && a.cert != "" && a.key != "":
-		receive(a)
-	case a.role == "serve" && a.address != "" && a.cert != "" && a.key != "":
-		serve(a)
-	case a.role == "fetch" && a.address != "" && (a.duration > 0 || a.size > 0):
-		fetch(a)
-	case a.role == "origin" && a.address != "":
-		origin(a)
-	case a.role == "web-serve" && a.address != "" && a.cert != "" && a.key != "" && a.site != "":
-		webServe(a)
-	case a.role == "web-load" && a.address != "" && (a.protocol == "h2" || a.protocol == "h3"):
-		webLoad(a)
-	case a.role == "send" && a.address != "" && (a.duration > 0 || a.size > 0):
-		send(a)
-	default:
+	wanted, ok := roles[a.role]
+	if !ok || a.address == "" || !wanted.complete(a) {
 		fail(usage)
 	}
+	wanted.run(a)
 }

@@ -97,7 +97,7 @@ func accept(listener *quic.Listener, counted *counter) {
 }
 
 // count reads a perf stream to its end and answers with an empty one.
-func count(stream *quic.Stream, counted *counter) {
+func count(stream stream, counted *counter) {
 	buffer := make([]byte, bufferBytes)
 	header := headerBytes
 	for {

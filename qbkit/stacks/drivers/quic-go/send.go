@@ -43,7 +43,7 @@ func send(a arguments) {
 }
 
 // connect dials; a signal meanwhile ends the program, as it does later.
-func connect(a arguments, samples *sampler, signals <-chan os.Signal) *quic.Conn {
+func connect(a arguments, samples *sampler, signals <-chan os.Signal) connection {
 	ctx, cancel := context.WithTimeout(context.Background(), connectLimit)
 	defer cancel()
 	connected := make(chan struct{})
@@ -75,7 +75,7 @@ func isTimeout(err error) bool {
 }
 
 // upload writes size bytes and waits until they have arrived, or (size 0) writes without end.
-func upload(connection *quic.Conn, size int64) string {
+func upload(connection connection, size int64) string {
 	stream, err := connection.OpenStream()
 	if err != nil {
 		return "cannot open a stream: " + err.Error()
