@@ -30,11 +30,12 @@ class Family:
     """The published conformance sweep of a family of controllers, and its map."""
 
     name: str
+    folder: str = "conformance"
 
     @cached_property
     def cube(self) -> xr.Dataset:
-        """The cube of ``conformance/NAME.yaml``."""
-        return qb.load_sweep(HERE / f"conformance/{self.name}.yaml")
+        """The cube of ``FOLDER/NAME.yaml``."""
+        return qb.load_sweep(HERE / f"{self.folder}/{self.name}.yaml")
 
     @cached_property
     def map(self) -> xr.Dataset:
@@ -44,7 +45,7 @@ class Family:
     @property
     def facts(self) -> dict[str, Any]:
         """Runs, processor hours and versions."""
-        return facts(f"conformance/{self.name}")
+        return facts(f"{self.folder}/{self.name}")
 
     @property
     def names(self) -> list[str]:
@@ -59,6 +60,10 @@ class Family:
     def of(self, name: str, quantity: str = "conformance") -> float:
         """A quantity of one implementation, mean over the settings."""
         return float(self.map[quantity].sel({FIRST: name}).mean())
+
+    def most(self, quantity: str) -> float:
+        """The largest mean over the settings of a quantity among the implementations."""
+        return max(self.of(name, quantity) for name in self.names)
 
     def cell(self, name: str, quantity: str = "conformance", **where: float) -> float:
         """A quantity of one implementation in one setting (``rtt_ms``, ``buffer_bdp``)."""

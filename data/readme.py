@@ -57,6 +57,7 @@ def facts() -> dict[str, Any]:
         "cubic": findings.Family("cubic"),
         "reno": findings.Family("reno"),
         "bbr": findings.Family("bbr"),
+        "newer": {n: findings.Family(n, "conformance_newer") for n in ("cubic", "reno", "bbr")},
         "rises": findings.rises,
         "best": findings.best,
         "pairs": {bdp: findings.Pairs(bdp) for bdp in (1, 5)},
