@@ -1,11 +1,12 @@
 """Measures the tables of notebooks/14_is_it_the_stack.ipynb, except those in physical time.
 
-python data/checks/make.py trains|jitter [--seeds N]
+python data/checks/make.py trains|jitter|receivers [--seeds N]
 
 ``trains`` describes how each implementation's packets follow each other, alone on the shallowest
 link of the conformance maps. ``jitter`` repeats one CUBIC and one BBR beside the kernel's there
-with more and less jitter between sender and queue. Stored runs are not run again. The tables in
-physical time are written by ``python benchmarks/physical_time.py --out data/checks``.
+with more and less jitter between sender and queue. ``receivers`` lets three senders talk to another
+stack's receiver instead of their own, on a link of 1 BDP. Stored runs are not run again. The tables
+in physical time are written by ``python benchmarks/physical_time.py --out data/checks``.
 """
 
 from __future__ import annotations
@@ -28,6 +29,10 @@ LINK = qb.Bottleneck(rate_mbps=20, rtt_ms=10, buffer_bdp=0.5)
 ALONE_S, BESIDE_S = 20, 60
 JITTERS_MS = (0.0, 0.1, 0.3, 0.6, 1.0)
 BESIDE = ("quic-go:cubic", "quinn:bbr")
+SENDERS = ("quinn:cubic", "picoquic:newreno", "s2n-quic:cubic")
+RECEIVER = "quic-go"
+WHOSE = ("own", "other")
+"""Whose receiver: the sender's, or the other stack's."""
 NOT_SURVEYED = ("qbkit",)
 """Our own controllers are no claim about somebody's software."""
 
@@ -118,7 +123,76 @@ def compared(ours: list[xr.Dataset], theirs: list[xr.Dataset]) -> dict[str, floa
     }
 
 
-MEASURES = {"trains": trains, "jitter": jitter}
+def receivers(seeds: int) -> pd.DataFrame:
+    """A row for each sender: its flows to another stack's receiver, compared with those to its own.
+
+    The flows compete with the kernel's of their family.
+    """
+    rows = []
+    for name in SENDERS:
+        sender, controller = name.split(":")
+        crossed = to_receiver(stacks.get(sender), stacks.get(RECEIVER))
+        stacks.register(crossed)
+        reference = f"tcp:{controller}"
+        own, other = (
+            [
+                qb.Experiment(
+                    bottleneck=qb.Bottleneck(rate_mbps=20, rtt_ms=50, buffer_bdp=1),
+                    flows=[f"{stack}:{controller}", reference],
+                    duration_s=BESIDE_S,
+                    seed=seed,
+                ).run()
+                for seed in range(1, seeds + 1)
+            ]
+            for stack in (sender, crossed.name)
+        )
+        acks = {
+            f"packets_per_ack_{what}": ack_ratio(runs)
+            for what, runs in zip(WHOSE, (own, other), strict=True)
+        }
+        own_share = float(np.mean([qb.metrics.throughput_ratio(run, 0, 1) for run in own]))
+        rows.append(
+            {
+                "flow": name,
+                "receiver": RECEIVER,
+                "own_share": own_share,
+                **compared(other, own),
+                **acks,
+            }
+        )
+        print(pd.DataFrame(rows[-1:]).to_string(index=False), flush=True)
+    return pd.DataFrame(rows).assign(seeds=seeds)
+
+
+def to_receiver(sender: stacks.Stack, receiver: stacks.Stack) -> stacks.Stack:
+    """A stack that sends as one and receives as another; both speak the perf protocol."""
+    # A sender on BoringSSL needs a certificate without Ed25519.
+    shown = type(type(receiver).__name__, (type(receiver),), {"certificate": sender.certificate})()
+    methods = {
+        "name": f"{sender.name}-to-{receiver.name}",
+        "version": lambda _: f"{sender.version()}, to {receiver.name} {receiver.version()}",
+        "mounts": lambda _: {**sender.mounts(), **receiver.mounts()},
+        "receiver_options": lambda *_: {},
+        "recv_argv": lambda _, **words: shown.recv_argv(**words),
+    }
+    crossed: stacks.Stack = type("Crossed", (type(sender),), methods)()
+    return crossed
+
+
+def ack_ratio(runs: list[xr.Dataset]) -> float:
+    """Data packets of the first flow that arrived, for each acknowledgement; mean over the runs."""
+    return float(
+        np.mean(
+            [
+                ((run.packet_flow == 0) & run.packet_departure_s.notnull()).sum()
+                / (run.ack_flow == 0).sum()
+                for run in runs
+            ]
+        )
+    )
+
+
+MEASURES = {"trains": trains, "jitter": jitter, "receivers": receivers}
 
 if __name__ == "__main__":
     main()
