@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -29,7 +30,7 @@ LINK = qb.Bottleneck(rate_mbps=20, rtt_ms=10, buffer_bdp=0.5)
 ALONE_S, BESIDE_S = 20, 60
 JITTERS_MS = (0.0, 0.1, 0.3, 0.6, 1.0)
 BESIDE = ("quic-go:cubic", "quinn:bbr")
-SENDERS = ("quinn:cubic", "picoquic:newreno", "s2n-quic:cubic")
+SENDERS = ("quinn:cubic", "picoquic:cubic", "s2n-quic:cubic")
 RECEIVER = "quic-go"
 WHOSE = ("own", "other")
 """Whose receiver: the sender's, or the other stack's."""
@@ -131,7 +132,7 @@ def receivers(seeds: int) -> pd.DataFrame:
     rows = []
     for name in SENDERS:
         sender, controller = name.split(":")
-        crossed = to_receiver(stacks.get(sender), stacks.get(RECEIVER))
+        crossed = Crossed(stacks.get(sender), stacks.get(RECEIVER))
         stacks.register(crossed)
         reference = f"tcp:{controller}"
         own, other = (
@@ -164,19 +165,44 @@ def receivers(seeds: int) -> pd.DataFrame:
     return pd.DataFrame(rows).assign(seeds=seeds)
 
 
-def to_receiver(sender: stacks.Stack, receiver: stacks.Stack) -> stacks.Stack:
-    """A stack that sends as one and receives as another; both speak the perf protocol."""
-    # A sender on BoringSSL needs a certificate without Ed25519.
-    shown = type(type(receiver).__name__, (type(receiver),), {"certificate": sender.certificate})()
-    methods = {
-        "name": f"{sender.name}-to-{receiver.name}",
-        "version": lambda _: f"{sender.version()}, to {receiver.name} {receiver.version()}",
-        "mounts": lambda _: {**sender.mounts(), **receiver.mounts()},
-        "receiver_options": lambda *_: {},
-        "recv_argv": lambda _, **words: shown.recv_argv(**words),
-    }
-    crossed: stacks.Stack = type("Crossed", (type(sender),), methods)()
-    return crossed
+class Crossed(stacks.Stack):
+    """Sends as one stack and receives as another; both speak the perf protocol."""
+
+    def __init__(self, sender: stacks.Stack, receiver: stacks.Stack) -> None:
+        self.sender = sender
+        # A sender on BoringSSL needs a certificate without Ed25519.
+        shown = {"certificate": sender.certificate}
+        self.receiver = type("Receiver", (type(receiver),), shown)()
+        self.name = f"{sender.name}-to-{receiver.name}"
+        self.reports, self.options = sender.reports, sender.options
+
+    def controllers(self) -> tuple[str, ...]:
+        """The sender's."""
+        return self.sender.controllers()
+
+    def version(self) -> str:
+        """Versions of both."""
+        return f"{self.sender.version()}, to {self.receiver.version()}"
+
+    def program(self) -> list[str]:
+        """The sender's program."""
+        return self.sender.program()
+
+    def mounts(self) -> dict[str, Path]:
+        """Folders of both."""
+        return {**self.sender.mounts(), **self.receiver.mounts()}
+
+    def env(self) -> dict[str, str]:
+        """Variables of both."""
+        return {**self.sender.env(), **self.receiver.env()}
+
+    def send_argv(self, **words: Any) -> list[str]:
+        """The sender's command."""
+        return self.sender.send_argv(**words)
+
+    def recv_argv(self, **words: Any) -> list[str]:
+        """The receiver's command."""
+        return self.receiver.recv_argv(**words)
 
 
 def ack_ratio(runs: list[xr.Dataset]) -> float:
