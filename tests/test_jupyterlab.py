@@ -88,7 +88,9 @@ def test_the_map_fits_the_cell_and_follows_the_theme(browser, lab, width_px, nam
     chart = page.locator(".qbkit-chart").first
     chart.scroll_into_view_if_needed(timeout=60_000)
     page.wait_for_function("document.querySelector('.qbkit-chart')?.vegaView", timeout=60_000)
-    for canvas_px, view_px in page.evaluate(WIDTHS):
+    widths_px = page.evaluate(WIDTHS)
+    assert widths_px
+    for canvas_px, view_px in widths_px:
         assert 0.8 * view_px < canvas_px <= view_px
     assert page.evaluate(WIDE_TABLES) == 0
     assert page.locator("text=Error displaying widget").count() == 0
@@ -116,6 +118,8 @@ def test_the_explorer_answers_a_choice_from_the_published_sweeps(browser, lab):
         timeout=60_000,
     )
     page.wait_for_function("document.querySelector('.qbkit-chart')?.vegaView", timeout=60_000)
-    for canvas_px, view_px in page.evaluate(WIDTHS):
+    widths_px = page.evaluate(WIDTHS)
+    assert widths_px
+    for canvas_px, view_px in widths_px:
         assert canvas_px <= view_px
     page.close()

@@ -153,8 +153,10 @@ def test_hostile_labels_stay_text_and_two_charts_share_a_page(browser, tmp_path)
         assert all(inked > 2000 for inked in drawn)
 
 
-WIDTHS = """[...document.querySelectorAll('.qbkit-view')].map(
+WIDTHS = """[...document.querySelectorAll('.qbkit-view')].filter(
+    (view) => view.querySelector('canvas')).map(
     (view) => [view.querySelector('canvas').clientWidth, view.clientWidth])"""
+"""Of the charts that are drawn: one that JupyterLab keeps out of sight has no canvas yet."""
 INK = """() => {
     const found = new Set();
     const walk = (item) => {
