@@ -17,8 +17,8 @@ from qbkit.stacks.build import run_tool
 from qbkit.stacks.release import SOURCES, Generation, Releases, release_folder
 from qbkit.stacks.rust import WORKSPACE, RustStack
 
-SHARED = ("common",)
-"""Our crates beside the drivers."""
+OLD_RUSTLS = SOURCES / "rustls-0.20"
+"""A client that believes any certificate, for drivers of crates with rustls 0.20 or 0.21."""
 
 
 class CrateRelease(RustStack):
@@ -33,6 +33,8 @@ class CrateRelease(RustStack):
     generation: ClassVar[Generation]
     member: ClassVar[str]
     """The driver's package: ``quinn-flow``."""
+    ours: ClassVar[tuple[str, ...]]
+    """Our crates beside the driver."""
 
     def controllers(self) -> tuple[str, ...]:
         """The controllers that this release has."""
@@ -65,7 +67,7 @@ class CrateRelease(RustStack):
         return super()._key()
 
     def _driver_folders(self) -> list[Path]:
-        return [*self.generation.sources, *(WORKSPACE / name for name in SHARED)]
+        return [*self.generation.sources, *(WORKSPACE / name for name in self.ours)]
 
     def _compile(self, folder: Path) -> None:
         """Compile in a folder that all releases share, as most of their crates are the same."""
@@ -81,11 +83,11 @@ class CrateRelease(RustStack):
     def _put_together(self, workspace: Path) -> None:
         """Write the workspace: the driver and our crates, with this release as the dependency."""
         member = workspace / self.member
-        for name in (self.member, *SHARED):
+        for name in (self.member, *self.ours):
             shutil.rmtree(workspace / name, ignore_errors=True)
         (member / "src").mkdir(parents=True)
         shutil.copyfile(SOURCES / "Cargo.toml", workspace / "Cargo.toml")
-        for name in SHARED:
+        for name in self.ours:
             shutil.copytree(WORKSPACE / name, workspace / name)
         for source in self.generation.sources:
             for file in source.iterdir():
@@ -109,9 +111,17 @@ def pinned(manifest: str, crate: str, version: str) -> str:
 
 
 def crate_release(
-    base: RustStack, crate: str
+    base: RustStack,
+    crate: str,
+    *,
+    ours: tuple[str, ...] = ("common",),
+    build_env: Mapping[str, str] | None = None,
 ) -> Callable[[Releases, str, Generation], CrateRelease]:
-    """A function from a version of the crate to its stack, which is like ``base`` otherwise."""
+    """A function from a version of the crate to its stack, which is like ``base`` otherwise.
+
+    ``ours`` are our crates that the driver uses, and ``build_env`` is what its build reads besides
+    the environment variables of ``base``.
+    """
 
     def make(releases: Releases, version: str, generation: Generation) -> CrateRelease:
         options: Mapping[str, str] = base.options
@@ -120,6 +130,8 @@ def crate_release(
             "source": f"crate {crate} {version}",
             "crate": crate,
             "member": f"{base.name}-flow",
+            "ours": ours,
+            "build_env": {**base.build_env, **(build_env or {})},
             "workspace": release_folder(f"{base.name}@{version}"),
             "of": releases,
             "number": version,

@@ -5,13 +5,13 @@ from __future__ import annotations
 from qbkit.stacks.quinn import Quinn
 from qbkit.stacks.registry import register_releases
 from qbkit.stacks.release import SOURCES, Generation, Releases
-from qbkit.stacks.releases.crates import crate_release
+from qbkit.stacks.releases.crates import OLD_RUSTLS, crate_release
 from qbkit.stacks.rust import WORKSPACE
 
 FOLDER = SOURCES / "quinn"
 PRESENT = WORKSPACE / "quinn-flow/src"
 EARLIER = FOLDER / "before-0.12"
-OLD_TLS = FOLDER / "rustls-0.20"
+OLD_TLS = (OLD_RUSTLS, FOLDER / "rustls-0.20")
 CONTROLLERS = ("cubic", "newreno", "bbr")
 OPTIONS = ("initial_window_packets", "packet_threshold", "segmentation", "ack_every_packets")
 
@@ -22,13 +22,13 @@ RELEASES = Releases(
     generations=(
         Generation(
             "0.8.0",
-            (EARLIER, OLD_TLS, FOLDER / "0.8"),
+            (EARLIER, *OLD_TLS, FOLDER / "0.8"),
             CONTROLLERS,
             OPTIONS[:2],
             reports=("cwnd_bytes", "srtt_ms"),
         ),
-        Generation("0.9.0", (EARLIER, OLD_TLS, FOLDER / "0.9"), CONTROLLERS, OPTIONS[:3]),
-        Generation("0.10.0", (EARLIER, OLD_TLS, FOLDER / "0.10"), CONTROLLERS, OPTIONS[:3]),
+        Generation("0.9.0", (EARLIER, *OLD_TLS, FOLDER / "0.9"), CONTROLLERS, OPTIONS[:3]),
+        Generation("0.10.0", (EARLIER, *OLD_TLS, FOLDER / "0.10"), CONTROLLERS, OPTIONS[:3]),
         Generation("0.11.0", (PRESENT, EARLIER, FOLDER / "0.11"), CONTROLLERS, OPTIONS),
     ),
     built=("0.8.4", "0.9.6", "0.10.6", "0.11.8", "0.11.14"),

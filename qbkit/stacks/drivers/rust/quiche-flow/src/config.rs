@@ -1,19 +1,8 @@
-//! Transport parameters, TLS and knobs of both ends.
+//! Transport parameters and TLS of both ends.
 
-use common::{fail, Arguments, Role, ALPN, WINDOW_BYTES};
-use quiche::{BbrParams, Config, CongestionControlAlgorithm, PROTOCOL_VERSION};
-
-pub const KNOBS: &[&str] = &[
-    "bbr_drain_pacing_gain",
-    "bbr_probe_down_pacing_gain",
-    "bbr_probe_up_pacing_gain",
-    "bbr_startup_pacing_gain",
-    "hystart",
-    "initial_window_packets",
-    "max_pacing_rate_mbps",
-    "pacing",
-    "qlog",
-];
+use crate::{api, tune};
+use common::{fail, Arguments, Role, WINDOW_BYTES};
+use quiche::{Config, PROTOCOL_VERSION};
 
 const IDLE_MS: u64 = 60_000;
 /// As quiche's own programs have it: what an Ethernet frame holds after IPv4 and UDP is 1472.
@@ -21,7 +10,7 @@ pub const DATAGRAM_BYTES: usize = 1350;
 
 pub fn config(arguments: &Arguments) -> Config {
     let mut config = Config::new(PROTOCOL_VERSION).unwrap_or_else(|e| cannot(e));
-    config.set_application_protos(&[ALPN]).unwrap_or_else(|e| cannot(e));
+    api::set_protocol(&mut config).unwrap_or_else(|e| cannot(e));
     config.verify_peer(false);
     config.set_max_idle_timeout(IDLE_MS);
     config.set_max_recv_udp_payload_size(DATAGRAM_BYTES);
@@ -30,11 +19,10 @@ pub fn config(arguments: &Arguments) -> Config {
     config.set_initial_max_stream_data_bidi_local(WINDOW_BYTES);
     config.set_initial_max_stream_data_bidi_remote(WINDOW_BYTES);
     config.set_initial_max_streams_bidi(16);
-    config.set_max_connection_window(WINDOW_BYTES);
-    config.set_max_stream_window(WINDOW_BYTES);
+    api::set_most_window(&mut config, WINDOW_BYTES);
     match arguments.role {
         Role::Recv => load_certificate(&mut config, arguments),
-        Role::Send => tune(&mut config, arguments),
+        Role::Send => tune::tune(&mut config, arguments),
     }
     config
 }
@@ -49,34 +37,6 @@ fn load_certificate(config: &mut Config, arguments: &Arguments) {
     }
 }
 
-fn tune(config: &mut Config, arguments: &Arguments) {
-    let knobs = &arguments.knobs;
-    config.set_cc_algorithm(match arguments.controller.as_str() {
-        "reno" => CongestionControlAlgorithm::Reno,
-        "cubic" => CongestionControlAlgorithm::CUBIC,
-        _ => CongestionControlAlgorithm::Bbr2Gcongestion,
-    });
-    if let Some(packets) = knobs.get("initial_window_packets") {
-        config.set_initial_congestion_window_packets(packets);
-    }
-    if let Some(on) = knobs.get("hystart") {
-        config.enable_hystart(on);
-    }
-    if let Some(on) = knobs.get("pacing") {
-        config.enable_pacing(on);
-    }
-    if let Some(rate_mbps) = knobs.get("max_pacing_rate_mbps") {
-        config.set_max_pacing_rate(rate_mbps); // Mbit/s, though its documentation does not say so
-    }
-    config.set_custom_bbr_params(BbrParams {
-        startup_pacing_gain: knobs.get("bbr_startup_pacing_gain"),
-        drain_pacing_gain: knobs.get("bbr_drain_pacing_gain"),
-        probe_bw_probe_up_pacing_gain: knobs.get("bbr_probe_up_pacing_gain"),
-        probe_bw_probe_down_pacing_gain: knobs.get("bbr_probe_down_pacing_gain"),
-        ..BbrParams::default()
-    });
-}
-
-fn cannot(e: quiche::Error) -> ! {
+pub fn cannot(e: quiche::Error) -> ! {
     fail(format_args!("quiche cannot be set up: {e}"))
 }

@@ -1,9 +1,10 @@
 //! A connection and its socket: packets in, packets out when they are due, timeouts.
 
+use crate::api;
 use common::{fail, Arguments, Role};
-use quiche::{Connection, RecvInfo};
+use quiche::Connection;
 use std::net::SocketAddr;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use udp::Socket;
 
 pub struct Link {
@@ -22,7 +23,7 @@ impl Link {
 
     /// A datagram came. What cannot be read is dropped, as RFC 9000 asks for.
     pub fn take(&mut self, bytes: &mut [u8], from: SocketAddr, to: SocketAddr) {
-        let _ = self.connection.recv(bytes, RecvInfo { from, to });
+        let _ = self.connection.recv(bytes, api::recv_info(from, to));
     }
 
     /// Sends all that is due now.
@@ -61,13 +62,13 @@ impl Link {
     /// When it wants to be called again.
     pub fn deadline(&self) -> Option<Instant> {
         let held = self.held.as_ref().map(|(at, ..)| *at);
-        let timeout = self.connection.timeout_instant();
+        let timeout = self.connection.timeout().map(|left| Instant::now() + left);
         held.into_iter().chain(timeout).min()
     }
 
     /// The time has come.
     pub fn on_time(&mut self) {
-        if self.connection.timeout_instant().is_some_and(|at| at <= Instant::now()) {
+        if self.connection.timeout() == Some(Duration::ZERO) {
             self.connection.on_timeout();
         }
     }

@@ -1,16 +1,17 @@
 //! One QUIC flow by quiche and the IETF perf protocol.
 
+mod api;
 mod config;
 mod link;
 mod receive;
+mod sample;
 mod send;
+mod tune;
 
 use common::Role;
 
-const CONTROLLERS: &[&str] = &["cubic", "reno", "bbr2"];
-
 fn main() {
-    let arguments = common::arguments("quiche", CONTROLLERS, config::KNOBS);
+    let arguments = common::arguments("quiche", tune::CONTROLLERS, tune::KNOBS);
     match arguments.role {
         Role::Recv => receive::receive(&arguments),
         Role::Send => send::send(&arguments),

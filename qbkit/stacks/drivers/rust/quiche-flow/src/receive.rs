@@ -1,7 +1,7 @@
 //! Counts what comes until SIGTERM. One client after another, as a flow has one.
 
-use crate::config;
 use crate::link::Link;
+use crate::{api, config};
 use common::{Arguments, Counter, HEADER_BYTES};
 use quiche::ConnectionId;
 use std::net::SocketAddr;
@@ -56,7 +56,7 @@ fn accept(
         return None;
     }
     let id = ConnectionId::from_ref(&header.dcid).into_owned();
-    quiche::accept(&id, None, local, peer, config).ok().map(|c| Link::new(c, arguments))
+    api::accept(&id, local, peer, config).ok().map(|c| Link::new(c, arguments))
 }
 
 /// Reads the perf streams to their ends and answers each with an empty one.

@@ -1,10 +1,10 @@
 //! Uploads for a time or so many bytes, and samples the connection each 10 ms.
 
-use crate::config;
 use crate::link::Link;
+use crate::sample::sample;
+use crate::{api, config};
 use common::{
-    cannot_connect, fail, Arguments, Limit, Sample, Samples, Upload, CONNECT_LIMIT, SAMPLE_EVERY,
-    SERVER_NAME,
+    cannot_connect, fail, Arguments, Limit, Samples, Upload, CONNECT_LIMIT, SAMPLE_EVERY,
 };
 use quiche::{Connection, ConnectionId};
 use std::sync::atomic::Ordering;
@@ -62,7 +62,7 @@ fn connect(arguments: &Arguments, socket: &Socket) -> Connection {
     unsafe { libc::getrandom(id.as_mut_ptr().cast(), ID_BYTES, 0) };
     let id = ConnectionId::from_ref(&id);
     let (local, peer) = (socket.local, arguments.address);
-    quiche::connect(Some(SERVER_NAME), &id, local, peer, &mut config::config(arguments))
+    api::connect(&id, local, peer, &mut config::config(arguments))
         .unwrap_or_else(|e| fail(format_args!("cannot connect to {peer}: {e}")))
 }
 
@@ -95,27 +95,6 @@ impl Flow {
         }
         let mut byte = [0];
         self.answered = matches!(connection.stream_recv(STREAM, &mut byte), Ok((_, true)));
-    }
-}
-
-/// The state is known until slow start ends, and afterwards with those that have one other only.
-fn sample(connection: &Connection, arguments: &Arguments) -> Sample {
-    let Some(path) = connection.path_stats().next() else { return Sample::default() };
-    Sample {
-        cwnd_bytes: Some(path.cwnd as u64),
-        srtt: Some(path.rtt),
-        min_rtt: path.min_rtt,
-        delivery_rate_mbps: Some(path.delivery_rate as f64 * 8.0 / 1e6),
-        lost_packets: Some(path.lost as u64),
-        retransmits: Some(path.retrans as u64),
-        spurious_losses: Some(connection.stats().spurious_lost as u64),
-        state: match (arguments.controller.as_str(), path.startup_exit) {
-            ("bbr2", None) => Some("startup"),
-            ("bbr2", Some(_)) => None,
-            (_, None) => Some("slow_start"),
-            (_, Some(_)) => Some("congestion_avoidance"),
-        },
-        ..Sample::default()
     }
 }
 

@@ -1,10 +1,8 @@
-//! What both ends set: windows that never limit a sender, the socket, the knobs of the flow.
+//! What both ends set: windows that never limit a sender, and the knobs of the flow.
 
 use common::{fail, window_bytes, Arguments};
-use s2n_quic::provider::io::tokio::{Builder, Provider as Io};
 use s2n_quic::provider::limits::Limits;
 use std::fmt::Display;
-use std::net::SocketAddr;
 use std::time::Duration;
 
 const IDLE_LIMIT: Duration = Duration::from_secs(60);
@@ -28,15 +26,6 @@ fn windows() -> Limits {
         .and_then(|l| l.with_max_send_buffer_size(window as u32))
         .and_then(|l| l.with_max_idle_timeout(IDLE_LIMIT))
         .expect("windows below 4 GB")
-}
-
-pub fn socket(arguments: &Arguments, address: SocketAddr) -> Io {
-    let segmentation = arguments.knobs.get("segmentation").unwrap_or(true);
-    Builder::default()
-        .with_receive_address(address)
-        .and_then(|io| io.with_gso(segmentation))
-        .and_then(|io| io.build())
-        .unwrap_or_else(|e| cannot("open a UDP socket", &e))
 }
 
 pub fn cannot(what: &str, why: &dyn Display) -> ! {

@@ -4,6 +4,7 @@ mod controllers;
 mod endpoint;
 mod receive;
 mod send;
+mod socket;
 mod tls;
 mod watch;
 mod watched;

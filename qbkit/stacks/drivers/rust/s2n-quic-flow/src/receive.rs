@@ -1,6 +1,7 @@
 //! Counts what comes until SIGTERM.
 
-use crate::endpoint::{cannot, limits, socket};
+use crate::endpoint::{cannot, limits};
+use crate::socket::socket;
 use crate::tls;
 use common::{Arguments, Counter, HEADER_BYTES};
 use s2n_quic::stream::BidirectionalStream;

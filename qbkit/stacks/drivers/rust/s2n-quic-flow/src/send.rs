@@ -1,7 +1,8 @@
 //! Uploads for a time or so many bytes, and samples the connection each 10 ms.
 
 use crate::controllers::{bbr, cubic, Controller};
-use crate::endpoint::{cannot, limits, socket};
+use crate::endpoint::{cannot, limits};
+use crate::socket::socket;
 use crate::tls;
 use crate::watch::{Latest, Watcher};
 use bytes::Bytes;

@@ -33,6 +33,8 @@ impl Subscriber for Watcher {
         event: &events::RecoveryMetrics,
     ) {
         self.0.change(|sample| {
+            sample.cwnd_bytes = Some(event.congestion_window.into());
+            sample.bytes_in_flight = Some(event.bytes_in_flight.into());
             sample.srtt = Some(event.smoothed_rtt);
             sample.latest_rtt = Some(event.latest_rtt);
             sample.min_rtt = Some(event.min_rtt);

@@ -1,4 +1,4 @@
-//! A controller that does what the one inside does, and notes what it answers.
+//! A controller that does what the one inside does, and notes the state that no event has.
 
 use crate::watch::Latest;
 use common::Arguments;
@@ -67,15 +67,13 @@ impl<C: Debug> Debug for Watched<C> {
 
 impl<C: CongestionController> Watched<C> {
     fn note(&self) {
-        let told = self.rules.tells.map(|tells| tells(&self.inner));
-        self.rules.latest.change(|sample| {
-            sample.cwnd_bytes = Some(self.inner.congestion_window().into());
-            sample.bytes_in_flight = Some(self.inner.bytes_in_flight().into());
-            if let Some((state, ssthresh_bytes)) = told {
+        if let Some(tells) = self.rules.tells {
+            let (state, ssthresh_bytes) = tells(&self.inner);
+            self.rules.latest.change(|sample| {
                 sample.state = state;
                 sample.ssthresh_bytes = ssthresh_bytes;
-            }
-        });
+            });
+        }
     }
 }
 

@@ -1,0 +1,40 @@
+//! The calls of releases that know one path only.
+
+use common::{ALPN, SERVER_NAME};
+use quiche::{Config, Connection, ConnectionId, RecvInfo, Result};
+use std::net::SocketAddr;
+use std::pin::Pin;
+
+pub fn set_protocol(config: &mut Config) -> Result<()> {
+    let length = u8::try_from(ALPN.len()).expect("a short name");
+    config.set_application_protos(&[&[length], ALPN].concat())
+}
+
+/// Their limits, 16 MB or more or none, are more than any path here holds.
+pub fn set_most_window(_: &mut Config, _: u64) {}
+
+pub fn connect(
+    id: &ConnectionId,
+    _: SocketAddr,
+    peer: SocketAddr,
+    config: &mut Config,
+) -> Result<Connection> {
+    quiche::connect(Some(SERVER_NAME), id, peer, config).map(moved)
+}
+
+pub fn accept(
+    id: &ConnectionId,
+    _: SocketAddr,
+    peer: SocketAddr,
+    config: &mut Config,
+) -> Result<Connection> {
+    quiche::accept(id, None, peer, config).map(moved)
+}
+
+pub fn recv_info(from: SocketAddr, _: SocketAddr) -> RecvInfo {
+    RecvInfo { from }
+}
+
+fn moved(connection: Pin<Box<Connection>>) -> Connection {
+    *Pin::into_inner(connection)
+}

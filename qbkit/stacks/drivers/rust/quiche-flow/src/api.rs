@@ -1,0 +1,36 @@
+//! Calls of quiche that differ between its releases.
+
+use common::{ALPN, SERVER_NAME};
+use quiche::{Config, Connection, ConnectionId, RecvInfo, Result};
+use std::net::SocketAddr;
+
+pub fn set_protocol(config: &mut Config) -> Result<()> {
+    config.set_application_protos(&[ALPN])
+}
+
+pub fn set_most_window(config: &mut Config, bytes: u64) {
+    config.set_max_connection_window(bytes);
+    config.set_max_stream_window(bytes);
+}
+
+pub fn connect(
+    id: &ConnectionId,
+    local: SocketAddr,
+    peer: SocketAddr,
+    config: &mut Config,
+) -> Result<Connection> {
+    quiche::connect(Some(SERVER_NAME), id, local, peer, config)
+}
+
+pub fn accept(
+    id: &ConnectionId,
+    local: SocketAddr,
+    peer: SocketAddr,
+    config: &mut Config,
+) -> Result<Connection> {
+    quiche::accept(id, None, local, peer, config)
+}
+
+pub fn recv_info(from: SocketAddr, to: SocketAddr) -> RecvInfo {
+    RecvInfo { from, to }
+}
