@@ -13,7 +13,7 @@ from qbkit.errors import SpecError, StackNotReady
 from qbkit.metrics.families import family
 from qbkit.stacks import registry
 from qbkit.stacks.release import number
-from qbkit.stacks.releases import aioquic, quinn
+from qbkit.stacks.releases import aioquic, quic_go, quiche, quinn, s2n_quic
 from qbkit.stacks.releases.crates import pinned
 from qbkit.stacks.table import release_rows
 
@@ -63,9 +63,12 @@ def test_surveys_and_the_table_of_all_stacks_leave_releases_out(empty_cache):
         ("quinn@0.7.2", "qbkit's driver fits crate quinn-proto 0.8.0 and later"),
         ("quic-go@0.33.0", "fits Go module github.com/quic-go/quic-go 0.37.0 and later"),
         ("aioquic@0.9.20", "qbkit's driver fits wheel aioquic 0.9.21 and later"),
+        ("quiche@0.8.1", "qbkit's driver fits crate quiche 0.9.0 and later"),
+        ("s2n-quic@1.10.0", "qbkit's driver fits crate s2n-quic 1.18.0 and later"),
         (
             "tcp@6.1",
-            "qbkit builds no earlier releases of tcp; it builds those of aioquic, quic-go, quinn",
+            "qbkit builds no earlier releases of tcp; it builds those of aioquic, quic-go, quiche, "
+            "quinn, s2n-quic",
         ),
         ("quin@0.8.4", "there is no stack 'quin' (did you mean quinn?)"),
     ],
@@ -87,12 +90,23 @@ def test_each_version_gets_the_adapter_of_its_generation():
     assert number("0.10.6") > number("0.9.6")
 
 
-def test_every_version_that_was_built_has_an_adapter_whose_files_exist():
-    for releases in (quinn.RELEASES, aioquic.RELEASES):
-        assert list(releases.built) == sorted(releases.built, key=number)
-        for version in releases.built:
-            for folder in releases.stack(version).generation.sources:
-                assert any(folder.iterdir())
+@pytest.mark.parametrize("module", [aioquic, quic_go, quiche, quinn, s2n_quic])
+def test_every_version_that_was_built_has_an_adapter_whose_files_exist(module):
+    releases = module.RELEASES
+    assert list(releases.built) == sorted(releases.built, key=number)
+    for version in releases.built:
+        for folder in releases.stack(version).generation.sources:
+            assert any(folder.iterdir())
+
+
+def test_a_release_of_quiche_has_the_controllers_of_its_time():
+    has = {
+        version: quiche.RELEASES.stack(version).controllers() for version in quiche.RELEASES.built
+    }
+    assert has["0.12.0"] == ("cubic", "reno")
+    assert has["0.16.0"] == ("cubic", "reno", "bbr")
+    assert has["0.24.5"] == ("cubic", "reno", "bbr", "bbr2")
+    assert has["0.30.0"] == ("cubic", "reno", "bbr2")
 
 
 def test_the_manifest_gets_the_version():
