@@ -31,6 +31,9 @@ RELEASES = {
     "parameters": "parameter,value,low,high,release\ndecrease_factor,0.52,0.5,0.6,aioquic@1.2.0\n"
     "pacing,paced,,,aioquic@1.2.0\n",
 }
+FAULTS = """implementation,version,source,fault,evidence
+aioquic:cubic,1.7.2,"cubic.py:1",It counts twice.,One run shows <it>.
+"""
 
 
 @pytest.fixture(scope="module")
@@ -49,6 +52,7 @@ def data(tmp_path_factory) -> Path:
     (folder / "releases").mkdir()
     for name, text in RELEASES.items():
         (folder / f"releases/{name}.csv").write_text(text)
+    (folder / "faults.csv").write_text(FAULTS)
     return folder
 
 
@@ -91,6 +95,12 @@ def test_a_page_has_the_numbers_of_the_data_and_how_to_make_them_again(site: Pat
     for number in row.conformance.values.ravel().tolist():
         assert f"<td>{number:.2f} <span" in page
     assert page.count('class="qbkit-chart"') == row.conformance.size
+
+
+def test_a_known_fault_is_on_the_page_of_its_implementation_and_marked_in_the_table(site: Path):
+    page = (site / "implementations/aioquic-cubic.html").read_text()
+    assert "It counts twice. <code>cubic.py:1</code> in 1.7.2. One run shows &lt;it&gt;." in page
+    assert (site / "index.html").read_text().count("known fault") == 1
 
 
 def test_causes_and_releases_are_on_the_page_of_the_implementation(site: Path):

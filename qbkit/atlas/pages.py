@@ -174,6 +174,7 @@ def implementation_page(published: Published, name: str) -> dict[str, Any]:
         "studies": [(Case(study), _study_figure(study)) for study in mine],
         "explained": any(study.explanation for study in mine),
         "releases": _releases(published, name),
+        "faults": published.faults.get(name, ()),
     }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -176,6 +176,9 @@ class Published:
     releases: pd.DataFrame | None
     """A row per release (``stack``, ``version``, ``date``, `RELEASE_COLUMNS`) of each stack's
     CUBIC, if releases are published."""
+    faults: Mapping[str, Sequence[Mapping[str, str]]]
+    """The known faults of an implementation: ``version``, ``source`` (file and line), ``fault``
+    and ``evidence``."""
 
     @property
     def sweeps(self) -> tuple[PublishedSweep, ...]:
@@ -222,6 +225,7 @@ def read_published(folder: Path) -> Published:
         tuple(_studies(folder)),
         alone,
         _releases(folder / "releases"),
+        _faults(folder / "faults.csv"),
     )
 
 
@@ -273,6 +277,17 @@ def _releases(folder: Path) -> pd.DataFrame | None:
     table["stack"] = table.index.str.partition("@").get_level_values(0)
     known = table.dropna(subset=list(RELEASE_COLUMNS), how="all")
     return known.sort_values(["stack", "date"]).reset_index()
+
+
+def _faults(table: Path) -> dict[str, list[dict[str, str]]]:
+    """The rows of each implementation; none without a table."""
+    if not table.exists():
+        return {}
+    faults = pd.read_csv(table, dtype=str)
+    return {
+        str(name): rows.drop(columns="implementation").to_dict("records")
+        for name, rows in faults.groupby("implementation")
+    }
 
 
 def _by_release(parameters: pd.DataFrame) -> pd.DataFrame:
