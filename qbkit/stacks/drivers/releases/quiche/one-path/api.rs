@@ -5,6 +5,9 @@ use quiche::{Config, Connection, ConnectionId, RecvInfo, Result};
 use std::net::SocketAddr;
 use std::pin::Pin;
 
+/// A connection as quiche hands it out: it must not move.
+pub type Handle = Pin<Box<Connection>>;
+
 pub fn set_protocol(config: &mut Config) -> Result<()> {
     let length = u8::try_from(ALPN.len()).expect("a short name");
     config.set_application_protos(&[&[length], ALPN].concat())
@@ -18,8 +21,8 @@ pub fn connect(
     _: SocketAddr,
     peer: SocketAddr,
     config: &mut Config,
-) -> Result<Connection> {
-    quiche::connect(Some(SERVER_NAME), id, peer, config).map(moved)
+) -> Result<Handle> {
+    quiche::connect(Some(SERVER_NAME), id, peer, config)
 }
 
 pub fn accept(
@@ -27,14 +30,10 @@ pub fn accept(
     _: SocketAddr,
     peer: SocketAddr,
     config: &mut Config,
-) -> Result<Connection> {
-    quiche::accept(id, None, peer, config).map(moved)
+) -> Result<Handle> {
+    quiche::accept(id, None, peer, config)
 }
 
 pub fn recv_info(from: SocketAddr, _: SocketAddr) -> RecvInfo {
     RecvInfo { from }
-}
-
-fn moved(connection: Pin<Box<Connection>>) -> Connection {
-    *Pin::into_inner(connection)
 }

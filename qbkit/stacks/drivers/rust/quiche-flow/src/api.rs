@@ -4,6 +4,9 @@ use common::{ALPN, SERVER_NAME};
 use quiche::{Config, Connection, ConnectionId, RecvInfo, Result};
 use std::net::SocketAddr;
 
+/// A connection as quiche hands it out.
+pub type Handle = Connection;
+
 pub fn set_protocol(config: &mut Config) -> Result<()> {
     config.set_application_protos(&[ALPN])
 }
@@ -18,7 +21,7 @@ pub fn connect(
     local: SocketAddr,
     peer: SocketAddr,
     config: &mut Config,
-) -> Result<Connection> {
+) -> Result<Handle> {
     quiche::connect(Some(SERVER_NAME), id, local, peer, config)
 }
 
@@ -27,7 +30,7 @@ pub fn accept(
     local: SocketAddr,
     peer: SocketAddr,
     config: &mut Config,
-) -> Result<Connection> {
+) -> Result<Handle> {
     quiche::accept(id, None, local, peer, config)
 }
 

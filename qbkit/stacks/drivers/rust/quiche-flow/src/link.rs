@@ -1,6 +1,6 @@
 //! A connection and its socket: packets in, packets out when they are due, timeouts.
 
-use crate::api;
+use crate::api::{self, Handle};
 use common::{fail, Arguments, Role};
 use quiche::Connection;
 use std::net::SocketAddr;
@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 use udp::Socket;
 
 pub struct Link {
-    pub connection: Connection,
+    pub connection: Handle,
     /// A packet that is paced into the future: when, to whom, its bytes.
     held: Option<(Instant, SocketAddr, Vec<u8>)>,
 }
 
 impl Link {
-    pub fn new(mut connection: Connection, arguments: &Arguments) -> Self {
+    pub fn new(mut connection: Handle, arguments: &Arguments) -> Self {
         if arguments.knobs.get("qlog") == Some(true) {
             log(&mut connection, arguments);
         }

@@ -56,7 +56,7 @@ pub fn send(arguments: &Arguments) {
     samples.write(arguments);
 }
 
-fn connect(arguments: &Arguments, socket: &Socket) -> Connection {
+fn connect(arguments: &Arguments, socket: &Socket) -> api::Handle {
     let mut id = [0; ID_BYTES];
     // SAFETY: the buffer is as long as said; so few bytes come at once.
     unsafe { libc::getrandom(id.as_mut_ptr().cast(), ID_BYTES, 0) };
