@@ -1,23 +1,28 @@
 """Measures the tables of notebooks/14_is_it_the_stack.ipynb, except those in physical time.
 
-python data/checks/make.py trains|jitter|receivers [--seeds N]
+python data/checks/make.py trains|jitter|receivers|samples|late [--seeds N]
 
 ``trains`` describes how each implementation's packets follow each other, alone on the shallowest
 link of the conformance maps. ``jitter`` repeats one CUBIC and one BBR beside the kernel's there
 with more and less jitter between sender and queue. ``receivers`` lets three senders talk to another
-stack's receiver instead of their own, on a link of 1 BDP. Stored runs are not run again. The tables
-in physical time are written by ``python benchmarks/physical_time.py --out data/checks``.
+stack's receiver instead of their own, on a link of 1 BDP. ``samples`` compares the sample programs
+of five stacks (sample_programs.py) with our drivers. ``late`` repeats picoquic's CUBIC with a
+receiver that acknowledges a little later. Stored runs are not run again. The tables in physical
+time are written by ``python benchmarks/physical_time.py --out data/checks``.
 """
 
 from __future__ import annotations
 
 import argparse
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import sample_programs
 import xarray as xr
+from late_receiver import LateReceiver
 
 import qbkit as qb
 from qbkit import stacks
@@ -34,6 +39,16 @@ SENDERS = ("quinn:cubic", "picoquic:cubic", "s2n-quic:cubic")
 RECEIVER = "quic-go"
 WHOSE = ("own", "other")
 """Whose receiver: the sender's, or the other stack's."""
+SAMPLES = (
+    "picoquic:cubic",
+    "quiche:cubic",
+    "quinn:cubic",
+    "tquic:cubic",
+    "quic-go:reno",
+    "tquic:bbr",
+)
+SAMPLES_BDP, SAMPLES_S = (1, 3), 30
+LATE_US = (50, 100, 300)
 NOT_SURVEYED = ("qbkit",)
 """Our own controllers are no claim about somebody's software."""
 
@@ -112,15 +127,35 @@ def beside(flow: str, other: str, jitter_ms: float, seeds: int) -> list[xr.Datas
 
 def compared(ours: list[xr.Dataset], theirs: list[xr.Dataset]) -> dict[str, float]:
     """Conformance, noise floor and share of the first flow."""
-    found = qb.metrics.assess(ours, theirs)
-    shares = [qb.metrics.throughput_ratio(run, 0, 1) for run in ours]
+    return {**share(ours), **conformance(qb.metrics.assess(ours, theirs))}
+
+
+def share(runs: list[xr.Dataset], prefix: str = "") -> dict[str, float]:
+    """Share of the first flow: mean and standard deviation over the runs."""
+    shares = [qb.metrics.throughput_ratio(run, 0, 1) for run in runs]
     return {
-        "share": float(np.mean(shares)),
-        "share_sd": float(np.std(shares, ddof=1)),
+        f"{prefix}share": float(np.mean(shares)),
+        f"{prefix}share_sd": float(np.std(shares, ddof=1)),
+    }
+
+
+def conformance(found: qb.metrics.Assessment) -> dict[str, float]:
+    """Conformance with its interval, and the noise floor."""
+    return {
         "conformance": found.conformance,
         "conformance_low": found.conformance_ci[0],
         "conformance_high": found.conformance_ci[1],
         "noise_floor": found.noise_floor,
+    }
+
+
+def difference(found: qb.metrics.Assessment) -> dict[str, float]:
+    """Interval of the difference of the throughputs (Mbit/s), and p of no difference."""
+    low, high = found.mean_throughput_difference_ci
+    return {
+        "throughput_difference_low": low,
+        "throughput_difference_high": high,
+        "p_value": found.p_value,
     }
 
 
@@ -136,33 +171,36 @@ def receivers(seeds: int) -> pd.DataFrame:
         stacks.register(crossed)
         reference = f"tcp:{controller}"
         own, other = (
-            [
-                qb.Experiment(
-                    bottleneck=qb.Bottleneck(rate_mbps=20, rtt_ms=50, buffer_bdp=1),
-                    flows=[f"{stack}:{controller}", reference],
-                    duration_s=BESIDE_S,
-                    seed=seed,
-                ).run()
-                for seed in range(1, seeds + 1)
-            ]
+            one_by_one(f"{stack}:{controller}", reference, 1, BESIDE_S, seeds)
             for stack in (sender, crossed.name)
         )
         acks = {
             f"packets_per_ack_{what}": ack_ratio(runs)
             for what, runs in zip(WHOSE, (own, other), strict=True)
         }
-        own_share = float(np.mean([qb.metrics.throughput_ratio(run, 0, 1) for run in own]))
         rows.append(
             {
                 "flow": name,
                 "receiver": RECEIVER,
-                "own_share": own_share,
+                "own_share": share(own)["share"],
                 **compared(other, own),
                 **acks,
             }
         )
         print(pd.DataFrame(rows[-1:]).to_string(index=False), flush=True)
     return pd.DataFrame(rows).assign(seeds=seeds)
+
+
+def one_by_one(
+    flow: str, other: str, buffer_bdp: float, duration_s: float, seeds: int
+) -> list[xr.Dataset]:
+    """Runs of two flows at 20 Mbit/s and 50 ms, in this process, which knows their stacks."""
+    link = qb.Bottleneck(rate_mbps=20, rtt_ms=50, buffer_bdp=buffer_bdp)
+    flows = [flow, other]
+    return [
+        qb.Experiment(bottleneck=link, flows=flows, duration_s=duration_s, seed=seed).run()
+        for seed in range(1, seeds + 1)
+    ]
 
 
 class Crossed(stacks.Stack):
@@ -218,7 +256,80 @@ def ack_ratio(runs: list[xr.Dataset]) -> float:
     )
 
 
-MEASURES = {"trains": trains, "jitter": jitter, "receivers": receivers}
+def samples(seeds: int) -> pd.DataFrame:
+    """A row for each sample program and buffer: how it compares with our driver of its stack.
+
+    The flows compete with the kernel's of their family.
+    """
+    sample_programs.register()
+    rows = []
+    for buffer_bdp, name in product(SAMPLES_BDP, SAMPLES):
+        stack, controller = name.split(":")
+        driver, sample = (
+            one_by_one(flow, f"tcp:{controller}", buffer_bdp, SAMPLES_S, seeds)
+            for flow in (name, f"{stack}{sample_programs.SUFFIX}:{controller}")
+        )
+        found = qb.metrics.assess(sample, driver)
+        rows.append(
+            {
+                "flow": name,
+                "buffer_bdp": buffer_bdp,
+                **share(driver, "driver_"),
+                **share(sample, "sample_"),
+                **difference(found),
+                **conformance(found),
+                **habits(driver, "driver"),
+                **habits(sample, "sample"),
+            }
+        )
+        print(pd.DataFrame(rows[-1:]).to_string(index=False), flush=True)
+    return pd.DataFrame(rows).assign(seeds=seeds)
+
+
+def habits(runs: list[xr.Dataset], whose: str) -> dict[str, float]:
+    """What else may make two senders of one stack differ, mean over the runs."""
+    sizes = [run.packet_size_bytes[run.packet_flow == 0].mean() for run in runs]
+    trains = [qb.metrics.packet_trains(run).back_to_back_share for run in runs]
+    return {
+        f"packet_bytes_{whose}": float(np.mean(sizes)),
+        f"packets_per_ack_{whose}": ack_ratio(runs),
+        f"ack_gap_ms_{whose}": ack_gap_ms(runs),
+        f"back_to_back_share_{whose}": float(np.mean(trains)),
+    }
+
+
+def ack_gap_ms(runs: list[xr.Dataset]) -> float:
+    """Median time from one acknowledgement of the first flow to the next."""
+    times_s = [run.ack_time_s[run.ack_flow == 0].values for run in runs]
+    return float(np.median(np.concatenate([np.diff(times) for times in times_s])) * 1e3)
+
+
+def late(seeds: int) -> pd.DataFrame:
+    """A row for each delay of the receiver: picoquic's CUBIC compared with that of our driver."""
+    rows = []
+    flow, reference = "picoquic:cubic", "tcp:cubic"
+    ours = one_by_one(flow, reference, 1, SAMPLES_S, seeds)
+    for late_us in LATE_US:
+        stack = LateReceiver(late_us)
+        stack.build(print)
+        stacks.register(stack)
+        runs = one_by_one(f"{stack.name}:cubic", reference, 1, SAMPLES_S, seeds)
+        gaps = {"driver_ack_gap_ms": ack_gap_ms(ours), "ack_gap_ms": ack_gap_ms(runs)}
+        shares = {**share(ours, "driver_"), **share(runs)}
+        found = qb.metrics.assess(runs, ours)
+        compares = {**difference(found), **conformance(found)}
+        rows.append({"flow": flow, "late_us": late_us, **shares, **compares, **gaps})
+        print(pd.DataFrame(rows[-1:]).to_string(index=False), flush=True)
+    return pd.DataFrame(rows).assign(seeds=seeds)
+
+
+MEASURES = {
+    "trains": trains,
+    "jitter": jitter,
+    "receivers": receivers,
+    "samples": samples,
+    "late": late,
+}
 
 if __name__ == "__main__":
     main()
