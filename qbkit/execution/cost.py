@@ -23,6 +23,7 @@ CPU_S_PER_MBIT = {
     "aioquic": 0.03,
     "neqo": 0.03,
     "qbkit": 0.035,
+    "kwik": 0.05,
     "quiche": 0.055,
     "chromium": 0.06,
 }

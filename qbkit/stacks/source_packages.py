@@ -53,9 +53,7 @@ class SourcePackage(ABC):
         return f"{self.name}-{self.version}{self.suffix}"
 
     def _unpack(self, folder: Path) -> None:
-        content = _get(self.address())
-        if hashlib.sha256(content).hexdigest() != self.sha256:
-            raise StackNotReady(f"{self.file} is another file than the one that qbkit expects")
+        content = fetch_checked(self.address(), self.file, self.sha256)
         (folder / self.file).write_bytes(content)
         run_tool(["tar", "-xzf", folder / self.file, "-C", folder], self.file)
         (folder / self.file).unlink()
@@ -84,6 +82,14 @@ class CrateSources(SourcePackage):
     def address(self) -> str:
         """As cargo finds it."""
         return f"{CRATES}/{self.name}/{self.file}"
+
+
+def fetch_checked(address: str, file: str, sha256: str) -> bytes:
+    """The content of a file with that hash; raises StackNotReady."""
+    content = _get(address)
+    if hashlib.sha256(content).hexdigest() != sha256:
+        raise StackNotReady(f"{file} is another file than the one that qbkit expects")
+    return content
 
 
 def _get(address: str) -> bytes:

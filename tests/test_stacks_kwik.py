@@ -1,0 +1,126 @@
+"""kwik: command line, tables and end of its driver, over the loopback; its jars."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shutil
+from pathlib import Path
+from subprocess import TimeoutExpired
+
+import pytest
+from loopback import Bench, end, free_port, silence, succeed
+
+from qbkit import stacks
+from qbkit.errors import StackNotReady
+from qbkit.stacks.base import Stack
+from qbkit.stacks.kwik import JARS
+from qbkit.stacks.maven import MIRROR, Jar
+from qbkit.traces.run.telemetry import COLUMNS, STATES
+
+MIB = 1 << 20
+CONTENT = b"a jar"
+DEMO = Jar("org.example", "demo", "1.0", hashlib.sha256(CONTENT).hexdigest())
+
+
+@pytest.fixture(scope="module")
+def stack() -> Stack:
+    found = stacks.get("kwik")
+    if not found.status().ready and not shutil.which("javac"):
+        pytest.skip(found.status().reason)
+    found.build()
+    return found
+
+
+@pytest.mark.slow
+def test_a_duration_leaves_both_tables(bench: Bench, stack: Stack):
+    with bench.receiver(stack) as (address, _):
+        # Java takes a second to connect, or some on a busy machine.
+        succeed(bench.send(stack, address, "newreno", duration_s=5.0))
+    assert int(bench.rows("receiver.csv")[-1]["bytes"]) > 0
+    samples = bench.rows("sender.csv")
+    assert set(samples[0]) <= {"time_ns", "state", *COLUMNS}
+    assert len(samples) > 5
+    for row in samples:
+        assert row["state"] in STATES
+        assert int(row["cwnd_bytes"]) >= 2 * 1200  # RFC 9002, 7.2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size_bytes", [1, 3 * MIB + 7])
+def test_bytes_arrive_exactly(bench: Bench, stack: Stack, size_bytes: int):
+    with bench.receiver(stack) as (address, _):
+        succeed(bench.send(stack, address, "newreno", size_bytes=size_bytes))
+    assert int(bench.rows("receiver.csv")[-1]["bytes"]) == size_bytes
+
+
+@pytest.mark.slow
+def test_sigterm_ends_sender_and_receiver_in_mid_flow(bench: Bench, stack: Stack):
+    with bench.receiver(stack) as (address, _):
+        sender = bench.send(stack, address, "newreno", duration_s=60.0)
+        with pytest.raises(TimeoutExpired):
+            sender.wait(3)
+        end(sender)
+    assert int(bench.rows("receiver.csv")[-1]["bytes"]) > 0
+    assert len(bench.rows("sender.csv")) > 5
+
+
+@pytest.mark.slow
+def test_silence_is_a_failure_after_ten_seconds(bench: Bench, stack: Stack):
+    with silence() as address:
+        sender = bench.send(stack, address, "newreno", size_bytes=1)
+        _, words = sender.communicate(timeout=60)
+    assert (sender.returncode, words) == (1, f"cannot connect to {address} within 10 s\n")
+
+
+@pytest.mark.slow
+def test_sigterm_ends_a_sender_that_still_connects(bench: Bench, stack: Stack):
+    with silence() as address:
+        sender = bench.send(stack, address, "newreno", size_bytes=1)
+        with pytest.raises(TimeoutExpired):
+            sender.wait(3)
+        end(sender)
+
+
+@pytest.mark.slow
+def test_what_is_wrong_is_one_sentence(bench: Bench, stack: Stack):
+    for controller, options, sentence in (
+        ("cubic", {}, "kwik has no controller cubic; it has newreno"),
+        ("newreno", {"qlog": True}, "unknown option qlog=true; kwik has none"),
+    ):
+        address = f"127.0.0.1:{free_port()}"
+        sender = bench.send(stack, address, controller, duration_s=1.0, options=options)
+        _, words = sender.communicate(timeout=30)
+        assert (sender.returncode, words) == (1, f"{sentence}\n")
+
+
+def test_without_a_jdk_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    kwik = stacks.get("kwik")
+    assert re.fullmatch(r"0\.10\.8, driver [0-9a-f]{12}", kwik.version())
+    monkeypatch.setenv("PATH", str(tmp_path))
+    sentence = "install a JDK of Java 17 or newer"
+    assert kwik.status().reason == f"{sentence}, then: qbkit stacks build kwik"
+    with pytest.raises(StackNotReady, match=f"^kwik cannot be built here; {sentence}$"):
+        kwik.build()
+
+
+def test_a_jar_comes_from_the_mirror_with_the_right_hash_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("QBKIT_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv(MIRROR, f"{tmp_path.as_uri()}/")
+    with pytest.raises(StackNotReady, match=r"cannot fetch .*/org/example/demo/1\.0/demo-1\.0"):
+        DEMO.fetch()
+    jar = tmp_path / "org/example/demo/1.0/demo-1.0.jar"
+    jar.parent.mkdir(parents=True)
+    jar.write_bytes(b"another jar")
+    with pytest.raises(StackNotReady, match="is another file than the one that qbkit expects"):
+        DEMO.fetch()
+    jar.write_bytes(CONTENT)
+    assert DEMO.fetch().read_bytes() == CONTENT
+
+
+def test_jars_have_the_address_that_maven_documents(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delenv(MIRROR, raising=False)
+    address = JARS[0].address()
+    assert address.endswith("/maven2/tech/kwik/kwik/0.10.8/kwik-0.10.8.jar")
