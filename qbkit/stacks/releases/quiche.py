@@ -21,12 +21,11 @@ ONE_PATH = FOLDER / "one-path"
 PATHS = FOLDER / "paths"
 LOSS_BASED = ("cubic", "reno")
 OPTIONS = ("hystart",)
-REPORTS = ("cwnd_bytes", "srtt_ms", "lost_packets")
 
 
 def _generation(since: str, *folders: Path, bbr: tuple[str, ...] = ()) -> Generation:
     return Generation(
-        since, (PRESENT, BY_NAME, *folders), (*LOSS_BASED, *bbr), OPTIONS, reports=REPORTS
+        since, (PRESENT, BY_NAME, *folders), (*LOSS_BASED, *bbr), OPTIONS, reports=Quiche.reports
     )
 
 
