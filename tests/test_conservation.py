@@ -18,6 +18,7 @@ from qbkit.spec import QDISC_OPTIONS
 from qbkit.traces.run import balance
 from qbkit.traces.run.frames import Packets, address_number
 from qbkit.traces.run.journey import Captures, Fate, Route, follow
+from qbkit.traces.run.match import NEVER
 
 ACROSS = Route("10.1.0.1", "10.2.0.1", [0, 1])
 FIRST = Route("10.1.1.1", "10.2.1.1", [0])
@@ -89,6 +90,41 @@ def test_fates_by_hand():
     emptied = follow(parking_lot(), ROUTES, emptied=[True, True])
     assert emptied.fate.tolist().count(Fate.UNKNOWN) == 0
     assert emptied.fate.tolist().count(Fate.QUEUE_DROP) == 4
+
+
+@given(
+    packets=st.lists(
+        st.tuples(st.integers(0, 3), st.integers(1, 30), st.integers(0, 60), st.booleans()),
+        min_size=1,
+        max_size=30,
+    ),
+    queues=st.integers(0, 2),
+)
+def test_equal_packets_behind_random_loss_keep_their_own_fate(packets, queues):
+    # Packets of four kinds, in order through some of two queues, which drop nothing, and then
+    # through the loss, which takes no time.
+    keys, gaps_ns, waits_ns, lost = (np.array(column) for column in zip(*packets, strict=True))
+    at_ns = [np.cumsum(gaps_ns)]
+    for _ in range(queues):
+        times_ns = at_ns[-1] + waits_ns
+        # Each leaves after the one before it.
+        order = np.arange(len(keys))
+        at_ns.append(np.maximum.accumulate(times_ns - order) + order)
+    route = Route("10.1.0.1", "10.2.0.1", list(range(queues)))
+
+    def seen(times_ns: np.ndarray, chosen: np.ndarray) -> Packets:
+        return capture(
+            *((t, route, k) for t, k in zip(times_ns[chosen], keys[chosen], strict=True))
+        )
+
+    everything = np.ones(len(keys), bool)
+    before, *behind = (seen(times_ns, everything) for times_ns in at_ns)
+    unused = [capture()] * (2 - queues)
+    captures = Captures(before, [*behind, *unused], seen(at_ns[-1], ~lost))
+    journey = follow(captures, [route], emptied=[True, True])
+    assert journey.out_ns[:queues].tolist() == [times_ns.tolist() for times_ns in at_ns[1:]]
+    assert journey.arrived_ns.tolist() == np.where(lost, NEVER, at_ns[-1]).tolist()
+    assert journey.fate.tolist() == np.where(lost, Fate.RANDOM_LOSS, Fate.ARRIVED).tolist()
 
 
 def counted(**changes: int) -> xr.Dataset:

@@ -52,6 +52,29 @@ def test_rate_is_exact(alone):
     assert rate_mbps == pytest.approx(20, rel=1e-3)
 
 
+@pytest.mark.parametrize("frames", [1, 4])
+def test_a_burst_of_frames_and_then_the_rate(frames):
+    ds = run(["tcp:cubic"], burst_packets=frames)
+    departure_s = ds.packet_departure_s.values
+    left = np.isfinite(departure_s)
+    departure_s, size = departure_s[left], ds.packet_size_bytes.values[left].astype(float)
+    bytes_per_s, bucket_bytes = 20e6 / 8, 1514 * frames
+    # The initial window of ten packets arrives at once, after the pause of the handshake, whose
+    # last ACK has just taken 66 bytes from the bucket: 26 µs. A full frame takes 606 µs.
+    first = np.flatnonzero(size > 1000)[:10]
+    gaps_s = np.diff(departure_s[first])
+    assert (gaps_s[: frames - 1] < 27e-6).all()
+    assert gaps_s[frames - 1 :] == pytest.approx(1514 / bytes_per_s, rel=0.02)
+    # A token bucket: no span carries more than the rate does in it and the bucket, and some do.
+    above = np.cumsum(size) - bytes_per_s * departure_s
+    most_bytes = (above - np.minimum.accumulate(above - size)).max()
+    assert bucket_bytes - 100 < most_bytes < bucket_bytes + 100
+    # While packets wait, the link carries its rate, whatever the bucket.
+    busy = (departure_s > 5) & (departure_s < 9)
+    carried_bytes, span_s = size[busy][1:].sum(), np.ptp(departure_s[busy])
+    assert carried_bytes / span_s == pytest.approx(bytes_per_s, rel=1e-3)
+
+
 def test_base_rtt_is_exact(alone):
     assert float(alone.min_rtt_ms.min()) == pytest.approx(50, abs=0.010)
 

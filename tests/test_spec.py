@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from qbkit import stacks
 from qbkit.errors import SpecError
 from qbkit.spec import Bottleneck, Experiment, Flow
+from qbkit.testbed.plan import bottleneck_lines
 
 
 def test_buffer_in_three_units():
@@ -90,6 +91,33 @@ def test_hash_is_stable_and_sees_every_field():
     assert one.hash != Experiment(flows=["tcp:cubic"], seed=2).hash
     assert one.hash != Experiment(flows=["tcp:cubic"], jitter_ms=0).hash
     assert one.hash != Experiment(flows=["tcp:cubic"], start_window_s=0).hash
+
+
+def test_bursts_are_part_of_the_spec_where_there_are_any():
+    one, many = (
+        Experiment(bottleneck=Bottleneck(burst_packets=n), flows=["tcp:cubic"]) for n in (1, 8)
+    )
+    assert one.hash == "6049b9322712f196" != many.hash
+    assert Experiment.from_json(many.to_json()) == many
+    # Twenty Mbit/s carry 2.5 bytes in the microsecond that a timer is late, and tc needs 16.
+    words = [bottleneck_lines(e.bottleneck, "virtual")[0].split() for e in (one, many)]
+    bursts = [int(line[line.index("burst") + 1]) for line in words]
+    assert bursts == [1514 + 16, 8 * 1514 + 16]
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (0, "burst_packets = 0: input should be greater than or equal to 1"),
+        (1.5, "burst_packets = 1.5: input should be a valid integer"),
+        ("many", "burst_packets = 'many': input should be a valid integer"),
+    ],
+)
+def test_a_burst_is_a_number_of_frames(value, words):
+    with pytest.raises(SpecError) as caught:
+        Bottleneck(burst_packets=value)
+    assert words in str(caught.value)
+    assert "\n" not in str(caught.value)
 
 
 def test_reverse_flows_change_nothing_of_experiments_without_them():

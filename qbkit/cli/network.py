@@ -18,6 +18,13 @@ def network_options(command: Command) -> Command:
     for option in reversed(
         [
             click.option("--rate-mbps", type=float, default=20, show_default=True, help="Rate."),
+            click.option(
+                "--burst-packets",
+                type=int,
+                default=1,
+                show_default=True,
+                help="Full frames that may leave back to back after a pause.",
+            ),
             click.option("--rtt-ms", type=float, default=50, show_default=True, help="Base RTT."),
             click.option("--buffer-bdp", type=float, help="Buffer in BDP. [default: 1]"),
             click.option("--buffer-bytes", type=int, help="Buffer in bytes."),

@@ -139,7 +139,7 @@ def _queue(x: float, middle: float, direction: str) -> str:
 
 def _legend(experiment: Experiment, height: float, drawn: int) -> list[str]:
     link = experiment.bottleneck
-    rate = f"{link.qdisc} · {link.rate_mbps:g} Mbit/s · {link.rtt_ms:g} ms RTT"
+    rate = f"{link.qdisc} · {link.rate_mbps:g} Mbit/s{burst_words(link)} · {link.rtt_ms:g} ms RTT"
     loss = f" · {loss_words(link)}" if link.mean_loss_percent else ""
     more = len(experiment.flows) - drawn
     return [
@@ -150,6 +150,11 @@ def _legend(experiment: Experiment, height: float, drawn: int) -> list[str]:
         if more
         else "",
     ]
+
+
+def burst_words(link: Bottleneck) -> str:
+    """What follows the rate: how many frames leave back to back, if more than one."""
+    return f" in bursts of {link.burst_packets}" if link.burst_packets > 1 else ""
 
 
 def loss_words(link: Bottleneck) -> str:

@@ -59,6 +59,9 @@ class Bottleneck(Spec):
 
     rate_mbps: float = Field(default=20.0, ge=0.05, le=10_000.0)
     """Rate of the link in Mbit/s, counting Ethernet frames without FCS (as ``tc`` does)."""
+    burst_packets: int = Field(default=1, ge=1, le=1000)
+    """How many full frames may leave back to back after a pause: the depth of the token bucket that
+    sets the rate. A link sends one frame at a time; a shaper in a testbed often sends more."""
     rtt_ms: float = Field(default=50.0, ge=0.1, le=10_000.0)
     """Base round-trip time in ms: propagation alone, half of it in either direction."""
     buffer_bdp: float | None = Field(default=None, gt=0, le=1000.0)
@@ -303,11 +306,12 @@ class Experiment(Spec):
     def to_json(self) -> str:
         """Canonical JSON: sorted keys and no white space, so equal specs give equal text.
 
-        Forward flows omit their direction, and the loss its model and direction where they are the
-        defaults. So experiments keep the hashes that they had before these fields existed.
+        Forward flows omit their direction, and the bottleneck its bursts and the model and
+        direction of its loss where they are the defaults. So experiments keep the hashes that they
+        had before these fields existed.
         """
         spec = self.model_dump(mode="json")
-        for name in ("loss_model", "loss_direction"):
+        for name in ("burst_packets", "loss_model", "loss_direction"):
             if spec["bottleneck"][name] == Bottleneck.model_fields[name].default:
                 del spec["bottleneck"][name]
         for flow in spec["flows"]:

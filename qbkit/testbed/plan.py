@@ -102,17 +102,17 @@ def tcp_buffer_bytes(experiment: Experiment) -> int:
 
 
 def bottleneck_lines(link: Bottleneck, engine: str) -> list[str]:
-    """``tc`` lines of the bottleneck's port (``DEV``): a token bucket of one frame, and its queue.
+    """``tc`` lines of the bottleneck's port (``DEV``): a token bucket, and its queue.
 
-    The bucket holds one frame and what the link carries during a timer's delay, so the link is a
-    constant-rate server: a frame leaves up to that late, and the next ones make up for it. The
-    delay is one microsecond in virtual time (the guest's clock has steps of 256 ns, its timers are
-    at least 500 ns long), and one millisecond in real time. It counts at least 16 bytes, because
-    tc rounds the bucket.
+    The bucket holds ``burst_packets`` frames and what the link carries during a timer's delay. With
+    one frame the link is a constant-rate server: a frame leaves up to that late, and the next ones
+    make up for it. The delay is one microsecond in virtual time (the guest's clock has steps of 256
+    ns, its timers are at least 500 ns long), and one millisecond in real time. It counts at least
+    16 bytes, because tc rounds the bucket.
     """
     rate_bps = round(link.rate_mbps * 1e6)
     late_bytes = rate_bps // 8 // (1_000_000 if engine == "virtual" else 1000)
-    burst = FRAME_BYTES + max(16, late_bytes)
+    burst = link.burst_packets * FRAME_BYTES + max(16, late_bytes)
     shaper = f"tbf rate {rate_bps}bit burst {burst} limit {max(link.queue_bytes, burst)}"
     return [
         f"qdisc add dev DEV root handle 1: {shaper}",

@@ -15,7 +15,7 @@ import numpy as np
 
 from qbkit.traces.arrays import BoolArray, IntArray
 from qbkit.traces.run.frames import Ecn, Packets, address_number
-from qbkit.traces.run.match import NEVER, departures_ns, match
+from qbkit.traces.run.match import NEVER, departures_ns, match, match_last
 
 
 class Fate(IntEnum):
@@ -77,30 +77,28 @@ def follow(captures: Captures, routes: Sequence[Route], emptied: Sequence[bool])
     fate of a flow's packets after the last one that came out is unknown: every queue discipline
     keeps the order within a flow.
     """
-    flow = flow_between_hosts(captures.before, routes)
+    flow, after = flow_between_hosts(captures.before, routes), captures.after
     sent, flow = captures.before.take(flow >= 0), flow[flow >= 0]
-    arrived = _match(sent, sent.time_ns, captures.after)
-    arrived_ns = departures_ns(arrived, captures.after.time_ns)
     fate = np.full(len(sent), Fate.ARRIVED, np.int64)
     at_ns, out_ns = np.full((2, len(emptied), len(sent)), NEVER, np.int64)
     now_ns = sent.time_ns
     for k, empty in enumerate(emptied):
         here = np.array([k in route.bottlenecks for route in routes])[flow] & (now_ns != NEVER)
         at_ns[k, here] = now_ns[here]
-        if captures.queues:
-            behind = captures.queues[k]
-            out_ns[k, here] = departures_ns(
-                _match(sent.take(here), now_ns[here], behind), behind.time_ns
-            )
-        else:
-            out_ns[k, here] = arrived_ns[here]
+        behind = captures.queues[k] if captures.queues else after
+        found = match(sent.key[here], now_ns[here], behind.key, behind.time_ns)
+        out_ns[k, here] = departures_ns(found, behind.time_ns)
         missing = here & (out_ns[k] == NEVER)
         fate[missing] = Fate.QUEUE_DROP
         if not empty:
             fate[missing & after_the_last(flow, now_ns, here & ~missing)] = Fate.UNKNOWN
         now_ns = np.where(here, out_ns[k], now_ns)
-    fate[(fate == Fate.ARRIVED) & (arrived_ns == NEVER)] = Fate.RANDOM_LOSS
-    marked = newly_marked(sent, arrived, captures.after)
+    came_out = now_ns != NEVER
+    arrived = np.full(len(sent), NEVER, np.int64)
+    arrived[came_out] = match_last(sent.key[came_out], now_ns[came_out], after.key, after.time_ns)
+    fate[came_out & (arrived == NEVER)] = Fate.RANDOM_LOSS
+    arrived_ns = departures_ns(arrived, after.time_ns)
+    marked = newly_marked(sent, arrived, after)
     return Journey(sent, flow, at_ns, out_ns, arrived_ns, fate, marked)
 
 
@@ -129,7 +127,3 @@ def flow_between_hosts(packets: Packets, routes: Sequence[Route]) -> IntArray:
     found = order[np.minimum(place, len(order) - 1)]
     mine = (senders[found] == packets.source) & (receivers[found] == packets.destination)
     return np.where(mine, found, -1)
-
-
-def _match(packets: Packets, time_ns: IntArray, after: Packets) -> IntArray:
-    return match(packets.key, time_ns, after.key, after.time_ns)

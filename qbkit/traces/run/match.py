@@ -39,6 +39,22 @@ def match(
     return found
 
 
+def match_last(
+    before_key: UintArray, before_ns: IntArray, behind_key: UintArray, behind_ns: IntArray
+) -> IntArray:
+    """The same for random loss, which takes no time, in place of a queue.
+
+    Of packets with equal keys, a departure belongs to the last unmatched arrival before it: an
+    earlier one would have left earlier, so it was lost.
+    """
+    # With time turned round, this is `match` with its two sides exchanged.
+    turned = match(behind_key[::-1], -behind_ns[::-1], before_key[::-1], -before_ns[::-1])
+    out = np.flatnonzero(turned != NEVER)
+    found = np.full(len(before_key), NEVER, np.int64)
+    found[len(before_key) - 1 - turned[out]] = len(behind_key) - 1 - out
+    return found
+
+
 def departures_ns(found: IntArray, behind_ns: IntArray) -> IntArray:
     """Departure time in ns of each packet by its index behind the queue; `NEVER` as there."""
     departure_ns = np.full(len(found), NEVER, np.int64)
