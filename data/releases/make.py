@@ -61,13 +61,13 @@ def main() -> None:
         print(f"{name}: {'done' if status.ready else status.reason}", flush=True)
 
 
-def alone(name: str, seeds: int) -> list[xr.Dataset]:
-    """Runs of lone flows of the release."""
+def alone(implementation: str, seeds: int) -> list[xr.Dataset]:
+    """Runs of lone flows of the implementation."""
     return datasets(
         qb.run_all(
             [
                 qb.Experiment(
-                    bottleneck=LINK, flows=[f"{name}:cubic"], duration_s=DURATION_S, seed=seed
+                    bottleneck=LINK, flows=[implementation], duration_s=DURATION_S, seed=seed
                 )
                 for seed in range(1, seeds + 1)
             ]
@@ -75,10 +75,17 @@ def alone(name: str, seeds: int) -> list[xr.Dataset]:
     )
 
 
+def inferred(runs: list[xr.Dataset]) -> pd.DataFrame:
+    """A row for each parameter of the lone flows."""
+    table = qb.metrics.infer(runs).frame().reset_index().drop(columns="meaning")
+    # pandas rounds no numbers in a column with words.
+    rounded = [v if isinstance(v, str) or v != v else f"{v:.5g}" for v in table["value"]]
+    return table.assign(value=rounded)
+
+
 def parameters(name: str, seeds: int) -> pd.DataFrame:
     """A row for each parameter of lone flows of the release."""
-    table = qb.metrics.infer(alone(name, seeds)).frame().reset_index().drop(columns="meaning")
-    return table.assign(release=name, seeds=seeds)
+    return inferred(alone(f"{name}:cubic", seeds)).assign(release=name, seeds=seeds)
 
 
 def reductions(name: str, seeds: int) -> pd.DataFrame:
@@ -87,7 +94,7 @@ def reductions(name: str, seeds: int) -> pd.DataFrame:
     ``packet_bytes`` is the flow's: its full frame.
     """
     rows = []
-    for run in alone(name, seeds):
+    for run in alone(f"{name}:cubic", seeds):
         connection = observe(run)
         for reduction in window_reductions_of(connection, start_of(connection).settled_s):
             flow = {"seed": run.attrs["seed"], "packet_bytes": connection.packet_bytes}
@@ -113,11 +120,11 @@ MEASURES = {"parameters": parameters, "reductions": reductions, "conformance": c
 SEEDS = {"parameters": 2, "reductions": 2, "conformance": 3}
 
 
-def add(table: Path, rows: pd.DataFrame) -> None:
-    """Write the rows of a release into a table in place of its old ones."""
+def add(table: Path, rows: pd.DataFrame, key: str = "release") -> None:
+    """Write the rows of a release (or another ``key``) into a table in place of its old ones."""
     if table.exists():
         old = pd.read_csv(table)
-        rows = pd.concat([old[~old.release.isin(rows.release)], rows])
+        rows = pd.concat([old[~old[key].isin(rows[key])], rows])
     write_whole(table, rows.to_csv(index=False, float_format="%.5g").encode())
 
 

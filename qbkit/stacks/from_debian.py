@@ -46,9 +46,14 @@ class FromDebian(WebProgram):
         return NO_RANDOM_INSTRUCTIONS
 
 
-def serve(address: str, *commands: list[str]) -> list[str]:
-    """The command that starts servers, and is ready when one has the UDP port of the address."""
+def serve(address: str, *commands: list[str], settle_s: float = 0) -> list[str]:
+    """The command that starts servers, and is ready when one has the UDP port of the address.
+
+    ``settle_s`` is for servers that have the port before they answer.
+    """
     words = [*PYTHON, f"{SERVER_MOUNT}/serve.py", address.rpartition(":")[2]]
+    if settle_s:
+        words.append(f"{settle_s:g}")
     for command in commands:
         words += ["--", *command]
     return words

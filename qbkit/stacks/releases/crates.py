@@ -94,7 +94,10 @@ class CrateRelease(RustStack):
                 place = member if file.suffix == ".toml" else member / "src"
                 shutil.copyfile(file, place / file.name)
         manifest = member / "Cargo.toml"
-        write_whole(manifest, pinned(manifest.read_text(), self.crate, self.number).encode())
+        text = manifest.read_text()
+        for crate, version in ((self.crate, self.number), *self.generation.others):
+            text = pinned(text, crate, version)
+        write_whole(manifest, text.encode())
 
     def _program(self) -> str:
         return self.member

@@ -14,7 +14,7 @@ EARLIER = FOLDER / "before-0.12"
 OLD_TLS = (OLD_RUSTLS, FOLDER / "rustls-0.20")
 CONTROLLERS = ("cubic", "newreno", "bbr")
 OPTIONS = ("initial_window_packets", "packet_threshold", "segmentation", "ack_every_packets")
-
+NEWEST = (PRESENT, EARLIER, FOLDER / "0.11")
 
 RELEASES = Releases(
     name=Quinn.name,
@@ -29,9 +29,12 @@ RELEASES = Releases(
         ),
         Generation("0.9.0", (EARLIER, *OLD_TLS, FOLDER / "0.9"), CONTROLLERS, OPTIONS[:3]),
         Generation("0.10.0", (EARLIER, *OLD_TLS, FOLDER / "0.10"), CONTROLLERS, OPTIONS[:3]),
-        Generation("0.11.0", (PRESENT, EARLIER, FOLDER / "0.11"), CONTROLLERS, OPTIONS),
+        Generation("0.11.0", NEWEST, CONTROLLERS, OPTIONS),
+        # The crate quinn 0.11.9 asks for 0.11.12 or later, but calls a method that this one lacks.
+        Generation("0.11.12", NEWEST, CONTROLLERS, OPTIONS, others=(("quinn", "0.11.8"),)),
+        Generation("0.11.14", NEWEST, CONTROLLERS, OPTIONS),
     ),
-    built=("0.8.4", "0.9.6", "0.10.6", "0.11.8", "0.11.14"),
+    built=("0.8.4", "0.9.6", "0.10.6", "0.11.2", "0.11.8", "0.11.12", "0.11.14"),
     make=crate_release(Quinn(), "quinn-proto"),
 )
 

@@ -22,6 +22,7 @@ CONFIG = """\
 global
   nbthread 1
   limited-quic
+  expose-experimental-directives
   log stderr format raw local0 err
 crt-store
   load crt "{keys}/browser-cert.pem" key "{keys}/browser-key.pem" alias "web"
@@ -30,13 +31,15 @@ defaults
   timeout connect 5s
   timeout client 10m
   timeout server 10m
-frontend web
-  bind {address} ssl crt "@/web" alpn h2 curves X25519
-  bind quic4@{address} ssl crt "@/web" alpn h3 curves X25519 quic-cc-algo {algorithm}
-  default_backend origin
 backend origin
-  server nginx {origin}
+  server origin {origin}
+frontend web
+  default_backend origin
 """
+"""All but the addresses that it listens on."""
+SETTLE_S = 2
+"""HAProxy 3.0.11 has its ports up to a second before it answers an Initial."""
+KEYS = 'ssl crt "@/web" curves X25519'
 
 
 class HAProxy(FromDebian, WebServer):
@@ -58,12 +61,18 @@ class HAProxy(FromDebian, WebServer):
     ) -> list[str]:
         """nginx and HAProxy; over HTTP/2 the controller is the kernel's."""
         algorithm = NAMES.get(controller, "cubic")
-        words = {"address": address, "algorithm": algorithm, "origin": ORIGIN}
-        text = CONFIG.format(**words, keys=CERTIFICATE_MOUNT)
-        file = f"{out}/haproxy.cfg"
-        start = [*self.debian.command(PROGRAM), "-db", "-f", file]
+        listen = [f"{address} alpn h2", f"quic4@{address} alpn h3 quic-cc-algo {algorithm}"]
         origin = nginx.command(self.debian, f"listen {ORIGIN};", site, out)
-        return serve(address, origin, with_file(file, text, start))
+        haproxy = start(self.debian, listen, ORIGIN, out)
+        return serve(address, origin, haproxy, settle_s=SETTLE_S)
+
+
+def start(debian: DebianPrograms, listen: list[str], origin: str, out: str) -> list[str]:
+    """HAProxy in front of a server; ``listen`` is where and how, an address each."""
+    text = CONFIG.format(keys=CERTIFICATE_MOUNT, origin=origin)
+    text += "".join(f"  bind {where} {KEYS}\n" for where in listen)
+    file = f"{out}/haproxy.cfg"
+    return with_file(file, text, [*debian.command(PROGRAM), "-db", "-f", file])
 
 
 register_server(HAProxy())

@@ -12,6 +12,11 @@ from qbkit.stacks.site import MOUNT, Site
 from qbkit.stacks.web import WebServer, register_server
 
 PROGRAM = "usr/sbin/nginx"
+TLS = (
+    f"ssl_ecdh_curve X25519; ssl_certificate {CERTIFICATE_MOUNT}/browser-cert.pem; "
+    f"ssl_certificate_key {CERTIFICATE_MOUNT}/browser-key.pem;"
+)
+"""One group, as in the other servers, and the test certificate."""
 
 
 class Nginx(FromDebian, WebServer):
@@ -30,29 +35,28 @@ class Nginx(FromDebian, WebServer):
         self, *, address: str, protocol: str, controller: str, site: Site, out: str
     ) -> list[str]:
         """Both listeners, whichever protocol is asked for."""
-        tls = (
-            f"listen {address} ssl; listen {address} quic; http2 on; ssl_ecdh_curve X25519; "
-            f"ssl_certificate {CERTIFICATE_MOUNT}/browser-cert.pem; "
-            f"ssl_certificate_key {CERTIFICATE_MOUNT}/browser-key.pem;"
-        )
-        return serve(address, command(self.debian, tls, site, out))
+        listen = f"listen {address} ssl; listen {address} quic; http2 on; {TLS}"
+        return serve(address, command(self.debian, listen, site, out))
 
 
 def command(debian: DebianPrograms, listen: str, site: Site, out: str) -> list[str]:
     """nginx as a server of the site's files; ``listen`` is where and how."""
-    folders = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
-    temporary = " ".join(f"{name}_temp_path {out}/{name};" for name in folders)
     endings = {PurePosixPath(file.path).suffix[1:]: file.content_type for file in site.files()}
     types = " ".join(f"{kind} {ending};" for ending, kind in sorted(endings.items()) if ending)
+    return start(debian, f"types {{ {types} }} server {{ {listen} root {MOUNT}; }}", out)
+
+
+def start(debian: DebianPrograms, http: str, out: str) -> list[str]:
+    """nginx as one process, with this text in the block ``http`` of its configuration."""
+    folders = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+    temporary = " ".join(f"{name}_temp_path {out}/{name};" for name in folders)
     text = (
         f"daemon off; master_process off; pid {out}/nginx.pid; error_log stderr;\n"
         "events {}\n"
-        f"http {{ access_log off; {temporary} types {{ {types} }} "
-        f"default_type application/octet-stream; server {{ {listen} root {MOUNT}; }} }}\n"
+        f"http {{ access_log off; {temporary} default_type application/octet-stream; {http} }}\n"
     )
     file = f"{out}/nginx.conf"
-    start = [*debian.command(PROGRAM), "-e", "stderr", "-p", out, "-c", file]
-    return with_file(file, text, start)
+    return with_file(file, text, [*debian.command(PROGRAM), "-e", "stderr", "-p", out, "-c", file])
 
 
 register_server(Nginx())

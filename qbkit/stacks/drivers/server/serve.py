@@ -1,9 +1,10 @@
 """Run servers that know nothing of qbkit: print ``ready`` for them, and end them on SIGTERM.
 
-serve.py PORT -- COMMAND [-- COMMAND ...]: starts the commands in order, prints ``ready`` once the
-UDP port is bound or the TCP port listens, and on SIGTERM ends the commands, last first. Its status
-is then 0, or that of the first command that failed while ending. When a command ends by itself,
-this script ends with its status. Standard library only: it runs in the guest.
+serve.py PORT [SETTLE_S] -- COMMAND [-- COMMAND ...]: starts the commands in order, prints ``ready``
+once the UDP port is bound or the TCP port listens, SETTLE_S later where given, and on SIGTERM ends
+the commands, last first. Its status is then 0, or that of the first command that failed while
+ending. When a command ends by itself, this script ends with its status. Standard library only: it
+runs in the guest.
 """
 
 import os
@@ -20,13 +21,16 @@ ENDED_WELL = (0, -signal.SIGTERM, 128 + signal.SIGTERM)
 
 
 def main(words):
-    port, commands = int(words[0]), split(words[1:])
+    own = words[: words.index("--")]
+    port, settle_s = int(own[0]), float(own[1]) if own[1:] else 0.0
+    commands = split(words[len(own) :])
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT, signal.SIGCHLD})
     children = [start(command) for command in commands]
     while not bound(port):
         if any(child.poll() is not None for child in children):
             return end_others(children)
         time.sleep(LOOK_EVERY_S)
+    time.sleep(settle_s)
     print("ready", flush=True)
     while signal.sigwait({signal.SIGTERM, signal.SIGINT, signal.SIGCHLD}) == signal.SIGCHLD:
         if any(child.poll() is not None for child in children):

