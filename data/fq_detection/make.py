@@ -4,14 +4,16 @@ python data/fq_detection/make.py fq fifo --competitor tcp:cubic --seeds 1
 
 The networks are those of the paper's own code, which rounds its five evenly spaced values; with
 ``--coarse`` the least, middle and greatest of them, with ``--corners`` only networks of least and
-greatest values, and the one in the middle. What was run before is loaded. The table is written
-after every queue, and keeps the rows that it has.
+greatest values, and the one in the middle. What was run before is loaded, and with ``--missing``
+what the table has is left out. The table is written after every queue, and keeps the rows that it
+has.
 """
 
 from __future__ import annotations
 
 import argparse
 import itertools
+import math
 from pathlib import Path
 from typing import Any
 
@@ -50,13 +52,18 @@ def main() -> None:
     )
     parser.add_argument("--regular", action="store_true", help="pace at regular intervals")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1])
+    parser.add_argument("--missing", action="store_true", help="only what the table does not have")
     parser.add_argument("--out", type=Path, default=HERE / "verdicts.csv")
     args = parser.parse_args()
     how = {"competitor": args.competitor or None, "is_randomised": not args.regular}
     chosen = corners() if args.corners else networks(is_coarse=args.coarse)
     links = [one for one in chosen if one[0] in args.rates and one[2] in args.buffers]
     for qdisc in args.qdiscs:
-        rows = verdicts(qdisc, list(itertools.product(args.seeds, links)), how)
+        cells = list(itertools.product(args.seeds, links))
+        if args.missing:
+            known = published(args.out, qdisc, args.competitor)
+            cells = [cell for cell in cells if cell not in known]
+        rows = verdicts(qdisc, cells, how)
         if not rows:
             continue
         add(rows, args.out, KEYS)
@@ -112,13 +119,27 @@ def verdicts(
     return rows
 
 
+def published(table: Path, qdisc: str, competitor: str) -> set[tuple[int, Network]]:
+    """Seed and network of each row of the table with this queue and competitor."""
+    if not table.exists():
+        return set()
+    rows = pd.read_csv(table, keep_default_na=False)
+    rows = rows[(rows.qdisc == qdisc) & (rows.competitor == competitor)]
+    return {(int(seed), (*map(int, network),)) for seed, *network in rows[KEYS[2:]].to_numpy()}
+
+
 def add(rows: list[dict[str, object]], table: Path, keys: list[str]) -> None:
     """Write the rows into a table, in place of those with the same keys."""
     known = [pd.read_csv(table, keep_default_na=False)] if table.exists() else []
     whole = pd.concat([*known, pd.DataFrame(rows)]).drop_duplicates(keys, keep="last")
     written = table.with_suffix(".new")
-    whole.sort_values(keys).to_csv(written, index=False, float_format="%.6g")
+    whole.sort_values(keys).map(shortened).to_csv(written, index=False)
     written.replace(table)
+
+
+def shortened(value: object) -> object:
+    """A number in six digits, as text: pandas rounds none in a column that also has words."""
+    return f"{value:.6g}" if isinstance(value, float) and not math.isnan(value) else value
 
 
 def link(qdisc: str, rate_mbps: float, rtt_ms: float, buffer_packets: int) -> qb.Bottleneck:

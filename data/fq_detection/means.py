@@ -3,12 +3,14 @@
 python data/fq_detection/means.py --rates 5 16
 
 The paper's table (section VI-D) has all 125 networks; this has the least, middle and greatest RTT
-and buffer at the rates asked for. It keeps the rows that it has.
+and buffer at the rates asked for, or other buffers with ``--buffers``. It keeps the rows that it
+has.
 """
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 
 from make import BUFFERS_PACKETS, RTTS_MS, add, link
@@ -24,17 +26,19 @@ def main() -> None:
     """One rate after the other."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--rates", type=int, nargs="+", default=[5, 16])
-    for rate in parser.parse_args().rates:
-        add(means(rate), HERE / "means.csv", KEYS)
+    parser.add_argument("--buffers", type=int, nargs="+", default=BUFFERS_PACKETS[::2])
+    args = parser.parse_args()
+    for rate in args.rates:
+        add(means(rate, args.buffers), HERE / "means.csv", KEYS)
 
 
-def means(rate_mbps: int) -> list[dict[str, object]]:
+def means(rate_mbps: int, buffers_packets: Sequence[int]) -> list[dict[str, object]]:
     """A row for each network and controller; queueing delay and throughput as in `summary`."""
     cells = [
         (flow, rate_mbps, rtt_ms, buffer)
         for flow in ("tcp:cubic", "qbkit:fq-detect")
         for rtt_ms in RTTS_MS[::2]
-        for buffer in BUFFERS_PACKETS[::2]
+        for buffer in buffers_packets
     ]
     experiments = [
         qb.Experiment(bottleneck=link("fq", *network), flows=[flow], duration_s=DURATION_S)
