@@ -16,6 +16,7 @@ from test_plots_browser import browser
 import qbkit as qb
 from qbkit.atlas import write_atlas
 from qbkit.errors import StoreError
+from qbkit.metrics.parameters import PARAMETERS
 
 __all__ = ["browser"]  # a fixture, used by its name
 
@@ -23,6 +24,7 @@ pytestmark = pytest.mark.slow
 
 DATA = Path(__file__).parents[1] / "data"
 ALONE = ("tcp:cubic", "aioquic:cubic")
+MEANING = {name: meaning for name, (_, meaning) in PARAMETERS.items()}
 DRAWN = "[...document.querySelectorAll('.qbkit-chart')].every(e => e.vegaView)"
 RELEASES = {
     "conformance": "release,conformance,conformance_low,conformance_high,noise_floor,"
@@ -31,6 +33,16 @@ RELEASES = {
     "parameters": "parameter,value,low,high,release\ndecrease_factor,0.52,0.5,0.6,aioquic@1.2.0\n"
     "pacing,paced,,,aioquic@1.2.0\n",
 }
+INFERRED = """implementation,version,rate_mbps,rtt_ms,buffer_bdp,duration_s,seeds,parameter,value,low,high
+aioquic:cubic,1.7.2,20,50,1,60,3,pacing,bursts,,
+aioquic:cubic,1.7.2,20,50,1,60,3,decrease_factor,0.85,0.8412,0.86
+aioquic:cubic,1.7.2,20,50,1,60,3,cubic_c,0.3,,
+aioquic:cubic,1.7.2,20,50,1,60,3,probe_up_gain,,,
+tcp:cubic,Linux 7.2.13,12.5,40,0.5,30,2,cubic_c,,,
+tcp:cubic,Linux 7.2.13,12.5,40,0.5,30,2,decrease_factor,0.698,0.69,0.7
+tcp:cubic,Linux 7.2.13,12.5,40,0.5,30,2,pacing,paced,,
+tcp:cubic,Linux 7.2.13,12.5,40,0.5,30,2,probe_up_gain,,,
+"""  # noqa: E501
 FAULTS = """implementation,version,source,fault,evidence
 aioquic:cubic,1.7.2,"cubic.py:1",It counts twice.,One run shows <it>.
 """
@@ -53,6 +65,7 @@ def data(tmp_path_factory) -> Path:
     for name, text in RELEASES.items():
         (folder / f"releases/{name}.csv").write_text(text)
     (folder / "faults.csv").write_text(FAULTS)
+    (folder / "parameters.csv").write_text(INFERRED)
     return folder
 
 
@@ -112,6 +125,55 @@ def test_causes_and_releases_are_on_the_page_of_the_implementation(site: Path):
     for words in ("1.2.0", "2024-07-06", "0.52 <span", "[0.40, 0.60]", "−1.2", "0.52 [0.5, 0.6]"):
         assert words in page
     assert "<td>paced</td>" in page
+
+
+def parameters_in(site: Path, name: str) -> str:
+    """The section of inferred parameters of an implementation's page; "" without one."""
+    page = unescape((site / f"implementations/{name}.html").read_text())
+    return page.partition('<section id="parameters">')[2].partition("</section>")[0]
+
+
+def test_inferred_parameters_are_beside_those_of_the_kernel(site: Path):
+    section = parameters_in(site, "aioquic-cubic")
+    cells = [re.findall(r"<t[hd]\b[^>]*>(.*?)</t[hd]>", row) for row in section.split("<tr>")[1:]]
+    assert cells == [
+        ["Parameter", "aioquic:cubic", "tcp:cubic", "Unit"],
+        [MEANING["pacing"], "bursts", "paced", ""],
+        [MEANING["decrease_factor"], "0.85 [0.841, 0.86]", "0.698 [0.69, 0.7]", ""],
+        [MEANING["cubic_c"], "0.3", "not seen", "packets/s³"],
+    ]
+    mine = "aioquic:cubic (1.7.2) at 20 Mbit/s, 50 ms, 1 BDP, 60 s, 3 seeds of each"
+    kernel = "tcp:cubic (Linux 7.2.13) at 12.5 Mbit/s, 40 ms, 0.5 BDP, 30 s, 2 seeds of each"
+    assert f"{mine}; {kernel}." in section
+
+
+def test_the_kernel_has_one_column_and_others_without_rows_have_no_parameters(site: Path):
+    assert '<th scope="col">tcp:cubic</th><th scope="col">Unit</th>' in (
+        parameters_in(site, "tcp-cubic")
+    )
+    assert len(parameters_in(site, "tcp-cubic").split("<tr>")) == 1 + 1 + 2
+    assert parameters_in(site, "qbkit-cubic") == ""
+    assert "None are published" in (site / "implementations/qbkit-cubic.html").read_text()
+
+
+def test_the_expression_of_the_parameters_makes_the_lone_flows(site: Path, monkeypatch):
+    code = re.findall("<code>(.*?)</code>", parameters_in(site, "aioquic-cubic"), re.DOTALL)
+    inferred: list[list[qb.Experiment]] = []
+    monkeypatch.setattr(qb.Experiment, "run", lambda self: self)
+    monkeypatch.setattr(qb.metrics, "infer", inferred.append)
+    for expression in code:
+        eval(expression, {"qb": qb})
+    mine, kernel = qb.Bottleneck(), qb.Bottleneck(rate_mbps=12.5, rtt_ms=40, buffer_bdp=0.5)
+    assert inferred == [
+        [
+            qb.Experiment(bottleneck=link, flows=[name], duration_s=duration_s, seed=seed)
+            for seed in range(1, seeds + 1)
+        ]
+        for name, link, duration_s, seeds in (
+            ("aioquic:cubic", mine, 60, 3),
+            ("tcp:cubic", kernel, 30, 2),
+        )
+    ]
 
 
 def test_an_expression_in_a_page_makes_the_runs_of_the_sweep(site: Path, monkeypatch):

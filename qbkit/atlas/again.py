@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from qbkit.atlas.inferred import Inferred
 from qbkit.atlas.published import ConformanceSweep, PublishedStudy, PublishedSweep, Setting
 from qbkit.spec import Experiment
 
@@ -32,6 +33,17 @@ def explanation_again(published: PublishedStudy) -> str:
     return _study("explain", test, reference, experiment, len(published.study.tests))
 
 
+def inference_again(inferred: Inferred) -> str:
+    """The inference of the parameters from lone flows."""
+    experiment = inferred.experiment
+    return (
+        "qb.metrics.infer([\n    qb.Experiment(\n"
+        f"        bottleneck={_bottleneck(experiment)},\n"
+        f'        flows=["{experiment.flows[0].text}"], duration_s={experiment.duration_s:g}, '
+        f"seed=seed,\n    ).run()\n    for seed in range(1, {inferred.seeds + 1})\n])"
+    )
+
+
 def run_again(experiment: Experiment) -> str:
     """The command of one run."""
     link = experiment.bottleneck
@@ -47,13 +59,17 @@ def run_again(experiment: Experiment) -> str:
 
 
 def _study(call: str, test: str, reference: str, experiment: Experiment, seeds: int) -> str:
+    start = experiment.start_window_s
+    window = "" if start is None else f", start_window_s={start:g}"
+    return (
+        f'qb.{call}(\n    "{test}", "{reference}", bottleneck={_bottleneck(experiment)},\n'
+        f"    duration_s={experiment.duration_s:g}, seeds={seeds}{window},\n)"
+    )
+
+
+def _bottleneck(experiment: Experiment) -> str:
     link = experiment.bottleneck
     fields = {name: getattr(link, name) for name in ("rate_mbps", "rtt_ms", "buffer_bdp")}
     fields |= link.model_dump(mode="json", exclude_defaults=True)
     given = ", ".join(f"{name}={value!r}" for name, value in fields.items())
-    start = experiment.start_window_s
-    window = "" if start is None else f", start_window_s={start:g}"
-    return (
-        f'qb.{call}(\n    "{test}", "{reference}", bottleneck=qb.Bottleneck({given}),\n'
-        f"    duration_s={experiment.duration_s:g}, seeds={seeds}{window},\n)"
-    )
+    return f"qb.Bottleneck({given})"

@@ -10,7 +10,14 @@ import altair as alt
 import xarray as xr
 
 from qbkit import plots
-from qbkit.atlas.again import cell_again, explanation_again, run_again, study_again
+from qbkit.atlas.again import (
+    cell_again,
+    explanation_again,
+    inference_again,
+    run_again,
+    study_again,
+)
+from qbkit.atlas.inferred import Inferred
 from qbkit.atlas.published import (
     ConformanceSweep,
     InteractionSweep,
@@ -27,6 +34,7 @@ from qbkit.plots.conformance_map import setting_text
 from qbkit.plots.envelope import envelope_chart
 from qbkit.plots.html import run_sentence
 from qbkit.plots.render import chart_fragment
+from qbkit.spec import Bottleneck
 from qbkit.studies.conformance import Study
 from qbkit.studies.explain import Explanation
 
@@ -77,10 +85,7 @@ class Case:
     @property
     def title(self) -> str:
         """The test and its network."""
-        link = self.published.experiment.bottleneck
-        return (
-            f"{self.test} at {link.rate_mbps:g} Mbit/s, {link.rtt_ms:g} ms, {link.buffer_bdp:g} BDP"
-        )
+        return f"{self.test} at {_link_words(self.published.experiment.bottleneck)}"
 
     @property
     def anchor(self) -> str:
@@ -173,6 +178,7 @@ def implementation_page(published: Published, name: str) -> dict[str, Any]:
         ],
         "studies": [(Case(study), _study_figure(study)) for study in mine],
         "explained": any(study.explanation for study in mine),
+        "inferred": _inferred(published, name),
         "releases": _releases(published, name),
         "faults": published.faults.get(name, ()),
     }
@@ -280,6 +286,36 @@ def _alone(published: Published, name: str) -> tuple[Figure, dict[str, Any]] | N
     chart = plots.gallery_chart(shown, reference=kernel if kernel in shown else None)
     words = f"Congestion window, throughput and queueing delay of {name} alone on a link"
     return drawn(chart, words, run_again(experiment_of(run))), summary(run).iloc[0].to_dict()
+
+
+def _inferred(published: Published, name: str) -> dict[str, Any] | None:
+    """The parameters of an implementation and of its counterpart, and how to infer them again."""
+    found = {
+        each: published.parameters[each]
+        for each in dict.fromkeys((name, kernel_counterpart(name)))
+        if each in published.parameters
+    }
+    if name not in found:
+        return None
+    flows: dict[str, list[str]] = {}
+    for each, mine in found.items():
+        flows.setdefault(_lone_words(mine), []).append(f"{each} ({mine.version})")
+    return {
+        "words": "; ".join(f"{' and '.join(names)} at {words}" for words, names in flows.items()),
+        "shown": {each: mine.parameters for each, mine in found.items()},
+        "again": {each: inference_again(mine) for each, mine in found.items()},
+    }
+
+
+def _lone_words(inferred: Inferred) -> str:
+    """Network, duration and number of seeds of the lone flows of an implementation."""
+    duration_s = inferred.experiment.duration_s
+    link = _link_words(inferred.experiment.bottleneck)
+    return f"{link}, {duration_s:g} s, {inferred.seeds} seeds of each"
+
+
+def _link_words(link: Bottleneck) -> str:
+    return f"{link.rate_mbps:g} Mbit/s, {link.rtt_ms:g} ms, {link.buffer_bdp:g} BDP"
 
 
 def _opponents(sweep: InteractionSweep, name: str) -> list[tuple[str, list[float], str]]:

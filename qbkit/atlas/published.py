@@ -1,4 +1,4 @@
-"""What a folder of published data holds: sweeps, studies, lone runs, releases."""
+"""What a folder of published data holds: sweeps, studies, lone runs, parameters, releases."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
+from qbkit.atlas.inferred import Inferred, estimates_of, read_inferred
 from qbkit.errors import StoreError
 from qbkit.metrics import cell_envelopes, conformance_map, dominance, throughput_ratios
 from qbkit.metrics.envelope import Envelope
 from qbkit.metrics.maps import FIRST, SECOND, SEED
-from qbkit.metrics.parameters import Estimate
 from qbkit.spec import Experiment
 from qbkit.spec.sweep import Sweep
 from qbkit.store.published import INDEX, load_runs, load_sweep, published_index
@@ -173,6 +173,8 @@ class Published:
     studies: tuple[PublishedStudy, ...]
     alone: Mapping[str, xr.Dataset]
     """One run of each implementation alone on a link."""
+    parameters: Mapping[str, Inferred]
+    """The parameters of each implementation, inferred from lone flows."""
     releases: pd.DataFrame | None
     """A row per release (``stack``, ``version``, ``date``, `RELEASE_COLUMNS`) of each stack's
     CUBIC, if releases are published."""
@@ -193,7 +195,7 @@ class Published:
             found |= {*sweep.implementations, sweep.reference}
         for pairs in self.interactions:
             found |= {*pairs.implementations}
-        found |= {each.study.test for each in self.studies}
+        found |= {each.study.test for each in self.studies} | {*self.parameters}
         return sorted(found)
 
     def version(self, name: str) -> str:
@@ -224,6 +226,7 @@ def read_published(folder: Path) -> Published:
         interactions,
         tuple(_studies(folder)),
         alone,
+        read_inferred(folder / "parameters.csv"),
         _releases(folder / "releases"),
         _faults(folder / "faults.csv"),
     )
@@ -292,11 +295,5 @@ def _faults(table: Path) -> dict[str, list[dict[str, str]]]:
 
 def _by_release(parameters: pd.DataFrame) -> pd.DataFrame:
     """A row per release, and a column with value and interval of each parameter."""
-    numbers = parameters[["value", "low", "high"]].apply(pd.to_numeric, errors="coerce")
-    words = parameters["value"].where(numbers["value"].isna()).fillna("")
-    rows = zip(parameters["parameter"], *(numbers[n] for n in numbers), words, strict=True)
-    estimates = [
-        Estimate(name, value, low, high, word=word) for name, value, low, high, word in rows
-    ]
-    shown = parameters.assign(text=[str(each) for each in estimates])
+    shown = parameters.assign(text=[str(each) for each in estimates_of(parameters)])
     return shown.pivot(index="release", columns="parameter", values="text")

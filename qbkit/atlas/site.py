@@ -13,6 +13,7 @@ from altair.utils.schemapi import debug_mode
 
 from qbkit import __version__
 from qbkit.atlas import again
+from qbkit.atlas.inferred import parameter_rows
 from qbkit.atlas.pages import (
     causes_page,
     implementation_page,
@@ -25,7 +26,6 @@ from qbkit.atlas.published import Published, read_published
 from qbkit.errors import StoreError
 from qbkit.files import write_whole
 from qbkit.metrics import map_sentence
-from qbkit.metrics.parameters import PARAMETERS
 from qbkit.plots.conformance_map import setting_text
 from qbkit.plots.render import shared_script
 
@@ -105,7 +105,7 @@ def _environment(published: Published) -> jinja2.Environment:
             "setting_text": setting_text,
             "map_sentence": map_sentence,
             "command": again.sweep_again,
-            "parameters": PARAMETERS,
+            "parameter_rows": parameter_rows,
         }
     )
     environment.filters.update({"to": _number, "signed": _signed})

@@ -1,0 +1,66 @@
+"""Published parameters of implementations, and the lone flows that they were inferred from."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from qbkit.metrics.parameters import PARAMETERS, Estimate, Parameters
+from qbkit.spec import Experiment
+
+LINK = ("rate_mbps", "rtt_ms", "buffer_bdp")
+
+
+@dataclass(frozen=True)
+class Inferred:
+    """What the packets of an implementation's lone flows say."""
+
+    parameters: Parameters
+    version: str
+    """Version of the stack."""
+    experiment: Experiment
+    """The lone flow with the first seed."""
+    seeds: int
+    """Number of flows; their seeds count from 1."""
+
+
+def read_inferred(table: Path) -> dict[str, Inferred]:
+    """The parameters of each implementation that ``parameters.csv`` names; none without a table."""
+    if not table.exists():
+        return {}
+    rows = pd.read_csv(table, dtype=str)
+    return {str(name): _inferred(str(name), mine) for name, mine in rows.groupby("implementation")}
+
+
+def parameter_rows(shown: Collection[Parameters]) -> list[tuple[str, list[str], str]]:
+    """Meaning, value of each side and unit of every parameter that any side shows."""
+    rows = []
+    for name, (unit, meaning) in PARAMETERS.items():
+        estimates = [each.get(name, Estimate(name, math.nan)) for each in shown]
+        if any(each.known for each in estimates):
+            rows.append((meaning, [str(each) for each in estimates], unit if unit != "1" else ""))
+    return rows
+
+
+def estimates_of(rows: pd.DataFrame) -> list[Estimate]:
+    """The estimate of each row (``parameter``, ``value``, ``low``, ``high``), all of them text."""
+    numbers = rows[["value", "low", "high"]].apply(pd.to_numeric, errors="coerce")
+    words = rows["value"].where(numbers["value"].isna()).fillna("")
+    columns = zip(rows["parameter"], *(numbers[n] for n in numbers), words, strict=True)
+    return [Estimate(name, value, low, high, word=word) for name, value, low, high, word in columns]
+
+
+def _inferred(name: str, rows: pd.DataFrame) -> Inferred:
+    flow: Mapping[str, str] = rows.iloc[0].to_dict()
+    document = {
+        "bottleneck": {field: flow[field] for field in LINK},
+        "flows": [name],
+        "duration_s": flow["duration_s"],
+    }
+    experiment = Experiment.model_validate(document)
+    parameters = Parameters(name, estimates_of(rows))
+    return Inferred(parameters, str(flow["version"]), experiment, int(flow["seeds"]))
