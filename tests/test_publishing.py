@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pandas as pd
 import pytest
 import xarray as xr
 from synthetic import synthetic_run
@@ -15,6 +16,7 @@ from synthetic import synthetic_run
 import qbkit as qb
 from qbkit.errors import StoreError
 from qbkit.execution.sweeps import run_sweep
+from qbkit.metrics.parameters import PARAMETERS
 from qbkit.spec.sweep import Sweep
 from qbkit.store.published import published_index
 
@@ -127,6 +129,38 @@ def test_published_hulls_are_those_of_the_published_points(spec):
 def test_what_is_not_published_says_so(tmp_path):
     with pytest.raises(StoreError, match=r"no results of .* are published; run it, or publish it"):
         qb.load_sweep(tmp_path / "s.yaml")
+
+
+def test_published_parameters_are_whole_and_those_of_the_kernel_are_its_constants():
+    table = pd.read_csv(DATA / "parameters.csv", dtype=str)
+    assert {*PARAMETERS} == {*table.parameter}
+    assert (table.groupby("implementation").parameter.nunique() == len(PARAMETERS)).all()
+    assert not table.duplicated(["implementation", "parameter"]).any()
+    constants = table.pivot(index="implementation", columns="parameter", values="value")
+    assert constants.loc["tcp:cubic", "growth"] == "cubic"
+    assert float(constants.loc["tcp:cubic", "decrease_factor"]) == pytest.approx(0.7, abs=0.01)
+    assert float(constants.loc["tcp:cubic", "cubic_c"]) == pytest.approx(0.4, abs=0.1)
+    assert constants.loc["tcp:reno", "growth"] == "linear"
+    assert float(constants.loc["tcp:reno", "decrease_factor"]) == pytest.approx(0.5, abs=0.01)
+    assert constants.loc["tcp:bbr", "growth"] == "probing"
+    assert float(constants.loc["tcp:bbr", "probe_cycle_rtts"]) == pytest.approx(8, abs=0.5)
+
+
+@pytest.mark.guest
+def test_the_script_of_the_parameters_writes_one_implementation_and_keeps_the_others(tmp_path):
+    out = tmp_path / "parameters.csv"
+    out.write_text(
+        "implementation,seeds,parameter,value\ntcp:reno,9,gone,1\nother:cubic,2,growth,linear\n"
+    )
+    words = [sys.executable, DATA / "parameters.py", "tcp:reno", "--seeds", "1", "--out", out]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert done.stdout == "tcp:reno: done\n"
+    table = pd.read_csv(out, dtype=str)
+    other, mine = table[table.implementation == "other:cubic"], table.set_index("parameter").value
+    assert other[["seeds", "parameter", "value"]].values.tolist() == [["2", "growth", "linear"]]
+    assert len(table) == 1 + len(PARAMETERS)
+    assert float(mine["decrease_factor"]) == pytest.approx(0.5, abs=0.01)
+    assert set(table[table.implementation == "tcp:reno"].seeds) == {"1"}
 
 
 @pytest.mark.slow

@@ -1,14 +1,17 @@
 """Measures the tables of notebooks/14_is_it_the_stack.ipynb, except those in physical time.
 
-python data/checks/make.py trains|jitter|receivers|samples|late [--seeds N]
+python data/checks/make.py trains|jitter|bursts|segmentation|receivers|acks|samples|late [--seeds N]
 
 ``trains`` describes how each implementation's packets follow each other, alone on the shallowest
 link of the conformance maps. ``jitter`` repeats one CUBIC and one BBR beside the kernel's there
-with more and less jitter between sender and queue. ``receivers`` lets three senders talk to another
-stack's receiver instead of their own, on a link of 1 BDP. ``samples`` compares the sample programs
-of five stacks (sample_programs.py) with our drivers. ``late`` repeats picoquic's CUBIC with a
-receiver that acknowledges a little later. Stored runs are not run again. The tables in physical
-time are written by ``python benchmarks/physical_time.py --out data/checks``.
+with more and less jitter between sender and queue. ``bursts`` repeats them on a link of 1 BDP that
+sends several frames back to back, and ``segmentation`` two senders there with and without UDP
+segmentation offload. ``receivers`` lets three senders talk to another stack's receiver instead of
+their own, and ``acks`` infers C of a CUBIC that is acknowledged more often. ``samples`` compares
+the sample programs of five stacks (sample_programs.py) with our drivers. ``late`` repeats
+picoquic's CUBIC with a receiver that acknowledges a little later. Stored runs are not run again.
+The tables in physical time are written by
+``python benchmarks/physical_time.py --out data/checks``.
 """
 
 from __future__ import annotations
@@ -32,11 +35,19 @@ from qbkit.files import write_whole
 HERE = Path(__file__).parent
 LINK = qb.Bottleneck(rate_mbps=20, rtt_ms=10, buffer_bdp=0.5)
 """A queue of eight full frames."""
-ALONE_S, BESIDE_S = 20, 60
+LONGER = {"rate_mbps": 20, "rtt_ms": 50}
+"""Rate and delay of the links with larger queues."""
+ALONE_S, BESIDE_S, SHORTER_S = 20, 60, 30
 JITTERS_MS = (0.0, 0.1, 0.3, 0.6, 1.0)
+BURSTS_PACKETS = (1, 16)
 BESIDE = ("quic-go:cubic", "quinn:bbr")
+SEGMENTED = ("quinn:bbr", "quinn:cubic")
+WHOLE = "segmentation=false"
+"""The option with which each packet is a system call."""
 SENDERS = ("quinn:cubic", "picoquic:cubic", "s2n-quic:cubic")
 RECEIVER = "quic-go"
+FEW_ACKS, PROMPT = "s2n-quic:cubic", "max_ack_delay_ms=1"
+"""A CUBIC whose receiver acknowledges every tenth packet, and the option to do so earlier."""
 WHOSE = ("own", "other")
 """Whose receiver: the sender's, or the other stack's."""
 SAMPLES = (
@@ -47,7 +58,7 @@ SAMPLES = (
     "quic-go:reno",
     "tquic:bbr",
 )
-SAMPLES_BDP, SAMPLES_S = (1, 3), 30
+SAMPLES_BDP = (1, 3)
 LATE_US = (50, 100, 300)
 NOT_SURVEYED = ("qbkit",)
 """Our own controllers are no claim about somebody's software."""
@@ -104,25 +115,82 @@ def jitter(seeds: int) -> pd.DataFrame:
     for name in BESIDE:
         reference = f"tcp:{name.partition(':')[2]}"
         for jitter_ms in JITTERS_MS:
-            ours, theirs = (beside(flow, reference, jitter_ms, seeds) for flow in (name, reference))
+            ours, theirs = (
+                beside(flow, reference, seeds, LINK, BESIDE_S, jitter_ms)
+                for flow in (name, reference)
+            )
             rows.append({"flow": name, "jitter_ms": jitter_ms, **compared(ours, theirs)})
             print(pd.DataFrame(rows[-1:]).to_string(index=False), flush=True)
     return pd.DataFrame(rows).assign(seeds=seeds)
 
 
-def beside(flow: str, other: str, jitter_ms: float, seeds: int) -> list[xr.Dataset]:
-    """Runs of two flows on the shallow link."""
+def beside(
+    flow: str,
+    other: str,
+    seeds: int,
+    link: qb.Bottleneck,
+    duration_s: float,
+    jitter_ms: float | None = None,
+) -> list[xr.Dataset]:
+    """Runs of two flows."""
     wanted = [
         qb.Experiment(
-            bottleneck=LINK,
+            bottleneck=link,
             flows=[flow, other],
-            duration_s=BESIDE_S,
+            duration_s=duration_s,
             seed=seed,
             jitter_ms=jitter_ms,
         )
         for seed in range(1, seeds + 1)
     ]
     return datasets(qb.run_all(wanted))
+
+
+def bursts(seeds: int) -> pd.DataFrame:
+    """A row for each implementation and burst: how it compares with the kernel's beside it."""
+    rows = []
+    for name, burst_packets in product(BESIDE, BURSTS_PACKETS):
+        link = qb.Bottleneck(**LONGER, buffer_bdp=1, burst_packets=burst_packets)
+        reference = f"tcp:{name.partition(':')[2]}"
+        ours, theirs = (
+            beside(flow, reference, seeds, link, SHORTER_S) for flow in (name, reference)
+        )
+        rows.append({"flow": name, "burst_packets": burst_packets, **compared(ours, theirs)})
+        print(pd.DataFrame(rows[-1:]).to_string(index=False), flush=True)
+    return pd.DataFrame(rows).assign(seeds=seeds)
+
+
+def segmentation(seeds: int) -> pd.DataFrame:
+    """A row for each sender: without segmentation offload, compared with itself with it.
+
+    The flows compete with the kernel's of their family.
+    """
+    rows = []
+    link = qb.Bottleneck(**LONGER, buffer_bdp=1)
+    for name in SEGMENTED:
+        reference = f"tcp:{name.partition(':')[2]}"
+        on, off = (
+            beside(flow, reference, seeds, link, SHORTER_S) for flow in (name, f"{name}?{WHOLE}")
+        )
+        found = qb.metrics.assess(off, on)
+        rows.append(
+            {
+                "flow": name,
+                **share(on, "on_"),
+                **share(off, "off_"),
+                **difference(found),
+                **conformance(found),
+                "on_back_to_back_share": back_to_back_share(on),
+                "off_back_to_back_share": back_to_back_share(off),
+            }
+        )
+        print(pd.DataFrame(rows[-1:]).to_string(index=False), flush=True)
+    return pd.DataFrame(rows).assign(seeds=seeds)
+
+
+def back_to_back_share(runs: list[xr.Dataset]) -> float:
+    """Part of the first flow's packets that follow the one before at once, mean over the runs."""
+    return float(np.mean([qb.metrics.packet_trains(run).back_to_back_share for run in runs]))
 
 
 def compared(ours: list[xr.Dataset], theirs: list[xr.Dataset]) -> dict[str, float]:
@@ -171,7 +239,7 @@ def receivers(seeds: int) -> pd.DataFrame:
         stacks.register(crossed)
         reference = f"tcp:{controller}"
         own, other = (
-            one_by_one(f"{stack}:{controller}", reference, 1, BESIDE_S, seeds)
+            one_by_one([f"{stack}:{controller}", reference], 1, BESIDE_S, seeds)
             for stack in (sender, crossed.name)
         )
         acks = {
@@ -191,12 +259,36 @@ def receivers(seeds: int) -> pd.DataFrame:
     return pd.DataFrame(rows).assign(seeds=seeds)
 
 
+def acks(seeds: int) -> pd.DataFrame:
+    """A row for each receiver: C of s2n-quic's CUBIC alone, as inferred, and its packets per ACK.
+
+    Its own receiver, the same with an option to acknowledge earlier, and another stack's.
+    """
+    sender, controller = FEW_ACKS.split(":")
+    crossed = Crossed(stacks.get(sender), stacks.get(RECEIVER))
+    stacks.register(crossed)
+    flows = {
+        "own": FEW_ACKS,
+        f"own, {PROMPT}": f"{FEW_ACKS}?{PROMPT}",
+        RECEIVER: f"{crossed.name}:{controller}",
+    }
+    rows = []
+    for receiver, flow in flows.items():
+        runs = one_by_one([flow], 1, BESIDE_S, seeds)
+        inferred = (
+            qb.metrics.infer(runs).frame().loc["cubic_c", ["value", "low", "high", "samples"]]
+        )
+        row = {"flow": FEW_ACKS, "receiver": receiver, "packets_per_ack": ack_ratio(runs)}
+        rows.append({**row, **inferred.add_prefix("cubic_c_")})
+        print(pd.DataFrame(rows[-1:]).to_string(index=False), flush=True)
+    return pd.DataFrame(rows).assign(seeds=seeds)
+
+
 def one_by_one(
-    flow: str, other: str, buffer_bdp: float, duration_s: float, seeds: int
+    flows: list[str], buffer_bdp: float, duration_s: float, seeds: int
 ) -> list[xr.Dataset]:
-    """Runs of two flows at 20 Mbit/s and 50 ms, in this process, which knows their stacks."""
-    link = qb.Bottleneck(rate_mbps=20, rtt_ms=50, buffer_bdp=buffer_bdp)
-    flows = [flow, other]
+    """Runs at 20 Mbit/s and 50 ms, in this process, which knows their stacks."""
+    link = qb.Bottleneck(**LONGER, buffer_bdp=buffer_bdp)
     return [
         qb.Experiment(bottleneck=link, flows=flows, duration_s=duration_s, seed=seed).run()
         for seed in range(1, seeds + 1)
@@ -266,7 +358,7 @@ def samples(seeds: int) -> pd.DataFrame:
     for buffer_bdp, name in product(SAMPLES_BDP, SAMPLES):
         stack, controller = name.split(":")
         driver, sample = (
-            one_by_one(flow, f"tcp:{controller}", buffer_bdp, SAMPLES_S, seeds)
+            one_by_one([flow, f"tcp:{controller}"], buffer_bdp, SHORTER_S, seeds)
             for flow in (name, f"{stack}{sample_programs.SUFFIX}:{controller}")
         )
         found = qb.metrics.assess(sample, driver)
@@ -289,12 +381,11 @@ def samples(seeds: int) -> pd.DataFrame:
 def habits(runs: list[xr.Dataset], whose: str) -> dict[str, float]:
     """What else may make two senders of one stack differ, mean over the runs."""
     sizes = [run.packet_size_bytes[run.packet_flow == 0].mean() for run in runs]
-    trains = [qb.metrics.packet_trains(run).back_to_back_share for run in runs]
     return {
         f"packet_bytes_{whose}": float(np.mean(sizes)),
         f"packets_per_ack_{whose}": ack_ratio(runs),
         f"ack_gap_ms_{whose}": ack_gap_ms(runs),
-        f"back_to_back_share_{whose}": float(np.mean(trains)),
+        f"back_to_back_share_{whose}": back_to_back_share(runs),
     }
 
 
@@ -308,12 +399,12 @@ def late(seeds: int) -> pd.DataFrame:
     """A row for each delay of the receiver: picoquic's CUBIC compared with that of our driver."""
     rows = []
     flow, reference = "picoquic:cubic", "tcp:cubic"
-    ours = one_by_one(flow, reference, 1, SAMPLES_S, seeds)
+    ours = one_by_one([flow, reference], 1, SHORTER_S, seeds)
     for late_us in LATE_US:
         stack = LateReceiver(late_us)
         stack.build(print)
         stacks.register(stack)
-        runs = one_by_one(f"{stack.name}:cubic", reference, 1, SAMPLES_S, seeds)
+        runs = one_by_one([f"{stack.name}:cubic", reference], 1, SHORTER_S, seeds)
         gaps = {"driver_ack_gap_ms": ack_gap_ms(ours), "ack_gap_ms": ack_gap_ms(runs)}
         shares = {**share(ours, "driver_"), **share(runs)}
         found = qb.metrics.assess(runs, ours)
@@ -326,7 +417,10 @@ def late(seeds: int) -> pd.DataFrame:
 MEASURES = {
     "trains": trains,
     "jitter": jitter,
+    "bursts": bursts,
+    "segmentation": segmentation,
     "receivers": receivers,
+    "acks": acks,
     "samples": samples,
     "late": late,
 }
