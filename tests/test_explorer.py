@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 import pytest
@@ -55,6 +56,29 @@ def test_another_stack_keeps_the_controller_if_it_has_it(cubes):
     stack.value = "neqo"
     controller.value = "newreno"
     assert "Published results of neqo:newreno" in shown.outputs[0]["data"]["text/html"]
+
+
+def test_the_last_of_two_choices_at_once_is_answered_last(cubes, monkeypatch):
+    explorer = qb.explore(cubes, live=False)
+    controls, shown, _ = explorer.widget.children
+    _, controller, rate, *_ = controls.children
+    published, first_begins, second_ends = explorer.published, threading.Event(), threading.Event()
+
+    def slow(setting: Setting) -> str:
+        if setting.rate_mbps == 20:
+            first_begins.set()
+            second_ends.wait(timeout=1)
+        return published(setting)
+
+    monkeypatch.setattr(explorer, "published", slow)
+    # JupyterLab handles each control in a thread of its own.
+    first = threading.Thread(target=lambda: setattr(controller, "value", "reno"))
+    first.start()
+    first_begins.wait()
+    rate.value = 50.0
+    second_ends.set()
+    first.join()
+    assert "Nearest published results: quic-go:reno" in shown.outputs[0]["data"]["text/html"]
 
 
 @pytest.mark.guest

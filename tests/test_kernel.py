@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,15 @@ def test_time_stamp_counter_is_the_virtual_clock():
     assert "on processor 0" in said
     assert int(re.search(r"of 50 ms: (\d+)", said)[1]) == pytest.approx(50e6, rel=0.01)
     assert int(re.search(r"of 3 ms: (\d+)", said)[1]) == pytest.approx(3e6, rel=0.01)
+
+
+@pytest.mark.guest
+def test_cpuid_hides_the_sources_of_randomness_where_the_processor_faults_on_it():
+    program = compile_c(Path(__file__).with_name("cpuid.c"), "cpuid")
+    host = subprocess.run([program], capture_output=True, text=True, check=True).stdout
+    if re.search(r"^flags.*\bcpuid_fault\b", Path("/proc/cpuinfo").read_text(), re.MULTILINE):
+        host = host.replace("rdrand 1", "rdrand 0").replace("rdseed 1", "rdseed 0")
+    assert engines.run_in_guest([str(program)])["output"] == host
 
 
 @pytest.mark.guest

@@ -161,6 +161,7 @@ class Explorer:
         self._duration_s = duration_s
         self._problem = engines.named(engine).problem() if live else "live runs are off"
         self._wish: Setting | None = None
+        self._answering = threading.RLock()
         self._changed = threading.Lock()
         self._worker: threading.Thread | None = None
         self._widget: Any = None
@@ -233,21 +234,24 @@ class Explorer:
         buffer = _dropdown("Buffer (BDP)", BUFFERS_BDP, 1.0)
         shown, followed = w.Output(), w.Output()
 
-        def choose_stack(change: Mapping[str, Any]) -> None:
-            options = stacks[change["new"]]
-            kept = controller.value if controller.value in options else _preferred(options)
-            controller.unobserve(answer, "value")  # new options choose the first one of them
-            controller.options = options
-            controller.value = kept
-            controller.observe(answer, "value")
-            answer()
+        def choose_stack(_: object) -> None:
+            with self._answering:
+                options = stacks[stack.value]
+                kept = controller.value if controller.value in options else _preferred(options)
+                controller.unobserve(answer, "value")  # new options choose the first one of them
+                controller.options = options
+                controller.value = kept
+                controller.observe(answer, "value")
+                answer()
 
         def answer(_: object = None) -> None:
-            setting = Setting(
-                f"{stack.value}:{controller.value}", rate.value, rtt.value, buffer.value
-            )
-            _show(shown, self.published(setting))
-            self._follow(setting, followed)
+            # JupyterLab handles each control in a thread of its own. The controls are read by the
+            # thread whose turn it is, so the last answer is that of the last choice.
+            with self._answering:
+                chosen = f"{stack.value}:{controller.value}"
+                setting = Setting(chosen, rate.value, rtt.value, buffer.value)
+                _show(shown, self.published(setting))
+                self._follow(setting, followed)
 
         stack.observe(choose_stack, "value")
         for control in (controller, rate, rtt, buffer):
