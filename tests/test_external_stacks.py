@@ -150,7 +150,7 @@ def test_mvfsts_command_lines():
     assert isinstance(mvfst, ServingStack)
     tperf = ["/run/qb/stacks/mvfst/tperf", "-mode=server", "-host=10.2.0.1", "-port=4001"]
 
-    def serve(controller: str, **options: bool) -> list[str]:
+    def serve(controller: str, **options: bool | float) -> list[str]:
         return after(
             mvfst.serve_argv(address=ADDRESS, controller=controller, out="/out", options=options)
         )
@@ -162,6 +162,12 @@ def test_mvfsts_command_lines():
     ]
     with pytest.raises(SpecError, match="no bbr2 without pacing"):
         serve("bbr2", pacing=False)
+    assert serve("bbr2modular")[4:] == ["-congestion=bbr2modular", "-pacing=true"]
+    assert serve("copa", latency_factor=0.05)[4:] == [
+        *("-congestion=copa", "-pacing=false", "-latency_factor=0.05")
+    ]
+    with pytest.raises(SpecError, match="latency_factor is of mvfst's copa, not of its cubic"):
+        serve("cubic", latency_factor=0.05)
     client = [tperf[0], "-mode=client", *tperf[2:], "-duration=4", "-window=134217728"]
     assert after(sending("mvfst", "cubic", 2.5)) == client
     with pytest.raises(SpecError, match="for a duration"):

@@ -229,6 +229,21 @@ def test_whole_numbers_as_texts_and_lengths_of_raw_data(tmp_path):
         assert ds.cwnd_bytes.values.tolist() == [9000]
 
 
+def test_losses_that_are_reported_as_totals_are_those_of_the_packets_in_flight(tmp_path):
+    """As mvfst does: quic/logging/QLoggerTypes.cpp, QLogPacketsLostEvent."""
+    ack = {"frame_type": "ack", "acked_ranges": [[0, 3], [8, 9]]}
+    lost = {"largest_lost_packet_num": 6, "lost_bytes": 3000, "lost_packets": 3}
+    events = [
+        *(sent(n, n) for n in range(10)),
+        {"time": 13, "name": "quic:frames_parsed", "data": {"frames": [ack]}},
+        {"time": 13, "name": "quic:packet_lost", "data": lost},
+        {"time": 14, "name": "quic:packet_lost", "data": {**lost, "lost_packets": 0}},
+    ]
+    ds = read(tmp_path, sequence({"event_schemas": ["urn:ietf:params:qlog:events:quic"]}, events))
+    assert ds.lost_number.values.tolist() == [4, 5, 6]
+    assert ds.lost_time_s.values.tolist() == pytest.approx([0.013] * 3)
+
+
 def test_the_names_of_the_current_draft(tmp_path):
     ack = {"frame_type": "ack", "acked_ranges": [[0, 1]]}
     events = [

@@ -31,10 +31,12 @@ class Mvfst(External, ServingStack):
         "reno": "newreno",
         "bbr": "bbr",
         "bbr2": "bbr2",
+        "bbr2modular": "bbr2modular",
         "copa": "copa",
     }
     options: ClassVar[dict[str, str]] = {
         "pacing": "true: send with pacing",
+        "latency_factor": "Copa's delta (0.5): a smaller one sends faster, with more delay",
         "qlog": "write a full qlog",
     }
 
@@ -46,6 +48,12 @@ class Mvfst(External, ServingStack):
                 raise SpecError(f"mvfst has no {controller} without pacing; leave pacing out")
             paced = True
         flags = [f"-congestion={self.names[controller]}", f"-pacing={str(bool(paced)).lower()}"]
+        if "latency_factor" in options:
+            if controller != "copa":
+                raise SpecError(
+                    f"latency_factor is of mvfst's copa, not of its {controller}; leave it out"
+                )
+            flags.append(f"-latency_factor={options['latency_factor']}")
         if options.get("qlog"):
             flags.append(f"-server_qlogger_path={out}")
         return self.listen(address, [*self._tperf("server", address), *flags])

@@ -118,6 +118,16 @@ class EventTables:
         self._spurious.append(0)
         self._triggers.put(trigger)
 
+    def lost_up_to(self, time_s: float, space: str, highest: int, count: int) -> None:
+        """The sender declared ``count`` packets lost, ``highest`` the last of them.
+
+        Both thresholds of RFC 9002, 6.1, take all packets in flight up to a number; so these are
+        the last ones in flight.
+        """
+        if count > 0:
+            for number in sorted(self._in_flight[space].within(0, highest))[-count:]:
+                self.lost(time_s, space, number, "")
+
     def spurious(self, space: str, low: int, high: int) -> None:
         """The lost packets from ``low`` to ``high`` arrived after all."""
         for row in self._lost[space].acked(low, high):

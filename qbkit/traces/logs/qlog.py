@@ -263,8 +263,11 @@ class _QlogReader:
     def _packet(self, name: str, time_s: float, data: QlogPacket) -> None:
         number = data.header.packet_number
         number = data.packet_number if number is None else number
+        if data.largest_lost_packet_num is not None:
+            highest = data.largest_lost_packet_num
+            return self.tables.lost_up_to(time_s, "application", highest, data.lost_packets)
         if number is None:
-            return  # a Retry or a version negotiation has none
+            return None  # a Retry or a version negotiation has none
         space = SPACES.get((data.type or data.header.packet_type).lower(), "application")
         size = data.raw.size_bytes()
         size = data.header.length if size is None else size

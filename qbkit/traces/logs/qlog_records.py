@@ -56,6 +56,9 @@ class QlogPacket(msgspec.Struct):
     # aioquic reports a lost packet without a header.
     type: str | None = None
     packet_number: int | None = None
+    # mvfst reports how many were lost at once, and the largest of them.
+    largest_lost_packet_num: int | None = None
+    lost_packets: int = 0
 
 
 class QlogFrames(msgspec.Struct):
