@@ -74,6 +74,11 @@ def test_the_map_says_what_it_may_claim():
     chart = plots.conformance_map_chart({"tcp:cubic": cube}).to_dict()
     assert map_sentence(found) in " ".join(map(str.strip, chart["title"]["subtitle"]))
     lone = conformance_map(cube.isel(seed=[0]), "tcp:cubic")
+    points = cube[["point_delay_ms", "point_throughput_mbps"]]
+    half = cube.assign(points.where(cube["flows.0"] != "tcp:cubic"))
+    assert map_sentence(conformance_map(half, "tcp:cubic")) == (
+        "No cell has runs of both sides, tcp:cubic and another: run them."
+    )
     assert lone.noise_floor.isnull().all()
     assert lone.p_value.isnull().all()
     assert map_sentence(lone) == (
