@@ -1,0 +1,126 @@
+"""How much the network decides: packet trains, jitter, bursts of the link, segmentation."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pandas as pd
+from runs import (
+    BESIDE_S,
+    LONGER,
+    SHORTER_S,
+    back_to_back_share,
+    beside,
+    compared,
+    conformance,
+    difference,
+    share,
+)
+
+import qbkit as qb
+from qbkit import stacks
+
+LINK = qb.Bottleneck(rate_mbps=20, rtt_ms=10, buffer_bdp=0.5)
+"""A queue of eight full frames."""
+ALONE_S = 20
+JITTERS_MS = (0.0, 0.1, 0.3, 0.6, 1.0)
+BURSTS_PACKETS = (1, 16)
+BESIDE = ("quic-go:cubic", "quinn:bbr")
+SEGMENTED = ("quinn:bbr", "quinn:cubic")
+WHOLE = "segmentation=false"
+"""The option with which each packet is a system call."""
+NOT_SURVEYED = ("qbkit",)
+"""Our own controllers are no claim about somebody's software."""
+
+
+def trains(seeds: int) -> pd.DataFrame:
+    """A row for each implementation that is ready here: its gaps and trains, mean over seeds."""
+    wanted = [
+        qb.Experiment(bottleneck=LINK, flows=[name], duration_s=ALONE_S, seed=seed, jitter_ms=0)
+        for name in implementations()
+        for seed in range(1, seeds + 1)
+    ]
+    rows = []
+    for outcome in qb.run_all(wanted, progress=True):
+        if outcome.run is None:
+            print(f"{outcome.experiment.flows[0].name}: {outcome.error}")
+            continue
+        found = qb.metrics.packet_trains(outcome.run)
+        rows.append(
+            {
+                "flow": found.label,
+                "back_to_back_share": found.back_to_back_share,
+                **{f"train_packets_p{q}": found.train_quantile(q / 100) for q in (50, 95)},
+                **{f"gap_ms_p{q}": np.percentile(found.gap_ms, q) for q in (5, 50, 95)},
+                "loss_percent": float(qb.metrics.summary(outcome.run).loss_percent[0]),
+            }
+        )
+    return pd.DataFrame(rows).groupby("flow").mean().reset_index().assign(seeds=seeds)
+
+
+def implementations() -> list[str]:
+    """All controllers that the surveys take, of all stacks that are ready."""
+    return [
+        f"{stack.name}:{controller}"
+        for stack in stacks.all_stacks()
+        if stack.status().ready and stack.name not in NOT_SURVEYED
+        for controller in stack.surveyed()
+    ]
+
+
+def jitter(seeds: int) -> pd.DataFrame:
+    """A row for each implementation and jitter: how it compares with the kernel's beside it."""
+    rows = []
+    for name in BESIDE:
+        reference = f"tcp:{name.partition(':')[2]}"
+        for jitter_ms in JITTERS_MS:
+            ours, theirs = (
+                beside(flow, reference, seeds, LINK, BESIDE_S, jitter_ms)
+                for flow in (name, reference)
+            )
+            rows.append({"flow": name, "jitter_ms": jitter_ms, **compared(ours, theirs)})
+            print(pd.DataFrame(rows[-1:]).to_string(index=False), flush=True)
+    return pd.DataFrame(rows).assign(seeds=seeds)
+
+
+def bursts(seeds: int) -> pd.DataFrame:
+    """A row for each implementation and burst: how it compares with the kernel's beside it."""
+    rows = []
+    for name, burst_packets in product(BESIDE, BURSTS_PACKETS):
+        link = qb.Bottleneck(**LONGER, buffer_bdp=1, burst_packets=burst_packets)
+        reference = f"tcp:{name.partition(':')[2]}"
+        ours, theirs = (
+            beside(flow, reference, seeds, link, SHORTER_S) for flow in (name, reference)
+        )
+        rows.append({"flow": name, "burst_packets": burst_packets, **compared(ours, theirs)})
+        print(pd.DataFrame(rows[-1:]).to_string(index=False), flush=True)
+    return pd.DataFrame(rows).assign(seeds=seeds)
+
+
+def segmentation(seeds: int) -> pd.DataFrame:
+    """A row for each sender: without segmentation offload, compared with itself with it.
+
+    The flows compete with the kernel's of their family.
+    """
+    rows = []
+    link = qb.Bottleneck(**LONGER, buffer_bdp=1)
+    for name in SEGMENTED:
+        reference = f"tcp:{name.partition(':')[2]}"
+        on, off = (
+            beside(flow, reference, seeds, link, SHORTER_S) for flow in (name, f"{name}?{WHOLE}")
+        )
+        found = qb.metrics.assess(off, on)
+        rows.append(
+            {
+                "flow": name,
+                **share(on, "on_"),
+                **share(off, "off_"),
+                **difference(found),
+                **conformance(found),
+                "on_back_to_back_share": back_to_back_share(on),
+                "off_back_to_back_share": back_to_back_share(off),
+            }
+        )
+        print(pd.DataFrame(rows[-1:]).to_string(index=False), flush=True)
+    return pd.DataFrame(rows).assign(seeds=seeds)

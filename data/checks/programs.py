@@ -1,0 +1,73 @@
+"""How much the driver decides: the stacks' own sample programs in its place."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pandas as pd
+import sample_programs
+import xarray as xr
+from runs import (
+    SHORTER_S,
+    ack_gap_ms,
+    ack_ratio,
+    back_to_back_share,
+    conformance,
+    difference,
+    one_by_one,
+    share,
+)
+
+import qbkit as qb
+
+SAMPLES = (
+    "picoquic:cubic",
+    "quiche:cubic",
+    "quinn:cubic",
+    "tquic:cubic",
+    "quic-go:reno",
+    "tquic:bbr",
+)
+SAMPLES_BDP = (1, 3)
+
+
+def samples(seeds: int) -> pd.DataFrame:
+    """A row for each sample program and buffer: how it compares with our driver of its stack.
+
+    The flows compete with the kernel's of their family.
+    """
+    sample_programs.register()
+    rows = []
+    for buffer_bdp, name in product(SAMPLES_BDP, SAMPLES):
+        stack, controller = name.split(":")
+        driver, sample = (
+            one_by_one([flow, f"tcp:{controller}"], buffer_bdp, SHORTER_S, seeds)
+            for flow in (name, f"{stack}{sample_programs.SUFFIX}:{controller}")
+        )
+        found = qb.metrics.assess(sample, driver)
+        rows.append(
+            {
+                "flow": name,
+                "buffer_bdp": buffer_bdp,
+                **share(driver, "driver_"),
+                **share(sample, "sample_"),
+                **difference(found),
+                **conformance(found),
+                **habits(driver, "driver"),
+                **habits(sample, "sample"),
+            }
+        )
+        print(pd.DataFrame(rows[-1:]).to_string(index=False), flush=True)
+    return pd.DataFrame(rows).assign(seeds=seeds)
+
+
+def habits(runs: list[xr.Dataset], whose: str) -> dict[str, float]:
+    """What else may make two senders of one stack differ, mean over the runs."""
+    sizes = [run.packet_size_bytes[run.packet_flow == 0].mean() for run in runs]
+    return {
+        f"packet_bytes_{whose}": float(np.mean(sizes)),
+        f"packets_per_ack_{whose}": ack_ratio(runs),
+        f"ack_gap_ms_{whose}": ack_gap_ms(runs),
+        f"back_to_back_share_{whose}": back_to_back_share(runs),
+    }

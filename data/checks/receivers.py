@@ -1,0 +1,147 @@
+"""How much the receiver decides: another stack's, one that acknowledges more often, a later one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from late_receiver import LateReceiver
+from runs import (
+    BESIDE_S,
+    SHORTER_S,
+    ack_gap_ms,
+    ack_ratio,
+    compared,
+    conformance,
+    difference,
+    one_by_one,
+    share,
+)
+
+import qbkit as qb
+from qbkit import stacks
+
+SENDERS = ("quinn:cubic", "picoquic:cubic", "s2n-quic:cubic")
+RECEIVER = "quic-go"
+FEW_ACKS, PROMPT = "s2n-quic:cubic", "max_ack_delay_ms=1"
+"""A CUBIC whose receiver acknowledges every tenth packet, and the option to do so earlier."""
+WHOSE = ("own", "other")
+"""Whose receiver: the sender's, or the other stack's."""
+LATE_US = (50, 100, 300)
+
+
+def receivers(seeds: int) -> pd.DataFrame:
+    """A row for each sender: its flows to another stack's receiver, compared with those to its own.
+
+    The flows compete with the kernel's of their family.
+    """
+    rows = []
+    for name in SENDERS:
+        sender, controller = name.split(":")
+        crossed = Crossed(stacks.get(sender), stacks.get(RECEIVER))
+        stacks.register(crossed)
+        reference = f"tcp:{controller}"
+        own, other = (
+            one_by_one([f"{stack}:{controller}", reference], 1, BESIDE_S, seeds)
+            for stack in (sender, crossed.name)
+        )
+        acks = {
+            f"packets_per_ack_{what}": ack_ratio(runs)
+            for what, runs in zip(WHOSE, (own, other), strict=True)
+        }
+        rows.append(
+            {
+                "flow": name,
+                "receiver": RECEIVER,
+                "own_share": share(own)["share"],
+                **compared(other, own),
+                **acks,
+            }
+        )
+        print(pd.DataFrame(rows[-1:]).to_string(index=False), flush=True)
+    return pd.DataFrame(rows).assign(seeds=seeds)
+
+
+def acks(seeds: int) -> pd.DataFrame:
+    """A row for each receiver: C of s2n-quic's CUBIC alone, as inferred, and its packets per ACK.
+
+    Its own receiver, the same with an option to acknowledge earlier, and another stack's.
+    """
+    sender, controller = FEW_ACKS.split(":")
+    crossed = Crossed(stacks.get(sender), stacks.get(RECEIVER))
+    stacks.register(crossed)
+    flows = {
+        "own": FEW_ACKS,
+        f"own, {PROMPT}": f"{FEW_ACKS}?{PROMPT}",
+        RECEIVER: f"{crossed.name}:{controller}",
+    }
+    rows = []
+    for receiver, flow in flows.items():
+        runs = one_by_one([flow], 1, BESIDE_S, seeds)
+        inferred = (
+            qb.metrics.infer(runs).frame().loc["cubic_c", ["value", "low", "high", "samples"]]
+        )
+        row = {"flow": FEW_ACKS, "receiver": receiver, "packets_per_ack": ack_ratio(runs)}
+        rows.append({**row, **inferred.add_prefix("cubic_c_")})
+        print(pd.DataFrame(rows[-1:]).to_string(index=False), flush=True)
+    return pd.DataFrame(rows).assign(seeds=seeds)
+
+
+def late(seeds: int) -> pd.DataFrame:
+    """A row for each delay of the receiver: picoquic's CUBIC compared with that of our driver."""
+    rows = []
+    flow, reference = "picoquic:cubic", "tcp:cubic"
+    ours = one_by_one([flow, reference], 1, SHORTER_S, seeds)
+    for late_us in LATE_US:
+        stack = LateReceiver(late_us)
+        stack.build(print)
+        stacks.register(stack)
+        runs = one_by_one([f"{stack.name}:cubic", reference], 1, SHORTER_S, seeds)
+        gaps = {"driver_ack_gap_ms": ack_gap_ms(ours), "ack_gap_ms": ack_gap_ms(runs)}
+        shares = {**share(ours, "driver_"), **share(runs)}
+        found = qb.metrics.assess(runs, ours)
+        compares = {**difference(found), **conformance(found)}
+        rows.append({"flow": flow, "late_us": late_us, **shares, **compares, **gaps})
+        print(pd.DataFrame(rows[-1:]).to_string(index=False), flush=True)
+    return pd.DataFrame(rows).assign(seeds=seeds)
+
+
+class Crossed(stacks.Stack):
+    """Sends as one stack and receives as another; both speak the perf protocol."""
+
+    def __init__(self, sender: stacks.Stack, receiver: stacks.Stack) -> None:
+        self.sender = sender
+        # A sender on BoringSSL needs a certificate without Ed25519.
+        shown = {"certificate": sender.certificate}
+        self.receiver = type("Receiver", (type(receiver),), shown)()
+        self.name = f"{sender.name}-to-{receiver.name}"
+        self.reports, self.options = sender.reports, sender.options
+
+    def controllers(self) -> tuple[str, ...]:
+        """The sender's."""
+        return self.sender.controllers()
+
+    def version(self) -> str:
+        """Versions of both."""
+        return f"{self.sender.version()}, to {self.receiver.version()}"
+
+    def program(self) -> list[str]:
+        """The sender's program."""
+        return self.sender.program()
+
+    def mounts(self) -> dict[str, Path]:
+        """Folders of both."""
+        return {**self.sender.mounts(), **self.receiver.mounts()}
+
+    def env(self) -> dict[str, str]:
+        """Variables of both."""
+        return {**self.sender.env(), **self.receiver.env()}
+
+    def send_argv(self, **words: Any) -> list[str]:
+        """The sender's command."""
+        return self.sender.send_argv(**words)
+
+    def recv_argv(self, **words: Any) -> list[str]:
+        """The receiver's command."""
+        return self.receiver.recv_argv(**words)
