@@ -46,6 +46,9 @@ tcp:cubic,Linux 7.2.13,12.5,40,0.5,30,2,probe_up_gain,,,
 FAULTS = """implementation,version,source,fault,evidence
 aioquic:cubic,1.7.2,"cubic.py:1",It counts twice.,One run shows <it>.
 """
+EXTERNAL = """stack,version,source,build
+neqo,tag 7,example.org/neqo,gcc 12
+"""
 
 
 @pytest.fixture(scope="module")
@@ -65,6 +68,7 @@ def data(tmp_path_factory) -> Path:
     for name, text in RELEASES.items():
         (folder / f"releases/{name}.csv").write_text(text)
     (folder / "faults.csv").write_text(FAULTS)
+    (folder / "external.csv").write_text(EXTERNAL)
     (folder / "parameters.csv").write_text(INFERRED)
     return folder
 
@@ -114,6 +118,12 @@ def test_a_known_fault_is_on_the_page_of_its_implementation_and_marked_in_the_ta
     page = (site / "implementations/aioquic-cubic.html").read_text()
     assert "It counts twice. <code>cubic.py:1</code> in 1.7.2. One run shows &lt;it&gt;." in page
     assert (site / "index.html").read_text().count("known fault") == 1
+
+
+def test_a_stack_that_was_built_elsewhere_says_from_what(site: Path):
+    said = "An external stack: example.org/neqo, tag 7, built outside of qbkit (gcc 12)."
+    assert said in (site / "implementations/neqo-cubic.html").read_text()
+    assert "external stack" not in (site / "implementations/tcp-cubic.html").read_text()
 
 
 def test_causes_and_releases_are_on_the_page_of_the_implementation(site: Path):

@@ -164,6 +164,7 @@ def implementation_page(published: Published, name: str) -> dict[str, Any]:
     return {
         "name": name,
         "stack_version": published.version(name),
+        "external": published.external.get(name.partition(":")[0]),
         "conformance": [
             (sweep, _cells(sweep, name), list(_envelope_figures(sweep, name)))
             for sweep in published.conformance

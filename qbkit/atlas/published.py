@@ -181,6 +181,8 @@ class Published:
     faults: Mapping[str, Sequence[Mapping[str, str]]]
     """The known faults of an implementation: ``version``, ``source`` (file and line), ``fault``
     and ``evidence``."""
+    external: Mapping[str, Mapping[str, str]]
+    """``version``, ``source`` and ``build`` of each stack that was built outside of qbkit."""
 
     @property
     def sweeps(self) -> tuple[PublishedSweep, ...]:
@@ -229,6 +231,7 @@ def read_published(folder: Path) -> Published:
         read_inferred(folder / "parameters.csv"),
         _releases(folder / "releases"),
         _faults(folder / "faults.csv"),
+        _external(folder / "external.csv"),
     )
 
 
@@ -291,6 +294,14 @@ def _faults(table: Path) -> dict[str, list[dict[str, str]]]:
         str(name): rows.drop(columns="implementation").to_dict("records")
         for name, rows in faults.groupby("implementation")
     }
+
+
+def _external(table: Path) -> dict[str, dict[str, str]]:
+    """The row of each external stack; none without a table."""
+    if not table.exists():
+        return {}
+    rows = pd.read_csv(table, dtype=str).set_index("stack")
+    return {str(stack): row.to_dict() for stack, row in rows.iterrows()}
 
 
 def _by_release(parameters: pd.DataFrame) -> pd.DataFrame:
