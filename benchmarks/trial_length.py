@@ -3,7 +3,7 @@
     python benchmarks/trial_length.py
 
 Trials are cut off after a part of their time. The first table is the mean over the settings and
-implementations of ``data/conformance`` (60 s, three seeds per side), by the number of operating
+implementations of ``data/conformance`` (60 s, five seeds per side), by the number of operating
 points of a trial; the second one is the study in ``data/envelope`` (120 s, five seeds per side).
 """
 

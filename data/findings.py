@@ -30,12 +30,11 @@ class Family:
     """The published conformance sweep of a family of controllers, and its map."""
 
     name: str
-    folder: str = "conformance"
 
     @cached_property
     def cube(self) -> xr.Dataset:
-        """The cube of ``FOLDER/NAME.yaml``."""
-        return qb.load_sweep(HERE / f"{self.folder}/{self.name}.yaml")
+        """The cube of ``conformance/NAME.yaml``."""
+        return qb.load_sweep(HERE / f"conformance/{self.name}.yaml")
 
     @cached_property
     def map(self) -> xr.Dataset:
@@ -45,7 +44,7 @@ class Family:
     @property
     def facts(self) -> dict[str, Any]:
         """Runs, processor hours and versions."""
-        return facts(f"{self.folder}/{self.name}")
+        return facts(f"conformance/{self.name}")
 
     @property
     def names(self) -> list[str]:
@@ -61,9 +60,9 @@ class Family:
         """A quantity of one implementation, mean over the settings."""
         return float(self.map[quantity].sel({FIRST: name}).mean())
 
-    def most(self, quantity: str) -> float:
-        """The largest mean over the settings of a quantity among the implementations."""
-        return max(self.of(name, quantity) for name in self.names)
+    def leading(self, quantity: str, count: int) -> list[str]:
+        """The implementations with the largest means over the settings of a quantity."""
+        return sorted(self.names, key=lambda name: self.of(name, quantity), reverse=True)[:count]
 
     def cell(self, name: str, quantity: str = "conformance", **where: float) -> float:
         """A quantity of one implementation in one setting (``rtt_ms``, ``buffer_bdp``)."""
@@ -94,6 +93,14 @@ class Family:
         found = low.stack(place=(FIRST, RTT))
         return sorted((str(name), int(rtt)) for name, rtt in found.place.values[found.values])
 
+    def alike(self, shallow_bdp: float, deep_bdp: float, rtt_ms: float) -> tuple[int, int]:
+        """Runs that are the same in both buffers, as the queue never fills the shallow one; all."""
+        points = self.cube.point_delay_ms.sel({RTT: rtt_ms})
+        shallow, deep = (points.sel({BUFFER: bdp}, drop=True) for bdp in (shallow_bdp, deep_bdp))
+        other = [dim for dim in shallow.dims if dim not in (FIRST, "seed")]
+        same = ((shallow == deep) | (shallow.isnull() & deep.isnull())).all(other)
+        return int(same.sum()), same.size
+
     @property
     def table(self) -> str:
         """A row of Markdown for each implementation, the least conformant first."""
@@ -119,9 +126,9 @@ class Family:
             )
 
     @property
-    def at_smallest_p(self) -> int:
-        """Cells whose p is the smallest that three against three trials can give."""
-        return int((self.map.p_value < 0.11).sum())
+    def differing_cells(self) -> int:
+        """Cells that differ from the kernel's, at a false discovery rate of 5 %."""
+        return int((self.map.q_value <= 0.05).sum())
 
     @property
     def above_floor(self) -> int:

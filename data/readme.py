@@ -57,7 +57,6 @@ def facts() -> dict[str, Any]:
         "cubic": findings.Family("cubic"),
         "reno": findings.Family("reno"),
         "bbr": findings.Family("bbr"),
-        "newer": {n: findings.Family(n, "conformance_newer") for n in ("cubic", "reno", "bbr")},
         "rises": findings.rises,
         "best": findings.best,
         "pairs": {bdp: findings.Pairs(bdp) for bdp in (1, 5)},
@@ -74,7 +73,6 @@ def facts() -> dict[str, Any]:
         "published": lambda path: json.loads((HERE / path).read_text()),
         "rows": lambda path: pd.read_csv(HERE / path),
         "least_deal_p": lambda trials: 2 / math.comb(2 * trials, trials),
-        "ceil": math.ceil,
         "comb": math.comb,
         "version": version,
     }
