@@ -32,7 +32,6 @@ def lab(tmp_path_factory):
     """Address of a JupyterLab on executed notebooks; its settings are its own."""
     root = tmp_path_factory.mktemp("lab")
     shutil.copytree(ROOT / "data" / "conformance", root / "data" / "conformance")
-    shutil.copytree(ROOT / "data" / "checks", root / "data" / "checks")
     (root / "notebooks").mkdir()
     shutil.copy(ROOT / "notebooks" / "13_parameter_explorer.ipynb", root / "notebooks")
     own = {
