@@ -19,6 +19,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+import pandas as pd
 from network import bursts, jitter, segmentation, trains
 from programs import samples
 from receivers import acks, late, receivers
@@ -44,7 +45,11 @@ def main() -> None:
     parser.add_argument("what", choices=MEASURES)
     parser.add_argument("--seeds", type=int, default=5)
     args = parser.parse_args()
-    table = MEASURES[args.what](args.seeds)
+    rows = []
+    for row in MEASURES[args.what](args.seeds):
+        rows.append(row)
+        print(pd.DataFrame([row]).to_string(index=False), flush=True)
+    table = pd.DataFrame(rows).assign(seeds=args.seeds)
     write_whole(HERE / f"{args.what}.csv", table.to_csv(index=False, float_format="%.4g").encode())
 
 

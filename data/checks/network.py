@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import product
 
 import numpy as np
@@ -10,6 +11,7 @@ from runs import (
     BESIDE_S,
     LONGER,
     SHORTER_S,
+    Row,
     back_to_back_share,
     beside,
     compared,
@@ -34,7 +36,7 @@ NOT_SURVEYED = ("qbkit",)
 """Our own controllers are no claim about somebody's software."""
 
 
-def trains(seeds: int) -> pd.DataFrame:
+def trains(seeds: int) -> Iterator[Row]:
     """A row for each implementation that is ready here: its gaps and trains, mean over seeds."""
     wanted = [
         qb.Experiment(bottleneck=LINK, flows=[name], duration_s=ALONE_S, seed=seed, jitter_ms=0)
@@ -56,7 +58,7 @@ def trains(seeds: int) -> pd.DataFrame:
                 "loss_percent": float(qb.metrics.summary(outcome.run).loss_percent[0]),
             }
         )
-    return pd.DataFrame(rows).groupby("flow").mean().reset_index().assign(seeds=seeds)
+    yield from pd.DataFrame(rows).groupby("flow").mean().reset_index().to_dict("records")
 
 
 def implementations() -> list[str]:
@@ -69,41 +71,41 @@ def implementations() -> list[str]:
     ]
 
 
-def jitter(seeds: int) -> pd.DataFrame:
+def jitter(seeds: int) -> Iterator[Row]:
     """A row for each implementation and jitter: how it compares with the kernel's beside it."""
-    rows = []
-    for name in BESIDE:
-        reference = f"tcp:{name.partition(':')[2]}"
-        for jitter_ms in JITTERS_MS:
-            ours, theirs = (
-                beside(flow, reference, seeds, LINK, BESIDE_S, jitter_ms)
-                for flow in (name, reference)
-            )
-            rows.append({"flow": name, "jitter_ms": jitter_ms, **compared(ours, theirs)})
-            print(pd.DataFrame(rows[-1:]).to_string(index=False), flush=True)
-    return pd.DataFrame(rows).assign(seeds=seeds)
+    for name, jitter_ms in product(BESIDE, JITTERS_MS):
+        found = beside_the_kernels(name, seeds, LINK, BESIDE_S, jitter_ms)
+        yield {"flow": name, "jitter_ms": jitter_ms, **found}
 
 
-def bursts(seeds: int) -> pd.DataFrame:
+def bursts(seeds: int) -> Iterator[Row]:
     """A row for each implementation and burst: how it compares with the kernel's beside it."""
-    rows = []
     for name, burst_packets in product(BESIDE, BURSTS_PACKETS):
         link = qb.Bottleneck(**LONGER, buffer_bdp=1, burst_packets=burst_packets)
-        reference = f"tcp:{name.partition(':')[2]}"
-        ours, theirs = (
-            beside(flow, reference, seeds, link, SHORTER_S) for flow in (name, reference)
-        )
-        rows.append({"flow": name, "burst_packets": burst_packets, **compared(ours, theirs)})
-        print(pd.DataFrame(rows[-1:]).to_string(index=False), flush=True)
-    return pd.DataFrame(rows).assign(seeds=seeds)
+        found = beside_the_kernels(name, seeds, link, SHORTER_S)
+        yield {"flow": name, "burst_packets": burst_packets, **found}
 
 
-def segmentation(seeds: int) -> pd.DataFrame:
+def beside_the_kernels(
+    name: str,
+    seeds: int,
+    link: qb.Bottleneck,
+    duration_s: float,
+    jitter_ms: float | None = None,
+) -> Row:
+    """The flow beside the kernel's of its family, compared with the kernel's in its place."""
+    reference = f"tcp:{name.partition(':')[2]}"
+    ours, theirs = (
+        beside(flow, reference, seeds, link, duration_s, jitter_ms) for flow in (name, reference)
+    )
+    return compared(ours, theirs)
+
+
+def segmentation(seeds: int) -> Iterator[Row]:
     """A row for each sender: without segmentation offload, compared with itself with it.
 
     The flows compete with the kernel's of their family.
     """
-    rows = []
     link = qb.Bottleneck(**LONGER, buffer_bdp=1)
     for name in SEGMENTED:
         reference = f"tcp:{name.partition(':')[2]}"
@@ -111,16 +113,12 @@ def segmentation(seeds: int) -> pd.DataFrame:
             beside(flow, reference, seeds, link, SHORTER_S) for flow in (name, f"{name}?{WHOLE}")
         )
         found = qb.metrics.assess(off, on)
-        rows.append(
-            {
-                "flow": name,
-                **share(on, "on_"),
-                **share(off, "off_"),
-                **difference(found),
-                **conformance(found),
-                "on_back_to_back_share": back_to_back_share(on),
-                "off_back_to_back_share": back_to_back_share(off),
-            }
-        )
-        print(pd.DataFrame(rows[-1:]).to_string(index=False), flush=True)
-    return pd.DataFrame(rows).assign(seeds=seeds)
+        yield {
+            "flow": name,
+            **share(on, "on_"),
+            **share(off, "off_"),
+            **difference(found),
+            **conformance(found),
+            "on_back_to_back_share": back_to_back_share(on),
+            "off_back_to_back_share": back_to_back_share(off),
+        }

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import product
 
 import numpy as np
-import pandas as pd
 import sample_programs
 import xarray as xr
 from runs import (
     SHORTER_S,
+    Row,
     ack_gap_ms,
     ack_ratio,
     back_to_back_share,
@@ -32,13 +33,12 @@ SAMPLES = (
 SAMPLES_BDP = (1, 3)
 
 
-def samples(seeds: int) -> pd.DataFrame:
+def samples(seeds: int) -> Iterator[Row]:
     """A row for each sample program and buffer: how it compares with our driver of its stack.
 
     The flows compete with the kernel's of their family.
     """
     sample_programs.register()
-    rows = []
     for buffer_bdp, name in product(SAMPLES_BDP, SAMPLES):
         stack, controller = name.split(":")
         driver, sample = (
@@ -46,20 +46,16 @@ def samples(seeds: int) -> pd.DataFrame:
             for flow in (name, f"{stack}{sample_programs.SUFFIX}:{controller}")
         )
         found = qb.metrics.assess(sample, driver)
-        rows.append(
-            {
-                "flow": name,
-                "buffer_bdp": buffer_bdp,
-                **share(driver, "driver_"),
-                **share(sample, "sample_"),
-                **difference(found),
-                **conformance(found),
-                **habits(driver, "driver"),
-                **habits(sample, "sample"),
-            }
-        )
-        print(pd.DataFrame(rows[-1:]).to_string(index=False), flush=True)
-    return pd.DataFrame(rows).assign(seeds=seeds)
+        yield {
+            "flow": name,
+            "buffer_bdp": buffer_bdp,
+            **share(driver, "driver_"),
+            **share(sample, "sample_"),
+            **difference(found),
+            **conformance(found),
+            **habits(driver, "driver"),
+            **habits(sample, "sample"),
+        }
 
 
 def habits(runs: list[xr.Dataset], whose: str) -> dict[str, float]:

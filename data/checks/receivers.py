@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 from late_receiver import LateReceiver
 from runs import (
     BESIDE_S,
     SHORTER_S,
+    Row,
     ack_gap_ms,
     ack_ratio,
     compared,
@@ -31,66 +32,52 @@ WHOSE = ("own", "other")
 LATE_US = (50, 100, 300)
 
 
-def receivers(seeds: int) -> pd.DataFrame:
+def receivers(seeds: int) -> Iterator[Row]:
     """A row for each sender: its flows to another stack's receiver, compared with those to its own.
 
     The flows compete with the kernel's of their family.
     """
-    rows = []
     for name in SENDERS:
         sender, controller = name.split(":")
-        crossed = Crossed(stacks.get(sender), stacks.get(RECEIVER))
-        stacks.register(crossed)
-        reference = f"tcp:{controller}"
         own, other = (
-            one_by_one([f"{stack}:{controller}", reference], 1, BESIDE_S, seeds)
-            for stack in (sender, crossed.name)
+            one_by_one([f"{stack}:{controller}", f"tcp:{controller}"], 1, BESIDE_S, seeds)
+            for stack in (sender, crossed(sender))
         )
         acks = {
             f"packets_per_ack_{what}": ack_ratio(runs)
             for what, runs in zip(WHOSE, (own, other), strict=True)
         }
-        rows.append(
-            {
-                "flow": name,
-                "receiver": RECEIVER,
-                "own_share": share(own)["share"],
-                **compared(other, own),
-                **acks,
-            }
-        )
-        print(pd.DataFrame(rows[-1:]).to_string(index=False), flush=True)
-    return pd.DataFrame(rows).assign(seeds=seeds)
+        yield {
+            "flow": name,
+            "receiver": RECEIVER,
+            "own_share": share(own)["share"],
+            **compared(other, own),
+            **acks,
+        }
 
 
-def acks(seeds: int) -> pd.DataFrame:
+def acks(seeds: int) -> Iterator[Row]:
     """A row for each receiver: C of s2n-quic's CUBIC alone, as inferred, and its packets per ACK.
 
     Its own receiver, the same with an option to acknowledge earlier, and another stack's.
     """
     sender, controller = FEW_ACKS.split(":")
-    crossed = Crossed(stacks.get(sender), stacks.get(RECEIVER))
-    stacks.register(crossed)
     flows = {
         "own": FEW_ACKS,
         f"own, {PROMPT}": f"{FEW_ACKS}?{PROMPT}",
-        RECEIVER: f"{crossed.name}:{controller}",
+        RECEIVER: f"{crossed(sender)}:{controller}",
     }
-    rows = []
     for receiver, flow in flows.items():
         runs = one_by_one([flow], 1, BESIDE_S, seeds)
         inferred = (
             qb.metrics.infer(runs).frame().loc["cubic_c", ["value", "low", "high", "samples"]]
         )
         row = {"flow": FEW_ACKS, "receiver": receiver, "packets_per_ack": ack_ratio(runs)}
-        rows.append({**row, **inferred.add_prefix("cubic_c_")})
-        print(pd.DataFrame(rows[-1:]).to_string(index=False), flush=True)
-    return pd.DataFrame(rows).assign(seeds=seeds)
+        yield {**row, **inferred.add_prefix("cubic_c_")}
 
 
-def late(seeds: int) -> pd.DataFrame:
+def late(seeds: int) -> Iterator[Row]:
     """A row for each delay of the receiver: picoquic's CUBIC compared with that of our driver."""
-    rows = []
     flow, reference = "picoquic:cubic", "tcp:cubic"
     ours = one_by_one([flow, reference], 1, SHORTER_S, seeds)
     for late_us in LATE_US:
@@ -102,9 +89,14 @@ def late(seeds: int) -> pd.DataFrame:
         shares = {**share(ours, "driver_"), **share(runs)}
         found = qb.metrics.assess(runs, ours)
         compares = {**difference(found), **conformance(found)}
-        rows.append({"flow": flow, "late_us": late_us, **shares, **compares, **gaps})
-        print(pd.DataFrame(rows[-1:]).to_string(index=False), flush=True)
-    return pd.DataFrame(rows).assign(seeds=seeds)
+        yield {"flow": flow, "late_us": late_us, **shares, **compares, **gaps}
+
+
+def crossed(sender: str) -> str:
+    """The name of the stack that sends as this one, to the other stack's receiver."""
+    stack = Crossed(stacks.get(sender), stacks.get(RECEIVER))
+    stacks.register(stack)
+    return stack.name
 
 
 class Crossed(stacks.Stack):

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import xarray as xr
 
 import qbkit as qb
 from qbkit.execution.many import datasets
+
+Row = dict[str, Any]
+"""A row of a table, by column."""
 
 LONGER = {"rate_mbps": 20, "rtt_ms": 50}
 """Rate and delay of the links with larger queues."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from qbkit.atlas.inferred import Inferred
+from qbkit.atlas.inferred import LINK, Inferred
 from qbkit.atlas.published import ConformanceSweep, PublishedStudy, PublishedSweep, Setting
 from qbkit.spec import Experiment
 
@@ -69,7 +69,7 @@ def _study(call: str, test: str, reference: str, experiment: Experiment, seeds: 
 
 def _bottleneck(experiment: Experiment) -> str:
     link = experiment.bottleneck
-    fields = {name: getattr(link, name) for name in ("rate_mbps", "rtt_ms", "buffer_bdp")}
+    fields = {name: getattr(link, name) for name in LINK}
     fields |= link.model_dump(mode="json", exclude_defaults=True)
     given = ", ".join(f"{name}={value!r}" for name, value in fields.items())
     return f"qb.Bottleneck({given})"
