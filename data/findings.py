@@ -234,6 +234,12 @@ def facts(name: str) -> dict[str, Any]:
     return found
 
 
+def version(run: xr.Dataset, stack: str) -> str:
+    """The version of a stack in a run, without that of its driver."""
+    found: str = json.loads(run.attrs["stack_versions"])[stack]
+    return found.partition(",")[0]
+
+
 def best(families: Iterable[Family], count: int) -> list[str]:
     """The most conformant implementations of several families."""
     ranked = sorted(each for family in families for each in family.ranked)

@@ -10,10 +10,10 @@ again, and the rows of other implementations stay, so it can be stopped and star
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from pathlib import Path
 
+import findings
 import pandas as pd
 import xarray as xr
 from releases.make import DURATION_S, LINK, add, alone, inferred
@@ -59,10 +59,10 @@ def rows(name: str, seeds: int) -> pd.DataFrame:
 
 
 def version(run: xr.Dataset, stack: str) -> str:
-    """The version of a stack without that of its driver; the kernel's for its own stack."""
+    """The version of a stack; the kernel's for its own stack."""
     if stack == "tcp":
         return f"Linux {run.attrs['kernel_version']}"
-    return str(json.loads(run.attrs["stack_versions"])[stack]).partition(",")[0]
+    return findings.version(run, stack)
 
 
 if __name__ == "__main__":

@@ -20,7 +20,6 @@ import causes
 import findings
 import jinja2
 import pandas as pd
-import xarray as xr
 
 import qbkit as qb
 from qbkit.errors import QbkitError
@@ -74,14 +73,8 @@ def facts() -> dict[str, Any]:
         "rows": lambda path: pd.read_csv(HERE / path),
         "least_deal_p": lambda trials: 2 / math.comb(2 * trials, trials),
         "comb": math.comb,
-        "version": version,
+        "version": findings.version,
     }
-
-
-def version(run: xr.Dataset, stack: str) -> str:
-    """The version of a stack, without that of its driver."""
-    found: str = json.loads(run.attrs["stack_versions"])[stack]
-    return found.partition(",")[0]
 
 
 def to(values: float | Iterable[float], decimals: int) -> str:
