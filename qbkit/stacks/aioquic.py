@@ -13,6 +13,7 @@ from qbkit.errors import StackNotReady
 from qbkit.stacks import byte_code
 from qbkit.stacks.base import Stack
 from qbkit.stacks.build import fingerprint
+from qbkit.stacks.processor import NO_RANDOM_INSTRUCTIONS
 from qbkit.stacks.registry import register
 
 DRIVER = Path(__file__).parent / "drivers/aioquic_flow"
@@ -72,8 +73,7 @@ class AioQuic(Stack):
             "PYTHONPATH": f"{MOUNT}:{SITE_MOUNT}",
             "PYTHONDONTWRITEBYTECODE": "1",
             "PYTHONHASHSEED": "0",
-            # Hides RDRAND and RDSEED from OpenSSL, so that it uses the guest's seeded generator.
-            "OPENSSL_ia32cap": "~0x4000000000000000:~0x40000",
+            **NO_RANDOM_INSTRUCTIONS,
         }
 
 

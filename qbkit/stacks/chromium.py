@@ -16,6 +16,7 @@ from qbkit.errors import StackNotReady
 from qbkit.stacks import byte_code, preload
 from qbkit.stacks.base import CERTIFICATE_MOUNT, Options, Say, Stack, Status
 from qbkit.stacks.build import fingerprint
+from qbkit.stacks.processor import NO_RANDOM_INSTRUCTIONS, SAME_LIBRARY_FOLDERS
 from qbkit.stacks.quic_go import QuicGo
 from qbkit.stacks.registry import register
 
@@ -71,8 +72,8 @@ class BrowserStack(Stack):
         return {**driver, **code, **self._receiver.mounts()}
 
     def env(self) -> dict[str, str]:
-        """Hide the processor's random numbers, so that runs repeat."""
-        return {**self._receiver.env(), "OPENSSL_ia32cap": "~0x4000000000000000:~0x40000"}
+        """Hide differences between processors, so that runs repeat."""
+        return {**self._receiver.env(), **NO_RANDOM_INSTRUCTIONS, **SAME_LIBRARY_FOLDERS}
 
     def recv_argv(self, *, address: str, out: str, options: Options) -> list[str]:
         """An HTTP/3 server with a certificate that browsers can verify."""

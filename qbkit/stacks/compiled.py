@@ -9,6 +9,7 @@ from typing import ClassVar
 from qbkit.errors import StackNotReady
 from qbkit.stacks.base import Say, Stack, Status
 from qbkit.stacks.build import build_once, built_folder, is_installed
+from qbkit.stacks.processor import NO_RANDOM_INSTRUCTIONS
 
 
 class CompiledProgram(ABC):
@@ -48,7 +49,7 @@ class CompiledProgram(ABC):
 
     def env(self) -> dict[str, str]:
         """Hide the processor's random numbers from OpenSSL and the like, so that runs repeat."""
-        return {"OPENSSL_ia32cap": "~0x4000000000000000:~0x40000"}
+        return NO_RANDOM_INSTRUCTIONS
 
     @abstractmethod
     def _key(self) -> str:

@@ -11,10 +11,8 @@ from qbkit.stacks.base import Say, Status
 from qbkit.stacks.build import fingerprint
 from qbkit.stacks.debian import DebianPrograms
 from qbkit.stacks.google_quiche import PYTHON, SERVER, SERVER_MOUNT
+from qbkit.stacks.processor import NO_RANDOM_INSTRUCTIONS, SAME_LIBRARY_FOLDERS
 from qbkit.stacks.web import WebProgram
-
-NO_RANDOM_INSTRUCTIONS = {"OPENSSL_ia32cap": "~0x4000000000000000:~0x40000"}
-"""Hides the processor's random numbers from OpenSSL, so that runs repeat."""
 
 
 class FromDebian(WebProgram):
@@ -42,8 +40,8 @@ class FromDebian(WebProgram):
         return {self.debian.mount: self.debian.folder, SERVER_MOUNT: SERVER}
 
     def env(self) -> dict[str, str]:
-        """As OpenSSL needs it."""
-        return NO_RANDOM_INSTRUCTIONS
+        """Hide differences between processors, so that runs repeat."""
+        return {**NO_RANDOM_INSTRUCTIONS, **SAME_LIBRARY_FOLDERS}
 
 
 def serve(address: str, *commands: list[str], settle_s: float = 0) -> list[str]:

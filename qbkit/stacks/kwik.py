@@ -24,6 +24,7 @@ from typing import ClassVar
 from qbkit.stacks.build import fingerprint, run_tool
 from qbkit.stacks.compiled import CompiledStack
 from qbkit.stacks.maven import listed_jars
+from qbkit.stacks.processor import SAME_LIBRARY_FOLDERS
 from qbkit.stacks.registry import register
 
 SOURCES = Path(__file__).parent / "drivers/kwik"
@@ -80,8 +81,8 @@ class Kwik(CompiledStack):
         return {**super().mounts(), JDK_MOUNT: _jdk()}
 
     def env(self) -> dict[str, str]:
-        """Java takes its random numbers from the guest's kernel."""
-        return {}
+        """Where Java loads libraries from; its random numbers are from the guest's kernel."""
+        return SAME_LIBRARY_FOLDERS
 
     def _key(self) -> str:
         """Over the driver, the jars and how they run, and the JDK (as far as known)."""

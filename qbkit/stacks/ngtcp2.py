@@ -15,6 +15,7 @@ from typing import ClassVar
 from qbkit.stacks.base import CERTIFICATE_MOUNT, Options, Say, Stack, Status
 from qbkit.stacks.build import compile_c, fingerprint
 from qbkit.stacks.debian import DebianPrograms
+from qbkit.stacks.processor import SAME_LIBRARY_FOLDERS
 from qbkit.stacks.registry import register
 
 DRIVER = Path(__file__).parent / "drivers/ngtcp2"
@@ -82,7 +83,7 @@ class Ngtcp2(Stack):
 
     def env(self) -> dict[str, str]:
         """Preload the library."""
-        return {"LD_PRELOAD": f"{RANDOM_MOUNT}/random_device.so"}
+        return {"LD_PRELOAD": f"{RANDOM_MOUNT}/random_device.so", **SAME_LIBRARY_FOLDERS}
 
     def recv_argv(self, *, address: str, out: str, options: Options) -> list[str]:
         """The server, which reads whatever is uploaded."""

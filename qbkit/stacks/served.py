@@ -9,8 +9,8 @@ from qbkit.stacks import from_debian
 from qbkit.stacks.base import Options, Say, ServingStack, Stack, Status
 from qbkit.stacks.build import fingerprint
 from qbkit.stacks.debian import DebianPrograms
-from qbkit.stacks.from_debian import NO_RANDOM_INSTRUCTIONS
 from qbkit.stacks.google_quiche import SERVER, SERVER_MOUNT, fetch_command
+from qbkit.stacks.processor import NO_RANDOM_INSTRUCTIONS, SAME_LIBRARY_FOLDERS
 from qbkit.stacks.quic_go import QuicGo
 from qbkit.stacks.registry import get
 
@@ -57,8 +57,8 @@ class Served(ServingStack):
         return {**ours, **_client().mounts()}
 
     def env(self) -> dict[str, str]:
-        """As OpenSSL and the client need it."""
-        return {**_client().env(), **NO_RANDOM_INSTRUCTIONS}
+        """Hide differences between processors, so that runs repeat."""
+        return {**_client().env(), **NO_RANDOM_INSTRUCTIONS, **SAME_LIBRARY_FOLDERS}
 
     def fetch_argv(
         self,

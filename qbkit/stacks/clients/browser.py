@@ -9,6 +9,7 @@ from qbkit.stacks import byte_code
 from qbkit.stacks.base import CERTIFICATE_MOUNT, Status
 from qbkit.stacks.build import fingerprint
 from qbkit.stacks.chromium import PYTHON, package_version
+from qbkit.stacks.processor import NO_RANDOM_INSTRUCTIONS, SAME_LIBRARY_FOLDERS
 from qbkit.stacks.site import Site
 from qbkit.stacks.web import WebClient
 
@@ -45,8 +46,8 @@ class Browser(WebClient):
         return {**driver, **code}
 
     def env(self) -> dict[str, str]:
-        """Hide the processor's random numbers, so that runs repeat."""
-        return {"OPENSSL_ia32cap": "~0x4000000000000000:~0x40000"}
+        """Hide differences between processors, so that runs repeat."""
+        return {**NO_RANDOM_INSTRUCTIONS, **SAME_LIBRARY_FOLDERS}
 
     def argv(
         self, *, address: str, protocol: str, path: str, out: str, zero_rtt: bool

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 from qbkit.errors import RunFailed
 from qbkit.stacks.base import Status
 from qbkit.stacks.build import GUEST_PATH, program_fingerprint, run_tool
+from qbkit.stacks.processor import NO_RANDOM_INSTRUCTIONS
 from qbkit.stacks.web import HOST, Target, WebClient, register_client
 
 REPORT = "%{stderr}%{json}\\n%{onerror}%{errormsg}\\n"
@@ -44,7 +45,7 @@ class Curl(WebClient):
 
     def env(self) -> dict[str, str]:
         """Hide the processor's random numbers from OpenSSL, so that runs repeat."""
-        return {"OPENSSL_ia32cap": "~0x4000000000000000:~0x40000"}
+        return NO_RANDOM_INSTRUCTIONS
 
     def argv(
         self, *, address: str, protocol: str, path: str, out: str, zero_rtt: bool

@@ -27,6 +27,7 @@ from qbkit.stacks.google_quiche import (
     socket_address,
     typed,
 )
+from qbkit.stacks.processor import NO_RANDOM_INSTRUCTIONS
 from qbkit.stacks.site import File, Site
 from qbkit.stacks.web import WebServer, register_server
 
@@ -69,7 +70,7 @@ class Envoy(WebServer):
 
     def env(self) -> dict[str, str]:
         """Hide the processor's random numbers from BoringSSL, so that runs repeat."""
-        return {**preload.EVENT_LOOP.env(), "OPENSSL_ia32cap": "~0x4000000000000000:~0x40000"}
+        return {**preload.EVENT_LOOP.env(), **NO_RANDOM_INSTRUCTIONS}
 
     def argv(
         self, *, address: str, protocol: str, controller: str, site: Site, out: str
