@@ -31,6 +31,55 @@ def test_ratios_of_a_pair_that_ran_in_one_order_only():
     assert ratios.values == pytest.approx(np.array([[0.5, 0.8], [0.2, 0.5]]))
 
 
+def repeated(*mbps: np.ndarray, names: list[str]) -> xr.Dataset:
+    """A cube of all pairs with one seed for each of the given arrays."""
+    return xr.concat([pairs(each, names) for each in mbps], "seed").assign_coords(
+        seed=range(len(mbps))
+    )
+
+
+def test_the_runs_of_both_orders_are_trials_of_a_pair():
+    first = np.array([[4.0, 7.0], [1.0, 5.0]])
+    second = np.array([[7.0, 6.0], [5.0, 5.0]])
+    cube = repeated(first, second, names=["a", "b"])
+    assert sorted(qb.metrics.pair_trials(cube).sel({"flows.0": "a", "flows.1": "b"}).values) == (
+        pytest.approx([0.5, 0.6, 0.7, 0.9])
+    )
+    of = qb.metrics.interactions(cube).sel({"flows.0": "a"})
+    of_b = of.sel({"flows.1": "b"})
+    assert float(of_b.throughput_ratio) == pytest.approx(0.675)
+    assert float(of_b.win_share) == pytest.approx(3.5 / 4)  # a draw is half a win
+    assert int(of_b.trials) == 4
+    # Deviations -0.175, -0.075, 0.025, 0.225: s² = 0.0875 / 3; t(0.975; 3) = 3.1824.
+    reach = 3.1824 * (0.0875 / 3 / 4) ** 0.5
+    assert float(of_b.throughput_ratio_low) == pytest.approx(0.675 - reach, abs=1e-4)
+    assert float(of_b.throughput_ratio_high) == pytest.approx(0.675 + reach, abs=1e-4)
+    of_a = of.sel({"flows.1": "a"})  # the same flow against itself runs in one order only
+    assert (int(of_a.trials), float(of_a.throughput_ratio)) == (2, pytest.approx(0.55))
+
+
+def test_a_single_trial_has_no_interval():
+    found = qb.metrics.interactions(pairs(np.array([[5.0, 8.0], [np.nan, 5.0]]), ["a", "b"]))
+    assert found.throughput_ratio_low.isnull().all()
+    assert found.win_share.values == pytest.approx(np.array([[0.5, 1.0], [0.0, 0.5]]))
+
+
+@given(st.integers(2, 5), st.integers(0, 2**32 - 1))
+def test_what_one_wins_the_other_loses(count: int, seed: int):
+    rng = np.random.default_rng(seed)
+    names = [str(i) for i in range(count)]
+    shares = np.round(rng.uniform(0.5, 9.5, (3, count, count)), 1)
+    shares[:, np.tril_indices(count, -1)[0], np.tril_indices(count, -1)[1]] = np.nan
+    found = qb.metrics.interactions(repeated(*shares, names=names))
+    for name, swapped in [
+        ("throughput_ratio", "throughput_ratio"),
+        ("throughput_ratio_low", "throughput_ratio_high"),
+        ("win_share", "win_share"),
+    ]:
+        away = ~np.eye(count, dtype=bool)
+        assert found[name].values[away] == pytest.approx(1 - found[swapped].values.T[away])
+
+
 def test_hulls_as_numbers_and_none_where_nothing_ran():
     square = np.array([[0.0, 0.0], [4, 0], [4, 2], [0, 2]])
     points = np.vstack([square, np.full((4, 2), [2.0, 1.0])])
@@ -78,6 +127,7 @@ def test_expectations_of_cubic_against_bbr():
     names = ["tcp:cubic", "quinn:cubic", "tcp:bbr", "quiche:bbr2"]
     ratio = np.full((4, 4), 0.5)
     ratio[:2, 2:] = [[0.4, 0.7], [0.3, 0.45]]
+    ratio[2:, :2] = 1 - ratio[:2, 2:].T
     seen = maps.expectations(maps.throughput_ratios(pairs(10 * ratio, names)))
     assert seen.attrs["expected"] == pytest.approx(0.4)
     assert seen["flows.1"].values.tolist() == ["tcp:bbr", "quiche:bbr2"]

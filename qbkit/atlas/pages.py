@@ -25,6 +25,7 @@ from qbkit.atlas.published import (
     PublishedStudy,
     PublishedSweep,
     Setting,
+    Share,
     experiment_of,
 )
 from qbkit.metrics import by_family, map_sentence, summary
@@ -319,7 +320,7 @@ def _link_words(link: Bottleneck) -> str:
     return f"{link.rate_mbps:g} Mbit/s, {link.rtt_ms:g} ms, {link.buffer_bdp:g} BDP"
 
 
-def _opponents(sweep: InteractionSweep, name: str) -> list[tuple[str, list[float], str]]:
+def _opponents(sweep: InteractionSweep, name: str) -> list[tuple[str, list[Share | None], str]]:
     """Each opponent, the share against it in each setting, and the commands of these runs."""
     shares = [sweep.shares(name, setting) for setting in sweep.settings]
     rows = []
@@ -330,8 +331,7 @@ def _opponents(sweep: InteractionSweep, name: str) -> list[tuple[str, list[float
             )
             for setting in sweep.settings
         ]
-        values = [each.get(other, float("nan")) for each in shares]
-        rows.append((other, values, "\n".join(commands)))
+        rows.append((other, [each.get(other) for each in shares], "\n".join(commands)))
     return rows
 
 

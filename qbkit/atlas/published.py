@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -15,7 +15,7 @@ import xarray as xr
 
 from qbkit.atlas.inferred import Inferred, estimates_of, read_inferred
 from qbkit.errors import StoreError
-from qbkit.metrics import cell_envelopes, conformance_map, dominance, throughput_ratios
+from qbkit.metrics import cell_envelopes, conformance_map, dominance, interactions
 from qbkit.metrics.envelope import Envelope
 from qbkit.metrics.maps import FIRST, SECOND, SEED
 from qbkit.spec import Experiment
@@ -111,28 +111,50 @@ class ConformanceSweep(PublishedSweep):
         return found
 
 
+class Share(NamedTuple):
+    """The share of an implementation against another, over all trials."""
+
+    value: float
+    low: float
+    """The lower end of its 95 % interval; NaN for a single trial."""
+    high: float
+    wins: float
+    trials: int
+
+
 @dataclass(frozen=True)
 class InteractionSweep(PublishedSweep):
     """Every pair of several implementations."""
 
     @cached_property
-    def ratios(self) -> xr.DataArray:
-        """See `qbkit.metrics.throughput_ratios`."""
-        return throughput_ratios(self.cube)
+    def table(self) -> xr.Dataset:
+        """See `qbkit.metrics.interactions`."""
+        return interactions(self.cube)
 
     @property
     def implementations(self) -> list[str]:
         """All implementations."""
         return [str(name) for name in self.cube[FIRST].values]
 
-    def shares(self, name: str, setting: Setting) -> dict[str, float]:
+    def shares(self, name: str, setting: Setting) -> dict[str, Share]:
         """The share of an implementation against each one, the smallest first."""
-        mine = self.ratios.sel({FIRST: name, **setting}).to_series().dropna().sort_values()
-        return {str(other): float(share) for other, share in mine.items()}
+        mine = self.table.sel({FIRST: name, **setting}).to_dataframe()
+        mine = mine[mine.trials > 0].sort_values("throughput_ratio")
+        return {
+            str(row.Index): Share(
+                row.throughput_ratio,
+                row.throughput_ratio_low,
+                row.throughput_ratio_high,
+                row.win_share * row.trials,
+                row.trials,
+            )
+            for row in mine.itertuples()
+        }
 
     def mean_share(self, name: str, setting: Setting) -> float:
         """Its mean share against all others."""
-        return float(dominance(self.ratios.sel(setting, drop=True)).sel({FIRST: name}))
+        ratios = self.table.throughput_ratio.sel(setting, drop=True)
+        return float(dominance(ratios).sel({FIRST: name}))
 
     def order_of(self, name: str, other: str, setting: Setting) -> list[str]:
         """The pair in the order in which it was run."""

@@ -25,7 +25,9 @@ from qbkit.metrics.loss_response import LossResponse, loss_response
 from qbkit.metrics.maps import (
     dominance,
     expectations,
+    interactions,
     intransitive_triples,
+    pair_trials,
     throughput_ratios,
 )
 from qbkit.metrics.multiplexing import Multiplexing, multiplexing, page_multiplexing
@@ -100,6 +102,7 @@ __all__ = [
     "gates",
     "hull_table",
     "infer",
+    "interactions",
     "intransitive_triples",
     "jain_index",
     "link_share",
@@ -118,6 +121,7 @@ __all__ = [
     "page_multiplexing",
     "page_speed_index",
     "page_table",
+    "pair_trials",
     "protocol_shares",
     "quicbench_points",
     "reno_friendly_alpha",

@@ -14,23 +14,63 @@ from qbkit.spec.flow import controller_of
 
 FIRST, SECOND, SEED = "flows.0", "flows.1", "seed"
 """Dimensions of a cube: the implementation under test, the other one, the trials."""
+TRIAL = "trial"
+"""Dimension of the trials of a pair, of all seeds and both orders."""
 
 
-def throughput_ratios(cube: xr.Dataset) -> xr.DataArray:
-    """T_x / (T_x + T_y) of each pair of implementations, mean over seeds (IMC'22, Figure 5).
+def pair_trials(cube: xr.Dataset) -> xr.DataArray:
+    """T_x / (T_x + T_y) of each trial of each pair of implementations.
 
-    Dimensions are ``flows.0`` (x), ``flows.1`` (y) and the other swept fields; above 0.5, x takes
-    more than y. The ratio of a pair that was run in one order only is mirrored: 1 - the ratio.
+    Dimensions are ``flows.0`` (x), ``flows.1`` (y), ``trial`` and the other swept fields. A run of
+    y against x is a trial of x against y too, as 1 - its ratio, so a pair that was run in both
+    orders has the trials of both. NaN where there is no run.
     """
     require_dimensions(cube, FIRST, SECOND)
     mbps = cube["throughput_mbps"]
-    ratio = mbps.isel(flow=0) / mbps.sum("flow", skipna=False)
-    if SEED in ratio.dims:
-        ratio = ratio.mean(SEED)
-    mirror = 1 - ratio.rename({FIRST: SECOND, SECOND: FIRST})
-    ratio = ratio.combine_first(mirror.transpose(*ratio.dims))
-    ratio.attrs = {"units": "1", "long_name": "throughput ratio"}
-    return ratio.rename("throughput_ratio")
+    seen = mbps.isel(flow=0) / mbps.sum("flow", skipna=False)
+    if SEED not in seen.dims:
+        seen = seen.expand_dims(SEED)
+    swapped = 1 - seen.rename({FIRST: SECOND, SECOND: FIRST}).transpose(*seen.dims)
+    # Both flows of x against x are x: the other order would be the same trial once more.
+    swapped = swapped.where(swapped[FIRST] != swapped[SECOND])
+    ratio = xr.concat([seen, swapped], "order").stack({TRIAL: ["order", SEED]}, create_index=False)
+    ratio = ratio.drop_vars(SEED, errors="ignore").dropna(TRIAL, how="all")
+    return ratio.assign_attrs(units="1", long_name="throughput ratio").rename("throughput_ratio")
+
+
+def throughput_ratios(cube: xr.Dataset) -> xr.DataArray:
+    """T_x / (T_x + T_y) of each pair of implementations, mean over trials (IMC'22, Figure 5).
+
+    Dimensions are ``flows.0`` (x), ``flows.1`` (y) and the other swept fields; above 0.5, x takes
+    more than y. For trials and orders see `pair_trials`.
+    """
+    return pair_trials(cube).mean(TRIAL, keep_attrs=True)
+
+
+def interactions(cube: xr.Dataset, confidence: float = 0.95) -> xr.Dataset:
+    """Throughput ratio of each pair with its interval, and how often the first one wins.
+
+    Variables over ``flows.0`` (x), ``flows.1`` (y) and the other swept fields: ``throughput_ratio``
+    is the mean over trials; ``throughput_ratio_low`` and ``_high`` are its interval by Student's t,
+    within 0 and 1, NaN for a single trial; ``win_share`` is the share of trials in which x takes
+    more (a draw is half a win), an estimate of P(x wins); ``trials`` is their number.
+    """
+    from scipy import stats  # SciPy takes 0.3 s to load
+
+    each = pair_trials(cube)
+    ratio, trials = each.mean(TRIAL), each.count(TRIAL)
+    several = trials.where(trials > 1)
+    error = each.std(TRIAL, ddof=1) / np.sqrt(several)
+    reach = error * xr.apply_ufunc(stats.t.ppf, (1 + confidence) / 2, several - 1)
+    wins = ((each > 0.5) + 0.5 * (each == 0.5)).where(each.notnull()).mean(TRIAL)
+    found = {
+        "throughput_ratio": ratio.assign_attrs(each.attrs),
+        "throughput_ratio_low": (ratio - reach).clip(0, 1),
+        "throughput_ratio_high": (ratio + reach).clip(0, 1),
+        "win_share": wins,
+        "trials": trials,
+    }
+    return xr.Dataset(found)
 
 
 def dominance(ratios: xr.DataArray) -> xr.DataArray:
@@ -47,8 +87,10 @@ def dominance(ratios: xr.DataArray) -> xr.DataArray:
 def intransitive_triples(ratios: xr.DataArray, margin: float = 0.02) -> list[tuple[str, str, str]]:
     """Triples in which each beats the next, and the last beats the first.
 
-    x beats y if its ratio is above 0.5 + ``margin``. A tournament is transitive if and only if it
-    has no cycle of three (Landau 1953), so longer cycles need no search.
+    x beats y if its ratio is above 0.5 + ``margin``. With the lower ends of the intervals as
+    ``ratios`` and no margin, x beats y where the interval excludes a draw. A tournament is
+    transitive if and only if it has no cycle of three (Landau 1953), so longer cycles need no
+    search.
     """
     beats = _square(ratios) > 0.5 + margin
     names = [str(n) for n in ratios[FIRST].values]

@@ -10,10 +10,20 @@ import numpy as np
 import xarray as xr
 
 from qbkit.errors import MetricError
-from qbkit.metrics.maps import FIRST, SECOND, SEED, dominance, expectations, throughput_ratios
+from qbkit.metrics.assessment import interval_text
+from qbkit.metrics.maps import (
+    FIRST,
+    SECOND,
+    SEED,
+    TRIAL,
+    dominance,
+    expectations,
+    interactions,
+    pair_trials,
+)
 from qbkit.plots import theme
 from qbkit.plots.captions import wrapped
-from qbkit.plots.charts import HConcatChart, LayerChart
+from qbkit.plots.charts import HConcatChart, LayerChart, VConcatChart
 from qbkit.plots.conformance_map import tile_legend
 from qbkit.plots.data import inline
 from qbkit.plots.hover import hover
@@ -21,6 +31,9 @@ from qbkit.plots.timeline import one_brush
 
 CELL = 27
 DETAIL_WIDTH, DETAIL_HEIGHT = 330, 190
+STRIP_HEIGHT = 22
+PALE = 0.45
+"""Opacity of the number of a pair whose winner is open."""
 SCALE = alt.Scale(scheme="blueorange", domain=[0, 1])
 SIDES = (theme.PALETTE[1], theme.PALETTE[0])
 """Colours of the row's flow and the column's flow, as of ratios above and below one half."""
@@ -40,20 +53,26 @@ def interaction_chart(
 
     ``cube`` is that of a sweep over ``flows.0`` and ``flows.1``, with one value of every other
     field except ``seed``. Rows and columns are ordered by dominance, the most dominant first. A
-    click on a cell shows the throughput of the two flows over time (of the first seed). Raises
-    MetricError if the cube has another dimension.
+    click on a cell shows the throughput of the two flows over time (of the first seed), and the
+    ratio of each trial. Raises MetricError if the cube has another dimension.
     """
-    ratios = throughput_ratios(cube)
-    names = [str(n) for n in dominance(ratios)[FIRST].values]
+    found = interactions(cube)
+    names = [str(n) for n in dominance(found.throughput_ratio)[FIRST].values]
     chosen = _choice(names[0], names[-1])
-    matrix = _matrix(ratios, names, names, chosen)
+    matrix = _matrix(found, names, names, chosen)
     sentences = [
         "Above 0.5 (orange), the row's implementation takes more than the column's.",
-        "Ordered by the mean ratio against all others. Click a cell to see its two flows.",
+        "Ordered by the mean ratio against all others. Click a cell to see its two flows "
+        "(of the first seed).",
     ]
+    details = [_detail(cube, chosen)]
+    if int(found.trials.max()) > 1:
+        sentences.append("Pale numbers: the 95 % interval over trials includes 0.5.")
+        details.append(_strip(cube, chosen))
     width = CELL * len(names) + DETAIL_WIDTH
     with one_brush():
-        chart = HConcatChart(hconcat=[matrix, _detail(cube, chosen)], spacing=28)
+        beside = VConcatChart(vconcat=details, spacing=12)
+        chart = HConcatChart(hconcat=[matrix, beside], spacing=28)
     return chart.resolve_scale(color="independent").properties(
         title=alt.TitleParams(title, subtitle=wrapped(sentences, width))
     )
@@ -67,7 +86,8 @@ def expectation_chart(
     The expected ratio is that of the kernel's CUBIC against the kernel's BBR (IETF 118 slides).
     ``cube`` is as in `interaction_chart`. Raises MetricError if it lacks either of the two.
     """
-    seen = expectations(throughput_ratios(cube))
+    found = interactions(cube)
+    seen = expectations(found.throughput_ratio)
     cubic = [str(n) for n in seen[FIRST].values]
     bbr = [str(n) for n in seen[SECOND].values]
     expected = seen.attrs["expected"]
@@ -76,7 +96,7 @@ def expectation_chart(
         f"The kernel's CUBIC gets {expected:.2f} from the kernel's BBR. "
         f"Framed: the winner is reversed ({count} of {int(np.isfinite(seen.values).sum())} pairs)."
     ]
-    return _matrix(seen, cubic, bbr, None, framed=seen.reversed).properties(
+    return _matrix(found, cubic, bbr, None, framed=seen.reversed).properties(
         title=alt.TitleParams(title, subtitle=wrapped(sentences, max(420, CELL * len(bbr))))
     )
 
@@ -92,7 +112,7 @@ def _choice(row: str, column: str) -> alt.Parameter:
 
 
 def _matrix(
-    ratios: xr.DataArray,
+    found: xr.Dataset,
     rows: Sequence[str],
     columns: Sequence[str],
     chosen: alt.Parameter | None,
@@ -100,11 +120,15 @@ def _matrix(
 ) -> alt.LayerChart:
     """Tiles in colours that diverge from one half, each with its number."""
     places = [(x, y) for x in rows for y in columns]
-    some = ratios.transpose(FIRST, SECOND).sel({FIRST: list(rows), SECOND: list(columns)}).values
+    some = found.transpose(FIRST, SECOND).sel({FIRST: list(rows), SECOND: list(columns)})
+    low, high = some.throughput_ratio_low.values.ravel(), some.throughput_ratio_high.values.ravel()
     table: dict[str, Any] = {
         "row": [x for x, _ in places],
         "column": [y for _, y in places],
-        "ratio": some.ravel().astype(float),
+        "ratio": some.throughput_ratio.values.ravel().astype(float),
+        "undecided": (low <= 0.5) & (high >= 0.5),
+        "interval": [interval_text(limits).strip() for limits in zip(low, high, strict=True)],
+        "wins": _wins(some),
     }
     if framed is not None:
         table["framed"] = framed.transpose(FIRST, SECOND).values.ravel().astype(bool)
@@ -127,6 +151,8 @@ def _matrix(
             alt.Tooltip("row:N", title="Row"),
             alt.Tooltip("column:N", title="Column"),
             alt.Tooltip("ratio:Q", title="Throughput ratio", format=".3f"),
+            alt.Tooltip("interval:N", title="95 % interval"),
+            alt.Tooltip("wins:N", title="Trials that the row wins"),
         ],
     )
     words = known.transform_calculate(words="replace(format(datum.ratio, '.2f'), /^0/, '')")
@@ -135,6 +161,7 @@ def _matrix(
         color=alt.condition(
             "abs(datum.ratio - 0.5) > 0.33", alt.value("white"), alt.value(theme.ON_TILE)
         ),
+        opacity=alt.condition(alt.datum.undecided, alt.value(PALE), alt.value(1)),
     )
     frame = base.mark_rect(fill=None, stroke=theme.INK, strokeWidth=2)
     layers = [tiles if chosen is None else tiles.add_params(chosen), numbers]
@@ -143,6 +170,34 @@ def _matrix(
     if chosen is not None:
         layers.append(frame.transform_filter(chosen))
     return LayerChart(layer=layers).properties(width=CELL * len(columns), height=CELL * len(rows))
+
+
+def _wins(found: xr.Dataset) -> list[str]:
+    """What hovers show of P(win): trials that the row wins, of how many."""
+    wins = (found.win_share * found.trials).values.ravel()
+    trials = found.trials.values.ravel()
+    return [f"{won:g} of {count}" for won, count in zip(wins, trials, strict=True)]
+
+
+def _strip(cube: xr.Dataset, chosen: alt.Parameter) -> alt.LayerChart:
+    """The throughput ratio of each trial of the chosen pair."""
+    each = pair_trials(cube).transpose(FIRST, SECOND, TRIAL)
+    known = np.argwhere(np.isfinite(each.values))
+    names = [str(name) for name in each[FIRST].values]
+    table = {
+        "row": [names[x] for x, _, _ in known],
+        "column": [names[y] for _, y, _ in known],
+        "trial": each.values[np.isfinite(each.values)],
+    }
+    x = alt.X("trial:Q", title="Throughput ratio of each trial").scale(domain=[0, 1])
+    ticks = (
+        alt.Chart(inline(table))
+        .transform_filter(chosen)
+        .mark_tick(thickness=2, size=STRIP_HEIGHT, color=theme.INK)
+        .encode(x=x, tooltip=[alt.Tooltip("trial:Q", title="Throughput ratio", format=".3f")])
+    )
+    draw = alt.Chart(inline({"draw": [0.5]})).mark_rule(strokeDash=[3, 3]).encode(x="draw:Q")
+    return LayerChart(layer=[draw, ticks]).properties(width=DETAIL_WIDTH, height=STRIP_HEIGHT)
 
 
 def _detail(cube: xr.Dataset, chosen: alt.Parameter) -> alt.LayerChart:

@@ -123,8 +123,8 @@ def table(results: Results) -> pd.DataFrame:
         flows = metrics.summary(results).drop(columns=["stack", "controller"])
         return flows.dropna(axis="columns", how="all")
     if SECOND in results.dims:
-        ratios = metrics.throughput_ratios(results)
-        return ratios.to_dataframe().reset_index().dropna(subset=[str(ratios.name)])
+        found = metrics.interactions(results).to_dataframe().reset_index()
+        return found[found.trials > 0].dropna(axis="columns", how="all")
     return _map_table(metrics.conformance_map(results, reference_of(results)))
 
 
