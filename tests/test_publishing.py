@@ -6,6 +6,7 @@ import importlib
 import json
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import pandas as pd
@@ -84,6 +85,14 @@ def test_runs_published_and_opened_again(tmp_path):
     (tmp_path / "a-cubic.nc").unlink()
     with pytest.raises(StoreError, match="is not the file that was published"):
         qb.load_runs(tmp_path)
+
+
+def test_a_run_is_published_without_a_warning_of_the_tables_that_it_had(tmp_path):
+    run = synthetic_run().drop_vars("packet_time_s")
+    run.encoding["unlimited_dims"] = {"packet"}  # as xarray notes of a file with an empty table
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        qb.publish_runs({"a:cubic": run}, tmp_path)
 
 
 def imported_run(seed: int) -> xr.Dataset:

@@ -61,7 +61,8 @@ def publish_runs(
         tables = [n for n, v in run.variables.items() if PACKET_TABLES & set(v.dims)]
         binned = {n for n, v in run.data_vars.items() if "time" in v.dims}
         others = binned - set(series if series is not None else binned)
-        store.save_run(run.drop_vars([*tables, *others]), path)
+        # Without the encoding of a file that it was loaded from: its tables are gone here.
+        store.save_run(run.drop_vars([*tables, *others]).drop_encoding(), path)
         facts_of_run = {key: run.attrs.get(key) for key in RUN_FACTS}
         spec = json.loads(run.attrs["spec"] or "null")  # imported captures have none
         provenance = {"spec": spec, **facts_of_run}
