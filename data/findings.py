@@ -14,7 +14,7 @@ import numpy as np
 import xarray as xr
 
 import qbkit as qb
-from qbkit.metrics.maps import FIRST, SECOND
+from qbkit.metrics.maps import FIRST
 
 HERE = Path(__file__).parent
 BUFFER, RTT = "bottleneck.buffer_bdp", "bottleneck.rtt_ms"
@@ -160,72 +160,6 @@ class Family:
     def largest_p(self) -> float:
         """The largest p of an implementation over all settings."""
         return float(self.map.p_value_over_settings.max())
-
-
-@dataclass(frozen=True)
-class Pairs:
-    """The published interactions with one buffer."""
-
-    buffer_bdp: float
-
-    @cached_property
-    def ratios(self) -> xr.DataArray:
-        """Share of the row's implementation against the column's."""
-        cube = qb.load_sweep(HERE / "interactions/pairs.yaml")
-        return qb.metrics.throughput_ratios(cube).sel({BUFFER: self.buffer_bdp}, drop=True)
-
-    @cached_property
-    def order(self) -> dict[str, float]:
-        """Mean share of each implementation against all others, the most dominant first."""
-        found = qb.metrics.dominance(self.ratios)
-        return dict(zip(map(str, found[FIRST].values), found.values.tolist(), strict=True))
-
-    @property
-    def names(self) -> list[str]:
-        """The implementations, the most dominant first."""
-        return list(self.order)
-
-    @property
-    def shares(self) -> list[float]:
-        """Their mean shares."""
-        return list(self.order.values())
-
-    def beat_loss_based(self, names: list[str]) -> bool:
-        """Whether each of these gets more than half against every CUBIC and Reno."""
-        rivals = [n for n in self.order if n.endswith(("cubic", "reno"))]
-        return bool((self.ratios.sel({FIRST: names, SECOND: rivals}) > 0.5).all())
-
-    def share(self, first: str, second: str) -> float:
-        """Share that the first gets from the second."""
-        return float(self.ratios.sel({FIRST: first, SECOND: second}))
-
-    def triples(
-        self, margin: float = 0.02, *, without: tuple[str, ...] = (), through: str = ""
-    ) -> list[tuple[str, str, str]]:
-        """Intransitive triples, whose wins are all above one half by more than ``margin``.
-
-        Those among the stacks that are not ``without``, and of these those ``through`` one
-        implementation.
-        """
-        kept = [n for n in self.order if n.partition(":")[0] not in without]
-        part = self.ratios.sel({FIRST: kept, SECOND: kept})
-        found = qb.metrics.intransitive_triples(part, margin)
-        return [triple for triple in found if not through or through in triple]
-
-    @cached_property
-    def expected(self) -> xr.DataArray:
-        """CUBICs against BBRs; ``reversed`` marks pairs with an unexpected winner."""
-        return qb.metrics.expectations(self.ratios)
-
-    @property
-    def unexpected(self) -> dict[tuple[str, str], float]:
-        """Share of the CUBIC in each pair that reverses the expectation."""
-        seen = self.expected.where(self.expected.reversed).drop_vars("reversed").to_series()
-        return {(str(a), str(b)): float(share) for (a, b), share in seen.dropna().items()}
-
-    def against(self, second: str) -> list[float]:
-        """Share of each CUBIC against one BBR."""
-        return self.expected.sel({SECOND: second}).values.tolist()
 
 
 def facts(name: str) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import math
+import statistics
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -20,6 +21,7 @@ import causes
 import findings
 import jinja2
 import pandas as pd
+from pairs import Pairs
 
 import qbkit as qb
 from qbkit.errors import QbkitError
@@ -46,6 +48,7 @@ def page() -> str:
         autoescape=False,  # Markdown
     )
     environment.filters |= {"to": to, "signed": signed, "word": word, "claim": claim}
+    environment.filters["mean"] = statistics.mean
     environment.filters["first_suspect"] = causes.first_suspect
     return environment.get_template("README.md.jinja").render(**facts())
 
@@ -58,7 +61,7 @@ def facts() -> dict[str, Any]:
         "bbr": findings.Family("bbr"),
         "rises": findings.rises,
         "best": findings.best,
-        "pairs": {bdp: findings.Pairs(bdp) for bdp in (1, 5)},
+        "pairs": {bdp: Pairs(bdp) for bdp in (1, 5)},
         "sweep": findings.facts,
         "envelope": qb.load_study(HERE / "envelope"),
         "verdicts": causes.verdicts,
