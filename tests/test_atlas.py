@@ -47,7 +47,7 @@ FAULTS = """implementation,version,source,fault,evidence
 aioquic:cubic,1.7.2,"cubic.py:1",It counts twice.,One run shows <it>.
 """
 EXTERNAL = """stack,version,source,build
-neqo,tag 7,example.org/neqo,gcc 12
+msquic,tag 7,example.org/msquic,gcc 12
 """
 
 
@@ -85,7 +85,7 @@ def site(data, tmp_path_factory) -> Path:
 
 def test_every_link_leads_somewhere_and_nothing_is_loaded_from_elsewhere(site: Path):
     pages = {path: Page(path) for path in site.rglob("*.html")}
-    assert len(pages) == 4 + 20  # the pairs' 18, the controller in Python and the case
+    assert len(pages) == 4 + 28  # the pairs' 25, aioquic, the controller in Python and the case
     broken = []
     for path, page in pages.items():
         for link in page.links | page.loads:
@@ -121,8 +121,8 @@ def test_a_known_fault_is_on_the_page_of_its_implementation_and_marked_in_the_ta
 
 
 def test_a_stack_that_was_built_elsewhere_says_from_what(site: Path):
-    said = "An external stack: example.org/neqo, tag 7, built outside of qbkit (gcc 12)."
-    assert said in (site / "implementations/neqo-cubic.html").read_text()
+    said = "An external stack: example.org/msquic, tag 7, built outside of qbkit (gcc 12)."
+    assert said in (site / "implementations/msquic-cubic.html").read_text()
     assert "external stack" not in (site / "implementations/tcp-cubic.html").read_text()
 
 
