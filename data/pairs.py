@@ -64,7 +64,7 @@ class Pairs:
     @property
     def trials(self) -> int:
         """Trials of each pair of two implementations; raises ValueError if not all have as many."""
-        (count,) = {*self.table.trials.values[~np.eye(len(self.names), dtype=bool)].tolist()}
+        (count,) = {*self._of_two.trials.to_series().dropna()}
         return int(count)
 
     @property
@@ -92,18 +92,18 @@ class Pairs:
     @property
     def decided(self) -> int:
         """Number of pairs whose interval excludes one half."""
-        return int((self.table.throughput_ratio_low > 0.5).sum()) - self._unfair_to_itself
-
-    @property
-    def _unfair_to_itself(self) -> int:
-        """Implementations whose two flows differ for certain; no pair of two implementations."""
-        return sum(self.beats(name, name) for name in self.names)
+        return int((self._of_two.throughput_ratio_low > 0.5).sum())
 
     @property
     def reach(self) -> float:
         """Half the width of an interval, mean over all pairs."""
-        table = self.table.where(self.table[FIRST] != self.table[SECOND])
+        table = self._of_two
         return float((table.throughput_ratio_high - table.throughput_ratio_low).mean()) / 2
+
+    @property
+    def _of_two(self) -> xr.Dataset:
+        """The table without the implementations against themselves; NaN there."""
+        return self.table.where(self.table[FIRST] != self.table[SECOND])
 
     def triples(self, margin: float) -> list[tuple[str, str, str]]:
         """Intransitive triples, whose wins are all above one half by more than ``margin``."""

@@ -47,13 +47,13 @@ def throughput_ratios(cube: xr.Dataset) -> xr.DataArray:
     return pair_trials(cube).mean(TRIAL, keep_attrs=True)
 
 
-def interactions(cube: xr.Dataset, confidence: float = 0.95) -> xr.Dataset:
+def interactions(cube: xr.Dataset) -> xr.Dataset:
     """Throughput ratio of each pair with its interval, and how often the first one wins.
 
     Variables over ``flows.0`` (x), ``flows.1`` (y) and the other swept fields: ``throughput_ratio``
-    is the mean over trials; ``throughput_ratio_low`` and ``_high`` are its interval by Student's t,
-    within 0 and 1, NaN for a single trial; ``win_share`` is the share of trials in which x takes
-    more (a draw is half a win), an estimate of P(x wins); ``trials`` is their number.
+    is the mean over trials; ``throughput_ratio_low`` and ``_high`` are its 95 % interval by
+    Student's t, within 0 and 1, NaN for a single trial; ``win_share`` is the share of trials in
+    which x takes more (a draw is half a win), an estimate of P(x wins); ``trials`` is their number.
     """
     from scipy import stats  # SciPy takes 0.3 s to load
 
@@ -61,7 +61,7 @@ def interactions(cube: xr.Dataset, confidence: float = 0.95) -> xr.Dataset:
     ratio, trials = each.mean(TRIAL), each.count(TRIAL)
     several = trials.where(trials > 1)
     error = each.std(TRIAL, ddof=1) / np.sqrt(several)
-    reach = error * xr.apply_ufunc(stats.t.ppf, (1 + confidence) / 2, several - 1)
+    reach = error * xr.apply_ufunc(stats.t.ppf, 0.975, several - 1)
     wins = ((each > 0.5) + 0.5 * (each == 0.5)).where(each.notnull()).mean(TRIAL)
     found = {
         "throughput_ratio": ratio.assign_attrs(each.attrs),
