@@ -23,7 +23,7 @@ from qbkit import stacks
 from qbkit.errors import RunFailed, SpecError, StackNotReady
 from qbkit.stacks import registry
 from qbkit.stacks.base import ServingStack, Stack
-from qbkit.stacks.external import configured
+from qbkit.stacks.external import configured, launcher
 from qbkit.stacks.external.launcher import DRIVERS, External
 from qbkit.stacks.quic_go import QuicGo
 
@@ -90,6 +90,18 @@ def test_a_setting_names_the_folder_or_a_program(
     assert stack.version() != before
     (tmp_path / stack.programs[0]).unlink()
     assert not stack.status().ready
+
+
+def test_a_version_changes_with_the_stacks_own_launcher_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    executable(tmp_path / "tperf")
+    monkeypatch.setenv("QBKIT_MVFST", str(tmp_path))
+    hashed: list[Path] = []
+    monkeypatch.setattr(launcher, "fingerprint", lambda files, *_: hashed.extend(files) or "")
+    external("mvfst").version()
+    assert {"launcher.py", "mvfst.py", "serve.py", "client.py"} <= {file.name for file in hashed}
+    assert not {"quicly.py", "xquic.py", "lsquic.py"} & {file.name for file in hashed}
 
 
 def test_path_is_searched_only_for_unambiguous_names(

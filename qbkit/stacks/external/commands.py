@@ -25,6 +25,7 @@ from qbkit.stacks.external.launcher import (
     script_files,
 )
 from qbkit.stacks.external.program import Configured
+from qbkit.stacks.processor import NO_RANDOM_INSTRUCTIONS
 
 VALUES = {
     "ip": "IP address of the listening end",
@@ -84,7 +85,7 @@ class Commands(Configured):
 
     def env(self) -> dict[str, str]:
         """Hide the processor's random numbers from OpenSSL, so that runs repeat."""
-        return {"OPENSSL_ia32cap": "~0x4000000000000000:~0x40000"}
+        return NO_RANDOM_INSTRUCTIONS
 
     def recv_argv(self, *, address: str, out: str, options: Options) -> list[str]:
         """The program that listens."""

@@ -7,6 +7,7 @@ telemetry, and the number of bytes that arrived is unknown; the packets show the
 
 from __future__ import annotations
 
+import inspect
 import os
 import shutil
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import ClassVar
 from qbkit.errors import StackNotReady
 from qbkit.stacks.base import CERTIFICATE_MOUNT, Say, Stack, Status
 from qbkit.stacks.build import fingerprint, program_fingerprint
+from qbkit.stacks.processor import NO_RANDOM_INSTRUCTIONS
 
 DRIVERS = Path(__file__).parents[1] / "drivers"
 SERVER_MOUNT, CLIENT_MOUNT = "/run/qb/stacks/server", "/run/qb/stacks/external"
@@ -68,7 +70,8 @@ class External(Stack):
 
     def version(self) -> str:
         """Fingerprints of the programs, which do not report a version, and of the driver."""
-        driver = fingerprint([*script_files(), *Path(__file__).parent.glob("*.py")])
+        own = Path(inspect.getfile(type(self)))
+        driver = fingerprint([*script_files(), Path(__file__), own])
         return f"{self._fingerprint()}, driver {driver}"
 
     def status(self) -> Status:
@@ -103,7 +106,7 @@ class External(Stack):
 
     def env(self) -> dict[str, str]:
         """Hide the processor's random numbers from OpenSSL and the like, so that runs repeat."""
-        return {"OPENSSL_ia32cap": "~0x4000000000000000:~0x40000"}
+        return NO_RANDOM_INSTRUCTIONS
 
     def listen(self, address: str, command: list[str]) -> list[str]:
         """The command that runs a server and prints ``ready`` for it."""
