@@ -1,17 +1,19 @@
-"""Measures the tables of notebooks/14_is_it_the_stack.ipynb, except those in physical time.
+"""Measures the tables of notebooks/14_is_it_the_stack.ipynb.
 
-python data/checks/make.py trains|jitter|bursts|segmentation|receivers|acks|samples|late [--seeds N]
+python data/checks/make.py trains|jitter|bursts|segmentation|extra_rtt [--seeds N]
+python data/checks/make.py receivers|acks|samples|late|lateness [--seeds N]
 
 ``trains`` describes how each implementation's packets follow each other, alone on the shallowest
 link of the conformance maps. ``jitter`` repeats one CUBIC and one BBR beside the kernel's there
 with more and less jitter between sender and queue. ``bursts`` repeats them on a link of 1 BDP that
 sends several frames back to back, and ``segmentation`` two senders there with and without UDP
-segmentation offload. ``receivers`` lets three senders talk to another stack's receiver instead of
-their own, and ``acks`` infers C of a CUBIC that is acknowledged more often. ``samples`` compares
-the sample programs of five stacks (sample_programs.py) with our drivers. ``late`` repeats
-picoquic's CUBIC with a receiver that acknowledges a little later. Stored runs are not run again.
-The tables in physical time are written by
-``python benchmarks/physical_time.py --out data/checks``.
+segmentation offload. ``extra_rtt`` gives one of two flows a path that is longer by up to a frame.
+``receivers`` lets three senders talk to another stack's receiver instead of their own, and ``acks``
+infers C of a CUBIC that is acknowledged more often. ``samples`` compares the sample programs of
+five stacks (sample_programs.py) with our drivers. ``late`` repeats picoquic's CUBIC with a receiver
+that acknowledges a little later. ``lateness`` measures how late quic-go and the kernel react on the
+machine's clock, and gives them that lateness in virtual time. Stored runs are not run again.
+``python benchmarks/physical_time.py --out data/checks`` writes the tables of physical time.
 """
 
 from __future__ import annotations
@@ -20,7 +22,8 @@ import argparse
 from pathlib import Path
 
 import pandas as pd
-from network import bursts, jitter, segmentation, trains
+from lateness import lateness
+from network import bursts, extra_rtt, jitter, segmentation, trains
 from programs import samples
 from receivers import acks, late, receivers
 
@@ -32,10 +35,12 @@ MEASURES = {
     "jitter": jitter,
     "bursts": bursts,
     "segmentation": segmentation,
+    "extra_rtt": extra_rtt,
     "receivers": receivers,
     "acks": acks,
     "samples": samples,
     "late": late,
+    "lateness": lateness,
 }
 
 

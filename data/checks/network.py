@@ -1,4 +1,4 @@
-"""How much the network decides: packet trains, jitter, bursts of the link, segmentation."""
+"""How much the network decides: packet trains, jitter, bursts, segmentation, a longer RTT."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ from runs import (
     BESIDE_S,
     LONGER,
     SHORTER_S,
+    SLOWER,
     Row,
     back_to_back_share,
     beside,
     compared,
     conformance,
     difference,
+    lost_percent,
     share,
 )
 
@@ -29,6 +31,9 @@ ALONE_S = 20
 JITTERS_MS = (0.0, 0.1, 0.3, 0.6, 1.0)
 BURSTS_PACKETS = (1, 16)
 BESIDE = ("quic-go:cubic", "quinn:bbr")
+DELAYED = ("tcp:reno", "quic-go:reno", "quic-go:cubic", "quinn:bbr", "ngtcp2:bbr")
+EXTRA_RTTS_MS = (0.0, 0.3, 0.6, 0.9, 1.2)
+"""Up to the time of one full frame at 10 Mbit/s."""
 SEGMENTED = ("quinn:bbr", "quinn:cubic")
 WHOLE = "segmentation=false"
 """The option with which each packet is a system call."""
@@ -84,6 +89,22 @@ def bursts(seeds: int) -> Iterator[Row]:
         link = qb.Bottleneck(**LONGER, buffer_bdp=1, burst_packets=burst_packets)
         found = beside_the_kernels(name, seeds, link, SHORTER_S)
         yield {"flow": name, "burst_packets": burst_packets, **found}
+
+
+def extra_rtt(seeds: int) -> Iterator[Row]:
+    """A row for each implementation and delay: the flow on a path that is a little longer.
+
+    The other flow's path is not. The links are those of ``benchmarks/physical_time.py``.
+    """
+    link = qb.Bottleneck(**SLOWER, buffer_bdp=1)
+    for name, extra_rtt_ms in product(DELAYED, EXTRA_RTTS_MS):
+        flow = f"{name}?extra_rtt_ms={extra_rtt_ms:g}"
+        reference = f"tcp:{qb.Flow(name).controller}"
+        ours, theirs = (
+            beside(first, reference, seeds, link, SHORTER_S) for first in (flow, reference)
+        )
+        lost = {"lost_percent": lost_percent(ours, 0), "other_lost_percent": lost_percent(ours, 1)}
+        yield {"flow": name, "extra_rtt_ms": extra_rtt_ms, **compared(ours, theirs), **lost}
 
 
 def beside_the_kernels(

@@ -15,16 +15,19 @@ Row = dict[str, Any]
 
 LONGER = {"rate_mbps": 20, "rtt_ms": 50}
 """Rate and delay of the links with larger queues."""
+SLOWER = {"rate_mbps": 10, "rtt_ms": 50}
+"""Those of most cells of ``benchmarks/physical_time.py``."""
 BESIDE_S, SHORTER_S = 60, 30
 
 
 def beside(
-    flow: str,
-    other: str,
+    flow: str | qb.Flow,
+    other: str | qb.Flow,
     seeds: int,
     link: qb.Bottleneck,
     duration_s: float,
     jitter_ms: float | None = None,
+    engine: str | None = None,
 ) -> list[xr.Dataset]:
     """Runs of two flows."""
     wanted = [
@@ -37,7 +40,7 @@ def beside(
         )
         for seed in range(1, seeds + 1)
     ]
-    return datasets(qb.run_all(wanted))
+    return datasets(qb.run_all(wanted, engine=engine))
 
 
 def one_by_one(
@@ -83,6 +86,11 @@ def difference(found: qb.metrics.Assessment) -> dict[str, float]:
         "throughput_difference_high": high,
         "p_value": found.p_value,
     }
+
+
+def lost_percent(runs: list[xr.Dataset], flow: int) -> float:
+    """Packets that one of the flows lost, in percent; mean over the runs."""
+    return float(np.mean([qb.metrics.summary(run).loss_percent[flow] for run in runs]))
 
 
 def back_to_back_share(runs: list[xr.Dataset]) -> float:

@@ -1,0 +1,84 @@
+"""How late two stacks react on the machine's clock, and what that lateness does to their shares."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import xarray as xr
+from runs import SHORTER_S, Row, beside, lost_percent, share
+
+import qbkit as qb
+
+RTT_MS = 50
+ONE_WAY_S = RTT_MS / 2e3
+CELLS = (("quic-go:reno", 10), ("quic-go:cubic", 20))
+"""Flow under test and rate in Mbit/s, of the cells of ``benchmarks/physical_time.py``."""
+ENDS, WHAT = ("flow", "other"), ("ack", "response")
+SETTLED_S = 3
+PAUSE_S = 4e-3
+"""Packets that leave after a pause this long were released by an ACK."""
+EARLY_S = 0.65e-3
+"""The jitter of the sender's path, by which a packet can be early."""
+
+
+def lateness(seeds: int) -> Iterator[Row]:
+    """A row for each cell and clock, the flow beside the kernel's of its family.
+
+    The last clock is virtual time with paths as much longer as both flows are late in physical
+    time. Leave the machine idle: its load changes runs in physical time.
+    """
+    for name, rate_mbps in CELLS:
+        link = qb.Bottleneck(rate_mbps=rate_mbps, rtt_ms=RTT_MS, buffer_bdp=1)
+        flows = [name, f"tcp:{name.partition(':')[2]}"]
+        cell = {"flow": name, "rate_mbps": rate_mbps}
+        virtual = reactions(beside(*flows, seeds, link, SHORTER_S))
+        yield {**cell, "clock": "virtual", **virtual}
+        physical = reactions(beside(*flows, seeds, link, SHORTER_S, engine="physical"))
+        yield {**cell, "clock": "physical", **physical}
+        late_ms = [sum(physical[f"{end}_{what}_ms"] for what in WHAT) for end in ENDS]
+        longer = [
+            qb.Flow(flow, extra_rtt_ms=round(ms, 2))
+            for flow, ms in zip(flows, late_ms, strict=True)
+        ]
+        delayed = reactions(beside(*longer, seeds, link, SHORTER_S))
+        yield {**cell, "clock": "virtual, longer paths", **delayed}
+
+
+def reactions(runs: list[xr.Dataset]) -> Row:
+    """Lateness of both ends of both flows (medians over all runs), the share, and the losses."""
+    row: Row = {}
+    for index, end in enumerate(ENDS):
+        row[f"{end}_ack_ms"] = median_ms([ack_delays_s(run, index) for run in runs])
+        row[f"{end}_response_ms"] = median_ms([responses_s(run, index) for run in runs])
+        row[f"{end}_lost_percent"] = lost_percent(runs, index)
+    return {**row, **share(runs)}
+
+
+def median_ms(parts_s: list[np.ndarray]) -> float:
+    """Median of all parts, in ms."""
+    return float(np.median(np.concatenate(parts_s)) * 1e3)
+
+
+def ack_delays_s(run: xr.Dataset, flow: int) -> np.ndarray:
+    """For each ACK, the time since the last packet reached the receiver.
+
+    Packets reach it half an RTT after they leave the queue.
+    """
+    arrives_s = np.sort(run.packet_departure_s[run.packet_flow == flow].dropna("packet").values)
+    sent_s = run.ack_time_s[run.ack_flow == flow].values - ONE_WAY_S
+    last = np.searchsorted(arrives_s, sent_s, side="right") - 1
+    return (sent_s - arrives_s[last])[last >= 0]
+
+
+def responses_s(run: xr.Dataset, flow: int) -> np.ndarray:
+    """For packets that one ACK alone can have released, the time from that ACK to the packet.
+
+    Both are seen at the queue, so a one-way delay is subtracted. The path's jitter has mean zero.
+    """
+    times_s = np.sort(run.packet_time_s[run.packet_flow == flow].values)
+    after = times_s[1:][(np.diff(times_s) > PAUSE_S) & (times_s[1:] > SETTLED_S)]
+    due_s = run.ack_time_s[run.ack_flow == flow].values + ONE_WAY_S
+    first = np.searchsorted(due_s, after - PAUSE_S + EARLY_S)
+    alone = np.searchsorted(due_s, after + EARLY_S) - first == 1
+    return after[alone] - due_s[first[alone]]
