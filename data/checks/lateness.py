@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import xarray as xr
-from runs import SHORTER_S, Row, beside, lost_percent, share
+from runs import SHORTER_S, Row, beside, kernels, lost_percent, share
 
 import qbkit as qb
 
@@ -19,7 +19,7 @@ SETTLED_S = 3
 PAUSE_S = 4e-3
 """Packets that leave after a pause this long were released by an ACK."""
 EARLY_S = 0.65e-3
-"""The jitter of the sender's path, by which a packet can be early."""
+"""A packet can be early by the jitter of its sender's path, 0.6 ms at 10 Mbit/s and 0.3 at 20."""
 
 
 def lateness(seeds: int) -> Iterator[Row]:
@@ -30,7 +30,7 @@ def lateness(seeds: int) -> Iterator[Row]:
     """
     for name, rate_mbps in CELLS:
         link = qb.Bottleneck(rate_mbps=rate_mbps, rtt_ms=RTT_MS, buffer_bdp=1)
-        flows = [name, f"tcp:{name.partition(':')[2]}"]
+        flows = [name, kernels(name)]
         cell = {"flow": name, "rate_mbps": rate_mbps}
         virtual = reactions(beside(*flows, seeds, link, SHORTER_S))
         yield {**cell, "clock": "virtual", **virtual}
@@ -46,7 +46,10 @@ def lateness(seeds: int) -> Iterator[Row]:
 
 
 def reactions(runs: list[xr.Dataset]) -> Row:
-    """Lateness of both ends of both flows (medians over all runs), the share, and the losses."""
+    """Lateness of both ends of both flows (medians over all runs), the share, and the losses.
+
+    A path that is longer than the link's RTT counts as lateness, half of it at each end.
+    """
     row: Row = {}
     for index, end in enumerate(ENDS):
         row[f"{end}_ack_ms"] = median_ms([ack_delays_s(run, index) for run in runs])

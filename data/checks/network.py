@@ -7,17 +7,18 @@ from itertools import product
 
 import numpy as np
 import pandas as pd
+import xarray as xr
 from runs import (
     BESIDE_S,
     LONGER,
     SHORTER_S,
-    SLOWER,
     Row,
     back_to_back_share,
     beside,
     compared,
     conformance,
     difference,
+    kernels,
     lost_percent,
     share,
 )
@@ -27,6 +28,8 @@ from qbkit import stacks
 
 LINK = qb.Bottleneck(rate_mbps=20, rtt_ms=10, buffer_bdp=0.5)
 """A queue of eight full frames."""
+SLOWER = qb.Bottleneck(rate_mbps=10, rtt_ms=50, buffer_bdp=1)
+"""That of most cells of ``benchmarks/physical_time.py``."""
 ALONE_S = 20
 JITTERS_MS = (0.0, 0.1, 0.3, 0.6, 1.0)
 BURSTS_PACKETS = (1, 16)
@@ -79,47 +82,43 @@ def implementations() -> list[str]:
 def jitter(seeds: int) -> Iterator[Row]:
     """A row for each implementation and jitter: how it compares with the kernel's beside it."""
     for name, jitter_ms in product(BESIDE, JITTERS_MS):
-        found = beside_the_kernels(name, seeds, LINK, BESIDE_S, jitter_ms)
-        yield {"flow": name, "jitter_ms": jitter_ms, **found}
+        runs = beside_the_kernels(name, seeds, LINK, BESIDE_S, jitter_ms)
+        yield {"flow": name, "jitter_ms": jitter_ms, **compared(*runs)}
 
 
 def bursts(seeds: int) -> Iterator[Row]:
     """A row for each implementation and burst: how it compares with the kernel's beside it."""
     for name, burst_packets in product(BESIDE, BURSTS_PACKETS):
         link = qb.Bottleneck(**LONGER, buffer_bdp=1, burst_packets=burst_packets)
-        found = beside_the_kernels(name, seeds, link, SHORTER_S)
-        yield {"flow": name, "burst_packets": burst_packets, **found}
+        runs = beside_the_kernels(name, seeds, link, SHORTER_S)
+        yield {"flow": name, "burst_packets": burst_packets, **compared(*runs)}
 
 
 def extra_rtt(seeds: int) -> Iterator[Row]:
     """A row for each implementation and delay: the flow on a path that is a little longer.
 
-    The other flow's path is not. The links are those of ``benchmarks/physical_time.py``.
+    The other flow's path is not.
     """
-    link = qb.Bottleneck(**SLOWER, buffer_bdp=1)
     for name, extra_rtt_ms in product(DELAYED, EXTRA_RTTS_MS):
         flow = f"{name}?extra_rtt_ms={extra_rtt_ms:g}"
-        reference = f"tcp:{qb.Flow(name).controller}"
-        ours, theirs = (
-            beside(first, reference, seeds, link, SHORTER_S) for first in (flow, reference)
-        )
+        ours, theirs = beside_the_kernels(flow, seeds, SLOWER, SHORTER_S)
         lost = {"lost_percent": lost_percent(ours, 0), "other_lost_percent": lost_percent(ours, 1)}
         yield {"flow": name, "extra_rtt_ms": extra_rtt_ms, **compared(ours, theirs), **lost}
 
 
 def beside_the_kernels(
-    name: str,
+    flow: str,
     seeds: int,
     link: qb.Bottleneck,
     duration_s: float,
     jitter_ms: float | None = None,
-) -> Row:
-    """The flow beside the kernel's of its family, compared with the kernel's in its place."""
-    reference = f"tcp:{name.partition(':')[2]}"
+) -> tuple[list[xr.Dataset], list[xr.Dataset]]:
+    """Runs of the flow beside the kernel's of its family, and of the kernel's in its place."""
+    reference = kernels(flow)
     ours, theirs = (
-        beside(flow, reference, seeds, link, duration_s, jitter_ms) for flow in (name, reference)
+        beside(first, reference, seeds, link, duration_s, jitter_ms) for first in (flow, reference)
     )
-    return compared(ours, theirs)
+    return ours, theirs
 
 
 def segmentation(seeds: int) -> Iterator[Row]:
@@ -129,9 +128,9 @@ def segmentation(seeds: int) -> Iterator[Row]:
     """
     link = qb.Bottleneck(**LONGER, buffer_bdp=1)
     for name in SEGMENTED:
-        reference = f"tcp:{name.partition(':')[2]}"
         on, off = (
-            beside(flow, reference, seeds, link, SHORTER_S) for flow in (name, f"{name}?{WHOLE}")
+            beside(flow, kernels(name), seeds, link, SHORTER_S)
+            for flow in (name, f"{name}?{WHOLE}")
         )
         found = qb.metrics.assess(off, on)
         yield {

@@ -15,9 +15,12 @@ Row = dict[str, Any]
 
 LONGER = {"rate_mbps": 20, "rtt_ms": 50}
 """Rate and delay of the links with larger queues."""
-SLOWER = {"rate_mbps": 10, "rtt_ms": 50}
-"""Those of most cells of ``benchmarks/physical_time.py``."""
 BESIDE_S, SHORTER_S = 60, 30
+
+
+def kernels(flow: str) -> str:
+    """The kernel's flow of the same family of controllers."""
+    return f"tcp:{qb.Flow(flow).controller}"
 
 
 def beside(
