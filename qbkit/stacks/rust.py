@@ -50,7 +50,7 @@ class RustProgram(CompiledProgram):
         with tempfile.TemporaryDirectory(dir=folder, prefix="target-") as target:
             env = {**os.environ, **self.build_env, "CARGO_TARGET_DIR": target}
             words = ["cargo", "build", "--release", "--locked", "--package", self._program()]
-            run_tool(words, self.name, env, self.workspace)
+            run_tool(words, self.name, env, self.workspace, log=folder / "build.log")
             shutil.copy2(Path(target) / "release" / self._program(), folder)
 
 
