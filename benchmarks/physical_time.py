@@ -1,12 +1,13 @@
 """Is a result made by virtual time? The same flows in the same guest on the machine's clock.
 
-    python benchmarks/physical_time.py [--seeds 10] [--duration-s 30] [--out data/checks]
+    python benchmarks/physical_time.py [FLOW ...] [--seeds 10] [--duration-s 30] [--out data/checks]
 
 In each cell a flow competes with the kernel's, at 50 ms. The operating points of its trials in
 physical time are compared with those in virtual time, as an implementation is with its reference:
 conformance beside the noise floor (virtual time with itself), and the verdict. A run in physical
 time whose guest needs more than half a processor is refused, and reported. Runs are stored, so the
-benchmark can be stopped and started. ``--out`` writes both tables to a folder. Leave the machine
+benchmark can be stopped and started. Without a FLOW (``quinn:bbr``) all cells are measured.
+``--out`` writes both tables to a folder, where the rows of other flows stay. Leave the machine
 idle: its load changes runs in physical time.
 """
 
@@ -36,12 +37,18 @@ ENGINES = ("virtual", "physical")
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("flows", nargs="*", metavar="FLOW")
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--duration-s", type=float, default=30)
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
+    known = list(dict.fromkeys(flow for flow, *_ in CELLS))
+    if unknown := [flow for flow in args.flows if flow not in known]:
+        parser.error(f"no cell has {unknown[0]}; choose from {', '.join(known)}")
     rows, points = [], []
     for cell in CELLS:
+        if args.flows and cell[0] not in args.flows:
+            continue
         both = {
             engine: trials(experiments(*cell, args.seeds, args.duration_s), engine)
             for engine in ENGINES
@@ -52,10 +59,16 @@ def main() -> None:
         print(pd.DataFrame(rows[-1:]).to_string(index=False, float_format="%.3g"), flush=True)
     if args.out:
         args.out.mkdir(parents=True, exist_ok=True)
-        written = {"physical-time": pd.DataFrame(rows), "physical-time-points": pd.concat(points)}
-        for name, table in written.items():
-            text = table.to_csv(index=False, float_format="%.5g")
-            write_whole(args.out / f"{name}.csv", text.encode())
+        add(args.out / "physical-time.csv", pd.DataFrame(rows))
+        add(args.out / "physical-time-points.csv", pd.concat(points))
+
+
+def add(table: Path, rows: pd.DataFrame) -> None:
+    """Write the rows into a table in place of the old ones of their flows."""
+    if table.exists():
+        old = pd.read_csv(table)
+        rows = pd.concat([old[~old.flow.isin(rows.flow)], rows])
+    write_whole(table, rows.to_csv(index=False, float_format="%.5g").encode())
 
 
 def experiments(
