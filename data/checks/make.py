@@ -4,9 +4,9 @@ python data/checks/make.py trains|jitter|bursts|segmentation|extra_rtt [--seeds 
 python data/checks/make.py receivers|acks|samples|late|lateness [--seeds N]
 
 ``trains`` describes how each implementation's packets follow each other, alone on the shallowest
-link of the conformance maps. ``jitter`` repeats one CUBIC and one BBR beside the kernel's there
+link of the conformance maps. ``jitter`` repeats one CUBIC and two BBRs beside the kernel's there
 with more and less jitter between sender and queue. ``bursts`` repeats them on a link of 1 BDP that
-sends several frames back to back, and ``segmentation`` two senders there with and without UDP
+sends several frames back to back, and ``segmentation`` four senders there with and without UDP
 segmentation offload. ``extra_rtt`` gives one of two flows a path that is longer by up to a frame.
 ``receivers`` lets three senders talk to another stack's receiver instead of their own, and ``acks``
 infers C of a CUBIC that is acknowledged more often. ``samples`` compares the sample programs of

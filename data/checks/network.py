@@ -32,12 +32,12 @@ SLOWER = qb.Bottleneck(rate_mbps=10, rtt_ms=50, buffer_bdp=1)
 """That of most cells of ``benchmarks/physical_time.py``."""
 ALONE_S = 20
 JITTERS_MS = (0.0, 0.1, 0.3, 0.6, 1.0)
-BURSTS_PACKETS = (1, 16)
-BESIDE = ("quic-go:cubic", "quinn:bbr")
+BURSTS_PACKETS = (1, 2, 4, 8, 16)
+BESIDE = ("quic-go:cubic", "quinn:bbr", "s2n-quic:bbr")
 DELAYED = ("tcp:reno", "quic-go:reno", "quic-go:cubic", "quinn:bbr", "ngtcp2:bbr")
 EXTRA_RTTS_MS = (0.0, 0.3, 0.6, 0.9, 1.2)
 """Up to the time of one full frame at 10 Mbit/s."""
-SEGMENTED = ("quinn:bbr", "quinn:cubic")
+SEGMENTED = ("quinn:bbr", "quinn:cubic", "s2n-quic:bbr", "s2n-quic:cubic")
 WHOLE = "segmentation=false"
 """The option with which each packet is a system call."""
 NOT_SURVEYED = ("qbkit",)
