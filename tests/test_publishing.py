@@ -15,11 +15,11 @@ import xarray as xr
 from synthetic import synthetic_run
 
 import qbkit as qb
-from qbkit.errors import StoreError
-from qbkit.execution.sweeps import run_sweep
+from qbkit.errors import StackNotReady, StoreError
+from qbkit.execution.sweeps import gather, run_sweep
 from qbkit.metrics.parameters import PARAMETERS
 from qbkit.spec.sweep import Sweep
-from qbkit.store.published import published_index
+from qbkit.store.published import published_index, write_cube
 
 DATA = Path(__file__).parents[1] / "data"
 SPECS = sorted(path.with_suffix(".yaml") for path in DATA.glob("*/*.json") if path.stem != "index")
@@ -73,6 +73,38 @@ def test_a_sweep_with_a_new_value_is_published_without_the_folder_of_its_old_run
     spec.with_suffix(".nc").write_bytes(b"other")
     with pytest.raises(StoreError, match="is not the file that was published"):
         qb.publish_sweep(spec, tmp_path / "second")
+
+
+@pytest.mark.guest
+def test_a_published_run_of_another_version_stays_until_it_runs_again(tmp_path):
+    spec = tmp_path / "s.yaml"
+    base = {"bottleneck": {"rate_mbps": 10, "rtt_ms": 20}, "flows": ["tcp:cubic"], "duration_s": 2}
+    document = {"name": "x", "base": base, "sweep": {"seed": [1, 2]}}
+    spec.write_text(json.dumps(document))
+    made = run_sweep(Sweep.from_file(spec), tmp_path / "now").cube
+    write_cube(made.assign(run=("seed", ["earlier 1", "earlier 2"])), spec)
+    spec.write_text(json.dumps({**document, "sweep": {"seed": [1]}}))
+    run_sweep(Sweep.from_file(spec), tmp_path / "again")
+    spec.write_text(json.dumps(document))
+    with pytest.warns(UserWarning, match="1 of 2 runs stay as they were published"):
+        qb.publish_sweep(spec, tmp_path / "again")
+    published = qb.load_sweep(spec)
+    assert published.done.values.tolist() == [True, True]
+    assert published.run.values.tolist() == [made.run.values[0], "earlier 2"]
+
+
+@pytest.mark.guest
+def test_a_published_run_stays_where_its_stack_is_not_ready(tmp_path, monkeypatch):
+    monkeypatch.delenv("QBKIT_MVFST", raising=False)
+    base = {"bottleneck": {"rate_mbps": 10, "rtt_ms": 20}, "flows": ["tcp:cubic"], "duration_s": 2}
+    ran = Sweep(name="x", base=base, sweep={"seed": [1]})
+    made = run_sweep(ran, tmp_path / "out").cube
+    absent = Sweep(name="x", base={**base, "flows": ["mvfst:cubic"]}, sweep={"seed": [1]})
+    with pytest.raises(StackNotReady):
+        gather(absent, tmp_path / "out")
+    published = made.assign_attrs(sweep=absent.model_dump_json())
+    with pytest.warns(UserWarning, match="a stack is not ready here"):
+        assert gather(absent, tmp_path / "out", published=published).done.all()
 
 
 def test_runs_published_and_opened_again(tmp_path):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Iterator
+import warnings
+from collections.abc import Iterator, Mapping, Set
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,16 +14,16 @@ from pathlib import Path
 import xarray as xr
 from filelock import Timeout
 
-from qbkit.errors import QbkitError, RunFailed, StoreError
+from qbkit.errors import QbkitError, RunFailed, StackNotReady, StoreError
 from qbkit.execution.attempts import words
 from qbkit.execution.cluster import run_calls
 from qbkit.execution.cost import announcement, cpu_s
 from qbkit.execution.many import Outcome, run_on_worker
-from qbkit.execution.runner import names
+from qbkit.execution.runner import namer, names
 from qbkit.files import lock
 from qbkit.spec import Experiment
 from qbkit.spec.sweep import Sweep
-from qbkit.store.cube import cube, figures_of
+from qbkit.store.cube import cube, figures_of, runs_of
 from qbkit.store.figures import run_figures
 from qbkit.store.published import load_published, write_cube
 from qbkit.store.sweep_folder import CUBE, Results, opened, storage
@@ -110,21 +111,50 @@ def gather(
 ) -> xr.Dataset:
     """The cube of the runs that are in ``out`` now; ``done`` marks them.
 
-    A run that is missing there comes from the ``published`` cube, if that holds it.
+    A run that is missing there comes from the ``published`` cube, if that holds it: under its name,
+    or else under the one that it had with an earlier stack or engine, with a warning.
     """
-    ids = names((p.experiment for p in sweep.points()), engine)
-    known = figures_of(published) if published is not None else {}
-    return cube(sweep, ids, {**known, **Results(str(out)).figures(ids)})
+    known, earlier = ({}, {}) if published is None else (figures_of(published), runs_of(published))
+    results = Results(str(out))
+    ids = _names(sweep, engine, known.keys() | results.names(), earlier)
+    return cube(sweep, ids, {**known, **results.figures(ids)})
+
+
+def _names(
+    sweep: Sweep, engine: str | None, present: Set[str], earlier: Mapping[str, str]
+) -> list[str]:
+    """The name of each run; its ``earlier`` one where the run is not ``present`` under its name.
+
+    Raises StackNotReady for a run without an earlier one whose stack is not ready.
+    """
+    name_of = namer(engine)
+    ids, kept = [], 0
+    for point in sweep.points():
+        before = earlier.get(point.experiment.to_json())
+        try:
+            name = name_of(point.experiment)
+        except StackNotReady:
+            if before is None:
+                raise
+            name = ""
+        if before is not None and name not in present:
+            name, kept = before, kept + 1
+        ids.append(name)
+    if kept:
+        why = "they are of another version of a stack or the engine, or a stack is not ready here"
+        warnings.warn(f"{kept} of {len(ids)} runs stay as they were published; {why}", stacklevel=4)
+    return ids
 
 
 def publish_sweep(spec: str | Path, out: str | Path, *, engine: str | None = None) -> Path:
     """Write the runs of SPEC.yaml that are in ``out`` beside it: SPEC.nc and SPEC.json.
 
     Runs that are published already and missing in ``out`` stay. So a sweep with new values can be
-    published again without the folders of its earlier runs. The JSON holds the versions of qbkit,
-    kernel and stacks, the number of runs, their processor time, the date, the command that
-    reproduces them, and the SHA-256 of the cube. Returns the path of the JSON. Raises StoreError
-    where ``out`` holds none of the runs.
+    published again without the folders of its earlier runs; a warning says how many of these are of
+    another version of a stack or the engine, or of a stack that is not ready here. The JSON holds
+    the versions of qbkit, kernel and stacks, the number of runs, their processor time, the date,
+    the command that reproduces them, and the SHA-256 of the cube. Returns the path of the JSON.
+    Raises StoreError where ``out`` holds none of the runs.
     """
     source = Path(spec)
     before = load_published(source) if source.with_suffix(".json").exists() else None

@@ -71,6 +71,14 @@ def figures_of(cube: xr.Dataset) -> dict[str, dict[str, Any]]:
     return found
 
 
+def runs_of(cube: xr.Dataset) -> dict[str, str]:
+    """The name of each completed run of a `cube`, by its experiment as JSON."""
+    sweep = Sweep(**json.loads(cube.attrs["sweep"]))
+    names = cube["run"].where(cube["done"], "").transpose(*sweep.sweep).values
+    runs = {p.experiment.to_json(): str(names[p.index]) for p in sweep.points()}
+    return {experiment: name for experiment, name in runs.items() if name}
+
+
 def _known(values: np.ndarray) -> np.ndarray:
     """The rows up to the last one with a known value."""
     rows = np.isfinite(values).nonzero()[0]
