@@ -13,6 +13,7 @@ from findings import BUFFER, HERE
 import qbkit as qb
 from qbkit.metrics.assessment import interval_text
 from qbkit.metrics.maps import FIRST, SECOND, SEED
+from qbkit.spec.experiment import FRAME_BYTES
 
 SPEC = HERE / "interactions/pairs.yaml"
 Pair = tuple[str, str]
@@ -66,6 +67,12 @@ class Pairs:
         """Trials of each pair of two implementations; raises ValueError if not all have as many."""
         (count,) = {*self._of_two.trials.to_series().dropna()}
         return int(count)
+
+    @property
+    def frame_ms(self) -> float:
+        """Time that a full frame takes on the link."""
+        rate_mbps: float = qb.Sweep.from_file(SPEC).base["bottleneck"]["rate_mbps"]
+        return FRAME_BYTES * 8 / rate_mbps / 1e3
 
     @property
     def loss_based(self) -> list[str]:
