@@ -51,10 +51,15 @@ def main() -> None:
 
 
 def rows(name: str, seeds: int) -> pd.DataFrame:
-    """A row for each parameter, with the lone flows that show it."""
+    """A row for each parameter, with the lone flows that show it; without a value if few samples do.
+
+    These are numbers without an interval, of fewer than three samples.
+    """
     runs = alone(name, seeds)
     flows = {"implementation": name, "version": version(runs[0], name.partition(":")[0])}
     table = inferred(runs).assign(**flows, **NETWORK, seeds=seeds)
+    number = pd.to_numeric(table["value"], errors="coerce").notna()
+    table["value"] = table["value"].mask(number & table["low"].isna())
     return table[[*flows, *NETWORK, "seeds", *table.columns[: -len(flows) - len(NETWORK) - 1]]]
 
 

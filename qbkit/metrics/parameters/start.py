@@ -17,7 +17,9 @@ STAND = 2
 """Number of rounds in a row without growth that end slow start; pacing may delay a single one."""
 SETTLE_RTTS = 4
 HANDSHAKE = 3.0
-"""If the second flight exceeds the first by this factor, the first was the handshake."""
+"""If a flight exceeds all before it by this factor, these were the handshake."""
+HANDSHAKE_RTTS = 2.5
+"""The first flight after the handshake begins earlier than this."""
 EARLY = 0.02
 """Fraction of an RTT by which jitter may show a packet before the ACK that triggered it."""
 SPREAD = 1.6
@@ -99,14 +101,13 @@ def _stands(rounds: list[Round]) -> bool:
 
 
 def _first_data(connection: Connection) -> int:
-    """The first packet after the handshake; a flight that the next one exceeds by far is one."""
-    sent_s = connection.sent_s
-    gaps = np.flatnonzero(np.diff(sent_s) > connection.min_rtt_s / 2)
-    if not len(gaps):
-        return 0
-    second = int(gaps[0]) + 1
-    end = int(np.searchsorted(sent_s, sent_s[second] + connection.min_rtt_s / 2))
-    return second if end - second > HANDSHAKE * second else 0
+    """The first packet after the handshake: its flight far exceeds all packets before it."""
+    sent_s, rtt_s = connection.sent_s, connection.min_rtt_s
+    begin_s = sent_s < sent_s[0] + HANDSHAKE_RTTS * rtt_s
+    flights = np.flatnonzero(np.diff(sent_s[begin_s]) > rtt_s / 2) + 1
+    ends = np.searchsorted(sent_s, sent_s[flights] + (1 - EARLY) * rtt_s)
+    after = flights[ends - flights >= HANDSHAKE * flights]
+    return int(after[-1]) if len(after) else 0
 
 
 def pacing_gains(connection: Connection, start: Start) -> FloatArray:
