@@ -51,9 +51,9 @@ def main() -> None:
 
 
 def rows(name: str, seeds: int) -> pd.DataFrame:
-    """A row for each parameter, with the lone flows that show it; without a value if few samples do.
+    """A row for each parameter, with the lone flows that show it; without numbers of few samples.
 
-    These are numbers without an interval, of fewer than three samples.
+    They have no interval: fewer than three samples show them.
     """
     runs = alone(name, seeds)
     flows = {"implementation": name, "version": version(runs[0], name.partition(":")[0])}

@@ -29,6 +29,7 @@ from qbkit.metrics.parameters import (
 from qbkit.metrics.parameters.connection import SharedLink
 from qbkit.metrics.parameters.effects import DERIVED, EFFECTS, RESPONSE, SYMPTOMS, law
 from qbkit.metrics.parameters.inference import with_flows
+from qbkit.metrics.parameters.start import start_of
 from qbkit.traces.logs.events import EventTables
 
 UNKNOWN_N = Estimate("emulated_flows", math.nan)
@@ -47,6 +48,19 @@ def test_increase_and_decrease_of_any_aimd(beta, alpha, initial_window):
         assert found["increase_packets_per_rtt"].value == pytest.approx(alpha, rel=0.1)
     elif beta < 0.7:
         raise AssertionError("a long saw tooth has a slope")
+
+
+@pytest.mark.parametrize("flights", [[], [1], [1, 1], [2], [1, 2]])
+def test_the_flights_of_a_handshake_are_no_window(flights):
+    data = simulate(duration_s=2)
+    rtt_s, first_s = data.min_rtt_s, data.sent_s[0]
+    rtts = np.repeat(np.arange(len(flights), 0, -1), flights)
+    sent_s = first_s - 1.002 * rtt_s * rtts
+    sides = {"acked_or_lost_s": sent_s + rtt_s, "delivered_s": sent_s + rtt_s / 2, "sent_s": sent_s}
+    added = {name: np.concatenate([side, getattr(data, name)]) for name, side in sides.items()}
+    windows = start_of(replace(data, **added)).window_packets
+    assert windows[:4].tolist() == start_of(data).window_packets[:4].tolist()
+    assert windows[0] == 10
 
 
 def test_reno_counts_as_one_flow_and_two_emulated_ones_as_two():
