@@ -21,7 +21,7 @@ import pandas as pd
 import xarray as xr
 
 import qbkit as qb
-from qbkit.files import write_whole
+from qbkit.store.tables import replace_rows
 
 CELLS = (
     *(("tcp:cubic", 10, 1), ("quic-go:cubic", 5, 1), ("quic-go:cubic", 10, 1)),
@@ -45,10 +45,9 @@ def main() -> None:
     known = list(dict.fromkeys(flow for flow, *_ in CELLS))
     if unknown := [flow for flow in args.flows if flow not in known]:
         parser.error(f"no cell has {unknown[0]}; choose from {', '.join(known)}")
+    chosen = args.flows or known
     rows, points = [], []
-    for cell in CELLS:
-        if args.flows and cell[0] not in args.flows:
-            continue
+    for cell in (cell for cell in CELLS if cell[0] in chosen):
         both = {
             engine: trials(experiments(*cell, args.seeds, args.duration_s), engine)
             for engine in ENGINES
@@ -59,16 +58,8 @@ def main() -> None:
         print(pd.DataFrame(rows[-1:]).to_string(index=False, float_format="%.3g"), flush=True)
     if args.out:
         args.out.mkdir(parents=True, exist_ok=True)
-        add(args.out / "physical-time.csv", pd.DataFrame(rows))
-        add(args.out / "physical-time-points.csv", pd.concat(points))
-
-
-def add(table: Path, rows: pd.DataFrame) -> None:
-    """Write the rows into a table in place of the old ones of their flows."""
-    if table.exists():
-        old = pd.read_csv(table)
-        rows = pd.concat([old[~old.flow.isin(rows.flow)], rows])
-    write_whole(table, rows.to_csv(index=False, float_format="%.5g").encode())
+        replace_rows(args.out / "physical-time.csv", pd.DataFrame(rows), "flow")
+        replace_rows(args.out / "physical-time-points.csv", pd.concat(points), "flow")
 
 
 def experiments(

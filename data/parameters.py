@@ -16,10 +16,11 @@ from pathlib import Path
 import findings
 import pandas as pd
 import xarray as xr
-from releases.make import DURATION_S, LINK, add, alone, inferred
+from releases.make import DURATION_S, LINK, alone, inferred
 
 import qbkit as qb
 from qbkit.errors import QbkitError
+from qbkit.store.tables import replace_rows
 
 HERE = Path(__file__).parent
 SEEDS = 3
@@ -42,7 +43,7 @@ def main() -> None:
     failed = False
     for name in qb.list_implementations(args.names):
         try:
-            add(args.out, rows(name, args.seeds), key="implementation")
+            replace_rows(args.out, rows(name, args.seeds), "implementation")
             print(f"{name}: done", flush=True)
         except QbkitError as error:
             failed = True

@@ -22,10 +22,10 @@ import xarray as xr
 import qbkit as qb
 from qbkit import stacks
 from qbkit.execution.many import datasets
-from qbkit.files import write_whole
 from qbkit.metrics.parameters import observe
 from qbkit.metrics.parameters.reductions import window_reductions_of
 from qbkit.metrics.parameters.start import start_of
+from qbkit.store.tables import replace_rows
 
 HERE = Path(__file__).parent
 LINK = qb.Bottleneck(rate_mbps=20, rtt_ms=50, buffer_bdp=1)
@@ -57,7 +57,8 @@ def main() -> None:
     for name in args.releases or [*dates.release, *kernel]:
         status = stacks.get(name).status()
         if status.ready:
-            add(args.out / f"{args.what}.csv", MEASURES[args.what](name, seeds))
+            rows = MEASURES[args.what](name, seeds)
+            replace_rows(args.out / f"{args.what}.csv", rows, "release")
         print(f"{name}: {'done' if status.ready else status.reason}", flush=True)
 
 
@@ -118,14 +119,6 @@ def conformance(name: str, seeds: int) -> pd.DataFrame:
 
 MEASURES = {"parameters": parameters, "reductions": reductions, "conformance": conformance}
 SEEDS = {"parameters": 2, "reductions": 2, "conformance": 3}
-
-
-def add(table: Path, rows: pd.DataFrame, key: str = "release") -> None:
-    """Write the rows of a release (or another ``key``) into a table in place of its old ones."""
-    if table.exists():
-        old = pd.read_csv(table)
-        rows = pd.concat([old[~old[key].isin(rows[key])], rows])
-    write_whole(table, rows.to_csv(index=False, float_format="%.5g").encode())
 
 
 if __name__ == "__main__":

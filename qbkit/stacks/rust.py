@@ -48,10 +48,14 @@ class RustProgram(CompiledProgram):
 
     def _compile(self, folder: Path) -> None:
         with tempfile.TemporaryDirectory(dir=folder, prefix="target-") as target:
-            env = {**os.environ, **self.build_env, "CARGO_TARGET_DIR": target}
-            words = ["cargo", "build", "--release", "--locked", "--package", self._program()]
-            run_tool(words, self.name, env, self.workspace, log=folder / "build.log")
-            shutil.copy2(Path(target) / "release" / self._program(), folder)
+            self._cargo_build(Path(target), folder)
+
+    def _cargo_build(self, target: Path, folder: Path) -> None:
+        """Compile in ``target``; keep the program in ``folder``, or the log of a failure."""
+        env = {**os.environ, **self.build_env, "CARGO_TARGET_DIR": str(target)}
+        words = ["cargo", "build", "--release", "--locked", "--package", self._program()]
+        run_tool(words, self.name, env, self.workspace, log=folder / "build.log")
+        shutil.copy2(target / "release" / self._program(), folder)
 
 
 class RustStack(RustProgram, CompiledStack):

@@ -11,6 +11,7 @@ from typing import Any
 import pandas as pd
 
 from qbkit.errors import StoreError
+from qbkit.files import write_whole
 
 INDEX = "index.json"
 DIGITS = 7
@@ -38,6 +39,14 @@ def publish_tables(
     index = target / INDEX
     index.write_text(json.dumps({**(facts or {}), "files": files}, indent=1) + "\n")
     return index
+
+
+def replace_rows(table: Path, rows: pd.DataFrame, key: str) -> None:
+    """Write rows into a CSV file, in place of those that have the same values of ``key``."""
+    if table.exists():
+        old = pd.read_csv(table)
+        rows = pd.concat([old[~old[key].isin(rows[key])], rows])
+    write_whole(table, rows.to_csv(index=False, float_format="%.5g").encode())
 
 
 def load_tables(folder: str | Path) -> dict[str, pd.DataFrame]:

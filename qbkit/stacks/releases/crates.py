@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 from collections.abc import Callable, Mapping
@@ -74,11 +73,8 @@ class CrateRelease(RustStack):
         self._put_together(self.workspace)
         target = cache_folder() / "releases/target"
         target.mkdir(parents=True, exist_ok=True)
-        env = {**os.environ, **self.build_env, "CARGO_TARGET_DIR": str(target)}
-        words = ["cargo", "build", "--release", "--locked", "--package", self.member]
         with lock(target / ".qbkit.lock"):
-            run_tool(words, self.name, env, self.workspace, log=self.workspace / "build.log")
-            shutil.copy2(target / "release" / self.member, folder)
+            self._cargo_build(target, folder)
 
     def _put_together(self, workspace: Path) -> None:
         """Write the workspace: the driver and our crates, with this release as the dependency."""
