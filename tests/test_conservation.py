@@ -269,7 +269,7 @@ def test_a_packet_from_nowhere_is_a_warning():
 
 
 def test_published_runs_without_a_balance_still_load():
-    runs = qb.load_runs(Path(__file__).parents[1] / "data/envelope")
+    runs = qb.load_runs(Path(__file__).parents[1] / "data/cases/ack-2")
     run = next(iter(runs.values()))
     assert run.attrs["format_version"] == 1
     assert summary(run)["throughput_mbps"].notna().all()
