@@ -17,25 +17,24 @@ from qbkit.atlas.again import (
     run_again,
     study_again,
 )
-from qbkit.atlas.inferred import Inferred
+from qbkit.atlas.inferred import LINK, Inferred
 from qbkit.atlas.published import (
     ConformanceSweep,
     InteractionSweep,
     Published,
     PublishedStudy,
     PublishedSweep,
-    Setting,
     Share,
     experiment_of,
 )
 from qbkit.metrics import by_family, map_sentence, summary
 from qbkit.metrics.families import kernel_counterpart
-from qbkit.metrics.maps import FIRST, SECOND
+from qbkit.metrics.maps import FIRST, SECOND, settle_s
 from qbkit.plots.conformance_map import setting_text
 from qbkit.plots.envelope import envelope_chart
 from qbkit.plots.html import run_sentence
 from qbkit.plots.render import chart_fragment
-from qbkit.spec import Bottleneck
+from qbkit.spec import Bottleneck, Experiment
 from qbkit.studies.conformance import Study
 from qbkit.studies.explain import Explanation
 
@@ -116,9 +115,12 @@ class Ranking:
 
     name: str
     sweep: ConformanceSweep | None
+    """The sweep with the most settings of those that have it."""
     mean: dict[str, float]
     worst: float
     best: float
+    elsewhere: dict[str, float]
+    """Network of each further sweep, and the mean conformance over its settings."""
     shares: list[float]
 
 
@@ -130,8 +132,10 @@ def index_page(published: Published) -> dict[str, Any]:
     }
     for rankings in families.values():
         rankings.sort(key=lambda r: -r.mean.get("conformance", -1.0))
+    every = (ranking for rankings in families.values() for ranking in rankings)
     return {
         "families": families,
+        "elsewhere": list(dict.fromkeys(words for each in every for words in each.elsewhere)),
         "references": {sweep.reference for sweep in published.conformance},
         "pairs": _pair_settings(published),
         "runs": sum(sweep.facts["done"] for sweep in published.sweeps),
@@ -146,12 +150,7 @@ def maps_page(published: Published) -> dict[str, Any]:
 
 def pairs_page(published: Published) -> dict[str, Any]:
     """The matrix of each sweep in each setting, and the CUBIC and BBR pairs of it."""
-    return {
-        "sweeps": [
-            (sweep, [_pair_figures(sweep, setting) for setting in sweep.settings])
-            for sweep in published.interactions
-        ]
-    }
+    return {"sweeps": [(sweep, list(_pair_figures(sweep))) for sweep in published.interactions]}
 
 
 def causes_page(published: Published) -> dict[str, Any]:
@@ -174,7 +173,7 @@ def implementation_page(published: Published, name: str) -> dict[str, Any]:
         "references": [sweep for sweep in published.conformance if name == sweep.reference],
         "alone": _alone(published, name),
         "pairs": [
-            (sweep, sweep.settings, _opponents(sweep, name))
+            (sweep, _network_words(sweep), _opponents(sweep, name))
             for sweep in published.interactions
             if name in sweep.implementations
         ],
@@ -194,7 +193,8 @@ def drawn(chart: alt.TopLevelMixin, name: str, again: str = "", *, wide: bool = 
 
 
 def _ranking(published: Published, name: str) -> Ranking:
-    sweep = next((s for s in published.conformance if name in s.implementations), None)
+    sweeps = [s for s in published.conformance if name in s.implementations]
+    sweep = max(sweeps, key=lambda s: len(s.settings), default=None)
     row = sweep.row(name) if sweep else None
     every = row.conformance if row is not None else None
     return Ranking(
@@ -203,6 +203,11 @@ def _ranking(published: Published, name: str) -> Ranking:
         {} if row is None else {str(k): float(v.mean()) for k, v in row.data_vars.items()},
         float("nan") if every is None else float(every.min()),
         float("nan") if every is None else float(every.max()),
+        {
+            _shared_words(each): float(each.row(name).conformance.mean())
+            for each in sweeps
+            if each is not sweep
+        },
         [
             pairs.mean_share(name, setting) if name in pairs.implementations else float("nan")
             for pairs in published.interactions
@@ -212,7 +217,7 @@ def _ranking(published: Published, name: str) -> Ranking:
 
 
 def _pair_settings(published: Published) -> list[str]:
-    return [setting_text(setting) for pairs in published.interactions for setting in pairs.settings]
+    return [words for pairs in published.interactions for words in _network_words(pairs)]
 
 
 def _map_figure(sweep: ConformanceSweep) -> Figure:
@@ -221,14 +226,15 @@ def _map_figure(sweep: ConformanceSweep) -> Figure:
     return drawn(chart, f"{title}: {map_sentence(sweep.map)}", wide=True)
 
 
-def _pair_figures(sweep: InteractionSweep, setting: Setting) -> tuple[str, list[Figure]]:
-    part, words = sweep.cube.sel(setting), setting_text(setting)
-    title = f"Share of the row's implementation, {words}"
-    figures = [drawn(plots.interaction_chart(part, title=title), title, wide=True)]
-    if {"tcp:cubic", "tcp:bbr"} <= {*sweep.implementations}:
-        title = f"CUBIC against BBR, {words}"
-        figures.append(drawn(plots.expectation_chart(part, title=title), title))
-    return words, figures
+def _pair_figures(sweep: InteractionSweep) -> Iterator[tuple[str, list[Figure]]]:
+    for words, setting in zip(_network_words(sweep), sweep.settings, strict=True):
+        part = sweep.cube.sel(setting)
+        title = f"Share of the row's implementation, {words}"
+        figures = [drawn(plots.interaction_chart(part, title=title), title, wide=True)]
+        if {"tcp:cubic", "tcp:bbr"} <= {*sweep.implementations}:
+            title = f"CUBIC against BBR, {words}"
+            figures.append(drawn(plots.expectation_chart(part, title=title), title))
+        yield words, figures
 
 
 def _study_figure(published: PublishedStudy) -> Figure:
@@ -238,7 +244,7 @@ def _study_figure(published: PublishedStudy) -> Figure:
 
 
 def _cells(sweep: ConformanceSweep, name: str) -> list[Cell]:
-    row = sweep.row(name)
+    row = sweep.row(name).assign(sweep.settling.sel({FIRST: name}).data_vars)
     return [
         Cell(
             setting_text(setting),
@@ -270,12 +276,36 @@ def _envelope_figures(sweep: ConformanceSweep, name: str) -> Iterator[Figure]:
 
 
 def sweep_words(sweep: PublishedSweep) -> str:
-    """Rate, duration and trials of a sweep in a few words."""
+    """What all settings of a sweep share, its time and trials in a few words."""
+    trials = f"{len(sweep.seeds)} trial{'s' * (len(sweep.seeds) != 1)}"
+    return f"{_shared_words(sweep)}, {_time_words(sweep)}, {trials} of each"
+
+
+def _network_words(sweep: PublishedSweep) -> list[str]:
+    """Network and time of each setting: ``20 Mbit/s, 20 ms, 5 BDP, 20 to 40 s``."""
+    known, time = _shared_words(sweep), _time_words(sweep)
+    each = [(known, setting_text(setting), time) for setting in sweep.settings]
+    return [", ".join(filter(None, words)) for words in each]
+
+
+def _time_words(sweep: PublishedSweep) -> str:
+    """The time of a trial that its throughput ratios are of."""
+    begin_s, end_s = settle_s(sweep.cube), _first(sweep).duration_s
+    return f"{begin_s:g} to {end_s:g} s" if begin_s else f"{end_s:g} s"
+
+
+def _shared_words(sweep: PublishedSweep) -> str:
+    """What all settings of a sweep share: ``100 Mbit/s, 10 ms``."""
+    link = _first(sweep).bottleneck
+    fields = {f"bottleneck.{name}": getattr(link, name) for name in LINK}
+    return setting_text({f: v for f, v in fields.items() if f not in sweep.settings[0]})
+
+
+def _first(sweep: PublishedSweep) -> Experiment:
+    """The first experiment of a sweep."""
     flows = [flow for flow in (FIRST, SECOND) if flow in sweep.cube.coords]
     names = [str(sweep.cube[flow].values[0]) for flow in flows]
-    first = sweep.experiment(names, sweep.settings[0], sweep.seeds[0])
-    trials = f"{len(sweep.seeds)} trial{'s' * (len(sweep.seeds) != 1)}"
-    return f"{first.bottleneck.rate_mbps:g} Mbit/s, {first.duration_s:g} s, {trials} of each"
+    return sweep.experiment(names, sweep.settings[0], sweep.seeds[0])
 
 
 def _alone(published: Published, name: str) -> tuple[Figure, dict[str, Any]] | None:

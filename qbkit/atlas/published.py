@@ -15,7 +15,7 @@ import xarray as xr
 
 from qbkit.atlas.inferred import Inferred, estimates_of, read_inferred
 from qbkit.errors import StoreError
-from qbkit.metrics import cell_envelopes, conformance_map, dominance, interactions
+from qbkit.metrics import cell_envelopes, conformance_map, dominance, interactions, settling
 from qbkit.metrics.envelope import Envelope
 from qbkit.metrics.maps import FIRST, SECOND, SEED
 from qbkit.spec import Experiment
@@ -87,6 +87,11 @@ class ConformanceSweep(PublishedSweep):
     def map(self) -> xr.Dataset:
         """See `qbkit.metrics.conformance_map`."""
         return conformance_map(self.cube, self.reference)
+
+    @cached_property
+    def settling(self) -> xr.Dataset:
+        """See `qbkit.metrics.settling`."""
+        return settling(self.cube)
 
     @cached_property
     def _envelopes(self) -> xr.DataArray:

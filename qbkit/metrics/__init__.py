@@ -28,6 +28,7 @@ from qbkit.metrics.maps import (
     interactions,
     intransitive_triples,
     pair_trials,
+    settled_throughput_mbps,
     throughput_ratios,
 )
 from qbkit.metrics.multiplexing import Multiplexing, multiplexing, page_multiplexing
@@ -35,6 +36,7 @@ from qbkit.metrics.parameters import Parameters, infer
 from qbkit.metrics.points import OperatingPoints, operating_points
 from qbkit.metrics.quicbench import quicbench_points
 from qbkit.metrics.retransmissions import transfer_table
+from qbkit.metrics.settling import drift_mbps, settles, settling
 from qbkit.metrics.significance import map_sentence
 from qbkit.metrics.speed_index import page_speed_index, speed_index
 from qbkit.metrics.summary import flow_summaries, summary
@@ -95,6 +97,7 @@ __all__ = [
     "cubic_window_packets",
     "deviation",
     "dominance",
+    "drift_mbps",
     "envelope",
     "equal_share",
     "expectations",
@@ -126,6 +129,9 @@ __all__ = [
     "quicbench_points",
     "reno_friendly_alpha",
     "sample_trials",
+    "settled_throughput_mbps",
+    "settles",
+    "settling",
     "speed_index",
     "summary",
     "throughput_ratio",

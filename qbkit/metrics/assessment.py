@@ -40,6 +40,7 @@ from qbkit.metrics import equivalence, permutation
 from qbkit.metrics.conformance import conformance, conformance_t, deviation
 from qbkit.metrics.envelope import Definition, Trial, definition_of, envelope, sample_trials
 from qbkit.metrics.points import MIN_SKIP_START_S, SKIP_START_FRACTION, OperatingPoints
+from qbkit.metrics.settling import CONFIDENCE, drift_mbps, settles
 from qbkit.metrics.trials import Trials
 from qbkit.traces.arrays import FloatArray
 
@@ -208,7 +209,7 @@ def assess(
         outcome=outcome,
         verdict=verdict,
         definition=definition,
-        warnings=_short_trials([*ours, *theirs]),
+        warnings=(*_short_trials([*ours, *theirs]), *_drifting(*sides)),
         **numbers,
     )
 
@@ -226,6 +227,21 @@ def _short_trials(trials: Sequence[OperatingPoints]) -> tuple[str, ...]:
         f"trials are short: {points} operating points, and conformance and noise floor rise with "
         f"the length{longer}",
     )
+
+
+def _drifting(tests: Sequence[FloatArray], references: Sequence[FloatArray]) -> tuple[str, ...]:
+    """A warning for each side that does not settle."""
+    warnings = []
+    for who, trials in (("test", tests), ("reference", references)):
+        if not settles(trials):
+            drift = drift_mbps(trials)
+            low, high = drift.interval(CONFIDENCE, -math.inf, math.inf)
+            warnings.append(
+                f"the {who} does not settle: its throughput in the second half of a trial is "
+                f"{drift.value:+.1f} Mbit/s [{low:+.1f}, {high:+.1f}] from that in the first; run "
+                "longer"
+            )
+    return tuple(warnings)
 
 
 def _numbers(trials: Trials, confidence: float, margin: float, rng_seed: int) -> dict[str, Any]:

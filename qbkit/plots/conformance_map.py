@@ -17,6 +17,7 @@ from qbkit.metrics.cells import cell_envelopes, conformance_map
 from qbkit.metrics.envelope import Envelope
 from qbkit.metrics.families import family
 from qbkit.metrics.maps import FIRST
+from qbkit.metrics.settling import settling
 from qbkit.metrics.significance import map_sentence
 from qbkit.plots import theme
 from qbkit.plots.captions import wrapped
@@ -48,6 +49,7 @@ BESIDE = {
     "noise_floor": ("Noise floor", ".2f"),
     "p_value": ("p of the cell", ".2g"),
     "q_value": ("q among all cells", ".2g"),
+    "drift_mbps": ("Throughput, second half of a trial minus the first (Mbit/s)", "+.1f"),
 }
 """Further rows of the tooltip: variable → title, number format."""
 SHORT = {
@@ -56,6 +58,8 @@ SHORT = {
     "bottleneck.buffer_bdp": "{:g} BDP",
 }
 TEST_COLOUR = theme.PALETTE[1]
+PALE = 0.45
+"""Opacity of the number of a cell whose flows do not settle."""
 
 
 def conformance_map_chart(
@@ -70,7 +74,8 @@ def conformance_map_chart(
     ``cubes`` maps each reference (``tcp:cubic``) to the cube of its sweep. ``quantities`` are
     variables of `qbkit.metrics.conformance_map`, one heat map each. A click on a cell draws its
     envelope over the reference's at the right. The tooltip shows the cell's interval, noise floor
-    and p-values; the subtitle says what the map may claim at its number of trials. Raises
+    and p-values; the subtitle says what the map may claim at its number of trials. Numbers are pale
+    where an implementation does not settle in its trials (`qbkit.metrics.settling`). Raises
     MetricError for an unknown quantity, and if no cell has both envelopes.
     """
     for name in quantities:
@@ -83,7 +88,7 @@ def conformance_map_chart(
     cells = [
         cell
         for reference, cube in cubes.items()
-        for cell in _cells(cell_envelopes(cube, definition=definition), found[reference])
+        for cell in _cells(cube, definition, found[reference])
     ]
     if not cells:
         raise MetricError("no cell has envelopes of both sides; give a cube with runs of both")
@@ -103,6 +108,8 @@ def conformance_map_chart(
     with one_brush():
         chart = HConcatChart(hconcat=[*maps, _detail(cells, chosen)], spacing=24)
     sentences = [map_sentence(each) for each in found.values()]
+    if not all(cell.settles for cell in cells):
+        sentences.append("Pale numbers: the implementation does not settle in its trials.")
     sentences.append("Click a cell to see its envelope (orange) over the reference's (grey).")
     width = len(quantities) * CELL_WIDTH * len(settings) + DETAIL_WIDTH
     return chart.resolve_scale(color="independent").properties(
@@ -120,10 +127,13 @@ class _MapCell:
     test: Envelope
     reference: Envelope
     figures: dict[str, float]
+    settles: bool
 
 
-def _cells(envelopes: xr.DataArray, found: xr.Dataset) -> Iterator[_MapCell]:
+def _cells(cube: xr.Dataset, definition: str, found: xr.Dataset) -> Iterator[_MapCell]:
     """Cells of a conformance map that have the envelopes of both sides."""
+    envelopes, drifts = cell_envelopes(cube, definition=definition), settling(cube)
+    found = found.assign(drifts.sel({FIRST: found[FIRST]}).data_vars)
     known = envelopes.sel({FIRST: found.attrs["reference"]}).values
     fields = [str(d) for d in envelopes.dims[1:]]
     for place in np.ndindex(*found.conformance.shape):
@@ -137,7 +147,8 @@ def _cells(envelopes: xr.DataArray, found: xr.Dataset) -> Iterator[_MapCell]:
         )
         setting = setting_text(dict(zip(fields, values, strict=True)))
         figures = {key: float(found[key].values[place]) for key in (*QUANTITIES, *BESIDE)}
-        yield _MapCell(name, values, setting, test, against, figures)
+        settled = bool(found.settles.values[place])
+        yield _MapCell(name, values, setting, test, against, figures, settled)
 
 
 def setting_text(values: Mapping[str, Any]) -> str:
@@ -155,6 +166,7 @@ def _table(cells: Sequence[_MapCell]) -> alt.InlineData:
     columns: dict[str, list[object]] = {
         "row": [c.row for c in cells],
         "setting": [c.setting for c in cells],
+        "settles": [c.settles for c in cells],
     }
     for name in (*QUANTITIES, *BESIDE):
         columns[name] = [c.figures[name] for c in cells]
@@ -199,6 +211,7 @@ def _heat(
     numbers = words.mark_text(fontSize=10, tooltip=None).encode(
         text="words:N",
         color=alt.condition(dark, alt.value("white"), alt.value(theme.ON_TILE)),
+        opacity=alt.condition(alt.datum.settles, alt.value(1), alt.value(PALE)),
     )
     frame = base.transform_filter(chosen).mark_rect(fill=None, stroke=theme.INK, strokeWidth=2)
     layers = [tiles.add_params(chosen), numbers, *_separators(cells), frame]

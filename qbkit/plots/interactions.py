@@ -20,6 +20,7 @@ from qbkit.metrics.maps import (
     expectations,
     interactions,
     pair_trials,
+    settle_s,
 )
 from qbkit.plots import theme
 from qbkit.plots.captions import wrapped
@@ -65,6 +66,8 @@ def interaction_chart(
         "Ordered by the mean ratio against all others. Click a cell to see its two flows "
         "(of the first seed).",
     ]
+    if settle_s(cube):
+        sentences.append(f"Shares from {settle_s(cube):g} s on; before that the flows settle.")
     details = [_detail(cube, chosen)]
     if int(found.trials.max()) > 1:
         sentences.append("Pale numbers: the 95 % interval over trials includes 0.5.")
@@ -218,6 +221,7 @@ def _detail(cube: xr.Dataset, chosen: alt.Parameter) -> alt.LayerChart:
         alt.Chart(series)
         .transform_filter(chosen)
         .transform_filter(alt.datum.side == side)
+        .transform_filter(alt.datum.time_s >= settle_s(cube))
         .transform_aggregate(mean="mean(throughput_mbps)", groupby=["name", "side"])
         .transform_calculate(words="datum.name + '  ' + format(datum.mean, '.1f') + ' Mbit/s'")
         .mark_text(align="left", baseline="bottom", fontSize=12, fontWeight=600)

@@ -55,6 +55,9 @@ class Sweep(BaseModel):
     unordered: tuple[str, str] | None = None
     """Two fields with the same values whose order does not matter: (a, b) is run, (b, a) is not.
     ``[flows.0, flows.1]`` runs every pair of implementations once."""
+    settle_s: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+    """Seconds in which flows settle: throughput ratios (`qbkit.metrics.pair_trials`) leave them out
+    at the start of each trial. It changes no run."""
 
     def __init__(self, **data: Any) -> None:
         try:

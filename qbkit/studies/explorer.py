@@ -27,6 +27,7 @@ from qbkit.plots.render import chart_fragment
 from qbkit.spec import Bottleneck, Experiment, Flow
 from qbkit.stacks.registry import get
 from qbkit.stacks.table import list_implementations
+from qbkit.studies.results import reference_of
 from qbkit.testbed import engines
 
 RATES_MBPS = (5.0, 10.0, 20.0, 50.0, 100.0)
@@ -98,18 +99,16 @@ class Published:
 
 
 def nearest(
-    cubes: Mapping[str, xr.Dataset],
-    wanted: Setting,
-    maps: Mapping[str, xr.Dataset] | None = None,
+    cubes: Sequence[xr.Dataset], wanted: Setting, maps: Sequence[xr.Dataset] | None = None
 ) -> Published:
     """The published cell of the implementation that is nearest in rate, RTT and buffer.
 
-    ``cubes`` maps each reference to the cube of its sweep. Distances are those of logarithms: half
+    ``cubes`` are those of sweeps with a reference each. Distances are those of logarithms: half
     the rate is as far as twice the rate. ``maps`` are the cubes' conformance maps, if they are at
     hand. Raises MetricError if no cube has the implementation.
     """
-    best: tuple[float, str, dict[str, float]] | None = None
-    for reference, cube in cubes.items():
+    best: tuple[float, int, dict[str, float]] | None = None
+    for index, cube in enumerate(cubes):
         if wanted.implementation not in cube[FIRST].values:
             continue
         base = json.loads(cube.attrs["sweep"])["base"]["bottleneck"]
@@ -121,12 +120,12 @@ def nearest(
             place[field] = min(values, key=lambda v: abs(math.log(v / asked)))
             away += math.log(place[field] / asked) ** 2
         if best is None or away < best[0]:
-            best = (away, reference, place)
+            best = (away, index, place)
     if best is None:
         raise MetricError(f"no published results of {wanted.implementation}")
-    _, reference, place = best
-    cube = cubes[reference]
-    known = maps[reference] if maps else conformance_map(cube, reference)
+    _, index, place = best
+    cube = cubes[index]
+    known = maps[index] if maps else conformance_map(cube, reference_of(cube))
     return _published(cube, known, wanted, place)
 
 
@@ -149,14 +148,14 @@ class Explorer:
 
     def __init__(
         self,
-        cubes: Mapping[str, xr.Dataset],
+        cubes: Sequence[xr.Dataset],
         *,
         live: bool = True,
         duration_s: float = 20.0,
         engine: str | None = None,
     ) -> None:
-        self._cubes = dict(cubes)
-        self._maps = {name: conformance_map(cube, name) for name, cube in cubes.items()}
+        self._cubes = list(cubes)
+        self._maps = [conformance_map(cube, reference_of(cube)) for cube in cubes]
         self._how: dict[str, Any] = {"engine": engine}
         self._duration_s = duration_s
         self._problem = engines.named(engine).problem() if live else "live runs are off"
@@ -169,7 +168,7 @@ class Explorer:
     @property
     def implementations(self) -> list[str]:
         """What can be chosen: what is published, and with an engine what is ready here."""
-        published = [str(n) for cube in self._cubes.values() for n in cube[FIRST].values]
+        published = [str(n) for cube in self._cubes for n in cube[FIRST].values]
         ready = [] if self._problem else list_implementations()
         return sorted(dict.fromkeys([*published, *ready]))
 
@@ -183,8 +182,8 @@ class Explorer:
     def experiment(self, setting: Setting) -> Experiment:
         """The live run of a setting: the implementation against the kernel's of its family."""
         rivals = [
-            reference
-            for reference, cube in self._cubes.items()
+            reference_of(cube)
+            for cube in self._cubes
             if setting.implementation in cube[FIRST].values
         ]
         link = Bottleneck(
@@ -323,10 +322,10 @@ def _show(output: Any, html: str) -> None:
     output.outputs = (shown,)
 
 
-def explore(cubes: Mapping[str, xr.Dataset], **how: Any) -> Explorer:
+def explore(cubes: Sequence[xr.Dataset], **how: Any) -> Explorer:
     """Controls that answer from published cubes at once, and by a live run where it can be made.
 
-    ``cubes`` maps each reference (``tcp:cubic``) to the cube of its sweep (`qbkit.load_sweep`).
+    ``cubes`` are those of sweeps against a reference each (`qbkit.load_sweep`).
     ``how``: ``live`` (False: published results only), ``duration_s`` of a live run (default 20),
     and ``engine``. Raises EngineError for an unknown engine.
     """
