@@ -92,10 +92,10 @@ def removed_percent(case: str, changed: str) -> float:
     return 100 * qb.WhatIf(study(case), study(changed), {}).share
 
 
-def throughput_ratio(case: str) -> float:
-    """Throughput of a case's test over its competitor's, mean over its runs."""
-    runs = study(case).tests
-    return fmean(float(run.throughput_mbps[0].sum() / run.throughput_mbps[1].sum()) for run in runs)
+def throughput_ratio(case: str, from_s: float = 0.0) -> float:
+    """Throughput of a case's test over its competitor's from a time on, mean over its runs."""
+    later = [run.throughput_mbps.sel(time=slice(from_s, None)) for run in study(case).tests]
+    return fmean(float(mbps[0].sum() / mbps[1].sum()) for mbps in later)
 
 
 def acked_mb(name: str, until_s: float) -> float:

@@ -19,9 +19,11 @@ from qbkit.metrics.maps import FIRST
 HERE = Path(__file__).parent
 BUFFER, RTT = "bottleneck.buffer_bdp", "bottleneck.rtt_ms"
 FIELDS = {"buffer_bdp": BUFFER, "rtt_ms": RTT}
+LATE_S = 40
+"""From when on the last third of a conformance trial is."""
 CONFORMANCE_HEADING = (
     "| implementation | conformance | interval | pooled | Conformance-T | Δ-throughput "
-    "| mean throughput |\n|---|---|---|---|---|---|---|"
+    f"| mean throughput | from {LATE_S} s on |\n|---|---|---|---|---|---|---|---|"
 )
 
 
@@ -86,6 +88,27 @@ class Family:
         mbps = at(self.cube.throughput_mbps, **where).sel({FIRST: name})
         return float(mbps.isel(flow=flow).mean("seed"))
 
+    def late_mbps(self, name: str) -> float:
+        """Throughput from `LATE_S` on minus the reference's, mean over seeds and settings."""
+        series = self.cube.series_throughput_mbps.isel(flow=0)
+        late = series.isel(time=(series.time >= LATE_S).values).mean(["time", "seed"])
+        return float((late.sel({FIRST: name}) - late.sel({FIRST: f"tcp:{self.name}"})).mean())
+
+    @cached_property
+    def unsettled(self) -> xr.DataArray:
+        """Whether an implementation, the reference too, does not settle, by setting."""
+        return ~qb.metrics.settling(self.cube).settles
+
+    def unsettled_cells(self, **where: float) -> int:
+        """In how many cells an implementation does not settle."""
+        return int(at(self.unsettled, **where).sum())
+
+    @property
+    def latest_apart_mbps(self) -> float:
+        """Largest difference between the last third of the trials and whole trials."""
+        whole = {name: self.of(name, "mean_throughput_difference_mbps") for name in self.names}
+        return max(abs(self.late_mbps(name) - value) for name, value in whole.items())
+
     def below(self, mbps: float, *, least_bdp: float) -> list[tuple[str, int]]:
         """Implementations and RTTs that get less than this in a buffer of ``least_bdp`` or more."""
         mine = self.cube.throughput_mbps.isel(flow=0).mean("seed")
@@ -122,7 +145,7 @@ class Family:
             yield (
                 f"| {name} | {float(ours.conformance):.2f} [{low:.2f}, {high:.2f}] | ±{reach:.2f} "
                 f"| {float(ours.conformance_pooled):.2f} | {float(ours.conformance_t):.2f} "
-                f"| {float(shift):+.1f} | {float(plain):+.1f} |"
+                f"| {_signed(shift)} | {_signed(plain)} | {_signed(self.late_mbps(name))} |"
             )
 
     @property
@@ -183,6 +206,11 @@ def best(families: Iterable[Family], count: int) -> list[str]:
 def at(values: xr.DataArray, **where: float) -> xr.DataArray:
     """The values in one setting."""
     return values.sel({FIELDS[field]: value for field, value in where.items()})
+
+
+def _signed(value: float | xr.DataArray) -> str:
+    """A number with its sign and one decimal; never -0.0."""
+    return f"{round(float(value), 1) + 0.0:+.1f}"
 
 
 def rises(values: list[float]) -> bool:

@@ -5,30 +5,57 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import xarray as xr
-from findings import BUFFER, HERE
+from findings import HERE, facts
 
 import qbkit as qb
 from qbkit.metrics.assessment import interval_text
 from qbkit.metrics.maps import FIRST, SECOND, SEED
 from qbkit.spec.experiment import FRAME_BYTES
 
-SPEC = HERE / "interactions/pairs.yaml"
 Pair = tuple[str, str]
+HEADING = (
+    "| sweep | link | trials of a pair | shares are of | pairs with a winner | interval, mean "
+    "| runs | processor hours |\n|---|---|---|---|---|---|---|---|"
+)
 
 
 @dataclass(frozen=True)
 class Pairs:
-    """The published interactions with one buffer."""
+    """A published sweep of interactions: ``interactions/NAME.yaml``."""
 
-    buffer_bdp: float
+    name: str
+
+    @cached_property
+    def sweep(self) -> qb.Sweep:
+        """Its specification."""
+        return qb.Sweep.from_file(HERE / f"interactions/{self.name}.yaml")
 
     @cached_property
     def cube(self) -> xr.Dataset:
-        """All runs with this buffer."""
-        return qb.load_sweep(SPEC).sel({BUFFER: self.buffer_bdp}, drop=True)
+        """All runs."""
+        return qb.load_sweep(HERE / f"interactions/{self.name}.yaml")
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """Runs, processor hours and versions."""
+        return facts(f"interactions/{self.name}")
+
+    @property
+    def row(self) -> str:
+        """The sweep as a row of the Markdown table `HEADING`."""
+        link, seconds = self.sweep.base["bottleneck"], self.sweep.base["duration_s"]
+        settle_s = self.sweep.settle_s
+        part = f"{settle_s:g} to {seconds} s" if settle_s else "whole trials"
+        return (
+            f"| `{self.name}` | {link['rate_mbps']} Mbit/s, {link['buffer_bdp']} BDP "
+            f"| {self.trials} of {seconds} s | {part} | {self.decided} of {self.pairs} "
+            f"| ±{self.reach:.2f} | {self.facts['done']} | {self.facts['processor_hours']:.1f} |"
+        )
 
     @cached_property
     def table(self) -> xr.Dataset:
@@ -71,7 +98,7 @@ class Pairs:
     @property
     def frame_ms(self) -> float:
         """Time that a full frame takes on the link."""
-        rate_mbps: float = qb.Sweep.from_file(SPEC).base["bottleneck"]["rate_mbps"]
+        rate_mbps: float = self.sweep.base["bottleneck"]["rate_mbps"]
         return FRAME_BYTES * 8 / rate_mbps / 1e3
 
     @property
@@ -146,14 +173,13 @@ class Pairs:
     @cached_property
     def earlier(self) -> dict[str, float]:
         """Share of the flow that starts first, where both are of one implementation."""
-        starts_s = {
-            p.experiment.seed: p.experiment.flow_starts_s for p in qb.Sweep.from_file(SPEC).points()
-        }
+        starts_s = {p.experiment.seed: p.experiment.flow_starts_s for p in self.sweep.points()}
+        mbps = qb.metrics.settled_throughput_mbps(self.cube)
         shares = [
-            self.cube.throughput_mbps.sel({SEED: seed}).isel(flow=int(np.argmin(each)))
+            mbps.sel({SEED: seed}).isel(flow=int(np.argmin(each)))
             for seed, each in starts_s.items()
         ]
-        mean = xr.concat(shares, SEED).mean(SEED) / self.cube.throughput_mbps.sum("flow").mean(SEED)
+        mean = xr.concat(shares, SEED).mean(SEED) / mbps.sum("flow").mean(SEED)
         return {name: float(mean.sel({FIRST: name, SECOND: name})) for name in self.names}
 
     @property
@@ -161,5 +187,54 @@ class Pairs:
         """The implementation in which starting first helps most."""
         return max(self.earlier, key=self.earlier.__getitem__)
 
+    def part(self, start_s: float, stop_s: float) -> xr.DataArray:
+        """The throughput ratios of a part of each trial."""
+        series = self.cube.series_throughput_mbps
+        inside = (series.time >= start_s) & (series.time < stop_s)
+        mbps = series.isel(time=inside.values).mean("time")
+        # Without the sweep, whose settle_s would count from the start of the trial.
+        return qb.metrics.throughput_ratios(xr.Dataset({"throughput_mbps": mbps}))
+
+    def mean_share(self, name: str, start_s: float, stop_s: float) -> float:
+        """Mean share of an implementation against all others in a part of each trial."""
+        return float(qb.metrics.dominance(self.part(start_s, stop_s)).sel({FIRST: name}))
+
+    def most_moved(self, early_s: tuple[float, float], late_s: tuple[float, float]) -> str:
+        """The implementation whose mean share moves furthest between two parts of the trials."""
+        return max(
+            self.names,
+            key=lambda name: abs(self.mean_share(name, *early_s) - self.mean_share(name, *late_s)),
+        )
+
+    def reversals(self, early_s: tuple[float, float], late_s: tuple[float, float]) -> int:
+        """Pairs that have one winner in an early part of the trials and the other in a late one."""
+        early, late = ((self.part(*span) > 0.5).values for span in (early_s, late_s))
+        return int(np.triu(early != late, 1).sum())
+
     def _of(self, first: str, second: str) -> xr.Dataset:
         return self.table.sel({FIRST: first, SECOND: second})
+
+
+class Lasting:
+    """The shares of ``checks/settled.csv``, of parts of long trials in a deep buffer."""
+
+    @cached_property
+    def table(self) -> pd.DataFrame:
+        """A row for each pair, by the rate of the link in Mbit/s."""
+        return pd.read_csv(HERE / "checks/settled.csv", index_col="rate_mbps")
+
+    def apart(self, rate_mbps: float) -> float:
+        """The furthest that a share is from that from 60 s on.
+
+        At 20 Mbit/s the shares are those from 20 to 40 s, as in ``deep``, at 50 of the first 25 s,
+        as in ``start``.
+        """
+        early = {20: "share_20_to_40_s", 50: "share_0_to_25_s"}[rate_mbps]
+        rows = self.table.loc[rate_mbps]
+        return float((rows[early] - rows.share_60_to_120_s).abs().max())
+
+    def ratio(self, rate_mbps: float, first: str, second: str) -> float:
+        """Throughput of the first flow over the second's from 60 s on, from the mean share."""
+        rows = self.table.loc[rate_mbps].set_index(["flow", "other"])
+        share = float(rows.share_60_to_120_s[first, second])
+        return share / (1 - share)

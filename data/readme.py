@@ -21,7 +21,8 @@ import causes
 import findings
 import jinja2
 import pandas as pd
-from pairs import Pairs
+from pairs import HEADING as PAIRS_HEADING
+from pairs import Lasting, Pairs
 
 import qbkit as qb
 from qbkit.errors import QbkitError
@@ -61,8 +62,9 @@ def facts() -> dict[str, Any]:
         "bbr": findings.Family("bbr"),
         "rises": findings.rises,
         "best": findings.best,
-        "pairs": {bdp: Pairs(bdp) for bdp in (1, 5)},
-        "sweep": findings.facts,
+        "pairs_table": lambda sweeps: "\n".join([PAIRS_HEADING, *(each.row for each in sweeps)]),
+        "pairs": {name: Pairs(name) for name in ("shallow", "deep", "start")},
+        "lasting": Lasting(),
         "envelope": qb.load_study(HERE / "envelope"),
         "verdicts": causes.verdicts,
         "causes": causes.causes,

@@ -55,7 +55,7 @@ msquic,tag 7,example.org/msquic,gcc 12
 def data(tmp_path_factory) -> Path:
     """A part of the published data: a sweep of each kind, a case with its causes, two lone runs."""
     folder = tmp_path_factory.mktemp("data")
-    for name in ("controllers/cubic", "interactions/pairs"):
+    for name in ("controllers/cubic", "interactions/shallow"):
         for ending in (".yaml", ".json", ".nc"):
             copy = folder / f"{name}{ending}"
             copy.parent.mkdir(exist_ok=True)

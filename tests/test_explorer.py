@@ -32,6 +32,8 @@ def test_the_nearest_published_cell_has_the_numbers_of_the_map(cubes):
     assert near.sentence == (
         "Nearest published results: quic-go:reno, 20 Mbit/s, 10 ms, 3 BDP, against tcp:reno."
     )
+    assert "does not settle: -" in nearest(cubes, Setting("quinn:cubic", 20, 50, 5)).html()
+    assert "does not settle" not in nearest(cubes, Setting("quinn:cubic", 20, 10, 5)).html()
     with pytest.raises(MetricError, match="no published results of mine:cubic"):
         nearest(cubes, Setting("mine:cubic"))
 

@@ -1,7 +1,7 @@
 """Measures the tables of notebooks/14_is_it_the_stack.ipynb.
 
 python data/checks/make.py trains|jitter|bursts|segmentation|extra_rtt [--seeds N]
-python data/checks/make.py receivers|acks|samples|late|lateness [--seeds N]
+python data/checks/make.py receivers|acks|samples|late|lateness|settled [--seeds N]
 
 ``trains`` describes how each implementation's packets follow each other, alone on the shallowest
 link of the conformance maps. ``jitter`` repeats one CUBIC and two BBRs beside the kernel's there
@@ -12,7 +12,8 @@ segmentation offload. ``extra_rtt`` gives one of two flows a path that is longer
 infers C of a CUBIC that is acknowledged more often. ``samples`` compares the sample programs of
 five stacks (sample_programs.py) with our drivers. ``late`` repeats picoquic's CUBIC with a receiver
 that acknowledges a little later. ``lateness`` measures how late quic-go and the kernel react on the
-machine's clock, and gives them that lateness in virtual time. Stored runs are not run again.
+machine's clock, and gives them that lateness in virtual time. ``settled`` takes parts of long
+trials in a deep buffer. Stored runs are not run again.
 ``python benchmarks/physical_time.py --out data/checks`` writes the tables of physical time.
 """
 
@@ -26,6 +27,7 @@ from lateness import lateness
 from network import bursts, extra_rtt, jitter, segmentation, trains
 from programs import samples
 from receivers import acks, late, receivers
+from settled import settled
 
 from qbkit.files import write_whole
 
@@ -41,6 +43,7 @@ MEASURES = {
     "samples": samples,
     "late": late,
     "lateness": lateness,
+    "settled": settled,
 }
 
 

@@ -115,12 +115,9 @@ class Ranking:
 
     name: str
     sweep: ConformanceSweep | None
-    """The sweep with the most settings of those that have it."""
     mean: dict[str, float]
     worst: float
     best: float
-    elsewhere: dict[str, float]
-    """Network of each further sweep, and the mean conformance over its settings."""
     shares: list[float]
 
 
@@ -132,10 +129,8 @@ def index_page(published: Published) -> dict[str, Any]:
     }
     for rankings in families.values():
         rankings.sort(key=lambda r: -r.mean.get("conformance", -1.0))
-    every = (ranking for rankings in families.values() for ranking in rankings)
     return {
         "families": families,
-        "elsewhere": list(dict.fromkeys(words for each in every for words in each.elsewhere)),
         "references": {sweep.reference for sweep in published.conformance},
         "pairs": _pair_settings(published),
         "runs": sum(sweep.facts["done"] for sweep in published.sweeps),
@@ -193,8 +188,7 @@ def drawn(chart: alt.TopLevelMixin, name: str, again: str = "", *, wide: bool = 
 
 
 def _ranking(published: Published, name: str) -> Ranking:
-    sweeps = [s for s in published.conformance if name in s.implementations]
-    sweep = max(sweeps, key=lambda s: len(s.settings), default=None)
+    sweep = next((s for s in published.conformance if name in s.implementations), None)
     row = sweep.row(name) if sweep else None
     every = row.conformance if row is not None else None
     return Ranking(
@@ -203,11 +197,6 @@ def _ranking(published: Published, name: str) -> Ranking:
         {} if row is None else {str(k): float(v.mean()) for k, v in row.data_vars.items()},
         float("nan") if every is None else float(every.min()),
         float("nan") if every is None else float(every.max()),
-        {
-            _shared_words(each): float(each.row(name).conformance.mean())
-            for each in sweeps
-            if each is not sweep
-        },
         [
             pairs.mean_share(name, setting) if name in pairs.implementations else float("nan")
             for pairs in published.interactions

@@ -58,7 +58,7 @@ SHORT = {
     "bottleneck.buffer_bdp": "{:g} BDP",
 }
 TEST_COLOUR = theme.PALETTE[1]
-PALE = 0.45
+PALE = 0.55
 """Opacity of the number of a cell whose flows do not settle."""
 
 

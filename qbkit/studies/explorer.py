@@ -19,7 +19,7 @@ import xarray as xr
 
 from qbkit.errors import MetricError, QbkitError, SpecError
 from qbkit.execution.runner import run
-from qbkit.metrics import cell_envelopes, conformance_map
+from qbkit.metrics import cell_envelopes, conformance_map, settling
 from qbkit.metrics.maps import FIRST
 from qbkit.plots import envelope_chart, timeline_chart
 from qbkit.plots.html import run_html
@@ -69,7 +69,7 @@ class Published:
     found: Setting
     reference: str
     cell: xr.Dataset
-    """Variables of `qbkit.metrics.conformance_map` in this cell."""
+    """Variables of `qbkit.metrics.conformance_map` and `qbkit.metrics.settling` in this cell."""
     envelopes: Mapping[str, Any]
 
     @property
@@ -89,6 +89,9 @@ class Published:
             ends = [float(self.cell[end]) for end in (low, high) if end]
             interval = f" [{ends[0]:{form}}, {ends[1]:{form}}]" if ends else ""
             items.append(f"<li>{words}: {value:{form}}{interval}</li>")
+        if not self.cell.settles:
+            drift = f"{float(self.cell.drift_mbps):+.1f} Mbit/s"
+            items.append(f"<li>it does not settle: {drift} in the second half of a trial</li>")
         known = f"{self.reference} (reference)"
         sides = {self.found.implementation: self.envelopes[self.found.implementation]}
         sides[known] = self.envelopes[self.reference]
@@ -139,6 +142,7 @@ def _published(
     every = cell_envelopes(small)
     envelopes = {name: every.sel({FIRST: name, **at}).item() for name in names}
     cell = known.sel({FIRST: wanted.implementation, **at})
+    cell = cell.assign(settling(small).sel({FIRST: wanted.implementation, **at}).data_vars)
     chosen = {name: place[field] for field, (name, _) in FIELDS.items()}
     return Published(wanted, Setting(wanted.implementation, **chosen), reference, cell, envelopes)
 
