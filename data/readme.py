@@ -48,7 +48,7 @@ def page() -> str:
         trim_blocks=True,
         autoescape=False,  # Markdown
     )
-    environment.filters |= {"to": to, "signed": signed, "word": word, "claim": claim}
+    environment.filters |= {"to": to, "word": word, "claim": claim}
     environment.filters["mean"] = statistics.mean
     environment.filters["first_suspect"] = causes.first_suspect
     return environment.get_template("README.md.jinja").render(**facts())
@@ -87,11 +87,6 @@ def to(values: float | Iterable[float], decimals: int) -> str:
     if isinstance(values, Iterable):
         return ", ".join(to(value, decimals) for value in values)
     return f"{values:.{decimals}f}"
-
-
-def signed(value: float, decimals: int) -> str:
-    """A number with its sign."""
-    return f"{value:+.{decimals}f}"
 
 
 def word(number: int) -> str:
