@@ -85,11 +85,6 @@ class Pairs:
         return f"{float(found.throughput_ratio):.2f}{interval_text(limits)}"
 
     @property
-    def seeds(self) -> int:
-        """Number of seeds."""
-        return int(self.cube.sizes[SEED])
-
-    @property
     def trials(self) -> int:
         """Trials of each pair of two implementations; raises ValueError if not all have as many."""
         (count,) = {*self._of_two.trials.to_series().dropna()}
@@ -153,11 +148,6 @@ class Pairs:
         """Intransitive triples in which all three intervals exclude one half."""
         return qb.metrics.intransitive_triples(self.table.throughput_ratio_low, 0)
 
-    def all_certain_triples_have(self, *names: str) -> bool:
-        """Whether there are certain intransitive triples, and all of them have these."""
-        found = self.certain_triples
-        return bool(found) and all({*names} <= {*triple} for triple in found)
-
     @cached_property
     def expected(self) -> xr.DataArray:
         """CUBICs against BBRs; ``reversed`` marks pairs with an unexpected winner."""
@@ -182,11 +172,6 @@ class Pairs:
         mean = xr.concat(shares, SEED).mean(SEED) / mbps.sum("flow").mean(SEED)
         return {name: float(mean.sel({FIRST: name, SECOND: name})) for name in self.names}
 
-    @property
-    def most_earlier(self) -> str:
-        """The implementation in which starting first helps most."""
-        return max(self.earlier, key=self.earlier.__getitem__)
-
     def part(self, start_s: float, stop_s: float) -> xr.DataArray:
         """The throughput ratios of a part of each trial."""
         series = self.cube.series_throughput_mbps
@@ -195,16 +180,18 @@ class Pairs:
         # Without the sweep, whose settle_s would count from the start of the trial.
         return qb.metrics.throughput_ratios(xr.Dataset({"throughput_mbps": mbps}))
 
+    def mean_shares(self, start_s: float, stop_s: float) -> xr.DataArray:
+        """Mean share of each implementation against all others in a part of each trial."""
+        return qb.metrics.dominance(self.part(start_s, stop_s)).sortby(FIRST)
+
     def mean_share(self, name: str, start_s: float, stop_s: float) -> float:
-        """Mean share of an implementation against all others in a part of each trial."""
-        return float(qb.metrics.dominance(self.part(start_s, stop_s)).sel({FIRST: name}))
+        """That of one implementation."""
+        return float(self.mean_shares(start_s, stop_s).sel({FIRST: name}))
 
     def most_moved(self, early_s: tuple[float, float], late_s: tuple[float, float]) -> str:
         """The implementation whose mean share moves furthest between two parts of the trials."""
-        return max(
-            self.names,
-            key=lambda name: abs(self.mean_share(name, *early_s) - self.mean_share(name, *late_s)),
-        )
+        moved = abs(self.mean_shares(*early_s) - self.mean_shares(*late_s))
+        return str(moved.idxmax(FIRST).item())
 
     def reversals(self, early_s: tuple[float, float], late_s: tuple[float, float]) -> int:
         """Pairs that have one winner in an early part of the trials and the other in a late one."""

@@ -1,4 +1,4 @@
-"""Measures the tables of notebooks/14_is_it_the_stack.ipynb.
+"""Measures the tables of notebook 14, "is it the stack", and ``settled`` of notebook 04.
 
 python data/checks/make.py trains|jitter|bursts|segmentation|extra_rtt [--seeds N]
 python data/checks/make.py receivers|acks|samples|late|lateness|settled [--seeds N]

@@ -40,7 +40,7 @@ from qbkit.metrics import equivalence, permutation
 from qbkit.metrics.conformance import conformance, conformance_t, deviation
 from qbkit.metrics.envelope import Definition, Trial, definition_of, envelope, sample_trials
 from qbkit.metrics.points import MIN_SKIP_START_S, SKIP_START_FRACTION, OperatingPoints
-from qbkit.metrics.settling import CONFIDENCE, drift_mbps, settles
+from qbkit.metrics.settling import drift_interval_mbps, drift_mbps, settles
 from qbkit.metrics.trials import Trials
 from qbkit.traces.arrays import FloatArray
 
@@ -234,11 +234,10 @@ def _drifting(tests: Sequence[FloatArray], references: Sequence[FloatArray]) -> 
     warnings = []
     for who, trials in (("test", tests), ("reference", references)):
         if not settles(trials):
-            drift = drift_mbps(trials)
-            low, high = drift.interval(CONFIDENCE, -math.inf, math.inf)
+            mbps, (low, high) = drift_mbps(trials).value, drift_interval_mbps(trials)
             warnings.append(
                 f"the {who} does not settle: its throughput in the second half of a trial is "
-                f"{drift.value:+.1f} Mbit/s [{low:+.1f}, {high:+.1f}] from that in the first; run "
+                f"{mbps:+.1f} Mbit/s [{low:+.1f}, {high:+.1f}] from that in the first; run "
                 "longer"
             )
     return tuple(warnings)
