@@ -32,11 +32,12 @@ class Family:
     """The published conformance sweep of a family of controllers, and its map."""
 
     name: str
+    folder: str = "conformance"
 
     @cached_property
     def cube(self) -> xr.Dataset:
-        """The cube of ``conformance/NAME.yaml``."""
-        return qb.load_sweep(HERE / f"conformance/{self.name}.yaml")
+        """The cube of ``FOLDER/NAME.yaml``."""
+        return qb.load_sweep(HERE / f"{self.folder}/{self.name}.yaml")
 
     @cached_property
     def map(self) -> xr.Dataset:
@@ -46,7 +47,7 @@ class Family:
     @property
     def facts(self) -> dict[str, Any]:
         """Runs, processor hours and versions."""
-        return facts(f"conformance/{self.name}")
+        return facts(f"{self.folder}/{self.name}")
 
     @property
     def names(self) -> list[str]:
