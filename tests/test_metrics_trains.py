@@ -22,6 +22,13 @@ def test_trains_by_hand():
     assert [trains.train_quantile(q) for q in (1 / 6, 0.5, 1)] == [1, 2, 3]
 
 
+def test_a_shorter_gap_ends_a_train_sooner():
+    gap_ms = np.array([0.5, 0.01, 0.09, 0.1, 0.0])
+    lengths = train_lengths(gap_ms, 0.05)
+    assert lengths.tolist() == [1, 2, 2, 1, 2, 2]
+    assert PacketTrains("a", gap_ms, lengths, 0.05).back_to_back_share == 2 / 5
+
+
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=50))
 def test_a_train_of_n_packets_counts_n_times(gaps_ms: list[float]):
     lengths = train_lengths(np.array(gaps_ms))
@@ -44,6 +51,18 @@ def test_a_pacing_sender_has_shorter_trains_than_one_that_does_not_pace(tmp_path
             qb.metrics.packet_trains(run, skip_start_s=1000)
     assert median["bbr"] == 1
     assert median["cubic"] >= 2
+
+
+@pytest.mark.guest
+def test_a_paced_sender_on_a_fast_link_sends_no_trains(tmp_path: Path):
+    """The kernel's BBR paces at up to 1.25 of 100 Mbit/s: its frames are 0.097 ms apart."""
+    link = qb.Bottleneck(rate_mbps=100, rtt_ms=10, buffer_bdp=1)
+    run = qb.Experiment(bottleneck=link, flows=["tcp:bbr"], duration_s=5, seed=1, jitter_ms=0).run(
+        out=tmp_path / "bbr.nc"
+    )
+    default, shorter = (qb.metrics.packet_trains(run, train_gap_ms=gap) for gap in (0.1, 0.04))
+    assert default.back_to_back_share > 0.1
+    assert shorter.back_to_back_share < 0.01
 
 
 def test_a_run_without_packets_is_one_sentence():

@@ -25,11 +25,16 @@ from runs import (
 
 import qbkit as qb
 from qbkit import stacks
+from qbkit.metrics.trains import TRAIN_GAP_MS
 
 LINK = qb.Bottleneck(rate_mbps=20, rtt_ms=10, buffer_bdp=0.5)
 """A queue of eight full frames."""
 SLOWER = qb.Bottleneck(rate_mbps=10, rtt_ms=50, buffer_bdp=1)
 """That of most cells of ``benchmarks/physical_time.py``."""
+FASTER = qb.Bottleneck(rate_mbps=100, rtt_ms=10, buffer_bdp=0.5)
+"""That of the conformance maps at 100 Mbit/s: 41 full frames."""
+FASTER_GAP_MS = 0.04
+"""A third of the time of a full frame there, as `TRAIN_GAP_MS` is on the link of its paper."""
 ALONE_S = 20
 JITTERS_MS = (0.0, 0.1, 0.3, 0.6, 1.0)
 BURSTS_PACKETS = (1, 2, 4, 8, 16)
@@ -45,9 +50,19 @@ NOT_SURVEYED = ("qbkit",)
 
 
 def trains(seeds: int) -> Iterator[Row]:
+    """A row for each implementation that is ready here, alone on the shallowest link."""
+    yield from _trains(LINK, TRAIN_GAP_MS, seeds)
+
+
+def trains_faster(seeds: int) -> Iterator[Row]:
+    """A row for each implementation that is ready here, alone on the link of 100 Mbit/s."""
+    yield from _trains(FASTER, FASTER_GAP_MS, seeds)
+
+
+def _trains(link: qb.Bottleneck, train_gap_ms: float, seeds: int) -> Iterator[Row]:
     """A row for each implementation that is ready here: its gaps and trains, mean over seeds."""
     wanted = [
-        qb.Experiment(bottleneck=LINK, flows=[name], duration_s=ALONE_S, seed=seed, jitter_ms=0)
+        qb.Experiment(bottleneck=link, flows=[name], duration_s=ALONE_S, seed=seed, jitter_ms=0)
         for name in implementations()
         for seed in range(1, seeds + 1)
     ]
@@ -56,7 +71,7 @@ def trains(seeds: int) -> Iterator[Row]:
         if outcome.run is None:
             print(f"{outcome.experiment.flows[0].name}: {outcome.error}")
             continue
-        found = qb.metrics.packet_trains(outcome.run)
+        found = qb.metrics.packet_trains(outcome.run, train_gap_ms=train_gap_ms)
         rows.append(
             {
                 "flow": found.label,
