@@ -60,6 +60,7 @@ def data(tmp_path_factory) -> Path:
             copy = folder / f"{name}{ending}"
             copy.parent.mkdir(exist_ok=True)
             copy.symlink_to(DATA / f"{name}{ending}")
+    (folder / "elsewhere").symlink_to(folder / "controllers")  # the same sweep once more
     (folder / "cases").mkdir()
     (folder / "cases/ack-10").symlink_to(DATA / "cases/ack-10")
     runs = {name: qb.load_run(DATA / f"gallery/{name.replace(':', '-')}.nc") for name in ALONE}
@@ -111,7 +112,13 @@ def test_a_page_has_the_numbers_of_the_data_and_how_to_make_them_again(site: Pat
     page = (site / "implementations/qbkit-cubic.html").read_text()
     for number in row.conformance.values.ravel().tolist():
         assert f"<td>{number:.2f} <span" in page
-    assert page.count('class="qbkit-chart"') == row.conformance.size
+    sweeps = 2
+    assert page.count('class="qbkit-chart"') == sweeps * row.conformance.size
+    assert page.count("tcp:cubic</a> at 10 Mbit/s</h2>") == sweeps
+    mean, floor = float(row.conformance.mean()), float(row.noise_floor.mean())
+    assert (site / "index.html").read_text().count(
+        f"10 Mbit/s: {mean:.2f} (floor {floor:.2f})"
+    ) == 1
 
 
 def test_a_known_fault_is_on_the_page_of_its_implementation_and_marked_in_the_table(site: Path):

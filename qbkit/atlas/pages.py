@@ -111,13 +111,15 @@ class Case:
 
 @dataclass(frozen=True)
 class Ranking:
-    """Where an implementation stands among all: over the settings of its sweep, and in pairs."""
+    """Where an implementation stands among all: over the settings of a sweep, and in pairs."""
 
     name: str
     sweep: ConformanceSweep | None
     mean: dict[str, float]
     worst: float
     best: float
+    elsewhere: list[tuple[str, float, float]]
+    """Network, mean conformance and mean noise floor of each further sweep with it."""
     shares: list[float]
 
 
@@ -188,7 +190,8 @@ def drawn(chart: alt.TopLevelMixin, name: str, again: str = "", *, wide: bool = 
 
 
 def _ranking(published: Published, name: str) -> Ranking:
-    sweep = next((s for s in published.conformance if name in s.implementations), None)
+    sweeps = [s for s in published.conformance if name in s.implementations]
+    sweep = sweeps[0] if sweeps else None
     row = sweep.row(name) if sweep else None
     every = row.conformance if row is not None else None
     return Ranking(
@@ -197,12 +200,18 @@ def _ranking(published: Published, name: str) -> Ranking:
         {} if row is None else {str(k): float(v.mean()) for k, v in row.data_vars.items()},
         float("nan") if every is None else float(every.min()),
         float("nan") if every is None else float(every.max()),
+        [_elsewhere(other, name) for other in sweeps[1:]],
         [
             pairs.mean_share(name, setting) if name in pairs.implementations else float("nan")
             for pairs in published.interactions
             for setting in pairs.settings
         ],
     )
+
+
+def _elsewhere(sweep: ConformanceSweep, name: str) -> tuple[str, float, float]:
+    row = sweep.row(name)
+    return shared_words(sweep), float(row.conformance.mean()), float(row.noise_floor.mean())
 
 
 def _pair_settings(published: Published) -> list[str]:
@@ -267,12 +276,12 @@ def _envelope_figures(sweep: ConformanceSweep, name: str) -> Iterator[Figure]:
 def sweep_words(sweep: PublishedSweep) -> str:
     """What all settings of a sweep share, its time and trials in a few words."""
     trials = f"{len(sweep.seeds)} trial{'s' * (len(sweep.seeds) != 1)}"
-    return f"{_shared_words(sweep)}, {_time_words(sweep)}, {trials} of each"
+    return f"{shared_words(sweep)}, {_time_words(sweep)}, {trials} of each"
 
 
 def _network_words(sweep: PublishedSweep) -> list[str]:
     """Network and time of each setting: ``20 Mbit/s, 20 ms, 5 BDP, 20 to 40 s``."""
-    known, time = _shared_words(sweep), _time_words(sweep)
+    known, time = shared_words(sweep), _time_words(sweep)
     each = [(known, setting_text(setting), time) for setting in sweep.settings]
     return [", ".join(filter(None, words)) for words in each]
 
@@ -283,7 +292,7 @@ def _time_words(sweep: PublishedSweep) -> str:
     return f"{begin_s:g} to {end_s:g} s" if begin_s else f"{end_s:g} s"
 
 
-def _shared_words(sweep: PublishedSweep) -> str:
+def shared_words(sweep: PublishedSweep) -> str:
     """What all settings of a sweep share: ``100 Mbit/s, 10 ms``."""
     link = _first(sweep).bottleneck
     fields = {f"bottleneck.{name}": getattr(link, name) for name in LINK}

@@ -20,6 +20,7 @@ from qbkit.atlas.pages import (
     index_page,
     maps_page,
     pairs_page,
+    shared_words,
     sweep_words,
 )
 from qbkit.atlas.published import Published, read_published
@@ -101,6 +102,7 @@ def _environment(published: Published) -> jinja2.Environment:
             "pages": {name: page_of(name) for name in published.implementations},
             "version": __version__,
             "published": published,
+            "shared_words": shared_words,
             "sweep_words": sweep_words,
             "setting_text": setting_text,
             "map_sentence": map_sentence,
