@@ -105,6 +105,24 @@ def test_pacing(name: str):
 
 
 @pytest.mark.guest
+def test_a_finer_clock_paces_in_shorter_trains():
+    """lsquic's pacer acts each millisecond by default: nine full frames at 100 Mbit/s."""
+    if not stacks.get("lsquic").status().ready:
+        pytest.skip(stacks.get("lsquic").status().reason)
+    link = qb.Bottleneck(rate_mbps=100, rtt_ms=10, buffer_bdp=1)
+    usual, finer = (
+        qb.Experiment(bottleneck=link, flows=[flow], duration_s=4, seed=1, jitter_ms=0).run()
+        for flow in ("lsquic:bbr", "lsquic:bbr?clock_granularity_us=100")
+    )
+    typical = [
+        qb.metrics.packet_trains(run, train_gap_ms=0.04).train_quantile(0.5)
+        for run in (usual, finer)
+    ]
+    assert typical[0] > 6
+    assert typical[1] < 3
+
+
+@pytest.mark.guest
 @pytest.mark.parametrize("name", offering("hystart"))
 def test_hystart_loses_less_in_slow_start(name: str):
     with_it, without = (

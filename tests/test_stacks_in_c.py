@@ -72,6 +72,21 @@ def test_what_is_wrong_is_one_sentence(bench: Bench, stack: Stack):
         assert (sender.returncode, words) == (1, f"{sentence}\n")
 
 
+@pytest.mark.parametrize("granularity_us", ["0", "-1", "1.5", "1000001", "fine"])
+def test_lsquics_clock_has_a_granularity_of_up_to_a_second(bench: Bench, granularity_us: str):
+    stack = stacks.get("lsquic")
+    if not stack.status().ready:
+        pytest.skip(stack.status().reason)
+    options = {"clock_granularity_us": granularity_us}
+    address = f"127.0.0.1:{free_port()}"
+    sender = bench.send(stack, address, "bbr", duration_s=1.0, options=options)
+    _, words = sender.communicate(timeout=30)
+    sentence = (
+        f"clock_granularity_us cannot be {granularity_us}; it is a whole number from 1 to 1000000"
+    )
+    assert (sender.returncode, words) == (1, f"{sentence}\n")
+
+
 def test_picoquics_qlog_is_whole(bench: Bench):
     stack = stacks.get("picoquic")
     if not stack.status().ready:

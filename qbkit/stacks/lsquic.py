@@ -81,6 +81,7 @@ class Lsquic(CStack):
     )
     options: ClassVar[dict[str, str]] = {
         "pmtud": "false: do not look for packets larger than the first ones",
+        "clock_granularity_us": "resolution of the clock for the pacer, 1 to 1000000; usually 1000",
     }
 
     def controllers(self) -> tuple[str, ...]:

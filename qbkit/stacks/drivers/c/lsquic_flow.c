@@ -6,14 +6,15 @@
 #include <openssl/ssl.h>
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define ALPN "perf"
 #define SERVER_NAME "test.example"
 #define FOREVER_NS (UINT64_C(3600) * 1000000000)
-enum { IDLE_S = 60, MICROSECOND_NS = 1000 };
+enum { IDLE_S = 60, MICROSECOND_NS = 1000, SECOND_US = 1000000 };
 
-static const char *const OPTIONS[] = {"pmtud", NULL};
+static const char *const OPTIONS[] = {"pmtud", "clock_granularity_us", NULL};
 
 static lsquic_engine_t *engine;
 static lsquic_conn_t *connection; /* the sender's; NULL before it stands and after its end */
@@ -54,6 +55,18 @@ static void work(uint64_t until_ns)
     if (udp_wait(until_ns)) udp_receive(take);
 }
 
+/* The resolution of the clock for lsquic's pacer. */
+static unsigned clock_granularity_us(unsigned usual)
+{
+    char *end;
+    const char *text = option("clock_granularity_us");
+    if (!text) return usual;
+    unsigned long value = strtoul(text, &end, 10);
+    if (*text == '-' || *end || value < 1 || value > SECOND_US)
+        fail("clock_granularity_us cannot be %s; it is a whole number from 1 to %d", text, SECOND_US);
+    return (unsigned)value;
+}
+
 static void set_options(struct lsquic_engine_settings *s)
 {
     unsigned window = (unsigned)flow.window_bytes;
@@ -63,6 +76,7 @@ static void set_options(struct lsquic_engine_settings *s)
     s->es_idle_timeout = IDLE_S;
     s->es_noprogress_timeout = 0;
     s->es_dplpmtud = option_is("pmtud", s->es_dplpmtud);
+    s->es_clock_granularity = clock_granularity_us(s->es_clock_granularity);
 }
 
 static void start(unsigned role, struct lsquic_engine_settings *settings,
