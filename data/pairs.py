@@ -148,6 +148,10 @@ class Pairs:
         """Intransitive triples in which all three intervals exclude one half."""
         return qb.metrics.intransitive_triples(self.table.throughput_ratio_low, 0)
 
+    def triples_with(self, pair: Pair) -> list[tuple[str, str, str]]:
+        """Those of them with both of a pair."""
+        return [triple for triple in self.certain_triples if {*pair} <= {*triple}]
+
     @cached_property
     def expected(self) -> xr.DataArray:
         """CUBICs against BBRs; ``reversed`` marks pairs with an unexpected winner."""
@@ -210,18 +214,22 @@ class Lasting:
         """A row for each pair, by the rate of the link in Mbit/s."""
         return pd.read_csv(HERE / "checks/settled.csv", index_col="rate_mbps")
 
-    def apart(self, rate_mbps: float) -> float:
-        """The furthest that a share is from that from 60 s on.
+    def apart(self, rate_mbps: float) -> dict[Pair, float]:
+        """How far the share of each pair is from that from 60 s on, the nearest first.
 
         At 20 Mbit/s the shares are those from 20 to 40 s, as in ``deep``, at 50 of the first 25 s,
         as in ``start``.
         """
         early = {20: "share_20_to_40_s", 50: "share_0_to_25_s"}[rate_mbps]
-        rows = self.table.loc[rate_mbps]
-        return float((rows[early] - rows.share_60_to_120_s).abs().max())
+        rows = self.table.loc[rate_mbps].set_index(["flow", "other"])
+        found = (rows[early] - rows.share_60_to_120_s).abs().sort_values()
+        return dict(zip(found.index, found.tolist(), strict=True))
+
+    def of(self, rate_mbps: float, first: str, second: str) -> pd.Series:
+        """The row of a pair."""
+        return self.table.loc[rate_mbps].set_index(["flow", "other"]).loc[(first, second)]
 
     def ratio(self, rate_mbps: float, first: str, second: str) -> float:
         """Throughput of the first flow over the second's from 60 s on, from the mean share."""
-        rows = self.table.loc[rate_mbps].set_index(["flow", "other"])
-        share = float(rows.share_60_to_120_s[first, second])
+        share = float(self.of(rate_mbps, first, second).share_60_to_120_s)
         return share / (1 - share)

@@ -21,6 +21,7 @@ import causes
 import findings
 import jinja2
 import pandas as pd
+from faster import Faster
 from pairs import HEADING as PAIRS_HEADING
 from pairs import Lasting, Pairs
 
@@ -56,10 +57,13 @@ def page() -> str:
 
 def facts() -> dict[str, Any]:
     """The names that the template may use."""
+    families = {name: findings.Family(name) for name in ("cubic", "reno", "bbr")}
     return {
-        "cubic": findings.Family("cubic"),
-        "reno": findings.Family("reno"),
-        "bbr": findings.Family("bbr"),
+        **families,
+        "faster": {
+            name: Faster(findings.Family(name, "conformance_100_mbps_10_ms"), family)
+            for name, family in families.items()
+        },
         "rises": findings.rises,
         "best": findings.best,
         "pairs_table": lambda sweeps: "\n".join([PAIRS_HEADING, *(each.row for each in sweeps)]),

@@ -45,6 +45,11 @@ EXTRA_RTTS_MS = (0.0, 0.3, 0.6, 0.9, 1.2)
 SEGMENTED = ("quinn:bbr", "quinn:cubic", "s2n-quic:bbr", "s2n-quic:cubic")
 WHOLE = "segmentation=false"
 """The option with which each packet is a system call."""
+PACED = ("lsquic:cubic", "lsquic:bbr")
+FINER = "clock_granularity_us=100"
+"""The option with which lsquic's pacer acts each 0.1 ms; its default is 1 ms."""
+FASTER_S = 20
+"""As in the conformance maps at 100 Mbit/s."""
 NOT_SURVEYED = ("qbkit",)
 """Our own controllers are no claim about somebody's software."""
 
@@ -156,4 +161,23 @@ def segmentation(seeds: int) -> Iterator[Row]:
             **conformance(found),
             "on_back_to_back_share": back_to_back_share(on),
             "off_back_to_back_share": back_to_back_share(off),
+        }
+
+
+def granularity(seeds: int) -> Iterator[Row]:
+    """A row for each sender and buffer: with a finer clock, compared with itself without.
+
+    The flows compete with the kernel's of their family at 100 Mbit/s.
+    """
+    for name, buffer_bdp in product(PACED, (0.5, 1.0)):
+        link = FASTER.model_copy(update={"buffer_bdp": buffer_bdp})
+        usual, finer = (
+            beside(flow, kernels(name), seeds, link, FASTER_S) for flow in (name, f"{name}?{FINER}")
+        )
+        yield {
+            "flow": name,
+            "buffer_bdp": buffer_bdp,
+            **share(usual, "usual_"),
+            **share(finer, "finer_"),
+            **difference(qb.metrics.assess(finer, usual)),
         }

@@ -1,0 +1,112 @@
+"""What data/README.md says of the families at 100 Mbit/s, beside the same buffers at 20 Mbit/s."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import pandas as pd
+import xarray as xr
+from findings import BUFFER, HERE, RTT, Family
+
+from qbkit.metrics.maps import FIRST
+
+HEADING = (
+    "| implementation | conformance | interval | noise floor | at 20 Mbit/s, 10 ms | 50 ms "
+    "| share | at 20 Mbit/s, 10 ms | 50 ms | train (packets) |\n"
+    f"|{'---|' * 10}"
+)
+Places = tuple[float, float, float]
+"""A number at 100 Mbit/s and 10 ms, at 20 Mbit/s and 10 ms, and at 20 Mbit/s and 50 ms."""
+
+
+@dataclass(frozen=True)
+class Faster:
+    """A family at 100 Mbit/s and 10 ms (``fast``), and at 20 Mbit/s.
+
+    At 50 ms the slow link holds as many packets as the fast one.
+    """
+
+    fast: Family
+    slow: Family
+
+    @property
+    def names(self) -> list[str]:
+        """The implementations, without the reference."""
+        return self.fast.names
+
+    @cached_property
+    def conformances(self) -> xr.DataArray:
+        """Conformance by implementation and place, mean over the buffers of the fast link."""
+        return _by_place(self.fast.map.conformance, self.slow.map.conformance)
+
+    @cached_property
+    def shares(self) -> xr.DataArray:
+        """Share of the link by implementation and place, mean over seeds and buffers."""
+        return _by_place(*(_shares(family) for family in (self.fast, self.slow)))
+
+    def conformance(self, name: str) -> Places:
+        """The conformance of an implementation."""
+        return _places(self.conformances, name)
+
+    def share(self, name: str) -> Places:
+        """The share of an implementation."""
+        return _places(self.shares, name)
+
+    def takers(self, least: float) -> list[str]:
+        """The implementations whose share at 100 Mbit/s is at least that, by name."""
+        return sorted(name for name in self.names if self.share(name)[0] >= least)
+
+    def between_mbps(self, name: str, buffer_bdp: float, begin_s: float, end_s: float) -> float:
+        """Throughput at 100 Mbit/s in a part of the trials with one buffer, mean over seeds."""
+        mine = self.fast.cube.series_throughput_mbps.sel({FIRST: name, BUFFER: buffer_bdp})
+        inside = (mine.time >= begin_s) & (mine.time < end_s)
+        return float(mine.isel(flow=0, time=inside.values).mean())
+
+    def train_packets(self, name: str) -> float:
+        """Length of the train of the median packet at 100 Mbit/s, alone on the link."""
+        return float(_trains().train_packets_p50.get(name, float("nan")))
+
+    def apart(self, place: int) -> float:
+        """Mean absolute difference of the shares from those at a place of 20 Mbit/s (1 or 2)."""
+        shares = self.shares.sel({FIRST: self.names})
+        return float(abs(shares.isel(place=0) - shares.isel(place=place)).mean())
+
+    @property
+    def table(self) -> str:
+        """A row of Markdown each, the least conformant first."""
+        return "\n".join([HEADING, *self._rows()])
+
+    def _rows(self) -> Iterator[str]:
+        for name in sorted(self.names, key=lambda name: self.conformance(name)[0]):
+            cells = self.fast.map.sel({FIRST: name})
+            reach = float((cells.conformance_high - cells.conformance_low).mean()) / 2
+            here, near, far = self.conformance(name)
+            share, near_share, far_share = self.share(name)
+            yield (
+                f"| {name} | {here:.2f} | ±{reach:.2f} | {float(cells.noise_floor.mean()):.2f} "
+                f"| {near:.2f} | {far:.2f} | {share:.2f} | {near_share:.2f} | {far_share:.2f} "
+                f"| {self.train_packets(name):.0f} |"
+            )
+
+
+def _shares(family: Family) -> xr.DataArray:
+    mbps = family.cube.throughput_mbps
+    return (mbps.isel(flow=0) / mbps.sum("flow")).mean("seed")
+
+
+def _by_place(fast: xr.DataArray, slow: xr.DataArray) -> xr.DataArray:
+    """Both links, the slow one at each of its RTTs, by place; means over the fast one's buffers."""
+    same = slow.sel({BUFFER: fast[BUFFER], FIRST: fast[FIRST]})
+    places = [fast, *(same.sel({RTT: rtt_ms}, drop=True) for rtt_ms in same[RTT].values)]
+    return xr.concat(places, "place").mean(BUFFER)
+
+
+def _places(values: xr.DataArray, name: str) -> Places:
+    fast, near, far = values.sel({FIRST: name}).values.tolist()
+    return fast, near, far
+
+
+def _trains() -> pd.DataFrame:
+    return pd.read_csv(HERE / "checks/trains_faster.csv", index_col="flow")
