@@ -66,7 +66,12 @@ class Faster:
 
     def train_packets(self, name: str) -> float:
         """Length of the train of the median packet at 100 Mbit/s, alone on the link."""
-        return float(_trains().train_packets_p50.get(name, float("nan")))
+        return float(self._trains_packets[name])
+
+    @cached_property
+    def _trains_packets(self) -> pd.Series:
+        table = pd.read_csv(HERE / "checks/trains_faster.csv", index_col="flow")
+        return table.train_packets_p50
 
     def apart(self, place: int) -> float:
         """Mean absolute difference of the shares from those at a place of 20 Mbit/s (1 or 2)."""
@@ -106,7 +111,3 @@ def _by_place(fast: xr.DataArray, slow: xr.DataArray) -> xr.DataArray:
 def _places(values: xr.DataArray, name: str) -> Places:
     fast, near, far = values.sel({FIRST: name}).values.tolist()
     return fast, near, far
-
-
-def _trains() -> pd.DataFrame:
-    return pd.read_csv(HERE / "checks/trains_faster.csv", index_col="flow")
