@@ -148,10 +148,6 @@ class Pairs:
         """Intransitive triples in which all three intervals exclude one half."""
         return qb.metrics.intransitive_triples(self.table.throughput_ratio_low, 0)
 
-    def triples_with(self, pair: Pair) -> list[tuple[str, str, str]]:
-        """Those of them with both of a pair."""
-        return [triple for triple in self.certain_triples if {*pair} <= {*triple}]
-
     @cached_property
     def expected(self) -> xr.DataArray:
         """CUBICs against BBRs; ``reversed`` marks pairs with an unexpected winner."""
