@@ -207,8 +207,8 @@ class Lasting:
 
     @cached_property
     def table(self) -> pd.DataFrame:
-        """A row for each pair, by the rate of the link in Mbit/s."""
-        return pd.read_csv(HERE / "checks/settled.csv", index_col="rate_mbps")
+        """A row for each rate of the link in Mbit/s and pair."""
+        return pd.read_csv(HERE / "checks/settled.csv", index_col=["rate_mbps", "flow", "other"])
 
     def apart(self, rate_mbps: float) -> dict[Pair, float]:
         """How far the share of each pair is from that from 60 s on, the nearest first.
@@ -217,13 +217,13 @@ class Lasting:
         as in ``start``.
         """
         early = {20: "share_20_to_40_s", 50: "share_0_to_25_s"}[rate_mbps]
-        rows = self.table.loc[rate_mbps].set_index(["flow", "other"])
+        rows = self.table.loc[rate_mbps]
         found = (rows[early] - rows.share_60_to_120_s).abs().sort_values()
         return dict(zip(found.index, found.tolist(), strict=True))
 
     def of(self, rate_mbps: float, first: str, second: str) -> pd.Series:
         """The row of a pair."""
-        return self.table.loc[rate_mbps].set_index(["flow", "other"]).loc[(first, second)]
+        return self.table.loc[(rate_mbps, first, second)]
 
     def ratio(self, rate_mbps: float, first: str, second: str) -> float:
         """Throughput of the first flow over the second's from 60 s on, from the mean share."""
