@@ -10,6 +10,7 @@ import pandas as pd
 import xarray as xr
 from findings import BUFFER, HERE, RTT, Family
 
+import qbkit as qb
 from qbkit.metrics.maps import FIRST
 
 HEADING = (
@@ -44,7 +45,8 @@ class Faster:
     @cached_property
     def shares(self) -> xr.DataArray:
         """Share of the link by implementation and place, mean over seeds and buffers."""
-        return _by_place(*(_shares(family) for family in (self.fast, self.slow)))
+        each = (qb.metrics.shares(family.cube).isel(flow=0) for family in (self.fast, self.slow))
+        return _by_place(*(share.mean("seed") for share in each))
 
     def conformance(self, name: str) -> Places:
         """The conformance of an implementation."""
@@ -60,9 +62,8 @@ class Faster:
 
     def between_mbps(self, name: str, buffer_bdp: float, begin_s: float, end_s: float) -> float:
         """Throughput at 100 Mbit/s in a part of the trials with one buffer, mean over seeds."""
-        mine = self.fast.cube.series_throughput_mbps.sel({FIRST: name, BUFFER: buffer_bdp})
-        inside = (mine.time >= begin_s) & (mine.time < end_s)
-        return float(mine.isel(flow=0, time=inside.values).mean())
+        mbps = qb.metrics.throughput_between_mbps(self.fast.cube, begin_s, end_s).isel(flow=0)
+        return float(mbps.sel({FIRST: name, BUFFER: buffer_bdp}).mean())
 
     def train_packets(self, name: str) -> float:
         """Length of the train of the median packet at 100 Mbit/s, alone on the link."""
@@ -94,11 +95,6 @@ class Faster:
                 f"| {near:.2f} | {far:.2f} | {share:.2f} | {near_share:.2f} | {far_share:.2f} "
                 f"| {self.train_packets(name):.0f} |"
             )
-
-
-def _shares(family: Family) -> xr.DataArray:
-    mbps = family.cube.throughput_mbps
-    return (mbps.isel(flow=0) / mbps.sum("flow")).mean("seed")
 
 
 def _by_place(fast: xr.DataArray, slow: xr.DataArray) -> xr.DataArray:

@@ -91,8 +91,7 @@ class Family:
 
     def late_mbps(self, name: str) -> float:
         """Throughput from `LATE_S` on minus the reference's, mean over seeds and settings."""
-        series = self.cube.series_throughput_mbps.isel(flow=0)
-        late = series.isel(time=(series.time >= LATE_S).values).mean(["time", "seed"])
+        late = qb.metrics.throughput_between_mbps(self.cube, LATE_S).isel(flow=0).mean("seed")
         return float((late.sel({FIRST: name}) - late.sel({FIRST: f"tcp:{self.name}"})).mean())
 
     @cached_property

@@ -174,11 +174,7 @@ class Pairs:
 
     def part(self, start_s: float, stop_s: float) -> xr.DataArray:
         """The throughput ratios of a part of each trial."""
-        series = self.cube.series_throughput_mbps
-        inside = (series.time >= start_s) & (series.time < stop_s)
-        mbps = series.isel(time=inside.values).mean("time")
-        # Without the sweep, whose settle_s would count from the start of the trial.
-        return qb.metrics.throughput_ratios(xr.Dataset({"throughput_mbps": mbps}))
+        return qb.metrics.throughput_ratios(self.cube, (start_s, stop_s))
 
     def mean_shares(self, start_s: float, stop_s: float) -> xr.DataArray:
         """Mean share of each implementation against all others in a part of each trial."""

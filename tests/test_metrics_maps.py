@@ -58,13 +58,17 @@ def test_the_runs_of_both_orders_are_trials_of_a_pair():
     assert (int(of_a.trials), float(of_a.throughput_ratio)) == (2, pytest.approx(0.55))
 
 
-def test_ratios_leave_out_the_seconds_in_which_flows_settle():
-    # Of 10 Mbit/s, a gets 9 for two seconds and then 4 and 2.
+def drifting() -> xr.Dataset:
+    """Of 10 Mbit/s, a gets 9 for two seconds beside b and then 4 and 2; the whole trial says 6."""
     cube = pairs(np.array([[np.nan, 6.0], [np.nan, np.nan]]), ["a", "b"])
     series = np.full((2, 2, 2, 4), np.nan)
     series[0, 1] = [[9, 9, 4, 2], [1, 1, 6, 8]]
     each = ("flows.0", "flows.1", "flow", "time")
-    cube = cube.assign(series_throughput_mbps=(each, series)).assign_coords(time=range(4))
+    return cube.assign(series_throughput_mbps=(each, series)).assign_coords(time=range(4))
+
+
+def test_ratios_leave_out_the_seconds_in_which_flows_settle():
+    cube = drifting()
     whole = qb.metrics.pair_trials(cube).sel({"flows.0": "a", "flows.1": "b"})
     assert whole.dropna("trial").values == pytest.approx([0.6])
     settled = cube.assign_attrs(sweep='{"settle_s": 2}')
@@ -74,6 +78,16 @@ def test_ratios_leave_out_the_seconds_in_which_flows_settle():
     assert found == pytest.approx(np.array([[np.nan, 0.3], [0.7, np.nan]]), nan_ok=True)
     with pytest.raises(MetricError, match="no trial is longer than the 4 s of settle_s; run long"):
         qb.metrics.pair_trials(cube.assign_attrs(sweep='{"settle_s": 4}'))
+
+
+def test_ratios_of_a_part_of_the_trials_count_from_their_start():
+    cube = drifting().assign_attrs(sweep='{"settle_s": 2}')
+    found = qb.metrics.throughput_ratios(cube, (1, 3)).values  # 6.5 and 3.5 Mbit/s
+    assert found == pytest.approx(np.array([[np.nan, 0.65], [0.35, np.nan]]), nan_ok=True)
+    shares = qb.metrics.shares(cube, (0, 1)).sel({"flows.0": "a", "flows.1": "b"})
+    assert shares.values == pytest.approx([0.9, 0.1])
+    with pytest.raises(MetricError, match="no trial has a step from 4 to 9 s; its last one begins"):
+        qb.metrics.throughput_between_mbps(cube, 4, 9)
 
 
 def test_a_single_trial_has_no_interval():

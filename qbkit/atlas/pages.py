@@ -29,7 +29,8 @@ from qbkit.atlas.published import (
 )
 from qbkit.metrics import by_family, map_sentence, summary
 from qbkit.metrics.families import kernel_counterpart
-from qbkit.metrics.maps import FIRST, SECOND, settle_s
+from qbkit.metrics.maps import FIRST, SECOND
+from qbkit.metrics.shares import settle_s
 from qbkit.plots.conformance_map import setting_text
 from qbkit.plots.envelope import envelope_chart
 from qbkit.plots.html import run_sentence

@@ -28,7 +28,6 @@ from qbkit.metrics.maps import (
     interactions,
     intransitive_triples,
     pair_trials,
-    settled_throughput_mbps,
     throughput_ratios,
 )
 from qbkit.metrics.multiplexing import Multiplexing, multiplexing, page_multiplexing
@@ -37,6 +36,7 @@ from qbkit.metrics.points import OperatingPoints, operating_points
 from qbkit.metrics.quicbench import quicbench_points
 from qbkit.metrics.retransmissions import transfer_table
 from qbkit.metrics.settling import drift_mbps, settles, settling
+from qbkit.metrics.shares import settled_throughput_mbps, shares, throughput_between_mbps
 from qbkit.metrics.significance import map_sentence
 from qbkit.metrics.speed_index import page_speed_index, speed_index
 from qbkit.metrics.summary import flow_summaries, summary
@@ -132,8 +132,10 @@ __all__ = [
     "settled_throughput_mbps",
     "settles",
     "settling",
+    "shares",
     "speed_index",
     "summary",
+    "throughput_between_mbps",
     "throughput_ratio",
     "throughput_ratios",
     "transfer_table",

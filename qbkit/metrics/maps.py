@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import warnings
 
 import numpy as np
@@ -11,6 +10,7 @@ import xarray as xr
 
 from qbkit.errors import MetricError
 from qbkit.metrics.families import family
+from qbkit.metrics.shares import Span, shares
 from qbkit.spec.flow import controller_of
 
 FIRST, SECOND, SEED = "flows.0", "flows.1", "seed"
@@ -19,41 +19,17 @@ TRIAL = "trial"
 """Dimension of the trials of a pair, of all seeds and both orders."""
 
 
-def settle_s(cube: xr.Dataset) -> float:
-    """The seconds at the start of each trial in which its flows settle; see `qbkit.Sweep`."""
-    sweep = json.loads(cube.attrs.get("sweep", "{}"))
-    return float(sweep.get("settle_s", 0.0))
-
-
-def settled_throughput_mbps(cube: xr.Dataset) -> xr.DataArray:
-    """Mean throughput of each flow (Mbit/s) after the time in which flows settle (`settle_s`).
-
-    It is over the steps of the throughput series that begin after it; without such a time, over the
-    whole trial. Raises MetricError if no step is left.
-    """
-    start_s = settle_s(cube)
-    if start_s == 0:
-        return cube["throughput_mbps"]
-    series = cube["series_throughput_mbps"]
-    late = series["time"] >= start_s
-    if not late.any():
-        raise MetricError(
-            f"no trial is longer than the {start_s:g} s of settle_s; run longer, or give less"
-        )
-    return series.isel(time=late.values).mean("time", keep_attrs=True)
-
-
-def pair_trials(cube: xr.Dataset) -> xr.DataArray:
+def pair_trials(cube: xr.Dataset, between_s: Span | None = None) -> xr.DataArray:
     """T_x / (T_x + T_y) of each trial of each pair of implementations.
 
-    The throughput is that of `settled_throughput_mbps`: of the whole trial, as in IMC'22, unless
-    the sweep has a ``settle_s``. Dimensions are ``flows.0`` (x), ``flows.1`` (y), ``trial`` and the
-    other swept fields. A run of y against x is a trial of x against y too, as 1 - its ratio, so a
-    pair that was run in both orders has the trials of both. NaN where there is no run.
+    These are `shares`: of the part ``between_s`` (begin and end in seconds), or else of the whole
+    trial, as in IMC'22, unless the sweep has a ``settle_s``. Dimensions are ``flows.0`` (x),
+    ``flows.1`` (y), ``trial`` and the other swept fields. A run of y against x is a trial of x
+    against y too, as 1 - its ratio, so a pair that was run in both orders has the trials of both.
+    NaN where there is no run.
     """
     require_dimensions(cube, FIRST, SECOND)
-    mbps = settled_throughput_mbps(cube)
-    seen = mbps.isel(flow=0) / mbps.sum("flow", skipna=False)
+    seen = shares(cube, between_s).isel(flow=0)
     if SEED not in seen.dims:
         seen = seen.expand_dims(SEED)
     swapped = 1 - seen.rename({FIRST: SECOND, SECOND: FIRST}).transpose(*seen.dims)
@@ -64,13 +40,13 @@ def pair_trials(cube: xr.Dataset) -> xr.DataArray:
     return ratio.assign_attrs(units="1", long_name="throughput ratio").rename("throughput_ratio")
 
 
-def throughput_ratios(cube: xr.Dataset) -> xr.DataArray:
+def throughput_ratios(cube: xr.Dataset, between_s: Span | None = None) -> xr.DataArray:
     """T_x / (T_x + T_y) of each pair of implementations, mean over trials (IMC'22, Figure 5).
 
     Dimensions are ``flows.0`` (x), ``flows.1`` (y) and the other swept fields; above 0.5, x takes
-    more than y. For trials and orders see `pair_trials`.
+    more than y. For parts of trials and orders see `pair_trials`.
     """
-    return pair_trials(cube).mean(TRIAL, keep_attrs=True)
+    return pair_trials(cube, between_s).mean(TRIAL, keep_attrs=True)
 
 
 def interactions(cube: xr.Dataset) -> xr.Dataset:

@@ -20,8 +20,8 @@ from qbkit.metrics.maps import (
     expectations,
     interactions,
     pair_trials,
-    settle_s,
 )
+from qbkit.metrics.shares import settle_s
 from qbkit.plots import theme
 from qbkit.plots.captions import wrapped
 from qbkit.plots.charts import HConcatChart, LayerChart, VConcatChart
