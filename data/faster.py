@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
 import pandas as pd
 import xarray as xr
-from findings import BUFFER, HERE, RTT, Family
+from findings import BUFFER, HERE, LATE_S, RTT, Family
 
 import qbkit as qb
 from qbkit.metrics.maps import FIRST
 
 HEADING = (
     "| implementation | conformance | interval | noise floor | at 20 Mbit/s, 10 ms | 50 ms "
-    "| share | at 20 Mbit/s, 10 ms | 50 ms | train (packets) |\n"
-    f"|{'---|' * 10}"
+    "| share | at 20 Mbit/s, 10 ms | 50 ms "
 )
 Places = tuple[float, float, float]
 """A number at 100 Mbit/s and 10 ms, at 20 Mbit/s and 10 ms, and at 20 Mbit/s and 50 ms."""
@@ -79,21 +79,40 @@ class Faster:
         shares = self.shares.sel({FIRST: self.names})
         return float(abs(shares.isel(place=0) - shares.isel(place=place)).mean())
 
-    @property
-    def table(self) -> str:
-        """A row of Markdown each, the least conformant first."""
-        return "\n".join([HEADING, *self._rows()])
+    def late_share(self, name: str) -> float:
+        """The share of an implementation at 100 Mbit/s from `LATE_S` on."""
+        return float(self._late_shares.sel({FIRST: name}))
 
-    def _rows(self) -> Iterator[str]:
+    @cached_property
+    def _late_shares(self) -> xr.DataArray:
+        late = qb.metrics.shares(self.fast.cube, (LATE_S, math.inf))
+        return late.isel(flow=0).mean(["seed", BUFFER])
+
+    @property
+    def table_with_trains(self) -> str:
+        """A row of Markdown each, the least conformant first; at its end, the trains."""
+        return self._table("train (packets)", lambda name: f"{self.train_packets(name):.0f}")
+
+    @property
+    def table_with_late_shares(self) -> str:
+        """The same with `late_share` at the end."""
+        return self._table(f"from {LATE_S} s on", lambda name: f"{self.late_share(name):.2f}")
+
+    def _table(self, heading: str, cell: Callable[[str], str]) -> str:
+        head = f"{HEADING}| {heading} |\n|{'---|' * 10}"
+        return "\n".join([head, *(f"{row}| {cell(name)} |" for name, row in self._rows())])
+
+    def _rows(self) -> Iterator[tuple[str, str]]:
+        """The columns of `HEADING` of each implementation."""
         for name in sorted(self.names, key=lambda name: self.conformance(name)[0]):
             cells = self.fast.map.sel({FIRST: name})
             reach = float((cells.conformance_high - cells.conformance_low).mean()) / 2
             here, near, far = self.conformance(name)
             share, near_share, far_share = self.share(name)
             yield (
+                name,
                 f"| {name} | {here:.2f} | ±{reach:.2f} | {float(cells.noise_floor.mean()):.2f} "
-                f"| {near:.2f} | {far:.2f} | {share:.2f} | {near_share:.2f} | {far_share:.2f} "
-                f"| {self.train_packets(name):.0f} |"
+                f"| {near:.2f} | {far:.2f} | {share:.2f} | {near_share:.2f} | {far_share:.2f} ",
             )
 
 

@@ -12,11 +12,13 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import xarray as xr
+from click.testing import CliRunner
 from synthetic import synthetic_run
 
 import qbkit as qb
+from qbkit.cli.group import group
 from qbkit.errors import StackNotReady, StoreError
-from qbkit.execution.sweeps import gather, run_sweep
+from qbkit.execution.sweeps import estimate, gather, run_sweep
 from qbkit.metrics.parameters import PARAMETERS
 from qbkit.spec.sweep import Sweep
 from qbkit.store.published import published_index, write_cube
@@ -62,14 +64,19 @@ def test_a_sweep_with_a_new_value_is_published_without_the_folder_of_its_old_run
     run_sweep(Sweep.from_file(spec), tmp_path / "first")
     qb.publish_sweep(spec, tmp_path / "first")
     old = qb.load_sweep(spec)
-    spec.write_text(json.dumps({**document, "sweep": {"seed": [2], **flows}}))
-    run_sweep(Sweep.from_file(spec), tmp_path / "second")
+    spec.write_text(json.dumps({**document, "sweep": {"seed": [2, 1], **flows}}))
+    assert estimate(Sweep.from_file(spec), published=old)["missing"] == 1
+    command = ["sweep", str(spec), "--out", str(tmp_path / "second"), "--extend", "--json"]
+    done = CliRunner().invoke(group, command, catch_exceptions=False, standalone_mode=False)
+    assert json.loads(done.stdout)["ran"] == 1
+    extended = qb.load_sweep(tmp_path / "second")
     spec.write_text(json.dumps({**document, "sweep": {"seed": [2, 1, 3], **flows}}))
     facts = json.loads(qb.publish_sweep(spec, tmp_path / "second").read_text())
     assert (facts["runs"], facts["done"]) == (3, 2)
     new = qb.load_sweep(spec)
     assert new.done.squeeze("flows.0").values.tolist() == [True, True, False]
     xr.testing.assert_equal(new.sel(seed=[1]), old)
+    assert extended.run.values.tolist() == new.run.sel(seed=[2, 1]).values.tolist()
     spec.with_suffix(".nc").write_bytes(b"other")
     with pytest.raises(StoreError, match="is not the file that was published"):
         qb.publish_sweep(spec, tmp_path / "second")

@@ -15,6 +15,7 @@ from qbkit.cli.output import print_json
 @click.option("--out", help="Folder or fsspec URL for the results; a dry run needs none.")
 @options.scheduler
 @options.engine
+@click.option("--extend", is_flag=True, help="Run only what is not published beside SPEC.yaml yet.")
 @click.option("--dry-run", is_flag=True, help="Show the number of runs and their cost only.")
 @options.as_json
 def command(
@@ -22,16 +23,19 @@ def command(
     out: str | None,
     scheduler: str | None,
     engine: str | None,
+    extend: bool,
     dry_run: bool,
     as_json: bool,
 ) -> int:
     """Run every combination of the values in SPEC.yaml that has no result in the folder yet."""
     from qbkit.execution.sweeps import estimate, run_sweep
     from qbkit.spec.sweep import Sweep
+    from qbkit.store.published import load_published
 
     sweep = Sweep.from_file(spec)
+    published = load_published(spec) if extend else None
     if dry_run:
-        report = estimate(sweep, out, engine)
+        report = estimate(sweep, out, engine, published=published)
         if as_json:
             print_json(report)
         else:
@@ -42,7 +46,9 @@ def command(
         return 0
     if out is None:
         raise click.UsageError("give the folder for the results with --out, or use --dry-run")
-    outcome = run_sweep(sweep, out, engine=engine, scheduler=scheduler, progress=not as_json)
+    outcome = run_sweep(
+        sweep, out, engine=engine, scheduler=scheduler, progress=not as_json, published=published
+    )
     failures = [{"run": f.name, "reason": f.reason} for f in outcome.failures]
     if as_json:
         counts = {"runs": outcome.runs, "ran": outcome.ran}

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Set
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import xarray as xr
 from filelock import Timeout
@@ -19,7 +20,7 @@ from qbkit.execution.attempts import words
 from qbkit.execution.cluster import run_calls
 from qbkit.execution.cost import announcement, cpu_s
 from qbkit.execution.many import Outcome, run_on_worker
-from qbkit.execution.runner import namer, names
+from qbkit.execution.runner import namer
 from qbkit.files import lock
 from qbkit.spec import Experiment
 from qbkit.spec.sweep import Sweep
@@ -50,23 +51,27 @@ def run_sweep(
     engine: str | None = None,
     scheduler: str | None = None,
     progress: bool = False,
+    published: xr.Dataset | None = None,
 ) -> SweepResult:
     """Run those runs of a sweep that are missing in ``out`` (a folder, or an fsspec URL).
+
+    Those that the ``published`` cube holds are not run either; see `gather`.
 
     Every run is stored as soon as it ends, so a sweep that was killed resumes where it stopped. A
     run that fails is retried, then reported, and does not stop the others. At the end the results
     are gathered into ``out/cube.zarr``. Raises StoreError while another sweep runs in the folder.
     """
     url = str(out)
-    points = list(sweep.points())
-    ids = names((p.experiment for p in points), engine)
+    known, earlier = _kept(published)
     results = Results(url)
+    ids = _names(sweep, engine, known.keys() | results.names(), earlier)
     with _alone(url):
-        experiments = {name: p.experiment for name, p in zip(ids, points, strict=True)}
-        missing = {name: e for name, e in experiments.items() if name not in results.names()}
+        there = known.keys() | results.names()
+        experiments = {name: p.experiment for name, p in zip(ids, sweep.points(), strict=True)}
+        missing = {name: e for name, e in experiments.items() if name not in there}
         title = announcement(list(missing.values()), len(experiments), engine, scheduler)
         failed = _run_missing(missing, url, engine, scheduler, progress, title)
-        found = Results(url).figures(ids)
+        found = {**known, **Results(url).figures(ids)}
         lost = [name for name in experiments if name not in found and name not in failed]
         reason = f"it ended, but its result is not in {url}; give a folder that all workers share"
         failed.update({name: RunFailed(reason) for name in lost})
@@ -114,10 +119,17 @@ def gather(
     A run that is missing there comes from the ``published`` cube, if that holds it: under its name,
     or else under the one that it had with an earlier stack or engine, with a warning.
     """
-    known, earlier = ({}, {}) if published is None else (figures_of(published), runs_of(published))
+    known, earlier = _kept(published)
     results = Results(str(out))
     ids = _names(sweep, engine, known.keys() | results.names(), earlier)
     return cube(sweep, ids, {**known, **results.figures(ids)})
+
+
+def _kept(
+    published: xr.Dataset | None,
+) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
+    """The figures of the runs in a cube by name, and their names by experiment as JSON."""
+    return ({}, {}) if published is None else (figures_of(published), runs_of(published))
 
 
 def _names(
@@ -236,18 +248,22 @@ def _alone(url: str) -> Iterator[None]:
 
 
 def estimate(
-    sweep: Sweep, out: str | Path | None = None, engine: str | None = None
+    sweep: Sweep,
+    out: str | Path | None = None,
+    engine: str | None = None,
+    *,
+    published: xr.Dataset | None = None,
 ) -> dict[str, float]:
-    """{runs, missing, cpu_s}: the work left in ``out``, or all of it.
+    """{runs, missing, cpu_s}: the work left in ``out`` and ``published``, or all of it.
 
     The seconds are a guess from the bits sent.
     """
     missing = runs = [p.experiment for p in sweep.points()]
-    if out is not None:
-        there = Results(str(out)).names()
-        missing = [
-            e for e, name in zip(runs, names(runs, engine), strict=True) if name not in there
-        ]
+    if out is not None or published is not None:
+        known, earlier = _kept(published)
+        there = known.keys() | (set() if out is None else Results(str(out)).names())
+        ids = _names(sweep, engine, there, earlier)
+        missing = [e for e, name in zip(runs, ids, strict=True) if name not in there]
     return {
         "runs": len(runs),
         "missing": len(missing),
