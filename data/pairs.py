@@ -148,6 +148,10 @@ class Pairs:
         """Intransitive triples in which all three intervals exclude one half."""
         return qb.metrics.intransitive_triples(self.table.throughput_ratio_low, 0)
 
+    def certain_triples_with(self, first: str, second: str) -> list[tuple[str, str, str]]:
+        """Those of `certain_triples` that rest on a pair."""
+        return [triple for triple in self.certain_triples if {first, second} <= {*triple}]
+
     @cached_property
     def expected(self) -> xr.DataArray:
         """CUBICs against BBRs; ``reversed`` marks pairs with an unexpected winner."""
