@@ -64,6 +64,9 @@ def facts() -> dict[str, Any]:
             name: Faster(findings.Family(name, "conformance_100_mbps_10_ms"), family)
             for name, family in families.items()
         },
+        "deep_bbr": Faster(
+            findings.Family("bbr", "conformance_100_mbps_10_ms_deep"), families["bbr"]
+        ),
         "rises": findings.rises,
         "best": findings.best,
         "pairs_table": lambda sweeps: "\n".join([PAIRS_HEADING, *(each.row for each in sweeps)]),
