@@ -15,6 +15,8 @@ from test_plots_browser import browser
 
 import qbkit as qb
 from qbkit.atlas import write_atlas
+from qbkit.atlas.pages import shared_words
+from qbkit.atlas.published import ConformanceSweep
 from qbkit.errors import StoreError
 from qbkit.metrics.parameters import PARAMETERS
 
@@ -119,6 +121,13 @@ def test_a_page_has_the_numbers_of_the_data_and_how_to_make_them_again(site: Pat
     assert (site / "index.html").read_text().count(
         f"10 Mbit/s: {mean:.2f} (floor {floor:.2f})"
     ) == 1
+
+
+def test_sweeps_against_one_controller_have_different_headings():
+    folders = ("conformance", "conformance_100_mbps_10_ms", "conformance_100_mbps_10_ms_deep")
+    cubes = [qb.load_sweep(DATA / folder / "bbr.yaml") for folder in folders]
+    headings = [shared_words(ConformanceSweep("bbr", cube, {})) for cube in cubes]
+    assert headings == ["20 Mbit/s", "100 Mbit/s, 10 ms", "100 Mbit/s, 10 ms, 3 BDP"]
 
 
 def test_a_known_fault_is_on_the_page_of_its_implementation_and_marked_in_the_table(site: Path):

@@ -283,7 +283,9 @@ def sweep_words(sweep: PublishedSweep) -> str:
 def _network_words(sweep: PublishedSweep) -> list[str]:
     """Network and time of each setting: ``20 Mbit/s, 20 ms, 5 BDP, 20 to 40 s``."""
     known, time = shared_words(sweep), _time_words(sweep)
-    each = [(known, setting_text(setting), time) for setting in sweep.settings]
+    varied = _varied(sweep)
+    settings = ({f: v for f, v in setting.items() if f in varied} for setting in sweep.settings)
+    each = [(known, setting_text(setting), time) for setting in settings]
     return [", ".join(filter(None, words)) for words in each]
 
 
@@ -295,9 +297,15 @@ def _time_words(sweep: PublishedSweep) -> str:
 
 def shared_words(sweep: PublishedSweep) -> str:
     """What all settings of a sweep share: ``100 Mbit/s, 10 ms``."""
-    link = _first(sweep).bottleneck
+    link, varied = _first(sweep).bottleneck, _varied(sweep)
     fields = {f"bottleneck.{name}": getattr(link, name) for name in LINK}
-    return setting_text({f: v for f, v in fields.items() if f not in sweep.settings[0]})
+    return setting_text({f: v for f, v in fields.items() if f not in varied})
+
+
+def _varied(sweep: PublishedSweep) -> set[str]:
+    """The swept fields that have more than one value."""
+    first = sweep.settings[0]
+    return {f for f in first if any(setting[f] != first[f] for setting in sweep.settings)}
 
 
 def _first(sweep: PublishedSweep) -> Experiment:
