@@ -63,10 +63,9 @@ def run_sweep(
     """
     url = str(out)
     known, earlier = _kept(published)
-    results = Results(url)
-    ids = _names(sweep, engine, known.keys() | results.names(), earlier)
     with _alone(url):
-        there = known.keys() | results.names()
+        there = known.keys() | Results(url).names()
+        ids = _names(sweep, engine, there, earlier)
         experiments = {name: p.experiment for name, p in zip(ids, sweep.points(), strict=True)}
         missing = {name: e for name, e in experiments.items() if name not in there}
         title = announcement(list(missing.values()), len(experiments), engine, scheduler)
