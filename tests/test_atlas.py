@@ -116,10 +116,10 @@ def test_a_page_has_the_numbers_of_the_data_and_how_to_make_them_again(site: Pat
         assert f"<td>{number:.2f} <span" in page
     sweeps = 2
     assert page.count('class="qbkit-chart"') == sweeps * row.conformance.size
-    assert page.count("tcp:cubic</a> at 10 Mbit/s</h2>") == sweeps
+    assert page.count("tcp:cubic</a> at 10 Mbit/s, 60 s</h2>") == sweeps
     mean, floor = float(row.conformance.mean()), float(row.noise_floor.mean())
     assert (site / "index.html").read_text().count(
-        f"10 Mbit/s: {mean:.2f} (floor {floor:.2f})"
+        f"10 Mbit/s, 60 s: {mean:.2f} (floor {floor:.2f})"
     ) == 1
 
 
@@ -127,7 +127,8 @@ def test_sweeps_against_one_controller_have_different_headings():
     folders = ("conformance", "conformance_100_mbps_10_ms", "conformance_100_mbps_10_ms_deep")
     cubes = [qb.load_sweep(DATA / folder / "bbr.yaml") for folder in folders]
     headings = [shared_words(ConformanceSweep("bbr", cube, {})) for cube in cubes]
-    assert headings == ["20 Mbit/s", "100 Mbit/s, 10 ms", "100 Mbit/s, 10 ms, 3 BDP"]
+    assert headings[:2] == ["20 Mbit/s, 60 s", "100 Mbit/s, 10 ms, 20 s"]
+    assert headings[2] == "100 Mbit/s, 10 ms, 3 BDP, 60 s"
 
 
 def test_a_known_fault_is_on_the_page_of_its_implementation_and_marked_in_the_table(site: Path):

@@ -275,14 +275,14 @@ def _envelope_figures(sweep: ConformanceSweep, name: str) -> Iterator[Figure]:
 
 
 def sweep_words(sweep: PublishedSweep) -> str:
-    """What all settings of a sweep share, its time and trials in a few words."""
+    """`shared_words`, and the trials."""
     trials = f"{len(sweep.seeds)} trial{'s' * (len(sweep.seeds) != 1)}"
-    return f"{shared_words(sweep)}, {_time_words(sweep)}, {trials} of each"
+    return f"{shared_words(sweep)}, {trials} of each"
 
 
 def _network_words(sweep: PublishedSweep) -> list[str]:
     """Network and time of each setting: ``20 Mbit/s, 20 ms, 5 BDP, 20 to 40 s``."""
-    known, time = shared_words(sweep), _time_words(sweep)
+    known, time = _shared_link_words(sweep), _time_words(sweep)
     varied = _varied(sweep)
     settings = ({f: v for f, v in setting.items() if f in varied} for setting in sweep.settings)
     each = [(known, setting_text(setting), time) for setting in settings]
@@ -296,7 +296,12 @@ def _time_words(sweep: PublishedSweep) -> str:
 
 
 def shared_words(sweep: PublishedSweep) -> str:
-    """What all settings of a sweep share: ``100 Mbit/s, 10 ms``."""
+    """What all settings of a sweep share, and its time: ``100 Mbit/s, 10 ms, 60 s``."""
+    return f"{_shared_link_words(sweep)}, {_time_words(sweep)}"
+
+
+def _shared_link_words(sweep: PublishedSweep) -> str:
+    """What the links of all settings of a sweep share: ``100 Mbit/s, 10 ms``."""
     link, varied = _first(sweep).bottleneck, _varied(sweep)
     fields = {f"bottleneck.{name}": getattr(link, name) for name in LINK}
     return setting_text({f: v for f, v in fields.items() if f not in varied})

@@ -90,7 +90,7 @@ def run_on_worker(spec: str, name: str, engine: str | None, out: str | Path) -> 
     kernel, qbkit and the stacks, whose versions on a worker may differ.
     """
     experiment = Experiment.from_json(spec)
-    if runner.names([experiment], engine) != [name]:
+    if runner.namer(engine)(experiment) != name:
         raise RunFailed(
             f"the worker on {platform.node()} has another kernel, qbkit or version of a stack than "
             "the machine that started the runs; set up both alike"

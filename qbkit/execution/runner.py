@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -139,11 +139,6 @@ def namer(engine: str | None = None) -> Callable[[Experiment], str]:
     """
     identity = Identity(engines.choose(engine))
     return lambda experiment: str(identity.of(experiment, _drivers(experiment))["hash"])
-
-
-def names(experiments: Iterable[Experiment], engine: str | None = None) -> list[str]:
-    """The hash that names the run of each experiment; see `namer`."""
-    return list(map(namer(engine), experiments))
 
 
 def stored(path: Path, name: str) -> xr.Dataset | None:
