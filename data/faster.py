@@ -79,6 +79,16 @@ class Faster:
         shares = self.shares.sel({FIRST: self.names})
         return float(abs(shares.isel(place=0) - shares.isel(place=place)).mean())
 
+    def apart_from(self, other: Faster) -> float:
+        """The same between the shares at 100 Mbit/s here and in other buffers."""
+        here, there = (each.shares.isel(place=0).sel({FIRST: self.names}) for each in (self, other))
+        return float(abs(here - there).mean())
+
+    def spread(self, name: str) -> tuple[float, float]:
+        """The least and the largest share of an implementation at 100 Mbit/s in a trial."""
+        mine = qb.metrics.shares(self.fast.cube).isel(flow=0).sel({FIRST: name})
+        return float(mine.min()), float(mine.max())
+
     def late_share(self, name: str) -> float:
         """The share of an implementation at 100 Mbit/s from `LATE_S` on."""
         return float(self._late_shares.sel({FIRST: name}))

@@ -64,9 +64,10 @@ def facts() -> dict[str, Any]:
             name: Faster(findings.Family(name, "conformance_100_mbps_10_ms"), family)
             for name, family in families.items()
         },
-        "deep_bbr": Faster(
-            findings.Family("bbr", "conformance_100_mbps_10_ms_deep"), families["bbr"]
-        ),
+        "deep": {
+            name: Faster(findings.Family(name, "conformance_100_mbps_10_ms_deep"), family)
+            for name, family in families.items()
+        },
         "rises": findings.rises,
         "best": findings.best,
         "pairs_table": lambda sweeps: "\n".join([PAIRS_HEADING, *(each.row for each in sweeps)]),

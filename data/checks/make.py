@@ -1,21 +1,22 @@
 """Measures the tables of notebook 14, "is it the stack", and ``settled`` of notebook 04.
 
 python data/checks/make.py trains|trains_faster|jitter|bursts|segmentation|granularity [--seeds N]
-python data/checks/make.py extra_rtt|receivers|acks|samples|late|lateness|settled [--seeds N]
+python data/checks/make.py pacing|extra_rtt|receivers|acks|samples|late|lateness [--seeds N]
+python data/checks/make.py settled [--seeds N]
 
 ``trains`` describes how each implementation's packets follow each other, alone on the shallowest
 link of the conformance maps, and ``trains_faster`` on that of 100 Mbit/s. ``jitter`` repeats one
 CUBIC and two BBRs beside the kernel's on the former with more and less jitter between sender and
 queue. ``bursts`` repeats them on a link of 1 BDP that sends several frames back to back, and
 ``segmentation`` four senders there with and without UDP segmentation offload. ``granularity``
-repeats lsquic at 100 Mbit/s with a pacer that acts more often. ``extra_rtt`` gives one of two flows
-a path that is longer by up to a frame. ``receivers`` lets three senders talk to another stack's
-receiver instead of their own, and ``acks`` infers C of a CUBIC that is acknowledged more often.
-``samples`` compares the sample programs of five stacks (sample_programs.py) with our drivers.
-``late`` repeats picoquic's CUBIC with a receiver that acknowledges a little later. ``lateness``
-measures how late quic-go and the kernel react on the machine's clock, and gives them that lateness
-in virtual time. ``settled`` takes parts of long trials in a deep buffer. Stored runs are not run
-again.
+repeats lsquic at 100 Mbit/s with a pacer that acts more often, and ``pacing`` msquic's CUBIC
+without pacing, and the kernel's with it. ``extra_rtt`` gives one of two flows a path that is longer
+by up to a frame. ``receivers`` lets three senders talk to another stack's receiver instead of their
+own, and ``acks`` infers C of a CUBIC that is acknowledged more often. ``samples`` compares the
+sample programs of five stacks (sample_programs.py) with our drivers. ``late`` repeats picoquic's
+CUBIC with a receiver that acknowledges a little later. ``lateness`` measures how late quic-go and
+the kernel react on the machine's clock, and gives them that lateness in virtual time. ``settled``
+takes parts of long trials in a deep buffer. Stored runs are not run again.
 ``python benchmarks/physical_time.py --out data/checks`` writes the tables of physical time.
 """
 
@@ -26,7 +27,16 @@ from pathlib import Path
 
 import pandas as pd
 from lateness import lateness
-from network import bursts, extra_rtt, granularity, jitter, segmentation, trains, trains_faster
+from network import (
+    bursts,
+    extra_rtt,
+    granularity,
+    jitter,
+    pacing,
+    segmentation,
+    trains,
+    trains_faster,
+)
 from programs import samples
 from receivers import acks, late, receivers
 from settled import settled
@@ -41,6 +51,7 @@ MEASURES = {
     "bursts": bursts,
     "segmentation": segmentation,
     "granularity": granularity,
+    "pacing": pacing,
     "extra_rtt": extra_rtt,
     "receivers": receivers,
     "acks": acks,

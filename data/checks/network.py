@@ -45,9 +45,16 @@ EXTRA_RTTS_MS = (0.0, 0.3, 0.6, 0.9, 1.2)
 SEGMENTED = ("quinn:bbr", "quinn:cubic", "s2n-quic:bbr", "s2n-quic:cubic")
 WHOLE = "segmentation=false"
 """The option with which each packet is a system call."""
-PACED = ("lsquic:cubic", "lsquic:bbr")
+TIMED = ("lsquic:cubic", "lsquic:bbr")
 FINER = "clock_granularity_us=100"
 """The option with which lsquic's pacer acts each 0.1 ms; its default is 1 ms."""
+PACING = (
+    ("msquic:cubic", "msquic:cubic?pacing=false"),
+    ("tcp:cubic?pacing=true", "tcp:cubic"),
+)
+"""Flows that pace, and the same without."""
+PACED_LINKS = ((20, 10), (20, 50), (100, 10))
+"""Rate in Mbit/s and RTT in ms of links on which msquic's CUBIC is unlike the kernel's."""
 FASTER_S = 20
 """As in the conformance maps at 100 Mbit/s."""
 NOT_SURVEYED = ("qbkit",)
@@ -148,10 +155,7 @@ def segmentation(seeds: int) -> Iterator[Row]:
     """
     link = qb.Bottleneck(**LONGER, buffer_bdp=1)
     for name in SEGMENTED:
-        on, off = (
-            beside(flow, kernels(name), seeds, link, SHORTER_S)
-            for flow in (name, f"{name}?{WHOLE}")
-        )
+        on, off = without_and_with(WHOLE, name, seeds, link, SHORTER_S)
         found = qb.metrics.assess(off, on)
         yield {
             "flow": name,
@@ -169,11 +173,9 @@ def granularity(seeds: int) -> Iterator[Row]:
 
     The flows compete with the kernel's of their family at 100 Mbit/s.
     """
-    for name, buffer_bdp in product(PACED, (0.5, 1.0)):
+    for name, buffer_bdp in product(TIMED, (0.5, 1.0)):
         link = FASTER.model_copy(update={"buffer_bdp": buffer_bdp})
-        usual, finer = (
-            beside(flow, kernels(name), seeds, link, FASTER_S) for flow in (name, f"{name}?{FINER}")
-        )
+        usual, finer = without_and_with(FINER, name, seeds, link, FASTER_S)
         yield {
             "flow": name,
             "buffer_bdp": buffer_bdp,
@@ -181,3 +183,31 @@ def granularity(seeds: int) -> Iterator[Row]:
             **share(finer, "finer_"),
             **difference(qb.metrics.assess(finer, usual)),
         }
+
+
+def pacing(seeds: int) -> Iterator[Row]:
+    """A row for each flow and link with a queue of 1 BDP: without pacing, compared with pacing.
+
+    The flows compete with the kernel's CUBIC, which does not pace.
+    """
+    for flows, (rate_mbps, rtt_ms) in product(PACING, PACED_LINKS):
+        link = qb.Bottleneck(rate_mbps=rate_mbps, rtt_ms=rtt_ms, buffer_bdp=1)
+        paced, unpaced = (beside(flow, "tcp:cubic", seeds, link, SHORTER_S) for flow in flows)
+        yield {
+            "flow": flows[0].partition("?")[0],
+            "rate_mbps": rate_mbps,
+            "rtt_ms": rtt_ms,
+            **share(paced, "paced_"),
+            **share(unpaced, "unpaced_"),
+            **difference(qb.metrics.assess(unpaced, paced)),
+        }
+
+
+def without_and_with(
+    option: str, name: str, seeds: int, link: qb.Bottleneck, duration_s: float
+) -> tuple[list[xr.Dataset], list[xr.Dataset]]:
+    """Runs of a flow beside the kernel's of its family, without and with an option."""
+    usual, changed = (
+        beside(flow, kernels(name), seeds, link, duration_s) for flow in (name, f"{name}?{option}")
+    )
+    return usual, changed
