@@ -22,6 +22,7 @@ import findings
 import jinja2
 import pandas as pd
 from faster import Faster
+from longer import Longer
 from pairs import HEADING as PAIRS_HEADING
 from pairs import Lasting, Pairs
 
@@ -68,6 +69,7 @@ def facts() -> dict[str, Any]:
             name: Faster(findings.Family(name, "conformance_100_mbps_10_ms_deep"), family)
             for name, family in families.items()
         },
+        "longer": Longer(findings.Family("cubic", "conformance_120_s"), families["cubic"]),
         "rises": findings.rises,
         "best": findings.best,
         "pairs_table": lambda sweeps: "\n".join([PAIRS_HEADING, *(each.row for each in sweeps)]),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import io
 import json
@@ -21,11 +22,11 @@ FILE = "demo-1.0.tar.gz"
 
 def archive() -> bytes:
     packed = io.BytesIO()
-    with tarfile.open(fileobj=packed, mode="w:gz") as tar:
+    with tarfile.open(fileobj=packed, mode="w") as tar:
         info = tarfile.TarInfo("demo-1.0/main.c")
         info.size = 4
         tar.addfile(info, io.BytesIO(b"main"))
-    return packed.getvalue()
+    return gzip.compress(packed.getvalue(), mtime=0)  # the same in each worker of pytest
 
 
 CONTENT = archive()

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 import qbkit as qb
 from qbkit.errors import EngineError, SpecError, StoreError
 from qbkit.execution import cluster
-from qbkit.execution.runner import names
+from qbkit.execution.runner import namer
 from qbkit.execution.sweeps import estimate, run_sweep
 from qbkit.spec.sweep import Sweep
 
@@ -136,8 +136,9 @@ def test_the_direction_of_a_flow_can_be_swept():
 def test_an_option_that_the_swept_stack_lacks_is_refused_before_anything_runs():
     base = {**BASE, "flows": [{"stack": "tcp", "controller": "cubic", "options": {"hystart": 0}}]}
     made = Sweep(name="x", base=base, sweep={"flows.0": ["tcp:reno", "quic-go:reno"]})
+    name_of = namer("virtual")
     with pytest.raises(SpecError, match=r"quic-go has no option hystart .*; supported: qlog"):
-        names((p.experiment for p in made.points()), "virtual")
+        [name_of(point.experiment) for point in made.points()]
 
 
 @pytest.mark.parametrize("spec", sorted(DATA.glob("*/*.yaml")), ids=lambda p: p.stem)

@@ -1,0 +1,85 @@
+"""What data/README.md says of trials of 120 s, beside those of 60 s in the same settings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import xarray as xr
+from findings import BUFFER, RTT, Family
+
+import qbkit as qb
+from qbkit.metrics.maps import FIRST
+
+
+@dataclass(frozen=True)
+class Longer:
+    """A family in trials of 120 s (``long``), and in trials of 60 s in these settings and more."""
+
+    long: Family
+    short: Family
+
+    @cached_property
+    def conformances(self) -> xr.DataArray:
+        """Conformance by length of the trials, the shorter first, implementation and buffer."""
+        return self._by_length(self.short.map.conformance, self.long.map.conformance)
+
+    @cached_property
+    def shares(self) -> xr.DataArray:
+        """Share of the link by the same, mean over seeds."""
+        each = (qb.metrics.shares(family.cube).isel(flow=0) for family in (self.short, self.long))
+        return self._by_length(*(share.mean("seed") for share in each))
+
+    def floors(self, buffer_bdp: float) -> list[float]:
+        """The noise floor in a buffer by length."""
+        floors = self._by_length(self.short.map.noise_floor, self.long.map.noise_floor)
+        found: list[float] = floors.isel({FIRST: 0}).sel({BUFFER: buffer_bdp}).values.tolist()
+        return found
+
+    @property
+    def unsettled_cells(self) -> list[int]:
+        """In how many of these cells an implementation, the reference too, does not settle."""
+        cells = self._by_length(self.short.unsettled, self.long.unsettled)
+        found: list[int] = cells.sum([FIRST, BUFFER]).values.tolist()
+        return found
+
+    @property
+    def certain_cells(self) -> list[int]:
+        """In how many of them an implementation differs from the kernel's with p below 0.01."""
+        p_values = self._by_length(self.short.map.p_value, self.long.map.p_value)
+        found: list[int] = (p_values < 0.01).sum([FIRST, BUFFER]).values.tolist()
+        return found
+
+    @property
+    def apart(self) -> float:
+        """Mean absolute difference of the conformances of both lengths."""
+        return float(abs(self.conformances.diff("length")).mean())
+
+    @property
+    def shares_apart(self) -> float:
+        """The same of the shares, without the reference."""
+        shares = self.shares.sel({FIRST: self.long.names})
+        return float(abs(shares.diff("length")).mean())
+
+    @property
+    def table(self) -> str:
+        """A row of Markdown for each implementation, the least conformant in 120 s first."""
+        buffers = self.long.map[BUFFER].values.tolist()
+        columns = [f"{bdp:g} BDP, {what}" for bdp in buffers for what in ("conformance", "share")]
+        head = ["| implementation |", *(f" {name} in 60 s | in 120 s |" for name in columns)]
+        lines = ["".join(head), "|---" * (2 * len(columns) + 1) + "|"]
+        means = self.conformances.isel(length=1).mean(BUFFER)
+        for name in sorted(self.long.names, key=lambda name: float(means.sel({FIRST: name}))):
+            cells = [f"{value:.2f}" for bdp in buffers for value in self._cells(name, bdp)]
+            lines.append(f"| {name} | {' | '.join(cells)} |")
+        return "\n".join(lines)
+
+    def _cells(self, name: str, buffer_bdp: float) -> list[float]:
+        where = {FIRST: name, BUFFER: buffer_bdp}
+        both = (values.sel(where).values.tolist() for values in (self.conformances, self.shares))
+        return [value for pair in both for value in pair]
+
+    def _by_length(self, short: xr.DataArray, long: xr.DataArray) -> xr.DataArray:
+        """Both lengths, in the settings and with the implementations of the longer trials."""
+        same = short.sel({each: long[each] for each in (FIRST, BUFFER, RTT)})
+        return xr.concat([same, long], "length").squeeze(RTT, drop=True)
