@@ -45,8 +45,7 @@ class Faster:
     @cached_property
     def shares(self) -> xr.DataArray:
         """Share of the link by implementation and place, mean over seeds and buffers."""
-        each = (qb.metrics.shares(family.cube).isel(flow=0) for family in (self.fast, self.slow))
-        return _by_place(*(share.mean("seed") for share in each))
+        return _by_place(*(family.shares.mean("seed") for family in (self.fast, self.slow)))
 
     def conformance(self, name: str) -> Places:
         """The conformance of an implementation."""
@@ -86,7 +85,7 @@ class Faster:
 
     def spread(self, name: str) -> tuple[float, float]:
         """The least and the largest share of an implementation at 100 Mbit/s in a trial."""
-        mine = qb.metrics.shares(self.fast.cube).isel(flow=0).sel({FIRST: name})
+        mine = self.fast.shares.sel({FIRST: name})
         return float(mine.min()), float(mine.max())
 
     def late_share(self, name: str) -> float:

@@ -44,6 +44,11 @@ class Family:
         """Its conformance map against the kernel's controller."""
         return qb.metrics.conformance_map(self.cube, f"tcp:{self.name}")
 
+    @cached_property
+    def shares(self) -> xr.DataArray:
+        """The share of the link that an implementation gets beside the kernel's, by trial."""
+        return qb.metrics.shares(self.cube).isel(flow=0)
+
     @property
     def facts(self) -> dict[str, Any]:
         """Runs, processor hours and versions."""

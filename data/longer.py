@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
 import xarray as xr
 from findings import BUFFER, RTT, Family
 
-import qbkit as qb
 from qbkit.metrics.maps import FIRST
 
 
@@ -22,33 +22,29 @@ class Longer:
     @cached_property
     def conformances(self) -> xr.DataArray:
         """Conformance by length of the trials, the shorter first, implementation and buffer."""
-        return self._by_length(self.short.map.conformance, self.long.map.conformance)
+        return self._by_length(lambda family: family.map.conformance)
 
     @cached_property
     def shares(self) -> xr.DataArray:
         """Share of the link by the same, mean over seeds."""
-        each = (qb.metrics.shares(family.cube).isel(flow=0) for family in (self.short, self.long))
-        return self._by_length(*(share.mean("seed") for share in each))
+        return self._by_length(lambda family: family.shares.mean("seed"))
 
     def floors(self, buffer_bdp: float) -> list[float]:
         """The noise floor in a buffer by length."""
-        floors = self._by_length(self.short.map.noise_floor, self.long.map.noise_floor)
-        found: list[float] = floors.isel({FIRST: 0}).sel({BUFFER: buffer_bdp}).values.tolist()
-        return found
+        floors = self._by_length(lambda family: family.map.noise_floor)
+        return [float(floor) for floor in floors.isel({FIRST: 0}).sel({BUFFER: buffer_bdp})]
 
     @property
     def unsettled_cells(self) -> list[int]:
         """In how many of these cells an implementation, the reference too, does not settle."""
-        cells = self._by_length(self.short.unsettled, self.long.unsettled)
-        found: list[int] = cells.sum([FIRST, BUFFER]).values.tolist()
-        return found
+        cells = self._by_length(lambda family: family.unsettled)
+        return [int(count) for count in cells.sum([FIRST, BUFFER])]
 
     @property
     def certain_cells(self) -> list[int]:
         """In how many of them an implementation differs from the kernel's with p below 0.01."""
-        p_values = self._by_length(self.short.map.p_value, self.long.map.p_value)
-        found: list[int] = (p_values < 0.01).sum([FIRST, BUFFER]).values.tolist()
-        return found
+        cells = self._by_length(lambda family: family.map.p_value < 0.01)
+        return [int(count) for count in cells.sum([FIRST, BUFFER])]
 
     @property
     def apart(self) -> float:
@@ -79,7 +75,8 @@ class Longer:
         both = (values.sel(where).values.tolist() for values in (self.conformances, self.shares))
         return [value for pair in both for value in pair]
 
-    def _by_length(self, short: xr.DataArray, long: xr.DataArray) -> xr.DataArray:
+    def _by_length(self, of: Callable[[Family], xr.DataArray]) -> xr.DataArray:
         """Both lengths, in the settings and with the implementations of the longer trials."""
-        same = short.sel({each: long[each] for each in (FIRST, BUFFER, RTT)})
+        long = of(self.long)
+        same = of(self.short).sel({each: long[each] for each in (FIRST, BUFFER, RTT)})
         return xr.concat([same, long], "length").squeeze(RTT, drop=True)
