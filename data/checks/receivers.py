@@ -59,7 +59,8 @@ def receivers(seeds: int) -> Iterator[Row]:
 def acks(seeds: int) -> Iterator[Row]:
     """A row for each receiver: C of s2n-quic's CUBIC alone, as inferred, and its packets per ACK.
 
-    Its own receiver, the same with an option to acknowledge earlier, and another stack's.
+    Its own receiver, the same with an option to acknowledge earlier, and another stack's. Beside
+    the kernel's CUBIC the row has its share, and that of the others is compared with the first.
     """
     sender, controller = FEW_ACKS.split(":")
     flows = {
@@ -67,13 +68,17 @@ def acks(seeds: int) -> Iterator[Row]:
         f"own, {PROMPT}": f"{FEW_ACKS}?{PROMPT}",
         RECEIVER: f"{crossed(sender)}:{controller}",
     }
+    own = None
     for receiver, flow in flows.items():
         runs = one_by_one([flow], 1, BESIDE_S, seeds)
         inferred = (
             qb.metrics.infer(runs).frame().loc["cubic_c", ["value", "low", "high", "samples"]]
         )
         row = {"flow": FEW_ACKS, "receiver": receiver, "packets_per_ack": ack_ratio(runs)}
-        yield {**row, **inferred.add_prefix("cubic_c_")}
+        both = one_by_one([flow, f"tcp:{controller}"], 1, BESIDE_S, seeds)
+        own = both if own is None else own
+        compares = {} if both is own else difference(qb.metrics.assess(both, own))
+        yield {**row, **inferred.add_prefix("cubic_c_"), **share(both), **compares}
 
 
 def late(seeds: int) -> Iterator[Row]:
