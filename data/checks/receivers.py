@@ -60,7 +60,7 @@ def acks(seeds: int) -> Iterator[Row]:
     """A row for each receiver: C of s2n-quic's CUBIC alone, as inferred, and its packets per ACK.
 
     Its own receiver, the same with an option to acknowledge earlier, and another stack's. Beside
-    the kernel's CUBIC the row has its share, and that of the others is compared with the first.
+    the kernel's CUBIC, its share and the comparison with its own receiver.
     """
     sender, controller = FEW_ACKS.split(":")
     flows = {
@@ -68,7 +68,7 @@ def acks(seeds: int) -> Iterator[Row]:
         f"own, {PROMPT}": f"{FEW_ACKS}?{PROMPT}",
         RECEIVER: f"{crossed(sender)}:{controller}",
     }
-    own = None
+    own = one_by_one([FEW_ACKS, f"tcp:{controller}"], 1, BESIDE_S, seeds)
     for receiver, flow in flows.items():
         runs = one_by_one([flow], 1, BESIDE_S, seeds)
         inferred = (
@@ -76,9 +76,8 @@ def acks(seeds: int) -> Iterator[Row]:
         )
         row = {"flow": FEW_ACKS, "receiver": receiver, "packets_per_ack": ack_ratio(runs)}
         both = one_by_one([flow, f"tcp:{controller}"], 1, BESIDE_S, seeds)
-        own = both if own is None else own
-        compares = {} if both is own else difference(qb.metrics.assess(both, own))
-        yield {**row, **inferred.add_prefix("cubic_c_"), **share(both), **compares}
+        beside = {**share(both), **difference(qb.metrics.assess(both, own))}
+        yield {**row, **inferred.add_prefix("cubic_c_"), **beside}
 
 
 def late(seeds: int) -> Iterator[Row]:
