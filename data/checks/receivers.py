@@ -25,8 +25,9 @@ from qbkit import stacks
 
 SENDERS = ("quinn:cubic", "picoquic:cubic", "s2n-quic:cubic")
 RECEIVER = "quic-go"
-FEW_ACKS, PROMPT = "s2n-quic:cubic", "max_ack_delay_ms=1"
-"""A CUBIC whose receiver acknowledges every tenth packet, and the option to do so earlier."""
+FEW_ACKS, PROMPT, LATER = "s2n-quic:cubic", "max_ack_delay_ms=1", "extra_rtt_ms=0.9"
+"""A CUBIC whose receiver acknowledges every tenth packet, the option to do so earlier, and that
+of a path as much longer as such an ACK may wait."""
 WHOSE = ("own", "other")
 """Whose receiver: the sender's, or the other stack's."""
 LATE_US = (50, 100, 300)
@@ -59,14 +60,15 @@ def receivers(seeds: int) -> Iterator[Row]:
 def acks(seeds: int) -> Iterator[Row]:
     """A row for each receiver: C of s2n-quic's CUBIC alone, as inferred, and its packets per ACK.
 
-    Its own receiver, the same with an option to acknowledge earlier, and another stack's. Beside
-    the kernel's CUBIC, its share and the comparison with its own receiver.
+    Its own receiver, the same with an option to acknowledge earlier, and another stack's, also with
+    a longer path. Beside the kernel's CUBIC, its share and the comparison with its own receiver.
     """
     sender, controller = FEW_ACKS.split(":")
     flows = {
         "own": FEW_ACKS,
         f"own, {PROMPT}": f"{FEW_ACKS}?{PROMPT}",
         RECEIVER: f"{crossed(sender)}:{controller}",
+        f"{RECEIVER}, {LATER}": f"{crossed(sender)}:{controller}?{LATER}",
     }
     own = one_by_one([FEW_ACKS, f"tcp:{controller}"], 1, BESIDE_S, seeds)
     for receiver, flow in flows.items():
