@@ -69,7 +69,10 @@ def facts() -> dict[str, Any]:
             name: Faster(findings.Family(name, "conformance_100_mbps_10_ms_deep"), family)
             for name, family in families.items()
         },
-        "longer": Longer(findings.Family("cubic", "conformance_120_s"), families["cubic"]),
+        "longer": {
+            name: Longer(findings.Family(name, "conformance_120_s"), families[name])
+            for name in ("cubic", "reno")
+        },
         "rises": findings.rises,
         "best": findings.best,
         "pairs_table": lambda sweeps: "\n".join([PAIRS_HEADING, *(each.row for each in sweeps)]),
