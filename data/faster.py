@@ -19,14 +19,14 @@ HEADING = (
     "| share | at 20 Mbit/s, 10 ms | 50 ms "
 )
 Places = tuple[float, float, float]
-"""A number at 100 Mbit/s and 10 ms, at 20 Mbit/s and 10 ms, and at 20 Mbit/s and 50 ms."""
+"""A number at 100 Mbit/s, at 20 Mbit/s and 10 ms, and at 20 Mbit/s and 50 ms."""
 
 
 @dataclass(frozen=True)
 class Faster:
-    """A family at 100 Mbit/s and 10 ms (``fast``), and at 20 Mbit/s.
+    """A family at 100 Mbit/s and one RTT (``fast``), and at 20 Mbit/s.
 
-    At 50 ms the slow link holds as many packets as the fast one.
+    With 10 ms the fast link holds as many packets as the slow one with 50 ms.
     """
 
     fast: Family
@@ -58,6 +58,14 @@ class Faster:
     def takers(self, least: float) -> list[str]:
         """The implementations whose share at 100 Mbit/s is at least that, by name."""
         return sorted(name for name in self.names if self.share(name)[0] >= least)
+
+    def share_with(self, name: str, buffer_bdp: float) -> float:
+        """The share of an implementation at 100 Mbit/s with one buffer, mean over seeds."""
+        return float(self.fast.shares.sel({FIRST: name, BUFFER: buffer_bdp}).mean())
+
+    def takers_with(self, least: float, buffer_bdp: float) -> list[str]:
+        """The implementations whose share with one buffer is at least that, by name."""
+        return sorted(name for name in self.names if self.share_with(name, buffer_bdp) >= least)
 
     def between_mbps(self, name: str, buffer_bdp: float, begin_s: float, end_s: float) -> float:
         """Throughput at 100 Mbit/s in a part of the trials with one buffer, mean over seeds."""
@@ -106,6 +114,15 @@ class Faster:
     def table_with_late_shares(self) -> str:
         """The same with `late_share` at the end."""
         return self._table(f"from {LATE_S} s on", lambda name: f"{self.late_share(name):.2f}")
+
+    @property
+    def table_with_shares_by_buffer(self) -> str:
+        """The same with the share in each buffer at the end."""
+        buffers_bdp = self.fast.shares[BUFFER].values.tolist()
+        return self._table(
+            f"share with {', '.join(f'{bdp:g}' for bdp in buffers_bdp)} BDP",
+            lambda name: ", ".join(f"{self.share_with(name, bdp):.2f}" for bdp in buffers_bdp),
+        )
 
     def _table(self, heading: str, cell: Callable[[str], str]) -> str:
         head = f"{HEADING}| {heading} |\n|{'---|' * 10}"

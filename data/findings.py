@@ -180,6 +180,12 @@ class Family:
         return int((self.map.q_value_over_settings <= 0.05).sum())
 
     @property
+    def like_the_kernel(self) -> list[str]:
+        """The implementations for which no difference over all settings is certain."""
+        differs = self.map.q_value_over_settings <= 0.05
+        return [name for name in self.names if not differs.sel({FIRST: name})]
+
+    @property
     def all_differ(self) -> bool:
         """Whether each implementation differs over all settings."""
         return self.differing == len(self.names)

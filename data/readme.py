@@ -69,6 +69,10 @@ def facts() -> dict[str, Any]:
             name: Faster(findings.Family(name, "conformance_100_mbps_10_ms_deep"), family)
             for name, family in families.items()
         },
+        "far": {
+            name: Faster(findings.Family(name, "conformance_100_mbps_50_ms"), families[name])
+            for name in ("bbr",)
+        },
         "longer": {
             name: Longer(findings.Family(name, "conformance_120_s"), families[name])
             for name in ("cubic", "reno")

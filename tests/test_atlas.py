@@ -124,11 +124,16 @@ def test_a_page_has_the_numbers_of_the_data_and_how_to_make_them_again(site: Pat
 
 
 def test_sweeps_against_one_controller_have_different_headings():
-    folders = ("conformance", "conformance_100_mbps_10_ms", "conformance_100_mbps_10_ms_deep")
+    folders = (
+        "conformance",
+        "conformance_100_mbps_10_ms",
+        "conformance_100_mbps_10_ms_deep",
+        "conformance_100_mbps_50_ms",
+    )
     cubes = [qb.load_sweep(DATA / folder / "bbr.yaml") for folder in folders]
     headings = [shared_words(ConformanceSweep("bbr", cube, {})) for cube in cubes]
     assert headings[:2] == ["20 Mbit/s, 60 s", "100 Mbit/s, 10 ms, 20 s"]
-    assert headings[2] == "100 Mbit/s, 10 ms, 3 BDP, 60 s"
+    assert headings[2:] == ["100 Mbit/s, 10 ms, 3 BDP, 60 s", "100 Mbit/s, 50 ms, 60 s"]
 
 
 def test_a_known_fault_is_on_the_page_of_its_implementation_and_marked_in_the_table(site: Path):
