@@ -91,10 +91,25 @@ class Faster:
         here, there = (each.shares.isel(place=0).sel({FIRST: self.names}) for each in (self, other))
         return float(abs(here - there).mean())
 
-    def spread(self, name: str) -> tuple[float, float]:
-        """The least and the largest share of an implementation at 100 Mbit/s in a trial."""
-        mine = self.fast.shares.sel({FIRST: name})
-        return float(mine.min()), float(mine.max())
+    def spread(
+        self, name: str, between_s: tuple[float, float] | None = None
+    ) -> tuple[float, float]:
+        """The least and the largest share of an implementation at 100 Mbit/s in a trial.
+
+        Of the part ``between_s`` of each trial, or else of whole trials.
+        """
+        shares = qb.metrics.shares(self.fast.cube, between_s).isel(flow=0).sel({FIRST: name})
+        return float(shares.min()), float(shares.max())
+
+    @property
+    def beyond_the_kernels(self) -> list[str]:
+        """The implementations whose share in each trial is beyond those of the kernel's, by name.
+
+        Those of the kernel's are of its own flows beside each other.
+        """
+        low, high = self.spread(f"tcp:{self.fast.name}")
+        spreads = {name: self.spread(name) for name in self.names}
+        return sorted(name for name, (least, most) in spreads.items() if least > high or most < low)
 
     def late_share(self, name: str) -> float:
         """The share of an implementation at 100 Mbit/s from `LATE_S` on."""

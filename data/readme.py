@@ -71,7 +71,7 @@ def facts() -> dict[str, Any]:
         },
         "far": {
             name: Faster(findings.Family(name, "conformance_100_mbps_50_ms"), families[name])
-            for name in ("bbr",)
+            for name in ("bbr", "cubic")
         },
         "longer": {
             name: Longer(findings.Family(name, "conformance_120_s"), families[name])
