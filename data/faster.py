@@ -67,6 +67,12 @@ class Faster:
         """The implementations whose share with one buffer is at least that, by name."""
         return sorted(name for name in self.names if self.share_with(name, buffer_bdp) >= least)
 
+    def moved(self, buffer_bdp: float, other_bdp: float, least: float) -> list[str]:
+        """The implementations whose shares with two buffers differ by at least that, by name."""
+        here, there = buffer_bdp, other_bdp
+        apart = {n: abs(self.share_with(n, here) - self.share_with(n, there)) for n in self.names}
+        return sorted(name for name, difference in apart.items() if difference >= least)
+
     def between_mbps(self, name: str, buffer_bdp: float, begin_s: float, end_s: float) -> float:
         """Throughput at 100 Mbit/s in a part of the trials with one buffer, mean over seeds."""
         mbps = qb.metrics.throughput_between_mbps(self.fast.cube, begin_s, end_s).isel(flow=0)

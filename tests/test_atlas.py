@@ -132,8 +132,12 @@ def test_sweeps_against_one_controller_have_different_headings():
     )
     cubes = [qb.load_sweep(DATA / folder / "bbr.yaml") for folder in folders]
     headings = [shared_words(ConformanceSweep("bbr", cube, {})) for cube in cubes]
-    assert headings[:2] == ["20 Mbit/s, 60 s", "100 Mbit/s, 10 ms, 20 s"]
-    assert headings[2:] == ["100 Mbit/s, 10 ms, 3 BDP, 60 s", "100 Mbit/s, 50 ms, 60 s"]
+    assert headings == [
+        "20 Mbit/s, 60 s",
+        "100 Mbit/s, 10 ms, 20 s",
+        "100 Mbit/s, 10 ms, 60 s",
+        "100 Mbit/s, 50 ms, 60 s",
+    ]
 
 
 def test_a_known_fault_is_on_the_page_of_its_implementation_and_marked_in_the_table(site: Path):
