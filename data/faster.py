@@ -104,8 +104,12 @@ class Faster:
 
         Of the part ``between_s`` of each trial, or else of whole trials.
         """
-        shares = qb.metrics.shares(self.fast.cube, between_s).isel(flow=0).sel({FIRST: name})
-        return float(shares.min()), float(shares.max())
+        shares = self._shares_in(between_s) if between_s else self.fast.shares
+        mine = shares.sel({FIRST: name})
+        return float(mine.min()), float(mine.max())
+
+    def _shares_in(self, between_s: tuple[float, float]) -> xr.DataArray:
+        return qb.metrics.shares(self.fast.cube, between_s).isel(flow=0)
 
     @property
     def beyond_the_kernels(self) -> list[str]:
@@ -123,8 +127,7 @@ class Faster:
 
     @cached_property
     def _late_shares(self) -> xr.DataArray:
-        late = qb.metrics.shares(self.fast.cube, (LATE_S, math.inf))
-        return late.isel(flow=0).mean(["seed", BUFFER])
+        return self._shares_in((LATE_S, math.inf)).mean(["seed", BUFFER])
 
     @property
     def table_with_trains(self) -> str:

@@ -59,20 +59,15 @@ def page() -> str:
 def facts() -> dict[str, Any]:
     """The names that the template may use."""
     families = {name: findings.Family(name) for name in ("cubic", "reno", "bbr")}
+
+    def at_100_mbps(folder: str, *names: str) -> dict[str, Faster]:
+        return {n: Faster(findings.Family(n, folder), families[n]) for n in names}
+
     return {
         **families,
-        "faster": {
-            name: Faster(findings.Family(name, "conformance_100_mbps_10_ms"), family)
-            for name, family in families.items()
-        },
-        "deep": {
-            name: Faster(findings.Family(name, "conformance_100_mbps_10_ms_deep"), family)
-            for name, family in families.items()
-        },
-        "far": {
-            name: Faster(findings.Family(name, "conformance_100_mbps_50_ms"), families[name])
-            for name in ("bbr", "cubic")
-        },
+        "faster": at_100_mbps("conformance_100_mbps_10_ms", "cubic", "reno", "bbr"),
+        "deep": at_100_mbps("conformance_100_mbps_10_ms_deep", "cubic", "reno", "bbr"),
+        "far": at_100_mbps("conformance_100_mbps_50_ms", "cubic", "bbr"),
         "longer": {
             name: Longer(findings.Family(name, "conformance_120_s"), families[name])
             for name in ("cubic", "reno")
