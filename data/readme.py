@@ -60,14 +60,14 @@ def facts() -> dict[str, Any]:
     """The names that the template may use."""
     families = {name: findings.Family(name) for name in ("cubic", "reno", "bbr")}
 
-    def at_100_mbps(folder: str, *names: str) -> dict[str, Faster]:
-        return {n: Faster(findings.Family(n, folder), families[n]) for n in names}
+    def at_100_mbps(folder: str) -> dict[str, Faster]:
+        return {n: Faster(findings.Family(n, folder), slow) for n, slow in families.items()}
 
     return {
         **families,
-        "faster": at_100_mbps("conformance_100_mbps_10_ms", "cubic", "reno", "bbr"),
-        "deep": at_100_mbps("conformance_100_mbps_10_ms_deep", "cubic", "reno", "bbr"),
-        "far": at_100_mbps("conformance_100_mbps_50_ms", "cubic", "bbr"),
+        "faster": at_100_mbps("conformance_100_mbps_10_ms"),
+        "deep": at_100_mbps("conformance_100_mbps_10_ms_deep"),
+        "far": at_100_mbps("conformance_100_mbps_50_ms"),
         "longer": {
             name: Longer(findings.Family(name, "conformance_120_s"), families[name])
             for name in ("cubic", "reno")
