@@ -27,15 +27,50 @@ def test_start_here(tmp_path):
         assert words in shown
 
 
-def test_execution_brings_no_warning_of_jupyter(tmp_path, monkeypatch, capfd):
+@pytest.fixture
+def short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The name of a notebook that needs no second."""
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("print('done')")])
     (tmp_path / "made").mkdir()
     nbformat.write(notebook, tmp_path / "made/99_short.ipynb")
     monkeypatch.setattr(notebooks, "FOLDER", tmp_path / "made")
-    executed = nbformat.read(notebooks.execute("99", tmp_path, {}), as_version=4)
+    return "99_short"
+
+
+def test_execution_brings_no_warning_of_jupyter(short, tmp_path, capfd):
+    executed = nbformat.read(notebooks.execute(short, tmp_path, {}), as_version=4)
     assert executed.cells[0].outputs[0].text == "done\n"
     shown = capfd.readouterr()
     assert "WARNING" not in shown.err + shown.out
+
+
+KERNEL_THAT_ENDS = """
+import os, sys
+from pathlib import Path
+
+if "ipykernel_launcher" in sys.orig_argv:
+    starts = Path({starts!r})
+    starts.write_text(starts.read_text() + "x")
+    if len(starts.read_text()) <= {ends}:
+        os._exit(1)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ends", [1, notebooks.KERNEL_STARTS])
+def test_a_kernel_that_ends_at_its_start_is_started_again(short, tmp_path, monkeypatch, ends):
+    starts = tmp_path / "starts"
+    starts.write_text("")
+    script = KERNEL_THAT_ENDS.format(starts=str(starts), ends=ends)
+    (tmp_path / "sitecustomize.py").write_text(script)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    if ends < notebooks.KERNEL_STARTS:
+        executed = nbformat.read(notebooks.execute(short, tmp_path, {}), as_version=4)
+        assert executed.cells[0].outputs[0].text == "done\n"
+    else:
+        with pytest.raises(RunFailed, match="99_short was not executed: its Jupyter kernel"):
+            notebooks.execute(short, tmp_path, {})
+    assert len(starts.read_text()) == notebooks.KERNEL_STARTS
 
 
 @pytest.mark.guest

@@ -16,6 +16,9 @@ from qbkit.settings import CHARTS
 
 ENCRYPTED = {"KernelManager": {"transport_encryption": "auto"}}
 """Jupyter and its kernel encrypt what they say on TCP; otherwise every kernel warns on stderr."""
+KERNEL_STARTS = 2
+"""Jupyter lets go of free ports before its kernel takes them; another program can be faster."""
+NOT_STARTED = "Kernel died before replying"
 FOLDER = Path(__file__).parents[2] / "notebooks"
 WIDGET = "application/vnd.jupyter.widget-view+json"
 PAGE = "{% extends 'index.html.j2' %}" + "".join(
@@ -48,23 +51,20 @@ def execute(
 
     The result is named after the notebook, or ``stem``. Its charts are interactive, or
     ``pictures``, which GitHub and nbviewer show. If a cell fails, the result is saved up to
-    it, and RunFailed names the cell and the reason. Raises SpecError for a parameter that the
-    notebook does not have.
+    it, and RunFailed names the cell and the reason; RunFailed also if no Jupyter kernel starts.
+    Raises SpecError for a parameter that the notebook does not have.
     """
     import nbformat
-    import papermill
     from nbformat.sign import NotebookNotary
     from papermill.exceptions import PapermillExecutionError
-    from traitlets.config import Config
 
     source = find(name)
     _require_known(source, parameters)
     out.mkdir(parents=True, exist_ok=True)
     target = out / f"{stem or source.stem}.ipynb"
-    words = {"cwd": str(source.parent), "kernel_name": "python3", "config": Config(ENCRYPTED)}
     try:
         with _charts("png" if pictures else ""):
-            papermill.execute_notebook(str(source), str(target), parameters, **words)
+            _run_cells(source, target, parameters)
     except PapermillExecutionError as error:
         raise RunFailed(
             f"cell {error.cell_index} of {target} failed: {error.ename}: {error.evalue}"
@@ -75,6 +75,25 @@ def execute(
     # JupyterLab shows the charts of trusted notebooks only; this one ran here.
     NotebookNotary().sign(notebook)
     return target
+
+
+def _run_cells(source: Path, target: Path, parameters: dict[str, Any]) -> None:
+    """Execute with papermill. No cell has run where a kernel does not start, so try that again."""
+    import papermill
+    from traitlets.config import Config
+
+    words = {"cwd": str(source.parent), "kernel_name": "python3", "config": Config(ENCRYPTED)}
+    for _ in range(KERNEL_STARTS):
+        try:
+            papermill.execute_notebook(str(source), str(target), parameters, **words)
+            return
+        except RuntimeError as error:
+            if NOT_STARTED not in str(error):
+                raise
+    raise RunFailed(
+        f"{source.stem} was not executed: its Jupyter kernel ended before it was ready, "
+        f"{KERNEL_STARTS} times; `jupyter console` says why it does not start"
+    )
 
 
 @contextmanager
