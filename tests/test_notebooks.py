@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import nbformat
@@ -56,20 +57,34 @@ if "ipykernel_launcher" in sys.orig_argv:
 """
 
 
+@pytest.fixture
+def end_kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[int], Path]:
+    """End so many kernels at their start; the file that it returns has an x for each start."""
+
+    def end(ends: int) -> Path:
+        starts = tmp_path / "starts"
+        starts.write_text("")
+        script = KERNEL_THAT_ENDS.format(starts=str(starts), ends=ends)
+        (tmp_path / "sitecustomize.py").write_text(script)
+        monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+        return starts
+
+    return end
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("ends", [1, notebooks.KERNEL_STARTS])
-def test_a_kernel_that_ends_at_its_start_is_started_again(short, tmp_path, monkeypatch, ends):
-    starts = tmp_path / "starts"
-    starts.write_text("")
-    script = KERNEL_THAT_ENDS.format(starts=str(starts), ends=ends)
-    (tmp_path / "sitecustomize.py").write_text(script)
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    if ends < notebooks.KERNEL_STARTS:
-        executed = nbformat.read(notebooks.execute(short, tmp_path, {}), as_version=4)
-        assert executed.cells[0].outputs[0].text == "done\n"
-    else:
-        with pytest.raises(RunFailed, match="99_short was not executed: its Jupyter kernel"):
-            notebooks.execute(short, tmp_path, {})
+def test_a_kernel_that_ends_at_its_start_is_started_again(short, tmp_path, end_kernels):
+    starts = end_kernels(1)
+    executed = nbformat.read(notebooks.execute(short, tmp_path, {}), as_version=4)
+    assert executed.cells[0].outputs[0].text == "done\n"
+    assert starts.read_text() == "xx"
+
+
+@pytest.mark.slow
+def test_kernels_that_always_end_at_their_start_are_a_failed_run(short, tmp_path, end_kernels):
+    starts = end_kernels(notebooks.KERNEL_STARTS)
+    with pytest.raises(RunFailed, match="99_short was not executed: its Jupyter kernel"):
+        notebooks.execute(short, tmp_path, {})
     assert len(starts.read_text()) == notebooks.KERNEL_STARTS
 
 
