@@ -121,9 +121,9 @@ class Family:
         found = low.stack(place=(FIRST, RTT))
         return sorted((str(name), int(rtt)) for name, rtt in found.place.values[found.values])
 
-    def alike(self, shallow_bdp: float, deep_bdp: float, rtt_ms: float) -> tuple[int, int]:
+    def alike(self, shallow_bdp: float, deep_bdp: float, **where: float) -> tuple[int, int]:
         """Runs that are the same in both buffers, as the queue never fills the shallow one; all."""
-        points = self.cube.point_delay_ms.sel({RTT: rtt_ms})
+        points = at(self.cube.point_delay_ms, **where)
         shallow, deep = (points.sel({BUFFER: bdp}, drop=True) for bdp in (shallow_bdp, deep_bdp))
         other = [dim for dim in shallow.dims if dim not in (FIRST, "seed")]
         same = ((shallow == deep) | (shallow.isnull() & deep.isnull())).all(other)
