@@ -19,6 +19,7 @@ from qbkit.stacks.build import fingerprint
 from qbkit.stacks.processor import NO_RANDOM_INSTRUCTIONS, SAME_LIBRARY_FOLDERS
 from qbkit.stacks.quic_go import QuicGo
 from qbkit.stacks.registry import register
+from qbkit.stacks.uploads import serve_argv
 
 DRIVER = Path(__file__).parent / "drivers/browser"
 MOUNT = "/run/qb/stacks/browser"
@@ -77,9 +78,7 @@ class BrowserStack(Stack):
 
     def recv_argv(self, *, address: str, out: str, options: Options) -> list[str]:
         """An HTTP/3 server with a certificate that browsers can verify."""
-        files = {name: f"{CERTIFICATE_MOUNT}/browser-{name}.pem" for name in ("cert", "key")}
-        keys = ["--cert", files["cert"], "--key", files["key"]]
-        return [*self._receiver.program(), "serve", "--listen", address, *keys, "--out", out]
+        return serve_argv(self._receiver, address, out)
 
 
 class Chromium(BrowserStack):

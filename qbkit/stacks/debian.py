@@ -38,6 +38,10 @@ class DebianPrograms:
     packages: tuple[str, ...]
     programs: tuple[str, ...]
     """Their paths in the packages, such as ``usr/sbin/nginx``."""
+    folders: tuple[str, ...] = ()
+    """Folders of the packages that are kept whole, with the programs in them."""
+    opened: tuple[str, ...] = ()
+    """Libraries in these folders that the programs open by name."""
 
     @property
     def mount(self) -> str:
@@ -56,7 +60,8 @@ class DebianPrograms:
 
     @property
     def _key(self) -> str:
-        return fingerprint([], self.suite, *self.packages, *self.programs)
+        words = (*self.packages, *self.programs, *self.folders, *self.opened)
+        return fingerprint([], self.suite, *words)
 
     def build(self, say: Say) -> None:
         """Fetch the packages, and keep the programs and libraries; raises StackNotReady."""
@@ -69,8 +74,14 @@ class DebianPrograms:
         ``root`` is the folder of the programs; by default `mount`, where the guest sees it.
         """
         root = self.mount if root is None else root
-        name = program.rpartition("/")[2]
-        return [f"{root}/{LOADER}", "--library-path", f"{root}/{LIBRARIES}", f"{root}/{name}"]
+        place = f"{root}/{self._place(program)}"
+        return [f"{root}/{LOADER}", "--library-path", f"{root}/{LIBRARIES}", place]
+
+    def _place(self, program: str) -> Path:
+        """Where a program lies in the folder."""
+        path = Path(program)
+        kept = [Path(folder) for folder in self.folders if path.is_relative_to(folder)]
+        return path.relative_to(kept[0].parent) if kept else Path(path.name)
 
     def version(self, package: str) -> str:
         """The package's version, and a fingerprint of all programs and libraries."""
@@ -92,9 +103,14 @@ class DebianPrograms:
             libraries = root / "usr/lib/x86_64-linux-gnu"
             loader = libraries / Path(LOADER).name
             wanted = {loader, *(libraries / name for name in DLOPENED)}
-            for program in self.programs:
+            for name in self.folders:
+                copy = folder / Path(name).name
+                shutil.copytree(root / name, copy, ignore_dangling_symlinks=True)
+            for program in (*self.programs, *self.opened):
                 wanted |= _loaded(loader, libraries, root / program)
-                shutil.copy2(root / program, folder)
+                place = folder / self._place(program)
+                if not place.exists():
+                    shutil.copy2(root / program, place)
             (folder / LIBRARIES).mkdir()
             for path in wanted:
                 shutil.copy2(path, folder / LIBRARIES)
@@ -112,9 +128,19 @@ class DebianPrograms:
         found = sorted((scratch / "cache/archives").glob("*.deb"))
         for package in found:
             run_tool(["dpkg-deb", "-x", package, root], self.name)
+        _point_into(root)
         if (root / "lib").exists():  # Debian 12's packages still have files there
             shutil.copytree(root / "lib", root / "usr/lib", symlinks=True, dirs_exist_ok=True)
         return [(name, unquote(version)) for name, version, _ in (p.name.split("_") for p in found)]
+
+
+def _point_into(root: Path) -> None:
+    """Let the absolute links of unpacked packages point into their root."""
+    for link in [path for path in root.rglob("*") if path.is_symlink()]:
+        target = link.readlink()
+        if target.is_absolute():
+            link.unlink()
+            link.symlink_to(root / target.relative_to("/"))
 
 
 def _loaded(loader: Path, libraries: Path, program: Path) -> set[Path]:

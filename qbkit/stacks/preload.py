@@ -38,3 +38,4 @@ class Library:
 EVENT_LOOP = Library("fewer_calls", ("fewer_calls",), "/run/qb/stacks/preload")
 ENVOY = Library("envoy", ("fewer_calls", "cycle_clock"), "/run/qb/stacks/preload-envoy")
 CHROMIUM = Library("chromium", ("chromium",), "/run/qb/stacks/preload-chromium")
+JDK = Library("yield", ("yield",), "/run/qb/stacks/preload-jdk")

@@ -1,0 +1,134 @@
+"""The HTTP client of OpenJDK, which speaks HTTP/3 since Java 26, from a Debian package.
+
+Our driver, a small Java program, uploads by it to quic-go's HTTP/3 server. A property of the JDK,
+``jdk.internal.httpclient.quic.congestionController``, chooses its controller; all else is as users
+run it.
+
+OpenJDK is under the GPL 2 with the Classpath exception.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import ClassVar
+
+from qbkit.stacks import preload
+from qbkit.stacks.base import CERTIFICATE_MOUNT, Options, Say, Status
+from qbkit.stacks.build import fingerprint, run_tool
+from qbkit.stacks.compiled import CompiledStack
+from qbkit.stacks.debian import DebianPrograms
+from qbkit.stacks.processor import SAME_LIBRARY_FOLDERS
+from qbkit.stacks.quic_go import QuicGo
+from qbkit.stacks.registry import register
+from qbkit.stacks.uploads import CERTIFICATE, serve_argv
+
+DRIVERS = Path(__file__).parent / "drivers"
+HOME = "usr/lib/jvm/java-26-openjdk-amd64"
+JAVA = f"{HOME}/bin/java"
+DEBIAN = DebianPrograms(
+    "openjdk-26",
+    "forky",
+    ("openjdk-26-jre-headless",),
+    (JAVA,),
+    folders=(HOME,),
+    opened=(f"{HOME}/lib/server/libjvm.so",),
+)
+COMPILER = ("-m", "jdk.compiler/com.sun.tools.javac.Main")
+"""The package has the compiler's module, without the program javac."""
+OPENED = ("jdk.internal.net.http", "jdk.internal.net.http.quic")
+"""Packages whose fields the driver reads."""
+FLAGS = (
+    "-Xmx512m",
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",  # the second compiler costs more than its code saves
+    "-XX:-UsePerfData",
+    "-Djava.net.preferIPv4Stack=true",
+    *(f"--add-opens=java.net.http/{package}=ALL-UNNAMED" for package in OPENED),
+)
+
+AUTHORITY = f"{CERTIFICATE_MOUNT}/{CERTIFICATE}ca.pem"
+
+
+class Jdk(CompiledStack):
+    """Our small Java driver of java.net.http."""
+
+    name: ClassVar[str] = "jdk"
+    source: ClassVar[str] = "package openjdk-26-jre-headless of Debian forky"
+    reports: ClassVar[tuple[str, ...]] = (
+        "cwnd_bytes",
+        "bytes_in_flight",
+        "srtt_ms",
+        "latest_rtt_ms",
+        "min_rtt_ms",
+    )
+
+    def __init__(self) -> None:
+        self._receiver = QuicGo()
+
+    def controllers(self) -> tuple[str, ...]:
+        """Both of java.net.http; CUBIC is the default."""
+        return ("cubic", "reno")
+
+    def version(self) -> str:
+        """Versions of Debian's package, of the driver, its preloaded library, and the receiver."""
+        package = DEBIAN.packages[0]
+        version = DEBIAN.version(package) if DEBIAN.ready else "not fetched"
+        ours = f"driver {self._key()}, {preload.JDK.version()}"
+        return f"{version}, {ours}, receiver quic-go {self._receiver.version()}"
+
+    def status(self) -> Status:
+        """Ready when the package is unpacked, and driver and receiver are built."""
+        receiver = self._receiver.status()
+        if not receiver.ready:
+            return Status(False, f"its receiver is quic-go: {receiver.reason}")
+        return super().status() if DEBIAN.ready else Status(False, self._how())
+
+    def build(self, say: Say = lambda _: None) -> None:
+        """Build the receiver, fetch the package, and compile the driver with it."""
+        self._receiver.build(say)
+        if not DEBIAN.ready:
+            DEBIAN.build(say)
+        super().build(say)
+
+    def program(self) -> list[str]:
+        """The main class, in the Java of the package."""
+        path = f"{self._mount()}/{self._program()}"
+        return [*DEBIAN.command(JAVA), *FLAGS, "-cp", path, "flow.Flow", AUTHORITY]
+
+    def mounts(self) -> dict[str, Path]:
+        """The driver, its preloaded library, the JDK with its libraries, and the receiver."""
+        ours = {**super().mounts(), **preload.JDK.mounts()}
+        return {**ours, DEBIAN.mount: DEBIAN.folder, **self._receiver.mounts()}
+
+    def env(self) -> dict[str, str]:
+        """Hide differences between processors, so that runs repeat, and let yields take time."""
+        return {
+            **self._receiver.env(),
+            **super().env(),
+            **SAME_LIBRARY_FOLDERS,
+            **preload.JDK.env(),
+        }
+
+    def recv_argv(self, *, address: str, out: str, options: Options) -> list[str]:
+        """quic-go's HTTP/3 server."""
+        return serve_argv(self._receiver, address, out)
+
+    def _key(self) -> str:
+        """Over the driver and how it runs."""
+        return fingerprint(_sources(), *FLAGS)
+
+    def _compile(self, folder: Path) -> None:
+        target = str(folder / self._program())
+        java = DEBIAN.command(JAVA, root=DEBIAN.folder)
+        run_tool([*java, *COMPILER, "-d", target, *_sources()], self.name)
+
+    def _program(self) -> str:
+        return "classes"
+
+
+def _sources() -> list[Path]:
+    """Our files; kwik's driver writes its tables as this one does."""
+    return [*sorted((DRIVERS / "jdk").rglob("*.java")), DRIVERS / "kwik/flow/Table.java"]
+
+
+register(Jdk())
