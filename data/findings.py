@@ -214,6 +214,16 @@ def best(families: Iterable[Family], count: int) -> list[str]:
     return [name for _, name in ranked[-count:]]
 
 
+def reported_decrease(name: str) -> float:
+    """The fraction of its window that a flow of the gallery reports after a loss, the median.
+
+    Windows are those of two bins (0.1 s) in succession, where the second is smaller by a third.
+    """
+    windows = qb.load_runs(HERE / "gallery")[name].cwnd_bytes.isel(flow=0).values
+    ratios = windows[1:] / windows[:-1]
+    return float(np.median(ratios[ratios < 2 / 3]))
+
+
 def at(values: xr.DataArray, **where: float) -> xr.DataArray:
     """The values in one setting."""
     return values.sel({FIELDS[field]: value for field, value in where.items()})
