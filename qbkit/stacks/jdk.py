@@ -17,6 +17,7 @@ from qbkit.stacks.base import CERTIFICATE_MOUNT, Options, Say, Status
 from qbkit.stacks.build import fingerprint, run_tool
 from qbkit.stacks.compiled import CompiledStack
 from qbkit.stacks.debian import DebianPrograms
+from qbkit.stacks.jvm import JVM_FLAGS
 from qbkit.stacks.processor import SAME_LIBRARY_FOLDERS
 from qbkit.stacks.quic_go import QuicGo
 from qbkit.stacks.registry import register
@@ -38,14 +39,9 @@ COMPILER = ("-m", "jdk.compiler/com.sun.tools.javac.Main")
 OPENED = ("jdk.internal.net.http", "jdk.internal.net.http.quic")
 """Packages whose fields the driver reads."""
 FLAGS = (
-    "-Xmx512m",
-    "-XX:+UseSerialGC",
-    "-XX:TieredStopAtLevel=1",  # the second compiler costs more than its code saves
-    "-XX:-UsePerfData",
-    "-Djava.net.preferIPv4Stack=true",
+    *JVM_FLAGS,
     *(f"--add-opens=java.net.http/{package}=ALL-UNNAMED" for package in OPENED),
 )
-
 AUTHORITY = f"{CERTIFICATE_MOUNT}/{CERTIFICATE}ca.pem"
 
 

@@ -23,6 +23,7 @@ from typing import ClassVar
 
 from qbkit.stacks.build import fingerprint, run_tool
 from qbkit.stacks.compiled import CompiledStack
+from qbkit.stacks.jvm import JVM_FLAGS
 from qbkit.stacks.maven import listed_jars
 from qbkit.stacks.processor import SAME_LIBRARY_FOLDERS
 from qbkit.stacks.registry import register
@@ -35,11 +36,7 @@ JAVA = 17
 JDK_MOUNT = "/run/qb/stacks/kwik-jdk"
 BATCH = ("/usr/bin/chrt", "--batch", "0")
 FLAGS = (
-    "-Xmx512m",
-    "-XX:+UseSerialGC",
-    "-XX:TieredStopAtLevel=1",  # the second compiler costs more than its code saves
-    "-XX:-UsePerfData",
-    "-Djava.net.preferIPv4Stack=true",
+    *JVM_FLAGS,
     "-Dtech.kwik.core.no-security-warnings=true",  # that nobody verifies the certificate
 )
 

@@ -1,10 +1,9 @@
-"""kwik: command line, tables and end of its driver, over the loopback; its jars."""
+"""jdk and kwik: command lines, tables and ends of their drivers, over the loopback; kwik's jars."""
 
 from __future__ import annotations
 
 import hashlib
 import re
-import shutil
 from pathlib import Path
 from subprocess import TimeoutExpired
 
@@ -23,12 +22,13 @@ CONTENT = b"a jar"
 DEMO = Jar("org.example", "demo", "1.0", hashlib.sha256(CONTENT).hexdigest())
 
 
-@pytest.fixture(scope="module")
-def stack() -> Stack:
-    found = stacks.get("kwik")
-    if not found.status().ready and not shutil.which("javac"):
-        pytest.skip(found.status().reason)
-    found.build()
+@pytest.fixture(scope="module", params=["jdk", "kwik"])
+def stack(request: pytest.FixtureRequest) -> Stack:
+    found = stacks.get(request.param)
+    try:
+        found.build()
+    except StackNotReady as error:
+        pytest.skip(str(error))
     return found
 
 
@@ -36,7 +36,7 @@ def stack() -> Stack:
 def test_a_duration_leaves_both_tables(bench: Bench, stack: Stack):
     with bench.receiver(stack) as (address, _):
         # Java takes a second to connect, or some on a busy machine.
-        succeed(bench.send(stack, address, "newreno", duration_s=5.0))
+        succeed(bench.send(stack, address, stack.controllers()[0], duration_s=5.0))
     assert int(bench.rows("receiver.csv")[-1]["bytes"]) > 0
     samples = bench.rows("sender.csv")
     assert set(samples[0]) <= {"time_ns", "state", *COLUMNS}
@@ -44,22 +44,23 @@ def test_a_duration_leaves_both_tables(bench: Bench, stack: Stack):
     for row in samples:
         assert row["state"] in STATES
         assert int(row["cwnd_bytes"]) >= 2 * 1200  # RFC 9002, 7.2
+        assert float(row["latest_rtt_ms"]) >= float(row.get("min_rtt_ms", 0))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("size_bytes", [1, 3 * MIB + 7])
 def test_bytes_arrive_exactly(bench: Bench, stack: Stack, size_bytes: int):
     with bench.receiver(stack) as (address, _):
-        succeed(bench.send(stack, address, "newreno", size_bytes=size_bytes))
+        succeed(bench.send(stack, address, stack.controllers()[-1], size_bytes=size_bytes))
     assert int(bench.rows("receiver.csv")[-1]["bytes"]) == size_bytes
 
 
 @pytest.mark.slow
 def test_sigterm_ends_sender_and_receiver_in_mid_flow(bench: Bench, stack: Stack):
     with bench.receiver(stack) as (address, _):
-        sender = bench.send(stack, address, "newreno", duration_s=60.0)
+        sender = bench.send(stack, address, stack.controllers()[0], duration_s=60.0)
         with pytest.raises(TimeoutExpired):
-            sender.wait(3)
+            sender.wait(4)
         end(sender)
     assert int(bench.rows("receiver.csv")[-1]["bytes"]) > 0
     assert len(bench.rows("sender.csv")) > 5
@@ -68,7 +69,7 @@ def test_sigterm_ends_sender_and_receiver_in_mid_flow(bench: Bench, stack: Stack
 @pytest.mark.slow
 def test_silence_is_a_failure_after_ten_seconds(bench: Bench, stack: Stack):
     with silence() as address:
-        sender = bench.send(stack, address, "newreno", size_bytes=1)
+        sender = bench.send(stack, address, stack.controllers()[0], size_bytes=1)
         _, words = sender.communicate(timeout=60)
     assert (sender.returncode, words) == (1, f"cannot connect to {address} within 10 s\n")
 
@@ -76,17 +77,22 @@ def test_silence_is_a_failure_after_ten_seconds(bench: Bench, stack: Stack):
 @pytest.mark.slow
 def test_sigterm_ends_a_sender_that_still_connects(bench: Bench, stack: Stack):
     with silence() as address:
-        sender = bench.send(stack, address, "newreno", size_bytes=1)
+        sender = bench.send(stack, address, stack.controllers()[0], size_bytes=1)
         with pytest.raises(TimeoutExpired):
-            sender.wait(3)
+            sender.wait(4)
         end(sender)
 
 
 @pytest.mark.slow
 def test_what_is_wrong_is_one_sentence(bench: Bench, stack: Stack):
+    has = ", ".join(stack.controllers())
     for controller, options, sentence in (
-        ("cubic", {}, "kwik has no controller cubic; it has newreno"),
-        ("newreno", {"qlog": True}, "unknown option qlog=true; kwik has none"),
+        ("bbr", {}, f"{stack.name} has no controller bbr; it has {has}"),
+        (
+            stack.controllers()[0],
+            {"qlog": True},
+            f"unknown option qlog=true; {stack.name} has none",
+        ),
     ):
         address = f"127.0.0.1:{free_port()}"
         sender = bench.send(stack, address, controller, duration_s=1.0, options=options)
@@ -94,7 +100,16 @@ def test_what_is_wrong_is_one_sentence(bench: Bench, stack: Stack):
         assert (sender.returncode, words) == (1, f"{sentence}\n")
 
 
-def test_without_a_jdk_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_the_jdk_comes_with_its_own_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    jdk = stacks.get("jdk")
+    ours = r"driver [0-9a-f]{12}, preload [0-9a-f]{12}, receiver quic-go 0\.65\.0, driver"
+    assert re.search(f", {ours}", jdk.version())
+    monkeypatch.setenv("QBKIT_CACHE", str(tmp_path))
+    assert jdk.version().startswith("not fetched, driver ")
+    assert jdk.status().reason == "its receiver is quic-go: qbkit stacks build quic-go"
+
+
+def test_without_a_jdk_kwik_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     kwik = stacks.get("kwik")
     assert re.fullmatch(r"0\.10\.8, driver [0-9a-f]{12}", kwik.version())
     monkeypatch.setenv("PATH", str(tmp_path))
