@@ -9,7 +9,7 @@ from functools import cached_property
 
 import pandas as pd
 import xarray as xr
-from findings import BUFFER, HERE, LATE_S, RTT, Family
+from findings import BUFFER, HERE, LATE_S, RTT, Family, at
 
 import qbkit as qb
 from qbkit.metrics.maps import FIRST
@@ -98,27 +98,33 @@ class Faster:
         return float(abs(here - there).mean())
 
     def spread(
-        self, name: str, between_s: tuple[float, float] | None = None
+        self, name: str, between_s: tuple[float, float] | None = None, **where: float
     ) -> tuple[float, float]:
         """The least and the largest share of an implementation at 100 Mbit/s in a trial.
 
-        Of the part ``between_s`` of each trial, or else of whole trials.
+        Of the part ``between_s`` of each trial, or else of whole trials; with the buffer
+        ``buffer_bdp``, or else with any.
         """
         shares = self._shares_in(between_s) if between_s else self.fast.shares
-        mine = shares.sel({FIRST: name})
+        mine = at(shares, **where).sel({FIRST: name})
         return float(mine.min()), float(mine.max())
+
+    def in_flight_mib(self, name: str, buffer_bdp: float) -> list[float]:
+        """Mean throughput times mean RTT at 100 Mbit/s, with one buffer, of each trial."""
+        trials = self.fast.cube.isel(flow=0).sel({FIRST: name, BUFFER: buffer_bdp})
+        bits = trials.throughput_mbps * 1e6 * trials.rtt_mean_ms * 1e-3
+        return [float(each) for each in bits / 8 / 2**20]
 
     def _shares_in(self, between_s: tuple[float, float]) -> xr.DataArray:
         return qb.metrics.shares(self.fast.cube, between_s).isel(flow=0)
 
-    @property
-    def beyond_the_kernels(self) -> list[str]:
+    def beyond_the_kernels(self, buffer_bdp: float) -> list[str]:
         """The implementations whose share in each trial is beyond those of the kernel's, by name.
 
-        Those of the kernel's are of its own flows beside each other.
+        Those of the kernel's are of its own flows beside each other, with the same buffer.
         """
-        low, high = self.spread(f"tcp:{self.fast.name}")
-        spreads = {name: self.spread(name) for name in self.names}
+        low, high = self.spread(f"tcp:{self.fast.name}", buffer_bdp=buffer_bdp)
+        spreads = {name: self.spread(name, buffer_bdp=buffer_bdp) for name in self.names}
         return sorted(name for name, (least, most) in spreads.items() if least > high or most < low)
 
     def late_share(self, name: str) -> float:
