@@ -174,7 +174,7 @@ def test_plot_draws_runs_studies_and_sweeps(tmp_path):
     assert media_box(Path(wide.strip()))[2] == pytest.approx(506, abs=3)
     cells = invoke("plot", DATA / "conformance" / "reno.yaml", "--out", tmp_path / "cells.csv")
     table = pd.read_csv(cells.strip())
-    assert len(table) == 152  # nineteen implementations in eight settings
+    assert len(table) == 160  # twenty implementations in eight settings
     assert {"implementation", "rtt (ms)", "buffer (BDP)", "noise floor"} <= set(table)
     assert (table["conformance low"] <= table["conformance"]).all()
 
