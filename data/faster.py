@@ -109,11 +109,11 @@ class Faster:
         mine = at(shares, **where).sel({FIRST: name})
         return float(mine.min()), float(mine.max())
 
-    def in_flight_mib(self, name: str, buffer_bdp: float) -> list[float]:
-        """Mean throughput times mean RTT at 100 Mbit/s, with one buffer, of each trial."""
-        trials = self.fast.cube.isel(flow=0).sel({FIRST: name, BUFFER: buffer_bdp})
+    def in_flight_mib(self, name: str, *, least_bdp: float) -> list[float]:
+        """Mean throughput times mean RTT of each trial at 100 Mbit/s, from one buffer on."""
+        trials = self.fast.cube.isel(flow=0).sel({FIRST: name, BUFFER: slice(least_bdp, None)})
         bits = trials.throughput_mbps * 1e6 * trials.rtt_mean_ms * 1e-3
-        return [float(each) for each in bits / 8 / 2**20]
+        return [float(each) for each in (bits / 8 / 2**20).values.flat]
 
     def _shares_in(self, between_s: tuple[float, float]) -> xr.DataArray:
         return qb.metrics.shares(self.fast.cube, between_s).isel(flow=0)

@@ -53,6 +53,7 @@ def page() -> str:
     environment.filters |= {"to": to, "word": word, "claim": claim}
     environment.filters["mean"] = statistics.mean
     environment.filters["first_suspect"] = causes.first_suspect
+    environment.filters["map_sentence"] = qb.metrics.map_sentence
     environment.filters["reported_decrease"] = findings.reported_decrease
     return environment.get_template("README.md.jinja").render(**facts())
 
