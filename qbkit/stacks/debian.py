@@ -25,7 +25,7 @@ LIBRARIES = "lib"
 LOADER = f"{LIBRARIES}/ld-linux-x86-64.so.2"
 DLOPENED = ("libgcc_s.so.1",)
 """Libraries that the C library opens by name when it needs them."""
-VERSIONS = "versions.txt"
+VERSIONS, FINGERPRINT = "versions.txt", "fingerprint.txt"
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,9 @@ class DebianPrograms:
 
     @cached_property
     def _fingerprint(self) -> str:
-        return fingerprint(path for path in self.folder.rglob("*") if path.is_file())
+        """As `_make` left it, because a JDK takes a second to read; older folders have none."""
+        kept = self.folder / FINGERPRINT
+        return kept.read_text() if kept.exists() else _content(self.folder)
 
     def _make(self, folder: Path) -> None:
         with tempfile.TemporaryDirectory() as text:
@@ -116,6 +118,7 @@ class DebianPrograms:
                 shutil.copy2(path, folder / LIBRARIES)
         lines = [f"{package} {version}\n" for package, version in versions]
         (folder / VERSIONS).write_text("".join(lines))
+        (folder / FINGERPRINT).write_text(_content(folder))
 
     def _unpack(self, scratch: Path, root: Path) -> list[tuple[str, str]]:
         """Unpack the packages and all that they depend on; return names and versions."""
@@ -132,6 +135,10 @@ class DebianPrograms:
         if (root / "lib").exists():  # Debian 12's packages still have files there
             shutil.copytree(root / "lib", root / "usr/lib", symlinks=True, dirs_exist_ok=True)
         return [(name, unquote(version)) for name, version, _ in (p.name.split("_") for p in found)]
+
+
+def _content(folder: Path) -> str:
+    return fingerprint(path for path in folder.rglob("*") if path.is_file())
 
 
 def _point_into(root: Path) -> None:
