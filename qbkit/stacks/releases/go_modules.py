@@ -1,0 +1,87 @@
+"""Releases of Go modules: our driver with the files of a generation, and a go.sum of its own."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+from typing import ClassVar
+
+from qbkit.errors import StackNotReady
+from qbkit.files import write_whole
+from qbkit.stacks.base import Say, Stack
+from qbkit.stacks.quic_go import run_go
+from qbkit.stacks.release import Generation, Releases, release_folder
+
+NO_SUCH_VERSION = re.compile(
+    r"unknown revision|404 Not Found|no matching versions|version is not available"
+)
+
+
+class GoRelease(Stack):
+    """A release of a Go module; its stack's own class stands behind it.
+
+    Its module in the cache holds the driver, put together from the present one and the folders of
+    its generation, and the go.mod and go.sum that go made at the first build.
+    """
+
+    of: ClassVar[Releases]
+    number: ClassVar[str]
+    generation: ClassVar[Generation]
+    module: ClassVar[str]
+    """The Go module whose versions count."""
+    present: ClassVar[Path]
+    """The folder of the present driver."""
+    files: ClassVar[tuple[str, ...]]
+    """Those of its files that a release's driver has."""
+
+    def controllers(self) -> tuple[str, ...]:
+        """The controllers that this release has."""
+        return self.generation.controllers
+
+    def module_folder(self) -> Path:
+        """The module in the cache."""
+        return release_folder(self.name)
+
+    def version(self) -> str:
+        """Version of the module, and of our driver."""
+        return f"{self.number}, driver {self._key()}"
+
+    def build(self, say: Say = lambda _: None) -> None:
+        """Lock the modules at the first build, then compile; raises StackNotReady."""
+        if shutil.which("go"):
+            self._put_together()
+            if not self._lock_file().exists():
+                self._lock()
+        super().build(say)
+
+    def _lock_file(self) -> Path:
+        return self.module_folder() / "go.sum"
+
+    def _key(self) -> str:
+        """The same fingerprint as today's; none before the modules are locked."""
+        key: str = super()._key() if self._lock_file().exists() else "unlocked"  # type: ignore[misc]
+        return key
+
+    def _put_together(self) -> None:
+        """Copy the driver's files, those of the generation in place of today's."""
+        files = {name: self.present / name for name in self.files}
+        for folder in self.generation.sources:
+            files |= {file.name: file for file in folder.glob("*.go")}
+        self.module_folder().mkdir(parents=True, exist_ok=True)
+        for name, file in files.items():
+            write_whole(self.module_folder() / name, file.read_bytes())
+
+    def _lock(self) -> None:
+        """Let go choose the modules that this release needs."""
+        (language,) = re.findall(r"^go \S+$", (self.present / "go.mod").read_text(), re.M)
+        required = f"require {self.module} v{self.number}"
+        wanted = f"module qbkit/stacks/{self.of.name}\n\n{language}\n\n{required}\n"
+        write_whole(self.module_folder() / "go.mod", wanted.encode())
+        try:
+            run_go(["mod", "tidy"], self.name, self.module_folder(), mod="mod")
+        except StackNotReady as error:
+            shutil.rmtree(self.module_folder())
+            if NO_SUCH_VERSION.search(str(error)):
+                raise self.of.unknown(self.number) from None
+            raise

@@ -1,0 +1,39 @@
+"""Releases of golang.org/x/net, whose package quic is public since 0.22."""
+
+from __future__ import annotations
+
+from qbkit.stacks.registry import register_releases
+from qbkit.stacks.release import Generation, Releases
+from qbkit.stacks.releases.go_modules import GoRelease
+from qbkit.stacks.x_net_quic import MODULE, SOURCES, XNetQuic
+
+
+class XNetQuicRelease(GoRelease, XNetQuic):
+    """A release of x/net/quic; `_make` makes the class of one."""
+
+    module = MODULE
+    present = SOURCES
+    files = ("main.go", "recv.go", "send.go", "telemetry.go")
+
+
+def _make(releases: Releases, version: str, generation: Generation) -> XNetQuicRelease:
+    attributes = {
+        "name": f"{XNetQuic.name}@{version}",
+        "source": f"Go module {MODULE} {version}, its package quic",
+        "of": releases,
+        "number": version,
+        "generation": generation,
+    }
+    made: XNetQuicRelease = type("XNetQuicRelease", (XNetQuicRelease,), attributes)()
+    return made
+
+
+RELEASES = Releases(
+    name=XNetQuic.name,
+    package=f"Go module {MODULE}",
+    generations=(Generation("0.22.0", (), XNetQuic().controllers()),),
+    built=("0.22.0", "0.30.0", "0.40.0", "0.45.0", "0.50.0", "0.55.0", "0.60.0", "0.62.0"),
+    make=_make,
+)
+
+register_releases(RELEASES)
