@@ -31,7 +31,7 @@ DRAWN = "[...document.querySelectorAll('.qbkit-chart')].every(e => e.vegaView)"
 RELEASES = {
     "conformance": "release,conformance,conformance_low,conformance_high,noise_floor,"
     "mean_throughput_difference_mbps\naioquic@1.2.0,0.515,0.4,0.6,0.8,-1.25\n",
-    "dates": "release,version,date,source\naioquic@1.2.0,1.2.0,2024-07-06,PyPI\n",
+    "dates": "release,version,date,controller,source\naioquic@1.2.0,1.2.0,2024-07-06,cubic,PyPI\n",
     "parameters": "parameter,value,low,high,release\ndecrease_factor,0.52,0.5,0.6,aioquic@1.2.0\n"
     "pacing,paced,,,aioquic@1.2.0\n",
 }

@@ -3,11 +3,12 @@
 python data/releases/make.py parameters|reductions|conformance [RELEASE ...] [--seeds N]
 
 ``parameters`` infers the parameters of each release from lone flows; ``reductions`` lists the
-window reductions of the same flows; ``conformance`` compares the release with the kernel's CUBIC.
-Without a RELEASE (``quinn@0.8.4``, or ``quinn`` for the present one), all of ``dates.csv`` that are
-built here, and the kernel's CUBIC (``tcp``), which is not compared with itself. Stored runs are not
-run again, and the rows of other releases stay, so it can be stopped and started at any time.
-``qbkit stacks build RELEASE`` builds one.
+window reductions of the same flows; ``conformance`` compares the release with the kernel's
+controller of the same family. ``dates.csv`` names the controller of each release: CUBIC where it
+has one, else Reno. Without a RELEASE (``quinn@0.8.4``, or ``quinn`` for the present one), all of
+``dates.csv`` that are built here, and the kernel's CUBIC (``tcp``) and Reno (``tcp:reno``), which
+are not compared with themselves. Stored runs are not run again, and the rows of other releases
+stay, so it can be stopped and started at any time. ``qbkit stacks build RELEASE`` builds one.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import xarray as xr
 import qbkit as qb
 from qbkit import stacks
 from qbkit.execution.many import datasets
+from qbkit.metrics.families import kernel_counterpart
 from qbkit.metrics.parameters import observe
 from qbkit.metrics.parameters.reductions import window_reductions_of
 from qbkit.metrics.parameters.start import start_of
@@ -30,8 +32,7 @@ from qbkit.store.tables import replace_rows
 HERE = Path(__file__).parent
 LINK = qb.Bottleneck(rate_mbps=20, rtt_ms=50, buffer_bdp=1)
 DURATION_S = 60
-KERNEL = "tcp"
-REFERENCE = f"{KERNEL}:cubic"
+KERNEL = {"tcp": "tcp:cubic", "tcp:reno": "tcp:reno"}
 NUMBERS = (
     *("outcome", "conformance", "noise_floor", "conformance_t", "delta_throughput_mbps"),
     *("delta_delay_ms", "deviation", "mean_throughput_difference_mbps"),
@@ -52,12 +53,14 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=HERE)
     args = parser.parse_args()
     dates = pd.read_csv(HERE / "dates.csv", dtype=str)
+    flows = dict(zip(dates.release, dates.release + ":" + dates.controller, strict=True))
+    if args.what != "conformance":
+        flows |= KERNEL
     seeds = args.seeds or SEEDS[args.what]
-    kernel = [] if args.what == "conformance" else [KERNEL]
-    for name in args.releases or [*dates.release, *kernel]:
-        status = stacks.get(name).status()
+    for name in args.releases or flows:
+        status = stacks.get(qb.Flow(flows[name]).stack).status()
         if status.ready:
-            rows = MEASURES[args.what](name, seeds)
+            rows = MEASURES[args.what](flows[name], seeds).assign(release=name)
             replace_rows(args.out / f"{args.what}.csv", rows, "release")
         print(f"{name}: {'done' if status.ready else status.reason}", flush=True)
 
@@ -84,32 +87,33 @@ def inferred(runs: list[xr.Dataset]) -> pd.DataFrame:
     return table.assign(value=rounded)
 
 
-def parameters(name: str, seeds: int) -> pd.DataFrame:
+def parameters(implementation: str, seeds: int) -> pd.DataFrame:
     """A row for each parameter of lone flows of the release."""
-    return inferred(alone(f"{name}:cubic", seeds)).assign(release=name, seeds=seeds)
+    return inferred(alone(implementation, seeds)).assign(seeds=seeds)
 
 
-def reductions(name: str, seeds: int) -> pd.DataFrame:
+def reductions(implementation: str, seeds: int) -> pd.DataFrame:
     """A row for each window reduction of lone flows of the release, after slow start.
 
     ``packet_bytes`` is the flow's: its full frame.
     """
     rows = []
-    for run in alone(f"{name}:cubic", seeds):
+    for run in alone(implementation, seeds):
         connection = observe(run)
         for reduction in window_reductions_of(connection, start_of(connection).settled_s):
             flow = {"seed": run.attrs["seed"], "packet_bytes": connection.packet_bytes}
-            rows.append({"release": name, **flow, **asdict(reduction)})
+            rows.append({**flow, **asdict(reduction)})
     return pd.DataFrame(rows)
 
 
-def conformance(name: str, seeds: int) -> pd.DataFrame:
-    """A row: how the release compares with the kernel's CUBIC, and its share of the link."""
+def conformance(implementation: str, seeds: int) -> pd.DataFrame:
+    """A row: how the release compares with the kernel's controller, and its share of the link."""
+    reference = kernel_counterpart(implementation)
     study = qb.conformance_study(
-        f"{name}:cubic", REFERENCE, bottleneck=LINK, duration_s=DURATION_S, seeds=seeds
+        implementation, reference, bottleneck=LINK, duration_s=DURATION_S, seeds=seeds
     )
     numbers = study.assess().to_dict()
-    row = {"release": name, **{field: numbers[field] for field in NUMBERS}}
+    row = {field: numbers[field] for field in NUMBERS}
     for field in INTERVALS:
         row[f"{field}_low"], row[f"{field}_high"] = numbers[f"{field}_ci"]
     mbps = [run.throughput_mbps.mean("time").values for run in study.tests]

@@ -378,9 +378,10 @@ def _opponents(sweep: InteractionSweep, name: str) -> list[tuple[str, list[Share
 
 
 def _releases(published: Published, name: str) -> list[dict[str, Any]]:
-    """The published releases of an implementation, the oldest first; all have their CUBIC."""
+    """The published releases of an implementation, the oldest first."""
     table, (stack, _, controller) = published.releases, name.partition(":")
-    if table is None or controller != "cubic":
+    if table is None:
         return []
-    records: list[dict[str, Any]] = table[table["stack"] == stack].to_dict("records")
+    mine = table[(table["stack"] == stack) & (table["controller"] == controller)]
+    records: list[dict[str, Any]] = mine.to_dict("records")
     return records

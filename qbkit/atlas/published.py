@@ -203,8 +203,8 @@ class Published:
     parameters: Mapping[str, Inferred]
     """The parameters of each implementation, inferred from lone flows."""
     releases: pd.DataFrame | None
-    """A row per release (``stack``, ``version``, ``date``, `RELEASE_COLUMNS`) of each stack's
-    CUBIC, if releases are published."""
+    """A row per release (``stack``, ``version``, ``date``, ``controller``, `RELEASE_COLUMNS`), if
+    releases are published."""
     faults: Mapping[str, Sequence[Mapping[str, str]]]
     """The known faults of an implementation: ``version``, ``source`` (file and line), ``fault``
     and ``evidence``."""
@@ -306,7 +306,7 @@ def _releases(folder: Path) -> pd.DataFrame | None:
         measured.append(_by_release(pd.read_csv(folder / "parameters.csv", dtype=str)))
     for each in measured:
         table = table.join(each[[name for name in each if name in RELEASE_COLUMNS]])
-    table = table.reindex(columns=["version", "date", *RELEASE_COLUMNS])
+    table = table.reindex(columns=["version", "date", "controller", *RELEASE_COLUMNS])
     table["stack"] = table.index.str.partition("@").get_level_values(0)
     known = table.dropna(subset=list(RELEASE_COLUMNS), how="all")
     return known.sort_values(["stack", "date"]).reset_index()
