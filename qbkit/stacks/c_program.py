@@ -39,17 +39,21 @@ class CStack(CompiledStack):
     def compile_library(self, target: Path) -> None:
         """Fetch the sources, and compile them to one object file."""
 
+    def library_name(self) -> str:
+        """What the library's folder is called; releases share the library of equal sources."""
+        return f"{self._name_alone()}-library"
+
     def _key(self) -> str:
         """Over our driver and the library in it; part of the version."""
         files = [*self._sources(), DRIVERS / "flow.h"]
         return fingerprint(files, self.library_key(), *FLAGS, *self.defines, *self.links)
 
     def _sources(self) -> list[Path]:
-        return [DRIVERS / f"{name}.c" for name in (*SHARED, f"{self.name}_flow")]
+        return [DRIVERS / f"{name}.c" for name in (*SHARED, f"{self._name_alone()}_flow")]
 
     def _compile(self, folder: Path) -> None:
         library = build_once(
-            f"{self.name}-library",
+            self.library_name(),
             self.library_key(),
             lambda target: self.compile_library(target / OBJECT),
         )

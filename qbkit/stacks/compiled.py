@@ -83,10 +83,14 @@ class CompiledProgram(ABC):
 
 
 class CompiledStack(CompiledProgram, Stack):
-    """A stack whose driver is ``<name>-flow``."""
+    """A stack whose driver is ``<name>-flow``, as are those of its releases."""
 
     def _program(self) -> str:
-        return f"{self.name}-flow"
+        return f"{self._name_alone()}-flow"
 
     def _how(self) -> str:
         return f"qbkit stacks build {self.name}"
+
+    def _name_alone(self) -> str:
+        """The name without the version of a release."""
+        return self.name.partition("@")[0]

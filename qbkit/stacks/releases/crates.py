@@ -30,8 +30,6 @@ class CrateRelease(RustStack):
     of: ClassVar[Releases]
     number: ClassVar[str]
     generation: ClassVar[Generation]
-    member: ClassVar[str]
-    """The driver's package: ``quinn-flow``."""
     ours: ClassVar[tuple[str, ...]]
     """Our crates beside the driver."""
 
@@ -78,8 +76,8 @@ class CrateRelease(RustStack):
 
     def _put_together(self, workspace: Path) -> None:
         """Write the workspace: the driver and our crates, with this release as the dependency."""
-        member = workspace / self.member
-        for name in (self.member, *self.ours):
+        member = workspace / self._program()
+        for name in (member.name, *self.ours):
             shutil.rmtree(workspace / name, ignore_errors=True)
         (member / "src").mkdir(parents=True)
         shutil.copyfile(SOURCES / "Cargo.toml", workspace / "Cargo.toml")
@@ -94,9 +92,6 @@ class CrateRelease(RustStack):
         for crate, version in ((self.crate, self.number), *self.generation.others):
             text = pinned(text, crate, version)
         write_whole(manifest, text.encode())
-
-    def _program(self) -> str:
-        return self.member
 
 
 def pinned(manifest: str, crate: str, version: str) -> str:
@@ -131,7 +126,6 @@ def crate_release(
             "name": f"{base.name}@{version}",
             "source": f"crate {crate} {version}",
             "crate": crate,
-            "member": f"{base.name}-flow",
             "ours": ours,
             "build_env": {**base.build_env, **(build_env or {})},
             "workspace": release_folder(f"{base.name}@{version}"),
