@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from qbkit.errors import SpecError, StackNotReady
+from qbkit.files import write_whole
 from qbkit.settings import cache_folder
 from qbkit.stacks.base import Stack
 
@@ -84,6 +85,12 @@ def number(version: str) -> tuple[int, ...]:
 def release_folder(name: str) -> Path:
     """Where a release keeps its lock file, and what else its build needs: ``quinn@0.8.4``."""
     return cache_folder() / "releases" / name
+
+
+def write_lock_file(file: Path, text: str) -> None:
+    """Write a release's lock file into its folder, which may be missing."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(file, text.encode())
 
 
 def locked_names() -> list[str]:

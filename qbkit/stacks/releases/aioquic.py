@@ -12,13 +12,12 @@ from pathlib import Path
 from typing import ClassVar
 
 from qbkit.errors import StackNotReady
-from qbkit.files import write_whole
 from qbkit.stacks import byte_code
 from qbkit.stacks.aioquic import DRIVER, FLAGS, MOUNT, AioQuic
 from qbkit.stacks.base import Say, Status
 from qbkit.stacks.build import build_once, built_folder, fingerprint, python_identity, run_tool
 from qbkit.stacks.registry import register_releases
-from qbkit.stacks.release import SOURCES, Generation, Releases, release_folder
+from qbkit.stacks.release import SOURCES, Generation, Releases, release_folder, write_lock_file
 
 ADAPTERS = SOURCES / "aioquic"
 
@@ -50,8 +49,7 @@ class AioQuicRelease(AioQuic):
             return
         say(f"installing {self.name} into a folder of its own")
         if not self._lock_file().exists():
-            self._lock_file().parent.mkdir(parents=True, exist_ok=True)
-            write_whole(self._lock_file(), self._newest().encode())
+            write_lock_file(self._lock_file(), self._newest())
         build_once(self.name, self._key(), self._install)
 
     def site_packages(self) -> Path:

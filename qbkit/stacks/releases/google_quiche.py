@@ -11,13 +11,12 @@ from pathlib import Path
 from typing import ClassVar
 
 from qbkit.errors import StackNotReady
-from qbkit.files import write_whole
 from qbkit.stacks.base import Say, Status
 from qbkit.stacks.build import run_tool
 from qbkit.stacks.envoy_wheel import PACKAGE, requirement
 from qbkit.stacks.google_quiche import FLAGS, MOUNT, GoogleQuiche, fetch_version
 from qbkit.stacks.registry import register_releases
-from qbkit.stacks.release import Generation, Releases, release_folder
+from qbkit.stacks.release import Generation, Releases, release_folder, write_lock_file
 
 
 class GoogleQuicheRelease(GoogleQuiche):
@@ -41,9 +40,7 @@ class GoogleQuicheRelease(GoogleQuiche):
 
     def _fetch(self, say: Say) -> None:
         if not self._lock_file().exists():
-            found = self._found()
-            self._lock_file().parent.mkdir(parents=True, exist_ok=True)
-            write_whole(self._lock_file(), f"{found}\n".encode())
+            write_lock_file(self._lock_file(), f"{self._found()}\n")
         fetch_version(self.number, self._lock_file().read_text().strip(), say)
 
     def _lock_file(self) -> Path:
