@@ -41,6 +41,7 @@ class OpenSsl(CStack):
     """Our small C driver of OpenSSL."""
 
     name: ClassVar[str] = "openssl"
+    number: ClassVar[str] = VERSION
     source: ClassVar[str] = "C sources in the crate openssl-src; Apache 2.0 licence"
     tools: ClassVar[dict[str, str]] = {"gcc": "gcc", "make": "make", "perl": "perl", "tar": "tar"}
     # As the library is compiled: without it, its internal lists have more fields.
@@ -63,16 +64,21 @@ class OpenSsl(CStack):
 
     def version(self) -> str:
         """Versions of OpenSSL and of our driver."""
-        return f"{VERSION}, driver {self._key()}"
+        return f"{self.number}, driver {self._key()}"
+
+    def crate(self) -> CrateSources:
+        """The crate with the sources."""
+        return OPENSSL
 
     def library_key(self) -> str:
         """Over the crate and what is compiled of it."""
-        return fingerprint([], OPENSSL.sha256, TARGET, UNUSED)
+        return fingerprint([], self.crate().sha256, TARGET, UNUSED)
 
     def include(self) -> list[Path]:
         """Folders of the headers: those that the build generated, and the sources'."""
-        built = built_folder(f"{self.name}-library", self.library_key()) / "include"
-        return [built, _top() / "include", _top(), _top() / "ssl/quic"]
+        built = built_folder(self.library_name(), self.library_key()) / "include"
+        top = self._top()
+        return [built, top / "include", top, top / "ssl/quic"]
 
     def compile_library(self, target: Path) -> None:
         """Configure and make the two libraries; keep one object file, and the headers."""
@@ -80,16 +86,15 @@ class OpenSsl(CStack):
         options.append("enable-unstable-qlog")
         with tempfile.TemporaryDirectory(dir=target.parent) as text:
             scratch = Path(text)
-            run_tool(["perl", _top() / "Configure", TARGET, *options], self.name, cwd=scratch)
+            run_tool(["perl", self._top() / "Configure", TARGET, *options], self.name, cwd=scratch)
             run_tool(["make", f"-j{os.cpu_count()}", "build_libs"], self.name, cwd=scratch)
             whole = ["-Wl,--whole-archive", *(str(scratch / name) for name in LIBRARIES)]
             run_tool(["gcc", "-nostdlib", "-r", "-o", target, *whole], self.name)
             shutil.copytree(scratch / "include", target.parent / "include")
 
-
-def _top() -> Path:
-    """The folder of OpenSSL's sources."""
-    return OPENSSL.fetch() / "openssl"
+    def _top(self) -> Path:
+        """The folder of OpenSSL's sources."""
+        return self.crate().fetch() / "openssl"
 
 
 register(OpenSsl())
