@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 
 from qbkit.errors import StackNotReady
-from qbkit.stacks.source_packages import CrateSources, PythonSources
+from qbkit.stacks import source_packages
+from qbkit.stacks.source_packages import CrateSources, PythonSources, crate_index
 
 FILE = "demo-1.0.tar.gz"
 
@@ -35,6 +36,7 @@ PAGES = {
     "/json/demo/": json.dumps({"files": [{"filename": FILE, "url": f"../../files/{FILE}"}]}),
     "/html/demo/": f'<a href="/files/{FILE}#sha256={HASH}">{FILE}</a>',
     "/none/demo/": "{}",
+    "/de/mo/demo": '{"vers": "1.0"}\n{"vers": "1.1"}\n',
 }
 
 
@@ -87,6 +89,11 @@ def test_what_is_wrong_is_one_sentence_and_leaves_nothing(
         wanted.fetch()
     monkeypatch.setenv("PIP_INDEX_URL", f"{index}/json")
     assert (PythonSources("demo", "1.0", HASH).fetch() / "main.c").exists()
+
+
+def test_the_index_of_crates_is_read_as_cargo_does(index: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(source_packages, "CRATE_INDEX", index)
+    assert crate_index("demo") == PAGES["/de/mo/demo"]
 
 
 def test_crates_have_the_address_that_crates_io_documents():

@@ -26,6 +26,7 @@ from qbkit.stacks.build import build_once, run_tool
 PYTHON_INDEX = "https://pypi.org/simple"
 FORMATS = "application/vnd.pypi.simple.v1+json, text/html;q=0.5"
 CRATES = "https://static.crates.io/crates"
+CRATE_INDEX = "https://index.crates.io"
 LIMIT_S = 60
 
 
@@ -82,6 +83,14 @@ class CrateSources(SourcePackage):
     def address(self) -> str:
         """As cargo finds it."""
         return f"{CRATES}/{self.name}/{self.file}"
+
+
+def crate_index(name: str) -> str:
+    """All releases of a crate in JSON, one a line, the oldest first; raises StackNotReady.
+
+    The address is that of names with four letters or more.
+    """
+    return _get(f"{CRATE_INDEX}/{name[:2]}/{name[2:4]}/{name}").decode()
 
 
 def fetch_checked(address: str, file: str, sha256: str) -> bytes:
