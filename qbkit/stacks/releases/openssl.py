@@ -1,0 +1,84 @@
+"""Releases of OpenSSL, counted by its own versions; the crate of each has a number beside it.
+
+3.4 and earlier are left out: they have no QUIC server.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import ClassVar
+
+from qbkit.stacks.base import Say
+from qbkit.stacks.openssl import OPENSSL, OpenSsl
+from qbkit.stacks.registry import register_releases
+from qbkit.stacks.release import Generation, Releases, release_folder, write_lock_file
+from qbkit.stacks.source_packages import CrateSources, crate_index
+
+
+class OpenSslRelease(OpenSsl):
+    """A release of OpenSSL; `_make` makes the class of one.
+
+    Its folder in the cache has the number and the hash of its crate, which the first build looks
+    up.
+    """
+
+    of: ClassVar[Releases]
+    generation: ClassVar[Generation]
+
+    def controllers(self) -> tuple[str, ...]:
+        """The controllers that this release has."""
+        return self.generation.controllers
+
+    def build(self, say: Say = lambda _: None) -> None:
+        """Look up the crate at the first build, then compile; raises StackNotReady."""
+        if not self._lock_file().exists():
+            write_lock_file(self._lock_file(), f"{self._found()}\n")
+        super().build(say)
+
+    def crate(self) -> CrateSources:
+        """The crate in the lock file."""
+        return CrateSources(OPENSSL.name, *self._lock_file().read_text().split())
+
+    def _key(self) -> str:
+        """The same fingerprint as today's; none before the crate is locked."""
+        return super()._key() if self._lock_file().exists() else "unlocked"
+
+    def _lock_file(self) -> Path:
+        return release_folder(self.name) / "crate.lock"
+
+    def _found(self) -> str:
+        """Number and hash of the crate."""
+        crates = crates_by_openssl(crate_index(OPENSSL.name))
+        if self.number not in crates:
+            raise self.of.unknown(self.number)
+        return crates[self.number]
+
+
+def crates_by_openssl(index: str) -> dict[str, str]:
+    """Number and hash of the newest crate of each OpenSSL, as the index of crates lists them."""
+    crates = [json.loads(line) for line in index.splitlines()]
+    return {one["vers"].partition("+")[2]: f"{one['vers']} {one['cksum']}" for one in crates}
+
+
+def _make(releases: Releases, version: str, generation: Generation) -> OpenSslRelease:
+    attributes = {
+        "name": f"{OpenSsl.name}@{version}",
+        "source": f"C sources of OpenSSL {version} in the crate {OPENSSL.name}; Apache 2.0 licence",
+        "of": releases,
+        "number": version,
+        "generation": generation,
+    }
+    made: OpenSslRelease = type("OpenSslRelease", (OpenSslRelease,), attributes)()
+    return made
+
+
+RELEASES = Releases(
+    name=OpenSsl.name,
+    package=f"crate {OPENSSL.name}'s OpenSSL",
+    generations=(Generation("3.5.0", (), OpenSsl().controllers()),),
+    built=("3.5.0", "3.5.4", "3.5.5", "3.6.2", "4.0.1", "4.0.2", "4.0.3"),
+    make=_make,
+)
+
+register_releases(RELEASES)
