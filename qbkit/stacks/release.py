@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 from qbkit.errors import SpecError, StackNotReady
 from qbkit.files import write_whole
@@ -75,6 +76,18 @@ class Releases:
         before = [v for v in self.built if number(v) < number(version)]
         after = [v for v in self.built if number(v) > number(version)]
         return before[-1:] + after[:1]
+
+
+class Release(Stack):
+    """A release of a stack, before the stack's own class in the order of bases."""
+
+    of: ClassVar[Releases]
+    number: ClassVar[str]
+    generation: ClassVar[Generation]
+
+    def controllers(self) -> tuple[str, ...]:
+        """The controllers that this release has."""
+        return self.generation.controllers
 
 
 def number(version: str) -> tuple[int, ...]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import ClassVar
 
 from qbkit.errors import StackNotReady
 from qbkit.stacks import byte_code
@@ -17,21 +16,20 @@ from qbkit.stacks.aioquic import DRIVER, FLAGS, MOUNT, AioQuic
 from qbkit.stacks.base import Say, Status
 from qbkit.stacks.build import build_once, built_folder, fingerprint, python_identity, run_tool
 from qbkit.stacks.registry import register_releases
-from qbkit.stacks.release import SOURCES, Generation, Releases, release_folder, write_lock_file
+from qbkit.stacks.release import (
+    SOURCES,
+    Generation,
+    Release,
+    Releases,
+    release_folder,
+    write_lock_file,
+)
 
 ADAPTERS = SOURCES / "aioquic"
 
 
-class AioQuicRelease(AioQuic):
+class AioQuicRelease(Release, AioQuic):
     """A release of aioquic; `_make` makes the class of one."""
-
-    of: ClassVar[Releases]
-    number: ClassVar[str]
-    generation: ClassVar[Generation]
-
-    def controllers(self) -> tuple[str, ...]:
-        """The controllers that this release has."""
-        return self.generation.controllers
 
     def version(self) -> str:
         """Version of the package, and a fingerprint of the driver and all that it runs with."""

@@ -13,29 +13,22 @@ from qbkit.files import lock, write_whole
 from qbkit.settings import cache_folder
 from qbkit.stacks.base import Say
 from qbkit.stacks.build import run_tool
-from qbkit.stacks.release import SOURCES, Generation, Releases, release_folder
+from qbkit.stacks.release import SOURCES, Generation, Release, Releases, release_folder
 from qbkit.stacks.rust import WORKSPACE, RustStack
 
 OLD_RUSTLS = SOURCES / "rustls-0.20"
 """A client that believes any certificate, for drivers of crates with rustls 0.20 or 0.21."""
 
 
-class CrateRelease(RustStack):
+class CrateRelease(Release, RustStack):
     """A release of a crate; `crate_release` makes the class of one.
 
     Its workspace in the cache holds the driver, put together from the folders of its generation,
     and the Cargo.lock that cargo made at the first build.
     """
 
-    of: ClassVar[Releases]
-    number: ClassVar[str]
-    generation: ClassVar[Generation]
     ours: ClassVar[tuple[str, ...]]
     """Our crates beside the driver."""
-
-    def controllers(self) -> tuple[str, ...]:
-        """The controllers that this release has."""
-        return self.generation.controllers
 
     def build(self, say: Say = lambda _: None) -> None:
         """Lock the crates at the first build, then compile; raises StackNotReady."""

@@ -9,35 +9,28 @@ from typing import ClassVar
 
 from qbkit.errors import StackNotReady
 from qbkit.files import write_whole
-from qbkit.stacks.base import Say, Stack
+from qbkit.stacks.base import Say
 from qbkit.stacks.quic_go import run_go
-from qbkit.stacks.release import Generation, Releases, release_folder
+from qbkit.stacks.release import Release, release_folder
 
 NO_SUCH_VERSION = re.compile(
     r"unknown revision|404 Not Found|no matching versions|version is not available"
 )
 
 
-class GoRelease(Stack):
+class GoRelease(Release):
     """A release of a Go module; its stack's own class stands behind it.
 
     Its module in the cache holds the driver, put together from the present one and the folders of
     its generation, and the go.mod and go.sum that go made at the first build.
     """
 
-    of: ClassVar[Releases]
-    number: ClassVar[str]
-    generation: ClassVar[Generation]
     module: ClassVar[str]
     """The Go module whose versions count."""
     present: ClassVar[Path]
     """The folder of the present driver."""
     files: ClassVar[tuple[str, ...]]
     """Those of its files that a release's driver has."""
-
-    def controllers(self) -> tuple[str, ...]:
-        """The controllers that this release has."""
-        return self.generation.controllers
 
     def module_folder(self) -> Path:
         """The module in the cache."""

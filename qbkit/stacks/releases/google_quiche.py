@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import ClassVar
 
 from qbkit.errors import StackNotReady
 from qbkit.stacks.base import Say, Status
@@ -16,21 +15,14 @@ from qbkit.stacks.build import run_tool
 from qbkit.stacks.envoy_wheel import PACKAGE, requirement
 from qbkit.stacks.google_quiche import FLAGS, MOUNT, GoogleQuiche, fetch_version
 from qbkit.stacks.registry import register_releases
-from qbkit.stacks.release import Generation, Releases, release_folder, write_lock_file
+from qbkit.stacks.release import Generation, Release, Releases, release_folder, write_lock_file
 
 
-class GoogleQuicheRelease(GoogleQuiche):
+class GoogleQuicheRelease(Release, GoogleQuiche):
     """A release of Envoy; `_make` makes the class of one.
 
     Its folder in the cache has the hash of its wheel, which the first build looks up.
     """
-
-    of: ClassVar[Releases]
-    generation: ClassVar[Generation]
-
-    def controllers(self) -> tuple[str, ...]:
-        """The controllers that a flag or a connection option can choose."""
-        return self.generation.controllers
 
     def status(self) -> Status:
         """Ready when the wheel is locked and unpacked, and its client is built."""

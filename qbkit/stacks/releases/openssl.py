@@ -7,28 +7,20 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import ClassVar
 
 from qbkit.stacks.base import Say
 from qbkit.stacks.openssl import OPENSSL, OpenSsl
 from qbkit.stacks.registry import register_releases
-from qbkit.stacks.release import Generation, Releases, release_folder, write_lock_file
+from qbkit.stacks.release import Generation, Release, Releases, release_folder, write_lock_file
 from qbkit.stacks.source_packages import CrateSources, crate_index
 
 
-class OpenSslRelease(OpenSsl):
+class OpenSslRelease(Release, OpenSsl):
     """A release of OpenSSL; `_make` makes the class of one.
 
     Its folder in the cache has the number and the hash of its crate, which the first build looks
     up.
     """
-
-    of: ClassVar[Releases]
-    generation: ClassVar[Generation]
-
-    def controllers(self) -> tuple[str, ...]:
-        """The controllers that this release has."""
-        return self.generation.controllers
 
     def build(self, say: Say = lambda _: None) -> None:
         """Look up the crate at the first build, then compile; raises StackNotReady."""
