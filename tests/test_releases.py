@@ -13,7 +13,7 @@ from qbkit.errors import SpecError, StackNotReady
 from qbkit.metrics.families import family
 from qbkit.stacks import registry, releases
 from qbkit.stacks.release import number
-from qbkit.stacks.releases import noq, openssl, quiche, quinn
+from qbkit.stacks.releases import noq, openssl, quiche, quinn, tquic
 from qbkit.stacks.releases.crates import pinned
 from qbkit.stacks.releases.openssl import crates_by_openssl
 from qbkit.stacks.table import release_rows
@@ -69,11 +69,12 @@ def test_surveys_and_the_table_of_all_stacks_leave_releases_out(empty_cache):
         ("quiche@0.8.1", "qbkit's driver fits crate quiche 0.9.0 and later"),
         ("openssl@3.4.1", "qbkit's driver fits crate openssl-src's OpenSSL 3.5.0 and later"),
         ("s2n-quic@1.10.0", "qbkit's driver fits crate s2n-quic 1.18.0 and later"),
+        ("tquic@0.0.9", "qbkit's driver fits crate tquic 0.1.0 and later"),
         ("x-net-quic@0.21.0", "fits Go module golang.org/x/net 0.22.0 and later"),
         (
             "tcp@6.1",
             "qbkit builds no earlier releases of tcp; it builds those of aioquic, google-quiche, "
-            "noq, openssl, quic-go, quiche, quinn, s2n-quic, x-net-quic",
+            "noq, openssl, quic-go, quiche, quinn, s2n-quic, tquic, x-net-quic",
         ),
         ("quin@0.8.4", "there is no stack 'quin' (did you mean quinn?)"),
     ],
@@ -119,6 +120,17 @@ def test_a_release_of_noq_has_the_bbr_of_its_time():
     has = {version: noq.RELEASES.stack(version).controllers() for version in noq.RELEASES.built}
     assert has["0.17.0"] == ("cubic", "newreno", "bbr")
     assert has["1.0.0"] == has["1.4.0"] == ("cubic", "newreno", "bbr3")
+
+
+def test_a_release_of_tquic_has_the_options_and_reports_of_its_time():
+    first, last = tquic.RELEASES.stack("0.1.0"), tquic.RELEASES.stack("1.6.0")
+    assert first.controllers() == last.controllers() == ("cubic", "bbr", "bbr3", "copa")
+    assert set(first.options) == {"max_ack_delay_ms"}
+    assert last.options == stacks.get("tquic").options
+    assert "pacing" not in tquic.RELEASES.stack("0.12.0").options
+    assert "pacing" in tquic.RELEASES.stack("0.13.0").options
+    assert "srtt_ms" not in tquic.RELEASES.stack("0.7.0").reports
+    assert "srtt_ms" in tquic.RELEASES.stack("0.8.1").reports
 
 
 def test_the_manifest_gets_the_version():

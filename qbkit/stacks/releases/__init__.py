@@ -9,6 +9,7 @@ from qbkit.stacks.releases import (
     quiche,
     quinn,
     s2n_quic,
+    tquic,
     x_net_quic,
 )
 
@@ -21,5 +22,6 @@ __all__ = [
     "quiche",
     "quinn",
     "s2n_quic",
+    "tquic",
     "x_net_quic",
 ]
