@@ -63,6 +63,10 @@ class Faster:
         """The share of an implementation at 100 Mbit/s with one buffer, mean over seeds."""
         return float(self.fast.shares.sel({FIRST: name, BUFFER: buffer_bdp}).mean())
 
+    def trials(self, name: str, buffer_bdp: float) -> int:
+        """How many trials of an implementation at 100 Mbit/s with one buffer have a result."""
+        return int(self.fast.shares.sel({FIRST: name, BUFFER: buffer_bdp}).count())
+
     def takers_with(self, least: float, buffer_bdp: float) -> list[str]:
         """The implementations whose share with one buffer is at least that, by name."""
         return sorted(name for name in self.names if self.share_with(name, buffer_bdp) >= least)
