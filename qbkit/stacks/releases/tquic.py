@@ -51,7 +51,19 @@ RELEASES = Releases(
         ),
         Generation("1.2.0", PRESENT, CONTROLLERS, tuple(Tquic.options), ALL),
     ),
-    built=("0.1.0", "0.3.0", "0.8.1", "0.12.0", "0.14.0", "0.15.0", "1.2.0", "1.6.0"),
+    built=(
+        "0.1.0",
+        "0.3.0",
+        "0.4.0",
+        "0.8.1",
+        "0.12.0",
+        "0.13.0",
+        "0.14.0",
+        "0.15.0",
+        "1.1.0",
+        "1.2.0",
+        "1.6.0",
+    ),
     make=crate_release(Tquic(), "tquic", ours=("common", "udp")),
 )
 
