@@ -177,8 +177,11 @@ class Faster:
 
 
 def _by_place(fast: xr.DataArray, slow: xr.DataArray) -> xr.DataArray:
-    """Both links, the slow one at each of its RTTs, by place; means over the fast one's buffers."""
-    same = slow.sel({BUFFER: fast[BUFFER], FIRST: fast[FIRST]})
+    """Both links, the slow one at each of its RTTs, by place; means over the fast one's buffers.
+
+    Where the fast link has no result, the slow one's does not count either.
+    """
+    same = slow.sel({BUFFER: fast[BUFFER], FIRST: fast[FIRST]}).where(fast.notnull())
     places = [fast, *(same.sel({RTT: rtt_ms}, drop=True) for rtt_ms in same[RTT].values)]
     return xr.concat(places, "place").mean(BUFFER)
 
