@@ -2,7 +2,7 @@
 
 They pace since 0.13; ``pacing_rate_mbps`` of earlier ones is what the controller asked for. The
 statistics of a path are public since 0.15: earlier drivers read the qlog, and those before 0.8 the
-debug log, which tells no round-trip time.
+debug log, which has no round-trip times.
 """
 
 from __future__ import annotations
