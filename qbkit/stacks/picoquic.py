@@ -44,6 +44,7 @@ class Picoquic(CStack):
     """Our small C driver of picoquic."""
 
     name: ClassVar[str] = "picoquic"
+    number: ClassVar[str] = VERSION
     source: ClassVar[str] = (
         "C sources in the PyPI package aiopquic, a third party's copy; MIT licence"
     )
@@ -86,28 +87,32 @@ class Picoquic(CStack):
 
     def version(self) -> str:
         """Versions of picoquic and of our driver."""
-        return f"{VERSION}, driver {self._key()}"
+        return f"{self.number}, driver {self._key()}"
+
+    def package(self) -> PythonSources:
+        """The source distribution with the sources."""
+        return AIOPQUIC
 
     def library_key(self) -> str:
         """Over the source distribution and what is compiled of it, and how."""
-        return fingerprint([], AIOPQUIC.sha256, FILES, HEADERS, *FLAGS, *self.defines)
+        return fingerprint([], self.package().sha256, FILES, HEADERS, *FLAGS, *self.defines)
 
     def include(self) -> list[Path]:
         """Folders of picoquic's and picotls' headers."""
-        return [_top() / name for name in HEADERS.split()]
+        return [self._top() / name for name in HEADERS.split()]
 
     def compile_library(self, target: Path) -> None:
         """Compile picoquic and picotls to one object file."""
-        if f'"{VERSION}"' not in (_top() / "picoquic/picoquic/picoquic.h").read_text():
-            raise StackNotReady(f"{AIOPQUIC.file} does not hold picoquic {VERSION}")
-        files = [file for word in FILES.split() for file in _expand(_top(), word)]
+        top = self._top()
+        if f'"{self.number}"' not in (top / "picoquic/picoquic/picoquic.h").read_text():
+            raise StackNotReady(f"{self.package().file} does not hold picoquic {self.number}")
+        files = [file for word in FILES.split() for file in _expand(top, word)]
         flags = [*FLAGS, *self.defines, "-w", *(f"-I{path}" for path in self.include())]
         run_tool(["gcc", *flags, "-r", "-o", target, *files], self.name)
 
-
-def _top() -> Path:
-    """The folder of picoquic's and picotls' sources."""
-    return AIOPQUIC.fetch() / "third_party"
+    def _top(self) -> Path:
+        """The folder of picoquic's and picotls' sources."""
+        return self.package().fetch() / "third_party"
 
 
 def _expand(top: Path, word: str) -> list[Path]:
