@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 from qbkit.errors import SpecError, StackNotReady
 from qbkit.files import write_whole
@@ -88,6 +88,23 @@ class Release(Stack):
     def controllers(self) -> tuple[str, ...]:
         """The controllers that this release has."""
         return self.generation.controllers
+
+
+Kind = TypeVar("Kind", bound=Release)
+
+
+def make_release(
+    kind: type[Kind], releases: Releases, version: str, generation: Generation, **attributes: object
+) -> Kind:
+    """The stack of a version: of a class of its own below ``kind``, with these attributes."""
+    shared = {
+        "name": f"{releases.name}@{version}",
+        "of": releases,
+        "number": version,
+        "generation": generation,
+    }
+    made: Kind = type(kind.__name__, (kind,), {**shared, **attributes})()
+    return made
 
 
 def number(version: str) -> tuple[int, ...]:

@@ -21,6 +21,7 @@ from qbkit.stacks.release import (
     Generation,
     Release,
     Releases,
+    make_release,
     release_folder,
     write_lock_file,
 )
@@ -99,16 +100,14 @@ def _pip(*words: str, what: str) -> str:
 
 
 def _make(releases: Releases, version: str, generation: Generation) -> AioQuicRelease:
-    attributes = {
-        "name": f"aioquic@{version}",
-        "source": f"the Python package aioquic {version}",
-        "of": releases,
-        "number": version,
-        "generation": generation,
-        "package": generation.sources[-1].name,
-    }
-    made: AioQuicRelease = type("AioQuicRelease", (AioQuicRelease,), attributes)()
-    return made
+    return make_release(
+        AioQuicRelease,
+        releases,
+        version,
+        generation,
+        source=f"the Python package aioquic {version}",
+        package=generation.sources[-1].name,
+    )
 
 
 RELEASES = Releases(

@@ -13,7 +13,14 @@ from qbkit.files import lock, write_whole
 from qbkit.settings import cache_folder
 from qbkit.stacks.base import Say
 from qbkit.stacks.build import run_tool
-from qbkit.stacks.release import SOURCES, Generation, Release, Releases, release_folder
+from qbkit.stacks.release import (
+    SOURCES,
+    Generation,
+    Release,
+    Releases,
+    make_release,
+    release_folder,
+)
 from qbkit.stacks.rust import WORKSPACE, RustStack
 
 OLD_RUSTLS = SOURCES / "rustls-0.20"
@@ -113,23 +120,22 @@ def crate_release(
     the environment variables of ``base``.
     """
 
+    kind = type(f"{type(base).__name__}Release", (CrateRelease, type(base)), {})
+
     def make(releases: Releases, version: str, generation: Generation) -> CrateRelease:
         options: Mapping[str, str] = base.options
-        attributes = {
-            "name": f"{base.name}@{version}",
-            "source": f"crate {crate} {version}",
-            "crate": crate,
-            "ours": ours,
-            "build_env": {**base.build_env, **(build_env or {})},
-            "workspace": release_folder(f"{base.name}@{version}"),
-            "of": releases,
-            "number": version,
-            "generation": generation,
-            "options": {name: options[name] for name in generation.options},
-            "reports": generation.reports,
-        }
-        kind = type(f"{type(base).__name__}Release", (CrateRelease, type(base)), attributes)
-        made: CrateRelease = kind()
-        return made
+        return make_release(
+            kind,
+            releases,
+            version,
+            generation,
+            source=f"crate {crate} {version}",
+            crate=crate,
+            ours=ours,
+            build_env={**base.build_env, **(build_env or {})},
+            workspace=release_folder(f"{base.name}@{version}"),
+            options={name: options[name] for name in generation.options},
+            reports=generation.reports,
+        )
 
     return make

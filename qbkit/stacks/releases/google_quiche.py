@@ -15,7 +15,14 @@ from qbkit.stacks.build import run_tool
 from qbkit.stacks.envoy_wheel import PACKAGE, requirement
 from qbkit.stacks.google_quiche import FLAGS, MOUNT, GoogleQuiche, fetch_version
 from qbkit.stacks.registry import register_releases
-from qbkit.stacks.release import Generation, Release, Releases, release_folder, write_lock_file
+from qbkit.stacks.release import (
+    Generation,
+    Release,
+    Releases,
+    make_release,
+    release_folder,
+    write_lock_file,
+)
 
 
 class GoogleQuicheRelease(Release, GoogleQuiche):
@@ -53,16 +60,14 @@ class GoogleQuicheRelease(Release, GoogleQuiche):
 
 
 def _make(releases: Releases, version: str, generation: Generation) -> GoogleQuicheRelease:
-    attributes = {
-        "name": f"{GoogleQuiche.name}@{version}",
-        "source": f"Envoy {version}'s HTTP/3 server, PyPI wheel {PACKAGE}",
-        "mount": f"{MOUNT}@{version}",
-        "of": releases,
-        "number": version,
-        "generation": generation,
-    }
-    made: GoogleQuicheRelease = type("GoogleQuicheRelease", (GoogleQuicheRelease,), attributes)()
-    return made
+    return make_release(
+        GoogleQuicheRelease,
+        releases,
+        version,
+        generation,
+        source=f"Envoy {version}'s HTTP/3 server, PyPI wheel {PACKAGE}",
+        mount=f"{MOUNT}@{version}",
+    )
 
 
 RELEASES = Releases(

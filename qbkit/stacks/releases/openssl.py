@@ -11,7 +11,14 @@ from pathlib import Path
 from qbkit.stacks.base import Say
 from qbkit.stacks.openssl import OPENSSL, OpenSsl
 from qbkit.stacks.registry import register_releases
-from qbkit.stacks.release import Generation, Release, Releases, release_folder, write_lock_file
+from qbkit.stacks.release import (
+    Generation,
+    Release,
+    Releases,
+    make_release,
+    release_folder,
+    write_lock_file,
+)
 from qbkit.stacks.source_packages import CrateSources, crate_index
 
 
@@ -54,15 +61,13 @@ def crates_by_openssl(index: str) -> dict[str, str]:
 
 
 def _make(releases: Releases, version: str, generation: Generation) -> OpenSslRelease:
-    attributes = {
-        "name": f"{OpenSsl.name}@{version}",
-        "source": f"C sources of OpenSSL {version} in the crate {OPENSSL.name}; Apache 2.0 licence",
-        "of": releases,
-        "number": version,
-        "generation": generation,
-    }
-    made: OpenSslRelease = type("OpenSslRelease", (OpenSslRelease,), attributes)()
-    return made
+    return make_release(
+        OpenSslRelease,
+        releases,
+        version,
+        generation,
+        source=f"C sources of OpenSSL {version} in the crate {OPENSSL.name}; Apache 2.0 licence",
+    )
 
 
 RELEASES = Releases(

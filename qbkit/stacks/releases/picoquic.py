@@ -9,7 +9,14 @@ from __future__ import annotations
 from qbkit.stacks.base import Say
 from qbkit.stacks.picoquic import AIOPQUIC, VERSION, Picoquic
 from qbkit.stacks.registry import register_releases
-from qbkit.stacks.release import Generation, Release, Releases, release_folder, write_lock_file
+from qbkit.stacks.release import (
+    Generation,
+    Release,
+    Releases,
+    make_release,
+    release_folder,
+    write_lock_file,
+)
 from qbkit.stacks.source_packages import PythonSources
 
 PACKAGES = {
@@ -43,15 +50,13 @@ class PicoquicRelease(Release, Picoquic):
 
 
 def _make(releases: Releases, version: str, generation: Generation) -> PicoquicRelease:
-    attributes = {
-        "name": f"{Picoquic.name}@{version}",
-        "source": f"C sources of picoquic {version} in the PyPI package aiopquic; MIT licence",
-        "of": releases,
-        "number": version,
-        "generation": generation,
-    }
-    made: PicoquicRelease = type("PicoquicRelease", (PicoquicRelease,), attributes)()
-    return made
+    return make_release(
+        PicoquicRelease,
+        releases,
+        version,
+        generation,
+        source=f"C sources of picoquic {version} in the PyPI package aiopquic; MIT licence",
+    )
 
 
 RELEASES = Releases(

@@ -11,7 +11,7 @@ from typing import ClassVar
 from qbkit.stacks.quic_go import MODULE, MOUNT, SOURCES, QuicGo
 from qbkit.stacks.registry import register_releases
 from qbkit.stacks.release import SOURCES as ADAPTERS
-from qbkit.stacks.release import Generation, Releases
+from qbkit.stacks.release import Generation, Releases, make_release
 from qbkit.stacks.releases.go_modules import GoRelease
 
 
@@ -29,16 +29,14 @@ class QuicGoRelease(GoRelease, QuicGo):
 
 
 def _make(releases: Releases, version: str, generation: Generation) -> QuicGoRelease:
-    attributes = {
-        "name": f"{QuicGo.name}@{version}",
-        "source": f"Go module {MODULE} {version}; CUBIC by one changed Boolean",
-        "mount": f"{MOUNT}@{version}",
-        "of": releases,
-        "number": version,
-        "generation": generation,
-    }
-    made: QuicGoRelease = type("QuicGoRelease", (QuicGoRelease,), attributes)()
-    return made
+    return make_release(
+        QuicGoRelease,
+        releases,
+        version,
+        generation,
+        source=f"Go module {MODULE} {version}; CUBIC by one changed Boolean",
+        mount=f"{MOUNT}@{version}",
+    )
 
 
 def _generation(since: str, *folders: str) -> Generation:

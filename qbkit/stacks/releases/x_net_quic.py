@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from qbkit.stacks.registry import register_releases
-from qbkit.stacks.release import Generation, Releases
+from qbkit.stacks.release import Generation, Releases, make_release
 from qbkit.stacks.releases.go_modules import GoRelease
 from qbkit.stacks.x_net_quic import MODULE, SOURCES, XNetQuic
 
@@ -17,15 +17,13 @@ class XNetQuicRelease(GoRelease, XNetQuic):
 
 
 def _make(releases: Releases, version: str, generation: Generation) -> XNetQuicRelease:
-    attributes = {
-        "name": f"{XNetQuic.name}@{version}",
-        "source": f"Go module {MODULE} {version}, its package quic",
-        "of": releases,
-        "number": version,
-        "generation": generation,
-    }
-    made: XNetQuicRelease = type("XNetQuicRelease", (XNetQuicRelease,), attributes)()
-    return made
+    return make_release(
+        XNetQuicRelease,
+        releases,
+        version,
+        generation,
+        source=f"Go module {MODULE} {version}, its package quic",
+    )
 
 
 RELEASES = Releases(
