@@ -84,10 +84,20 @@ class Release(Stack):
     of: ClassVar[Releases]
     number: ClassVar[str]
     generation: ClassVar[Generation]
+    lock_name: ClassVar[str] = "requirements.lock"
+    """Name of its lock file."""
 
     def controllers(self) -> tuple[str, ...]:
         """The controllers that this release has."""
         return self.generation.controllers
+
+    def _lock_file(self) -> Path:
+        return release_folder(self.name) / self.lock_name
+
+    def _write_lock_file(self, text: str) -> None:
+        """Write the lock file into its folder, which may be missing."""
+        self._lock_file().parent.mkdir(parents=True, exist_ok=True)
+        write_whole(self._lock_file(), text.encode())
 
 
 Kind = TypeVar("Kind", bound=Release)
@@ -115,12 +125,6 @@ def number(version: str) -> tuple[int, ...]:
 def release_folder(name: str) -> Path:
     """Where a release keeps its lock file, and what else its build needs: ``quinn@0.8.4``."""
     return cache_folder() / "releases" / name
-
-
-def write_lock_file(file: Path, text: str) -> None:
-    """Write a release's lock file into its folder, which may be missing."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(file, text.encode())
 
 
 def locked_names() -> list[str]:

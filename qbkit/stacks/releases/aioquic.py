@@ -22,8 +22,6 @@ from qbkit.stacks.release import (
     Release,
     Releases,
     make_release,
-    release_folder,
-    write_lock_file,
 )
 
 ADAPTERS = SOURCES / "aioquic"
@@ -48,7 +46,7 @@ class AioQuicRelease(Release, AioQuic):
             return
         say(f"installing {self.name} into a folder of its own")
         if not self._lock_file().exists():
-            write_lock_file(self._lock_file(), self._newest())
+            self._write_lock_file(self._newest())
         build_once(self.name, self._key(), self._install)
 
     def site_packages(self) -> Path:
@@ -62,9 +60,6 @@ class AioQuicRelease(Release, AioQuic):
     def modules(self) -> tuple[str, ...]:
         """The modules that its process imports."""
         return (f"{self.package}.__main__",)
-
-    def _lock_file(self) -> Path:
-        return release_folder(self.name) / "requirements.lock"
 
     def _folder(self) -> Path:
         return built_folder(self.name, self._key())

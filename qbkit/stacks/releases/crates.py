@@ -34,6 +34,7 @@ class CrateRelease(Release, RustStack):
     and the Cargo.lock that cargo made at the first build.
     """
 
+    lock_name = "Cargo.lock"
     ours: ClassVar[tuple[str, ...]]
     """Our crates beside the driver."""
 
@@ -42,9 +43,6 @@ class CrateRelease(Release, RustStack):
         if not self._missing() and not self._lock_file().exists():
             self._lock()
         super().build(say)
-
-    def _lock_file(self) -> Path:
-        return self.workspace / "Cargo.lock"
 
     def _lock(self) -> None:
         """Let cargo choose the crates; the lock file appears when they are all known."""

@@ -25,6 +25,7 @@ class GoRelease(Release):
     its generation, and the go.mod and go.sum that go made at the first build.
     """
 
+    lock_name = "go.sum"
     module: ClassVar[str]
     """The Go module whose versions count."""
     present: ClassVar[Path]
@@ -47,9 +48,6 @@ class GoRelease(Release):
             if not self._lock_file().exists():
                 self._lock()
         super().build(say)
-
-    def _lock_file(self) -> Path:
-        return self.module_folder() / "go.sum"
 
     def _key(self) -> str:
         """The same fingerprint as today's; none before the modules are locked."""

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import sys
-from pathlib import Path
 
 from qbkit.errors import StackNotReady
 from qbkit.stacks.base import Say, Status
@@ -20,8 +19,6 @@ from qbkit.stacks.release import (
     Release,
     Releases,
     make_release,
-    release_folder,
-    write_lock_file,
 )
 
 
@@ -39,11 +36,8 @@ class GoogleQuicheRelease(Release, GoogleQuiche):
 
     def _fetch(self, say: Say) -> None:
         if not self._lock_file().exists():
-            write_lock_file(self._lock_file(), f"{self._found()}\n")
+            self._write_lock_file(f"{self._found()}\n")
         fetch_version(self.number, self._lock_file().read_text().strip(), say)
-
-    def _lock_file(self) -> Path:
-        return release_folder(self.name) / "requirements.lock"
 
     def _found(self) -> str:
         """The release with its hash, as a line for pip."""

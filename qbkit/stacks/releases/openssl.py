@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 from qbkit.stacks.base import Say
 from qbkit.stacks.openssl import OPENSSL, OpenSsl
@@ -16,8 +15,6 @@ from qbkit.stacks.release import (
     Release,
     Releases,
     make_release,
-    release_folder,
-    write_lock_file,
 )
 from qbkit.stacks.source_packages import CrateSources, crate_index
 
@@ -29,10 +26,12 @@ class OpenSslRelease(Release, OpenSsl):
     up.
     """
 
+    lock_name = "crate.lock"
+
     def build(self, say: Say = lambda _: None) -> None:
         """Look up the crate at the first build, then compile; raises StackNotReady."""
         if not self._lock_file().exists():
-            write_lock_file(self._lock_file(), f"{self._found()}\n")
+            self._write_lock_file(f"{self._found()}\n")
         super().build(say)
 
     def crate(self) -> CrateSources:
@@ -42,9 +41,6 @@ class OpenSslRelease(Release, OpenSsl):
     def _key(self) -> str:
         """The same fingerprint as today's; none before the crate is locked."""
         return super()._key() if self._lock_file().exists() else "unlocked"
-
-    def _lock_file(self) -> Path:
-        return release_folder(self.name) / "crate.lock"
 
     def _found(self) -> str:
         """Number and hash of the crate."""

@@ -14,8 +14,6 @@ from qbkit.stacks.release import (
     Release,
     Releases,
     make_release,
-    release_folder,
-    write_lock_file,
 )
 from qbkit.stacks.source_packages import PythonSources
 
@@ -34,8 +32,9 @@ class PicoquicRelease(Release, Picoquic):
     def build(self, say: Say = lambda _: None) -> None:
         """Note the source distribution at the first build, then compile; raises StackNotReady."""
         package = self.package()
-        line = f"{package.name}=={package.version} --hash=sha256:{package.sha256}\n"
-        write_lock_file(release_folder(self.name) / "requirements.lock", line)
+        if not self._lock_file().exists():
+            line = f"{package.name}=={package.version} --hash=sha256:{package.sha256}\n"
+            self._write_lock_file(line)
         super().build(say)
 
     def package(self) -> PythonSources:
