@@ -21,6 +21,7 @@ import pandas as pd
 import xarray as xr
 
 import qbkit as qb
+from qbkit.metrics.families import kernel_counterpart
 from qbkit.store.tables import replace_rows
 
 CELLS = (
@@ -29,10 +30,20 @@ CELLS = (
     *(("quic-go:reno", 10, 1), ("quic-go:reno", 10, 5)),
     *(("ngtcp2:bbr", 10, 1), ("ngtcp2:bbr", 10, 5), ("ngtcp2-0.12:bbr", 10, 1)),
     *(("s2n-quic:bbr", 10, 1), ("quinn:bbr", 10, 1), ("msquic:bbr", 10, 1)),
+    *((flow, 10, 1) for flow in ("tcp:reno", "tcp:bbr")),
+    *((flow, 10, 1) for flow in ("msquic:cubic", "s2n-quic:cubic", "picoquic:cubic")),
+    *(("quiche:cubic", 5, 1), ("lsquic:cubic", 10, 1), ("google-quiche:cubic", 10, 1)),
+    *((flow, 10, 1) for flow in ("x-net-quic:reno", "picoquic:newreno", "aioquic:reno")),
+    *((flow, 10, 1) for flow in ("nginx-1.26:reno", "quinn:newreno")),
+    *((flow, 10, 1) for flow in ("google-quiche:bbr", "google-quiche:bbr2", "quiche:bbr2")),
+    *((flow, 10, 1) for flow in ("picoquic:bbr", "picoquic:bbr1", "noq:bbr3", "haproxy:bbr")),
+    *((flow, 10, 1) for flow in ("tquic:bbr", "lsquic:bbr", "ngtcp2-0.12:bbr2", "xquic:bbr2")),
 )
 """Flow under test, rate in Mbit/s, buffer in BDP. It competes with the kernel's of its family."""
 KEYS = ["flow", "rate_mbps", "buffer_bdp"]
 ENGINES = ("virtual", "physical")
+FEWEST_RUNS = 2
+"""Of each engine, for a row."""
 
 
 def main() -> None:
@@ -53,10 +64,13 @@ def main() -> None:
             for engine in ENGINES
         }
         key = dict(zip(KEYS, cell, strict=True))
+        if any(len(runs) < FEWEST_RUNS for runs in both.values()):
+            print(f"{cell[0]}: too few runs, so this cell has no row", flush=True)
+            continue
         rows.append({**key, **compared(both)})
         points += [table_of(run, engine).assign(**key) for engine in both for run in both[engine]]
         print(pd.DataFrame(rows[-1:]).to_string(index=False, float_format="%.3g"), flush=True)
-    if args.out:
+    if args.out and rows:
         args.out.mkdir(parents=True, exist_ok=True)
         replace_rows(args.out / "physical-time.csv", pd.DataFrame(rows), "flow")
         replace_rows(args.out / "physical-time-points.csv", pd.concat(points), "flow")
@@ -67,7 +81,7 @@ def experiments(
 ) -> list[qb.Experiment]:
     """The flow beside the kernel's of its family, one experiment for each seed."""
     link = qb.Bottleneck(rate_mbps=rate_mbps, rtt_ms=50, buffer_bdp=buffer_bdp)
-    flows = [flow, f"tcp:{flow.partition(':')[2]}"]
+    flows = [flow, kernel_counterpart(flow)]
     return [
         qb.Experiment(bottleneck=link, flows=flows, duration_s=duration_s, seed=seed)
         for seed in range(1, seeds + 1)

@@ -1,4 +1,4 @@
-"""How late two stacks react on the machine's clock, and what that lateness does to their shares."""
+"""How late three stacks react on the machine's clock, and what lateness does to their shares."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ from collections.abc import Iterator
 
 import numpy as np
 import xarray as xr
-from runs import SHORTER_S, Row, beside, kernels, lost_percent, share
+from runs import SHORTER_S, Row, beside, lost_percent, share
 
 import qbkit as qb
+from qbkit.metrics.families import kernel_counterpart
 
 RTT_MS = 50
 ONE_WAY_S = RTT_MS / 2e3
-CELLS = (("quic-go:reno", 10), ("quic-go:cubic", 20))
+CELLS = (("quic-go:reno", 10), ("quic-go:cubic", 20), ("aioquic:reno", 10))
 """Flow under test and rate in Mbit/s, of the cells of ``benchmarks/physical_time.py``."""
 ENDS, WHAT = ("flow", "other"), ("ack", "response")
 SETTLED_S = 3
@@ -30,7 +31,7 @@ def lateness(seeds: int) -> Iterator[Row]:
     """
     for name, rate_mbps in CELLS:
         link = qb.Bottleneck(rate_mbps=rate_mbps, rtt_ms=RTT_MS, buffer_bdp=1)
-        flows = [name, kernels(name)]
+        flows = [name, kernel_counterpart(name)]
         cell = {"flow": name, "rate_mbps": rate_mbps}
         virtual = reactions(beside(*flows, seeds, link, SHORTER_S))
         yield {**cell, "clock": "virtual", **virtual}

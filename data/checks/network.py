@@ -18,13 +18,13 @@ from runs import (
     compared,
     conformance,
     difference,
-    kernels,
     lost_percent,
     share,
 )
 
 import qbkit as qb
 from qbkit import stacks
+from qbkit.metrics.families import kernel_counterpart
 from qbkit.metrics.trains import TRAIN_GAP_MS
 
 LINK = qb.Bottleneck(rate_mbps=20, rtt_ms=10, buffer_bdp=0.5)
@@ -141,7 +141,7 @@ def beside_the_kernels(
     jitter_ms: float | None = None,
 ) -> tuple[list[xr.Dataset], list[xr.Dataset]]:
     """Runs of the flow beside the kernel's of its family, and of the kernel's in its place."""
-    reference = kernels(flow)
+    reference = kernel_counterpart(flow)
     ours, theirs = (
         beside(first, reference, seeds, link, duration_s, jitter_ms) for first in (flow, reference)
     )
@@ -208,6 +208,7 @@ def without_and_with(
 ) -> tuple[list[xr.Dataset], list[xr.Dataset]]:
     """Runs of a flow beside the kernel's of its family, without and with an option."""
     usual, changed = (
-        beside(flow, kernels(name), seeds, link, duration_s) for flow in (name, f"{name}?{option}")
+        beside(flow, kernel_counterpart(name), seeds, link, duration_s)
+        for flow in (name, f"{name}?{option}")
     )
     return usual, changed

@@ -22,8 +22,12 @@ from runs import (
 
 import qbkit as qb
 from qbkit import stacks
+from qbkit.metrics.families import kernel_counterpart
 
-SENDERS = ("quinn:cubic", "picoquic:cubic", "s2n-quic:cubic")
+SENDERS = (
+    *("quinn:cubic", "picoquic:cubic", "s2n-quic:cubic"),
+    *("picoquic:newreno", "aioquic:reno"),
+)
 RECEIVER = "quic-go"
 FEW_ACKS, PROMPT, LATER = "s2n-quic:cubic", "max_ack_delay_ms=1", "extra_rtt_ms=0.9"
 """A CUBIC whose receiver acknowledges every tenth packet, the option to do so earlier, and that
@@ -41,7 +45,7 @@ def receivers(seeds: int) -> Iterator[Row]:
     for name in SENDERS:
         sender, controller = name.split(":")
         own, other = (
-            one_by_one([f"{stack}:{controller}", f"tcp:{controller}"], 1, BESIDE_S, seeds)
+            one_by_one([f"{stack}:{controller}", kernel_counterpart(name)], 1, BESIDE_S, seeds)
             for stack in (sender, crossed(sender))
         )
         acks = {

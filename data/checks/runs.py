@@ -18,11 +18,6 @@ LONGER = {"rate_mbps": 20, "rtt_ms": 50}
 BESIDE_S, SHORTER_S = 60, 30
 
 
-def kernels(flow: str) -> str:
-    """The kernel's flow of the same family of controllers."""
-    return f"tcp:{qb.Flow(flow).controller}"
-
-
 def beside(
     flow: str | qb.Flow,
     other: str | qb.Flow,
