@@ -17,6 +17,10 @@ CELLS = (("quic-go:reno", 10), ("quic-go:cubic", 20), ("aioquic:reno", 10))
 """Flow under test and rate in Mbit/s, of the cells of ``benchmarks/physical_time.py``."""
 ENDS, WHAT = ("flow", "other"), ("ack", "response")
 SETTLED_S = 3
+FILLS_ROOM = ("quiche:cubic", 5)
+"""A sender that fills whatever room its window has with a packet, and the rate in Mbit/s."""
+SMALL_BYTES = 500
+CLOCKS = ("virtual", "physical")
 PAUSE_S = 4e-3
 """Packets that leave after a pause this long were released by an ACK."""
 EARLY_S = 0.65e-3
@@ -44,6 +48,26 @@ def lateness(seeds: int) -> Iterator[Row]:
         ]
         delayed = reactions(beside(*longer, seeds, link, SHORTER_S))
         yield {**cell, "clock": "virtual, longer paths", **delayed}
+
+
+def packet_sizes(seeds: int) -> Iterator[Row]:
+    """A row for each clock: the sizes of the packets of a sender that fills whatever room it has.
+
+    In virtual time it acts on each ACK at once, on the machine's clock on all that have come.
+    """
+    name, rate_mbps = FILLS_ROOM
+    link = qb.Bottleneck(rate_mbps=rate_mbps, rtt_ms=RTT_MS, buffer_bdp=1)
+    for clock in CLOCKS:
+        runs = beside(name, kernel_counterpart(name), seeds, link, SHORTER_S, engine=clock)
+        sizes_bytes = [run.packet_size_bytes[run.packet_flow == 0] for run in runs]
+        yield {
+            "flow": name,
+            "clock": clock,
+            "packet_bytes": np.mean([sizes.mean() for sizes in sizes_bytes]),
+            "small_share": np.mean([(sizes < SMALL_BYTES).mean() for sizes in sizes_bytes]),
+            "goodput_mbps": np.mean([qb.metrics.summary(run).goodput_mbps[0] for run in runs]),
+            **share(runs),
+        }
 
 
 def reactions(runs: list[xr.Dataset]) -> Row:

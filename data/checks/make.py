@@ -2,7 +2,7 @@
 
 python data/checks/make.py trains|trains_faster|jitter|phase|bursts|segmentation [--seeds N]
 python data/checks/make.py granularity|pacing|extra_rtt|receivers|acks|samples [--seeds N]
-python data/checks/make.py late|lateness|settled [--seeds N]
+python data/checks/make.py late|lateness|packet_sizes|settled [--seeds N]
 
 ``trains`` describes how each implementation's packets follow each other, alone on the shallowest
 link of the conformance maps, and ``trains_faster`` on that of 100 Mbit/s. ``jitter`` repeats one
@@ -16,8 +16,9 @@ senders talk to another stack's receiver instead of their own, and ``acks`` infe
 is acknowledged more often. ``samples`` compares the sample programs of five stacks
 (sample_programs.py) with our drivers. ``late`` repeats picoquic's CUBIC with a receiver that
 acknowledges a little later. ``lateness`` measures how late quic-go, aioquic and the kernel react on
-the machine's clock, and gives them that lateness in virtual time. ``settled`` takes parts of long
-trials in a deep buffer. Stored runs are not run again.
+the machine's clock, and gives them that lateness in virtual time. ``packet_sizes`` has those of
+quiche's CUBIC on both clocks. ``settled`` takes parts of long trials in a deep buffer. Stored runs
+are not run again.
 ``python benchmarks/physical_time.py --out data/checks`` writes the tables of physical time.
 """
 
@@ -27,7 +28,7 @@ import argparse
 from pathlib import Path
 
 import pandas as pd
-from lateness import lateness
+from lateness import lateness, packet_sizes
 from network import (
     bursts,
     extra_rtt,
@@ -61,6 +62,7 @@ MEASURES = {
     "samples": samples,
     "late": late,
     "lateness": lateness,
+    "packet_sizes": packet_sizes,
     "settled": settled,
 }
 
