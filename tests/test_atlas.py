@@ -48,6 +48,10 @@ tcp:cubic,Linux 7.2.13,12.5,40,0.5,30,2,probe_up_gain,,,
 FAULTS = """implementation,version,source,fault,evidence
 aioquic:cubic,1.7.2,"cubic.py:1",It counts twice.,One run shows <it>.
 """
+CLOCKS = """flow,rate_mbps,buffer_bdp,virtual_runs,virtual_share,virtual_share_sd,physical_runs,\
+physical_share,physical_share_sd,conformance,noise_floor,p_value
+aioquic:cubic,10,1,10,0.66,0.04,9,0.6,0.06,0.68,0.77,0.0215
+"""
 EXTERNAL = """stack,version,source,build
 msquic,tag 7,example.org/msquic,gcc 12
 """
@@ -72,6 +76,8 @@ def data(tmp_path_factory) -> Path:
         (folder / f"releases/{name}.csv").write_text(text)
     (folder / "faults.csv").write_text(FAULTS)
     (folder / "external.csv").write_text(EXTERNAL)
+    (folder / "checks").mkdir()
+    (folder / "checks/physical-time.csv").write_text(CLOCKS)
     (folder / "parameters.csv").write_text(INFERRED)
     return folder
 
@@ -163,16 +169,31 @@ def test_causes_and_releases_are_on_the_page_of_the_implementation(site: Path):
     assert "<td>paced</td>" in page
 
 
-def parameters_in(site: Path, name: str) -> str:
-    """The section of inferred parameters of an implementation's page; "" without one."""
+def section_in(site: Path, name: str, section: str = "parameters") -> str:
+    """A section of an implementation's page; "" without one."""
     page = unescape((site / f"implementations/{name}.html").read_text())
-    return page.partition('<section id="parameters">')[2].partition("</section>")[0]
+    return page.partition(f'<section id="{section}">')[2].partition("</section>")[0]
+
+
+def cells_of(section: str) -> list[list[str]]:
+    """The cells of a section's table, by row."""
+    rows = section.split("<tr>")[1:]
+    return [re.findall(r"<t[hd]\b[^>]*>(.*?)</t[hd]>", row) for row in rows]
+
+
+def test_a_second_method_is_beside_virtual_time_with_its_command(site: Path):
+    section = section_in(site, "aioquic-cubic", "clocks")
+    sides = ['0.66 <span class="quiet">± 0.04</span>', '0.60 <span class="quiet">± 0.06</span>']
+    assert cells_of(section)[1:] == [
+        ["10 Mbit/s, 1 BDP", *sides, "0.68", "0.77", "0.0215", "10 + 9"],
+    ]
+    assert "<code>python benchmarks/physical_time.py aioquic:cubic</code>" in section
+    assert section_in(site, "qbkit-cubic", "clocks") == ""
 
 
 def test_inferred_parameters_are_beside_those_of_the_kernel(site: Path):
-    section = parameters_in(site, "aioquic-cubic")
-    cells = [re.findall(r"<t[hd]\b[^>]*>(.*?)</t[hd]>", row) for row in section.split("<tr>")[1:]]
-    assert cells == [
+    section = section_in(site, "aioquic-cubic")
+    assert cells_of(section) == [
         ["Parameter", "aioquic:cubic", "tcp:cubic", "Unit"],
         [MEANING["pacing"], "bursts", "paced", ""],
         [MEANING["decrease_factor"], "0.85 [0.841, 0.86]", "0.698 [0.69, 0.7]", ""],
@@ -185,15 +206,15 @@ def test_inferred_parameters_are_beside_those_of_the_kernel(site: Path):
 
 def test_the_kernel_has_one_column_and_others_without_rows_have_no_parameters(site: Path):
     assert '<th scope="col">tcp:cubic</th><th scope="col">Unit</th>' in (
-        parameters_in(site, "tcp-cubic")
+        section_in(site, "tcp-cubic")
     )
-    assert len(parameters_in(site, "tcp-cubic").split("<tr>")) == 1 + 1 + 2
-    assert parameters_in(site, "qbkit-cubic") == ""
+    assert len(section_in(site, "tcp-cubic").split("<tr>")) == 1 + 1 + 2
+    assert section_in(site, "qbkit-cubic") == ""
     assert "None are published" in (site / "implementations/qbkit-cubic.html").read_text()
 
 
 def test_the_expression_of_the_parameters_makes_the_lone_flows(site: Path, monkeypatch):
-    code = re.findall("<code>(.*?)</code>", parameters_in(site, "aioquic-cubic"), re.DOTALL)
+    code = re.findall("<code>(.*?)</code>", section_in(site, "aioquic-cubic"), re.DOTALL)
     inferred: list[list[qb.Experiment]] = []
     monkeypatch.setattr(qb.Experiment, "run", lambda self: self)
     monkeypatch.setattr(qb.metrics, "infer", inferred.append)

@@ -180,6 +180,7 @@ def implementation_page(published: Published, name: str) -> dict[str, Any]:
         "inferred": _inferred(published, name),
         "releases": _releases(published, name),
         "faults": published.faults.get(name, ()),
+        "clocks": published.clocks.get(name, ()),
     }
 
 

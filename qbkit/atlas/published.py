@@ -208,6 +208,9 @@ class Published:
     faults: Mapping[str, Sequence[Mapping[str, str]]]
     """The known faults of an implementation: ``version``, ``source`` (file and line), ``fault``
     and ``evidence``."""
+    clocks: Mapping[str, Sequence[Mapping[str, Any]]]
+    """The cells of an implementation in virtual and in physical time, beside the kernel's: a row of
+    ``checks/physical-time.csv`` each."""
     external: Mapping[str, Mapping[str, str]]
     """``version``, ``source`` and ``build`` of each stack that was built outside of qbkit."""
 
@@ -257,7 +260,8 @@ def read_published(folder: Path) -> Published:
         alone,
         read_inferred(folder / "parameters.csv"),
         _releases(folder / "releases"),
-        _faults(folder / "faults.csv"),
+        _rows(folder / "faults.csv", "implementation", dtype=str),
+        _rows(folder / "checks/physical-time.csv", "flow"),
         _external(folder / "external.csv"),
     )
 
@@ -312,14 +316,13 @@ def _releases(folder: Path) -> pd.DataFrame | None:
     return known.sort_values(["stack", "date"]).reset_index()
 
 
-def _faults(table: Path) -> dict[str, list[dict[str, str]]]:
-    """The rows of each implementation; none without a table."""
+def _rows(table: Path, column: str, dtype: type | None = None) -> dict[str, list[dict[str, Any]]]:
+    """The rows of each implementation, which that column names; none without a table."""
     if not table.exists():
         return {}
-    faults = pd.read_csv(table, dtype=str)
     return {
-        str(name): rows.drop(columns="implementation").to_dict("records")
-        for name, rows in faults.groupby("implementation")
+        str(name): rows.drop(columns=column).to_dict("records")
+        for name, rows in pd.read_csv(table, dtype=dtype).groupby(column)
     }
 
 
