@@ -19,7 +19,10 @@ from packaging.requirements import Requirement
 from qbkit.testbed import engines, kernel
 
 HERE = Path(__file__).parents[1]
-PROJECT = tomllib.loads((HERE / "pyproject.toml").read_text())["project"]
+PYPROJECT = tomllib.loads((HERE / "pyproject.toml").read_text())
+PROJECT = PYPROJECT["project"]
+ON_PATH = PYPROJECT["tool"]["pytest"]["ini_options"]["pythonpath"]
+"""Folders whose modules tests can import."""
 NEEDED = [Requirement(text) for text in PROJECT["dependencies"]]
 FOR_TESTS = [Requirement(text) for text in PROJECT["optional-dependencies"]["dev"]]
 FOR_DOCS = [Requirement(text) for text in PROJECT["optional-dependencies"]["docs"]]
@@ -54,7 +57,7 @@ def imported(folder: str) -> Iterator[tuple[str, Path]]:
 def test_every_import_is_declared(folder: str, declared: list[Requirement]):
     distributions = packages_distributions()
     known = {normal(requirement.name) for requirement in declared}
-    near = [*(HERE / folder).glob("*.py"), *(HERE / "benchmarks").glob("*.py")]
+    near = [path for each in (folder, *ON_PATH) for path in (HERE / each).glob("*.py")]
     ours = {"qbkit", "aioquic_flow", *(path.stem for path in near)}
     for module, path in imported(folder):
         beside = path.with_name(f"{module}.py").exists() or path.with_name(module).is_dir()
