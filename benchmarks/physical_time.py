@@ -24,20 +24,24 @@ import qbkit as qb
 from qbkit.metrics.families import kernel_counterpart
 from qbkit.store.tables import replace_rows
 
+AT_ONE_BDP = (
+    *("msquic:cubic", "s2n-quic:cubic", "picoquic:cubic", "lsquic:cubic"),
+    "google-quiche:cubic",
+    *("tcp:reno", "x-net-quic:reno", "picoquic:newreno", "aioquic:reno"),
+    *("nginx-1.26:reno", "quinn:newreno"),
+    *("tcp:bbr", "google-quiche:bbr", "google-quiche:bbr2", "quiche:bbr2"),
+    *("picoquic:bbr", "picoquic:bbr1", "noq:bbr3", "haproxy:bbr"),
+    *("tquic:bbr", "lsquic:bbr", "ngtcp2-0.12:bbr2", "xquic:bbr2"),
+)
+"""Flows that are measured in one cell, at 10 Mbit/s."""
 CELLS = (
     *(("tcp:cubic", 10, 1), ("quic-go:cubic", 5, 1), ("quic-go:cubic", 10, 1)),
     *(("quic-go:cubic", 10, 5), ("quic-go:cubic", 20, 1)),
     *(("quic-go:reno", 10, 1), ("quic-go:reno", 10, 5)),
     *(("ngtcp2:bbr", 10, 1), ("ngtcp2:bbr", 10, 5), ("ngtcp2-0.12:bbr", 10, 1)),
     *(("s2n-quic:bbr", 10, 1), ("quinn:bbr", 10, 1), ("msquic:bbr", 10, 1)),
-    *((flow, 10, 1) for flow in ("tcp:reno", "tcp:bbr")),
-    *((flow, 10, 1) for flow in ("msquic:cubic", "s2n-quic:cubic", "picoquic:cubic")),
-    *(("quiche:cubic", 5, 1), ("lsquic:cubic", 10, 1), ("google-quiche:cubic", 10, 1)),
-    *((flow, 10, 1) for flow in ("x-net-quic:reno", "picoquic:newreno", "aioquic:reno")),
-    *((flow, 10, 1) for flow in ("nginx-1.26:reno", "quinn:newreno")),
-    *((flow, 10, 1) for flow in ("google-quiche:bbr", "google-quiche:bbr2", "quiche:bbr2")),
-    *((flow, 10, 1) for flow in ("picoquic:bbr", "picoquic:bbr1", "noq:bbr3", "haproxy:bbr")),
-    *((flow, 10, 1) for flow in ("tquic:bbr", "lsquic:bbr", "ngtcp2-0.12:bbr2", "xquic:bbr2")),
+    ("quiche:cubic", 5, 1),
+    *((flow, 10, 1) for flow in AT_ONE_BDP),
 )
 """Flow under test, rate in Mbit/s, buffer in BDP. It competes with the kernel's of its family."""
 KEYS = ["flow", "rate_mbps", "buffer_bdp"]

@@ -12,8 +12,9 @@ from runs import SHORTER_S, Row, beside, lost_percent, share
 
 import qbkit as qb
 from qbkit.metrics.families import kernel_counterpart
+from qbkit.spec import FRAME_BYTES
 
-FRAME_S = 1514 * 8 / (LINK.rate_mbps * 1e6)
+FRAME_S = FRAME_BYTES * 8 / (LINK.rate_mbps * 1e6)
 """What the link needs for a full frame: every so often a place in a full queue becomes free."""
 JITTERS_MS = (0.0, 0.3, 0.6)
 """None, the default on this link, and twice that."""
