@@ -100,6 +100,19 @@ class Release(Stack):
         write_whole(self._lock_file(), text.encode())
 
 
+class LockedRelease(Release):
+    """A release whose version has a fingerprint that its lock file is a part of."""
+
+    def _key(self) -> str:
+        """A fingerprint; none before the first build writes the lock file."""
+        return self._locked_key() if self._lock_file().exists() else "unlocked"
+
+    def _locked_key(self) -> str:
+        """The fingerprint, by default that of the stack's own class."""
+        key: str = super()._key()  # type: ignore[misc]
+        return key
+
+
 Kind = TypeVar("Kind", bound=Release)
 
 

@@ -28,7 +28,10 @@ class RustProgram(CompiledProgram):
 
     def version(self) -> str:
         """Versions of the crate and of our program."""
-        return f"{locked_version(self.crate, self.workspace)}, driver {self._key()}"
+        return f"{self._crate_version()}, driver {self._key()}"
+
+    def _crate_version(self) -> str:
+        return locked_version(self.crate, self.workspace)
 
     def _needs(self) -> dict[str, str]:
         return {"cargo": "Rust 1.85 or newer (rustup.rs)", **self.tools}

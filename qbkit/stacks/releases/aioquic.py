@@ -19,7 +19,7 @@ from qbkit.stacks.registry import register_releases
 from qbkit.stacks.release import (
     SOURCES,
     Generation,
-    Release,
+    LockedRelease,
     Releases,
     make_release,
 )
@@ -27,7 +27,7 @@ from qbkit.stacks.release import (
 ADAPTERS = SOURCES / "aioquic"
 
 
-class AioQuicRelease(Release, AioQuic):
+class AioQuicRelease(LockedRelease, AioQuic):
     """A release of aioquic; `_make` makes the class of one."""
 
     def version(self) -> str:
@@ -64,10 +64,8 @@ class AioQuicRelease(Release, AioQuic):
     def _folder(self) -> Path:
         return built_folder(self.name, self._key())
 
-    def _key(self) -> str:
-        """Over the driver, the locked packages and the interpreter; none before they are locked."""
-        if not self._lock_file().exists():
-            return "unlocked"
+    def _locked_key(self) -> str:
+        """Over the driver, the locked packages and the interpreter."""
         sources = [file for folder in self.generation.sources for file in folder.glob("*.py")]
         words = [*FLAGS, byte_code.version(), python_identity(Path(sys.executable))]
         return fingerprint(sources, self._lock_file().read_text(), *words)

@@ -16,7 +16,7 @@ from qbkit.stacks.build import run_tool
 from qbkit.stacks.release import (
     SOURCES,
     Generation,
-    Release,
+    LockedRelease,
     Releases,
     make_release,
     release_folder,
@@ -27,7 +27,7 @@ OLD_RUSTLS = SOURCES / "rustls-0.20"
 """A client that believes any certificate, for drivers of crates with rustls 0.20 or 0.21."""
 
 
-class CrateRelease(Release, RustStack):
+class CrateRelease(LockedRelease, RustStack):
     """A release of a crate; `crate_release` makes the class of one.
 
     Its workspace in the cache holds the driver, put together from the folders of its generation,
@@ -55,11 +55,8 @@ class CrateRelease(Release, RustStack):
                 raise self.of.unknown(self.number) from None
             raise
 
-    def _key(self) -> str:
-        """The same fingerprint as for every driver; none before the crates are locked."""
-        if not self._lock_file().exists():
-            return "unlocked"
-        return super()._key()
+    def _crate_version(self) -> str:
+        return self.number
 
     def _driver_folders(self) -> list[Path]:
         return [*self.generation.sources, *(WORKSPACE / name for name in self.ours)]

@@ -11,14 +11,14 @@ from qbkit.errors import StackNotReady
 from qbkit.files import write_whole
 from qbkit.stacks.base import Say
 from qbkit.stacks.quic_go import run_go
-from qbkit.stacks.release import Release, release_folder
+from qbkit.stacks.release import LockedRelease, release_folder
 
 NO_SUCH_VERSION = re.compile(
     r"unknown revision|404 Not Found|no matching versions|version is not available"
 )
 
 
-class GoRelease(Release):
+class GoRelease(LockedRelease):
     """A release of a Go module; its stack's own class stands behind it.
 
     Its module in the cache holds the driver, put together from the present one and the folders of
@@ -48,11 +48,6 @@ class GoRelease(Release):
             if not self._lock_file().exists():
                 self._lock()
         super().build(say)
-
-    def _key(self) -> str:
-        """The same fingerprint as today's; none before the modules are locked."""
-        key: str = super()._key() if self._lock_file().exists() else "unlocked"  # type: ignore[misc]
-        return key
 
     def _put_together(self) -> None:
         """Copy the driver's files, those of the generation in place of today's."""

@@ -12,14 +12,14 @@ from qbkit.stacks.openssl import OPENSSL, OpenSsl
 from qbkit.stacks.registry import register_releases
 from qbkit.stacks.release import (
     Generation,
-    Release,
+    LockedRelease,
     Releases,
     make_release,
 )
 from qbkit.stacks.source_packages import CrateSources, crate_index
 
 
-class OpenSslRelease(Release, OpenSsl):
+class OpenSslRelease(LockedRelease, OpenSsl):
     """A release of OpenSSL; `_make` makes the class of one.
 
     Its folder in the cache has the number and the hash of its crate, which the first build looks
@@ -37,10 +37,6 @@ class OpenSslRelease(Release, OpenSsl):
     def crate(self) -> CrateSources:
         """The crate in the lock file."""
         return CrateSources(OPENSSL.name, *self._lock_file().read_text().split())
-
-    def _key(self) -> str:
-        """The same fingerprint as today's; none before the crate is locked."""
-        return super()._key() if self._lock_file().exists() else "unlocked"
 
     def _found(self) -> str:
         """Number and hash of the crate."""
