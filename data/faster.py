@@ -61,7 +61,7 @@ class Faster:
 
     def share_with(self, name: str, buffer_bdp: float) -> float:
         """The share of an implementation at 100 Mbit/s with one buffer, mean over seeds."""
-        return float(self.fast.shares.sel({FIRST: name, BUFFER: buffer_bdp}).mean())
+        return self.fast.share(name, buffer_bdp=buffer_bdp)
 
     def trials(self, name: str, buffer_bdp: float) -> int:
         """How many trials of an implementation at 100 Mbit/s with one buffer have a result."""

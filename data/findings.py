@@ -89,6 +89,10 @@ class Family:
             self.mean(quantity, buffer_bdp=bdp, **more) for bdp in self.map[BUFFER].values.tolist()
         ]
 
+    def share(self, name: str, **where: float) -> float:
+        """The share of an implementation in one setting, mean over the seeds."""
+        return float(at(self.shares, **where).sel({FIRST: name}).mean())
+
     def throughput_mbps(self, name: str, flow: int, **where: float) -> float:
         """Mean throughput over the seeds: of the implementation (0) or of its competitor (1)."""
         mbps = at(self.cube.throughput_mbps, **where).sel({FIRST: name})
