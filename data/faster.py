@@ -18,6 +18,8 @@ HEADING = (
     "| implementation | conformance | interval | noise floor | at 20 Mbit/s, 10 ms | 50 ms "
     "| share | at 20 Mbit/s, 10 ms | 50 ms "
 )
+Column = tuple[str, Callable[[str], str]]
+"""A heading, and what stands below it in the row of an implementation."""
 Places = tuple[float, float, float]
 """A number at 100 Mbit/s, at 20 Mbit/s and 10 ms, and at 20 Mbit/s and 50 ms."""
 
@@ -140,27 +142,35 @@ class Faster:
         return self._shares_in((LATE_S, math.inf)).mean(["seed", BUFFER])
 
     @property
+    def table_with_shares_by_buffer(self) -> str:
+        """A row of Markdown each, the least conformant first; at its end, the share by buffer."""
+        return self._table(self._by_buffer)
+
+    @property
     def table_with_trains(self) -> str:
-        """A row of Markdown each, the least conformant first; at its end, the trains."""
-        return self._table("train (packets)", lambda name: f"{self.train_packets(name):.0f}")
+        """The same, and `train_packets`."""
+        trains = ("train (packets)", lambda name: f"{self.train_packets(name):.0f}")
+        return self._table(self._by_buffer, trains)
 
     @property
     def table_with_late_shares(self) -> str:
-        """The same with `late_share` at the end."""
-        return self._table(f"from {LATE_S} s on", lambda name: f"{self.late_share(name):.2f}")
+        """The same, with `late_share` in their place."""
+        return self._table((f"from {LATE_S} s on", lambda name: f"{self.late_share(name):.2f}"))
 
     @property
-    def table_with_shares_by_buffer(self) -> str:
-        """The same with the share in each buffer at the end."""
+    def _by_buffer(self) -> Column:
         buffers_bdp = self.fast.shares[BUFFER].values.tolist()
-        return self._table(
+        return (
             f"share with {', '.join(f'{bdp:g}' for bdp in buffers_bdp)} BDP",
             lambda name: ", ".join(f"{self.share_with(name, bdp):.2f}" for bdp in buffers_bdp),
         )
 
-    def _table(self, heading: str, cell: Callable[[str], str]) -> str:
-        head = f"{HEADING}| {heading} |\n|{'---|' * 10}"
-        return "\n".join([head, *(f"{row}| {cell(name)} |" for name, row in self._rows())])
+    def _table(self, *more: Column) -> str:
+        headings = "".join(f"| {heading} " for heading, _ in more)
+        lines = [f"{HEADING}{headings}|", f"|{'---|' * (9 + len(more))}"]
+        for name, row in self._rows():
+            lines.append(f"{row}{''.join(f'| {cell(name)} ' for _, cell in more)}|")
+        return "\n".join(lines)
 
     def _rows(self) -> Iterator[tuple[str, str]]:
         """The columns of `HEADING` of each implementation."""

@@ -33,11 +33,14 @@ class Family:
 
     name: str
     folder: str = "conformance"
+    buffers_bdp: tuple[float, ...] = ()
+    """The buffers that count; () for all."""
 
     @cached_property
     def cube(self) -> xr.Dataset:
         """The cube of ``FOLDER/NAME.yaml``."""
-        return qb.load_sweep(HERE / f"{self.folder}/{self.name}.yaml")
+        whole = qb.load_sweep(HERE / f"{self.folder}/{self.name}.yaml")
+        return whole.sel({BUFFER: list(self.buffers_bdp)}) if self.buffers_bdp else whole
 
     @cached_property
     def map(self) -> xr.Dataset:
@@ -51,7 +54,7 @@ class Family:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """Runs, processor hours and versions."""
+        """Runs, processor hours and versions, of all buffers."""
         return facts(f"{self.folder}/{self.name}")
 
     @property

@@ -62,14 +62,19 @@ def facts() -> dict[str, Any]:
     """The names that the template may use."""
     families = {name: findings.Family(name) for name in ("cubic", "reno", "bbr")}
 
-    def at_100_mbps(folder: str) -> dict[str, Faster]:
-        return {n: Faster(findings.Family(n, folder), slow) for n, slow in families.items()}
+    def at_100_mbps(rtt_ms: int, *buffers_bdp: float) -> dict[str, Faster]:
+        folder = f"conformance_100_mbps_{rtt_ms}_ms"
+        return {
+            name: Faster(findings.Family(name, folder, buffers_bdp), slow)
+            for name, slow in families.items()
+        }
 
     return {
         **families,
-        "faster": at_100_mbps("conformance_100_mbps_10_ms"),
-        "deep": at_100_mbps("conformance_100_mbps_10_ms_deep"),
-        "far": at_100_mbps("conformance_100_mbps_50_ms"),
+        "near": at_100_mbps(10),
+        "faster": at_100_mbps(10, 0.5, 1),
+        "deep": at_100_mbps(10, 3, 5),
+        "far": at_100_mbps(50),
         "longer": {
             name: Longer(findings.Family(name, "conformance_120_s"), families[name])
             for name in ("cubic", "reno")

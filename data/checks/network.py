@@ -55,7 +55,7 @@ PACING = (
 """Flows that pace, and the same without."""
 PACED_LINKS = ((20, 10), (20, 50), (100, 10))
 """Rate in Mbit/s and RTT in ms of links on which msquic's CUBIC is unlike the kernel's."""
-FASTER_S = 20
+FASTER_S = 60
 """As in the conformance maps at 100 Mbit/s."""
 NOT_SURVEYED = ("qbkit",)
 """Our own controllers are no claim about somebody's software."""
