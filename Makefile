@@ -35,7 +35,7 @@ docs: venv
 
 # The published data as a site, in build/atlas; it opens from the disk.
 atlas: venv
-	@echo "qbkit: writing the atlas of the published data (about 90 processor seconds)"
+	@echo "qbkit: writing the atlas of the published data (about 180 processor seconds)"
 	@$(BIN)/qbkit atlas data --out build/atlas
 
 # data/README.md, from the published data and data/README.md.jinja.
