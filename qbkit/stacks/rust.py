@@ -50,6 +50,10 @@ class RustProgram(CompiledProgram):
         return [_first_existing(self.workspace / name, WORKSPACE / name) for name in ours]
 
     def _compile(self, folder: Path) -> None:
+        # Who works on a driver sets Cargo's own variable, to keep compiled crates between builds.
+        if kept := os.environ.get("CARGO_TARGET_DIR"):
+            self._cargo_build(Path(kept), folder)
+            return
         with tempfile.TemporaryDirectory(dir=folder, prefix="target-") as target:
             self._cargo_build(Path(target), folder)
 
