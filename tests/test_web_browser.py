@@ -188,23 +188,29 @@ def test_only_what_a_load_gives_can_be_kept():
         qb.run_web(web_load(client="go", page=None, object_bytes=1000), keep="har")
 
 
-def test_a_server_of_files_serves_no_page_of_several_hosts(tmp_path: Path):
-    urls = ("https://a.example/", "https://b.example/x")
-    entries = [
-        {
-            "request": {"url": url},
-            "response": {
-                "status": 200,
-                "headers": [],
-                "content": {"mimeType": "text/html", "size": 900},
-            },
-        }
-        for url in urls
-    ]
+@pytest.mark.parametrize(
+    ("urls", "sentence"),
+    [
+        (
+            ("https://a.example/i", "https://b.example/x"),
+            "the page has 2 hosts, and the server go serves one; it works with envoy, quiche",
+        ),
+        (
+            ("https://a.example/i", "https://a.example/x?y=1"),
+            r"addresses that are no names of files, .* \(as /x\?y=1\), and the server go serves "
+            "files by their names; it works with envoy, quiche",
+        ),
+    ],
+)
+def test_a_server_of_files_serves_no_other_page(
+    urls: tuple[str, ...], sentence: str, tmp_path: Path
+):
+    response = {"status": 200, "content": {"mimeType": "text/html", "size": 900}}
+    entries = [{"request": {"url": url}, "response": response} for url in urls]
     path = tmp_path / "two.har"
     path.write_text(json.dumps({"log": {"entries": entries}}))
     pair = WebPair(web_load(server="go:cubic", page=str(path)))
-    with pytest.raises(SpecError, match="the page has 2 hosts, and the server go serves one"):
+    with pytest.raises(SpecError, match=sentence):
         pair.site()
 
 

@@ -19,6 +19,7 @@ from qbkit.stacks.pages.generated import SHAPES, generate
 from qbkit.stacks.pages.page import Page, Resource, read, write
 from qbkit.stacks.pages.recorded import recorded_page
 from qbkit.stacks.pages.sites import page_site
+from qbkit.stacks.site import Site
 
 URL = re.compile(rb"https://[^\s\"')<>]+")
 HOSTS = "https://a.example", "https://b.example"
@@ -82,6 +83,16 @@ def test_a_page_survives_its_folder_and_a_lost_file_is_named(small: Page, tmp_pa
     (tmp_path / "css/0.css").unlink()
     with pytest.raises(SpecError, match=r"lacks .*css/0\.css"):
         read(tmp_path)
+
+
+def test_paths_that_cannot_all_be_files_get_numbers(tmp_path: Path):
+    paths = ("/", "/a", "/a/b", "/page.json", "/=0001", "/c.css", "/" + "d" * 256)
+    found = [Resource(f"{HOSTS[0]}{path}", "text/css", path.encode()) for path in paths]
+    page = Page("odd", tuple(found))
+    write(page, tmp_path)
+    assert read(tmp_path) == page
+    site = Site(tmp_path, "/", page.hosts)
+    assert [file.path for file in site.files() if file.plain] == ["/a/b", "/c.css"]
 
 
 def entry(url: str, kind: str, size: int, body: str | None = None, **more: object) -> dict:
@@ -161,7 +172,7 @@ def test_a_folder_is_a_site_of_one_host(tmp_path: Path):
     [
         ("page.har", "{", "damaged or no recording"),
         ("page.har", '{"log": {"entries": []}}', "holds no HTML document"),
-        ("page.har", '{"log": {"entries": [1]}}', "damaged or no recording"),
+        ("page.har", '{"log": {"entries": [1]}}', "lack an address or a response of .*: 1"),
         ("page.wprgo", "no gzip", "damaged or no recording"),
         ("page.txt", "", "should be an HTTP Archive"),
         ("folder/other.html", "", "has no index.html"),

@@ -146,7 +146,7 @@ def _measure(
     result, usage = done
     attrs = {**identity, **cost(usage), "kernel_version": result["kernel_version"]}
     report = pair.client.load(folder / "run/flows/0")
-    return build_load(folder / "run", load, report, attrs)
+    return build_load(folder / "run", load, report, attrs, pair.site().warnings())
 
 
 def _named(identity: Identity, pair: WebPair) -> dict[str, Any]:

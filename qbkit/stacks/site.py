@@ -15,6 +15,7 @@ MOUNT = "/run/qb/site"
 """Where the guest sees the folder."""
 MANIFEST = "page.json"
 """The list of a page's resources (see `qbkit.stacks.pages.page`)."""
+OK, NO_CONTENT = 200, 204
 BINARY = "application/octet-stream"
 
 
@@ -34,6 +35,15 @@ class File:
     headers: tuple[tuple[str, str], ...] = ()
     """More headers of its response."""
 
+    @property
+    def plain(self) -> bool:
+        """Whether a server finds it by its path, and sends it as any other file.
+
+        An empty response in place of one that failed may be an empty file.
+        """
+        named = self.guest_path == f"{MOUNT}{self.path}"
+        return named and not self.headers and self.status in (OK, NO_CONTENT)
+
 
 @dataclass(frozen=True)
 class Site:
@@ -52,6 +62,12 @@ class Site:
         found = sorted(path for path in self.folder.rglob("*") if path.is_file())
         names = [path.relative_to(self.folder).as_posix() for path in found]
         return [File(f"/{name}", f"{MOUNT}/{name}", _content_type(name)) for name in names]
+
+    def warnings(self) -> list[str]:
+        """What the recording of a page lacks and what was changed, one sentence each."""
+        if not (self.folder / MANIFEST).exists():
+            return []
+        return list(json.loads((self.folder / MANIFEST).read_text()).get("warnings", []))
 
     def _listed(self) -> list[File]:
         rows = json.loads((self.folder / MANIFEST).read_text())["resources"]

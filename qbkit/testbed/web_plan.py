@@ -63,13 +63,25 @@ class WebPair(ServingStack):
         """What the server serves."""
         if self.load.page is not None:
             found = page_site(self.load.page, self.load.page_seed)
-            if len(found.hosts) > 1 and not self.server.hosts:
-                raise SpecError(
-                    f"the page has {len(found.hosts)} hosts, and the server {self.server.name} "
-                    "serves one; choose another (qbkit web --list)"
-                )
+            if not self.server.hosts:
+                self._require_files(found)
             return found
         return object_site(self.load.object_bytes or 0)
+
+    def _require_files(self, site: Site) -> None:
+        """Raise SpecError for a page that a server of files cannot serve."""
+        more = [file.path for file in site.files() if not file.plain]
+        if len(site.hosts) > 1:
+            what = f"has {len(site.hosts)} hosts, and the server {self.server.name} serves one"
+        elif more:
+            what = (
+                f"has addresses that are no names of files, redirects or headers (as {more[0]}), "
+                f"and the server {self.server.name} serves files by their names"
+            )
+        else:
+            return
+        able = ", ".join(sorted(other.name for other in web.servers() if other.hosts))
+        raise SpecError(f"the page {what}; it works with {able}")
 
     def controllers(self) -> tuple[str, ...]:
         """The server's for HTTP/3, the kernel's for HTTP/2."""

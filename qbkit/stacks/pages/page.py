@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Literal, get_args
 from urllib.parse import urlsplit
 
@@ -18,6 +19,7 @@ Kind = Literal["html", "css", "js", "font", "image", "other"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 PLAIN = re.compile(r"(/[A-Za-z0-9_-][A-Za-z0-9_.-]*)+")
 """Paths that are file names too."""
+MOST_NAME_BYTES = 255
 TYPES: dict[str, Kind] = {
     "text/html": "html",
     "text/css": "css",
@@ -67,6 +69,8 @@ class Page:
     resources: tuple[Resource, ...]
     main_image: str = ""
     """URL of the image that is meant to be the largest contentful paint; empty if unknown."""
+    warnings: tuple[str, ...] = ()
+    """What its recording lacks and what was changed, with counts."""
 
     @property
     def document(self) -> Resource:
@@ -99,8 +103,8 @@ def kind_of(media_type: str) -> Kind:
 def write(page: Page, folder: Path) -> None:
     """Write a page into an empty folder."""
     rows = []
-    for number, resource in enumerate(page.resources):
-        file = folder / _file_name(page, number, resource)
+    for name, resource in zip(_file_names(page), page.resources, strict=True):
+        file = folder / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(resource.body)
         rows.append(
@@ -121,16 +125,21 @@ def write(page: Page, folder: Path) -> None:
         "version": VERSION,
         "name": page.name,
         "main_image": page.main_image,
+        "warnings": list(page.warnings),
         "bytes": page.size_bytes,
         "resources": rows,
     }
     (folder / MANIFEST).write_text(json.dumps(data, indent=1) + "\n")
 
 
-def _file_name(page: Page, number: int, resource: Resource) -> str:
-    """Its path where that is plain, so that servers find it without the list; else a number."""
-    plain = len(page.hosts) == 1 and PLAIN.fullmatch(resource.path)
-    return resource.path[1:] if plain else f"{number:04d}"
+def _file_names(page: Page) -> Iterator[str]:
+    """Paths where these can be file names too, so that servers need no list; else numbers."""
+    paths = [PurePosixPath(resource.path) for resource in page.resources]
+    folders = {folder for path in paths for folder in path.parents}
+    for number, (path, resource) in enumerate(zip(paths, page.resources, strict=True)):
+        plain = len(page.hosts) == 1 and PLAIN.fullmatch(resource.path) and path not in folders
+        free = path.name != MANIFEST and max(map(len, path.parts), default=0) <= MOST_NAME_BYTES
+        yield resource.path[1:] if plain and free else f"={number:04d}"
 
 
 def read(folder: Path) -> Page:
@@ -150,8 +159,10 @@ def read(folder: Path) -> Page:
             )
             for row in data["resources"]
         )
-        return Page(data["name"], resources, data["main_image"])
+        return Page(data["name"], resources, data["main_image"], tuple(data.get("warnings", ())))
     except OSError as error:
         raise SpecError(f"the page {folder} lacks {error.filename}; write it again") from None
-    except (KeyError, TypeError, ValueError) as error:
-        raise SpecError(f"{folder / MANIFEST} is no list of a page's resources: {error}") from None
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise SpecError(
+            f"{folder / MANIFEST} is no list of a page's resources; write it again"
+        ) from None

@@ -54,11 +54,11 @@ def paragraph(rng: np.random.Generator) -> str:
 
 
 def padded(text: str, size_bytes: int, start: str, end: str, rng: np.random.Generator) -> bytes:
-    """The text with a comment behind it, of this size; without one if the text is as long."""
+    """The text with a comment or spaces behind it, of this size; the text if that is longer."""
     body = text.encode()
     spare = size_bytes - len(body) - len(start) - len(end)
     if spare <= 0:
-        return body
+        return body.ljust(size_bytes)
     filling = words(spare // 6 + 1, rng)
     while len(filling) < spare:
         filling += " " + words(20, rng)

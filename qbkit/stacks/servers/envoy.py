@@ -85,9 +85,12 @@ class Envoy(WebServer):
 
 
 def _config(ip: str, port: int, flags: dict[str, bool], site: Site) -> dict[str, Any]:
-    """A listener for each protocol, with the same routes."""
+    """A listener for each protocol, with the same routes.
+
+    The first route that matches counts, and one of a path matches it with any query.
+    """
     routes: dict[str, list[dict[str, Any]]] = {}
-    for file in site.files():
+    for file in sorted(site.files(), key=lambda file: "?" not in file.path):
         routes.setdefault(file.host or "*", []).append(_route(file))
     hosts = [
         {"name": host, "domains": [host] if host == "*" else [host, f"{host}:*"], "routes": found}

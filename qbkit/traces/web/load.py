@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,7 @@ from qbkit.errors import RunFailed
 from qbkit.spec.web import WebLoad
 from qbkit.traces.arrays import FloatArray
 from qbkit.traces.run import schema
+from qbkit.traces.run.attributes import run_warnings
 from qbkit.traces.run.dataset import build
 from qbkit.traces.web.page import page_variables
 
@@ -43,12 +44,17 @@ TIMES = {
 
 
 def build_load(
-    folder: Path, load: WebLoad, report: Mapping[str, Any], attrs: Mapping[str, Any]
+    folder: Path,
+    load: WebLoad,
+    report: Mapping[str, Any],
+    attrs: Mapping[str, Any],
+    warnings: Sequence[str] = (),
 ) -> xr.Dataset:
     """The run dataset of a load with what its client reported.
 
     In addition to `qbkit.traces.build`, it has the variables ``time_to_last_byte_s`` and `TIMES`,
     without dimensions, and the attributes ``web_load``, ``protocol``, ``client`` and ``server``.
+    ``warnings`` are those of the recorded page, which come before those of the run.
     ``time_to_last_byte_s`` is the time from the first packet that the client sent to the last byte
     of the response (Yu and Benson, WWW '21, section 5); with ``zero_rtt``, from the first packet of
     the second connection, although the packets of the first are in the run too. Raises RunFailed
@@ -81,6 +87,7 @@ def build_load(
         server=load.server,
         client=load.client,
         client_report=json.dumps(dict(report), sort_keys=True),
+        warnings=json.dumps([*warnings, *run_warnings(run)]),
     )
 
 
