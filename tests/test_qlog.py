@@ -65,7 +65,7 @@ def read(folder: Path, content: bytes):
 def test_every_serialisation_gives_the_same_tables(tmp_path, content):
     ds = read(tmp_path, content)
     assert ds.attrs["vantage_point"] == "client"
-    assert json.loads(ds.attrs["warnings"]) == []
+    assert json.loads(ds.attrs["warnings"]) == ["some.qlog: HTTP frames of no stream, left out: 1"]
     assert ds.sent_number.values.tolist() == [0, *range(10)]
     assert ds.sent_space.values.tolist() == [0] + [2] * 10
     assert ds.sent_size_bytes.values.sum() == 11200
@@ -97,7 +97,7 @@ def test_a_file_cut_off_anywhere_gives_what_was_before(tmp_path, data):
     content = sequence()
     lines = content.splitlines(keepends=True)
     ends = np.cumsum([len(line) for line in lines]) - 1  # without their newline
-    cut = data.draw(st.integers(int(ends[0]), len(content)))
+    cut = data.draw(st.integers(int(ends[1]), len(content)))
     ds = read(tmp_path, content[:cut])
     whole = int((ends <= cut).sum())
     counted = sum(ds.sizes[d] for d in ("sent", "received", "lost", "metric", "state"))
@@ -125,7 +125,10 @@ ACKED = '{"time": 1, "name": "packet_received", "data": %s}'
 @pytest.mark.parametrize(
     ("record", "words"),
     [
-        (SENT % '{"header": {"packet_number": "x"}}', "Expected `int | null`, got `str`"),
+        (
+            SENT % '{"header": {"packet_number": "x"}}',
+            "header.packet_number is a text, not a whole number",
+        ),
         (SENT % '{"header": {"packet_number": -1}}', "a packet number of -1"),
         (SENT % '{"header": {"packet_number": 1e30}}', "at byte"),
         (SENT % '{"header": {"packet_number": 1}, "raw": {"length": -5}}', "-5 bytes"),
@@ -133,7 +136,7 @@ ACKED = '{"time": 1, "name": "packet_received", "data": %s}'
             ACKED % '{"header": {"packet_number": 1}, "frames": [{"acked_ranges": [[5, 1]]}]}',
             "range from 5 to 1",
         ),
-        ('{"time": "soon", "name": "packet_sent"}', "Expected `float`"),
+        ('{"time": "soon", "name": "packet_sent"}', "time is a text, not a number"),
         (SENT % ('{"raw": ' + "[" * 5000 + "]" * 5000 + "}"), "at byte"),
     ],
 )
@@ -176,7 +179,7 @@ def test_files_that_are_no_qlog_or_do_not_exist(tmp_path):
 
 
 WRITERS = ("aioquic:cubic", "neqo:cubic", "ngtcp2:cubic", "quic-go:cubic", "quiche:cubic",
-           "quinn:cubic", "tquic:cubic", "x-net-quic:reno")  # fmt: skip
+           "quinn:cubic", "picoquic:cubic", "tquic:cubic", "x-net-quic:reno")  # fmt: skip
 
 
 @pytest.mark.guest
@@ -190,7 +193,7 @@ def test_what_a_real_stack_writes_is_what_the_wire_saw(name, tmp_path):
     run = qb.Experiment(bottleneck=link, flows=[flow], duration_s=3, seed=1).run(
         out=tmp_path / "run.nc", keep=("qlog",)
     )
-    logs = [qb.read_qlog(p) for p in (tmp_path / "run.kept/flows/0").glob("*.sqlog")]
+    logs = [qb.read_qlog(p) for p in (tmp_path / "run.kept/flows/0").glob("*qlog")]
     sender = max(logs, key=lambda ds: int(ds.sent_size_bytes.sum()) if ds.sent_size_bytes.any()
                  else int(ds.cwnd_bytes.size))  # fmt: skip
     data = sender.sent_number.values[sender.sent_space.values == 2]

@@ -75,6 +75,9 @@ def test_times_of_any_format_in_the_trace_or_in_an_event(tmp_path, data):
         stated = {} if own is None else {"time_format": own}
         shown = data.draw(st.booleans())  # steps add up over events that nobody reads
         events.append(sent(encoded, number, **stated) if shown else note(encoded, **stated))
+    last = data.draw(st.sampled_from(STEPS))  # at least one event is shown
+    events.append(sent(0, len(events), time_format=last))
+    times_ms.append(times_ms[-1])
     text = written({"common_fields": {"time_format": usual}}, events)
     expected = [t / 1e3 for t, e in zip(times_ms, events, strict=True) if "packet" in e["name"]]
     assert read(tmp_path, text).sent_time_s.values.tolist() == pytest.approx(expected)
@@ -156,7 +159,9 @@ def test_one_of_several_traces_by_its_number(tmp_path):
     with (
         pytest.warns(UserWarning, match="lacks trace 1: File could not be found"),
         pytest.raises(
-            TraceError, match=r"2 traces; choose .* trace=0 \(0: client, mine, 3 events; "
+            TraceError,
+            match=r"2 traces; choose .* trace=0, or its vantage point, as trace='client' "
+            r"\(0: client, neqo, mine, 3 events; ",
         ),
     ):
         qb.read_qlog(path)
@@ -170,7 +175,7 @@ def test_one_of_several_traces_by_its_number(tmp_path):
     for number in (1, 7, -1):
         with pytest.warns(UserWarning), pytest.raises(TraceError, match=f"no trace {number}; it"):
             qb.read_qlog(path, trace=number)
-    with pytest.raises(TraceError, match="no trace 1; a file of records has one, 0"):
+    with pytest.raises(TraceError, match="no trace 1; it has 0: 1 events"):
         read(tmp_path, sequence({}, [sent(5)]), trace=1)
 
 
@@ -208,7 +213,10 @@ def test_records_of_several_lines_and_one_that_is_cut_off_within_a_line(tmp_path
     ds = read(tmp_path, cut)
     assert ds.sent_number.values.tolist() == [0, 9, 2, 3]
     place = text.index("\x1e", text.index('"packet_number": 0'))
-    assert f"damaged or cut off at byte {place};" in json.loads(ds.attrs["warnings"])[0]
+    assert (
+        f"damaged or cut off at byte {place} (2 places in all);"
+        in json.loads(ds.attrs["warnings"])[0]
+    )
 
 
 def test_whole_numbers_as_texts_and_lengths_of_raw_data(tmp_path):

@@ -42,8 +42,6 @@ FURTHER_METRICS = {
     "receive_window_bytes": ("B", "window that the receiver offers"),
 }
 """Variables of the dataset only where they are reported."""
-NO_LIMIT = 1 << 62
-"""A slow start threshold above this means that none is set yet."""
 
 
 class EventTables:
@@ -74,10 +72,6 @@ class EventTables:
     def http_frames(self) -> int:
         """How many HTTP frames there are."""
         return len(self._http.time_s)
-
-    def any_received(self) -> bool:
-        """Whether any packet was received."""
-        return bool(self._packets["received"].time_s)
 
     def sent(
         self,
@@ -140,8 +134,6 @@ class EventTables:
             value = values.pop(name, None)
             if value is None:
                 value = column[-1] if column else math.nan
-            elif name == "ssthresh_bytes" and value > NO_LIMIT:
-                value = math.inf
             column.append(value)
         for name, value in values.items():
             self._metrics[name] = array("d", [math.nan]) * len(self._metric_s)

@@ -14,6 +14,7 @@ import msgspec
 import numpy as np
 
 from qbkit.errors import TraceError
+from qbkit.traces.logs.json_errors import in_words
 
 SEPARATOR = b"\x1e"
 """Begins a record of a JSON text sequence (RFC 7464)."""
@@ -37,7 +38,10 @@ class JsonFile:
     def __init__(self, file: BinaryIO, name: str, bar: Any) -> None:
         self.file, self.name, self.bar = file, name, bar
         self.warnings: list[str] = []
-        self._damaged = False
+        self._counts: dict[str, tuple[int, int]] = {}
+        self._broken = self._broken_at = 0
+        self.damage = ""
+        """Where it is damaged; empty for a whole file."""
         self._unread = self._depth = 0
         self._tail = b""
 
@@ -103,7 +107,7 @@ class JsonFile:
             if isinstance(error, TraceError):
                 raise
             if not found:
-                raise TraceError(f"{self.name} is no JSON: {first_words(error)}") from None
+                raise TraceError(f"{self.name} is no JSON: {in_words(error)}") from None
             self.broken(f"before byte {self.file.tell()}")
         except RecursionError:
             raise self.hostile(self.file.tell(), "nested too deep") from None
@@ -140,10 +144,21 @@ class JsonFile:
         self._tail = (self._tail + part)[-LONGEST_NUMBER:]
 
     def broken(self, where: str) -> None:
-        """Warn once that a part cannot be read."""
-        if not self._damaged:
-            self._damaged = True
-            self.warnings.append(f"{self.name} is damaged or cut off {where}; the rest was read")
+        """A part cannot be read: one warning has the place of the first, and how many there are."""
+        self._broken += 1
+        if self._broken == 1:
+            self.damage, self._broken_at = f"damaged or cut off {where}", len(self.warnings)
+            self.warnings.append("")
+        more = f" ({self._broken} places in all)" if self._broken > 1 else ""
+        self.warnings[self._broken_at] = f"{self.name} is {self.damage}{more}; the rest was read"
+
+    def count(self, what: str, times: int = 1) -> None:
+        """Something was left out or repaired: one warning has the number of all that are alike."""
+        at, before = self._counts.get(what, (len(self.warnings), 0))
+        if not before:
+            self.warnings.append("")
+        self._counts[what] = at, before + times
+        self.warnings[at] = f"{self.name}: {what}: {before + times}"
 
     def warn(self, what: str) -> None:
         """Warn about data that can be read but may be misleading."""
@@ -152,10 +167,8 @@ class JsonFile:
 
     def unreadable(self, place: int, error: Exception) -> None:
         """Handle a record that msgspec rejects: warn if it is no JSON, else raise TraceError."""
-        if isinstance(error, RecursionError):
-            raise self.hostile(place, "nested too deep") from None
-        if isinstance(error, msgspec.ValidationError):
-            raise self.hostile(place, str(error)) from None
+        if isinstance(error, RecursionError | msgspec.ValidationError):
+            raise self.hostile(place, in_words(error)) from None
         self.broken(f"at byte {place}")
 
     def hostile(self, place: int, why: str) -> TraceError:
@@ -182,9 +195,3 @@ def open_log(path: str | Path, progress: bool) -> Iterator[JsonFile]:
             yield JsonFile(file, source.name, bar)
     except OSError as error:
         raise TraceError(f"cannot read {path}: {error.strerror}") from None
-
-
-def first_words(error: Exception) -> str:
-    """The first line of an error's message, truncated."""
-    lines = str(error).splitlines() or [type(error).__name__]
-    return lines[0][:200]

@@ -14,7 +14,8 @@ import msgspec
 import xarray as xr
 
 from qbkit.errors import TraceError
-from qbkit.traces.logs.jsonfile import LATEST_MS, UNREADABLE, JsonFile, first_words, open_log
+from qbkit.traces.logs.json_errors import in_words
+from qbkit.traces.logs.jsonfile import LATEST_MS, UNREADABLE, JsonFile, open_log
 from qbkit.traces.logs.netlog_session import Params, Session
 
 PREFIXES = ("QUIC_SESSION_", "HTTP3_", "HTTP2_SESSION_")
@@ -123,7 +124,7 @@ class _NetlogReader:
         except TraceError:
             raise
         except (ijson.JSONError, ValueError, ArithmeticError, RecursionError) as error:
-            raise TraceError(f"{self.log.name} is no net log: {first_words(error)}") from None
+            raise TraceError(f"{self.log.name} is no net log: {in_words(error)}") from None
         self.log.rewind()
 
     def _begin(self, types: dict[str, int]) -> None:
@@ -167,8 +168,7 @@ class _NetlogReader:
         except TraceError:
             raise
         except (TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
-            why = f"{type(error).__name__} {first_words(error)}"
-            raise self.log.hostile(place, why) from None
+            raise self.log.hostile(place, in_words(error)) from None
 
     def _take(self, event: _Event, params: Params, place: int) -> None:
         session = self.sessions.get(event.source.id)

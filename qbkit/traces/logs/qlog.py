@@ -1,7 +1,8 @@
 """qlog files as tables: what a QUIC connection sent, received, had acknowledged and lost, and when.
 
-Reads drafts 0.3 to the current one (draft-ietf-quic-qlog-main-schema, -quic-events, -h3-events) in
-all three serialisations: JSON-SEQ (RFC 7464), newline-delimited JSON, and one JSON document.
+Reads draft-00 (draft-marx-qlog-main-schema, 2019) to the current one
+(draft-ietf-quic-qlog-main-schema, -quic-events, -h3-events) in all three serialisations: JSON-SEQ
+(RFC 7464), newline-delimited JSON, and one JSON document.
 It reads records one by one, so memory grows with the numbers kept (about 65 bytes per packet and 65
 per row of metrics), not with the file.
 """
@@ -9,6 +10,7 @@ per row of metrics), not with the file.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -19,13 +21,15 @@ import xarray as xr
 
 from qbkit.errors import TraceError
 from qbkit.traces.logs.events import EventTables, ack_text
+from qbkit.traces.logs.json_errors import in_words
 from qbkit.traces.logs.jsonfile import SEPARATOR, UNREADABLE, JsonFile, open_log
 from qbkit.traces.logs.qlog_clock import Clock
+from qbkit.traces.logs.qlog_drafts import modern
 from qbkit.traces.logs.qlog_head import (
     EVENT,
     FileHead,
     TraceHead,
-    check_schema,
+    check_version,
     chosen_trace,
     document_heads,
 )
@@ -35,43 +39,52 @@ from qbkit.traces.logs.qlog_records import (
     Metrics,
     Numbers,
     QlogEnvelope,
+    QlogEvent,
     QlogFrame,
     QlogFrames,
     QlogPacket,
     State,
 )
+from qbkit.traces.logs.qlog_units import LONGEST_RTT_MS, NO_LIMIT, RttUnit, limit
 
 VANTAGE_POINTS = ("client", "server", "network")
 SPACES = {"initial": "initial", "handshake": "handshake"}
 """Packet type → packet number space; all others are application data."""
 DECODERS = {kind: msgspec.json.Decoder(kind, strict=False) for kind in set(KINDS.values())}
 """Not strict: JSON numbers have 53 bits, so integers may be texts (RFC 7493)."""
-ENVELOPE = msgspec.json.Decoder(QlogEnvelope)
+ENVELOPE = msgspec.json.Decoder(QlogEnvelope, strict=False)
+UNNUMBERED = ("retry", "version_negotiation", "stateless_reset")
+"""Types of packets that have no number."""
 MOST_GROUPS = 100
+SHOWN, LONGEST_NAME = 5, 60
+"""Names of events in an error."""
 
 
 def read_qlog(
     path: str | Path,
     *,
-    trace: int | None = None,
+    trace: int | str | None = None,
     group: str | None = None,
     progress: bool = False,
 ) -> xr.Dataset:
     """The events of one connection's qlog file (`qbkit.traces.logs.events.EventTables.dataset`).
 
-    ``trace`` is the number of a trace, from 0 on, in a file that holds several. ``group`` is the
-    ``group_id`` of the events to read, in a trace that mixes connections; by default all are read.
-    Times count from the log's reference time, or from the first event where that is a wall clock.
+    ``trace`` chooses one of several in a file: its number, from 0 on, its vantage point ("client",
+    "server", "network"), the name of that, or its title. ``group`` is the ``group_id`` of the
+    events to read, in a trace that mixes connections; by default all are read. Times count from the
+    log's reference time, or from the first event where that is a wall clock. A window or a rate of
+    the largest number of its type, as 2^64 - 1, is infinite.
 
     Attributes: ``source`` "qlog", ``vantage_point``, ``title``, ``qlog_version``,
     ``event_schemas`` (JSON list), ``reference_time`` (date and time of 0 s, if the log gives it),
     ``warnings`` (JSON list). A truncated or damaged file gives what can be read, and a warning with
-    the place of the damage. Python warnings report an unknown time format or file schema, several
-    groups read as one, and a trace that the file reports as missing. The reader corrects two units:
-    quinn reports RTTs in s, neqo pacing rates in B/s. Raises TraceError for a file that is no qlog,
-    for several traces without a choice, for a missing trace or group, and for impossible content:
-    values of the wrong type, packet numbers beyond 2^62, records that nest too deep or are longer
-    than 16 MiB.
+    the place of the damage; so do values that are left out, with their number. Python warnings
+    report an unknown time format, unit or file schema, several groups read as one, and a trace that
+    the file reports as missing. The reader corrects three units: quinn reports RTTs in s, neqo
+    pacing rates in B/s, and some logs with times in µs RTTs in ms. Raises TraceError for a file
+    that is no qlog, for version 0.1, for a file without an event that the tables show, for several
+    traces without a choice, for a missing trace or group, and for impossible content: values of the
+    wrong type, packet numbers beyond 2^62, records that nest too deep or are longer than 16 MiB.
     """
     with open_log(path, progress) as log:
         return _QlogReader(log, group).read(trace)
@@ -82,13 +95,15 @@ class _QlogReader:
         self.log, self.group = log, group
         self.tables = EventTables()
         self.head, self.trace = FileHead(), TraceHead()
-        self.clock = Clock({}, log.warn)
+        self.clock = Clock({}, {}, log.warn)
+        self.rtt_unit = RttUnit(1.0, log.warn)
         self.groups: list[str] = []
         self.mixed = False
-        self.rtt_seconds: bool | None = None
         self.rate_unit_mbps = 1e-6
+        self.events = 0
+        self.not_shown: list[str] = []
 
-    def read(self, wanted: int | None) -> xr.Dataset:
+    def read(self, wanted: int | str | None) -> xr.Dataset:
         """Read one trace, in any serialisation."""
         first = self.log.first_line()
         if first.startswith(SEPARATOR):
@@ -100,7 +115,9 @@ class _QlogReader:
         if not self.tables and not self.head.version:
             raise TraceError(f"{self.log.name} is no qlog file: it has neither a header nor events")
         self._check_groups()
-        point = self.trace.text("vantage_point", "type")
+        if not self.tables:
+            raise TraceError(f"{self.log.name} has nothing to show: {self._why_empty()}")
+        point = self.trace.vantage_point
         ds = self.tables.dataset(
             source="qlog",
             vantage_point=point if point in VANTAGE_POINTS else "",
@@ -113,16 +130,25 @@ class _QlogReader:
             reference_time=self.clock.reference_time(),
         )
 
-    def _read_records(self, records: Iterator[tuple[int, bytes]], wanted: int | None) -> None:
+    def _why_empty(self) -> str:
+        if not self.events:
+            return f"it is {self.log.damage}" if self.log.damage else "it has no events"
+        listed = f"; it has {', '.join(self.not_shown)}" if self.not_shown else ""
+        return (
+            f"none of its {self.events} events is a packet with a number, a metric, a state or an "
+            f"HTTP frame{listed}"
+        )
+
+    def _read_records(self, records: Iterator[tuple[int, bytes]], wanted: int | str | None) -> None:
         """Read a header and then events, one per record, all of one trace."""
-        if wanted:
-            raise TraceError(f"{self.log.name} has no trace {wanted}; a file of records has one, 0")
         for place, text in records:
             record = text.strip()
             if record:
                 self._take_record(record, place)
+        self.trace.events = self.events
+        chosen_trace(self.log, [self.trace], wanted)  # raises for one that the file does not have
 
-    def _read_document(self, wanted: int | None) -> None:
+    def _read_document(self, wanted: int | str | None) -> None:
         head, traces = document_heads(self.log)
         chosen = chosen_trace(self.log, traces, wanted)
         self._begin(head, traces[chosen] if traces else TraceHead())
@@ -135,29 +161,43 @@ class _QlogReader:
         try:
             if place == 0 and self._is_head(record):
                 return
-            event = ENVELOPE.decode(record)
+            event = QlogEnvelope() if record.startswith(b"[") else ENVELOPE.decode(record)
+            if not event.name or event.time != event.time:  # NaN: no time
+                return self._take_converted(msgspec.json.decode(record), place)
             time_s = self._time_s(event.time, event.time_format, place)
-            kind = KINDS.get(event.name)
-            if kind is not None and self._is_meant(event.group_id):
+            kind = self._kind(event.name, event.group_id)
+            if kind is not None:
                 self._take(time_s, event.name, DECODERS[kind].decode(event.data), place)
         except UNREADABLE as error:
             self.log.unreadable(place, error)
 
-    def _take_converted(self, event: Any, place: int) -> None:
-        """An event of a document."""
+    def _take_converted(self, raw: Any, place: int) -> None:
+        """An event of a document, or of a draft before 0.3."""
         try:
-            time_s = self._time_s(float(event["time"]), event.get("time_format"), place)
-            kind = KINDS.get(event["name"])
-            if kind is not None and self._is_meant(event.get("group_id")):
-                data = msgspec.convert(event.get("data", {}), kind, strict=False)
-                self._take(time_s, event["name"], data, place)
-        except TraceError:
-            raise
-        except (
-            *(msgspec.ValidationError, KeyError, TypeError, ValueError, AttributeError),
-            *(ArithmeticError, RecursionError),
-        ) as error:
-            raise self.log.hostile(place, f"{type(error).__name__} {error}") from None
+            event = msgspec.convert(modern(raw, self.trace.event_fields), QlogEvent, strict=False)
+            time_s = self._time_s(event.time, event.time_format, place)
+            kind = self._kind(event.name, event.group_id)
+            if kind is not None:
+                data = msgspec.convert(event.data or {}, kind, strict=False)
+                self._take(time_s, event.name, data, place)
+        except (msgspec.ValidationError, RecursionError, ArithmeticError) as error:
+            raise self.log.hostile(place, in_words(error)) from None
+        except ValueError as error:
+            if isinstance(error, TraceError):
+                raise
+            raise self.log.hostile(place, str(error)) from None
+
+    def _kind(self, name: str, group: Any) -> type[msgspec.Struct] | None:
+        """The type of an event's data, if it is to be read."""
+        self.events += 1
+        kind = KINDS.get(name)
+        if (
+            kind is None
+            and len(self.not_shown) < SHOWN
+            and name[:LONGEST_NAME] not in self.not_shown
+        ):
+            self.not_shown.append(name[:LONGEST_NAME])
+        return kind if kind is not None and self._is_meant(group) else None
 
     def _is_head(self, record: bytes) -> bool:
         """Whether the record is the file's header; if so, use it."""
@@ -167,14 +207,15 @@ class _QlogReader:
 
     def _begin(self, head: FileHead, trace: TraceHead) -> None:
         self.head, self.trace = head, trace
-        check_schema(self.log, head)
-        self.clock = Clock(trace.common_fields, self.log.warn)
+        check_version(self.log, head)
+        self.clock = Clock(trace.common_fields, trace.configuration, self.log.warn)
+        self.rtt_unit = RttUnit(self.clock.unit_ms, self.log.warn)
         if trace.text("vantage_point", "name").startswith("neqo"):
             self.rate_unit_mbps = 8e-6
 
-    def _time_s(self, time_ms: float, time_format: str | None, place: int) -> float:
+    def _time_s(self, time: float, time_format: str | None, place: int) -> float:
         try:
-            return self.clock.seconds(time_ms, time_format)
+            return self.clock.seconds(time, time_format)
         except ValueError as error:
             raise self.log.hostile(place, str(error)) from None
 
@@ -227,38 +268,33 @@ class _QlogReader:
                 self._acks(time_s, "application", data.frames)
             elif data.stream_id is not None:
                 self._http(name, time_s, data)
+            else:
+                self.log.count("HTTP frames of no stream, left out")
         except ValueError as error:
             raise self.log.hostile(place, str(error)) from None
 
     def _metrics(self, time_s: float, m: Metrics) -> None:
-        if self.rtt_seconds is None and m.smoothed_rtt is not None:
-            self.rtt_seconds = self._reports_seconds(m)
-        if self.rtt_seconds:
-            m.smoothed_rtt, m.latest_rtt, m.min_rtt = map(
-                _in_ms, (m.smoothed_rtt, m.latest_rtt, m.min_rtt)
-            )
-        rate = m.pacing_rate
-        window = m.congestion_window if m.congestion_window is not None else m.cwnd
+        unit_ms, rate = self.rtt_unit.of(m), limit(m.pacing_rate)
+        windows = (m.congestion_window, m.cwnd, m.current_cwnd)
         self.tables.metrics(
             time_s,
-            cwnd_bytes=window,
-            ssthresh_bytes=m.ssthresh,
-            bytes_in_flight=m.bytes_in_flight,
-            srtt_ms=m.smoothed_rtt,
-            latest_rtt_ms=m.latest_rtt,
-            min_rtt_ms=m.min_rtt,
-            pacing_rate_mbps=None if rate is None else rate * self.rate_unit_mbps,
+            cwnd_bytes=self._known(limit(next((w for w in windows if w is not None), None))),
+            ssthresh_bytes=self._known(limit(m.ssthresh)),
+            bytes_in_flight=self._known(m.bytes_in_flight, NO_LIMIT),
+            srtt_ms=self._known(m.smoothed_rtt, LONGEST_RTT_MS / unit_ms, unit_ms),
+            latest_rtt_ms=self._known(m.latest_rtt, LONGEST_RTT_MS / unit_ms, unit_ms),
+            min_rtt_ms=self._known(m.min_rtt, LONGEST_RTT_MS / unit_ms, unit_ms),
+            pacing_rate_mbps=self._known(rate, math.inf, self.rate_unit_mbps),
         )
 
-    def _reports_seconds(self, m: Metrics) -> bool:
-        """Whether RTTs are in s: before the first sample, no stack assumes an RTT below 1 ms.
-
-        An assumed RTT has half its value as variation (RFC 9002 §5.3), before any packet was
-        received; or it is the RFC's 333 ms, as on a server whose log begins later.
-        """
-        srtt = m.smoothed_rtt or 0.0
-        assumed = m.rtt_variance is not None and srtt == 2 * m.rtt_variance
-        return assumed and 0 < srtt < 1 and (srtt == 0.333 or not self.tables.any_received())
+    def _known(
+        self, value: float | None, most: float = math.inf, unit: float = 1.0
+    ) -> float | None:
+        """A metric in another unit; NaN for one that cannot be, which a warning counts."""
+        if value is None or 0 <= value <= most:
+            return None if value is None else value * unit
+        self.log.count("impossible values of metrics, left out")
+        return math.nan
 
     def _packet(self, name: str, time_s: float, data: QlogPacket) -> None:
         number = data.header.packet_number
@@ -267,18 +303,20 @@ class _QlogReader:
             highest = data.largest_lost_packet_num
             return self.tables.lost_up_to(time_s, "application", highest, data.lost_packets)
         if number is None:
-            return None  # a Retry or a version negotiation has none
-        space = SPACES.get((data.type or data.header.packet_type).lower(), "application")
-        size = data.raw.size_bytes()
-        size = data.header.length if size is None else size
+            if data.kind not in UNNUMBERED:
+                self.log.count("packets without a number, left out")
+            return None
+        space, size = SPACES.get(data.kind, "application"), data.size_bytes()
         if name.endswith("lost"):
             return self.tables.lost(time_s, space, number, data.trigger)
         if name.endswith("sent"):
             direction, (stream, offset) = "sent", _first_data(data.frames)
             self.tables.sent(time_s, space, number, size, stream=stream, offset_bytes=offset)
+            self.rtt_unit.sent(time_s, space, number)
         else:
             direction = "received"
             self.tables.received(time_s, space, number, size)
+            self.rtt_unit.received()
             self._acks(time_s, space, data.frames)
         if self.tables.shows(direction, space):
             frames = [_frame_text(frame) for frame in data.frames]
@@ -288,15 +326,22 @@ class _QlogReader:
     def _acks(self, time_s: float, space: str, frames: list[QlogFrame]) -> None:
         for frame in frames:
             for low, high in _ranges(frame):
-                self.tables.acked(time_s, space, low, high)
+                self._acked(time_s, space, low, high)
+
+    def _acked(self, time_s: float, space: str, low: int, high: int) -> None:
+        self.tables.acked(time_s, space, low, high)
+        self.rtt_unit.acked(time_s, space, low, high)
 
     def _numbers(self, name: str, time_s: float, data: Numbers) -> None:
-        space = SPACES.get(data.packet_number_space, "application")
+        own_name = data.packet_num_space or data.packet_number_space
+        space = SPACES.get(own_name.lower(), "application")
         if data.packet_number is not None:
             self.tables.spurious(space, data.packet_number, data.packet_number)
         if name.endswith("acked"):
             for number in data.packet_numbers:
-                self.tables.acked(time_s, space, number, number)
+                self._acked(time_s, space, number, number)
+        if data.packet_num is not None:
+            self._acked(time_s, space, data.packet_num, data.packet_num)
 
     def _http(self, name: str, time_s: float, data: Http) -> None:
         direction = "sent" if name.endswith("created") else "received"
@@ -307,8 +352,8 @@ class _QlogReader:
 def _first_data(frames: list[QlogFrame]) -> tuple[int, int]:
     """Stream and offset of the first STREAM frame."""
     for frame in frames:
-        if frame.frame_type == "stream" and frame.stream_id is not None:
-            return frame.stream_id, frame.offset or 0
+        if frame.frame_type == "stream" and frame.stream is not None:
+            return frame.stream, frame.offset or 0
     return -1, -1
 
 
@@ -321,14 +366,10 @@ def _frame_text(frame: QlogFrame) -> str:
     return ack_text(_ranges(frame)) if frame.frame_type == "ack" else frame.frame_type
 
 
-def _in_ms(time_s: float | None) -> float | None:
-    return None if time_s is None else time_s * 1e3
-
-
 def _is_record(text: bytes) -> bool:
     """Whether a first line is the header of a file of lines, not a part of one document."""
     try:
         head = msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         return False
-    return isinstance(head, dict) and "traces" not in head
+    return isinstance(head, dict) and not {"traces", "connections"} & head.keys()

@@ -22,7 +22,7 @@ LONGEST_TEXT = 200
 
 
 class FileHead(msgspec.Struct):
-    """The header of a file, in all drafts from 0.3 on."""
+    """The header of a file, in all drafts."""
 
     qlog_version: str = ""
     file_schema: str = ""
@@ -58,14 +58,36 @@ class TraceHead:
         return found if isinstance(found, dict) else {}
 
     @property
+    def configuration(self) -> dict[str, Any]:
+        """The unit and the offset of times, in drafts before 0.3."""
+        found = self.members.get("configuration")
+        return found if isinstance(found, dict) else {}
+
+    @property
+    def event_fields(self) -> list[str]:
+        """The names of an event's values, in drafts before 0.3, where it is a list."""
+        found = self.members.get("event_fields")
+        return [str(name) for name in found] if isinstance(found, list) else []
+
+    @property
+    def vantage_point(self) -> str:
+        """Where the log was written: "client", "server" or "network"."""
+        return self.text("vantage_point", "type").lower()
+
+    @property
+    def names(self) -> list[str]:
+        """What a user may call it: its vantage point, the name of that, and its title."""
+        found = (self.vantage_point, self.text("vantage_point", "name"), self.text("title"))
+        return [name for name in found if name]
+
+    @property
     def event_schemas(self) -> list[str]:
         """URIs of the schemas of its events."""
         found = self.members.get("event_schemas")
         return [str(uri)[:LONGEST_TEXT] for uri in found[:20]] if isinstance(found, list) else []
 
     def __str__(self) -> str:
-        words = (self.text("vantage_point", "type"), self.text("title"), f"{self.events} events")
-        return ", ".join(word for word in words if word)
+        return ", ".join((*self.names, f"{self.events} events"))
 
 
 def document_heads(log: JsonFile) -> tuple[FileHead, list[TraceHead]]:
@@ -98,7 +120,7 @@ def document_heads(log: JsonFile) -> tuple[FileHead, list[TraceHead]]:
     return FileHead(**members), traces
 
 
-def chosen_trace(log: JsonFile, traces: list[TraceHead], wanted: int | None) -> int:
+def chosen_trace(log: JsonFile, traces: list[TraceHead], wanted: int | str | None) -> int:
     """Index of the trace to read; raises TraceError if it is missing or the choice is open.
 
     A warning gives the reason for each trace that could not be put into the file.
@@ -107,18 +129,27 @@ def chosen_trace(log: JsonFile, traces: list[TraceHead], wanted: int | None) -> 
     for i, head in enumerate(traces):
         if i not in whole:
             log.warn(f"lacks trace {i}: {head.text('error_description')}")
-    listed = "; ".join(f"{i}: {traces[i]}" for i in whole[:10])
-    if wanted is not None and wanted not in whole:
-        raise TraceError(f"{log.name} has no trace {wanted}; it has {listed or 'none'}")
-    if wanted is None and len(whole) > 1:
+    listed = "; ".join(f"{i}: {traces[i]}" for i in whole[:10]) or "none"
+    match = [i for i in whole if wanted is None or wanted == i or wanted in traces[i].names]
+    if wanted is not None and not match:
+        raise TraceError(f"{log.name} has no trace {wanted}; it has {listed}")
+    if len(match) > 1:
+        points = [traces[i].vantage_point for i in match]
+        once = [point for point in points if point and points.count(point) == 1]
+        by = f", or its vantage point, as trace={once[0]!r}" if once else ""
         raise TraceError(
-            f"{log.name} holds {len(whole)} traces; choose one by its number, as "
-            f"trace={whole[0]} ({listed})"
+            f"{log.name} holds {len(match)} traces{'' if wanted is None else f' of {wanted}'}; "
+            f"choose one by its number, as trace={match[0]}{by} ({listed})"
         )
-    return (whole or [0])[0] if wanted is None else wanted
+    return (match or [0])[0]
 
 
-def check_schema(log: JsonFile, head: FileHead) -> None:
-    """Warn of a file schema that is in no draft."""
+def check_version(log: JsonFile, head: FileHead) -> None:
+    """Warn of a file schema that is in no draft; raises TraceError for a version before them."""
+    if head.qlog_version == "0.1":
+        raise TraceError(
+            f"{log.name} is qlog 0.1, which no draft describes; qbkit reads draft-00 (2019) to the "
+            "current one, so log again with a later release of the stack"
+        )
     if head.file_schema and not head.file_schema.startswith(FILE_SCHEMAS):
         log.warn(f"has the unknown file schema {head.file_schema[:LONGEST_TEXT]!r}, read as qlog's")

@@ -1,18 +1,29 @@
-"""The fields of qlog records that the tables need, in all drafts from 0.3 on."""
+"""The fields of qlog records that the tables need, in all drafts."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import msgspec
 
 
 class QlogEnvelope(msgspec.Struct):
-    """Any event."""
+    """Any event of a file of records; without a name, it is of a draft before 0.3."""
+
+    time: float = math.nan
+    name: str = ""
+    data: msgspec.Raw = msgspec.Raw(b"{}")
+    time_format: str | None = None
+    group_id: Any = None
+
+
+class QlogEvent(msgspec.Struct):
+    """Any event of a document."""
 
     time: float
     name: str
-    data: msgspec.Raw = msgspec.Raw(b"{}")
+    data: Any = None
     time_format: str | None = None
     group_id: Any = None
 
@@ -23,6 +34,8 @@ class QlogHeader(msgspec.Struct):
     packet_type: str = "1RTT"
     packet_number: int | None = None
     length: int | None = None
+    packet_size: int | None = None
+    """In drafts before 0.3."""
 
 
 class RawInfo(msgspec.Struct):
@@ -43,7 +56,14 @@ class QlogFrame(msgspec.Struct):
     frame_type: str = ""
     acked_ranges: list[list[int]] = []
     stream_id: int | None = None
+    id: int | None = None
+    """The stream in draft-00."""
     offset: int | None = None
+
+    @property
+    def stream(self) -> int | None:
+        """The number of the stream."""
+        return self.id if self.stream_id is None else self.stream_id
 
 
 class QlogPacket(msgspec.Struct):
@@ -53,12 +73,23 @@ class QlogPacket(msgspec.Struct):
     raw: RawInfo = msgspec.field(default_factory=RawInfo)
     frames: list[QlogFrame] = []
     trigger: str = ""
-    # aioquic reports a lost packet without a header.
+    # aioquic reports a lost packet without a header; drafts before 0.3 have the type outside of it.
     type: str | None = None
+    packet_type: str | None = None
     packet_number: int | None = None
     # mvfst reports how many were lost at once, and the largest of them.
     largest_lost_packet_num: int | None = None
     lost_packets: int = 0
+
+    @property
+    def kind(self) -> str:
+        """The type of the packet, in lower case."""
+        return (self.type or self.packet_type or self.header.packet_type).lower()
+
+    def size_bytes(self) -> int | None:
+        """The size on the wire, which drafts put in different fields."""
+        sizes = (self.raw.size_bytes(), self.header.packet_size, self.header.length)
+        return next((n for n in sizes if n is not None), None)
 
 
 class QlogFrames(msgspec.Struct):
@@ -73,6 +104,9 @@ class Numbers(msgspec.Struct):
     packet_number_space: str = "application_data"
     packet_number: int | None = None
     packet_numbers: list[int] = []
+    # mvfst reports one acknowledged packet.
+    packet_num_space: str = ""
+    packet_num: int | None = None
 
 
 class Metrics(msgspec.Struct):
@@ -80,6 +114,8 @@ class Metrics(msgspec.Struct):
 
     congestion_window: float | None = None
     cwnd: float | None = None
+    current_cwnd: float | None = None
+    """mvfst's."""
     ssthresh: float | None = None
     bytes_in_flight: float | None = None
     smoothed_rtt: float | None = None
@@ -108,13 +144,21 @@ class Http(msgspec.Struct):
 
     stream_id: int | None = None
     length: int | None = None
+    byte_length: int | None = None
+    """In draft-01."""
     raw: RawInfo = msgspec.field(default_factory=RawInfo)
     frame: HttpFrame = msgspec.field(default_factory=HttpFrame)
 
     def size_bytes(self) -> int | None:
         """Bytes of the frame's payload, which drafts put in different fields."""
         raw, own = self.raw, self.frame.raw
-        lengths = (self.length, self.frame.length, raw.payload_length, own.payload_length)
+        lengths = (
+            self.length,
+            self.byte_length,
+            self.frame.length,
+            raw.payload_length,
+            own.payload_length,
+        )
         sizes = (*lengths, raw.size_bytes(), own.size_bytes())
         return next((n for n in sizes if n is not None), None)
 
@@ -123,16 +167,22 @@ TRANSPORT: dict[str, type[msgspec.Struct]] = {
     "packet_sent": QlogPacket,
     "packet_received": QlogPacket,
     "packet_lost": QlogPacket,
+    "packets_lost": QlogPacket,
     "packets_acked": Numbers,
+    "packet_ack": Numbers,
     "frames_parsed": QlogFrames,
     "frames_processed": QlogFrames,
     "spurious_loss": Numbers,
     "metrics_updated": Metrics,
     "recovery_metrics_updated": Metrics,
+    "metric_update": Metrics,
+    "congestion_metric_update": Metrics,
     "congestion_state_updated": State,
+    "state_update": State,
 }
+"""The last two of both are of draft-00 or of mvfst."""
 HTTP: dict[str, type[msgspec.Struct]] = {"frame_created": Http, "frame_parsed": Http}
-CATEGORIES = ("", "transport", "recovery", "quic")
+CATEGORIES = ("", "transport", "recovery", "quic", "loss", "metric_update")
 KINDS = {f"{c}:{name}".lstrip(":"): kind for c in CATEGORIES for name, kind in TRANSPORT.items()}
 KINDS |= {f"{c}:{name}": kind for c in ("http", "h3", "http3") for name, kind in HTTP.items()}
 """Names of events, with the prefixes of all drafts → type of their data."""
