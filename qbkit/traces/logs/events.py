@@ -69,6 +69,10 @@ class EventTables:
         """How many packets were sent and received."""
         return len(self._packets["sent"].time_s) + len(self._packets["received"].time_s)
 
+    def delivered(self) -> int:
+        """How many packets were received and acknowledged."""
+        return len(self._packets["received"].time_s) + len(self._packets["acked"].time_s)
+
     def http_frames(self) -> int:
         """How many HTTP frames there are."""
         return len(self._http.time_s)

@@ -6,6 +6,7 @@ JSON document. In both cases memory grows with the numbers kept, not with the fi
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +17,13 @@ import xarray as xr
 from qbkit.errors import TraceError
 from qbkit.traces.logs.json_errors import in_words
 from qbkit.traces.logs.jsonfile import LATEST_MS, UNREADABLE, JsonFile, open_log
-from qbkit.traces.logs.netlog_session import Params, Session
+from qbkit.traces.logs.netlog_acks import Params
+from qbkit.traces.logs.netlog_session import Session
 
 PREFIXES = ("QUIC_SESSION_", "HTTP3_", "HTTP2_SESSION_")
 OTHERS = ("QUIC_SESSION", "HTTP2_SESSION", "QUIC_CONGESTION_CONTROL_CONFIGURED")
 MOST_SESSIONS = 4096
-FIRST_LINE = b'{"constants":'
+FIRST_LINE, EVENTS = b'{"constants":', b'"events":'
 
 
 class _Source(msgspec.Struct):
@@ -53,20 +55,24 @@ def read_netlog(
     """The events of one connection of a net log (`qbkit.traces.logs.events.EventTables.dataset`).
 
     ``connection`` is the number of its source in the log, or (a part of) its host; by default the
-    one with the most packets, with a warning that lists the others. Times count from its beginning.
+    one with the most acknowledged and received packets among those whose requests were answered,
+    with a warning that lists the others. Times count from its beginning.
     Those of sent packets are exact to 1 µs, all others are rounded down to 1 ms. The log names the
     controller, in attribute ``controller``, but not its window; RTTs and bytes in flight are
     computed from the events. The first packet of a datagram has the size of all its packets.
 
     Attributes: ``source`` "netlog", ``vantage_point`` "client", ``title`` (the host), ``warnings``
     (JSON list). A damaged log, or a truncated one, as Chrome leaves it when it is killed, gives
-    what can be read, and a warning. Raises TraceError for a file that is no net log, has no such
-    connection, or has impossible content.
+    what can be read, and a warning; so does what is left out, with its number. Raises TraceError
+    for a file that is no net log, has no such connection, or has impossible content.
     """
     with open_log(path, progress) as log:
         reader = _NetlogReader(log)
         reader.read()
         session = reader.choose(connection)
+    for what, times in session.left_out.items():
+        if times:
+            log.count(what, times)
     ds = session.tables.dataset(
         source="netlog", vantage_point="client", title=session.host, warnings=log.warnings
     )
@@ -80,6 +86,9 @@ class _NetlogReader:
         self.log = log
         self.names: dict[int, str] = {}
         self.sessions: dict[int, Session] = {}
+        self.ended = False
+        self.single = False
+        """Whether each line so far has one event."""
 
     def read(self) -> None:
         """Read all events of all connections."""
@@ -132,29 +141,44 @@ class _NetlogReader:
         self.names = {number: name for name, number in wanted.items()}
 
     def _read_lines(self) -> None:
-        ended = False
         tails = {b"%d}" % number for number in self.names}
         for place, line in self.log.lines():
             text = line.rstrip(b", \r\n")
-            if text.endswith(b"}]"):
-                text, ended = text[:-1], True
             # The type is an event's last member; it suffices to skip most lines.
             before, _, tail = text.rpartition(b":")
-            unwanted = tail not in tails and before.endswith(b'"type"') and tail[-2:-1].isdigit()
-            if place == 0 or unwanted or not text.startswith(b'{"'):
-                ended |= text == b"]"
+            unwanted = tail not in tails and before.endswith(b'"type"') and tail[:-1].isdigit()
+            if place == 0 or (unwanted and self.single):
                 continue
-            self._take_line(text, place)
-        if not ended:
+            if text.startswith(EVENTS) and text.endswith(b"}"):
+                text = text[text.index(b"[") + 1 :].lstrip()
+            if text.startswith(b'{"'):
+                self._take_line(text, place)
+            self.ended |= text.startswith(b"]")
+        if not self.ended:
             self.log.broken(f"before byte {self.log.file.tell()}")
 
     def _take_line(self, text: bytes, place: int) -> None:
+        """Take an event, or all of a line that has several or also ends their list."""
         try:
-            event = EVENT.decode(text)
-            if event.type in self.names:
-                self._take(event, PARAMS.decode(event.params), place)
+            self._take_event(text, place)
+            self.single = True
         except UNREADABLE as error:
-            self.log.unreadable(place, error)
+            try:
+                events, ends = _events_of(text)
+            except (ValueError, RecursionError):
+                return self.log.unreadable(place, error)
+            if events == [text]:
+                return self.log.unreadable(place, error)
+            for event in events:
+                self._take_line(event, place)
+            self.single = False
+            self.ended |= ends
+        return None
+
+    def _take_event(self, text: bytes, place: int) -> None:
+        event = EVENT.decode(text)
+        if event.type in self.names:
+            self._take(event, PARAMS.decode(event.params), place)
 
     def _take_converted(self, converted: Any, place: int) -> None:
         """An event of a document."""
@@ -174,7 +198,9 @@ class _NetlogReader:
         session = self.sessions.get(event.source.id)
         if session is None:
             if len(self.sessions) >= MOST_SESSIONS:
-                return
+                return self.log.count(
+                    f"events of connections after the first {MOST_SESSIONS}, left out"
+                )
             session = self.sessions[event.source.id] = Session(event.source.id)
         try:
             if not -LATEST_MS < event.time < LATEST_MS:
@@ -184,5 +210,21 @@ class _NetlogReader:
             raise self.log.hostile(place, str(error)) from None
 
 
-def _weight(session: Session) -> tuple[int, int]:
-    return len(session.tables), session.tables.http_frames()
+def _weight(session: Session) -> tuple[bool, int, int, int]:
+    """A connection that failed may have sent more packets than one that worked."""
+    tables = session.tables
+    return session.answered, tables.delivered(), len(tables), tables.http_frames()
+
+
+def _events_of(text: bytes) -> tuple[list[bytes], bool]:
+    """The events of a line that has other than one, and whether the list of events ends in it.
+
+    Raises ValueError for a line that does not consist of events.
+    """
+    line = text.decode()
+    found, place, decoder = [], line.find("{"), json.JSONDecoder()
+    while line.startswith("{", place):
+        end = decoder.raw_decode(line, place)[1]
+        found.append(line[place:end].encode())
+        place = end + len(line[end:]) - len(line[end:].lstrip(", "))
+    return found, line.startswith("]", place)

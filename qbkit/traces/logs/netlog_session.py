@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import msgspec
-
 from qbkit.traces.logs.events import EventTables, ack_text
+from qbkit.traces.logs.netlog_acks import Params, ack_ranges
 from qbkit.traces.logs.sender import Sender
 
 HALF_MS_S = 0.0005
@@ -23,32 +22,10 @@ FRAMES = {
     "message": "datagram",
 }
 """QUICHE's names of frames → RFC 9000's, where they differ."""
-SILENT = {"ack", "padding", "connection_close"}
+SILENT = {"ack", "padding", "connection_close", "stop_waiting"}
 """Frames that are not ack-eliciting."""
-
-
-class Params(msgspec.Struct):
-    """The parameters of all kinds of events that the tables need."""
-
-    packet_number: int | None = None
-    size: int | None = None
-    encryption_level: str = ""
-    long_header_type: str = ""
-    sent_time_us: int | None = None
-    detection_time_us: int | None = None
-    transmission_type: str = ""
-    stream_id: int | None = None
-    offset: int = 0
-    largest_observed: int | None = None
-    smallest_observed: int | None = None
-    missing_packets: list[int] = []
-    delta_time_largest_observed_us: int = 0
-    payload_length: int | None = None
-    compressed_headers_length: int | None = None
-    host: str = ""
-    port: int | None = None
-    congestion_control_type: str = ""
-    initial_congestion_window: int | None = None
+OF_NO_REQUEST = (1, 3, 7, 11)
+"""Streams that a server uses before any request: for the handshake and to control HTTP."""
 
 
 class Session:
@@ -68,9 +45,15 @@ class Session:
         self.header: tuple[str, int] | None = None
         self.space = "application"
         self.frames: list[str] = []
+        self.last_number: dict[str, int] = {}
+        self.one_number_space = False
+        self.answered = False
+        """Whether the server answered a request."""
+        self.left_out = {"packets without a number, left out": 0, "ACKs of no packet, left out": 0}
 
     def __str__(self) -> str:
-        return f"{self.source} ({self.host or 'unknown host'}, {len(self.tables)} packets)"
+        failed = "" if self.answered else ", no answer"
+        return f"{self.source} ({self.host or 'unknown host'}, {len(self.tables)} packets{failed})"
 
     def take(self, name: str, time_ms: float, params: Params) -> None:
         """Take one event; raises ValueError for impossible numbers."""
@@ -118,10 +101,13 @@ class Session:
 
     def _sent(self, time_s: float, params: Params) -> None:
         number, size = params.packet_number, params.size or 0
-        if number is not None:
+        if number is None:
+            self.left_out["packets without a number, left out"] += 1
+        else:
             if params.sent_time_us is not None:
                 time_s = self._precise_s(params.sent_time_us)
-            space = LEVELS.get(params.encryption_level, "application")
+            space = LEVELS.get(str(params.encryption_level), "application")
+            self._number(space, number)
             eliciting = bool(set(self.pending) - SILENT) or not self.pending
             self.sender.sent(
                 time_s, space, number, size, eliciting=eliciting, data=self.pending_data
@@ -130,6 +116,13 @@ class Session:
                 self.tables.handshake(time_s, "sent", space, number, size, self.pending)
             self.last_sent = self.pending
         self._clear()
+
+    def _number(self, space: str, number: int) -> None:
+        """Google QUIC, before the IETF's, goes on counting where each space has its own numbers."""
+        before = self.last_number.values()
+        if before and space not in self.last_number:
+            self.one_number_space = number > max(before)
+        self.last_number[space] = number
 
     def _precise_s(self, time_us: int) -> float:
         return round(time_us / 1e6 - (self.zero_s or 0.0), 6)
@@ -152,7 +145,7 @@ class Session:
         if params.detection_time_us is not None:
             time_s = self._precise_s(params.detection_time_us)
         space = self.sender.space_of(number) or "application"
-        self.sender.lost(time_s, space, number, params.transmission_type.lower())
+        self.sender.lost(time_s, space, number, str(params.transmission_type).lower())
 
     def _frame_sent(self, kind: str, params: Params) -> None:
         if kind == "stream" and self.pending_data[0] < 0 and params.stream_id is not None:
@@ -164,8 +157,19 @@ class Session:
         if len(self.frames) < 100:
             self.frames.append(_frame_text(kind, params))
         if kind == "ack":
-            delay_s = params.delta_time_largest_observed_us / 1e6
-            self.sender.acked(time_s, self.space, _ranges(params), delay_s)
+            self._acked(time_s, params)
+        elif kind == "stream" and params.stream_id not in OF_NO_REQUEST:
+            self.answered = True
+
+    def _acked(self, time_s: float, params: Params) -> None:
+        if params.largest_observed is None:
+            self.left_out["ACKs of no packet, left out"] += 1
+            return
+        delay_s = params.delta_time_largest_observed_us / 1e6
+        sent = [space for space in self.last_number if self.sender.flying[space]]
+        for space in (self.one_number_space and sent) or (self.space,):
+            ranges = ack_ranges(params, self.sender.flying[space])
+            self.sender.acked(time_s, space, ranges, delay_s)
 
     def _http3(self, name: str, time_s: float, params: Params) -> None:
         """HTTP3_{what}_SENT or _RECEIVED; only frames of the control stream have no stream."""
@@ -179,6 +183,7 @@ class Session:
             sizes = (params.payload_length, params.compressed_headers_length)
             size = next((n for n in sizes if n is not None), None)
             frame = what.removesuffix("_FRAME").lower()
+            self.answered |= verb == "RECEIVED" and frame in ("headers", "data")
             self.tables.http(time_s, verb.lower(), stream, frame, size)
 
     def _http2(self, name: str, time_s: float, params: Params) -> None:
@@ -187,26 +192,13 @@ class Session:
         direction = {"SEND": "sent", "RECV": "received"}.get(verb)
         if direction and frame not in ("SETTING", "SETTINGS_ACK", "INVALID_HEADER"):
             stream = 0 if params.stream_id is None else params.stream_id
+            self.answered |= direction == "received" and frame in ("HEADERS", "DATA")
             self.tables.http(time_s, direction, stream, frame.lower(), params.size)
-
-
-def _ranges(params: Params) -> list[tuple[int, int]]:
-    """The ranges that an ACK frame acknowledges, newest first: its span without missing packets."""
-    low, high = params.smallest_observed, params.largest_observed
-    if low is None or high is None:
-        return []
-    ranges = []
-    for missing in sorted(params.missing_packets, reverse=True):
-        if low <= missing <= high:
-            if missing < high:
-                ranges.append((missing + 1, high))
-            high = missing - 1
-    return [*ranges, (low, high)] if low <= high else ranges
 
 
 def _frame_text(kind: str, params: Params) -> str:
     if kind == "ack":
-        return ack_text(_ranges(params))
+        return ack_text(ack_ranges(params))
     if kind == "window_update" and (params.stream_id or 0) < 0:
         return "max_data"
     return FRAMES.get(kind, kind)
