@@ -65,6 +65,7 @@ from .store.paper_tables import save_table as save_table
 # Readers of captures and logs; `flow_events` returns the events of a run in the same form.
 from .traces.run.imported import read_pcaps as read_pcaps
 from .traces.logs.capture import read_capture as read_capture
+from .traces.logs.any_log import read_log as read_log
 from .traces.logs.netlog import read_netlog as read_netlog
 from .traces.logs.qlog import read_qlog as read_qlog
 from .traces.logs.run_flow import flow_events as flow_events

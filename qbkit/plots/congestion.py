@@ -8,6 +8,7 @@ import altair as alt
 import numpy as np
 import xarray as xr
 
+from qbkit.errors import MetricError
 from qbkit.metrics.events import cwnd_growth, is_reported, value_at
 from qbkit.plots.connection import (
     Events,
@@ -16,7 +17,7 @@ from qbkit.plots.connection import (
     Readout,
     at_time,
     line_kinds,
-    require_reported,
+    reporting,
     stacked,
     table,
     thinned,
@@ -27,6 +28,7 @@ WINDOW, THRESHOLD, FLIGHT = "congestion window", "slow start threshold", "bytes 
 KINDS = {WINDOW: "cwnd_bytes", THRESHOLD: "ssthresh_bytes", FLIGHT: "bytes_in_flight"}
 DASHES = {WINDOW: (1, 0), THRESHOLD: (5, 4), FLIGHT: (1, 1.5)}
 WIDTHS = {WINDOW: 1.6, THRESHOLD: 1.3, FLIGHT: 0.8}
+GROWTH = "growth of the congestion window"
 GROWTH_TICKS_KB = (-1000, -100, -10, -1, 0, 1, 10, 100, 1000)
 
 
@@ -36,11 +38,16 @@ def cwnd_chart(
     """Congestion window of connections by label, and its growth in each round trip.
 
     The chart also shows the slow start threshold (dashed) and bytes in flight (thin) if they are
-    reported. Raises MetricError if a connection does not report its window.
+    reported, as captures and net logs give nothing else; the subtitle says what is not reported.
+    Raises MetricError if no connection reports any of them.
     """
     frame = Frame(connections, reference)
-    panels = [cwnd_panel(frame, connections), growth_panel(frame, connections)]
-    return stacked(frame, panels, title, [])
+    panels, notes = [cwnd_panel(frame, connections)], []
+    try:
+        panels.append(growth_panel(frame, connections))
+    except MetricError:
+        notes.append(f"Not reported: {GROWTH} of {', '.join(connections)}.")
+    return stacked(frame, panels, title, notes)
 
 
 def reports_cwnd(events: xr.Dataset) -> bool:
@@ -48,9 +55,25 @@ def reports_cwnd(events: xr.Dataset) -> bool:
     return is_reported(events, "cwnd_bytes")
 
 
+def reports_window(events: xr.Dataset) -> bool:
+    """Whether the log reports a window, a threshold or the bytes in flight."""
+    return any(is_reported(events, name) for name in KINDS.values())
+
+
+def reports_growth(events: xr.Dataset) -> bool:
+    """Whether the log reports the window and the RTTs to see its growth."""
+    try:
+        return reports_cwnd(events) and bool(len(cwnd_growth(events)[0]))
+    except MetricError:
+        return False
+
+
 def cwnd_panel(frame: Frame, connections: Events, height: int = 170) -> Panel:
     """Panel of the window, the threshold and the bytes in flight (kB)."""
-    require_reported(connections, reports_cwnd, "the congestion window")
+    connections, notes = reporting(connections, reports_window, "congestion window")
+    others = [label for label, events in connections.items() if not reports_cwnd(events)]
+    if others:
+        notes.append(f"Not reported: congestion window of {', '.join(others)}.")
     kinds = {
         kind: name
         for kind, name in KINDS.items()
@@ -73,12 +96,12 @@ def cwnd_panel(frame: Frame, connections: Events, height: int = 170) -> Panel:
         return [drawn, hover(drawn, at_time("kb", "kB", ".1f", kind="Line"))]
 
     readout = Readout("mean, kB", _grid(frame, connections), "kb", "mean", ".1f")
-    return Panel(draw, height, readout)
+    return Panel(draw, height, readout, notes)
 
 
 def growth_panel(frame: Frame, connections: Events, height: int = 130) -> Panel:
     """Panel of the window's growth per round trip (kB), on a scale that is linear around 0."""
-    require_reported(connections, reports_cwnd, "the congestion window")
+    connections, notes = reporting(connections, reports_growth, GROWTH)
     rows = frame.rows // (2 * len(connections))
     columns = {}
     for label, events in connections.items():
@@ -98,7 +121,7 @@ def growth_panel(frame: Frame, connections: Events, height: int = 130) -> Panel:
             hover(base, at_time("kb", "kB per RTT", "+.2f")),
         ]
 
-    return Panel(draw, height, Readout("mean, kB/RTT", data, "kb", "mean", "+.2f"))
+    return Panel(draw, height, Readout("mean, kB/RTT", data, "kb", "mean", "+.2f"), notes)
 
 
 def _lines(events: xr.Dataset, kinds: dict[str, str], rows: int) -> dict[str, list[object]]:
@@ -118,10 +141,11 @@ def _lines(events: xr.Dataset, kinds: dict[str, str], rows: int) -> dict[str, li
 
 
 def _grid(frame: Frame, connections: Events) -> alt.InlineData:
-    times_s = frame.grid_s()
-    return table(
-        {
-            label: {"time_s": times_s, "kb": value_at(events, "cwnd_bytes", times_s) / 1e3}
-            for label, events in connections.items()
-        }
-    )
+    """The first of the lines that each connection reports, at evenly spaced times."""
+    times_s, columns = frame.grid_s(), {}
+    for label, events in connections.items():
+        name = next(name for name in KINDS.values() if is_reported(events, name))
+        kb = value_at(events, name, times_s) / 1e3
+        known = np.isfinite(kb)
+        columns[label] = {"time_s": times_s[known], "kb": kb[known]}
+    return table(columns)

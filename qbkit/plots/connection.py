@@ -119,11 +119,18 @@ def stacked(
     return chart.properties(title=alt.TitleParams(title, subtitle=subtitle))
 
 
-def require_reported(connections: Events, has: Callable[[xr.Dataset], bool], what: str) -> None:
-    """Raise MetricError with the connections whose log does not report ``what``."""
-    missing = [label for label, events in connections.items() if not has(events)]
-    if missing:
-        raise MetricError(f"the log of {', '.join(missing)} does not report {what}; leave it out")
+def reporting(
+    connections: Events, has: Callable[[xr.Dataset], bool], what: str
+) -> tuple[dict[str, xr.Dataset], list[str]]:
+    """The connections whose log reports ``what``, and a sentence that names the others.
+
+    Raises MetricError if there is none.
+    """
+    shown = {label: events for label, events in connections.items() if has(events)}
+    missing = ", ".join(label for label in connections if label not in shown)
+    if not shown:
+        raise MetricError(f"the log of {missing} reports no {what}; choose another")
+    return shown, [f"Not reported: {what} of {missing}."] if missing else []
 
 
 def thinned(values: FloatArray, rows: int) -> IntArray:

@@ -13,7 +13,7 @@ import numpy as np
 import xarray as xr
 
 from qbkit.errors import MetricError
-from qbkit.metrics.events import acked_rate, bytes_acked, is_receiver, is_reported, rtt, step_at
+from qbkit.metrics.events import acked_rate, bytes_acked, is_receiver, is_reported, step_at
 from qbkit.plots import connection as pc
 from qbkit.plots.hover import hover
 from qbkit.traces.arrays import FloatArray
@@ -31,12 +31,12 @@ def bytes_acked_chart(
 
     A lower panel shows how far each is ahead of the reference (or of the first connection). Each
     ACK is a dot if there are 400 or fewer. For a receiver's log, the chart shows the bytes
-    received, which are what the receiver acknowledges. Raises MetricError if a connection reports
-    neither.
+    received, which are what the receiver acknowledges. The subtitle names connections that report
+    neither; raises MetricError if none reports any.
     """
     frame = pc.Frame(connections, reference)
     panels = [acked_panel(frame, connections, height=240)]
-    if len(connections) > 1:
+    if sum(map(reports_acks, connections.values())) > 1:
         panels.append(lag_panel(frame, connections))
     return pc.stacked(frame, panels, title, [])
 
@@ -47,7 +47,7 @@ def bandwidth_chart(
     """The sender's bandwidth estimate over time, and its pacing rate (dashed) if reported.
 
     If a stack does not report its delivery rate, the bytes ACKed in each round trip take its place;
-    the subtitle says which is shown. Raises MetricError if a connection reports neither.
+    the subtitle says which is shown, and who reports neither. Raises MetricError if none does.
     """
     frame = pc.Frame(connections, reference)
     return pc.stacked(frame, [bandwidth_panel(frame, connections, height=260)], title, [])
@@ -67,15 +67,15 @@ def reports_bandwidth(events: xr.Dataset) -> bool:
     if is_reported(events, "delivery_rate_mbps"):
         return True
     try:
-        rtt(events)
+        acked_rate(events)
     except MetricError:
         return False
-    return reports_acks(events)
+    return True
 
 
 def acked_panel(frame: pc.Frame, connections: pc.Events, height: int = 130) -> pc.Panel:
     """Panel of the bytes ACKed up to each time."""
-    pc.require_reported(connections, reports_acks, "bytes ACKed")
+    connections, missing = pc.reporting(connections, reports_acks, "bytes ACKed")
     series = {label: bytes_acked(events) for label, events in connections.items()}
     most = max(total[-1] for _, total in series.values())
     unit, divisor = ("MB", 1e6) if most >= MB else ("kB", 1e3)
@@ -102,11 +102,12 @@ def acked_panel(frame: pc.Frame, connections: pc.Events, height: int = 130) -> p
         ]
 
     readout = pc.Readout(f"total, {unit}", grid, "value", "range", ".2f")
-    return pc.Panel(draw, height, readout, [note] if receivers else [])
+    return pc.Panel(draw, height, readout, [*missing, *([note] if receivers else [])])
 
 
 def lag_panel(frame: pc.Frame, connections: pc.Events, height: int = 90) -> pc.Panel:
     """Panel of the bytes ACKed minus those of the reference or else of the first connection."""
+    connections, _ = pc.reporting(connections, reports_acks, "bytes ACKed")
     base = next((k for k in connections if k == frame.reference), next(iter(connections)))
     series = {label: bytes_acked(events) for label, events in connections.items()}
     end_s = min(time_s[-1] for time_s, _ in series.values())  # The shortest log ends here.
@@ -129,8 +130,7 @@ def lag_panel(frame: pc.Frame, connections: pc.Events, height: int = 90) -> pc.P
 
 def bandwidth_panel(frame: pc.Frame, connections: pc.Events, height: int = 130) -> pc.Panel:
     """Panel of the delivery rate (or bytes ACKed per round trip) and the pacing rate."""
-    what = "a bandwidth, or the ACKs and RTTs to compute it from"
-    pc.require_reported(connections, reports_bandwidth, what)
+    connections, missing = pc.reporting(connections, reports_bandwidth, "bandwidth")
     estimates, notes = _estimates(connections)
     pacing = {
         label: _metric(events, "pacing_rate_mbps")
@@ -155,7 +155,7 @@ def bandwidth_panel(frame: pc.Frame, connections: pc.Events, height: int = 130) 
         return [dots.encode(opacity=frame.unless_hidden(0.9)), line, hover(base, tooltip)]
 
     readout = pc.Readout("mean, Mbit/s", pc.table(steps), "value", "mean", ".2f")
-    return pc.Panel(draw, height, readout, notes)
+    return pc.Panel(draw, height, readout, [*missing, *notes])
 
 
 def _estimates(

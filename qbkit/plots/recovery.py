@@ -11,7 +11,7 @@ import xarray as xr
 
 from qbkit.errors import MetricError
 from qbkit.metrics.events import Span, recoveries, states
-from qbkit.plots.congestion import cwnd_panel, reports_cwnd
+from qbkit.plots.congestion import cwnd_panel, reports_window
 from qbkit.plots.connection import Events, Frame, Panel, Readout, stacked, table
 
 ROW_HEIGHT = 46
@@ -60,16 +60,16 @@ def loss_chart(
 
     ``connections`` is one connection, or several by label. The size of a mark shows how many
     packets were lost at about its time. Recovery is as the stack reports it, or else inferred
-    (RFC 9002 §7.3.2); the subtitle says which. The window is left out if no connection reports it.
+    (RFC 9002 §7.3.2); the subtitle says which. The window, or else the bytes in flight, are left
+    out if no connection reports them.
     Raises MetricError if no connection reports a loss or a state.
     """
     if isinstance(connections, xr.Dataset):
         connections = {connections.attrs.get("title") or "connection": connections}
     frame = Frame(connections, reference)
     panels = [loss_panel(frame, connections)]
-    reporting = {label: events for label, events in connections.items() if reports_cwnd(events)}
-    if reporting:
-        panels.append(cwnd_panel(frame, reporting))
+    if any(reports_window(events) for events in connections.values()):
+        panels.append(cwnd_panel(frame, connections))
     return stacked(frame, panels, title, [])
 
 

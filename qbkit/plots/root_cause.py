@@ -15,8 +15,8 @@ ROWS = 2000
 """Rows of the lines of a panel: fewer than in a chart of its own."""
 Parts = tuple[str, Callable[[xr.Dataset], bool], Callable[[Frame, Events], Panel]]
 PARTS: tuple[Parts, ...] = (
-    ("congestion window", congestion.reports_cwnd, congestion.cwnd_panel),
-    ("congestion window", congestion.reports_cwnd, congestion.growth_panel),
+    ("congestion window", congestion.reports_window, congestion.cwnd_panel),
+    (congestion.GROWTH, congestion.reports_growth, congestion.growth_panel),
     ("bytes ACKed", progress.reports_acks, progress.acked_panel),
     ("bytes ACKed", progress.reports_acks, progress.lag_panel),
     ("bandwidth", progress.reports_bandwidth, progress.bandwidth_panel),

@@ -1,3 +1,4 @@
+from .logs.any_log import read_log as read_log
 from .logs.capture import read_capture as read_capture
 from .logs.netlog import read_netlog as read_netlog
 from .logs.qlog import read_qlog as read_qlog
