@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,8 @@ import qbkit as qb
 from qbkit.errors import MetricError
 from qbkit.metrics import infer
 from qbkit.metrics.parameters import PARAMETERS, Estimate, Parameters, compare
+from qbkit.metrics.parameters.ranges import range_of
+from qbkit.studies.explain import accounts_text, observed_ln_ratio, share_text
 
 CASES = Path(__file__).parent.parent / "data/cases"
 PATIENT = [HealthCheck.too_slow]
@@ -26,10 +29,11 @@ WORDS = {"growth": ["", "linear", "cubic", "probing"], "pacing": ["", "paced", "
 
 
 def sound(found: Parameters) -> None:
-    """All parameters are there, of finite or unknown value, each within its interval."""
+    """All parameters are there, each unknown or possible, and within its interval."""
     assert list(found) == list(PARAMETERS)
     json.dumps(found.to_dict(), allow_nan=False)
     for e in found.values():
+        assert all(math.isnan(v) or v in range_of(e.name) for v in (e.value, e.low, e.high))
         assert math.isnan(e.low) or e.low <= e.value * (1 + 1e-9) + 1e-9
         assert math.isnan(e.high) or e.value <= e.high * (1 + 1e-9) + 1e-9
 
@@ -163,11 +167,33 @@ def test_shares_by_hand():
     assert google.accounted == pytest.approx(sum(known))
 
 
+@pytest.mark.parametrize(
+    ("share", "words"),
+    [
+        (7.24, "accounts for more than all of the difference"),
+        (1.006, "accounts for more than all of the difference"),
+        (1.0049, "accounts for 100 % of the difference"),
+        (0.29, "accounts for 29 % of the difference"),
+        (-0.3, "works against the difference"),
+    ],
+)
+def test_a_share_is_capped_in_words(share, words):
+    assert accounts_text(share) == words
+
+
+@pytest.mark.parametrize("name", ["google-cubic", "quiche-now"])
+def test_without_a_difference_that_is_shown_there_is_no_share(name):
+    shown = qb.load_explanation(CASES / name)
+    unshown = replace(shown.assessment, outcome="no difference detected")
+    assert math.isnan(observed_ln_ratio(shown.study, unshown))
+    assert math.isfinite(observed_ln_ratio(shown.study, shown.assessment))
+
+
 def test_a_what_if_measures_its_share():
     often, seldom = (qb.load_study(CASES / name) for name in ("ack-2", "ack-10"))
     what = qb.WhatIf(seldom, often, {"ack_every_packets": 2})
     assert 0.5 < what.share < 1.1
-    assert f"; it accounts for {100 * what.share:.0f} % of the difference." in what.sentence
+    assert f"; it accounts for {share_text(what.share)}." in what.sentence
     nothing = qb.WhatIf(often, often, {"ack_every_packets": 2})
     assert math.isnan(nothing.share) or nothing.share == 0
 

@@ -5,8 +5,8 @@ difference, both as ln of a ratio of throughputs. The observed ratio is that of 
 competitor, divided by that of the reference over its own. The effect is that of this one parameter,
 by the response function of the law: at equal loss times in a drop-tail queue, at an equal loss rate
 if losses are random or the queue is managed (`qbkit.metrics.parameters.effects`). Shares add up,
-and may be negative. A rule of thumb gives no share. The definition is ours. A share is an estimate
-by a model; `qbkit.what_if` measures one.
+and may be negative. A rule of thumb gives no share, and without a difference that is shown there is
+none. The definition is ours. A share is an estimate by a model; `qbkit.what_if` measures one.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from qbkit.errors import StoreError
 from qbkit.execution.many import datasets, run_all
 from qbkit.metrics import Assessment
 from qbkit.metrics.assessment import DIFFERS
+from qbkit.metrics.families import kernel_counterpart
 from qbkit.metrics.parameters import Difference, Parameters, compare, infer
 from qbkit.metrics.parameters.effects import at_equal_loss_times, law
 from qbkit.spec import Bottleneck, Flow
@@ -48,6 +49,8 @@ CLEAR = 0.02
 """Smallest effect that makes a cause a suspect: 2 % of the throughput."""
 NEAR = 0.5
 """The sentence names every suspect whose score is at least this part of the first one's."""
+WHOLE = 1.005
+"""Largest share that is given as a number: 100 % when rounded."""
 LITTLE = 1 / 3
 """If the suspects together account for less of the difference, the cause is undecided."""
 MOST_SYMPTOMS = 2
@@ -130,6 +133,8 @@ class Explanation:
             return "the throughput is not shown to differ, and effects on the delay are unknown"
         if math.isnan(self.accounted):
             return "no suspect has a known effect"
+        if self.accounted < 0:
+            return "all suspects together work against the difference"
         return f"all suspects together account for {share_text(self.accounted)}"
 
     @property
@@ -153,7 +158,7 @@ class Explanation:
         if difference.by_thumb:
             return f"alone: about {size} throughput by a rule of thumb"
         share = self.share(difference)
-        accounts = "" if math.isnan(share) else f"; accounts for {share_text(share)}"
+        accounts = "" if math.isnan(share) else f"; {accounts_text(share)}"
         return f"alone: {size}{_interval(difference)} throughput at equal loss{accounts}"
 
     def frame(self) -> pd.DataFrame:
@@ -168,7 +173,7 @@ class Explanation:
                 "unit": d.test.unit,
                 "throughput_change_percent": round(100 * math.expm1(d.effect), 1),
                 "interval_percent": _interval(d).strip(),
-                "share_percent": round(100 * self.share(d)) if math.isfinite(self.share(d)) else "",
+                "share_percent": _share_cell(self.share(d)),
                 "score": round(d.score, 3),
             }
             for d in self.differences
@@ -257,7 +262,10 @@ def explanation(
     assessment = study.assess(definition=definition)
     fair_mbps = float(study.tests[0].attrs["rate_mbps"]) / study.tests[0].sizes["flow"]
     part = assessment.delta_throughput_mbps / fair_mbps
-    return Explanation(study, assessment, test, reference, compare(test, reference, part))
+    sides = (study.test, study.reference)
+    models_path = any(kernel_counterpart(side) == "tcp:bbr" for side in sides)
+    differences = compare(test, reference, part, models_path=models_path)
+    return Explanation(study, assessment, test, reference, differences)
 
 
 def publish_explanation(explained: Explanation, folder: str | Path) -> Path:
@@ -284,10 +292,11 @@ def load_explanation(folder: str | Path, *, definition: str = "imc22") -> Explan
 def observed_ln_ratio(study: Study, assessment: Assessment) -> float:
     """ln of the test's throughput over its competitor's, less the same of the reference.
 
-    NaN if the mean throughputs are not shown to differ, or without a competitor.
+    NaN without a competitor, and unless both are shown: that the two sides differ, and that their
+    mean throughputs do.
     """
     low, high = assessment.mean_throughput_difference_ci
-    if not (low > 0 or high < 0):
+    if assessment.outcome != DIFFERS or not (low > 0 or high < 0):
         return math.nan
     return ln_ratio(study.tests) - ln_ratio(study.references)
 
@@ -301,8 +310,24 @@ def ln_ratio(runs: Sequence[xr.Dataset]) -> float:
 
 
 def share_text(share: float) -> str:
-    """A share in words."""
+    """A positive share in words. Models overshoot: what exceeds the whole is only called more."""
+    if share > WHOLE:
+        return "more than all of the difference"
     return f"{100 * share:.0f} % of the difference"
+
+
+def accounts_text(share: float) -> str:
+    """What a suspect does to the difference: a part of it, or the opposite."""
+    return f"accounts for {share_text(share)}" if share >= 0 else "works against the difference"
+
+
+def _share_cell(share: float) -> int | str:
+    """A share in a table: whole percents, or words where it is no part; empty if unknown."""
+    if math.isnan(share):
+        return ""
+    if share < 0:
+        return "against"
+    return "more than all" if share > WHOLE else round(100 * share)
 
 
 def _interval(difference: Difference) -> str:

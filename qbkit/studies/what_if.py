@@ -15,7 +15,7 @@ from qbkit import stacks
 from qbkit.errors import SpecError
 from qbkit.metrics import Assessment, envelope
 from qbkit.studies.conformance import Study, conformance_study
-from qbkit.studies.explain import ln_ratio, observed_ln_ratio, share_text
+from qbkit.studies.explain import accounts_text, ln_ratio, observed_ln_ratio
 
 if TYPE_CHECKING:
     import altair as alt
@@ -41,7 +41,7 @@ class WhatIf:
     def sentence(self) -> str:
         """The conformance before and after the change, and the change's share, in one sentence."""
         before, after = self.assessments
-        accounts = "" if math.isnan(self.share) else f"; it accounts for {share_text(self.share)}"
+        accounts = "" if math.isnan(self.share) else f"; it {accounts_text(self.share)}"
         return (
             f"{self._change} the conformance of {self.before.test} goes from "
             f"{before.conformance:.2f} to {after.conformance:.2f}"
@@ -53,7 +53,7 @@ class WhatIf:
         """The measured part of the difference in throughput that the change removes.
 
         As ln of ratios of throughputs, so that it compares with `Explanation.share`. NaN if the
-        mean throughputs were not shown to differ before.
+        throughputs were not shown to differ before.
         """
         observed = observed_ln_ratio(self.before, self.assessments[0])
         return (ln_ratio(self.before.tests) - ln_ratio(self.after.tests)) / observed

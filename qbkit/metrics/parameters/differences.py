@@ -9,7 +9,15 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from qbkit.metrics.parameters.effects import DERIVED, EFFECTS, SYMPTOMS, THUMB, law
+from qbkit.metrics.parameters.effects import (
+    DERIVED,
+    EFFECTS,
+    LOSS_BASED,
+    PROBING,
+    SYMPTOMS,
+    THUMB,
+    law,
+)
 from qbkit.metrics.parameters.inference import PARAMETERS, Estimate, Parameters
 
 LEAST_PART = 0.05
@@ -57,7 +65,11 @@ class Difference:
 
 
 def compare(
-    test: Parameters, reference: Parameters, delta_throughput_part: float = math.nan
+    test: Parameters,
+    reference: Parameters,
+    delta_throughput_part: float = math.nan,
+    *,
+    models_path: bool = False,
 ) -> list[Difference]:
     """Differences of two senders: causes, most likely first, then symptoms.
 
@@ -65,11 +77,17 @@ def compare(
     unknown); causes with the opposite effect rank lower. Causes of unknown effect follow the
     others, but come first if the law itself is unknown, because they may then be large. Symptoms
     have no effect and are ordered by the size of the difference.
+
+    ``models_path``: whether the controllers are known to model the path, as BBR does. Under random
+    loss the packets may not show it. What only a loss-based controller has is then no cause.
     """
-    names = [n for n in PARAMETERS if n not in DERIVED and _differ(test[n], reference[n])]
+    governing = PROBING if models_path else law(test, reference)
+    impossible = LOSS_BASED if governing == PROBING else ()
+    left_out = (*DERIVED, *impossible)
+    names = [n for n in PARAMETERS if n not in left_out and _differ(test[n], reference[n])]
     causes = [_cause(n, test, reference, delta_throughput_part) for n in names if n in EFFECTS]
     symptoms = [_symptom(n, test, reference) for n in names if n in SYMPTOMS]
-    unknown = math.inf if law(test, reference) else -math.inf
+    unknown = math.inf if governing else -math.inf
     causes.sort(key=lambda d: -d.score if math.isfinite(d.score) else unknown)
     return [*causes, *sorted(symptoms, key=lambda d: -_apart(d.test, d.reference))]
 

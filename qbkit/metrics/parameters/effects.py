@@ -26,6 +26,8 @@ MOST_LEFT = 0.99
 """Largest β for the response functions, which have a pole at 1."""
 ROOTS = {"linear": 2, "cubic": 4}
 """Degree of the root in the response function of a law."""
+PROBING = "probing"
+"""The law of a controller that models the path, as BBR does."""
 USUAL_BETA = 0.7
 """β if the traces show none (RFC 9438 §4.6)."""
 
@@ -37,10 +39,9 @@ def law(test: Parameters, reference: Parameters) -> str:
     determine the throughput.
     """
     ours, theirs = (
-        p["growth"].word or ("probing" if p["probe_up_gain"].known else "")
-        for p in (test, reference)
+        p["growth"].word or (PROBING if p["probe_up_gain"].known else "") for p in (test, reference)
     )
-    return "probing" if "probing" in (ours, theirs) else ours
+    return PROBING if PROBING in (ours, theirs) else ours
 
 
 def _response(beta: float, growth: str) -> float:
@@ -50,7 +51,7 @@ def _response(beta: float, growth: str) -> float:
         return 0.5 * math.log((1 + beta) / (1 - beta))
     if growth == "cubic":  # RFC 9438 §5.1
         return 0.25 * math.log((3 + beta) / (1 - beta))
-    return 0.0 if growth == "probing" else math.nan
+    return 0.0 if growth == PROBING else math.nan
 
 
 def _decrease(test: Parameters, reference: Parameters) -> float:
@@ -142,5 +143,12 @@ SYMPTOMS = (
     "burst_packets",
 )
 """Consequences of causes and the path; they are shown, but never named as the reason."""
+LOSS_BASED = (
+    "decrease_factor",
+    "reverted_reductions_percent",
+    "increase_packets_per_rtt",
+    "cubic_c",
+)
+"""What only a controller has whose window a loss reduces."""
 DERIVED = ("emulated_flows",)
 """Parameters computed from others: here from decrease and increase."""

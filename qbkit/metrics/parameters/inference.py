@@ -16,6 +16,7 @@ from qbkit.errors import MetricError
 from qbkit.metrics.parameters.connection import GRID_PARTS, Connection, SharedLink, observe
 from qbkit.metrics.parameters.growth import growths_of
 from qbkit.metrics.parameters.phases import Phases, phases_of
+from qbkit.metrics.parameters.ranges import range_of
 from qbkit.metrics.parameters.reductions import window_reductions_of
 from qbkit.metrics.parameters.start import burst_packets, pacing_gains, start_of
 from qbkit.traces.arrays import BoolArray, FloatArray
@@ -180,7 +181,7 @@ def infer(
     estimates = [
         _common(name, words.get(name, []))
         if not PARAMETERS[name][0]
-        else _median(name, np.concatenate(numbers.get(name, [np.empty(0)])))
+        else median_of(name, np.concatenate(numbers.get(name, [np.empty(0)])))
         for name in PARAMETERS
     ]
     return Parameters(seen[0].label, with_flows(estimates))
@@ -290,17 +291,20 @@ def _limited(c: Connection, link: SharedLink, later: BoolArray) -> BoolArray:
     return limited
 
 
-def _median(name: str, samples: FloatArray) -> Estimate:
+def median_of(name: str, samples: FloatArray) -> Estimate:
+    """The median of the samples and its interval; unknown where the median is impossible."""
     samples = samples[np.isfinite(samples)]
-    if not len(samples):
+    possible = range_of(name)
+    value = float(np.median(samples)) if len(samples) else math.nan
+    if value not in possible:
         return Estimate(name, math.nan)
-    value = float(np.median(samples))
     if len(samples) < 3:
         return Estimate(name, value, samples=len(samples))
     rng = np.random.default_rng(0)
     drawn = np.median(rng.choice(samples, (RESAMPLES, len(samples))), axis=1)
-    low, high = np.quantile(drawn, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
-    return Estimate(name, value, float(low), float(high), len(samples))
+    ends = np.quantile(drawn, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
+    low, high = (possible.clip(float(end)) for end in ends)
+    return Estimate(name, value, low, high, len(samples))
 
 
 def _common(name: str, words: list[str]) -> Estimate:
