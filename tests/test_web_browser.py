@@ -146,7 +146,7 @@ def test_a_load_that_does_not_end_names_its_limit(tmp_path: Path):
     with socket.create_server(("127.0.0.1", 0)) as silent:  # accepts, and answers nothing
         port = silent.getsockname()[1]
         why = load(HeadlessShell(), port, tmp_path / "out", "h2", **{"limit-s": "3"})
-    assert "did not answer Page.navigate within 3 s, nine tenths of limit_s (raise it)" in why
+    assert "did not answer Page.navigate within 3 s, nine tenths of limit_s (raise it; " in why
 
 
 @needs_shell

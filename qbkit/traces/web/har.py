@@ -132,14 +132,19 @@ def _entry(exchange: _Exchange) -> dict[str, Any]:
             headersSize=int(headers_bytes),
             bodySize=int(exchange.transferred_bytes - headers_bytes),
         ),
-        "timings": _timings(sent["timestamp"], response["timing"], end_s),
+        "timings": _timings(sent["timestamp"], response.get("timing"), end_s),
         "serverIPAddress": response.get("remoteIPAddress"),
         "connection": str(response["connectionId"]),
     }
 
 
-def _timings(start_s: float, timing: Mapping[str, float], end_s: float) -> harfile.Timings:
-    """HAR's phases: they add up to the entry's time; -1 where a phase did not happen."""
+def _timings(start_s: float, timing: Mapping[str, float] | None, end_s: float) -> harfile.Timings:
+    """HAR's phases: they add up to the entry's time; -1 where a phase did not happen.
+
+    Without the browser's timing, as for the script of a worker, all of it is the wait.
+    """
+    if timing is None:
+        return harfile.Timings(send=0, wait=_ms(start_s, end_s), receive=0)
     request_s = timing["requestTime"]
 
     def phase(first: str, last: str) -> float:

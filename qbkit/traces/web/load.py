@@ -94,7 +94,8 @@ def build_load(
 def too_late(load: WebLoad) -> RunFailed:
     """The error of a load that has not ended in its time."""
     return RunFailed(
-        f"the client {load.client} had not ended within limit_s = {load.limit_s:g} s; raise it"
+        f"the client {load.client} had not ended within limit_s = {load.limit_s:g} s; "
+        "raise it (--duration-s as an option)"
     )
 
 

@@ -41,12 +41,15 @@ class Browser:
         os.close(from_us)
         os.close(to_us)
 
-    def send(self, method, **params):
-        """Send a command to the page, or to the browser before there is a page; its number."""
+    def send(self, method, session=None, **params):
+        """Send a command to the page, to another session, or to the browser without either.
+
+        Returns its number.
+        """
         self.last_id += 1
         message = {"id": self.last_id, "method": method, "params": params}
-        if self.session:
-            message["sessionId"] = self.session
+        if session or self.session:
+            message["sessionId"] = session or self.session
         with contextlib.suppress(BrokenPipeError):  # the next read reports the end
             data = json.dumps(message).encode() + b"\0"
             while data:

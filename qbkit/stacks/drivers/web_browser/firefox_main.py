@@ -10,12 +10,14 @@ import sys
 import time
 
 import firefox
-from failure import Failed, within
+from failure import Failed, incomplete
 from load import QUIET_S, VIEWPORT
 from main import main
 from marionette import Firefox
 from report import report
 
+ANSWER_S = 3.0
+"""Firefox may take so long to say what it waits for; its timers are late in an idle window."""
 HERE = os.path.dirname(os.path.realpath(__file__))
 
 
@@ -40,27 +42,31 @@ def load(arguments, scratch, start_s):
 
 def requested(browser, arguments):
     """All requests of the page, once it is complete and at rest; raises Failed when it is not."""
-    with open(f"{arguments.certificates}/browser-ca.pem") as file:
-        authority = re.sub(r"-----[A-Z ]+-----|\s", "", file.read())
+    authority, certificate = (
+        base64_of(f"{arguments.certificates}/browser-{name}.pem") for name in ("ca", "cert")
+    )
+    left_s = browser.left_s("load the page")
+    ip, _, port = arguments.address.rpartition(":")
     found = browser.script(
         "chrome",
         script("firefox_load"),
         arguments.url,
-        arguments.address.rpartition(":")[0],
+        ip,
+        int(port),
         arguments.hosts,
         authority,
+        certificate,
         VIEWPORT["width"],
         VIEWPORT["height"],
         QUIET_S * 1e3,
-        max(0.0, browser.left_s("load the page") - QUIET_S) * 1e3,
+        (left_s - min(ANSWER_S, left_s / 4)) * 1e3,
     )
     if "error" in found:
         refused = found["error"].startswith("certificate")
         what = "the browser refused the certificate of" if refused else "cannot load"
         raise Failed(f"{what} {arguments.url}: {found['error']}")
     if "pending" in found:
-        what = f"{found['pending']} of its resources had not come"
-        raise Failed(f"{arguments.url} was not complete {within(arguments.limit_s)}: {what}")
+        raise incomplete(arguments.url, arguments.limit_s, found["pending"])
     return found["requests"]
 
 
@@ -93,6 +99,12 @@ def resources(requests, arguments):
 def failure(row):
     """Why a request gave nothing of use: the status of its response, or an error; else None."""
     return row["status"] if (row["status"] or 0) >= 400 else row["failure"]
+
+
+def base64_of(path):
+    """What stands between the lines of a PEM file, in one."""
+    with open(path) as file:
+        return re.sub(r"-----[A-Z ]+-----|\s", "", file.read())
 
 
 def script(name):

@@ -4,12 +4,13 @@ import base64
 import json
 import time
 
-from failure import Failed, within
+from failure import Failed, incomplete
 from resources import Resources
 
 VIEWPORT = {"width": 800, "height": 600, "deviceScaleFactor": 1, "mobile": False}
 """That of Yu and Benson (Puppeteer's default)."""
 SCREENSHOT = {"format": "jpeg", "quality": 60, "maxWidth": 800, "maxHeight": 600}
+ATTACH = {"autoAttach": True, "waitForDebuggerOnStart": True, "flatten": True}
 QUIET_S = 0.5
 """The load is over when it has fired its event and nothing has come for so long."""
 KEPT = {
@@ -54,7 +55,9 @@ class PageLoad:
             raise Failed("the browser's page crashed")
         if method in KEPT:
             self.events.write(json.dumps([method, params]) + "\n")
-        if method == "Page.screencastFrame":
+        if method == "Target.attachedToTarget":
+            self.follow(params["sessionId"])
+        elif method == "Page.screencastFrame":
             self.frame(params)
         elif method == "Page.loadEventFired":
             self.loaded_s = params["timestamp"]
@@ -63,6 +66,12 @@ class PageLoad:
         else:
             return
         self.last_s = time.monotonic()
+
+    def follow(self, session):
+        """Hear of the requests of a frame or worker with a process of its own, before it starts."""
+        self.browser.send("Network.enable", session)
+        self.browser.send("Target.setAutoAttach", session, **ATTACH)
+        self.browser.send("Runtime.runIfWaitingForDebugger", session)
 
     def frame(self, params):
         """Keep a screenshot; the browser sends the next one when this one is acknowledged."""
@@ -82,6 +91,7 @@ class PageLoad:
         # old one has confirmed.
         for domain in ("Page", "Network", "Inspector"):
             browser.ask(f"{domain}.enable", deadline)
+        browser.ask("Target.setAutoAttach", deadline, **ATTACH)
         browser.ask("Emulation.setDeviceMetricsOverride", deadline, **VIEWPORT)
         browser.ask("Page.addScriptToEvaluateOnNewDocument", deadline, source=OBSERVE)
         browser.ask("Page.startScreencast", deadline, **SCREENSHOT)
@@ -103,5 +113,4 @@ class PageLoad:
                 break
             browser.take(until)
         if not complete:
-            what = f"{len(self.resources.pending)} of its resources had not come"
-            raise Failed(f"{url} was not complete {within(browser.limit_s)}: {what}")
+            raise incomplete(url, browser.limit_s, self.resources.waited_for())

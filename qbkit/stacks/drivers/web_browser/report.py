@@ -3,6 +3,7 @@
 import time
 
 VERSION = 1
+REDIRECTS = range(300, 400)
 
 
 def report(arguments, version, resources, times, frames_s, start_s):
@@ -13,6 +14,7 @@ def report(arguments, version, resources, times, frames_s, start_s):
     """
     ahead_s = time.time() - time.monotonic()
     first = resources[0]
+    document = next((row for row in resources if row["status"] not in REDIRECTS), first)
     origin_s = times["origin"] / 1e3
     paint, largest = times["paint"], times["largest"] or [None, ""]
     return {
@@ -27,7 +29,7 @@ def report(arguments, version, resources, times, frames_s, start_s):
         "first_byte_s": since(first["first_byte_s"], start_s),
         "last_byte_s": since(max(row["end_s"] for row in resources), start_s),
         "bytes": sum(row["bytes"] for row in resources),
-        "status": first["status"],
+        "status": document["status"],
         "resources": [shifted(row, start_s) for row in resources],
         "page": {
             "navigation_s": round(origin_s - ahead_s - start_s, 6),
