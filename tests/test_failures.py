@@ -36,6 +36,7 @@ class Bad(Stack):
         return (
             *("crash", "panic", "segfault", "spin", "falls-silent"),
             *("never-ends", "never-ready", "receiver-dies", "deaf", "fails-at-its-end"),
+            *("closes", "says-nothing", "bad-report"),
         )
 
     def version(self):
@@ -108,6 +109,8 @@ def guests() -> list[int]:
             "the receiver of flow 1 (bad:fails-at-its-end) exited with status 1: the table could "
             "not be written",
         ),
+        ("says-nothing", "the sender of flow 1 (bad:says-nothing) exited with status 3"),
+        ("bad-report", "0/sender-end.json of a driver says that 'the moon' ended the connection"),
     ],
 )
 def test_bad_driver_is_named_and_nothing_is_left(how, words, monkeypatch, own_runs):

@@ -23,7 +23,12 @@ def print_run(dataset: Any, as_json: bool) -> None:
     if as_json:
         cost = {name: attrs.get(name) for name in ("hash", "wall_s", "cpu_s")}
         flows = flow_summaries(dataset)
-        print_json({"path": path, **cost, "virtual_s": attrs["duration_s"], "flows": flows})
+        print_json(
+            {
+                **{"path": path, **cost, "virtual_s": attrs["duration_s"]},
+                **{"flows": flows, "warnings": run_warnings(dataset)},
+            }
+        )
         return
     print_frame(summary(dataset).drop(columns=["stack", "controller"]))
     for warning in run_warnings(dataset):

@@ -51,10 +51,11 @@ def command(
     )
     failures = [{"run": f.name, "reason": f.reason} for f in outcome.failures]
     if as_json:
-        counts = {"runs": outcome.runs, "ran": outcome.ran}
+        counts = {"runs": outcome.runs, "ran": outcome.ran, "ended_early": outcome.ended_early}
         print_json({**counts, "failures": failures, "out": out})
     else:
-        click.echo(f"{outcome.runs} runs, {outcome.ran} now, {len(failures)} failed: {out}")
+        early = f", {outcome.ended_early} ended early" if outcome.ended_early else ""
+        click.echo(f"{outcome.runs} runs, {outcome.ran} now{early}, {len(failures)} failed: {out}")
     for failure in failures:
         click.echo(f"{failure['run']}: {failure['reason']}", err=True)
     return 1 if failures else 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,6 +17,7 @@ from qbkit.execution.attempts import words
 from qbkit.execution.cluster import run_calls
 from qbkit.execution.cost import announcement
 from qbkit.spec import Experiment
+from qbkit.traces.run.early_end import EARLY_END, early_end_sentences
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,10 @@ def run_all(
 
 
 def datasets(outcomes: Sequence[Outcome]) -> list[xr.Dataset]:
-    """The runs of the outcomes; raises the error of a run that failed, and counts those left."""
+    """The runs of the outcomes; raises the error of a run that failed, and counts those left.
+
+    Warns how many runs had a connection that ended before its flow did: they count as they are.
+    """
     failed = [(o.experiment, o.error) for o in outcomes if o.error is not None]
     for _, error in failed:
         if not isinstance(error, RunFailed):
@@ -80,7 +85,16 @@ def datasets(outcomes: Sequence[Outcome]) -> list[xr.Dataset]:
             f"{len(failed)} of {len(outcomes)} runs failed twice, first {words(experiment)} "
             f"({error}); the others are stored: start again to run only what failed"
         )
-    return [outcome.run for outcome in outcomes if outcome.run is not None]
+    runs = [outcome.run for outcome in outcomes if outcome.run is not None]
+    early = [run for run in runs if EARLY_END in run]
+    if early:
+        first = "; ".join(early_end_sentences(early[0]))
+        warnings.warn(
+            f"in {len(early)} of {len(runs)} runs a connection ended before its flow did, first "
+            f"with seed {early[0].attrs['seed']}: {first}",
+            stacklevel=2,
+        )
+    return runs
 
 
 def run_on_worker(spec: str, name: str, engine: str | None, out: str | Path) -> xr.Dataset:

@@ -28,6 +28,7 @@ from qbkit.store.cube import cube, figures_of, runs_of
 from qbkit.store.figures import run_figures
 from qbkit.store.published import load_published, write_cube
 from qbkit.store.sweep_folder import CUBE, Results, opened, storage
+from qbkit.traces.run.early_end import EARLY_END
 
 FAILURES = "failures.json"
 LOCK = ".lock"
@@ -42,6 +43,8 @@ class SweepResult:
     runs: int
     ran: int
     """How many ran now; the others were stored."""
+    ended_early: int = 0
+    """Runs with a connection that ended before its flow did; they are results, not failures."""
 
 
 def run_sweep(
@@ -77,7 +80,8 @@ def run_sweep(
         failures = [Outcome(experiments[n], n, error=error) for n, error in failed.items()]
         whole = cube(sweep, ids, found)
         _write(whole, failures, url)
-    return SweepResult(whole, failures, len(experiments), len(missing))
+    early = sum(EARLY_END in found[name] for name in experiments if name in found)
+    return SweepResult(whole, failures, len(experiments), len(missing), early)
 
 
 def _run_missing(

@@ -17,6 +17,7 @@ from qbkit.metrics.flows import (
     has_packets,
     known_fate,
 )
+from qbkit.traces.run.early_end import EARLY_END
 from qbkit.traces.run.journey import Fate
 
 COLUMNS = (
@@ -51,12 +52,15 @@ def summary(ds: xr.Dataset) -> pd.DataFrame:
       traffic it includes the queueing delay of the ACK (`qbkit.metrics.flows.ack_delays_ms`).
     - ``queue_delay_mean_ms``: mean over the packets that left. It differs from the mean over time,
       in which each bin counts once.
+    - ``ended_s``: when the flow's connection ended before its time, NaN for other flows. Only runs
+      with such a flow have the column; ``stop_s`` of that flow is the same.
 
     Without a packet table, the means come from the binned series, weighted by throughput. Values
     that bins do not contain are NaN: losses, deviation, and with reverse traffic the RTT.
     """
     rows = [_row(ds, i) for i in range(ds.sizes["flow"])]
-    return pd.DataFrame(rows, columns=list(COLUMNS))
+    table = pd.DataFrame(rows, columns=list(COLUMNS))
+    return table.assign(**{EARLY_END: ds[EARLY_END].values}) if EARLY_END in ds else table
 
 
 def flow_summaries(ds: xr.Dataset) -> list[dict[str, str | float | None]]:

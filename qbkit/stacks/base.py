@@ -41,7 +41,9 @@ class Stack(ABC):
         PROGRAM send --connect IP:PORT --controller CC (--duration-s X | --bytes N) --out DIR ...
 
     ``recv`` prints ``ready`` when it listens and ends on SIGTERM; ``send`` ends by itself. The run
-    fails when either exits with a status other than 0 (or by that SIGTERM). They write
+    fails when either exits with a status other than 0 (or by that SIGTERM). A program whose
+    connection dies reports how, and exits with status 3: then only its flow ends
+    (`qbkit.traces.run.early_end`). They write
     ``receiver.csv`` and ``sender.csv`` to DIR (columns: `qbkit.traces.run.telemetry`). Override
     `send_argv` and `recv_argv` for a program with another command line.
     """

@@ -12,6 +12,7 @@ import xarray as xr
 
 from qbkit.spec.sweep import Sweep
 from qbkit.store.figures import FIGURES, STEP_S
+from qbkit.traces.run.early_end import EARLY_END
 
 
 def cube(sweep: Sweep, names: Sequence[str], figures: Mapping[str, dict[str, Any]]) -> xr.Dataset:
@@ -20,7 +21,8 @@ def cube(sweep: Sweep, names: Sequence[str], figures: Mapping[str, dict[str, Any
     Dimensions are the swept fields, in order, then ``flow``, and ``point`` for operating points or
     ``time`` (s, start of a step) for the throughput series. Variables: those of `FIGURES`,
     ``label``, ``point_delay_ms``, ``point_throughput_mbps`` and ``series_throughput_mbps`` (NaN
-    after a run's last value), ``cpu_s``, ``run`` (its name) and ``done``. Where the sweep leaves a
+    after a run's last value), ``ended_s`` (of connections that ended before their flow did; only
+    if there are some), ``cpu_s``, ``run`` (its name) and ``done``. Where the sweep leaves a
     run out, ``run`` is empty and ``done`` False.
     """
     found = [figures[name] for name in names if name in figures]
@@ -58,7 +60,9 @@ def figures_of(cube: xr.Dataset) -> dict[str, dict[str, Any]]:
         flows = range(len(labels))
         taken = {n: text for n, text in versions.items() if n in stacks[tuple(index.tolist())]}
         points = np.stack([row["point_delay_ms"], row["point_throughput_mbps"]], axis=-1)
+        early = row[EARLY_END].values[: len(labels)] if EARLY_END in row else np.array([])
         found[str(row["run"].item())] = {
+            **({EARLY_END: early.tolist()} if np.isfinite(early).any() else {}),
             "labels": labels,
             "figures": {name: row[name].values[: len(labels)].tolist() for name in FIGURES},
             "series": [_known(row["series_throughput_mbps"].values[i]).tolist() for i in flows],
@@ -91,6 +95,7 @@ class _Flat:
     def __init__(self, runs: int, flows: int, points: int, steps: int) -> None:
         self.labels = np.full((runs, flows), "", dtype=object)
         self.figures = {name: np.full((runs, flows), np.nan) for name in FIGURES}
+        self.ended_s = np.full((runs, flows), np.nan)
         self.points = np.full((runs, flows, points, 2), np.nan, dtype=np.float32)
         self.series = np.full((runs, flows, steps), np.nan, dtype=np.float32)
         self.cpu_s = np.full(runs, np.nan)
@@ -105,6 +110,8 @@ class _Flat:
         self.labels[run, :count] = run_figures["labels"]
         for name, values in self.figures.items():
             values[run, :count] = np.array(run_figures["figures"][name], dtype=float)
+        if EARLY_END in run_figures:
+            self.ended_s[run, :count] = np.array(run_figures[EARLY_END], dtype=float)
         for flow, points in enumerate(run_figures["points"]):
             if points:
                 self.points[run, flow, : len(points)] = points
@@ -120,6 +127,9 @@ class _Flat:
             name: (each, fold(values), {"units": FIGURES[name][0], "long_name": FIGURES[name][1]})
             for name, values in self.figures.items()
         }
+        if np.isfinite(self.ended_s).any():
+            named = {"units": "s", "long_name": "end of a connection that ended before its flow"}
+            found[EARLY_END] = (each, fold(self.ended_s), named)
         found["label"] = (each, fold(self.labels.astype(str)))
         named = {"units": "ms", "long_name": "queueing delay of the operating points"}
         found["point_delay_ms"] = ([*each, "point"], fold(self.points[..., 0]), named)

@@ -10,6 +10,7 @@ import xarray as xr
 
 from qbkit.errors import MetricError
 from qbkit.metrics import operating_points, summary
+from qbkit.traces.run.early_end import EARLY_END
 
 FIGURES = {
     "goodput_mbps": ("Mbit/s", "application bytes received"),
@@ -26,9 +27,14 @@ STEP_S = 1.0
 
 
 def run_figures(ds: xr.Dataset) -> dict[str, Any]:
-    """The figures of a run, ready for JSON; None for unknown ones."""
+    """The figures of a run, ready for JSON; None for unknown ones.
+
+    ``ended_s`` is there only if a connection ended before its flow did.
+    """
     rows = summary(ds).to_dict(orient="records")
+    ends = {EARLY_END: [_number(row[EARLY_END]) for row in rows]} if EARLY_END in ds else {}
     return {
+        **ends,
         "labels": [row["label"] for row in rows],
         "figures": {name: [_number(row[name]) for row in rows] for name in FIGURES},
         "series": [_series(ds, i) for i in range(len(rows))],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from qbkit.errors import RunFailed, StoreError
 from qbkit.spec import FRAME_BYTES, Experiment
 from qbkit.traces.arrays import FloatArray
 from qbkit.traces.run import balance, schema
+from qbkit.traces.run.early_end import EarlyEnd, early_end_sentences, early_ends, end_variables
 from qbkit.traces.run.frames import address_number
 from qbkit.traces.run.journey import Captures, follow
 from qbkit.traces.run.packets import FlowPackets, of_run
@@ -41,7 +43,8 @@ def build(folder: Path, experiment: Experiment, attrs: dict[str, Any]) -> xr.Dat
     result = json.loads((folder / "result.json").read_text())
     t0_ns, flows = result["t0_ns"], experiment.flows
     captures = _captures(folder, len(result["qdiscs"]))
-    packets, counts = _packets(captures, result, experiment)
+    ends = early_ends(folder, experiment, t0_ns)
+    packets, counts = _packets(captures, result, experiment, ends)
     bins = Bins(schema.BIN_S, experiment.duration_s)
     senders = [read_sender(folder / f"flows/{i}") for i in range(len(flows))]
     receivers = [read_table(folder / f"flows/{i}/receiver.csv") for i in range(len(flows))]
@@ -54,7 +57,8 @@ def build(folder: Path, experiment: Experiment, attrs: dict[str, Any]) -> xr.Dat
     tables = {
         **schema.packet_variables(packets, t0_ns),
         **schema.sample_variables(senders, t0_ns),
-        **schema.flow_variables(_flow_columns(experiment, packets, t0_ns, received)),
+        **schema.flow_variables(_flow_columns(experiment, packets, t0_ns, received, ends)),
+        **end_variables(ends),
         **counts,
     }
     telemetry = {  # a controller in Python may log any name
@@ -74,6 +78,7 @@ def build(folder: Path, experiment: Experiment, attrs: dict[str, Any]) -> xr.Dat
     link = experiment.bottleneck
     dataset = schema.assemble(variables, names, bins)
     warnings = [
+        *early_end_sentences(dataset),
         *_warnings(folder, experiment, packets, result, largest),
         *_still_warnings(dataset),
         *balance.violations(dataset),
@@ -120,7 +125,10 @@ def _captures(folder: Path, bottlenecks: int) -> Captures:
 
 
 def _packets(
-    captures: Captures, result: dict[str, Any], experiment: Experiment
+    captures: Captures,
+    result: dict[str, Any],
+    experiment: Experiment,
+    ends: Sequence[EarlyEnd | None],
 ) -> tuple[FlowPackets, dict[str, schema.Variable]]:
     """The packets within the experiment's time, and the balance of all packets."""
     counters = balance.counter_variables(result)
@@ -140,14 +148,20 @@ def _packets(
     sent = np.bincount(packets.data_flow, minlength=len(ports))
     for i, flow in enumerate(experiment.flows):
         if not sent[i]:
-            raise RunFailed(f"flow {i + 1} ({flow.name}) sent no packet to the bottleneck")
+            end = ends[i]
+            why = f": {end.how}" if end else ""
+            raise RunFailed(f"flow {i + 1} ({flow.name}) sent no packet to the bottleneck{why}")
     counted_ns = result["counted_ns"]
     captured = balance.balance_variables(journey, captures, routes, len(ports), counted_ns)
     return packets, {**captured, **counters}
 
 
 def _flow_columns(
-    experiment: Experiment, packets: FlowPackets, t0_ns: int, received: FloatArray
+    experiment: Experiment,
+    packets: FlowPackets,
+    t0_ns: int,
+    received: FloatArray,
+    ends: Sequence[EarlyEnd | None],
 ) -> dict[str, tuple[FloatArray, str, str]]:
     """Start, actual end, base RTT and bytes received of each flow."""
     stops = []
@@ -156,7 +170,8 @@ def _flow_columns(
         if flow.bytes is not None:
             last_ns = int(packets.data.time_ns[packets.data_flow == i][-1])
             stop_s = min(stop_s, (last_ns - t0_ns) / 1e9)
-        stops.append(stop_s)
+        end = ends[i]
+        stops.append(min(stop_s, end.ended_s) if end else stop_s)
     base = [experiment.bottleneck.rtt_ms + flow.extra_rtt_ms for flow in experiment.flows]
     return {
         "start_s": (np.array(experiment.flow_starts_s), "s", "start of the flow"),

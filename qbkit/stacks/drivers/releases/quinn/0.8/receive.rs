@@ -1,6 +1,7 @@
 //! Counts what comes until SIGTERM.
 
 use crate::api;
+use crate::end::end_of;
 use crate::tls;
 use crate::transport::transport;
 use common::{fail, Arguments, Counter, HEADER_BYTES};
@@ -22,10 +23,10 @@ pub async fn receive(arguments: &Arguments) {
     let mut term = signal(SignalKind::terminate()).expect("SIGTERM can be caught");
     let mut int = signal(SignalKind::interrupt()).expect("SIGINT can be caught");
     println!("ready");
-    let shared = counter.clone();
+    let (shared, of_flow) = (counter.clone(), Arc::new(arguments.clone()));
     let accepted = async move {
         while let Some(connecting) = incoming.next().await {
-            spawn(serve(connecting, shared.clone()));
+            spawn(serve(connecting, shared.clone(), of_flow.clone()));
         }
     };
     tokio::select! {
@@ -36,12 +37,19 @@ pub async fn receive(arguments: &Arguments) {
     counter.lock().expect("one thread").close();
 }
 
-async fn serve(connecting: Connecting, counter: Shared) {
+async fn serve(connecting: Connecting, counter: Shared, arguments: Arc<Arguments>) {
     let Ok(NewConnection { connection: _open, mut bi_streams, .. }) = connecting.await else {
         return;
     };
-    while let Some(Ok((send, recv))) = bi_streams.next().await {
-        spawn(count(send, recv, counter.clone()));
+    while let Some(next) = bi_streams.next().await {
+        match next {
+            Ok((send, recv)) => drop(spawn(count(send, recv, counter.clone()))),
+            Err(error) => {
+                if let Some(end) = end_of(&error, arguments.role) {
+                    end.write(&arguments);
+                }
+            }
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 
 mod api;
 mod controllers;
+mod end;
 mod receive;
 mod send;
 mod tls;

@@ -1,6 +1,7 @@
 //! Counts what comes until SIGTERM.
 
 use crate::api;
+use crate::end::end_of;
 use crate::tls;
 use crate::transport::transport;
 use common::{fail, Arguments, Counter, HEADER_BYTES};
@@ -22,10 +23,10 @@ pub async fn receive(arguments: &Arguments) {
     let mut term = signal(SignalKind::terminate()).expect("SIGTERM can be caught");
     let mut int = signal(SignalKind::interrupt()).expect("SIGINT can be caught");
     println!("ready");
-    let shared = counter.clone();
+    let (shared, of_flow) = (counter.clone(), Arc::new(arguments.clone()));
     let accepted = async move {
         while let Some(incoming) = endpoint.accept().await {
-            spawn(serve(incoming.into_future(), shared.clone()));
+            spawn(serve(incoming.into_future(), shared.clone(), of_flow.clone()));
         }
     };
     tokio::select! {
@@ -39,10 +40,17 @@ pub async fn receive(arguments: &Arguments) {
 async fn serve(
     incoming: impl std::future::Future<Output = Result<quinn::Connection, ConnectionError>>,
     counter: Shared,
+    arguments: Arc<Arguments>,
 ) {
     let Ok(connection) = incoming.await else { return };
-    while let Ok((send, recv)) = connection.accept_bi().await {
-        spawn(count(send, recv, counter.clone()));
+    let error = loop {
+        match connection.accept_bi().await {
+            Ok((send, recv)) => drop(spawn(count(send, recv, counter.clone()))),
+            Err(error) => break error,
+        }
+    };
+    if let Some(end) = end_of(&error, arguments.role) {
+        end.write(&arguments);
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::api;
 use crate::controllers::Chosen;
+use crate::end::end_of;
 use crate::tls;
 use crate::transport::transport;
 use crate::watch::Latest;
@@ -31,9 +32,13 @@ pub async fn send(arguments: &Arguments) {
         () = sleep_until(end) => Ok(()),
         _ = term.recv() => Ok(()),
     };
+    let ended = connection.close_reason().and_then(|e| end_of(&e, arguments.role));
     connection.close(0u32.into(), b"");
     endpoint.wait_idle().await;
     samples.write(arguments);
+    if let Some(end) = ended {
+        end.leave(arguments);
+    }
     if let Err(sentence) = result {
         fail(sentence);
     }

@@ -19,7 +19,7 @@ pub enum Limit {
 }
 
 /// The command line.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Arguments {
     pub role: Role,
     pub address: SocketAddr,
@@ -32,7 +32,7 @@ pub struct Arguments {
 }
 
 /// The `--option K=V` words.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Knobs(BTreeMap<String, String>);
 
 impl Knobs {

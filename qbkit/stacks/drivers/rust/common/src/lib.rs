@@ -1,14 +1,17 @@
-//! What the drivers share: the command line, the two tables, how a program fails and ends.
+//! What the drivers share: the command line, the two tables, how a program fails and ends,
+//! and how a connection does.
 //! The contract is in qbkit/stacks/base.py, the columns in qbkit/traces/telemetry.py.
 
 mod arguments;
 mod counter;
+mod end;
 mod perf;
 mod samples;
 mod stop;
 
 pub use arguments::{arguments, Arguments, Knobs, Limit, Role};
 pub use counter::Counter;
+pub use end::{Code, End, LOST_CONNECTION};
 pub use perf::{Upload, HEADER_BYTES};
 pub use samples::{Sample, Samples, SAMPLE_EVERY};
 pub use stop::stop_flag;

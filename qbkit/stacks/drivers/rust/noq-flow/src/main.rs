@@ -3,6 +3,8 @@
 mod api;
 #[path = "../../quinn-flow/src/controllers.rs"]
 mod controllers;
+#[path = "../../quinn-flow/src/end.rs"]
+mod end;
 #[path = "../../quinn-flow/src/receive.rs"]
 mod receive;
 #[path = "../../quinn-flow/src/run.rs"]

@@ -2,6 +2,7 @@
 
 mod api;
 mod controllers;
+mod end;
 mod receive;
 mod run;
 mod send;

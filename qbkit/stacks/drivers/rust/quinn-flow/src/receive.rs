@@ -1,6 +1,7 @@
 //! Counts what comes until SIGTERM.
 
 use crate::api;
+use crate::end::end_of;
 use crate::tls;
 use crate::transport::transport;
 use common::{fail, Arguments, Counter, HEADER_BYTES};
@@ -23,11 +24,11 @@ pub async fn receive(arguments: &Arguments) {
     let mut term = signal(SignalKind::terminate()).expect("SIGTERM can be caught");
     let mut int = signal(SignalKind::interrupt()).expect("SIGINT can be caught");
     println!("ready");
-    let shared = counter.clone();
+    let (shared, of_flow) = (counter.clone(), Arc::new(arguments.clone()));
     // Tasks of the runtime: for those of a LocalSet it looks for other events before it sleeps.
     let accepted = async move {
         while let Some(incoming) = endpoint.accept().await {
-            spawn(serve(incoming, shared.clone()));
+            spawn(serve(incoming, shared.clone(), of_flow.clone()));
         }
     };
     tokio::select! {
@@ -38,10 +39,16 @@ pub async fn receive(arguments: &Arguments) {
     counter.lock().expect("one thread").close();
 }
 
-async fn serve(incoming: quinn::Incoming, counter: Shared) {
+async fn serve(incoming: quinn::Incoming, counter: Shared, arguments: Arc<Arguments>) {
     let Ok(connection) = incoming.await else { return };
-    while let Ok((send, recv)) = Connection::accept_bi(&connection).await {
-        spawn(count(send, recv, counter.clone()));
+    let error = loop {
+        match Connection::accept_bi(&connection).await {
+            Ok((send, recv)) => drop(spawn(count(send, recv, counter.clone()))),
+            Err(error) => break error,
+        }
+    };
+    if let Some(end) = end_of(&error, arguments.role) {
+        end.write(&arguments);
     }
 }
 

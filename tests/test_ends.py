@@ -1,0 +1,125 @@
+"""Connections that end before their flow does: who closed them, when, and why (real guests)."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray as xr
+from test_failures import BAD_WORDS, Bad
+
+import qbkit as qb
+from qbkit import stacks
+from qbkit.cli import main
+from qbkit.execution.sweeps import run_sweep
+from qbkit.metrics import summary
+from qbkit.spec import Bottleneck, Experiment
+from qbkit.spec.sweep import Sweep
+from qbkit.store.cube import figures_of
+from qbkit.traces.run.early_end import TRANSPORT, code_name
+
+pytestmark = pytest.mark.guest
+DEEP = Bottleneck(rate_mbps=50, rtt_ms=250)
+"""Where the losses at the end of quinn's slow start open more gaps than its receiver stores."""
+
+
+@pytest.fixture
+def closing(monkeypatch):
+    """A stack whose receiver closes its connection 1.5 s after it listens."""
+    known = {**stacks.registry._registered, "bad": Bad()}
+    monkeypatch.setattr(stacks.registry, "_registered", known)
+    monkeypatch.setattr(Bad, "program", lambda _: [*BAD_WORDS, "closes"])
+    return "bad:closes"
+
+
+def end_of(run: xr.Dataset, flow: int = 0) -> dict[str, object]:
+    """How a flow ended, without when."""
+    return {n: run[f"ended_{n}"].values[flow].item() for n in ("by", "code", "name", "reason")}
+
+
+@pytest.mark.parametrize(
+    ("kind", "code", "name"),
+    [
+        ("transport", 0x0, "NO_ERROR"),
+        ("transport", 0x10, "NO_VIABLE_PATH"),
+        ("transport", 0x100, "CRYPTO_ERROR"),
+        ("transport", 0x1FF, "CRYPTO_ERROR"),
+        ("transport", 0x200, ""),
+        ("http3", 0x10C, "H3_REQUEST_CANCELLED"),
+        ("http3", 0x110, "H3_VERSION_FALLBACK"),
+        ("application", 0x1, "application error"),
+        ("", 104, ""),
+    ],
+)
+def test_codes_have_the_names_of_the_standards(kind: str, code: int, name: str):
+    assert code_name(kind, code) == name
+
+
+def test_a_flow_ends_alone_and_the_run_is_stored_up_to_there(closing):
+    run = Experiment(flows=[closing, "tcp:cubic"], duration_s=4).run(engine="virtual")
+    # The end that closed counts, not the one that saw a timeout a little later.
+    said = {"by": "receiver", "code": 0xA, "name": TRANSPORT[0xA], "reason": 'no "way"'}
+    assert end_of(run) == said
+    at_s = float(run.ended_s[0])
+    assert 0 < at_s <= 1.5
+    assert float(run.stop_s[0]) == at_s
+    assert math.isnan(float(run.ended_s[1]))
+    assert run.ended_by.values[1] == ""
+    told = f"bad:closes ended at {at_s:.1f} s: the receiver closed the connection with "
+    assert run.qb.warnings == [told + 'PROTOCOL_VIOLATION (0xa): no "way"']
+    late = (run.packet_flow.values == 1) & (run.packet_time_s.values > 3.9)
+    assert late.any(), "the other flow goes on"
+    assert np.isnan(summary(run).ended_s[1])
+
+
+def test_a_run_without_an_early_end_has_no_such_columns(own_runs):
+    run = Experiment(flows=["tcp:cubic"], duration_s=1).run(engine="virtual")
+    assert not [name for name in run.variables if str(name).startswith("ended_")]
+    assert "ended_s" not in summary(run)
+
+
+def test_sweeps_count_early_ends_apart_from_failures(tmp_path: Path):
+    base = {"bottleneck": {"rate_mbps": 50, "rtt_ms": 250}, "flows": ["tcp:reno"], "duration_s": 5}
+    swept = {"flows.0": ["quinn:cubic", "tcp:cubic"], "seed": [1, 2]}
+    sweep = Sweep(name="ends", base=base, sweep=swept)
+    done = run_sweep(sweep, tmp_path / "out", engine="virtual")
+    assert (done.runs, done.ended_early, done.failures) == (4, 1, [])
+    early = np.isfinite(done.cube.ended_s.values[..., 0])
+    assert early.tolist() == [[True, False], [False, False]]
+    kept = figures_of(done.cube)
+    assert sum("ended_s" in figures for figures in kept.values()) == 1
+
+
+def test_a_study_warns_of_trials_that_ended_early():
+    told = "in 2 of 4 runs a connection ended before its flow did, first with seed 1: noq:cubic"
+    link = Bottleneck(rate_mbps=100, rtt_ms=50, buffer_bdp=5)
+    with pytest.warns(UserWarning, match=told):
+        qb.conformance_study("noq:cubic", "tcp:cubic", bottleneck=link, duration_s=4, seeds=2)
+
+
+@pytest.mark.parametrize("stack", ["quinn", "noq"])
+def test_a_receiver_with_too_many_gaps_is_reported(stack: str):
+    run = Experiment(bottleneck=DEEP, flows=[f"{stack}:cubic"], duration_s=20).run(keep="pcap")
+    assert end_of(run) == {
+        **{"by": "receiver", "code": 0x1, "name": "INTERNAL_ERROR"},
+        "reason": "too many gaps in stream buffer",
+    }
+    assert {file.name for file in run.qb.kept_folder.iterdir()} == {"before.pcap", "after.pcap"}
+    assert float(run.packet_time_s.max()) == pytest.approx(float(run.ended_s[0]), abs=1.0)
+
+
+def test_the_command_says_who_ended_what_and_when(capsys, monkeypatch):
+    network = ["--rate-mbps", "50", "--rtt-ms", "250", "--duration-s", "20"]
+    monkeypatch.setattr(sys, "argv", ["qbkit", "run", "quinn:cubic", *network, "--json"])
+    with pytest.raises(SystemExit, match="0"):
+        main()
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["warnings"] == [
+        "quinn:cubic ended at 3.5 s: the receiver closed the connection with INTERNAL_ERROR (0x1): "
+        "too many gaps in stream buffer"
+    ]
+    assert printed["flows"][0]["ended_s"] == pytest.approx(3.5, abs=0.1)
