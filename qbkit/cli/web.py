@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from math import isnan
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,6 @@ from qbkit.cli.network import bottleneck, network_options
 from qbkit.cli.output import print_json, print_table
 
 DEFAULT_OBJECT_BYTES = 1_000_000
-PAGE_TIMES = ("page_load_time_s", "speed_index_s", "largest_contentful_paint_s")
 UNITS = {"": 1, "B": 1, "kB": 1_000, "KB": 1_000, "MB": 1_000_000}
 
 
@@ -48,6 +46,9 @@ class Size(click.ParamType):
     "--repeat", type=click.IntRange(1), default=1, show_default=True, help="Seeds 1 to N."
 )
 @click.option("--zero-rtt", is_flag=True, help="Resume a session with early data (h3).")
+@click.option(
+    "--explain", "explaining", is_flag=True, help="Say what took the time, and infer parameters."
+)
 @click.option("--out", type=click.Path(path_type=Path), help="URLs: file to write (netCDF).")
 @click.option("--force", is_flag=True, help="URLs: overwrite the file of --out.")
 @click.option("--insecure", is_flag=True, help="URLs: accept any certificate.")
@@ -65,9 +66,13 @@ def command(
     out: Path | None,
     force: bool,
     insecure: bool,
+    explaining: bool,
     **params: Any,
 ) -> int:
     """Load an object or a page over HTTP/2 and HTTP/3 in virtual time; print the times it took.
+
+    "limited_by" is what most of the time went to: the handshake, the first byte, the link, slow
+    start, loss, the sender's buffer. A load that takes longer than --duration-s fails.
 
     With URLs, load these instead, from this machine, in real time, over its own network: protocols
     alternate, nothing is emulated, and a response by another protocol does not count.
@@ -83,8 +88,10 @@ def command(
         return measure(context, urls, protocol.split(","), out=out, force=force, as_json=as_json)
     if out or force or insecure:
         raise click.UsageError("--out, --force and --insecure are for URLs")
-    from qbkit.execution.web import run_web_all  # slow to import
+    from qbkit.cli.web_rows import explanation, load_row, print_explanation  # slow to import
+    from qbkit.execution.web import run_web_all
     from qbkit.spec.web import WebLoad
+    from qbkit.traces.run.attributes import run_warnings
 
     if params["page"] is None and params["object_bytes"] is None:
         params["object_bytes"] = DEFAULT_OBJECT_BYTES
@@ -99,11 +106,16 @@ def command(
         for word in protocol.split(",")
     ]
     outcomes = run_web_all(loads, progress=not as_json)
-    rows = [_row(outcome) for outcome in outcomes]
+    rows = [load_row(outcome.load, outcome.run) for outcome in outcomes]
+    runs = [outcome.run for outcome in outcomes if outcome.run is not None]
+    explained = explanation(runs) if explaining else None
     if as_json:
-        print_json(rows)
+        print_json({"loads": rows, "explanation": explained} if explained else rows)
     else:
-        print_table(rows)
+        print_table([{k: v for k, v in row.items() if k != "limits_s"} for row in rows])
+        print_explanation(explained)
+    for warning in dict.fromkeys(warning for run in runs for warning in run_warnings(run)):
+        click.echo(f"warning: {warning}", err=True)
     for outcome in outcomes:
         if outcome.error is not None:
             click.echo(f"qbkit: {outcome.load.name}: {outcome.reason}", err=True)
@@ -124,22 +136,6 @@ def _build(names: str) -> int:
             failed = 1
             click.echo(f"{program.name}: {error}", err=True)
     return failed
-
-
-def _row(outcome: Any) -> dict[str, Any]:
-    """One load as the command prints it."""
-    run, load = outcome.run, outcome.load
-    names = PAGE_TIMES if load.page is not None else ("time_to_last_byte_s",)
-    found = {name: None if run is None else _time_s(run, name) for name in names}
-    return {"protocol": load.protocol, "seed": load.seed, **found}
-
-
-def _time_s(run: Any, name: str) -> float | None:
-    """A time of a load, None if its browser has none; the Speed Index is computed."""
-    from qbkit.metrics.speed_index import page_speed_index
-
-    time_s = page_speed_index(run) if name == "speed_index_s" else float(run[name])
-    return None if isnan(time_s) else round(time_s, 6)
 
 
 def _print_list(as_json: bool) -> None:

@@ -144,7 +144,10 @@ def _measure(
             raise
         raise too_late(load) from None
     result, usage = done
-    attrs = {**identity, **cost(usage), "kernel_version": result["kernel_version"]}
+    attrs = {
+        **{**identity, **cost(usage), "kernel_version": result["kernel_version"]},
+        "client_limits": int(load.protocol not in pair.client.unlimited),
+    }
     report = pair.client.load(folder / "run/flows/0")
     return build_load(folder / "run", load, report, attrs, pair.site().warnings())
 

@@ -60,6 +60,7 @@ from qbkit.metrics.web import (
     web_differences,
     web_table,
 )
+from qbkit.metrics.web_limits import limits_sentence, load_limits
 from qbkit.metrics.web_pages import (
     PAGE_TIMES,
     median_page_load,
@@ -108,7 +109,9 @@ __all__ = [
     "interactions",
     "intransitive_triples",
     "jain_index",
+    "limits_sentence",
     "link_share",
+    "load_limits",
     "loss_response",
     "map_sentence",
     "mathis_window_packets",

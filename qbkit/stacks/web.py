@@ -90,6 +90,9 @@ class WebClient(WebProgram):
 
     pages: ClassVar[bool] = False
     """Whether it loads a whole page, as a browser does, or one object."""
+    unlimited: ClassVar[tuple[str, ...]] = ()
+    """The protocols whose flow control never limits a sender: it allows more than any object has.
+    """
     keeps: ClassVar[tuple[str, ...]] = ()
     """What `qbkit.execution.web.run_web` can keep of its loads, beside the packets."""
 

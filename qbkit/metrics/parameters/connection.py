@@ -170,10 +170,10 @@ def observe(run: xr.Dataset, flow: str | int = 0) -> Connection:
     sent_s = run["packet_time_s"].values[mine] - half_s
     acked_or_lost_s = np.maximum(_acked_or_lost_s(delivered_s + half_s, ack_s, seen_s), sent_s)
     load = Load(sent_s, acked_or_lost_s, delivered_s, size_bytes)
-    return connection_of(label, load, seen_s, 2 * half_s, _link(run, index))
+    return connection_of(label, load, seen_s, 2 * half_s, link_of(run, index))
 
 
-def _link(run: xr.Dataset, index: int) -> SharedLink | None:
+def link_of(run: xr.Dataset, index: int) -> SharedLink | None:
     """The only bottleneck of a flow's data; None if there are several, or the rate is unknown."""
     rate_mbps = float(run.attrs.get("rate_mbps", math.nan))
     several = json.loads(run.attrs.get("spec", "{}")).get("topology") == "parking_lot"

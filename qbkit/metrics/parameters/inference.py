@@ -13,13 +13,14 @@ import pandas as pd
 import xarray as xr
 
 from qbkit.errors import MetricError
-from qbkit.metrics.parameters.connection import GRID_PARTS, Connection, SharedLink, observe
+from qbkit.metrics.parameters.connection import Connection, observe
 from qbkit.metrics.parameters.growth import growths_of
+from qbkit.metrics.parameters.limits import limited
 from qbkit.metrics.parameters.phases import Phases, phases_of
 from qbkit.metrics.parameters.ranges import range_of
 from qbkit.metrics.parameters.reductions import window_reductions_of
 from qbkit.metrics.parameters.start import burst_packets, pacing_gains, start_of
-from qbkit.traces.arrays import BoolArray, FloatArray
+from qbkit.traces.arrays import FloatArray
 
 RESAMPLES = 500
 CONFIDENCE = 0.95
@@ -29,13 +30,6 @@ REDUCES = 0.95
 """A sender that keeps more than this fraction of its window does not reduce it at a loss."""
 LEAST_INCREASE = 0.05
 """Packets per round trip above which a line rises: BBR's constant window is a line as well."""
-IDLE = 0.9
-"""A link does not limit the window if less than this fraction of its rate is used."""
-IDLE_RTTS = 4
-STILL_RTTS = 10
-"""Time over which a loss-based controller would change its window."""
-STILL_PACKETS, STILL_PART = 2.0, 0.01
-"""A window is constant if it changed by less than either; AIMD would have added ten packets."""
 CUBIC_BETA = 0.7
 """Fraction of one CUBIC flow's window that a loss leaves (RFC 9438 §4.6)."""
 
@@ -267,28 +261,8 @@ def _steady(c: Connection, after_s: float) -> dict[str, FloatArray | float | str
     return {
         "in_flight_bdp": np.median(whole, axis=1) / max(bdp, 1.0),
         "least_window_packets": float(np.median(rolled, axis=1).min()),
-        "limited_percent": 100.0 * float(_limited(c, c.link, later).mean()) if c.link else np.nan,
+        "limited_percent": 100.0 * float(limited(c, c.link)[later].mean()) if c.link else np.nan,
     }
-
-
-def _limited(c: Connection, link: SharedLink, later: BoolArray) -> BoolArray:
-    """Times at which the link is idle, the window constant, and no loss in ten RTTs explains it.
-
-    The link is idle if all flows together leave part of its rate unused: a flow that leaves room
-    for a rival does not limit itself.
-    """
-    from scipy import ndimage  # slow to load
-
-    time_s = c.grid_s[later]
-    lag = STILL_RTTS * GRID_PARTS
-    window = ndimage.median_filter(c.in_flight_packets, GRID_PARTS + 1, mode="nearest")
-    moved = np.full(len(window), np.inf)
-    moved[lag:] = np.abs(window[lag:] - window[:-lag])
-    still = moved <= np.maximum(STILL_PACKETS, STILL_PART * window)
-    idle = link.used_part(time_s - IDLE_RTTS * c.min_rtt_s, time_s) < IDLE
-    lossy = c.loss_detected_between(time_s - STILL_RTTS * c.min_rtt_s, time_s)
-    limited: BoolArray = still[later] & idle & ~lossy
-    return limited
 
 
 def median_of(name: str, samples: FloatArray) -> Estimate:

@@ -31,6 +31,7 @@ class AioQuicClient(WebClient):
     name: ClassVar[str] = "aioquic"
     source: ClassVar[str] = AioQuic.source
     protocols: ClassVar[tuple[str, ...]] = ("h3",)
+    unlimited: ClassVar[tuple[str, ...]] = ("h3",)
     zero_rtt: ClassVar[bool] = True
 
     def version(self) -> str:

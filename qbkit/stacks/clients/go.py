@@ -18,6 +18,7 @@ class GoClient(WebClient):
     name: ClassVar[str] = "go"
     source: ClassVar[str] = "Go's net/http; Go module quic-go"
     protocols: ClassVar[tuple[str, ...]] = ("h2", "h3")
+    unlimited: ClassVar[tuple[str, ...]] = ("h3",)
 
     def version(self) -> str:
         """Version of quic-go and its driver."""

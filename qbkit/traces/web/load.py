@@ -53,7 +53,8 @@ def build_load(
     """The run dataset of a load with what its client reported.
 
     In addition to `qbkit.traces.build`, it has the variables ``time_to_last_byte_s`` and `TIMES`,
-    without dimensions, and the attributes ``web_load``, ``protocol``, ``client`` and ``server``.
+    without dimensions, and the attributes ``web_load``, ``protocol``, ``client``, ``server`` and
+    ``first_packet_s``, the time of the first packet of the measured connection on the run's clock.
     ``warnings`` are those of the recorded page, which come before those of the run.
     ``time_to_last_byte_s`` is the time from the first packet that the client sent to the last byte
     of the response (Yu and Benson, WWW '21, section 5); with ``zero_rtt``, from the first packet of
@@ -86,6 +87,7 @@ def build_load(
         protocol=report["protocol"],
         server=load.server,
         client=load.client,
+        first_packet_s=first_packet_s,
         client_report=json.dumps(dict(report), sort_keys=True),
         warnings=json.dumps([*warnings, *run_warnings(run)]),
     )
