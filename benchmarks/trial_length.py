@@ -2,9 +2,10 @@
 
     python benchmarks/trial_length.py
 
-Trials are cut off after a part of their time. The first table is the mean over the settings and
-implementations of ``data/conformance`` (60 s, five seeds per side), by the number of operating
-points of a trial; the second one is the study in ``data/envelope`` (120 s, five seeds per side).
+writes ``benchmarks/tables/trial_length.md``, which the documentation includes. Trials are cut off
+after a part of their time. The first table is the mean over the settings and implementations of
+``data/conformance`` (60 s, five seeds per side), by the number of operating points of a trial. The
+second one is the study in ``data/envelope`` (120 s, five seeds per side).
 """
 
 from __future__ import annotations
@@ -14,28 +15,33 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import xarray as xr
+from markdown_tables import publish, table
 
 import qbkit as qb
 from qbkit.metrics import DEFINITIONS, assess
 from qbkit.metrics.cells import cell_trials
+from qbkit.metrics.families import FAMILIES
 from qbkit.metrics.trials import Trials
 
 DATA = Path(__file__).parents[1] / "data"
 PARTS = (0.25, 0.5, 0.75, 1.0)
+FIGURES = {"conformance": "conformance", "noise_floor": "noise floor"}
 DURATIONS_S = (15, 30, 60, 90, 120)
 
 
 def of_maps() -> pd.DataFrame:
-    """Mean conformance and noise floor by family, RTT and number of points."""
+    """Mean conformance and noise floor by RTT and number of points (rows) and family (columns)."""
     rows = []
-    for family in ("cubic", "reno", "bbr"):
+    for family in FAMILIES:
         every = cell_trials(qb.load_sweep(DATA / f"conformance/{family}.yaml"))
         reference = every.sel({"flows.0": f"tcp:{family}"})
         for name in every["flows.0"].values:
             if name != f"tcp:{family}":
                 cells = every.sel({"flows.0": name})
                 rows += [{"family": family, **row} for row in _of_cells(cells, reference)]
-    return pd.DataFrame(rows).groupby(["family", "rtt_ms", "points"]).mean().round(2)
+    means = pd.DataFrame(rows).groupby(["rtt_ms", "points", "family"]).mean()
+    by_family = means.unstack("family").swaplevel(axis="columns")
+    return by_family[[(family, figure) for family in FAMILIES for figure in FIGURES]]
 
 
 def _of_cells(cells: xr.DataArray, reference: xr.DataArray) -> list[dict[str, float]]:
@@ -72,11 +78,10 @@ def of_envelope() -> pd.DataFrame:
                 "duration_s": duration_s,
                 "conformance": a.conformance,
                 "noise_floor": a.noise_floor,
-                "conformance_pooled": a.conformance_pooled,
-                "outcome": a.outcome,
+                "pooled_conformance": a.conformance_pooled,
             }
         )
-    return pd.DataFrame(rows).round(2)
+    return pd.DataFrame(rows)
 
 
 def _cut(run: xr.Dataset, duration_s: float) -> xr.Dataset:
@@ -87,9 +92,24 @@ def _cut(run: xr.Dataset, duration_s: float) -> xr.Dataset:
     )
 
 
+def text() -> str:
+    """Both tables, in Markdown."""
+    titles = (FAMILIES[family] for family in FAMILIES)
+    head = [
+        "RTT",
+        "points",
+        *(f"{title}: {figure}" for title in titles for figure in FIGURES.values()),
+    ]
+    rows = [[f"{rtt_ms:g} ms", points, *row] for (rtt_ms, points), *row in of_maps().itertuples()]
+    maps = table(head, rows)
+    study = of_envelope().set_index("duration_s").T
+    head = ["quic-go's CUBIC, 50 ms, 1 BDP", *(f"{duration_s} s" for duration_s in study.columns)]
+    rows = [[name.replace("_", " "), *row] for name, *row in study.itertuples()]
+    return f"{maps}\n{table(head, rows)}"
+
+
 def main() -> None:
-    print(of_maps().to_string())
-    print(of_envelope().to_string(index=False))
+    publish("trial_length", text())
 
 
 if __name__ == "__main__":
