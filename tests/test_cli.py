@@ -337,7 +337,7 @@ def test_bad_input_gets_one_sentence(words, sentence, here):
         ("flows: ['tcp:cubic', 'tcp:bbr']\ntopology: parking_lot", ["needs at least 3 flows"]),
         ("flows: ['tcp:cubic']\nduration: 5", ["Experiment has no field duration"]),
         ("flows: [{stack: tcp, controller: cubic, 1: 2}]", ["1 is not a field name"]),
-        ("flows: [", ["is not YAML: while parsing"]),
+        ("flows: [", ["is not YAML: line 1, column 9"]),
         ("flows: ['tcp:cubic']\nseed: 1\nseed: 2", ["line 3: seed is given twice; keep one"]),
         ("- tcp:cubic", ["has no fields; an experiment needs names and values"]),
         ("name: x\nbase: {}\nsweep: {seed: [1]}", ["contains a sweep; use `qbkit sweep`"]),

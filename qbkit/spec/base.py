@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
@@ -9,6 +10,18 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from qbkit.errors import SpecError
 from qbkit.suggestions import did_you_mean
+
+KINDS = {
+    "dict_type": "must be names with their values",
+    "model_type": "must be names with their values",
+    "model_attributes_type": "must be names with their values",
+    "list_type": "must be a list",
+    "tuple_type": "must be a list",
+    "union": "must be a number, a text, true or false",
+}
+"""What pydantic says in Python's words, in those of a spec file."""
+TYPES = ("str", "int", "float", "bool")
+"""The types of an option, as pydantic names them behind its place."""
 
 
 class Spec(BaseModel):
@@ -25,13 +38,24 @@ class Spec(BaseModel):
 
 def _spec_error(kind: type[BaseModel], error: ValidationError) -> SpecError:
     """Every mistake in a spec, in one sentence each."""
-    found = error.errors(include_url=False)
+    found = _without_unions(error.errors(include_url=False))
     # pydantic reports a list without a valid item as too short; report only the items' mistakes.
     around = {one["loc"][:depth] for one in found for depth in range(len(one["loc"]))}
     mistakes = [text for one in found if one["loc"] not in around for text in _mistakes(kind, one)]
     raised = SpecError("; ".join(f"{kind.__name__}{mistake}" for mistake in mistakes))
     raised.mistakes = mistakes
     return raised
+
+
+def _without_unions(found: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """One error for a value of many types, where pydantic has one for each type."""
+    errors: dict[tuple[Any, ...], Mapping[str, Any]] = {}
+    for one in found:
+        *place, last = one["loc"] or ("",)
+        if last in TYPES and len(place) > 1:
+            one = {**one, "loc": tuple(place), "type": "union"}
+        errors.setdefault((*one["loc"], one["type"]), one)
+    return list(errors.values())
 
 
 def _mistakes(kind: type[BaseModel], found: Mapping[str, Any]) -> list[str]:
@@ -51,9 +75,17 @@ def _mistakes(kind: type[BaseModel], found: Mapping[str, Any]) -> list[str]:
     if found["type"] == "extra_forbidden":
         near = did_you_mean(str(last), _fields(kind, parents))
         return [f"{parent} has no field {last}{near}"]
-    value = repr(found.get("input"))
-    value = value if len(value) <= 60 else value[:57] + "..."
-    return [f"{where} = {value}: {message}"]
+    message = KINDS.get(found["type"], message)
+    return [f"{where} = {_shown(found.get('input'))}: {message}"]
+
+
+def _shown(value: object) -> str:
+    """A value as it is written in a spec file; texts keep their quotes."""
+    if value is None or isinstance(value, bool | list | tuple | dict):
+        text = json.dumps(value, ensure_ascii=False, default=str)
+    else:
+        text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
 
 
 def _fields(kind: type[BaseModel], path: Sequence[str | int]) -> list[str]:

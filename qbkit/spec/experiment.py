@@ -16,10 +16,11 @@ from pydantic import Field, field_validator, model_validator
 
 from qbkit import above
 from qbkit.errors import SpecError
+from qbkit.json_words import object_of
 from qbkit.spec.base import Spec
 from qbkit.spec.flow import Flow
 from qbkit.spec.loss import GilbertElliott
-from qbkit.spec.spec_file import read_fields
+from qbkit.spec.spec_file import of_file, read_fields
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -327,11 +328,9 @@ class Experiment(Spec):
         its ``start_s``.
         """
         try:
-            data = json.loads(text)
-        except (json.JSONDecodeError, RecursionError) as error:
-            raise SpecError(f"the experiment is not valid JSON: {error}") from None
-        if not isinstance(data, dict):
-            raise SpecError("the experiment must be a JSON object")
+            data = object_of(text)
+        except ValueError as error:
+            raise SpecError(f"the experiment cannot be read: {error}") from None
         return cls(**{"start_window_s": 0.0, **data})
 
     @classmethod
@@ -340,7 +339,8 @@ class Experiment(Spec):
         fields = read_fields(path, "an experiment")
         if "sweep" in fields:
             raise SpecError(f"{path} contains a sweep; use `qbkit sweep` or qb.run_sweep")
-        return cls(**fields)
+        with of_file(path):
+            return cls(**fields)
 
     @property
     def hash(self) -> str:

@@ -3,10 +3,24 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from qbkit.errors import SpecError
+from qbkit.json_words import in_words
+
+
+@contextmanager
+def of_file(path: str | Path) -> Iterator[None]:
+    """Put the path of a spec file before each SpecError about its content."""
+    try:
+        yield
+    except SpecError as error:
+        raised = SpecError(f"{path}: {error}")
+        raised.mistakes = error.mistakes
+        raise raised from None
 
 
 def read_fields(path: str | Path, what: str) -> dict[str, Any]:
@@ -16,7 +30,7 @@ def read_fields(path: str | Path, what: str) -> dict[str, Any]:
     """
     file = Path(path)
     try:
-        text = file.read_text()
+        text = file.read_text(encoding="utf-8-sig")
     except OSError as error:
         raise SpecError(f"cannot read {path}: {error.strerror}") from None
     except UnicodeDecodeError:
@@ -50,8 +64,10 @@ def _parsed_json(text: str, path: str | Path) -> object:
 
     try:
         return json.loads(text, object_pairs_hook=unique)
-    except (json.JSONDecodeError, RecursionError) as error:
-        raise SpecError(f"{path} is not JSON: {error}") from None
+    except SpecError:
+        raise
+    except (ValueError, RecursionError) as error:
+        raise SpecError(f"{path} is not JSON: {in_words(error)}") from None
 
 
 def _parsed_yaml(text: str, path: str | Path) -> object:
@@ -60,8 +76,16 @@ def _parsed_yaml(text: str, path: str | Path) -> object:
     try:
         _require_unique(yaml.compose(text, yaml.SafeLoader), path)
         return yaml.safe_load(text)
-    except (yaml.YAMLError, RecursionError) as error:
-        raise SpecError(f"{path} is not YAML: {' '.join(str(error).split())}") from None
+    except SpecError:
+        raise
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
+        raise SpecError(f"{path} is not YAML: {where}{error.problem or error.context}") from None
+    except yaml.YAMLError:
+        raise SpecError(f"{path} is not YAML: it has characters that are no text") from None
+    except (ValueError, RecursionError, OverflowError) as error:
+        raise SpecError(f"{path} is not YAML: {in_words(error)}") from None
 
 
 def _require_unique(node: Any, path: str | Path) -> None:

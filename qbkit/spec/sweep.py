@@ -14,8 +14,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from qbkit.errors import SpecError
 from qbkit.spec import Experiment, Flow
+from qbkit.spec.base import KINDS
 from qbkit.spec.flow import parsed
-from qbkit.spec.spec_file import read_fields
+from qbkit.spec.spec_file import of_file, read_fields
 from qbkit.suggestions import did_you_mean
 
 Value = str | int | float | bool
@@ -64,8 +65,12 @@ class Sweep(BaseModel):
             super().__init__(**data)
         except ValidationError as error:
             first = error.errors()[0]
-            where = ".".join(str(part) for part in first["loc"]) or "sweep"
+            place = first["loc"][:3]  # behind a value pydantic names a type
+            where = ".".join(str(part) for part in place) or "sweep"
             message = str(first["msg"]).removeprefix("Value error, ")
+            message = KINDS.get(first["type"], message)
+            if place[:1] == ("sweep",) and len(place) == 3:
+                message = "a value is a number, a text, true or false"
             raise SpecError(f"{where}: {message}; a sweep is written {FORM}") from None
 
     @field_validator("sweep")
@@ -97,7 +102,9 @@ class Sweep(BaseModel):
     @classmethod
     def from_file(cls, path: str | Path) -> Sweep:
         """The sweep in a YAML or JSON file; SpecError names the mistake."""
-        return cls(**read_fields(path, f"a sweep, written {FORM},"))
+        fields = read_fields(path, f"a sweep, written {FORM},")
+        with of_file(path):
+            return cls(**fields)
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from pydantic import Field, field_validator, model_validator
 
 from qbkit.errors import SpecError
+from qbkit.json_words import object_of
 from qbkit.spec.base import Spec
 from qbkit.spec.experiment import Bottleneck, Experiment
 from qbkit.spec.flow import Flow
@@ -97,11 +98,9 @@ class WebLoad(Spec):
     def from_json(cls, text: str) -> WebLoad:
         """The inverse of `to_json`; raises SpecError on anything else."""
         try:
-            data = json.loads(text)
-        except (json.JSONDecodeError, RecursionError) as error:
-            raise SpecError(f"the load is not valid JSON: {error}") from None
-        if not isinstance(data, dict):
-            raise SpecError("the load must be a JSON object")
+            data = object_of(text)
+        except ValueError as error:
+            raise SpecError(f"the load cannot be read: {error}") from None
         return cls(**data)
 
     @property

@@ -67,8 +67,8 @@ def load_run(path: str | Path) -> xr.Dataset:
     try:
         with xr.open_dataset(path, engine="h5netcdf") as opened:
             ds = opened.load()
-    except Exception as error:  # h5py raises nearly anything on damaged files
-        raise StoreError(f"{path} is damaged or no netCDF file ({_brief(error)})") from None
+    except Exception:  # h5py raises nearly anything on damaged files
+        raise StoreError(f"{path} is damaged or no netCDF file") from None
     _require_format(ds.attrs, path)
     ds.attrs = {name: _plain(value) for name, value in ds.attrs.items()}
     ds.encoding["source"] = str(path)
@@ -116,23 +116,24 @@ def _index_row(path: Path) -> dict[str, Any]:
         with h5py.File(path, "r") as file:
             attrs = {name: _plain(value) for name, value in file.attrs.items()}
         _require_format(attrs, path)
+        spec = json.loads(attrs["spec"] or '{"flows": []}')
+        flows = " + ".join(f"{f['stack']}:{f['controller']}" for f in spec["flows"])
     except StoreError as error:
         return {"path": str(path), "problem": str(error)}
-    except Exception as error:  # as in `load_run`
-        return {"path": str(path), "problem": f"{path} is damaged ({_brief(error)})"}
-    spec = json.loads(attrs["spec"] or '{"flows": []}')
-    flows = " + ".join(f"{f['stack']}:{f['controller']}" for f in spec["flows"])
+    except Exception:  # as in `load_run`
+        return {"path": str(path), "problem": f"{path} is damaged"}
     found = {name: attrs.get(name) for name in (*INDEX, "created")}
     return {"path": str(path), "flows": flows or "imported", **found, "problem": ""}
 
 
 def _require_format(attrs: dict[Any, Any], path: str | Path) -> None:
-    found = attrs.get("format_version")
-    if found is None:
-        raise StoreError(f"{path} is no run of qbkit")
-    if int(found) > FORMAT_VERSION:
+    try:
+        found = int(attrs["format_version"])
+    except (KeyError, TypeError, ValueError, OverflowError):
+        raise StoreError(f"{path} is no run of qbkit") from None
+    if found > FORMAT_VERSION:
         raise StoreError(
-            f"{path} has format {int(found)}, this qbkit reads up to {FORMAT_VERSION}; update qbkit"
+            f"{path} has format {found}, this qbkit reads up to {FORMAT_VERSION}; update qbkit"
         )
 
 
@@ -141,7 +142,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, bytes):
         return value.decode()
     return value.item() if hasattr(value, "item") and getattr(value, "size", 1) == 1 else value
-
-
-def _brief(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0][:80]

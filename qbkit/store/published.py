@@ -16,17 +16,18 @@ import xarray as xr
 
 from qbkit import store
 from qbkit.errors import StoreError
+from qbkit.json_words import object_of
 from qbkit.metrics import cell_envelopes, conformance_map, hull_table
 from qbkit.metrics.kept_maps import PREFIX, with_map
 from qbkit.metrics.maps import FIRST, SECOND
 from qbkit.spec.sweep import Sweep
+from qbkit.store.index import INDEX, published_files, read_index, require_unchanged
 from qbkit.store.sweep_folder import load_cube
 
 STEP = 0.01
 """Published values are rounded to 0.01 of their unit (ms, Mbit/s, %, s): a tenth of the size."""
 EMPTY = np.iinfo(np.int32).min
 SPEC_ENDINGS = {".yaml", ".yml"}
-INDEX = "index.json"
 PACKET_TABLES = {"packet", "ack", "sample"}
 """Dimensions whose variables are not published."""
 ENVELOPE_SERIES = ("throughput_mbps", "queue_delay_ms")
@@ -75,21 +76,14 @@ def publish_runs(
 def load_runs(folder: str | Path) -> dict[str, xr.Dataset]:
     """The runs that `publish_runs` wrote, by name; raises StoreError for a changed or lost file."""
     runs = {}
-    for name, facts in published_index(folder)["files"].items():
-        path = Path(folder) / name
-        if not path.exists() or _sha256(path) != facts["sha256"]:
-            raise StoreError(f"{path} is not the file that was published; fetch it again")
-        runs[facts["name"]] = store.load_run(path)
+    for path, facts in published_files(folder, "runs"):
+        runs[str(facts.get("name", path.stem))] = store.load_run(path)
     return runs
 
 
 def published_index(folder: str | Path) -> dict[str, Any]:
     """The index of published runs; raises StoreError where there is none."""
-    try:
-        document: dict[str, Any] = json.loads((Path(folder) / INDEX).read_text())
-    except (OSError, json.JSONDecodeError) as error:
-        raise StoreError(f"there are no published runs in {folder}: {error}") from None
-    return document
+    return read_index(folder, "runs")
 
 
 def _sha256(path: Path) -> str:
@@ -133,14 +127,16 @@ def load_published(spec: str | Path) -> xr.Dataset:
     index = Path(spec).with_suffix(".json")
     target = index.with_suffix(".nc")
     try:
-        document = json.loads(index.read_text())
+        document = object_of(index.read_bytes())
         content = target.read_bytes()
-    except (OSError, json.JSONDecodeError):
+    except (OSError, ValueError):
         words = f"run it, or publish it with qb.publish_sweep('{spec}', FOLDER)"
         raise StoreError(f"no results of {spec} are published; {words}") from None
-    if hashlib.sha256(content).hexdigest() != document["sha256"]:
-        raise StoreError(f"{target} is not the file that was published; fetch it again")
-    return _unpacked(content)
+    require_unchanged(target, content, document)
+    try:
+        return _unpacked(content)
+    except Exception:  # h5py raises nearly anything on damaged files
+        raise StoreError(f"{target} is damaged or no netCDF file; fetch it again") from None
 
 
 def _packed(cube: xr.Dataset) -> bytes:

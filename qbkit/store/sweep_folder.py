@@ -17,6 +17,7 @@ import xarray as xr
 from fsspec import AbstractFileSystem
 
 from qbkit.errors import StoreError
+from qbkit.json_words import object_of
 
 CUBE = "cube.zarr"
 """The cube of all runs."""
@@ -61,11 +62,11 @@ def load_cube(url: str) -> xr.Dataset:
     with storage(f"there is no cube in {url}", "run the sweep first"):
         try:
             return xr.open_zarr(f"{place}/{CUBE}", consolidated=False).load()
-        except ValueError as error:
-            if isinstance(error, OSError):  # Zarr's "not found" is both
+        except Exception as error:  # Zarr raises nearly anything on a damaged description
+            if _is_storage_error(error):
                 raise
             advice = "start the sweep again: it writes the cube, and runs only what is missing"
-            raise StoreError(f"{place}/{CUBE} is damaged ({error}); {advice}") from None
+            raise StoreError(f"{place}/{CUBE} is damaged; {advice}") from None
 
 
 class Results:
@@ -111,7 +112,7 @@ class Results:
     def _read(self, path: str) -> dict[str, Any]:
         with self._files.open(path) as file:
             try:
-                figures: dict[str, Any] = json.load(file)
+                figures = object_of(file.read())
             except ValueError as error:
                 words = "delete it, then start the sweep again: it repeats this run"
                 raise StoreError(f"{path} of {self.url} is damaged ({error}); {words}") from None

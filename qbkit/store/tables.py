@@ -12,8 +12,8 @@ import pandas as pd
 
 from qbkit.errors import StoreError
 from qbkit.files import write_whole
+from qbkit.store.index import INDEX, published_files
 
-INDEX = "index.json"
 DIGITS = 7
 """Significant digits of published numbers: a microsecond in a load of ten seconds."""
 
@@ -51,14 +51,10 @@ def replace_rows(table: Path, rows: pd.DataFrame, key: str) -> None:
 
 def load_tables(folder: str | Path) -> dict[str, pd.DataFrame]:
     """The tables that `publish_tables` wrote, by name; StoreError for a changed or lost file."""
-    try:
-        index = json.loads((Path(folder) / INDEX).read_text())
-    except (OSError, json.JSONDecodeError) as error:
-        raise StoreError(f"there are no published tables in {folder}: {error}") from None
     tables = {}
-    for name, facts in index["files"].items():
-        path = Path(folder) / name
-        if not path.exists() or hashlib.sha256(path.read_bytes()).hexdigest() != facts["sha256"]:
-            raise StoreError(f"{path} is not the file that was published; fetch it again")
-        tables[path.stem] = pd.read_csv(path)
+    for path, _ in published_files(folder, "tables"):
+        try:
+            tables[path.stem] = pd.read_csv(path)
+        except (ValueError, OSError):
+            raise StoreError(f"{path} is no table of comma-separated values") from None
     return tables

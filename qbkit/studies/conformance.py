@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import xarray as xr
 
-from qbkit.errors import MetricError, SpecError
+from qbkit.errors import MetricError, SpecError, StoreError
 from qbkit.execution.many import datasets, run_all
 from qbkit.metrics import Assessment, Gate, assess, envelope, gates
 from qbkit.spec import Bottleneck, Experiment, Flow
@@ -226,4 +226,6 @@ def study_of(runs: Mapping[str, xr.Dataset], index: Mapping[str, Any]) -> Study:
         side: [run for name, run in runs.items() if name.startswith(side)]
         for side in ("test", "reference")
     }
+    if not all(isinstance(index.get(side), str) and runs for side, runs in sides.items()):
+        raise StoreError("the published runs are no study: they lack the test or the reference")
     return Study(index["test"], index["reference"], sides["test"], sides["reference"])

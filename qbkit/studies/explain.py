@@ -284,8 +284,8 @@ def load_explanation(folder: str | Path, *, definition: str = "imc22") -> Explan
         ours, theirs = (
             Parameters.from_dict(index["parameters"][side]) for side in ("test", "reference")
         )
-    except (KeyError, TypeError) as error:
-        raise StoreError(f"the study in {folder} has no parameters ({error})") from None
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise StoreError(f"the study in {folder} has no parameters of both sides") from None
     return explanation(study_of(runs, index), ours, theirs, definition=definition)
 
 

@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 
 from qbkit.errors import TraceError
-from qbkit.traces.logs.json_errors import in_words
+from qbkit.json_words import in_words
 
 SEPARATOR = b"\x1e"
 """Begins a record of a JSON text sequence (RFC 7464)."""

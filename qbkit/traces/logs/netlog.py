@@ -15,7 +15,7 @@ import msgspec
 import xarray as xr
 
 from qbkit.errors import TraceError
-from qbkit.traces.logs.json_errors import in_words
+from qbkit.json_words import in_words
 from qbkit.traces.logs.jsonfile import LATEST_MS, UNREADABLE, JsonFile, open_log
 from qbkit.traces.logs.netlog_acks import Params
 from qbkit.traces.logs.netlog_session import Session

@@ -20,8 +20,8 @@ import msgspec
 import xarray as xr
 
 from qbkit.errors import TraceError
+from qbkit.json_words import in_words
 from qbkit.traces.logs.events import EventTables, ack_text
-from qbkit.traces.logs.json_errors import in_words
 from qbkit.traces.logs.jsonfile import SEPARATOR, UNREADABLE, JsonFile, open_log
 from qbkit.traces.logs.qlog_clock import Clock
 from qbkit.traces.logs.qlog_drafts import modern

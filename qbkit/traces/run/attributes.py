@@ -7,6 +7,7 @@ import json
 import xarray as xr
 
 from qbkit.errors import SpecError
+from qbkit.json_words import in_words
 from qbkit.spec import Experiment
 
 
@@ -20,6 +21,6 @@ def run_warnings(ds: xr.Dataset) -> list[str]:
     """The warnings of a run, one sentence each; raises SpecError where the list is damaged."""
     try:
         warnings = json.loads(ds.attrs.get("warnings", "[]"))
-    except json.JSONDecodeError as error:
-        raise SpecError(f"the run's warnings are not valid JSON: {error}") from None
-    return [str(w) for w in warnings]
+    except (ValueError, TypeError, RecursionError) as error:
+        raise SpecError(f"the run's warnings are not valid JSON: {in_words(error)}") from None
+    return [str(w) for w in warnings] if isinstance(warnings, list) else [str(warnings)]

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
-
-import ijson
-import msgspec
+from typing import Any
 
 KINDS = {
     "int": "a whole number",
@@ -23,6 +22,9 @@ MISSING = re.compile(r"missing required field `(?P<name>.*?)`")
 PLACE = re.compile(r" - at `\$\.?(?P<path>.*?)`")
 
 
+MALFORMED = "a brace, a comma or a quote is missing or out of place"
+
+
 def in_words(error: Exception) -> str:
     """Why a reader rejects JSON: a part of a sentence, without the name of an exception."""
     text = str(error)
@@ -33,15 +35,26 @@ def in_words(error: Exception) -> str:
         return f"{name} is {_kind(wrong['found'])}, not {wanted}"
     if missing := MISSING.search(text):
         return f"{name} has no {missing['name']}"
-    if isinstance(error, msgspec.ValidationError):
-        return f"{name} is out of range"
     if isinstance(error, RecursionError):
         return "it is nested too deep"
     if isinstance(error, UnicodeError):
         return "a text is not in UTF-8"
-    if isinstance(error, ijson.JSONError):
-        return "a brace, a comma or a quote is missing or out of place"
-    return "a number is out of range"
+    if isinstance(error, json.JSONDecodeError):
+        return f"line {error.lineno}, column {error.colno}: {MALFORMED}"
+    if type(error).__name__ in ("JSONError", "IncompleteJSONError", "DecodeError"):
+        return MALFORMED
+    return f"{name} is out of range" if place else "a number or a date is out of range"
+
+
+def object_of(text: str | bytes) -> dict[str, Any]:
+    """The members of a JSON object; raises ValueError with a few words for anything else."""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"it is not valid JSON: {in_words(error)}") from None
+    if not isinstance(found, dict):
+        raise ValueError("it must be a JSON object")
+    return found
 
 
 def _kind(name: str) -> str:

@@ -1,0 +1,42 @@
+"""The index of a folder of published files: what they are, and the SHA-256 of each."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from qbkit.errors import StoreError
+from qbkit.json_words import object_of
+
+INDEX = "index.json"
+
+
+def read_index(folder: str | Path, what: str) -> dict[str, Any]:
+    """The index of a folder; StoreError where there is none, or where it is damaged."""
+    path = Path(folder) / INDEX
+    try:
+        index = object_of(path.read_bytes())
+    except OSError as error:
+        raise StoreError(f"there are no published {what} in {folder}: {error.strerror}") from None
+    except ValueError as error:
+        raise StoreError(f"{path} is damaged: {error}; fetch it again") from None
+    files = index.get("files")
+    if not isinstance(files, dict) or not all(isinstance(facts, dict) for facts in files.values()):
+        raise StoreError(f"{path} is damaged: it lists no files; fetch it again")
+    return index
+
+
+def published_files(folder: str | Path, what: str) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """Each file with its facts; StoreError for one that is lost or was changed."""
+    for name, facts in read_index(folder, what)["files"].items():
+        path = Path(folder) / name
+        require_unchanged(path, path.read_bytes() if path.is_file() else None, facts)
+        yield path, facts
+
+
+def require_unchanged(path: Path, content: bytes | None, facts: dict[str, Any]) -> None:
+    """Raise StoreError unless the content of a file has the SHA-256 among its facts."""
+    if content is None or hashlib.sha256(content).hexdigest() != facts.get("sha256"):
+        raise StoreError(f"{path} is not the file that was published; fetch it again")
