@@ -161,8 +161,8 @@ def test_the_exit_status_of_a_server_is_passed_on(program, status, words):
 def test_a_flow_that_falls_silent_is_reported(monkeypatch, own_runs):
     monkeypatch.setattr(Bad, "program", lambda _: [*BAD_WORDS, "falls-silent"])
     run = Experiment(flows=["bad:falls-silent", "tcp:cubic"], duration_s=8).run(engine="virtual")
-    assert "bad:falls-silent sent nothing after 0." in run.attrs["warnings"]
-    assert "tcp:cubic sent nothing" not in run.attrs["warnings"]
+    assert "bad:falls-silent delivered nothing from 0." in run.attrs["warnings"]
+    assert "tcp:cubic delivered nothing" not in run.attrs["warnings"]
 
 
 @pytest.mark.guest

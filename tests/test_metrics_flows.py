@@ -98,6 +98,7 @@ def test_flow_summaries_are_json() -> None:
         "rtt_mean_ms",
         "rtt_std_ms",
         "queue_delay_mean_ms",
+        "mean_frame_bytes",
     ]
     assert second["goodput_mbps"] is None
     json.dumps([first, second], allow_nan=False)

@@ -45,10 +45,13 @@ def free_address(name: str) -> str:
 
 
 @contextmanager
-def receiver(name: str, address: str, out: Path) -> Iterator[subprocess.Popen[str]]:
+def receiver(
+    name: str, address: str, out: Path, controller: str = "cubic"
+) -> Iterator[subprocess.Popen[str]]:
     """A receiver that says it is ready, and ends well on SIGTERM."""
     keys = certificate.folder()
     words = ["--cert", str(keys / "cert.pem"), "--key", str(keys / "key.pem"), "--out", str(out)]
+    words += ["--option", f"controller={controller}"]
     command = [program(name), "recv", "--listen", address, *words]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout.readline() == "ready\n"

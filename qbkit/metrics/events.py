@@ -32,12 +32,18 @@ class Span:
 
 
 def time_span_s(events: xr.Dataset) -> tuple[float, float]:
-    """First and last time of any event; MetricError without events."""
-    times = [events[n].values for n in events.data_vars if str(n).endswith("_time_s")]
-    times = [t for t in times if len(t)]
+    """First and last time of any event; MetricError without events.
+
+    What a sender still receives after everything else is none of its transfer.
+    """
+    tables = [str(n) for n in events.data_vars if str(n).endswith("_time_s")]
+    times = {name: events[name].values for name in tables if len(events[name])}
+    if not is_receiver(events) and len(times) > 1:
+        times.pop("received_time_s", None)
     if not times:
         raise MetricError("the log has no events; choose another")
-    return float(min(t.min() for t in times)), float(max(t.max() for t in times))
+    starts, ends = ([edge(t) for t in times.values()] for edge in (np.min, np.max))
+    return float(min(starts)), float(max(ends))
 
 
 def bytes_acked(events: xr.Dataset) -> tuple[FloatArray, FloatArray]:

@@ -17,7 +17,9 @@ from qbkit.metrics.flows import (
     has_packets,
     known_fate,
 )
-from qbkit.traces.run.early_end import EARLY_END
+from qbkit.metrics.further import further_columns
+from qbkit.metrics.jitter import ordered_jitter_ms
+from qbkit.traces.run.attributes import run_experiment
 from qbkit.traces.run.journey import Fate
 
 COLUMNS = (
@@ -49,18 +51,30 @@ def summary(ds: xr.Dataset) -> pd.DataFrame:
     - ``rtt_mean_ms``, ``rtt_std_ms``: the RTT of a packet is the flow's base RTT plus the packet's
       queueing delay, measured passively at the bottleneck. It excludes delay inside the hosts (ACK
       delay, pacing), so it is comparable between stacks; dropped packets have none. With reverse
-      traffic it includes the queueing delay of the ACK (`qbkit.metrics.flows.ack_delays_ms`).
+      traffic it includes the queueing delay of the ACK (`qbkit.metrics.flows.ack_delays_ms`). The
+      mean includes what the experiment's jitter adds (`qbkit.metrics.jitter`), the deviation does
+      not.
     - ``queue_delay_mean_ms``: mean over the packets that left. It differs from the mean over time,
       in which each bin counts once.
-    - ``ended_s``: when the flow's connection ended before its time, NaN for other flows. Only runs
-      with such a flow have the column; ``stop_s`` of that flow is the same.
+
+    Further columns are there if any flow has a value that is not 0:
+
+    - ``complete_s``: time from the start of a transfer of a number of bytes to its last packet, or
+      "unfinished".
+    - ``mean_frame_bytes``: mean size of the data packets' frames.
+    - ``ce_marked_packets``: data packets that a queue marked CE.
+    - ``slow_start_lost_packets``: lost packets of those sent before the stack first left slow start
+      (or startup), as it reports its state.
+    - ``spurious_losses``: packets that were declared lost and arrived, as the stack reports them;
+      the kernel's TCP counts duplicate SACKs.
+    - ``ended_s``: when the flow's connection ended before its time; ``stop_s`` is the same.
 
     Without a packet table, the means come from the binned series, weighted by throughput. Values
     that bins do not contain are NaN: losses, deviation, and with reverse traffic the RTT.
     """
     rows = [_row(ds, i) for i in range(ds.sizes["flow"])]
     table = pd.DataFrame(rows, columns=list(COLUMNS))
-    return table.assign(**{EARLY_END: ds[EARLY_END].values}) if EARLY_END in ds else table
+    return table.assign(**further_columns(ds))
 
 
 def flow_summaries(ds: xr.Dataset) -> list[dict[str, str | float | None]]:
@@ -119,10 +133,12 @@ def _delays_ms(ds: xr.Dataset, index: int) -> tuple[float, float, float]:
     if has_packets(ds):
         left_s, _, waited_ms = delivered_packets(ds, index)
         extra_ms = waited_ms + ack_delays_ms(ds, index, left_s)
+        jitter_ms = _jitter_ms(ds, index)
         extra_ms = extra_ms[np.isfinite(extra_ms)]
         if not len(extra_ms):
             return math.nan, math.nan, math.nan
-        return float(waited_ms.mean()), base_ms + float(extra_ms.mean()), float(extra_ms.std())
+        mean_ms = base_ms + jitter_ms + float(extra_ms.mean())
+        return float(waited_ms.mean()), mean_ms, float(extra_ms.std())
     delay_ms = ds["queue_delay_ms"].values[index]
     seen = np.isfinite(delay_ms)
     weight = np.where(seen, np.nan_to_num(ds["throughput_mbps"].values[index]), 0.0)
@@ -131,3 +147,13 @@ def _delays_ms(ds: xr.Dataset, index: int) -> tuple[float, float, float]:
     mean_ms = float((weight * np.where(seen, delay_ms, 0.0)).sum() / weight.sum())
     known = "reverse" not in flow_directions(ds)
     return mean_ms, base_ms + mean_ms if known else math.nan, math.nan
+
+
+def _jitter_ms(ds: xr.Dataset, index: int) -> float:
+    """Mean delay that the experiment's jitter adds to the flow's packets; 0 for captures."""
+    experiment = run_experiment(ds)
+    if experiment is None:
+        return 0.0
+    sent_s = ds["packet_time_s"].values[ds["packet_flow"].values == index]
+    added_ms = ordered_jitter_ms(sent_s, experiment.sender_jitter_ms)
+    return float(added_ms.mean()) if len(added_ms) else 0.0

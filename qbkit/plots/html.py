@@ -31,6 +31,12 @@ RUN_COLUMNS = {
     "rtt_mean_ms": ("RTT mean", "ms", 1),
     "rtt_std_ms": ("RTT deviation", "ms", 1),
     "queue_delay_mean_ms": ("Queueing delay, per packet", "ms", 1),
+    "complete_s": ("Complete after", "s", 2),
+    "mean_frame_bytes": ("Frame mean", "B", 0),
+    "ce_marked_packets": ("CE marks", "packets", 0),
+    "slow_start_lost_packets": ("Lost in slow start", "packets", 0),
+    "spurious_losses": ("Spurious losses", "packets", 0),
+    "ended_s": ("Ended early", "s", 1),
 }
 """Columns of `qbkit.metrics.summary`: heading, unit and decimals."""
 
@@ -62,10 +68,11 @@ def run_html(ds: xr.Dataset) -> str:
     labels = [str(v) for v in table["label"]]
     palette = colours(labels)
     top = float(np.nanmax(ds["throughput_mbps"].values, initial=0.0))
+    columns = {name: column for name, column in RUN_COLUMNS.items() if name in table}
     heading = ["<th>Flow</th>"]
     heading += [
         f'<th class="number">{name}<br><span class="unit">{unit}</span></th>'
-        for name, unit, _ in RUN_COLUMNS.values()
+        for name, unit, _ in columns.values()
     ]
     heading.append(
         f'<th>Throughput<br><span class="unit">0 to {top:.3g} Mbit/s, over time</span></th>'
@@ -73,8 +80,8 @@ def run_html(ds: xr.Dataset) -> str:
     rows = []
     for i in range(min(len(labels), MAX_ROWS)):
         cells = [_dotted(labels[i], palette[i])]
-        for name, (_, _, decimals) in RUN_COLUMNS.items():
-            cells.append(_number(float(table[name].iloc[i]), decimals))
+        for name, (_, _, decimals) in columns.items():
+            cells.append(_number(table[name].iloc[i], decimals))
         cells.append(f"<td>{sparkline_svg(_sparkline(ds, i), palette[i], top)}</td>")
         rows.append(cells)
     return _box(
@@ -133,8 +140,12 @@ def _dotted(label: str, colour: str) -> str:
     return f'<td class="long">{dot}{escape(label)}</td>'
 
 
-def _number(value: float, decimals: int) -> str:
-    text = f"{value:.{decimals}f}" if math.isfinite(value) else "–"
+def _number(value: float | str, decimals: int) -> str:
+    """A cell of a number, or of the word that stands for it."""
+    if isinstance(value, str):
+        text = escape(value)
+    else:
+        text = f"{value:.{decimals}f}" if math.isfinite(value) else "–"
     return f'<td class="number">{text}</td>'
 
 

@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 from typing import ClassVar
 
-from qbkit.stacks.base import Say, Stack, Status
+from qbkit.stacks.base import Options, Say, Stack, Status
 from qbkit.stacks.build import compile_c, fingerprint
 from qbkit.stacks.registry import register
 
@@ -45,6 +45,10 @@ class Tcp(Stack):
         if not shutil.which("gcc"):
             return Status(False, "apt-get install gcc libc6-dev")
         return Status(True)
+
+    def receiver_options(self, controller: str, options: Options) -> Options:
+        """The sender's, and its controller: ECN is negotiated by the controllers of both ends."""
+        return {**options, "controller": controller}
 
     def build(self, say: Say = lambda _: None) -> None:
         """Compile the driver."""

@@ -89,7 +89,7 @@ def _numbers(side: xr.Dataset | Study) -> dict[tuple[str, str], float | str]:
         return {("study", "outcome"): a.outcome, **{("study", str(n)): float(v) for n, v in rows}}
     table = summary(side).drop(columns=["label", "stack", "controller"])
     return {
-        (f"flow {i + 1}", str(name)): float(value)
+        (f"flow {i + 1}", str(name)): value if isinstance(value, str) else float(value)
         for i in range(len(flow_labels(side)))
         for name, value in table.iloc[i].items()
     }

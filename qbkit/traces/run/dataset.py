@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import xarray as xr
 
 from qbkit.errors import RunFailed, StoreError
@@ -15,6 +17,7 @@ from qbkit.spec import FRAME_BYTES, Experiment
 from qbkit.traces.arrays import FloatArray
 from qbkit.traces.run import balance, schema
 from qbkit.traces.run.early_end import EarlyEnd, early_end_sentences, early_ends, end_variables
+from qbkit.traces.run.ends import arrived_bytes, end_warnings, stop_times_s
 from qbkit.traces.run.frames import address_number
 from qbkit.traces.run.journey import Captures, follow
 from qbkit.traces.run.packets import FlowPackets, of_run
@@ -27,9 +30,30 @@ LIMITED_PERCENT = 1.0
 """A flow gets a warning if a window or buffer limits it for a larger part of its time."""
 LIMITS = {"rwnd_limited_s": "receive window", "sndbuf_limited_s": "send buffer"}
 """Times in a driver's limits.json → what limited the flow."""
-STILL_S, STILL_PART = 5.0, 0.25
-"""A flow has stalled if its last packet is both this long and this part of its time before its end:
-longer than a sender waits after several timeouts in a row (RFC 9002, 6.2)."""
+
+
+@dataclass(frozen=True)
+class _Raw:
+    """What an engine left in a run's folder."""
+
+    folder: Path
+    experiment: Experiment
+    result: dict[str, Any]
+    packets: FlowPackets
+    counts: dict[str, schema.Variable]
+    senders: list[pd.DataFrame]
+    receivers: list[pd.DataFrame]
+    ends: list[EarlyEnd | None]
+
+    @property
+    def t0_ns(self) -> int:
+        """The machine's time at t = 0."""
+        return int(self.result["t0_ns"])
+
+    @property
+    def flows(self) -> int:
+        """Number of flows."""
+        return len(self.experiment.flows)
 
 
 def build(folder: Path, experiment: Experiment, attrs: dict[str, Any]) -> xr.Dataset:
@@ -40,49 +64,17 @@ def build(folder: Path, experiment: Experiment, attrs: dict[str, Any]) -> xr.Dat
     RunFailed when a flow sent nothing, or a capture is incomplete (the host's disk was full, or
     failed).
     """
-    result = json.loads((folder / "result.json").read_text())
-    t0_ns, flows = result["t0_ns"], experiment.flows
-    captures = _captures(folder, len(result["qdiscs"]))
-    ends = early_ends(folder, experiment, t0_ns)
-    packets, counts = _packets(captures, result, experiment, ends)
+    raw = _read(folder, experiment)
     bins = Bins(schema.BIN_S, experiment.duration_s)
-    senders = [read_sender(folder / f"flows/{i}") for i in range(len(flows))]
-    receivers = [read_table(folder / f"flows/{i}/receiver.csv") for i in range(len(flows))]
-    goodput, received = schema.goodput_series(receivers, t0_ns, bins)
-    seen = {
-        **schema.packet_series(packets, t0_ns, len(flows), bins),
-        "random_loss_packets": schema.random_loss_series(packets, t0_ns, len(flows), bins),
-        **goodput,
-    }
-    tables = {
-        **schema.packet_variables(packets, t0_ns),
-        **schema.sample_variables(senders, t0_ns),
-        **schema.flow_variables(_flow_columns(experiment, packets, t0_ns, received, ends)),
-        **end_variables(ends),
-        **counts,
-    }
-    telemetry = {  # a controller in Python may log any name
-        f"controller_{name}" if name in seen or name in tables else name: series
-        for name, series in schema.telemetry_series(senders, t0_ns, bins).items()
-    }
-    variables = {**seen, **telemetry, **tables}
-    names = {
-        "label": experiment.labels,
-        "stack": [flow.stack for flow in flows],
-        "controller": [flow.controller for flow in flows],
-    }
-    if experiment.has_reverse_traffic:
-        names["direction"] = [flow.direction for flow in experiment.flows]
-        variables |= schema.directions_of(len(result["qdiscs"]))
-    largest = largest_frame(packets)
-    link = experiment.bottleneck
-    dataset = schema.assemble(variables, names, bins)
+    dataset = schema.assemble(_variables(raw, bins), _names(raw), bins)
+    largest = largest_frame(raw.packets)
     warnings = [
         *early_end_sentences(dataset),
-        *_warnings(folder, experiment, packets, result, largest),
-        *_still_warnings(dataset),
+        *_warnings(raw, largest),
+        *end_warnings(dataset, experiment),
         *balance.violations(dataset),
     ]
+    link = experiment.bottleneck
     return dataset.assign_attrs(
         **attrs,
         format_version=FORMAT_VERSION,
@@ -94,23 +86,59 @@ def build(folder: Path, experiment: Experiment, attrs: dict[str, Any]) -> xr.Dat
         queue_bytes=link.queue_bytes,
         qdisc=link.qdisc,
         max_frame_bytes=largest,
-        capture_drops=result["capture_drops"],
+        capture_drops=raw.result["capture_drops"],
         warnings=json.dumps(warnings),
     )
 
 
-def _still_warnings(run: xr.Dataset) -> list[str]:
-    """A sentence for each flow that stopped sending long before its end."""
-    found = []
-    for i, label in enumerate(run.label.values):
-        start_s, stop_s = float(run.start_s[i]), float(run.stop_s[i])
-        last_s = float(run.packet_time_s.values[run.packet_flow.values == i].max())
-        if stop_s - last_s > max(STILL_S, STILL_PART * (stop_s - start_s)):
-            found.append(
-                f"{label} sent nothing after {last_s:.1f} s, though its time lasted until "
-                f"{stop_s:g} s"
-            )
-    return found
+def _read(folder: Path, experiment: Experiment) -> _Raw:
+    """Everything that the folder holds; see `build` for errors."""
+    result = json.loads((folder / "result.json").read_text())
+    ends = early_ends(folder, experiment, result["t0_ns"])
+    captures = _captures(folder, len(result["qdiscs"]))
+    packets, counts = _packets(captures, result, experiment, ends)
+    flows = [folder / f"flows/{i}" for i in range(len(experiment.flows))]
+    senders = [read_sender(flow) for flow in flows]
+    receivers = [read_table(flow / "receiver.csv") for flow in flows]
+    return _Raw(folder, experiment, result, packets, counts, senders, receivers, ends)
+
+
+def _variables(raw: _Raw, bins: Bins) -> dict[str, schema.Variable]:
+    """All variables of the dataset: over time, tables, and one number per flow."""
+    goodput, received = schema.goodput_series(raw.receivers, raw.t0_ns, bins)
+    seen = {
+        **schema.packet_series(raw.packets, raw.t0_ns, raw.flows, bins),
+        "random_loss_packets": schema.random_loss_series(raw.packets, raw.t0_ns, raw.flows, bins),
+        **goodput,
+    }
+    tables = {
+        **schema.packet_variables(raw.packets, raw.t0_ns),
+        **schema.sample_variables(raw.senders, raw.t0_ns),
+        **schema.flow_variables(_flow_columns(raw, received)),
+        **end_variables(raw.ends),
+        **raw.counts,
+    }
+    telemetry = {  # a controller in Python may log any name
+        f"controller_{name}" if name in seen or name in tables else name: series
+        for name, series in schema.telemetry_series(raw.senders, raw.t0_ns, bins).items()
+    }
+    ways = {}
+    if raw.experiment.has_reverse_traffic:
+        ways = schema.directions_of(len(raw.result["qdiscs"]))
+    return {**seen, **telemetry, **tables, **ways}
+
+
+def _names(raw: _Raw) -> dict[str, list[str]]:
+    """The words that describe each flow."""
+    flows = raw.experiment.flows
+    names = {
+        "label": raw.experiment.labels,
+        "stack": [flow.stack for flow in flows],
+        "controller": [flow.controller for flow in flows],
+    }
+    if raw.experiment.has_reverse_traffic:
+        names["direction"] = [flow.direction for flow in flows]
+    return names
 
 
 def _captures(folder: Path, bottlenecks: int) -> Captures:
@@ -156,26 +184,15 @@ def _packets(
     return packets, {**captured, **counters}
 
 
-def _flow_columns(
-    experiment: Experiment,
-    packets: FlowPackets,
-    t0_ns: int,
-    received: FloatArray,
-    ends: Sequence[EarlyEnd | None],
-) -> dict[str, tuple[FloatArray, str, str]]:
+def _flow_columns(raw: _Raw, received: FloatArray) -> dict[str, tuple[FloatArray, str, str]]:
     """Start, actual end, base RTT and bytes received of each flow."""
-    stops = []
-    for i, flow in enumerate(experiment.flows):
-        stop_s = flow.stop_s if flow.stop_s is not None else experiment.duration_s
-        if flow.bytes is not None:
-            last_ns = int(packets.data.time_ns[packets.data_flow == i][-1])
-            stop_s = min(stop_s, (last_ns - t0_ns) / 1e9)
-        end = ends[i]
-        stops.append(min(stop_s, end.ended_s) if end else stop_s)
+    experiment = raw.experiment
+    arrived = arrived_bytes(raw.packets, received)
+    stops = stop_times_s(experiment, raw.packets, raw.t0_ns, arrived, raw.ends)
     base = [experiment.bottleneck.rtt_ms + flow.extra_rtt_ms for flow in experiment.flows]
     return {
         "start_s": (np.array(experiment.flow_starts_s), "s", "start of the flow"),
-        "stop_s": (np.array(stops), "s", "end of the flow"),
+        "stop_s": (stops, "s", "end of the flow"),
         "base_rtt_ms": (np.array(base), "ms", "RTT without queueing"),
         "receiver_bytes": (received, "B", "application bytes received"),
     }
@@ -197,35 +214,37 @@ def offload_warning(largest: int) -> list[str]:
     ]
 
 
-def _warnings(
-    folder: Path,
-    experiment: Experiment,
-    packets: FlowPackets,
-    result: dict[str, Any],
-    largest: int,
-) -> list[str]:
+def _warnings(raw: _Raw, largest: int) -> list[str]:
     """The problems that the checks of every run find, one sentence each."""
     found = offload_warning(largest)
-    if result["capture_drops"]:
-        found.append(f"the capture lost {result['capture_drops']} packets")
-    for i, (flow, label) in enumerate(zip(experiment.flows, experiment.labels, strict=True)):
-        held_bytes, window_bytes = experiment.path_bytes(i), result["flows"][i]["window_bytes"]
-        if held_bytes > window_bytes:
+    if raw.result["capture_drops"]:
+        found.append(f"the capture lost {raw.result['capture_drops']} packets")
+    for i, label in enumerate(raw.experiment.labels):
+        found += _flow_warnings(raw, i, label)
+    return found
+
+
+def _flow_warnings(raw: _Raw, index: int, label: str) -> list[str]:
+    """What limited one flow besides the network, one sentence each."""
+    found, experiment, reported = [], raw.experiment, raw.result["flows"][index]
+    held_bytes, window_bytes = experiment.path_bytes(index), reported["window_bytes"]
+    if held_bytes > window_bytes:
+        found.append(
+            f"path and queue of {label} hold {held_bytes / 2**20:.0f} MiB, more than its "
+            f"receive window of {window_bytes / 2**20:.0f} MiB, which may have limited it"
+        )
+    for role in ("sender", "receiver"):
+        if count := reported.get(f"{role}_overflows", 0):
             found.append(
-                f"path and queue of {label} hold {held_bytes / 2**20:.0f} MiB, more than its "
-                f"receive window of {window_bytes / 2**20:.0f} MiB, which may have limited it"
+                f"the {role} of {label} lost {count} datagrams, because its socket was full"
             )
-        for role in ("sender", "receiver"):
-            if count := result["flows"][i].get(f"{role}_overflows", 0):
-                found.append(
-                    f"the {role} of {label} lost {count} datagrams, because its socket was full"
-                )
-        stop_s = flow.stop_s if flow.stop_s is not None else experiment.duration_s
-        limits = _limits(folder / f"flows/{i}/limits.json")
-        for name, what in LIMITS.items():
-            percent = 100 * limits.get(name, 0.0) / (stop_s - experiment.flow_starts_s[i])
-            if percent > LIMITED_PERCENT:
-                found.append(f"{label} was limited by its {what} for {percent:.0f} % of its time")
+    flow = experiment.flows[index]
+    stop_s = flow.stop_s if flow.stop_s is not None else experiment.duration_s
+    limits = _limits(raw.folder / f"flows/{index}/limits.json")
+    for name, what in LIMITS.items():
+        percent = 100 * limits.get(name, 0.0) / (stop_s - experiment.flow_starts_s[index])
+        if percent > LIMITED_PERCENT:
+            found.append(f"{label} was limited by its {what} for {percent:.0f} % of its time")
     return found
 
 

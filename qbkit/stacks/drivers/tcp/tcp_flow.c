@@ -1,8 +1,9 @@
 /* One TCP flow: plain blocking sockets, and tcp_info sampled beside them.
  *
- *   tcp_flow recv --listen IP:PORT --out DIR
+ *   tcp_flow recv --listen IP:PORT --option controller=CC --out DIR
  *   tcp_flow send --connect IP:PORT --controller CC (--duration-s X | --bytes N) --out DIR
  *
+ * Both ends run the controller: one that needs ECN, as DCTCP does, negotiates it in the handshake.
  * Both take --option initial_window_packets=N, pacing=true|false and hystart=true|false.
  *
  * A system call costs the guest 8 µs: the sender blocks in writes of 1 MiB, the receiver is woken
@@ -82,6 +83,23 @@ static struct sockaddr_in parse_address(void)
     return at;
 }
 
+/* --- the controller of either end --- */
+
+static void set_controller(void)
+{
+    if (setsockopt(sock, IPPROTO_TCP, TCP_CONGESTION, controller, strlen(controller)))
+        fail("the kernel has no congestion controller %s", controller);
+}
+
+static void check_controller(int connection)
+{
+    char used[17] = ""; /* names have 15 letters at most */
+    socklen_t length = sizeof used - 1;
+    if (getsockopt(connection, IPPROTO_TCP, TCP_CONGESTION, used, &length) ||
+        strcmp(used, controller))
+        fail("the kernel runs %s instead of %s", used, controller);
+}
+
 /* --- receiving --- */
 
 static void count_bytes(int connection, FILE *rows)
@@ -107,12 +125,14 @@ static int receive(void)
     int one = 1, wake = WAKE_BYTES;
     FILE *rows = open_out("receiver.csv", "time_ns,bytes\n");
     setsockopt(sock, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+    set_controller();
     if (bind(sock, (struct sockaddr *)&at, sizeof at) || listen(sock, 1))
         fail("cannot listen on %s: %s", address, strerror(errno));
     puts("ready");
     fflush(stdout);
     int connection = accept(sock, NULL, NULL);
     if (connection >= 0) {
+        check_controller(connection);
         setsockopt(connection, SOL_SOCKET, SO_RCVLOWAT, &wake, sizeof wake);
         count_bytes(connection, rows);
         close(connection);
@@ -171,6 +191,7 @@ static void set_knobs(void)
 static void read_option(const char *option)
 {
     static const struct { const char *name, **value; } known[] = {
+        {"controller=", &controller},
         {"initial_window_packets=", &initial_window},
         {"pacing=", &pacing},
         {"hystart=", &hystart},
@@ -200,8 +221,8 @@ static void write_sample(FILE *rows, const struct tcp_info *i)
     if (i->tcpi_snd_ssthresh < 0x7fffffff) fprintf(rows, "%lu", i->tcpi_snd_ssthresh * mss);
     fprintf(rows, ",%.3f,%.3f,", i->tcpi_rtt / 1e3, i->tcpi_min_rtt / 1e3);
     if (i->tcpi_pacing_rate != UINT64_MAX) fprintf(rows, "%.6f", i->tcpi_pacing_rate * 8 / 1e6);
-    fprintf(rows, ",%.6f,%u,%s\n", i->tcpi_delivery_rate * 8 / 1e6, i->tcpi_total_retrans,
-            state_of(i));
+    fprintf(rows, ",%.6f,%u,%u,%s\n", i->tcpi_delivery_rate * 8 / 1e6, i->tcpi_total_retrans,
+            i->tcpi_dsack_dups, state_of(i));
 }
 
 static int read_info(struct tcp_info *info)
@@ -236,8 +257,7 @@ static void connect_or_fail(void)
 {
     struct sockaddr_in at = parse_address();
     struct timeval limit = {.tv_sec = CONNECT_MS / 1000}, none = {0};
-    if (setsockopt(sock, IPPROTO_TCP, TCP_CONGESTION, controller, strlen(controller)))
-        fail("the kernel has no congestion controller %s", controller);
+    set_controller();
     setsockopt(sock, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
     if (connect(sock, (struct sockaddr *)&at, sizeof at)) {
         if (errno == EINPROGRESS || errno == EAGAIN || errno == ETIMEDOUT)
@@ -245,6 +265,7 @@ static void connect_or_fail(void)
         if (stopping) fail("cannot connect to %s before the flow ends", address);
         fail("cannot connect to %s: %s", address, strerror(errno));
     }
+    check_controller(sock);
     setsockopt(sock, SOL_SOCKET, SO_SNDTIMEO, &none, sizeof none);
 }
 
@@ -289,7 +310,7 @@ static int send_flow(void)
     sigset_t signals;
     FILE *rows = open_out("sender.csv",
                           "time_ns,cwnd_bytes,bytes_in_flight,ssthresh_bytes,srtt_ms,min_rtt_ms,"
-                          "pacing_rate_mbps,delivery_rate_mbps,retransmits,state\n");
+                          "pacing_rate_mbps,delivery_rate_mbps,retransmits,spurious_losses,state\n");
     if (!size_bytes) arm_timer();
     set_knobs();
     connect_or_fail();
@@ -331,11 +352,11 @@ int main(int argc, char **argv)
         else if (strcmp(name, "--cert") && strcmp(name, "--key")) fail("unknown option %s", name);
     }
     sock = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (argc > 1 && address && !strcmp(argv[1], "recv")) return receive();
+    if (argc > 1 && address && controller && !strcmp(argv[1], "recv")) return receive();
     if (argc > 1 && address && controller && (size_bytes || duration_s > 0) &&
         !strcmp(argv[1], "send"))
         return send_flow();
-    fprintf(stderr, "usage: tcp_flow recv --listen IP:PORT --out DIR\n"
+    fprintf(stderr, "usage: tcp_flow recv --listen IP:PORT --option controller=CC --out DIR\n"
                     "       tcp_flow send --connect IP:PORT --controller CC "
                     "(--duration-s X | --bytes N) --out DIR\n");
     return 2;

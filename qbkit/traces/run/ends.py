@@ -1,0 +1,97 @@
+"""When each flow of a run ended, and whether it stopped delivering before that."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import xarray as xr
+
+from qbkit.spec import Experiment
+from qbkit.traces.arrays import FloatArray
+from qbkit.traces.run.early_end import EarlyEnd
+from qbkit.traces.run.match import NEVER
+from qbkit.traces.run.packets import FlowPackets
+
+STILL_S, STILL_RTTS = 1.0, 10.0
+"""A flow stalled if it delivered nothing for longer than both before its end."""
+FINISHES = "only_detect"
+"""An option of a controller that stops sending on purpose: it says so with its verdict."""
+
+
+def arrived_bytes(packets: FlowPackets, reported: FloatArray) -> FloatArray:
+    """(flow,) bytes that receivers report; of those that report none, frame bytes that left."""
+    left = packets.departure_ns != NEVER
+    flow, size_bytes = packets.data_flow[left], packets.data.frame_bytes[left]
+    delivered = np.bincount(flow, size_bytes, minlength=len(reported))
+    return np.where(np.isfinite(reported), reported, delivered)
+
+
+def stop_times_s(
+    experiment: Experiment,
+    packets: FlowPackets,
+    t0_ns: int,
+    arrived: FloatArray,
+    ends: Sequence[EarlyEnd | None],
+) -> FloatArray:
+    """(flow,) when each flow ended.
+
+    A transfer that is complete ended with its last packet. Any other flow ended when it was to
+    stop, or when its connection ended.
+    """
+    stops = []
+    for i, flow in enumerate(experiment.flows):
+        stop_s = flow.stop_s if flow.stop_s is not None else experiment.duration_s
+        if flow.bytes is not None and arrived[i] >= flow.bytes:
+            last_ns = int(packets.data.time_ns[packets.data_flow == i][-1])
+            stop_s = min(stop_s, (last_ns - t0_ns) / 1e9)
+        end = ends[i]
+        stops.append(min(stop_s, end.ended_s) if end else stop_s)
+    return np.array(stops)
+
+
+def is_complete(run: xr.Dataset, index: int, size_bytes: int) -> bool:
+    """Whether a flow of a run delivered all of its bytes, which ends it early or on time."""
+    reported = float(run["receiver_bytes"].values[index])
+    if np.isfinite(reported):
+        return reported >= size_bytes
+    return _delivered_bytes(run, index) >= size_bytes
+
+
+def end_warnings(run: xr.Dataset, experiment: Experiment) -> list[str]:
+    """A sentence for each transfer that is not complete, and for each flow that stalled."""
+    found = []
+    for i, (flow, label) in enumerate(zip(experiment.flows, experiment.labels, strict=True)):
+        if flow.bytes is not None and not is_complete(run, i, flow.bytes):
+            reported = float(run["receiver_bytes"].values[i])
+            arrived = reported if np.isfinite(reported) else _delivered_bytes(run, i)
+            found.append(f"{label} delivered {_of_megabytes(arrived, flow.bytes)}")
+        if not flow.options.get(FINISHES) and (since_s := _still_since_s(run, i)) is not None:
+            stop_s = float(run["stop_s"].values[i])
+            found.append(
+                f"{label} delivered nothing from {since_s:.1f} s to its end at {stop_s:.4g} s"
+            )
+    return found
+
+
+def _still_since_s(run: xr.Dataset, index: int) -> float | None:
+    """When a flow that stalled delivered its last packet; None if it did not stall."""
+    mine = run["packet_flow"].values == index
+    arrival_s, left_s = run["packet_time_s"].values[mine], run["packet_departure_s"].values[mine]
+    left = np.isfinite(left_s)
+    queued_s = float((left_s - arrival_s)[left].mean()) if left.any() else 0.0
+    last_s = float(left_s[left].max()) if left.any() else float(run["start_s"].values[index])
+    rtt_s = float(run["base_rtt_ms"].values[index]) / 1e3 + queued_s
+    still_s = float(run["stop_s"].values[index]) - last_s
+    return last_s if still_s > max(STILL_S, STILL_RTTS * rtt_s) else None
+
+
+def _delivered_bytes(run: xr.Dataset, index: int) -> float:
+    mine = (run["packet_flow"].values == index) & np.isfinite(run["packet_departure_s"].values)
+    return float(run["packet_size_bytes"].values[mine].astype(np.float64).sum())
+
+
+def _of_megabytes(part: float, whole: float) -> str:
+    """Part and whole in MB or, of less than 10 MB, in kB; the part is rounded down."""
+    unit, name = (1e6, "MB") if whole >= 1e7 else (1e3, "kB")
+    return f"{int(part / unit)} of {whole / unit:.6g} {name}"
