@@ -283,6 +283,11 @@ def test_the_date_of_the_beginning_in_any_unit(tmp_path, told, unit, date):
     assert found.startswith(date) if date else found == ""
 
 
+def test_lists_need_the_names_of_their_values(tmp_path):
+    with pytest.raises(TraceError, match="a list, but its trace has no event_fields"):
+        read(tmp_path, json.dumps({"traces": [{"events": [sent(1)]}]}))
+
+
 def test_an_offset_shifts_the_times_and_an_unknown_unit_is_warned_of(tmp_path):
     shifted = {"configuration": {"time_units": "us", "time_offset": "2000"}}
     assert read(tmp_path, document(trace(sent(1000), **shifted))).sent_time_s.item() == 0.003

@@ -129,6 +129,8 @@ def test_a_log_without_acknowledgements_takes_bounded_memory(tmp_path, monkeypat
     ds = read(tmp_path, [*(packet("sent", n) for n in range(1000)), packet("received", 0, ack)])
     assert ds.sizes["sent"] == 1000
     assert 50 <= ds.sizes["acked"] <= 100
+    (told,) = json.loads(ds.attrs["warnings"])
+    assert int(told.rpartition(": ")[2]) == 1000 - ds.sizes["acked"]
     assert ds.acked_number.values[-1] == 999
 
 

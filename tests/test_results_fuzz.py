@@ -10,6 +10,7 @@ from pathlib import Path
 
 import h5py
 import numpy as np
+import pandas as pd
 import pytest
 import xarray as xr
 from hypothesis import HealthCheck, given, settings
@@ -21,6 +22,7 @@ import qbkit as qb
 from qbkit import store
 from qbkit.errors import StoreError
 from qbkit.spec.spec_file import read_fields
+from qbkit.stacks.external import configured
 from qbkit.store.tables import load_tables, publish_tables
 from qbkit.traces.run.attributes import run_experiment, run_warnings
 
@@ -32,13 +34,20 @@ FLOW = {"stack": "tcp", "controller": "bbr", "start_s": 1, "options": {"x": 1}, 
 EXPERIMENT = {"bottleneck": LINK, "flows": ["tcp:cubic", FLOW], "duration_s": 8, "seed": 1}
 SWEEP = {"name": "x", "base": EXPERIMENT, "sweep": {"seed": [1, 2], "flows.0": ["tcp:reno"]},
          "unordered": None}  # fmt: skip
-LOAD = {"server": "nginx", "client": "curl", "protocol": "h3", "bottleneck": LINK, "seed": 1,
+LOAD = {"server": "nginx:cubic", "client": "curl", "protocol": "h3", "bottleneck": LINK, "seed": 1,
         "object_bytes": 1000}  # fmt: skip
 SPECS = {
     "experiment": (EXPERIMENT, qb.Experiment.from_file),
     "sweep": (SWEEP, lambda path: list(qb.Sweep.from_file(path).points())),
     "load": (LOAD, lambda path: qb.WebLoad(**read_fields(path, "a load"))),
 }
+
+
+def test_what_is_changed_here_is_right_as_it_is(tmp_path):
+    for document, read in SPECS.values():
+        (tmp_path / "spec.yaml").write_text(json.dumps(document))
+        read(tmp_path / "spec.yaml")
+    configured.from_table("mine", STACK, Path("stacks.toml"))
 
 
 @settings(max_examples=200, **PATIENT)
@@ -121,11 +130,6 @@ def published(tmp_path_factory) -> Path:
     }
     facts = {"test": "a:cubic", "reference": "tcp:cubic", "parameters": {}}
     qb.publish_runs(named, folder / "study", facts=facts)
-    (folder / "study/index.json").write_text(
-        json.dumps(json.loads((folder / "study/index.json").read_text()))
-    )
-    import pandas as pd
-
     publish_tables({"a": pd.DataFrame({"x": [1.0, 2.0]})}, folder / "tables")
     for ending in (".yaml", ".json", ".nc"):
         shutil.copy(DATA / "conformance" / f"reno{ending}", folder / f"sweep{ending}")
@@ -203,3 +207,23 @@ def test_cubes_whose_description_has_other_types(tmp_path, cube, data):
             break
     read_or_say_why(lambda: qb.load_sweep(folder))
     read_or_say_why(lambda: qb.open_results(folder))
+
+
+STACK = {"program": "/bin/true", "controllers": {"cubic": "c", "bbr": "b"}, "sender": "connect",
+         "connect": ["--cc={controller}", "{ip}", "{port}"],
+         "listen": ["--port={port}", "--cert={cert}", "--key={key}"],
+         "version_command": ["/bin/true"]}  # fmt: skip
+
+
+@settings(max_examples=100, **PATIENT)
+@given(data=st.data())
+def test_own_stacks_of_other_types(data):
+    table = changed(data, STACK)
+    read_or_say_why(lambda: configured.from_table("mine", table, Path("stacks.toml")))
+
+
+@pytest.mark.parametrize("content", [b"[stack", b"\xff", b"x = " + b"[" * 100_000, b"x = 1",
+                                     b"stack = 7", b"[stack]\nmine = 1"])  # fmt: skip
+def test_a_file_of_own_stacks_that_is_none(tmp_path, content):
+    (tmp_path / "stacks.toml").write_bytes(content)
+    assert read_or_say_why(lambda: configured.load(tmp_path / "stacks.toml")) is None

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from qbkit.errors import SpecError
+from qbkit.json_words import in_words
 from qbkit.stacks.base import Stack
 from qbkit.stacks.external.commands import VALUES, Commands, ServingCommands, unknown_values
 from qbkit.stacks.external.program import Configured
@@ -75,11 +76,15 @@ def load(path: Path) -> list[Stack]:
 def _tables(path: Path) -> dict[str, Any]:
     """The tables of a file by the name of the stack."""
     try:
-        content = tomllib.loads(path.read_text())
+        content = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError) as error:
-        raise SpecError(f"{path} cannot be read: {error}") from error
+    except OSError as error:
+        raise SpecError(f"{path} cannot be read: {error.strerror}") from None
+    except tomllib.TOMLDecodeError as error:
+        raise SpecError(f"{path} cannot be read as TOML: {error}") from None
+    except (ValueError, RecursionError) as error:
+        raise SpecError(f"{path} cannot be read as TOML: {in_words(error)}") from None
     tables = content.pop("stack", {})
     if content or not isinstance(tables, dict):
         raise SpecError(f"{path} may only have tables named [stack.NAME]")

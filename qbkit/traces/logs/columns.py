@@ -171,11 +171,13 @@ class UnackedPackets:
 
     def __init__(self) -> None:
         self.sizes: dict[int, int] = {}
+        self.forgotten = 0
 
     def put(self, number: int, size_bytes: int) -> None:
         """Add a sent packet."""
         self.sizes[number] = size_bytes
         if len(self.sizes) > REMEMBERED_IN_FLIGHT:
+            self.forgotten += REMEMBERED_IN_FLIGHT // 2
             self.sizes = dict(islice(self.sizes.items(), REMEMBERED_IN_FLIGHT // 2, None))
 
     def within(self, low: int, high: int) -> list[int]:

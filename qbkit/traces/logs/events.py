@@ -77,6 +77,10 @@ class EventTables:
         """How many HTTP frames there are."""
         return len(self._http.time_s)
 
+    def forgotten(self) -> int:
+        """How many packets were in flight for so long that their ACK is no longer expected."""
+        return sum(flying.forgotten for flying in self._in_flight.values())
+
     def sent(
         self,
         time_s: float,

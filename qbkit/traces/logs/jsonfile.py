@@ -160,6 +160,11 @@ class JsonFile:
         self._counts[what] = at, before + times
         self.warnings[at] = f"{self.name}: {what}: {before + times}"
 
+    def count_forgotten(self, times: int) -> None:
+        """Packets that are neither acknowledged nor lost, in a log with few ACKs or none."""
+        if times:
+            self.count("packets in flight for too long, whose ACK would be left out", times)
+
     def warn(self, what: str) -> None:
         """Warn about data that can be read but may be misleading."""
         self.warnings.append(f"{self.name} {what}")

@@ -70,6 +70,7 @@ def read_netlog(
         reader = _NetlogReader(log)
         reader.read()
         session = reader.choose(connection)
+    log.count_forgotten(session.tables.forgotten())
     for what, times in session.left_out.items():
         if times:
             log.count(what, times)

@@ -117,6 +117,7 @@ class _QlogReader:
         self._check_groups()
         if not self.tables:
             raise TraceError(f"{self.log.name} has nothing to show: {self._why_empty()}")
+        self.log.count_forgotten(self.tables.forgotten())
         point = self.trace.vantage_point
         ds = self.tables.dataset(
             source="qlog",

@@ -46,6 +46,8 @@ def _named(values: list[Any], fields: Sequence[str]) -> dict[str, Any]:
     The data come last even where an event has a trigger that the trace does not name, as of
     picoquic, or lacks one that it names, as of pcap2qlog.
     """
+    if not fields:
+        raise ValueError("an event is a list, but its trace has no event_fields to name its values")
     if len(values) == len(fields):
         return dict(zip(fields, values, strict=True))
     before = [name for name in fields if name.lower() != "data"]
