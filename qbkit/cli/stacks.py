@@ -36,13 +36,16 @@ def command(context: click.Context, as_json: bool, as_markdown: bool) -> None:
 def build(names: tuple[str, ...]) -> int:
     """Build the drivers of all stacks or of the named ones, in parallel if memory allows.
 
+    All stacks are those that package registries have; a program that you build yourself is named.
     STACK@VERSION is a released version of a stack: quinn@0.8.4 (a version of the crate quinn-proto)
     or aioquic@1.2.0.
     """
     from qbkit import stacks
+    from qbkit.stacks.external.launcher import External
     from qbkit.stacks.make_ready import build_all
 
-    chosen = [stacks.get(name) for name in names] or stacks.all_stacks()
+    packaged = [stack for stack in stacks.all_stacks() if not isinstance(stack, External)]
+    chosen = [stacks.get(name) for name in names] or packaged
     failed = 0
     for stack, problem in build_all(chosen, lambda text: click.echo(text, err=True)):
         failed |= bool(problem)
