@@ -131,8 +131,18 @@ def test_captures_whose_fields_have_other_values(tmp_path, data, name):
         )
     (tmp_path / name).write_bytes(content)
     quietly(qb.read_capture, tmp_path / name)
-    quietly(lambda path: qb.read_pcaps(path, path, flows={443: "a"}, sender="10.0.0.1"),
+    quietly(lambda path: qb.read_pcaps(path, path, flows={4001: "a"}),
             tmp_path / name)  # fmt: skip
+
+
+def test_a_packet_of_a_later_year_than_can_be_counted(tmp_path):
+    """Found by the test above: its time is beyond 63 bits of ns."""
+    content = bytearray(captures.write(tmp_path, captures.TRANSFER, "a.pcapng").read_bytes())
+    content[42 * 4 : 43 * 4] = (1).to_bytes(4, "big")
+    (tmp_path / "a.pcapng").write_bytes(content)
+    quietly(qb.read_capture, tmp_path / "a.pcapng")
+    with pytest.warns(UserWarning, match="a year after 2261"):
+        qb.read_pcaps(*[tmp_path / "a.pcapng"] * 2, flows={4001: "a"})
 
 
 FOREIGN = {

@@ -13,6 +13,7 @@ MAGIC = b"\x0a\x0d\x0d\x0a"
 INTERFACE, SIMPLE, ENHANCED = 1, 3, 6
 """Types of blocks (§4)."""
 LONGEST_BLOCK = 16 << 20
+LATEST_NS = (1 << 63) - 1
 TIME_RESOLUTION = 9
 """The option if_tsresol."""
 
@@ -60,6 +61,8 @@ def records(file: BinaryIO, name: str, broken: Broken) -> Iterator[Record]:
                 return broken(f"at byte {place}")
             link, units = interfaces[number]
             time_ns = (high << 32 | low) * 10**9 // units
+            if time_ns > LATEST_NS:
+                return broken(f"at byte {place} (a packet of a year after 2261)")
             yield Record(time_ns, link, body[20 : 20 + captured], on_wire)
         elif kind == SIMPLE:
             return broken(f"at byte {place} (a packet without a time)")
