@@ -102,7 +102,7 @@ def test_run_reports_and_stores(tmp_path):
     out = tmp_path / "deep/run.nc"
     words = ["run", "tcp:cubic", "tcp:bbr", "--rate-mbps", "10", "--duration-s", "3"]
     report = answer(*words, "--out", str(out))
-    assert set(report) == {"path", "hash", "wall_s", "cpu_s", "virtual_s", "flows"}
+    assert set(report) == {"path", "hash", "wall_s", "cpu_s", "virtual_s", "flows", "warnings"}
     assert report["path"] == str(out)
     assert report["virtual_s"] == 3
     assert [flow["label"] for flow in report["flows"]] == ["tcp:cubic", "tcp:bbr"]
