@@ -124,7 +124,77 @@ def test_tcp_segments_of_an_offloading_host_are_split_at_the_mss(tmp_path):
     assert ds.sent_offset_bytes.values.tolist() == [0, 1000, 2000, 3000]
     assert ds.sent_size_bytes.values.tolist() == [1032, 1032, 1032, 532]
     assert ds.sizes["acked"] == 4
-    assert "1 segments are larger than the MSS" in ds.attrs["warnings"]
+    assert "1 segments are larger than the peer's MSS" in ds.attrs["warnings"]
+
+
+def bare(
+    time_s: float, source: tuple, flags: str, seq: int, ack: int, count: int = 0, **more
+) -> tuple:
+    """A segment without time stamps."""
+    peer = B if source == A else A
+    header = TCP(sport=source[1], dport=peer[1], seq=seq, ack=ack, flags=flags, **more)
+    return time_s, source, peer, header / bytes(count)
+
+
+def bare_transfer(own_mss: int, peer_mss: int, sizes: Iterable[int]) -> list[tuple]:
+    """A handshake in which nobody offers time stamps, then segments that are acknowledged."""
+    packets = [
+        bare(0.0, A, "S", 0, 0, options=[("MSS", own_mss), ("Timestamp", (1, 0))]),
+        bare(0.02, B, "SA", 500, 1, options=[("MSS", peer_mss)]),
+    ]
+    at, time_s = 1, 0.03
+    for size in sizes:
+        packets += [
+            bare(time_s, A, "A", at, 501, size),
+            bare(time_s + 0.02, B, "A", 501, at + size),
+        ]
+        at, time_s = at + size, time_s + 0.001
+    return packets
+
+
+@pytest.mark.parametrize(
+    ("own_mss", "peer_mss", "size", "parts"),
+    [
+        (1400, 1460, 1460, [1460]),  # the peer's limit, although A itself takes less
+        (1400, 1460, 1461, [1460, 1]),
+        (1460, 1000, 2500, [1000, 1000, 500]),
+    ],
+)
+def test_the_limit_of_a_segment_is_its_peers_mss(tmp_path, own_mss, peer_mss, size, parts):
+    ds = qb.read_capture(write(tmp_path, bare_transfer(own_mss, peer_mss, [size])), sender=A[0])
+    assert ds.sent_size_bytes.values.tolist() == [20 + part for part in parts]
+    assert ("offload" in ds.attrs["warnings"]) is (len(parts) > 1)
+
+
+@pytest.mark.parametrize("later_s", [1e-5, 0.3])
+@pytest.mark.parametrize("stamps", [True, False])
+def test_frames_captured_twice_count_once(tmp_path, later_s, stamps):
+    once = TRANSFER if stamps else bare_transfer(1460, 1000, [1000] * 5)
+    made = frames(once)
+    for number, frame in enumerate(made):
+        frame[IP].id = number + 1
+    copies = [frame.copy() for frame in made]
+    for copy in copies:
+        copy.time, copy[IP].ttl = copy.time + later_s, 63
+        del copy[IP].chksum
+    path, twice = tmp_path / "once.pcap", tmp_path / "twice.pcap"
+    wrpcap(str(path), made)
+    wrpcap(str(twice), sorted([*made, *copies], key=lambda frame: frame.time))
+    one, two = qb.read_capture(path), qb.read_capture(twice)
+    for name in ("sent_time_s", "sent_number", "acked_number", "lost_number", "latest_rtt_ms"):
+        assert np.array_equal(one[name], two[name])
+    assert f"has {len(made)} frames twice" in two.attrs["warnings"]
+    assert "twice" not in one.attrs["warnings"]
+
+
+def test_data_sent_again_after_their_ack_were_lost_spuriously(tmp_path):
+    packets = bare_transfer(1460, 1000, [1000] * 3)
+    packets += [bare(0.4, A, "A", 1001, 501, 1000), bare(0.5, A, "A", 1001, 501, 1000)]
+    ds = qb.read_capture(write(tmp_path, packets))
+    assert ds.acked_number.values.tolist() == [0, 1, 2]
+    assert ds.lost_number.values.tolist() == [1, 3]  # and the second transmission, sent once more
+    assert ds.lost_time_s.values == pytest.approx([0.4, 0.5])
+    assert ds.lost_spurious.all()
 
 
 def test_tcp_that_began_before_the_capture(tmp_path):
@@ -245,7 +315,7 @@ def test_udp_that_is_no_quic_and_a_machine_without_tshark(tmp_path, monkeypatch)
     path = write(tmp_path, packets)
     if shutil.which("tshark"):
         ds = qb.read_capture(path)
-        assert ds.sizes["sent"] == 5
+        assert ds.sizes["sent"] == 5  # equal bytes, but no QUIC
         assert "no packet of tcp.pcap can be read: it is no QUIC" in ds.attrs["warnings"]
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(TraceError, match="apt-get install tshark"):

@@ -10,6 +10,7 @@ from typing import Any
 import xarray as xr
 
 from qbkit.errors import TraceError
+from qbkit.traces.logs.copies import Copies
 from qbkit.traces.logs.jsonfile import JsonFile, open_log
 from qbkit.traces.logs.quic_capture import read_quic
 from qbkit.traces.logs.records import Conversation, End, Segment, describe, segments
@@ -38,10 +39,11 @@ def read_capture(
     capture was made: RTTs and losses are the sender's only in a capture made there.
 
     TCP: each transmission of data is a packet, numbered from 0, and its offset is the relative
-    sequence number. A packet that is sent again was lost ("retransmitted"), spuriously if a DSACK
-    reports it. Sizes are those of segments with their header, bytes in flight those of data. RTT
-    samples come from time stamps, and the receive window from the receiver's headers. Segments
-    larger than the MSS, which offload leaves in captures made on a host, are split.
+    sequence number. A packet that is sent again was lost ("retransmitted"), spuriously if its data
+    had been acknowledged or a DSACK reports it. Sizes are those of segments with their header,
+    bytes in flight those of data. RTT samples come from time stamps, and the receive window from
+    the receiver's headers. Segments larger than the peer's MSS, which offload leaves in captures
+    made on a host, are split. Frames that were captured twice count once.
 
     QUIC needs tshark, and ``keylog``, the file that SSLKEYLOGFILE names, unless the capture holds
     the secrets. It gives numbers, spaces, frames, and HTTP/3 frames by stream; losses, RTTs and
@@ -61,7 +63,7 @@ def read_capture(
             log.warnings.append(
                 f"{log.name} has truncated packets (snaplen), which cannot be decrypted"
             )
-        return read_quic(Path(path), log, connection, source, keylog)
+        return read_quic(Path(path), log, connection, source, keylog, _copies(log, connection))
 
 
 def _choose(log: JsonFile, port: int | None) -> Conversation:
@@ -104,15 +106,18 @@ def _read_tcp(log: JsonFile, connection: Conversation, sender: End) -> xr.Datase
     tcp = TcpConnection(sender)
     ends = set(connection.ends)
     mine = (s for s in _all(log) if s.protocol == TCP and {s.source, s.destination} == ends)
+    copies = Copies()
     for segment in _in_order(mine):
         try:
-            tcp.take(segment)
+            if not copies.is_copy(segment):
+                tcp.take(segment)
         except (ValueError, OverflowError) as error:
             raise TraceError(f"{log.name} has an impossible value: {error}") from None
+    log.warnings += copies.warning(log.name)
     if tcp.split_packets:
         log.warnings.append(
-            f"{tcp.split_packets} segments are larger than the MSS, from a host with segmentation "
-            "offload, and were split"
+            f"{tcp.split_packets} segments are larger than the peer's MSS, from a host with "
+            "segmentation offload, and were split"
         )
     if len(tcp.scales) < 2:
         log.warnings.append(
@@ -122,6 +127,15 @@ def _read_tcp(log: JsonFile, connection: Conversation, sender: End) -> xr.Datase
     return tcp.tables.dataset(
         source="pcap", vantage_point="network", title=str(connection), warnings=log.warnings
     )
+
+
+def _copies(log: JsonFile, connection: Conversation) -> set[int]:
+    """Numbers of the frames of a QUIC connection that the capture holds twice."""
+    ends, copies = set(connection.ends), Copies()
+    mine = (s for s in _all(log) if s.protocol != TCP and {s.source, s.destination} == ends)
+    found = {segment.number for segment in _in_order(mine) if copies.is_copy(segment)}
+    log.warnings += copies.warning(log.name)
+    return found
 
 
 def _all(log: JsonFile) -> Iterator[Segment]:

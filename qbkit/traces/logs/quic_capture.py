@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from pathlib import Path
 
 import xarray as xr
@@ -34,6 +34,8 @@ NAMES = {
 DELAY_EXPONENT = 3
 """ACK delays are in units of 8 µs, unless transport parameters say otherwise (RFC 9000 §18.2)."""
 MOST_STREAMS = 1 << 16
+SET = {"1", "True", "true"}
+"""How versions of tshark write a bit that is set."""
 
 Stream = tuple[int, int, bytes]
 """Number, offset, data."""
@@ -45,8 +47,12 @@ def read_quic(
     connection: Conversation,
     sender: End,
     keylog: str | Path | None,
+    copies: Container[int],
 ) -> xr.Dataset:
-    """The tables of a connection of a capture; ``sent`` is what comes from ``sender``."""
+    """The tables of a connection of a capture; ``sent`` is what comes from ``sender``.
+
+    ``copies`` are the numbers of frames to leave out.
+    """
     if keylog is not None and not Path(keylog).is_file():
         raise TraceError(f"there is no key log {keylog}")
     reader = _QuicReader(sender[1], describe(sender).rpartition(":")[0].strip("[]"))
@@ -55,6 +61,8 @@ def read_quic(
     share = (log.bar.total or 0) // connection.packets
     for datagram in datagrams(path, connection, keys):
         log.bar.update(share)
+        if datagram.number in copies:
+            continue
         try:
             reader.take(datagram)
         except (ValueError, IndexError, OverflowError) as error:
@@ -99,7 +107,8 @@ class _QuicReader:
         end = (datagram.address, datagram.port)
         direction = "sent" if end == self.sender_end else "received"
         for place, packet in enumerate(datagram.packets):
-            padding = place and packet["quic.header_form"] != ["1"]
+            # What follows a packet in its datagram without the fixed bit is padding.
+            padding = place and not set(packet["quic.fixed_bit"]) & SET
             if packet["quic.frame_type"] or not padding:
                 self._packet(time_s, direction, packet)
 

@@ -38,6 +38,8 @@ class Segment:
     """Of the IP packet."""
     transport_bytes: int
     """From the TCP or UDP header on, on the wire."""
+    identity: int
+    """Identification of the IPv4 packet; 0 in IPv6."""
 
 
 class Conversation:
@@ -120,6 +122,7 @@ def _ip_packet(frame: bytes, link: int) -> bytes | None:
 def _segment(number: int, time_ns: int, packet: bytes) -> Segment | None:
     """The TCP or UDP packet in an IP packet; None for others and for fragments after the first."""
     version = packet[0] >> 4 if packet else 0
+    identity = int.from_bytes(packet[4:6]) if version == 4 else 0
     if version == 4 and len(packet) >= 20:
         start, protocol = (packet[0] & 15) * 4, packet[9]
         size = int.from_bytes(packet[2:4])
@@ -140,7 +143,7 @@ def _segment(number: int, time_ns: int, packet: bytes) -> Segment | None:
     header = packet[start:size]
     ports = int.from_bytes(header[:2]), int.from_bytes(header[2:4])
     ends = (source, ports[0]), (destination, ports[1])
-    return Segment(number, time_ns, protocol, *ends, header, size, size - start)
+    return Segment(number, time_ns, protocol, *ends, header, size, size - start, identity)
 
 
 def describe(end: End) -> str:

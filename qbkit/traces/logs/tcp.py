@@ -2,8 +2,8 @@
 
 Every segment with data, retransmissions too, is a packet with its own number; offsets are sequence
 numbers relative to the first byte. A packet is acknowledged when an ACK or a SACK block first
-covers it, and lost when its data are sent again before. If the receiver then reports a duplicate
-(DSACK, RFC 2883), the loss was spurious.
+covers it, and lost when its data are sent again. The loss was spurious if the data had been
+acknowledged before, or if the receiver then reports a duplicate (DSACK, RFC 2883).
 """
 
 from __future__ import annotations
@@ -22,9 +22,13 @@ MSS, SCALE, SACK, TIMESTAMPS = 2, 3, 5, 8
 """Kinds of TCP options."""
 USUAL = b"\x01\x01\x08\x0a"
 """The start of options that are time stamps, with or without SACK blocks after them."""
+HEADER_BYTES = 20
+USUAL_MSS = 536
+"""The MSS of a peer that announces none (RFC 9293, 3.7.1)."""
 HEADER = struct.Struct("!HHIIHH")
 TWO = struct.Struct("!II")
-REMEMBERED_LOSSES = 4096
+REMEMBERED = 4096
+"""How many lost and how many acknowledged transmissions may still turn out to be spurious."""
 WRAP, HALF = 1 << 32, 1 << 31
 
 Range = tuple[int, int]
@@ -110,10 +114,12 @@ class TcpConnection:
         self.numbers = {"sent": 0, "received": 0}
         self.starts: list[int] = []
         self.waiting: dict[int, _Sent] = {}
+        self.done_starts: list[int] = []
+        self.done: dict[int, Range] = {}
+        """Start of an acknowledged transmission → its end and number."""
         self.lost: dict[int, list[int]] = {}
-        self.mss = {"sent": 0, "received": 0}
+        self.peer_mss = 0
         self.scales: dict[str, int | None] = {}
-        self.stamped = False
         self.split_packets = 0
 
     def take(self, segment: Segment) -> None:
@@ -132,10 +138,11 @@ class TcpConnection:
         return self._received(time_s, header, segment.transport_bytes)
 
     def _syn(self, time_s: float, direction: str, header: TcpHeader, size: int) -> None:
-        self.mss[direction], self.scales[direction] = header.mss or 0, header.scale
+        self.scales[direction] = header.scale
         if direction == "sent":
             self.base = (header.sequence + 1) % WRAP
-            self.stamped = header.stamps is not None
+        else:
+            self.peer_mss = header.mss or USUAL_MSS
         frames = ["SYN", "ACK"] if header.flags & ACK else ["SYN"]
         self.tables.handshake(time_s, direction, "initial", 0, size, frames)
 
@@ -147,17 +154,20 @@ class TcpConnection:
         if self.tables.shows("sent", "application"):
             text = [f"data {start}-{start + payload - 1}", *(["FIN"] if header.flags & FIN else [])]
             self.tables.handshake(time_s, "sent", "application", self.numbers["sent"], size, text)
-        head, most = size - payload, self._most_payload()
+        head = size - payload
+        most = self._most_payload(head)
         self.split_packets += payload > most
         stamp = header.stamps[0] if header.stamps else None
         for first in range(start, start + payload, most):
             end = min(first + most, start + payload)
             self._transmission(time_s, first, end, head, stamp)
 
-    def _most_payload(self) -> int:
-        """Most payload of one packet; larger frames come from segmentation offload."""
-        known = [mss for mss in self.mss.values() if mss]
-        return max(min(known) - (12 if self.stamped else 0), 1) if known else 1 << 16
+    def _most_payload(self, head: int) -> int:
+        """Most payload of one packet; larger frames come from segmentation offload.
+
+        The limit is the MSS that the peer announced, less the segment's own options (RFC 6691).
+        """
+        return max(self.peer_mss - (head - HEADER_BYTES), 1) if self.peer_mss else 1 << 16
 
     def _transmission(
         self, time_s: float, start: int, end: int, head: int, stamp: int | None
@@ -170,7 +180,9 @@ class TcpConnection:
         size = end - start + head
         self.tables.sent(time_s, "application", number, size, stream=0, offset_bytes=max(start, 0))
         self.highest = max(self.highest, end)
-        if start >= self.acked_to:
+        if start < self.acked_to:
+            self._is_done(start, end, number)
+        else:
             insort(self.starts, start)
             self.waiting[start] = _Sent(end, number, time_s, stamp, again)
             self.bytes_in_flight += end - start
@@ -186,8 +198,29 @@ class TcpConnection:
             self.bytes_in_flight -= sent.end - first
             self.tables.lost(time_s, "application", sent.number, "retransmitted")
             self.lost.setdefault(first, []).append(sent.number)
-        while len(self.lost) > REMEMBERED_LOSSES:
+        while len(self.lost) > REMEMBERED:
             del self.lost[next(iter(self.lost))]
+        for number in self._undo(start, end):
+            self.tables.lost(time_s, "application", number, "retransmitted")
+            self.tables.spurious("application", number, number)
+
+    def _is_done(self, start: int, end: int, number: int) -> None:
+        """Remember a transmission whose data are acknowledged."""
+        if start not in self.done:
+            insort(self.done_starts, start)
+        self.done[start] = (end, number)
+        if len(self.done_starts) > REMEMBERED:
+            del self.done[self.done_starts.pop(0)]
+
+    def _undo(self, start: int, end: int) -> list[int]:
+        """Numbers of the acknowledged transmissions that overlap a range, which are forgotten."""
+        at = bisect_left(self.done_starts, start)
+        if at and self.done[self.done_starts[at - 1]][0] > start:
+            at -= 1
+        until = bisect_left(self.done_starts, end)
+        found = [self.done.pop(first)[1] for first in self.done_starts[at:until]]
+        del self.done_starts[at:until]
+        return found
 
     def _received(self, time_s: float, header: TcpHeader, size: int) -> None:
         number = self.numbers["received"]
@@ -233,6 +266,7 @@ class TcpConnection:
             sent = self.waiting.pop(start)
             self.bytes_in_flight -= sent.end - start
             self.tables.acked(time_s, "application", sent.number, sent.number)
+            self._is_done(start, sent.end, sent.number)
             found.append(sent)
             at += 1
         del self.starts[begin:at]

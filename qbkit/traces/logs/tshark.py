@@ -19,7 +19,7 @@ from qbkit.errors import TraceError
 from qbkit.traces.logs.records import Conversation
 
 PACKET_FIELDS = (
-    "quic.header_form",
+    "quic.fixed_bit",
     "quic.packet_length",
     "quic.packet_number",
     "quic.long.packet_type",
@@ -46,6 +46,8 @@ Fields = dict[str, list[str]]
 class Datagram:
     """One UDP packet and the QUIC packets in it."""
 
+    number: int
+    """Number of the frame in the file, from 1 on."""
     time_ns: int
     """Since 1970."""
     address: str
@@ -81,7 +83,7 @@ def datagrams(path: Path, connection: Conversation, keylog: Path | None) -> Iter
             packets = [dict(zip(PACKET_FIELDS, lists, strict=True))]
         seconds, _, fraction = time.partition(".")
         time_ns = int(seconds) * 10**9 + int(fraction[:9].ljust(9, "0"))
-        yield Datagram(time_ns, four or six, int(port.split(",")[0]), packets)
+        yield Datagram(int(number), time_ns, four or six, int(port.split(",")[0]), packets)
 
 
 def _handshake(command: list[str], between: str) -> dict[str, list[Fields]]:
