@@ -207,7 +207,7 @@ def test_tcp_that_began_before_the_capture(tmp_path):
 def test_the_options_are_those_that_scapy_sees(tmp_path):
     path = write(tmp_path, TRANSFER)
     with path.open("rb") as file:
-        ours = [parse(s) for s in segments(file, path.name, pytest.fail)]
+        ours = [parse(s) for s in segments(file, path.name, pytest.fail, pytest.fail)]
     for header, frame in zip(ours, frames(TRANSFER), strict=True):
         theirs = dict(TCP(bytes(frame[TCP])).options)
         assert header.stamps == theirs["Timestamp"]

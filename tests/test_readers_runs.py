@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 from synthetic import synthetic_run
@@ -53,7 +55,10 @@ HEAD_OF_QLOG = {"qlog_version", "event_schemas", "reference_time"}
 
 
 def test_the_same_names_as_a_log_s(run, tmp_path):
-    (tmp_path / "x.qlog").write_text('{"qlog_version": "0.3", "traces": []}')
+    sent = {"header": {"packet_type": "1RTT", "packet_number": 0}, "raw": {"length": 1200}}
+    events = [{"time": 1.0, "name": "transport:packet_sent", "data": sent}]
+    log_of_one = {"qlog_version": "0.3", "traces": [{"events": events}]}
+    (tmp_path / "x.qlog").write_text(json.dumps(log_of_one))
     log, flow = qb.read_qlog(tmp_path / "x.qlog"), qb.flow_events(run, 0)
     assert set(log.variables) <= set(flow.variables)
     assert set(log.attrs) - HEAD_OF_QLOG == set(flow.attrs)

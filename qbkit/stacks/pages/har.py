@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from qbkit.opening import open_plain
 from qbkit.spec.web import MOST_OBJECT_BYTES
 from qbkit.stacks.pages.entries import LACKING, NOT_MODIFIED, Entry, Notes, kept
 from qbkit.stacks.site import BINARY
@@ -26,7 +27,8 @@ UNKNOWN_TYPES = ("", "x-unknown")
 
 def har_entries(path: Path, notes: Notes) -> list[Entry]:
     """The entries that have an address and a response; raises ValueError with a few words."""
-    entries = _entries_of(path.read_bytes())
+    with open_plain(path, lambda where: notes.update({f"damaged {where}": 1})) as file:
+        entries = _entries_of(file.read())
     found = []
     for entry in entries:
         try:

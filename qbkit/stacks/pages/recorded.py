@@ -25,6 +25,7 @@ from qbkit.stacks.pages.text import Need
 from qbkit.stacks.site import BINARY, MANIFEST
 
 FORMS = "an HTTP Archive (.har), an archive of Web Page Replay (.wprgo) or a folder with index.html"
+COMPRESSED = (".gz", ".zst", ".xz", ".bz2")
 PIXELS = (300, 200)
 ASKING = ("html", "css", "js")
 UPGRADE = ("content-security-policy", "upgrade-insecure-requests")
@@ -44,12 +45,13 @@ def recorded_page(path: Path) -> Page:
         ".har": har_entries,
         ".wprgo": replay_entries,
     }
-    if path.suffix not in readers or not path.is_file():
+    kind = path.suffix if path.suffix not in COMPRESSED else Path(path.stem).suffix
+    if kind not in readers or not path.is_file():
         what = "there is no such file" if not path.exists() else "it is none"
         raise SpecError(f"{path} should be {FORMS}; {what}")
     notes = Notes()
     try:
-        found, document = chosen(readers[path.suffix](path, notes), notes)
+        found, document = chosen(readers[kind](path, notes), notes)
     except OSError as error:
         raise SpecError(f"{path} cannot be read: {error.strerror}") from None
     except ValueError as error:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import heapq
+import shutil
+import tempfile
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import xarray as xr
 
 from qbkit.errors import TraceError
+from qbkit.opening import is_compressed
 from qbkit.traces.logs.copies import Copies
 from qbkit.traces.logs.jsonfile import JsonFile, open_log
 from qbkit.traces.logs.quic_capture import read_quic
@@ -33,10 +37,11 @@ def read_capture(
 ) -> xr.Dataset:
     """The events of one connection of a capture (`qbkit.traces.logs.events.EventTables.dataset`).
 
-    The file is pcap or pcapng. The connection is the one with the most bytes among those with
-    ``port`` at either end. ``sent`` is what comes from ``sender`` (an address, or address:port), by
-    default the end that sends more. Times count from the first packet. Results depend on where the
-    capture was made: RTTs and losses are the sender's only in a capture made there.
+    The file is pcap or pcapng, compressed or not. The connection is the one with the most bytes
+    among those with ``port`` at either end. ``sent`` is what comes from ``sender`` (an address, or
+    address:port), by default the end that sends more. Times count from the first packet. Results
+    depend on where the capture was made: RTTs and losses are the sender's only in a capture made
+    there.
 
     TCP: each transmission of data is a packet, numbered from 0, and its offset is the relative
     sequence number. A packet that is sent again was lost ("retransmitted"), spuriously if its data
@@ -63,13 +68,15 @@ def read_capture(
             log.warnings.append(
                 f"{log.name} has truncated packets (snaplen), which cannot be decrypted"
             )
-        return read_quic(Path(path), log, connection, source, keylog, _copies(log, connection))
+        copies = _copies(log, connection)
+        with _plain_path(Path(path), log) as plain:
+            return read_quic(plain, log, connection, source, keylog, copies)
 
 
 def _choose(log: JsonFile, port: int | None) -> Conversation:
     """The connection with the most bytes."""
     found: dict[Any, Conversation] = {}
-    for segment in _all(log):
+    for segment in _all(log, first=True):
         ends = (segment.source, segment.destination)
         if port is not None and port not in (ends[0][1], ends[1][1]):
             continue
@@ -129,6 +136,19 @@ def _read_tcp(log: JsonFile, connection: Conversation, sender: End) -> xr.Datase
     )
 
 
+@contextmanager
+def _plain_path(path: Path, log: JsonFile) -> Iterator[Path]:
+    """The path of the capture, for tshark; of a copy of what was read, if it is compressed."""
+    if not is_compressed(path):
+        yield path
+        return
+    with tempfile.NamedTemporaryFile() as copy:
+        log.file.seek(0)
+        shutil.copyfileobj(log.file, copy)
+        copy.flush()
+        yield Path(copy.name)
+
+
 def _copies(log: JsonFile, connection: Conversation) -> set[int]:
     """Numbers of the frames of a QUIC connection that the capture holds twice."""
     ends, copies = set(connection.ends), Copies()
@@ -138,15 +158,20 @@ def _copies(log: JsonFile, connection: Conversation) -> set[int]:
     return found
 
 
-def _all(log: JsonFile) -> Iterator[Segment]:
-    """All segments of the file; updates the progress bar."""
+def _all(log: JsonFile, *, first: bool = False) -> Iterator[Segment]:
+    """All segments of the file; updates the progress bar. The first time, it reports damage."""
     log.file.seek(0)
     log.bar.reset()
-    for number, segment in enumerate(segments(log.file, log.name, log.broken)):
+    report = (log.broken, log.count) if first else (_known, _known)
+    for number, segment in enumerate(segments(log.file, log.name, *report)):
         if not number & 0xFFF:
             log.bar.update(log.file.tell() - log.bar.n)
         yield segment
     log.bar.update(log.file.tell() - log.bar.n)
+
+
+def _known(*_: object) -> None:
+    """Damage that has been reported."""
 
 
 def _in_order(mine: Iterable[Segment]) -> Iterator[Segment]:

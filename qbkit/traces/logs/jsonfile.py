@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import warnings
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ import numpy as np
 
 from qbkit.errors import TraceError
 from qbkit.json_words import in_words
+from qbkit.opening import open_plain
 
 SEPARATOR = b"\x1e"
 """Begins a record of a JSON text sequence (RFC 7464)."""
@@ -191,12 +193,20 @@ def open_log(path: str | Path, progress: bool) -> Iterator[JsonFile]:
     from qbkit.progress import bar as progress_bar
 
     source = Path(path)
+    damage: list[str] = []
     try:
-        size = source.stat().st_size
         with (
-            source.open("rb") as file,
-            progress_bar(total=size, unit="B", unit_scale=True, disable=not progress) as bar,
+            open_plain(source, damage.append) as file,
+            progress_bar(
+                total=os.fstat(file.fileno()).st_size,
+                unit="B",
+                unit_scale=True,
+                disable=not progress,
+            ) as bar,
         ):
-            yield JsonFile(file, source.name, bar)
+            log = JsonFile(file, source.name, bar)
+            for where in damage:
+                log.broken(where)
+            yield log
     except OSError as error:
         raise TraceError(f"cannot read {path}: {error.strerror}") from None

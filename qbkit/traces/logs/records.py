@@ -63,17 +63,20 @@ class Conversation:
         return f"{kind} {first} to {second} ({self.packets} packets)"
 
 
-def segments(file: BinaryIO, name: str, broken: pcapng.Broken) -> Iterator[Segment]:
+def segments(
+    file: BinaryIO, name: str, broken: pcapng.Broken, left_out: pcapng.LeftOut
+) -> Iterator[Segment]:
     """Yield TCP and UDP packets in file order.
 
-    At damage or truncation, it calls ``broken`` and ends. Raises TraceError for a file that is no
-    capture, and for unsupported link types.
+    At damage or truncation, it calls ``broken`` and ends. Packets that cannot be read are
+    ``left_out`` (`qbkit.traces.run.pcapng`). Raises TraceError for a file that is no capture, and
+    for unsupported link types.
     """
     magic = file.read(4)
     file.seek(0)
     if magic == pcapng.MAGIC:
         records: Iterator[tuple[int, int, bytes]] = (
-            (r.time_ns, r.link, r.frame) for r in pcapng.records(file, name, broken)
+            (r.time_ns, r.link, r.frame) for r in pcapng.records(file, name, broken, left_out)
         )
     elif magic in MAGIC:
         records = _pcap(file, name, broken)

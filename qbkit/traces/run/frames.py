@@ -12,11 +12,16 @@ from qbkit.traces.arrays import BoolArray, ByteArray, IntArray, UintArray
 
 ETHERNET = 1
 ETHERNET_HEADER = 14
-LINK_HEADER = {ETHERNET: ETHERNET_HEADER, 101: 0, 113: 16, 276: 20}
-"""Link type → bytes before the IP header: Ethernet, raw IP, Linux cooked captures 1 and 2."""
+LINK_HEADER = {
+    **{ETHERNET: ETHERNET_HEADER, 113: 16, 276: 20},
+    **{0: 4, 108: 4},
+    **{12: 0, 101: 0, 228: 0, 229: 0},
+}
+"""Link type → bytes before the IP header: Ethernet and Linux cooked captures 1 and 2; the loopback
+of BSD and of OpenBSD; raw IP, by its number on BSD and in files, and of version 4 or 6 alone."""
 OTHER_LINK = (
-    "{file} has link type {link}; "
-    "Ethernet (1), raw IP (101) and Linux cooked (113, 276) can be read"
+    "{file} has link type {link}; Ethernet (1), Linux cooked (113, 276), BSD's loopback (0, 108) "
+    "and raw IP (12, 101, 228, 229) can be read"
 )
 VLAN = (0x8100, 0x88A8)
 VLAN_TAG, VLAN_TAGS = 4, 2

@@ -35,6 +35,10 @@ OF_NO_RUN = {
 MAX_BINS = 10_000_000
 CLOCK_SLACK_MS = 0.5
 """A packet may seem to leave this much before it arrives; its queueing delay is then zero."""
+LONGEST_PATH_NS = 10**9
+LARGEST_ACK_BYTES = 100
+LEAST_COPIES = 0.1
+"""Least part of the packets with data that has a copy in a capture with copies."""
 EARLY_PERCENT = 1.0
 """If more packets than this leave even earlier, the clocks disagree."""
 
@@ -59,7 +63,8 @@ def read_pcaps(
     Packets lost between the two captures count as dropped by the queue. Packets after the last one
     of their flow that came out may have been in the queue when the capture ended, so their fate is
     unknown. Without counters of the queue, `qb.metrics.packet_balance` has nothing to compare.
-    Raises StoreError for unsuitable files.
+    Frames that a file holds twice, as of a bridge, count once, and a warning counts them. Raises
+    StoreError for unsuitable files.
 
     QUICbench (parse/parse_pcap.py, network/set_netem.py) captures at its server, the sender:
     ``packets-br0.pcap`` on the bridge is before the queue, ``packets.pcap`` on the interface is
@@ -68,40 +73,66 @@ def read_pcaps(
     """
     given = [sender] if isinstance(sender, str) else list(sender)
     _require_flows(flows, bin_s)
-    ports = {port: i for i, port in enumerate(flows)}
-    arrivals, leaving = read_packets(before), read_packets(after)
+    arrivals, copied = _once(read_packets(before), before)
+    leaving, copied_out = _once(read_packets(after), after)
     _require_ports(arrivals, flows, before)
-    shifted = _shift(leaving, -round(propagation_ms * 1e6))
-    slack_ns = round(CLOCK_SLACK_MS * 1e6)
+    leaving = _shift(leaving, -round(propagation_ms * 1e6))
     addresses = [_number(a) for a in given] or senders(arrivals, flows)
-    packets = sort_out(arrivals, shifted, ports, addresses, slack_ns)
+    ports = {port: i for i, port in enumerate(flows)}
+    packets = sort_out(arrivals, leaving, ports, addresses, round(CLOCK_SLACK_MS * 1e6))
     _require_sense(packets, before, after, given, flows)
-    base_rtt_ms = _base_rtts_ms(arrivals, shifted, flows, rtt_ms)
-    t0_ns = int(packets.data.time_ns[0])
+    base_rtt_ms = _base_rtts_ms(arrivals, leaving, flows, rtt_ms)
     duration_s = _duration_s(packets, bin_s, before)
+    derived_ms = base_rtt_ms if rtt_ms is None else None
+    warnings = [*copied, *copied_out, *_warnings(packets, derived_ms)]
     bins = Bins(bin_s, duration_s)
-    nothing = [pd.DataFrame({"time_ns": []})] * len(flows)
-    variables = {
-        **schema.packet_series(packets, t0_ns, len(flows), bins),
-        **schema.goodput_series(nothing, t0_ns, bins)[0],
-        **schema.packet_variables(packets, t0_ns),
-        **schema.flow_variables(_flow_columns(packets, t0_ns, base_rtt_ms)),
-    }
-    names = {
-        "label": list(flows.values()),
-        "stack": ["imported"] * len(flows),
-        "controller": ["unknown"] * len(flows),
-    }
-    run = schema.assemble(variables, names, bins).assign_attrs(
+    run = _run(packets, list(flows.values()), base_rtt_ms, bins).assign_attrs(
         **OF_NO_RUN,
         qbkit_version=version("qbkit"),
         bin_s=bin_s,
         duration_s=duration_s,
         rtt_ms=float(base_rtt_ms.min()),
         max_frame_bytes=largest_frame(packets),
-        warnings=json.dumps(_warnings(packets, None if rtt_ms is not None else base_rtt_ms)),
+        warnings=json.dumps(warnings),
     )
     return with_flow_index(run)
+
+
+def _run(
+    packets: FlowPackets, labels: list[str], base_rtt_ms: FloatArray, bins: Bins
+) -> xr.Dataset:
+    """The variables of a run that two captures show."""
+    t0_ns, count = int(packets.data.time_ns[0]), len(labels)
+    nothing = [pd.DataFrame({"time_ns": []})] * count
+    variables = {
+        **schema.packet_series(packets, t0_ns, count, bins),
+        **schema.goodput_series(nothing, t0_ns, bins)[0],
+        **schema.packet_variables(packets, t0_ns),
+        **schema.flow_variables(_flow_columns(packets, t0_ns, base_rtt_ms)),
+    }
+    names = {
+        "label": labels,
+        "stack": ["imported"] * count,
+        "controller": ["unknown"] * count,
+    }
+    return schema.assemble(variables, names, bins)
+
+
+def _once(packets: Packets, path: str | Path) -> tuple[Packets, list[str]]:
+    """The packets without copies, as a bridge captures them, and a warning of how many there were.
+
+    A packet is a copy if it has the same content as one up to a second before. A stack may send a
+    few packets twice, so these are copies only where many packets that carry data have one.
+    """
+    order = np.lexsort((packets.time_ns, packets.key))
+    key, time_ns = packets.key[order], packets.time_ns[order]
+    again = np.zeros(len(packets), bool)
+    again[order[1:]] = (key[1:] == key[:-1]) & (time_ns[1:] - time_ns[:-1] <= LONGEST_PATH_NS)
+    data = packets.frame_bytes > LARGEST_ACK_BYTES
+    if not data.any() or again[data].mean() < LEAST_COPIES:
+        return packets, []
+    what = f"{Path(path).name} has {int(again.sum())} frames twice (a bridge, or both ends)"
+    return packets.take(~again), [f"{what}; they count once"]
 
 
 def _base_rtts_ms(

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import io
 import os
 import struct
 import warnings
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, cast
 
 import numpy as np
 
 from qbkit.errors import StoreError, TraceError
+from qbkit.opening import open_plain
 from qbkit.traces.arrays import ByteArray, IntArray
 from qbkit.traces.run import pcapng
 from qbkit.traces.run.frames import (
@@ -52,20 +55,27 @@ class _File:
 
 
 def read_packets(path: str | Path, *, whole: bool = False, every_ip: bool = False) -> Packets:
-    """All TCP and UDP packets of a pcap or pcapng file (Ethernet, raw IP, Linux cooked).
+    """All TCP and UDP packets of a pcap or pcapng file, compressed or not (`LINK_HEADER`).
 
     ``every_ip`` adds the other IP packets (`qbkit.traces.run.frames.dissect`).
 
     From a truncated or damaged file it returns the packets before the damage, and warns where the
     damage is. With ``whole`` it raises StoreError instead, as for a file that is no capture.
     """
-    with _stream(Path(path)) as stream:
+    damage: list[str] = []
+    with _stream(
+        Path(path), lambda where: damage.append(f"is damaged or cut off {where}")
+    ) as stream:
         read = _read_pcapng if stream.read(4) == pcapng.MAGIC else _read_pcap
-    parts, damage = read(Path(path), every_ip)
+        stream.seek(0)
+        parts, damage_inside, left_out = read(stream, Path(path), every_ip)
+    damage += [damage_inside] if damage_inside else []
+    if damage and whole:
+        raise StoreError(f"{Path(path).name} {damage[0]}")
     if damage:
-        if whole:
-            raise StoreError(f"{Path(path).name} {damage}")
-        warnings.warn(f"{path} {damage}; what comes before is used", stacklevel=2)
+        warnings.warn(f"{path} {damage[0]}; what comes before is used", stacklevel=2)
+    for what, times in left_out.items():
+        warnings.warn(f"{path}: {what}: {times}", stacklevel=2)
     names = Packets.__dataclass_fields__
     packets = Packets(*(np.concatenate([getattr(p, name) for p in parts]) for name in names))
     if (np.diff(packets.time_ns) < 0).any():
@@ -73,28 +83,34 @@ def read_packets(path: str | Path, *, whole: bool = False, every_ip: bool = Fals
     return packets
 
 
-def _read_pcap(path: Path, every_ip: bool) -> tuple[list[Packets], str]:
-    """The packets of a classic pcap file (µs or ns) in parts, and a description of its damage."""
-    file = _open(path)
+Read = tuple[list[Packets], str, Counter[str]]
+"""Packets in parts, a description of damage, and how many packets were left out for what."""
+
+
+def _read_pcap(stream: BinaryIO, path: Path, every_ip: bool) -> Read:
+    """The packets of a classic pcap file (µs or ns)."""
+    file = _open(stream, path)
     at, stopped = _walk(file)
     parts = [
         _dissect(file, at[i : i + CHUNK_RECORDS], every_ip)
         for i in range(0, max(len(at), 1), CHUNK_RECORDS)
     ]
     if stopped == file.size:
-        return parts, ""
+        return parts, "", Counter()
     where = f"at byte {stopped} of {file.size}, after {len(at)} packets"
-    return parts, f"is damaged or cut off {where}"
+    return parts, f"is damaged or cut off {where}", Counter()
 
 
-def _read_pcapng(path: Path, every_ip: bool) -> tuple[list[Packets], str]:
-    """The packets of a pcapng file, one part per link type, and a description of its damage."""
+def _read_pcapng(stream: BinaryIO, path: Path, every_ip: bool) -> Read:
+    """The packets of a pcapng file, one part per link type."""
     damage: list[str] = []
+    left_out: Counter[str] = Counter()
     by_link: dict[int, list[pcapng.Record]] = {}
     try:
-        with _stream(path) as stream:
-            for record in pcapng.records(stream, str(path), damage.append):
-                by_link.setdefault(record.link, []).append(record)
+        for record in pcapng.records(
+            stream, str(path), damage.append, lambda what, times: left_out.update({what: times})
+        ):
+            by_link.setdefault(record.link, []).append(record)
     except TraceError as error:
         raise StoreError(str(error)) from None
     parts = [_dissect_records(link, found, every_ip) for link, found in by_link.items()]
@@ -102,7 +118,7 @@ def _read_pcapng(path: Path, every_ip: bool) -> tuple[list[Packets], str]:
     words = f"is damaged or cut off {damage[0]}, after {count} packets" if damage else ""
     if words and not count:
         raise StoreError(f"{path} {words}; capture again")
-    return parts or [_dissect_records(ETHERNET, [], every_ip)], words
+    return parts or [_dissect_records(ETHERNET, [], every_ip)], words, left_out
 
 
 def _dissect_records(link: int, found: Sequence[pcapng.Record], every_ip: bool) -> Packets:
@@ -121,18 +137,17 @@ def _dissect_records(link: int, found: Sequence[pcapng.Record], every_ip: bool) 
     )
 
 
-def _stream(path: Path) -> BinaryIO:
+def _stream(path: Path, broken: pcapng.Broken) -> BinaryIO:
     try:
-        return path.open("rb")
+        return open_plain(path, broken)
     except OSError as error:
         raise StoreError(f"cannot read {path}: {error.strerror}") from None
 
 
-def _open(path: Path) -> _File:
+def _open(stream: BinaryIO, path: Path) -> _File:
     try:
-        with path.open("rb") as stream:
-            octets = np.zeros(os.fstat(stream.fileno()).st_size + LOOK_AHEAD, np.uint8)
-            size = stream.readinto(octets.data[:-LOOK_AHEAD])
+        octets = np.zeros(os.fstat(stream.fileno()).st_size + LOOK_AHEAD, np.uint8)
+        size = cast("io.BufferedReader", stream).readinto(octets.data[:-LOOK_AHEAD])
     except OSError as error:
         raise StoreError(f"cannot read {path}: {error.strerror}") from None
     magic = octets[:4].tobytes()

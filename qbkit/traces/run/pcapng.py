@@ -10,8 +10,8 @@ from qbkit.errors import TraceError
 from qbkit.traces.run.frames import LINK_HEADER, OTHER_LINK
 
 MAGIC = b"\x0a\x0d\x0d\x0a"
-INTERFACE, SIMPLE, ENHANCED = 1, 3, 6
-"""Types of blocks (§4)."""
+INTERFACE, OBSOLETE, SIMPLE, ENHANCED = 1, 2, 3, 6
+"""Types of blocks (§4, appendix A)."""
 LONGEST_BLOCK = 16 << 20
 LATEST_NS = (1 << 63) - 1
 TIME_RESOLUTION = 9
@@ -19,6 +19,9 @@ TIME_RESOLUTION = 9
 
 Broken = Callable[[str], None]
 """Called with the place where a file is damaged."""
+LeftOut = Callable[[str, int], None]
+"""Called with a kind of packet that cannot be read, for each one: what it is, and how many."""
+WITHOUT_TIME = "packets without a time (simple packet blocks), which are left out"
 
 
 class Record(NamedTuple):
@@ -34,40 +37,86 @@ class Record(NamedTuple):
     """On the wire."""
 
 
-def records(file: BinaryIO, name: str, broken: Broken) -> Iterator[Record]:
+class Interface(NamedTuple):
+    """Where packets were captured."""
+
+    number: int
+    link: int
+    units: int
+    """Time units per second."""
+
+    @property
+    def is_known(self) -> bool:
+        """Whether its link layer can be read."""
+        return self.link in LINK_HEADER
+
+
+def records(file: BinaryIO, name: str, broken: Broken, left_out: LeftOut) -> Iterator[Record]:
     """Yield the packets in file order.
 
-    At damage or truncation, it calls ``broken`` and ends. Raises TraceError for unsupported link
-    types.
+    At damage or truncation, it calls ``broken`` and ends. Packets without a time, and those of an
+    interface whose link type cannot be read, are ``left_out``. Raises TraceError where no interface
+    can be read.
     """
+    interfaces: list[Interface] = []
+    known, unknown = 0, None
+    for place, kind, body, order in _blocks(file, broken):
+        if kind == INTERFACE and len(body) >= 12:
+            link = struct.unpack_from(f"{order}H", body)[0]
+            interface = Interface(len(interfaces), link, _units(body[8:-4], order))
+            interfaces.append(interface)
+            known, unknown = known + interface.is_known, unknown or interface
+        elif kind == 0:  # a new section, with interfaces of its own
+            interfaces = []
+        elif kind == SIMPLE:
+            left_out(WITHOUT_TIME, 1)
+        elif kind in (ENHANCED, OBSOLETE) and len(body) >= 24:
+            number, captured, time, on_wire = _packet_head(kind, body, order)
+            if number >= len(interfaces) or captured > len(body) - 24:
+                return broken(f"at byte {place}")
+            interface = interfaces[number]
+            if interface.is_known:
+                time_ns = time * 10**9 // interface.units
+                if time_ns > LATEST_NS:
+                    return broken(f"at byte {place} (a packet of a year after 2261)")
+                yield Record(time_ns, interface.link, body[20 : 20 + captured], on_wire)
+            else:
+                left_out(_of_interface(interface), 1)
+    if interfaces and not known and unknown is not None:
+        raise TraceError(OTHER_LINK.format(file=name, link=unknown.link))
+    return None
+
+
+def _blocks(file: BinaryIO, broken: Broken) -> Iterator[tuple[int, int, bytes, str]]:
+    """Yield place, type, content and byte order of each block; a section's start has type 0."""
     order, place = "<", 0
-    interfaces: list[tuple[int, int]] = []
     while head := file.read(8):
         if head[:4] == MAGIC:
             mark = file.read(4)
             order = "<" if mark == b"\x4d\x3c\x2b\x1a" else ">"
-            interfaces = []
             file.seek(-4, 1)
         kind, length = struct.unpack(f"{order}II", head) if len(head) == 8 else (0, 0)
         body = file.read(length - 8) if 12 <= length <= LONGEST_BLOCK else b""
         if len(body) < max(length, 12) - 8:
             return broken(f"at byte {place}")
-        if kind == INTERFACE and len(body) >= 12:
-            link = known_link(struct.unpack_from(f"{order}H", body)[0], name)
-            interfaces.append((link, _units(body[8:-4], order)))
-        elif kind == ENHANCED and len(body) >= 24:
-            number, high, low, captured, on_wire = struct.unpack_from(f"{order}5I", body)
-            if number >= len(interfaces) or captured > len(body) - 24:
-                return broken(f"at byte {place}")
-            link, units = interfaces[number]
-            time_ns = (high << 32 | low) * 10**9 // units
-            if time_ns > LATEST_NS:
-                return broken(f"at byte {place} (a packet of a year after 2261)")
-            yield Record(time_ns, link, body[20 : 20 + captured], on_wire)
-        elif kind == SIMPLE:
-            return broken(f"at byte {place} (a packet without a time)")
+        yield place, 0 if head[:4] == MAGIC else kind, body, order
         place += length
     return None
+
+
+def _packet_head(kind: int, body: bytes, order: str) -> tuple[int, int, int, int]:
+    """Interface, captured bytes, time in units of the interface, and bytes on the wire."""
+    number, high, low, captured, on_wire = struct.unpack_from(f"{order}5I", body)
+    if kind == OBSOLETE:  # 16 bits of interface, then 16 of a count of drops
+        (number,) = struct.unpack_from(f"{order}H", body)
+    return number, captured, high << 32 | low, on_wire
+
+
+def _of_interface(interface: Interface) -> str:
+    return (
+        f"packets of interface {interface.number}, whose link type {interface.link} cannot be "
+        "read, which are left out"
+    )
 
 
 def known_link(link: int, name: str) -> int:

@@ -1,0 +1,209 @@
+"""What captures and logs come in: compression, link types, blocks and interfaces of pcapng."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import json
+import lzma
+import struct
+from pathlib import Path
+
+import numpy as np
+import pytest
+import zstandard
+from scapy.layers.inet import IP, UDP
+from scapy.layers.l2 import Ether
+from scapy.utils import wrpcap
+from test_readers_capture import TRANSFER, frames, write
+
+import qbkit as qb
+from qbkit.errors import StoreError, TraceError
+from qbkit.traces.run.pcap import read_packets
+
+COMPRESSORS = {
+    ".gz": gzip.compress,
+    ".zst": zstandard.ZstdCompressor().compress,
+    ".xz": lzma.compress,
+    ".bz2": bz2.compress,
+    ".pcap": gzip.compress,  # the name does not say so
+}
+
+
+def compressed(path: Path, ending: str) -> Path:
+    found = path.with_name(f"compressed{ending}")
+    found.write_bytes(COMPRESSORS[ending](path.read_bytes()))
+    return found
+
+
+@pytest.mark.parametrize("ending", COMPRESSORS)
+def test_a_compressed_capture_is_the_same(tmp_path, ending):
+    plain = write(tmp_path, TRANSFER)
+    packed = compressed(plain, ending)
+    one, two = qb.read_capture(plain), qb.read_capture(packed)
+    assert one.drop_attrs().equals(two.drop_attrs())
+    assert np.array_equal(read_packets(plain).key, read_packets(packed).key)
+
+
+@pytest.mark.parametrize("ending", [".gz", ".zst", ".xz"])
+def test_a_compressed_capture_that_is_cut_off_gives_what_comes_before(tmp_path, ending):
+    many = [(t / 100, *rest) for t, (_, *rest) in enumerate(TRANSFER * 200)]
+    packed = compressed(write(tmp_path, many), ending)
+    content = packed.read_bytes()
+    packed.write_bytes(content[: len(content) - 20])
+    with pytest.warns(UserWarning, match="damaged or cut off"):
+        packets = read_packets(packed)
+    assert len(packets) <= len(many)
+    assert "damaged or cut off" in qb.read_capture(packed).attrs["warnings"] or not len(packets)
+
+
+LOG = {
+    "qlog_version": "0.3",
+    "traces": [
+        {
+            "vantage_point": {"type": "client"},
+            "common_fields": {"time_format": "absolute"},
+            "events": [
+                {
+                    "time": 1.0,
+                    "name": "transport:packet_sent",
+                    "data": {
+                        "header": {"packet_type": "1RTT", "packet_number": 0},
+                        "raw": {"length": 1200},
+                    },
+                }
+            ],
+        }
+    ],
+}
+
+
+@pytest.mark.parametrize("ending", COMPRESSORS)
+def test_a_compressed_log_is_the_same(tmp_path, ending):
+    plain = tmp_path / "log.qlog"
+    plain.write_text(json.dumps(LOG))
+    assert qb.read_qlog(compressed(plain, ending)).sizes["sent"] == 1
+
+
+@pytest.mark.parametrize(
+    ("link", "header"),
+    [
+        (0, struct.pack("<I", 2)),
+        (0, struct.pack(">I", 2)),
+        (108, struct.pack(">I", 2)),
+        (12, b""),
+        (101, b""),
+        (228, b""),
+    ],
+)
+def test_link_types_before_a_bare_ip_packet(tmp_path, link, header):
+    path = tmp_path / "x.pcap"
+    records = [struct.pack("<IHHIIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, link)]
+    for frame in frames(TRANSFER):
+        packet = header + bytes(frame[IP])
+        seconds, micros = divmod(round(float(frame.time) * 1e6), 10**6)
+        records.append(struct.pack("<4I", seconds, micros, len(packet), len(packet)) + packet)
+    path.write_bytes(b"".join(records))
+    expected = qb.read_capture(write(tmp_path, TRANSFER, "ethernet.pcap"))
+    assert np.array_equal(qb.read_capture(path).sent_size_bytes, expected.sent_size_bytes)
+    assert len(read_packets(path)) == len(TRANSFER)
+
+
+def block(kind: int, body: bytes) -> bytes:
+    body += bytes(-len(body) % 4)
+    return struct.pack("<II", kind, len(body) + 12) + body + struct.pack("<I", len(body) + 12)
+
+
+SECTION = block(0x0A0D0D0A, struct.pack("<IHHq", 0x1A2B3C4D, 1, 0, -1))
+ETHERNET, UNREADABLE = (block(1, struct.pack("<HHI", link, 0, 65535)) for link in (1, 105))
+
+
+def enhanced(interface: int, time_us: int, frame: bytes) -> bytes:
+    high, low = divmod(time_us, 1 << 32)
+    head = struct.pack("<5I", interface, high, low, len(frame), len(frame))
+    return block(6, head + frame)
+
+
+def obsolete(interface: int, time_us: int, frame: bytes) -> bytes:
+    high, low = divmod(time_us, 1 << 32)
+    head = struct.pack("<HH4I", interface, 7, high, low, len(frame), len(frame))
+    return block(2, head + frame)
+
+
+def simple(frame: bytes) -> bytes:
+    return block(3, struct.pack("<I", len(frame)) + frame)
+
+
+def of_pcapng(path: Path, how) -> Path:
+    made = [(round(float(frame.time) * 1e6), bytes(frame)) for frame in frames(TRANSFER)]
+    path.write_bytes(SECTION + how(made))
+    return path
+
+
+def test_an_interface_that_cannot_be_read_is_named(tmp_path):
+    path = of_pcapng(
+        tmp_path / "x.pcapng",
+        lambda made: UNREADABLE + ETHERNET + b"".join(
+            enhanced(0, t, frame) + enhanced(1, t, frame) for t, frame in made
+        ),
+    )  # fmt: skip
+    ds = qb.read_capture(path)
+    assert ds.sizes["sent"] == 6
+    (warning,) = json.loads(ds.attrs["warnings"])
+    count = len(TRANSFER)
+    assert (
+        f"interface 0, whose link type 105 cannot be read, which are left out: {count}" in warning
+    )
+    with pytest.warns(UserWarning, match=f"left out: {count}"):
+        assert len(read_packets(path)) == count
+    alone = of_pcapng(
+        tmp_path / "y.pcapng",
+        lambda made: UNREADABLE + b"".join(enhanced(0, t, frame) for t, frame in made),
+    )
+    with pytest.raises(TraceError, match="link type 105"):
+        qb.read_capture(alone)
+    with pytest.raises(StoreError, match="link type 105"):
+        read_packets(alone)
+
+
+def test_obsolete_packet_blocks_are_read_and_simple_ones_named(tmp_path):
+    path = of_pcapng(
+        tmp_path / "x.pcapng",
+        lambda made: ETHERNET + simple(made[0][1]) + b"".join(obsolete(0, *one) for one in made),
+    )
+    ds = qb.read_capture(path)
+    assert ds.sizes["sent"] == 6
+    assert "packets without a time (simple packet blocks), which are left out: 1" in ds.warnings
+
+
+@pytest.mark.parametrize("copies", [0, 1])
+def test_imported_captures_of_a_bridge_have_each_packet_once(tmp_path, copies):
+    """100 packets of 1,000 bytes in 0.99 s, 10 of which the queue drops."""
+
+    def frame(number: int, time_s: float):
+        made = Ether() / IP(src="10.0.0.1", dst="10.0.0.2") / UDP(sport=1, dport=4433)
+        made = made / (number.to_bytes(4) * 250)
+        made.time = 1_800_000_000 + time_s
+        return made
+
+    sides = {"in": [], "out": []}
+    for number in range(100):
+        for copy in range(1 + copies):
+            time_s = number / 100 + copy * 1e-5
+            sides["in"].append(frame(number, time_s))
+            if number % 10 != 5:
+                sides["out"].append(frame(number, time_s + 0.004))
+    for side, made in sides.items():
+        wrpcap(str(tmp_path / side), made)
+    run = qb.read_pcaps(tmp_path / "in", tmp_path / "out", flows={4433: "a"}, rtt_ms=20)
+    assert run.sizes["packet"] == 100
+    assert int(np.isnan(run.packet_departure_s.values).sum()) == 10
+    text = json.loads(run.attrs["warnings"])
+    assert [t for t in text if "twice" in t] == (
+        [
+            "in has 100 frames twice (a bridge, or both ends); they count once",
+            "out has 90 frames twice (a bridge, or both ends); they count once",
+        ]
+        if copies
+        else []
+    )
