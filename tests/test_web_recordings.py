@@ -26,7 +26,7 @@ def entry(
     """An entry without a body, unless ``text`` is one."""
     content = {"size": size, "mimeType": kind}
     if "text" in more:
-        content["text"] = more.pop("text")
+        content |= {"text": more["text"], "size": more.pop("whole", len(more.pop("text")))}
     location = [{"name": "Location", "value": more.pop("to")}] if "to" in more else []
     response = {"status": status, "headers": location, "content": content, "bodySize": size}
     response |= more.pop("response", {})
@@ -59,6 +59,8 @@ def served(page: Page) -> dict[str, tuple[int, int]]:
         pytest.param([style(304, response={"bodySize": 0})], (200, 3000), id="only-304"),
         pytest.param([style(304, text="a{}")], (200, 3), id="304-with-its-body"),
         pytest.param([style(0, text="a{}")], (200, 3), id="status-0-with-a-body"),
+        pytest.param([style(text="a{}", whole=3000)], (200, 3000), id="cut"),
+        pytest.param([style(text="a{}", whole=6)], (200, 3), id="no-mark-and-other-line-ends"),
         pytest.param([style(0)], (200, 3000), id="status-0-with-a-size"),
         pytest.param([style(None, text="a{}")], (200, 3), id="no-status-with-a-body"),
         pytest.param([style(0, 0)], (204, 0), id="status-0"),

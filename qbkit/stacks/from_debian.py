@@ -14,6 +14,9 @@ from qbkit.stacks.google_quiche import PYTHON, SERVER, SERVER_MOUNT
 from qbkit.stacks.processor import NO_RANDOM_INSTRUCTIONS, SAME_LIBRARY_FOLDERS
 from qbkit.stacks.web import WebProgram
 
+PART_CHARACTERS = 30_000
+"""At most 120,000 bytes of UTF-8."""
+
 
 class FromDebian(WebProgram):
     """A program of `debian`, whose first package gives the version."""
@@ -58,6 +61,14 @@ def serve(address: str, *commands: list[str], settle_s: float = 0) -> list[str]:
 
 
 def with_file(path: str, text: str, command: list[str]) -> list[str]:
-    """The command, after a shell has written a file for it."""
-    script = f'printf %s "$0" > {shlex.quote(path)} && exec "$@"'
-    return ["/bin/sh", "-c", script, text, *command]
+    """The command, after a shell has written a file for it.
+
+    The text comes in parts, as Linux takes no argument of 128 KiB.
+    """
+    first, *more = [
+        text[at : at + PART_CHARACTERS] for at in range(0, len(text) or 1, PART_CHARACTERS)
+    ]
+    parts = " ".join(f'"${{{number}}}"' for number in range(1, len(more) + 1))
+    skip = f"shift {len(more)} && " if more else ""
+    script = f'printf %s "$0" {parts}'.rstrip() + f' > {shlex.quote(path)} && {skip}exec "$@"'
+    return ["/bin/sh", "-c", script, first, *more, *command]

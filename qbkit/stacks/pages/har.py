@@ -22,6 +22,8 @@ from qbkit.stacks.site import BINARY
 
 LOADING = ("GET", "POST")
 """Methods whose responses are part of a page."""
+LEAST_PART, BOM_BYTES = 0.9, 3
+"""A body is whole with this part of its size; tools may shorten ends of lines."""
 UNKNOWN_TYPES = ("", "x-unknown")
 
 
@@ -67,7 +69,7 @@ def _entry(entry: Mapping[str, Any]) -> Entry:
         str(header["name"]).lower(): str(header["value"])
         for header in response.get("headers") or []
     }
-    body = _body(content)
+    body = _whole(_body(content), content)
     return Entry(
         url=url,
         status=int(response.get("status") or 0),
@@ -99,6 +101,16 @@ def _body(content: Mapping[str, Any]) -> bytes | None:
         return base64.b64decode(text)
     except (binascii.Error, ValueError):
         return None
+
+
+def _whole(body: bytes | None, content: Mapping[str, Any]) -> bytes | None:
+    """The body; None where the archive has a part of it only, as those of Firefox may.
+
+    As UTF-8 it may be shorter than it was: without the byte order mark, and half as long as UTF-16.
+    """
+    wide = "utf-16" in str(content.get("mimeType")).lower()
+    least = (LEAST_PART / 2 if wide else LEAST_PART) * int(content.get("size") or 0)
+    return None if body is None or len(body) + BOM_BYTES < least else body
 
 
 def _size_bytes(response: Mapping[str, Any], content: Mapping[str, Any]) -> int:

@@ -26,6 +26,7 @@ from qbkit.stacks.site import BINARY, MANIFEST
 
 FORMS = "an HTTP Archive (.har), an archive of Web Page Replay (.wprgo) or a folder with index.html"
 COMPRESSED = (".gz", ".zst", ".xz", ".bz2")
+MADE_NOTE = "bodies that were not recorded as a whole; others of their size and type are served"
 PIXELS = (300, 200)
 ASKING = ("html", "css", "js")
 UPGRADE = ("content-security-policy", "upgrade-insecure-requests")
@@ -82,7 +83,7 @@ def _resources(found: Mapping[str, Entry], document: str, notes: Notes) -> Itera
         entry = found[url]
         body = entry.body
         if body is None:
-            notes["bodies that were not recorded; others of their size and type are served"] += 1
+            notes[MADE_NOTE] += 1
             needs = [
                 Need(other, kind_of(found[other].media_type))
                 for other, by in asked.items()

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 from qbkit.stacks import preload
 from qbkit.stacks.base import CERTIFICATE_MOUNT, Say, Status
 from qbkit.stacks.build import fingerprint
+from qbkit.stacks.from_debian import with_file
 from qbkit.stacks.google_quiche import (
     FLAG,
     FLAGS,
@@ -81,7 +82,8 @@ class Envoy(WebServer):
         config = json.dumps(_config(ip, int(port), flags, site))
         quiet = ["--concurrency", "1", "--disable-hot-restart", "--log-level", "error"]
         start = [*PYTHON, f"{SERVER_MOUNT}/serve.py", port, "--", f"{MOUNT}/envoy"]
-        return [*start, *quiet, "--config-yaml", config]
+        file = f"{out}/envoy.json"
+        return with_file(file, config, [*start, *quiet, "--config-path", file])
 
 
 def _config(ip: str, port: int, flags: dict[str, bool], site: Site) -> dict[str, Any]:
