@@ -97,6 +97,15 @@ def test_a_redirect_to_another_host_is_followed_and_the_document_at_its_end_asks
     assert STYLE.encode() in document.body and sheet.status == 200
 
 
+def test_addresses_and_headers_are_those_that_browsers_and_servers_take(tmp_path: Path):
+    headers = [{"name": "Access-Control-Allow-Origin", "value": "*\n*"}]
+    path = entry(f"{A}/ä b'{{%7D?q='ü\"&r={{", response={"headers": headers})
+    page = page_of(tmp_path, entry("HTTPS://www.Example.org"), path)
+    address = f"{A}/%C3%A4%20b'%7B%7D?q=%27%C3%BC%22&r={{"
+    assert [r.url for r in page.resources] == [f"{A}/", address]
+    assert page.resources[1].headers == (("access-control-allow-origin", "*"),)
+
+
 def test_a_recorded_document_may_ask_by_http(tmp_path: Path):
     body = '<script src="http://www.example.org/a.js"></script>'
     script = entry("http://www.example.org/a.js", kind="text/javascript")

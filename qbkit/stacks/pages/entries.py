@@ -9,13 +9,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from urllib.parse import urldefrag, urljoin, urlsplit
+from string import punctuation
+from urllib.parse import quote, urljoin, urlsplit, urlunsplit
 
 from qbkit.stacks.pages.page import kind_of
 from qbkit.stacks.site import NO_CONTENT, OK
 
 RESET_CONTENT, PARTIAL = 205, 206
 LEAST_STATUS, LEAST_REDIRECT, NOT_MODIFIED, LEAST_FAILURE = 100, 300, 304, 400
+PATH_SAFE = punctuation.translate(str.maketrans("", "", '"<>`{}'))
+QUERY_SAFE = punctuation.translate(str.maketrans("", "", "\"<>'"))
+"""What browsers leave as it is (URL Standard, percent-encode sets of path and special query)."""
 INLINE = ("data:", "blob:", "about:")
 """Addresses that no request over the network asks for."""
 
@@ -93,14 +97,16 @@ def end_of(url: str, entries: Mapping[str, Entry]) -> str:
 def https_url(url: str) -> str:
     """The https address of a URL, without fragment and port; empty for one that has none."""
     try:
-        parts = urlsplit(urldefrag(url)[0])
+        parts = urlsplit(url)
         host = parts.hostname
     except ValueError:
         return ""
     if parts.scheme not in ("http", "https") or not host:
         return ""
     netloc = f"[{host}]" if ":" in host else host
-    return parts._replace(scheme="https", netloc=netloc, path=parts.path or "/").geturl()
+    path = quote(parts.path or "/", safe=PATH_SAFE)
+    query = quote(parts.query, safe=QUERY_SAFE)
+    return urlunsplit(("https", netloc, path, query, ""))
 
 
 def _served(entry: Entry, notes: Notes) -> Entry | None:

@@ -66,7 +66,7 @@ def _entry(entry: Mapping[str, Any]) -> Entry:
     url, response = str(entry["request"]["url"]), entry["response"]
     content = response.get("content") or {}
     headers = {
-        str(header["name"]).lower(): str(header["value"])
+        str(header["name"]).lower(): _first_line(str(header["value"]))
         for header in response.get("headers") or []
     }
     body = _whole(_body(content), content)
@@ -82,9 +82,14 @@ def _entry(entry: Mapping[str, Any]) -> Entry:
     )
 
 
+def _first_line(value: str) -> str:
+    """The header, or the first of several, which Chrome joins by line ends."""
+    return next(iter(value.replace("\0", "").splitlines()), "").strip()
+
+
 def _media_type(found: str, headers: Mapping[str, str], url: str) -> str:
     """The type of the content, of the header, or by the ending of the address."""
-    for name in (found, headers.get("content-type", "")):
+    for name in (_first_line(found), headers.get("content-type", "")):
         if name.strip().lower() not in UNKNOWN_TYPES:
             return name
     return mimetypes.guess_type(urlsplit(url).path)[0] or BINARY

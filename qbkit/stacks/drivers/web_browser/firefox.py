@@ -43,6 +43,9 @@ PREFERENCES = {
     "toolkit.telemetry.enabled": False,
     # Exact times.
     "privacy.reduceTimerPrecision": False,
+    # Exceptions for the certificate are possible for every host of a recorded page.
+    "network.stricttransportsecurity.preloadlist": False,
+    "security.cert_pinning.enforcement_level": 0,
     # One protocol, and no TCP beside QUIC.
     "network.dns.disableIPv6": True,
     "network.http.happy_eyeballs_enabled": False,
