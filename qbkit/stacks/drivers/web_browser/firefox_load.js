@@ -8,6 +8,8 @@ const TYPES = {
   2: "script", 3: "image", 4: "stylesheet", 6: "document", 7: "document", 11: "xhr", 14: "font",
   20: "fetch",
 };
+// What the page itself cancels is no failure, as in Chromium.
+const NO_FAILURES = [Cr.NS_BINDING_REDIRECTED, Cr.NS_BINDING_ABORTED];
 const browser = gBrowser.selectedBrowser;
 const requests = [];
 const pending = new Map();
@@ -18,7 +20,7 @@ const seconds = (microseconds) => (microseconds ? microseconds / 1e6 : null);
 
 function row(channel) {
   const times = channel.QueryInterface(Ci.nsITimedChannel);
-  const ok = Components.isSuccessCode(channel.status) || channel.status === Cr.NS_BINDING_REDIRECTED;
+  const ok = Components.isSuccessCode(channel.status) || NO_FAILURES.includes(channel.status);
   const received = (read) => {
     try {
       return read();
