@@ -25,7 +25,10 @@ class QuicGoRelease(GoRelease, QuicGo):
     options: ClassVar[dict[str, str]] = {}
     module = MODULE
     present = SOURCES
-    files = ("main.go", "recv.go", "send.go", "socket.go", "sampler.go", "types.go", "telemetry.go")
+    files = (
+        *("main.go", "recv.go", "send.go", "socket.go", "sampler.go", "types.go", "telemetry.go"),
+        "end.go",
+    )
 
 
 def _make(releases: Releases, version: str, generation: Generation) -> QuicGoRelease:

@@ -71,14 +71,14 @@ func receive(a arguments) {
 	counted := newCounter(filepath.Join(a.out, "receiver.csv"))
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
-	go accept(listener, counted)
+	go accept(listener, counted, a)
 	fmt.Println("ready")
 	<-signals
 	counted.close()
 	listener.Close()
 }
 
-func accept(listener *quic.Listener, counted *counter) {
+func accept(listener *quic.Listener, counted *counter, a arguments) {
 	for {
 		connection, err := listener.Accept(context.Background())
 		if err != nil {
@@ -88,6 +88,9 @@ func accept(listener *quic.Listener, counted *counter) {
 			for {
 				stream, err := connection.AcceptStream(context.Background())
 				if err != nil {
+					if ended := endOf(err, "receiver"); ended != nil && !ended.isDone() {
+						ended.write(a, "receiver")
+					}
 					return
 				}
 				go count(stream, counted)

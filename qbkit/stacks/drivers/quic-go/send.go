@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/signal"
@@ -25,20 +26,20 @@ func send(a arguments) {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
 	connection := connect(a, samples, signals)
-	ended := make(chan string, 3) // empty: as it should be; else what went wrong
+	ended := make(chan error, 3) // nil: as it should be
 	go func() { ended <- upload(connection, a.size) }()
 	if a.size == 0 {
-		time.AfterFunc(a.duration-time.Since(started), func() { ended <- "" })
+		time.AfterFunc(a.duration-time.Since(started), func() { ended <- nil })
 	}
-	var problem string
+	var problem error
 	select {
 	case problem = <-ended:
 	case <-signals:
 	}
 	connection.CloseWithError(0, "")
 	samples.write()
-	if problem != "" {
-		fail("%s", problem)
+	if problem != nil {
+		leave(problem, endOf(problem, "sender"), a, "sender")
 	}
 }
 
@@ -75,14 +76,14 @@ func isTimeout(err error) bool {
 }
 
 // upload writes size bytes and waits until they have arrived, or (size 0) writes without end.
-func upload(connection connection, size int64) string {
+func upload(connection connection, size int64) error {
 	stream, err := connection.OpenStream()
 	if err != nil {
-		return "cannot open a stream: " + err.Error()
+		return fmt.Errorf("cannot open a stream: %w", err)
 	}
 	buffer := make([]byte, bufferBytes)
 	if _, err := stream.Write(buffer[:headerBytes]); err != nil {
-		return "cannot send: " + err.Error()
+		return fmt.Errorf("cannot send: %w", err)
 	}
 	for left := size; size == 0 || left > 0; {
 		chunk := buffer
@@ -91,13 +92,13 @@ func upload(connection connection, size int64) string {
 		}
 		n, err := stream.Write(chunk)
 		if err != nil {
-			return "cannot send: " + err.Error()
+			return fmt.Errorf("cannot send: %w", err)
 		}
 		left -= int64(n)
 	}
 	stream.Close()
 	if _, err := io.Copy(io.Discard, stream); err != nil {
-		return "the receiver did not answer: " + err.Error()
+		return fmt.Errorf("the receiver did not answer: %w", err)
 	}
-	return ""
+	return nil
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -27,7 +28,11 @@ func serve(a arguments) {
 	server := http3.Server{
 		TLSConfig:  http3.ConfigureTLSConfig(&tls.Config{Certificates: []tls.Certificate{certificate}}),
 		QUICConfig: config(qlogTracer(a)),
-		Handler:    http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { answer(w, r, a, counted) }),
+		ConnContext: func(ctx context.Context, connection *quic.Conn) context.Context {
+			context.AfterFunc(connection.Context(), func() { reportEnd(connection, a) })
+			return ctx
+		},
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { answer(w, r, a, counted) }),
 	}
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
@@ -41,6 +46,28 @@ func serve(a arguments) {
 	<-signals
 	counted.close()
 	server.Close()
+}
+
+// http3End is endOf for a connection whose application is HTTP/3.
+func http3End(err error, role string) *end {
+	var application *http3.Error
+	ended := endOf(err, role)
+	if errors.As(err, &application) {
+		ended = closed(application.Remote, role, "http3", uint64(application.ErrorCode), application.ErrorMessage)
+	}
+	if ended != nil && ended.Kind == "application" {
+		ended.Kind = "http3"
+	}
+	return ended
+}
+
+// reportEnd reports the end of an upload's connection, unless its sender was done.
+func reportEnd(connection *quic.Conn, a arguments) {
+	ended := http3End(context.Cause(connection.Context()), "receiver")
+	if ended == nil || ended.isDone() || ended.By == "sender" && *ended.Code == uint64(http3.ErrCodeNoError) {
+		return
+	}
+	ended.write(a, "receiver")
 }
 
 func answer(w http.ResponseWriter, r *http.Request, a arguments, counted *counter) {
@@ -72,8 +99,8 @@ func fetch(a arguments) {
 	problem := download(ctx, &transport, a, counted)
 	counted.close()
 	transport.Close()
-	if problem != "" {
-		fail("%s", problem)
+	if problem != nil {
+		leave(problem, http3End(problem, "receiver"), a, "receiver")
 	}
 }
 
@@ -84,32 +111,32 @@ func dialEarly(ctx context.Context, address string, settings *tls.Config, config
 	return transport.DialEarly(ctx, peer, settings, config)
 }
 
-func download(ctx context.Context, transport *http3.Transport, a arguments, counted *counter) string {
+func download(ctx context.Context, transport *http3.Transport, a arguments, counted *counter) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("https://%s%s", a.address, a.path), nil)
 	if err != nil {
-		return fmt.Sprintf("cannot ask %s for %s: %v", a.address, a.path, err)
+		return fmt.Errorf("cannot ask %s for %s: %w", a.address, a.path, err)
 	}
 	response, err := transport.RoundTrip(request)
 	if ctx.Err() != nil {
-		return "" // the flow is over
+		return nil // the flow is over
 	}
 	if isTimeout(err) {
-		return fmt.Sprintf("cannot connect to %s within %.0f s", a.address, connectLimit.Seconds())
+		return fmt.Errorf("cannot connect to %s within %.0f s", a.address, connectLimit.Seconds())
 	}
 	if err != nil {
-		return fmt.Sprintf("cannot download from %s: %v", a.address, err)
+		return fmt.Errorf("cannot download from %s: %w", a.address, err)
 	}
 	if response.StatusCode != http.StatusOK {
-		return fmt.Sprintf("%s answered %s", a.address, response.Status)
+		return fmt.Errorf("%s answered %s", a.address, response.Status)
 	}
 	body := io.Reader(response.Body)
 	if a.size > 0 {
 		body = io.LimitReader(body, a.size)
 	}
 	if err := drain(body, counted); err != nil && ctx.Err() == nil {
-		return "the download broke: " + err.Error()
+		return fmt.Errorf("the download broke: %w", err)
 	}
-	return ""
+	return nil
 }
 
 // drain counts a body to its end.

@@ -63,7 +63,7 @@ func receive(a arguments) {
 		fail("cannot listen on %s: %v", a.address, err)
 	}
 	var counted counter
-	go accept(endpoint, &counted)
+	go accept(endpoint, &counted, a)
 	fmt.Println("ready")
 	<-stopped.Done()
 	counted.write(filepath.Join(a.out, "receiver.csv"))
@@ -72,7 +72,7 @@ func receive(a arguments) {
 	endpoint.Close(ctx)
 }
 
-func accept(endpoint *quic.Endpoint, counted *counter) {
+func accept(endpoint *quic.Endpoint, counted *counter, a arguments) {
 	for {
 		connection, err := endpoint.Accept(context.Background())
 		if err != nil {
@@ -82,6 +82,10 @@ func accept(endpoint *quic.Endpoint, counted *counter) {
 			for {
 				stream, err := connection.AcceptStream(context.Background())
 				if err != nil {
+					ended := endOf(connection, "receiver", "sender")
+					if ended != nil && !(ended["by"] == "sender" && ended["code"] == 0) {
+						writeEnd(ended, a, "receiver")
+					}
 					return
 				}
 				go count(stream, counted)

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"io"
+	"os"
 	"os/signal"
 	"path/filepath"
 	"syscall"
@@ -27,14 +28,21 @@ func send(a arguments) {
 		fail("cannot connect to %s: %v", a.address, err)
 	}
 	settings := &tls.Config{InsecureSkipVerify: true, ServerName: "qbkit"}
-	problem := ""
+	problem, ended := "", map[string]any(nil)
 	if connection := connect(stopped, endpoint, a, config(settings, watcher{rows, fullLog(a)})); connection != nil {
 		problem = flow(stopped, connection, a, a.duration-time.Since(started))
+		if problem != "" {
+			ended = endOf(connection, "sender", "receiver")
+		}
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), closeLimit)
 	defer cancel()
 	endpoint.Close(ctx)
 	rows.write()
+	if ended != nil {
+		writeEnd(ended, a, "sender")
+		os.Exit(lostConnection)
+	}
 	if problem != "" {
 		fail("%s", problem)
 	}

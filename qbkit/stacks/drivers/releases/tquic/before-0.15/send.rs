@@ -3,10 +3,12 @@
 #[path = "api.rs"]
 mod api;
 
+use crate::end::end_of;
 use crate::link::Link;
 use api::Watch;
 use common::{
-    cannot_connect, fail, Arguments, Limit, Samples, Upload, CONNECT_LIMIT, SAMPLE_EVERY,
+    cannot_connect, fail, Arguments, End, Limit, Role, Samples, Upload, CONNECT_LIMIT,
+    SAMPLE_EVERY,
 };
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -44,9 +46,13 @@ pub fn send(arguments: &Rc<Arguments>) {
         if !state.borrow().established && now >= begin + CONNECT_LIMIT {
             cannot_connect(arguments);
         }
-        if let Some(why) = &state.borrow().closed {
+        let seen = link.endpoint.conn_get_mut(index).and_then(|c| end_of(c, arguments.role));
+        if let Some(end) = seen.or_else(|| state.borrow().closed.clone()) {
+            if !state.borrow().established {
+                fail(format_args!("cannot connect to {peer}: {end}"));
+            }
             samples.write(arguments);
-            fail(format_args!("the connection to {peer} was lost: {why}"));
+            end.leave(arguments);
         }
         if state.borrow().established && samples.due() {
             samples.add(watch.latest());
@@ -65,8 +71,7 @@ pub fn send(arguments: &Rc<Arguments>) {
 #[derive(Default)]
 struct State {
     established: bool,
-    /// Why the connection is gone.
-    closed: Option<String>,
+    closed: Option<End>,
     answered: bool,
 }
 
@@ -108,11 +113,7 @@ impl TransportHandler for Sender {
     }
 
     fn on_conn_closed(&mut self, connection: &mut Connection) {
-        let told = connection.peer_error().or(connection.local_error());
-        let why = told.map_or("no answer for a minute".into(), |e| {
-            format!("error {} {}", e.error_code, String::from_utf8_lossy(&e.reason))
-        });
-        self.state.borrow_mut().closed = Some(why);
+        self.state.borrow_mut().closed = end_of(connection, Role::Send);
     }
 
     fn on_stream_created(&mut self, _: &mut Connection, _: u64) {}

@@ -1,5 +1,6 @@
 //! Counts what comes until SIGTERM, before an endpoint could be told how to close.
 
+use crate::end::end_of;
 use crate::link::Link;
 use common::{Arguments, Counter, HEADER_BYTES};
 use std::cell::RefCell;
@@ -14,8 +15,12 @@ pub fn receive(arguments: &Rc<Arguments>) {
     let stop = common::stop_flag();
     let socket = Socket::bind(arguments.address);
     let counter = Rc::new(RefCell::new(Counter::create(arguments)));
-    let handler =
-        Receiver { counter: counter.clone(), header: HEADER_BYTES, buffer: vec![0; BUFFER_BYTES] };
+    let handler = Receiver {
+        arguments: arguments.clone(),
+        counter: counter.clone(),
+        header: HEADER_BYTES,
+        buffer: vec![0; BUFFER_BYTES],
+    };
     let mut link = Link::new(socket, arguments, true, Box::new(handler));
     println!("ready");
     while !stop.load(Ordering::Relaxed) {
@@ -27,6 +32,7 @@ pub fn receive(arguments: &Rc<Arguments>) {
 }
 
 struct Receiver {
+    arguments: Rc<Arguments>,
     counter: Rc<RefCell<Counter>>,
     header: usize,
     buffer: Vec<u8>,
@@ -39,7 +45,11 @@ impl TransportHandler for Receiver {
         self.header = HEADER_BYTES;
     }
 
-    fn on_conn_closed(&mut self, _: &mut Connection) {}
+    fn on_conn_closed(&mut self, connection: &mut Connection) {
+        if let Some(end) = end_of(connection, self.arguments.role) {
+            end.write(&self.arguments);
+        }
+    }
 
     fn on_stream_created(&mut self, _: &mut Connection, _: u64) {}
 

@@ -3,7 +3,7 @@
 use crate::link::Link;
 use crate::setup::setup;
 use common::{cannot_connect, fail, CONNECT_LIMIT, SAMPLE_EVERY, SERVER_NAME};
-use common::{Arguments, Limit, Sample, Samples, Upload};
+use common::{Arguments, End, Limit, Sample, Samples, Upload};
 use quiche::{Connection, ConnectionId};
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -57,8 +57,12 @@ impl<'a> Sender<'a> {
         }
         let connection = &mut self.link.connection;
         if connection.is_closed() {
+            if !connection.is_established() {
+                let address = self.arguments.address;
+                fail(format_args!("cannot connect to {address}: the handshake failed"));
+            }
             self.samples.write(self.arguments);
-            fail(ended_early(connection, self.arguments));
+            End::unknown("this version of quiche does not report why").leave(self.arguments);
         }
         if !connection.is_established() {
             if now >= self.begin + CONNECT_LIMIT {
@@ -118,14 +122,5 @@ fn sample(connection: &Connection) -> Sample {
         delivery_rate_mbps: Some(stats.delivery_rate as f64 * 8.0 / 1e6),
         lost_packets: Some(stats.lost as u64),
         ..Sample::default()
-    }
-}
-
-/// This version keeps the peer's error to itself.
-fn ended_early(connection: &Connection, arguments: &Arguments) -> String {
-    let address = arguments.address;
-    match connection.is_established() {
-        true => format!("the connection to {address} was lost"),
-        false => format!("cannot connect to {address}: the handshake failed"),
     }
 }

@@ -69,9 +69,15 @@ impl End {
         End { by: "unknown", code: None, reason: reason.to_string() }
     }
 
+    /// The same with the code that the stack reports.
+    pub fn with(self, code: Code) -> Self {
+        End { code: Some(code), ..self }
+    }
+
     /// Write the report of this end of the connection. A receiver whose sender is done has none.
     pub fn write(&self, arguments: &Arguments) {
-        let done = self.by == Role::Send.name() && self.code == Some(Code::Application(0));
+        let no_error = matches!(self.code, Some(Code::Application(0) | Code::Transport(0)));
+        let done = self.by == Role::Send.name() && no_error;
         if arguments.role == Role::Recv && done {
             return;
         }
@@ -97,6 +103,21 @@ impl End {
         });
         let (time_ns, by, reason) = (now_ns(), self.by, quoted(&self.reason));
         format!("{{\"time_ns\":{time_ns},\"by\":\"{by}\",{code}\"reason\":{reason}}}\n")
+    }
+}
+
+impl std::fmt::Display for End {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        write!(f, "ended by {}", self.by)?;
+        match self.code {
+            Some(Code::Transport(code)) => write!(f, " with transport error {code:#x}")?,
+            Some(Code::Application(code)) => write!(f, " with application error {code:#x}")?,
+            None => {}
+        }
+        match self.reason.as_str() {
+            "" => Ok(()),
+            reason => write!(f, ": {reason}"),
+        }
     }
 }
 

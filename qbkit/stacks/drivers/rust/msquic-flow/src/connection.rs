@@ -1,7 +1,9 @@
 //! The sender's connection, with a callback of its own: the crate's one knows no event of network
 //! statistics, which alone tells the bytes in flight.
 
+use crate::end::{closed_by_peer, closed_by_transport};
 use crate::fail;
+use common::{End, Role};
 use msquic::ffi::{
     HQUIC, QUIC_CONNECTION_EVENT,
     QUIC_CONNECTION_EVENT_TYPE_QUIC_CONNECTION_EVENT_NETWORK_STATISTICS as NETWORK_STATISTICS,
@@ -15,7 +17,7 @@ use std::sync::{Arc, Mutex};
 pub struct State {
     pub connected: bool,
     pub answered: bool,
-    pub lost: Option<String>,
+    pub lost: Option<End>,
     /// As of the latest acknowledgement.
     pub bytes_in_flight: Option<u64>,
     /// What BBR estimates; with CUBIC it is the window over the RTT.
@@ -64,11 +66,13 @@ unsafe extern "C" fn hear(
     }
     match ConnectionEvent::from(event) {
         ConnectionEvent::Connected { .. } => state.connected = true,
-        ConnectionEvent::ShutdownInitiatedByTransport { status, .. } if state.connected => {
-            state.lost = Some(format!("the connection was lost: {status}"));
+        ConnectionEvent::ShutdownInitiatedByTransport { status, error_code }
+            if state.connected =>
+        {
+            state.lost = Some(closed_by_transport(&status, error_code));
         }
         ConnectionEvent::ShutdownInitiatedByPeer { error_code } => {
-            state.lost = Some(format!("the receiver closed with error {error_code}"));
+            state.lost = Some(closed_by_peer(Role::Send, error_code));
         }
         _ => {}
     }

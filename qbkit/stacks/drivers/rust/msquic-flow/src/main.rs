@@ -1,6 +1,7 @@
 //! One QUIC flow by msquic and the IETF perf protocol.
 
 mod connection;
+mod end;
 mod receive;
 mod send;
 mod setup;

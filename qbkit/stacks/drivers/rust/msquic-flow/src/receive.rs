@@ -1,5 +1,6 @@
 //! Counts what comes until SIGTERM.
 
+use crate::end::{closed_by_peer, closed_by_transport};
 use crate::{fail, leave, setup, signals};
 use common::{Arguments, Counter, HEADER_BYTES};
 use msquic::{
@@ -15,12 +16,12 @@ pub fn receive(arguments: &Arguments) {
     let registration = setup::registration();
     let configuration = Arc::new(setup::configuration(&registration, arguments));
     let counter = Arc::new(Mutex::new(Counter::create(arguments)));
-    let shared = counter.clone();
+    let (shared, of_flow) = (counter.clone(), arguments.clone());
     let address = arguments.address;
     let cannot = |e: Status| -> ! { fail(format_args!("cannot listen on {address}: {e}")) };
     let listener = Listener::open(&registration, move |_, event| match event {
         ListenerEvent::NewConnection { connection, .. } => {
-            accept(&connection, &configuration, &shared)
+            accept(&connection, &configuration, &shared, &of_flow)
         }
         ListenerEvent::StopComplete { .. } => Ok(()),
     })
@@ -36,11 +37,18 @@ fn accept(
     connection: &ConnectionRef,
     configuration: &Configuration,
     counter: &Shared,
+    arguments: &Arguments,
 ) -> Result<(), Status> {
-    let shared = counter.clone();
+    let (shared, of_flow) = (counter.clone(), arguments.clone());
     connection.set_callback_handler(move |connection: ConnectionRef, event: ConnectionEvent| {
         match event {
             ConnectionEvent::PeerStreamStarted { stream, .. } => serve(&stream, &shared),
+            ConnectionEvent::ShutdownInitiatedByTransport { status, error_code } => {
+                closed_by_transport(&status, error_code).write(&of_flow);
+            }
+            ConnectionEvent::ShutdownInitiatedByPeer { error_code } => {
+                closed_by_peer(of_flow.role, error_code).write(&of_flow);
+            }
             // SAFETY: the handle is ours to close after this, the last event.
             ConnectionEvent::ShutdownComplete { .. } => unsafe {
                 drop(Connection::from_raw(connection.as_raw()));

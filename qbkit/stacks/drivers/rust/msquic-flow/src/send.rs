@@ -1,8 +1,10 @@
 //! Uploads for a time or so many bytes, and samples the connection each 10 ms.
 
 use crate::connection::{close, open, Shared, State};
-use crate::{fail, setup, signals};
-use common::{Arguments, Limit, Sample, Samples, Upload, CONNECT_LIMIT, SAMPLE_EVERY};
+use crate::{fail, leave, setup, signals};
+use common::{
+    Arguments, Limit, Sample, Samples, Upload, CONNECT_LIMIT, LOST_CONNECTION, SAMPLE_EVERY,
+};
 use msquic::{
     BufferRef, Connection, ConnectionShutdownFlags, SendFlags, Status, Stream, StreamEvent,
     StreamOpenFlags, StreamStartFlags,
@@ -54,8 +56,9 @@ pub fn send(arguments: &Arguments) {
     samples.write(arguments);
     drop(stream);
     close(connection);
-    if let Some(sentence) = problem {
-        fail(sentence);
+    if let Some(end) = problem {
+        end.write(arguments);
+        leave(LOST_CONNECTION);
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod api;
 mod config;
+mod end;
 mod link;
 mod receive;
 mod sample;

@@ -1,5 +1,6 @@
 //! Counts what comes until SIGTERM. One client after another, as a flow has one.
 
+use crate::end::end_of;
 use crate::link::Link;
 use crate::{api, config};
 use common::{Arguments, Counter, HEADER_BYTES};
@@ -19,6 +20,7 @@ pub fn receive(arguments: &Arguments) {
     let mut header = HEADER_BYTES;
     let mut buffer = vec![0; BUFFER_BYTES];
     let local = socket.local;
+    let mut reported = false;
     println!("ready");
     while !stop.load(Ordering::Relaxed) {
         socket.wait(link.as_ref().and_then(Link::deadline));
@@ -35,6 +37,10 @@ pub fn receive(arguments: &Arguments) {
             link.on_time();
             count(link, &mut counter, &mut header, &mut buffer);
             link.send_due(&mut socket);
+            if let Some(end) = end_of(&link.connection, arguments.role).filter(|_| !reported) {
+                end.write(arguments);
+                reported = true;
+            }
         }
     }
     counter.close();

@@ -1,5 +1,6 @@
 //! Uploads for a time or so many bytes, and samples the connection each 10 ms.
 
+use crate::end::end_of;
 use crate::link::Link;
 use crate::sample::sample;
 use crate::{api, config};
@@ -31,9 +32,13 @@ pub fn send(arguments: &Arguments) {
         if stop.load(Ordering::Relaxed) || end.is_some_and(|at| now >= at) || flow.answered {
             break;
         }
-        if connection.is_closed() {
+        if let Some(end) = end_of(connection, arguments.role) {
+            if !connection.is_established() {
+                fail(format_args!("cannot connect to {}: {end}", arguments.address));
+            }
+            link.send_due(&mut socket);
             samples.write(arguments);
-            fail(ended_early(connection, arguments));
+            end.leave(arguments);
         }
         if !connection.is_established() && now >= begin + CONNECT_LIMIT {
             cannot_connect(arguments);
@@ -95,16 +100,5 @@ impl Flow {
         }
         let mut byte = [0];
         self.answered = matches!(connection.stream_recv(STREAM, &mut byte), Ok((_, true)));
-    }
-}
-
-fn ended_early(connection: &Connection, arguments: &Arguments) -> String {
-    let address = arguments.address;
-    if !connection.is_established() {
-        return format!("cannot connect to {address}: the handshake failed");
-    }
-    match connection.peer_error() {
-        Some(error) => format!("{address} closed the connection with error {}", error.error_code),
-        None => format!("the connection to {address} was lost"),
     }
 }

@@ -1,6 +1,7 @@
 //! One QUIC flow by s2n-quic and the IETF perf protocol.
 
 mod controllers;
+mod end;
 mod endpoint;
 mod receive;
 mod send;

@@ -1,5 +1,6 @@
 //! Counts what comes until SIGTERM.
 
+use crate::end::end_of;
 use crate::endpoint::{cannot, limits};
 use crate::socket::socket;
 use crate::tls;
@@ -20,10 +21,10 @@ pub async fn receive(arguments: &Arguments) {
     let mut int = signal(SignalKind::interrupt()).expect("SIGINT can be caught");
     println!("ready");
     let accepting = LocalSet::new();
-    let shared = counter.clone();
+    let (shared, of_flow) = (counter.clone(), Rc::new(arguments.clone()));
     let accepted = accepting.run_until(async move {
         while let Some(connection) = server.accept().await {
-            spawn_local(serve(connection, shared.clone()));
+            spawn_local(serve(connection, shared.clone(), of_flow.clone()));
         }
     });
     tokio::select! {
@@ -47,9 +48,13 @@ fn listen(arguments: &Arguments) -> Server {
         .unwrap_or_else(|e| cannot(&format!("listen on {address}"), &e))
 }
 
-async fn serve(mut connection: Connection, counter: Shared) {
-    while let Ok(Some(stream)) = connection.accept_bidirectional_stream().await {
-        spawn_local(count(stream, counter.clone()));
+async fn serve(mut connection: Connection, counter: Shared, arguments: Rc<Arguments>) {
+    loop {
+        match connection.accept_bidirectional_stream().await {
+            Ok(Some(stream)) => drop(spawn_local(count(stream, counter.clone()))),
+            Ok(None) => return,
+            Err(e) => return end_of(&e, arguments.role).write(&arguments),
+        }
     }
 }
 

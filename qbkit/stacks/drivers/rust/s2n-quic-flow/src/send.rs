@@ -1,12 +1,13 @@
 //! Uploads for a time or so many bytes, and samples the connection each 10 ms.
 
 use crate::controllers::{bbr, cubic, Controller};
+use crate::end::end_of;
 use crate::endpoint::{cannot, limits};
 use crate::socket::socket;
 use crate::tls;
 use crate::watch::{Latest, Watcher};
 use bytes::Bytes;
-use common::{cannot_connect, fail, Arguments, Limit, Samples, Upload, CONNECT_LIMIT};
+use common::{cannot_connect, Arguments, End, Limit, Samples, Upload, CONNECT_LIMIT};
 use s2n_quic::client::Connect;
 use s2n_quic::{Client, Connection};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -39,11 +40,23 @@ pub async fn send(arguments: &Arguments) {
         () = sleep_until(end) => Ok(()),
         _ = term.recv() => Ok(()),
     };
+    let ended = match &result {
+        Err(sentence) => Some(why(&mut connection, arguments, sentence).await),
+        Ok(()) => None,
+    };
     connection.close(0u32.into());
     let _ = timeout(CLOSE_LIMIT, client.wait_idle()).await; // told or not, it is over
     samples.write(arguments);
-    if let Err(sentence) = result {
-        fail(sentence);
+    if let Some(end) = ended {
+        end.leave(arguments);
+    }
+}
+
+/// How a connection ended on which `what` failed; one that is gone accepts no streams.
+async fn why(connection: &mut Connection, arguments: &Arguments, what: &str) -> End {
+    match timeout(CLOSE_LIMIT, connection.accept_bidirectional_stream()).await {
+        Ok(Err(e)) => end_of(&e, arguments.role),
+        _ => End::unknown(what),
     }
 }
 

@@ -1,6 +1,7 @@
 //! One QUIC flow by tquic and the IETF perf protocol.
 
 mod config;
+mod end;
 mod link;
 mod receive;
 mod send;

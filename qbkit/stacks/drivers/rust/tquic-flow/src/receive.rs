@@ -1,5 +1,6 @@
 //! Counts what comes until SIGTERM.
 
+use crate::end::end_of;
 use crate::link::{log, Link};
 use common::{Arguments, Counter, HEADER_BYTES};
 use std::cell::RefCell;
@@ -46,7 +47,11 @@ impl TransportHandler for Receiver {
         self.header = HEADER_BYTES;
     }
 
-    fn on_conn_closed(&mut self, _: &mut Connection) {}
+    fn on_conn_closed(&mut self, connection: &mut Connection) {
+        if let Some(end) = end_of(connection, self.arguments.role) {
+            end.write(&self.arguments);
+        }
+    }
 
     fn on_stream_created(&mut self, _: &mut Connection, _: u64) {}
 

@@ -1,9 +1,10 @@
 //! Uploads for a time or so many bytes, and samples the connection each 10 ms.
 
+use crate::end::end_of;
 use crate::link::{log, Link};
 use common::{
-    cannot_connect, fail, Arguments, Limit, Sample, Samples, Upload, CONNECT_LIMIT, SAMPLE_EVERY,
-    SERVER_NAME,
+    cannot_connect, fail, Arguments, End, Limit, Role, Sample, Samples, Upload, CONNECT_LIMIT,
+    SAMPLE_EVERY, SERVER_NAME,
 };
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -43,9 +44,13 @@ pub fn send(arguments: &Rc<Arguments>) {
         if !state.borrow().established && now >= begin + CONNECT_LIMIT {
             cannot_connect(arguments);
         }
-        if let Some(why) = &state.borrow().closed {
+        let seen = link.endpoint.conn_get_mut(index).and_then(|c| end_of(c, arguments.role));
+        if let Some(end) = seen.or_else(|| state.borrow().closed.clone()) {
+            if !state.borrow().established {
+                fail(format_args!("cannot connect to {peer}: {end}"));
+            }
             samples.write(arguments);
-            fail(format_args!("the connection to {peer} was lost: {why}"));
+            end.leave(arguments);
         }
         if state.borrow().established && samples.due() {
             if let Some(connection) = link.endpoint.conn_get_mut(index) {
@@ -89,8 +94,7 @@ fn sample(connection: &mut Connection, controller: &str) -> Sample {
 #[derive(Default)]
 struct State {
     established: bool,
-    /// Why the connection is gone.
-    closed: Option<String>,
+    closed: Option<End>,
     answered: bool,
 }
 
@@ -134,11 +138,7 @@ impl TransportHandler for Sender {
     }
 
     fn on_conn_closed(&mut self, connection: &mut Connection) {
-        let told = connection.peer_error().or(connection.local_error());
-        let why = told.map_or("no answer for a minute".into(), |e| {
-            format!("error {} {}", e.error_code, String::from_utf8_lossy(&e.reason))
-        });
-        self.state.borrow_mut().closed = Some(why);
+        self.state.borrow_mut().closed = end_of(connection, Role::Send);
     }
 
     fn on_stream_created(&mut self, _: &mut Connection, _: u64) {}

@@ -1,0 +1,18 @@
+//! How quiche reports the end of a connection.
+
+use common::{Code, End, Role};
+use quiche::Connection;
+
+/// The end of a connection as `role` sees it; None while it lives.
+pub fn end_of(connection: &Connection, role: Role) -> Option<End> {
+    if let Some(e) = connection.peer_error() {
+        return Some(End::closed(role.peer(), Code::new(e.is_app, e.error_code), &e.reason));
+    }
+    if let Some(e) = connection.local_error() {
+        return Some(End::closed(role, Code::new(e.is_app, e.error_code), &e.reason));
+    }
+    if connection.is_timed_out() {
+        return Some(End::timeout());
+    }
+    connection.is_closed().then(|| End::unknown("quiche does not report why"))
+}
