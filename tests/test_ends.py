@@ -19,10 +19,15 @@ from qbkit.execution.sweeps import run_sweep
 from qbkit.metrics import summary
 from qbkit.spec import Bottleneck, Experiment
 from qbkit.spec.sweep import Sweep
+from qbkit.stacks import Stack
+from qbkit.stacks.base import CERTIFICATE_MOUNT, Options
 from qbkit.store.cube import figures_of
 from qbkit.traces.run.early_end import TRANSPORT, code_name
 
 pytestmark = pytest.mark.guest
+DRIVER_WORDS = ["-m", "aioquic_flow"]
+WITHOUT_A_REASON = ("msquic", "s2n-quic")
+"""Their interfaces do not hand out the reason that a peer gives."""
 DEEP = Bottleneck(rate_mbps=50, rtt_ms=250)
 """Where the losses at the end of quinn's slow start open more gaps than its receiver stores."""
 
@@ -123,3 +128,45 @@ def test_the_command_says_who_ended_what_and_when(capsys, monkeypatch):
         "too many gaps in stream buffer"
     ]
     assert printed["flows"][0]["ended_s"] == pytest.approx(3.5, abs=0.1)
+
+
+def with_closing_receiver(name: str) -> Stack:
+    """A stack as a sender, whose receiver is aioquic and closes the connection after a second."""
+    real, other = stacks.get(name), stacks.get("aioquic")
+    python = other.program()[: -len(DRIVER_WORDS)]
+
+    class Pair(type(real)):
+        def recv_argv(self, *, address: str, out: str, options: Options) -> list[str]:
+            keys = [f"{CERTIFICATE_MOUNT}/{real.certificate}{word}.pem" for word in ("cert", "key")]
+            ours = [*python, "/run/qb/stacks/closing/closing.py", "recv", "--listen", address]
+            return [*ours, "--cert", keys[0], "--key", keys[1], "--out", out]
+
+        def mounts(self) -> dict[str, Path]:
+            closing = Path(__file__).parent / "bad"
+            return {**real.mounts(), **other.mounts(), "/run/qb/stacks/closing": closing}
+
+        def env(self) -> dict[str, str]:
+            return {**other.env(), **real.env()}
+
+    return Pair()
+
+
+@pytest.mark.parametrize(
+    "flow",
+    [
+        *("quinn:cubic", "noq:cubic", "quiche:cubic", "s2n-quic:cubic", "tquic:cubic"),
+        *("msquic:cubic", "quic-go:cubic", "x-net-quic:reno"),
+        *("aioquic:cubic",),
+    ],
+)
+def test_each_sender_reports_who_closed_with_which_code(flow: str, monkeypatch):
+    name = flow.partition(":")[0]
+    known = {**stacks.registry._registered, name: with_closing_receiver(name)}
+    monkeypatch.setattr(stacks.registry, "_registered", known)
+    run = Experiment(flows=[flow, "tcp:cubic"], duration_s=3).run(engine="virtual")
+    assert 1.0 < float(run.ended_s[0] - run.start_s[0]) < 1.6
+    who = end_of(run)
+    assert (who["code"], who["name"]) == (0xA, "PROTOCOL_VIOLATION")
+    assert who["by"] == ("unknown" if name == "msquic" else "receiver")
+    assert "closed by the test" in who["reason"] or name in WITHOUT_A_REASON
+    assert (run.packet_time_s.values[run.packet_flow.values == 1] > 2.9).any()

@@ -10,6 +10,7 @@ import argparse
 import gc
 import sys
 
+from .ends import LOST_CONNECTION, ConnectionLost, write_end
 from .failure import FlowFailed
 from .receiver import receive
 from .sender import send
@@ -50,6 +51,9 @@ def main() -> int:
         else:
             limit = {"duration_s": args.duration_s, "size_bytes": args.size_bytes}
             send(args.address, args.controller, args.out, qlog, stop, **limit)
+    except ConnectionLost as lost:
+        write_end(lost.report, args.out, "sender")
+        return LOST_CONNECTION
     except (FlowFailed, OSError) as error:
         print(error, file=sys.stderr)
         return 1

@@ -54,7 +54,7 @@ class Link:
         self, sock: socket.socket, connection: QuicConnection, peer: Address, stop: StopSignal
     ) -> None:
         self._sock = sock
-        self._connection = connection
+        self.connection = connection
         self._peer = peer
         self._poll = select.poll()
         self._poll.register(sock, select.POLLIN)
@@ -64,7 +64,7 @@ class Link:
 
     def transmit(self) -> None:
         """Send the datagrams that the connection has now."""
-        for datagram, _ in self._connection.datagrams_to_send(now=self.now_s):
+        for datagram, _ in self.connection.datagrams_to_send(now=self.now_s):
             self._sock.send(datagram)
 
     def turn(self, until_s: float = math.inf) -> list[QuicEvent]:
@@ -77,16 +77,16 @@ class Link:
             self._receive()
         if timer_s <= self.now_s + TIMER_RESOLUTION_S:
             self._fire(self._timer_s() if ready else timer_s)
-        return list(iter(self._connection.next_event, None))
+        return list(iter(self.connection.next_event, None))
 
     def _timer_s(self) -> float:
         """Latest time to wake; a connection that has ended waits for nothing."""
-        timer_s = self._connection.get_timer()
+        timer_s = self.connection.get_timer()
         return self.now_s if timer_s is None else timer_s
 
     def _receive(self) -> None:
         """Receive everything that is waiting, before anything is sent in answer."""
-        receive, handle = self._sock.recv, self._connection.receive_datagram
+        receive, handle = self._sock.recv, self.connection.receive_datagram
         with suppress(BlockingIOError):
             while True:
                 data = receive(MAX_DATAGRAM_BYTES, socket.MSG_DONTWAIT)
@@ -96,7 +96,7 @@ class Link:
         """Handle the timer, unless a received datagram moved it."""
         if timer_s <= self.now_s + TIMER_RESOLUTION_S:
             self.now_s = max(self.now_s, timer_s)
-            self._connection.handle_timer(now=self.now_s)
+            self.connection.handle_timer(now=self.now_s)
 
 
 def _whole_ms(wait_s: float) -> int:

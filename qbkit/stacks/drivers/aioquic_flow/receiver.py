@@ -13,6 +13,7 @@ from aioquic.quic.events import ConnectionTerminated, StreamDataReceived
 from aioquic.quic.packet import QuicPacketType, pull_quic_header
 
 from .connection import Connection
+from .ends import end_of, write_end
 from .failure import FlowFailed
 from .link import MAX_DATAGRAM_BYTES, Address, Link, open_socket, parse_address
 from .qlog import StreamingLogger
@@ -65,6 +66,9 @@ def receive(address: str, cert: str, key: str, out: str, qlog: bool, stop: StopS
     accepted = _accept(sock, settings, stop)
     if accepted:
         _count(sock, *accepted, counter, stop)
+        report = end_of(accepted[0], "receiver")
+        if report and not stop:
+            write_end(report, out, "receiver")
     counter.close()
     if isinstance(settings.quic_logger, StreamingLogger):
         settings.quic_logger.close()

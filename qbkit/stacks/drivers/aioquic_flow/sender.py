@@ -12,11 +12,11 @@ from aioquic.quic.congestion import base
 from aioquic.quic.events import (
     ConnectionTerminated,
     HandshakeCompleted,
-    QuicEvent,
     StreamDataReceived,
 )
 
 from .connection import Connection
+from .ends import ConnectionLost, end_of
 from .failure import FlowFailed
 from .link import Link, open_socket, parse_address
 from .qlog import StreamingLogger
@@ -113,7 +113,9 @@ def _connect(link: Link, address: str, until_s: float, stop: StopSignal) -> None
         for event in events:
             if isinstance(event, HandshakeCompleted):
                 return
-            _check(event)
+            if isinstance(event, ConnectionTerminated):
+                reason = event.reason_phrase or f"error 0x{event.error_code:x}"
+                raise FlowFailed(f"cannot connect to {address}: {reason}")
         if link.now_s >= until_s:
             raise FlowFailed(f"cannot connect to {address} within {CONNECT_S:g} s")
 
@@ -126,14 +128,14 @@ def _upload(
         upload.fill()
         events = link.turn(end_s)
         telemetry.sample(link.now_s)
-        for event in events:
-            _check(event)
-            if isinstance(event, StreamDataReceived) and event.end_stream:
-                return
+        if any(isinstance(event, StreamDataReceived) and event.end_stream for event in events):
+            return
+        check(link)
 
 
-def _check(event: QuicEvent) -> None:
-    """Raise FlowFailed if the receiver closed first."""
-    if isinstance(event, ConnectionTerminated):
-        reason = event.reason_phrase or f"error 0x{event.error_code:x}"
-        raise FlowFailed(f"the connection ended: {reason}")
+def check(link: Link) -> None:
+    """Raise ConnectionLost if the connection has ended."""
+    report = end_of(link.connection, "sender")
+    if report:
+        link.transmit()  # the packet that closes it, if this end did
+        raise ConnectionLost(report)

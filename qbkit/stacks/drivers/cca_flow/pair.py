@@ -120,11 +120,11 @@ class Pair:
             side.fill()
         for side in wait(self.sides, self._stop, until_s):
             for event in iter(side.connection.next_event, None):
-                sender._check(event)
                 if isinstance(event, HandshakeCompleted):
                     side.is_connected = True
                 if isinstance(event, sender.StreamDataReceived) and event.end_stream:
                     return True
+            sender.check(side.link)
         return False
 
     def _handshake(self, side: Side, until_s: float) -> None:
