@@ -10,7 +10,7 @@ from qbkit.stacks.build import build_once, fingerprint, run_tool
 from qbkit.stacks.compiled import CompiledStack
 
 DRIVERS = Path(__file__).parent / "drivers/c"
-SHARED = ("arguments", "tables", "udp")
+SHARED = ("arguments", "ends", "tables", "udp")
 FLAGS = ("-O2", "-pthread", "-D_GNU_SOURCE")
 OBJECT = "library.o"
 """A stack's library as one object file."""

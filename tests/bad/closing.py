@@ -1,4 +1,4 @@
-"""aioquic's receiver, which closes its connection a second after it began; see tests/test_ends.py."""
+"""aioquic's receiver, which closes its connection after a second; see tests/test_ends.py."""
 
 from __future__ import annotations
 

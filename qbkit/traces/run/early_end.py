@@ -85,20 +85,21 @@ def early_ends(folder: Path, experiment: Experiment, t0_ns: int) -> list[EarlyEn
     """How the connection of each flow ended; None where it lasted as long as the flow.
 
     ``folder`` is the raw folder of a run. Of two reports, that of the end that closed the
-    connection counts, else the earlier one; the time is the earlier one. Raises RunFailed for a report that breaks the contract.
+    connection counts, else the earlier one; the time is the earlier one. Raises RunFailed for a
+    report that breaks the contract.
     """
     found: list[EarlyEnd | None] = []
     for i, flow in enumerate(experiment.flows):
         over_s = flow.stop_s if flow.stop_s is not None else experiment.duration_s
         paths = {role: folder / f"flows/{i}/{role}-end.json" for role in ROLES}
         ends = {r: _read(path, t0_ns) for r, path in paths.items() if path.exists()}
-        early = [(r != end.by, end.ended_s, end) for r, end in ends.items() if end.ended_s < over_s]
+        early = {r: end for r, end in ends.items() if end.ended_s < over_s}
         if not early:
             found.append(None)
             continue
-        best = min(early, key=lambda entry: entry[:2])[2]
+        best = min(early, key=lambda r: (early[r].by == "unknown", early[r].by != r, early[r].ended_s))
         # Some stacks report an end when they forget the connection, which is some timeouts later.
-        found.append(replace(best, ended_s=min(at_s for _, at_s, _ in early)))
+        found.append(replace(early[best], ended_s=min(end.ended_s for end in early.values())))
     return found
 
 

@@ -1,4 +1,5 @@
-/* What the drivers in C share: the command line, the two tables, a UDP socket.
+/* What the drivers in C share: the command line, the two tables, how a connection
+ * ends, a UDP socket.
  *
  * The contract is in qbkit/stacks/base.py, the columns in qbkit/traces/run/telemetry.py. All times are
  * CLOCK_REALTIME in nanoseconds.
@@ -61,6 +62,24 @@ void open_counter(void);
 void count_bytes(size_t bytes);
 /* Write all rows; fails when that is not possible. */
 void close_table(void);
+
+/* --- ends.c --- */
+
+/* How a connection ended before its time. */
+struct end {
+    const char *by;   /* "sender", "receiver", "timeout", "reset" or "unknown" */
+    const char *kind; /* "transport" or "application"; NULL without a code */
+    uint64_t code;
+    const char *reason; /* may be NULL */
+    size_t reason_length;
+};
+
+/* One end closed the connection: the other end, or this one. */
+struct end closed_by(bool peer, bool application, uint64_t code);
+/* Write the first report of this end. A receiver whose sender is done has none. */
+void report_end(const struct end *end);
+/* Report the end, write the table, exit with status 3. */
+_Noreturn void leave(const struct end *end);
 
 /* --- udp.c --- */
 

@@ -20,6 +20,8 @@ static lsquic_engine_t *engine;
 static lsquic_conn_t *connection; /* the sender's; NULL before it stands and after its end */
 static SSL_CTX *tls; /* the receiver's */
 static bool connected, answered, lost;
+static struct end end; /* how the connection ended */
+static char reason[256];
 static uint64_t left_bytes;
 
 /* --- both ends --- */
@@ -105,8 +107,27 @@ static void on_close(lsquic_stream_t *stream, lsquic_stream_ctx_t *context)
     (void)stream, (void)context;
 }
 
+/* A peer's close, which comes before `on_end`. */
+static void on_closed_by_peer(lsquic_conn_t *at, int is_application, uint64_t code,
+                              const char *words, int length)
+{
+    (void)at;
+    snprintf(reason, sizeof reason, "%.*s", length, words);
+    end = closed_by(true, is_application == 1, code);
+}
+
 static void on_end(lsquic_conn_t *at)
 {
+    if (!end.by) {
+        int status = lsquic_conn_status(at, reason, sizeof reason);
+        end.by = status == LSCONN_ST_TIMED_OUT ? "timeout"
+                 : status == LSCONN_ST_RESET   ? "reset"
+                 : status == LSCONN_ST_ERROR   ? flow.sends ? "sender" : "receiver"
+                                               : "unknown";
+    }
+    end.reason = reason;
+    end.reason_length = sizeof reason;
+    if (!flow.sends) report_end(&end);
     lost = at == connection;
     if (lost) connection = NULL;
 }
@@ -171,6 +192,7 @@ static void receive(void)
 {
     static const struct lsquic_stream_if events = {.on_new_conn = on_connection,
                                                    .on_conn_closed = on_end,
+                                                   .on_conncloseframe_received = on_closed_by_peer,
                                                    .on_new_stream = on_upload,
                                                    .on_read = on_data,
                                                    .on_close = on_close};
@@ -265,6 +287,7 @@ static void begin(void)
 {
     static const struct lsquic_stream_if events = {.on_new_conn = on_connection,
                                                    .on_conn_closed = on_end,
+                                                   .on_conncloseframe_received = on_closed_by_peer,
                                                    .on_hsk_done = on_handshake,
                                                    .on_new_stream = on_stream,
                                                    .on_write = on_room,
@@ -294,7 +317,7 @@ static void send_flow(void)
     while (!stopping && !answered && !(connected && now_ns() >= end_ns)) {
         work(connected ? end_ns : limit_ns);
         if (!connected && (lost || now_ns() >= limit_ns)) fail_to_connect();
-        if (lost) fail("the connection was lost");
+        if (lost) leave(&end);
         if (connected && sample_due()) sample();
     }
     lsquic_conn_abort(connection);

@@ -88,6 +88,19 @@ static void create(const SSL_METHOD *method)
     SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
 }
 
+/* Whether the connection has ended, and how. OpenSSL reports an idle timeout as NO_ERROR of its own. */
+static bool ended(struct end *end)
+{
+    SSL_CONN_CLOSE_INFO why;
+    if (!SSL_get_conn_close_info(connection, &why, sizeof why)) return false;
+    bool local = why.flags & SSL_CONN_CLOSE_FLAG_LOCAL;
+    *end = closed_by(!local, !(why.flags & SSL_CONN_CLOSE_FLAG_TRANSPORT), why.error_code);
+    if (local && !why.error_code) *end = (struct end){.by = "timeout"};
+    end->reason = why.reason;
+    end->reason_length = why.reason_len;
+    return true;
+}
+
 /* --- receiving --- */
 
 static int choose_alpn(SSL *at, const unsigned char **chosen, unsigned char *chosen_length,
@@ -123,6 +136,7 @@ static void accept_flow(SSL *listener)
 
 static void receive(void)
 {
+    struct end end;
     create(OSSL_QUIC_server_method());
     if (SSL_CTX_use_certificate_chain_file(context, flow.cert) <= 0 ||
         SSL_CTX_use_PrivateKey_file(context, flow.key, SSL_FILETYPE_PEM) <= 0)
@@ -141,6 +155,7 @@ static void receive(void)
         work(listener, now_ns() + FOREVER_NS);
         accept_flow(listener);
         if (stream) read_stream();
+        if (connection && ended(&end)) report_end(&end);
     }
     close_table();
 }
@@ -228,23 +243,17 @@ static bool answered(void)
     return SSL_get_stream_read_state(stream) == SSL_STREAM_STATE_FINISHED;
 }
 
-static void require_connection(void)
-{
-    SSL_CONN_CLOSE_INFO why;
-    if (!SSL_get_conn_close_info(connection, &why, sizeof why)) return;
-    fail("the connection was lost: %s", why.reason && *why.reason ? why.reason : "no reason given");
-}
-
 static void upload(uint64_t end_ns)
 {
     uint64_t left_bytes = flow.size_bytes ? flow.size_bytes + HEADER_BYTES : UINT64_MAX;
+    struct end end;
     if (!(stream = SSL_new_stream(connection, 0))) fail_with_reason("open a stream");
     while (!stopping && now_ns() < end_ns) {
         left_bytes = write_stream(left_bytes);
         if (sample_due()) sample();
         if (!left_bytes && answered()) return;
         work(connection, end_ns);
-        require_connection();
+        if (ended(&end)) leave(&end);
     }
 }
 

@@ -102,6 +102,24 @@ static uint8_t ecn_mark(void)
     return option_is("ecn", true) ? quic->default_congestion_alg->ecn_mark : 0;
 }
 
+/* How a connection ended. picoquic's own numbers are its local errors. */
+static struct end end_of(picoquic_cnx_t *of)
+{
+    uint64_t local, remote, local_application, remote_application;
+    picoquic_get_close_reasons(of, &local, &remote, &local_application, &remote_application);
+    if (local == PICOQUIC_ERROR_STATELESS_RESET) return (struct end){.by = "reset"};
+    if (local == PICOQUIC_ERROR_IDLE_TIMEOUT || local == PICOQUIC_ERROR_REPEAT_TIMEOUT)
+        return (struct end){.by = "timeout"};
+    struct end end = remote_application ? closed_by(true, true, remote_application)
+                     : remote           ? closed_by(true, false, remote)
+                     : local            ? closed_by(false, false, local)
+                                        : closed_by(true, true, 0);
+    end.reason = remote || remote_application ? of->remote_error_reason : of->local_error_reason;
+    if (!end.reason && local >= PICOQUIC_ERROR_CLASS) end.reason = picoquic_error_name(local);
+    end.reason_length = end.reason ? strlen(end.reason) : 0;
+    return end;
+}
+
 /* --- receiving --- */
 
 static int on_upload(picoquic_cnx_t *from, uint64_t stream, uint8_t *bytes, size_t size,
@@ -110,6 +128,11 @@ static int on_upload(picoquic_cnx_t *from, uint64_t stream, uint8_t *bytes, size
     (void)bytes, (void)context, (void)stream_context;
     if (event == picoquic_callback_stream_data || event == picoquic_callback_stream_fin)
         count_bytes(size);
+    if (event == picoquic_callback_close || event == picoquic_callback_application_close ||
+        event == picoquic_callback_stateless_reset) {
+        struct end end = end_of(from);
+        report_end(&end);
+    }
     if (event == picoquic_callback_stream_fin)
         return picoquic_add_to_stream(from, stream, NULL, 0, 1); /* the empty answer */
     return 0;
@@ -208,12 +231,10 @@ static void sample(void)
 static void require_connection(uint64_t limit_ns)
 {
     if (!connected && (lost || now_ns() >= limit_ns)) fail_to_connect();
-    if (lost) {
-        uint64_t local, remote, local_application, remote_application;
-        picoquic_get_close_reasons(connection, &local, &remote, &local_application,
-                                   &remote_application);
-        fail("the connection was lost: %s", picoquic_error_name(local ? local : remote));
-    }
+    if (!lost) return;
+    struct end end = end_of(connection);
+    transmit();
+    leave(&end);
 }
 
 static void send_flow(void)

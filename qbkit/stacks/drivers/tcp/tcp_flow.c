@@ -32,13 +32,14 @@ enum {
     CONNECT_MS = 10000,
     SAMPLE_NS = 10 * 1000 * 1000,
     ROW_NS = 100 * 1000 * 1000,
+    LOST_CONNECTION = 3, /* exit status */
 };
 
 static const char *address, *controller, *out = ".", *initial_window, *pacing, *hystart;
 static double duration_s;
 static uint64_t size_bytes;
 static volatile sig_atomic_t stopping;
-static int sock;
+static int sock, lost;
 
 static void fail(const char *format, ...)
 {
@@ -280,13 +281,24 @@ static void arm_timer(void)
         fail("cannot set a timer: %s", strerror(errno));
 }
 
+/* How the connection ended before its time (docs/howto/own-stack.md). */
+static void report_end(int error)
+{
+    FILE *file = open_out("sender-end.json", "");
+    fprintf(file, "{\"time_ns\":%lu,\"by\":\"%s\",\"code\":%d,\"name\":\"%s\",\"reason\":\"%s\"}\n",
+            now_ns(), error == ETIMEDOUT ? "timeout" : "reset", error, strerrorname_np(error),
+            strerror(error));
+    if (fclose(file)) fail("cannot write sender-end.json: %s", strerror(errno));
+    lost = 1;
+}
+
 static void write_until_stopped(void)
 {
     static char buffer[WRITE_BYTES];
     uint64_t left = size_bytes ? size_bytes : UINT64_MAX;
     while (!stopping && left) {
         ssize_t sent = write(sock, buffer, left < sizeof buffer ? left : sizeof buffer);
-        if (sent < 0 && errno != EINTR) fail("cannot send: %s", strerror(errno));
+        if (sent < 0 && errno != EINTR) return report_end(errno);
         if (sent > 0) left -= (uint64_t)sent;
     }
 }
@@ -296,9 +308,10 @@ static void end_connection(void)
 {
     struct linger abort_now = {.l_onoff = 1};
     char byte;
-    if (size_bytes && !stopping) {
+    if (size_bytes && !stopping && !lost) {
         shutdown(sock, SHUT_WR);
-        while (!stopping && read(sock, &byte, 1) < 0 && errno == EINTR) continue;
+        while (!stopping && read(sock, &byte, 1) < 0)
+            if (errno != EINTR) return report_end(errno);
     } else {
         setsockopt(sock, SOL_SOCKET, SO_LINGER, &abort_now, sizeof abort_now);
     }
@@ -323,7 +336,7 @@ static int send_flow(void)
     if (pthread_create(&sampler, NULL, sample, rows)) fail("cannot start the sampler");
     pthread_sigmask(SIG_UNBLOCK, &signals, NULL);
     write_until_stopped();
-    int complete = size_bytes && !stopping;
+    int complete = size_bytes && !stopping && !lost;
     if (complete) end_connection();
     stopping = 1;
     pthread_join(sampler, NULL);
@@ -331,7 +344,7 @@ static int send_flow(void)
     if (!complete) end_connection();
     close(sock);
     if (fclose(rows)) fail("cannot write sender.csv: %s", strerror(errno));
-    return 0;
+    return lost ? LOST_CONNECTION : 0;
 }
 
 int main(int argc, char **argv)

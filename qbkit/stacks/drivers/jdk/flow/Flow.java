@@ -5,6 +5,8 @@ package flow;
  * command line. quic-go's server receives it.
  */
 public class Flow {
+    private static final int LOST_CONNECTION = 3; // exit status, see docs/howto/own-stack.md
+
     public static void main(String[] words) {
         try {
             new Sender(Arguments.parse(words)).run();
@@ -29,5 +31,11 @@ public class Flow {
             System.err.println(problem);
         }
         Runtime.getRuntime().halt(problem.isEmpty() ? 0 : 1);
+    }
+
+    /** The same for a connection that ended before its time, which {@code finish} reports. */
+    static synchronized void lost(Runnable finish) {
+        finish.run();
+        Runtime.getRuntime().halt(LOST_CONNECTION);
     }
 }

@@ -1,5 +1,6 @@
 package flow;
 
+import java.io.IOException;
 import java.net.ConnectException;
 import java.net.URI;
 import java.net.http.HttpClient;
@@ -10,6 +11,7 @@ import java.net.http.HttpRequest;
 import java.net.http.HttpRequest.BodyPublishers;
 import java.net.http.HttpResponse;
 import java.net.http.HttpResponse.BodyHandlers;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
@@ -88,8 +90,27 @@ class Sender {
         return switch (cause) {
             case HttpConnectTimeoutException late -> to + " within " + CONNECT_LIMIT.toSeconds() + " s";
             case ConnectException refused -> to + ": " + refused.getMessage();
-            default -> "cannot send: " + cause.getMessage();
+            default -> throw lost(cause.getMessage());
         };
+    }
+
+    /** Ends the program; who ended the connection is in the words of the client only. */
+    private RuntimeException lost(String reason) {
+        String words = String.valueOf(reason);
+        String by = words.contains("peer") ? "receiver" : words.contains("idle") ? "timeout" : "unknown";
+        String json = words.replace("\\", "\\\\").replace("\"", "\\\"").replaceAll("\\p{Cntrl}", " ");
+        String report = "{\"time_ns\":%d,\"by\":\"%s\",\"reason\":\"%s\"}\n";
+        String text = report.formatted(Table.nowNs(), by, json);
+        Path path = Path.of(arguments.out, "sender-end.json");
+        Flow.lost(() -> {
+            finish();
+            try {
+                Files.writeString(path, text);
+            } catch (IOException error) {
+                throw Flow.fail("cannot write %s: %s", path, error);
+            }
+        });
+        return new IllegalStateException("unreachable");
     }
 
     private void finish() {

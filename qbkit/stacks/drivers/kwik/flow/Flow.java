@@ -10,6 +10,7 @@ import java.net.SocketException;
 public class Flow {
     static final String PROTOCOL = "perf";
     static final int HEADER_BYTES = 8; // of a perf stream: how many bytes the client wants back
+    static final int LOST_CONNECTION = 3; // exit status, see docs/howto/own-stack.md
     static final int SOCKET_BYTES = 32 << 20;
 
     public static void main(String[] words) throws Exception {
@@ -50,5 +51,12 @@ public class Flow {
         }
         System.out.flush();
         Runtime.getRuntime().halt(problem.isEmpty() ? 0 : 1);
+    }
+
+    /** The same for a connection that ended before its time, which was reported. */
+    static synchronized void lost(Runnable finish) {
+        finish.run();
+        System.out.flush();
+        Runtime.getRuntime().halt(LOST_CONNECTION);
     }
 }

@@ -27,7 +27,10 @@ class Receiver {
 
     void run() throws Exception {
         var connector = connector(socket());
-        connector.registerApplicationProtocol(Flow.PROTOCOL, (name, connection) -> counter());
+        connector.registerApplicationProtocol(Flow.PROTOCOL, (name, connection) -> {
+            connection.setConnectionListener(event -> report(new End(event, "receiver")));
+            return counter();
+        });
         Flow.onSignal(this::finish);
         connector.start();
         System.out.println("ready");
@@ -90,6 +93,12 @@ class Receiver {
             stream.getOutputStream().close();
         } catch (IOException closed) {
             // The sender has closed the connection at the end of its time.
+        }
+    }
+
+    private void report(End end) {
+        if (!end.isDone()) {
+            end.write(arguments.out);
         }
     }
 

@@ -6,6 +6,7 @@ import java.time.Duration;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
+import tech.kwik.core.ConnectionTerminatedEvent;
 import tech.kwik.core.QuicClientConnection;
 import tech.kwik.core.QuicStream;
 import tech.kwik.core.impl.Controllers;
@@ -21,6 +22,8 @@ class Sender {
     private final long startedNs = System.nanoTime();
     private final Arguments arguments;
     private final Samples samples;
+    private final CompletableFuture<String> ended = new CompletableFuture<>();
+    private final CompletableFuture<End> lost = new CompletableFuture<>();
     private volatile QuicClientConnection connection; // of a signal too
 
     Sender(Arguments arguments) {
@@ -36,7 +39,27 @@ class Sender {
         connection = connection();
         samples.follow(Controllers.of(connection));
         connect();
-        Flow.end(this::finish, flow());
+        connection.setConnectionListener(this::disconnected);
+        String problem = flow();
+        if (!problem.isEmpty()) {
+            leaveIfLost();
+        }
+        Flow.end(this::finish, problem);
+    }
+
+    private void disconnected(ConnectionTerminatedEvent event) {
+        lost.complete(new End(event, "sender"));
+        ended.complete("the connection ended");
+    }
+
+    /** Ends the program if the connection has ended, which kwik may report a little later. */
+    private void leaveIfLost() throws Exception {
+        try {
+            lost.get(CLOSE_LIMIT.toMillis(), TimeUnit.MILLISECONDS).write(arguments.out);
+        } catch (TimeoutException stands) {
+            return;
+        }
+        Flow.lost(this::finish);
     }
 
     private QuicClientConnection connection() throws IOException {
@@ -70,7 +93,6 @@ class Sender {
 
     /** Uploads until its end or the end of its time; returns what went wrong. */
     private String flow() throws Exception {
-        var ended = new CompletableFuture<String>();
         var upload = new Thread(() -> ended.complete(upload()));
         upload.setDaemon(true);
         upload.start();
