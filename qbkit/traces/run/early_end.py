@@ -97,9 +97,10 @@ def early_ends(folder: Path, experiment: Experiment, t0_ns: int) -> list[EarlyEn
         if not early:
             found.append(None)
             continue
-        best = min(early, key=lambda r: (early[r].by == "unknown", early[r].by != r, early[r].ended_s))
+        known = {r: end for r, end in early.items() if end.by != "unknown"} or early
+        best = min(known, key=lambda r: (known[r].by != r, known[r].ended_s))
         # Some stacks report an end when they forget the connection, which is some timeouts later.
-        found.append(replace(early[best], ended_s=min(end.ended_s for end in early.values())))
+        found.append(replace(known[best], ended_s=min(end.ended_s for end in early.values())))
     return found
 
 

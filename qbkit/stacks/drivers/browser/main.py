@@ -16,12 +16,14 @@ from queue import Empty, SimpleQueue
 
 from arguments import parse
 from chromium import Chromium
-from failure import Failed
+from failure import ConnectionLost, Failed
 from firefox import Firefox
 from process import Process
 
 BROWSERS = {"chromium": Chromium, "firefox": Firefox}
 CONNECT_S = 10.0
+LOST_CONNECTION = 3
+"""Exit status of a driver whose connection ended before its time (docs/howto/own-stack.md)."""
 
 
 def main(words):
@@ -32,6 +34,9 @@ def main(words):
             prefix=f"qbkit-{arguments.port}-", ignore_cleanup_errors=True
         ) as scratch:
             upload(arguments, scratch)
+    except ConnectionLost as lost:
+        lost.report(arguments.out)
+        return LOST_CONNECTION
     except (Failed, OSError) as error:
         print(error, file=sys.stderr)
         return 1
@@ -39,7 +44,8 @@ def main(words):
 
 
 def upload(arguments, scratch):
-    """Upload until time or bytes run out, or SIGTERM; raises Failed when the browser cannot."""
+    """Upload until time or bytes run out, or SIGTERM; raises Failed when the browser cannot, and
+    ConnectionLost when its upload broke."""
     start = time.monotonic()
     deadline = start + (arguments.duration_s or threading.TIMEOUT_MAX / 2)
     connect_deadline = min(start + CONNECT_S, deadline)
@@ -58,6 +64,8 @@ def upload(arguments, scratch):
         raise Failed(f"{arguments.browser} ended by itself: {text}")
     if not telemetry.connected and how != "stopped":
         raise Failed(f"cannot connect to {arguments.address} within {CONNECT_S:g} s")
+    if how == "failed" and telemetry.connected:
+        raise ConnectionLost(text)
     if how == "failed":
         raise Failed(f"the upload to {arguments.address} failed: {text}")
     if telemetry.complaint:

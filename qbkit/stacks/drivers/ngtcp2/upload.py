@@ -16,6 +16,8 @@ import sys
 import tempfile
 import time
 
+LOST_CONNECTION = 3
+"""Exit status of a driver whose connection ended before its time (docs/howto/own-stack.md)."""
 ENDLESS_BYTES = 1 << 36
 ROW_EVERY_MS = 10
 METRICS = {
@@ -42,7 +44,7 @@ def main(words):
     signal.signal(signal.SIGTERM, lambda *_: client.send_signal(signal.SIGINT))
     log = Log(os.path.join(arguments.out, "ngtcp2.sqlog") if arguments.qlog else os.devnull)
     try:
-        follow(reader, client, arguments.duration_s, log)
+        interrupted = follow(reader, client, arguments.duration_s, log)
     finally:
         os.remove(file)
     status = client.wait()
@@ -51,7 +53,29 @@ def main(words):
         host, port = command[-3:-1]
         print(f"cannot connect to {host}:{port} within 10 s", file=sys.stderr)
         return 1
+    if log.closed and not interrupted and (status or log.closed["by"] == "receiver"):
+        return lose(log.closed, arguments.out)
+    if not interrupted and not log.closed and (status or not arguments.bytes):
+        return lose({}, arguments.out)
     return abs(status)
+
+
+def lose(report, out):
+    """Report a connection that ended before its time; without a code, with the last words."""
+    if "code" not in report:
+        report = last_words(out)
+    report = {"time_ns": time.time_ns(), **report}
+    with open(os.path.join(out, "sender-end.json"), "w") as file:
+        json.dump(report, file)
+    return LOST_CONNECTION
+
+
+def last_words(out):
+    """The report that the client's last line on stderr makes."""
+    with open(os.path.join(out, "sender.log"), errors="replace") as file:
+        words = file.read().split("\n")
+    reason = next((line.strip() for line in reversed(words) if line.strip()), "")
+    return {"by": "timeout" if "IDLE_CLOSE" in reason else "unknown", "reason": reason}
 
 
 def parse(words):
@@ -67,17 +91,21 @@ def parse(words):
 
 
 def follow(reader, client, duration_s, log):
-    """Read the pipe until the client has closed it; interrupt the client when its time is over."""
+    """Read the pipe until the client has closed it; interrupt the client when its time is over.
+
+    Return whether it was interrupted.
+    """
+    interrupted = False
     end = time.monotonic() + duration_s if duration_s else None
     while True:
         left = max(0.0, end - time.monotonic()) if end else None
         if not select.select([reader], [], [], left)[0]:
             client.send_signal(signal.SIGINT)
-            end = None
+            end, interrupted = None, True
             continue
         data = os.read(reader, 1 << 16)
         if not data:
-            return
+            return interrupted
         log.add(data, time.time_ns())
 
 
@@ -90,6 +118,7 @@ class Log:
         self.kept = {}  # bucket of time → (line, losses so far)
         self.lost = 0
         self.answered = False
+        self.closed = None  # report on who closed the connection first
         self.start_ns = None
 
     def add(self, data, arrival_ns):
@@ -103,6 +132,8 @@ class Log:
                 self.lost += 1
             elif b'"transport:packet_received"' in line:
                 self.answered = True
+            if self.closed is None and b'"connection_close"' in line:
+                self.closed = closed(line, arrival_ns)
         if lines and b'"name"' in lines[-1]:
             # The log's clock starts at 0 with the connection. The client writes events late, never
             # early, so the earliest start that fits is the right one.
@@ -123,6 +154,19 @@ class Log:
             rows.append(",".join(map(str, (time_ns, *cells, lost))) + "\n")
         with open(path, "w") as file:
             file.writelines(rows)
+
+
+def closed(line, time_ns):
+    """The report of a packet that closes the connection."""
+    event = json.loads(line.lstrip(b"\x1e"))
+    frames = event["data"]["frames"]
+    frame = next(frame for frame in frames if frame["frame_type"] == "connection_close")
+    return {
+        "time_ns": time_ns,
+        "by": "receiver" if event["name"].endswith("packet_received") else "sender",
+        "kind": "http3" if frame["error_space"] == "application" else "transport",
+        "code": frame["raw_error_code"],
+    }
 
 
 def milliseconds(line):
