@@ -130,6 +130,41 @@ def test_the_command_says_who_ended_what_and_when(capsys, monkeypatch):
     assert printed["flows"][0]["ended_s"] == pytest.approx(3.5, abs=0.1)
 
 
+@pytest.mark.parametrize("flow", ["neqo:cubic", "jdk:cubic"])
+def test_an_upload_by_http3_reports_what_its_receiver_closed_it_for(flow: str):
+    link = Bottleneck(rate_mbps=100, rtt_ms=100, buffer_bdp=5)
+    run = Experiment(bottleneck=link, flows=[flow], duration_s=6).run(engine="virtual")
+    assert end_of(run) == {
+        **{"by": "receiver", "code": 0x1, "name": "INTERNAL_ERROR"},
+        "reason": "too many gaps in received data",
+    }
+
+
+def test_ngtcp2s_own_log_says_who_closed():
+    link = Bottleneck(rate_mbps=144, rtt_ms=600)
+    flow = "ngtcp2-0.12:cubic?bytes=200000000"
+    run = Experiment(bottleneck=link, flows=[flow], duration_s=12).run(engine="virtual")
+    said = {"by": "receiver", "code": 0xA, "name": "PROTOCOL_VIOLATION", "reason": ""}
+    assert end_of(run) == said
+    assert float(run.stop_s[0]) == float(run.ended_s[0])
+
+
+def test_a_reset_of_tcp_is_reported(monkeypatch):
+    class Resets(type(stacks.get("tcp"))):
+        def recv_argv(self, *, address: str, out: str, options: Options) -> list[str]:
+            return ["/usr/bin/python3", "-I", "/run/qb/stacks/bad/resets.py", "--listen", address]
+
+        def mounts(self) -> dict[str, Path]:
+            return {**super().mounts(), "/run/qb/stacks/bad": Path(__file__).parent / "bad"}
+
+    monkeypatch.setattr(stacks.registry, "_registered", {"tcp": Resets()})
+    run = Experiment(flows=["tcp:cubic"], duration_s=3).run(engine="virtual")
+    assert 1.0 < float(run.ended_s[0] - run.start_s[0]) < 1.2
+    assert end_of(run) == {
+        **{"by": "reset", "code": 104, "name": "ECONNRESET", "reason": "Connection reset by peer"},
+    }
+
+
 def with_closing_receiver(name: str) -> Stack:
     """A stack as a sender, whose receiver is aioquic and closes the connection after a second."""
     real, other = stacks.get(name), stacks.get("aioquic")
