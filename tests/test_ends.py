@@ -191,7 +191,14 @@ def with_closing_receiver(name: str) -> Stack:
     [
         *("quinn:cubic", "noq:cubic", "quiche:cubic", "s2n-quic:cubic", "tquic:cubic"),
         *("msquic:cubic", "quic-go:cubic", "x-net-quic:reno"),
-        *("openssl:newreno", "lsquic:cubic", "picoquic:cubic", "aioquic:cubic", "kwik:newreno"),
+        *(
+            "openssl:newreno",
+            "lsquic:cubic",
+            "picoquic:cubic",
+            "aioquic:cubic",
+            "kwik:newreno",
+            "qbkit:reno",
+        ),
     ],
 )
 def test_each_sender_reports_who_closed_with_which_code(flow: str, monkeypatch):

@@ -13,7 +13,7 @@ class XNetQuicRelease(GoRelease, XNetQuic):
 
     module = MODULE
     present = SOURCES
-    files = ("main.go", "recv.go", "send.go", "telemetry.go")
+    files = ("main.go", "end.go", "recv.go", "send.go", "telemetry.go")
 
 
 def _make(releases: Releases, version: str, generation: Generation) -> XNetQuicRelease:
