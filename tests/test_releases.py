@@ -172,7 +172,7 @@ def test_an_openssl_without_a_crate_is_unknown(empty_cache, monkeypatch):
     monkeypatch.setattr(openssl, "crate_index", lambda _: CRATES_OF_OPENSSL)
     said = (
         "there is no version 3.5.3 of the crate openssl-src's OpenSSL for this machine; near it "
-        "are 3.5.0, 3.5.4"
+        "are 3.5.2, 3.5.4"
     )
     with pytest.raises(StackNotReady, match=re.escape(said)):
         stacks.get("openssl@3.5.3").build()
@@ -216,6 +216,28 @@ def test_a_build_that_fails_names_the_error_and_the_log(tmp_path):
         f"sh cannot build quinn@0.8.4: error: no such thing (the whole log: {log})"
     )
     assert log.read_text().split("\n")[:3] == ["working", "error: no such thing", "later"]
+
+
+CARGO_WITHOUT_THE_FEATURE = """\
+    Updating crates.io index
+error: failed to select a version for `s2n-quic`.
+    ... required by package `s2n-quic-flow v0.1.0 (there)`
+versions that meet the requirements `=1.21.0` are: 1.21.0
+
+package `s2n-quic-flow` depends on `s2n-quic` with feature `unstable-provider-x` but `s2n-quic` does not have that feature.
+"""
+
+
+def test_a_version_that_cargo_cannot_select_has_its_reason_in_the_message(tmp_path):
+    from qbkit.stacks.build import run_tool
+
+    said, log = tmp_path / "said", tmp_path / "failures/s2n-quic@1.21.0.log"
+    said.write_text(CARGO_WITHOUT_THE_FEATURE)
+    with pytest.raises(StackNotReady) as caught:
+        run_tool(["sh", "-c", f"cat {said} >&2; exit 101"], "s2n-quic@1.21.0", log=log)
+    assert "but `s2n-quic` does not have that feature" in str(caught.value)
+    assert str(log) in str(caught.value)
+    assert log.read_text() == CARGO_WITHOUT_THE_FEATURE
 
 
 @pytest.mark.guest

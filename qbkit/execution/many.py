@@ -16,6 +16,7 @@ from qbkit.execution import runner
 from qbkit.execution.attempts import words
 from qbkit.execution.cluster import run_calls
 from qbkit.execution.cost import announcement
+from qbkit.execution.preflight import require_room
 from qbkit.spec import Experiment
 from qbkit.traces.run.early_end import EARLY_END, early_end_sentences
 
@@ -26,7 +27,7 @@ class Outcome:
 
     experiment: Experiment
     name: str = ""
-    """Hash of the run; empty where it cannot be computed (a stack is not ready)."""
+    """Hash of the run."""
     run: xr.Dataset | None = None
     error: QbkitError | None = None
 
@@ -52,9 +53,14 @@ def run_all(
     another, because they would disturb each other. ``scheduler`` is the address of a Dask scheduler
     whose workers share the folder of runs; without one, the processors of this machine do the
     work. No cluster starts if all runs are stored.
+
+    Raises SpecError, StackNotReady, EngineError or StoreError before the first run if any of them
+    cannot run: unknown stacks, releases or options, a stack that is not built, too little memory or
+    disk space.
     """
     outcomes = _stored(experiments, engine)
-    missing = {o.name: o.experiment for o in outcomes if o.run is None and o.error is None}
+    missing = {o.name: o.experiment for o in outcomes if o.run is None}
+    require_room(list(missing.values()), store.default_folder(), engine, scheduler)
     calls = {
         name: (_run_to_file, experiment.to_json(), name, _path(name), engine)
         for name, experiment in missing.items()
@@ -113,21 +119,13 @@ def run_on_worker(spec: str, name: str, engine: str | None, out: str | Path) -> 
 
 
 def _stored(experiments: Sequence[Experiment], engine: str | None) -> list[Outcome]:
-    """Outcomes with the run where it is stored, and with the error where it cannot be named."""
-    try:
-        name_of = runner.namer(engine)
-    except QbkitError as error:
-        return [Outcome(experiment, error=error) for experiment in experiments]
-    outcomes = []
-    for experiment in experiments:
-        try:
-            name = name_of(experiment)
-        except QbkitError as error:
-            outcomes.append(Outcome(experiment, error=error))
-        else:
-            run = runner.stored(store.path_of(name), name)
-            outcomes.append(Outcome(experiment, name, run))
-    return outcomes
+    """Outcomes with the run where it is stored; raises as `run_all` for what cannot run."""
+    name_of = runner.namer(engine)
+    names = [name_of(experiment) for experiment in experiments]
+    return [
+        Outcome(experiment, name, runner.stored(store.path_of(name), name))
+        for experiment, name in zip(experiments, names, strict=True)
+    ]
 
 
 def _path(name: str) -> str:

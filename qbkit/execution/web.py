@@ -118,10 +118,11 @@ def run_web_all(
 ) -> list[WebOutcome]:
     """Run loads, one per processor at a time, and return those already stored.
 
-    A load that fails does not stop the others and is retried once, as in `run_all`.
+    A load that fails does not stop the others and is retried once, as in `run_all`. Raises
+    SpecError, StackNotReady or EngineError before the first load if any of them cannot run.
     """
     outcomes = _stored(loads)
-    missing = {o.name: o.load for o in outcomes if o.run is None and o.error is None}
+    missing = {o.name: o.load for o in outcomes if o.run is None}
     calls = {
         name: (_to_file, load.to_json(), name, str(store.path_of(name).absolute()))
         for name, load in missing.items()
@@ -165,20 +166,13 @@ def _code() -> str:
 
 
 def _stored(loads: Sequence[WebLoad]) -> list[WebOutcome]:
-    """Outcomes with the dataset where it is stored, and with the error where it has no name."""
-    try:
-        identity = Identity(engines.choose())
-    except QbkitError as error:
-        return [WebOutcome(load, error=error) for load in loads]
-    outcomes = []
-    for load in loads:
-        try:
-            name = str(_named(identity, WebPair(load))["hash"])
-        except QbkitError as error:
-            outcomes.append(WebOutcome(load, error=error))
-        else:
-            outcomes.append(WebOutcome(load, name, stored(store.path_of(name), name)))
-    return outcomes
+    """Outcomes with the dataset where it is stored; raises for a load that cannot run."""
+    identity = Identity(engines.choose())
+    names = [str(_named(identity, WebPair(load))["hash"]) for load in loads]
+    return [
+        WebOutcome(load, name, stored(store.path_of(name), name))
+        for load, name in zip(loads, names, strict=True)
+    ]
 
 
 def _to_file(spec: str, name: str, path: str) -> None:

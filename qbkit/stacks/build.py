@@ -140,9 +140,22 @@ def run_tool(
     done = subprocess.run(words, env=env, cwd=cwd, capture_output=True, text=True, check=False)
     if done.returncode:
         lines = (done.stderr or done.stdout).strip().splitlines() or ["no output"]
-        first = next((line for line in lines if re.search(r"\berror\b", line, re.I)), lines[-1])
         if log:
+            log.parent.mkdir(parents=True, exist_ok=True)
             log.write_text(done.stdout + done.stderr)
         where = f" (the whole log: {log})" if log else ""
-        raise StackNotReady(f"{words[0]} cannot build {what}: {first.strip()}{where}")
+        raise StackNotReady(f"{words[0]} cannot build {what}: {_reason(lines)}{where}")
     return done.stdout
+
+
+def _reason(lines: Sequence[str]) -> str:
+    """The first error that a tool printed, with the reason of it that cargo prints further down."""
+    errors = [i for i, line in enumerate(lines) if re.search(r"\berror\b", line, re.I)]
+    if not errors:
+        return lines[-1].strip()
+    first = lines[errors[0]].strip()
+    if not first.startswith("error: failed to select a version"):
+        return first
+    why = [line.strip() for line in lines[errors[0] + 1 :]]
+    told = [line for line in why if re.match(r"package `|the package `|candidate versions", line)]
+    return " ".join([first, *told[:2]])

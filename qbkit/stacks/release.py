@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, TypeVar
@@ -63,18 +63,21 @@ class Releases:
             )
         return self.make(self, version, fit[-1])
 
-    def unknown(self, version: str) -> StackNotReady:
-        """The error for a version that the package registry does not have."""
-        near = ", ".join(self.nearest(version))
+    def unknown(self, version: str, there: Iterable[str] = ()) -> StackNotReady:
+        """The error for a version that the registry lacks; it has those of ``there``, if known."""
+        near = ", ".join(self.nearest(version, there))
         return StackNotReady(
             f"there is no version {version} of the {self.package} for this machine; near it are "
             f"{near}"
         )
 
-    def nearest(self, version: str) -> list[str]:
-        """The built versions next to a version: the one before and the one after it."""
-        before = [v for v in self.built if number(v) < number(version)]
-        after = [v for v in self.built if number(v) > number(version)]
+    def nearest(self, version: str, there: Iterable[str] = ()) -> list[str]:
+        """The versions before and after one: those of ``there`` that fit, or else those built."""
+        oldest = number(self.generations[0].since)
+        fit = {v for v in there if VERSION.fullmatch(v) and number(v) >= oldest}
+        known = sorted(fit or self.built, key=number)
+        before = [v for v in known if number(v) < number(version)]
+        after = [v for v in known if number(v) > number(version)]
         return before[-1:] + after[:1]
 
 

@@ -8,6 +8,7 @@ the registry by their address, and their hashes are checked.
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import re
 import subprocess
@@ -91,6 +92,12 @@ def crate_index(name: str) -> str:
     The address is that of names with four letters or more.
     """
     return _get(f"{CRATE_INDEX}/{name[:2]}/{name[2:4]}/{name}").decode()
+
+
+def crate_versions(name: str) -> list[str]:
+    """The versions of a crate that nobody withdrew; raises StackNotReady."""
+    crates = [json.loads(line) for line in crate_index(name).splitlines()]
+    return [one["vers"] for one in crates if not one["yanked"]]
 
 
 def fetch_checked(address: str, file: str, sha256: str) -> bytes:

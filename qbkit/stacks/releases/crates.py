@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from qbkit.errors import StackNotReady
 from qbkit.files import lock, write_whole
-from qbkit.settings import cache_folder
+from qbkit.settings import cache_folder, writable_folder
 from qbkit.stacks.base import Say
 from qbkit.stacks.build import run_tool
 from qbkit.stacks.release import (
@@ -22,6 +22,7 @@ from qbkit.stacks.release import (
     release_folder,
 )
 from qbkit.stacks.rust import WORKSPACE, RustStack
+from qbkit.stacks.source_packages import crate_versions
 
 OLD_RUSTLS = SOURCES / "rustls-0.20"
 """A client that believes any certificate, for drivers of crates with rustls 0.20 or 0.21."""
@@ -48,11 +49,12 @@ class CrateRelease(LockedRelease, RustStack):
         """Let cargo choose the crates; the lock file appears when they are all known."""
         self._put_together(self.workspace)
         try:
-            run_tool(["cargo", "generate-lockfile"], self.name, cwd=self.workspace)
+            log = writable_folder() / "failures" / f"{self.name}.log"
+            run_tool(["cargo", "generate-lockfile"], self.name, cwd=self.workspace, log=log)
         except StackNotReady as error:
             shutil.rmtree(self.workspace)
             if f'`{self.crate} = "={self.number}"`' in str(error):
-                raise self.of.unknown(self.number) from None
+                raise self.of.unknown(self.number, crate_versions(self.crate)) from None
             raise
 
     def _crate_version(self) -> str:

@@ -42,7 +42,7 @@ class OpenSslRelease(LockedRelease, OpenSsl):
         """Number and hash of the crate."""
         crates = crates_by_openssl(crate_index(OPENSSL.name))
         if self.number not in crates:
-            raise self.of.unknown(self.number)
+            raise self.of.unknown(self.number, crates)
         return crates[self.number]
 
 

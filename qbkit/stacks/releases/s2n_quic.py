@@ -30,6 +30,19 @@ RELEASES = Releases(
             CONTROLLERS,
             OPTIONS[:1],
         ),
+        # From here on the crate calls its feature `unstable-congestion-controller`.
+        Generation(
+            "1.21.0",
+            (PRESENT, *OLD_TLS, NO_BUILDERS, FOLDER / "before-1.33", FOLDER / "1.21"),
+            CONTROLLERS,
+            OPTIONS[:1],
+        ),
+        Generation(
+            "1.27.0",
+            (PRESENT, *OLD_TLS, NO_BUILDERS, FOLDER / "before-1.33", FOLDER / "1.33"),
+            CONTROLLERS,
+            OPTIONS[:1],
+        ),
         Generation(
             "1.33.0",
             (PRESENT, *OLD_TLS, NO_BUILDERS, FOLDER / "1.33"),
