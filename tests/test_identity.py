@@ -6,11 +6,12 @@ import dataclasses
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from qbkit import stacks
+from qbkit import measurement, stacks
 from qbkit.execution import identity
 from qbkit.spec import Experiment
 from qbkit.stacks import Stack
@@ -90,52 +91,64 @@ def test_another_interpreter_renames_runs(tmp_path: Path):
     assert name_of(mine(program)) != before
 
 
-@pytest.mark.parametrize(
-    ("file", "counts"),
-    [
-        ("traces/run/dataset.py", True),
-        ("traces/run/match.py", True),
-        ("spec/experiment.py", True),
-        ("spec/flow.py", True),
-        ("testbed/native/capture.c", True),
-        ("testbed/guest/agent.py", True),
-        ("plots/timeline.py", False),
-        ("metrics/points.py", False),
-    ],
-)
-def test_the_code_that_makes_a_dataset_is_in_the_name(
-    file: str, counts: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    before = name_of(stacks.get("tcp"))
-    skip = shutil.ignore_patterns("__pycache__", "drivers")
-    package = shutil.copytree(identity.PACKAGE, tmp_path / "qbkit", ignore=skip)
-    monkeypatch.setattr(identity, "PACKAGE", package)
-    assert name_of(stacks.get("tcp")) == before
-    with (package / file).open("a") as changed:
-        changed.write("\n")
-    assert (name_of(stacks.get("tcp")) != before) == counts
+def test_code_of_this_package_is_not_in_the_name():
+    files = []
+    sys.addaudithook(lambda event, args: event == "open" and files.append(str(args[0])))
+    name_of(stacks.get("tcp"))
+    ours = Path(identity.__file__).parents[1]
+    read = {Path(f).relative_to(ours) for f in files if f.startswith(f"{ours}/")}
+    read = {path for path in read if "__pycache__" not in path.parts}
+    assert {path.parts[:2] for path in read} <= {("stacks", "drivers")}
 
 
-@pytest.mark.parametrize("file", ["tc", "mininet/net.py"])
-def test_what_builds_the_network_is_in_the_name(
-    file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    tool = tmp_path / file
-    tool.parent.mkdir(exist_ok=True)
-    tool.write_text("#!/bin/sh\n")
-    tool.chmod(0o755)
-    monkeypatch.setattr(identity, "GUEST_PATH", f"{tmp_path}:{identity.GUEST_PATH}")
-    monkeypatch.setattr(identity, "MININET", tmp_path / "mininet")
+def test_the_measurement_version_is_in_the_name(monkeypatch: pytest.MonkeyPatch):
     before = name_of(stacks.get("tcp"))
-    write_again(tool, "#!/bin/sh\nexit 0\n")
+    monkeypatch.setattr(measurement, "VERSION", measurement.VERSION + 1)
     assert name_of(stacks.get("tcp")) != before
 
 
-def test_settings_of_a_stacks_programs_are_in_the_name(monkeypatch: pytest.MonkeyPatch):
-    tcp = stacks.get("tcp")
-    before = name_of(tcp)
-    monkeypatch.setattr(type(tcp), "env", lambda self: {"A_SETTING": "1"})
-    assert name_of(tcp) != before
+@pytest.mark.parametrize("tool", ["python3", "ip", "tc"])
+def test_versions_of_the_tools_are_in_the_name_and_their_files_are_not(
+    tool: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    program = tmp_path / tool
+    program.write_text("#!/bin/sh\necho utility, version-6.1.0, other 1.1\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(identity, "GUEST_PATH", f"{tmp_path}:{identity.GUEST_PATH}")
+    before = name_of(stacks.get("tcp"))
+    assert identity.tool_versions()[tool] == "6.1.0"
+    write_again(program, "#!/bin/sh\n# a security update\necho version-6.1.0\n")
+    assert name_of(stacks.get("tcp")) == before
+    write_again(program, "#!/bin/sh\necho version-7.2.0\n")
+    assert name_of(stacks.get("tcp")) != before
+
+
+def test_the_version_of_mininet_is_in_the_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    module = tmp_path / "net.py"
+    monkeypatch.setattr(identity, "MININET", module)
+    names = []
+    for text in ('VERSION = "2.3.0"\n', '# a fix\nVERSION = "2.3.0"\n', 'VERSION = "2.3.1"\n'):
+        module.write_text(text)
+        names.append(name_of(stacks.get("tcp")))
+    assert names[0] == names[1] != names[2]
+
+
+def test_the_commands_of_a_users_stack_are_in_the_name(tmp_path: Path):
+    program = tmp_path / "client"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    one = mine(program, connect=["--cc={controller}", "{ip}"], listen=["{port}"])
+    two = mine(program, connect=["--cc={controller}", "--fast", "{ip}"], listen=["{port}"])
+    assert name_of(one) != name_of(two)
+
+
+def test_a_stack_in_a_package_of_the_users_counts_with_its_settings(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    own = type("Own", (type(stacks.get("tcp")),), {"__module__": "my_stack"})()
+    before = name_of(own)
+    monkeypatch.setattr(type(own), "env", lambda self: {"A_SETTING": "1"})
+    assert name_of(own) != before
 
 
 def test_a_changed_aioquic_of_the_same_version_renames_runs(

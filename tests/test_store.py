@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 import subprocess
+from pathlib import Path
 
 import numpy as np
 import pytest
 import xarray as xr
+from click.testing import CliRunner
 from synthetic import synthetic_run
 
 import qbkit as qb
-from qbkit import store
+from qbkit import measurement, store
+from qbkit.cli import main
 from qbkit.errors import StoreError
+from qbkit.store.published import load_published
 from qbkit.traces.flow_index import with_flow_index
 
 
@@ -40,6 +46,39 @@ def test_damaged_file_is_one_sentence(tmp_path, damage):
     with pytest.raises(StoreError, match=r"run.nc is damaged or no netCDF file") as caught:
         qb.load_run(path)
     assert "\n" not in str(caught.value)
+
+
+def test_stale_runs_are_those_of_another_measurement_version(tmp_path, monkeypatch):
+    monkeypatch.setenv("QBKIT_RUNS", str(tmp_path))
+    versions = {"now": measurement.VERSION, "old": 1, "next": measurement.VERSION + 1}
+    for name, version in versions.items():
+        run = synthetic_run().assign_attrs(measurement_version=version)
+        qb.save_run(run, tmp_path / f"{name}.nc")
+    unnamed = synthetic_run()
+    unnamed.attrs.pop("measurement_version", None)
+    qb.save_run(unnamed, tmp_path / "unnamed.nc")
+    qb.save_run(synthetic_run().assign_attrs(spec=""), tmp_path / "imported.nc")
+    done = CliRunner().invoke(main, ["runs", "--stale", "--json"])
+    listed = {Path(row["path"]).stem: row["measurement_version"] for row in json.loads(done.output)}
+    assert listed == {"old": 1, "next": measurement.VERSION + 1, "unnamed": 1}
+    shown = CliRunner().invoke(main, ["runs", "--stale"])
+    assert shown.output.splitlines()[-1].startswith("3 runs of another measurement version than 2")
+
+
+@pytest.mark.parametrize("version", ["two", 0, 1.5, True, None])
+def test_a_measurement_version_that_is_none_is_damage(version, tmp_path):
+    source = Path(__file__).parents[1] / "data/conformance_120_s/reno"
+    for ending in (".yaml", ".nc", ".json"):
+        shutil.copy(source.with_suffix(ending), tmp_path)
+    index = tmp_path / "reno.json"
+    facts = json.loads(index.read_text())
+    assert load_published(tmp_path / "reno.yaml").attrs["measurement_version"] == 1
+    index.write_text(json.dumps({**facts, "measurement_version": version}))
+    with pytest.raises(StoreError, match="must be a whole number from 1 on; fetch it again"):
+        load_published(tmp_path / "reno.yaml")
+    del facts["measurement_version"]
+    index.write_text(json.dumps(facts))
+    assert load_published(tmp_path / "reno.yaml").attrs["measurement_version"] == 1
 
 
 def test_foreign_newer_and_missing_files(tmp_path):

@@ -1,9 +1,10 @@
-"""The name of a run: a hash over everything that can change its result.
+"""The name of a run: a hash over what its result depends on.
 
-The hash covers the spec; the commands, settings and ``tc`` lines made from it; the kernel; the
-versions of the stacks; the code of this package that executes a run and builds its dataset; and the
-contents of this machine's programs that take part, with the libraries they load. It covers neither
-paths of this machine nor the times of files, so machines with the same set-up agree.
+The hash covers the spec; the measurement version (`qbkit.measurement`); the kernel; the versions of
+the stacks, and the contents of the programs of this machine that their commands name, with the
+libraries they load; and the versions of the programs that build the network. It covers neither the
+code of this package, which the golden runs guard (tests/test_golden.py), nor paths of this machine
+nor the times of files, so machines with the same set-up agree.
 """
 
 from __future__ import annotations
@@ -18,46 +19,41 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from qbkit import measurement
 from qbkit.errors import StackNotReady
 from qbkit.settings import cache_folder
 from qbkit.spec import Experiment
 from qbkit.spec.web import WebLoad
 from qbkit.stacks import Stack
-from qbkit.stacks.build import GUEST_PATH, fingerprint, program_fingerprint
+from qbkit.stacks.build import GUEST_PATH, program_fingerprint, run_tool
+from qbkit.stacks.external.program import Configured
 from qbkit.testbed import engines
 from qbkit.testbed.plan import plan_data
 
-PACKAGE = Path(__file__).parents[1]
-CODE = (
-    *("testbed/*.py", "testbed/guest/*.py", "testbed/native/*.c", "stacks/certificate*.py"),
-    *("traces/run/*.py", "spec/base.py", "spec/experiment.py", "spec/flow.py", "spec/loss.py"),
-)
-"""Code that executes a run and builds its dataset."""
-TOOLS = ("python3", "ip", "tc", "mnexec")
-"""Programs of this machine that run the agent, or with which it configures the network."""
-MININET = Path("/usr/lib/python3/dist-packages/mininet")
-"""The package with which the agent builds the network."""
+COMMANDS = {"python3": "--version", "ip": "-V", "tc": "-V"}
+"""Programs of this machine that run the agent, or with which it configures the network, and how
+each prints its version."""
+MININET = Path("/usr/lib/python3/dist-packages/mininet/net.py")
+"""The module with which the agent builds the network, and its version in it."""
+NUMBER = re.compile(r"\d+(\.\d+)+")
+ENDS = ("sender_argv", "receiver_argv")
 A_PATH = re.compile(r"/[\w@%+.~/-]+")
 
 
 class Identity:
     """Names runs of one engine.
 
-    It looks up versions, programs and code once, so that naming a thousand runs is fast.
+    It looks up versions and programs once, so that naming a thousand runs is fast.
     """
 
     def __init__(self, engine: engines.Engine) -> None:
         self.engine = engine
+        self._tools = json.dumps(tool_versions(), sort_keys=True)
         self._common = {
             "engine": engine.name,
             "kernel": engine.version(),
-            "mininet": fingerprint(MININET.glob("*.py")),
-            "code": fingerprint(path for pattern in CODE for path in PACKAGE.glob(pattern)),
-            "tools": [
-                program_fingerprint(Path(path))
-                for tool in TOOLS
-                if (path := shutil.which(tool, path=GUEST_PATH))
-            ],
+            "measurement": measurement.VERSION,
+            "tools": self._tools,
         }
         self._stacks: dict[str, tuple[str, dict[str, Path]]] = {}
         self._files: dict[str, str] = {}
@@ -78,7 +74,8 @@ class Identity:
             **self._common,
             "spec": spec.hash,
             "stacks": versions,
-            "plan": A_PATH.sub(lambda path: self._content(path[0], mounts), json.dumps(data)),
+            "site": data.get("site"),
+            "programs": self._programs(drivers, data["flows"], mounts),
         }
         digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
         return {
@@ -86,7 +83,9 @@ class Identity:
             "spec_hash": spec.hash,
             "engine": self.engine.name,
             "seed": spec.seed,
+            "measurement_version": measurement.VERSION,
             "stack_versions": json.dumps(versions, sort_keys=True),
+            "tool_versions": self._tools,
             "qbkit_version": version("qbkit"),
         }
 
@@ -99,7 +98,28 @@ class Identity:
             self._stacks[stack.name] = (stack.version(), stack.mounts())
         return self._stacks[stack.name]
 
-    def _content(self, path: str, mounts: dict[str, Path]) -> str:
+    def _programs(
+        self,
+        drivers: Sequence[Stack],
+        flows: Sequence[Mapping[str, Any]],
+        mounts: Mapping[str, Path],
+    ) -> list[Any]:
+        """What runs in each flow: fingerprints of the programs that its commands name.
+
+        A user's own stack also counts with its commands and settings, as no golden run has it.
+        """
+        found: list[Any] = []
+        for stack, flow in zip(drivers, flows, strict=True):
+            commands = json.dumps([flow[key] for key in (*ENDS, "env")])
+            if _is_own(stack):
+                found.append(A_PATH.sub(lambda path: self._content(path[0], mounts), commands))
+                continue
+            paths = A_PATH.findall(json.dumps([flow[key] for key in ENDS]))
+            contents = {path: self._content(path, mounts) for path in paths}
+            found.append(sorted(text for path, text in contents.items() if text != path))
+        return found
+
+    def _content(self, path: str, mounts: Mapping[str, Path]) -> str:
         """The fingerprint of the program at a path of the guest, or the path where there is none.
 
         The path of a program that qbkit built, and its version, contain the fingerprint already.
@@ -112,9 +132,28 @@ class Identity:
         return self._files[path]
 
 
-def _on_this_machine(path: str, mounts: dict[str, Path]) -> Path:
+def _on_this_machine(path: str, mounts: Mapping[str, Path]) -> Path:
     """The file that the guest sees at a path: in a folder mounted there, or at the same path."""
     for guest, host in mounts.items():
         if Path(path).is_relative_to(guest):
             return host / Path(path).relative_to(guest)
     return Path(path)
+
+
+def tool_versions() -> dict[str, str]:
+    """Version of each program that builds the network, and of Mininet; "" for what is missing."""
+    found = {tool: _version_of(tool, word) for tool, word in COMMANDS.items()}
+    text = MININET.read_text() if MININET.exists() else ""
+    mininet = re.search(r'^VERSION = "(.+)"', text, re.M)
+    return {**found, "mininet": mininet[1] if mininet else ""}
+
+
+def _version_of(tool: str, word: str) -> str:
+    path = shutil.which(tool, path=GUEST_PATH)
+    number = NUMBER.search(run_tool([path, word], tool)) if path else None
+    return number[0] if number else ""
+
+
+def _is_own(stack: Stack) -> bool:
+    """Whether a stack is the user's: of a table, or of a class outside this package."""
+    return isinstance(stack, Configured) or not type(stack).__module__.startswith("qbkit.")

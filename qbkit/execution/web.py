@@ -6,7 +6,6 @@ import json
 import platform
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -15,17 +14,15 @@ import xarray as xr
 from qbkit import store
 from qbkit.errors import QbkitError, RunFailed, SpecError, StoreError
 from qbkit.execution.cluster import run_calls
-from qbkit.execution.identity import PACKAGE, Identity
+from qbkit.execution.identity import Identity
 from qbkit.execution.runner import check_writable, cost, kept_files, kept_words, stored
 from qbkit.spec.web import WebLoad
 from qbkit.stacks import web
-from qbkit.stacks.build import fingerprint
 from qbkit.testbed import engines
 from qbkit.testbed.scratch import scratch_folder
 from qbkit.testbed.web_plan import WebPair, web_plan
 from qbkit.traces.web.load import build_load, too_late
 
-CODE = ("traces/web/*.py", "spec/web.py", "stacks/site.py")
 KEEP = {
     "pcap": "*.pcap",
     "har": "flows/0/page.har",
@@ -156,13 +153,7 @@ def _measure(
 def _named(identity: Identity, pair: WebPair) -> dict[str, Any]:
     """The attributes that identify the run of a load."""
     plan = web_plan(pair, identity.engine.name, engines.CAPTURE)
-    return identity.of_plan(pair.load, [pair], {**plan.data, "code": _code()})
-
-
-@cache
-def _code() -> str:
-    """Fingerprint of the code that builds the dataset of a load, beyond that of any run."""
-    return fingerprint(path for pattern in CODE for path in PACKAGE.glob(pattern))
+    return identity.of_plan(pair.load, [pair], plan.data)
 
 
 def _stored(loads: Sequence[WebLoad]) -> list[WebOutcome]:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from qbkit import measurement
 from qbkit.spec.sweep import Sweep
 from qbkit.store.figures import FIGURES, STEP_S
 from qbkit.traces.run.early_end import EARLY_END
@@ -39,6 +40,7 @@ def cube(sweep: Sweep, names: Sequence[str], figures: Mapping[str, dict[str, Any
         "sweep": sweep.model_dump_json(),
         "stack_versions": json.dumps(versions, sort_keys=True),
         "kernel_version": next((d["kernel_version"] for d in found), ""),
+        "measurement_version": max(map(measurement.version_of, found), default=measurement.VERSION),
         "warnings": json.dumps(sorted({w for d in found for w in d["warnings"]})),
     }
     return ds
@@ -71,6 +73,7 @@ def figures_of(cube: xr.Dataset) -> dict[str, dict[str, Any]]:
             "cpu_s": row["cpu_s"].item(),
             "stack_versions": json.dumps(taken, sort_keys=True),
             "kernel_version": cube.attrs["kernel_version"],
+            "measurement_version": measurement.version_of(cube.attrs),
         }
     return found
 

@@ -11,6 +11,7 @@ import h5py
 import pandas as pd
 import xarray as xr
 
+from qbkit import measurement
 from qbkit.errors import StoreError
 from qbkit.files import write_whole
 from qbkit.settings import writable_folder
@@ -107,7 +108,7 @@ def list_runs(folder: str | Path | None = None) -> pd.DataFrame:
     """
     place = Path(folder) if folder is not None else default_folder()
     rows = [_index_row(path) for path in sorted(place.glob("*.nc"))]
-    columns = ["path", "flows", *INDEX, "created", "problem"]
+    columns = ["path", "flows", *INDEX, "measurement_version", "created", "problem"]
     return pd.DataFrame(rows, columns=columns)
 
 
@@ -123,6 +124,8 @@ def _index_row(path: Path) -> dict[str, Any]:
     except Exception:  # as in `load_run`
         return {"path": str(path), "problem": f"{path} is damaged"}
     found = {name: attrs.get(name) for name in (*INDEX, "created")}
+    if attrs["spec"]:  # imported captures were not measured
+        found["measurement_version"] = measurement.version_of(attrs)
     return {"path": str(path), "flows": flows or "imported", **found, "problem": ""}
 
 

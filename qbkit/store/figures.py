@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from qbkit import measurement
 from qbkit.errors import MetricError
 from qbkit.metrics import operating_points, summary
 from qbkit.traces.run.early_end import EARLY_END
@@ -43,6 +44,7 @@ def run_figures(ds: xr.Dataset) -> dict[str, Any]:
         "cpu_s": _number(ds.attrs.get("cpu_s", math.nan)),
         "stack_versions": ds.attrs["stack_versions"],
         "kernel_version": ds.attrs["kernel_version"],
+        "measurement_version": measurement.version_of(ds.attrs),
     }
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from qbkit import store
+from qbkit import measurement, store
 from qbkit.errors import StoreError
 from qbkit.json_words import object_of
 from qbkit.metrics import cell_envelopes, conformance_map, hull_table
@@ -32,8 +32,8 @@ PACKET_TABLES = {"packet", "ack", "sample"}
 """Dimensions whose variables are not published."""
 ENVELOPE_SERIES = ("throughput_mbps", "queue_delay_ms")
 RUN_FACTS = (
-    *("hash", "engine", "kernel_version", "stack_versions", "qbkit_version"),
-    *("seed", "created", "cpu_s"),
+    *("hash", "engine", "kernel_version", "measurement_version", "stack_versions"),
+    *("qbkit_version", "seed", "created", "cpu_s"),
 )
 
 
@@ -134,7 +134,11 @@ def load_published(spec: str | Path) -> xr.Dataset:
         raise StoreError(f"no results of {spec} are published; {words}") from None
     require_unchanged(target, content, document)
     try:
-        return _unpacked(content)
+        version = measurement.version_of(document)
+    except ValueError as error:
+        raise StoreError(f"{index} is damaged: {error}; fetch it again") from None
+    try:
+        return _unpacked(content).assign_attrs(measurement_version=version)
     except Exception:  # h5py raises nearly anything on damaged files
         raise StoreError(f"{target} is damaged or no netCDF file; fetch it again") from None
 
@@ -168,6 +172,7 @@ def _provenance(cube: xr.Dataset, spec: Path, target: Path) -> dict[str, Any]:
         "processor_hours": round(float(cube["cpu_s"].sum()) / 3600, 2),
         "qbkit_version": version("qbkit"),
         "kernel_version": cube.attrs["kernel_version"],
+        "measurement_version": measurement.version_of(cube.attrs),
         "stack_versions": json.loads(cube.attrs["stack_versions"]),
         "warnings": json.loads(cube.attrs["warnings"]),
         "file": target.name,

@@ -1,0 +1,28 @@
+"""The measurement version: it names how this package turns an experiment into a dataset."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+VERSION = 2
+"""Raise it when results change on purpose; the golden runs (tests/test_golden.py) guard it.
+
+Version 1 named runs by the contents of source files; every sweep published before version 2 is of
+version 1.
+"""
+PUBLISHED_BEFORE = 1
+"""The version of stored runs and published sweeps that name none."""
+
+
+def version_of(facts: Mapping[Any, Any]) -> int:
+    """The version that the attributes of a run or the metadata of a sweep name.
+
+    Raises ValueError if that is no whole number from 1 on.
+    """
+    found = facts.get("measurement_version", PUBLISHED_BEFORE)
+    if isinstance(found, bool) or not isinstance(found, int | np.integer) or found < 1:
+        raise ValueError(f"measurement_version is {found!r}, and must be a whole number from 1 on")
+    return int(found)
