@@ -77,10 +77,12 @@ $(VENV)/ready: pyproject.toml requirements.lock
 	@$(BIN)/python -m compileall -q -j 0 $(VENV)/lib || :
 	@touch $@
 
-# The newest versions that pyproject.toml allows, for every Python and system that it allows.
+# The newest versions that pyproject.toml allows, for every Python and system that it allows; and
+# the newest packages of Debian's suites.
 lock: venv
 	@$(BIN)/uv pip compile -q --upgrade --universal --python-version 3.11 --extra dev --extra docs --no-annotate \
 	  --custom-compile-command "make lock" --output-file requirements.lock pyproject.toml
+	@$(BIN)/python -m qbkit.stacks.pin_writer
 
 # A kernel is built once per machine (about 10 processor minutes); drivers, once per version.
 kernel: venv

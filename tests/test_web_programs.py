@@ -13,7 +13,8 @@ from qbkit.cli.web import command
 from qbkit.errors import StackNotReady
 from qbkit.spec.web import WebLoad
 from qbkit.stacks import web
-from qbkit.stacks.debian import DebianPrograms, private_apt
+from qbkit.stacks.apt import private_apt
+from qbkit.stacks.debian import DebianPrograms
 from qbkit.stacks.servers import nginx
 from qbkit.stacks.site import MOUNT, Site
 

@@ -19,9 +19,15 @@ def command(do_build: bool, as_json: bool) -> None:
         kernel.build(lambda text: click.echo(text, err=True))
     found = kernel.require()
     engines.run_in_guest(["/bin/true"])
-    facts = {"path": str(found.path), "version": found.version, "patches": found.patches}
+    facts = {
+        "path": str(found.path),
+        "version": found.version,
+        "patches": found.patches,
+        "sha256": found.sha256,
+    }
     if as_json:
         print_json(facts)
     else:
         missing = f" without {', '.join(found.missing_patches)}" if found.missing_patches else ""
         click.echo(f"Linux {found.version}{missing} boots: {found.path}")
+        click.echo(f"SHA-256 {found.sha256}")

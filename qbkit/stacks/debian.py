@@ -1,6 +1,6 @@
 """Programs of another Debian suite than this machine's, with the libraries that they load.
 
-apt fetches the packages and checks their signatures, with state folders of its own. Nothing is
+apt fetches the packages that `pins` names, or the newest, whose signatures it checks. Nothing is
 installed: a program runs from its folder under the dynamic loader and the C library of its suite.
 """
 
@@ -19,7 +19,9 @@ from urllib.parse import unquote
 
 from qbkit.errors import StackNotReady
 from qbkit.stacks.base import Say
+from qbkit.stacks.apt import private_apt
 from qbkit.stacks.build import build_once, built_folder, fingerprint, run_tool
+from qbkit.stacks.pins import Pin, pin
 
 LIBRARIES = "lib"
 LOADER = f"{LIBRARIES}/ld-linux-x86-64.so.2"
@@ -61,12 +63,18 @@ class DebianPrograms:
     @property
     def _key(self) -> str:
         words = (*self.packages, *self.programs, *self.folders, *self.opened)
-        return fingerprint([], self.suite, *words)
+        pinned = [file.sha256 for file in self.pin.files] if self.pin else []
+        return fingerprint([], self.suite, *words, *pinned)
+
+    @property
+    def pin(self) -> Pin | None:
+        """The versions to fetch."""
+        return pin(self.name)
 
     def build(self, say: Say) -> None:
         """Fetch the packages, and keep the programs and libraries; raises StackNotReady."""
         say(f"fetching {' and '.join(self.packages)} from Debian {self.suite}")
-        build_once(f"debian-{self.name}", self._key, self._make)
+        build_once(f"debian-{self.name}", self._key, lambda folder: self._make(folder, say))
 
     def command(self, program: str, *, root: str | Path | None = None) -> list[str]:
         """The start of a program's command line: its loader, its libraries, the program.
@@ -85,10 +93,11 @@ class DebianPrograms:
 
     def version(self, package: str) -> str:
         """The package's version, and a fingerprint of all programs and libraries."""
-        return f"{self._versions[package]}, files {self._fingerprint}"
+        return f"{self.versions[package]}, files {self._fingerprint}"
 
     @cached_property
-    def _versions(self) -> dict[str, str]:
+    def versions(self) -> dict[str, str]:
+        """Versions of all packages in the folder."""
         lines = (self.folder / VERSIONS).read_text().splitlines()
         return dict(line.split(" ", 1) for line in lines)
 
@@ -98,10 +107,10 @@ class DebianPrograms:
         kept = self.folder / FINGERPRINT
         return kept.read_text() if kept.exists() else _content(self.folder)
 
-    def _make(self, folder: Path) -> None:
+    def _make(self, folder: Path, say: Say) -> None:
         with tempfile.TemporaryDirectory() as text:
             root = Path(text) / "root"
-            versions = self._unpack(Path(text), root)
+            versions = self._unpack(Path(text), root, say)
             libraries = root / "usr/lib/x86_64-linux-gnu"
             loader = libraries / Path(LOADER).name
             wanted = {loader, *(libraries / name for name in DLOPENED)}
@@ -120,21 +129,33 @@ class DebianPrograms:
         (folder / VERSIONS).write_text("".join(lines))
         (folder / FINGERPRINT).write_text(_content(folder))
 
-    def _unpack(self, scratch: Path, root: Path) -> list[tuple[str, str]]:
+    def _unpack(self, scratch: Path, root: Path, say: Say) -> list[tuple[str, str]]:
         """Unpack the packages and all that they depend on; return names and versions."""
-        release = self.suite.removesuffix("-backports")
-        config = private_apt(scratch, " ".join(dict.fromkeys([release, self.suite])))
-        apt = {**os.environ, "APT_CONFIG": str(config), "LC_ALL": "C"}
-        run_tool(["apt-get", "update", "-q"], self.name, env=apt)
-        how = ["--download-only", "--yes", "--no-install-recommends", "-t", self.suite]
-        run_tool(["apt-get", "install", "-q", *how, *self.packages], self.name, env=apt)
-        found = sorted((scratch / "cache/archives").glob("*.deb"))
+        found = self._fetch(scratch, say)
         for package in found:
             run_tool(["dpkg-deb", "-x", package, root], self.name)
         _point_into(root)
         if (root / "lib").exists():  # Debian 12's packages still have files there
             shutil.copytree(root / "lib", root / "usr/lib", symlinks=True, dirs_exist_ok=True)
         return [(name, unquote(version)) for name, version, _ in (p.name.split("_") for p in found)]
+
+    def _fetch(self, scratch: Path, say: Say) -> list[Path]:
+        """The pinned packages; the newest where no archive has those any more."""
+        if self.pin and self.pin.fetch(scratch / "pinned"):
+            return sorted((scratch / "pinned").glob("*.deb"))
+        if self.pin:
+            say(self.pin.replaced())
+        config = private_apt(scratch, apt_suites(self.suite))
+        apt = {**os.environ, "APT_CONFIG": str(config), "LC_ALL": "C"}
+        run_tool(["apt-get", "update", "-q"], self.name, env=apt)
+        how = ["--download-only", "--yes", "--no-install-recommends", "-t", self.suite]
+        run_tool(["apt-get", "install", "-q", *how, *self.packages], self.name, env=apt)
+        return sorted((scratch / "cache/archives").glob("*.deb"))
+
+
+def apt_suites(suite: str) -> str:
+    """The suites that apt needs for one: backports depend on the release that they are for."""
+    return " ".join(dict.fromkeys([suite.removesuffix("-backports"), suite]))
 
 
 def _content(folder: Path) -> str:
@@ -154,54 +175,3 @@ def _loaded(loader: Path, libraries: Path, program: Path) -> set[Path]:
     """The libraries that a program loads when it starts."""
     listed = run_tool([loader, "--library-path", libraries, "--list", program], program.name)
     return {Path(path) for path in re.findall(rf"({re.escape(str(libraries))}/\S+)", listed)}
-
-
-def private_apt(scratch: Path, suites: str) -> Path:
-    """The file of an apt configuration for Debian's suites that writes to ``scratch`` alone.
-
-    Programs read it where the variable APT_CONFIG names it. Raises StackNotReady without an apt.
-    """
-    mirror, key = _debian_mirror()
-    for name in ("state/lists/partial", "cache/archives/partial", "parts"):
-        (scratch / name).mkdir(parents=True)
-    (scratch / "status").touch()
-    signed = f"Signed-By: {key}\n" if key else ""
-    (scratch / "parts/debian.sources").write_text(
-        f"Types: deb\nURIs: {mirror}\nSuites: {suites}\nComponents: main\n{signed}"
-    )
-    config = scratch / "apt.conf"
-    config.write_text(
-        f'Dir::State "{scratch}/state";\nDir::State::status "{scratch}/status";\n'
-        f'Dir::Cache "{scratch}/cache";\nDir::Etc::sourcelist "/dev/null";\n'
-        f'Dir::Etc::sourceparts "{scratch}/parts";\nAPT::Sandbox::User "";\n'
-        'Acquire::Languages "none";\nAcquire::IndexTargets::deb::DEP-11::DefaultEnabled "false";\n'
-        'Acquire::IndexTargets::deb::Contents-deb::DefaultEnabled "false";\n'
-    )
-    return config
-
-
-def _debian_mirror() -> tuple[str, str]:
-    """(URI, keyring) of the Debian archive that this machine's own apt uses."""
-    if chosen := os.environ.get("QBKIT_DEBIAN_MIRROR"):
-        return chosen, _keyring()
-    if not shutil.which("apt-get"):
-        raise StackNotReady("there is no apt here to fetch packages of Debian")
-    form: Sequence[str] = ("--format", "$(REPO_URI) $(ORIGIN) $(SUITE)", "Identifier: Packages")
-    argv = ["apt-get", "indextargets", *form]
-    listed = subprocess.run(argv, capture_output=True, text=True, check=False).stdout
-    for line in listed.splitlines():
-        uri, origin, *_ = [*line.split(), ""]
-        if origin == "Debian" and "security" not in uri:
-            return uri, _keyring()
-    raise StackNotReady(
-        "this machine's apt knows no Debian archive; run apt-get update, or set "
-        "QBKIT_DEBIAN_MIRROR to one"
-    )
-
-
-def _keyring() -> str:
-    for name in ("debian-archive-keyring.gpg", "debian-archive-keyring.pgp"):
-        path = Path("/usr/share/keyrings") / name
-        if path.exists():
-            return str(path)
-    return ""

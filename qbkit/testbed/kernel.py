@@ -21,7 +21,7 @@ from typing import NamedTuple
 from qbkit.errors import EngineError
 from qbkit.files import lock
 from qbkit.settings import cache_folder
-from qbkit.testbed.kernel_source import Progress, run_step, source
+from qbkit.testbed.kernel_source import Progress, pinned_version, run_step, source
 
 SOURCES = Path(__file__).parent / "kernel_sources"
 OBJECTS = 730
@@ -70,8 +70,13 @@ class Kernel:
 
     @property
     def fingerprint(self) -> str:
-        """Content hash of the binary: a run depends on it."""
-        return _content_of(self.path).fingerprint
+        """Start of the binary's hash: a run depends on it."""
+        return self.sha256[:16]
+
+    @property
+    def sha256(self) -> str:
+        """SHA-256 of the binary, the same wherever one compiler builds it from one source."""
+        return _content_of(self.path).sha256
 
 
 def find() -> Kernel | None:
@@ -121,13 +126,19 @@ def build(say: Progress = lambda _: None) -> Kernel:
         )
     _folder().mkdir(parents=True, exist_ok=True)
     with _only_builder(), tempfile.TemporaryDirectory(dir=_folder(), prefix="build-") as scratch:
-        chosen = source(Path(scratch), say)
-        target = _folder() / f"linux-{chosen.version}-{_recipe()}"
+        target = _target(pinned_version() or "")
+        if not (target / "linux").exists():
+            chosen = source(Path(scratch), say)
+            target = _target(chosen.version)
         if not (target / "linux").exists():
             _compile(chosen.unpack(Path(scratch), say), Path(scratch), say)
             _install(Path(scratch), target)
         os.utime(target / "linux")  # `find` takes the kernel that was built or requested last
     return _built(target / "linux")
+
+
+def _target(source_version: str) -> Path:
+    return _folder() / f"linux-{source_version}-{_recipe()}"
 
 
 def _compile(tree: Path, scratch: Path, say: Progress) -> None:
@@ -234,7 +245,7 @@ class _Content(NamedTuple):
     """A kernel's binary: the PATCHES whose symbols it contains, and its hash."""
 
     patches: tuple[str, ...]
-    fingerprint: str
+    sha256: str
 
 
 def _content_of(path: Path) -> _Content:
@@ -247,4 +258,4 @@ def _content_of(path: Path) -> _Content:
 def _read_content(path: Path, _mtime_ns: int, _size: int) -> _Content:
     binary = path.read_bytes()
     patches = tuple(name for name, (symbol, _) in PATCHES.items() if symbol in binary)
-    return _Content(patches, hashlib.sha256(binary).hexdigest()[:16])
+    return _Content(patches, hashlib.sha256(binary).hexdigest())

@@ -1,7 +1,7 @@
 """The Linux source that the virtual-time kernel is built from.
 
-The newest ``linux-source-X.Y`` of Debian's unstable suite, fetched by apt with separate state
-folders; or the user's tree or tarball (``QBKIT_KERNEL_SOURCE``).
+The ``linux-source-X.Y`` of Debian that `qbkit.stacks.pins` names, or the newest of its unstable
+suite where no archive has that any more; or the user's tree or tarball (``QBKIT_KERNEL_SOURCE``).
 """
 
 from __future__ import annotations
@@ -16,8 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from qbkit.errors import EngineError, StackNotReady
-from qbkit.stacks.debian import private_apt
+from qbkit.stacks.apt import private_apt
+from qbkit.stacks.pins import KERNEL, pin
 
+SUITE = "unstable"
 UNNEEDED = Path(__file__).parent / "kernel_sources/unneeded.txt"
 """Patterns of files in the tarball that our configuration never needs."""
 
@@ -80,17 +82,51 @@ def _content_hash(path: Path) -> str:
     return digest.hexdigest()
 
 
+def pinned_version() -> str | None:
+    """Debian's version of the pinned source, unless the user chose another source."""
+    pinned = pin(KERNEL)
+    if pinned is None or os.environ.get("QBKIT_KERNEL_SOURCE"):
+        return None
+    return pinned.files[0].version
+
+
 def _from_debian(scratch: Path, say: Progress) -> Source:
-    """The newest linux-source of Debian's unstable suite; apt writes only to ``scratch``."""
-    say("looking up the newest kernel source in Debian unstable")
+    """The pinned linux-source, or the newest; apt writes only to ``scratch``."""
     try:
-        config = private_apt(scratch, "unstable")
+        return _pinned(scratch, say) or _newest(scratch, say)
     except StackNotReady as error:
         raise EngineError(
             f"{error}; or set QBKIT_KERNEL_SOURCE to a Linux source tree or tarball (6.16 or newer)"
         ) from None
+
+
+def _pinned(scratch: Path, say: Progress) -> Source | None:
+    """The source that the lock file names, if an archive has it."""
+    pinned = pin(KERNEL)
+    if pinned is None:
+        return None
+    (file,) = pinned.files
+    say(f"fetching {file.package} {file.version} (160 MB)")
+    if pinned.fetch(scratch):
+        return Source(file.version, scratch / Path(file.path).name)
+    say(pinned.replaced())
+    return None
+
+
+def _newest(scratch: Path, say: Progress) -> Source:
+    """The newest linux-source of Debian's unstable suite."""
+    config = private_apt(scratch, SUITE)
     apt = {**os.environ, "APT_CONFIG": str(config), "LC_ALL": "C"}
     run_step(["apt-get", "update", "-q"], env=apt)
+    package = newest_package(apt)
+    say(f"fetching {package} (160 MB)")
+    run_step(["apt-get", "download", "-q", package], env=apt, cwd=scratch)
+    (file,) = scratch.glob("linux-source-*.deb")
+    return Source(file.name.split("_")[1], file)
+
+
+def newest_package(apt: dict[str, str]) -> str:
+    """The package with the newest source that apt, in this environment, knows."""
     found = run_step(["apt-cache", "search", "--names-only", r"^linux-source-[0-9.]+$"], env=apt)
     versions = re.findall(r"^linux-source-([0-9.]+) ", found, re.M)
     if not versions:
@@ -98,11 +134,7 @@ def _from_debian(scratch: Path, say: Progress) -> Source:
             "Debian unstable offers no linux-source package here; set QBKIT_KERNEL_SOURCE to a "
             "Linux source tree or tarball (6.16 or newer)"
         )
-    newest = max(versions, key=lambda v: [int(x) for x in v.split(".")])
-    say(f"fetching linux-source-{newest} (160 MB)")
-    run_step(["apt-get", "download", "-q", f"linux-source-{newest}"], env=apt, cwd=scratch)
-    (package,) = scratch.glob("linux-source-*.deb")
-    return Source(package.name.split("_")[1], package)
+    return "linux-source-" + max(versions, key=lambda v: [int(x) for x in v.split(".")])
 
 
 def run_step(

@@ -1,0 +1,62 @@
+"""Debian's apt, with state folders of its own: it changes nothing on this machine."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from qbkit.errors import StackNotReady
+
+
+def private_apt(scratch: Path, suites: str) -> Path:
+    """The file of an apt configuration for Debian's suites that writes to ``scratch`` alone.
+
+    Programs read it where the variable APT_CONFIG names it. Raises StackNotReady without an apt.
+    """
+    archive, key = mirror()
+    for name in ("state/lists/partial", "cache/archives/partial", "parts"):
+        (scratch / name).mkdir(parents=True)
+    (scratch / "status").touch()
+    signed = f"Signed-By: {key}\n" if key else ""
+    (scratch / "parts/debian.sources").write_text(
+        f"Types: deb\nURIs: {archive}\nSuites: {suites}\nComponents: main\n{signed}"
+    )
+    config = scratch / "apt.conf"
+    config.write_text(
+        f'Dir::State "{scratch}/state";\nDir::State::status "{scratch}/status";\n'
+        f'Dir::Cache "{scratch}/cache";\nDir::Etc::sourcelist "/dev/null";\n'
+        f'Dir::Etc::sourceparts "{scratch}/parts";\nAPT::Sandbox::User "";\n'
+        'Acquire::Languages "none";\nAcquire::IndexTargets::deb::DEP-11::DefaultEnabled "false";\n'
+        'Acquire::IndexTargets::deb::Contents-deb::DefaultEnabled "false";\n'
+    )
+    return config
+
+
+def mirror() -> tuple[str, str]:
+    """(URI, keyring) of the Debian archive that this machine's own apt uses."""
+    if chosen := os.environ.get("QBKIT_DEBIAN_MIRROR"):
+        return chosen, _keyring()
+    if not shutil.which("apt-get"):
+        raise StackNotReady("there is no apt here to fetch packages of Debian")
+    form: Sequence[str] = ("--format", "$(REPO_URI) $(ORIGIN) $(SUITE)", "Identifier: Packages")
+    argv = ["apt-get", "indextargets", *form]
+    listed = subprocess.run(argv, capture_output=True, text=True, check=False).stdout
+    for line in listed.splitlines():
+        uri, origin, *_ = [*line.split(), ""]
+        if origin == "Debian" and "security" not in uri:
+            return uri, _keyring()
+    raise StackNotReady(
+        "this machine's apt knows no Debian archive; run apt-get update, or set "
+        "QBKIT_DEBIAN_MIRROR to one"
+    )
+
+
+def _keyring() -> str:
+    for name in ("debian-archive-keyring.gpg", "debian-archive-keyring.pgp"):
+        path = Path("/usr/share/keyrings") / name
+        if path.exists():
+            return str(path)
+    return ""

@@ -1,0 +1,119 @@
+"""Pinned packages of Debian: `debian.lock` names each file that results depend on.
+
+A pinned file comes from this machine's Debian archive while a suite there has that version, and
+from Debian's snapshot archive later. Its SHA-256 is checked in both cases.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import tomllib
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from qbkit.errors import StackNotReady
+from qbkit.stacks.apt import mirror
+
+LOCK = Path(__file__).with_name("debian.lock")
+SNAPSHOT = "http://snapshot.debian.org/archive/debian"
+"""Debian's archive by date; ``QBKIT_DEBIAN_SNAPSHOT`` names a mirror of it."""
+HELPER = "/usr/lib/apt/apt-helper"
+LIMIT_S = 20
+SYSTEM = "system"
+"""The pin of the packages that are installed on this machine."""
+KERNEL = "kernel"
+"""The pin of the kernel's source."""
+
+
+@dataclass(frozen=True)
+class PinnedFile:
+    """A package's file: its version, SHA-256, and path in a Debian archive."""
+
+    package: str
+    version: str
+    sha256: str
+    path: str
+
+    def is_in(self, folder: Path) -> bool:
+        """Whether the folder has this very file, under the name that ends its path."""
+        file = folder / Path(self.path).name
+        if not file.exists():
+            return False
+        with file.open("rb") as content:
+            return hashlib.file_digest(content, "sha256").hexdigest() == self.sha256
+
+
+@dataclass(frozen=True)
+class Pin:
+    """Packages that are fetched together."""
+
+    name: str
+    suite: str
+    date: str
+    """When the snapshot archive has all of them: ``20261127T120000Z``."""
+    files: tuple[PinnedFile, ...]
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """Package → version."""
+        return {file.package: file.version for file in self.files}
+
+    def fetch(self, folder: Path) -> bool:
+        """Fetch all files into the folder; False if neither archive has one of them.
+
+        Raises StackNotReady without an apt.
+        """
+        current, _ = mirror()
+        snapshot = os.environ.get("QBKIT_DEBIAN_SNAPSHOT", SNAPSHOT).rstrip("/")
+        folder.mkdir(parents=True, exist_ok=True)
+        for archive in (current.rstrip("/"), f"{snapshot}/{self.date}"):
+            missing = [file for file in self.files if not file.is_in(folder)]
+            if missing:
+                _download(archive, missing, folder)
+        return all(file.is_in(folder) for file in self.files)
+
+    def replaced(self) -> str:
+        """What to say when the newest packages take the place of these."""
+        return (
+            f"no Debian archive that can be reached has the pinned files of {self.name} from "
+            f"{self.date[:8]}: fetching the newest; results may differ from published ones"
+        )
+
+
+def _download(archive: str, files: list[PinnedFile], folder: Path) -> None:
+    """Fetch the files that the archive has."""
+    if not Path(HELPER).exists():
+        raise StackNotReady("there is no apt here to fetch packages of Debian")
+    wanted: list[str] = []
+    for file in files:
+        target = folder / Path(file.path).name
+        target.unlink(missing_ok=True)  # a damaged one would be continued
+        wanted += [f"{archive}/{file.path}", str(target), f"SHA256:{file.sha256}"]
+    options = ["APT::Sandbox::User=root", "Acquire::Retries=0", f"Acquire::http::Timeout={LIMIT_S}"]
+    argv = [HELPER, *(word for option in options for word in ("-o", option)), "download-file"]
+    # Its status only says that a file is missing, which `fetch` sees by their hashes.
+    subprocess.run([*argv, *wanted], capture_output=True, check=False)
+
+
+@cache
+def pins() -> dict[str, Pin]:
+    """All pins of the lock file by name."""
+    with LOCK.open("rb") as file:
+        tables = tomllib.load(file)
+    return {
+        name: Pin(
+            name,
+            table["suite"],
+            table["date"],
+            tuple(PinnedFile(*line.split(" ")) for line in table["files"]),
+        )
+        for name, table in tables.items()
+    }
+
+
+def pin(name: str) -> Pin | None:
+    """The pin of that name, if there is one."""
+    return pins().get(name)
