@@ -82,7 +82,7 @@ $(VENV)/ready: pyproject.toml requirements.lock
 lock: venv
 	@$(BIN)/uv pip compile -q --upgrade --universal --python-version 3.11 --extra dev --extra docs --no-annotate \
 	  --custom-compile-command "make lock" --output-file requirements.lock pyproject.toml
-	@$(BIN)/python -m qbkit.stacks.pin_writer
+	@$(BIN)/python -m qbkit.testbed.pin_writer
 
 # A kernel is built once per machine (about 10 processor minutes); drivers, once per version.
 kernel: venv

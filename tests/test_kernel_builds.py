@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from qbkit.errors import EngineError
 from qbkit.testbed import kernel, kernel_source
 
 
@@ -113,3 +114,24 @@ def test_every_patch_is_listed_with_its_symbol():
 @pytest.mark.guest
 def test_the_kernel_in_use_has_every_patch():
     assert kernel.require().missing_patches == {}
+
+
+@pytest.mark.guest
+def test_no_kernel_contains_a_path_of_its_build():
+    assert b"/build-" not in kernel.require().path.read_bytes()
+
+
+@pytest.mark.slow
+@pytest.mark.guest
+def test_a_build_in_another_folder_gives_the_same_kernel(tmp_path, monkeypatch):
+    # With ccache about 150 s; the test above is for what ccache would hide.
+    ours = kernel.require()
+    monkeypatch.setenv("QBKIT_CACHE", str(tmp_path / "a-folder-with-a-longer-name/cache"))
+    monkeypatch.delenv("QBKIT_KERNEL", raising=False)
+    try:
+        again = kernel.build()
+    except EngineError as error:
+        if "fetch" not in str(error) and "apt" not in str(error):
+            raise
+        pytest.skip(f"Debian cannot be reached: {error}")
+    assert again.sha256 == ours.sha256

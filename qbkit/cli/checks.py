@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from qbkit import stacks
+from qbkit.cli import pin_checks
 from qbkit.errors import QbkitError
 from qbkit.settings import writable_folder
 from qbkit.stacks import go_runtime, quic_go
@@ -39,6 +40,7 @@ def examine() -> list[Check]:
         _mininet(),
         *_kernel(),
         _host(),
+        *_pins(),
         *_go_runtime(),
         *(_stack(stack) for stack in stacks.all_stacks()),
     ]
@@ -96,6 +98,16 @@ def _host() -> Check:
     problem = engines.ENGINES["host"].problem()
     detail = "ready" if problem is None else f"optional: {problem}"
     return Check("engine host", True, detail)
+
+
+def _pins() -> list[Check]:
+    """One line for each group of Debian's packages that is not as pinned."""
+    what = "results may differ from published ones"
+    fix = "apt-get upgrade, or build it again; `make lock` moves the pins instead"
+    found = pin_checks.differences()
+    if not found:
+        return [Check("pinned packages", True, "all as pinned")]
+    return [Check(f"pinned: {name}", False, f"{t}; {what}", fix) for name, t in found.items()]
 
 
 def _go_runtime() -> list[Check]:

@@ -9,17 +9,14 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import subprocess
 import tempfile
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from urllib.parse import unquote
 
-from qbkit.errors import StackNotReady
-from qbkit.stacks.base import Say
 from qbkit.stacks.apt import private_apt
+from qbkit.stacks.base import Say
 from qbkit.stacks.build import build_once, built_folder, fingerprint, run_tool
 from qbkit.stacks.pins import Pin, pin
 

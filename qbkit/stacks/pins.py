@@ -13,6 +13,7 @@ import tomllib
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from urllib.parse import quote
 
 from qbkit.errors import StackNotReady
 from qbkit.stacks.apt import mirror
@@ -37,9 +38,15 @@ class PinnedFile:
     sha256: str
     path: str
 
+    @property
+    def name(self) -> str:
+        """The name that apt gives to the file; its name in archives lacks a version's epoch."""
+        architecture = self.path.rpartition("_")[2]
+        return f"{self.package}_{quote(self.version, safe='+~')}_{architecture}"
+
     def is_in(self, folder: Path) -> bool:
-        """Whether the folder has this very file, under the name that ends its path."""
-        file = folder / Path(self.path).name
+        """Whether the folder has this very file."""
+        file = folder / self.name
         if not file.exists():
             return False
         with file.open("rb") as content:
@@ -89,7 +96,7 @@ def _download(archive: str, files: list[PinnedFile], folder: Path) -> None:
         raise StackNotReady("there is no apt here to fetch packages of Debian")
     wanted: list[str] = []
     for file in files:
-        target = folder / Path(file.path).name
+        target = folder / file.name
         target.unlink(missing_ok=True)  # a damaged one would be continued
         wanted += [f"{archive}/{file.path}", str(target), f"SHA256:{file.sha256}"]
     options = ["APT::Sandbox::User=root", "Acquire::Retries=0", f"Acquire::http::Timeout={LIMIT_S}"]

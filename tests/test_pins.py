@@ -1,0 +1,126 @@
+"""Pinned packages of Debian, fetched from real archives on the loopback interface."""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+import threading
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import unquote
+
+import pytest
+
+from qbkit.cli import pin_checks
+from qbkit.stacks import pins
+from qbkit.stacks.pins import Pin, PinnedFile
+from qbkit.testbed.pin_writer import debian_programs
+
+DATE = "20260301T000000Z"
+
+
+class Archives:
+    """A mirror and a snapshot archive: what they have, and which paths were asked for."""
+
+    def __init__(self, root: Path) -> None:
+        self.root, self.asked = root, []
+        asked = self.asked
+
+        class Handler(SimpleHTTPRequestHandler):
+            def log_request(self, code="-", size="-"):
+                asked.append(self.path)
+
+            def log_message(self, *_):
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, directory=str(root)))
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        self.address = f"http://127.0.0.1:{self.server.server_address[1]}"
+
+    def add(self, place: str, package: str, version: str) -> PinnedFile:
+        """Put a package into one archive; return its pin."""
+        path = f"pool/main/{package[0]}/{package}/{package}_{version}_all.deb"
+        file = self.root / place / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        control = self.root / "tree/DEBIAN/control"
+        control.parent.mkdir(parents=True, exist_ok=True)
+        lines = {"Package": package, "Version": version, "Architecture": "all"}
+        lines |= {"Maintainer": "a <a@b.example>", "Description": "a test"}
+        control.write_text("".join(f"{key}: {value}\n" for key, value in lines.items()))
+        subprocess.run(["dpkg-deb", "-b", control.parent.parent, file], check=True)
+        return PinnedFile(package, version, hashlib.sha256(file.read_bytes()).hexdigest(), path)
+
+
+@pytest.fixture
+def archives(tmp_path, monkeypatch):
+    made = Archives(tmp_path / "archives")
+    monkeypatch.setenv("QBKIT_DEBIAN_MIRROR", f"{made.address}/debian")
+    monkeypatch.setenv("QBKIT_DEBIAN_SNAPSHOT", f"{made.address}/snapshot/archive/debian")
+    yield made
+    made.server.shutdown()
+
+
+def test_the_suite_comes_first_then_the_snapshot_archive_of_the_date(archives, tmp_path):
+    current = archives.add("debian", "current", "1.0-1")
+    gone = archives.add(f"snapshot/archive/debian/{DATE}", "gone", "2.0-1")
+    pinned = Pin("both", "unstable", DATE, (current, gone))
+    assert pinned.fetch(tmp_path / "got")
+    assert archives.asked == [
+        f"/debian/{current.path}",
+        f"/debian/{gone.path}",
+        f"/snapshot/archive/debian/{DATE}/{gone.path}",
+    ]
+    names = {path.name for path in (tmp_path / "got").glob("*.deb")}
+    assert names == {"current_1.0-1_all.deb", "gone_2.0-1_all.deb"}
+
+
+def test_a_file_of_another_content_is_not_the_pinned_one(archives, tmp_path):
+    real = archives.add(f"snapshot/archive/debian/{DATE}", "changed", "1.0-1")
+    (archives.root / "debian" / real.path).parent.mkdir(parents=True)
+    (archives.root / "debian" / real.path).write_bytes(b"something else")
+    pinned = Pin("one", "unstable", DATE, (real,))
+    assert pinned.fetch(tmp_path / "got")
+    (archives.root / f"snapshot/archive/debian/{DATE}" / real.path).write_bytes(b"neither")
+    assert pinned.fetch(tmp_path / "got")  # it is there
+    assert not pinned.fetch(tmp_path / "other")
+
+
+def test_a_version_that_no_archive_has_is_replaced_with_a_sentence(archives, tmp_path):
+    lost = PinnedFile("lost", "1.0-1", "0" * 64, "pool/main/l/lost/lost_1.0-1_all.deb")
+    pinned = Pin("lost", "unstable", DATE, (lost,))
+    assert not pinned.fetch(tmp_path / "got")
+    assert "fetching the newest; results may differ from published ones" in pinned.replaced()
+
+
+def test_every_program_of_debian_is_pinned_with_all_its_packages():
+    programs = list(debian_programs())
+    assert {p.name for p in programs} | {pins.SYSTEM, pins.KERNEL} == set(pins.pins())
+    for program in programs:
+        assert program.pin.suite == program.suite
+        assert set(program.packages) <= set(program.pin.versions)
+        assert "libc6" in program.pin.versions
+
+
+def test_every_pin_names_version_hash_and_path_of_each_file():
+    for pinned in pins.pins().values():
+        assert pinned.files
+        for file in pinned.files:
+            assert len(bytes.fromhex(file.sha256)) == 32
+            assert file.path.startswith("pool/")
+            assert unquote(file.path).rpartition("/")[2].startswith(f"{file.package}_")
+            assert unquote(file.name).split("_")[:2] == [file.package, file.version]
+
+
+def test_what_differs_from_the_pins_is_named_and_what_is_absent_is_not():
+    pinned = {"iproute2": "6.1.0-3", "python3": "3.11", "absent": "1"}
+    found = pin_checks.differing({"iproute2": "6.15.0-1", "python3": "3.11"}, pinned)
+    assert found == "iproute2 6.15.0-1 (pinned: 6.1.0-3)"
+
+
+def test_doctor_compares_this_machine_with_its_pins(monkeypatch):
+    installed = pin_checks._installed(["libc6", "no-such-package"])
+    assert list(installed) == ["libc6"]
+    moved = Pin(pins.SYSTEM, "x", DATE, (PinnedFile("libc6", "0.1", "", ""),))
+    monkeypatch.setitem(pins.pins(), pins.SYSTEM, moved)
+    assert pin_checks.differences()[pins.SYSTEM] == f"libc6 {installed['libc6']} (pinned: 0.1)"
