@@ -224,7 +224,7 @@ error: failed to select a version for `s2n-quic`.
     ... required by package `s2n-quic-flow v0.1.0 (there)`
 versions that meet the requirements `=1.21.0` are: 1.21.0
 
-package `s2n-quic-flow` depends on `s2n-quic` with feature `unstable-provider-x` but `s2n-quic` does not have that feature.
+package `flow` depends on `s2n-quic` with feature `x` but `s2n-quic` does not have that feature.
 """
 
 
