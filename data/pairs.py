@@ -15,7 +15,7 @@ from findings import HERE, facts
 import qbkit as qb
 from qbkit.metrics.assessment import interval_text
 from qbkit.metrics.maps import FIRST, SECOND, SEED
-from qbkit.spec.experiment import FRAME_BYTES
+from qbkit.spec.bottleneck import FRAME_BYTES
 
 Pair = tuple[str, str]
 HEADING = (

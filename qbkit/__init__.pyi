@@ -5,7 +5,7 @@
 # file formats of others.
 
 # Specs: what to run.
-from .spec.experiment import Bottleneck as Bottleneck
+from .spec.bottleneck import Bottleneck as Bottleneck
 from .spec.experiment import Experiment as Experiment
 from .spec.flow import Flow as Flow
 from .spec.loss import GilbertElliott as GilbertElliott

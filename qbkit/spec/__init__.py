@@ -1,13 +1,7 @@
 """What to run: an experiment, and sweeps over the fields of one."""
 
-from qbkit.spec.experiment import (
-    FRAME_BYTES,
-    QDISC_OPTIONS,
-    Bottleneck,
-    Experiment,
-    LossDirection,
-    Qdisc,
-)
+from qbkit.spec.bottleneck import FRAME_BYTES, QDISC_OPTIONS, Bottleneck, LossDirection, Qdisc
+from qbkit.spec.experiment import Experiment
 from qbkit.spec.flow import Flow
 from qbkit.spec.loss import GilbertElliott
 

@@ -11,7 +11,8 @@ from pydantic import Field, field_validator, model_validator
 from qbkit.errors import SpecError
 from qbkit.json_words import object_of
 from qbkit.spec.base import Spec
-from qbkit.spec.experiment import Bottleneck, Experiment
+from qbkit.spec.bottleneck import Bottleneck
+from qbkit.spec.experiment import Experiment
 from qbkit.spec.flow import Flow
 
 Protocol = Literal["h2", "h3"]

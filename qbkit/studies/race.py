@@ -13,7 +13,7 @@ from qbkit.plots import timeline_chart
 from qbkit.plots.html import run_html
 from qbkit.plots.render import chart_fragment
 from qbkit.spec import Bottleneck, Experiment, Flow
-from qbkit.spec.experiment import Qdisc
+from qbkit.spec.bottleneck import Qdisc
 
 if TYPE_CHECKING:
     import altair as alt
