@@ -25,6 +25,7 @@ from qbkit.errors import SpecError
 from qbkit.stacks import envoy_wheel, preload
 from qbkit.stacks.base import CERTIFICATE_MOUNT, Options, Say, ServingStack, Status
 from qbkit.stacks.build import fingerprint
+from qbkit.stacks.processor import NO_RANDOM_INSTRUCTIONS
 from qbkit.stacks.quic_go import MOUNT as QUIC_GO_MOUNT
 from qbkit.stacks.registry import get, register
 
@@ -113,7 +114,7 @@ class GoogleQuiche(ServingStack):
 
         The address of the cycle clock is known once the program is there.
         """
-        settings = {"OPENSSL_ia32cap": "~0x4000000000000000:~0x40000"}
+        settings = dict(NO_RANDOM_INSTRUCTIONS)
         if self._envoy().exists():
             settings["QBKIT_CYCLE_CLOCK"] = f"{envoy_wheel.cycle_clock(self._envoy()):x}"
         return {**get("quic-go").env(), **preload.ENVOY.env(), **settings}
