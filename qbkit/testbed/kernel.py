@@ -156,11 +156,13 @@ def _compile(tree: Path, scratch: Path, say: Progress) -> None:
     merge: list[str | Path] = [tree / "scripts/kconfig/merge_config.sh", "-m", "-O", out]
     run_step([*merge, out / ".config", SOURCES / "config.fragment"], env=env, cwd=tree)
     run_step([*make, "olddefconfig"], env=env)
-    compiler = ["CC=ccache gcc"] if shutil.which("ccache") else []
+    with_ccache = shutil.which("ccache") and "CCACHE_DISABLE" not in os.environ
+    # ccache makes paths relative, also those that two files put into the kernel: the same without.
+    compiler = "CC=ccache gcc" if with_ccache else f"KCFLAGS=-fmacro-prefix-map={tree}/=../tree/"
     cores = len(os.sched_getaffinity(0))
     say(f"compiling Linux {version} on {cores} cores (about 10 processor minutes)")
     make.remove("-s")
-    _make_with_progress([*make, f"-j{cores}", *compiler, "linux"], env)
+    _make_with_progress([*make, f"-j{cores}", compiler, "linux"], env)
     (out / "version").write_text(version)
     (out / "patches").write_text("\n".join(applied))
 
