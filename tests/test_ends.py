@@ -25,9 +25,24 @@ from qbkit.store.cube import figures_of
 from qbkit.traces.run.early_end import TRANSPORT, code_name
 
 pytestmark = pytest.mark.guest
+BAD_RECEIVER = "/run/qb/stacks/closing/closing.py"
 DRIVER_WORDS = ["-m", "aioquic_flow"]
 WITHOUT_A_REASON = ("msquic", "s2n-quic")
 """Their interfaces do not hand out the reason that a peer gives."""
+SENDERS = [
+    *("quinn:cubic", "noq:cubic", "quiche:cubic", "s2n-quic:cubic", "tquic:cubic"),
+    *("msquic:cubic", "quic-go:cubic", "x-net-quic:reno"),
+    *(
+        "openssl:newreno",
+        "lsquic:cubic",
+        "picoquic:cubic",
+        "aioquic:cubic",
+        "kwik:newreno",
+        "qbkit:reno",
+    ),
+]
+STILL_WAIT = ("lsquic:cubic", "aioquic:cubic", "qbkit:reno")
+"""They still wait for a receiver that fell silent after 200 s; the run says that they stalled."""
 DEEP = Bottleneck(rate_mbps=50, rtt_ms=250)
 """Where the losses at the end of quinn's slow start open more gaps than its receiver stores."""
 
@@ -165,15 +180,15 @@ def test_a_reset_of_tcp_is_reported(monkeypatch):
     }
 
 
-def with_closing_receiver(name: str) -> Stack:
-    """A stack as a sender, whose receiver is aioquic and closes the connection after a second."""
+def with_bad_receiver(name: str, how: str) -> Stack:
+    """A stack as a sender. Its receiver is aioquic, which "closes" or "falls-silent" after 1 s."""
     real, other = stacks.get(name), stacks.get("aioquic")
     python = other.program()[: -len(DRIVER_WORDS)]
 
     class Pair(type(real)):
         def recv_argv(self, *, address: str, out: str, options: Options) -> list[str]:
             keys = [f"{CERTIFICATE_MOUNT}/{real.certificate}{word}.pem" for word in ("cert", "key")]
-            ours = [*python, "/run/qb/stacks/closing/closing.py", "recv", "--listen", address]
+            ours = [*python, BAD_RECEIVER, how, "recv", "--listen", address]
             return [*ours, "--cert", keys[0], "--key", keys[1], "--out", out]
 
         def mounts(self) -> dict[str, Path]:
@@ -186,24 +201,10 @@ def with_closing_receiver(name: str) -> Stack:
     return Pair()
 
 
-@pytest.mark.parametrize(
-    "flow",
-    [
-        *("quinn:cubic", "noq:cubic", "quiche:cubic", "s2n-quic:cubic", "tquic:cubic"),
-        *("msquic:cubic", "quic-go:cubic", "x-net-quic:reno"),
-        *(
-            "openssl:newreno",
-            "lsquic:cubic",
-            "picoquic:cubic",
-            "aioquic:cubic",
-            "kwik:newreno",
-            "qbkit:reno",
-        ),
-    ],
-)
+@pytest.mark.parametrize("flow", SENDERS)
 def test_each_sender_reports_who_closed_with_which_code(flow: str, monkeypatch):
     name = flow.partition(":")[0]
-    known = {**stacks.registry._registered, name: with_closing_receiver(name)}
+    known = {**stacks.registry._registered, name: with_bad_receiver(name, "closes")}
     monkeypatch.setattr(stacks.registry, "_registered", known)
     run = Experiment(flows=[flow, "tcp:cubic"], duration_s=3).run(engine="virtual")
     assert 1.0 < float(run.ended_s[0] - run.start_s[0]) < 1.6
@@ -212,3 +213,13 @@ def test_each_sender_reports_who_closed_with_which_code(flow: str, monkeypatch):
     assert who["by"] == ("unknown" if name == "msquic" else "receiver")
     assert "closed by the test" in who["reason"] or name in WITHOUT_A_REASON
     assert (run.packet_time_s.values[run.packet_flow.values == 1] > 2.9).any()
+
+
+@pytest.mark.parametrize("flow", [flow for flow in SENDERS if flow not in STILL_WAIT])
+def test_each_sender_reports_a_receiver_that_fell_silent(flow: str, monkeypatch):
+    name = flow.partition(":")[0]
+    known = {**stacks.registry._registered, name: with_bad_receiver(name, "falls-silent")}
+    monkeypatch.setattr(stacks.registry, "_registered", known)
+    run = Experiment(flows=[flow], duration_s=200).run(engine="virtual")
+    assert end_of(run)["by"] == "timeout"
+    assert 10 < float(run.ended_s[0]) < 150

@@ -1,13 +1,20 @@
-"""aioquic's receiver, which closes its connection after a second; see tests/test_ends.py."""
+"""aioquic's receiver, which closes its connection, or falls silent, after a second.
+
+closing.py closes|falls-silent, then the words of aioquic's driver; see tests/test_ends.py.
+"""
 
 from __future__ import annotations
 
+import os
 import runpy
+import signal
+import sys
 from typing import Any
 
 from aioquic_flow import receiver
 
-CLOSES_AFTER_S = 1.0
+AFTER_S = 1.0
+how = sys.argv.pop(1)
 
 
 class Closing(receiver.Connection):
@@ -18,8 +25,13 @@ class Closing(receiver.Connection):
     def receive_datagram(self, data: bytes, addr: Any, now: float) -> None:
         super().receive_datagram(data, addr, now)
         self.born_s = self.born_s or now
-        if now - self.born_s > CLOSES_AFTER_S:
-            self.close(error_code=0xA, frame_type=0x8, reason_phrase="closed by the test")
+        if now - self.born_s <= AFTER_S:
+            return
+        if how == "falls-silent":
+            signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
+            while True:
+                signal.pause()
+        self.close(error_code=0xA, frame_type=0x8, reason_phrase="closed by the test")
 
 
 receiver.Connection = Closing

@@ -88,14 +88,14 @@ static void create(const SSL_METHOD *method)
     SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
 }
 
-/* Whether the connection has ended, and how. OpenSSL reports an idle timeout as NO_ERROR of its own. */
+/* Whether the connection has ended, and how. */
 static bool ended(struct end *end)
 {
     SSL_CONN_CLOSE_INFO why;
     if (!SSL_get_conn_close_info(connection, &why, sizeof why)) return false;
     bool local = why.flags & SSL_CONN_CLOSE_FLAG_LOCAL;
     *end = closed_by(!local, !(why.flags & SSL_CONN_CLOSE_FLAG_TRANSPORT), why.error_code);
-    if (local && !why.error_code) *end = (struct end){.by = "timeout"};
+    if (why.error_code == OSSL_QUIC_LOCAL_ERR_IDLE_TIMEOUT) *end = (struct end){.by = "timeout"};
     end->reason = why.reason;
     end->reason_length = why.reason_len;
     return true;

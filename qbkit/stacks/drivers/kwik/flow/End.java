@@ -15,10 +15,9 @@ class End {
         this.role = role;
         String peer = role.equals("sender") ? "receiver" : "sender";
         by = switch (event.closeReason()) {
-            case IdleTimeout -> "timeout";
+            case IdleTimeout, ConnectionLost -> "timeout";
             case StatelessReset -> "reset";
             case ImmediateClose -> event.closedByPeer() ? peer : role;
-            case ConnectionLost -> "unknown";
         };
         code = event.hasTransportError() ? code("transport", event.transportErrorCode())
                 : event.hasApplicationError() ? code("application", event.applicationErrorCode())

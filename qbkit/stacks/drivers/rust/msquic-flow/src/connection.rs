@@ -66,9 +66,7 @@ unsafe extern "C" fn hear(
     }
     match ConnectionEvent::from(event) {
         ConnectionEvent::Connected { .. } => state.connected = true,
-        ConnectionEvent::ShutdownInitiatedByTransport { status, error_code }
-            if state.connected =>
-        {
+        ConnectionEvent::ShutdownInitiatedByTransport { status, error_code } if state.connected => {
             state.lost = Some(closed_by_transport(&status, error_code));
         }
         ConnectionEvent::ShutdownInitiatedByPeer { error_code } => {

@@ -1,13 +1,13 @@
 //! Uploads for a time or so many bytes, and samples the connection each 10 ms.
 
 use crate::controllers::{bbr, cubic, Controller};
-use crate::end::end_of;
+use crate::end::{end_of, end_of_stream};
 use crate::endpoint::{cannot, limits};
 use crate::socket::socket;
 use crate::tls;
 use crate::watch::{Latest, Watcher};
 use bytes::Bytes;
-use common::{cannot_connect, Arguments, End, Limit, Samples, Upload, CONNECT_LIMIT};
+use common::{cannot_connect, Arguments, End, Limit, Role, Samples, Upload, CONNECT_LIMIT};
 use s2n_quic::client::Connect;
 use s2n_quic::{Client, Connection};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -40,23 +40,11 @@ pub async fn send(arguments: &Arguments) {
         () = sleep_until(end) => Ok(()),
         _ = term.recv() => Ok(()),
     };
-    let ended = match &result {
-        Err(sentence) => Some(why(&mut connection, arguments, sentence).await),
-        Ok(()) => None,
-    };
     connection.close(0u32.into());
     let _ = timeout(CLOSE_LIMIT, client.wait_idle()).await; // told or not, it is over
     samples.write(arguments);
-    if let Some(end) = ended {
+    if let Err(end) = result {
         end.leave(arguments);
-    }
-}
-
-/// How a connection ended on which `what` failed; one that is gone accepts no streams.
-async fn why(connection: &mut Connection, arguments: &Arguments, what: &str) -> End {
-    match timeout(CLOSE_LIMIT, connection.accept_bidirectional_stream()).await {
-        Ok(Err(e)) => end_of(&e, arguments.role),
-        _ => End::unknown(what),
     }
 }
 
@@ -90,19 +78,18 @@ async fn connect(arguments: &Arguments, client: &Client) -> Connection {
 }
 
 /// Writes all and waits until it has arrived; without a limit it never ends.
-async fn upload(connection: &mut Connection, limit: Limit) -> Result<(), String> {
-    let cannot = |e: &dyn std::fmt::Display| format!("cannot send: {e}");
-    let mut stream = connection.open_bidirectional_stream().await.map_err(|e| cannot(&e))?;
+async fn upload(connection: &mut Connection, limit: Limit) -> Result<(), End> {
+    let gone = |e| end_of(&e, Role::Send);
+    let broken = |e| end_of_stream(&e, Role::Send);
+    let mut stream = connection.open_bidirectional_stream().await.map_err(gone)?;
     let mut upload = Upload::new(limit);
     while !upload.complete() {
         let chunk = upload.chunk();
-        stream.send(Bytes::from_static(chunk)).await.map_err(|e| cannot(&e))?;
+        stream.send(Bytes::from_static(chunk)).await.map_err(broken)?;
         upload.written(chunk.len());
     }
-    stream.finish().map_err(|e| cannot(&e))?;
-    while let Some(_nothing) =
-        stream.receive().await.map_err(|e| format!("the receiver did not answer: {e}"))?
-    {}
+    stream.finish().map_err(broken)?;
+    while let Some(_nothing) = stream.receive().await.map_err(broken)? {}
     Ok(())
 }
 
