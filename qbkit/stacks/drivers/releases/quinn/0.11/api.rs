@@ -7,7 +7,7 @@ use quinn::congestion::{
 };
 use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use quinn::{AckFrequencyConfig, ClientConfig, ClosedStream, Connection, SendStream};
-use quinn::{ServerConfig, TransportConfig, VarInt};
+use quinn::{ConnectionError, ServerConfig, TransportConfig, VarInt};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -79,4 +79,8 @@ pub async fn finish(stream: &mut SendStream) -> Result<(), ClosedStream> {
 
 pub fn lost_packets(connection: &Connection) -> Option<u64> {
     Some(connection.stats().path.lost_packets)
+}
+
+pub fn close_reason(connection: &Connection) -> Option<ConnectionError> {
+    connection.close_reason()
 }

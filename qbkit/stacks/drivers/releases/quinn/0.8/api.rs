@@ -2,12 +2,12 @@
 
 use crate::controllers::Chosen;
 use common::Knobs;
+use futures_util::FutureExt;
 use quinn::congestion::{
     Bbr, BbrConfig, Controller, ControllerFactory, Cubic, CubicConfig, NewReno, NewRenoConfig,
 };
-use quinn::{
-    ClientConfig, Connection, NewConnection, SendStream, ServerConfig, TransportConfig, WriteError,
-};
+use quinn::{ClientConfig, Connection, ConnectionError, NewConnection, SendStream, ServerConfig};
+use quinn::{TransportConfig, WriteError};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -60,4 +60,9 @@ pub async fn finish(stream: &mut SendStream) -> Result<(), WriteError> {
 /// This release does not count them.
 pub fn lost_packets(_: &Connection) -> Option<u64> {
     None
+}
+
+/// No stream can be opened on a connection that has ended.
+pub fn close_reason(connection: &Connection) -> Option<ConnectionError> {
+    connection.open_bi().now_or_never()?.err()
 }

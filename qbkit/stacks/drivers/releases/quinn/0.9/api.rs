@@ -5,7 +5,8 @@ use common::Knobs;
 use quinn::congestion::{
     Bbr, BbrConfig, Controller, ControllerFactory, Cubic, CubicConfig, NewReno, NewRenoConfig,
 };
-use quinn::{ClientConfig, Connection, SendStream, ServerConfig, TransportConfig, WriteError};
+use quinn::{ClientConfig, Connection, ConnectionError, SendStream, ServerConfig};
+use quinn::{TransportConfig, WriteError};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -66,4 +67,8 @@ pub async fn finish(stream: &mut SendStream) -> Result<(), WriteError> {
 
 pub fn lost_packets(connection: &Connection) -> Option<u64> {
     Some(connection.stats().path.lost_packets)
+}
+
+pub fn close_reason(connection: &Connection) -> Option<ConnectionError> {
+    connection.close_reason()
 }

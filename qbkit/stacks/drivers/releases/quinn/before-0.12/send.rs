@@ -32,7 +32,7 @@ pub async fn send(arguments: &Arguments) {
         () = sleep_until(end) => Ok(()),
         _ = term.recv() => Ok(()),
     };
-    let ended = connection.close_reason().and_then(|e| end_of(&e, arguments.role));
+    let ended = api::close_reason(&connection).and_then(|e| end_of(&e, arguments.role));
     connection.close(0u32.into(), b"");
     endpoint.wait_idle().await;
     samples.write(arguments);
