@@ -1,7 +1,7 @@
 //! Calls of quiche that differ between its releases.
 
 use common::{ALPN, SERVER_NAME};
-use quiche::{Config, Connection, ConnectionId, RecvInfo, Result};
+use quiche::{Config, Connection, ConnectionError, ConnectionId, RecvInfo, Result};
 use std::net::SocketAddr;
 
 /// A connection as quiche hands it out.
@@ -36,4 +36,13 @@ pub fn accept(
 
 pub fn recv_info(from: SocketAddr, to: SocketAddr) -> RecvInfo {
     RecvInfo { from, to }
+}
+
+/// The error for which this end closed the connection.
+pub fn own_error(connection: &Connection) -> Option<&ConnectionError> {
+    connection.local_error()
+}
+
+pub fn timed_out(connection: &Connection) -> bool {
+    connection.is_timed_out()
 }

@@ -1,5 +1,6 @@
 //! How quiche reports the end of a connection.
 
+use crate::api;
 use common::{Code, End, Role};
 use quiche::Connection;
 
@@ -8,10 +9,10 @@ pub fn end_of(connection: &Connection, role: Role) -> Option<End> {
     if let Some(e) = connection.peer_error() {
         return Some(End::closed(role.peer(), Code::new(e.is_app, e.error_code), &e.reason));
     }
-    if let Some(e) = connection.local_error() {
+    if let Some(e) = api::own_error(connection) {
         return Some(End::closed(role, Code::new(e.is_app, e.error_code), &e.reason));
     }
-    if connection.is_timed_out() {
+    if api::timed_out(connection) {
         return Some(End::timeout());
     }
     connection.is_closed().then(|| End::unknown("quiche does not report why"))

@@ -11,9 +11,6 @@ pub fn end_of(connection: &Connection, role: Role) -> Option<End> {
     if let Some(e) = connection.local_error() {
         return Some(End::closed(role, Code::new(e.is_app, e.error_code), &e.reason));
     }
-    if connection.is_reset() {
-        return Some(End::reset());
-    }
     if connection.is_idle_timeout() {
         return Some(End::timeout());
     }
