@@ -76,7 +76,8 @@ def upload(count_bytes: int, lost: frozenset[int] = frozenset()) -> Seen:
     seen, secrets = Seen(), io.StringIO()
     client, server = _peers(secrets)
     http = {id(client): H3Connection(client), id(server): H3Connection(server)}
-    clock, order, sent = 0.0, itertools.count(), itertools.count()
+    _Trace.clock = clock = 0.0
+    order, sent = itertools.count(), itertools.count()
     free = {id(client): 0.0, id(server): 0.0}
     arriving: list[tuple[float, int, QuicConnection, bytes]] = []
 
