@@ -26,6 +26,7 @@ class Commands(click.Group):
         "compare": "compare",
         "plot": "plot",
         "report": "report",
+        "reproduce": "reproduce",
         "atlas": "atlas",
         "stacks": "stacks",
         "new-stack": "new_stack",
