@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
+import shlex
 import shutil
-from contextlib import suppress
 from html import unescape
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -19,6 +19,7 @@ from qbkit.atlas.pages import shared_words
 from qbkit.atlas.published import ConformanceSweep
 from qbkit.errors import StoreError
 from qbkit.metrics.parameters import PARAMETERS
+from qbkit.studies.reproduction import published_points
 
 __all__ = ["browser"]  # a fixture, used by its name
 
@@ -231,18 +232,19 @@ def test_the_expression_of_the_parameters_makes_the_lone_flows(site: Path, monke
     ]
 
 
-def test_an_expression_in_a_page_makes_the_runs_of_the_sweep(site: Path, monkeypatch):
+def test_the_commands_of_a_page_choose_the_runs_of_the_sweep(site: Path):
     page = unescape((site / "implementations/qbkit-cubic.html").read_text())
-    expressions = re.findall(r"qb\.conformance_study\(.*?\n\)", page, re.DOTALL)
-    made: list[qb.Experiment] = []
-    monkeypatch.setattr(
-        "qbkit.studies.conformance.run_all", lambda wanted, **_: made.extend(wanted)
-    )
-    for expression in expressions:
-        with suppress(TypeError):  # no run is returned
-            eval(expression, {"qb": qb})
+    commands = re.findall(r"qbkit reproduce data/controllers/cubic.yaml (--flow [^\n<]+)", page)
+    points = list(published_points(DATA / "controllers/cubic.yaml"))
+    chosen = set()
+    for words in map(shlex.split, commands):
+        names = [word.removeprefix("--").replace("-", "_") for word in words[::2]]
+        mine = [p for p in points if p.has(dict(zip(names, words[1::2], strict=True)))]
+        assert len(mine) == 5  # trials
+        chosen |= {point.spec.hash for point in mine}
     sweep = qb.Sweep.from_file(DATA / "controllers/cubic.yaml")
-    assert {each.hash for each in made} == {point.experiment.hash for point in sweep.points()}
+    every = [point.experiment for point in sweep.points()]
+    assert chosen == {each.hash for each in every if each.flows[0].name == "qbkit:cubic"}
 
 
 @pytest.mark.browser

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import xarray as xr
 
 import qbkit as qb
 from qbkit.studies.fair_queuing import detection_experiment
@@ -33,6 +34,7 @@ NO_FAST_PATH = "34gbit"
 """A maximum rate, too high to matter. Since Linux 6.7 fq keeps up to eight packets of all flows in
 one queue while no flow has a queue of its own, unless there is a maximum rate (fq_fastpath_check in
 net/sched/sch_fq.c). The paper's kernels of 2020 knew no such queue: fq-2020."""
+REPRODUCIBLE = ("verdicts.csv", "regular.csv")
 KEYS = ["qdisc", "competitor", "seed", "rate_mbps", "rtt_ms", "buffer_packets"]
 
 Network = tuple[int, int, int]
@@ -98,7 +100,6 @@ def verdicts(
         if outcome.run is None:
             print(f"{qdisc} {network}, seed {seed}: {outcome.error}")
             continue
-        found = qb.fair_queuing_of(outcome.run)
         rows.append(
             {
                 "qdisc": qdisc,
@@ -106,17 +107,43 @@ def verdicts(
                 "seed": seed,
                 **dict(zip(KEYS[3:], network, strict=True)),
                 "is_fair": qdisc in FAIR,
-                "found": {True: "fair", False: "shared", None: "nothing"}[found.is_fair],
-                "loss_ratio": found.loss_ratio,
-                **{f"round_{i}_loss_ratio": r for i, r in enumerate(found.round_loss_ratios, 1)},
-                "probe_ms": found.probe_ms,
-                **{f"sent_packets_{i}": n for i, n in enumerate(found.sent_packets, 1)},
-                **{f"lost_packets_{i}": n for i, n in enumerate(found.lost_packets, 1)},
+                **verdict(outcome.run),
                 "run": outcome.run.attrs["hash"],
                 "cpu_s": outcome.run.attrs["cpu_s"],
             }
         )
     return rows
+
+
+def verdict(run: xr.Dataset) -> dict[str, Any]:
+    """What the table says of a run."""
+    found = qb.fair_queuing_of(run)
+    return {
+        "found": {True: "fair", False: "shared", None: "nothing"}[found.is_fair],
+        "loss_ratio": found.loss_ratio,
+        **{f"round_{i}_loss_ratio": r for i, r in enumerate(found.round_loss_ratios, 1)},
+        "probe_ms": found.probe_ms,
+        **{f"sent_packets_{i}": n for i, n in enumerate(found.sent_packets, 1)},
+        **{f"lost_packets_{i}": n for i, n in enumerate(found.lost_packets, 1)},
+    }
+
+
+def again(table: str, row: dict[str, Any]) -> tuple[qb.Experiment, Any]:
+    """The experiment of a row, and the row of its run, for ``qbkit reproduce``."""
+    network = (row["rate_mbps"], row["rtt_ms"], row["buffer_packets"])
+    competitor = row["competitor"] if isinstance(row["competitor"], str) else None
+    experiment = detection_experiment(
+        link(row["qdisc"], *network),
+        seed=row["seed"],
+        competitor=competitor,
+        is_randomised=table != "regular",
+    )
+    return experiment, numbers
+
+
+def numbers(run: xr.Dataset) -> dict[str, float]:
+    """The numbers of a verdict."""
+    return {k: float(v) for k, v in verdict(run).items() if isinstance(v, int | float)}
 
 
 def published(table: Path, qdisc: str, competitor: str) -> set[tuple[int, Network]]:

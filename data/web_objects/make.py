@@ -34,6 +34,7 @@ FEW_SEEDS = 3
 """Seeds where no loss is added: such loads differ by the jitter of packets alone."""
 SAME_WINDOW_PACKETS = 32
 """QUICHE's and quic-go's initial window."""
+REPRODUCIBLE = ("loads.csv",)
 POINTS = 150
 """Points of a published curve."""
 
@@ -94,6 +95,28 @@ def early_data(seed: int) -> Iterator[qb.WebLoad]:
     for load in with_loss(grid(seed, client="aioquic", zero_rtt=True), 0):
         if load.protocol == "h3" and load.object_bytes == SIZES_BYTES[0]:
             yield load
+
+
+def again(_: str, row: dict[str, Any]) -> tuple[qb.WebLoad, Any]:
+    """The load of a row, and the row of its run, for ``qbkit reproduce``."""
+    lossy = {"loss_percent": row["loss_percent"], "loss_direction": "both"}
+    link = qb.Bottleneck(
+        rate_mbps=RATE_MBPS,
+        rtt_ms=row["rtt_ms"],
+        buffer_packets=BUFFER_PACKETS,
+        **(lossy if row["loss_percent"] else {}),
+    )
+    names = ("server", "client", "protocol", "object_bytes", "seed", "zero_rtt")
+    fields = {name: row[name] for name in names}
+    if row["tcp_initial_window_packets"] == SAME_WINDOW_PACKETS and row["protocol"] == "h2":
+        fields["tcp_initial_window_packets"] = SAME_WINDOW_PACKETS
+    return qb.WebLoad(bottleneck=link, **fields), numbers
+
+
+def numbers(run: Any) -> dict[str, float]:
+    """What the table says of a run."""
+    (row,) = qb.metrics.web_table([run]).to_dict("records")
+    return {key: float(value) for key, value in row.items() if isinstance(value, int | float)}
 
 
 def run_one(job: tuple[qb.WebLoad, Path]) -> str:

@@ -49,6 +49,7 @@ NOT_SHOWN = ("connect_s", "handshake_s", "first_byte_s")
 OTHER_SERVER = "go:cubic"
 STRATEGY_SERVERS = (SERVER, OTHER_SERVER)
 FAILED = ".failed.json"
+REPRODUCIBLE = ("tables/loads.csv",)
 OTHER_CLIENT, OTHER_CLIENT_SEEDS = "firefox", 15
 
 
@@ -82,6 +83,26 @@ def single_loads() -> Iterator[qb.WebLoad]:
     for seed in range(1, OTHER_CLIENT_SEEDS + 1):
         for protocol in PROTOCOLS:
             yield load("medium", "none", 0, protocol, seed, client=OTHER_CLIENT)
+
+
+def again(_: str, row: dict) -> tuple[qb.WebLoad, object]:
+    """The load of a row, and the row of its run, for ``qbkit reproduce``."""
+    words = {
+        loss_in_words(qb.Bottleneck(rate_mbps=RATE_MBPS, **given).model_dump(mode="json")): name
+        for name, given in LOSSES.items()
+    }
+    more = {name: row[name] for name in ("server", "client", "buffer_packets")}
+    extra_rtt_ms = row["rtt_ms"] - BASE_RTT_MS
+    wanted = load(
+        row["page"], words[row["loss"]], extra_rtt_ms, row["protocol"], row["seed"], **more
+    )
+    return wanted, numbers
+
+
+def numbers(run: xr.Dataset) -> dict[str, float]:
+    """What the table says of a run."""
+    (row,) = qb.metrics.page_table([run]).to_dict("records")
+    return {key: float(value) for key, value in row.items() if isinstance(value, int | float)}
 
 
 def run_all(folder: Path, count: int, seeds: int) -> None:

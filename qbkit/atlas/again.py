@@ -6,24 +6,31 @@ from qbkit.atlas.inferred import LINK, Inferred
 from qbkit.atlas.published import ConformanceSweep, PublishedStudy, PublishedSweep, Setting
 from qbkit.spec import Experiment
 
+OPTIONS = ("rate_mbps", "rtt_ms", "buffer_bdp")
+"""Fields of the link that have an option of ``qbkit reproduce``."""
+
 
 def sweep_again(sweep: PublishedSweep) -> str:
-    """The command of a whole sweep."""
+    """A sample of a sweep against what is published, and the command of the whole sweep."""
     command, _, publish = str(sweep.facts["command"]).partition(", then ")
-    return f'{command}\npython -c "import qbkit as qb; {publish}"' if publish else command
+    whole = f'{command}\npython -c "import qbkit as qb; {publish}"' if publish else command
+    return f"{_reproduce(sweep)} --sample 20\n{whole}"
 
 
 def cell_again(sweep: ConformanceSweep, name: str, setting: Setting) -> str:
-    """The study of one implementation in one setting, with the runs of the sweep."""
-    experiment = sweep.experiment([name, sweep.reference], setting, sweep.seeds[0])
-    return _study("conformance_study", name, sweep.reference, experiment, len(sweep.seeds))
+    """The trials of one implementation in one setting, against what is published."""
+    return f"{_reproduce(sweep)} --flow {_quoted(name)}{_where(setting)}"
+
+
+def pair_again(sweep: PublishedSweep, pair: list[str], setting: Setting) -> str:
+    """The trials of two implementations in one setting, against what is published."""
+    first, second = map(_quoted, pair)
+    return f"{_reproduce(sweep)} --flow {first} --where against={second}{_where(setting)}"
 
 
 def study_again(published: PublishedStudy) -> str:
-    """The study, with the runs that were published."""
-    study, experiment = published.study, published.experiment
-    test = experiment.flows[0].text
-    return _study("conformance_study", test, study.reference, experiment, len(study.tests))
+    """The runs of a study, against what is published."""
+    return f"qbkit reproduce data/{published.name}"
 
 
 def explanation_again(published: PublishedStudy) -> str:
@@ -44,18 +51,29 @@ def inference_again(inferred: Inferred) -> str:
     )
 
 
-def run_again(experiment: Experiment) -> str:
-    """The command of one run."""
-    link = experiment.bottleneck
-    flows = " ".join(f"'{f.text}'" if "?" in f.text else f.text for f in experiment.flows)
-    words = [
-        f"qbkit run {flows} --rate-mbps {link.rate_mbps:g} --rtt-ms {link.rtt_ms:g}",
-        f"--buffer-bdp {link.buffer_bdp:g} --duration-s {experiment.duration_s:g}",
-        f"--seed {experiment.seed}",
-    ]
-    if experiment.start_window_s is not None:
-        words.append(f"--start-window-s {experiment.start_window_s:g}")
-    return " ".join(words)
+def run_again(name: str) -> str:
+    """The lone run of an implementation, against what is published."""
+    return f"qbkit reproduce data/gallery --flow {_quoted(name)}"
+
+
+def _reproduce(sweep: PublishedSweep) -> str:
+    return f"qbkit reproduce data/{sweep.name}.yaml"
+
+
+def _where(setting: Setting) -> str:
+    """The options that choose a setting."""
+    words = []
+    for field, value in setting.items():
+        name = field.removeprefix("bottleneck.")
+        option = f"--{name.replace('_', '-')} " if name in OPTIONS else f"--where {name}="
+        words.append(
+            f" {option}{value:g}" if isinstance(value, int | float) else f" {option}{value}"
+        )
+    return "".join(words)
+
+
+def _quoted(flow: str) -> str:
+    return f"'{flow}'" if "?" in flow else flow
 
 
 def _study(call: str, test: str, reference: str, experiment: Experiment, seeds: int) -> str:

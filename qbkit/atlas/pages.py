@@ -14,6 +14,7 @@ from qbkit.atlas.again import (
     cell_again,
     explanation_again,
     inference_again,
+    pair_again,
     run_again,
     study_again,
 )
@@ -25,7 +26,6 @@ from qbkit.atlas.published import (
     PublishedStudy,
     PublishedSweep,
     Share,
-    experiment_of,
 )
 from qbkit.metrics import by_family, map_sentence, summary
 from qbkit.metrics.families import kernel_counterpart
@@ -330,7 +330,7 @@ def _alone(published: Published, name: str) -> tuple[Figure, dict[str, Any]] | N
     shown[name] = run
     chart = plots.gallery_chart(shown, reference=kernel if kernel in shown else None)
     words = f"Congestion window, throughput and queueing delay of {name} alone on a link"
-    return drawn(chart, words, run_again(experiment_of(run))), summary(run).iloc[0].to_dict()
+    return drawn(chart, words, run_again(name)), summary(run).iloc[0].to_dict()
 
 
 def _inferred(published: Published, name: str) -> dict[str, Any] | None:
@@ -369,9 +369,7 @@ def _opponents(sweep: InteractionSweep, name: str) -> list[tuple[str, list[Share
     rows = []
     for other in shares[0]:
         commands = [
-            run_again(
-                sweep.experiment(sweep.order_of(name, other, setting), setting, sweep.seeds[0])
-            )
+            pair_again(sweep, sweep.order_of(name, other, setting), setting)
             for setting in sweep.settings
         ]
         rows.append((other, [each.get(other) for each in shares], "\n".join(commands)))

@@ -75,8 +75,8 @@ def _chosen(path: Path, wanted: dict[str, str], sample: int | None, seed: int) -
         return random.Random(seed).sample(points, min(sample, len(points)))
     if len(points) > MOST_POINTS:
         raise click.UsageError(
-            f"{path} has {len(points)} such points; name one by --flow, --rtt-ms, --seed …, or take "
-            "a sample: --sample 20"
+            f"{path} has {len(points)} such points; name one by --flow, --rtt-ms, --seed …, or "
+            "take a sample: --sample 20"
         )
     return points
 

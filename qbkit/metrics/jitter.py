@@ -11,8 +11,10 @@ from __future__ import annotations
 import functools
 
 import numpy as np
+import xarray as xr
 
 from qbkit.traces.arrays import FloatArray
+from qbkit.traces.run.attributes import run_experiment
 
 LEAST_STEP = 1e-4
 """Spacing over the jitter's whole width from which on the integral is computed; below it, the limit
@@ -37,6 +39,16 @@ def ordered_jitter_ms(sent_s: FloatArray, half_width_ms: float) -> FloatArray:
     part = np.where(step < LEAST_STEP, limit, np.interp(np.log(step), np.log(steps), excess))
     found: FloatArray = part * width_s * 1e3
     return found
+
+
+def flow_jitter_ms(ds: xr.Dataset, index: int) -> float:
+    """Mean delay (ms) that an experiment's jitter adds to a flow's packets; 0 for captures."""
+    experiment = run_experiment(ds)
+    if experiment is None:
+        return 0.0
+    sent_s = ds["packet_time_s"].values[ds["packet_flow"].values == index]
+    added_ms = ordered_jitter_ms(sent_s, experiment.sender_jitter_ms)
+    return float(added_ms.mean()) if len(added_ms) else 0.0
 
 
 @functools.cache

@@ -18,8 +18,7 @@ from qbkit.metrics.flows import (
     known_fate,
 )
 from qbkit.metrics.further import further_columns
-from qbkit.metrics.jitter import ordered_jitter_ms
-from qbkit.traces.run.attributes import run_experiment
+from qbkit.metrics.jitter import flow_jitter_ms
 from qbkit.traces.run.journey import Fate
 
 COLUMNS = (
@@ -133,7 +132,7 @@ def _delays_ms(ds: xr.Dataset, index: int) -> tuple[float, float, float]:
     if has_packets(ds):
         left_s, _, waited_ms = delivered_packets(ds, index)
         extra_ms = waited_ms + ack_delays_ms(ds, index, left_s)
-        jitter_ms = _jitter_ms(ds, index)
+        jitter_ms = flow_jitter_ms(ds, index)
         extra_ms = extra_ms[np.isfinite(extra_ms)]
         if not len(extra_ms):
             return math.nan, math.nan, math.nan
@@ -147,13 +146,3 @@ def _delays_ms(ds: xr.Dataset, index: int) -> tuple[float, float, float]:
     mean_ms = float((weight * np.where(seen, delay_ms, 0.0)).sum() / weight.sum())
     known = "reverse" not in flow_directions(ds)
     return mean_ms, base_ms + mean_ms if known else math.nan, math.nan
-
-
-def _jitter_ms(ds: xr.Dataset, index: int) -> float:
-    """Mean delay that the experiment's jitter adds to the flow's packets; 0 for captures."""
-    experiment = run_experiment(ds)
-    if experiment is None:
-        return 0.0
-    sent_s = ds["packet_time_s"].values[ds["packet_flow"].values == index]
-    added_ms = ordered_jitter_ms(sent_s, experiment.sender_jitter_ms)
-    return float(added_ms.mean()) if len(added_ms) else 0.0

@@ -91,7 +91,9 @@ def _agrees(change: Change, step: float) -> bool:
     then, now = change.published, change.again
     if math.isnan(then) or math.isnan(now):
         return math.isnan(then) and math.isnan(now)
-    return then == now or abs(then - now) <= max(0.51 * step, DIGITS * abs(then))
+    if math.isinf(then) or math.isinf(now):
+        return then == now
+    return abs(then - now) <= max(0.51 * step, DIGITS * abs(then))
 
 
 def changed_inputs(published: Mapping[str, str], again: xr.Dataset) -> dict[str, tuple[str, str]]:

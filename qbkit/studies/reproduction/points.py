@@ -17,6 +17,8 @@ import pandas as pd
 import xarray as xr
 
 from qbkit.errors import StoreError
+from qbkit.measurement import version_of
+from qbkit.metrics.jitter import flow_jitter_ms
 from qbkit.spec import Experiment
 from qbkit.spec.sweep import Sweep
 from qbkit.spec.web import WebLoad
@@ -28,8 +30,11 @@ from qbkit.store.published import SPEC_ENDINGS, STEP, load_published
 Values = dict[str, float]
 Measure = Callable[[xr.Dataset], Values]
 MAKE = "make.py"
-"""The program of a published folder of tables. It names them in ``REPRODUCIBLE``, and
-``again(table, row)`` gives the experiment of a row, and what the table says of a run."""
+TABLES = "REPRODUCIBLE"
+"""The program of a folder of tables, and its list of those whose rows are runs. Its function
+``again(table, row)`` gives the experiment of a row, and a function of a run that gives the row."""
+RTT_HAS_JITTER = 2
+"""The measurement version from which on ``rtt_mean_ms`` includes the jitter."""
 DIGITS = 1e-5
 """Relative precision of a table's numbers, which have six digits."""
 
@@ -48,7 +53,7 @@ class Point:
     step: float = 0.0
     """To what the numbers are rounded; 0: to `DIGITS`."""
     inputs: Mapping[str, str] = field(default_factory=dict)
-    """What it was made with, where that is published: versions of the stacks, kernel, measurement."""
+    """What it was made with, as far as it is published: stacks, kernel and measurement version."""
 
     @property
     def name(self) -> str:
@@ -71,16 +76,19 @@ class Point:
         return [flow.name for flow in self.spec.flows]
 
     def has(self, wanted: Mapping[str, str]) -> bool:
-        """Whether every wanted field (``flow``, a field of the experiment or its link) has its value.
+        """Whether every wanted field has its value: a field of the experiment or of its link.
 
-        Of a sweep over implementations, ``flow`` is the first one. Raises StoreError for a field
-        that the experiment does not have.
+        ``flow`` is the first flow, which a sweep over implementations changes, or a load's server;
+        ``against`` is one of the others.
+        Raises StoreError for a field that the experiment does not have.
         """
         return all(self._is(name, value) for name, value in wanted.items())
 
     def _is(self, name: str, value: str) -> bool:
         if name == "flow":
-            return value == self.flows[0] or value in (f.split("?")[0] for f in self.flows[:1])
+            return value in (self.flows[0], self.flows[0].partition("?")[0])
+        if name == "against":
+            return value in self.flows[1:]
         for holder in (self.spec, self.spec.bottleneck):
             if name in type(holder).model_fields:
                 found = getattr(holder, name)
@@ -108,9 +116,8 @@ def published_points(path: str | Path) -> Iterator[Point]:
 def _sources(folder: Path) -> Iterator[Path]:
     """The published files and folders of a tree, in order."""
     for place in sorted([folder, *folder.rglob("*")]):
-        if place.suffix in SPEC_ENDINGS and place.with_suffix(".json").exists():
-            yield place
-        elif place.name in (INDEX, MAKE):
+        is_sweep = place.suffix in SPEC_ENDINGS and place.with_suffix(".json").exists()
+        if is_sweep or place.name in (INDEX, MAKE):
             yield place
 
 
@@ -132,12 +139,13 @@ def _of_sweep(path: Path) -> Iterator[Point]:
     inputs = _inputs(facts, facts["stack_versions"])
     cube = load_published(path)
     sweep = Sweep(**json.loads(cube.attrs["sweep"]))
+    measure = partial(_figures, version=version_of(facts))
     done = cube["done"].transpose(*sweep.sweep).values
     for point in sweep.points():
         if done[point.index]:
             row = dict(zip(sweep.sweep, point.index, strict=True))
             published = partial(_of_cube, cube, row)
-            yield Point(path, point.experiment, published, _figures, STEP, inputs)
+            yield Point(path, point.experiment, published, measure, STEP, inputs)
 
 
 def _of_cube(cube: xr.Dataset, place: Mapping[str, int]) -> Values:
@@ -153,14 +161,17 @@ def _of_cube(cube: xr.Dataset, place: Mapping[str, int]) -> Values:
     return figures | _over_time({label: series[i] for i, label in enumerate(labels)})
 
 
-def _figures(run: xr.Dataset) -> Values:
-    """The same of a run."""
+def _figures(run: xr.Dataset, version: int) -> Values:
+    """The same of a run, as that measurement version defines it: 1 left the jitter out of RTTs."""
     found = run_figures(run)
     figures = {
         f"{name} of {label}": math.nan if value is None else float(value)
         for name, values in found["figures"].items()
         for label, value in zip(found["labels"], values, strict=True)
     }
+    if version < RTT_HAS_JITTER:
+        for i, label in enumerate(found["labels"]):
+            figures[f"rtt_mean_ms of {label}"] -= flow_jitter_ms(run, i)
     series = dict(zip(found["labels"], found["series"], strict=True))
     return figures | _over_time({label: np.array(values) for label, values in series.items()})
 
@@ -210,8 +221,10 @@ def _variables(run: xr.Dataset) -> Values:
 
 def _of_tables(make: Path) -> Iterator[Point]:
     """The rows of a folder's tables."""
+    if TABLES not in make.read_text():  # it makes no tables whose rows are runs
+        return
     program = _loaded(make)
-    for name in getattr(program, "REPRODUCIBLE", ()):
+    for name in getattr(program, TABLES):
         path = make.parent / name
         for row in pd.read_csv(path, keep_default_na=False, na_values=["nan", ""]).to_dict(
             "records"
@@ -244,7 +257,7 @@ def _loaded(make: Path) -> ModuleType:
 def _inputs(facts: Mapping[str, Any], versions: Mapping[str, str]) -> dict[str, str]:
     found = {str(stack): str(text) for stack, text in versions.items()}
     found["kernel"] = str(facts["kernel_version"])
-    found["measurement version"] = str(facts.get("measurement_version", 1))
+    found["measurement version"] = str(version_of(facts))
     return found
 
 
