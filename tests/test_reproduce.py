@@ -45,9 +45,9 @@ def published(tmp_path: Path) -> Path:
 
 
 def reproduce(*words: str) -> tuple[int, list[dict]]:
-    done = CliRunner().invoke(group, ["reproduce", *words, "--json"])
-    assert done.exit_code in (0, 3), done.output
-    return done.exit_code, json.loads(done.stdout)
+    done = CliRunner().invoke(group, ["reproduce", *words, "--json"], standalone_mode=False)
+    assert done.return_value in (0, 3), done.output
+    return done.return_value, json.loads(done.stdout)
 
 
 @pytest.mark.guest
