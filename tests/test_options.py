@@ -136,3 +136,118 @@ def test_an_unknown_option_names_the_known_ones():
     flow = qb.Flow("tcp", "cubic", options={"nagle": True})
     with pytest.raises(SpecError, match="tcp has no option nagle; supported: hystart, initial_win"):
         qb.Experiment(flows=[flow], duration_s=1).run()
+
+
+QUIET, DEEP, LOSSY, MARKING = "quiet", "deep", "lossy", "marking"
+LINKS = {
+    QUIET: {"buffer_bdp": 1},
+    DEEP: {"buffer_bdp": 4},
+    LOSSY: {"buffer_bdp": 1, "loss_percent": 2},
+    MARKING: {
+        "buffer_packets": 100,
+        "qdisc": "red",
+        "qdisc_options": {"min": 15000, "max": 60000, "probability": 1, "ecn": True},
+    },
+}
+CHANGES = {  # option → a value that changes a run, the link on which it does, and for how long
+    "bbr_cwnd_gain_percent": (120, QUIET, 8),
+    "bbr_drain_pacing_gain": (0.9, QUIET, 4),
+    "bbr_loss_threshold_percent": (10, LOSSY, 8),
+    "bbr_min_rtt_window_ms": (2000, QUIET, 8),
+    "bbr_probe_bw_cwnd_gain": (1.2, QUIET, 8),
+    "bbr_probe_down_pacing_gain": (0.5, QUIET, 8),
+    "bbr_probe_rtt_cwnd_gain": (0.9, QUIET, 12),
+    "bbr_probe_rtt_ms": (1000, QUIET, 12),
+    "bbr_probe_up_gain_percent": (200, QUIET, 8),
+    "bbr_probe_up_pacing_gain": (2.0, QUIET, 8),
+    "bbr_startup_pacing_gain": (1.5, QUIET, 4),
+    "clock_granularity_us": (50_000, QUIET, 4),
+    "connection_options": ("1RTT", QUIET, 4),
+    "copa_slow_start_delta": (0.1, QUIET, 4),
+    "copa_steady_delta": (0.1, QUIET, 8),
+    "copa_use_standing_rtt": (False, QUIET, 8),
+    "ecn": (True, MARKING, 4),
+    "hystart_plus_plus": (True, DEEP, 6),
+    "initial_rtt_ms": (1000, LOSSY, 4),
+    "initial_ssthresh_packets": (10, QUIET, 4),
+    "max_ack_delay_ms": (1, QUIET, 4),
+    "max_pacing_rate_mbps": (5, QUIET, 4),
+    "min_window_packets": (20, LOSSY, 4),
+    "mtu_discovery": (True, QUIET, 4),
+    "packet_threshold": (30, QUIET, 4),
+    "pacing_granularity_ms": (50, QUIET, 4),
+    "search": (True, DEEP, 6),
+    "segmentation": (False, QUIET, 4),
+}
+OF_BBR = {"connection_options": "bbr"}
+"""What that value of `CHANGES` concerns."""
+SHOWN_ABOVE = {
+    *("initial_window_packets", "ack_every_packets", "pmtud", "ack_frequency", "pacing", "hystart"),
+    "qlog",  # tests/test_qlog.py; ECN of picoquic: tests/test_ecn.py
+}
+OWN = [s for s in stacks.all_stacks() if not s.source.startswith("external") and s.name != "qbkit"]
+"""Stacks of registries; controllers in Python check their own options (tests/test_cca.py)."""
+SHOWN_HERE = [
+    (stack.name, option)
+    for stack in OWN
+    for option in stack.options
+    if option not in SHOWN_ABOVE and (stack.name, option) != ("picoquic", "ecn")
+]
+
+
+def test_each_option_has_a_test_of_what_it_changes():
+    assert {option for _, option in SHOWN_HERE} <= CHANGES.keys()
+
+
+@pytest.mark.guest
+@pytest.mark.parametrize(("name", "option"), SHOWN_HERE)
+def test_an_option_changes_the_packets(name: str, option: str):
+    stack = stacks.get(name)
+    if not stack.status().ready:
+        pytest.skip(stack.status().reason)
+    value, link, duration_s = CHANGES[option]
+    controller = OF_BBR.get(option) or stack.controllers_of(option)[0]
+    seen = []
+    for options in ({}, {option: value}):
+        experiment = qb.Experiment(
+            bottleneck=qb.Bottleneck(rate_mbps=20, rtt_ms=1000 * RTT_S, **LINKS[link]),
+            flows=[qb.Flow(name, controller, options=options)],
+            duration_s=duration_s,
+        )
+        run = experiment.run()
+        seen.append((run.packet_time_s.values, run.packet_size_bytes.values, run.ack_time_s.values))
+    assert any(not np.array_equal(one, other) for one, other in zip(*seen, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("name", "option", "controller"),
+    [
+        (stack.name, option, controller)
+        for stack in OWN
+        for option in stack.options
+        for controller in stack.controllers()
+        if controller not in stack.controllers_of(option)
+    ],
+)
+def test_an_option_that_changes_nothing_is_refused(name: str, option: str, controller: str):
+    stack = stacks.get(name)
+    with pytest.raises(SpecError, match=f"{name}'s option {option} changes nothing for") as error:
+        stack.check(controller, {option: 1}, None)
+    assert f"it counts for {stack.controllers_of(option)[0]}" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "flow",
+    [
+        "quiche:cubic?pacing=false",
+        "quiche:reno?bbr_startup_pacing_gain=2",
+        "quiche:bbr2?hystart=false",
+        "tcp:bbr?pacing=true",
+        "tcp:reno?hystart=false",
+        "s2n-quic:cubic?bbr_cwnd_gain_percent=200",
+        "tquic:bbr?copa_steady_delta=0.5",
+    ],
+)
+def test_such_options_are_refused_before_a_run(flow: str):
+    with pytest.raises(SpecError, match="changes nothing for"):
+        qb.Experiment(flows=[flow], duration_s=1).run()

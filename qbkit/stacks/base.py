@@ -63,6 +63,8 @@ class Stack(ABC):
     """The largest receive window it can offer: more than the least if it reads `WINDOW`."""
     options: ClassVar[dict[str, str]] = {}
     """Options that a flow may set, and what they do."""
+    counts_for: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    """Option → the controllers of which it changes runs; an option not named here, those of all."""
 
     @abstractmethod
     def controllers(self) -> tuple[str, ...]:
@@ -91,6 +93,18 @@ class Stack(ABC):
             words = [*self.options, *TEXT_FIELDS]
             named = ", ".join(f"{name}{did_you_mean(name, words)}" for name in sorted(unknown))
             raise SpecError(f"{self.name} has no option {named}; supported: {known}")
+        for name in options:
+            if controller not in self.controllers_of(name):
+                counting = ", ".join(self.controllers_of(name))
+                raise SpecError(
+                    f"{self.name}'s option {name} changes nothing for {controller}; "
+                    f"it counts for {counting}"
+                )
+
+    def controllers_of(self, option: str) -> tuple[str, ...]:
+        """The controllers whose runs an option changes."""
+        counting = self.counts_for.get(option, self.controllers())
+        return tuple(name for name in self.controllers() if name in counting)
 
     @abstractmethod
     def version(self) -> str:

@@ -40,6 +40,12 @@ class Quiche(RustStack):
         "qlog": "write a full qlog",
     }
 
+    counts_for: ClassVar[dict[str, tuple[str, ...]]] = {
+        "hystart": ("cubic", "reno"),
+        **dict.fromkeys(("pacing", "max_pacing_rate_mbps"), ("bbr2",)),
+        **dict.fromkeys((name for name in options if name.startswith("bbr_")), ("bbr2",)),
+    }
+
     def controllers(self) -> tuple[str, ...]:
         """All controllers of this version."""
         return ("cubic", "reno", "bbr2")

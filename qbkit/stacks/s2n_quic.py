@@ -31,6 +31,11 @@ class S2nQuic(RustStack):
         "bbr_loss_threshold_percent": "loss per round trip up to which BBR keeps probing",
     }
 
+    counts_for: ClassVar[dict[str, tuple[str, ...]]] = {
+        **dict.fromkeys(("hystart", "hystart_plus_plus"), ("cubic",)),
+        **dict.fromkeys((name for name in options if name.startswith("bbr_")), ("bbr",)),
+    }
+
     def controllers(self) -> tuple[str, ...]:
         """Both that s2n-quic has."""
         return ("cubic", "bbr")

@@ -46,10 +46,16 @@ def markdown_table() -> str:
     """The columns that are the same on every machine, as a Markdown table."""
     lines = ["| stack | controllers | options | from |", "|---|---|---|---|"]
     for row in stack_rows():
-        options = ", ".join(f"`{name}`" for name in row["options"])
+        options = ", ".join(_option(get(row["stack"]), name) for name in row["options"])
         controllers = ", ".join(row["controllers"])
         lines.append(f"| {row['stack']} | {controllers} | {options} | {row['source']} |")
     return "\n".join(lines)
+
+
+def _option(stack: Stack, name: str) -> str:
+    """An option, and for which controllers it counts if not for all."""
+    counting = stack.controllers_of(name)
+    return f"`{name}`" if counting == stack.controllers() else f"`{name}` ({', '.join(counting)})"
 
 
 def list_implementations(names: Sequence[str] = ()) -> list[str]:

@@ -13,6 +13,10 @@ from qbkit.stacks.registry import register
 SOURCE = Path(__file__).parent / "drivers/tcp/tcp_flow.c"
 MOUNT = "/run/qb/stacks/tcp"
 PAPERS = ("cubic", "reno", "bbr")
+OTHERS = (
+    *("bic", "cdg", "dctcp", "highspeed", "htcp", "hybla", "illinois", "lp", "nv", "scalable"),
+    *("vegas", "veno", "westwood", "yeah"),
+)
 
 
 class Tcp(Stack):
@@ -27,10 +31,14 @@ class Tcp(Stack):
         "hystart": "false: CUBIC without HyStart, for all flows of the run (engine virtual)",
     }
 
+    counts_for: ClassVar[dict[str, tuple[str, ...]]] = {
+        "hystart": ("cubic",),
+        "pacing": tuple(name for name in (*PAPERS, *OTHERS) if name != "bbr"),  # BBR always paces
+    }
+
     def controllers(self) -> tuple[str, ...]:
         """The CONFIG_TCP_CONG_* of the guest's kernel, the papers' three first."""
-        others = "bic cdg dctcp highspeed htcp hybla illinois lp nv scalable vegas veno westwood"
-        return (*PAPERS, *others.split(), "yeah")
+        return (*PAPERS, *OTHERS)
 
     def surveyed(self) -> tuple[str, ...]:
         """The papers' three."""

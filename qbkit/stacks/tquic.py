@@ -36,6 +36,12 @@ class Tquic(RustStack):
         "qlog": "write a full qlog",
     }
 
+    counts_for: ClassVar[dict[str, tuple[str, ...]]] = {
+        "initial_ssthresh_packets": ("cubic",),
+        **dict.fromkeys((name for name in options if name.startswith("bbr_")), ("bbr",)),
+        **dict.fromkeys((name for name in options if name.startswith("copa_")), ("copa",)),
+    }
+
     def controllers(self) -> tuple[str, ...]:
         """All controllers of this version but the dummy."""
         return ("cubic", "bbr", "bbr3", "copa")
