@@ -49,7 +49,7 @@ def nothing_runs(monkeypatch, tmp_path: Path):
 def test_a_flow_that_cannot_run_is_reported_before_the_first_run(nothing_runs, flow, error, said):
     bad = qb.Experiment(bottleneck=LINK, flows=[flow], duration_s=2)
     with pytest.raises(error, match=re.escape(said)):
-        qb.run_all([GOOD, bad])
+        many.run_every([GOOD, bad])
     with pytest.raises(error, match=re.escape(said)):
         qb.conformance_study(flow, "tcp:cubic", bottleneck=LINK, duration_s=2, seeds=1)
 
@@ -112,6 +112,14 @@ def test_a_web_load_that_cannot_run_is_reported_before_the_first_load(nothing_ru
     )
     with pytest.raises(SpecError, match=said):
         web.run_web_all([good, good.model_copy(update=changed)])
+
+
+@pytest.mark.guest
+def test_in_a_list_of_runs_the_others_go_on():
+    bad = qb.Experiment(bottleneck=LINK, flows=["tcp:cubik"], duration_s=2)
+    good, refused = qb.run_all([GOOD, bad])
+    assert good.run is not None
+    assert "did you mean cubic" in str(refused.error)
 
 
 @pytest.mark.guest

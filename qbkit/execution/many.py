@@ -27,7 +27,7 @@ class Outcome:
 
     experiment: Experiment
     name: str = ""
-    """Hash of the run."""
+    """Hash of the run; empty where it cannot be computed (a stack is not ready)."""
     run: xr.Dataset | None = None
     error: QbkitError | None = None
 
@@ -54,12 +54,12 @@ def run_all(
     whose workers share the folder of runs; without one, the processors of this machine do the
     work. No cluster starts if all runs are stored.
 
-    Raises SpecError, StackNotReady, EngineError or StoreError before the first run if any of them
-    cannot run: unknown stacks, releases or options, a stack that is not built, too little memory or
-    disk space.
+    What cannot run here (an unknown stack, release or option, a stack that is not built) is found
+    before the first run: its outcome holds the error, and the others run. `run_every` raises it.
+    Raises EngineError or StoreError before the first run for too little memory or disk space.
     """
     outcomes = _stored(experiments, engine)
-    missing = {o.name: o.experiment for o in outcomes if o.run is None}
+    missing = {o.name: o.experiment for o in outcomes if o.run is None and o.error is None}
     require_room(list(missing.values()), store.default_folder(), engine, scheduler)
     calls = {
         name: (_run_to_file, experiment.to_json(), name, _path(name), engine)
@@ -74,6 +74,24 @@ def run_all(
     )
     done.warn(lambda name: words(missing[name]))
     return [_loaded(o, done.failed) if o.name in missing else o for o in outcomes]
+
+
+def run_every(
+    experiments: Sequence[Experiment],
+    *,
+    engine: str | None = None,
+    scheduler: str | None = None,
+    progress: bool = False,
+) -> list[xr.Dataset]:
+    """The runs of experiments that are all needed, as in `run_all`.
+
+    Raises SpecError, StackNotReady or EngineError before the first run if any of them cannot run,
+    and RunFailed if one failed.
+    """
+    for outcome in _stored(experiments, engine):
+        if outcome.error is not None:
+            raise outcome.error
+    return datasets(run_all(experiments, engine=engine, scheduler=scheduler, progress=progress))
 
 
 def datasets(outcomes: Sequence[Outcome]) -> list[xr.Dataset]:
@@ -119,13 +137,21 @@ def run_on_worker(spec: str, name: str, engine: str | None, out: str | Path) -> 
 
 
 def _stored(experiments: Sequence[Experiment], engine: str | None) -> list[Outcome]:
-    """Outcomes with the run where it is stored; raises as `run_all` for what cannot run."""
-    name_of = runner.namer(engine)
-    names = [name_of(experiment) for experiment in experiments]
-    return [
-        Outcome(experiment, name, runner.stored(store.path_of(name), name))
-        for experiment, name in zip(experiments, names, strict=True)
-    ]
+    """Outcomes with the run where it is stored, and with the error where it cannot be named."""
+    try:
+        name_of = runner.namer(engine)
+    except QbkitError as error:
+        return [Outcome(experiment, error=error) for experiment in experiments]
+    outcomes = []
+    for experiment in experiments:
+        try:
+            name = name_of(experiment)
+        except QbkitError as error:
+            outcomes.append(Outcome(experiment, error=error))
+        else:
+            run = runner.stored(store.path_of(name), name)
+            outcomes.append(Outcome(experiment, name, run))
+    return outcomes
 
 
 def _path(name: str) -> str:

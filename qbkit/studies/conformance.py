@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import xarray as xr
 
 from qbkit.errors import MetricError, SpecError, StoreError
-from qbkit.execution.many import datasets, run_all
+from qbkit.execution.many import run_every
 from qbkit.metrics import Assessment, Gate, assess, envelope, gates
 from qbkit.spec import Bottleneck, Experiment, Flow
 from qbkit.store.published import load_runs, publish_runs, published_index
@@ -178,7 +178,7 @@ def conformance_study(
             start_window_s=start_window_s,
         )
     ]
-    loaded = datasets(run_all(wanted, engine=engine, scheduler=scheduler, progress=progress))
+    loaded = run_every(wanted, engine=engine, scheduler=scheduler, progress=progress)
     ours, theirs = _names(as_flow(test), as_flow(reference))
     return Study(ours, theirs, loaded[:seeds], loaded[seeds:])
 

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from qbkit.errors import StoreError
-from qbkit.execution.many import datasets, run_all
+from qbkit.execution.many import run_every
 from qbkit.metrics import Assessment
 from qbkit.metrics.assessment import DIFFERS
 from qbkit.metrics.families import kernel_counterpart
@@ -251,7 +251,7 @@ def explain(
         for flow in (test, reference)
         for run in experiments([flow], link, duration_s=min(duration_s, PROBE_S), seeds=count)
     ]
-    alone = datasets(run_all(probes, engine=engine, scheduler=scheduler, progress=progress))
+    alone = run_every(probes, engine=engine, scheduler=scheduler, progress=progress)
     return explanation(study, infer(alone[:count]), infer(alone[count:]), definition=definition)
 
 
