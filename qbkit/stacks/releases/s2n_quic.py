@@ -51,7 +51,18 @@ RELEASES = Releases(
         ),
         Generation("1.52.0", (PRESENT, FOLDER / "1.52"), CONTROLLERS, OPTIONS),
     ),
-    built=("1.18.0", "1.20.0", "1.33.0", "1.52.0", "1.70.0", "1.80.0", "1.91.0"),
+    built=(
+        "1.18.0",
+        "1.20.0",
+        "1.27.0",
+        "1.30.0",
+        "1.32.0",
+        "1.33.0",
+        "1.52.0",
+        "1.70.0",
+        "1.80.0",
+        "1.91.0",
+    ),
     make=crate_release(S2nQuic(), "s2n-quic", build_env=UNSTABLE),
 )
 
