@@ -116,6 +116,8 @@ def test_run_reports_and_stores(tmp_path):
         "rtt_mean_ms",
         "rtt_std_ms",
         "queue_delay_mean_ms",
+        "mean_frame_bytes",
+        "slow_start_lost_packets",
     }
     assert 7 < sum(flow["throughput_mbps"] for flow in report["flows"]) < 10.1
     assert qb.load_run(out).attrs["hash"] == report["hash"]

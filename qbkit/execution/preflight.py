@@ -30,8 +30,8 @@ def require_room(
     free_bytes = shutil.disk_usage(_existing(folder)).free
     if needed_bytes > free_bytes:
         raise StoreError(
-            f"the results of {len(missing)} runs may need {needed_bytes / 1e9:.1f} GB, but "
-            f"{free_bytes / 1e9:.1f} GB are free in {folder}; free space, or use another folder"
+            f"the results of {len(missing)} runs may need {needed_bytes / 1e6:.1f} MB, but "
+            f"{free_bytes / 1e6:.1f} MB are free in {folder}; free space, or use another folder"
         )
 
 

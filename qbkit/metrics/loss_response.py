@@ -17,6 +17,7 @@ from qbkit.metrics.flows import (
     known_fate,
     require_rtt,
 )
+from qbkit.metrics.jitter import flow_jitter_ms
 
 SKIPPED_PART = 0.2
 """Fraction of the flow's time that is skipped at its start, for slow start is no steady state."""
@@ -32,7 +33,7 @@ class LossResponse:
     window_packets: float
     """Mean number of packets in flight."""
     rtt_ms: float
-    """Mean RTT, including queueing delay."""
+    """Mean RTT, including queueing delay and what the experiment's jitter adds."""
 
 
 def loss_response(
@@ -59,7 +60,7 @@ def loss_response(
     if not out.any():
         raise MetricError(f"nothing of {label} arrived from {start_s:g} s to {stop_s:g} s")
     rtt_ms = base_ms + (left_s - time_s)[out] * 1e3 + ack_delays_ms(ds, index, left_s[out])
-    mean_rtt_ms = float(np.nanmean(rtt_ms))
+    mean_rtt_ms = float(np.nanmean(rtt_ms)) + flow_jitter_ms(ds, index)
     return LossResponse(
         label=label,
         loss_rate=float(1 - out.sum() / mine.sum()),
