@@ -19,6 +19,7 @@ from test_readers_capture import TRANSFER, frames, write
 
 import qbkit as qb
 from qbkit.errors import StoreError, TraceError
+from qbkit.traces.logs.records import segments
 from qbkit.traces.run.pcap import read_packets
 
 COMPRESSORS = {
@@ -164,6 +165,46 @@ def test_an_interface_that_cannot_be_read_is_named(tmp_path):
         qb.read_capture(alone)
     with pytest.raises(StoreError, match="link type 105"):
         read_packets(alone)
+
+
+def test_an_interface_that_cannot_be_read_is_named_even_without_packets(tmp_path):
+    path = of_pcapng(
+        tmp_path / "x.pcapng",
+        lambda made: ETHERNET + UNREADABLE + b"".join(enhanced(0, *one) for one in made),
+    )
+    assert "interface 1, whose link type 105 cannot be read" in qb.read_capture(path).warnings
+    with pytest.warns(UserWarning, match="left out: 0"):
+        assert len(read_packets(path)) == len(TRANSFER)
+
+
+def test_times_of_an_interface_count_from_its_offset(tmp_path):
+    """Two interfaces, one in ms from 1,000 s before the capture, in the same file."""
+    offset_s, origin_us = 1_799_999_000, 1_799_999_000 * 10**6
+    options = struct.pack("<HHB3xHHqHH", 9, 1, 3, 14, 8, offset_s, 0, 0)
+    shifted = block(1, struct.pack("<HHI", 1, 0, 65535) + options)
+    path = of_pcapng(
+        tmp_path / "x.pcapng",
+        lambda made: ETHERNET + shifted + b"".join(
+            enhanced(1, (t - origin_us) // 1000, frame) if i % 2 else enhanced(0, t, frame)
+            for i, (t, frame) in enumerate(made)
+        ),
+    )  # fmt: skip
+    plain = write(tmp_path, TRANSFER)
+    assert np.array_equal(read_packets(path).time_ns, read_packets(plain).time_ns)
+    ours, expected = qb.read_capture(path), qb.read_capture(plain)
+    assert np.array_equal(ours.sent_time_s, expected.sent_time_s)
+
+
+def test_packets_left_out_are_numbered_too(tmp_path):
+    """tshark counts them, and we look up its frames by number."""
+    path = of_pcapng(
+        tmp_path / "x.pcapng",
+        lambda made: UNREADABLE + ETHERNET + simple(made[0][1]) + enhanced(0, *made[0])
+        + b"".join(enhanced(1, *one) for one in made),
+    )  # fmt: skip
+    with path.open("rb") as file:
+        found = segments(file, path.name, pytest.fail, lambda *_: None)
+        assert [s.number for s in found] == [3 + i for i in range(len(TRANSFER))]
 
 
 def test_obsolete_packet_blocks_are_read_and_simple_ones_named(tmp_path):

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from quic_pair import Seen, upload
 from scapy.layers.inet import IP, TCP, UDP
+from scapy.layers.inet6 import IPv6
 from scapy.layers.l2 import Ether
 from scapy.utils import wrpcap, wrpcapng
 
@@ -164,6 +165,53 @@ def test_the_limit_of_a_segment_is_its_peers_mss(tmp_path, own_mss, peer_mss, si
     ds = qb.read_capture(write(tmp_path, bare_transfer(own_mss, peer_mss, [size])), sender=A[0])
     assert ds.sent_size_bytes.values.tolist() == [20 + part for part in parts]
     assert ("offload" in ds.attrs["warnings"]) is (len(parts) > 1)
+
+
+@pytest.mark.parametrize(
+    ("version", "captured", "parts"),
+    [
+        (4, None, [536, 536, 388]),  # RFC 9293, 3.7.1
+        (6, None, [1220, 240]),
+        (4, 54, [1460]),  # the snaplen cuts the options off, so nobody knows
+    ],
+)
+def test_the_limit_of_a_peer_that_announces_none(tmp_path, version, captured, parts):
+    made = []
+    for time_s, source, _, transport in bare_transfer(1460, 1460, [1460]):
+        if captured is None and transport.flags.S:
+            transport.options = [("SAckOK", b"")]
+        ends = ("2001:db8::1", "2001:db8::2") if version == 6 else (A[0], B[0])
+        if source == B:
+            ends = ends[::-1]
+        network = IPv6(src=ends[0], dst=ends[1]) if version == 6 else IP(src=ends[0], dst=ends[1])
+        frame = Ether() / network / transport
+        frame.time = T0 + time_s
+        made.append(frame)
+    path = tmp_path / "x.pcap"
+    wrpcap(str(path), made, snaplen=captured or 262_144)
+    ds = qb.read_capture(path)
+    assert ds.sent_size_bytes.values.tolist() == [20 + part for part in parts]
+
+
+@pytest.mark.parametrize("version", [4, 6])
+def test_duplicate_acks_of_one_ms_are_no_copies(tmp_path, version):
+    """Without SACK blocks and IP identifications, they are equal byte for byte."""
+    again = [ack(0.09 + i * 1e-4, 1000, 50) for i in range(4)]
+    made = []
+    for frame in frames([*TRANSFER[:7], *again]):
+        frame[IP].id = 0
+        if version == 6:
+            ends = ("2001:db8::1", "2001:db8::2")
+            ends = ends if frame[IP].src == A[0] else ends[::-1]
+            six = Ether() / IPv6(src=ends[0], dst=ends[1]) / frame[TCP]
+            del six[TCP].chksum
+            six.time, frame = frame.time, six
+        made.append(frame)
+    path = tmp_path / "x.pcap"
+    wrpcap(str(path), made)
+    ds = qb.read_capture(path)
+    assert "twice" not in ds.attrs["warnings"]
+    assert ds.sizes["received"] == len(again)
 
 
 @pytest.mark.parametrize("later_s", [1e-5, 0.3])

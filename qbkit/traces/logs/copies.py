@@ -59,12 +59,14 @@ class Copies:
             return raw, is_quic, not is_quic
         header_bytes = (raw[12] >> 4) * 4 if len(raw) > 13 else 0
         has_stamps = TIMESTAMPS in raw[20:header_bytes]
-        is_unique = has_stamps or self._is_numbered(segment)
+        is_numbered = self._is_numbered(segment)
         is_bare_ack = (
             header_bytes > 0 and segment.transport_bytes <= header_bytes and not raw[13] & SYN
         )
-        may_repeat = is_bare_ack and not is_unique  # duplicate ACKs are equal
-        return raw[: CHECKSUM.start] + raw[CHECKSUM.stop : LONGEST_HEADER], is_unique, may_repeat
+        # Duplicate ACKs of the same ms are equal; a copy of one follows other copies.
+        may_repeat = is_bare_ack and not is_numbered and not (has_stamps and self.count)
+        content = raw[: CHECKSUM.start] + raw[CHECKSUM.stop : LONGEST_HEADER]
+        return content, has_stamps or is_numbered, may_repeat
 
     def _is_numbered(self, segment: Segment) -> bool:
         """Whether the source gives its packets different IP identifications."""

@@ -157,7 +157,7 @@ class JsonFile:
     def count(self, what: str, times: int = 1) -> None:
         """Something was left out or repaired: one warning has the number of all that are alike."""
         at, before = self._counts.get(what, (len(self.warnings), 0))
-        if not before:
+        if what not in self._counts:
             self.warnings.append("")
         self._counts[what] = at, before + times
         self.warnings[at] = f"{self.name}: {what}: {before + times}"

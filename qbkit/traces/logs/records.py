@@ -75,28 +75,31 @@ def segments(
     magic = file.read(4)
     file.seek(0)
     if magic == pcapng.MAGIC:
-        records: Iterator[tuple[int, int, bytes]] = (
-            (r.time_ns, r.link, r.frame) for r in pcapng.records(file, name, broken, left_out)
+        records: Iterator[tuple[int, int, int, bytes]] = (
+            (r.number, r.time_ns, r.link, r.frame)
+            for r in pcapng.records(file, name, broken, left_out)
         )
     elif magic in MAGIC:
         records = _pcap(file, name, broken)
     else:
         raise TraceError(f"{name} is no capture: neither pcap nor pcapng")
-    for number, (time_ns, link, frame) in enumerate(records, 1):
+    for number, time_ns, link, frame in records:
         packet = _ip_packet(frame, link)
         found = packet and _segment(number, time_ns, packet)
         if found:
             yield found
 
 
-def _pcap(file: BinaryIO, name: str, broken: pcapng.Broken) -> Iterator[tuple[int, int, bytes]]:
+def _pcap(
+    file: BinaryIO, name: str, broken: pcapng.Broken
+) -> Iterator[tuple[int, int, int, bytes]]:
     header = file.read(FILE_HEADER)
     if len(header) < FILE_HEADER:
         raise TraceError(f"{name} is no capture: its header is cut off")
     order, unit_ns = MAGIC[header[:4]]
     link = pcapng.known_link(struct.unpack_from(f"{order}I", header, 20)[0] & 0xFFFF, name)
     unpack = struct.Struct(f"{order}IIII").unpack
-    place = FILE_HEADER
+    place, number = FILE_HEADER, 0
     while head := file.read(RECORD_HEADER):
         if len(head) < RECORD_HEADER:
             return broken(f"at byte {place}")
@@ -104,7 +107,8 @@ def _pcap(file: BinaryIO, name: str, broken: pcapng.Broken) -> Iterator[tuple[in
         frame = file.read(captured) if captured <= MAX_CAPTURED else b""
         if captured > MAX_CAPTURED or len(frame) < captured:
             return broken(f"at byte {place}")
-        yield seconds * 10**9 + fraction * unit_ns, link, frame
+        number += 1
+        yield number, seconds * 10**9 + fraction * unit_ns, link, frame
         place += RECORD_HEADER + captured
     return None
 

@@ -23,8 +23,8 @@ MSS, SCALE, SACK, TIMESTAMPS = 2, 3, 5, 8
 USUAL = b"\x01\x01\x08\x0a"
 """The start of options that are time stamps, with or without SACK blocks after them."""
 HEADER_BYTES = 20
-USUAL_MSS = 536
-"""The MSS of a peer that announces none (RFC 9293, 3.7.1)."""
+USUAL_MSS = {4: 536, 16: 1220}
+"""Bytes of an address → the MSS of a peer that announces none (RFC 9293, 3.7.1)."""
 HEADER = struct.Struct("!HHIIHH")
 TWO = struct.Struct("!II")
 REMEMBERED = 4096
@@ -58,6 +58,8 @@ class TcpHeader:
     scale: int | None = None
     stamps: Range | None = None
     blocks: tuple[Range, ...] = ()
+    is_whole: bool = True
+    """Whether all options were captured."""
 
 
 def parse(segment: Segment) -> TcpHeader | None:
@@ -72,6 +74,7 @@ def parse(segment: Segment) -> TcpHeader | None:
     found = TcpHeader(
         sequence, acknowledgement, bits & 0x1FF, window, segment.transport_bytes - length
     )
+    found.is_whole = len(raw) >= length
     options = raw[20:length]
     if options[:4] == USUAL and len(options) >= 12:
         found.stamps = TWO.unpack_from(options, 4)
@@ -142,7 +145,8 @@ class TcpConnection:
         if direction == "sent":
             self.base = (header.sequence + 1) % WRAP
         else:
-            self.peer_mss = header.mss or USUAL_MSS
+            usual = USUAL_MSS[len(self.sender[0])] if header.is_whole else 0
+            self.peer_mss = header.mss or usual
         frames = ["SYN", "ACK"] if header.flags & ACK else ["SYN"]
         self.tables.handshake(time_s, direction, "initial", 0, size, frames)
 

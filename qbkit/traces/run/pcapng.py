@@ -14,8 +14,8 @@ INTERFACE, OBSOLETE, SIMPLE, ENHANCED = 1, 2, 3, 6
 """Types of blocks (§4, appendix A)."""
 LONGEST_BLOCK = 16 << 20
 LATEST_NS = (1 << 63) - 1
-TIME_RESOLUTION = 9
-"""The option if_tsresol."""
+TIME_RESOLUTION, TIME_OFFSET = 9, 14
+"""The options if_tsresol and if_tsoffset."""
 
 Broken = Callable[[str], None]
 """Called with the place where a file is damaged."""
@@ -27,6 +27,8 @@ WITHOUT_TIME = "packets without a time (simple packet blocks), which are left ou
 class Record(NamedTuple):
     """One captured packet."""
 
+    number: int
+    """Of the packets in the file, from 1 on; those left out count too."""
     time_ns: int
     """Since 1970."""
     link: int
@@ -44,6 +46,12 @@ class Interface(NamedTuple):
     link: int
     units: int
     """Time units per second."""
+    offset_s: int
+    """What its times count from, since 1970."""
+
+    def time_ns(self, units: int) -> int:
+        """A time of a packet, since 1970."""
+        return units * 10**9 // self.units + self.offset_s * 10**9
 
     @property
     def is_known(self) -> bool:
@@ -59,27 +67,32 @@ def records(file: BinaryIO, name: str, broken: Broken, left_out: LeftOut) -> Ite
     can be read.
     """
     interfaces: list[Interface] = []
-    known, unknown = 0, None
+    known, unknown, packets = 0, None, 0
     for place, kind, body, order in _blocks(file, broken):
         if kind == INTERFACE and len(body) >= 12:
             link = struct.unpack_from(f"{order}H", body)[0]
-            interface = Interface(len(interfaces), link, _units(body[8:-4], order))
+            interface = Interface(len(interfaces), link, *_clock(body[8:-4], order))
             interfaces.append(interface)
             known, unknown = known + interface.is_known, unknown or interface
+            if not interface.is_known:
+                left_out(_of_interface(interface), 0)  # name it even if it has no packet
         elif kind == 0:  # a new section, with interfaces of its own
             interfaces = []
         elif kind == SIMPLE:
+            packets += 1
             left_out(WITHOUT_TIME, 1)
         elif kind in (ENHANCED, OBSOLETE) and len(body) >= 24:
             number, captured, time, on_wire = _packet_head(kind, body, order)
             if number >= len(interfaces) or captured > len(body) - 24:
                 return broken(f"at byte {place}")
             interface = interfaces[number]
+            packets += 1
             if interface.is_known:
-                time_ns = time * 10**9 // interface.units
-                if time_ns > LATEST_NS:
-                    return broken(f"at byte {place} (a packet of a year after 2261)")
-                yield Record(time_ns, interface.link, body[20 : 20 + captured], on_wire)
+                time_ns = interface.time_ns(time)
+                if not 0 <= time_ns <= LATEST_NS:
+                    return broken(f"at byte {place} (a packet of before 1970 or after 2261)")
+                frame = body[20 : 20 + captured]
+                yield Record(packets, time_ns, interface.link, frame, on_wire)
             else:
                 left_out(_of_interface(interface), 1)
     if interfaces and not known and unknown is not None:
@@ -126,13 +139,15 @@ def known_link(link: int, name: str) -> int:
     return link
 
 
-def _units(options: bytes, order: str) -> int:
-    """Time units per second of an interface."""
-    at = 0
+def _clock(options: bytes, order: str) -> tuple[int, int]:
+    """Time units per second of an interface, and the s since 1970 at which its times begin."""
+    units, offset_s, at = 10**6, 0, 0
     while at + 4 <= len(options):
         code, length = struct.unpack_from(f"{order}HH", options, at)
-        if code == TIME_RESOLUTION and length == 1 and at + 4 < len(options):
-            value = options[at + 4]
-            return int(1 << (value & 127) if value & 128 else 10**value)
+        value = options[at + 4 : at + 4 + length]
+        if code == TIME_RESOLUTION and length == len(value) == 1:
+            units = int(1 << (value[0] & 127) if value[0] & 128 else 10 ** value[0])
+        elif code == TIME_OFFSET and length == len(value) == 8:
+            (offset_s,) = struct.unpack(f"{order}q", value)
         at += 4 + (length + 3) // 4 * 4
-    return 10**6
+    return units, offset_s
