@@ -14,7 +14,7 @@ from quic_pair import Seen, upload
 from scapy.layers.inet import IP, TCP, UDP
 from scapy.layers.inet6 import IPv6
 from scapy.layers.l2 import Ether
-from scapy.utils import wrpcap, wrpcapng
+from scapy.utils import RawPcapWriter, wrpcap, wrpcapng
 
 import qbkit as qb
 from qbkit.errors import TraceError
@@ -188,7 +188,13 @@ def test_the_limit_of_a_peer_that_announces_none(tmp_path, version, captured, pa
         frame.time = T0 + time_s
         made.append(frame)
     path = tmp_path / "x.pcap"
-    wrpcap(str(path), made, snaplen=captured or 262_144)
+    with RawPcapWriter(str(path), linktype=1) as writer:
+        writer.write_header(None)
+        for frame in made:
+            content = bytes(frame)
+            writer.write_packet(
+                content[:captured], sec=frame.time, caplen=captured, wirelen=len(content)
+            )
     ds = qb.read_capture(path)
     assert ds.sent_size_bytes.values.tolist() == [20 + part for part in parts]
 
