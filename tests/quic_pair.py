@@ -73,10 +73,10 @@ class Seen:
 
 def upload(count_bytes: int, lost: frozenset[int] = frozenset()) -> Seen:
     """An HTTP/3 upload, captured at the client; the datagrams with these indices are lost."""
+    _Trace.clock = clock = 0.0  # not that of an earlier transfer
     seen, secrets = Seen(), io.StringIO()
     client, server = _peers(secrets)
     http = {id(client): H3Connection(client), id(server): H3Connection(server)}
-    _Trace.clock = clock = 0.0
     order, sent = itertools.count(), itertools.count()
     free = {id(client): 0.0, id(server): 0.0}
     arriving: list[tuple[float, int, QuicConnection, bytes]] = []

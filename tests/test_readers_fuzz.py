@@ -141,7 +141,7 @@ def test_a_packet_of_a_later_year_than_can_be_counted(tmp_path):
     content[42 * 4 : 43 * 4] = (1).to_bytes(4, "big")
     (tmp_path / "a.pcapng").write_bytes(content)
     quietly(qb.read_capture, tmp_path / "a.pcapng")
-    with pytest.warns(UserWarning, match="a year after 2261"):
+    with pytest.warns(UserWarning, match="after 2261"):
         qb.read_pcaps(*[tmp_path / "a.pcapng"] * 2, flows={4001: "a"})
 
 
