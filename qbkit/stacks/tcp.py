@@ -20,7 +20,12 @@ OTHERS = (
 
 
 class Tcp(Stack):
-    """Plain blocking sockets; the kernel does the rest."""
+    """Plain blocking sockets; the kernel does the rest.
+
+    Both ends run the controller, as one that needs ECN (dctcp) negotiates it. ``lp`` gives the run
+    of ``reno`` for most seeds: TCP-LP's one-way delay overflows 32 bits with most of the random
+    offsets that Linux adds to time stamps (tests/test_tcp_controllers.py).
+    """
 
     name: ClassVar[str] = "tcp"
     source: ClassVar[str] = "the Linux kernel that runs the experiment"
