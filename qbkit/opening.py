@@ -3,38 +3,43 @@
 from __future__ import annotations
 
 import bz2
-import gzip
 import lzma
 import tempfile
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import IO, BinaryIO, cast
+from typing import BinaryIO, Protocol, cast
 
 import zstandard
 
-CHUNK_BYTES = 1 << 20
+PIECE_BYTES = 1 << 10
+"""Damage loses what one piece of compressed bytes holds."""
 DAMAGE = (EOFError, OSError, zlib.error, lzma.LZMAError, zstandard.ZstdError)
-"""What the decompressors raise for a file that is damaged or cut off."""
+"""What the decompressors raise for a file that is damaged."""
 
 
-def _zstd(file: BinaryIO) -> IO[bytes]:
-    return cast(
-        "IO[bytes]", zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True)
-    )
+class Decoder(Protocol):
+    """Decompresses one member (gzip), frame (Zstandard) or stream (xz, bzip2)."""
+
+    @property
+    def eof(self) -> bool:
+        """Whether it has come to its end."""
+
+    @property
+    def unused_data(self) -> bytes:
+        """What follows the end."""
+
+    def decompress(self, data: bytes, /) -> bytes:
+        """The content of the next compressed bytes."""
 
 
-def _gzip(file: BinaryIO) -> IO[bytes]:
-    return cast("IO[bytes]", gzip.GzipFile(fileobj=file))
-
-
-FORMATS: dict[bytes, Callable[[BinaryIO], IO[bytes]]] = {
-    b"\x1f\x8b": _gzip,
-    b"\x28\xb5\x2f\xfd": _zstd,
-    b"\xfd7zXZ\x00": lzma.open,
-    b"BZh": bz2.open,
+FORMATS: dict[bytes, Callable[[], object]] = {
+    b"\x1f\x8b": lambda: zlib.decompressobj(wbits=16 + zlib.MAX_WBITS),
+    b"\x28\xb5\x2f\xfd": lambda: zstandard.ZstdDecompressor().decompressobj(),
+    b"\xfd7zXZ\x00": lzma.LZMADecompressor,
+    b"BZh": bz2.BZ2Decompressor,
 }
-"""First bytes of a compressed file → how to decompress it: gzip, Zstandard, xz, bzip2."""
+"""First bytes of a compressed file → its decoder: gzip, Zstandard, xz, bzip2."""
 
 
 def open_plain(path: Path, broken: Callable[[str], None]) -> BinaryIO:
@@ -46,19 +51,39 @@ def open_plain(path: Path, broken: Callable[[str], None]) -> BinaryIO:
     file = path.open("rb")
     head = file.read(max(map(len, FORMATS)))
     file.seek(0)
-    decompress = next((how for magic, how in FORMATS.items() if head.startswith(magic)), None)
-    if decompress is None:
+    decoder = next((make for magic, make in FORMATS.items() if head.startswith(magic)), None)
+    if decoder is None:
         return file
     plain = cast("BinaryIO", tempfile.TemporaryFile())  # noqa: SIM115  # the caller closes it
     with file:
-        stream = decompress(file)
-        try:
-            while part := stream.read(CHUNK_BYTES):
-                plain.write(part)
-        except DAMAGE:
-            broken(f"after byte {plain.tell()} of its decompressed content")
+        for content in _decompressed(file, cast("Callable[[], Decoder]", decoder)):
+            if content is None:
+                broken(f"after byte {plain.tell()} of its decompressed content")
+            else:
+                plain.write(content)
     plain.seek(0)
     return plain
+
+
+def _decompressed(file: BinaryIO, start: Callable[[], Decoder]) -> Iterator[bytes | None]:
+    """Yield the content in pieces, and None last if it is damaged or cut off."""
+    decoder, rest = start(), b""
+    while piece := rest or file.read(PIECE_BYTES):
+        rest = b""
+        if decoder.eof:  # another member, or zeros that fill a block
+            piece = piece.lstrip(b"\0")
+            if not piece:
+                continue
+            decoder = start()
+        try:
+            content = decoder.decompress(piece)
+        except DAMAGE:
+            yield None
+            return
+        yield content
+        rest = decoder.unused_data if decoder.eof else b""
+    if not decoder.eof:
+        yield None
 
 
 def is_compressed(path: Path) -> bool:

@@ -58,6 +58,38 @@ def test_a_compressed_capture_that_is_cut_off_gives_what_comes_before(tmp_path, 
     assert "damaged or cut off" in qb.read_capture(packed).attrs["warnings"] or not len(packets)
 
 
+@pytest.mark.parametrize("ending", [".gz", ".zst", ".xz", ".bz2"])
+def test_what_surrounds_the_content_of_a_compressed_capture(tmp_path, ending):
+    """Several members are one content; what follows them is damage, but loses nothing."""
+    content = write(tmp_path, TRANSFER).read_bytes()
+    halves = [COMPRESSORS[ending](part) for part in (content[:500], content[500:])]
+    path = tmp_path / f"x{ending}"
+    path.write_bytes(b"".join(halves))
+    assert len(read_packets(path)) == len(TRANSFER)
+    path.write_bytes(b"".join(halves) + bytes(600))
+    assert len(read_packets(path)) == len(TRANSFER)
+    path.write_bytes(b"".join(halves) + b"and more that is none of it")
+    with pytest.warns(UserWarning, match=f"damaged or cut off after byte {len(content)}"):
+        assert len(read_packets(path)) == len(TRANSFER)
+
+
+@pytest.mark.parametrize("ending", [".gz", ".zst"])
+def test_a_compressed_capture_without_its_last_bytes_keeps_its_packets(tmp_path, ending):
+    """The trailer is cut off (gzip), or the frame's end (Zstandard): all content is there."""
+    content = write(tmp_path, TRANSFER).read_bytes()
+    if ending == ".gz":
+        packed = gzip.compress(content)[:-8]
+    else:
+        stream = zstandard.ZstdCompressor().compressobj()
+        packed = stream.compress(content)
+        packed += stream.flush(zstandard.COMPRESSOBJ_FLUSH_BLOCK)
+    path = tmp_path / f"x{ending}"
+    path.write_bytes(packed)
+    with pytest.warns(UserWarning, match=f"damaged or cut off after byte {len(content)}"):
+        assert len(read_packets(path)) == len(TRANSFER)
+    assert "damaged or cut off" in qb.read_capture(path).warnings
+
+
 LOG = {
     "qlog_version": "0.3",
     "traces": [
