@@ -34,7 +34,7 @@ def differing(versions: Mapping[str, str], pinned: Mapping[str, str]) -> str:
 
 
 def _kernel() -> str:
-    """A kernel of ours has its source's version in the name of its folder."""
+    """Our kernel has its source's version in the name of its folder."""
     found = kernel.find()
     (version,) = pins()[KERNEL].versions.values()
     if found is None or found.path.parent.name.startswith(f"linux-{version}-"):
