@@ -135,7 +135,7 @@ def test_the_direction_of_a_flow_can_be_swept():
 @pytest.mark.guest  # whose kernel is part of a run's name
 def test_an_option_that_the_swept_stack_lacks_is_refused_before_anything_runs():
     base = {**BASE, "flows": [{"stack": "tcp", "controller": "cubic", "options": {"hystart": 0}}]}
-    made = Sweep(name="x", base=base, sweep={"flows.0": ["tcp:reno", "quic-go:reno"]})
+    made = Sweep(name="x", base=base, sweep={"flows.0": ["tcp:cubic", "quic-go:cubic"]})
     name_of = namer("virtual")
     with pytest.raises(SpecError, match=r"quic-go has no option hystart .*; supported: qlog"):
         [name_of(point.experiment) for point in made.points()]
