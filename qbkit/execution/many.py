@@ -58,7 +58,13 @@ def run_all(
     before the first run: its outcome holds the error, and the others run. `run_every` raises it.
     Raises EngineError or StoreError before the first run for too little memory or disk space.
     """
-    outcomes = _stored(experiments, engine)
+    return _completed(_stored(experiments, engine), engine, scheduler, progress)
+
+
+def _completed(
+    outcomes: list[Outcome], engine: str | None, scheduler: str | None, progress: bool
+) -> list[Outcome]:
+    """The outcomes, with the runs that were not stored."""
     missing = {o.name: o.experiment for o in outcomes if o.run is None and o.error is None}
     require_room(list(missing.values()), store.default_folder(), engine, scheduler)
     calls = {
@@ -88,10 +94,11 @@ def run_every(
     Raises SpecError, StackNotReady or EngineError before the first run if any of them cannot run,
     and RunFailed if one failed.
     """
-    for outcome in _stored(experiments, engine):
+    outcomes = _stored(experiments, engine)
+    for outcome in outcomes:
         if outcome.error is not None:
             raise outcome.error
-    return datasets(run_all(experiments, engine=engine, scheduler=scheduler, progress=progress))
+    return datasets(_completed(outcomes, engine, scheduler, progress))
 
 
 def datasets(outcomes: Sequence[Outcome]) -> list[xr.Dataset]:
