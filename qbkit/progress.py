@@ -26,6 +26,11 @@ def in_notebook() -> bool:
     return bool(shell) and hasattr(shell, "kernel")
 
 
+def notice(words: str) -> None:
+    """Say a sentence about results: in the output of a notebook's cell, elsewhere on stderr."""
+    print(words, file=sys.stdout if in_notebook() else sys.stderr)
+
+
 class NotebookBar(std.tqdm):
     """A bar in one output of the cell, which ends as a line of text."""
 

@@ -17,6 +17,7 @@ from qbkit.execution.attempts import words
 from qbkit.execution.cluster import run_calls
 from qbkit.execution.cost import announcement
 from qbkit.execution.preflight import require_room
+from qbkit.execution.stand_ins import stand_ins
 from qbkit.spec import Experiment
 from qbkit.traces.run.early_end import EARLY_END, early_end_sentences
 
@@ -43,6 +44,7 @@ def run_all(
     engine: str | None = None,
     scheduler: str | None = None,
     progress: bool = False,
+    published: str | Path | None = None,
 ) -> list[Outcome]:
     """Run experiments, one per processor at a time, and load those already stored.
 
@@ -56,9 +58,10 @@ def run_all(
 
     What cannot run here (an unknown stack, release or option, a stack that is not built) is found
     before the first run: its outcome holds the error, and the others run. `run_every` raises it.
+    ``published`` is a folder with runs for them, as in `qbkit.run`.
     Raises EngineError or StoreError before the first run for too little memory or disk space.
     """
-    return _completed(_stored(experiments, engine), engine, scheduler, progress)
+    return _completed(_stored(experiments, engine, published), engine, scheduler, progress)
 
 
 def _completed(
@@ -88,13 +91,14 @@ def run_every(
     engine: str | None = None,
     scheduler: str | None = None,
     progress: bool = False,
+    published: str | Path | None = None,
 ) -> list[xr.Dataset]:
     """The runs of experiments that are all needed, as in `run_all`.
 
     Raises SpecError, StackNotReady or EngineError before the first run if any of them cannot run,
     and RunFailed if one failed.
     """
-    outcomes = _stored(experiments, engine)
+    outcomes = _stored(experiments, engine, published)
     for outcome in outcomes:
         if outcome.error is not None:
             raise outcome.error
@@ -143,7 +147,21 @@ def run_on_worker(spec: str, name: str, engine: str | None, out: str | Path) -> 
     return runner.run(experiment, engine=engine, out=out, force=True)
 
 
-def _stored(experiments: Sequence[Experiment], engine: str | None) -> list[Outcome]:
+def _stored(
+    experiments: Sequence[Experiment], engine: str | None, published: str | Path | None
+) -> list[Outcome]:
+    """Outcomes with the run where it is stored or published, and the error where it cannot run."""
+    outcomes = _named(experiments, engine)
+    failures = {o.experiment.hash: o.error for o in outcomes if o.error is not None}
+    found = stand_ins(failures, published)
+    runs = [found.get(o.experiment.hash) for o in outcomes]
+    return [
+        o if run is None else replace(o, run=run, error=None)
+        for o, run in zip(outcomes, runs, strict=True)
+    ]
+
+
+def _named(experiments: Sequence[Experiment], engine: str | None) -> list[Outcome]:
     """Outcomes with the run where it is stored, and with the error where it cannot be named."""
     try:
         name_of = runner.namer(engine)

@@ -15,6 +15,7 @@ import xarray as xr
 from qbkit import stacks, store, traces
 from qbkit.errors import SpecError, StoreError
 from qbkit.execution.identity import Identity
+from qbkit.execution.stand_ins import CANNOT_RUN, stand_ins
 from qbkit.spec import Experiment, Flow
 from qbkit.stacks import Stack
 from qbkit.testbed import engines, memory
@@ -38,6 +39,7 @@ def run(
     rerun: bool = False,
     force: bool = False,
     progress: bool = False,
+    published: str | Path | None = None,
 ) -> xr.Dataset:
     """Run an experiment, or load the same run where it is stored; returns the run's dataset.
 
@@ -45,14 +47,35 @@ def run(
     ``engine`` is "virtual" (default), or "physical" or "host", which take real time. ``out`` is the
     file to write (default: in `store.default_folder`, named by the run's hash). ``keep`` is or
     holds "pcap" (both captures) and "qlog" (the log of each QUIC stack); they go to a folder beside
-    the file.
-    ``rerun`` runs even a stored experiment again; ``force`` overwrites ``out`` if it holds anything
-    else than this run. Raises SpecError, StackNotReady, EngineError,
-    RunFailed or StoreError, each with one sentence. A failed run leaves no file that looks
-    complete.
+    the file. ``rerun`` runs even a stored experiment again; ``force`` overwrites ``out`` if it
+    holds anything else than this run. ``published`` is a folder of published runs: where no engine
+    works or a stack is not built, the run of the very same experiment there is returned, and a
+    line says so.
+
+    Raises SpecError, StackNotReady, EngineError, RunFailed or StoreError, each with one sentence. A
+    failed run leaves no file that looks complete.
     """
     keep = (keep,) if isinstance(keep, str) else tuple(keep)
-    experiment = _with_keep(_as_experiment(experiment), keep)
+    experiment = _as_experiment(experiment)
+    try:
+        return _run(_with_keep(experiment, keep), engine, out, keep, rerun, force, progress)
+    except CANNOT_RUN as error:
+        found = stand_ins({experiment.hash: error}, published)
+        if not found:
+            raise
+        return found[experiment.hash]
+
+
+def _run(
+    experiment: Experiment,
+    engine: str | None,
+    out: str | Path | None,
+    keep: tuple[str, ...],
+    rerun: bool,
+    force: bool,
+    progress: bool,
+) -> xr.Dataset:
+    """`run` of an experiment, on this machine."""
     drivers = _drivers(experiment)
     # Where nothing can run (Binder, a Mac), report the missing engine before a missing stack.
     chosen = engines.choose(engine)

@@ -226,6 +226,7 @@ class Experiment(Spec):
         rerun: bool = False,
         force: bool = False,
         progress: bool = False,
+        published: str | Path | None = None,
     ) -> xr.Dataset:
         """Run the experiment, or load its stored run; see `qbkit.run`."""
         return above.run(
@@ -236,6 +237,7 @@ class Experiment(Spec):
             rerun=rerun,
             force=force,
             progress=progress,
+            published=published,
         )
 
     def _repr_html_(self) -> str:

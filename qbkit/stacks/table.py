@@ -58,14 +58,16 @@ def _option(stack: Stack, name: str) -> str:
     return f"`{name}`" if counting == stack.controllers() else f"`{name}` ({', '.join(counting)})"
 
 
-def list_implementations(names: Sequence[str] = ()) -> list[str]:
+def list_implementations(names: Sequence[str] = (), *, ready: bool = True) -> list[str]:
     """``stack:controller`` of every ready stack, or of ``names`` (a stack, or one of these).
+
+    ``ready=False`` lists those of the other stacks, too.
 
     A stack stands for the controllers that surveys run: of the kernel's many, the papers' three.
     Raises SpecError for an unknown stack.
     """
     if not names:
-        names = [row["stack"] for row in stack_rows() if row["ready"]]
+        names = [row["stack"] for row in stack_rows() if row["ready"] or not ready]
     found: list[str] = []
     for name in names:
         stack, colon, _ = name.partition(":")

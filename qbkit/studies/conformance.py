@@ -156,13 +156,15 @@ def conformance_study(
     engine: str | None = None,
     scheduler: str | None = None,
     progress: bool = False,
+    published: str | Path | None = None,
 ) -> Study:
     """Run test and reference (``stack:controller``, or a `Flow`) with seeds 1 to ``seeds``.
 
     The control flow of both is the reference, as in the paper. Both flows start at random within
     ``start_window_s`` (default: `Experiment.effective_start_window_s`). Stored runs are loaded.
-    ``scheduler`` is the address of a Dask scheduler, as for `qbkit.run_all`. Raises what
-    `qbkit.run_all` and `qbkit.run` raise.
+    ``scheduler`` is the address of a Dask scheduler, as for `qbkit.run_all`, and ``published`` the
+    folder of a published study, as for `qbkit.run`. Raises what `qbkit.run_all` and `qbkit.run`
+    raise.
     """
     if seeds < 1:
         raise SpecError(f"seeds = {seeds}: give at least 1, and 5 or more for a verdict")
@@ -178,7 +180,9 @@ def conformance_study(
             start_window_s=start_window_s,
         )
     ]
-    loaded = run_every(wanted, engine=engine, scheduler=scheduler, progress=progress)
+    loaded = run_every(
+        wanted, engine=engine, scheduler=scheduler, progress=progress, published=published
+    )
     ours, theirs = _names(as_flow(test), as_flow(reference))
     return Study(ours, theirs, loaded[:seeds], loaded[seeds:])
 

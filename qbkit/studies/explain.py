@@ -23,6 +23,7 @@ import pandas as pd
 
 from qbkit.errors import StoreError
 from qbkit.execution.many import run_every
+from qbkit.execution.stand_ins import CANNOT_RUN
 from qbkit.metrics import Assessment
 from qbkit.metrics.assessment import DIFFERS
 from qbkit.metrics.families import kernel_counterpart
@@ -227,12 +228,14 @@ def explain(
     engine: str | None = None,
     scheduler: str | None = None,
     progress: bool = False,
+    published: str | Path | None = None,
 ) -> Explanation:
     """Assess ``test`` against ``reference`` and find what most likely causes the difference.
 
     Besides the conformance study, each of the two runs alone on the same link (60 s or
     ``duration_s`` if that is less, two seeds), because a rival's losses would mask the parameters.
-    Stored runs are loaded. ``scheduler`` and the exceptions are as in `qbkit.conformance_study`.
+    Stored runs are loaded. ``published`` is the folder of a published explanation; it,
+    ``scheduler`` and the exceptions are as in `qbkit.conformance_study`.
     """
     link = bottleneck or Bottleneck()
     study = conformance_study(
@@ -244,6 +247,7 @@ def explain(
         engine=engine,
         scheduler=scheduler,
         progress=progress,
+        published=published,
     )
     count = min(seeds, PROBE_SEEDS)
     probes = [
@@ -251,7 +255,12 @@ def explain(
         for flow in (test, reference)
         for run in experiments([flow], link, duration_s=min(duration_s, PROBE_S), seeds=count)
     ]
-    alone = run_every(probes, engine=engine, scheduler=scheduler, progress=progress)
+    try:
+        alone = run_every(probes, engine=engine, scheduler=scheduler, progress=progress)
+    except CANNOT_RUN:
+        if published is None:
+            raise
+        return load_explanation(published, definition=definition)
     return explanation(study, infer(alone[:count]), infer(alone[count:]), definition=definition)
 
 
