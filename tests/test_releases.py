@@ -12,6 +12,7 @@ from qbkit import stacks
 from qbkit.errors import SpecError, StackNotReady
 from qbkit.metrics.families import family
 from qbkit.stacks import registry, releases
+from qbkit.stacks.build import _reason, run_tool
 from qbkit.stacks.release import number
 from qbkit.stacks.releases import noq, openssl, quiche, quinn, tquic
 from qbkit.stacks.releases.crates import pinned
@@ -61,6 +62,10 @@ def test_surveys_and_the_table_of_all_stacks_leave_releases_out(empty_cache):
     ("name", "said"),
     [
         ("quinn@latest", "'latest' is no version; write one such as quinn@0."),
+        # cargo and go would take one of several.
+        ("quinn@0.11", "'0.11' is no version; write one such as quinn@0.11.14"),
+        ("quic-go@0.60", "'0.60' is no version; write one such as quic-go@0.65.0"),
+        ("picoquic@1.1.53", "'1.1.53' is no version; write one such as picoquic@1.1.53.0"),
         ("quinn@0.7.2", "qbkit's driver fits crate quinn-proto 0.8.0 and later"),
         ("quic-go@0.33.0", "fits Go module github.com/quic-go/quic-go 0.37.0 and later"),
         ("aioquic@0.9.20", "qbkit's driver fits wheel aioquic 0.9.21 and later"),
@@ -176,7 +181,7 @@ def test_an_openssl_without_a_crate_is_unknown(empty_cache, monkeypatch):
     )
     with pytest.raises(StackNotReady, match=re.escape(said)):
         stacks.get("openssl@3.5.3").build()
-    assert not (empty_cache / "releases").exists()
+    assert not (empty_cache / "releases/openssl@3.5.3").exists()
 
 
 def test_the_present_openssl_as_a_release_is_the_same_driver(empty_cache):
@@ -198,16 +203,14 @@ def test_a_picoquic_that_no_package_carries_is_unknown(empty_cache):
 
 
 def test_the_nearest_versions_of_one_that_does_not_exist():
-    assert quinn.RELEASES.nearest("0.9.99") == ["0.9.6", "0.10.6"]
-    assert quinn.RELEASES.nearest("0.8.1") == ["0.8.4"]
-    assert quinn.RELEASES.nearest("1.0.0") == [quinn.RELEASES.built[-1]]
-    said = "there is no version 0.9.99 of the crate quinn-proto for this machine; near it are 0.9.6"
-    assert said in str(quinn.RELEASES.unknown("0.9.99"))
+    there = ["0.7.9", "0.8.4", "0.9.6", "0.10.0", "0.11.0-rc.1"]
+    assert quinn.RELEASES.nearest("0.9.99", there) == ["0.9.6", "0.10.0"]
+    assert quinn.RELEASES.nearest("0.8.1", there) == ["0.8.4"]
+    said = "there is no version 0.12.0 of the crate quinn-proto for this machine; near it is 0.10.0"
+    assert str(quinn.RELEASES.unknown("0.12.0", there)) == said
 
 
 def test_a_build_that_fails_names_the_error_and_the_log(tmp_path):
-    from qbkit.stacks.build import run_tool
-
     log = tmp_path / "build.log"
     script = "echo working; echo 'error: no such thing' >&2; echo later >&2; exit 1"
     with pytest.raises(StackNotReady) as caught:
@@ -228,9 +231,27 @@ package `flow` depends on `s2n-quic` with feature `x` but `s2n-quic` does not ha
 """
 
 
-def test_a_version_that_cargo_cannot_select_has_its_reason_in_the_message(tmp_path):
-    from qbkit.stacks.build import run_tool
+CARGO_WITHOUT_A_NETWORK = """\
+    Updating crates.io index
+warning: spurious network error (3 tries remaining): [7] Could not connect to server
+error: failed to get `libc` as a dependency of package `common v0.1.0 (there)`
 
+Caused by:
+  download of config.json failed
+
+Caused by:
+  [7] Could not connect to server (Failed to connect to 192.0.2.1)
+"""
+
+
+def test_a_cargo_without_a_network_has_its_reason_in_the_message():
+    assert _reason(CARGO_WITHOUT_A_NETWORK.splitlines()) == (
+        "error: failed to get `libc` as a dependency of package `common v0.1.0 (there)` "
+        "[7] Could not connect to server (Failed to connect to 192.0.2.1)"
+    )
+
+
+def test_a_version_that_cargo_cannot_select_has_its_reason_in_the_message(tmp_path):
     said, log = tmp_path / "said", tmp_path / "failures/s2n-quic@1.21.0.log"
     said.write_text(CARGO_WITHOUT_THE_FEATURE)
     with pytest.raises(StackNotReady) as caught:

@@ -150,12 +150,14 @@ def run_tool(
 
 def _reason(lines: Sequence[str]) -> str:
     """The first error that a tool printed, with the reason of it that cargo prints further down."""
-    errors = [i for i, line in enumerate(lines) if re.search(r"\berror\b", line, re.I)]
+    said = [line.strip() for line in lines if not line.startswith("warning:")]
+    errors = [i for i, line in enumerate(said) if re.search(r"\berror\b", line, re.I)]
     if not errors:
         return lines[-1].strip()
-    first = lines[errors[0]].strip()
-    if not first.startswith("error: failed to select a version"):
-        return first
-    why = [line.strip() for line in lines[errors[0] + 1 :]]
-    told = [line for line in why if re.match(r"package `|the package `|candidate versions", line)]
+    first, *why = said[errors[0] :]
+    told = []
+    if first.startswith("error: failed to select a version"):
+        told = [one for one in why if re.match(r"package `|the package `|candidate versions", one)]
+    elif first.startswith("error: failed to get"):
+        told = why[-1:]
     return " ".join([first, *told[:2]])

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import shutil
+from abc import abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +13,7 @@ from typing import ClassVar, TypeVar
 from qbkit.errors import SpecError, StackNotReady
 from qbkit.files import write_whole
 from qbkit.settings import cache_folder
-from qbkit.stacks.base import Stack
+from qbkit.stacks.base import Say, Stack
 
 VERSION = re.compile(r"\d{1,9}(\.\d{1,9}){1,3}")
 SOURCES = Path(__file__).parent / "drivers/releases"
@@ -50,10 +52,10 @@ class Releases:
     def stack(self, version: str) -> Stack:
         """The stack of a version, built or not; raises SpecError for one that cannot be built."""
         wanted = f"{self.name}@{version}"
-        if not VERSION.fullmatch(version):
+        last = self.built[-1]
+        if not VERSION.fullmatch(version) or version.count(".") != last.count("."):
             raise SpecError(
-                f"{wanted}: {version!r} is no version; write one such as {self.name}@"
-                f"{self.built[-1]}"
+                f"{wanted}: {version!r} is no version; write one such as {self.name}@{last}"
             )
         fit = [g for g in self.generations if number(g.since) <= number(version)]
         if not fit:
@@ -63,22 +65,26 @@ class Releases:
             )
         return self.make(self, version, fit[-1])
 
-    def unknown(self, version: str, there: Iterable[str] = ()) -> StackNotReady:
-        """The error for a version that the registry lacks; it has those of ``there``, if known."""
-        near = ", ".join(self.nearest(version, there))
+    def unknown(self, version: str, there: Iterable[str]) -> StackNotReady:
+        """The error for a version that is not among those that the registry has."""
+        near = self.nearest(version, there)
+        where = f"; near it {'are' if near[1:] else 'is'} {', '.join(near)}" if near else ""
         return StackNotReady(
-            f"there is no version {version} of the {self.package} for this machine; near it are "
-            f"{near}"
+            f"there is no version {version} of the {self.package} for this machine{where}"
         )
 
-    def nearest(self, version: str, there: Iterable[str] = ()) -> list[str]:
-        """The versions before and after one: those of ``there`` that fit, or else those built."""
-        oldest = number(self.generations[0].since)
-        fit = {v for v in there if VERSION.fullmatch(v) and number(v) >= oldest}
-        known = sorted(fit or self.built, key=number)
+    def nearest(self, version: str, there: Iterable[str]) -> list[str]:
+        """Of the versions that are there, and that the driver fits, those before and after one."""
+        known = self.fitting(there)
         before = [v for v in known if number(v) < number(version)]
         after = [v for v in known if number(v) > number(version)]
         return before[-1:] + after[:1]
+
+    def fitting(self, versions: Iterable[str]) -> list[str]:
+        """Those of some versions that the driver fits, oldest first; no release candidates."""
+        oldest = number(self.generations[0].since)
+        known = {v for v in versions if VERSION.fullmatch(v) and number(v) >= oldest}
+        return sorted(known, key=number)
 
 
 class Release(Stack):
@@ -90,16 +96,50 @@ class Release(Stack):
     lock_name: ClassVar[str] = "requirements.lock"
     """Name of its lock file."""
 
+    def build(self, say: Say = lambda _: None) -> None:
+        """Lock the release at the first build, then as the stack's own class; may raise."""
+        self.lock()
+        super().build(say)
+
     def controllers(self) -> tuple[str, ...]:
         """The controllers that this release has."""
         return self.generation.controllers
+
+    @abstractmethod
+    def released(self) -> Iterable[str]:
+        """The versions that the registry has for this machine; raises StackNotReady."""
+
+    def lock(self) -> None:
+        """Choose what the release is built from, once; raises StackNotReady.
+
+        The error for a version that does not exist names its neighbours.
+        """
+        if self._lock_file().exists():
+            return
+        folder = self._lock_file().parent
+        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            self._choose()
+        except StackNotReady as error:
+            shutil.rmtree(folder)
+            raise self._unknown() or error from None
+
+    @abstractmethod
+    def _choose(self) -> None:
+        """Write the lock file, into a folder that exists; raises StackNotReady."""
+
+    def _unknown(self) -> StackNotReady | None:
+        """The error for this version, if the registry can be asked, and does not have it."""
+        try:
+            there = list(self.released())
+        except StackNotReady:
+            return None
+        return None if self.number in there else self.of.unknown(self.number, there)
 
     def _lock_file(self) -> Path:
         return release_folder(self.name) / self.lock_name
 
     def _write_lock_file(self, text: str) -> None:
-        """Write the lock file into its folder, which may be missing."""
-        self._lock_file().parent.mkdir(parents=True, exist_ok=True)
         write_whole(self._lock_file(), text.encode())
 
 

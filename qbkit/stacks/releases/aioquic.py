@@ -6,15 +6,13 @@ versions of Python that qbkit needs.
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 
-from qbkit.errors import StackNotReady
 from qbkit.stacks import byte_code
 from qbkit.stacks.aioquic import DRIVER, FLAGS, MOUNT, AioQuic
 from qbkit.stacks.base import Say, Status
-from qbkit.stacks.build import build_once, built_folder, fingerprint, python_identity, run_tool
+from qbkit.stacks.build import build_once, built_folder, fingerprint, python_identity
 from qbkit.stacks.registry import register_releases
 from qbkit.stacks.release import (
     SOURCES,
@@ -23,6 +21,7 @@ from qbkit.stacks.release import (
     Releases,
     make_release,
 )
+from qbkit.stacks.releases import wheels
 
 ADAPTERS = SOURCES / "aioquic"
 
@@ -45,9 +44,12 @@ class AioQuicRelease(LockedRelease, AioQuic):
         if self.status().ready:
             return
         say(f"installing {self.name} into a folder of its own")
-        if not self._lock_file().exists():
-            self._write_lock_file(self._newest())
+        self.lock()
         build_once(self.name, self._key(), self._install)
+
+    def released(self) -> list[str]:
+        """The versions of aioquic's wheel."""
+        return wheels.versions(self.of.name)
 
     def site_packages(self) -> Path:
         """The folder of the installed packages."""
@@ -70,26 +72,16 @@ class AioQuicRelease(LockedRelease, AioQuic):
         words = [*FLAGS, byte_code.version(), python_identity(Path(sys.executable))]
         return fingerprint(sources, self._lock_file().read_text(), *words)
 
-    def _newest(self) -> str:
-        """The release and the newest packages that it works with, as a lock file."""
-        words = ["--dry-run", "--ignore-installed", "--report", "-", f"aioquic=={self.number}"]
-        try:
-            report = json.loads(_pip(*words, what=self.name))
-        except StackNotReady as error:
-            if "Could not find a version" in str(error):
-                raise self.of.unknown(self.number) from None
-            raise
-        named = [package["metadata"] for package in report["install"]]
-        return "".join(sorted(f"{one['name']}=={one['version']}\n" for one in named))
+    def _choose(self) -> None:
+        """Note the release and the newest packages that it works with."""
+        packages = wheels.chosen(f"{self.of.name}=={self.number}", what=self.name)
+        named = [package["metadata"] for package in packages]
+        lines = sorted(f"{one['name']}=={one['version']}\n" for one in named)
+        self._write_lock_file("".join(lines))
 
     def _install(self, folder: Path) -> None:
         words = ["--no-deps", "--no-compile", "--target", str(folder), "-r", str(self._lock_file())]
-        _pip(*words, what=self.name)
-
-
-def _pip(*words: str, what: str) -> str:
-    command = [sys.executable, "-m", "pip", "install", "--quiet", "--only-binary=:all:", *words]
-    return run_tool(command, what)
+        wheels.pip_install(*words, what=self.name)
 
 
 def _make(releases: Releases, version: str, generation: Generation) -> AioQuicRelease:

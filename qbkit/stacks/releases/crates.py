@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import ClassVar
 
-from qbkit.errors import StackNotReady
 from qbkit.files import lock, write_whole
 from qbkit.settings import cache_folder, writable_folder
 from qbkit.stacks.base import Say
@@ -41,21 +40,19 @@ class CrateRelease(LockedRelease, RustStack):
 
     def build(self, say: Say = lambda _: None) -> None:
         """Lock the crates at the first build, then compile; raises StackNotReady."""
-        if not self._missing() and not self._lock_file().exists():
-            self._lock()
+        if not self._missing():
+            self.lock()
         super().build(say)
 
-    def _lock(self) -> None:
+    def released(self) -> list[str]:
+        """The versions of the crate that nobody withdrew."""
+        return crate_versions(self.crate)
+
+    def _choose(self) -> None:
         """Let cargo choose the crates; the lock file appears when they are all known."""
         self._put_together(self.workspace)
-        try:
-            log = writable_folder() / "failures" / f"{self.name}.log"
-            run_tool(["cargo", "generate-lockfile"], self.name, cwd=self.workspace, log=log)
-        except StackNotReady as error:
-            shutil.rmtree(self.workspace)
-            if f'`{self.crate} = "={self.number}"`' in str(error):
-                raise self.of.unknown(self.number, crate_versions(self.crate)) from None
-            raise
+        log = writable_folder() / "failures" / f"{self.name}.log"
+        run_tool(["cargo", "generate-lockfile"], self.name, cwd=self.workspace, log=log)
 
     def _crate_version(self) -> str:
         return self.number

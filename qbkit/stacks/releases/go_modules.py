@@ -7,15 +7,10 @@ import shutil
 from pathlib import Path
 from typing import ClassVar
 
-from qbkit.errors import StackNotReady
 from qbkit.files import write_whole
 from qbkit.stacks.base import Say
 from qbkit.stacks.quic_go import run_go
 from qbkit.stacks.release import LockedRelease, release_folder
-
-NO_SUCH_VERSION = re.compile(
-    r"unknown revision|404 Not Found|no matching versions|version is not available"
-)
 
 
 class GoRelease(LockedRelease):
@@ -44,30 +39,34 @@ class GoRelease(LockedRelease):
     def build(self, say: Say = lambda _: None) -> None:
         """Lock the modules at the first build, then compile; raises StackNotReady."""
         if shutil.which("go"):
+            self.lock()
             self._put_together()
-            if not self._lock_file().exists():
-                self._lock()
         super().build(say)
+
+    def released(self) -> list[str]:
+        """The versions that the module proxy lists, withdrawn ones too."""
+        words = ["list", "-m", "-versions", "-retracted", self.module]
+        _, *versions = run_go(words, self.name, self.present).split()
+        return [version.removeprefix("v") for version in versions]
 
     def _put_together(self) -> None:
         """Copy the driver's files, those of the generation in place of today's."""
         files = {name: self.present / name for name in self.files}
         for folder in self.generation.sources:
             files |= {file.name: file for file in folder.glob("*.go")}
-        self.module_folder().mkdir(parents=True, exist_ok=True)
         for name, file in files.items():
             write_whole(self.module_folder() / name, file.read_bytes())
 
-    def _lock(self) -> None:
+    def _choose(self) -> None:
         """Let go choose the modules that this release needs."""
+        self._put_together()
+        self.require()
+        run_go(["mod", "tidy"], self.name, self.module_folder(), mod="mod")
+
+    def require(self) -> None:
+        """Write a go.mod that asks for this release, and for nothing else."""
+        self.module_folder().mkdir(parents=True, exist_ok=True)
         (language,) = re.findall(r"^go \S+$", (self.present / "go.mod").read_text(), re.M)
         required = f"require {self.module} v{self.number}"
         wanted = f"module qbkit/stacks/{self.of.name}\n\n{language}\n\n{required}\n"
         write_whole(self.module_folder() / "go.mod", wanted.encode())
-        try:
-            run_go(["mod", "tidy"], self.name, self.module_folder(), mod="mod")
-        except StackNotReady as error:
-            shutil.rmtree(self.module_folder())
-            if NO_SUCH_VERSION.search(str(error)):
-                raise self.of.unknown(self.number) from None
-            raise

@@ -5,12 +5,7 @@ The oldest wheel on PyPI is that of 1.36.2.
 
 from __future__ import annotations
 
-import json
-import sys
-
-from qbkit.errors import StackNotReady
 from qbkit.stacks.base import Say, Status
-from qbkit.stacks.build import run_tool
 from qbkit.stacks.envoy_wheel import PACKAGE, requirement
 from qbkit.stacks.google_quiche import FLAGS, MOUNT, GoogleQuiche, fetch_version
 from qbkit.stacks.registry import register_releases
@@ -20,6 +15,7 @@ from qbkit.stacks.release import (
     Releases,
     make_release,
 )
+from qbkit.stacks.releases import wheels
 
 
 class GoogleQuicheRelease(Release, GoogleQuiche):
@@ -35,22 +31,17 @@ class GoogleQuicheRelease(Release, GoogleQuiche):
         return super().status()
 
     def _fetch(self, say: Say) -> None:
-        if not self._lock_file().exists():
-            self._write_lock_file(f"{self._found()}\n")
         fetch_version(self.number, self._lock_file().read_text().strip(), say)
 
-    def _found(self) -> str:
-        """The release with its hash, as a line for pip."""
-        words = ["--no-deps", "--dry-run", "--ignore-installed", "--report", "-"]
-        pip = [sys.executable, "-m", "pip", "install", "--quiet", "--only-binary=:all:", *words]
-        try:
-            report = json.loads(run_tool([*pip, f"{PACKAGE}=={self.number}"], self.name))
-        except StackNotReady as error:
-            if "Could not find a version" in str(error):
-                raise self.of.unknown(self.number) from None
-            raise
-        (wheel,) = report["install"]
-        return requirement(self.number, wheel["download_info"]["archive_info"]["hashes"]["sha256"])
+    def released(self) -> list[str]:
+        """The versions of Envoy's wheel."""
+        return wheels.versions(PACKAGE)
+
+    def _choose(self) -> None:
+        """Note the release with its hash, as a line for pip."""
+        (wheel,) = wheels.chosen(f"{PACKAGE}=={self.number}", "--no-deps", what=self.name)
+        sha256 = wheel["download_info"]["archive_info"]["hashes"]["sha256"]
+        self._write_lock_file(f"{requirement(self.number, sha256)}\n")
 
 
 def _make(releases: Releases, version: str, generation: Generation) -> GoogleQuicheRelease:

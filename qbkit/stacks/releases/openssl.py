@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 
-from qbkit.stacks.base import Say
 from qbkit.stacks.openssl import OPENSSL, OpenSsl
 from qbkit.stacks.registry import register_releases
 from qbkit.stacks.release import (
@@ -28,22 +27,20 @@ class OpenSslRelease(LockedRelease, OpenSsl):
 
     lock_name = "crate.lock"
 
-    def build(self, say: Say = lambda _: None) -> None:
-        """Look up the crate at the first build, then compile; raises StackNotReady."""
-        if not self._lock_file().exists():
-            self._write_lock_file(f"{self._found()}\n")
-        super().build(say)
+    def released(self) -> list[str]:
+        """The versions of OpenSSL that a crate carries."""
+        return list(crates_by_openssl(crate_index(OPENSSL.name)))
 
     def crate(self) -> CrateSources:
         """The crate in the lock file."""
         return CrateSources(OPENSSL.name, *self._lock_file().read_text().split())
 
-    def _found(self) -> str:
-        """Number and hash of the crate."""
+    def _choose(self) -> None:
+        """Note number and hash of the crate."""
         crates = crates_by_openssl(crate_index(OPENSSL.name))
         if self.number not in crates:
             raise self.of.unknown(self.number, crates)
-        return crates[self.number]
+        self._write_lock_file(f"{crates[self.number]}\n")
 
 
 def crates_by_openssl(index: str) -> dict[str, str]:

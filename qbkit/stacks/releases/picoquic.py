@@ -6,7 +6,6 @@ has. No source distribution of aiopquic carries an earlier one.
 
 from __future__ import annotations
 
-from qbkit.stacks.base import Say
 from qbkit.stacks.picoquic import AIOPQUIC, VERSION, Picoquic
 from qbkit.stacks.registry import register_releases
 from qbkit.stacks.release import (
@@ -29,19 +28,20 @@ PACKAGES = {
 class PicoquicRelease(Release, Picoquic):
     """A release of picoquic; `_make` makes the class of one."""
 
-    def build(self, say: Say = lambda _: None) -> None:
-        """Note the source distribution at the first build, then compile; raises StackNotReady."""
-        package = self.package()
-        if not self._lock_file().exists():
-            line = f"{package.name}=={package.version} --hash=sha256:{package.sha256}\n"
-            self._write_lock_file(line)
-        super().build(say)
+    def released(self) -> list[str]:
+        """The versions in `PACKAGES`."""
+        return list(PACKAGES)
 
     def package(self) -> PythonSources:
         """As in `PACKAGES`; raises StackNotReady for a number that is not there."""
         if self.number not in PACKAGES:
-            raise self.of.unknown(self.number)
+            raise self.of.unknown(self.number, PACKAGES)
         return PACKAGES[self.number]
+
+    def _choose(self) -> None:
+        package = self.package()
+        line = f"{package.name}=={package.version} --hash=sha256:{package.sha256}\n"
+        self._write_lock_file(line)
 
     def _key(self) -> str:
         """The same fingerprint as today's; none of a release that does not exist."""
