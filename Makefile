@@ -2,15 +2,17 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-PACKAGES := gcc make flex bison bc libc6-dev patch xz-utils ccache iproute2 mininet python3-venv tshark
-STACK_PACKAGES := g++ cmake perl libclang-dev libnuma-dev libssl-dev \
-  chromium chromium-headless-shell firefox-esr libnss3-tools
+PACKAGES := gcc make flex bison bc libc6-dev patch xz-utils ccache python3-venv tshark
+STACK_PACKAGES := g++ cmake perl libclang-dev libnuma-dev libssl-dev
+# Results may depend on these: they come in the versions of qbkit/stacks/debian.lock.
+PINNED := iproute2 mininet
+STACK_PINNED := chromium chromium-headless-shell firefox-esr libnss3-tools
 SUDO := $(shell [ "$$(id -u)" = 0 ] || { command -v sudo >/dev/null && sudo -n true 2>/dev/null && echo sudo; } || echo no)
 
-.PHONY: demo test fuzz setup lab check docs atlas data-readme system venv lock kernel stacks clean
+.PHONY: demo test fuzz setup lab check docs atlas data-readme system pinned venv lock kernel stacks clean
 
 # The demo needs two stacks only; all of them take 20 to 30 minutes to build on two cores.
-demo: system venv kernel
+demo: system venv pinned kernel
 	@$(BIN)/qbkit stacks build tcp quic-go || echo "qbkit: the demo goes on with aioquic instead"
 	@$(BIN)/python -m qbkit.cli.demo
 
@@ -23,7 +25,7 @@ fuzz: venv
 	@for round in 1 2 3 4 5 6 7 8 9 10; do \
 	  $(BIN)/python -m pytest -q -m "hypothesis and not guest" --hypothesis-profile fuzz || exit 1; done
 
-setup: system venv kernel stacks
+setup: system venv pinned kernel stacks
 	@echo "qbkit: set up; try: make demo, make lab, or $(BIN)/qbkit --help"
 
 lab: venv
@@ -84,12 +86,16 @@ lock: venv
 	  --custom-compile-command "make lock" --output-file requirements.lock pyproject.toml
 	@$(BIN)/python -m qbkit.testbed.pin_writer
 
+pinned: venv
+	@$(BIN)/python -m qbkit.stacks.install $(PINNED)
+
 # A kernel is built once per machine (about 10 processor minutes); drivers, once per version.
 kernel: venv
 	@$(BIN)/qbkit kernel --build || echo "qbkit: continuing without a kernel: notebooks show published runs, guest tests are skipped"
 
 stacks: venv
 	@$(MAKE) --no-print-directory system PACKAGES="$(STACK_PACKAGES)"
+	@$(MAKE) --no-print-directory pinned PINNED="$(STACK_PINNED)"
 	@$(BIN)/qbkit stacks build || echo "qbkit: continuing without the stacks named above"
 	@$(BIN)/qbkit web --build all || echo "qbkit: continuing without the web programs named above"
 

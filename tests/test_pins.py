@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import subprocess
 import threading
 from functools import partial
@@ -14,6 +15,8 @@ import pytest
 
 from qbkit.cli import pin_checks
 from qbkit.stacks import pins
+from qbkit.stacks.apt import installed, this_suite
+from qbkit.stacks.install import install
 from qbkit.stacks.pins import Pin, PinnedFile
 from qbkit.testbed.pin_writer import debian_programs
 
@@ -38,9 +41,9 @@ class Archives:
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
         self.address = f"http://127.0.0.1:{self.server.server_address[1]}"
 
-    def add(self, place: str, package: str, version: str) -> PinnedFile:
+    def add(self, place: str, package: str, version: str, pool: str = "main") -> PinnedFile:
         """Put a package into one archive; return its pin."""
-        path = f"pool/main/{package[0]}/{package}/{package}_{version}_all.deb"
+        path = f"pool/{pool}/{package[0]}/{package}/{package}_{version}_all.deb"
         file = self.root / place / path
         file.parent.mkdir(parents=True, exist_ok=True)
         control = self.root / "tree/DEBIAN/control"
@@ -49,7 +52,12 @@ class Archives:
         lines |= {"Maintainer": "a <a@b.example>", "Description": "a test"}
         control.write_text("".join(f"{key}: {value}\n" for key, value in lines.items()))
         subprocess.run(["dpkg-deb", "-b", control.parent.parent, file], check=True)
-        return PinnedFile(package, version, hashlib.sha256(file.read_bytes()).hexdigest(), path)
+        found = PinnedFile(package, version, hashlib.sha256(file.read_bytes()).hexdigest(), path)
+        lines |= {"Filename": path, "Size": file.stat().st_size, "SHA256": found.sha256}
+        with (self.root / place / "Packages").open("a") as index:
+            index.writelines(f"{key}: {value}\n" for key, value in lines.items())
+            index.write("\n")
+        return found
 
 
 @pytest.fixture
@@ -93,6 +101,84 @@ def test_a_version_that_no_archive_has_is_replaced_with_a_sentence(archives, tmp
     assert "fetching the newest; results may differ from published ones" in pinned.replaced()
 
 
+def test_security_updates_are_in_archives_of_their_own(archives, tmp_path):
+    current = archives.add("debian-security", "current", "1.0-1", "updates/main")
+    gone = archives.add(f"snapshot/archive/debian-security/{DATE}", "gone", "2.0-1", "updates/main")
+    assert Pin("both", "bookworm", DATE, (current, gone)).fetch(tmp_path / "got")
+    assert archives.asked == [
+        f"/debian-security/{current.path}",
+        f"/debian-security/{gone.path}",
+        f"/snapshot/archive/debian-security/{DATE}/{gone.path}",
+    ]
+
+
+@pytest.fixture
+def own_system(archives, tmp_path, monkeypatch):
+    """apt and dpkg of an empty system in a folder, whose suite is the mirror."""
+    root = tmp_path / "system"
+    for name in (
+        "var/lib/dpkg/info",
+        "var/lib/dpkg/updates",
+        "lists/partial",
+        "cache/partial",
+        "log",
+    ):
+        (root / name).mkdir(parents=True)
+    (root / "var/lib/dpkg/status").touch()
+    (root / "sources.list").write_text(f"deb [trusted=yes] {archives.address}/debian ./\n")
+    lines = {
+        "Dir::State::status": f"{root}/var/lib/dpkg/status",
+        "Dir::State::lists": f"{root}/lists",
+        "Dir::State::extended_states": f"{root}/extended_states",
+        "Dir::Cache": f"{root}/cache",
+        "Dir::Cache::archives": f"{root}/cache",
+        "Dir::Etc::sourcelist": f"{root}/sources.list",
+        "Dir::Etc::sourceparts": "/dev/null",
+        "Dir::Log": f"{root}/log",
+        "APT::Sandbox::User": "root",
+        "Dpkg::Options::": f"--root={root}",
+    }
+    (root / "apt.conf").write_text("".join(f'{key} "{text}";\n' for key, text in lines.items()))
+    monkeypatch.setenv("APT_CONFIG", str(root / "apt.conf"))
+    monkeypatch.setenv("DPKG_ADMINDIR", str(root / "var/lib/dpkg"))
+    monkeypatch.setenv("QBKIT_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="apt installs as root")
+@pytest.mark.usefixtures("own_system")
+def test_missing_packages_are_installed_in_their_pinned_versions(archives, monkeypatch):
+    archives.add("debian", "aged", "2.0-1")
+    snapshot = f"snapshot/archive/debian-security/{DATE}"
+    aged = archives.add(snapshot, "aged", "1.0-1", "updates/main")
+    archives.add("debian", "lost", "3.0-1")
+    lost = PinnedFile("lost", "1.0-1", "0" * 64, "pool/main/l/lost/lost_1.0-1_all.deb")
+    archives.add("debian", "unpinned", "4.0-1")
+    pinned = Pin(pins.SYSTEM, this_suite(), DATE, (aged, lost))
+    monkeypatch.setitem(pins.pins(), pins.SYSTEM, pinned)
+    said: list[str] = []
+    names = ["aged", "lost", "unpinned"]
+    install(names, said.append)
+    assert installed(names) == {"aged": "1.0-1", "lost": "3.0-1", "unpinned": "4.0-1"}
+    (sentence,) = [text for text in said if "results may differ" in text]
+    assert sentence.startswith("no Debian archive that can be reached has the pinned files of lost")
+
+    said.clear()
+    install(names, said.append)
+    assert said == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="apt installs as root")
+@pytest.mark.usefixtures("own_system")
+def test_pins_of_another_suite_than_this_machines_do_not_count(archives, monkeypatch):
+    pinned = Pin(pins.SYSTEM, "buzz", DATE, (archives.add("debian", "aged", "1.0-1"),))
+    archives.add("debian", "aged", "2.0-1")
+    monkeypatch.setitem(pins.pins(), pins.SYSTEM, pinned)
+    said: list[str] = []
+    install(["aged"], said.append)
+    assert installed(["aged"]) == {"aged": "2.0-1"}
+    assert f"pinned packages are of Debian buzz, and this machine has {this_suite()}" in said[-1]
+
+
 def test_every_program_of_debian_is_pinned_with_all_its_packages():
     programs = list(debian_programs())
     assert {p.name for p in programs} | {pins.SYSTEM, pins.KERNEL} == set(pins.pins())
@@ -119,8 +205,8 @@ def test_what_differs_from_the_pins_is_named_and_what_is_absent_is_not():
 
 
 def test_doctor_compares_this_machine_with_its_pins(monkeypatch):
-    installed = pin_checks._installed(["libc6", "no-such-package"])
-    assert list(installed) == ["libc6"]
+    there = installed(["libc6", "no-such-package"])
+    assert list(there) == ["libc6"]
     moved = Pin(pins.SYSTEM, "x", DATE, (PinnedFile("libc6", "0.1", "", ""),))
     monkeypatch.setitem(pins.pins(), pins.SYSTEM, moved)
-    assert pin_checks.differences()[pins.SYSTEM] == f"libc6 {installed['libc6']} (pinned: 0.1)"
+    assert pin_checks.differences()[pins.SYSTEM] == f"libc6 {there['libc6']} (pinned: 0.1)"

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
+from qbkit.stacks.apt import installed
 from qbkit.stacks.pins import KERNEL, SYSTEM, pins
 from qbkit.testbed import kernel
 from qbkit.testbed.pin_writer import debian_programs
@@ -15,7 +14,7 @@ def differences() -> dict[str, str]:
     """Name of a pin → what differs from it, for all that is there; empty if all is as pinned."""
     pinned = pins()
     found = {
-        SYSTEM: differing(_installed(pinned[SYSTEM].versions), pinned[SYSTEM].versions),
+        SYSTEM: differing(installed(pinned[SYSTEM].versions), pinned[SYSTEM].versions),
         KERNEL: _kernel(),
     }
     for programs in debian_programs():
@@ -40,13 +39,3 @@ def _kernel() -> str:
     if found is None or found.path.parent.name.startswith(f"linux-{version}-"):
         return ""
     return f"Linux {found.version} (pinned: {version})"
-
-
-def _installed(packages: Iterable[str]) -> dict[str, str]:
-    """Package → version for those that are installed; empty without dpkg."""
-    if not shutil.which("dpkg-query"):
-        return {}
-    argv = ["dpkg-query", "-W", "-f", "${db:Status-Status} ${Package} ${Version}\n", *packages]
-    listed = subprocess.run(argv, capture_output=True, text=True, check=False).stdout
-    rows = [line.split(" ") for line in listed.splitlines()]
-    return {package: version for status, package, version in rows if status == "installed"}

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterable
 from pathlib import Path
 
 from qbkit.errors import StackNotReady
@@ -41,17 +42,49 @@ def mirror() -> tuple[str, str]:
         return chosen, _keyring()
     if not shutil.which("apt-get"):
         raise StackNotReady("there is no apt here to fetch packages of Debian")
-    form: Sequence[str] = ("--format", "$(REPO_URI) $(ORIGIN) $(SUITE)", "Identifier: Packages")
-    argv = ["apt-get", "indextargets", *form]
-    listed = subprocess.run(argv, capture_output=True, text=True, check=False).stdout
-    for line in listed.splitlines():
-        uri, origin, *_ = [*line.split(), ""]
-        if origin == "Debian" and "security" not in uri:
+    for uri in _known_archives():
+        if "security" not in uri:
             return uri, _keyring()
     raise StackNotReady(
         "this machine's apt knows no Debian archive; run apt-get update, or set "
         "QBKIT_DEBIAN_MIRROR to one"
     )
+
+
+def security_mirror() -> str:
+    """URI of the archive of Debian's security updates: this machine's, or that beside `mirror`."""
+    if not os.environ.get("QBKIT_DEBIAN_MIRROR"):
+        for uri in _known_archives():
+            if "security" in uri:
+                return uri
+    return f"{mirror()[0].rstrip('/')}-security"
+
+
+def _known_archives() -> list[str]:
+    """URIs of the archives of Debian that this machine's apt has read the lists of."""
+    form = ("--format", "$(REPO_URI) $(ORIGIN) $(SUITE)", "Identifier: Packages")
+    argv = ["apt-get", "indextargets", *form]
+    listed = subprocess.run(argv, capture_output=True, text=True, check=False).stdout
+    rows = [[*line.split(), ""] for line in listed.splitlines()]
+    return [uri for uri, origin, *_ in rows if origin == "Debian"]
+
+
+def this_suite() -> str:
+    """The name of the suite that this machine has, such as ``bookworm``."""
+    release = Path("/etc/os-release")
+    text = release.read_text() if release.exists() else ""
+    found = re.search(r"^VERSION_CODENAME=(\w+)$", text, re.M)
+    return found[1] if found else "unknown"
+
+
+def installed(packages: Iterable[str]) -> dict[str, str]:
+    """Package → version for those that are installed; empty without dpkg."""
+    if not shutil.which("dpkg-query"):
+        return {}
+    argv = ["dpkg-query", "-W", "-f", "${db:Status-Status} ${Package} ${Version}\n", *packages]
+    listed = subprocess.run(argv, capture_output=True, text=True, check=False).stdout
+    rows = [line.split(" ") for line in listed.splitlines()]
+    return {package: version for status, package, version in rows if status == "installed"}
 
 
 def _keyring() -> str:

@@ -1,7 +1,8 @@
 """Pinned packages of Debian: `debian.lock` names each file that results depend on.
 
-A pinned file comes from this machine's Debian archive while a suite there has that version, and
-from Debian's snapshot archive later. Its SHA-256 is checked in both cases.
+A pinned file comes from the folder for it, if that has it; from this machine's Debian archive while
+a suite there has that version; and from Debian's snapshot archive later. Its SHA-256 is checked in
+each case.
 """
 
 from __future__ import annotations
@@ -10,13 +11,14 @@ import hashlib
 import os
 import subprocess
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from urllib.parse import quote
 
 from qbkit.errors import StackNotReady
-from qbkit.stacks.apt import mirror
+from qbkit.stacks.apt import mirror, security_mirror
 
 LOCK = Path(__file__).with_name("debian.lock")
 SNAPSHOT = "http://snapshot.debian.org/archive/debian"
@@ -37,6 +39,11 @@ class PinnedFile:
     version: str
     sha256: str
     path: str
+
+    @property
+    def is_security_update(self) -> bool:
+        """Whether it lies in the archive of Debian's security updates, which is one of its own."""
+        return self.path.startswith("pool/updates/")
 
     @property
     def name(self) -> str:
@@ -73,14 +80,24 @@ class Pin:
 
         Raises StackNotReady without an apt.
         """
-        current, _ = mirror()
-        snapshot = os.environ.get("QBKIT_DEBIAN_SNAPSHOT", SNAPSHOT).rstrip("/")
         folder.mkdir(parents=True, exist_ok=True)
-        for archive in (current.rstrip("/"), f"{snapshot}/{self.date}"):
+        for address in (_in_the_suite, self._in_the_snapshot):
             missing = [file for file in self.files if not file.is_in(folder)]
             if missing:
-                _download(archive, missing, folder)
+                _download({file: address(file) for file in missing}, folder)
         return all(file.is_in(folder) for file in self.files)
+
+    def _in_the_snapshot(self, file: PinnedFile) -> str:
+        """Where the snapshot archive has a file."""
+        archive = os.environ.get("QBKIT_DEBIAN_SNAPSHOT", SNAPSHOT).rstrip("/")
+        kind = "-security" if file.is_security_update else ""
+        return f"{archive}{kind}/{self.date}/{file.path}"
+
+    def by_source(self) -> list[Pin]:
+        """The pin in parts: packages of one source depend on each other's very version."""
+        folders = dict.fromkeys(file.path.rpartition("/")[0] for file in self.files)
+        parts = [[f for f in self.files if f.path.startswith(f"{path}/")] for path in folders]
+        return [Pin(part[0].package, self.suite, self.date, tuple(part)) for part in parts]
 
     def replaced(self) -> str:
         """What to say when the newest packages take the place of these."""
@@ -90,15 +107,21 @@ class Pin:
         )
 
 
-def _download(archive: str, files: list[PinnedFile], folder: Path) -> None:
-    """Fetch the files that the archive has."""
+def _in_the_suite(file: PinnedFile) -> str:
+    """Where this machine's archive has a file, if it still has it."""
+    archive = security_mirror() if file.is_security_update else mirror()[0]
+    return f"{archive.rstrip('/')}/{file.path}"
+
+
+def _download(addresses: Mapping[PinnedFile, str], folder: Path) -> None:
+    """Fetch the files that are at their addresses."""
     if not Path(HELPER).exists():
         raise StackNotReady("there is no apt here to fetch packages of Debian")
     wanted: list[str] = []
-    for file in files:
+    for file, address in addresses.items():
         target = folder / file.name
         target.unlink(missing_ok=True)  # a damaged one would be continued
-        wanted += [f"{archive}/{file.path}", str(target), f"SHA256:{file.sha256}"]
+        wanted += [address, str(target), f"SHA256:{file.sha256}"]
     options = ["APT::Sandbox::User=root", "Acquire::Retries=0", f"Acquire::http::Timeout={LIMIT_S}"]
     argv = [HELPER, *(word for option in options for word in ("-o", option)), "download-file"]
     # Its status only says that a file is missing, which `fetch` sees by their hashes.

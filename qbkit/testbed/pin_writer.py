@@ -12,7 +12,7 @@ from urllib.parse import unquote
 
 from qbkit import stacks
 from qbkit.stacks import jdk, web
-from qbkit.stacks.apt import private_apt
+from qbkit.stacks.apt import private_apt, this_suite
 from qbkit.stacks.build import run_tool
 from qbkit.stacks.debian import DebianPrograms, apt_suites
 from qbkit.stacks.pins import KERNEL, LOCK, SYSTEM, Pin, PinnedFile, pin
@@ -20,10 +20,11 @@ from qbkit.testbed.kernel_source import SUITE, newest_package
 
 WHAT = "make lock"
 INSTALLED = (
-    *("chromium", "chromium-headless-shell", "firefox-esr", "libnss3"),
+    *("chromium", "chromium-common", "chromium-headless-shell", "firefox-esr"),
+    *("libnss3", "libnss3-tools", "curl", "libcurl4"),
     *("iproute2", "mininet", "python3", "python3.11", "libc6"),
 )
-"""Packages of this machine that results may depend on."""
+"""Packages of this machine that results may depend on, with those that need their very version."""
 IMPORT = datetime.timedelta(hours=12)
 """The snapshot archive takes in what is new some hours later, and Debian keeps files for days."""
 HEAD = """\
@@ -47,7 +48,7 @@ def write() -> None:
     """Write the lock file; raises StackNotReady when Debian cannot be reached."""
     date = (datetime.datetime.now(datetime.UTC) + IMPORT).strftime("%Y%m%dT%H%M%SZ")
     moved = [Pin(KERNEL, SUITE, date, _kernel())]
-    moved.append(Pin(SYSTEM, _this_suite(), date, _files(INSTALLED, dict(os.environ))))
+    moved.append(Pin(SYSTEM, this_suite(), date, _files(INSTALLED, dict(os.environ))))
     moved += [Pin(p.name, p.suite, date, _files_of(p)) for p in debian_programs()]
     LOCK.write_text(HEAD + "".join(_text(_same_or(new)) for new in moved))
 
@@ -87,12 +88,6 @@ def _updated(scratch: Path, suites: str) -> dict[str, str]:
     apt = {**os.environ, "APT_CONFIG": str(private_apt(scratch, suites)), "LC_ALL": "C"}
     run_tool(["apt-get", "update", "-q"], WHAT, env=apt)
     return apt
-
-
-def _this_suite() -> str:
-    release = Path("/etc/os-release").read_text()
-    found = re.search(r"^VERSION_CODENAME=(\w+)$", release, re.M)
-    return found[1] if found else "unknown"
 
 
 def _text(pin: Pin) -> str:
