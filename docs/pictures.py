@@ -1,0 +1,78 @@
+"""Draws the pictures with which README and the notebooks begin.
+
+python docs/pictures.py [README 00 01 …]
+
+A notebook's picture is the first chart of its cell with the tag ``picture``.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+import altair as alt
+import nbformat
+from nbclient import NotebookClient
+from PIL import Image
+
+import qbkit as qb
+from qbkit.execution import notebooks
+from qbkit.settings import CHARTS
+
+ROOT = Path(__file__).parents[1]
+PICTURES = Path(__file__).parent / "_static" / "pictures"
+MOST_PX = 1100
+
+
+def main(names: list[str]) -> None:
+    """The named pictures, or all."""
+    PICTURES.mkdir(exist_ok=True)
+    os.environ[CHARTS] = "png"
+    if not names or "README" in names:
+        save(both_are_cubic(), "both-are-cubic")
+    for path in sorted(notebooks.FOLDER.glob("*.ipynb")):
+        if not names or path.name[:2] in names:
+            save(first_picture(path), path.stem)
+
+
+def both_are_cubic() -> bytes:
+    """Two CUBICs on one link, means over a second, as PNG."""
+    run = qb.load_study(ROOT / "data" / "cases" / "quiche-now").tests[0]
+    seconds = run.throughput_mbps.coarsen(time=10).mean().to_dataframe().reset_index()
+    seconds["who"] = seconds["stack"].map({"quiche": "quiche's CUBIC", "tcp": "the kernel's CUBIC"})
+    base = alt.Chart(seconds).encode(
+        x=alt.X("time:Q", title="Time (s)").axis(tickCount=7),
+        y=alt.Y("throughput_mbps:Q", title="Throughput (Mbit/s)", stack=True),
+        color=alt.Color("who:N", title=None).scale(range=["#D55E00", "#0072B2"]),
+        order="who:N",
+    )
+    chart = base.mark_area(interpolate="monotone").properties(width=820, height=230)
+    with tempfile.TemporaryDirectory() as folder:
+        target = Path(folder, "chart.png")
+        qb.plots.save_chart(chart, target)
+        return target.read_bytes()
+
+
+def first_picture(path: Path) -> bytes:
+    """The picture of a notebook, which is executed up to there, as PNG."""
+    notebook = nbformat.read(path, as_version=4)
+    tagged = [i for i, c in enumerate(notebook.cells) if "picture" in c.metadata.get("tags", [])]
+    notebook.cells = notebook.cells[: tagged[0] + 1]
+    NotebookClient(notebook, resources={"metadata": {"path": str(path.parent)}}).execute()
+    outputs = [output.get("data", {}) for output in notebook.cells[-1].outputs]
+    return base64.b64decode(next(data["image/png"] for data in outputs if "image/png" in data))
+
+
+def save(png: bytes, name: str) -> None:
+    """A picture that is narrow and small enough for a repository."""
+    picture = Image.open(io.BytesIO(png)).convert("RGB")
+    picture.thumbnail((MOST_PX, 2 * MOST_PX))
+    picture.quantize(128, dither=Image.Dither.NONE).save(PICTURES / f"{name}.png", optimize=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
