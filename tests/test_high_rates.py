@@ -9,6 +9,8 @@ import pytest
 
 from qbkit import stacks
 from qbkit.errors import EngineError, SpecError
+from qbkit.execution import preflight
+from qbkit.execution.preflight import needs, require_room
 from qbkit.spec import FRAME_BYTES, Bottleneck, Experiment, Flow
 from qbkit.testbed import memory, plan
 
@@ -64,21 +66,26 @@ def test_bucket_holds_one_frame_and_a_late_timer():
     assert burst(10_000) == FRAME_BYTES + 1250  # 10 Gbit/s for a microsecond
 
 
-def test_memory_is_checked_before_the_run(monkeypatch):
+def test_memory_is_checked_before_the_run(monkeypatch, tmp_path):
     long = experiment(10_000, 100, duration_s=60)
     assert memory.guest_mb(experiment(10_000, 100)) == 2048
     assert memory.guest_mb(experiment(10_000, 200)) == 6144
     # 60 s x 1.25 GB/s / 1514 B = 49.5 million frames.
-    assert memory.needed_bytes(long, "virtual") == pytest.approx(25e9, rel=0.01)
-    monkeypatch.setattr(memory, "_free_bytes", lambda: 8e9)
+    assert needs(long).memory_bytes == pytest.approx(25e9, rel=0.01)
+    monkeypatch.setattr(memory, "free_bytes", lambda: 8e9)
+
+    class Usage:
+        free = 1e12
+
+    monkeypatch.setattr(preflight.shutil, "disk_usage", lambda _: Usage)
     with pytest.raises(EngineError, match=r"may need 25\.0 GB of memory, but 8\.0 GB are free"):
-        memory.require(long, "virtual")
-    memory.require(experiment(20, 50, duration_s=120), "virtual")
-    memory.require(experiment(10_000, 100, duration_s=10), "virtual")
+        require_room([needs(long)], tmp_path, "virtual")
+    require_room([needs(experiment(20, 50, duration_s=120))], tmp_path, "virtual")
+    require_room([needs(experiment(10_000, 100, duration_s=10))], tmp_path, "virtual")
 
 
 def test_free_memory_is_read():
-    assert 1e7 < memory._free_bytes() < 1e15
+    assert 1e7 < memory.free_bytes() < 1e15
 
 
 @pytest.fixture(scope="module")

@@ -191,7 +191,10 @@ def test_a_grid_of_parameters_from_the_command_line(tmp_path):
 
 
 def test_an_unknown_parameter_names_those_there_are(tmp_path):
-    with pytest.raises(SpecError, match="02_stack_gallery has no parameter rate; it has rate_mbps"):
+    with pytest.raises(
+        SpecError,
+        match=r"02_stack_gallery has no parameter rate \(did you mean \w+\?\); it has rate_mbps",
+    ):
         notebooks.execute("02", tmp_path, {"rate": 1})
 
 

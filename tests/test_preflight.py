@@ -1,7 +1,8 @@
-"""Studies, sweeps and lists of runs report what cannot run before the first run."""
+"""Studies, sweeps, notebooks and lists of runs report what cannot run before the first run."""
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from pathlib import Path
@@ -12,9 +13,9 @@ from hypothesis import strategies as st
 
 import qbkit as qb
 from qbkit.cli import main
-from qbkit.errors import EngineError, SpecError, StackNotReady, StoreError
-from qbkit.execution import many, preflight, sweeps, web
-from qbkit.execution.preflight import require_room, stored_bytes
+from qbkit.errors import EngineError, QbkitError, SpecError, StackNotReady, StoreError
+from qbkit.execution import many, notebooks, preflight, sweeps, web
+from qbkit.execution.preflight import Needs, needs, require_room
 from qbkit.stacks import web as servers
 from qbkit.testbed import memory
 
@@ -27,11 +28,21 @@ BASE = {
 }
 
 
+def has_free(monkeypatch, disk_bytes: float = 1e12, memory_bytes: float = 1e12) -> None:
+    """Say that each disk and the memory have so much free."""
+
+    class Usage:
+        free = disk_bytes
+
+    monkeypatch.setattr(preflight.shutil, "disk_usage", lambda _: Usage)
+    monkeypatch.setattr(memory, "free_bytes", lambda: memory_bytes)
+
+
 @pytest.fixture
 def nothing_runs(monkeypatch, tmp_path: Path):
     """An empty store, where the start of any run fails the test."""
     monkeypatch.setenv("QBKIT_RUNS", str(tmp_path / "runs"))
-    for module in (many, sweeps, web):
+    for module in (many, sweeps, web, notebooks):
         monkeypatch.setattr(module, "run_calls", lambda *_, **__: pytest.fail("a run has started"))
 
 
@@ -85,12 +96,9 @@ def test_a_sweep_reports_its_last_flow_before_the_first_run(
 def test_a_sweep_that_needs_too_much_disk_space_is_reported_before_the_first_run(
     nothing_runs, monkeypatch, tmp_path
 ):
-    class Usage:
-        free = 1.5 * stored_bytes(GOOD)
-
-    monkeypatch.setattr(preflight.shutil, "disk_usage", lambda _: Usage)
+    has_free(monkeypatch, 1.5 * needs(GOOD).stored_bytes)
     sweep = qb.Sweep(name="x", base=BASE, sweep={"seed": [1, 2]})
-    with pytest.raises(StoreError, match="the results of 2 runs may need"):
+    with pytest.raises(StoreError, match=r"2 runs may need .* MB of disk space, but 0\.1 MB"):
         sweeps.run_sweep(sweep, tmp_path / "sweep")
 
 
@@ -127,26 +135,120 @@ def test_a_run_that_needs_too_much_memory_is_reported_before_the_first_run(
     nothing_runs, monkeypatch
 ):
     large = GOOD.model_copy(update={"duration_s": 60.0})
-    between = (memory.needed_bytes(GOOD, "virtual") + memory.needed_bytes(large, "virtual")) / 2
-    monkeypatch.setattr(memory, "_free_bytes", lambda: between)
-    with pytest.raises(EngineError, match="GB of memory"):
+    between = (needs(GOOD).memory_bytes + needs(large).memory_bytes) / 2
+    has_free(monkeypatch, memory_bytes=between)
+    with pytest.raises(EngineError, match=r"the run may need 0\.3 GB of memory, but 0\.2 GB"):
         qb.run_all([GOOD, large])
+
+
+def room(tmp_path: Path, *rows: tuple[float, float, float, float]) -> None:
+    require_room([Needs(*(1e9 * gb for gb in row)) for row in rows], tmp_path, None)
+
+
+def test_memory_of_all_runs_at_once_is_required(monkeypatch, tmp_path):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {3, 5, 7})
+    has_free(monkeypatch, memory_bytes=10e9)
+    sizes = [(2, 1, 0, 0), (4, 1, 0, 0), (1, 4, 0, 0), (2, 2, 0, 0)]
+    room(tmp_path, *sizes)  # 4 + 4 + 2 GB: the largest three
+    has_free(monkeypatch, memory_bytes=9e9)
+    with pytest.raises(EngineError) as caught:
+        room(tmp_path, *sizes)
+    assert str(caught.value) == (
+        "3 runs at once may need 10.0 GB of memory, but 9.0 GB are free; start qbkit or Jupyter "
+        "with `taskset -c 3,5` for 2 at once, or lower duration_s, rate_mbps, rtt_ms or the buffer"
+    )
+    has_free(monkeypatch, memory_bytes=3e9)
+    with pytest.raises(
+        EngineError, match=r"^the run may need 4\.0 GB of memory, .*; lower duration_s"
+    ):
+        room(tmp_path, *sizes)
+
+
+def test_each_disk_needs_room_for_results_captures_and_guests(monkeypatch, tmp_path):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setenv("QBKIT_CACHE", str(tmp_path))
+    rows = [(1, 0, 4, 0.5)] * 3  # results of 3, captures and guests of 2: 1.5 + 8 + 2 GB
+    has_free(monkeypatch, 11.5e9)
+    room(tmp_path, *rows)
+    has_free(monkeypatch, 11.4e9)
+    told = r"3 runs may need 11500.0 MB of disk space, but 11400.0 MB are free in .* and .* and "
+    with pytest.raises(StoreError, match=told + ".*choose another folder or set QBKIT_CACHE or "):
+        room(tmp_path, *rows)
 
 
 @given(count=st.integers(1, 9))
 def test_disk_space_for_all_runs_together_is_required(count: int):
     """12 Mbit/s fill 990.75 frames a second, of 20 bytes each in the store."""
-    wanted = [GOOD] * count
+    wanted = [needs(GOOD)] * count
     needed_bytes = count * 2 * 12e6 / 8 / 1514 * 20
-    assert sum(map(stored_bytes, wanted)) == pytest.approx(needed_bytes)
+    assert sum(n.stored_bytes for n in wanted) == pytest.approx(needed_bytes)
+    assert needs(GOOD, "host").guest_bytes == 0
 
-    class Usage:
-        free = needed_bytes
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(preflight.shutil, "disk_usage", lambda _: Usage)
-        require_room(wanted, Path("runs"), None, None)
-        Usage.free -= 1
-        with pytest.raises(StoreError, match="free space, or use another folder"):
-            require_room(wanted, Path("runs"), None, None)
-        require_room(wanted, Path("runs"), None, "tcp://elsewhere:1")
+@pytest.mark.guest
+def test_a_web_load_that_needs_too_much_memory_is_reported_before_the_first(
+    nothing_runs, monkeypatch
+):
+    words = {"server": "go:cubic", "client": "go", "protocol": "h2", "object_bytes": 9_000}
+    has_free(monkeypatch, memory_bytes=1e8)
+    with pytest.raises(EngineError, match="GB of memory"):
+        web.run_web_all([qb.WebLoad(bottleneck=LINK, **words)])
+
+
+def told_of(name: str, tmp_path: Path, **grid: list) -> str:
+    """The error of a grid of notebooks."""
+    with pytest.raises(QbkitError) as caught:
+        notebooks.execute_grid(name, tmp_path / "out", grid)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "grid", "said"),
+    [
+        ("01", {"rtt": [5]}, "has no parameter rtt (did you mean rtt_ms?); it has test, reference"),
+        ("01", {"seeds": [2, 2.5]}, "01_performance_envelope: seeds is a whole number, not 2.5"),
+        ("01", {"seeds": [2, 0]}, "01_performance_envelope: seeds is 1 or more, not 0"),
+        ("01", {"test": ["tcp:bbr", 7]}, "test is text, in quotation marks"),
+        ("01", {"rtt_ms": [10, True]}, "rtt_ms is a number, not True"),
+        ("01", {"rate_mbps": [10, -1]}, "rate_mbps = -1"),
+        ("02", {"duration_s": [10, 0]}, "duration_s = 0"),
+        ("01", {"qdisc": ["fifo", "fifi"]}, "qdisc = 'fifi'"),
+        ("01", {"definition": ["imc22", "imc"]}, "no envelope definition 'imc'"),
+        ("01", {"engine": ["virtual", "moon"]}, "there is no engine 'moon'"),
+        ("05", {"test_log": ["", "none.qlog"]}, "test_log names none.qlog, which is not in"),
+        ("03", {"longer": [["../data/checks", "../data/x"]]}, "longer names ../data/x"),
+        ("04", {"margins": [0.1]}, "04_interactions: margins is a list, not 0.1"),
+        ("09", {"data": ["../data/releases", "../data/r"]}, "data names ../data/r"),
+    ],
+)
+def test_a_grid_of_notebooks_checks_its_values_before_the_first(
+    nothing_runs, tmp_path, name, grid, said
+):
+    assert said in told_of(name, tmp_path, **grid)
+
+
+@pytest.mark.guest
+@pytest.mark.parametrize(
+    ("name", "grid", "said"),
+    [
+        ("01", {"test": ["tcp:bbr", "quinn@0.11.13:cubic"]}, "qbkit stacks build quinn@0.11.13"),
+        ("01", {"reference": ["tcp:reno", "tcp:renos"]}, "did you mean reno"),
+        ("05", {"test": ["tcp:bbr", "quic-go@0.1.0:cubic"]}, "quic-go"),
+        ("05", {"reference": ["tcp:bbr?nagle=true"]}, "tcp has no option nagle"),
+        ("02", {"who": ["tcp", "tcp tpc:cubic"]}, "there is no stack 'tpc' (did you mean tcp?)"),
+    ],
+)
+def test_a_grid_of_notebooks_checks_its_flows_before_the_first(
+    nothing_runs, tmp_path, name, grid, said
+):
+    assert said in told_of(name, tmp_path, **grid)
+
+
+@pytest.mark.guest
+def test_a_grid_of_notebooks_needs_room_for_all_its_runs(nothing_runs, monkeypatch, tmp_path):
+    words = {"test": ["tcp:bbr", "tcp:reno"], "seeds": [3], "rate_mbps": [80], "duration_s": [60]}
+    has_free(monkeypatch, memory_bytes=3e8)
+    assert "the run may need 0.4 GB of memory" in told_of("01", tmp_path, **words)
+    has_free(monkeypatch, disk_bytes=1e7)
+    assert "12 runs may need" in told_of("01", tmp_path, **words)  # 2 notebooks, 2 sides, 3 seeds

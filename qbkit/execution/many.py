@@ -16,7 +16,7 @@ from qbkit.execution import runner
 from qbkit.execution.attempts import words
 from qbkit.execution.cluster import run_calls
 from qbkit.execution.cost import announcement
-from qbkit.execution.preflight import require_room
+from qbkit.execution.preflight import needs, require_room
 from qbkit.execution.stand_ins import stand_ins
 from qbkit.spec import Experiment
 from qbkit.traces.run.early_end import EARLY_END, early_end_sentences
@@ -69,7 +69,8 @@ def _completed(
 ) -> list[Outcome]:
     """The outcomes, with the runs that were not stored."""
     missing = {o.name: o.experiment for o in outcomes if o.run is None and o.error is None}
-    require_room(list(missing.values()), store.default_folder(), engine, scheduler)
+    room = [needs(experiment, engine) for experiment in missing.values()]
+    require_room(room, store.default_folder(), engine, scheduler)
     calls = {
         name: (_run_to_file, experiment.to_json(), name, _path(name), engine)
         for name, experiment in missing.items()

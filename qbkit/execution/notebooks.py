@@ -5,13 +5,14 @@ from __future__ import annotations
 import itertools
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from qbkit.errors import RunFailed, SpecError
 from qbkit.execution.cluster import run_calls
+from qbkit.execution.notebook_checks import require_known, require_runnable
 from qbkit.settings import CHARTS
 
 ENCRYPTED = {"KernelManager": {"transport_encryption": "auto"}}
@@ -59,7 +60,7 @@ def execute(
     from papermill.exceptions import PapermillExecutionError
 
     source = find(name)
-    _require_known(source, parameters)
+    require_known(source, parameters)
     out.mkdir(parents=True, exist_ok=True)
     target = out / f"{stem or source.stem}.ipynb"
     try:
@@ -147,15 +148,17 @@ def execute_grid(
 
     Returns the paths of the executed notebooks, and the reason of each failure by name. The name
     of a result contains the values of those parameters that have several. ``pictures``: as in
-    `execute`.
+    `execute`. What cannot run is found before the first notebook: raises SpecError, StackNotReady,
+    EngineError or StoreError.
     """
     source = find(name)
-    _require_known(source, grid)
+    require_known(source, grid)
     stems = {}
     varied = [key for key, values in grid.items() if len(values) > 1]
     for values in itertools.product(*grid.values()):
         chosen = dict(zip(grid, values, strict=True))
         stems["-".join([source.stem, *(_word(chosen[key]) for key in varied)])] = chosen
+    require_runnable(source, out, list(stems.values()), scheduler)
     calls = {
         stem: (_execute_one, name, out, chosen, stem, pictures) for stem, chosen in stems.items()
     }
@@ -175,17 +178,6 @@ def _execute_one(
 def _word(value: Any) -> str:
     """A parameter's value as part of a file name."""
     return re.sub(r"[^\w.]+", "_", str(value))
-
-
-def _require_known(source: Path, parameters: Iterable[str]) -> None:
-    import papermill
-
-    known = list(papermill.inspect_notebook(str(source)))
-    for parameter in parameters:
-        if parameter not in known:
-            raise SpecError(
-                f"{source.stem} has no parameter {parameter}; it has {', '.join(known) or 'none'}"
-            )
 
 
 def to_html(notebook: Path) -> Path:

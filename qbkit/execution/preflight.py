@@ -1,44 +1,116 @@
-"""What is checked of a list of experiments before the first of them runs."""
+"""What is checked of runs before the first of them starts: memory and disk space."""
 
 from __future__ import annotations
 
+import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from qbkit.errors import StoreError
+from qbkit.errors import EngineError, StoreError
 from qbkit.spec import FRAME_BYTES, Experiment
 from qbkit.testbed import engines, memory
+from qbkit.testbed.machine import own_folder
+from qbkit.testbed.scratch import SCRATCH
 
 STORED_BYTES_PER_FRAME = 20
 """A stored run of 186,000 full frames has 18 bytes a frame, its ACKs included."""
+CAPTURED_BYTES_PER_FRAME = 3 * 144
+"""A frame is captured before and after the queue, and so is an ACK of every second one."""
+
+
+@dataclass(frozen=True)
+class Needs:
+    """About the most that a run takes: its link is full all the time."""
+
+    guest_bytes: float
+    """Memory of its guest, in the folder for that; 0 without a guest."""
+    tables_bytes: float
+    """Memory to build its dataset, after the guest has ended."""
+    captured_bytes: float
+    """Its captures, in the scratch folder while it runs."""
+    stored_bytes: float
+    """Its file."""
+
+    @property
+    def memory_bytes(self) -> float:
+        """Peak memory."""
+        return max(self.guest_bytes, self.tables_bytes)
+
+
+def needs(experiment: Experiment, engine: str | None = None, programs_bytes: float = 0) -> Needs:
+    """What a run needs; ``programs_bytes`` is the memory of unusually large programs in it."""
+    frames = experiment.most_data_mbps * 125_000 * experiment.duration_s / FRAME_BYTES
+    has_guest = not engines.named(engine).needs_machine
+    return Needs(
+        memory.guest_bytes(experiment) + programs_bytes if has_guest else 0,
+        memory.tables_bytes(frames),
+        frames * CAPTURED_BYTES_PER_FRAME,
+        frames * STORED_BYTES_PER_FRAME,
+    )
 
 
 def require_room(
-    missing: Sequence[Experiment], folder: Path, engine: str | None, scheduler: str | None
+    missing: Sequence[Needs], folder: Path, engine: str | None, scheduler: str | None = None
 ) -> None:
     """Raise EngineError or StoreError if memory or disk are too small for runs yet to come.
 
-    ``folder`` gets the results. Other machines have memory of their own, so nothing is checked
-    with a ``scheduler``.
+    ``folder`` gets the results. As many runs as the machine has processors run at once. Other
+    machines have memory of their own, so nothing is checked with a ``scheduler``.
     """
     if not missing or scheduler is not None:
         return
-    chosen = engines.named(engine).name
-    memory.require(max(missing, key=lambda e: memory.needed_bytes(e, chosen)), chosen)
-    needed_bytes = sum(map(stored_bytes, missing))
-    free_bytes = shutil.disk_usage(_existing(folder)).free
-    if needed_bytes > free_bytes:
-        raise StoreError(
-            f"the results of {len(missing)} runs may need {needed_bytes / 1e6:.1f} MB, but "
-            f"{free_bytes / 1e6:.1f} MB are free in {folder}; free space, or use another folder"
-        )
+    at_once = min(len(missing), engines.runs_at_once(engine))
+
+    def most(sizes: Iterable[float]) -> float:
+        return sum(sorted(sizes, reverse=True)[:at_once])
+
+    _require_memory(sorted((n.memory_bytes for n in missing), reverse=True)[:at_once])
+    _require_space(
+        len(missing),
+        [
+            (folder, sum(n.stored_bytes for n in missing), "choose another folder"),
+            (own_folder(SCRATCH), most(n.captured_bytes for n in missing), "set QBKIT_CACHE"),
+            (memory.file_folder(), most(n.guest_bytes for n in missing), "set TMPDIR"),
+        ],
+    )
 
 
-def stored_bytes(experiment: Experiment) -> float:
-    """About the largest size of the stored run: its link is full all the time."""
-    frames = experiment.most_data_mbps * 125_000 * experiment.duration_s / FRAME_BYTES
-    return frames * STORED_BYTES_PER_FRAME
+def _require_memory(needed_bytes: Sequence[float]) -> None:
+    """Raise EngineError if runs at once, the largest first, need more memory than is free."""
+    free_bytes = memory.free_bytes()
+    fit = sum(sum(needed_bytes[: n + 1]) <= free_bytes for n in range(len(needed_bytes)))
+    if fit == len(needed_bytes):
+        return
+    what, needed, fewer = "the run", needed_bytes[0], ""
+    if fit:
+        what, needed = f"{len(needed_bytes)} runs at once", sum(needed_bytes)
+        processors = ",".join(map(str, sorted(os.sched_getaffinity(0))[:fit]))
+        fewer = f"start qbkit or Jupyter with `taskset -c {processors}` for {fit} at once, or "
+    raise EngineError(
+        f"{what} may need {needed / 1e9:.1f} GB of memory, but {free_bytes / 1e9:.1f} GB are free; "
+        f"{fewer}lower duration_s, rate_mbps, rtt_ms or the buffer"
+    )
+
+
+def _require_space(runs: int, wanted: Sequence[tuple[Path, float, str]]) -> None:
+    """Raise StoreError if a disk has less free space than its folders need together.
+
+    ``wanted`` has folders, the bytes that each needs, and what moves it to another disk.
+    """
+    disks: dict[int, list[tuple[Path, float, str]]] = {}
+    for row in wanted:
+        disks.setdefault(_existing(row[0]).stat().st_dev, []).append(row)
+    for rows in disks.values():
+        folders, sizes, how = zip(*rows, strict=True)
+        free_bytes = shutil.disk_usage(_existing(folders[0])).free
+        if sum(sizes) > free_bytes:
+            raise StoreError(
+                f"{'the run' if runs == 1 else f'{runs} runs'} may need {sum(sizes) / 1e6:.1f} MB "
+                f"of disk space, but {free_bytes / 1e6:.1f} MB are free in "
+                f"{' and '.join(map(str, folders))}; free some, or {' or '.join(how)}"
+            )
 
 
 def _existing(folder: Path) -> Path:

@@ -15,10 +15,11 @@ import xarray as xr
 from qbkit import stacks, store, traces
 from qbkit.errors import SpecError, StoreError
 from qbkit.execution.identity import Identity
+from qbkit.execution.preflight import needs, require_room
 from qbkit.execution.stand_ins import CANNOT_RUN, stand_ins
 from qbkit.spec import Experiment, Flow
 from qbkit.stacks import Stack
-from qbkit.testbed import engines, memory
+from qbkit.testbed import engines
 from qbkit.testbed.console import OnProgress, Usage
 from qbkit.testbed.plan import make_plan, report_every_s
 from qbkit.testbed.scratch import scratch_folder
@@ -88,7 +89,7 @@ def _run(
     if out is not None and not force:
         store.require_free(path, experiment.hash)
     check_writable(path)
-    memory.require(experiment, chosen.name)
+    require_room([needs(experiment, chosen.name)], path.parent, chosen.name)
     with scratch_folder() as folder, _progress(experiment, progress) as on_progress:
         measured = _measure(experiment, drivers, chosen, identity, folder, on_progress)
         dataset = with_flow_index(measured)

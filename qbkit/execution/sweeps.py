@@ -20,7 +20,7 @@ from qbkit.execution.attempts import words
 from qbkit.execution.cluster import run_calls
 from qbkit.execution.cost import announcement, cpu_s
 from qbkit.execution.many import Outcome, run_on_worker
-from qbkit.execution.preflight import require_room
+from qbkit.execution.preflight import needs, require_room
 from qbkit.execution.runner import namer
 from qbkit.files import lock
 from qbkit.spec import Experiment
@@ -73,7 +73,8 @@ def run_sweep(
         experiments = {name: p.experiment for name, p in zip(ids, sweep.points(), strict=True)}
         missing = {name: e for name, e in experiments.items() if name not in there}
         if "://" not in url:
-            require_room(list(missing.values()), Path(url), engine, scheduler)
+            room = [needs(experiment, engine) for experiment in missing.values()]
+            require_room(room, Path(url), engine, scheduler)
         title = announcement(list(missing.values()), len(experiments), engine, scheduler)
         failed = _run_missing(missing, url, engine, scheduler, progress, title)
         found = {**known, **Results(url).figures(ids)}

@@ -15,6 +15,7 @@ from qbkit import store
 from qbkit.errors import QbkitError, RunFailed, SpecError, StoreError
 from qbkit.execution.cluster import run_calls
 from qbkit.execution.identity import Identity
+from qbkit.execution.preflight import Needs, needs, require_room
 from qbkit.execution.runner import check_writable, cost, kept_files, kept_words, stored
 from qbkit.spec.web import WebLoad
 from qbkit.stacks import web
@@ -32,6 +33,8 @@ KEEP = {
 """What `run_web` can keep → its files in the folder of a run."""
 LATE = "after its time was over"
 """Part of the sentence with which a guest ends a program that runs too long."""
+BROWSER_BYTES = 0.6e9
+"""Memory of a browser in a guest."""
 SILENCE_S = 120.0
 """The longest time without a report of the guest, in wall-clock seconds."""
 
@@ -63,9 +66,10 @@ def run_web(
     """Load an object or a page in virtual time, or return the stored result of the same load.
 
     The dataset is that of a run whose one flow is the load, with ``time_to_last_byte_s`` and the
-    other times that the client measured. ``out`` is the file to write (default: in
-    `store.default_folder`). ``keep`` is or holds "pcap", and for pages in Chromium "har" (an HTTP
-    Archive), "netlog" and "screenshots" (of full size); they go to a folder beside the file.
+    other times that the client measured. ``out`` is the file to
+    write (default: in `store.default_folder`). ``keep`` is or holds "pcap", and for pages in
+    Chromium "har" (an HTTP Archive), "netlog" and "screenshots" (of full size); they go to a folder
+    beside the file.
     ``force`` overwrites ``out`` if it holds anything else than this load. Raises SpecError,
     StackNotReady, EngineError, RunFailed or StoreError, each with one sentence.
     """
@@ -81,6 +85,7 @@ def run_web(
     if out is not None and not force:
         store.require_free(path, identity["spec_hash"])
     check_writable(path)
+    require_room([_needs(pair)], path.parent, engine.name)
     with scratch_folder() as folder:
         dataset = _measure(pair, engine, identity, folder)
         words = kept.union(keep)
@@ -116,10 +121,13 @@ def run_web_all(
     """Run loads, one per processor at a time, and return those already stored.
 
     A load that fails does not stop the others and is retried once, as in `run_all`. Raises
-    SpecError, StackNotReady or EngineError before the first load if any of them cannot run.
+    SpecError, StackNotReady, EngineError or StoreError before the first load if any of them cannot
+    run, or memory or disk are too small for all.
     """
     outcomes = _stored(loads)
     missing = {o.name: o.load for o in outcomes if o.run is None}
+    room = [_needs(WebPair(load)) for load in missing.values()]
+    require_room(room, store.default_folder(), None, scheduler)
     calls = {
         name: (_to_file, load.to_json(), name, str(store.path_of(name).absolute()))
         for name, load in missing.items()
@@ -148,6 +156,14 @@ def _measure(
     }
     report = pair.client.load(folder / "run/flows/0")
     return build_load(folder / "run", load, report, attrs, pair.site().warnings())
+
+
+def _needs(pair: WebPair) -> Needs:
+    """What a load needs: its site passes the link twice at most, and a browser has its memory."""
+    load = pair.load
+    busy_s = 2 * pair.site().size_bytes * 8 / 1e6 / load.bottleneck.rate_mbps
+    duration_s = min(load.limit_s, max(1.0, round(busy_s, 1)))
+    return needs(load.experiment(duration_s), None, BROWSER_BYTES if pair.client.pages else 0)
 
 
 def _named(identity: Identity, pair: WebPair) -> dict[str, Any]:

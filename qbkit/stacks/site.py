@@ -63,6 +63,11 @@ class Site:
         names = [path.relative_to(self.folder).as_posix() for path in found]
         return [File(f"/{name}", f"{MOUNT}/{name}", _content_type(name)) for name in names]
 
+    @property
+    def size_bytes(self) -> int:
+        """Size of its folder."""
+        return sum(path.stat().st_size for path in self.folder.rglob("*") if path.is_file())
+
     def warnings(self) -> list[str]:
         """What the recording of a page lacks and what was changed, one sentence each."""
         if not (self.folder / MANIFEST).exists():

@@ -1,4 +1,4 @@
-"""How much memory a run needs, whether the machine has it, and where a guest keeps it."""
+"""How much memory a run needs, how much the machine has, and where a guest keeps it."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ import os
 import tempfile
 from pathlib import Path
 
-from qbkit.errors import EngineError
-from qbkit.spec import FRAME_BYTES, Experiment
+from qbkit.spec import Experiment
 
 GUEST_MB, LARGE_GUEST_MB = 2048, 6144
 """Memory of a guest; the host allocates it page by page, as the guest touches it."""
@@ -34,26 +33,17 @@ def guest_mb(experiment: Experiment) -> int:
     return GUEST_MB if experiment.most_path_bytes <= GUEST_HOLDS_BYTES else LARGE_GUEST_MB
 
 
-def needed_bytes(experiment: Experiment, engine: str) -> float:
-    """Approximate peak memory of guest and dataset; the network of a host is not counted."""
-    frames = experiment.most_data_mbps * 125_000 * experiment.duration_s / FRAME_BYTES
-    tables = TABLES_BASE_BYTES + TABLES_BYTES_PER_FRAME * frames
-    guest = GUEST_BASE_BYTES + GUEST_BYTES_PER_BYTE * experiment.most_path_bytes
-    # The dataset is built after the guest has ended.
-    return tables if engine == "host" else max(tables, guest)
+def guest_bytes(experiment: Experiment) -> float:
+    """Approximate memory that the guest of an experiment touches."""
+    return GUEST_BASE_BYTES + GUEST_BYTES_PER_BYTE * experiment.most_path_bytes
 
 
-def require(experiment: Experiment, engine: str) -> None:
-    """Raise EngineError before a run for which this machine lacks memory."""
-    needed, free = needed_bytes(experiment, engine), _free_bytes()
-    if needed > free:
-        raise EngineError(
-            f"the run may need {needed / 1e9:.1f} GB of memory, but {free / 1e9:.1f} GB are free; "
-            "shorten it (duration_s), or lower rate_mbps, rtt_ms or the buffer"
-        )
+def tables_bytes(frames: float) -> float:
+    """Approximate memory to build the dataset of a run with so many frames."""
+    return TABLES_BASE_BYTES + TABLES_BYTES_PER_FRAME * frames
 
 
-def _free_bytes() -> float:
+def free_bytes() -> float:
     """Memory available to programs without swapping."""
     for line in Path("/proc/meminfo").read_text().splitlines():
         name, _, words = line.partition(":")

@@ -17,6 +17,8 @@ from qbkit.errors import StoreError
 from qbkit.files import lock
 from qbkit.testbed.machine import own_folder
 
+SCRATCH = "scratch"
+"""Name of the folder of all scratch folders; see `own_folder`."""
 LOCK = "lock"
 FORGOTTEN_S = 7 * 86_400
 """Folders of an earlier boot of this machine, or of another machine, are removed when nothing was
@@ -29,7 +31,7 @@ def scratch_folder() -> Iterator[Path]:
 
     A run holds the lock in its folder, and a process that ends releases its locks.
     """
-    parent = own_folder("scratch")
+    parent = own_folder(SCRATCH)
     with ExitStack() as held:
         with lock(parent / LOCK):
             _remove_left(parent)
