@@ -87,7 +87,7 @@ lock: venv
 	@$(BIN)/python -m qbkit.testbed.pin_writer
 
 pinned: venv
-	@$(BIN)/python -m qbkit.stacks.install $(PINNED)
+	@$(BIN)/python -m qbkit.stacks.toolchains.install $(PINNED)
 
 # A kernel is built once per machine (about 10 processor minutes); drivers, once per version.
 kernel: venv

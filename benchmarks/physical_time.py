@@ -21,7 +21,7 @@ import pandas as pd
 import xarray as xr
 
 import qbkit as qb
-from qbkit.metrics.families import kernel_counterpart
+from qbkit.metrics.maps.families import kernel_counterpart
 from qbkit.store.tables import replace_rows
 
 AT_ONE_BDP = (

@@ -19,9 +19,9 @@ from markdown_tables import publish, table
 
 import qbkit as qb
 from qbkit.metrics import DEFINITIONS, assess
-from qbkit.metrics.cells import cell_trials
-from qbkit.metrics.families import FAMILIES
-from qbkit.metrics.trials import Trials
+from qbkit.metrics.envelopes.trials import Trials
+from qbkit.metrics.maps.cells import cell_trials
+from qbkit.metrics.maps.families import FAMILIES
 
 DATA = Path(__file__).parents[1] / "data"
 PARTS = (0.25, 0.5, 0.75, 1.0)

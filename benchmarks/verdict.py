@@ -18,10 +18,10 @@ import numpy as np
 import pandas as pd
 from noise_floor import trials
 
-from qbkit.metrics.envelope import DEFINITIONS
-from qbkit.metrics.equivalence import detectable_shifts, equivalence_p
-from qbkit.metrics.permutation import permutation_test
-from qbkit.metrics.trials import Trials
+from qbkit.metrics.envelopes.envelope import DEFINITIONS
+from qbkit.metrics.envelopes.trials import Trials
+from qbkit.metrics.verdicts.equivalence import detectable_shifts, equivalence_p
+from qbkit.metrics.verdicts.permutation import permutation_test
 
 SHIFTS = (0.0, 0.03, 0.05, 0.07, 0.1, 0.14, 0.18, 0.25)
 """Of the throughput, in parts of its mean; of the delay a quarter, because it varies less."""

@@ -12,7 +12,7 @@ import xarray as xr
 from findings import BUFFER, HERE, LATE_S, RTT, Family, at
 
 import qbkit as qb
-from qbkit.metrics.maps import FIRST
+from qbkit.metrics.maps.interactions import FIRST
 
 HEADING = (
     "| implementation | conformance | interval | noise floor | at 20 Mbit/s, 10 ms | 50 ms "

@@ -14,7 +14,7 @@ import numpy as np
 import xarray as xr
 
 import qbkit as qb
-from qbkit.metrics.maps import FIRST
+from qbkit.metrics.maps.interactions import FIRST
 
 HERE = Path(__file__).parent
 BUFFER, RTT = "bottleneck.buffer_bdp", "bottleneck.rtt_ms"

@@ -9,7 +9,7 @@ from functools import cached_property
 import xarray as xr
 from findings import BUFFER, RTT, Family
 
-from qbkit.metrics.maps import FIRST
+from qbkit.metrics.maps.interactions import FIRST
 
 
 @dataclass(frozen=True)

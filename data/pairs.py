@@ -13,8 +13,8 @@ import xarray as xr
 from findings import HERE, facts
 
 import qbkit as qb
-from qbkit.metrics.assessment import interval_text
-from qbkit.metrics.maps import FIRST, SECOND, SEED
+from qbkit.metrics.maps.interactions import FIRST, SECOND, SEED
+from qbkit.metrics.verdicts.assessment import interval_text
 from qbkit.spec.bottleneck import FRAME_BYTES
 
 Pair = tuple[str, str]

@@ -16,10 +16,10 @@ from .spec.web import WebLoad as WebLoad
 from .execution.runner import run as run
 from .execution.many import run_all as run_all
 from .execution.sweeps import run_sweep as run_sweep
-from .execution.web import WebOutcome as WebOutcome
-from .execution.urls import measure_urls as measure_urls
-from .execution.web import run_web as run_web
-from .execution.web import run_web_all as run_web_all
+from .execution.web.load import WebOutcome as WebOutcome
+from .execution.web.urls import measure_urls as measure_urls
+from .execution.web.load import run_web as run_web
+from .execution.web.load import run_web_all as run_web_all
 
 # Runs on disk.
 from .store.datasets import list_runs as list_runs
@@ -71,11 +71,11 @@ from .traces.logs.qlog import read_qlog as read_qlog
 from .traces.logs.run_flow import flow_events as flow_events
 
 # Stacks and their controllers as tables.
-from .stacks.table import list_implementations as list_implementations
-from .stacks.table import list_stacks as list_stacks
+from .stacks.listing import list_implementations as list_implementations
+from .stacks.listing import list_stacks as list_stacks
 
 # Controllers in Python.
-from .controllers.registry import controller as controller
+from .cca.own.registry import controller as controller
 
 # Packages with public names of their own.
 from . import cca as cca

@@ -5,7 +5,7 @@ qbkit does not import xarray itself: that takes half a second, and much of the c
 need it.
 
 Each method is also a plain function that takes the dataset and then the same arguments:
-`qbkit.metrics.summary`, `qbkit.metrics.packet_balance`, `qbkit.metrics.envelope`,
+`qbkit.metrics.flows.summary`, `qbkit.metrics.packet_balance`, `qbkit.metrics.envelope`,
 `qbkit.flow_events`, and for each chart ``qbkit.plots.NAME_chart``.
 """
 
@@ -49,7 +49,7 @@ class RunPlots:
         self, *, definition: str = "imc22", reference: str | None = None
     ) -> alt.LayerChart:
         """Performance Envelope of every flow; see `qbkit.plots.envelope_chart`."""
-        from qbkit.metrics.flows import flow_labels
+        from qbkit.metrics.flows.lookup import flow_labels
         from qbkit.plots import envelope_chart
 
         run: RunAccessor = self._ds.qb
@@ -97,7 +97,7 @@ class RunPlots:
 
     def _connections(self) -> dict[str, xr.Dataset]:
         """The events of each flow by its label."""
-        from qbkit.metrics.flows import flow_labels
+        from qbkit.metrics.flows.lookup import flow_labels
 
         run: RunAccessor = self._ds.qb
         return {label: run.events(i) for i, label in enumerate(flow_labels(self._ds))}
@@ -112,12 +112,12 @@ class RunAccessor:
     @cached_property
     def _ds(self) -> xr.Dataset:
         """The run, of the flows that were chosen from it."""
-        from qbkit.metrics.selection import chosen_flows
+        from qbkit.metrics.flows.selection import chosen_flows
 
         return chosen_flows(self._of)
 
     def summary(self) -> pd.DataFrame:
-        """One row per flow; see `qbkit.metrics.summary`."""
+        """One row per flow; see `qbkit.metrics.flows.summary`."""
         from qbkit.metrics import summary
 
         return summary(self._ds)
@@ -170,14 +170,14 @@ class RunAccessor:
         return RunPlots(self._ds)
 
     def __repr__(self) -> str:
-        from qbkit.metrics.flows import flow_labels
-        from qbkit.plots.html import run_sentence
+        from qbkit.metrics.flows.lookup import flow_labels
+        from qbkit.plots.drawing.html import run_sentence
 
         flows = ", ".join(flow_labels(self._ds))
         return f"<run of {flows}: {run_sentence(self._ds)}>"
 
     def _repr_html_(self) -> str:
-        from qbkit.plots.html import run_html
+        from qbkit.plots.drawing.html import run_html
 
         return run_html(self._ds)
 
@@ -189,7 +189,7 @@ def _run(experiment: Experiment, **how: Any) -> xr.Dataset:
 
 
 def _experiment_html(experiment: Experiment) -> str:
-    from qbkit.plots.html import experiment_html
+    from qbkit.plots.drawing.html import experiment_html
 
     return experiment_html(experiment)
 

@@ -21,7 +21,7 @@ import xarray as xr
 import yaml
 
 from qbkit.execution.runner import kept_folder, run
-from qbkit.execution.web import run_web
+from qbkit.execution.web.load import run_web
 from qbkit.measurement import VERSION
 from qbkit.spec import Experiment
 from qbkit.spec.web import WebLoad

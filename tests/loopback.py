@@ -12,9 +12,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from qbkit.stacks import certificate
 from qbkit.stacks.base import CERTIFICATE_MOUNT, Options, Stack
-from qbkit.stacks.web import WebProgram
+from qbkit.stacks.toolchains import certificate
+from qbkit.stacks.web.base import WebProgram
 
 GUEST_ROOT = "/run/qb"
 

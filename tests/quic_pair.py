@@ -15,7 +15,7 @@ from aioquic.quic.configuration import QuicConfiguration
 from aioquic.quic.connection import QuicConnection
 from aioquic.quic.logger import QuicLogger, QuicLoggerTrace
 
-from qbkit.stacks import certificate
+from qbkit.stacks.toolchains import certificate
 
 CLIENT, SERVER = ("10.1.0.1", 40000), ("10.2.0.1", 4433)
 DELAY_S = 0.02

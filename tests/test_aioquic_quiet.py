@@ -15,8 +15,8 @@ from aioquic.quic.configuration import QuicConfiguration
 from aioquic.quic.connection import QuicConnection
 from aioquic.quic.events import HandshakeCompleted, StreamDataReceived
 
-from qbkit.stacks import certificate
 from qbkit.stacks.aioquic import DRIVER
+from qbkit.stacks.toolchains import certificate
 
 CLIENT, SERVER = ("10.1.0.1", 40000), ("10.2.0.1", 4433)
 DELAY_S, RATE_BYTES_S, QUEUE_S = 0.015, 1.25e6, 0.03

@@ -14,7 +14,7 @@ from background_load import PREEMPTING, SPINNING, background_load
 from qbkit import stacks
 from qbkit.spec import Experiment
 from qbkit.stacks import aioquic, chromium
-from qbkit.stacks.processor import SAME_LIBRARY_FOLDERS
+from qbkit.stacks.toolchains.processor import SAME_LIBRARY_FOLDERS
 
 pytestmark = pytest.mark.guest
 AIOQUIC_NEEDS = (

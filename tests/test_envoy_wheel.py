@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from qbkit.errors import StackNotReady
-from qbkit.stacks import envoy_wheel
+from qbkit.stacks.toolchains import envoy_wheel
 
 PROGRAM = r"""
 #include <stdio.h>

@@ -84,7 +84,7 @@ def test_a_controller_that_stops_on_purpose_has_not_stalled():
 @pytest.mark.guest
 def test_the_charts_of_a_transfer_end_with_it():
     found = run(Flow("tcp:cubic", bytes=1_000_000), duration_s=5)
-    from qbkit.metrics.events import time_span_s
+    from qbkit.metrics.flows.over_time import time_span_s
 
     assert time_span_s(found.qb.events(0))[1] == pytest.approx(float(found.stop_s[0]), abs=0.3)
 

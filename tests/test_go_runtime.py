@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from qbkit.cli import checks
-from qbkit.stacks import go_runtime
+from qbkit.stacks.toolchains import go_runtime
 
 
 @pytest.fixture

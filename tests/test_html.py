@@ -12,7 +12,7 @@ from synthetic import synthetic_run
 
 from qbkit.errors import SpecError
 from qbkit.plots import experiment_html, run_html
-from qbkit.plots.topology_svg import sparkline_svg, topology_svg
+from qbkit.plots.drawing.topology_svg import sparkline_svg, topology_svg
 from qbkit.spec import Bottleneck, Experiment, Flow
 from qbkit.studies.conformance import Study, load_study
 from qbkit.studies.explain import load_explanation

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from qbkit.errors import EngineError
-from qbkit.stacks.build import compile_c
+from qbkit.stacks.toolchains.build import compile_c
 from qbkit.testbed import engines, kernel
 
 

@@ -11,7 +11,7 @@ import pytest
 from conservation import assert_conserved
 
 from qbkit.errors import RunFailed
-from qbkit.metrics.flows import delivered_packets
+from qbkit.metrics.flows.lookup import delivered_packets
 from qbkit.spec import QDISC_OPTIONS, Bottleneck, Experiment, Flow
 from qbkit.testbed import engines
 

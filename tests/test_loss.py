@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import qbkit as qb
 from qbkit.errors import SpecError
 from qbkit.metrics import packet_balance
-from qbkit.plots.topology_svg import loss_words
+from qbkit.plots.drawing.topology_svg import loss_words
 from qbkit.spec import Bottleneck, GilbertElliott
 from qbkit.testbed.plan import loss_netem
 from qbkit.traces.run.journey import Fate

@@ -12,8 +12,8 @@ from synthetic import synthetic_run
 
 from qbkit.errors import MetricError
 from qbkit.metrics import DEFINITIONS, envelope, operating_points
-from qbkit.metrics.clusters import cluster_points, silhouette
-from qbkit.metrics.hulls import convex_hull, inside
+from qbkit.metrics.envelopes.clusters import cluster_points, silhouette
+from qbkit.metrics.envelopes.hulls import convex_hull, inside
 
 clouds = st.builds(
     lambda seed, n: np.random.default_rng(seed).uniform(0, 100, (n, 2)),

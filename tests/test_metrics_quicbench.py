@@ -13,7 +13,7 @@ from test_metrics_points import steady_run, without_packets
 
 from qbkit.errors import MetricError
 from qbkit.metrics import conformance, deviation, envelope, quicbench_points
-from qbkit.metrics.quicbench import moving_window_points
+from qbkit.metrics.envelopes.quicbench import moving_window_points
 
 
 def slow_throughput_trace(packets, window_s):

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import qbkit as qb
-from qbkit.metrics.trains import TRAIN_GAP_MS, PacketTrains, train_lengths
+from qbkit.metrics.flows.trains import TRAIN_GAP_MS, PacketTrains, train_lengths
 
 
 def test_trains_by_hand():

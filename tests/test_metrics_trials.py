@@ -13,11 +13,11 @@ from scipy import stats
 from synthetic_cubes import settings_cube
 
 from qbkit.metrics import conformance, conformance_map, envelope, map_sentence
-from qbkit.metrics.envelope import DEFINITIONS
-from qbkit.metrics.equivalence import detectable_shifts, equivalence_p, mean_differences
-from qbkit.metrics.permutation import deal_p_values, permutation_test, smallest_p
-from qbkit.metrics.significance import false_discovery, p_over_settings
-from qbkit.metrics.trials import Trials
+from qbkit.metrics.envelopes.envelope import DEFINITIONS
+from qbkit.metrics.envelopes.trials import Trials
+from qbkit.metrics.maps.significance import false_discovery, p_over_settings
+from qbkit.metrics.verdicts.equivalence import detectable_shifts, equivalence_p, mean_differences
+from qbkit.metrics.verdicts.permutation import deal_p_values, permutation_test, smallest_p
 
 BY_HAND = Trials(
     # Two trials of the test, three of the reference.

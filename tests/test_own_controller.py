@@ -15,8 +15,8 @@ from simulated_path import PACKET_BYTES, SimulatedPath
 
 import qbkit as qb
 from qbkit.cca import Settings, shipped
+from qbkit.cca.own import registry
 from qbkit.cca.shipped import ControllerError
-from qbkit.controllers import registry
 from qbkit.errors import RunFailed, SpecError
 from qbkit.stacks.drivers.cca_flow.guard import Guard
 

@@ -19,8 +19,8 @@ import qbkit as qb
 from qbkit import plots
 from qbkit.cli import group
 from qbkit.errors import MetricError, StoreError
-from qbkit.plots.grey import SHAPES
-from qbkit.plots.paper import MAX_POINTS, drawn_width_px, paper_spec
+from qbkit.plots.drawing.grey import SHAPES
+from qbkit.plots.drawing.paper import MAX_POINTS, drawn_width_px, paper_spec
 
 __all__ = ["browser"]  # a fixture, used by its name
 

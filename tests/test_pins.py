@@ -14,10 +14,10 @@ from urllib.parse import unquote
 import pytest
 
 from qbkit.cli import pin_checks
-from qbkit.stacks import pins
-from qbkit.stacks.apt import installed, this_suite
-from qbkit.stacks.install import install
-from qbkit.stacks.pins import Pin, PinnedFile
+from qbkit.stacks.toolchains import pins
+from qbkit.stacks.toolchains.apt import installed, this_suite
+from qbkit.stacks.toolchains.install import install
+from qbkit.stacks.toolchains.pins import Pin, PinnedFile
 from qbkit.testbed.pin_writer import debian_programs
 
 DATE = "20260301T000000Z"

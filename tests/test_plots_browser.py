@@ -8,8 +8,8 @@ import pytest
 from synthetic import synthetic_run
 
 from qbkit import plots
-from qbkit.plots import theme
-from qbkit.plots.render import chart_fragment, without_bundle
+from qbkit.plots.drawing import theme
+from qbkit.plots.drawing.render import chart_fragment, without_bundle
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 

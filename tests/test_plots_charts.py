@@ -16,9 +16,9 @@ from synthetic import synthetic_run
 from qbkit import plots
 from qbkit.errors import MetricError
 from qbkit.metrics import OperatingPoints, assess, envelope
-from qbkit.plots.data import inline
-from qbkit.plots.series import Series, bins_per_row, rows_of
-from qbkit.plots.theme import FONT, REFERENCE_COLOUR, colours
+from qbkit.plots.drawing.data import inline
+from qbkit.plots.drawing.theme import FONT, REFERENCE_COLOUR, colours
+from qbkit.plots.flows.series import Series, bins_per_row, rows_of
 
 TEXTS = ("label", "trial", "hull", "controller")
 SQUARE = np.array([[0.0, 0.0], [10.0, 0.0], [10.0, 4.0], [0.0, 4.0], [5.0, 2.0]])

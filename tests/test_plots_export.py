@@ -9,8 +9,8 @@ from synthetic import synthetic_run
 from qbkit import plots
 from qbkit.errors import StoreError
 from qbkit.metrics import envelope
-from qbkit.plots import render
-from qbkit.plots.render import script_json
+from qbkit.plots.drawing import render
+from qbkit.plots.drawing.render import script_json
 
 
 @pytest.fixture(scope="module")

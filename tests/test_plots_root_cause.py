@@ -15,9 +15,9 @@ from test_plots_browser import PANEL_WIDTH, browser, opened, settled
 
 from qbkit import plots
 from qbkit.errors import MetricError
-from qbkit.metrics import events as figures
-from qbkit.metrics.retransmissions import first_retransmission, regression, transfer_table
-from qbkit.plots.connection import thinned
+from qbkit.metrics.flows import over_time as figures
+from qbkit.metrics.flows.retransmissions import first_retransmission, regression, transfer_table
+from qbkit.plots.flows.connection import thinned
 from qbkit.traces.logs.events import EventTables
 
 __all__ = ["browser"]  # a fixture, used by its name

@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 import qbkit as qb
 from qbkit.cli import main
 from qbkit.errors import EngineError, QbkitError, SpecError, StackNotReady, StoreError
-from qbkit.execution import many, notebooks, preflight, sweeps, web
+from qbkit.execution import many, notebooks, preflight, sweeps
 from qbkit.execution.preflight import Needs, needs, require_room
-from qbkit.stacks import web as servers
+from qbkit.execution.web import load as web
+from qbkit.stacks.web import base as servers
 from qbkit.testbed import memory
 
 LINK = qb.Bottleneck(rate_mbps=12, rtt_ms=20)

@@ -9,7 +9,7 @@ import socket
 
 import pytest
 
-from qbkit.stacks import preload
+from qbkit.stacks.toolchains import preload
 
 EDGE = select.EPOLLIN | select.EPOLLOUT | select.EPOLLET
 EPOLL_CTL_ADD = 1

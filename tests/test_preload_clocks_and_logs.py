@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from qbkit.errors import StackNotReady
-from qbkit.stacks import get, preload
+from qbkit.stacks import get
 from qbkit.stacks.releases.google_quiche import RELEASES
+from qbkit.stacks.toolchains import preload
 
 HEAD, EVENTS, END = b'{"constants":{}', [b'{"n":1}', b",\n", b'{"n":2}'], b"]}\n"
 

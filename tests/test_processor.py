@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from qbkit.stacks.processor import SAME_LIBRARY_FOLDERS
+from qbkit.stacks.toolchains.processor import SAME_LIBRARY_FOLDERS
 
 LOADER = Path("/lib64/ld-linux-x86-64.so.2")
 EVERYWHERE = {"x86-64-v2", "x86_64", "tls"}

@@ -12,7 +12,7 @@ from test_plots_browser import browser, opened, settled
 import qbkit as qb
 from qbkit import plots
 from qbkit.errors import MetricError
-from qbkit.plots.queue_animation import _bytes_at
+from qbkit.plots.flows.queue_animation import _bytes_at
 
 __all__ = ["browser"]  # a fixture, used by its name
 

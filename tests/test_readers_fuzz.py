@@ -22,7 +22,7 @@ from words import changed, check_words, read_or_say_why
 import qbkit as qb
 from qbkit.errors import QbkitError
 from qbkit.spec.spec_file import of_file, read_fields
-from qbkit.stacks.pages.recorded import recorded_page
+from qbkit.stacks.web.pages.recorded import recorded_page
 
 PATIENT = {"suppress_health_check": [HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
            "deadline": None}  # fmt: skip

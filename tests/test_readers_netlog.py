@@ -19,7 +19,7 @@ from aioquic.quic.events import ProtocolNegotiated
 
 import qbkit as qb
 from qbkit.errors import TraceError
-from qbkit.stacks import certificate
+from qbkit.stacks.toolchains import certificate
 
 NAMES = (
     "QUIC_SESSION",

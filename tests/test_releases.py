@@ -10,14 +10,14 @@ import pytest
 import qbkit as qb
 from qbkit import stacks
 from qbkit.errors import SpecError, StackNotReady
-from qbkit.metrics.families import family
+from qbkit.metrics.maps.families import family
 from qbkit.stacks import registry, releases
-from qbkit.stacks.build import _reason, run_tool
+from qbkit.stacks.listing import release_rows
 from qbkit.stacks.release import number
 from qbkit.stacks.releases import noq, openssl, quiche, quinn, tquic
 from qbkit.stacks.releases.crates import pinned
 from qbkit.stacks.releases.openssl import crates_by_openssl
-from qbkit.stacks.table import release_rows
+from qbkit.stacks.toolchains.build import _reason, run_tool
 
 
 @pytest.fixture

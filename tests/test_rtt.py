@@ -10,7 +10,7 @@ import xarray as xr
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from qbkit.metrics.jitter import ordered_jitter_ms
+from qbkit.metrics.flows.jitter import ordered_jitter_ms
 from qbkit.spec import Bottleneck, Experiment, Flow
 
 MOST_LOSS_PERCENT = 20.0

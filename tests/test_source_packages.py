@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from qbkit.errors import StackNotReady
-from qbkit.stacks import source_packages
-from qbkit.stacks.source_packages import CrateSources, PythonSources, crate_index
+from qbkit.stacks.toolchains import source_packages
+from qbkit.stacks.toolchains.source_packages import CrateSources, PythonSources, crate_index
 
 FILE = "demo-1.0.tar.gz"
 

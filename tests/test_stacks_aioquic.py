@@ -11,8 +11,8 @@ from cryptography import x509
 from loopback import Bench, end, free_port, silence, succeed
 
 from qbkit import stacks
-from qbkit.stacks import certificate
 from qbkit.stacks.base import Stack
+from qbkit.stacks.toolchains import certificate
 from qbkit.traces.run.telemetry import STATES
 
 pytestmark = pytest.mark.slow  # real transfers: seconds each

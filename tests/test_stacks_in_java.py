@@ -15,7 +15,7 @@ from qbkit import stacks
 from qbkit.errors import StackNotReady
 from qbkit.stacks.base import Stack
 from qbkit.stacks.kwik import JARS
-from qbkit.stacks.maven import MIRROR, Jar
+from qbkit.stacks.toolchains.maven import MIRROR, Jar
 from qbkit.traces.run.telemetry import COLUMNS, STATES
 
 MIB = 1 << 20

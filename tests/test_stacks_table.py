@@ -8,10 +8,10 @@ import pytest
 
 from qbkit import stacks
 from qbkit.errors import SpecError, StackNotReady
-from qbkit.metrics.families import by_family, family, kernel_counterpart
-from qbkit.stacks import rust
-from qbkit.stacks.make_ready import build_all
-from qbkit.stacks.table import list_implementations, markdown_table, stack_rows
+from qbkit.metrics.maps.families import by_family, family, kernel_counterpart
+from qbkit.stacks.listing import list_implementations, markdown_table, stack_rows
+from qbkit.stacks.toolchains import rust
+from qbkit.stacks.toolchains.make_ready import build_all
 
 
 def test_the_table_of_the_docs_has_every_stack_with_its_options():

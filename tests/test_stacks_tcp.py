@@ -17,7 +17,7 @@ import pytest
 
 from qbkit import stacks
 from qbkit.errors import StackNotReady
-from qbkit.stacks import certificate
+from qbkit.stacks.toolchains import certificate
 from qbkit.traces.run.telemetry import COLUMNS, STATES
 
 pytestmark = pytest.mark.slow  # real transfers: seconds each

@@ -10,11 +10,11 @@ import pytest
 import qbkit as qb
 from qbkit.errors import RunFailed, SpecError
 from qbkit.spec.web import WebLoad
-from qbkit.stacks import web
-from qbkit.stacks.clients.curl import Curl
-from qbkit.stacks.clients.ngtcp2 import Ngtcp2Client
-from qbkit.stacks.site import Site, object_site
-from qbkit.testbed.web_plan import WebPair, web_plan
+from qbkit.stacks.web import base as web
+from qbkit.stacks.web.clients.curl import Curl
+from qbkit.stacks.web.clients.ngtcp2 import Ngtcp2Client
+from qbkit.stacks.web.site import Site, object_site
+from qbkit.testbed.web import WebPair, web_plan
 from qbkit.traces.web.load import build_load
 
 LINK = qb.Bottleneck(rate_mbps=10, rtt_ms=15, buffer_packets=50)

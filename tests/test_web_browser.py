@@ -17,15 +17,15 @@ from click.testing import CliRunner
 from haralyzer import HarParser
 
 import qbkit as qb
-from qbkit.cli import web as web_command
+from qbkit.cli.web import command as web_command
 from qbkit.errors import SpecError
-from qbkit.stacks import certificate
 from qbkit.stacks.chromium import PYTHON
-from qbkit.stacks.clients.browser import DRIVER, Browser
-from qbkit.stacks.clients.chromium import HeadlessShell
-from qbkit.stacks.clients.firefox import Firefox
 from qbkit.stacks.quic_go import QuicGo
-from qbkit.testbed.web_plan import WebPair
+from qbkit.stacks.toolchains import certificate
+from qbkit.stacks.web.clients.browser import DRIVER, Browser
+from qbkit.stacks.web.clients.chromium import HeadlessShell
+from qbkit.stacks.web.clients.firefox import Firefox
+from qbkit.testbed.web import WebPair
 
 needs_shell = pytest.mark.skipif(
     not HeadlessShell().status().ready, reason=HeadlessShell().status().reason

@@ -9,10 +9,10 @@ import xarray as xr
 from click.testing import CliRunner
 
 import qbkit as qb
-from qbkit.cli import web as web_command
+from qbkit.cli.web import command as web_command
 from qbkit.errors import MetricError
 from qbkit.metrics import limits_sentence, load_limits
-from qbkit.stacks import web
+from qbkit.stacks.web import base as web
 
 needs_haproxy = pytest.mark.skipif(
     not web.server("haproxy").status().ready, reason=web.server("haproxy").status().reason

@@ -17,8 +17,9 @@ from loopback import Bench, end, free_port, succeed
 import qbkit as qb
 from qbkit.errors import RunFailed
 from qbkit.spec.web import WebLoad
-from qbkit.stacks import certificate, web
-from qbkit.stacks.site import MOUNT, object_site
+from qbkit.stacks.toolchains import certificate
+from qbkit.stacks.web import base as web
+from qbkit.stacks.web.site import MOUNT, object_site
 from qbkit.traces.web.load import build_load
 
 SIZE_BYTES = 100_000

@@ -25,7 +25,7 @@ from qbkit.metrics import (
     web_differences,
     web_table,
 )
-from qbkit.metrics.web import first_lost_offset_bytes
+from qbkit.metrics.web.loads import first_lost_offset_bytes
 from qbkit.spec.web import WebLoad
 
 

@@ -9,7 +9,7 @@ from test_plots_browser import WIDTHS, browser, opened, settled
 
 import qbkit as qb
 from qbkit import plots
-from qbkit.plots.render import chart_fragment
+from qbkit.plots.drawing.render import chart_fragment
 
 __all__ = ["browser"]  # a fixture, used by its name
 

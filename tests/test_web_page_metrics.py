@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from qbkit.metrics.multiplexing import multiplexing
-from qbkit.metrics.speed_index import speed_index
+from qbkit.metrics.web.multiplexing import multiplexing
+from qbkit.metrics.web.speed_index import speed_index
 from qbkit.traces.web.visual import visual_progress
 
 K = 10_000

@@ -14,12 +14,12 @@ from fontTools.ttLib import TTFont
 from PIL import Image
 
 from qbkit.errors import SpecError
-from qbkit.stacks.pages import images
-from qbkit.stacks.pages.generated import SHAPES, generate
-from qbkit.stacks.pages.page import Page, Resource, read, write
-from qbkit.stacks.pages.recorded import recorded_page
-from qbkit.stacks.pages.sites import page_site
-from qbkit.stacks.site import Site
+from qbkit.stacks.web.pages import images
+from qbkit.stacks.web.pages.generated import SHAPES, generate
+from qbkit.stacks.web.pages.page import Page, Resource, read, write
+from qbkit.stacks.web.pages.recorded import recorded_page
+from qbkit.stacks.web.pages.sites import page_site
+from qbkit.stacks.web.site import Site
 
 URL = re.compile(rb"https://[^\s\"')<>]+")
 HOSTS = "https://a.example", "https://b.example"

@@ -9,14 +9,14 @@ import pytest
 from click.testing import CliRunner
 
 import qbkit as qb
-from qbkit.cli.web import command
+from qbkit.cli.web.command import command
 from qbkit.errors import StackNotReady
 from qbkit.spec.web import WebLoad
-from qbkit.stacks import web
-from qbkit.stacks.apt import private_apt
-from qbkit.stacks.debian import DebianPrograms
-from qbkit.stacks.servers import nginx
-from qbkit.stacks.site import MOUNT, Site
+from qbkit.stacks.toolchains.apt import private_apt
+from qbkit.stacks.toolchains.debian import DebianPrograms
+from qbkit.stacks.web import base as web
+from qbkit.stacks.web.servers import nginx
+from qbkit.stacks.web.site import MOUNT, Site
 
 LINK = qb.Bottleneck(rate_mbps=10, rtt_ms=20, buffer_packets=50)
 SIZE_BYTES = 100_000

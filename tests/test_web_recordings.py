@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qbkit.errors import SpecError
-from qbkit.stacks.pages.page import Page
-from qbkit.stacks.pages.recorded import recorded_page
-from qbkit.stacks.pages.sites import page_site
+from qbkit.stacks.web.pages.page import Page
+from qbkit.stacks.web.pages.recorded import recorded_page
+from qbkit.stacks.web.pages.sites import page_site
 
 A, B = "https://www.example.org", "https://ads.example.net"
 STYLE = f"{A}/a.css"

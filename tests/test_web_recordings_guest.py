@@ -10,7 +10,7 @@ import pytest
 
 import qbkit as qb
 from qbkit.errors import RunFailed
-from qbkit.stacks import web
+from qbkit.stacks.web import base as web
 
 WWW, ADS, CDN = "https://www.example.org", "https://ads.example.net", "http://cdn.example.com"
 SVG = "<svg xmlns='http://www.w3.org/2000/svg'/>"

@@ -8,8 +8,8 @@ import pytest
 from distributed import LocalCluster
 
 import qbkit as qb
-from qbkit.stacks import web
-from qbkit.stacks.clients.go import GoClient
+from qbkit.stacks.web import base as web
+from qbkit.stacks.web.clients.go import GoClient
 from qbkit.testbed import engines
 
 SPIN = "while :; do :; done\n"

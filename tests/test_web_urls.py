@@ -17,12 +17,12 @@ from loopback import Bench, end, free_port
 
 import qbkit as qb
 from qbkit.cli import group
-from qbkit.cli import web as web_command
+from qbkit.cli.web import command as web_command
 from qbkit.errors import RunFailed, SpecError, StackNotReady, StoreError
 from qbkit.metrics import url_differences
-from qbkit.stacks import web
-from qbkit.stacks.clients.curl import Curl
-from qbkit.stacks.site import MOUNT, Site
+from qbkit.stacks.web import base as web
+from qbkit.stacks.web.clients.curl import Curl
+from qbkit.stacks.web.site import MOUNT, Site
 from qbkit.traces.web.urls import UrlLoad, build_urls, require_response
 
 CONTENT = bytes(range(250)) * 40
@@ -63,7 +63,7 @@ def plain_server(tmp_path: Path) -> Iterator[str]:
     """A server that has HTTP/1.1 over TLS alone."""
     import ssl
 
-    from qbkit.stacks import certificate
+    from qbkit.stacks.toolchains import certificate
 
     class Answer(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from qbkit.errors import StackNotReady
-from qbkit.stacks.build import build_once, fingerprint
 from qbkit.stacks.picoquic import Picoquic
+from qbkit.stacks.toolchains.build import build_once, fingerprint
 
 SLEEP = "    if (udp_wait("
 """Our driver, where it knows when to wake up."""

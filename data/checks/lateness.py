@@ -9,7 +9,7 @@ import xarray as xr
 from runs import SHORTER_S, Row, beside, lost_percent, share
 
 import qbkit as qb
-from qbkit.metrics.families import kernel_counterpart
+from qbkit.metrics.maps.families import kernel_counterpart
 
 RTT_MS = 50
 ONE_WAY_S = RTT_MS / 2e3

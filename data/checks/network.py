@@ -24,8 +24,8 @@ from runs import (
 
 import qbkit as qb
 from qbkit import stacks
-from qbkit.metrics.families import kernel_counterpart
-from qbkit.metrics.trains import TRAIN_GAP_MS
+from qbkit.metrics.flows.trains import TRAIN_GAP_MS
+from qbkit.metrics.maps.families import kernel_counterpart
 
 LINK = qb.Bottleneck(rate_mbps=20, rtt_ms=10, buffer_bdp=0.5)
 """A queue of eight full frames."""

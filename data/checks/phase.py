@@ -11,7 +11,7 @@ from network import BESIDE, LINK
 from runs import SHORTER_S, Row, beside, lost_percent, share
 
 import qbkit as qb
-from qbkit.metrics.families import kernel_counterpart
+from qbkit.metrics.maps.families import kernel_counterpart
 from qbkit.spec import FRAME_BYTES
 
 FRAME_S = FRAME_BYTES * 8 / (LINK.rate_mbps * 1e6)

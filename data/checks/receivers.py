@@ -22,7 +22,7 @@ from runs import (
 
 import qbkit as qb
 from qbkit import stacks
-from qbkit.metrics.families import kernel_counterpart
+from qbkit.metrics.maps.families import kernel_counterpart
 
 SENDERS = (
     *("quinn:cubic", "picoquic:cubic", "s2n-quic:cubic"),

@@ -13,9 +13,9 @@ from pathlib import Path
 
 from qbkit import stacks
 from qbkit.stacks import picoquic
-from qbkit.stacks.build import build_once, fingerprint, run_tool
-from qbkit.stacks.c_program import FLAGS, OBJECT
 from qbkit.stacks.external.configured import from_table
+from qbkit.stacks.toolchains.build import build_once, fingerprint, run_tool
+from qbkit.stacks.toolchains.c_program import FLAGS, OBJECT
 
 TABLES = Path(__file__).with_name("sample_programs.toml")
 SUFFIX = "-sample"

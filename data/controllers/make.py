@@ -15,7 +15,7 @@ from pathlib import Path
 import xarray as xr
 
 import qbkit as qb
-from qbkit.metrics.maps import FIRST
+from qbkit.metrics.maps.interactions import FIRST
 
 HERE = Path(__file__).parent
 RTT, BUFFER = "bottleneck.rtt_ms", "bottleneck.buffer_bdp"

@@ -17,7 +17,7 @@ import pandas as pd
 import xarray as xr
 
 import qbkit as qb
-from qbkit.metrics.flows import delivered_packets
+from qbkit.metrics.flows.lookup import delivered_packets
 
 HERE = Path(__file__).parent
 PERCENT = np.arange(0, 101)

@@ -23,7 +23,7 @@ import xarray as xr
 import qbkit as qb
 from qbkit import stacks
 from qbkit.execution.many import datasets
-from qbkit.metrics.families import kernel_counterpart
+from qbkit.metrics.maps.families import kernel_counterpart
 from qbkit.metrics.parameters import observe
 from qbkit.metrics.parameters.reductions import window_reductions_of
 from qbkit.metrics.parameters.start import start_of

@@ -20,7 +20,7 @@ from typing import Any
 import pandas as pd
 
 import qbkit as qb
-from qbkit.metrics.web import SETTING
+from qbkit.metrics.web.loads import SETTING
 
 HERE = Path(__file__).parent
 SIZES_BYTES = (100_000, 1_000_000, 5_000_000)

@@ -21,7 +21,7 @@ import pandas as pd
 import xarray as xr
 
 import qbkit as qb
-from qbkit.metrics.web_pages import loss_in_words
+from qbkit.metrics.web.pages import loss_in_words
 
 HERE = Path(__file__).parent
 SIZES = ("medium", "small", "large")

@@ -28,13 +28,13 @@ from qbkit.atlas.published import (
     Share,
 )
 from qbkit.metrics import by_family, map_sentence, summary
-from qbkit.metrics.families import kernel_counterpart
-from qbkit.metrics.maps import FIRST, SECOND
-from qbkit.metrics.shares import settle_s
-from qbkit.plots.conformance_map import setting_text
-from qbkit.plots.envelope import envelope_chart
-from qbkit.plots.html import run_sentence
-from qbkit.plots.render import chart_fragment
+from qbkit.metrics.maps.families import kernel_counterpart
+from qbkit.metrics.maps.interactions import FIRST, SECOND
+from qbkit.metrics.maps.shares import settle_s
+from qbkit.plots.drawing.html import run_sentence
+from qbkit.plots.drawing.render import chart_fragment
+from qbkit.plots.envelopes.envelope import envelope_chart
+from qbkit.plots.maps.conformance_map import setting_text
 from qbkit.spec import Bottleneck, Experiment
 from qbkit.studies.conformance import Study
 from qbkit.studies.explain import Explanation

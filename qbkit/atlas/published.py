@@ -16,8 +16,8 @@ import xarray as xr
 from qbkit.atlas.inferred import Inferred, estimates_of, read_inferred
 from qbkit.errors import StoreError
 from qbkit.metrics import cell_envelopes, conformance_map, dominance, interactions, settling
-from qbkit.metrics.envelope import Envelope
-from qbkit.metrics.maps import FIRST, SECOND, SEED
+from qbkit.metrics.envelopes.envelope import Envelope
+from qbkit.metrics.maps.interactions import FIRST, SECOND, SEED
 from qbkit.spec import Experiment
 from qbkit.spec.sweep import Sweep
 from qbkit.store.published import INDEX, load_runs, load_sweep, published_index
@@ -90,7 +90,7 @@ class ConformanceSweep(PublishedSweep):
 
     @cached_property
     def settling(self) -> xr.Dataset:
-        """See `qbkit.metrics.settling`."""
+        """See `qbkit.metrics.verdicts.settling`."""
         return settling(self.cube)
 
     @cached_property

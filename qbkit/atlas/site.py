@@ -27,8 +27,8 @@ from qbkit.atlas.published import Published, read_published
 from qbkit.errors import StoreError
 from qbkit.files import write_whole
 from qbkit.metrics import map_sentence
-from qbkit.plots.conformance_map import setting_text
-from qbkit.plots.render import shared_script
+from qbkit.plots.drawing.render import shared_script
+from qbkit.plots.maps.conformance_map import setting_text
 
 SCRIPT, STYLE = "atlas.js", "atlas.css"
 FOLLOW_THEME = """

@@ -13,8 +13,9 @@ from qbkit import stacks
 from qbkit.cli import pin_checks
 from qbkit.errors import QbkitError
 from qbkit.settings import writable_folder
-from qbkit.stacks import go_runtime, quic_go
-from qbkit.stacks.build import run_tool
+from qbkit.stacks import quic_go
+from qbkit.stacks.toolchains import go_runtime
+from qbkit.stacks.toolchains.build import run_tool
 from qbkit.testbed import engines, kernel, memory
 
 

@@ -101,7 +101,7 @@ def command(
 def _bounds(params: dict[str, Any]) -> dict[str, Any]:
     """The gates' bounds, taken out of ``params``; UsageError for an impossible one."""
     from qbkit.errors import MetricError
-    from qbkit.metrics.gates import require_bounds
+    from qbkit.metrics.verdicts.gates import require_bounds
 
     bounds = {name: params.pop(name) for name in GATES}
     try:

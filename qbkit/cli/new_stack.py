@@ -24,7 +24,7 @@ def command(name: str, program: Path | None, as_class: bool, folder: Path | None
     By default: a table in stacks.toml, for a program with a command line of its own. With --python:
     a package with a class, for anything else.
     """
-    from qbkit.stacks.scaffold import add_table, write_package
+    from qbkit.stacks.external.scaffold import add_table, write_package
 
     if as_class and program:
         raise click.UsageError("--python brings its own driver; leave --program out")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from qbkit.stacks.apt import installed
-from qbkit.stacks.pins import KERNEL, SYSTEM, pins
+from qbkit.stacks.toolchains.apt import installed
+from qbkit.stacks.toolchains.pins import KERNEL, SYSTEM, pins
 from qbkit.testbed import kernel
 from qbkit.testbed.pin_writer import debian_programs
 

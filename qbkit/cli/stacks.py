@@ -16,7 +16,7 @@ from qbkit.cli.output import print_json, print_table
 @click.pass_context
 def command(context: click.Context, as_json: bool, as_markdown: bool) -> None:
     """List the stacks: controllers, version, and whether each is ready or what it needs."""
-    from qbkit.stacks.table import markdown_table, release_rows, stack_rows
+    from qbkit.stacks.listing import markdown_table, release_rows, stack_rows
 
     if context.invoked_subcommand:
         return
@@ -42,7 +42,7 @@ def build(names: tuple[str, ...]) -> int:
     """
     from qbkit import stacks
     from qbkit.stacks.external.launcher import External
-    from qbkit.stacks.make_ready import build_all
+    from qbkit.stacks.toolchains.make_ready import build_all
 
     packaged = [stack for stack in stacks.all_stacks() if not isinstance(stack, External)]
     chosen = [stacks.get(name) for name in names] or packaged

@@ -25,8 +25,8 @@ from qbkit.settings import cache_folder
 from qbkit.spec import Experiment
 from qbkit.spec.web import WebLoad
 from qbkit.stacks import Stack
-from qbkit.stacks.build import GUEST_PATH, program_fingerprint, run_tool
 from qbkit.stacks.external.program import Configured
+from qbkit.stacks.toolchains.build import GUEST_PATH, program_fingerprint, run_tool
 from qbkit.testbed import engines
 from qbkit.testbed.plan import plan_data
 

@@ -11,9 +11,9 @@ from qbkit import store
 from qbkit.errors import SpecError
 from qbkit.execution.preflight import needs, require_room
 from qbkit.execution.runner import check_writable, namer
-from qbkit.metrics.envelope import definition_of
+from qbkit.metrics.envelopes.envelope import definition_of
 from qbkit.spec import Bottleneck, Experiment
-from qbkit.stacks.table import list_implementations
+from qbkit.stacks.listing import list_implementations
 from qbkit.suggestions import did_you_mean
 from qbkit.testbed import engines
 

@@ -112,7 +112,7 @@ def _charts(kind: str) -> Iterator[None]:
 
 def _lighten(notebook: Any) -> None:
     """Keep one copy of Vega for all charts, and no widgets, which do not outlive their kernel."""
-    from qbkit.plots.render import without_bundle
+    from qbkit.plots.drawing.render import without_bundle
 
     notebook.metadata.pop("widgets", None)
     first = True

@@ -1,16 +1,13 @@
 """Metrics: pure functions of run datasets and of arrays."""
 
-from qbkit.metrics.assessment import Assessment, assess
-from qbkit.metrics.balance import packet_balance
-from qbkit.metrics.cells import cell_envelopes, conformance_map, hull_table
-from qbkit.metrics.conformance import (
+from qbkit.metrics.envelopes.conformance import (
     Translated,
     conformance,
     conformance_t,
     deviation,
     overlap,
 )
-from qbkit.metrics.envelope import (
+from qbkit.metrics.envelopes.envelope import (
     DEFINITIONS,
     Definition,
     Envelope,
@@ -18,11 +15,17 @@ from qbkit.metrics.envelope import (
     envelope,
     sample_trials,
 )
-from qbkit.metrics.fairness import jain_index, link_share, throughput_ratio
-from qbkit.metrics.families import by_family
-from qbkit.metrics.gates import Gate, answer_of, gates
-from qbkit.metrics.loss_response import LossResponse, loss_response
-from qbkit.metrics.maps import (
+from qbkit.metrics.envelopes.points import OperatingPoints, operating_points
+from qbkit.metrics.envelopes.quicbench import quicbench_points
+from qbkit.metrics.flows.balance import packet_balance
+from qbkit.metrics.flows.fairness import jain_index, link_share, throughput_ratio
+from qbkit.metrics.flows.loss_response import LossResponse, loss_response
+from qbkit.metrics.flows.retransmissions import transfer_table
+from qbkit.metrics.flows.summary import flow_summaries, summary
+from qbkit.metrics.flows.trains import PacketTrains, packet_trains
+from qbkit.metrics.maps.cells import cell_envelopes, conformance_map, hull_table
+from qbkit.metrics.maps.families import by_family
+from qbkit.metrics.maps.interactions import (
     dominance,
     expectations,
     interactions,
@@ -30,16 +33,9 @@ from qbkit.metrics.maps import (
     pair_trials,
     throughput_ratios,
 )
-from qbkit.metrics.multiplexing import Multiplexing, multiplexing, page_multiplexing
+from qbkit.metrics.maps.shares import settled_throughput_mbps, shares, throughput_between_mbps
+from qbkit.metrics.maps.significance import map_sentence
 from qbkit.metrics.parameters import Parameters, infer
-from qbkit.metrics.points import OperatingPoints, operating_points
-from qbkit.metrics.quicbench import quicbench_points
-from qbkit.metrics.retransmissions import transfer_table
-from qbkit.metrics.settling import drift_mbps, settles, settling
-from qbkit.metrics.shares import settled_throughput_mbps, shares, throughput_between_mbps
-from qbkit.metrics.significance import map_sentence
-from qbkit.metrics.speed_index import page_speed_index, speed_index
-from qbkit.metrics.summary import flow_summaries, summary
 from qbkit.metrics.theory import (
     aimd_window_packets,
     bbr_share,
@@ -50,9 +46,11 @@ from qbkit.metrics.theory import (
     reno_friendly_alpha,
     window_throughput_mbps,
 )
-from qbkit.metrics.trains import PacketTrains, packet_trains
-from qbkit.metrics.urls import url_differences
-from qbkit.metrics.web import (
+from qbkit.metrics.verdicts.assessment import Assessment, assess
+from qbkit.metrics.verdicts.gates import Gate, answer_of, gates
+from qbkit.metrics.verdicts.settling import drift_mbps, settles, settling
+from qbkit.metrics.web.limits import limits_sentence, load_limits
+from qbkit.metrics.web.loads import (
     acked_table,
     client_consistency,
     median_difference,
@@ -60,14 +58,16 @@ from qbkit.metrics.web import (
     web_differences,
     web_table,
 )
-from qbkit.metrics.web_limits import limits_sentence, load_limits
-from qbkit.metrics.web_pages import (
+from qbkit.metrics.web.multiplexing import Multiplexing, multiplexing, page_multiplexing
+from qbkit.metrics.web.pages import (
     PAGE_TIMES,
     median_page_load,
     page_differences,
     page_table,
     protocol_shares,
 )
+from qbkit.metrics.web.speed_index import page_speed_index, speed_index
+from qbkit.metrics.web.urls import url_differences
 
 __all__ = [
     "DEFINITIONS",

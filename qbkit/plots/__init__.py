@@ -1,32 +1,32 @@
 """Charts and HTML: pure functions from datasets and metrics to Altair charts."""
 
-from qbkit.plots.conformance_map import conformance_map_chart
-from qbkit.plots.congestion import cwnd_chart
-from qbkit.plots.envelope import envelope_chart
-from qbkit.plots.export import save_chart
-from qbkit.plots.gallery import gallery_chart
-from qbkit.plots.handshake import handshake_chart
-from qbkit.plots.html import experiment_html, run_html
-from qbkit.plots.interactions import expectation_chart, interaction_chart
-from qbkit.plots.linked import linked_chart
-from qbkit.plots.noise import noise_floor_chart
-from qbkit.plots.progress import bandwidth_chart, bytes_acked_chart
-from qbkit.plots.queue_animation import queue_animation_chart
-from qbkit.plots.recovery import loss_chart
-from qbkit.plots.render import enable
-from qbkit.plots.reproduction import beside_paper_chart, cumulative_chart
-from qbkit.plots.retransmission import retransmission_chart
-from qbkit.plots.root_cause import root_cause_chart
+from qbkit.plots.drawing.export import save_chart
+from qbkit.plots.drawing.html import experiment_html, run_html
+from qbkit.plots.drawing.render import enable
+from qbkit.plots.envelopes.envelope import envelope_chart
+from qbkit.plots.envelopes.linked import linked_chart
+from qbkit.plots.envelopes.noise import noise_floor_chart
+from qbkit.plots.envelopes.reproduction import beside_paper_chart, cumulative_chart
+from qbkit.plots.envelopes.what_if import what_if_chart
+from qbkit.plots.flows.bytes_acked import bandwidth_chart, bytes_acked_chart
+from qbkit.plots.flows.congestion import cwnd_chart
+from qbkit.plots.flows.gallery import gallery_chart
+from qbkit.plots.flows.handshake import handshake_chart
+from qbkit.plots.flows.queue_animation import queue_animation_chart
+from qbkit.plots.flows.recovery import loss_chart
+from qbkit.plots.flows.retransmission import retransmission_chart
+from qbkit.plots.flows.root_cause import root_cause_chart
+from qbkit.plots.flows.timeline import timeline_chart
+from qbkit.plots.maps.conformance_map import conformance_map_chart
+from qbkit.plots.maps.interactions import expectation_chart, interaction_chart
 from qbkit.plots.theory import (
     share_by_buffer_chart,
     share_by_flows_chart,
     window_by_loss_chart,
 )
-from qbkit.plots.timeline import timeline_chart
-from qbkit.plots.web_objects import client_consistency_chart, web_objects_chart
-from qbkit.plots.web_pages import main_image_chart, page_differences_chart, page_times_chart
-from qbkit.plots.web_streams import film_chart, multiplexing_chart, streams_chart
-from qbkit.plots.what_if import what_if_chart
+from qbkit.plots.web.objects import client_consistency_chart, web_objects_chart
+from qbkit.plots.web.pages import main_image_chart, page_differences_chart, page_times_chart
+from qbkit.plots.web.streams import film_chart, multiplexing_chart, streams_chart
 
 __all__ = [
     "bandwidth_chart",

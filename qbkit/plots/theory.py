@@ -11,11 +11,11 @@ import numpy.typing as npt
 import pandas as pd
 
 from qbkit.errors import MetricError
-from qbkit.plots import theme
-from qbkit.plots.captions import wrapped
-from qbkit.plots.charts import LayerChart
-from qbkit.plots.data import inline
-from qbkit.plots.hover import hover
+from qbkit.plots.drawing import theme
+from qbkit.plots.drawing.captions import wrapped
+from qbkit.plots.drawing.charts import LayerChart
+from qbkit.plots.drawing.data import inline
+from qbkit.plots.drawing.hover import hover
 from qbkit.traces.arrays import FloatArray
 
 Model = Callable[[FloatArray], npt.ArrayLike]
@@ -103,9 +103,9 @@ def window_by_loss_chart(
     """Mean window of a controller against the loss rate: its response function.
 
     ``frame`` has one row per run: ``label``, ``loss_rate`` (a fraction, not percent) and
-    ``window_packets`` (`qbkit.metrics.loss_response`). Runs without a loss are left out because the
-    axes are logarithmic. ``models`` are functions of the loss rate, such as
-    ``{"RFC 9438": lambda p: cubic_window_packets(p, rtt_ms=50)}``. Raises MetricError as
+    ``window_packets`` (`qbkit.metrics.flows.loss_response`). Runs without a loss are left out
+    because the axes are logarithmic. ``models`` are functions of the loss rate, such as ``{"RFC
+    9438": lambda p: cubic_window_packets(p, rtt_ms=50)}``. Raises MetricError as
     `share_by_buffer_chart` does.
     """
     axes = _Axes(

@@ -9,7 +9,7 @@ from urllib.parse import quote, unquote
 
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
-from qbkit.controllers import registry
+from qbkit.cca.own import registry
 from qbkit.spec.base import Spec
 
 TEXT_FIELDS = ("start_s", "stop_s", "bytes", "extra_rtt_ms", "direction", "label")

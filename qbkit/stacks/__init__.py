@@ -3,7 +3,6 @@
 from qbkit.stacks import (
     aioquic,
     chromium,
-    clients,
     external,
     google_quiche,
     haproxy,
@@ -25,13 +24,13 @@ from qbkit.stacks import (
     quinn,
     releases,
     s2n_quic,
-    servers,
     tcp,
     tquic,
     x_net_quic,
 )
 from qbkit.stacks.base import ServingStack, Stack, Status
 from qbkit.stacks.registry import all_stacks, get, register
+from qbkit.stacks.web import clients, servers
 
 __all__ = [
     "ServingStack",

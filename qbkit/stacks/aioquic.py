@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import ClassVar
 
 from qbkit.errors import StackNotReady
-from qbkit.stacks import byte_code
 from qbkit.stacks.base import Stack
-from qbkit.stacks.build import fingerprint
-from qbkit.stacks.processor import NO_RANDOM_INSTRUCTIONS
 from qbkit.stacks.registry import register
+from qbkit.stacks.toolchains import byte_code
+from qbkit.stacks.toolchains.build import fingerprint
+from qbkit.stacks.toolchains.processor import NO_RANDOM_INSTRUCTIONS
 
 DRIVER = Path(__file__).parent / "drivers/aioquic_flow"
 MOUNT = "/run/qb/stacks/aioquic"

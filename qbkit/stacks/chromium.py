@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import ClassVar
 
 from qbkit.errors import StackNotReady
-from qbkit.stacks import byte_code, preload
 from qbkit.stacks.base import CERTIFICATE_MOUNT, Options, Say, Stack, Status
-from qbkit.stacks.build import fingerprint
-from qbkit.stacks.processor import NO_RANDOM_INSTRUCTIONS, SAME_LIBRARY_FOLDERS
 from qbkit.stacks.quic_go import QuicGo
 from qbkit.stacks.registry import register
-from qbkit.stacks.uploads import serve_argv
+from qbkit.stacks.toolchains import byte_code, preload
+from qbkit.stacks.toolchains.build import fingerprint
+from qbkit.stacks.toolchains.processor import NO_RANDOM_INSTRUCTIONS, SAME_LIBRARY_FOLDERS
+from qbkit.stacks.web.uploads import serve_argv
 
 DRIVER = Path(__file__).parent / "drivers/browser"
 MOUNT = "/run/qb/stacks/browser"

@@ -22,12 +22,12 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from qbkit.errors import SpecError
-from qbkit.stacks import envoy_wheel, preload
 from qbkit.stacks.base import CERTIFICATE_MOUNT, Options, Say, ServingStack, Status
-from qbkit.stacks.build import fingerprint
-from qbkit.stacks.processor import NO_RANDOM_INSTRUCTIONS
 from qbkit.stacks.quic_go import MOUNT as QUIC_GO_MOUNT
 from qbkit.stacks.registry import get, register
+from qbkit.stacks.toolchains import envoy_wheel, preload
+from qbkit.stacks.toolchains.build import fingerprint
+from qbkit.stacks.toolchains.processor import NO_RANDOM_INSTRUCTIONS
 
 VERSION = "1.40.0"
 SHA256 = "a88a3ed5b48bf80f523b9a00956ad1e5bcf5aab750bd2c2f3023c37e1ccf1884"

@@ -10,13 +10,13 @@ from __future__ import annotations
 from typing import ClassVar
 
 from qbkit.stacks.base import Options
-from qbkit.stacks.debian import DebianPrograms
-from qbkit.stacks.from_debian import serve
 from qbkit.stacks.google_quiche import ORIGIN
 from qbkit.stacks.quic_go import MOUNT as QUIC_GO_MOUNT
 from qbkit.stacks.registry import register
-from qbkit.stacks.served import Served
-from qbkit.stacks.servers import haproxy as server
+from qbkit.stacks.toolchains.debian import DebianPrograms
+from qbkit.stacks.web.from_debian import serve
+from qbkit.stacks.web.served import Served
+from qbkit.stacks.web.servers import haproxy as server
 
 WINDOW = "128m"
 

@@ -12,16 +12,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import ClassVar
 
-from qbkit.stacks import preload
 from qbkit.stacks.base import CERTIFICATE_MOUNT, Options, Say, Status
-from qbkit.stacks.build import fingerprint, run_tool
-from qbkit.stacks.compiled import CompiledStack
-from qbkit.stacks.debian import DebianPrograms
-from qbkit.stacks.jvm import JVM_FLAGS
-from qbkit.stacks.processor import SAME_LIBRARY_FOLDERS
 from qbkit.stacks.quic_go import QuicGo
 from qbkit.stacks.registry import register
-from qbkit.stacks.uploads import CERTIFICATE, serve_argv
+from qbkit.stacks.toolchains import preload
+from qbkit.stacks.toolchains.build import fingerprint, run_tool
+from qbkit.stacks.toolchains.compiled import CompiledStack
+from qbkit.stacks.toolchains.debian import DebianPrograms
+from qbkit.stacks.toolchains.jvm import JVM_FLAGS
+from qbkit.stacks.toolchains.processor import SAME_LIBRARY_FOLDERS
+from qbkit.stacks.web.uploads import CERTIFICATE, serve_argv
 
 DRIVERS = Path(__file__).parent / "drivers"
 HOME = "usr/lib/jvm/java-26-openjdk-amd64"

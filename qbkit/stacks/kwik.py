@@ -21,12 +21,12 @@ import shutil
 from pathlib import Path
 from typing import ClassVar
 
-from qbkit.stacks.build import fingerprint, run_tool
-from qbkit.stacks.compiled import CompiledStack
-from qbkit.stacks.jvm import JVM_FLAGS
-from qbkit.stacks.maven import listed_jars
-from qbkit.stacks.processor import SAME_LIBRARY_FOLDERS
 from qbkit.stacks.registry import register
+from qbkit.stacks.toolchains.build import fingerprint, run_tool
+from qbkit.stacks.toolchains.compiled import CompiledStack
+from qbkit.stacks.toolchains.jvm import JVM_FLAGS
+from qbkit.stacks.toolchains.maven import listed_jars
+from qbkit.stacks.toolchains.processor import SAME_LIBRARY_FOLDERS
 
 SOURCES = Path(__file__).parent / "drivers/kwik"
 JARS = listed_jars(SOURCES / "jars.txt")

@@ -21,10 +21,10 @@ from pathlib import Path
 from typing import ClassVar
 
 from qbkit.errors import StackNotReady
-from qbkit.stacks.build import fingerprint, run_tool
-from qbkit.stacks.c_program import FLAGS, CStack
 from qbkit.stacks.registry import register
-from qbkit.stacks.source_packages import CrateSources
+from qbkit.stacks.toolchains.build import fingerprint, run_tool
+from qbkit.stacks.toolchains.c_program import FLAGS, CStack
+from qbkit.stacks.toolchains.source_packages import CrateSources
 
 VERSION = (4, 6, 2)
 """As in ``lsquic.h`` of the crate; the build checks it."""

@@ -18,11 +18,11 @@ from __future__ import annotations
 from typing import ClassVar
 
 from qbkit.stacks.base import Options
-from qbkit.stacks.debian import DebianPrograms
-from qbkit.stacks.from_debian import serve
 from qbkit.stacks.registry import register
-from qbkit.stacks.served import Served
-from qbkit.stacks.servers import nginx as server
+from qbkit.stacks.toolchains.debian import DebianPrograms
+from qbkit.stacks.web.from_debian import serve
+from qbkit.stacks.web.served import Served
+from qbkit.stacks.web.servers import nginx as server
 
 ENDLESS_BYTES = 10**12
 """More than a flow can get."""

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import ClassVar
 
 from qbkit.stacks.base import CERTIFICATE_MOUNT, Options, Say, Stack, Status
-from qbkit.stacks.build import compile_c, fingerprint
-from qbkit.stacks.debian import DebianPrograms
-from qbkit.stacks.processor import SAME_LIBRARY_FOLDERS
 from qbkit.stacks.registry import register
+from qbkit.stacks.toolchains.build import compile_c, fingerprint
+from qbkit.stacks.toolchains.debian import DebianPrograms
+from qbkit.stacks.toolchains.processor import SAME_LIBRARY_FOLDERS
 
 DRIVER = Path(__file__).parent / "drivers/ngtcp2"
 SERVER = Path(__file__).parent / "drivers/server"

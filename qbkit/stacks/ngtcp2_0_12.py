@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from qbkit.stacks.debian import DebianPrograms
 from qbkit.stacks.ngtcp2 import CLIENT, PACKAGES, RECEIVER, Ngtcp2
 from qbkit.stacks.registry import register
+from qbkit.stacks.toolchains.debian import DebianPrograms
 
 
 class Ngtcp2012(Ngtcp2):

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from qbkit.stacks.quinn import Quinn
 from qbkit.stacks.registry import register
-from qbkit.stacks.rust import WORKSPACE
+from qbkit.stacks.toolchains.rust import WORKSPACE
 
 
 class Noq(Quinn):

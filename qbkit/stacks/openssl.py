@@ -16,10 +16,10 @@ import tempfile
 from pathlib import Path
 from typing import ClassVar
 
-from qbkit.stacks.build import built_folder, fingerprint, run_tool
-from qbkit.stacks.c_program import CStack
 from qbkit.stacks.registry import register
-from qbkit.stacks.source_packages import CrateSources
+from qbkit.stacks.toolchains.build import built_folder, fingerprint, run_tool
+from qbkit.stacks.toolchains.c_program import CStack
+from qbkit.stacks.toolchains.source_packages import CrateSources
 
 VERSION = "4.0.3"
 OPENSSL = CrateSources(

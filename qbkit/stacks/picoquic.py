@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import ClassVar
 
 from qbkit.errors import StackNotReady
-from qbkit.stacks.build import fingerprint, run_tool
-from qbkit.stacks.c_program import FLAGS, CStack
 from qbkit.stacks.registry import register
-from qbkit.stacks.source_packages import PythonSources
+from qbkit.stacks.toolchains.build import fingerprint, run_tool
+from qbkit.stacks.toolchains.c_program import FLAGS, CStack
+from qbkit.stacks.toolchains.source_packages import PythonSources
 
 VERSION = "1.1.53.0"
 """As in ``picoquic.h`` of the source distribution; the build checks it."""

@@ -9,12 +9,12 @@ import qbkit.cca
 from qbkit.cca import shipped
 from qbkit.cca.names import builtin, builtin_names
 from qbkit.cca.options import Option, read_options
-from qbkit.controllers import registry
+from qbkit.cca.own import registry
 from qbkit.errors import SpecError
 from qbkit.stacks.aioquic import AioQuic
 from qbkit.stacks.base import Options, option_words
-from qbkit.stacks.build import fingerprint
 from qbkit.stacks.registry import register
+from qbkit.stacks.toolchains.build import fingerprint
 
 CARRIER = Path(__file__).parent / "drivers/cca_flow"
 CONTROLLERS = Path(qbkit.cca.__file__).parent
@@ -60,7 +60,8 @@ class QbkitCca(AioQuic):
     def version(self) -> str:
         """Versions of aioquic, its driver, our driver around that, and the controllers."""
         carrier = fingerprint(CARRIER.glob("*.py"))
-        return f"{super().version()}, controllers {fingerprint(CONTROLLERS.rglob('*.py'), carrier)}"
+        in_guest = [f for f in CONTROLLERS.rglob("*.py") if f.parent.name != "own"]
+        return f"{super().version()}, controllers {fingerprint(in_guest, carrier)}"
 
     def packages(self) -> dict[str, Path]:
         """aioquic's packages, our driver, and the controllers as the package ``qbkit.cca``."""

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import ClassVar
 
 from qbkit.errors import StackNotReady
-from qbkit.stacks import go_runtime
 from qbkit.stacks.base import Say, Stack, Status
-from qbkit.stacks.build import build_once, built_folder, fingerprint, run_tool
 from qbkit.stacks.registry import register
+from qbkit.stacks.toolchains import go_runtime
+from qbkit.stacks.toolchains.build import build_once, built_folder, fingerprint, run_tool
 
 SOURCES = Path(__file__).parent / "drivers/quic-go"
 MODULE = "github.com/quic-go/quic-go"

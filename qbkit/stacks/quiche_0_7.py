@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from qbkit.stacks.registry import register
-from qbkit.stacks.rust import RustStack
+from qbkit.stacks.toolchains.rust import RustStack
 
 
 class Quiche07(RustStack):

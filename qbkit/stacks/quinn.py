@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import ClassVar
 
-from qbkit.stacks import preload
 from qbkit.stacks.registry import register
-from qbkit.stacks.rust import RustStack
+from qbkit.stacks.toolchains import preload
+from qbkit.stacks.toolchains.rust import RustStack
 
 
 class Quinn(RustStack):

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import ClassVar
 
 from qbkit.stacks.base import Options, Say, Stack, Status
-from qbkit.stacks.build import compile_c, fingerprint
 from qbkit.stacks.registry import register
+from qbkit.stacks.toolchains.build import compile_c, fingerprint
 
 SOURCE = Path(__file__).parent / "drivers/tcp/tcp_flow.c"
 MOUNT = "/run/qb/stacks/tcp"

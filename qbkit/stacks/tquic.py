@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from qbkit.stacks.registry import register
-from qbkit.stacks.rust import RustStack
+from qbkit.stacks.toolchains.rust import RustStack
 
 
 class Tquic(RustStack):

@@ -12,11 +12,11 @@ from functools import cache
 from pathlib import Path
 from typing import ClassVar
 
-from qbkit.stacks import go_runtime
-from qbkit.stacks.build import fingerprint, run_tool
-from qbkit.stacks.compiled import CompiledStack
 from qbkit.stacks.quic_go import run_go
 from qbkit.stacks.registry import register
+from qbkit.stacks.toolchains import go_runtime
+from qbkit.stacks.toolchains.build import fingerprint, run_tool
+from qbkit.stacks.toolchains.compiled import CompiledStack
 
 SOURCES = Path(__file__).parent / "drivers/x-net-quic"
 MODULE = "golang.org/x/net"

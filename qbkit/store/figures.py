@@ -21,7 +21,7 @@ FIGURES = {
     "rtt_std_ms": ("ms", "standard deviation of that RTT"),
     "queue_delay_mean_ms": ("ms", "mean queueing delay"),
 }
-"""Columns of `qbkit.metrics.summary` → unit and meaning."""
+"""Columns of `qbkit.metrics.flows.summary` → unit and meaning."""
 DECIMALS = 4
 STEP_S = 1.0
 """Bin width of the throughput that a sweep keeps."""

@@ -18,8 +18,8 @@ from qbkit import measurement, store
 from qbkit.errors import StoreError
 from qbkit.json_words import object_of
 from qbkit.metrics import cell_envelopes, conformance_map, hull_table
-from qbkit.metrics.kept_maps import PREFIX, with_map
-from qbkit.metrics.maps import FIRST, SECOND
+from qbkit.metrics.maps.interactions import FIRST, SECOND
+from qbkit.metrics.maps.kept import PREFIX, with_map
 from qbkit.spec.sweep import Sweep
 from qbkit.store.index import INDEX, published_files, read_index, require_unchanged
 from qbkit.store.sweep_folder import load_cube
@@ -95,7 +95,7 @@ def write_cube(cube: xr.Dataset, spec: str | Path) -> Path:
 
     Values are rounded to 0.01 of their unit. A sweep that compares implementations with one (no
     ``flows.1`` is swept) also gets their hulls (`qbkit.metrics.hull_table`) and its conformance map
-    (`qbkit.metrics.kept_maps`). Returns the path of the JSON.
+    (`qbkit.metrics.maps.kept`). Returns the path of the JSON.
     """
     source = Path(spec)
     if FIRST in cube.dims and SECOND not in cube.dims:

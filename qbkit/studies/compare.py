@@ -13,7 +13,7 @@ import xarray as xr
 
 from qbkit.errors import MetricError
 from qbkit.metrics import summary
-from qbkit.metrics.flows import flow_labels
+from qbkit.metrics.flows.lookup import flow_labels
 from qbkit.studies.conformance import Study
 from qbkit.studies.explain import Explanation
 from qbkit.studies.results import Results, is_cube

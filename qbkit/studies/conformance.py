@@ -82,7 +82,7 @@ class Study:
         max_delta_delay_ms: float | None = None,
         definition: str = "imc22",
     ) -> list[Gate]:
-        """Whether the study meets the given bounds; see `qbkit.metrics.gates`."""
+        """Whether the study meets the given bounds; see `qbkit.metrics.verdicts.gates`."""
         return gates(
             self.tests,
             self.references,
@@ -102,7 +102,7 @@ class Study:
         return f"<Study of {self.test} against {self.reference}: {counts}>"
 
     def _repr_html_(self) -> str:
-        from qbkit.plots.html import run_sentence
+        from qbkit.plots.drawing.html import run_sentence
 
         head = f"{self.test} against {self.reference}"
         runs = f"{len(self.tests)} and {len(self.references)} runs"

@@ -18,7 +18,7 @@ import xarray as xr
 from qbkit import stacks
 from qbkit.errors import QbkitError, SpecError
 from qbkit.execution.runner import run
-from qbkit.metrics.flows import delivered_packets
+from qbkit.metrics.flows.lookup import delivered_packets
 from qbkit.spec import Bottleneck, Experiment, Flow
 
 LINK = Bottleneck(rate_mbps=10, rtt_ms=20, buffer_bdp=1)

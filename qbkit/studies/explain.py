@@ -25,10 +25,10 @@ from qbkit.errors import StoreError
 from qbkit.execution.many import run_every
 from qbkit.execution.stand_ins import CANNOT_RUN
 from qbkit.metrics import Assessment
-from qbkit.metrics.assessment import DIFFERS
-from qbkit.metrics.families import kernel_counterpart
+from qbkit.metrics.maps.families import kernel_counterpart
 from qbkit.metrics.parameters import Difference, Parameters, compare, infer
 from qbkit.metrics.parameters.effects import at_equal_loss_times, law
+from qbkit.metrics.verdicts.assessment import DIFFERS
 from qbkit.spec import Bottleneck, Flow
 from qbkit.store.published import ENVELOPE_SERIES, load_runs, published_index
 from qbkit.studies.conformance import (

@@ -20,13 +20,13 @@ import xarray as xr
 from qbkit.errors import MetricError, QbkitError, SpecError
 from qbkit.execution.runner import run
 from qbkit.metrics import cell_envelopes, conformance_map, settling
-from qbkit.metrics.maps import FIRST
+from qbkit.metrics.maps.interactions import FIRST
 from qbkit.plots import envelope_chart, timeline_chart
-from qbkit.plots.html import run_html
-from qbkit.plots.render import chart_fragment
+from qbkit.plots.drawing.html import run_html
+from qbkit.plots.drawing.render import chart_fragment
 from qbkit.spec import Bottleneck, Experiment, Flow
+from qbkit.stacks.listing import list_implementations
 from qbkit.stacks.registry import get
-from qbkit.stacks.table import list_implementations
 from qbkit.studies.results import reference_of
 from qbkit.testbed import engines
 

@@ -10,8 +10,8 @@ import xarray as xr
 from qbkit.execution.runner import run
 from qbkit.metrics import jain_index, summary
 from qbkit.plots import timeline_chart
-from qbkit.plots.html import run_html
-from qbkit.plots.render import chart_fragment
+from qbkit.plots.drawing.html import run_html
+from qbkit.plots.drawing.render import chart_fragment
 from qbkit.spec import Bottleneck, Experiment, Flow
 from qbkit.spec.bottleneck import Qdisc
 

@@ -12,8 +12,8 @@ import xarray as xr
 
 from qbkit.errors import QbkitError, StoreError
 from qbkit.files import write_whole
-from qbkit.plots.html import run_html, run_sentence
-from qbkit.plots.render import chart_fragment, without_bundle
+from qbkit.plots.drawing.html import run_html, run_sentence
+from qbkit.plots.drawing.render import chart_fragment, without_bundle
 from qbkit.store.paper_tables import heading
 from qbkit.studies.conformance import Study
 from qbkit.studies.explain import Explanation

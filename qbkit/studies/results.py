@@ -12,7 +12,7 @@ import xarray as xr
 
 from qbkit import metrics, store
 from qbkit.errors import MetricError, StoreError
-from qbkit.metrics.maps import FIRST, SECOND
+from qbkit.metrics.maps.interactions import FIRST, SECOND
 from qbkit.store.index import INDEX
 from qbkit.store.published import load_sweep, published_index
 from qbkit.studies.conformance import Study, load_study

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from qbkit.errors import EngineError, RunFailed
-from qbkit.stacks import certificate
 from qbkit.stacks.base import CERTIFICATE_MOUNT
-from qbkit.stacks.build import GUEST_PATH
+from qbkit.stacks.toolchains import certificate
+from qbkit.stacks.toolchains.build import GUEST_PATH
 from qbkit.testbed import host, kernel, native, virtual
 from qbkit.testbed.console import OnProgress, Usage
 from qbkit.testbed.plan import Plan

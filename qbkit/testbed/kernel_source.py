@@ -1,7 +1,8 @@
 """The Linux source that the virtual-time kernel is built from.
 
-The ``linux-source-X.Y`` of Debian that `qbkit.stacks.pins` names, or the newest of its unstable
-suite where no archive has that any more; or the user's tree or tarball (``QBKIT_KERNEL_SOURCE``).
+The ``linux-source-X.Y`` of Debian that `qbkit.stacks.toolchains.pins` names, or the newest of its
+unstable suite where no archive has that any more; or the user's tree or tarball
+(``QBKIT_KERNEL_SOURCE``).
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from qbkit.errors import EngineError, StackNotReady
-from qbkit.stacks.apt import private_apt
-from qbkit.stacks.pins import KERNEL, pin
+from qbkit.stacks.toolchains.apt import private_apt
+from qbkit.stacks.toolchains.pins import KERNEL, pin
 
 SUITE = "unstable"
 UNNEEDED = Path(__file__).parent / "kernel_sources/unneeded.txt"

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from qbkit.stacks.build import build_once, compile_c, fingerprint, python_identity, run_tool
+from qbkit.stacks.toolchains.build import (
+    build_once,
+    compile_c,
+    fingerprint,
+    python_identity,
+    run_tool,
+)
 
 SOURCES = Path(__file__).parent / "native"
 AGENT_SOURCES = Path(__file__).parent / "guest"

@@ -11,11 +11,12 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from qbkit import stacks
-from qbkit.stacks import jdk, web
-from qbkit.stacks.apt import private_apt, this_suite
-from qbkit.stacks.build import run_tool
-from qbkit.stacks.debian import DebianPrograms, apt_suites
-from qbkit.stacks.pins import KERNEL, LOCK, SYSTEM, Pin, PinnedFile, pin
+from qbkit.stacks import jdk
+from qbkit.stacks.toolchains.apt import private_apt, this_suite
+from qbkit.stacks.toolchains.build import run_tool
+from qbkit.stacks.toolchains.debian import DebianPrograms, apt_suites
+from qbkit.stacks.toolchains.pins import KERNEL, LOCK, SYSTEM, Pin, PinnedFile, pin
+from qbkit.stacks.web import base as web
 from qbkit.testbed.kernel_source import SUITE, newest_package
 
 WHAT = "make lock"
@@ -29,7 +30,7 @@ IMPORT = datetime.timedelta(hours=12)
 """The snapshot archive takes in what is new some hours later, and Debian keeps files for days."""
 HEAD = """\
 # Packages of Debian that results depend on, each with its version, its SHA-256 and its path in the
-# archive. `make lock` writes this file; qbkit/stacks/pins.py reads it.
+# archive. `make lock` writes this file; qbkit/stacks/toolchains/pins.py reads it.
 """
 URI = re.compile(r"^'\S+?/(pool/\S+)' (\S+) \d+ SHA256:(\w+)$", re.M)
 

@@ -15,8 +15,8 @@ import numpy as np
 import xarray as xr
 
 from qbkit.errors import MetricError
-from qbkit.metrics.events import APPLICATION, first_time_of, minimum_from, step_at
-from qbkit.metrics.flows import flow_directions, flow_index, flow_labels, known_fate
+from qbkit.metrics.flows.lookup import flow_directions, flow_index, flow_labels, known_fate
+from qbkit.metrics.flows.over_time import APPLICATION, first_time_of, minimum_from, step_at
 from qbkit.traces.arrays import BoolArray, FloatArray
 
 FULL_PART = 0.6

@@ -14,7 +14,6 @@ from typing import ClassVar
 
 from qbkit.errors import SpecError
 from qbkit.stacks.base import Options, ServingStack, Status
-from qbkit.stacks.build import fingerprint, program_fingerprint
 from qbkit.stacks.external.launcher import (
     CERTIFICATE,
     ENDLESS_BYTES,
@@ -25,7 +24,8 @@ from qbkit.stacks.external.launcher import (
     script_files,
 )
 from qbkit.stacks.external.program import Configured
-from qbkit.stacks.processor import NO_RANDOM_INSTRUCTIONS
+from qbkit.stacks.toolchains.build import fingerprint, program_fingerprint
+from qbkit.stacks.toolchains.processor import NO_RANDOM_INSTRUCTIONS
 
 VALUES = {
     "ip": "IP address of the listening end",

@@ -15,8 +15,8 @@ from typing import ClassVar
 
 from qbkit.errors import StackNotReady
 from qbkit.stacks.base import CERTIFICATE_MOUNT, Say, Stack, Status
-from qbkit.stacks.build import fingerprint, program_fingerprint
-from qbkit.stacks.processor import NO_RANDOM_INSTRUCTIONS
+from qbkit.stacks.toolchains.build import fingerprint, program_fingerprint
+from qbkit.stacks.toolchains.processor import NO_RANDOM_INSTRUCTIONS
 
 DRIVERS = Path(__file__).parents[1] / "drivers"
 SERVER_MOUNT, CLIENT_MOUNT = "/run/qb/stacks/server", "/run/qb/stacks/external"

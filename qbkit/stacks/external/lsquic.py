@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import ClassVar
 
 from qbkit.stacks.base import Options
-from qbkit.stacks.certificate import BROWSER_NAME
 from qbkit.stacks.external.launcher import CERTIFICATE, ENDLESS_BYTES, KEY, WINDOW_BYTES, External
 from qbkit.stacks.registry import register
+from qbkit.stacks.toolchains.certificate import BROWSER_NAME
 
 VERSION = ["-o", "version=h3"]
 """Only QUIC version 1: after a Retry, which a large first flight causes, lsquic 4.9 fails to agree

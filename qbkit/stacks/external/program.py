@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from qbkit.errors import StackNotReady
 from qbkit.stacks.base import Say, Stack, Status
-from qbkit.stacks.build import program_fingerprint, run_tool
+from qbkit.stacks.toolchains.build import program_fingerprint, run_tool
 
 SYSTEM = Path("/usr")
 """The guest sees this machine's folder at the same path."""

@@ -9,10 +9,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from qbkit.stacks import byte_code
 from qbkit.stacks.aioquic import DRIVER, FLAGS, MOUNT, AioQuic
 from qbkit.stacks.base import Say, Status
-from qbkit.stacks.build import build_once, built_folder, fingerprint, python_identity
 from qbkit.stacks.registry import register_releases
 from qbkit.stacks.release import (
     SOURCES,
@@ -22,6 +20,8 @@ from qbkit.stacks.release import (
     make_release,
 )
 from qbkit.stacks.releases import wheels
+from qbkit.stacks.toolchains import byte_code
+from qbkit.stacks.toolchains.build import build_once, built_folder, fingerprint, python_identity
 
 ADAPTERS = SOURCES / "aioquic"
 

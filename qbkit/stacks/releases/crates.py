@@ -11,7 +11,6 @@ from typing import ClassVar
 from qbkit.files import lock, write_whole
 from qbkit.settings import cache_folder, writable_folder
 from qbkit.stacks.base import Say
-from qbkit.stacks.build import run_tool
 from qbkit.stacks.release import (
     SOURCES,
     Generation,
@@ -20,8 +19,9 @@ from qbkit.stacks.release import (
     make_release,
     release_folder,
 )
-from qbkit.stacks.rust import WORKSPACE, RustStack
-from qbkit.stacks.source_packages import crate_versions
+from qbkit.stacks.toolchains.build import run_tool
+from qbkit.stacks.toolchains.rust import WORKSPACE, RustStack
+from qbkit.stacks.toolchains.source_packages import crate_versions
 
 OLD_RUSTLS = SOURCES / "rustls-0.20"
 """A client that believes any certificate, for drivers of crates with rustls 0.20 or 0.21."""

@@ -6,7 +6,6 @@ The oldest wheel on PyPI is that of 1.36.2.
 from __future__ import annotations
 
 from qbkit.stacks.base import Say, Status
-from qbkit.stacks.envoy_wheel import PACKAGE, requirement
 from qbkit.stacks.google_quiche import FLAGS, MOUNT, GoogleQuiche, fetch_version
 from qbkit.stacks.registry import register_releases
 from qbkit.stacks.release import (
@@ -16,6 +15,7 @@ from qbkit.stacks.release import (
     make_release,
 )
 from qbkit.stacks.releases import wheels
+from qbkit.stacks.toolchains.envoy_wheel import PACKAGE, requirement
 
 
 class GoogleQuicheRelease(Release, GoogleQuiche):

@@ -11,7 +11,7 @@ from qbkit.stacks.noq import Noq
 from qbkit.stacks.registry import register_releases
 from qbkit.stacks.release import SOURCES, Generation, Releases
 from qbkit.stacks.releases.crates import crate_release
-from qbkit.stacks.rust import WORKSPACE
+from qbkit.stacks.toolchains.rust import WORKSPACE
 
 FOLDER = SOURCES / "noq"
 QUINN = WORKSPACE / "quinn-flow/src"

@@ -15,7 +15,7 @@ from qbkit.stacks.release import (
     Releases,
     make_release,
 )
-from qbkit.stacks.source_packages import CrateSources, crate_index
+from qbkit.stacks.toolchains.source_packages import CrateSources, crate_index
 
 
 class OpenSslRelease(LockedRelease, OpenSsl):

@@ -14,7 +14,7 @@ from qbkit.stacks.release import (
     Releases,
     make_release,
 )
-from qbkit.stacks.source_packages import PythonSources
+from qbkit.stacks.toolchains.source_packages import PythonSources
 
 PACKAGES = {
     "1.1.51.1": PythonSources(

@@ -12,7 +12,7 @@ from qbkit.stacks.quiche import Quiche
 from qbkit.stacks.registry import register_releases
 from qbkit.stacks.release import SOURCES, Generation, Releases
 from qbkit.stacks.releases.crates import crate_release
-from qbkit.stacks.rust import WORKSPACE
+from qbkit.stacks.toolchains.rust import WORKSPACE
 
 FOLDER = SOURCES / "quiche"
 PRESENT = WORKSPACE / "quiche-flow/src"

@@ -6,7 +6,7 @@ from qbkit.stacks.quinn import Quinn
 from qbkit.stacks.registry import register_releases
 from qbkit.stacks.release import SOURCES, Generation, Releases
 from qbkit.stacks.releases.crates import OLD_RUSTLS, crate_release
-from qbkit.stacks.rust import WORKSPACE
+from qbkit.stacks.toolchains.rust import WORKSPACE
 
 FOLDER = SOURCES / "quinn"
 PRESENT = WORKSPACE / "quinn-flow/src"

@@ -8,8 +8,8 @@ from __future__ import annotations
 from qbkit.stacks.registry import register_releases
 from qbkit.stacks.release import SOURCES, Generation, Releases
 from qbkit.stacks.releases.crates import OLD_RUSTLS, crate_release
-from qbkit.stacks.rust import WORKSPACE
 from qbkit.stacks.s2n_quic import S2nQuic
+from qbkit.stacks.toolchains.rust import WORKSPACE
 
 FOLDER = SOURCES / "s2n-quic"
 PRESENT = WORKSPACE / "s2n-quic-flow/src"

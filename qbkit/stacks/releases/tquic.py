@@ -10,7 +10,7 @@ from __future__ import annotations
 from qbkit.stacks.registry import register_releases
 from qbkit.stacks.release import SOURCES, Generation, Releases
 from qbkit.stacks.releases.crates import crate_release
-from qbkit.stacks.rust import WORKSPACE
+from qbkit.stacks.toolchains.rust import WORKSPACE
 from qbkit.stacks.tquic import Tquic
 
 FOLDER = SOURCES / "tquic"

@@ -8,7 +8,7 @@ import sys
 from typing import Any
 
 from qbkit.errors import StackNotReady
-from qbkit.stacks.build import run_tool
+from qbkit.stacks.toolchains.build import run_tool
 
 
 def chosen(wanted: str, *options: str, what: str) -> list[dict[str, Any]]:

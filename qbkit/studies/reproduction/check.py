@@ -12,7 +12,7 @@ import xarray as xr
 from qbkit import measurement
 from qbkit.errors import QbkitError, StackNotReady
 from qbkit.execution.runner import run
-from qbkit.execution.web import run_web
+from qbkit.execution.web.load import run_web
 from qbkit.spec import Experiment
 from qbkit.studies.reproduction.points import DIGITS, Point, Values
 

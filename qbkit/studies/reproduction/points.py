@@ -18,7 +18,7 @@ import xarray as xr
 
 from qbkit.errors import StoreError
 from qbkit.measurement import version_of
-from qbkit.metrics.jitter import flow_jitter_ms
+from qbkit.metrics.flows.jitter import flow_jitter_ms
 from qbkit.spec import Experiment
 from qbkit.spec.sweep import Sweep
 from qbkit.spec.web import WebLoad

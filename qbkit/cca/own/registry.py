@@ -1,0 +1,125 @@
+"""Controllers by name: built in, of other packages (group ``qbkit.controllers``), of cells."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, TypeVar
+
+from qbkit.cca import shipped
+from qbkit.cca.controller import Controller
+from qbkit.cca.names import builtin, builtin_names
+from qbkit.cca.own.source import source_of as source_of_class
+from qbkit.errors import SpecError
+
+STACK = "qbkit"
+"""The stack that carries controllers in Python."""
+NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
+Kind = TypeVar("Kind", bound=type)
+
+
+@dataclass(frozen=True)
+class Brought:
+    """A controller that a user brought."""
+
+    kind: type[Controller]
+    source: str
+
+
+_of_cells: dict[str, Brought] = {}
+
+
+def controller(name: str) -> Callable[[Kind], Kind]:
+    """Make a class a controller: ``@qb.controller("my-cc")``, then ``Flow("qbkit:my-cc")``.
+
+    The class, and what of its cell (or file) it needs, goes into the guest, and is part of the name
+    of each run. A cell that runs again replaces its controller; flows made before keep the old one.
+    Raises SpecError for a bad or taken name, a class that is no controller, and a source that
+    cannot stand alone.
+    """
+    if not (isinstance(name, str) and NAME.fullmatch(name)):
+        raise SpecError(
+            f"{name!r} is no name for a controller; use a-z, 0-9 and -, for example my-cc"
+        )
+    frame = sys._getframe(1)
+
+    def register(kind: Kind) -> Kind:
+        _check_free(name, kind)
+        _of_cells[name] = _brought(name, kind, frame.f_code.co_filename, frame.f_globals)
+        return kind
+
+    return register
+
+
+def names() -> tuple[str, ...]:
+    """Of all controllers, sorted."""
+    return tuple(sorted({*installed_names(), *_of_cells}))
+
+
+def installed_names() -> tuple[str, ...]:
+    """Of those that need no cell, sorted: built in, or of a package."""
+    return tuple(sorted({*builtin_names(), *_entry_points()}))
+
+
+def source_of(name: str) -> str | None:
+    """The text of a controller that travels; None for a built-in one, and for an unknown name."""
+    if name in builtin_names():
+        return None
+    if name not in _of_cells and name in _entry_points():
+        return _of_entry_point(name).source
+    return _of_cells[name].source if name in _of_cells else None
+
+
+def find(name: str, source: str | None = None) -> type[Controller]:
+    """The class of that name, or in that text; SpecError where it cannot be had."""
+    if source is None:
+        return builtin(name)
+    try:
+        return shipped.load(source, name)
+    except shipped.ControllerError as error:
+        raise SpecError(f"controller {name!r} does not run on its own: {error}") from None
+
+
+def _check_free(name: str, kind: type) -> None:
+    """A cell may run again, also with its class changed; another class needs another name."""
+    other = _of_cells.get(name)
+    owner = None
+    if name in builtin_names():
+        owner = "a built-in controller"
+    elif name in _entry_points():
+        owner = f"a controller of {_entry_points()[name].value}"
+    elif other and other.kind.__qualname__ != getattr(kind, "__qualname__", None):
+        owner = f"a controller, class {other.kind.__qualname__},"
+    if owner:
+        raise SpecError(f"there is {owner} named {name!r} already; choose another name")
+
+
+def _brought(name: str, kind: Any, file: str, known: dict[str, Any]) -> Brought:
+    if not (isinstance(kind, type) and issubclass(kind, Controller)):
+        what = getattr(kind, "__name__", repr(kind))
+        raise SpecError(f"{what} is no controller: derive it from {shipped.BASES}")
+    text = source_of_class(kind, name, file, known)
+    find(name, text)
+    return Brought(kind, text)
+
+
+@cache
+def _entry_points() -> dict[str, EntryPoint]:
+    return {point.name: point for point in entry_points(group="qbkit.controllers")}
+
+
+@cache
+def _of_entry_point(name: str) -> Brought:
+    point = _entry_points()[name]
+    try:
+        kind = point.load()
+        module = sys.modules[kind.__module__]
+    except Exception as error:
+        raise SpecError(
+            f"the controller {name} of {point.value} cannot be loaded: {error}"
+        ) from error
+    return _brought(name, kind, str(module.__file__), vars(module))

@@ -1,0 +1,82 @@
+"""``qbkit web URL ...``: HTTP/2 against HTTP/3 on the internet, from this machine."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+from click.core import ParameterSource
+
+from qbkit.cli.output import print_json, print_table
+
+FOR_URLS = {
+    *("urls", "protocol", "repeat", "client", "insecure", "duration_s"),
+    *("out", "force", "as_json"),
+}
+"""Options of the command that URLs take; ``--duration-s`` limits each load."""
+
+
+def measure(
+    context: click.Context,
+    urls: Sequence[str],
+    protocols: Sequence[Any],
+    *,
+    out: Path | None,
+    force: bool,
+    as_json: bool,
+) -> int:
+    """Measure, store and print; 1 if a load failed.
+
+    Raises UsageError for options of the emulation, and StoreError, before anything is measured, if
+    ``out`` exists or cannot be written.
+    """
+    given = {
+        name
+        for name in context.params
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+    }
+    for option in context.command.params:
+        if option.name not in given - FOR_URLS:
+            continue
+        raise click.UsageError(
+            f"{option.opts[-1]} is for loads in virtual time; URLs are loaded over this "
+            "machine's own network, which qbkit does not change"
+        )
+    from qbkit import store  # slow to import
+    from qbkit.execution.runner import check_writable
+    from qbkit.execution.web.urls import measure_urls
+    from qbkit.metrics.web.urls import url_differences
+
+    if out is not None:
+        if not force:
+            store.require_free(out)
+        check_writable(out)
+    names = {"client", "repeat"} & given
+    loads = measure_urls(
+        urls,
+        protocols=protocols,
+        limit_s=context.params["duration_s"],
+        verify=not context.params["insecure"],
+        progress=not as_json,
+        **{name: context.params[name] for name in names},
+    )
+    if out is not None:
+        store.save_run(loads, out)
+    rows = [_plain(row) for row in url_differences(loads).to_dict("records")]
+    failures = json.loads(loads.attrs["failures"])
+    if as_json:
+        print_json({"urls": rows, "failures": failures, "path": out and str(out)})
+    else:
+        print_table(rows)
+    for failure in failures:
+        click.echo(f"qbkit: {failure['reason']}", err=True)
+    return int(bool(failures))
+
+
+def _plain(row: dict[str, Any]) -> dict[str, Any]:
+    """The row with None for NaN, which JSON does not have."""
+    return {k: None if isinstance(v, float) and math.isnan(v) else v for k, v in row.items()}

@@ -1,0 +1,1 @@
+"""Loads of web objects and pages, in virtual time and of URLs in real time."""

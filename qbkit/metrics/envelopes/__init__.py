@@ -1,0 +1,1 @@
+"""Operating points, Performance Envelopes, and how well two of them agree."""

@@ -1,0 +1,1 @@
+"""What a flow did: its packets, delays, losses and shares."""

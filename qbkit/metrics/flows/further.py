@@ -1,0 +1,94 @@
+"""Columns of a summary that only some runs have: what a transfer took, marks, kinds of losses."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import xarray as xr
+
+from qbkit.metrics.flows.lookup import has_packets
+from qbkit.traces.arrays import FloatArray
+from qbkit.traces.run.attributes import run_experiment
+from qbkit.traces.run.early_end import EARLY_END
+from qbkit.traces.run.ends import is_complete
+
+Column = list[float] | list[float | str]
+UNFINISHED = "unfinished"
+
+
+def further_columns(ds: xr.Dataset) -> dict[str, Column]:
+    """The columns of `summary` that have a value in this run, by name.
+
+    A column in which all flows have no value, or all counts are 0, is left out.
+    """
+    columns: dict[str, Column] = {"complete_s": completion_times_s(ds)}
+    if has_packets(ds):
+        columns |= {
+            "mean_frame_bytes": _per_flow(ds, ds["packet_size_bytes"].values, np.mean),
+            "slow_start_lost_packets": slow_start_losses(ds),
+        }
+        if "packet_is_marked" in ds:
+            marked = ds["packet_is_marked"].values
+            columns["ce_marked_packets"] = _per_flow(ds, marked, np.sum)
+    if "sample_spurious_losses" in ds:
+        columns["spurious_losses"] = _last_samples(ds, "spurious_losses")
+    if EARLY_END in ds:
+        columns[EARLY_END] = [float(s) for s in ds[EARLY_END].values]
+    return {name: values for name, values in columns.items() if any(map(_is_news, values))}
+
+
+def completion_times_s(ds: xr.Dataset) -> list[float | str]:
+    """Time from a transfer's start to its last packet, or "unfinished"; NaN without a size."""
+    experiment = run_experiment(ds)
+    found: list[float | str] = [math.nan] * ds.sizes["flow"]
+    if experiment is None or "receiver_bytes" not in ds or not has_packets(ds):
+        return found
+    labels = [str(label) for label in ds["label"].values]
+    for flow, label in zip(experiment.flows, experiment.labels, strict=True):
+        if flow.bytes is not None and label in labels:
+            i = labels.index(label)
+            took_s = float(ds["stop_s"].values[i] - ds["start_s"].values[i])
+            found[i] = took_s if is_complete(ds, i, flow.bytes) else UNFINISHED
+    return found
+
+
+def slow_start_losses(ds: xr.Dataset) -> list[float]:
+    """Packets lost of those sent before the sender first left slow start; NaN if unknown."""
+    found = [math.nan] * ds.sizes["flow"]
+    if "sample_state" not in ds:
+        return found
+    attrs = ds["sample_state"].attrs
+    names = dict(zip(attrs["flag_meanings"].split(), attrs["flag_values"], strict=True))
+    inside = [names[name] for name in ("slow_start", "startup") if name in names]
+    lost = np.isnan(ds["packet_departure_s"].values)
+    for i in range(len(found)):
+        mine = (ds["sample_flow"].values == i) & (ds["sample_state"].values >= 0)
+        state, time_s = ds["sample_state"].values[mine], ds["sample_time_s"].values[mine]
+        if len(state) and state[0] in inside:
+            left_s = time_s[~np.isin(state, inside)]
+            until_s = left_s[0] if len(left_s) else math.inf
+            early = (ds["packet_flow"].values == i) & (ds["packet_time_s"].values < until_s)
+            found[i] = float((lost & early).sum())
+    return found
+
+
+def _per_flow(ds: xr.Dataset, values: FloatArray, of: Callable[[FloatArray], float]) -> list[float]:
+    flow = ds["packet_flow"].values
+    parts = [values[flow == i].astype(np.float64) for i in range(ds.sizes["flow"])]
+    return [float(of(part)) if len(part) else math.nan for part in parts]
+
+
+def _last_samples(ds: xr.Dataset, name: str) -> list[float]:
+    """The last value of a counter of each flow; NaN where its stack does not report it."""
+    values, found = ds[f"sample_{name}"].values, []
+    for i in range(ds.sizes["flow"]):
+        known = values[(ds["sample_flow"].values == i) & np.isfinite(values)]
+        found.append(float(known[-1]) if len(known) else math.nan)
+    return found
+
+
+def _is_news(value: float | str) -> bool:
+    """Whether a value says more than that nothing happened."""
+    return isinstance(value, str) or (math.isfinite(value) and value != 0)

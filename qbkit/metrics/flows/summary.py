@@ -1,0 +1,148 @@
+"""Goodput, throughput, loss and RTT of each flow, as in QUIC-DC's tables."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+from qbkit.metrics.flows.further import further_columns
+from qbkit.metrics.flows.jitter import flow_jitter_ms
+from qbkit.metrics.flows.lookup import (
+    ack_delays_ms,
+    active_span_s,
+    delivered_bytes,
+    delivered_packets,
+    flow_directions,
+    has_packets,
+    known_fate,
+)
+from qbkit.traces.run.journey import Fate
+
+COLUMNS = (
+    "label",
+    "stack",
+    "controller",
+    "goodput_mbps",
+    "throughput_mbps",
+    "loss_percent",
+    "queue_loss_percent",
+    "random_loss_percent",
+    "rtt_mean_ms",
+    "rtt_std_ms",
+    "queue_delay_mean_ms",
+)
+
+
+def summary(ds: xr.Dataset) -> pd.DataFrame:
+    """One row per flow with the columns of `COLUMNS` (QUIC-DC, Tables I-IV); NaN is unknown.
+
+    - ``goodput_mbps``: application bytes received over the time the flow was active (``start_s``
+      to ``stop_s``); ``throughput_mbps``: frame bytes that left the queue over the same time,
+      including those still in the queue at ``stop_s`` that left within the experiment.
+    - ``loss_percent``: packets that did not arrive, from any cause, of those that the flow sent
+      within the experiment. Packets of unknown fate (in the queue when the capture ended) do not
+      count. ``queue_loss_percent`` and ``random_loss_percent`` are its parts by cause: dropped by
+      a queue, or lost at random after it; NaN if captures do not show the cause (imported and older
+      runs).
+    - ``rtt_mean_ms``, ``rtt_std_ms``: the RTT of a packet is the flow's base RTT plus the packet's
+      queueing delay, measured passively at the bottleneck. It excludes delay inside the hosts (ACK
+      delay, pacing), so it is comparable between stacks; dropped packets have none. With reverse
+      traffic it includes the queueing delay of the ACK
+      (`qbkit.metrics.flows.lookup.ack_delays_ms`). The mean includes what the experiment's jitter
+      adds (`qbkit.metrics.flows.jitter`), the deviation does not.
+    - ``queue_delay_mean_ms``: mean over the packets that left. It differs from the mean over time,
+      in which each bin counts once.
+
+    Further columns are there if any flow has a value that is not 0:
+
+    - ``complete_s``: time from the start of a transfer of a number of bytes to its last packet, or
+      "unfinished".
+    - ``mean_frame_bytes``: mean size of the data packets' frames.
+    - ``ce_marked_packets``: data packets that a queue marked CE.
+    - ``slow_start_lost_packets``: lost packets of those sent before the stack first left slow start
+      (or startup), as it reports its state.
+    - ``spurious_losses``: packets that were declared lost and arrived, as the stack reports them;
+      the kernel's TCP counts duplicate SACKs.
+    - ``ended_s``: when the flow's connection ended before its time; ``stop_s`` is the same.
+
+    Without a packet table, the means come from the binned series, weighted by throughput. Values
+    that bins do not contain are NaN: losses, deviation, and with reverse traffic the RTT.
+    """
+    rows = [_row(ds, i) for i in range(ds.sizes["flow"])]
+    table = pd.DataFrame(rows, columns=list(COLUMNS))
+    return table.assign(**further_columns(ds))
+
+
+def flow_summaries(ds: xr.Dataset) -> list[dict[str, str | float | None]]:
+    """`summary` ready for JSON, without stack and controller; unknown values are None."""
+    rows = summary(ds).drop(columns=["stack", "controller"]).to_dict(orient="records")
+    return [
+        {
+            str(k): None if isinstance(v, float) and not math.isfinite(v) else v
+            for k, v in row.items()
+        }
+        for row in rows
+    ]
+
+
+def _row(ds: xr.Dataset, index: int) -> dict[str, str | float]:
+    start_s, stop_s = active_span_s(ds, index)
+    active_s = stop_s - start_s
+    delay_ms, rtt_ms, rtt_std_ms = _delays_ms(ds, index)
+    received = float(ds["receiver_bytes"].values[index]) if "receiver_bytes" in ds else math.nan
+    # Packets still in the queue when the sender stopped belong to the transfer. Packets that left
+    # after the experiment do not count, or a deep queue would carry more than its rate.
+    left_bytes = delivered_bytes(ds, index, -math.inf, float(ds.attrs["duration_s"]))
+    return {
+        "label": str(ds["label"].values[index]),
+        "stack": str(ds["stack"].values[index]),
+        "controller": str(ds["controller"].values[index]),
+        "goodput_mbps": received * 8 / 1e6 / active_s,
+        "throughput_mbps": left_bytes * 8 / 1e6 / active_s,
+        **_loss_percent(ds, index),
+        "rtt_mean_ms": rtt_ms,
+        "rtt_std_ms": rtt_std_ms,
+        "queue_delay_mean_ms": delay_ms,
+    }
+
+
+def _loss_percent(ds: xr.Dataset, index: int) -> dict[str, float]:
+    """Losses in percent of the flow's packets of known fate: all, and by cause."""
+    names = {"queue_loss_percent": Fate.QUEUE_DROP, "random_loss_percent": Fate.RANDOM_LOSS}
+    nothing = dict.fromkeys(("loss_percent", *names), math.nan)
+    if not has_packets(ds):
+        return nothing
+    mine = (ds["packet_flow"].values == index) & known_fate(ds)
+    if not mine.any():
+        return nothing
+    lost = np.isnan(ds["packet_departure_s"].values[mine])
+    found = {**nothing, "loss_percent": float(lost.mean() * 100)}
+    if "random_loss_packets" in ds:
+        fate = ds["packet_fate"].values[mine]
+        found |= {name: float((fate == value).mean() * 100) for name, value in names.items()}
+    return found
+
+
+def _delays_ms(ds: xr.Dataset, index: int) -> tuple[float, float, float]:
+    """Mean queueing delay, mean RTT and its standard deviation, of the packets that left."""
+    base_ms = float(ds["base_rtt_ms"].values[index])
+    if has_packets(ds):
+        left_s, _, waited_ms = delivered_packets(ds, index)
+        extra_ms = waited_ms + ack_delays_ms(ds, index, left_s)
+        jitter_ms = flow_jitter_ms(ds, index)
+        extra_ms = extra_ms[np.isfinite(extra_ms)]
+        if not len(extra_ms):
+            return math.nan, math.nan, math.nan
+        mean_ms = base_ms + jitter_ms + float(extra_ms.mean())
+        return float(waited_ms.mean()), mean_ms, float(extra_ms.std())
+    delay_ms = ds["queue_delay_ms"].values[index]
+    seen = np.isfinite(delay_ms)
+    weight = np.where(seen, np.nan_to_num(ds["throughput_mbps"].values[index]), 0.0)
+    if not weight.sum():
+        return math.nan, math.nan, math.nan
+    mean_ms = float((weight * np.where(seen, delay_ms, 0.0)).sum() / weight.sum())
+    known = "reverse" not in flow_directions(ds)
+    return mean_ms, base_ms + mean_ms if known else math.nan, math.nan

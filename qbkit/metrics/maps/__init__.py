@@ -1,0 +1,1 @@
+"""Many implementations in many networks: the cubes of sweeps."""

@@ -1,0 +1,1 @@
+"""What many trials show: conformance against its noise floor, with its uncertainty."""

@@ -1,0 +1,363 @@
+"""Does a stack conform? The verdict over many seeds, relative to the reference's noise floor.
+
+A deterministic run is one sample of a chaotic system, so no verdict rests on one run. An assessment
+has one of four outcomes:
+
+- *conforms*: the equivalence test shows that throughput, queueing delay and conformance all lie
+  within a margin of the reference's (`qbkit.metrics.verdicts.equivalence`). Nothing else counts as
+  conformance.
+- *differs*: the permutation test separates the two (`qbkit.metrics.verdicts.permutation`), and the
+  equivalence test does not place the difference within the margin.
+- *no difference detected*: neither. This does not show conformance, because the trials may be too
+  few. The verdict says which shift they could have detected.
+- *undecided*: too few trials for any permutation test.
+
+``conformance`` and ``noise_floor`` both compare one trial with one other, averaged over all pairs
+(`qbkit.metrics.envelopes.trials`), so they are comparable. ``conformance_pooled`` compares the
+envelopes that the charts draw, with all trials of a side pooled. It grows with the number of trials
+and has no noise floor.
+
+Sources: envelope, conformance and deviation are from IMC'22 §2.1, which has one trial per side.
+Conformance-T, Δ-throughput, Δ-delay and clusters are from the authors' follow-up (IMC'23, doi
+10.1145/3618257.3624811), to which we have no access: the names are theirs; the search for the
+translation and the rule for clusters are ours. Pooling, noise floor, intervals, tests and verdict
+are ours.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from html import escape
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from qbkit.errors import MetricError
+from qbkit.metrics.envelopes.conformance import conformance, conformance_t, deviation
+from qbkit.metrics.envelopes.envelope import (
+    Definition,
+    Trial,
+    definition_of,
+    envelope,
+    sample_trials,
+)
+from qbkit.metrics.envelopes.points import MIN_SKIP_START_S, SKIP_START_FRACTION, OperatingPoints
+from qbkit.metrics.envelopes.trials import Trials
+from qbkit.metrics.verdicts import equivalence, permutation
+from qbkit.metrics.verdicts.settling import drift_interval_mbps, drift_mbps, settles
+from qbkit.traces.arrays import FloatArray
+
+CONFORMS, DIFFERS = "conforms", "differs"
+NO_DIFFERENCE, UNDECIDED = "no difference detected", "undecided"
+NAN_INTERVAL = (math.nan, math.nan)
+SHOWN = {
+    "conformance": ("conformance", "", "one trial with one of the reference"),
+    "noise_floor": ("noise floor", "", "one trial of the reference with another"),
+    "mean_throughput_difference_mbps": (
+        "mean throughput difference",
+        "Mbit/s",
+        "test minus reference",
+    ),
+    "mean_delay_difference_ms": (
+        "mean delay difference",
+        "ms",
+        "queueing delay over time, test minus reference",
+    ),
+    "p_value": ("p", "", "permutation test of no difference"),
+    "p_equivalence": ("p of equivalence", "", "equivalence test of lying outside the margin"),
+    "conformance_pooled": ("pooled conformance", "", "all trials of a side in one envelope"),
+    "conformance_t": ("Conformance-T", "", "pooled, after the best translation"),
+    "delta_throughput_mbps": ("Δ-throughput", "Mbit/s", "that translation"),
+    "delta_delay_ms": ("Δ-delay", "ms", "that translation"),
+    "deviation": ("deviation", "", "between the centroids of the pooled envelopes"),
+}
+"""Field in `Assessment.frame` → name, unit and meaning. Sentences and charts use these names."""
+FEW_POINTS = 100
+"""Trials with fewer operating points have a lower conformance and noise floor than longer ones.
+
+By `benchmarks/trial_length.py`, the noise floor of the kernel's controllers is 0.27 with 26 points
+per trial, 0.64 with 106, 0.76 with 134 and 0.93 with 538; in deep buffers it is lower."""
+
+
+@dataclass(frozen=True, repr=False)
+class Assessment:
+    """A test implementation against its reference, over several seeds."""
+
+    outcome: str
+    """"conforms", "differs", "no difference detected" or "undecided"."""
+    verdict: str
+    """The outcome, a colon, and the numbers, in one sentence."""
+    definition: str
+    conformance: float
+    """Conformance of one trial of the test with one of the reference, mean over all pairs."""
+    conformance_ci: tuple[float, float]
+    """Jackknife interval over trials; NaN if a side has a single trial."""
+    noise_floor: float
+    """Conformance of one trial of the reference with another, mean over all pairs; NaN below 2
+    trials."""
+    noise_floor_ci: tuple[float, float]
+    """Jackknife interval over trials; NaN below 3 reference trials."""
+    conformance_pooled: float
+    """Conformance of the pooled envelopes; it grows with the trials and has no noise floor."""
+    conformance_t: float
+    """Conformance of the pooled envelopes after the best translation of the test."""
+    delta_throughput_mbps: float
+    """Throughput of that translation, test minus reference."""
+    delta_delay_ms: float
+    """Queueing delay of that translation, test minus reference."""
+    mean_throughput_difference_mbps: float
+    """Mean throughput of the operating points, mean over trials, test minus reference."""
+    mean_throughput_difference_ci: tuple[float, float]
+    mean_delay_difference_ms: float
+    """Mean queueing delay of the operating points, mean over trials, test minus reference."""
+    mean_delay_difference_ci: tuple[float, float]
+    deviation: float
+    """Deviation of the pooled envelopes."""
+    deviation_ci: tuple[float, float]
+    """Bootstrap interval over trials."""
+    p_value: float
+    """p of the permutation test on envelopes and means together; NaN below 2 trials per side."""
+    p_envelopes: float
+    """p of the permutation test on the conformance alone."""
+    p_means: float
+    """p of the permutation test on the mean throughput and delay of each trial alone."""
+    detectable_throughput_mbps: float
+    """Shift of the mean throughput that this many trials detect four times in five."""
+    detectable_delay_ms: float
+    """Shift of the mean queueing delay that this many trials detect four times in five."""
+    margin: float
+    """Margin of equivalence, as a fraction of the reference's means, and of 1 for conformance."""
+    p_equivalence: float
+    """p of "outside the margin"; the test conforms if it is at most 1 - confidence."""
+    confidence: float
+    seeds: int
+    """Number of trials of the test."""
+    reference_seeds: int
+    """Number of trials of the reference."""
+    warnings: tuple[str, ...] = ()
+    """Sentences about what limits the trust in the numbers."""
+
+    def to_dict(self) -> dict[str, object]:
+        """The fields, ready for JSON: intervals are lists, NaN is None."""
+        return {key: _jsonable(value) for key, value in asdict(self).items()}
+
+    def frame(self) -> pd.DataFrame:
+        """One row per number: its name, value, unit, interval if it has one, and meaning."""
+        rows = [(text, getattr(self, name), unit) for name, (text, unit, _) in SHOWN.items()]
+        table = pd.DataFrame(rows, columns=["metric", "value", "unit"])
+        fields = (name.removesuffix("_mbps").removesuffix("_ms") + "_ci" for name in SHOWN)
+        intervals = (getattr(self, field, NAN_INTERVAL) for field in fields)
+        texts = ["" if math.isnan(low) else f"{low:.2f} .. {high:.2f}" for low, high in intervals]
+        meanings = [meaning for _, _, meaning in SHOWN.values()]
+        return table.assign(**{f"{100 * self.confidence:g} % interval": texts, "meaning": meanings})
+
+    def __repr__(self) -> str:
+        return (
+            f"<Assessment: {self.outcome}, conformance {self.conformance:.2f}, noise floor "
+            f"{self.noise_floor:.2f}, {self.seeds} and {self.reference_seeds} trials>"
+        )
+
+    def _repr_html_(self) -> str:
+        table = self.frame().to_html(index=False, float_format="{:.3f}".format)
+        head = f"<p><b>{escape(self.verdict[:1].upper() + self.verdict[1:])}</b></p>"
+        return head + "".join(f"<p>Warning: {escape(w)}</p>" for w in self.warnings) + table
+
+
+def assess(
+    tests: Trial | Sequence[Trial],
+    references: Trial | Sequence[Trial],
+    *,
+    flow: str | int = 0,
+    reference_flow: str | int = 0,
+    definition: str = "imc22",
+    confidence: float = 0.95,
+    margin: float = equivalence.MARGIN,
+    bootstrap: int = 1000,
+    rng_seed: int = 0,
+) -> Assessment:
+    """Assess trials of a test (one per seed) against trials of its reference.
+
+    ``flow`` and ``reference_flow`` choose the flow of run datasets. ``margin`` is that of
+    equivalence. The module's docstring describes the numbers and the verdict. Equal arguments give
+    equal results. Raises MetricError as `envelope` does, and for a confidence or margin outside
+    (0, 1) or a bootstrap below 1.
+    """
+    for name, value in (("confidence", confidence), ("margin", margin)):
+        if not 0 < value < 1:
+            raise MetricError(f"{name} must be between 0 and 1, not {value:g}")
+    if bootstrap < 1:
+        raise MetricError(f"bootstrap must be 1 draw or more, not {bootstrap}")
+    rule = definition_of(definition)
+    ours = sample_trials(tests, flow, definition=definition)
+    theirs = sample_trials(references, reference_flow, definition=definition)
+    whole, known = envelope(ours, definition=definition), envelope(theirs, definition=definition)
+    sides = [t.xy for t in ours], [t.xy for t in theirs]
+    trials = Trials.of(*sides, rule)
+    apart = deviation(whole, known)
+    translated = conformance_t(whole, known)
+    numbers = {
+        **_numbers(trials, confidence, margin, rng_seed),
+        "conformance_pooled": conformance(whole, known),
+        "conformance_t": translated.conformance,
+        "delta_throughput_mbps": translated.delta_throughput_mbps,
+        "delta_delay_ms": translated.delta_delay_ms,
+        "deviation": apart,
+        "deviation_ci": _holding(
+            _deviation_ci(*sides, rule, confidence, bootstrap, rng_seed), apart
+        ),
+    }
+    outcome = _outcome(trials, numbers, 1 - confidence)
+    verdict = f"{outcome}: {_reasons(outcome, trials, numbers, 1 - confidence)}"
+    return Assessment(
+        outcome=outcome,
+        verdict=verdict,
+        definition=definition,
+        warnings=(*_short_trials([*ours, *theirs]), *_drifting(*sides)),
+        **numbers,
+    )
+
+
+def _short_trials(trials: Sequence[OperatingPoints]) -> tuple[str, ...]:
+    """A warning if a trial has few operating points."""
+    shortest = min(trials, key=lambda trial: len(trial.xy))
+    points = len(shortest.xy)
+    if points >= FEW_POINTS:
+        return ()
+    sampled_s = (FEW_POINTS + 1) * shortest.interval_s
+    needed_s = max(sampled_s / (1 - SKIP_START_FRACTION), sampled_s + MIN_SKIP_START_S)
+    longer = "" if math.isnan(needed_s) else f"; {math.ceil(needed_s)} s give {FEW_POINTS}"
+    return (
+        f"trials are short: {points} operating points, and conformance and noise floor rise with "
+        f"the length{longer}",
+    )
+
+
+def _drifting(tests: Sequence[FloatArray], references: Sequence[FloatArray]) -> tuple[str, ...]:
+    """A warning for each side that does not settle."""
+    warnings = []
+    for who, trials in (("test", tests), ("reference", references)):
+        if not settles(trials):
+            mbps, (low, high) = drift_mbps(trials).value, drift_interval_mbps(trials)
+            warnings.append(
+                f"the {who} does not settle: its throughput in the second half of a trial is "
+                f"{mbps:+.1f} Mbit/s [{low:+.1f}, {high:+.1f}] from that in the first; run "
+                "longer"
+            )
+    return tuple(warnings)
+
+
+def _numbers(trials: Trials, confidence: float, margin: float, rng_seed: int) -> dict[str, Any]:
+    """The fields of an assessment that are computed from single trials."""
+    level = 1 - confidence
+    value, floor = trials.conformance(), trials.noise_floor()
+    delay, throughput = equivalence.mean_differences(trials)
+    p = permutation.permutation_test(trials, rng_seed)
+    detectable_delay_ms, detectable_mbps = equivalence.detectable_shifts(trials, level)
+    return {
+        "conformance": value.value,
+        "conformance_ci": value.interval(confidence, 0.0, 1.0),
+        "noise_floor": floor.value,
+        "noise_floor_ci": floor.interval(confidence, 0.0, 1.0),
+        "mean_throughput_difference_mbps": throughput.value,
+        "mean_throughput_difference_ci": throughput.interval(confidence, -math.inf, math.inf),
+        "mean_delay_difference_ms": delay.value,
+        "mean_delay_difference_ci": delay.interval(confidence, -math.inf, math.inf),
+        "p_value": p.p,
+        "p_envelopes": p.envelopes,
+        "p_means": p.means,
+        "detectable_throughput_mbps": detectable_mbps,
+        "detectable_delay_ms": detectable_delay_ms,
+        "margin": margin,
+        "p_equivalence": equivalence.equivalence_p(trials, margin),
+        "confidence": confidence,
+        "seeds": trials.tests,
+        "reference_seeds": trials.references,
+    }
+
+
+def _outcome(trials: Trials, numbers: Mapping[str, Any], level: float) -> str:
+    if permutation.smallest_p(trials.tests, trials.references) > level:
+        return UNDECIDED
+    if numbers["p_equivalence"] <= level:
+        return CONFORMS
+    return DIFFERS if numbers["p_value"] <= level else NO_DIFFERENCE
+
+
+def _reasons(outcome: str, trials: Trials, numbers: Mapping[str, Any], level: float) -> str:
+    """The numbers on which an outcome rests, in a sentence."""
+    a, n, m = numbers, trials.tests, trials.references
+    if outcome == UNDECIDED:
+        enough = permutation.enough_trials(level)
+        return f"too few seeds ({n} of the test, {m} of the reference; give {enough} of each)"
+    own, floor = (interval_text(a[name]) for name in ("conformance_ci", "noise_floor_ci"))
+    seen = (
+        f"conformance {a['conformance']:.2f}{own}, noise floor {a['noise_floor']:.2f}{floor}, "
+        f"mean throughput difference {a['mean_throughput_difference_mbps']:+.2f} Mbit/s, "
+        f"mean delay difference {a['mean_delay_difference_ms']:+.2f} ms"
+    )
+    within = f"within {100 * a['margin']:.0f} % of the reference's"
+    if outcome == CONFORMS:
+        also = f"; a difference this small is detected (p = {a['p_value']:.2g})"
+        small = also if a["p_value"] <= level else ""
+        return f"{seen}, which is {within} (p = {a['p_equivalence']:.2g}){small}"
+    if outcome == DIFFERS:
+        return f"{seen} (p = {a['p_value']:.2g})"
+    shifts = a["detectable_throughput_mbps"], a["detectable_delay_ms"]
+    delay_ms, mbps = trials.means[n:].mean(axis=0)
+    return (
+        f"{seen} (p = {a['p_value']:.2g}); {n} and {m} trials detect {shifts[0]:.2g} Mbit/s "
+        f"({100 * shifts[0] / mbps:.0f} %) or {shifts[1]:.2g} ms ({100 * shifts[1] / delay_ms:.0f} "
+        f"%) four times in five, and do not show that the test is {within}"
+    )
+
+
+def interval_text(limits: tuple[float, float]) -> str:
+    """`` [low, high]`` with two decimals; empty for NaN."""
+    return "" if math.isnan(limits[0]) else f" [{limits[0]:.2f}, {limits[1]:.2f}]"
+
+
+def _deviation_ci(
+    tests: Sequence[FloatArray],
+    references: Sequence[FloatArray],
+    rule: Definition,
+    confidence: float,
+    draws: int,
+    rng_seed: int,
+) -> tuple[float, float]:
+    """Interval of the deviation by bootstrap over trials; NaN if a side has a single trial."""
+    if min(len(tests), len(references)) < 2:
+        return NAN_INTERVAL
+    rng = np.random.default_rng(rng_seed)
+    (ours, most), (theirs, largest) = (_drawn(s, rule, draws, rng) for s in (tests, references))
+    scale = np.maximum(most, largest) if rule.normalises else np.ones_like(most)
+    found = np.hypot(*((ours - theirs) / np.where(scale > 0, scale, 1.0)).T)
+    low, high = np.quantile(found, [(1 - confidence) / 2, (1 + confidence) / 2])
+    return float(low), float(high)
+
+
+def _drawn(
+    points: Sequence[FloatArray], rule: Definition, draws: int, rng: np.random.Generator
+) -> tuple[FloatArray, FloatArray]:
+    """(draws, 2) each: centroid, and largest magnitude along each axis, of each draw's trials."""
+    chosen = rng.integers(0, len(points), (draws, len(points) if rule.pools else 1))
+    counts = np.array([len(p) for p in points], dtype=float)[chosen]
+    sums = np.array([p.sum(axis=0) for p in points])[chosen].sum(axis=1)
+    largest = np.array([np.abs(p).max(axis=0) for p in points])[chosen].max(axis=1)
+    return sums / counts.sum(axis=1)[:, None], largest
+
+
+def _holding(interval: tuple[float, float], value: float) -> tuple[float, float]:
+    if math.isnan(interval[0]):
+        return interval
+    return min(interval[0], value), max(interval[1], value)
+
+
+def _jsonable(value: object) -> object:
+    if isinstance(value, tuple):
+        return [_jsonable(v) for v in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

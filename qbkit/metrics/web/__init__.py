@@ -1,0 +1,1 @@
+"""HTTP/3 against HTTP/2: objects and pages."""

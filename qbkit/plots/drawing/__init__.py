@@ -1,0 +1,1 @@
+"""What all charts share: theme, data, captions, display and export."""

@@ -1,0 +1,59 @@
+"""Altair's compound charts with qbkit's theme, shown without internet.
+
+Altair's global settings stay unchanged: the theme is active only while a chart is converted to
+Vega-Lite, and the chart renders itself. If the user has enabled a theme or a renderer, the chart
+uses that. Joined charts (``a | b``, ``a & b``) are plain Altair charts; for those there is
+`qbkit.plots.enable`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import altair as alt
+
+from qbkit.plots.drawing import theme
+from qbkit.plots.drawing.render import mimebundle
+
+
+@contextmanager
+def _own_theme() -> Iterator[None]:
+    """qbkit's theme, unless the user has chosen one."""
+    if alt.theme.active != "default":
+        yield
+        return
+    theme.register()
+    with alt.theme.enable(theme.THEME):
+        yield
+
+
+class _Own(alt.TopLevelMixin):
+    """Theme and display of the chart classes; Altair's copies keep the class of a chart."""
+
+    def to_dict(self, *args: Any, **kwds: Any) -> dict[str, Any]:
+        """The Vega-Lite specification of the chart."""
+        with _own_theme():
+            return super().to_dict(*args, **kwds)
+
+    def _repr_mimebundle_(self, *args: Any, **kwds: Any) -> Any:
+        if alt.renderers.active != "default":
+            return super()._repr_mimebundle_(*args, **kwds)
+        return mimebundle(self.to_dict())
+
+
+class Chart(_Own, alt.Chart):
+    """Single and faceted charts."""
+
+
+class LayerChart(_Own, alt.LayerChart):
+    """Layered charts."""
+
+
+class HConcatChart(_Own, alt.HConcatChart):
+    """Charts beside each other."""
+
+
+class VConcatChart(_Own, alt.VConcatChart):
+    """Charts below each other."""

@@ -1,0 +1,65 @@
+"""Charts as files, without internet."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import altair as alt
+
+from qbkit.errors import StoreError
+from qbkit.files import write_whole
+from qbkit.plots.drawing import theme
+from qbkit.plots.drawing.paper import paper_spec
+from qbkit.plots.drawing.render import chart_page, vegalite_version
+
+SCALE = 2
+"""Pixels of a PNG per pixel of the chart: sharp in print and on dense screens."""
+
+
+def save_chart(chart: alt.TopLevelMixin, path: str | Path, *, width: str | None = None) -> Path:
+    """Write a chart as ``.png``, ``.svg``, ``.pdf``, ``.html`` or ``.json``, and return the path.
+
+    The HTML page contains Vega and needs no internet. The file is written atomically. ``width``
+    makes it a figure for a paper, as wide as a ``"column"`` (241 points) or the ``"text"`` (506
+    points): without title and readouts, with a dash or a shape for each label beside its colour,
+    and with fewer points (`qbkit.plots.drawing.paper`). Raises StoreError for another file
+    extension and for a folder that cannot be written, MetricError for another width.
+    """
+    path = Path(path)
+    ending = path.suffix.lower().removeprefix(".")
+    if ending not in WRITERS:
+        allowed = ", ".join("." + name for name in WRITERS)
+        raise StoreError(f"a chart cannot be saved as {path.name!r}; choose from {allowed}")
+    theme.register()
+    with alt.theme.enable(theme.THEME):
+        spec = chart.to_dict()
+    content = WRITERS[ending](spec if width is None else paper_spec(spec, width))
+    try:
+        write_whole(path, content)
+    except OSError as error:
+        reason = error.strerror or error
+        raise StoreError(f"{path} cannot be written: {reason}; choose another folder") from None
+    return path
+
+
+def _rendered(ending: str, **how: Any) -> Callable[[dict[str, Any]], bytes]:
+    def render(spec: dict[str, Any]) -> bytes:
+        import vl_convert
+
+        convert = getattr(vl_convert, f"vegalite_to_{ending}")
+        content = convert(spec, vl_version=vegalite_version(), **how)
+        return content.encode() if isinstance(content, str) else bytes(content)
+
+    return render
+
+
+WRITERS: dict[str, Callable[[dict[str, Any]], bytes]] = {
+    "png": _rendered("png", scale=SCALE),
+    "svg": _rendered("svg"),
+    "pdf": _rendered("pdf"),
+    "html": lambda spec: chart_page(spec).encode(),
+    "json": lambda spec: json.dumps(spec).encode(),
+}

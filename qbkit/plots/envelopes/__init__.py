@@ -1,0 +1,1 @@
+"""Charts of Performance Envelopes."""

@@ -1,0 +1,67 @@
+"""The noise floor: conformance of a controller with itself, by the number of seeds."""
+
+from __future__ import annotations
+
+import altair as alt
+import pandas as pd
+
+from qbkit.errors import MetricError
+from qbkit.plots.drawing import theme
+from qbkit.plots.drawing.captions import wrapped
+from qbkit.plots.drawing.charts import LayerChart
+from qbkit.plots.drawing.data import inline
+
+COLUMNS = ("controller", "seeds", "conformance", "low", "high")
+WIDTH, HEIGHT = 460, 280
+Y_TITLE = "Conformance with itself"
+MEANING = (
+    "Line: mean conformance of a controller with itself, between two disjoint sets of that many "
+    "seeds. Band: its interval. A test below the band, at that many seeds, conforms less to the "
+    "controller than the controller to itself."
+)
+
+
+def noise_floor_chart(
+    frame: pd.DataFrame, *, title: str = "Noise floor", definition: str = ""
+) -> alt.LayerChart:
+    """Self-conformance against the number of seeds, with its interval, per controller.
+
+    ``frame`` has one row per controller and number of seeds: ``controller`` (its label), ``seeds``
+    (trials per side), ``conformance`` and the interval's ``low`` and ``high``, all in [0, 1]; NaN
+    is left out. The subtitle names the ``definition``. Raises MetricError for a frame without these
+    columns or without rows.
+    """
+    missing = [name for name in COLUMNS if name not in frame]
+    if missing or not len(frame):
+        lack = f"no column {', '.join(missing)}" if missing else "no rows"
+        raise MetricError(f"the noise floor has {lack}; give {', '.join(COLUMNS)}")
+    data = inline({name: frame[name].to_numpy() for name in COLUMNS})
+    labels = [str(v) for v in dict.fromkeys(frame["controller"])]
+    scale = theme.colour_scale(labels)
+    shown = alt.selection_point(fields=["controller"], bind="legend", name="shown")
+    x = alt.X("seeds:Q", title="Seeds per side").axis(tickMinStep=1, format="d")
+    y = alt.Y("conformance:Q", title=Y_TITLE).scale(domain=[0, 1])
+    base = alt.Chart(data).encode(x=x.scale(zero=False, nice=False, padding=12))
+    band = base.mark_area().encode(
+        y=alt.Y("low:Q", title=Y_TITLE).scale(domain=[0, 1]),
+        y2="high:Q",
+        color=alt.Color("controller:N", scale=scale),
+        fillOpacity=alt.when(shown).then(alt.value(0.14)).otherwise(alt.value(0.0)),
+    )
+    line = base.mark_line(point=alt.OverlayMarkDef(size=38), strokeWidth=1.8).encode(
+        y=y,
+        color=alt.Color("controller:N", scale=scale),
+        opacity=alt.when(shown).then(alt.value(1.0)).otherwise(alt.value(0.08)),
+        tooltip=[
+            alt.Tooltip("controller:N", title="Controller"),
+            alt.Tooltip("seeds:Q", title="Seeds per side"),
+            alt.Tooltip("conformance:Q", title="Conformance", format=".3f"),
+            alt.Tooltip("low:Q", title="Interval from", format=".3f"),
+            alt.Tooltip("high:Q", title="Interval to", format=".3f"),
+        ],
+    )
+    sentences = [f"Definition: {definition}.", MEANING] if definition else [MEANING]
+    heading = alt.TitleParams(title, subtitle=wrapped(sentences, WIDTH))
+    return LayerChart(layer=[band, line.add_params(shown)]).properties(
+        width=WIDTH, height=HEIGHT, title=heading
+    )

@@ -1,0 +1,104 @@
+"""Charts of measurements beside a paper's numbers, and of cumulative distributions."""
+
+from __future__ import annotations
+
+import altair as alt
+import pandas as pd
+
+from qbkit.errors import MetricError
+from qbkit.plots.drawing import theme
+from qbkit.plots.drawing.captions import wrapped
+from qbkit.plots.drawing.charts import HConcatChart, LayerChart
+from qbkit.plots.drawing.data import inline
+
+PAPER, MEASURED = "paper", "measured"
+PANEL, ROW_HEIGHT = 150, 17
+WIDTH, HEIGHT = 460, 280
+BESIDE = "Ring: the paper. Dot: measured here. The line between them is the difference."
+
+
+def beside_paper_chart(
+    frame: pd.DataFrame, *, metric: str, title: str, unit: str
+) -> alt.HConcatChart:
+    """A metric in the paper and as measured, one panel per group.
+
+    ``frame`` has one row per cell of the paper's tables: ``group`` (the panel), ``label``, and the
+    columns ``METRIC_paper`` and ``METRIC_measured``; the panels share the scale. Raises MetricError
+    for a frame without these columns or without rows.
+    """
+    columns = [f"{metric}_{source}" for source in (PAPER, MEASURED)]
+    _require(frame, ["group", "label", *columns])
+    low, high = frame[columns].min(axis=None), frame[columns].max(axis=None)
+    margin = 0.06 * (high - low)
+    scale = alt.Scale(domain=[low - margin, high + margin], nice=False, zero=False)
+    panels = [
+        _panel(rows, metric, f"{unit}", scale, str(group), first=not number)
+        for number, (group, rows) in enumerate(frame.groupby("group", sort=False))
+    ]
+    width = PANEL * len(panels)
+    return HConcatChart(hconcat=panels, spacing=12).properties(
+        title=alt.TitleParams(title, subtitle=wrapped([BESIDE], width))
+    )
+
+
+def _panel(
+    rows: pd.DataFrame, metric: str, unit: str, scale: alt.Scale, group: str, *, first: bool
+) -> alt.LayerChart:
+    names = ["label", f"{metric}_{PAPER}", f"{metric}_{MEASURED}"]
+    base = alt.Chart(inline({name: rows[name].to_numpy() for name in names}))
+    axis = alt.Axis() if first else alt.Axis(labels=False, ticks=False)
+    y = alt.Y("label:N", title=None, sort=list(rows["label"]), axis=axis)
+    ticks = alt.Axis(tickCount=5)
+    paper, measured = (alt.X(f"{n}:Q", title=unit, scale=scale, axis=ticks) for n in names[1:])
+    tooltip = [
+        alt.Tooltip("label:N", title="Controller"),
+        alt.Tooltip(f"{names[1]}:Q", title="Paper", format=".2f"),
+        alt.Tooltip(f"{names[2]}:Q", title="Measured", format=".2f"),
+    ]
+    rule = base.mark_rule(color=theme.REFERENCE_COLOUR).encode(x=paper, x2=f"{names[2]}:Q", y=y)
+    ring = base.mark_point(size=46, filled=False, color=theme.INK).encode(
+        x=paper, y=y, tooltip=tooltip
+    )
+    dot = base.mark_point(size=46, filled=True, color=theme.PALETTE[0], opacity=1).encode(
+        x=measured, y=y, tooltip=tooltip
+    )
+    return LayerChart(layer=[rule, ring, dot]).properties(
+        width=PANEL, height=ROW_HEIGHT * len(rows), title=group
+    )
+
+
+def cumulative_chart(frame: pd.DataFrame, *, title: str, unit: str = "RTT (ms)") -> alt.LayerChart:
+    """Cumulative distributions, one line per label.
+
+    ``frame`` has one row per quantile: ``label``, ``percent`` (0 to 100) and ``value``. Raises
+    MetricError for a frame without these columns or without rows.
+    """
+    columns = ["label", "percent", "value"]
+    _require(frame, columns)
+    labels = [str(label) for label in dict.fromkeys(frame["label"])]
+    shown = alt.selection_point(fields=["label"], bind="legend", name="shown")
+    line = (
+        alt.Chart(inline({name: frame[name].to_numpy() for name in columns}))
+        .mark_line(strokeWidth=1.8)
+        .encode(
+            x=alt.X("value:Q", title=unit).scale(zero=False),
+            y=alt.Y("percent:Q", title="Packets with at most that (%)"),
+            order="percent:Q",
+            color=alt.Color("label:N", title=None, scale=theme.colour_scale(labels)),
+            opacity=alt.when(shown).then(alt.value(1.0)).otherwise(alt.value(0.08)),
+            tooltip=[
+                alt.Tooltip("label:N", title="Flow"),
+                alt.Tooltip("percent:Q", title="Percent", format=".0f"),
+                alt.Tooltip("value:Q", title=unit, format=".1f"),
+            ],
+        )
+        .add_params(shown)
+    )
+    return LayerChart(layer=[line]).properties(width=WIDTH, height=HEIGHT, title=title)
+
+
+def _require(frame: pd.DataFrame, columns: list[str]) -> None:
+    missing = [name for name in columns if name not in frame]
+    if missing or not len(frame):
+        lack = f"no column {', '.join(missing)}" if missing else "no rows"
+        raise MetricError(f"the table has {lack}; give {', '.join(columns)}")

@@ -1,0 +1,1 @@
+"""Charts of what flows did over time."""

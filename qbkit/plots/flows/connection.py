@@ -1,0 +1,221 @@
+"""Shared parts of the charts of connections over time: time axis, colours by label, brush.
+
+A chart function makes a `Frame` of its connections and `Panel`s in it; `stacked` puts the panels
+below each other. Any panels can be combined, and a span brushed in one is marked in all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import altair as alt
+import numpy as np
+import xarray as xr
+
+from qbkit.errors import MetricError
+from qbkit.metrics.flows.over_time import time_span_s
+from qbkit.plots.drawing import theme
+from qbkit.plots.drawing.captions import wrapped
+from qbkit.plots.drawing.charts import VConcatChart
+from qbkit.plots.drawing.data import inline
+from qbkit.plots.envelopes.envelope import legend_choice
+from qbkit.plots.flows import timeline as tl
+from qbkit.traces.arrays import FloatArray, IntArray
+
+Events = Mapping[str, xr.Dataset]
+WIDTH, READOUT_WIDTH = tl.WIDTH, 74
+MAX_ROWS = 4000
+"""Most rows of the lines of a panel."""
+READOUT_ROWS = 500
+"""Rows from which a panel's readouts are computed."""
+MAX_DOTS = 400
+"""Most points of a connection that are drawn as a dot each."""
+BRUSH_HINT = (
+    "Drag over a span of time: all panels mark it and show its numbers at the right; "
+    "double-click to clear."
+)
+OWN_SCALES: dict[str, Any] = dict.fromkeys(
+    ("strokeDash", "strokeWidth", "shape", "fill", "size"), "independent"
+)
+"""Channels whose meaning differs between panels; colour is the label in all of them."""
+MARKED = {"from_s": "span.time_s[0]", "to_s": "span.time_s[1]"}
+
+
+@dataclass(frozen=True)
+class Readout:
+    """Numbers of the brushed span at the right of a panel, one per label.
+
+    ``op`` is an aggregate of Vega-Lite, or ``range``: the largest value minus the smallest.
+    """
+
+    heading: str
+    data: alt.InlineData
+    field: str
+    op: str
+    format: str
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One panel: its layers, drawn on a given time axis."""
+
+    draw: Callable[[alt.X], Sequence[alt.Chart]]
+    height: int
+    readout: Readout | None = None
+    notes: Sequence[str] = ()
+
+
+class Frame:
+    """Connections drawn together: their colours, time axis, brush and legend."""
+
+    def __init__(
+        self, connections: Events, reference: str | None = None, rows: int = MAX_ROWS
+    ) -> None:
+        if not connections:
+            raise MetricError("there is no connection to draw; give at least one by its label")
+        if reference is not None and reference not in connections:
+            known = ", ".join(connections)
+            raise MetricError(f"the reference {reference!r} is not among the connections: {known}")
+        self.labels, self.reference = list(connections), reference
+        self.rows = rows
+        self.scale = theme.colour_scale(self.labels, reference)
+        spans = [time_span_s(events) for events in connections.values()]
+        self.start_s = min(0.0, *(span[0] for span in spans))
+        self.end_s = max(span[1] for span in spans)
+        self.brush, self.shown = tl.span_brush(), legend_choice()
+
+    @property
+    def colour(self) -> alt.Color:
+        """Colour by label, with its legend on top."""
+        return alt.Color("label:N", scale=self.scale)
+
+    def unless_hidden(self, opacity: float) -> Any:
+        """Opacity of a label; lower while another label is chosen in the legend."""
+        return alt.when(self.shown).then(alt.value(opacity)).otherwise(alt.value(0.05))
+
+    def grid_s(self) -> FloatArray:
+        """Evenly spaced times over the whole axis, at which readouts are sampled."""
+        count = max(60, READOUT_ROWS // len(self.labels))
+        return np.linspace(self.start_s, self.end_s, count)
+
+    def x(self, *, last: bool) -> alt.X:
+        """The shared time axis; only the last panel shows its labels."""
+        axis = alt.Axis(title="Time (s)") if last else alt.Axis(labels=False, ticks=False, title="")
+        domain = alt.Scale(domain=[self.start_s, self.end_s], nice=False)
+        return alt.X("time_s:Q", axis=axis, scale=domain)
+
+
+def stacked(
+    frame: Frame, panels: Sequence[Panel], title: str, sentences: Sequence[str]
+) -> alt.VConcatChart:
+    """The panels below each other, on one time axis, with one brush."""
+    rows = [_row(frame, panel, last=panel is panels[-1]) for panel in panels]
+    notes = dict.fromkeys(note for panel in panels for note in panel.notes)
+    subtitle = wrapped([*sentences, *notes, BRUSH_HINT], WIDTH + READOUT_WIDTH)
+    with tl.one_brush():
+        chart = VConcatChart(vconcat=rows, spacing=12).resolve_scale(**OWN_SCALES)
+    return chart.properties(title=alt.TitleParams(title, subtitle=subtitle))
+
+
+def reporting(
+    connections: Events, has: Callable[[xr.Dataset], bool], what: str
+) -> tuple[dict[str, xr.Dataset], list[str]]:
+    """The connections whose log reports ``what``, and a sentence that names the others.
+
+    Raises MetricError if there is none.
+    """
+    shown = {label: events for label, events in connections.items() if has(events)}
+    missing = ", ".join(label for label in connections if label not in shown)
+    if not shown:
+        raise MetricError(f"the log of {missing} reports no {what}; choose another")
+    return shown, [f"Not reported: {what} of {missing}."] if missing else []
+
+
+def thinned(values: FloatArray, rows: int) -> IntArray:
+    """Indices of at most about ``rows`` points of a line, including its extremes.
+
+    The line is divided into ``rows`` / 4 stretches. Each keeps its first, smallest, largest and
+    last point.
+    """
+    if len(values) <= rows:
+        return np.arange(len(values))
+    kept = []
+    for stretch in np.array_split(np.arange(len(values)), max(1, rows // 4)):
+        part = values[stretch]
+        low, high = np.argmin(part), np.argmax(part)
+        kept += [stretch[0], stretch[low], stretch[high], stretch[-1]]
+    return np.unique(np.array(kept))
+
+
+def table(*parts: Mapping[str, Mapping[str, Any]]) -> alt.InlineData:
+    """One inline table of columns by label; all parts have the same columns."""
+    columns: dict[str, list[object]] = {"label": []}
+    for label, values in (item for part in parts for item in part.items()):
+        lists = {name: np.asarray(column).tolist() for name, column in values.items()}
+        columns["label"] += [label] * len(next(iter(lists.values())))
+        for name, column in lists.items():
+            columns.setdefault(name, []).extend(column)
+    return inline(columns)
+
+
+def at_time(field: str, title: str, number: str, **names: str) -> list[alt.Tooltip]:
+    """Tooltip of a point of a line: its connection, its time, further names, and its value."""
+    return [
+        alt.Tooltip("label:N", title="Connection"),
+        alt.Tooltip("time_s:Q", title="Time (s)", format=".3f"),
+        *(alt.Tooltip(f"{name}:N", title=words) for name, words in names.items()),
+        alt.Tooltip(f"{field}:Q", title=title, format=number),
+    ]
+
+
+def line_kinds(dashes: Mapping[str, Sequence[float]]) -> alt.StrokeDash:
+    """Dash pattern by the field ``kind``, with a legend that shows it."""
+    scale = alt.Scale(domain=list(dashes), range=[list(dash) for dash in dashes.values()])
+    legend = alt.Legend(symbolType="M-2.2,0H2.2", symbolStrokeWidth=1.5, labelOffset=10)
+    return alt.StrokeDash("kind:N", scale=scale, legend=legend)
+
+
+def _row(frame: Frame, panel: Panel, *, last: bool) -> Any:
+    layers = [_marked(), *panel.draw(frame.x(last=last))]
+    layers[-1] = layers[-1].add_params(frame.brush, frame.shown)
+    chart = alt.LayerChart(layer=layers).properties(width=WIDTH, height=panel.height)
+    if panel.readout is None or len(frame.labels) > tl.MAX_MEANS:
+        return chart
+    beside = _readout(frame, panel.readout).properties(height=panel.height)
+    return alt.hconcat(chart, beside, spacing=10, bounds="flush")
+
+
+def _marked() -> alt.Chart:
+    """Mark of the brushed span for every panel; Vega-Lite shows a brush only where it was drawn."""
+    chart = alt.Chart(alt.InlineData(values=[{}]))
+    for name, place in MARKED.items():
+        chart = chart.transform_calculate(**{name: f"isValid(span.time_s) ? {place} : null"})
+    return (
+        chart.transform_filter("isValid(datum.from_s)")
+        .mark_rect(color="#9AA5B1", opacity=0.22)
+        .encode(x=alt.X("from_s:Q"), x2="to_s:Q")
+    )
+
+
+def _readout(frame: Frame, readout: Readout) -> alt.LayerChart:
+    chart = alt.Chart(readout.data).transform_filter(frame.brush)
+    if readout.op == "range":
+        chart = chart.transform_aggregate(
+            least=f"min({readout.field})", most=f"max({readout.field})", groupby=["label"]
+        ).transform_calculate(value="datum.most - datum.least")
+    else:
+        chart = chart.transform_aggregate(value=f"{readout.op}({readout.field})", groupby=["label"])
+    numbers = chart.mark_text(align="left", fontSize=11.5, fontWeight=600).encode(
+        x=alt.value(2),
+        y=alt.Y("label:N", axis=None, sort=None).scale(domain=frame.scale.domain),
+        text=alt.Text("value:Q", format=readout.format),
+        color=frame.colour,
+    )
+    heading = (
+        alt.Chart(alt.InlineData(values=[{}]))
+        .mark_text(align="left", baseline="bottom", fontSize=10, color=theme.QUIET_INK)
+        .encode(x=alt.value(0), y=alt.value(2), text=alt.value(readout.heading))
+    )
+    return alt.LayerChart(layer=[numbers, heading]).properties(width=READOUT_WIDTH)

@@ -1,0 +1,1 @@
+"""Charts of many implementations in many networks."""

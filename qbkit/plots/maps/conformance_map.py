@@ -1,0 +1,342 @@
+"""The conformance map of a sweep; a click on a cell opens its envelopes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import altair as alt
+import numpy as np
+import xarray as xr
+
+from qbkit.errors import MetricError
+from qbkit.metrics.envelopes.envelope import Envelope
+from qbkit.metrics.maps.cells import cell_envelopes, conformance_map
+from qbkit.metrics.maps.families import family
+from qbkit.metrics.maps.interactions import FIRST
+from qbkit.metrics.maps.significance import map_sentence
+from qbkit.metrics.verdicts.settling import settling
+from qbkit.plots.drawing import theme
+from qbkit.plots.drawing.captions import wrapped
+from qbkit.plots.drawing.charts import HConcatChart
+from qbkit.plots.drawing.data import inline
+from qbkit.plots.flows.timeline import one_brush
+
+CELL_WIDTH, CELL_HEIGHT = 33, 20
+DETAIL_WIDTH, DETAIL_HEIGHT = 310, 270
+MAX_POINTS = 60
+"""Most operating points drawn per envelope."""
+QUANTITIES: dict[str, tuple[str, Any, tuple[float, float] | None, str]] = {
+    "conformance": ("Conformance", "viridis", (0.0, 1.0), ".2f"),
+    "deviation": ("Deviation", "lighttealblue", None, ".2f"),
+    "conformance_t": ("Conformance-T", "viridis", (0.0, 1.0), ".2f"),
+    "delta_throughput_mbps": ("Δ-throughput (Mbit/s)", "purpleorange", None, "+.1f"),
+    "delta_delay_ms": ("Δ-delay (ms)", "purpleorange", None, "+.0f"),
+    "mean_throughput_difference_mbps": (
+        "Mean throughput minus the reference's (Mbit/s)",
+        "purpleorange",
+        None,
+        "+.1f",
+    ),
+}
+"""Variable of a conformance map → title, colour scheme, domain, number format."""
+BESIDE = {
+    "conformance_low": ("Conformance, 95 % from", ".2f"),
+    "conformance_high": ("Conformance, 95 % to", ".2f"),
+    "noise_floor": ("Noise floor", ".2f"),
+    "p_value": ("p of the cell", ".2g"),
+    "q_value": ("q among all cells", ".2g"),
+    "drift_mbps": ("Throughput, second half of a trial minus the first (Mbit/s)", "+.1f"),
+}
+"""Further rows of the tooltip: variable → title, number format."""
+SHORT = {
+    "bottleneck.rate_mbps": "{:g} Mbit/s",
+    "bottleneck.rtt_ms": "{:g} ms",
+    "bottleneck.buffer_bdp": "{:g} BDP",
+}
+TEST_COLOUR = theme.PALETTE[1]
+PALE = 0.55
+"""Opacity of the number of a cell whose flows do not settle."""
+
+
+def conformance_map_chart(
+    cubes: Mapping[str, xr.Dataset],
+    *,
+    quantities: Sequence[str] = ("conformance", "deviation"),
+    definition: str = "imc22",
+    title: str = "Conformance to the kernel",
+) -> alt.HConcatChart:
+    """Heat maps of implementations (rows) by network settings (columns), as in IMC'22, Figure 2.
+
+    ``cubes`` maps each reference (``tcp:cubic``) to the cube of its sweep. ``quantities`` are
+    variables of `qbkit.metrics.conformance_map`, one heat map each. A click on a cell draws its
+    envelope over the reference's at the right. The tooltip shows the cell's interval, noise floor
+    and p-values; the subtitle says what the map may claim at its number of trials. Numbers are pale
+    where an implementation does not settle in its trials (`qbkit.metrics.verdicts.settling`).
+    Raises MetricError for an unknown quantity, and if no cell has both envelopes.
+    """
+    for name in quantities:
+        if name not in QUANTITIES:
+            raise MetricError(f"there is no quantity {name}; choose from {', '.join(QUANTITIES)}")
+    found = {
+        reference: conformance_map(cube, reference, definition=definition)
+        for reference, cube in cubes.items()
+    }
+    cells = [
+        cell
+        for reference, cube in cubes.items()
+        for cell in _cells(cube, definition, found[reference])
+    ]
+    if not cells:
+        raise MetricError("no cell has envelopes of both sides; give a cube with runs of both")
+    table = _table(cells)
+    settings = _in_order(cells)
+    first = cells[0]
+    chosen = alt.selection_point(
+        name="cell",
+        fields=["row", "setting"],
+        value=[{"row": first.row, "setting": first.setting}],
+        toggle=False,
+        empty=False,
+    )
+    maps = [
+        _heat(table, cells, settings, name, chosen, i == 0) for i, name in enumerate(quantities)
+    ]
+    with one_brush():
+        chart = HConcatChart(hconcat=[*maps, _detail(cells, chosen)], spacing=24)
+    sentences = [map_sentence(each) for each in found.values()]
+    if not all(cell.settles for cell in cells):
+        sentences.append("Pale numbers: the implementation does not settle in its trials.")
+    sentences.append("Click a cell to see its envelope (orange) over the reference's (grey).")
+    width = len(quantities) * CELL_WIDTH * len(settings) + DETAIL_WIDTH
+    return chart.resolve_scale(color="independent").properties(
+        title=alt.TitleParams(title, subtitle=wrapped(sentences, width))
+    )
+
+
+@dataclass(frozen=True)
+class _MapCell:
+    """One implementation in one setting."""
+
+    row: str
+    values: tuple[Any, ...]
+    setting: str
+    test: Envelope
+    reference: Envelope
+    figures: dict[str, float]
+    settles: bool
+
+
+def _cells(cube: xr.Dataset, definition: str, found: xr.Dataset) -> Iterator[_MapCell]:
+    """Cells of a conformance map that have the envelopes of both sides."""
+    envelopes, drifts = cell_envelopes(cube, definition=definition), settling(cube)
+    found = found.assign(drifts.sel({FIRST: found[FIRST]}).data_vars)
+    known = envelopes.sel({FIRST: found.attrs["reference"]}).values
+    fields = [str(d) for d in envelopes.dims[1:]]
+    for place in np.ndindex(*found.conformance.shape):
+        name = str(found[FIRST].values[place[0]])
+        test = envelopes.sel({FIRST: name}).values.item(place[1:])
+        against = known.item(place[1:])
+        if not test or not against:
+            continue
+        values = tuple(
+            envelopes[f].values[i].item() for f, i in zip(fields, place[1:], strict=True)
+        )
+        setting = setting_text(dict(zip(fields, values, strict=True)))
+        figures = {key: float(found[key].values[place]) for key in (*QUANTITIES, *BESIDE)}
+        settled = bool(found.settles.values[place])
+        yield _MapCell(name, values, setting, test, against, figures, settled)
+
+
+def setting_text(values: Mapping[str, Any]) -> str:
+    """Values of swept fields in a few words: ``10 ms, 0.5 BDP``."""
+    return ", ".join(SHORT.get(f, f"{f} {{}}").format(v) for f, v in values.items())
+
+
+def _in_order(cells: Iterable[_MapCell]) -> list[str]:
+    """Settings in the order of the values of their fields."""
+    known = {cell.setting: cell.values for cell in cells}
+    return sorted(known, key=lambda setting: known[setting])
+
+
+def _table(cells: Sequence[_MapCell]) -> alt.InlineData:
+    columns: dict[str, list[object]] = {
+        "row": [c.row for c in cells],
+        "setting": [c.setting for c in cells],
+        "settles": [c.settles for c in cells],
+    }
+    for name in (*QUANTITIES, *BESIDE):
+        columns[name] = [c.figures[name] for c in cells]
+    return inline(columns)
+
+
+def _heat(
+    table: alt.InlineData,
+    cells: Sequence[_MapCell],
+    settings: Sequence[str],
+    name: str,
+    chosen: alt.Parameter,
+    named: bool,
+) -> alt.LayerChart:
+    """One heat map: coloured cells with their numbers; a frame marks the chosen cell."""
+    title, scheme, domain, form = QUANTITIES[name]
+    values = [c.figures[name] for c in cells if math.isfinite(c.figures[name])]
+    low, high = domain or _domain(values)
+    rows = list(dict.fromkeys(c.row for c in cells))
+    base = alt.Chart(table).encode(
+        x=alt.X("setting:N", sort=list(settings), title=None).axis(
+            orient="top", labelAngle=-90, labelAlign="left", domain=False, ticks=False
+        ),
+        y=alt.Y("row:N", sort=rows, title=None).axis(
+            labels=named, domain=False, ticks=False, labelLimit=240
+        ),
+    )
+    scale = alt.Scale(scheme=scheme, domain=[low, high], clamp=True)
+    colour = alt.Color(f"{name}:Q", scale=scale, legend=tile_legend(title))
+    tooltip = [
+        alt.Tooltip("row:N", title="Implementation"),
+        alt.Tooltip("setting:N", title="Setting"),
+    ]
+    tooltip += [
+        alt.Tooltip(f"{key}:Q", title=words, format=number)
+        for key, (words, _, _, number) in QUANTITIES.items()
+    ]
+    tooltip += [alt.Tooltip(f"{k}:Q", title=w, format=f) for k, (w, f) in BESIDE.items()]
+    tiles = base.mark_rect(stroke=theme.GROUND, strokeWidth=1).encode(color=colour, tooltip=tooltip)
+    dark = _dark(scheme, name, low, high)
+    words = base.transform_calculate(words=f"replace(format(datum.{name}, '{form}'), /^0/, '')")
+    numbers = words.mark_text(fontSize=10, tooltip=None).encode(
+        text="words:N",
+        color=alt.condition(dark, alt.value("white"), alt.value(theme.ON_TILE)),
+        opacity=alt.condition(alt.datum.settles, alt.value(1), alt.value(PALE)),
+    )
+    frame = base.transform_filter(chosen).mark_rect(fill=None, stroke=theme.INK, strokeWidth=2)
+    layers = [tiles.add_params(chosen), numbers, *_separators(cells), frame]
+    return alt.LayerChart(layer=layers).properties(
+        width=CELL_WIDTH * len(settings),
+        height=CELL_HEIGHT * len(rows),
+        title=alt.TitleParams(title, fontSize=12, anchor="middle"),
+    )
+
+
+def _separators(cells: Sequence[_MapCell]) -> list[alt.Chart]:
+    """Lines between the rows of different families of controllers."""
+    rows = list(dict.fromkeys(c.row for c in cells))
+    families = [family(row.partition(":")[2]) for row in rows]
+    first = [row for row, (a, b) in zip(rows[1:], pairwise(families), strict=True) if a != b]
+    if not first:
+        return []
+    y = alt.Y("row:N", sort=rows, bandPosition=0)
+    return [
+        alt.Chart(inline({"row": first})).mark_rule(color=theme.INK, strokeWidth=1.6).encode(y=y)
+    ]
+
+
+def tile_legend(title: str) -> alt.Legend:
+    """Legend of the colours of a heat map, below it."""
+    return alt.Legend(orient="bottom", title=title, titleOrient="left")
+
+
+def _domain(values: Sequence[float]) -> tuple[float, float]:
+    """Domain from 0, or symmetric about 0 if any value is negative."""
+    far = max((abs(v) for v in values), default=1.0) or 1.0
+    return (-far if min(values, default=0.0) < 0 else 0.0, far)
+
+
+def _dark(scheme: str, name: str, low: float, high: float) -> str:
+    """Vega expression that is true for cells so dark that their number must be white."""
+    if scheme == "viridis":
+        return f"datum.{name} < {low + 0.55 * (high - low)}"
+    if low < 0:
+        return f"abs(datum.{name}) > {0.75 * high}"
+    return f"datum.{name} > {low + 0.7 * (high - low)}"
+
+
+def _detail(cells: Sequence[_MapCell], chosen: alt.Parameter) -> alt.LayerChart:
+    """Points and hulls of the chosen cell over its reference in grey, with its name on top."""
+    x = alt.X("queue_delay_ms:Q", title="Queueing delay (ms)").scale(nice=True, zero=False)
+    y = alt.Y("throughput_mbps:Q", title="Throughput (Mbit/s)").scale(nice=True, zero=False)
+    colour = alt.Color("side:N", legend=alt.Legend(orient="bottom")).scale(
+        domain=["test", "reference"], range=[TEST_COLOUR, theme.REFERENCE_COLOUR]
+    )
+    points = (
+        alt.Chart(_points(cells))
+        .transform_filter(chosen)
+        .mark_circle(size=16, opacity=0.5)
+        .encode(
+            x=x,
+            y=y,
+            color=colour,
+            tooltip=[
+                alt.Tooltip("side:N", title="Side"),
+                alt.Tooltip("queue_delay_ms:Q", title="Queueing delay (ms)", format=".2f"),
+                alt.Tooltip("throughput_mbps:Q", title="Throughput (Mbit/s)", format=".2f"),
+            ],
+        )
+    )
+    base = alt.Chart(_hulls(cells)).transform_filter(chosen)
+    hulls = base.encode(x=x, y=y, color=colour, detail="hull:N", order="corner:Q")
+    name = _caption(cells, chosen)
+    return alt.LayerChart(
+        layer=[
+            hulls.mark_line(filled=True, stroke=None, fillOpacity=0.12),
+            hulls.mark_line(strokeWidth=1.8),
+            points,
+            name,
+        ]
+    ).properties(width=DETAIL_WIDTH, height=DETAIL_HEIGHT)
+
+
+def _caption(cells: Sequence[_MapCell], chosen: alt.Parameter) -> alt.Chart:
+    words = [f"{c.row}, {c.setting}" for c in cells]
+    columns = {"row": [c.row for c in cells], "setting": [c.setting for c in cells], "words": words}
+    return (
+        alt.Chart(inline(columns))
+        .transform_filter(chosen)
+        .mark_text(align="left", baseline="bottom", fontSize=12, fontWeight=600, color=theme.INK)
+        .encode(x=alt.value(0), y=alt.value(-8), text="words:N")
+    )
+
+
+def _sides(cell: _MapCell) -> Iterator[tuple[str, Envelope]]:
+    yield "reference", cell.reference
+    yield "test", cell.test
+
+
+def _points(cells: Sequence[_MapCell]) -> alt.InlineData:
+    """Table of every n-th operating point, so that a map of hundreds of cells stays small."""
+    rows: dict[str, list[object]] = {"row": [], "setting": [], "side": []}
+    xy = []
+    for cell in cells:
+        for side, e in _sides(cell):
+            some = e.points[:: max(1, -(-len(e.points) // MAX_POINTS))]
+            rows["row"] += [cell.row] * len(some)
+            rows["setting"] += [cell.setting] * len(some)
+            rows["side"] += [side] * len(some)
+            xy.append(some)
+    return inline({**rows, **_columns(xy)})
+
+
+def _hulls(cells: Sequence[_MapCell]) -> alt.InlineData:
+    """Table of the corners of each hull, closed by the first corner."""
+    rows: dict[str, list[object]] = {"row": [], "setting": [], "side": [], "hull": [], "corner": []}
+    xy = []
+    for cell in cells:
+        for side, e in _sides(cell):
+            for number, hull in enumerate(e.hulls):
+                count = len(hull) + 1
+                rows["row"] += [cell.row] * count
+                rows["setting"] += [cell.setting] * count
+                rows["side"] += [side] * count
+                rows["hull"] += [f"{side} {number}"] * count
+                rows["corner"] += range(count)
+                xy.append(np.concatenate([hull, hull[:1]]))
+    return inline({**rows, **_columns(xy)})
+
+
+def _columns(xy: Sequence[Any]) -> dict[str, Any]:
+    both = np.concatenate(xy)
+    return {"queue_delay_ms": both[:, 0], "throughput_mbps": both[:, 1]}

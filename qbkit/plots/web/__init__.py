@@ -1,0 +1,1 @@
+"""Charts of HTTP/3 against HTTP/2."""

@@ -1,0 +1,186 @@
+"""HTTP/3 against HTTP/2 for whole pages, after Yu and Benson, WWW '21, figures 14, 15 and 18."""
+
+from __future__ import annotations
+
+import altair as alt
+import numpy as np
+import pandas as pd
+
+from qbkit.errors import MetricError
+from qbkit.metrics.web.pages import PAGE_TIMES, page_differences
+from qbkit.plots.drawing import theme
+from qbkit.plots.drawing.captions import wrapped
+from qbkit.plots.drawing.charts import Chart, LayerChart
+from qbkit.plots.drawing.data import inline
+from qbkit.plots.web.tiles import (
+    LABELLED_PERCENT,
+    PROTOCOLS,
+    protocol_colour,
+    tile_colour,
+    tile_label,
+    tile_numbers,
+)
+
+CELL_WIDTH, CELL_HEIGHT = 144, 34
+TITLES = {
+    "page_load_time_s": "Page load time",
+    "speed_index_s": "Speed Index",
+    "first_contentful_paint_s": "First contentful paint",
+    "largest_contentful_paint_s": "Largest contentful paint",
+}
+PANEL_WIDTH, PANEL_HEIGHT = 190, 150
+LABEL_LINES = 32
+"""Room for the further lines of a column's name, which Vega draws towards the cells."""
+TWO_LINES = alt.Header(
+    labelExpr=r"split(replace(datum.label, /^([^,]*, [^,]*), /, '$1|'), '|')",
+    labelLimit=PANEL_WIDTH,
+)
+"""Server and page above loss and RTT, no wider than a panel."""
+
+
+def page_differences_chart(
+    table: pd.DataFrame, *, title: str = "HTTP/3 against HTTP/2, whole pages"
+) -> alt.LayerChart:
+    """Heat map of the differences of medians: settings by row, a column per time.
+
+    ``table`` is from `qbkit.metrics.page_table`. Hover over a cell for medians and bootstrap
+    interval. Raises MetricError where no setting has two loads of each protocol.
+    """
+    cells = page_differences(table)
+    if cells.empty:
+        raise MetricError("no setting has two loads of each protocol; run more seeds")
+    rows = [_setting(row) for row in cells.itertuples()]
+    columns = [TITLES[name] for name in PAGE_TIMES]
+    data = {
+        "row": rows,
+        "column": [TITLES[name] for name in cells["time"]],
+        "percent": cells["difference_percent"].to_numpy(float),
+        "low": cells["low_percent"].to_numpy(float),
+        "high": cells["high_percent"].to_numpy(float),
+        "h2": cells["h2_median_s"].to_numpy(float),
+        "h3": cells["h3_median_s"].to_numpy(float),
+        "loads": cells[["h2_loads", "h3_loads"]].min(axis=1).to_numpy(int),
+        "label": [tile_label(value) for value in cells["difference_percent"]],
+    }
+    base = alt.Chart(inline(data)).encode(
+        x=alt.X(
+            "column:N",
+            sort=columns,
+            title=None,
+            axis=alt.Axis(
+                orient="top",
+                labelAngle=0,
+                labelLimit=CELL_WIDTH,
+                labelExpr="split(datum.label, ' ')",
+                labelPadding=LABEL_LINES,
+            ),
+        ),
+        y=alt.Y("row:N", sort=list(dict.fromkeys(rows)), title=None, axis=alt.Axis(labelLimit=380)),
+    )
+    tips = [
+        alt.Tooltip("percent:Q", title="H3 against H2 (%)", format="+.1f"),
+        alt.Tooltip("low:Q", title="95 % interval from (%)", format="+.1f"),
+        alt.Tooltip("high:Q", title="to (%)", format="+.1f"),
+        alt.Tooltip("h2:Q", title="Median of H2 (s)", format=".3f"),
+        alt.Tooltip("h3:Q", title="Median of H3 (s)", format=".3f"),
+        alt.Tooltip("loads:Q", title="Loads by each"),
+    ]
+    tiles = base.mark_rect(stroke=theme.GRID).encode(color=tile_colour(), tooltip=tips)
+    sentence = (
+        "(median of H3 − median of H2) / median of H2; blue: H3 is faster. "
+        f"Differences below {LABELLED_PERCENT:g} % have no number."
+    )
+    return LayerChart(layer=[tiles, tile_numbers(base)]).properties(
+        width=CELL_WIDTH * len(columns),
+        height=CELL_HEIGHT * len(set(rows)),
+        title=alt.TitleParams(title, subtitle=wrapped([sentence], CELL_WIDTH * len(columns))),
+    )
+
+
+def page_times_chart(table: pd.DataFrame, *, columns: int = 3) -> alt.Chart:
+    """Cumulative distribution over all loads of each setting and protocol; a menu chooses the time.
+
+    ``table`` is from `qbkit.metrics.page_table`.
+    """
+    keys = ["server", "client", "page", "loss", "rtt_ms", "protocol"]
+    parts = []
+    for name in PAGE_TIMES:
+        known = table[np.isfinite(table[name])]
+        share = known.groupby(keys)[name].rank(method="first", pct=True)
+        settings = [_setting(row) for row in known.itertuples()]
+        given = {"what": TITLES[name], "setting": settings, "time": known[name], "share": share}
+        parts.append(known[["protocol", "seed"]].assign(**given))
+    frame = pd.concat(parts)
+    data = {name: frame[name].tolist() for name in frame.columns}
+    menu = alt.binding_select(options=list(TITLES.values()), name="Time ")
+    what = alt.param(name="page_time", value=TITLES[PAGE_TIMES[0]], bind=menu)
+    return (
+        Chart(inline(data), title="Share of the loads that are as fast")
+        .mark_line(interpolate="step-after", point=alt.OverlayMarkDef(size=18))
+        .encode(
+            x=alt.X(
+                "time:Q", title="Time since the navigation (s)", axis=alt.Axis(tickCount=4)
+            ).scale(zero=False),
+            y=alt.Y("share:Q", title=None, axis=alt.Axis(format="%")).scale(domain=[0, 1]),
+            color=protocol_colour(),
+            strokeDash=alt.StrokeDash("protocol:N", sort=list(PROTOCOLS), legend=None),
+            facet=alt.Facet(
+                "setting:N",
+                sort=list(dict.fromkeys(data["setting"])),
+                columns=columns,
+                title=None,
+                header=TWO_LINES,
+            ),
+            tooltip=["what:N", "protocol:N", "seed:Q", alt.Tooltip("time:Q", title="Time (s)")],
+        )
+        .transform_filter("datum.what == page_time")
+        .add_params(what)
+        .properties(width=PANEL_WIDTH, height=PANEL_HEIGHT)
+        .resolve_scale(x="independent")
+    )
+
+
+def main_image_chart(table: pd.DataFrame, *, columns: int = 3) -> alt.Chart:
+    """When the main image is asked for and when it is there, by protocol (figure 15).
+
+    ``table`` is from `qbkit.metrics.page_table`. A bar spans the medians, with all loads as dots.
+    """
+    known = table[np.isfinite(table["main_end_s"])]
+    parts = [
+        {
+            "setting": _setting(row),
+            "protocol": row.protocol,
+            "what": what,
+            "time": getattr(row, f"main_{what}_s"),
+            "seed": row.seed,
+        }
+        for row in known.itertuples()
+        for what in ("start", "end")
+    ]
+    frame = pd.DataFrame(parts)
+    order = list(dict.fromkeys(frame["setting"]))
+    data = {name: frame[name].tolist() for name in frame.columns}
+    return (
+        Chart(inline(data), title="The main image: request and last byte")
+        .mark_point(size=28, filled=True, opacity=0.7)
+        .encode(
+            x=alt.X("time:Q", title="Time since the navigation (s)"),
+            y=alt.Y("protocol:N", sort=list(PROTOCOLS), title=None),
+            color=protocol_colour(),
+            shape=alt.Shape("what:N", sort=["start", "end"], title=None).scale(
+                domain=["start", "end"], range=["triangle-right", "circle"]
+            ),
+            facet=alt.Facet("setting:N", sort=order, columns=columns, title=None, header=TWO_LINES),
+            tooltip=["protocol:N", "what:N", "seed:Q", alt.Tooltip("time:Q", title="Time (s)")],
+        )
+        .properties(width=PANEL_WIDTH, height=60)
+        .resolve_scale(x="independent")
+    )
+
+
+def _setting(row: object) -> str:
+    server, page, loss, rtt_ms = (
+        getattr(row, name) for name in ("server", "page", "loss", "rtt_ms")
+    )
+    loss = "no loss" if loss == "none" else f"loss {loss}"
+    return f"{server}, {page}, {loss}, {rtt_ms:g} ms"

@@ -1,5 +1,0 @@
-"""Web servers, one file each; `qbkit.stacks.web` describes their interface."""
-
-from qbkit.stacks.servers import caddy, envoy, go, haproxy, hypercorn, nginx, ngtcp2, quiche
-
-__all__ = ["caddy", "envoy", "go", "haproxy", "hypercorn", "nginx", "ngtcp2", "quiche"]

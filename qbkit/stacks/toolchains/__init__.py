@@ -1,0 +1,1 @@
+"""How programs are built: cargo, Go, Maven, C, Debian's packages, and what runs beside them."""

@@ -1,0 +1,114 @@
+"""Crates and our programs of them, members of the workspace ``drivers/rust``, built on demand."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import tomllib
+from functools import cache
+from pathlib import Path
+from typing import Any, ClassVar
+
+from qbkit.stacks.toolchains.build import fingerprint, run_tool
+from qbkit.stacks.toolchains.compiled import CompiledProgram, CompiledStack
+
+WORKSPACE = Path(__file__).parents[1] / "drivers/rust"
+
+
+class RustProgram(CompiledProgram):
+    """A crate and our program of it, a member of the workspace."""
+
+    crate: ClassVar[str]
+    """The crate, whose version in Cargo.lock is the program's version."""
+    workspace: ClassVar[Path] = WORKSPACE
+    """Folder of the program's member and of Cargo.lock."""
+    build_env: ClassVar[dict[str, str]] = {}
+    """Environment variables that the crate's build reads."""
+
+    def version(self) -> str:
+        """Versions of the crate and of our program."""
+        return f"{self._crate_version()}, driver {self._key()}"
+
+    def _crate_version(self) -> str:
+        return locked_version(self.crate, self.workspace)
+
+    def _needs(self) -> dict[str, str]:
+        return {"cargo": "Rust 1.85 or newer (rustup.rs)", **self.tools}
+
+    def _key(self) -> str:
+        """Fingerprint of the program, our crates in it, the locked crates and the compiler."""
+        crates = locked_crates(self._program(), self.workspace)
+        folders = self._driver_folders()
+        sources = [path for folder in folders for path in folder.rglob("*") if path.is_file()]
+        return fingerprint(sources, *crates, _compiler())
+
+    def _driver_folders(self) -> list[Path]:
+        """The folders of our crates that the program is compiled from."""
+        crates = locked_crates(self._program(), self.workspace)
+        ours = [name for name, _, checksum in (line.split(" ") for line in crates) if not checksum]
+        return [_first_existing(self.workspace / name, WORKSPACE / name) for name in ours]
+
+    def _compile(self, folder: Path) -> None:
+        # Who works on a driver sets Cargo's own variable, to keep compiled crates between builds.
+        if kept := os.environ.get("CARGO_TARGET_DIR"):
+            self._cargo_build(Path(kept), folder)
+            return
+        with tempfile.TemporaryDirectory(dir=folder, prefix="target-") as target:
+            self._cargo_build(Path(target), folder)
+
+    def _cargo_build(self, target: Path, folder: Path) -> None:
+        """Compile in ``target``; keep the program in ``folder``, or the log of a failure."""
+        env = {**os.environ, **self.build_env, "CARGO_TARGET_DIR": str(target)}
+        words = ["cargo", "build", "--release", "--locked", "--package", self._program()]
+        run_tool(words, self.name, env, self.workspace, log=folder / "build.log")
+        shutil.copy2(target / "release" / self._program(), folder)
+
+
+class RustStack(RustProgram, CompiledStack):
+    """A crate and our driver of it, the member ``<name>-flow`` of the workspace."""
+
+
+def locked_version(crate: str, workspace: Path = WORKSPACE) -> str:
+    """The version of a crate in a workspace's Cargo.lock."""
+    return next(p["version"] for p in _locked(workspace) if p["name"] == crate)
+
+
+def locked_crates(member: str, workspace: Path = WORKSPACE) -> list[str]:
+    """``name version checksum`` of every crate that a member of the workspace is built from.
+
+    Not the whole lock file: a change for one stack must not build the others again.
+    """
+    named: dict[str, list[dict[str, Any]]] = {}
+    for package in _locked(workspace):
+        named.setdefault(package["name"], []).append(package)
+    found: dict[str, None] = {}
+    wanted = [member]
+    while wanted:
+        name, _, version = wanted.pop().partition(" ")
+        for package in named[name]:
+            line = f"{name} {package['version']} {package.get('checksum', '')}"
+            if line not in found and version in ("", package["version"]):
+                found[line] = None
+                wanted += package.get("dependencies", [])
+    return sorted(found)
+
+
+def _locked(workspace: Path) -> list[dict[str, Any]]:
+    return _packages((workspace / "Cargo.lock").read_text())
+
+
+@cache
+def _packages(lock: str) -> list[dict[str, Any]]:
+    """The packages of a lock file, cached because a sweep asks for them in every run."""
+    packages: list[dict[str, Any]] = tomllib.loads(lock)["package"]
+    return packages
+
+
+def _first_existing(*folders: Path) -> Path:
+    return next(folder for folder in folders if folder.is_dir())
+
+
+@cache
+def _compiler() -> str:
+    return run_tool(["rustc", "--version"], "Rust") if shutil.which("rustc") else ""

@@ -1,0 +1,1 @@
+"""Web servers and clients, their sites and pages."""
