@@ -20,7 +20,7 @@ class Commands(click.Group):
         "run": "run",
         "runs": "runs",
         "sweep": "sweep",
-        "web": "web",
+        "web": "web.command",
         "notebook": "notebook",
         "conformance": "conformance",
         "compare": "compare",
