@@ -48,7 +48,7 @@ atlas: venv
 
 # data/README.md, from the published data and data/README.md.jinja.
 data-readme: venv
-	@$(BIN)/python data/readme.py
+	@$(BIN)/python -m qbkit.atlas.claims.page data
 
 # Only apt needs root. Without root, print what to ask for, and continue where possible.
 system:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import subprocess
 import sys
@@ -16,6 +15,8 @@ from click.testing import CliRunner
 from synthetic import synthetic_run
 
 import qbkit as qb
+from qbkit.atlas.claims import ClaimError, readme
+from qbkit.atlas.claims.page import claim
 from qbkit.cli.group import group
 from qbkit.errors import StackNotReady, StoreError
 from qbkit.execution.sweeps import estimate, gather, run_sweep
@@ -200,7 +201,7 @@ def test_the_script_of_the_parameters_writes_one_implementation_and_keeps_the_ot
     out.write_text(
         "implementation,seeds,parameter,value\ntcp:reno,9,gone,1\nother:cubic,2,growth,linear\n"
     )
-    words = [sys.executable, DATA / "parameters.py", "tcp:reno", "--seeds", "1", "--out", out]
+    words = [sys.executable, DATA / "make.py", "tcp:reno", "--seeds", "1", "--out", out]
     done = subprocess.run(words, capture_output=True, text=True, check=True)
     assert done.stdout == "tcp:reno: done\n"
     table = pd.read_csv(out, dtype=str)
@@ -221,20 +222,13 @@ def test_the_table_of_controllers_is_that_of_the_data():
     assert [row for row in rows if row not in text] == []
 
 
-@pytest.fixture
-def readme(monkeypatch):
-    """data/readme.py, which writes data/README.md."""
-    monkeypatch.syspath_prepend(DATA)
-    return importlib.import_module("readme")
-
-
 @pytest.mark.slow
-def test_the_page_of_the_data_says_what_the_data_say(readme):
-    made, committed = readme.page(), (DATA / "README.md").read_text()
+def test_the_page_of_the_data_says_what_the_data_say():
+    made, committed = readme(DATA), (DATA / "README.md").read_text()
     assert made.splitlines() == committed.splitlines(), "run make data-readme"
 
 
-def test_a_claim_that_the_data_contradict_is_refused(readme):
-    assert readme.claim("quinn is first", [1]) == "quinn is first"
-    with pytest.raises(readme.ClaimError, match="contradict “quinn is first”; change the sentence"):
-        readme.claim("quinn is first", [])
+def test_a_claim_that_the_data_contradict_is_refused():
+    assert claim("quinn is first", [1]) == "quinn is first"
+    with pytest.raises(ClaimError, match="contradict “quinn is first”; change the sentence"):
+        claim("quinn is first", [])

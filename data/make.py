@@ -1,6 +1,6 @@
 """Infers the parameters of implementations from lone flows, and writes parameters.csv.
 
-python data/parameters.py [NAME ...] [--seeds N]
+python data/make.py [NAME ...] [--seeds N]
 
 A NAME is an implementation (``quinn:cubic``) or a stack (``quinn``); without one, all that are
 ready here. The network is that of the releases (``releases/make.py``). Stored runs are not run
@@ -10,10 +10,10 @@ again, and the rows of other implementations stay, so it can be stopped and star
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from pathlib import Path
 
-import findings
 import pandas as pd
 import xarray as xr
 from releases.make import DURATION_S, LINK, alone, inferred
@@ -68,7 +68,8 @@ def version(run: xr.Dataset, stack: str) -> str:
     """The version of a stack; the kernel's for its own stack."""
     if stack == "tcp":
         return f"Linux {run.attrs['kernel_version']}"
-    return findings.version(run, stack)
+    found: str = json.loads(run.attrs["stack_versions"])[stack]
+    return found.partition(",")[0]
 
 
 if __name__ == "__main__":

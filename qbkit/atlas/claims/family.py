@@ -1,11 +1,11 @@
-"""What data/README.md says of the published sweeps: their tables, means and orders."""
+"""What the published data say of a family of controllers: its tables, means and orders."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,6 @@ import xarray as xr
 import qbkit as qb
 from qbkit.metrics.maps.interactions import FIRST
 
-HERE = Path(__file__).parent
 BUFFER, RTT = "bottleneck.buffer_bdp", "bottleneck.rtt_ms"
 FIELDS = {"buffer_bdp": BUFFER, "rtt_ms": RTT}
 LATE_S = 40
@@ -32,13 +31,14 @@ class Family:
     """The published conformance sweep of a family of controllers, and its map."""
 
     name: str
-    folder: str = "conformance"
+    folder: Path
+    """That of ``NAME.yaml``."""
     buffers_bdp: tuple[float, ...] = ()
     """The buffers that count; () for all."""
 
     @cached_property
     def cube(self) -> xr.Dataset:
-        """The cube of ``FOLDER/NAME.yaml``."""
+        """The cube of the sweep."""
         return self._that_count(self._whole)
 
     @cached_property
@@ -49,7 +49,7 @@ class Family:
 
     @cached_property
     def _whole(self) -> xr.Dataset:
-        return qb.load_sweep(HERE / f"{self.folder}/{self.name}.yaml")
+        return qb.load_sweep(self.folder / f"{self.name}.yaml")
 
     def _that_count(self, values: xr.Dataset) -> xr.Dataset:
         return values.sel({BUFFER: list(self.buffers_bdp)}) if self.buffers_bdp else values
@@ -62,7 +62,8 @@ class Family:
     @property
     def facts(self) -> dict[str, Any]:
         """Runs, processor hours and versions, of all buffers."""
-        return facts(f"{self.folder}/{self.name}")
+        found: dict[str, Any] = json.loads((self.folder / f"{self.name}.json").read_text())
+        return found
 
     @property
     def names(self) -> list[str]:
@@ -210,37 +211,10 @@ class Family:
         return float(self.map.p_value_over_settings.max())
 
 
-def facts(name: str) -> dict[str, Any]:
-    """The provenance of a published sweep, by folder and name."""
-    found: dict[str, Any] = json.loads((HERE / f"{name}.json").read_text())
-    return found
-
-
-def version(run: xr.Dataset, stack: str) -> str:
-    """The version of a stack in a run, without that of its driver."""
-    found: str = json.loads(run.attrs["stack_versions"])[stack]
-    return found.partition(",")[0]
-
-
 def best(families: Iterable[Family], count: int) -> list[str]:
     """The most conformant implementations of several families."""
     ranked = sorted(each for family in families for each in family.ranked)
     return [name for _, name in ranked[-count:]]
-
-
-def reported_decrease(name: str) -> float:
-    """The fraction of its window that a flow of the gallery reports after a loss, the median.
-
-    Windows are those of two bins (0.1 s) in succession, where the second is smaller by a third.
-    """
-    windows = _gallery()[name].cwnd_bytes.isel(flow=0).values
-    ratios = windows[1:] / windows[:-1]
-    return float(np.median(ratios[ratios < 2 / 3]))
-
-
-@cache
-def _gallery() -> dict[str, xr.Dataset]:
-    return qb.load_runs(HERE / "gallery")
 
 
 def at(values: xr.DataArray, **where: float) -> xr.DataArray:

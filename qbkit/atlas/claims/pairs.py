@@ -1,16 +1,17 @@
-"""What data/README.md says of the published interactions: shares, orders, and their certainty."""
+"""What the published data say of interactions: shares, orders, and their certainty."""
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import xarray as xr
-from findings import HERE, facts
 
 import qbkit as qb
 from qbkit.metrics.maps.interactions import FIRST, SECOND, SEED
@@ -26,24 +27,31 @@ HEADING = (
 
 @dataclass(frozen=True)
 class Pairs:
-    """A published sweep of interactions: ``interactions/NAME.yaml``."""
+    """A published sweep of interactions."""
 
-    name: str
+    spec: Path
+    """Its YAML."""
+
+    @property
+    def name(self) -> str:
+        """The name of its file."""
+        return self.spec.stem
 
     @cached_property
     def sweep(self) -> qb.Sweep:
         """Its specification."""
-        return qb.Sweep.from_file(HERE / f"interactions/{self.name}.yaml")
+        return qb.Sweep.from_file(self.spec)
 
     @cached_property
     def cube(self) -> xr.Dataset:
         """All runs."""
-        return qb.load_sweep(HERE / f"interactions/{self.name}.yaml")
+        return qb.load_sweep(self.spec)
 
     @property
     def facts(self) -> dict[str, Any]:
         """Runs, processor hours and versions."""
-        return facts(f"interactions/{self.name}")
+        found: dict[str, Any] = json.loads(self.spec.with_suffix(".json").read_text())
+        return found
 
     @property
     def row(self) -> str:
@@ -205,12 +213,11 @@ class Pairs:
 class Lasting:
     """The shares of ``checks/settled.csv``, of parts of long trials in a deep buffer."""
 
-    @cached_property
-    def table(self) -> pd.DataFrame:
+    def __init__(self, path: Path) -> None:
+        self.table = pd.read_csv(path, index_col=["rate_mbps", "flow", "other"])
         """A row for each rate of the link in Mbit/s and pair."""
-        return pd.read_csv(HERE / "checks/settled.csv", index_col=["rate_mbps", "flow", "other"])
 
-    def apart(self, rate_mbps: float) -> dict[Pair, float]:
+    def apart(self, rate_mbps: int) -> dict[Pair, float]:
         """How far the share of each pair is from that from 60 s on, the nearest first.
 
         At 20 Mbit/s the shares are those from 20 to 40 s, as in ``deep``, at 50 of the first 25 s,

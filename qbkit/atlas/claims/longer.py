@@ -1,4 +1,4 @@
-"""What data/README.md says of trials of 120 s, beside those of 60 s in the same settings."""
+"""What the published data say of trials of 120 s, beside those of 60 s in the same settings."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import xarray as xr
-from findings import BUFFER, RTT, Family
 
+from qbkit.atlas.claims.family import BUFFER, RTT, Family
 from qbkit.metrics.maps.interactions import FIRST
 
 

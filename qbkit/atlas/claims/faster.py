@@ -1,4 +1,4 @@
-"""What data/README.md says of the families at 100 Mbit/s, beside the same buffers at 20 Mbit/s."""
+"""What the published data say of families at 100 Mbit/s, beside the same buffers at 20 Mbit/s."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from functools import cached_property
 
 import pandas as pd
 import xarray as xr
-from findings import BUFFER, HERE, LATE_S, RTT, Family, at
 
 import qbkit as qb
+from qbkit.atlas.claims.family import BUFFER, LATE_S, RTT, Family, at
 from qbkit.metrics.maps.interactions import FIRST
 
 HEADING = (
@@ -90,7 +90,7 @@ class Faster:
 
     @cached_property
     def _trains_packets(self) -> pd.Series:
-        table = pd.read_csv(HERE / "checks/trains_faster.csv", index_col="flow")
+        table = pd.read_csv(self.fast.folder.parent / "checks/trains_faster.csv", index_col="flow")
         return table.train_packets_p50
 
     def apart(self, place: int) -> float:
