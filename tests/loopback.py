@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from qbkit.stacks.base import CERTIFICATE_MOUNT, Options, Stack
+from qbkit.stacks.base import CERTIFICATE_MOUNT, Options, Stack, Transfer
 from qbkit.stacks.toolchains import certificate
 from qbkit.stacks.web.base import WebProgram
 
@@ -64,12 +64,14 @@ class Bench:
         options: Options | None = None,
     ) -> subprocess.Popen[str]:
         argv = stack.send_argv(
-            address=address,
-            controller=controller,
-            out=str(self.folder),
-            duration_s=duration_s,
-            size_bytes=size_bytes,
-            options=options or {},
+            Transfer(
+                address=address,
+                controller=controller,
+                out=str(self.folder),
+                duration_s=duration_s,
+                size_bytes=size_bytes,
+                options=options or {},
+            )
         )
         return self.start(stack, argv)
 

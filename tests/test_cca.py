@@ -29,6 +29,7 @@ from qbkit.cca.names import builtin
 from qbkit.cca.options import COMMON, read_options
 from qbkit.cca.pacing import CREDIT_S, Departures
 from qbkit.errors import SpecError
+from qbkit.stacks.base import Transfer
 from qbkit.stacks.qbkit_cca import all_options
 
 # Formulas
@@ -337,7 +338,7 @@ def test_bad_options_get_one_sentence(
 ) -> None:
     flow = {"address": "10.2.0.1:4001", "out": "out", "duration_s": 1.0, "size_bytes": None}
     with pytest.raises(SpecError, match=sentence):
-        stacks.get("qbkit").send_argv(controller=controller, options=options, **flow)
+        stacks.get("qbkit").send_argv(Transfer(controller=controller, options=options, **flow))
 
 
 # In the guest

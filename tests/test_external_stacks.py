@@ -22,7 +22,7 @@ import qbkit as qb
 from qbkit import stacks
 from qbkit.errors import RunFailed, SpecError, StackNotReady
 from qbkit.stacks import registry
-from qbkit.stacks.base import ServingStack, Stack
+from qbkit.stacks.base import ServingStack, Stack, Transfer
 from qbkit.stacks.external import configured, launcher
 from qbkit.stacks.external.launcher import DRIVERS, External
 from qbkit.stacks.quic_go import QuicGo
@@ -57,8 +57,8 @@ def sending(name: str, controller: str, seconds: float | None = 20, **more: obje
     who = {"address": ADDRESS, "controller": controller, "out": "/out"}
     limit = {"duration_s": seconds, "size_bytes": None if seconds else 1000}
     if isinstance(stack, ServingStack):
-        return stack.fetch_argv(**who, **limit, options=more)
-    return stack.send_argv(**who, **limit, options=more)
+        return stack.fetch_argv(Transfer(**who, **limit, options=more))
+    return stack.send_argv(Transfer(**who, **limit, options=more))
 
 
 @pytest.mark.parametrize("name", FOUR)
@@ -203,12 +203,14 @@ def test_xquics_command_lines():
     assert after(sending("xquic", "reno", None)) == f"{client} r -s 1000 -t 10 {quiet}".split()
     with pytest.raises(SpecError, match="at most 104857600 bytes"):
         external("xquic").send_argv(
-            address=ADDRESS,
-            controller="bbr",
-            out="/out",
-            duration_s=None,
-            size_bytes=104857601,
-            options={},
+            Transfer(
+                address=ADDRESS,
+                controller="bbr",
+                out="/out",
+                duration_s=None,
+                size_bytes=104857601,
+                options={},
+            )
         )
 
 
@@ -370,11 +372,11 @@ def test_values_take_the_place_of_words_in_braces(tmp_path: Path):
     own = commands(tmp_path)
     assert own.controllers() == ("cubic", "bbr")
     assert not isinstance(own, ServingStack)
-    words = own.send_argv(**WHO, duration_s=20, size_bytes=None)
+    words = own.send_argv(Transfer(**WHO, duration_s=20, size_bytes=None))
     endless = ["-A2", "10.2.0.1:4001", "-n", str(10**12), "{}"]
     assert after(words) == ["/run/qb/stacks/external-own/client", *endless]
     assert words[words.index("--duration-s") + 1] == "20"  # ended by the script
-    sized = own.send_argv(**WHO, duration_s=None, size_bytes=1000)
+    sized = own.send_argv(Transfer(**WHO, duration_s=None, size_bytes=1000))
     assert after(sized)[-2] == "1000"
     assert "--duration-s" not in sized
     served = own.recv_argv(address=ADDRESS, out="/out", options={})
@@ -388,18 +390,18 @@ def test_values_take_the_place_of_words_in_braces(tmp_path: Path):
 
 def test_a_program_that_is_given_the_duration_ends_by_itself(tmp_path: Path):
     own = commands(tmp_path, connect=["-t", "{duration_s}"])
-    words = own.send_argv(**WHO, duration_s=2.5, size_bytes=None)
+    words = own.send_argv(Transfer(**WHO, duration_s=2.5, size_bytes=None))
     assert after(words)[1:] == ["-t", "2.5"]
     assert "--duration-s" not in words
     with pytest.raises(SpecError, match="own sends for a duration only: nothing in its"):
-        own.send_argv(**WHO, duration_s=None, size_bytes=1000)
+        own.send_argv(Transfer(**WHO, duration_s=None, size_bytes=1000))
 
 
 def test_the_end_that_listens_may_send(tmp_path: Path):
     own = commands(tmp_path, sender="listen")
     assert isinstance(own, ServingStack)
     assert after(own.serve_argv(**WHO))[-1] == "-A2"
-    fetched = own.fetch_argv(**WHO, duration_s=20, size_bytes=None)
+    fetched = own.fetch_argv(Transfer(**WHO, duration_s=20, size_bytes=None))
     assert after(fetched)[0] == "/run/qb/stacks/external-own/client"
 
 

@@ -16,6 +16,7 @@ from qbkit import stacks
 from qbkit.cli.group import group
 from qbkit.errors import SpecError
 from qbkit.stacks import registry
+from qbkit.stacks.base import Transfer
 from qbkit.stacks.external import configured
 from qbkit.studies import contract
 
@@ -43,7 +44,7 @@ def test_a_new_table_is_a_stack(here: Path):
     assert mine.status().ready
     assert mine.controllers() == ("cubic", "reno", "bbr")
     who = {"address": "10.2.0.1:4001", "controller": "bbr", "out": "/out", "options": {}}
-    words = mine.send_argv(**who, duration_s=None, size_bytes=7)
+    words = mine.send_argv(Transfer(**who, duration_s=None, size_bytes=7))
     assert words[-5:] == ["connect", "10.2.0.1", "4001", "bbr", "7"]
     with pytest.raises(SpecError, match="there is a stack 'mine' already"):
         qbkit("new-stack", "mine")

@@ -12,7 +12,7 @@ from loopback import Bench, free_port
 import qbkit as qb
 from qbkit import stacks
 from qbkit.errors import SpecError
-from qbkit.stacks.base import ServingStack
+from qbkit.stacks.base import ServingStack, Transfer
 
 MIB = 1 << 20
 NAMES = ("nginx", "nginx-1.26", "haproxy")
@@ -67,7 +67,7 @@ def download(bench: Bench, stack: ServingStack, controller: str, **limit: float)
     server = bench.start(stack, stack.serve_argv(**who))
     assert server.stdout and server.stdout.readline() == "ready\n"
     limits = {"duration_s": None, "size_bytes": None, **limit}
-    client = bench.start(stack, stack.fetch_argv(**who, **limits))
+    client = bench.start(stack, stack.fetch_argv(Transfer(**who, **limits)))
     _, words = client.communicate(timeout=60)
     server.terminate()
     assert server.wait(30) == 0

@@ -12,7 +12,7 @@ from loopback import Bench, free_port, succeed
 
 from qbkit import stacks
 from qbkit.stacks import ngtcp2 as module
-from qbkit.stacks.base import Stack
+from qbkit.stacks.base import Stack, Transfer
 from qbkit.traces.run.telemetry import COLUMNS
 
 MIB = 1 << 20
@@ -82,12 +82,14 @@ def test_the_command_lines(ngtcp2: Stack):
     def send(**options: object) -> str:
         return " ".join(
             ngtcp2.send_argv(
-                address="10.2.0.1:4001",
-                controller="bbr",
-                out="/out",
-                duration_s=None if options else 2.5,
-                size_bytes=7 if options else None,
-                options=options,
+                Transfer(
+                    address="10.2.0.1:4001",
+                    controller="bbr",
+                    out="/out",
+                    duration_s=None if options else 2.5,
+                    size_bytes=7 if options else None,
+                    options=options,
+                )
             )
         )
 

@@ -13,7 +13,7 @@ import pytest
 
 from qbkit import stacks
 from qbkit.errors import SpecError
-from qbkit.stacks import chromium, registry
+from qbkit.stacks import Transfer, chromium, registry
 from qbkit.stacks.tcp import Tcp
 
 GOOD = """
@@ -74,12 +74,14 @@ def test_a_plug_in_is_found_and_can_be_called(plugins: Path) -> None:
     pigeon = stacks.get("pigeon")
     assert pigeon.status().ready
     argv = pigeon.send_argv(
-        address="10.2.0.1:4001",
-        controller="north",
-        out="/out",
-        duration_s=1.5,
-        size_bytes=None,
-        options={"coo": True},
+        Transfer(
+            address="10.2.0.1:4001",
+            controller="north",
+            out="/out",
+            duration_s=1.5,
+            size_bytes=None,
+            options={"coo": True},
+        )
     )
     assert argv[:4] == ["/bin/pigeon", "send", "--connect", "10.2.0.1:4001"]
     assert argv[4:8] == ["--controller", "north", "--duration-s", "1.5"]

@@ -23,6 +23,7 @@ from runs import (
 import qbkit as qb
 from qbkit import stacks
 from qbkit.metrics.maps.families import kernel_counterpart
+from qbkit.stacks.base import Transfer
 
 SENDERS = (
     *("quinn:cubic", "picoquic:cubic", "s2n-quic:cubic"),
@@ -140,9 +141,9 @@ class Crossed(stacks.Stack):
         """Variables of both."""
         return {**self.sender.env(), **self.receiver.env()}
 
-    def send_argv(self, **words: Any) -> list[str]:
+    def send_argv(self, transfer: Transfer) -> list[str]:
         """The sender's command."""
-        return self.sender.send_argv(**words)
+        return self.sender.send_argv(transfer)
 
     def recv_argv(self, **words: Any) -> list[str]:
         """The receiver's command."""

@@ -28,7 +28,7 @@ from qbkit.stacks import (
     tquic,
     x_net_quic,
 )
-from qbkit.stacks.base import ServingStack, Stack, Status
+from qbkit.stacks.base import ServingStack, Stack, Status, Transfer
 from qbkit.stacks.registry import all_stacks, get, register
 from qbkit.stacks.web import clients, servers
 
@@ -36,6 +36,7 @@ __all__ = [
     "ServingStack",
     "Stack",
     "Status",
+    "Transfer",
     "aioquic",
     "all_stacks",
     "chromium",

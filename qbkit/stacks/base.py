@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
 
@@ -29,6 +29,28 @@ class Status:
 
     ready: bool
     reason: str = ""
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """What the end that starts a flow must know; without a size, it lasts ``duration_s``."""
+
+    address: str
+    """``IP:PORT`` of the end that listens."""
+    controller: str
+    out: str
+    """Folder of the guest for the tables and logs."""
+    duration_s: float | None = None
+    size_bytes: int | None = None
+    options: Options = field(default_factory=dict)
+    source: str | None = None
+    """Source of a controller that a user brought."""
+
+    def limit_words(self) -> list[str]:
+        """``--bytes N``, or ``--duration-s S`` without a size."""
+        if self.size_bytes:
+            return ["--bytes", str(self.size_bytes)]
+        return ["--duration-s", f"{self.duration_s:g}"]
 
 
 class Stack(ABC):
@@ -142,20 +164,12 @@ class Stack(ABC):
         command = [*self.program(), "recv", "--listen", address, *keys, "--out", out]
         return command + option_words(options)
 
-    def send_argv(
-        self,
-        *,
-        address: str,
-        controller: str,
-        out: str,
-        duration_s: float | None,
-        size_bytes: int | None,
-        options: Options,
-    ) -> list[str]:
-        """The command that sends to ``IP:PORT`` for a duration or a number of bytes."""
-        limit = ["--bytes", str(size_bytes)] if size_bytes else ["--duration-s", f"{duration_s:g}"]
-        command = [*self.program(), "send", "--connect", address, "--controller", controller]
-        return [*command, *limit, "--out", out, *option_words(options)]
+    def send_argv(self, transfer: Transfer) -> list[str]:
+        """The command that sends."""
+        command = [*self.program(), "send", "--connect", transfer.address]
+        command += ["--controller", transfer.controller, *transfer.limit_words()]
+        command += ["--out", transfer.out]
+        return command + option_words(transfer.options)
 
 
 class ServingStack(Stack):
@@ -170,17 +184,8 @@ class ServingStack(Stack):
         """The command that listens on ``IP:PORT``, prints ``ready``, and sends to its client."""
 
     @abstractmethod
-    def fetch_argv(
-        self,
-        *,
-        address: str,
-        controller: str,
-        out: str,
-        duration_s: float | None,
-        size_bytes: int | None,
-        options: Options,
-    ) -> list[str]:
-        """The command that receives from ``IP:PORT`` for a duration or a number of bytes."""
+    def fetch_argv(self, transfer: Transfer) -> list[str]:
+        """The command that receives."""
 
 
 def option_words(options: Options) -> list[str]:

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from qbkit.errors import SpecError
-from qbkit.stacks.base import CERTIFICATE_MOUNT, Options, Say, ServingStack, Status
+from qbkit.stacks.base import CERTIFICATE_MOUNT, Options, Say, ServingStack, Status, Transfer
 from qbkit.stacks.quic_go import MOUNT as QUIC_GO_MOUNT
 from qbkit.stacks.registry import get, register
 from qbkit.stacks.toolchains import envoy_wheel, preload
@@ -130,19 +130,10 @@ class GoogleQuiche(ServingStack):
         start = [*PYTHON, f"{SERVER_MOUNT}/serve.py", port]
         return [*start, "--", *origin, "--", *telemetry, "--", *envoy]
 
-    def fetch_argv(
-        self,
-        *,
-        address: str,
-        controller: str,
-        out: str,
-        duration_s: float | None,
-        size_bytes: int | None,
-        options: Options,
-    ) -> list[str]:
+    def fetch_argv(self, transfer: Transfer) -> list[str]:
         """quic-go's HTTP/3 client, with the connection options that choose and tune."""
-        command = fetch_command(address, out, duration_s, size_bytes)
-        tags = TAGS.get(controller, "") + _tags(options)
+        command = fetch_command(transfer)
+        tags = TAGS.get(transfer.controller, "") + _tags(transfer.options)
         return [*command, "--connection-options", tags] if tags else command
 
     def _fetch(self, say: Say) -> None:
@@ -152,12 +143,10 @@ class GoogleQuiche(ServingStack):
         return envoy_wheel.folder_of(self.number) / "envoy"
 
 
-def fetch_command(
-    address: str, out: str, duration_s: float | None, size_bytes: int | None
-) -> list[str]:
+def fetch_command(transfer: Transfer) -> list[str]:
     """quic-go's HTTP/3 client, which leaves when it has enough."""
-    limit = ["--bytes", str(size_bytes)] if size_bytes else ["--duration-s", f"{duration_s:g}"]
-    return [f"{QUIC_GO_MOUNT}/quic-go", "fetch", "--connect", address, *limit, "--out", out]
+    command = [f"{QUIC_GO_MOUNT}/quic-go", "fetch", "--connect", transfer.address]
+    return [*command, *transfer.limit_words(), "--out", transfer.out]
 
 
 def envoy_folder() -> Path:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import ClassVar
 
-from qbkit.stacks.base import CERTIFICATE_MOUNT, Options, Say, Stack, Status
+from qbkit.stacks.base import CERTIFICATE_MOUNT, Options, Say, Stack, Status, Transfer
 from qbkit.stacks.registry import register
 from qbkit.stacks.toolchains.build import compile_c, fingerprint
 from qbkit.stacks.toolchains.debian import DebianPrograms
@@ -97,27 +97,17 @@ class Ngtcp2(Stack):
         keys = [f"{CERTIFICATE_MOUNT}/key.pem", f"{CERTIFICATE_MOUNT}/cert.pem"]
         return [*PYTHON, f"{SERVER_MOUNT}/serve.py", port, "--", *command, ip, port, *keys]
 
-    def send_argv(
-        self,
-        *,
-        address: str,
-        controller: str,
-        out: str,
-        duration_s: float | None,
-        size_bytes: int | None,
-        options: Options,
-    ) -> list[str]:
+    def send_argv(self, transfer: Transfer) -> list[str]:
         """The client, which uploads for a duration or a number of bytes."""
-        ip, _, port = address.rpartition(":")
-        limit = ["--bytes", str(size_bytes)] if size_bytes else ["--duration-s", f"{duration_s:g}"]
-        start = [*PYTHON, f"{MOUNT}/upload.py", "--out", out, *limit]
-        if options.get("qlog"):
+        ip, _, port = transfer.address.rpartition(":")
+        start = [*PYTHON, f"{MOUNT}/upload.py", "--out", transfer.out, *transfer.limit_words()]
+        if transfer.options.get("qlog"):
             start.append("--qlog")
-        command = [*self.program(), f"--cc={controller}", "--exit-on-all-streams-close"]
+        command = [*self.program(), f"--cc={transfer.controller}", "--exit-on-all-streams-close"]
         command.append("--handshake-timeout=10s")
-        if options.get("pmtud") is False:
+        if transfer.options.get("pmtud") is False:
             command.append("--no-pmtud")
-        return [*start, "--", *command, ip, port, f"https://{address}/"]
+        return [*start, "--", *command, ip, port, f"https://{transfer.address}/"]
 
 
 def _library() -> Path:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import qbkit.cca
 from qbkit.cca import shipped
@@ -12,7 +12,7 @@ from qbkit.cca.options import Option, read_options
 from qbkit.cca.own import registry
 from qbkit.errors import SpecError
 from qbkit.stacks.aioquic import AioQuic
-from qbkit.stacks.base import Options, option_words
+from qbkit.stacks.base import Options, Transfer, option_words
 from qbkit.stacks.registry import register
 from qbkit.stacks.toolchains.build import fingerprint
 
@@ -86,12 +86,11 @@ class QbkitCca(AioQuic):
         """Announce the second connection of fair-queuing detection."""
         return {**options, "companion": True} if controller == "fq-detect" else options
 
-    def send_argv(
-        self, *, controller: str, options: Options, source: str | None = None, **how: Any
-    ) -> list[str]:
+    def send_argv(self, transfer: Transfer) -> list[str]:
         """As for every stack, with the source of a user's controller."""
-        self._read_options(controller, options, source)
-        command = super().send_argv(controller=controller, options=options, **how)
+        source = transfer.source
+        self._read_options(transfer.controller, transfer.options, source)
+        command = super().send_argv(transfer)
         return [*command, "--source", shipped.pack(source)] if source else command
 
     def _read_options(self, controller: str, options: Options, source: str | None) -> None:

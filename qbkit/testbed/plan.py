@@ -12,7 +12,7 @@ from typing import Any
 
 from qbkit.spec import FRAME_BYTES, Bottleneck, Experiment, Flow
 from qbkit.stacks import Stack
-from qbkit.stacks.base import LEAST_WINDOW_BYTES, WINDOW, ServingStack
+from qbkit.stacks.base import LEAST_WINDOW_BYTES, WINDOW, ServingStack, Transfer
 from qbkit.testbed import memory
 
 FIRST_PORT = 4001
@@ -234,23 +234,23 @@ def _programs(
     stack: Stack, flow: Flow, address: str, out: str, duration_s: float | None
 ) -> dict[str, Any]:
     """The commands of both ends, and which of them listens before the flow starts."""
-    who: dict[str, Any] = {"out": out, "options": flow.options, "controller": flow.controller}
-    if flow.source is not None:
-        who["source"] = flow.source
-    limit: dict[str, Any] = {"duration_s": duration_s, "size_bytes": flow.bytes}
+    serves = isinstance(stack, ServingStack)
+    at = address.format(side=1 if serves else 2)
+    transfer = Transfer(
+        at, flow.controller, out, duration_s, flow.bytes, flow.options, source=flow.source
+    )
     if isinstance(stack, ServingStack):
-        at = address.format(side=1)
+        who = {"controller": flow.controller, "out": out, "options": flow.options}
         return {
             "listens": "sender",
             "starts": "receiver",
             "sender_argv": stack.serve_argv(address=at, **who),
-            "receiver_argv": stack.fetch_argv(address=at, **who, **limit),
+            "receiver_argv": stack.fetch_argv(transfer),
         }
-    at = address.format(side=2)
     receiver_options = stack.receiver_options(flow.controller, flow.options)
     return {
         "listens": "receiver",
         "starts": "sender",
-        "sender_argv": stack.send_argv(address=at, **who, **limit),
+        "sender_argv": stack.send_argv(transfer),
         "receiver_argv": stack.recv_argv(address=at, out=out, options=receiver_options),
     }

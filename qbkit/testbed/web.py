@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from qbkit.errors import SpecError
 from qbkit.spec.web import WebLoad
-from qbkit.stacks.base import Options, ServingStack, Status
+from qbkit.stacks.base import Options, ServingStack, Status, Transfer
 from qbkit.stacks.tcp import Tcp
 from qbkit.stacks.web import base as web
 from qbkit.stacks.web.pages.sites import page_site
@@ -118,31 +118,22 @@ class WebPair(ServingStack):
             out=out,
         )
 
-    def fetch_argv(
-        self,
-        *,
-        address: str,
-        controller: str,
-        out: str,
-        duration_s: float | None,
-        size_bytes: int | None,
-        options: Options,
-    ) -> list[str]:
+    def fetch_argv(self, transfer: Transfer) -> list[str]:
         """The client's command."""
         load = self.load
         if load.page is not None:
             return self.client.page_argv(
-                address=address,
+                address=transfer.address,
                 protocol=load.protocol,
                 site=self.site(),
-                out=out,
+                out=transfer.out,
                 limit_s=load.limit_s * CLIENT_PART,
             )
         return self.client.argv(
-            address=address,
+            address=transfer.address,
             protocol=load.protocol,
             path=self.site().start,
-            out=out,
+            out=transfer.out,
             zero_rtt=load.zero_rtt,
         )
 

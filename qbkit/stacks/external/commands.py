@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from qbkit.errors import SpecError
-from qbkit.stacks.base import Options, ServingStack, Status
+from qbkit.stacks.base import Options, ServingStack, Status, Transfer
 from qbkit.stacks.external.launcher import (
     CERTIFICATE,
     ENDLESS_BYTES,
@@ -91,20 +91,9 @@ class Commands(Configured):
         """The program that listens."""
         return self._listening(self._values(address, out))
 
-    def send_argv(
-        self,
-        *,
-        address: str,
-        controller: str,
-        out: str,
-        duration_s: float | None,
-        size_bytes: int | None,
-        options: Options,
-    ) -> list[str]:
+    def send_argv(self, transfer: Transfer) -> list[str]:
         """The program that connects."""
-        self._require_size(self.connect, size_bytes)
-        values = self._values(address, out, controller, duration_s, size_bytes)
-        return self._connecting(values, duration_s)
+        return self._connecting(transfer)
 
     def _values(
         self,
@@ -130,18 +119,23 @@ class Commands(Configured):
         command = [self.place(self.server), *filled(self.listen, values)]
         return listen_argv(values["port"], command)
 
-    def _connecting(self, values: Values, duration_s: float | None) -> list[str]:
+    def _connecting(self, transfer: Transfer) -> list[str]:
         """A program that is given the duration ends by itself; any other is ended."""
-        ends_itself = any("{duration_s}" in word for word in self.connect)
-        command = [self.place(self.file), *filled(self.connect, values)]
-        return connect_argv(command, None if ends_itself else duration_s)
-
-    def _require_size(self, words: tuple[str, ...], size_bytes: int | None) -> None:
-        if size_bytes and not any("{bytes}" in word for word in words):
+        if transfer.size_bytes and not any("{bytes}" in word for word in self.connect):
             raise SpecError(
                 f"{self.name} sends for a duration only: nothing in its stacks.toml contains "
                 "{bytes}; give the flow a stop_s instead"
             )
+        values = self._values(
+            transfer.address,
+            transfer.out,
+            transfer.controller,
+            transfer.duration_s,
+            transfer.size_bytes,
+        )
+        ends_itself = any("{duration_s}" in word for word in self.connect)
+        command = [self.place(self.file), *filled(self.connect, values)]
+        return connect_argv(command, None if ends_itself else transfer.duration_s)
 
 
 class ServingCommands(Commands, ServingStack):
@@ -151,17 +145,6 @@ class ServingCommands(Commands, ServingStack):
         """The program that listens, and sends."""
         return self._listening(self._values(address, out, controller))
 
-    def fetch_argv(
-        self,
-        *,
-        address: str,
-        controller: str,
-        out: str,
-        duration_s: float | None,
-        size_bytes: int | None,
-        options: Options,
-    ) -> list[str]:
+    def fetch_argv(self, transfer: Transfer) -> list[str]:
         """The program that connects, and receives."""
-        self._require_size(self.connect, size_bytes)
-        values = self._values(address, out, controller, duration_s, size_bytes)
-        return self._connecting(values, duration_s)
+        return self._connecting(transfer)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from qbkit.stacks.base import Options
+from qbkit.stacks.base import Options, Transfer
 from qbkit.stacks.external.launcher import CERTIFICATE, ENDLESS_BYTES, KEY, WINDOW_BYTES, External
 from qbkit.stacks.registry import register
 from qbkit.stacks.toolchains.certificate import BROWSER_NAME
@@ -38,23 +38,14 @@ class LsquicExternal(External):
         command = [self.at("perf_server"), "-L", "warn", "-s", address, "-c", keys]
         return self.listen(address, [*command, *VERSION, *windows])
 
-    def send_argv(
-        self,
-        *,
-        address: str,
-        controller: str,
-        out: str,
-        duration_s: float | None,
-        size_bytes: int | None,
-        options: Options,
-    ) -> list[str]:
+    def send_argv(self, transfer: Transfer) -> list[str]:
         """The client, which requests nothing and sends ``size_bytes``."""
-        command = [self.at("perf_client"), "-L", "warn", "-s", address, "-H", BROWSER_NAME]
-        command += VERSION
-        command += ["-A", self.names[controller], "-p", f"0:{size_bytes or ENDLESS_BYTES}"]
-        if "pacing" in options:
-            command += ["-o", f"pace_packets={int(bool(options['pacing']))}"]
-        return self.connect(command, duration_s)
+        command = [self.at("perf_client"), "-L", "warn", "-s", transfer.address, "-H", BROWSER_NAME]
+        size = f"0:{transfer.size_bytes or ENDLESS_BYTES}"
+        command += [*VERSION, "-A", self.names[transfer.controller], "-p", size]
+        if "pacing" in transfer.options:
+            command += ["-o", f"pace_packets={int(bool(transfer.options['pacing']))}"]
+        return self.connect(command, transfer.duration_s)
 
 
 register(LsquicExternal())

@@ -13,7 +13,7 @@ import math
 from typing import ClassVar
 
 from qbkit.errors import SpecError
-from qbkit.stacks.base import Options, ServingStack
+from qbkit.stacks.base import Options, ServingStack, Transfer
 from qbkit.stacks.external.launcher import WINDOW_BYTES, External
 from qbkit.stacks.registry import register
 
@@ -58,23 +58,14 @@ class Mvfst(External, ServingStack):
             flags.append(f"-server_qlogger_path={out}")
         return self.listen(address, [*self._tperf("server", address), *flags])
 
-    def fetch_argv(
-        self,
-        *,
-        address: str,
-        controller: str,
-        out: str,
-        duration_s: float | None,
-        size_bytes: int | None,
-        options: Options,
-    ) -> list[str]:
+    def fetch_argv(self, transfer: Transfer) -> list[str]:
         """The client; tperf takes whole seconds only, so its own limit is a little later."""
-        if duration_s is None:
+        if transfer.duration_s is None:
             raise SpecError(
                 "mvfst's tperf sends for a duration, not a number of bytes; leave bytes out"
             )
-        limit = [f"-duration={math.ceil(duration_s) + 1}", f"-window={WINDOW_BYTES}"]
-        return self.connect([*self._tperf("client", address), *limit], duration_s)
+        limit = [f"-duration={math.ceil(transfer.duration_s) + 1}", f"-window={WINDOW_BYTES}"]
+        return self.connect([*self._tperf("client", transfer.address), *limit], transfer.duration_s)
 
     def _tperf(self, mode: str, address: str) -> list[str]:
         ip, _, port = address.rpartition(":")

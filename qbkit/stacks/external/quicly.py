@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from qbkit.stacks.base import Options, ServingStack
+from qbkit.stacks.base import Options, ServingStack, Transfer
 from qbkit.stacks.external.launcher import CERTIFICATE, ENDLESS_BYTES, KEY, WINDOW_BYTES, External
 from qbkit.stacks.registry import register
 
@@ -42,21 +42,12 @@ class Quicly(External, ServingStack):
         keys = ["-c", CERTIFICATE, "-k", KEY]
         return self.listen(address, [self.at("cli"), *keys, "-C", choice, ip, port])
 
-    def fetch_argv(
-        self,
-        *,
-        address: str,
-        controller: str,
-        out: str,
-        duration_s: float | None,
-        size_bytes: int | None,
-        options: Options,
-    ) -> list[str]:
+    def fetch_argv(self, transfer: Transfer) -> list[str]:
         """The client, with windows that never limit."""
         windows = ["-m", str(WINDOW_BYTES), "-M", str(WINDOW_BYTES)]
-        path = ["-p", f"/{size_bytes or ENDLESS_BYTES}"]
-        command = [self.at("cli"), "-O", *windows, *path, *address.rsplit(":", 1)]
-        return self.connect(command, duration_s)
+        path = ["-p", f"/{transfer.size_bytes or ENDLESS_BYTES}"]
+        command = [self.at("cli"), "-O", *windows, *path, *transfer.address.rsplit(":", 1)]
+        return self.connect(command, transfer.duration_s)
 
 
 register(Quicly())

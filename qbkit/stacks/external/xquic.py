@@ -13,7 +13,7 @@ import shlex
 from typing import ClassVar
 
 from qbkit.errors import SpecError
-from qbkit.stacks.base import Options
+from qbkit.stacks.base import Options, Transfer
 from qbkit.stacks.external.launcher import CERTIFICATE, KEY, External
 from qbkit.stacks.registry import register
 
@@ -51,30 +51,22 @@ class Xquic(External):
         script = f'cd "$(mktemp -d)" && {links} && exec {shlex.join(command)}'
         return self.listen(address, ["/bin/sh", "-c", script])
 
-    def send_argv(
-        self,
-        *,
-        address: str,
-        controller: str,
-        out: str,
-        duration_s: float | None,
-        size_bytes: int | None,
-        options: Options,
-    ) -> list[str]:
+    def send_argv(self, transfer: Transfer) -> list[str]:
         """The client, with one body of ``size_bytes``, or one body after the other."""
-        if size_bytes and size_bytes > MAX_BODY_BYTES:
+        if transfer.size_bytes and transfer.size_bytes > MAX_BODY_BYTES:
             raise SpecError(
-                f"xquic's test_client sends at most {MAX_BODY_BYTES} bytes, not {size_bytes}; "
-                "give the flow a duration instead"
+                f"xquic's test_client sends at most {MAX_BODY_BYTES} bytes, not "
+                f"{transfer.size_bytes}; give the flow a duration instead"
             )
-        ip, _, port = address.rpartition(":")
+        ip, _, port = transfer.address.rpartition(":")
+        controller = transfer.controller
         command = [self.at("test_client"), "-a", ip, "-p", port, "-c", self.names[controller]]
-        if options.get("pacing", controller.startswith("bbr") or controller == "copa"):
+        if transfer.options.get("pacing", controller.startswith("bbr") or controller == "copa"):
             command.append("-C")
-        command += ["-s", str(size_bytes or MAX_BODY_BYTES), "-t", "10", *QUIET]
-        if not size_bytes:
+        command += ["-s", str(transfer.size_bytes or MAX_BODY_BYTES), "-t", "10", *QUIET]
+        if not transfer.size_bytes:
             command += ["-P", "2", "-n", MANY]
-        return self.connect(command, duration_s)
+        return self.connect(command, transfer.duration_s)
 
 
 register(Xquic())

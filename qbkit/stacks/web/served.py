@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import ClassVar
 
-from qbkit.stacks.base import Options, Say, ServingStack, Stack, Status
+from qbkit.stacks.base import Say, ServingStack, Stack, Status, Transfer
 from qbkit.stacks.google_quiche import SERVER, SERVER_MOUNT, fetch_command
 from qbkit.stacks.quic_go import QuicGo
 from qbkit.stacks.registry import get
@@ -60,19 +60,9 @@ class Served(ServingStack):
         """Hide differences between processors, so that runs repeat."""
         return {**_client().env(), **NO_RANDOM_INSTRUCTIONS, **SAME_LIBRARY_FOLDERS}
 
-    def fetch_argv(
-        self,
-        *,
-        address: str,
-        controller: str,
-        out: str,
-        duration_s: float | None,
-        size_bytes: int | None,
-        options: Options,
-    ) -> list[str]:
+    def fetch_argv(self, transfer: Transfer) -> list[str]:
         """quic-go's HTTP/3 client."""
-        command = fetch_command(address, out, duration_s, size_bytes)
-        return [*command, "--path", self.path(size_bytes)]
+        return [*fetch_command(transfer), "--path", self.path(transfer.size_bytes)]
 
     def path(self, size_bytes: int | None) -> str:
         """What the client asks for: all it can get, or so many bytes at least."""
