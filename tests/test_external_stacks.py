@@ -145,7 +145,7 @@ def test_quiclys_command_lines():
     choices = {}
     for options in ({}, {"initial_window_packets": 32}, {"pacing": True}):
         words = quicly.serve_argv(
-            address=ADDRESS, controller="pico", out="/out", options=dict(options)
+            Transfer(address=ADDRESS, controller="pico", out="/out", options=dict(options))
         )
         cli, *keys, flag, choice, ip, port = after(words)
         assert (cli, flag, ip, port) == ("/run/qb/stacks/quicly/cli", "-C", "10.2.0.1", "4001")
@@ -164,7 +164,9 @@ def test_mvfsts_command_lines():
 
     def serve(controller: str, **options: bool | float) -> list[str]:
         return after(
-            mvfst.serve_argv(address=ADDRESS, controller=controller, out="/out", options=options)
+            mvfst.serve_argv(
+                Transfer(address=ADDRESS, controller=controller, out="/out", options=options)
+            )
         )
 
     assert serve("reno") == [*tperf, "-congestion=newreno", "-pacing=false"]
@@ -400,7 +402,7 @@ def test_a_program_that_is_given_the_duration_ends_by_itself(tmp_path: Path):
 def test_the_end_that_listens_may_send(tmp_path: Path):
     own = commands(tmp_path, sender="listen")
     assert isinstance(own, ServingStack)
-    assert after(own.serve_argv(**WHO))[-1] == "-A2"
+    assert after(own.serve_argv(Transfer(**WHO)))[-1] == "-A2"
     fetched = own.fetch_argv(Transfer(**WHO, duration_s=20, size_bytes=None))
     assert after(fetched)[0] == "/run/qb/stacks/external-own/client"
 

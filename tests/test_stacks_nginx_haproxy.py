@@ -64,7 +64,7 @@ def download(bench: Bench, stack: ServingStack, controller: str, **limit: float)
     """Bytes that arrived, and what the client said."""
     address, out = f"127.0.0.1:{free_port()}", str(bench.folder)
     who = {"address": address, "controller": controller, "out": out, "options": {}}
-    server = bench.start(stack, stack.serve_argv(**who))
+    server = bench.start(stack, stack.serve_argv(Transfer(**who)))
     assert server.stdout and server.stdout.readline() == "ready\n"
     limits = {"duration_s": None, "size_bytes": None, **limit}
     client = bench.start(stack, stack.fetch_argv(Transfer(**who, **limits)))

@@ -180,7 +180,7 @@ class ServingStack(Stack):
     """
 
     @abstractmethod
-    def serve_argv(self, *, address: str, controller: str, out: str, options: Options) -> list[str]:
+    def serve_argv(self, transfer: Transfer) -> list[str]:
         """The command that listens on ``IP:PORT``, prints ``ready``, and sends to its client."""
 
     @abstractmethod

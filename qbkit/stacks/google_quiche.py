@@ -119,13 +119,13 @@ class GoogleQuiche(ServingStack):
             settings["QBKIT_CYCLE_CLOCK"] = f"{envoy_wheel.cycle_clock(self._envoy()):x}"
         return {**get("quic-go").env(), **preload.ENVOY.env(), **settings}
 
-    def serve_argv(self, *, address: str, controller: str, out: str, options: Options) -> list[str]:
+    def serve_argv(self, transfer: Transfer) -> list[str]:
         """Envoy in front of a source of endless bytes."""
-        ip, _, port = address.rpartition(":")
-        config = json.dumps(_config(ip, int(port), _flags(controller, options)))
+        ip, _, port = transfer.address.rpartition(":")
+        config = json.dumps(_config(ip, int(port), _flags(transfer.controller, transfer.options)))
         origin = [f"{QUIC_GO_MOUNT}/quic-go", "origin", "--listen", ORIGIN]
         statsd = [f"{TELEMETRY_MOUNT}/telemetry.py", ":".join(map(str, STATSD))]
-        telemetry = [*PYTHON, *statsd, controller, f"{out}/sender.csv"]
+        telemetry = [*PYTHON, *statsd, transfer.controller, f"{transfer.out}/sender.csv"]
         envoy = [*self.program(), *envoy_wheel.ARGUMENTS, "--config-yaml", config]
         start = [*PYTHON, f"{SERVER_MOUNT}/serve.py", port]
         return [*start, "--", *origin, "--", *telemetry, "--", *envoy]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from qbkit.stacks.base import Options
+from qbkit.stacks.base import Transfer
 from qbkit.stacks.google_quiche import ORIGIN
 from qbkit.stacks.quic_go import MOUNT as QUIC_GO_MOUNT
 from qbkit.stacks.registry import register
@@ -35,13 +35,14 @@ class HAProxy(Served):
         """All but ``nocc``, a window of fixed size."""
         return ("cubic", "newreno", "bbr")
 
-    def serve_argv(self, *, address: str, controller: str, out: str, options: Options) -> list[str]:
+    def serve_argv(self, transfer: Transfer) -> list[str]:
         """HAProxy in front of a source of endless bytes."""
         origin = [f"{QUIC_GO_MOUNT}/quic-go", "origin", "--listen", ORIGIN]
-        listen = f"quic4@{address} alpn h3 quic-cc-algo {controller}({WINDOW})"
+        listen = f"quic4@{transfer.address} alpn h3 quic-cc-algo {transfer.controller}({WINDOW})"
         # abnsz: a socket whose name ends with a zero, as everybody but HAProxy means it
         behind = f"abnsz@{ORIGIN.removeprefix('@')}"
-        return serve(address, origin, server.start(self.debian, [listen], behind, out))
+        start = server.start(self.debian, [listen], behind, transfer.out)
+        return serve(transfer.address, origin, start)
 
 
 register(HAProxy())

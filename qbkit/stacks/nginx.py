@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from qbkit.stacks.base import Options
+from qbkit.stacks.base import Transfer
 from qbkit.stacks.registry import register
 from qbkit.stacks.toolchains.debian import DebianPrograms
 from qbkit.stacks.web.from_debian import serve
@@ -47,13 +47,15 @@ class Nginx(Served):
         """The only one of this release."""
         return ("cubic",)
 
-    def serve_argv(self, *, address: str, controller: str, out: str, options: Options) -> list[str]:
+    def serve_argv(self, transfer: Transfer) -> list[str]:
         """nginx, after a shell has made the file."""
-        listen = f"listen {address} quic; {server.TLS} root {FOLDER}; location / {{ flv; }}"
+        listen = (
+            f"listen {transfer.address} quic; {server.TLS} root {FOLDER}; location / {{ flv; }}"
+        )
         buffer = f"http3_stream_buffer_size {self.stream_buffer};"
-        start = server.start(self.debian, f"server {{ {listen} {buffer} }}", out)
+        start = server.start(self.debian, f"server {{ {listen} {buffer} }}", transfer.out)
         make = f'truncate -s {ENDLESS_BYTES} "$0" && exec "$@"'
-        return serve(address, ["/bin/sh", "-c", make, f"{FOLDER}/{FILE}", *start])
+        return serve(transfer.address, ["/bin/sh", "-c", make, f"{FOLDER}/{FILE}", *start])
 
     def path(self, size_bytes: int | None) -> str:
         """The file, or its last bytes, before which nginx sends a header."""

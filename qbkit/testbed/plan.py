@@ -234,17 +234,15 @@ def _programs(
     stack: Stack, flow: Flow, address: str, out: str, duration_s: float | None
 ) -> dict[str, Any]:
     """The commands of both ends, and which of them listens before the flow starts."""
-    serves = isinstance(stack, ServingStack)
-    at = address.format(side=1 if serves else 2)
+    at = address.format(side=1 if isinstance(stack, ServingStack) else 2)
     transfer = Transfer(
         at, flow.controller, out, duration_s, flow.bytes, flow.options, source=flow.source
     )
     if isinstance(stack, ServingStack):
-        who = {"controller": flow.controller, "out": out, "options": flow.options}
         return {
             "listens": "sender",
             "starts": "receiver",
-            "sender_argv": stack.serve_argv(address=at, **who),
+            "sender_argv": stack.serve_argv(transfer),
             "receiver_argv": stack.fetch_argv(transfer),
         }
     receiver_options = stack.receiver_options(flow.controller, flow.options)

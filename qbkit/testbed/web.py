@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from qbkit.errors import SpecError
 from qbkit.spec.web import WebLoad
-from qbkit.stacks.base import Options, ServingStack, Status, Transfer
+from qbkit.stacks.base import ServingStack, Status, Transfer
 from qbkit.stacks.tcp import Tcp
 from qbkit.stacks.web import base as web
 from qbkit.stacks.web.pages.sites import page_site
@@ -107,15 +107,15 @@ class WebPair(ServingStack):
         """What both need."""
         return {**self.server.mounts(), **self.client.mounts()}
 
-    def serve_argv(self, *, address: str, controller: str, out: str, options: Options) -> list[str]:
+    def serve_argv(self, transfer: Transfer) -> list[str]:
         """The server's command."""
         load = self.load
         return self.server.argv(
-            address=address,
+            address=transfer.address,
             protocol=load.protocol,
-            controller=controller,
+            controller=transfer.controller,
             site=self.site(),
-            out=out,
+            out=transfer.out,
         )
 
     def fetch_argv(self, transfer: Transfer) -> list[str]:

@@ -141,9 +141,9 @@ class Commands(Configured):
 class ServingCommands(Commands, ServingStack):
     """Two programs, of which the one that listens sends."""
 
-    def serve_argv(self, *, address: str, controller: str, out: str, options: Options) -> list[str]:
+    def serve_argv(self, transfer: Transfer) -> list[str]:
         """The program that listens, and sends."""
-        return self._listening(self._values(address, out, controller))
+        return self._listening(self._values(transfer.address, transfer.out, transfer.controller))
 
     def fetch_argv(self, transfer: Transfer) -> list[str]:
         """The program that connects, and receives."""

@@ -13,7 +13,7 @@ import math
 from typing import ClassVar
 
 from qbkit.errors import SpecError
-from qbkit.stacks.base import Options, ServingStack, Transfer
+from qbkit.stacks.base import ServingStack, Transfer
 from qbkit.stacks.external.launcher import WINDOW_BYTES, External
 from qbkit.stacks.registry import register
 
@@ -40,23 +40,23 @@ class Mvfst(External, ServingStack):
         "qlog": "write a full qlog",
     }
 
-    def serve_argv(self, *, address: str, controller: str, out: str, options: Options) -> list[str]:
+    def serve_argv(self, transfer: Transfer) -> list[str]:
         """The server, which chooses the controller."""
-        paced = options.get("pacing", False)
+        controller, paced = transfer.controller, transfer.options.get("pacing", False)
         if controller.startswith("bbr"):
-            if not options.get("pacing", True):
+            if not transfer.options.get("pacing", True):
                 raise SpecError(f"mvfst has no {controller} without pacing; leave pacing out")
             paced = True
         flags = [f"-congestion={self.names[controller]}", f"-pacing={str(bool(paced)).lower()}"]
-        if "latency_factor" in options:
+        if "latency_factor" in transfer.options:
             if controller != "copa":
                 raise SpecError(
                     f"latency_factor is of mvfst's copa, not of its {controller}; leave it out"
                 )
-            flags.append(f"-latency_factor={options['latency_factor']}")
-        if options.get("qlog"):
-            flags.append(f"-server_qlogger_path={out}")
-        return self.listen(address, [*self._tperf("server", address), *flags])
+            flags.append(f"-latency_factor={transfer.options['latency_factor']}")
+        if transfer.options.get("qlog"):
+            flags.append(f"-server_qlogger_path={transfer.out}")
+        return self.listen(transfer.address, [*self._tperf("server", transfer.address), *flags])
 
     def fetch_argv(self, transfer: Transfer) -> list[str]:
         """The client; tperf takes whole seconds only, so its own limit is a little later."""

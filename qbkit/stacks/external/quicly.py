@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from qbkit.stacks.base import Options, ServingStack, Transfer
+from qbkit.stacks.base import ServingStack, Transfer
 from qbkit.stacks.external.launcher import CERTIFICATE, ENDLESS_BYTES, KEY, WINDOW_BYTES, External
 from qbkit.stacks.registry import register
 
@@ -32,15 +32,15 @@ class Quicly(External, ServingStack):
         "pacing": "true: send with pacing",
     }
 
-    def serve_argv(self, *, address: str, controller: str, out: str, options: Options) -> list[str]:
+    def serve_argv(self, transfer: Transfer) -> list[str]:
         """The server, which chooses the controller."""
-        ip, _, port = address.rpartition(":")
-        choice = self.names[controller]
-        if options.keys() & {"initial_window_packets", "pacing"}:
-            choice += f":{options.get('initial_window_packets', DEFAULT_WINDOW_PACKETS)}"
-            choice += ":p" if options.get("pacing") else ""
+        ip, _, port = transfer.address.rpartition(":")
+        choice = self.names[transfer.controller]
+        if transfer.options.keys() & {"initial_window_packets", "pacing"}:
+            choice += f":{transfer.options.get('initial_window_packets', DEFAULT_WINDOW_PACKETS)}"
+            choice += ":p" if transfer.options.get("pacing") else ""
         keys = ["-c", CERTIFICATE, "-k", KEY]
-        return self.listen(address, [self.at("cli"), *keys, "-C", choice, ip, port])
+        return self.listen(transfer.address, [self.at("cli"), *keys, "-C", choice, ip, port])
 
     def fetch_argv(self, transfer: Transfer) -> list[str]:
         """The client, with windows that never limit."""
