@@ -5,8 +5,8 @@ qbkit does not import xarray itself: that takes half a second, and much of the c
 need it.
 
 Each method is also a plain function that takes the dataset and then the same arguments:
-`qbkit.metrics.flows.summary`, `qbkit.metrics.packet_balance`, `qbkit.metrics.envelope`,
-`qbkit.flow_events`, and for each chart ``qbkit.plots.NAME_chart``.
+`qbkit.metrics.summary`, `qbkit.metrics.packet_balance`, `qbkit.metrics.envelope`,
+`qbkit.traces.packets_around`, `qbkit.flow_events`, and for each chart ``qbkit.plots.NAME_chart``.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ class RunAccessor:
         return chosen_flows(self._of)
 
     def summary(self) -> pd.DataFrame:
-        """One row per flow; see `qbkit.metrics.flows.summary`."""
+        """One row per flow; see `qbkit.metrics.summary`."""
         from qbkit.metrics import summary
 
         return summary(self._ds)
@@ -127,6 +127,22 @@ class RunAccessor:
         from qbkit.metrics import packet_balance
 
         return packet_balance(self._ds)
+
+    def packets(
+        self, around_s: float, *, flow: str | int | None = None, count: int = 50
+    ) -> pd.DataFrame:
+        """The ``count`` packets nearest to a time, with their header fields, dissected by scapy.
+
+        ``flow`` is the label or index of the only flow to show. The run must have been made with
+        ``keep="pcap"``. See `qbkit.traces.packets_around` for the columns and errors.
+        """
+        from qbkit.metrics.flows.lookup import flow_index
+        from qbkit.traces import packets_around
+
+        only = (
+            None if flow is None else int(self._of["flow"].values.flat[flow_index(self._ds, flow)])
+        )
+        return packets_around(self._of, self.kept_folder, around_s, flow=only, count=count)
 
     def envelope(self, flow: str | int = 0, *, definition: str = "imc22") -> Envelope:
         """Performance Envelope of a flow (label or index); see `qbkit.metrics.envelope`."""

@@ -25,6 +25,7 @@ class Commands(click.Group):
         "conformance": "conformance",
         "compare": "compare",
         "plot": "plot",
+        "packets": "packets",
         "report": "report",
         "reproduce": "reproduce",
         "atlas": "atlas",

@@ -17,6 +17,8 @@ from qbkit.testbed import memory
 
 FIRST_PORT = 4001
 """Flow i (from 0) uses this port plus i on its server's side."""
+SENDER_IP, RECEIVER_IP = "10.1.{}.1", "10.2.{}.1"
+"""Addresses of a flow's hosts, by its index."""
 RUN_FOLDER = "/run/qb/run"
 MOST_REPORTS, LEAST_REPORT_S = 50, 0.1
 NETEM_LIMIT_PACKETS = 1_000_000
@@ -219,8 +221,8 @@ def _flow(experiment: Experiment, index: int, flow: Flow, stack: Stack) -> dict[
         "signalled": flow.bytes is not None and flow.stop_s is not None,
         "sender_host": f"s{index}",
         "receiver_host": f"d{index}",
-        "sender_ip": f"10.1.{index}.1",
-        "receiver_ip": f"10.2.{index}.1",
+        "sender_ip": SENDER_IP.format(index),
+        "receiver_ip": RECEIVER_IP.format(index),
         "port": port,
         "sender_netem": delay_netem(one_way_ms, experiment.sender_jitter_ms),
         "receiver_netem": delay_netem(one_way_ms, 0.0),
