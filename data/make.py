@@ -12,7 +12,9 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import xarray as xr
@@ -21,6 +23,7 @@ from releases.make import DURATION_S, LINK, alone, inferred
 import qbkit as qb
 from qbkit.errors import QbkitError
 from qbkit.store.tables import replace_rows
+from qbkit.studies.reproduction import Precision, Recipe, Table
 
 HERE = Path(__file__).parent
 SEEDS = 3
@@ -31,6 +34,61 @@ NETWORK = {
     "buffer_bdp": LINK.buffer_bdp,
     "duration_s": DURATION_S,
 }
+FIRST_RTTS_MS = {"cases/first-rtt.nc": None, "cases/first-rtt-10.nc": 10}
+"""The events of notebook 06, and the first RTT sample that their BBR is given."""
+REPRODUCIBLE = {
+    "parameters.csv": Table(Precision(digits=5), by=("implementation",)),
+    **dict.fromkeys(FIRST_RTTS_MS, Table()),
+}
+OTHER = {
+    "external.csv": "it says how programs were built outside of qbkit",
+    "faults.csv": "it names lines of source code, with their evidence",
+    "envelope/envelope.png": "it is drawn from the runs beside it",
+}
+
+
+def again(file: str, row: dict[str, Any]) -> Recipe:
+    """How the rows of an implementation, or the events of a flow, are made."""
+    if file in FIRST_RTTS_MS:
+        return first_rtt(FIRST_RTTS_MS[file])
+    return parameters(row["implementation"], int(row["seeds"]))
+
+
+def parameters(name: str, seeds: int) -> Recipe:
+    """A row for each parameter of an implementation."""
+    return Recipe([alone(name, seeds)], partial(rows, name))
+
+
+def rows(name: str, runs: list[xr.Dataset]) -> list[dict[str, Any]]:
+    """A row for each parameter, with the lone flows that show it; without numbers of few samples.
+
+    They have no interval: fewer than three samples show them.
+    """
+    flows = {"implementation": name, "version": version(runs[0], name.partition(":")[0])}
+    made = []
+    for row in inferred(runs):
+        is_rare = row["low"] != row["low"] and pd.notna(pd.to_numeric(row["value"], "coerce"))
+        value = float("nan") if is_rare else row["value"]
+        made.append({**flows, **NETWORK, "seeds": len(runs), **row, "value": value})
+    return made
+
+
+def version(run: xr.Dataset, stack: str) -> str:
+    """The version of a stack; the kernel's for its own stack."""
+    if stack == "tcp":
+        return f"Linux {run.attrs['kernel_version']}"
+    found: str = json.loads(run.attrs["stack_versions"])[stack]
+    return found.partition(",")[0]
+
+
+def first_rtt(first_rtt_ms: float | None) -> Recipe:
+    """The events of a BBR alone on a path of 100 ms, whose first RTT sample may be wrong."""
+    options = {} if first_rtt_ms is None else {"first_rtt_ms": first_rtt_ms}
+    link = qb.Bottleneck(rate_mbps=20, rtt_ms=100, buffer_bdp=1)
+    lone = qb.Experiment(
+        bottleneck=link, flows=[qb.Flow("qbkit:bbr", options=options)], duration_s=10
+    )
+    return Recipe([[lone]], lambda runs: runs[0].qb.events())
 
 
 def main() -> None:
@@ -42,34 +100,15 @@ def main() -> None:
     args = parser.parse_args()
     failed = False
     for name in qb.list_implementations(args.names):
+        recipe = parameters(name, args.seeds)
         try:
-            replace_rows(args.out, rows(name, args.seeds), "implementation")
+            made = recipe.made(recipe.runs())
+            replace_rows(args.out, pd.DataFrame(made), "implementation")
             print(f"{name}: done", flush=True)
         except QbkitError as error:
             failed = True
             print(f"{name}: {error}", flush=True)
     sys.exit(failed)
-
-
-def rows(name: str, seeds: int) -> pd.DataFrame:
-    """A row for each parameter, with the lone flows that show it; without numbers of few samples.
-
-    They have no interval: fewer than three samples show them.
-    """
-    runs = alone(name, seeds)
-    flows = {"implementation": name, "version": version(runs[0], name.partition(":")[0])}
-    table = inferred(runs).assign(**flows, **NETWORK, seeds=seeds)
-    number = pd.to_numeric(table["value"], errors="coerce").notna()
-    table["value"] = table["value"].mask(number & table["low"].isna())
-    return table[[*flows, *NETWORK, "seeds", *table.columns[: -len(flows) - len(NETWORK) - 1]]]
-
-
-def version(run: xr.Dataset, stack: str) -> str:
-    """The version of a stack; the kernel's for its own stack."""
-    if stack == "tcp":
-        return f"Linux {run.attrs['kernel_version']}"
-    found: str = json.loads(run.attrs["stack_versions"])[stack]
-    return found.partition(",")[0]
 
 
 if __name__ == "__main__":

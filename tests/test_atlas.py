@@ -17,9 +17,11 @@ import qbkit as qb
 from qbkit.atlas import write_atlas
 from qbkit.atlas.pages import shared_words
 from qbkit.atlas.published import ConformanceSweep
+from qbkit.cli.reproduce import MOST_POINTS, wanted_fields
+from qbkit.cli.reproduce import command as reproduce_command
 from qbkit.errors import StoreError
 from qbkit.metrics.parameters import PARAMETERS
-from qbkit.studies.reproduction import published_points
+from qbkit.studies.reproduction import Point, published_points
 
 __all__ = ["browser"]  # a fixture, used by its name
 
@@ -212,39 +214,30 @@ def test_the_kernel_has_one_column_and_others_without_rows_have_no_parameters(si
     assert "None are published" in (site / "implementations/qbkit-cubic.html").read_text()
 
 
-def test_the_expression_of_the_parameters_makes_the_lone_flows(site: Path, monkeypatch):
-    code = re.findall("<code>(.*?)</code>", section_in(site, "aioquic-cubic"), re.DOTALL)
-    inferred: list[list[qb.Experiment]] = []
-    monkeypatch.setattr(qb.Experiment, "run", lambda self: self)
-    monkeypatch.setattr(qb.metrics, "infer", inferred.append)
-    for expression in code:
-        eval(expression, {"qb": qb})
-    mine, kernel = qb.Bottleneck(), qb.Bottleneck(rate_mbps=12.5, rtt_ms=40, buffer_bdp=0.5)
-    assert inferred == [
-        [
-            qb.Experiment(bottleneck=link, flows=[name], duration_s=duration_s, seed=seed)
-            for seed in range(1, seeds + 1)
-        ]
-        for name, link, duration_s, seeds in (
-            ("aioquic:cubic", mine, 60, 3),
-            ("tcp:cubic", kernel, 30, 2),
-        )
-    ]
+def test_every_command_of_the_atlas_chooses_published_points(site: Path):
+    pages = [unescape(path.read_text()) for path in site.rglob("*.html")]
+    commands = {line for page in pages for line in re.findall(r"qbkit reproduce [^\n<]+", page)}
+    assert len(commands) > 500
+    published: dict[str, list[Point]] = {}
+    for command in sorted(commands):
+        chosen = parse(shlex.split(command)[2:])
+        path, wanted = chosen["path"], chosen["wanted"]
+        if path not in published:
+            real = path.replace("elsewhere", "controllers")
+            published[path] = list(published_points(DATA.parent / real))
+        count = sum(point.has(wanted) for point in published[path])
+        assert count > 0, command
+        assert count <= MOST_POINTS or chosen["sample"], command
 
 
-def test_the_commands_of_a_page_choose_the_runs_of_the_sweep(site: Path):
-    page = unescape((site / "implementations/qbkit-cubic.html").read_text())
-    commands = re.findall(r"qbkit reproduce data/controllers/cubic.yaml (--flow [^\n<]+)", page)
-    points = list(published_points(DATA / "controllers/cubic.yaml"))
-    chosen = set()
-    for words in map(shlex.split, commands):
-        names = [word.removeprefix("--").replace("-", "_") for word in words[::2]]
-        mine = [p for p in points if p.has(dict(zip(names, words[1::2], strict=True)))]
-        assert len(mine) == 5  # trials
-        chosen |= {point.spec.hash for point in mine}
-    sweep = qb.Sweep.from_file(DATA / "controllers/cubic.yaml")
-    every = [point.experiment for point in sweep.points()]
-    assert chosen == {each.hash for each in every if each.flows[0].name == "qbkit:cubic"}
+def parse(words: list[str]) -> dict:
+    """The path, the wanted fields and the sample of a command."""
+    context = reproduce_command.make_context("reproduce", words)
+    return {
+        "path": str(context.params["path"]),
+        "wanted": wanted_fields(context.params),
+        "sample": context.params["sample"],
+    }
 
 
 @pytest.mark.browser

@@ -14,10 +14,13 @@ from click.testing import CliRunner
 
 import qbkit as qb
 from qbkit.cli import group
+from qbkit.cli.reproduce import _drawn
 from qbkit.errors import StoreError
 from qbkit.store.published import write_cube
-from qbkit.studies.reproduction import published_points
+from qbkit.studies.reproduction import Precision, published_points, without_points
 from qbkit.studies.reproduction.check import changes
+from qbkit.studies.reproduction.sources import UNKNOWN
+from qbkit.studies.reproduction.values import values_of
 
 DATA = Path(__file__).parents[1] / "data"
 SPEC = """\
@@ -82,43 +85,118 @@ def test_a_number_that_is_not_what_the_run_gives_is_named(published: Path):
 
 
 def test_numbers_agree_to_the_published_precision():
-    then = {"a": 1.23, "b": math.nan, "c": math.inf, "d": 5.0}
-    same = {"a": 1.2349, "b": math.nan, "c": math.inf, "d": 5.0, "more": 1.0}
-    assert changes(then, same, 0.01) == []
-    (moved,) = changes(then, {**same, "a": 1.236}, 0.01)
+    then = {"a": 1.23, "b": math.nan, "c": math.inf, "d": 5.0, "e": "cubic"}
+    same = {**then, "a": 1.2349, "more": 1.0}
+    rounded = Precision(digits=6, step=0.01)
+    assert changes(then, same, rounded) == []
+    (moved,) = changes(then, {**same, "a": 1.236}, rounded)
     assert str(moved) == "a is 1.236 instead of 1.23 (0.49 %)"
-    assert [c.name for c in changes(then, {**same, "b": 1.0, "c": 2.0}, 0.01)] == ["b", "c"]
+    assert [c.name for c in changes(then, {**same, "b": 1.0, "c": 2.0}, rounded)] == ["b", "c"]
+    (word,) = changes(then, {**same, "e": "linear"}, rounded)
+    assert str(word) == "e is linear instead of cubic"
+    # 1234 stands for 1233.5 to 1234.5, and 0.001234 for as much less.
+    for scale in (1.0, 1e-6):
+        assert Precision(digits=4).agrees(1234 * scale, 1234.49 * scale)
+        assert not Precision(digits=4).agrees(1234 * scale, 1235.1 * scale)
+
+
+def test_the_values_of_rows_are_named_by_their_words_or_numbers():
+    row = {"flow": "tcp:reno", "share": 0.5, "cpu_s": 3.0, "run": "abc"}
+    assert values_of(row) == {"flow": "tcp:reno", "share": 0.5}
+    rows = [{"of": "a", "parameter": "x", "value": "3"}, {"of": "a", "parameter": "y", "value": 2}]
+    named = values_of(rows)
+    assert (named["rows"], named["value of x"], named["value of y"]) == (2, 3.0, 2.0)
+    assert values_of([{"value": 1.5}, {"value": 2.5}])["value of row 2"] == 2.5
+
+
+MAKE = """
+from qbkit import Bottleneck, Experiment
+from qbkit.studies.reproduction import Recipe, Table
+
+REPRODUCIBLE = {"shares.csv": Table(), "windows.csv": Table(by=("flow",))}
+OTHER = {"by-hand*.csv": "it was typed"}
+
+
+def again(table, row):
+    runs = [Experiment(bottleneck=Bottleneck(buffer_bdp=1), flows=[row["flow"]], seed=s)
+            for s in (1, 2)]
+    return Recipe([runs], lambda found: {"share": 0.5}, {"flow": row["flow"]})
+"""
+
+
+@pytest.fixture
+def tables(tmp_path: Path) -> Path:
+    """A folder with tables, one of which a program can make again row by row."""
+    for name, text in {
+        "make.py": MAKE,
+        "shares.csv": "flow,share\ntcp:cubic,0.5\ntcp:bbr,0.25\n",
+        "windows.csv": "flow,window\ntcp:reno,10\ntcp:reno,20\ntcp:bbr,30\n",
+        "by-hand-1.csv": "a\n1\n",
+        "other.csv": "a\n1\n",
+        "notes.md": "Notes.",
+    }.items():
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+def test_a_table_has_a_point_for_each_row_or_group_of_rows(tables: Path):
+    rows = list(published_points(tables / "shares.csv"))
+    assert [point.published() for point in rows] == [
+        {"flow": "tcp:cubic", "share": 0.5},
+        {"flow": "tcp:bbr", "share": 0.25},
+    ]
+    assert rows[0].values([]) == {"flow": "tcp:cubic", "share": 0.5}
+    assert rows[0].name.endswith("shares.csv: tcp:cubic, 20 Mbit/s, 50 ms, 1 bdp, seeds 1 to 2")
+    groups = list(published_points(tables / "windows.csv"))
+    assert [point.published()["rows"] for point in groups] == [2, 1]
+    assert len(list(published_points(tables))) == 4
+
+
+def test_each_file_without_a_point_has_a_reason(tables: Path):
+    assert without_points(tables) == [
+        (tables / "by-hand-1.csv", "it was typed"),
+        (tables / "other.csv", "no make.py says how it was made"),
+    ]
 
 
 @pytest.mark.slow
-def test_everything_published_has_points():
+def test_everything_published_has_points_or_a_reason():
+    assert [file for file, reason in without_points(DATA) if reason == UNKNOWN] == []
     points = list(published_points(DATA))
-    folders = {point.source.relative_to(DATA).parts[0] for point in points}
-    assert {
-        "conformance",
-        "interactions",
-        "fq_detection",
-        "web_objects",
-        "web_pages",
-        "cases",
-    } <= folders
+    tops = {point.source.relative_to(DATA).parts[0] for point in points}
+    assert tops == {
+        *("cases", "checks", "conformance", "conformance_100_mbps_10_ms", "controllers"),
+        *("conformance_100_mbps_50_ms", "conformance_120_s", "envelope", "fq_detection"),
+        *("gallery", "interactions", "parameters.csv", "quic_dc", "releases", "root_cause"),
+        *("start", "web_objects", "web_pages"),
+    }
     assert len(points) > 25_000
     rng = np.random.default_rng(0)
     for i in rng.choice(len(points), 40):
         assert points[i].published()
+    drawn = {point.source.relative_to(DATA).parts[0] for point in _drawn(points, DATA, 20, 1)}
+    assert drawn == tops  # a sample leaves no folder out
 
 
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["conformance/cubic.yaml"], "has 920 such points; name one by --flow"),
-        (["conformance/cubic.yaml", "--flow", "quinn:cubc"], "has no point with flow quinn:cubc"),
+        (["controllers/cubic.yaml"], "has 40 such points; name one by --flow"),
         (
-            ["conformance/cubic.yaml", "--where", "colour=red"],
+            ["controllers/cubic.yaml", "--flow", "qbkit:cubc"],
+            "has no such point: none has flow qbkit:cubc (did you mean qbkit:cubic?); there are ",
+        ),
+        (["controllers/cubic.yaml", "--seed", "9"], "none has seed 9; there are 1, 2, 3, 4, 5"),
+        (
+            ["controllers/cubic.yaml", "--where", "colour=red"],
             "an experiment has no field 'colour'",
         ),
-        (["conformance/cubic.yaml", "--where", "qdisc"], "--where qdisc should be FIELD=VALUE"),
-        (["releases"], "has no published point"),
+        (["controllers/cubic.yaml", "--where", "qdisc"], "--where qdisc should be FIELD=VALUE"),
+        (["controllers/cubic.yaml", "--sample", "0"], "0 is not in the range x>=1"),
+        (["controllers/cubic.yml"], "does not exist; give data, a folder in it, or a published"),
+        (["external.csv"], "(external.csv: it says how programs were built outside of qbkit)"),
+        (["envelope/envelope.png"], "it is drawn from the runs beside it"),
+        (["README.md"], "has no published point (it has no results)"),
     ],
 )
 def test_what_cannot_be_chosen_is_one_sentence(words, sentence):

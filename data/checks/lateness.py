@@ -9,6 +9,7 @@ import xarray as xr
 from runs import SHORTER_S, Row, beside, lost_percent, share
 
 import qbkit as qb
+from qbkit.execution.many import run_every
 from qbkit.metrics.maps.families import kernel_counterpart
 
 RTT_MS = 50
@@ -37,16 +38,17 @@ def lateness(seeds: int) -> Iterator[Row]:
         link = qb.Bottleneck(rate_mbps=rate_mbps, rtt_ms=RTT_MS, buffer_bdp=1)
         flows = [name, kernel_counterpart(name)]
         cell = {"flow": name, "rate_mbps": rate_mbps}
-        virtual = reactions(beside(*flows, seeds, link, SHORTER_S))
+        both = beside(*flows, seeds, link, SHORTER_S)
+        virtual = reactions(run_every(both))
         yield {**cell, "clock": "virtual", **virtual}
-        physical = reactions(beside(*flows, seeds, link, SHORTER_S, engine="physical"))
+        physical = reactions(run_every(both, engine="physical"))
         yield {**cell, "clock": "physical", **physical}
         late_ms = [sum(physical[f"{end}_{what}_ms"] for what in WHAT) for end in ENDS]
         longer = [
             qb.Flow(flow, extra_rtt_ms=round(ms, 2))
             for flow, ms in zip(flows, late_ms, strict=True)
         ]
-        delayed = reactions(beside(*longer, seeds, link, SHORTER_S))
+        delayed = reactions(run_every(beside(*longer, seeds, link, SHORTER_S)))
         yield {**cell, "clock": "virtual, longer paths", **delayed}
 
 
@@ -57,8 +59,9 @@ def packet_sizes(seeds: int) -> Iterator[Row]:
     """
     name, rate_mbps = FILLS_ROOM
     link = qb.Bottleneck(rate_mbps=rate_mbps, rtt_ms=RTT_MS, buffer_bdp=1)
+    both = beside(name, kernel_counterpart(name), seeds, link, SHORTER_S)
     for clock in CLOCKS:
-        runs = beside(name, kernel_counterpart(name), seeds, link, SHORTER_S, engine=clock)
+        runs = run_every(both, engine=clock)
         sizes_bytes = [run.packet_size_bytes[run.packet_flow == 0] for run in runs]
         yield {
             "flow": name,

@@ -25,7 +25,10 @@ are not run again.
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 from lateness import lateness, packet_sizes
@@ -44,10 +47,12 @@ from programs import samples
 from receivers import acks, late, receivers
 from settled import settled
 
+from qbkit.errors import StackNotReady
 from qbkit.files import write_whole
+from qbkit.studies.reproduction import Precision, Recipe, Table, recipe_of
 
 HERE = Path(__file__).parent
-MEASURES = {
+RECIPES = {
     "trains": trains,
     "trains_faster": trains_faster,
     "jitter": jitter,
@@ -59,25 +64,57 @@ MEASURES = {
     "extra_rtt": extra_rtt,
     "receivers": receivers,
     "acks": acks,
-    "samples": samples,
-    "late": late,
-    "lateness": lateness,
-    "packet_sizes": packet_sizes,
     "settled": settled,
 }
+BUILDING = {"samples": samples, "late": late}
+"""Recipes that build programs first."""
+MEASURES = {"lateness": lateness, "packet_sizes": packet_sizes}
+"""Rows with runs in physical time."""
+PHYSICAL = "it has runs in physical time, which differ each time"
+REPRODUCIBLE = {f"{name}.csv": Table(Precision(digits=4)) for name in RECIPES}
+OTHER = {
+    **{f"{name}.csv": PHYSICAL for name in (*MEASURES, "physical-time", "physical-time-points")},
+    **{
+        f"{name}.csv": f"python data/checks/make.py {name} builds its programs and measures all"
+        for name in BUILDING
+    },
+}
+
+
+def again(table: str, row: dict[str, Any]) -> Recipe:
+    """How a row is made."""
+    return recipe_of(known(table.removesuffix(".csv"), row["seeds"]), row)
+
+
+@cache
+def known(name: str, seeds: int) -> list[Recipe]:
+    """The recipes of all rows of a table."""
+    return list(RECIPES[name](seeds))
+
+
+def rows(name: str, seeds: int) -> Iterator[dict[str, Any]]:
+    """The rows of a table, without stacks that are not ready here."""
+    if name in MEASURES:
+        yield from MEASURES[name](seeds)
+        return
+    for recipe in (RECIPES | BUILDING)[name](seeds):
+        try:
+            yield recipe.row
+        except StackNotReady as error:
+            print(error)
 
 
 def main() -> None:
     """Measure one table and write it."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("what", choices=MEASURES)
+    parser.add_argument("what", choices=[*RECIPES, *BUILDING, *MEASURES])
     parser.add_argument("--seeds", type=int, default=5)
     args = parser.parse_args()
-    rows = []
-    for row in MEASURES[args.what](args.seeds):
-        rows.append(row)
+    made = []
+    for row in rows(args.what, args.seeds):
+        made.append(row)
         print(pd.DataFrame([row]).to_string(index=False), flush=True)
-    table = pd.DataFrame(rows).assign(seeds=args.seeds)
+    table = pd.DataFrame(made).assign(seeds=args.seeds)
     write_whole(HERE / f"{args.what}.csv", table.to_csv(index=False, float_format="%.4g").encode())
 
 

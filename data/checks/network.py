@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from itertools import product
 
 import numpy as np
-import pandas as pd
 import xarray as xr
 from runs import (
     BESIDE_S,
@@ -26,6 +26,7 @@ import qbkit as qb
 from qbkit import stacks
 from qbkit.metrics.flows.trains import TRAIN_GAP_MS
 from qbkit.metrics.maps.families import kernel_counterpart
+from qbkit.studies.reproduction import Recipe
 
 LINK = qb.Bottleneck(rate_mbps=20, rtt_ms=10, buffer_bdp=0.5)
 """A queue of eight full frames."""
@@ -61,76 +62,80 @@ NOT_SURVEYED = ("qbkit",)
 """Our own controllers are no claim about somebody's software."""
 
 
-def trains(seeds: int) -> Iterator[Row]:
-    """A row for each implementation that is ready here, alone on the shallowest link."""
+def trains(seeds: int) -> Iterator[Recipe]:
+    """A row for each implementation, alone on the shallowest link."""
     yield from _trains(LINK, TRAIN_GAP_MS, seeds)
 
 
-def trains_faster(seeds: int) -> Iterator[Row]:
-    """A row for each implementation that is ready here, alone on the link of 100 Mbit/s."""
+def trains_faster(seeds: int) -> Iterator[Recipe]:
+    """A row for each implementation, alone on the link of 100 Mbit/s."""
     yield from _trains(FASTER, FASTER_GAP_MS, seeds)
 
 
-def _trains(link: qb.Bottleneck, train_gap_ms: float, seeds: int) -> Iterator[Row]:
-    """A row for each implementation that is ready here: its gaps and trains, mean over seeds."""
-    wanted = [
-        qb.Experiment(bottleneck=link, flows=[name], duration_s=ALONE_S, seed=seed, jitter_ms=0)
-        for name in implementations()
-        for seed in range(1, seeds + 1)
-    ]
+def _trains(link: qb.Bottleneck, train_gap_ms: float, seeds: int) -> Iterator[Recipe]:
+    """A row for each implementation: its gaps and trains, mean over seeds."""
+    for name in implementations():
+        alone = [
+            qb.Experiment(bottleneck=link, flows=[name], duration_s=ALONE_S, seed=seed, jitter_ms=0)
+            for seed in range(1, seeds + 1)
+        ]
+        yield Recipe([alone], partial(_train_numbers, train_gap_ms), {"flow": name})
+
+
+def _train_numbers(train_gap_ms: float, runs: list[xr.Dataset]) -> Row:
     rows = []
-    for outcome in qb.run_all(wanted, progress=True):
-        if outcome.run is None:
-            print(f"{outcome.experiment.flows[0].name}: {outcome.error}")
-            continue
-        found = qb.metrics.packet_trains(outcome.run, train_gap_ms=train_gap_ms)
+    for run in runs:
+        found = qb.metrics.packet_trains(run, train_gap_ms=train_gap_ms)
         rows.append(
             {
-                "flow": found.label,
                 "back_to_back_share": found.back_to_back_share,
                 **{f"train_packets_p{q}": found.train_quantile(q / 100) for q in (50, 95)},
                 **{f"gap_ms_p{q}": np.percentile(found.gap_ms, q) for q in (5, 50, 95)},
-                "loss_percent": float(qb.metrics.summary(outcome.run).loss_percent[0]),
+                "loss_percent": float(qb.metrics.summary(run).loss_percent[0]),
             }
         )
-    yield from pd.DataFrame(rows).groupby("flow").mean().reset_index().to_dict("records")
+    return {name: float(np.mean([row[name] for row in rows])) for name in rows[0]}
 
 
 def implementations() -> list[str]:
-    """All controllers that the surveys take, of all stacks that are ready."""
-    return [
+    """All controllers that the surveys take, of all stacks."""
+    return sorted(
         f"{stack.name}:{controller}"
         for stack in stacks.all_stacks()
-        if stack.status().ready and stack.name not in NOT_SURVEYED
+        if stack.name not in NOT_SURVEYED
         for controller in stack.surveyed()
-    ]
+    )
 
 
-def jitter(seeds: int) -> Iterator[Row]:
+def jitter(seeds: int) -> Iterator[Recipe]:
     """A row for each implementation and jitter: how it compares with the kernel's beside it."""
     for name, jitter_ms in product(BESIDE, JITTERS_MS):
-        runs = beside_the_kernels(name, seeds, LINK, BESIDE_S, jitter_ms)
-        yield {"flow": name, "jitter_ms": jitter_ms, **compared(*runs)}
+        both = beside_the_kernels(name, seeds, LINK, BESIDE_S, jitter_ms)
+        yield Recipe(both, compared, {"flow": name, "jitter_ms": jitter_ms})
 
 
-def bursts(seeds: int) -> Iterator[Row]:
+def bursts(seeds: int) -> Iterator[Recipe]:
     """A row for each implementation and burst: how it compares with the kernel's beside it."""
     for name, burst_packets in product(BESIDE, BURSTS_PACKETS):
         link = qb.Bottleneck(**LONGER, buffer_bdp=1, burst_packets=burst_packets)
-        runs = beside_the_kernels(name, seeds, link, SHORTER_S)
-        yield {"flow": name, "burst_packets": burst_packets, **compared(*runs)}
+        both = beside_the_kernels(name, seeds, link, SHORTER_S)
+        yield Recipe(both, compared, {"flow": name, "burst_packets": burst_packets})
 
 
-def extra_rtt(seeds: int) -> Iterator[Row]:
+def extra_rtt(seeds: int) -> Iterator[Recipe]:
     """A row for each implementation and delay: the flow on a path that is a little longer.
 
     The other flow's path is not.
     """
+
+    def measure(ours: list[xr.Dataset], theirs: list[xr.Dataset]) -> Row:
+        lost = {"lost_percent": lost_percent(ours, 0), "other_lost_percent": lost_percent(ours, 1)}
+        return {**compared(ours, theirs), **lost}
+
     for name, extra_rtt_ms in product(DELAYED, EXTRA_RTTS_MS):
         flow = f"{name}?extra_rtt_ms={extra_rtt_ms:g}"
-        ours, theirs = beside_the_kernels(flow, seeds, SLOWER, SHORTER_S)
-        lost = {"lost_percent": lost_percent(ours, 0), "other_lost_percent": lost_percent(ours, 1)}
-        yield {"flow": name, "extra_rtt_ms": extra_rtt_ms, **compared(ours, theirs), **lost}
+        both = beside_the_kernels(flow, seeds, SLOWER, SHORTER_S)
+        yield Recipe(both, measure, {"flow": name, "extra_rtt_ms": extra_rtt_ms})
 
 
 def beside_the_kernels(
@@ -139,76 +144,73 @@ def beside_the_kernels(
     link: qb.Bottleneck,
     duration_s: float,
     jitter_ms: float | None = None,
-) -> tuple[list[xr.Dataset], list[xr.Dataset]]:
-    """Runs of the flow beside the kernel's of its family, and of the kernel's in its place."""
+) -> list[list[qb.Experiment]]:
+    """The flow beside the kernel's of its family, and the kernel's in its place."""
     reference = kernel_counterpart(flow)
-    ours, theirs = (
+    return [
         beside(first, reference, seeds, link, duration_s, jitter_ms) for first in (flow, reference)
-    )
-    return ours, theirs
+    ]
 
 
-def segmentation(seeds: int) -> Iterator[Row]:
+def segmentation(seeds: int) -> Iterator[Recipe]:
     """A row for each sender: without segmentation offload, compared with itself with it.
 
     The flows compete with the kernel's of their family.
     """
-    link = qb.Bottleneck(**LONGER, buffer_bdp=1)
-    for name in SEGMENTED:
-        on, off = without_and_with(WHOLE, name, seeds, link, SHORTER_S)
-        found = qb.metrics.assess(off, on)
-        yield {
-            "flow": name,
-            **share(on, "on_"),
-            **share(off, "off_"),
-            **difference(found),
-            **conformance(found),
+
+    def measure(on: list[xr.Dataset], off: list[xr.Dataset]) -> Row:
+        return {
+            **changed(on, off, "on", "off"),
+            **conformance(qb.metrics.assess(off, on)),
             "on_back_to_back_share": back_to_back_share(on),
             "off_back_to_back_share": back_to_back_share(off),
         }
 
+    link = qb.Bottleneck(**LONGER, buffer_bdp=1)
+    for name in SEGMENTED:
+        both = without_and_with(WHOLE, name, seeds, link, SHORTER_S)
+        yield Recipe(both, measure, {"flow": name})
 
-def granularity(seeds: int) -> Iterator[Row]:
+
+def granularity(seeds: int) -> Iterator[Recipe]:
     """A row for each sender and buffer: with a finer clock, compared with itself without.
 
     The flows compete with the kernel's of their family at 100 Mbit/s.
     """
+    measure = partial(changed, before="usual", after="finer")
     for name, buffer_bdp in product(TIMED, (0.5, 1.0)):
         link = FASTER.model_copy(update={"buffer_bdp": buffer_bdp})
-        usual, finer = without_and_with(FINER, name, seeds, link, FASTER_S)
-        yield {
-            "flow": name,
-            "buffer_bdp": buffer_bdp,
-            **share(usual, "usual_"),
-            **share(finer, "finer_"),
-            **difference(qb.metrics.assess(finer, usual)),
-        }
+        both = without_and_with(FINER, name, seeds, link, FASTER_S)
+        yield Recipe(both, measure, {"flow": name, "buffer_bdp": buffer_bdp})
 
 
-def pacing(seeds: int) -> Iterator[Row]:
+def pacing(seeds: int) -> Iterator[Recipe]:
     """A row for each flow and link with a queue of 1 BDP: without pacing, compared with pacing.
 
     The flows compete with the kernel's CUBIC, which does not pace.
     """
+    measure = partial(changed, before="paced", after="unpaced")
     for flows, (rate_mbps, rtt_ms) in product(PACING, PACED_LINKS):
         link = qb.Bottleneck(rate_mbps=rate_mbps, rtt_ms=rtt_ms, buffer_bdp=1)
-        paced, unpaced = (beside(flow, "tcp:cubic", seeds, link, SHORTER_S) for flow in flows)
-        yield {
-            "flow": flows[0].partition("?")[0],
-            "rate_mbps": rate_mbps,
-            "rtt_ms": rtt_ms,
-            **share(paced, "paced_"),
-            **share(unpaced, "unpaced_"),
-            **difference(qb.metrics.assess(unpaced, paced)),
-        }
+        both = [beside(flow, "tcp:cubic", seeds, link, SHORTER_S) for flow in flows]
+        keys = {"flow": flows[0].partition("?")[0], "rate_mbps": rate_mbps, "rtt_ms": rtt_ms}
+        yield Recipe(both, measure, keys)
+
+
+def changed(usual: list[xr.Dataset], other: list[xr.Dataset], before: str, after: str) -> Row:
+    """The share before and after a change, and the interval and p of the difference."""
+    return {
+        **share(usual, f"{before}_"),
+        **share(other, f"{after}_"),
+        **difference(qb.metrics.assess(other, usual)),
+    }
 
 
 def without_and_with(
     option: str, name: str, seeds: int, link: qb.Bottleneck, duration_s: float
-) -> tuple[list[xr.Dataset], list[xr.Dataset]]:
-    """Runs of a flow beside the kernel's of its family, without and with an option."""
-    usual, changed = (
+) -> list[list[qb.Experiment]]:
+    """A flow beside the kernel's of its family, without and with an option."""
+    return [
         beside(flow, kernel_counterpart(name), seeds, link, duration_s)
         for flow in (name, f"{name}?{option}")
-    )
-    return usual, changed
+    ]

@@ -13,6 +13,7 @@ from runs import SHORTER_S, Row, beside, lost_percent, share
 import qbkit as qb
 from qbkit.metrics.maps.families import kernel_counterpart
 from qbkit.spec import FRAME_BYTES
+from qbkit.studies.reproduction import Recipe
 
 FRAME_S = FRAME_BYTES * 8 / (LINK.rate_mbps * 1e6)
 """What the link needs for a full frame: every so often a place in a full queue becomes free."""
@@ -24,7 +25,7 @@ STARTED_S = 5
 PARTS = 6
 
 
-def phase(seeds: int) -> Iterator[Row]:
+def phase(seeds: int) -> Iterator[Recipe]:
     """A row for each flow, jitter and longer path of it; the kernel's path beside it is not longer.
 
     ``in_step`` is the part of the flow's packets that arrive in the same sixth of a frame's time
@@ -32,20 +33,23 @@ def phase(seeds: int) -> Iterator[Row]:
     """
     for name, jitter_ms, extra_rtt_ms in product(BESIDE, JITTERS_MS, EXTRA_RTTS_MS):
         flow = f"{name}?extra_rtt_ms={extra_rtt_ms:g}"
-        runs = beside(flow, kernel_counterpart(name), seeds, LINK, SHORTER_S, jitter_ms)
-        shares = [qb.metrics.throughput_ratio(run, 0, 1) for run in runs]
-        yield {
-            "flow": name,
-            "jitter_ms": jitter_ms,
-            "extra_rtt_ms": extra_rtt_ms,
-            **share(runs),
-            "share_least": min(shares),
-            "share_most": max(shares),
-            "in_step": np.mean([in_step(run, 0) for run in runs]),
-            "kernel_in_step": np.mean([in_step(run, 1) for run in runs]),
-            "lost_percent": lost_percent(runs, 0),
-            "kernel_lost_percent": lost_percent(runs, 1),
-        }
+        both = beside(flow, kernel_counterpart(name), seeds, LINK, SHORTER_S, jitter_ms)
+        keys = {"flow": name, "jitter_ms": jitter_ms, "extra_rtt_ms": extra_rtt_ms}
+        yield Recipe([both], measure, keys)
+
+
+def measure(runs: list[xr.Dataset]) -> Row:
+    """Shares, when packets arrive, and losses."""
+    shares = [qb.metrics.throughput_ratio(run, 0, 1) for run in runs]
+    return {
+        **share(runs),
+        "share_least": min(shares),
+        "share_most": max(shares),
+        "in_step": np.mean([in_step(run, 0) for run in runs]),
+        "kernel_in_step": np.mean([in_step(run, 1) for run in runs]),
+        "lost_percent": lost_percent(runs, 0),
+        "kernel_lost_percent": lost_percent(runs, 1),
+    }
 
 
 def in_step(run: xr.Dataset, flow: int) -> float:

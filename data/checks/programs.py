@@ -16,11 +16,12 @@ from runs import (
     back_to_back_share,
     conformance,
     difference,
-    one_by_one,
+    longer,
     share,
 )
 
 import qbkit as qb
+from qbkit.studies.reproduction import Recipe
 
 SAMPLES = (
     "picoquic:cubic",
@@ -33,7 +34,7 @@ SAMPLES = (
 SAMPLES_BDP = (1, 3)
 
 
-def samples(seeds: int) -> Iterator[Row]:
+def samples(seeds: int) -> Iterator[Recipe]:
     """A row for each sample program and buffer: how it compares with our driver of its stack.
 
     The flows compete with the kernel's of their family.
@@ -41,21 +42,25 @@ def samples(seeds: int) -> Iterator[Row]:
     sample_programs.register()
     for buffer_bdp, name in product(SAMPLES_BDP, SAMPLES):
         stack, controller = name.split(":")
-        driver, sample = (
-            one_by_one([flow, f"tcp:{controller}"], buffer_bdp, SHORTER_S, seeds)
+        both = [
+            longer([flow, f"tcp:{controller}"], buffer_bdp, SHORTER_S, seeds)
             for flow in (name, f"{stack}{sample_programs.SUFFIX}:{controller}")
-        )
-        found = qb.metrics.assess(sample, driver)
-        yield {
-            "flow": name,
-            "buffer_bdp": buffer_bdp,
-            **share(driver, "driver_"),
-            **share(sample, "sample_"),
-            **difference(found),
-            **conformance(found),
-            **habits(driver, "driver"),
-            **habits(sample, "sample"),
-        }
+        ]
+        keys = {"flow": name, "buffer_bdp": buffer_bdp}
+        yield Recipe(both, compare, keys, in_this_process=True)
+
+
+def compare(driver: list[xr.Dataset], sample: list[xr.Dataset]) -> Row:
+    """Shares, the difference, and what else may make two senders of one stack differ."""
+    found = qb.metrics.assess(sample, driver)
+    return {
+        **share(driver, "driver_"),
+        **share(sample, "sample_"),
+        **difference(found),
+        **conformance(found),
+        **habits(driver, "driver"),
+        **habits(sample, "sample"),
+    }
 
 
 def habits(runs: list[xr.Dataset], whose: str) -> dict[str, float]:

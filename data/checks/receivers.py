@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import xarray as xr
 from late_receiver import LateReceiver
 from runs import (
     BESIDE_S,
@@ -16,7 +17,7 @@ from runs import (
     compared,
     conformance,
     difference,
-    one_by_one,
+    longer,
     share,
 )
 
@@ -24,6 +25,7 @@ import qbkit as qb
 from qbkit import stacks
 from qbkit.metrics.maps.families import kernel_counterpart
 from qbkit.stacks.base import Transfer
+from qbkit.studies.reproduction import Recipe
 
 SENDERS = (
     *("quinn:cubic", "picoquic:cubic", "s2n-quic:cubic"),
@@ -38,31 +40,30 @@ WHOSE = ("own", "other")
 LATE_US = (50, 100, 300)
 
 
-def receivers(seeds: int) -> Iterator[Row]:
+def receivers(seeds: int) -> Iterator[Recipe]:
     """A row for each sender: its flows to another stack's receiver, compared with those to its own.
 
     The flows compete with the kernel's of their family.
     """
     for name in SENDERS:
         sender, controller = name.split(":")
-        own, other = (
-            one_by_one([f"{stack}:{controller}", kernel_counterpart(name)], 1, BESIDE_S, seeds)
+        both = [
+            longer([f"{stack}:{controller}", kernel_counterpart(name)], 1, BESIDE_S, seeds)
             for stack in (sender, crossed(sender))
-        )
-        acks = {
-            f"packets_per_ack_{what}": ack_ratio(runs)
-            for what, runs in zip(WHOSE, (own, other), strict=True)
-        }
-        yield {
-            "flow": name,
-            "receiver": RECEIVER,
-            "own_share": share(own)["share"],
-            **compared(other, own),
-            **acks,
-        }
+        ]
+        keys = {"flow": name, "receiver": RECEIVER}
+        yield Recipe(both, _compare_receivers, keys, in_this_process=True)
 
 
-def acks(seeds: int) -> Iterator[Row]:
+def _compare_receivers(own: list[xr.Dataset], other: list[xr.Dataset]) -> Row:
+    acks = {
+        f"packets_per_ack_{what}": ack_ratio(runs)
+        for what, runs in zip(WHOSE, (own, other), strict=True)
+    }
+    return {"own_share": share(own)["share"], **compared(other, own), **acks}
+
+
+def acks(seeds: int) -> Iterator[Recipe]:
     """A row for each receiver: C of s2n-quic's CUBIC alone, as inferred, and its packets per ACK.
 
     Its own receiver, the same with an option to acknowledge earlier, and another stack's, also with
@@ -75,32 +76,48 @@ def acks(seeds: int) -> Iterator[Row]:
         RECEIVER: f"{crossed(sender)}:{controller}",
         f"{RECEIVER}, {LATER}": f"{crossed(sender)}:{controller}?{LATER}",
     }
-    own = one_by_one([FEW_ACKS, f"tcp:{controller}"], 1, BESIDE_S, seeds)
+    own = longer([FEW_ACKS, f"tcp:{controller}"], 1, BESIDE_S, seeds)
     for receiver, flow in flows.items():
-        runs = one_by_one([flow], 1, BESIDE_S, seeds)
-        inferred = (
-            qb.metrics.infer(runs).frame().loc["cubic_c", ["value", "low", "high", "samples"]]
+        alone, both = (
+            longer([flow, *beside], 1, BESIDE_S, seeds) for beside in ([], [f"tcp:{controller}"])
         )
-        row = {"flow": FEW_ACKS, "receiver": receiver, "packets_per_ack": ack_ratio(runs)}
-        both = one_by_one([flow, f"tcp:{controller}"], 1, BESIDE_S, seeds)
-        beside = {**share(both), **difference(qb.metrics.assess(both, own))}
-        yield {**row, **inferred.add_prefix("cubic_c_"), **beside}
+        keys = {"flow": FEW_ACKS, "receiver": receiver}
+        yield Recipe([alone, both, own], _acknowledged, keys, in_this_process=True)
 
 
-def late(seeds: int) -> Iterator[Row]:
+def _acknowledged(alone: list[xr.Dataset], both: list[xr.Dataset], own: list[xr.Dataset]) -> Row:
+    inferred = qb.metrics.infer(alone).frame().loc["cubic_c", ["value", "low", "high", "samples"]]
+    return {
+        "packets_per_ack": ack_ratio(alone),
+        **inferred.add_prefix("cubic_c_"),
+        **share(both),
+        **difference(qb.metrics.assess(both, own)),
+    }
+
+
+def late(seeds: int) -> Iterator[Recipe]:
     """A row for each delay of the receiver: picoquic's CUBIC compared with that of our driver."""
     flow, reference = "picoquic:cubic", "tcp:cubic"
-    ours = one_by_one([flow, reference], 1, SHORTER_S, seeds)
+    ours = longer([flow, reference], 1, SHORTER_S, seeds)
     for late_us in LATE_US:
         stack = LateReceiver(late_us)
         stack.build(print)
         stacks.register(stack)
-        runs = one_by_one([f"{stack.name}:cubic", reference], 1, SHORTER_S, seeds)
-        gaps = {"driver_ack_gap_ms": ack_gap_ms(ours), "ack_gap_ms": ack_gap_ms(runs)}
-        shares = {**share(ours, "driver_"), **share(runs)}
-        found = qb.metrics.assess(runs, ours)
-        compares = {**difference(found), **conformance(found)}
-        yield {"flow": flow, "late_us": late_us, **shares, **compares, **gaps}
+        later = longer([f"{stack.name}:cubic", reference], 1, SHORTER_S, seeds)
+        keys = {"flow": flow, "late_us": late_us}
+        yield Recipe([ours, later], _compare_delays, keys, in_this_process=True)
+
+
+def _compare_delays(ours: list[xr.Dataset], later: list[xr.Dataset]) -> Row:
+    found = qb.metrics.assess(later, ours)
+    return {
+        **share(ours, "driver_"),
+        **share(later),
+        **difference(found),
+        **conformance(found),
+        "driver_ack_gap_ms": ack_gap_ms(ours),
+        "ack_gap_ms": ack_gap_ms(later),
+    }
 
 
 def crossed(sender: str) -> str:

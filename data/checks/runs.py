@@ -8,7 +8,6 @@ import numpy as np
 import xarray as xr
 
 import qbkit as qb
-from qbkit.execution.many import datasets
 
 Row = dict[str, Any]
 """A row of a table, by column."""
@@ -25,10 +24,9 @@ def beside(
     link: qb.Bottleneck,
     duration_s: float,
     jitter_ms: float | None = None,
-    engine: str | None = None,
-) -> list[xr.Dataset]:
-    """Runs of two flows."""
-    wanted = [
+) -> list[qb.Experiment]:
+    """Experiments with two flows."""
+    return [
         qb.Experiment(
             bottleneck=link,
             flows=[flow, other],
@@ -38,16 +36,15 @@ def beside(
         )
         for seed in range(1, seeds + 1)
     ]
-    return datasets(qb.run_all(wanted, engine=engine))
 
 
-def one_by_one(
+def longer(
     flows: list[str], buffer_bdp: float, duration_s: float, seeds: int
-) -> list[xr.Dataset]:
-    """Runs at 20 Mbit/s and 50 ms, in this process, which knows their stacks."""
+) -> list[qb.Experiment]:
+    """Experiments at 20 Mbit/s and 50 ms."""
     link = qb.Bottleneck(**LONGER, buffer_bdp=buffer_bdp)
     return [
-        qb.Experiment(bottleneck=link, flows=flows, duration_s=duration_s, seed=seed).run()
+        qb.Experiment(bottleneck=link, flows=flows, duration_s=duration_s, seed=seed)
         for seed in range(1, seeds + 1)
     ]
 

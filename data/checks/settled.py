@@ -10,6 +10,7 @@ import xarray as xr
 from runs import Row, beside
 
 import qbkit as qb
+from qbkit.studies.reproduction import Recipe
 
 PAIRS = (
     ("tcp:cubic", "tcp:bbr"),
@@ -35,22 +36,28 @@ STEP_S = 20
 """Length of the settled part of those of deep.yaml."""
 
 
-def settled(seeds: int) -> Iterator[Row]:
+def settled(seeds: int) -> Iterator[Recipe]:
     """A row for each pair and rate: the first flow's share in parts of long trials.
 
     The last two columns are the least and the most of any 20 s of a trial from 60 s on.
     """
     for rate_mbps, (first, second) in product(RATES_MBPS, PAIRS):
         link = qb.Bottleneck(rate_mbps=rate_mbps, rtt_ms=RTT_MS, buffer_bdp=BUFFER_BDP)
-        runs = beside(first, second, seeds, link, LASTING_S)
-        row: Row = {"rate_mbps": rate_mbps, "flow": first, "other": second}
-        for begin_s, end_s in PARTS_S:
-            shares = [_share(run, begin_s, end_s) for run in runs]
-            name = f"share_{begin_s}_to_{end_s}_s"
-            row |= {name: np.mean(shares), f"{name}_sd": np.std(shares, ddof=1)}
-        steps_s = range(PARTS_S[-1][0], LASTING_S, STEP_S)
-        later = [_share(run, begin_s, begin_s + STEP_S) for run in runs for begin_s in steps_s]
-        yield row | {"least_later_share": min(later), "most_later_share": max(later)}
+        both = beside(first, second, seeds, link, LASTING_S)
+        keys = {"rate_mbps": rate_mbps, "flow": first, "other": second}
+        yield Recipe([both], measure, keys)
+
+
+def measure(runs: list[xr.Dataset]) -> Row:
+    """The shares of all parts."""
+    row: Row = {}
+    for begin_s, end_s in PARTS_S:
+        shares = [_share(run, begin_s, end_s) for run in runs]
+        name = f"share_{begin_s}_to_{end_s}_s"
+        row |= {name: np.mean(shares), f"{name}_sd": np.std(shares, ddof=1)}
+    steps_s = range(PARTS_S[-1][0], LASTING_S, STEP_S)
+    later = [_share(run, begin_s, begin_s + STEP_S) for run in runs for begin_s in steps_s]
+    return row | {"least_later_share": min(later), "most_later_share": max(later)}
 
 
 def _share(run: xr.Dataset, begin_s: float, end_s: float) -> float:

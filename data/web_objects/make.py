@@ -18,11 +18,14 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import xarray as xr
 
 import qbkit as qb
 from qbkit.metrics.web.loads import SETTING
+from qbkit.studies.reproduction import Precision, Recipe, Table
 
 HERE = Path(__file__).parent
+DIGITS = Precision(digits=7)
 SIZES_BYTES = (100_000, 1_000_000, 5_000_000)
 LOSSES_PERCENT = (0.0, 0.1, 1.0)
 EXTRA_RTTS_MS = (0, 50, 100)
@@ -34,9 +37,10 @@ FEW_SEEDS = 3
 """Seeds where no loss is added: such loads differ by the jitter of packets alone."""
 SAME_WINDOW_PACKETS = 32
 """QUICHE's and quic-go's initial window."""
-REPRODUCIBLE = ("loads.csv",)
 POINTS = 150
 """Points of a published curve."""
+CURVE = (*SETTING, "protocol", "seed")
+REPRODUCIBLE = {"loads.csv": Table(DIGITS), "acked.csv": Table(DIGITS, by=CURVE)}
 
 
 def grid(seed: int, server: str = "envoy:cubic", **more: Any) -> Iterator[qb.WebLoad]:
@@ -97,8 +101,8 @@ def early_data(seed: int) -> Iterator[qb.WebLoad]:
             yield load
 
 
-def again(_: str, row: dict[str, Any]) -> tuple[qb.WebLoad, Any]:
-    """The load of a row, and the row of its run, for ``qbkit reproduce``."""
+def again(table: str, row: dict[str, Any]) -> Recipe:
+    """How a row, or a curve, is made."""
     lossy = {"loss_percent": row["loss_percent"], "loss_direction": "both"}
     link = qb.Bottleneck(
         rate_mbps=RATE_MBPS,
@@ -107,16 +111,23 @@ def again(_: str, row: dict[str, Any]) -> tuple[qb.WebLoad, Any]:
         **(lossy if row["loss_percent"] else {}),
     )
     names = ("server", "client", "protocol", "object_bytes", "seed", "zero_rtt")
-    fields = {name: row[name] for name in names}
-    if row["tcp_initial_window_packets"] == SAME_WINDOW_PACKETS and row["protocol"] == "h2":
-        fields["tcp_initial_window_packets"] = SAME_WINDOW_PACKETS
-    return qb.WebLoad(bottleneck=link, **fields), numbers
+    fields = {"client": "go", **{name: row[name] for name in names if name in row}}
+    window = row.get("tcp_initial_window_packets")
+    if window == SAME_WINDOW_PACKETS and row["protocol"] == "h2":
+        fields["tcp_initial_window_packets"] = window
+    measure = curve if table == "acked.csv" else numbers
+    return Recipe([[qb.WebLoad(bottleneck=link, **fields)]], measure)
 
 
-def numbers(run: Any) -> dict[str, float]:
-    """What the table says of a run."""
-    (row,) = qb.metrics.web_table([run]).to_dict("records")
-    return {key: float(value) for key, value in row.items() if isinstance(value, int | float)}
+def numbers(runs: list[xr.Dataset]) -> dict[str, Any]:
+    """What the table says of a load."""
+    (row,) = qb.metrics.web_table(runs).to_dict("records")
+    return row
+
+
+def curve(runs: list[xr.Dataset]) -> list[dict[str, Any]]:
+    """What the client had received, over time."""
+    return qb.metrics.acked_table(runs[0], POINTS).to_dict("records")
 
 
 def run_one(job: tuple[qb.WebLoad, Path]) -> str:

@@ -16,12 +16,14 @@ import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import xarray as xr
 
 import qbkit as qb
 from qbkit.metrics.web.pages import loss_in_words
+from qbkit.studies.reproduction import Precision, Recipe, Table
 
 HERE = Path(__file__).parent
 SIZES = ("medium", "small", "large")
@@ -49,7 +51,8 @@ NOT_SHOWN = ("connect_s", "handshake_s", "first_byte_s")
 OTHER_SERVER = "go:cubic"
 STRATEGY_SERVERS = (SERVER, OTHER_SERVER)
 FAILED = ".failed.json"
-REPRODUCIBLE = ("tables/loads.csv",)
+REPRODUCIBLE = {"tables/loads.csv": Table(Precision(digits=7))}
+OTHER = {"tables/failed.csv": "it lists loads that failed, which have no numbers"}
 OTHER_CLIENT, OTHER_CLIENT_SEEDS = "firefox", 15
 
 
@@ -85,8 +88,8 @@ def single_loads() -> Iterator[qb.WebLoad]:
             yield load("medium", "none", 0, protocol, seed, client=OTHER_CLIENT)
 
 
-def again(_: str, row: dict) -> tuple[qb.WebLoad, object]:
-    """The load of a row, and the row of its run, for ``qbkit reproduce``."""
+def again(_: str, row: dict[str, Any]) -> Recipe:
+    """How a row is made."""
     words = {
         loss_in_words(qb.Bottleneck(rate_mbps=RATE_MBPS, **given).model_dump(mode="json")): name
         for name, given in LOSSES.items()
@@ -96,13 +99,13 @@ def again(_: str, row: dict) -> tuple[qb.WebLoad, object]:
     wanted = load(
         row["page"], words[row["loss"]], extra_rtt_ms, row["protocol"], row["seed"], **more
     )
-    return wanted, numbers
+    return Recipe([[wanted]], numbers)
 
 
-def numbers(run: xr.Dataset) -> dict[str, float]:
-    """What the table says of a run."""
-    (row,) = qb.metrics.page_table([run]).to_dict("records")
-    return {key: float(value) for key, value in row.items() if isinstance(value, int | float)}
+def numbers(runs: list[xr.Dataset]) -> dict[str, Any]:
+    """What the table says of a load."""
+    (row,) = qb.metrics.page_table(runs).to_dict("records")
+    return row
 
 
 def run_all(folder: Path, count: int, seeds: int) -> None:

@@ -1,10 +1,8 @@
-"""The command or the expression that makes a published number again."""
+"""The command that makes a published number again."""
 
 from __future__ import annotations
 
-from qbkit.atlas.inferred import LINK, Inferred
 from qbkit.atlas.published import ConformanceSweep, PublishedStudy, PublishedSweep, Setting
-from qbkit.spec import Experiment
 
 OPTIONS = ("rate_mbps", "rtt_ms", "buffer_bdp")
 """Fields of the link that have an option of ``qbkit reproduce``."""
@@ -34,21 +32,18 @@ def study_again(published: PublishedStudy) -> str:
 
 
 def explanation_again(published: PublishedStudy) -> str:
-    """The inference of the parameters; its flows start at random times."""
-    experiment = published.experiment.model_copy(update={"start_window_s": None})
-    test, reference = experiment.flows[0].text, published.study.reference
-    return _study("explain", test, reference, experiment, len(published.study.tests))
+    """The inference of the parameters, against what is published."""
+    return f"qbkit reproduce data/{published.name}/index.json"
 
 
-def inference_again(inferred: Inferred) -> str:
-    """The inference of the parameters from lone flows."""
-    experiment = inferred.experiment
-    return (
-        "qb.metrics.infer([\n    qb.Experiment(\n"
-        f"        bottleneck={_bottleneck(experiment)},\n"
-        f'        flows=["{experiment.flows[0].text}"], duration_s={experiment.duration_s:g}, '
-        f"seed=seed,\n    ).run()\n    for seed in range(1, {inferred.seeds + 1})\n])"
-    )
+def inference_again(name: str) -> str:
+    """The inference of the parameters from lone flows, against what is published."""
+    return f"qbkit reproduce data/parameters.csv --flow {_quoted(name)}"
+
+
+def releases_again(stack: str) -> str:
+    """Some of the releases of a stack, against what is published."""
+    return f"qbkit reproduce data/releases --flow {stack} --sample 3"
 
 
 def run_again(name: str) -> str:
@@ -74,20 +69,3 @@ def _where(setting: Setting) -> str:
 
 def _quoted(flow: str) -> str:
     return f"'{flow}'" if "?" in flow else flow
-
-
-def _study(call: str, test: str, reference: str, experiment: Experiment, seeds: int) -> str:
-    start = experiment.start_window_s
-    window = "" if start is None else f", start_window_s={start:g}"
-    return (
-        f'qb.{call}(\n    "{test}", "{reference}", bottleneck={_bottleneck(experiment)},\n'
-        f"    duration_s={experiment.duration_s:g}, seeds={seeds}{window},\n)"
-    )
-
-
-def _bottleneck(experiment: Experiment) -> str:
-    link = experiment.bottleneck
-    fields = {name: getattr(link, name) for name in LINK}
-    fields |= link.model_dump(mode="json", exclude_defaults=True)
-    given = ", ".join(f"{name}={value!r}" for name, value in fields.items())
-    return f"qb.Bottleneck({given})"

@@ -101,12 +101,12 @@ class Case:
 
     @property
     def again(self) -> str:
-        """The expression that makes the study again."""
+        """The command that makes the study again."""
         return study_again(self.published)
 
     @property
     def explained_again(self) -> str:
-        """The expression that infers the parameters again."""
+        """The command that infers the parameters again."""
         return explanation_again(self.published)
 
 
@@ -348,7 +348,7 @@ def _inferred(published: Published, name: str) -> dict[str, Any] | None:
     return {
         "words": "; ".join(f"{' and '.join(names)} at {words}" for words, names in flows.items()),
         "shown": {each: mine.parameters for each, mine in found.items()},
-        "again": {each: inference_again(mine) for each, mine in found.items()},
+        "again": {each: inference_again(each) for each in found},
     }
 
 

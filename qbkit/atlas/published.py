@@ -187,7 +187,7 @@ class PublishedStudy:
     @property
     def experiment(self) -> Experiment:
         """The experiment of the first trial of the test."""
-        return experiment_of(self.study.tests[0])
+        return Experiment.from_json(self.study.tests[0].attrs["spec"])
 
 
 @dataclass(frozen=True)
@@ -264,15 +264,6 @@ def read_published(folder: Path) -> Published:
         _rows(folder / "checks/physical-time.csv", "flow"),
         _external(folder / "external.csv"),
     )
-
-
-def experiment_of(run: xr.Dataset) -> Experiment:
-    """The experiment of a published run.
-
-    Runs that do not say when their flows start were made before flows started at random times.
-    """
-    document = json.loads(run.attrs["spec"])
-    return Experiment.model_validate({"start_window_s": 0.0, **document})
 
 
 def _sweep(folder: Path, spec: Path) -> PublishedSweep | None:

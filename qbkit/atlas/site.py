@@ -107,6 +107,7 @@ def _environment(published: Published) -> jinja2.Environment:
             "setting_text": setting_text,
             "map_sentence": map_sentence,
             "command": again.sweep_again,
+            "releases_again": again.releases_again,
             "parameter_rows": parameter_rows,
         }
     )

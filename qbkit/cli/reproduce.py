@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from itertools import islice
+from collections.abc import Mapping
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import click
 from qbkit.cli import options
 from qbkit.cli.output import print_json, print_table
 
-MOST_POINTS = 20
+MOST_POINTS, MOST_VALUES = 20, 12
 FIELDS = ("flow", "rate_mbps", "rtt_ms", "buffer_bdp", "seed")
 DIFFERENT = 3
 """Exit status if a number came out differently."""
@@ -26,7 +27,11 @@ DIFFERENT = 3
 @click.option("--buffer-bdp", help="Only this buffer.")
 @click.option("--seed", help="Only this seed.")
 @click.option("--where", multiple=True, metavar="FIELD=VALUE", help="Any other field; repeatable.")
-@click.option("--sample", type=click.IntRange(min=1), help="A random sample of this many points.")
+@click.option(
+    "--sample",
+    type=click.IntRange(min=1),
+    help="Only a random sample of this size.",
+)
 @click.option("--sample-seed", type=int, default=1, show_default=True, help="Seed of the sample.")
 @options.as_json
 def command(
@@ -42,16 +47,17 @@ def command(
     PATH is a sweep's YAML, a table, or a folder of published data. Exit status: 0 if all points
     that can run here are the same, 3 if one differs, 1 or 2 for errors.
     """
-    from qbkit.studies.reproduction import reproduce
+    from qbkit.studies.reproduction import reproduce, without_points
+    from qbkit.testbed import engines
 
-    wanted = {name: value for name in FIELDS if (value := fields.get(name)) is not None}
-    for text in where:
-        name, equals, value = text.partition("=")
-        if not equals:
-            raise click.UsageError(f"--where {text} should be FIELD=VALUE, as in --where qdisc=fq")
-        wanted[name] = value
+    wanted = wanted_fields({**fields, "where": where})
+    points = _chosen(path, wanted, sample, sample_seed)
+    if not wanted:
+        for file, reason in without_points(path):
+            click.echo(f"no point: {file}: {reason}", err=True)
+    engines.choose()  # without an engine, one sentence rather than a table of it
     rows = []
-    for point in _chosen(path, wanted, sample, sample_seed):
+    for point in points:
         found = reproduce(point)
         rows.append(found)
         if not as_json:
@@ -60,25 +66,62 @@ def command(
     return DIFFERENT if any(found.verdict == "differs" for found in rows) else 0
 
 
+def wanted_fields(options: Mapping[str, Any]) -> dict[str, str]:
+    """The fields of an experiment that the options choose, and their values."""
+    wanted = {name: value for name in FIELDS if (value := options.get(name)) is not None}
+    for text in options["where"]:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise click.UsageError(f"--where {text} should be FIELD=VALUE, as in --where qdisc=fq")
+        wanted[name] = value
+    return wanted
+
+
 def _chosen(path: Path, wanted: dict[str, str], sample: int | None, seed: int) -> list[Any]:
     """The points to run; a usage error if there is none, or if there are too many."""
-    import random
-
     from qbkit.studies.reproduction import published_points
 
-    points = [point for point in published_points(path) if point.has(wanted)]
+    every = list(published_points(path))
+    points = [point for point in every if point.has(wanted)]
     if not points:
-        given = ", ".join(f"{name} {value}" for name, value in wanted.items())
-        some = "; ".join(point.name for point in islice(published_points(path), 2))
-        raise click.UsageError(f"{path} has no point with {given}; it has, for example, {some}")
+        raise click.UsageError(f"{path} has no such point: {_why_none(every, wanted)}")
     if sample is not None:
-        return random.Random(seed).sample(points, min(sample, len(points)))
+        return _drawn(points, path, sample, seed)
     if len(points) > MOST_POINTS:
         raise click.UsageError(
             f"{path} has {len(points)} such points; name one by --flow, --rtt-ms, --seed …, or "
             "take a sample: --sample 20"
         )
     return points
+
+
+def _why_none(points: list[Any], wanted: dict[str, str]) -> str:
+    """The wanted value that no point has, and those that there are; or that none has them all."""
+    from qbkit.suggestions import did_you_mean
+
+    for name, value in wanted.items():
+        if not any(point.has({name: value}) for point in points):
+            found = {value for point in points for value in point.known(name)}
+            known = sorted(found, key=lambda text: (len(text), text))  # numbers in their order
+            shown = ", ".join(known[:MOST_VALUES]) + (", …" if len(known) > MOST_VALUES else "")
+            return f"none has {name} {value}{did_you_mean(value, known)}; there are {shown}"
+    given = ", ".join(f"{name} {value}" for name, value in wanted.items())
+    return f"none has {given} together; one is {points[0].name}"
+
+
+def _drawn(points: list[Any], path: Path, count: int, seed: int) -> list[Any]:
+    """A random sample that takes the files and folders of a folder in turn."""
+    import random
+
+    draw = random.Random(seed)
+    draw.shuffle(points)
+    groups: dict[str, list[Any]] = {}
+    for point in points:
+        inside = point.source.relative_to(path).parts if path.is_dir() else ()
+        groups.setdefault(inside[0] if inside else "", []).append(point)
+    names = draw.sample(sorted(groups), len(groups))
+    turns = zip_longest(*(groups[name] for name in names))
+    return [point for turn in turns for point in turn if point is not None][:count]
 
 
 def _print(rows: list[Any], as_json: bool) -> None:

@@ -29,7 +29,7 @@ from qbkit.metrics.maps.families import kernel_counterpart
 from qbkit.metrics.parameters import Difference, Parameters, compare, infer
 from qbkit.metrics.parameters.effects import at_equal_loss_times, law
 from qbkit.metrics.verdicts.assessment import DIFFERS
-from qbkit.spec import Bottleneck, Flow
+from qbkit.spec import Bottleneck, Experiment, Flow
 from qbkit.store.published import ENVELOPE_SERIES, load_runs, published_index
 from qbkit.studies.conformance import (
     DEFAULT_SEEDS,
@@ -249,19 +249,25 @@ def explain(
         progress=progress,
         published=published,
     )
-    count = min(seeds, PROBE_SEEDS)
-    probes = [
-        run
-        for flow in (test, reference)
-        for run in experiments([flow], link, duration_s=min(duration_s, PROBE_S), seeds=count)
-    ]
+    ours, theirs = (
+        probes(flow, link, duration_s=duration_s, seeds=seeds) for flow in (test, reference)
+    )
     try:
-        alone = run_every(probes, engine=engine, scheduler=scheduler, progress=progress)
+        alone = run_every([*ours, *theirs], engine=engine, scheduler=scheduler, progress=progress)
     except CANNOT_RUN:
         if published is None:
             raise
         return load_explanation(published, definition=definition)
-    return explanation(study, infer(alone[:count]), infer(alone[count:]), definition=definition)
+    sides = infer(alone[: len(ours)]), infer(alone[len(ours) :])
+    return explanation(study, *sides, definition=definition)
+
+
+def probes(
+    flow: str | Flow, link: Bottleneck, *, duration_s: float, seeds: int
+) -> list[Experiment]:
+    """The lone flows from which `explain` infers the parameters of a side."""
+    shorter_s, few = min(duration_s, PROBE_S), min(seeds, PROBE_SEEDS)
+    return experiments([flow], link, duration_s=shorter_s, seeds=few)
 
 
 def explanation(

@@ -1,6 +1,19 @@
 """Run published points again, and compare."""
 
 from qbkit.studies.reproduction.check import Reproduced, reproduce
-from qbkit.studies.reproduction.points import Point, published_points
+from qbkit.studies.reproduction.points import Point
+from qbkit.studies.reproduction.recipe import Recipe, Table, recipe_of
+from qbkit.studies.reproduction.sources import published_points, without_points
+from qbkit.studies.reproduction.values import Precision
 
-__all__ = ["Point", "Reproduced", "published_points", "reproduce"]
+__all__ = [
+    "Point",
+    "Precision",
+    "Recipe",
+    "Reproduced",
+    "Table",
+    "published_points",
+    "recipe_of",
+    "reproduce",
+    "without_points",
+]
