@@ -13,11 +13,12 @@ from qbkit.errors import SpecError, StackNotReady
 from qbkit.metrics.maps.families import family
 from qbkit.stacks import registry, releases
 from qbkit.stacks.listing import release_rows
-from qbkit.stacks.release import number
-from qbkit.stacks.releases import noq, openssl, quiche, quinn, tquic
+from qbkit.stacks.release import CHANGES, number, put_together
+from qbkit.stacks.releases import noq, openssl, quiche, quinn, s2n_quic, tquic
 from qbkit.stacks.releases.crates import pinned
 from qbkit.stacks.releases.openssl import crates_by_openssl
 from qbkit.stacks.toolchains.build import _reason, run_tool
+from qbkit.stacks.toolchains.rust import WORKSPACE
 
 
 @pytest.fixture
@@ -113,6 +114,47 @@ def test_every_version_that_was_built_has_an_adapter_whose_files_exist(module):
     for version in known.built:
         for folder in known.stack(version).generation.sources:
             assert any(folder.iterdir())
+
+
+CRATES = [
+    (module.RELEASES.name, generation)
+    for module in (noq, quiche, quinn, s2n_quic, tquic)
+    for generation in module.RELEASES.generations
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "generation"), CRATES, ids=lambda value: getattr(value, "since", value)
+)
+def test_the_driver_of_a_release_of_a_crate_fits_together(name, generation, tmp_path):
+    """Each patch fits, and the result has the form of the drivers in the tree."""
+    put_together(generation.sources, tmp_path / "src")
+    written = {path.name for path in (tmp_path / "src").iterdir()}
+    assert {"Cargo.toml", "main.rs"} <= written
+    assert CHANGES not in written
+    if not shutil.which("rustfmt"):
+        return
+    form = ["--edition", "2021", "--config-path", WORKSPACE / "rustfmt.toml"]
+    run_tool(["rustfmt", "--check", *form, tmp_path / "src/main.rs"], name)
+
+
+def test_later_files_replace_and_patches_change_those_of_earlier_folders(tmp_path):
+    files = {
+        "first/a.rs": "one\ntwo\n",
+        "first/b.rs": "b\n",
+        "second/b.rs": "another b\n",
+        "second/changes.patch": "Why.\n\n--- a.rs\n+++ a.rs\n@@ -1,2 +1,2 @@\n one\n-two\n+2\n",
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    first, second = tmp_path / "first", tmp_path / "second"
+    put_together((first, second), tmp_path / "out")
+    written = {path.name: path.read_text() for path in (tmp_path / "out").iterdir()}
+    assert written == {"a.rs": "one\n2\n", "b.rs": "another b\n"}
+    (first / "a.rs").write_text("one\nthree\n")
+    with pytest.raises(StackNotReady, match="patch cannot build the driver of"):
+        put_together((first, second), tmp_path / "again")
 
 
 def test_a_release_of_quiche_has_the_controllers_of_its_time():

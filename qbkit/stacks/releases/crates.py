@@ -17,6 +17,7 @@ from qbkit.stacks.release import (
     LockedRelease,
     Releases,
     make_release,
+    put_together,
     release_folder,
 )
 from qbkit.stacks.toolchains.build import run_tool
@@ -54,6 +55,9 @@ class CrateRelease(LockedRelease, RustStack):
         log = writable_folder() / "failures" / f"{self.name}.log"
         run_tool(["cargo", "generate-lockfile"], self.name, cwd=self.workspace, log=log)
 
+    def _needs(self) -> dict[str, str]:
+        return {**super()._needs(), "patch": "patch"}
+
     def _crate_version(self) -> str:
         return self.number
 
@@ -73,15 +77,11 @@ class CrateRelease(LockedRelease, RustStack):
         member = workspace / self._program()
         for name in (member.name, *self.ours):
             shutil.rmtree(workspace / name, ignore_errors=True)
-        (member / "src").mkdir(parents=True)
+        put_together(self.generation.sources, member / "src")
         shutil.copyfile(SOURCES / "Cargo.toml", workspace / "Cargo.toml")
         for name in self.ours:
             shutil.copytree(WORKSPACE / name, workspace / name)
-        for source in self.generation.sources:
-            for file in source.iterdir():
-                place = member if file.suffix == ".toml" else member / "src"
-                shutil.copyfile(file, place / file.name)
-        manifest = member / "Cargo.toml"
+        manifest = (member / "src/Cargo.toml").rename(member / "Cargo.toml")
         text = manifest.read_text()
         for crate, version in ((self.crate, self.number), *self.generation.others):
             text = pinned(text, crate, version)

@@ -16,7 +16,6 @@ from qbkit.stacks.toolchains.rust import WORKSPACE
 FOLDER = SOURCES / "noq"
 QUINN = WORKSPACE / "quinn-flow/src"
 PRESENT = WORKSPACE / "noq-flow/src"
-BEFORE_1_2 = FOLDER / "before-1.2"
 LOSS_BASED = ("cubic", "newreno")
 
 
@@ -32,9 +31,9 @@ RELEASES = Releases(
     package="crate noq-proto",
     generations=(
         # Up to here the crate noq counts one ahead.
-        _generation("0.16.0", BEFORE_1_2, FOLDER / "0.16", bbr="bbr", others=(("noq", "0.17.0"),)),
-        _generation("0.17.0", BEFORE_1_2, FOLDER / "0.16", bbr="bbr", others=(("noq", "0.18.0"),)),
-        _generation("1.0.0", BEFORE_1_2, FOLDER / "1.0", bbr="bbr3"),
+        _generation("0.16.0", FOLDER / "0.16", bbr="bbr", others=(("noq", "0.17.0"),)),
+        _generation("0.17.0", FOLDER / "0.16", bbr="bbr", others=(("noq", "0.18.0"),)),
+        _generation("1.0.0", PRESENT, FOLDER / "1.0", bbr="bbr3"),
         _generation("1.2.0", PRESENT, bbr="bbr3"),
     ),
     built=("0.16.0", "0.17.0", "1.0.0", "1.0.1", "1.1.1", "1.2.0", "1.3.0", "1.4.0"),

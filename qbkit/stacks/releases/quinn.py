@@ -9,12 +9,12 @@ from qbkit.stacks.releases.crates import OLD_RUSTLS, crate_release
 from qbkit.stacks.toolchains.rust import WORKSPACE
 
 FOLDER = SOURCES / "quinn"
-PRESENT = WORKSPACE / "quinn-flow/src"
-EARLIER = FOLDER / "before-0.12"
-OLD = (PRESENT, EARLIER, OLD_RUSTLS, FOLDER / "rustls-0.20")
+NEWEST = (WORKSPACE / "quinn-flow/src", FOLDER / "0.11")
+OLD_TLS = (OLD_RUSTLS, FOLDER / "rustls-0.20")
+WITH_MTU = (*NEWEST, *OLD_TLS, FOLDER / "0.10")
+FIXED_MTU = (*WITH_MTU, FOLDER / "0.9")
 CONTROLLERS = ("cubic", "newreno", "bbr")
 OPTIONS = ("initial_window_packets", "packet_threshold", "segmentation", "ack_every_packets")
-NEWEST = (PRESENT, EARLIER, FOLDER / "0.11")
 
 RELEASES = Releases(
     name=Quinn.name,
@@ -22,13 +22,13 @@ RELEASES = Releases(
     generations=(
         Generation(
             "0.8.0",
-            (*OLD, FOLDER / "0.8"),
+            (*FIXED_MTU, FOLDER / "0.8"),
             CONTROLLERS,
             OPTIONS[:2],
             reports=("cwnd_bytes", "srtt_ms"),
         ),
-        Generation("0.9.0", (*OLD, FOLDER / "0.9"), CONTROLLERS, OPTIONS[:3]),
-        Generation("0.10.0", (*OLD, FOLDER / "0.10"), CONTROLLERS, OPTIONS[:3]),
+        Generation("0.9.0", FIXED_MTU, CONTROLLERS, OPTIONS[:3]),
+        Generation("0.10.0", WITH_MTU, CONTROLLERS, OPTIONS[:3]),
         Generation("0.11.0", NEWEST, CONTROLLERS, OPTIONS),
         # The crate quinn 0.11.9 asks for 0.11.12 or later, but calls a method that this one lacks.
         Generation("0.11.12", NEWEST, CONTROLLERS, OPTIONS, others=(("quinn", "0.11.8"),)),

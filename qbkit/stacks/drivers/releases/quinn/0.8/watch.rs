@@ -9,11 +9,17 @@ use std::time::Duration;
 pub struct Latest {
     pub bytes_in_flight: Option<u64>,
     pub ssthresh_bytes: Option<u64>,
-    pub latest_rtt: Option<Duration>,
+    pub pacing_rate_bps: Option<u64>,
+    pub latest_rtt: Duration,
     pub state: Option<&'static str>,
 }
 
-/// The controller as it is.
-pub fn watched<C>(inner: C, _: Arc<Mutex<Latest>>) -> C {
-    inner
+pub struct Watched;
+
+impl Watched {
+    /// The controller as it is.
+    #[allow(clippy::new_ret_no_self)]
+    pub fn new<C>(inner: C, _: Arc<Mutex<Latest>>) -> C {
+        inner
+    }
 }
