@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PACKAGES := gcc make flex bison bc libc6-dev patch xz-utils ccache python3-venv tshark
 STACK_PACKAGES := g++ cmake perl libclang-dev libnuma-dev libssl-dev
-# Results may depend on these: they come in the versions of qbkit/stacks/debian.lock.
+# Results may depend on these: they come in the versions of qbkit/stacks/toolchains/debian.lock.
 PINNED := iproute2 mininet
 STACK_PINNED := chromium chromium-headless-shell firefox-esr libnss3-tools
 SUDO := $(shell [ "$$(id -u)" = 0 ] || { command -v sudo >/dev/null && sudo -n true 2>/dev/null && echo sudo; } || echo no)

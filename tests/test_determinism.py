@@ -92,8 +92,8 @@ def test_byte_code_among_the_packages_does_not_change_a_run(tmp_path, monkeypatc
 def test_byte_code_beside_a_driver_does_not_change_a_run(tmp_path, monkeypatch):
     if not stacks.get("neqo").status().ready:
         pytest.skip(stacks.get("neqo").status().reason)
-    twin = shutil.copytree(chromium.DRIVER, tmp_path / "driver")
-    monkeypatch.setattr(chromium, "DRIVER", twin)
+    twin = shutil.copytree(chromium.driver_folder(), tmp_path / "driver")
+    monkeypatch.setattr(chromium, "driver_folder", lambda: twin)
     with_and_without_byte_code("neqo:cubic", twin, tmp_path)
 
 

@@ -13,12 +13,13 @@ from qbkit.errors import SpecError, StackNotReady
 from qbkit.metrics.maps.families import family
 from qbkit.stacks import registry, releases
 from qbkit.stacks.listing import release_rows
-from qbkit.stacks.release import CHANGES, number, put_together
+from qbkit.stacks.release import number
 from qbkit.stacks.releases import noq, openssl, quiche, quinn, s2n_quic, tquic
 from qbkit.stacks.releases.crates import pinned
 from qbkit.stacks.releases.openssl import crates_by_openssl
 from qbkit.stacks.toolchains.build import _reason, run_tool
 from qbkit.stacks.toolchains.rust import WORKSPACE
+from qbkit.stacks.toolchains.sources import CHANGES, put_together
 
 
 @pytest.fixture

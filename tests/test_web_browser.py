@@ -22,7 +22,7 @@ from qbkit.errors import SpecError
 from qbkit.stacks.chromium import PYTHON
 from qbkit.stacks.quic_go import QuicGo
 from qbkit.stacks.toolchains import certificate
-from qbkit.stacks.web.clients.browser import DRIVER, Browser
+from qbkit.stacks.web.clients.browser import Browser, driver_folder
 from qbkit.stacks.web.clients.chromium import HeadlessShell
 from qbkit.stacks.web.clients.firefox import Firefox
 from qbkit.testbed.web import WebPair
@@ -66,7 +66,7 @@ def begin(
     given = {"url": "https://test.example/index.html", "limit-s": "60", **more}
     given |= {"address": f"127.0.0.1:{port}", "host": "test.example", "protocol": protocol}
     words = [word for k, v in given.items() for word in (f"--{k}", v)]
-    program = [*PYTHON, "-B", DRIVER / f"{browser.script}.py", browser.name]
+    program = [*PYTHON, "-B", driver_folder() / f"{browser.script}.py", browser.name]
     start = [*program, keys, *words, "--out", out]
     env = {"PATH": os.environ["PATH"]}  # no proxy, as in the guest
     return subprocess.Popen(start, env=env, stderr=subprocess.PIPE, text=True)

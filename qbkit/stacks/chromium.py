@@ -19,9 +19,13 @@ from qbkit.stacks.registry import register
 from qbkit.stacks.toolchains import byte_code, preload
 from qbkit.stacks.toolchains.build import fingerprint
 from qbkit.stacks.toolchains.processor import NO_RANDOM_INSTRUCTIONS, SAME_LIBRARY_FOLDERS
+from qbkit.stacks.toolchains.sources import files_of, together
 from qbkit.stacks.web.uploads import serve_argv
 
-DRIVER = Path(__file__).parent / "drivers/browser"
+DRIVERS = Path(__file__).parent / "drivers"
+SHARED = DRIVERS / "browsers"
+"""What all drivers of browsers share."""
+SOURCES = (SHARED, DRIVERS / "browser")
 MOUNT = "/run/qb/stacks/browser"
 PYTHON = ("/usr/bin/python3", "-E", "-s", "-S")
 
@@ -68,7 +72,7 @@ class BrowserStack(Stack):
 
     def mounts(self) -> dict[str, Path]:
         """The driver, its byte code, and the receiver."""
-        driver = {MOUNT: DRIVER}
+        driver = {MOUNT: driver_folder()}
         code = byte_code.mounts("browser", PYTHON, ["main"], MOUNT, driver, driver_fingerprint())
         return {**driver, **code, **self._receiver.mounts()}
 
@@ -113,8 +117,12 @@ class Chromium(BrowserStack):
 
 def driver_fingerprint() -> str:
     """12 hexadecimal digits over the driver's files and the flags that start them."""
-    files = (path for path in DRIVER.rglob("*") if path.is_file())
-    return fingerprint(files, byte_code.version(), *PYTHON)
+    return fingerprint(files_of(SOURCES), byte_code.version(), *PYTHON)
+
+
+def driver_folder() -> Path:
+    """The folder of the driver's files."""
+    return together("browser-driver", SOURCES)
 
 
 def package_version(package: str, file: str) -> str:

@@ -14,13 +14,10 @@ from qbkit.errors import SpecError, StackNotReady
 from qbkit.files import write_whole
 from qbkit.settings import cache_folder
 from qbkit.stacks.base import Say, Stack
-from qbkit.stacks.toolchains.build import run_tool
 
 VERSION = re.compile(r"\d{1,9}(\.\d{1,9}){1,3}")
 SOURCES = Path(__file__).parent / "drivers/releases"
 """Our drivers of earlier releases, as far as they differ from the present one."""
-CHANGES = "changes.patch"
-"""What a folder of them changes in the files of other folders."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +27,7 @@ class Generation:
     since: str
     """First version that was built with it."""
     sources: tuple[Path, ...]
-    """Folders of the driver's files, as `put_together` takes them."""
+    """Folders of the driver's files, as `toolchains.sources.put_together` takes them."""
     controllers: tuple[str, ...]
     options: tuple[str, ...] = ()
     """The options of the present driver that also this one has."""
@@ -174,21 +171,6 @@ def make_release(
     }
     made: Kind = type(kind.__name__, (kind,), {**shared, **attributes})()
     return made
-
-
-def put_together(sources: Iterable[Path], folder: Path) -> None:
-    """Fill a folder with a driver's files; raises StackNotReady without the program ``patch``.
-
-    The files of each source replace those of their names in earlier ones; then its
-    ``changes.patch`` changes what is there.
-    """
-    for source in sources:
-        apart = shutil.ignore_patterns(CHANGES, "__pycache__")
-        shutil.copytree(source, folder, ignore=apart, dirs_exist_ok=True)
-        if (changes := source / CHANGES).exists():
-            how = ["--fuzz=0", "--no-backup-if-mismatch", "--strip=0"]
-            words = ["patch", *how, "--directory", folder, "--input", changes]
-            run_tool(words, f"the driver of {source.parent.name} {source.name}")
 
 
 def number(version: str) -> tuple[int, ...]:

@@ -17,12 +17,12 @@ from qbkit.stacks.release import (
     LockedRelease,
     Releases,
     make_release,
-    put_together,
     release_folder,
 )
 from qbkit.stacks.toolchains.build import run_tool
 from qbkit.stacks.toolchains.rust import WORKSPACE, RustStack
 from qbkit.stacks.toolchains.source_packages import crate_versions
+from qbkit.stacks.toolchains.sources import put_together
 
 OLD_RUSTLS = SOURCES / "rustls-0.20"
 """A client that believes any certificate, for drivers of crates with rustls 0.20 or 0.21."""

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from failure import Failed
+from process import Failed
 
 USAGE = (
     "usage: main.py chromium|firefox CERTIFICATES send --connect IP:PORT --controller CC "

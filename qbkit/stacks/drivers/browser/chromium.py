@@ -1,8 +1,8 @@
 """Chromium: how to make it upload by QUIC alone."""
 
-from failure import Failed
 from netlog import NetLog
 from page import NAME, body_bytes, page
+from process import Failed
 from reports import Reports
 
 PROGRAM = "/usr/lib/chromium/chromium"

@@ -1,11 +1,7 @@
-"""The one exception of this driver."""
+"""An upload that broke."""
 
 import json
 import time
-
-
-class Failed(Exception):
-    """The flow cannot continue; the message is a sentence for the user."""
 
 
 class ConnectionLost(Exception):

@@ -7,8 +7,8 @@ browser, with a dozen processes, costs a guest 20 s before the first packet.
 import json
 import os
 
-from failure import Failed
 from page import NAME, body_bytes
+from process import Failed
 from qlog import QLog
 
 PROGRAM = "/usr/lib/firefox-esr/firefox-esr"

@@ -7,6 +7,7 @@ Standard library only, so that the guest's own Python runs it. Its computations 
 guest's clock.
 """
 
+import contextlib
 import signal
 import sys
 import tempfile
@@ -16,12 +17,14 @@ from queue import Empty, SimpleQueue
 
 from arguments import parse
 from chromium import Chromium
-from failure import ConnectionLost, Failed
+from failure import ConnectionLost
 from firefox import Firefox
-from process import Process
+from process import Failed, end, start
 
 BROWSERS = {"chromium": Chromium, "firefox": Firefox}
 CONNECT_S = 10.0
+END_S = 3.0
+"""How long a browser may take to end after SIGTERM."""
 LOST_CONNECTION = 3
 """Exit status of a driver whose connection ended before its time (docs/howto/own-stack.md)."""
 
@@ -46,18 +49,24 @@ def main(words):
 def upload(arguments, scratch):
     """Upload until time or bytes run out, or SIGTERM; raises Failed when the browser cannot, and
     ConnectionLost when its upload broke."""
-    start = time.monotonic()
-    deadline = start + (arguments.duration_s or threading.TIMEOUT_MAX / 2)
-    connect_deadline = min(start + CONNECT_S, deadline)
+    begin = time.monotonic()
+    deadline = begin + (arguments.duration_s or threading.TIMEOUT_MAX / 2)
+    connect_deadline = min(begin + CONNECT_S, deadline)
     outcomes = SimpleQueue()
     signal.signal(signal.SIGTERM, lambda *_: outcomes.put(("stopped", "")))
     browser = BROWSERS[arguments.browser](arguments, scratch)
     with browser.telemetry() as telemetry:
-        process = Process(browser.argv(outcomes), browser.env(), outcomes)
+        process = start(browser.argv(outcomes), browser.env())
+        ended = threading.Thread(
+            target=lambda: outcomes.put(("ended", process.wait())), daemon=True
+        )
+        ended.start()
         how, text = first(outcomes, connect_deadline)
         if how == "over" and telemetry.connected:
             how, text = first(outcomes, deadline)
-        process.end()
+        with contextlib.suppress(ProcessLookupError):
+            process.send_signal(signal.SIGTERM)  # so that it closes its log
+        end(process, END_S)
     if how == "ended":
         how, text = browser.outcome(text)
     if how == "ended":

@@ -8,11 +8,10 @@ import contextlib
 import json
 import os
 import select
-import subprocess
-import sys
 import time
 
-from failure import Failed, within
+from arguments import within
+from process import Failed, end, how_it_ended, start
 
 READ_BYTES = 1 << 20
 END_S = 5.0
@@ -28,16 +27,7 @@ class Browser:
         self.answers = {}
         from_us, self.to_browser = os.pipe()
         self.from_browser, to_us = os.pipe()
-        self.process = subprocess.Popen(
-            argv,
-            env={**os.environ, **env},
-            stdin=subprocess.DEVNULL,
-            stdout=sys.stderr,
-            stderr=sys.stderr,
-            close_fds=False,
-            start_new_session=True,
-            preexec_fn=lambda: place(from_us, to_us),
-        )
+        self.process = start(argv, env, close_fds=False, preexec_fn=lambda: place(from_us, to_us))
         os.close(from_us)
         os.close(to_us)
 
@@ -82,8 +72,7 @@ class Browser:
             return False
         data = os.read(self.from_browser, READ_BYTES)
         if not data:
-            status = self.process.wait()
-            how = f"was killed by signal {-status}" if status < 0 else f"exit status {status}"
+            how = how_it_ended(self.process.wait())
             raise Failed(f"the browser ended by itself: {how}")
         *messages, self.rest = (self.rest + data).split(b"\0")
         for text in messages:
@@ -99,11 +88,7 @@ class Browser:
         self.session = None
         self.send("Browser.close")
         os.close(self.to_browser)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self.process.wait(END_S)
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self.process.pid, 9)
-        self.process.wait()
+        end(self.process, END_S)
         os.close(self.from_browser)
 
 

@@ -10,10 +10,11 @@ import sys
 import time
 
 import firefox
-from failure import Failed, incomplete
+from arguments import incomplete
 from load import QUIET_S, VIEWPORT
 from main import main
 from marionette import Firefox
+from process import Failed
 from report import report
 
 ANSWER_S = 3.0

@@ -4,7 +4,8 @@ import base64
 import json
 import time
 
-from failure import Failed, incomplete
+from arguments import incomplete
+from process import Failed
 from resources import Resources
 
 VIEWPORT = {"width": 800, "height": 600, "deviceScaleFactor": 1, "mobile": False}

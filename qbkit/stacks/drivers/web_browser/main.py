@@ -15,8 +15,8 @@ import time
 import chromium
 from arguments import parse
 from devtools import Browser
-from failure import Failed
 from load import PageLoad
+from process import Failed
 from report import report
 
 

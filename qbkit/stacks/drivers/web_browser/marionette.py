@@ -2,14 +2,12 @@
 
 import contextlib
 import json
-import os
-import signal
 import socket
 import subprocess
-import sys
 import time
 
-from failure import Failed, within
+from arguments import within
+from process import Failed, end, how_it_ended, start
 
 READ_BYTES = 1 << 20
 LOOK_AGAIN_S = 0.05
@@ -24,14 +22,7 @@ class Firefox:
     def __init__(self, argv, env, profile, deadline, limit_s):
         self.deadline, self.limit_s, self.number, self.rest = deadline, limit_s, 0, b""
         self.connection = None
-        self.process = subprocess.Popen(
-            argv,
-            env={**os.environ, **env},
-            stdin=subprocess.DEVNULL,
-            stdout=sys.stderr,
-            stderr=sys.stderr,
-            start_new_session=True,
-        )
+        self.process = start(argv, env)
         self.port_file = f"{profile}/{PORT_FILE}"
 
     def connect(self):
@@ -106,11 +97,8 @@ class Firefox:
         """Raise Failed once the browser has ended."""
         status = self.process.poll()
         if status is not None:
-            how = f"was killed by signal {-status}" if status < 0 else f"exit status {status}"
-            raise Failed(f"the browser ended by itself: {how}")
+            raise Failed(f"the browser ended by itself: {how_it_ended(status)}")
 
     def end(self):
         """Kill the browser's processes: nothing that it would write on its way out is wanted."""
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait()
+        end(self.process)

@@ -1,6 +1,6 @@
 """The responses of a page, from the events of DevTools' domain Network."""
 
-from failure import Failed
+from process import Failed
 
 NO_CONTENT = 204
 INLINE = ("data:", "blob:")

@@ -6,14 +6,15 @@ from pathlib import Path
 from typing import ClassVar
 
 from qbkit.stacks.base import CERTIFICATE_MOUNT, Status
-from qbkit.stacks.chromium import PYTHON, package_version
+from qbkit.stacks.chromium import DRIVERS, PYTHON, SHARED, package_version
 from qbkit.stacks.toolchains import byte_code
 from qbkit.stacks.toolchains.build import fingerprint
 from qbkit.stacks.toolchains.processor import NO_RANDOM_INSTRUCTIONS, SAME_LIBRARY_FOLDERS
+from qbkit.stacks.toolchains.sources import files_of, together
 from qbkit.stacks.web.base import WebClient
 from qbkit.stacks.web.site import Site
 
-DRIVER = Path(__file__).parents[2] / "drivers/web_browser"
+SOURCES = (SHARED, DRIVERS / "web_browser")
 MOUNT = "/run/qb/stacks/web-browser"
 
 
@@ -41,7 +42,7 @@ class Browser(WebClient):
 
     def mounts(self) -> dict[str, Path]:
         """The driver and its byte code."""
-        driver, modules = {MOUNT: DRIVER}, [self.script]
+        driver, modules = {MOUNT: driver_folder()}, [self.script]
         code = byte_code.mounts(self.code, PYTHON, modules, MOUNT, driver, _driver())
         return {**driver, **code}
 
@@ -68,5 +69,9 @@ class Browser(WebClient):
 
 def _driver() -> str:
     """12 hexadecimal digits over the driver's files and the flags that start them."""
-    files = (path for path in DRIVER.rglob("*") if path.is_file())
-    return fingerprint(files, byte_code.version(), *PYTHON)
+    return fingerprint(files_of(SOURCES), byte_code.version(), *PYTHON)
+
+
+def driver_folder() -> Path:
+    """The folder of the driver's files."""
+    return together("web-browser-driver", SOURCES)
