@@ -23,7 +23,7 @@ def put_together(sources: Iterable[Path], folder: Path) -> None:
         shutil.copytree(source, folder, ignore=apart, dirs_exist_ok=True)
         if (changes := source / CHANGES).exists():
             how = ["--fuzz=0", "--no-backup-if-mismatch", "--strip=0"]
-            words = ["patch", *how, "--directory", folder, "--input", changes]
+            words: list[str | Path] = ["patch", *how, "--directory", folder, "--input", changes]
             run_tool(words, f"the driver of {source.parent.name} {source.name}")
 
 
