@@ -245,9 +245,9 @@ def test_sigterm_ends_a_client():
     ("words", "code", "said"),
     [
         (["--", "true"], 0, ""),
-        (["--", "sh", "-c", "exit 3"], 1, "sh ended by itself with status 3 after "),
-        (["--duration-s", "60", "--", "true"], 1, "true ended by itself with status 0 after "),
-        (["--", "sh", "-c", "kill -9 $$"], 1, "sh was killed by signal 9 after "),
+        (["--", "sh", "-c", "exit 3"], 3, ""),
+        (["--duration-s", "60", "--", "true"], 1, "true ended by itself after "),
+        (["--", "sh", "-c", "kill -9 $$"], 128 + 9, ""),
     ],
 )
 def test_a_client_that_ends_by_itself(words: list[str], code: int, said: str):
@@ -496,5 +496,6 @@ def test_a_client_that_dies_is_a_failed_run_with_a_sentence(
     executable(tmp_path / "perf_client", "#!/bin/sh\nexit 5\n")
     executable(tmp_path / "perf_server", PERF_SERVER)
     monkeypatch.setenv("QBKIT_LSQUIC", str(tmp_path))
-    with pytest.raises(RunFailed, match="perf_client ended by itself with status 5"):
+    told = r"sent no packet to the bottleneck: the sender's program ended with status 5"
+    with pytest.raises(RunFailed, match=told):
         fills_the_link("lsquic-external:cubic")

@@ -182,13 +182,23 @@ def _why(folder: Path, usage: Usage) -> str:
     return f"the agent ended without a result: {usage.last_words or 'no output'}"
 
 
+def last_words(log: Path) -> tuple[str, str]:
+    """The last line of a program's log, and the line that says why: the first of a crash report.
+
+    Both are the same without a crash report, and empty where the log is.
+    """
+    lines = [line.strip() for line in log.read_text(errors="replace").splitlines()]
+    lines = [line for line in lines if line] or [""]
+    crash = next((i for i, line in enumerate(lines) if CRASH.search(line)), None)
+    if crash is None:
+        return lines[-1], lines[-1]
+    return lines[-1], " ".join(lines[crash : crash + 1 + lines[crash].endswith(":")])
+
+
 def _quote_crash(sentence: str, folder: Path) -> str:
-    """Quote the first line of a crash report, which says what happened, instead of its last."""
+    """Quote the line that says what happened instead of the last one."""
     for log in sorted(folder.glob("run/flows/*/*.log")):
-        lines = [line.strip() for line in log.read_text(errors="replace").splitlines()]
-        lines = [line for line in lines if line]
-        crash = next((i for i, line in enumerate(lines) if CRASH.search(line)), None)
-        if crash is not None and sentence.endswith(lines[-1]):
-            continues = lines[crash].endswith(":")
-            return sentence.removesuffix(lines[-1]) + " ".join(lines[crash : crash + 1 + continues])
+        last, why = last_words(log)
+        if why != last and sentence.endswith(last):
+            return sentence.removesuffix(last) + why
     return sentence

@@ -226,6 +226,7 @@ def _flow(experiment: Experiment, index: int, flow: Flow, stack: Stack) -> dict[
         "port": port,
         "sender_netem": delay_netem(one_way_ms, experiment.sender_jitter_ms),
         "receiver_netem": delay_netem(one_way_ms, 0.0),
+        **({"foreign": True} if stack.foreign else {}),
         **_programs(stack, flow, f"10.{{side}}.{index}.1:{port}", out, duration_s),
         "window_bytes": offered,
         "env": stack.env() | ({WINDOW: str(offered)} if offered > LEAST_WINDOW_BYTES else {}),

@@ -72,7 +72,8 @@ def command(
     """Load an object or a page over HTTP/2 and HTTP/3 in virtual time; print the times it took.
 
     "limited_by" is what most of the time went to: the handshake, the first byte, the link, slow
-    start, loss, the sender's buffer. A load that takes longer than --duration-s fails.
+    start, loss, the sender's buffer. A load whose connection or server dies is kept, and a warning
+    says who ended it, and why. A load that takes longer than --duration-s fails.
 
     With URLs, load these instead, from this machine, in real time, over its own network: protocols
     alternate, nothing is emulated, and a response by another protocol does not count.
@@ -112,7 +113,8 @@ def command(
     if as_json:
         print_json({"loads": rows, "explanation": explained} if explained else rows)
     else:
-        print_table([{k: v for k, v in row.items() if k != "limits_s"} for row in rows])
+        shown = [{k: v for k, v in row.items() if k not in ("limits_s", "ended")} for row in rows]
+        print_table(shown)
         print_explanation(explained)
     for warning in dict.fromkeys(warning for run in runs for warning in run_warnings(run)):
         click.echo(f"warning: {warning}", err=True)

@@ -18,6 +18,7 @@ from qbkit.metrics.parameters import PARAMETERS, Parameters
 from qbkit.metrics.web.limits import measured_packets
 from qbkit.metrics.web.speed_index import page_speed_index
 from qbkit.spec.web import WebLoad
+from qbkit.traces.run.early_end import early_end_sentences
 
 PAGE_TIMES = ("page_load_time_s", "speed_index_s", "largest_contentful_paint_s")
 TIMES = ("handshake_s", "first_byte_s")
@@ -34,7 +35,13 @@ def load_row(load: WebLoad, run: xr.Dataset | None) -> dict[str, Any]:
         limits
         and f"{next(iter(limits))} ({100 * max(limits.values()) / sum(limits.values()):.0f} %)"
     )
-    return {**row, "loss_percent": loss, "limited_by": most, "limits_s": limits}
+    ended = None if run is None else "; ".join(map(_how, early_end_sentences(run))) or None
+    return {**row, "loss_percent": loss, "limited_by": most, "ended": ended, "limits_s": limits}
+
+
+def _how(sentence: str) -> str:
+    """A sentence about the end of a load without its label."""
+    return sentence.partition(": ")[2]
 
 
 def _limits_s(run: xr.Dataset) -> dict[str, float] | None:

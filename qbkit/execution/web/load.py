@@ -66,7 +66,8 @@ def run_web(
     """Load an object or a page in virtual time, or return the stored result of the same load.
 
     The dataset is that of a run whose one flow is the load, with ``time_to_last_byte_s`` and the
-    other times that the client measured. ``out`` is the file to
+    other times that the client measured. Where the connection or the server died before the load
+    was complete, it has ``ended_s`` and its like instead, and no times. ``out`` is the file to
     write (default: in `store.default_folder`). ``keep`` is or holds "pcap", and for pages in
     Chromium "har" (an HTTP Archive), "netlog" and "screenshots" (of full size); they go to a folder
     beside the file.
@@ -111,7 +112,7 @@ def _write_har(folder: Path, dataset: xr.Dataset) -> None:
     """Write the HTTP Archive beside the browser's other files."""
     from qbkit.traces.web.har import write_har
 
-    browser = json.loads(dataset.attrs["client_report"])["client_version"]
+    browser = json.loads(dataset.attrs["client_report"]).get("client_version", "")
     write_har(folder / "devtools.jsonl", folder / "page.har", browser)
 
 
@@ -154,7 +155,8 @@ def _measure(
         **{**identity, **cost(usage), "kernel_version": result["kernel_version"]},
         "client_limits": int(load.protocol not in pair.client.unlimited),
     }
-    report = pair.client.load(folder / "run/flows/0")
+    loaded = result["flows"][0]["receiver_exit"] == 0
+    report = pair.client.load(folder / "run/flows/0") if loaded else None
     return build_load(folder / "run", load, report, attrs, pair.site().warnings())
 
 

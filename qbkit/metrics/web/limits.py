@@ -12,7 +12,9 @@ from qbkit.errors import MetricError
 from qbkit.metrics.parameters.connection import GRID_PARTS, Connection, SharedLink, link_of, observe
 from qbkit.metrics.parameters.limits import IDLE, STILL_RTTS, limited
 from qbkit.metrics.parameters.start import start_of
+from qbkit.metrics.web.loads import is_complete_load
 from qbkit.traces.arrays import BoolArray, FloatArray
+from qbkit.traces.run.early_end import early_end_sentences
 
 HANDSHAKE, FIRST_BYTE, LINK = "handshake", "first byte", "link"
 SLOW_START, LOSS, CONTROLLER = "slow start", "loss", "congestion controller"
@@ -34,8 +36,11 @@ def load_limits(load: xr.Dataset) -> pd.Series:
     - ``round trips``, for pages alone: the link is idle, as a browser has several connections and
       asks for one resource after another.
 
-    Parts of no time are left out. Raises MetricError for a run that is no load or lacks its times.
+    Parts of no time are left out. Raises MetricError for a run that is no load or lacks its times,
+    and for a load that ended before it was complete.
     """
+    if not is_complete_load(load):
+        raise MetricError(f"the load is not complete: {'; '.join(early_end_sentences(load))}")
     whole = "page_load_time_s" if "page_load_time_s" in load else "time_to_last_byte_s"
     missing = [name for name in (whole, "handshake_s", "first_byte_s") if name not in load]
     if missing or "first_packet_s" not in load.attrs:

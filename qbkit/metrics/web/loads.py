@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import math
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,6 +16,7 @@ import xarray as xr
 from qbkit.errors import MetricError
 from qbkit.spec import Bottleneck
 from qbkit.traces.arrays import FloatArray
+from qbkit.traces.run.early_end import early_end_sentences
 
 SETTING = ("server", "object_bytes", "loss_percent", "rtt_ms")
 """Columns of `web_table` that make a cell of a heat map, with the clients."""
@@ -23,8 +25,27 @@ KERNEL_INITIAL_WINDOW_PACKETS = 10
 RESAMPLES, LEVEL = 2000, 0.95
 
 
+def is_complete_load(run: xr.Dataset) -> bool:
+    """Whether a load did not end before it was complete."""
+    return TIME not in run or bool(np.isfinite(run[TIME]))
+
+
+def complete_loads(loads: Sequence[xr.Dataset]) -> list[xr.Dataset]:
+    """The loads without those that ended before they were complete, of which a warning has the
+    number and the first."""
+    dead = [run for run in loads if not is_complete_load(run)]
+    if dead:
+        first = f"{'; '.join(early_end_sentences(dead[0]))} (seed {dead[0].attrs['seed']})"
+        warnings.warn(
+            f"{len(dead)} of {len(loads)} loads ended before they were complete and are left out, "
+            f"first {first}",
+            stacklevel=3,
+        )
+    return [run for run in loads if is_complete_load(run)]
+
+
 def web_table(loads: Sequence[xr.Dataset]) -> pd.DataFrame:
-    """One row per load: its setting, seed, times, and first retransmission.
+    """One row per complete load: its setting, seed, times, and first retransmission.
 
     Columns: ``server``, ``client``, ``protocol``, ``object_bytes``, ``loss_percent`` (the mean of a
     model with bursts), ``rtt_ms``, ``zero_rtt``, ``tcp_initial_window_packets``, ``seed``,
@@ -32,7 +53,7 @@ def web_table(loads: Sequence[xr.Dataset]) -> pd.DataFrame:
     ``time_to_last_byte_s``, ``lost_packets`` and ``first_retransmission_offset_bytes`` (see
     `first_lost_offset_bytes`).
     """
-    return pd.DataFrame([_row(run) for run in loads])
+    return pd.DataFrame([_row(run) for run in complete_loads(loads)])
 
 
 def _row(run: xr.Dataset) -> dict[str, Any]:

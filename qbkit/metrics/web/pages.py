@@ -11,7 +11,7 @@ import pandas as pd
 import xarray as xr
 
 from qbkit.errors import MetricError
-from qbkit.metrics.web.loads import median_difference
+from qbkit.metrics.web.loads import complete_loads, median_difference
 from qbkit.metrics.web.multiplexing import page_multiplexing
 from qbkit.metrics.web.speed_index import page_speed_index
 
@@ -26,7 +26,7 @@ NO_LOSS = "none"
 
 
 def page_table(loads: Sequence[xr.Dataset]) -> pd.DataFrame:
-    """One row per page load.
+    """One row per complete page load.
 
     Columns: `SETTING` (``loss`` is in words: none, random 1 %, or a model in netem's),
     ``protocol``, ``seed``, the `PAGE_TIMES` in s since the navigation, ``main_start_s`` and
@@ -34,7 +34,7 @@ def page_table(loads: Sequence[xr.Dataset]) -> pd.DataFrame:
     ``strategy`` (see `page_multiplexing`) and ``cpu_s``. Raises MetricError for a run that is no
     page load.
     """
-    return pd.DataFrame([_row(run) for run in loads])
+    return pd.DataFrame([_row(run) for run in complete_loads(loads)])
 
 
 def page_differences(table: pd.DataFrame) -> pd.DataFrame:

@@ -110,8 +110,8 @@ def say(text):
 class Program:
     """One process of the run, with its role in words and the file of its stderr."""
 
-    def __init__(self, node, role, argv, log, env):
-        self.role, self.log = role, log
+    def __init__(self, node, role, argv, log, env, foreign=False):
+        self.role, self.log, self.foreign = role, log, foreign
         self.early_end = f"{os.path.splitext(log)[0]}-end.json"
         with open(log, "wb") as file:
             words = {"stdout": subprocess.PIPE, "stderr": file, "stdin": subprocess.DEVNULL}
@@ -155,7 +155,15 @@ class Program:
     @property
     def lost_connection(self):
         """Whether it ended because its connection did: the flow is over, not the run."""
-        return self.poll() == LOST_CONNECTION and os.path.exists(self.early_end)
+        ended = self.poll() is not None if self.foreign else self.poll() == LOST_CONNECTION
+        return ended and os.path.exists(self.early_end)
+
+    def require_end_of_flow(self):
+        """It ended too early: report that of a foreign program; else RunAborted if it did not."""
+        if self.foreign and not os.path.exists(self.early_end):
+            write_json(self.early_end, {"time_ns": time.time_ns(), "status": self.poll()})
+        if not self.lost_connection:
+            raise RunAborted(self.how_it_ended())
 
     def require_good_end(self):
         """Raise RunAborted if it ended in a state that fails the run."""
@@ -282,6 +290,10 @@ class Run:
             flow[f"{role}_argv"],
             f"{folder}/{role}.log",
             {**self.env, **flow["env"], **flow.get(f"{role}_env", {})},
+            # No driver: a program of a web load or of a user, or a server that sends.
+            foreign="ends_early" in self.plan
+            or "foreign" in flow
+            or (role, flow["starts"]) == ("sender", "receiver"),
         )
         self.programs.append(program)
         return program
@@ -330,8 +342,8 @@ class Run:
             for program in self.programs:
                 code = program.poll()
                 unexpected = code or program not in starters.values()
-                if code is not None and unexpected and not program.lost_connection:
-                    raise RunAborted(program.how_it_ended())
+                if code is not None and unexpected:
+                    program.require_end_of_flow()
             if self.plan.get("ends_early") and self.all_ended(starters):
                 return True
         return False
@@ -350,15 +362,22 @@ class Run:
             code = starter.wait(GRACE_S)
             if code is None:
                 starter.process.kill()
-                raise RunAborted(f"{starter.role} still ran {GRACE_S:g} s after its time was over")
-            starter.require_good_end()
+                if not listener.lost_connection:
+                    raise RunAborted(
+                        f"{starter.role} still ran {GRACE_S:g} s after its time was over"
+                    )
+                code = starter.wait(GRACE_S)
             exits = {flow["starts"]: code, flow["listens"]: listener.end()}
-            listener.require_good_end()
+            for program, peer in ((starter, listener), (listener, starter)):
+                ended_badly = program.poll() not in ENDED_WELL
+                foreign = program.foreign or peer.foreign
+                if not (ended_badly and foreign and peer.lost_connection):
+                    program.require_good_end()
             flows.append({f"{role}_exit": code for role, code in exits.items()})
             flows[-1] |= self.ways(flow["index"])
             for role in ("sender", "receiver"):
                 flows[-1][f"{role}_overflows"] = self.net[flow[f"{role}_host"]].udp_overflows()
-            for key in ("port", "sender_ip", "receiver_ip", "window_bytes"):
+            for key in ("starts", "port", "sender_ip", "receiver_ip", "window_bytes"):
                 flows[-1][key] = flow[key]
         return flows
 

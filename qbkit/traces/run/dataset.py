@@ -94,7 +94,7 @@ def build(folder: Path, experiment: Experiment, attrs: dict[str, Any]) -> xr.Dat
 def _read(folder: Path, experiment: Experiment) -> _Raw:
     """Everything that the folder holds; see `build` for errors."""
     result = json.loads((folder / "result.json").read_text())
-    ends = early_ends(folder, experiment, result["t0_ns"])
+    ends = early_ends(folder, experiment, result)
     captures = _captures(folder, len(result["qdiscs"]))
     packets, counts = _packets(captures, result, experiment, ends)
     flows = [folder / f"flows/{i}" for i in range(len(experiment.flows))]

@@ -1,23 +1,27 @@
 """Connections that ended before their flow did: who ended them, when, and why.
 
 A driver whose connection dies writes ``sender-end.json`` or ``receiver-end.json`` to its folder and
-exits with status 3 (docs/howto/own-stack.md). Names of codes are from RFC 9000, 20.1, RFC 9114, 8.1
-and RFC 8446, 6.
+exits with status 3 (docs/howto/own-stack.md). The agent writes one for a foreign program that dies.
+Names of codes are from RFC 9000, 20.1, RFC 9114, 8.1 and RFC 8446, 6.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+import signal
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import xarray as xr
 
 from qbkit.errors import RunFailed
 from qbkit.spec import Experiment
+from qbkit.testbed import engines
+from qbkit.traces.run.own_words import end_by_logs, end_by_words
 from qbkit.traces.run.schema import Variable, variable
 
 EARLY_END = "ended_s"
@@ -28,9 +32,12 @@ WHO = {
     "receiver": "the receiver closed the connection",
     "timeout": "the connection timed out",
     "reset": "the connection was reset",
+    "sender-program": "the sender's program ended",
+    "receiver-program": "the receiver's program ended",
     "unknown": "the connection ended",
 }
-"""Who ended a connection → the same in words."""
+"""Who ended a connection → the same in words. A program that ended need not have closed it."""
+PROGRAMS = ("sender-program", "receiver-program")
 KINDS = ("transport", "application", "http3", "")
 """Which codes a code is one of; empty for a connection that ended without one."""
 TRANSPORT = (
@@ -52,6 +59,8 @@ HTTP3 = (
 )
 """HTTP/3's errors from `HTTP3_FIRST` on."""
 HTTP3_FIRST = 0x100
+SHELL_SIGNAL = 128
+"""A shell adds this to the signal that killed its command."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +72,7 @@ class EarlyEnd:
     by: str
     """A key of `WHO`."""
     code: int | None
+    """Error code; of a program that ended, its exit status or the signal that killed it."""
     name: str
     """Name of the code; empty without a code."""
     reason: str
@@ -73,6 +83,7 @@ class EarlyEnd:
         """Who ended it and why, in words."""
         code = "" if self.code is None else f"{self.code:#x}"
         word = f"{self.name} ({code})" if self.name and code else self.name or code
+        word = self.name if self.by in PROGRAMS else word
         what = f"{WHO[self.by]} with {word}" if word else WHO[self.by]
         return f"{what}: {self.reason}" if self.reason else what
 
@@ -81,14 +92,18 @@ class EarlyEnd:
         return f"{label} ended at {self.ended_s:.1f} s: {self.how}"
 
 
-def early_ends(folder: Path, experiment: Experiment, t0_ns: int) -> list[EarlyEnd | None]:
+def early_ends(
+    folder: Path, experiment: Experiment, result: Mapping[str, Any]
+) -> list[EarlyEnd | None]:
     """How the connection of each flow ended; None where it lasted as long as the flow.
 
-    ``folder`` is the raw folder of a run. Of two reports, that of the end that closed the
-    connection counts, else the earlier one; the time is the earlier one. Raises RunFailed for a
+    ``folder`` is the raw folder of a run with this ``result``. Of two reports, that of the end that
+    closed the connection counts, else the earlier one; the time is the earlier one. Of a program
+    that ended without a report, its own log or its last words say more. Raises RunFailed for a
     report that breaks the contract.
     """
     found: list[EarlyEnd | None] = []
+    t0_ns = int(result["t0_ns"])
     for i, flow in enumerate(experiment.flows):
         over_s = flow.stop_s if flow.stop_s is not None else experiment.duration_s
         paths = {role: folder / f"flows/{i}/{role}-end.json" for role in ROLES}
@@ -99,9 +114,20 @@ def early_ends(folder: Path, experiment: Experiment, t0_ns: int) -> list[EarlyEn
             continue
         known = {r: end for r, end in early.items() if end.by != "unknown"} or early
         best = min(known, key=lambda r: (known[r].by != r, known[r].ended_s))
+        end = _explained(known[best], best, paths[best].parent, result["flows"][i])
         # Some stacks report an end when they forget the connection, which is some timeouts later.
-        found.append(replace(known[best], ended_s=min(end.ended_s for end in early.values())))
+        found.append(replace(end, ended_s=min(end.ended_s for end in early.values())))
     return found
+
+
+def _explained(end: EarlyEnd, role: str, folder: Path, flow: Mapping[str, Any]) -> EarlyEnd:
+    """An end that a program did not report, with what its own log or its last words say of it."""
+    if end.by not in PROGRAMS:
+        return end
+    report = end_by_logs(folder, flow["starts"])
+    if report is None and not end.name.startswith("SIG"):
+        report = end_by_words(end.reason, role)
+    return end if report is None else _of_report(report, end.ended_s)
 
 
 def _read(path: Path, t0_ns: int) -> EarlyEnd:
@@ -110,15 +136,9 @@ def _read(path: Path, t0_ns: int) -> EarlyEnd:
     try:
         report = json.loads(path.read_text(errors="replace"))
         ended_s = (int(report["time_ns"]) - t0_ns) / 1e9
-        code = report.get("code")
-        by, kind, reason = report["by"], report.get("kind", ""), report.get("reason", "")
-        end = EarlyEnd(
-            ended_s,
-            str(by),
-            None if code is None else int(code),
-            report.get("name") or code_name(kind, code),
-            " ".join(str(reason).split()),
-        )
+        if "status" in report:
+            return replace(_of_program(int(report["status"]), path), ended_s=ended_s)
+        end, by, kind = _of_report(report, ended_s), report["by"], report.get("kind", "")
     except (ValueError, TypeError, KeyError, AttributeError):
         raise RunFailed(f"{what} cannot be read; docs/howto/own-stack.md shows one") from None
     if by not in WHO or kind not in KINDS:
@@ -127,6 +147,29 @@ def _read(path: Path, t0_ns: int) -> EarlyEnd:
             f"allowed are {', '.join(WHO)}, and the kinds {', '.join(filter(None, KINDS))}"
         )
     return end
+
+
+def _of_program(status: int, path: Path) -> EarlyEnd:
+    """The end of a foreign program, of which the agent reports the exit status alone."""
+    role = path.name.removesuffix("-end.json")
+    number = -status if status < 0 else status - SHELL_SIGNAL
+    try:
+        code, name = number, signal.Signals(number).name
+    except ValueError:
+        code, name = status, f"status {status}"
+    _, reason = engines.last_words(path.with_name(f"{role}.log"))
+    return EarlyEnd(0.0, f"{role}-program", code, name, reason)
+
+
+def _of_report(report: Mapping[str, Any], ended_s: float) -> EarlyEnd:
+    code = report.get("code")
+    return EarlyEnd(
+        ended_s,
+        str(report["by"]),
+        None if code is None else int(code),
+        report.get("name") or code_name(report.get("kind", ""), code),
+        " ".join(str(report.get("reason", "")).split()),
+    )
 
 
 def code_name(kind: str, code: int | None) -> str:

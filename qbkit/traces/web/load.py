@@ -30,6 +30,7 @@ from qbkit.traces.arrays import FloatArray
 from qbkit.traces.run import schema
 from qbkit.traces.run.attributes import run_warnings
 from qbkit.traces.run.dataset import build
+from qbkit.traces.run.early_end import early_ends
 from qbkit.traces.web.page import page_variables
 
 OK = 200
@@ -46,7 +47,7 @@ TIMES = {
 def build_load(
     folder: Path,
     load: WebLoad,
-    report: Mapping[str, Any],
+    report: Mapping[str, Any] | None,
     attrs: Mapping[str, Any],
     warnings: Sequence[str] = (),
 ) -> xr.Dataset:
@@ -58,13 +59,21 @@ def build_load(
     ``warnings`` are those of the recorded page, which come before those of the run.
     ``time_to_last_byte_s`` is the time from the first packet that the client sent to the last byte
     of the response (Yu and Benson, WWW '21, section 5); with ``zero_rtt``, from the first packet of
-    the second connection, although the packets of the first are in the run too. Raises RunFailed
-    where the response is not the one that was asked for, or came after ``limit_s``.
+    the second connection, although the packets of the first are in the run too.
+
+    Without a ``report`` the client failed. If the connection or the server died, all times are
+    missing, the time to last byte is NaN, and the run has how it ended (`end_variables`). Raises
+    RunFailed where the client failed otherwise, or the response is not the one that was asked for,
+    or came after ``limit_s``.
     """
-    _require_right_response(load, report)
+    if report is not None:
+        _require_right_response(load, report)
     result = json.loads((folder / "result.json").read_text())
     taken_s = (result["end_ns"] - result["t0_ns"]) / 1e9
-    if taken_s >= load.limit_s:  # the guest leaves a program a few seconds more to end
+    if report is None:
+        _require_dead_connection(folder, load, result)
+        report = {"protocol": load.protocol, "last_byte_s": math.nan}
+    elif taken_s >= load.limit_s:  # the guest leaves a program a few seconds more to end
         raise too_late(load)
     duration_s = max(schema.BIN_S, math.ceil(taken_s / schema.BIN_S) * schema.BIN_S)
     run = build(folder, load.experiment(round(duration_s, 6)), dict(attrs))
@@ -99,6 +108,14 @@ def too_late(load: WebLoad) -> RunFailed:
         f"the client {load.client} had not ended within limit_s = {load.limit_s:g} s; "
         "raise it (--duration-s as an option)"
     )
+
+
+def _require_dead_connection(folder: Path, load: WebLoad, result: Mapping[str, Any]) -> None:
+    """Raise RunFailed where the client failed although neither connection nor server died."""
+    (end,) = early_ends(folder, load.experiment(), result)
+    if end is None or end.by == "receiver-program":
+        how = f"failed with {end.name}: {end.reason}" if end else "left no report"
+        raise RunFailed(f"the client {load.client} {how}")
 
 
 def _require_right_response(load: WebLoad, report: Mapping[str, Any]) -> None:

@@ -1,7 +1,8 @@
 """Run a sample client that knows nothing of qbkit for the duration of a flow.
 
 client.py [--duration-s X] -- COMMAND...: with a duration, this script ends the command after it,
-and the command must not end earlier. Without one, the command ends by itself. It starts in a new
+and the command must not end earlier. Without one, the command ends by itself. If it fails, this
+script ends with its status, or 128 and its signal. It starts in a new
 empty folder, because samples write logs to their working folder. SIGTERM also ends it. Standard
 library only: it runs in the guest.
 """
@@ -60,14 +61,14 @@ def end(client):
 def status(client, program, lasted_s, duration_s):
     """Exit status for a client that ended by itself: 0 only if that was expected and it succeeded.
 
-    Otherwise print a sentence.
+    Where its status says nothing, print a sentence.
     """
     code = client.returncode
-    if code == 0 and duration_s is None:
-        return 0
-    how = f"was killed by signal {-code}" if code < 0 else f"ended by itself with status {code}"
-    print(f"{os.path.basename(program)} {how} after {lasted_s:.1f} s", file=sys.stderr)
-    return 1
+    if code == 0 and duration_s is not None:
+        name, limit = os.path.basename(program), f"before its {duration_s:g} s were over"
+        print(f"{name} ended by itself after {lasted_s:.1f} s, {limit}", file=sys.stderr)
+        return 1
+    return code if code >= 0 else 128 - code
 
 
 if __name__ == "__main__":

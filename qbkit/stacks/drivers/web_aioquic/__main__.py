@@ -24,6 +24,7 @@ from aioquic.quic.configuration import QuicConfiguration
 from aioquic.quic.events import ConnectionTerminated, HandshakeCompleted
 from aioquic.tls import SessionTicket
 from aioquic_flow.connection import Connection
+from aioquic_flow.ends import LOST_CONNECTION, ConnectionLost, end_of, write_end
 from aioquic_flow.failure import FlowFailed
 from aioquic_flow.link import Link, open_socket, parse_address
 from aioquic_flow.settings import DATAGRAM_BYTES, WINDOW_BYTES
@@ -102,7 +103,7 @@ class Load:
         """Act on one event of the connection."""
         now_s = time.monotonic() - self.started_s
         if isinstance(event, ConnectionTerminated):
-            raise FlowFailed(f"the connection ended: {event.reason_phrase or event.error_code}")
+            raise ConnectionLost(end_of(self.connection, "receiver"))
         if isinstance(event, HandshakeCompleted):
             self.report |= {
                 "protocol": event.alpn_protocol,
@@ -146,6 +147,10 @@ def main() -> int:
             time.sleep(PAUSE_S)
         load = Load(args, ticket)
         load.run(args.connect)
+    except ConnectionLost as lost:
+        write_end(lost.report, args.out, "receiver")
+        print(lost, file=sys.stderr)
+        return LOST_CONNECTION
     except (FlowFailed, OSError) as error:
         print(error, file=sys.stderr)
         return 1
