@@ -11,7 +11,7 @@ import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -112,20 +112,25 @@ def recorded() -> dict[str, Any]:
     return json.loads(DIGESTS.read_text())
 
 
+def carried_out(names: Iterable[str], folder: Path) -> Iterator[tuple[str, xr.Dataset]]:
+    """The runs of these names, carried out anew as many at a time as there are processors."""
+    runs = golden_runs()
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        done = {n: pool.submit(result, runs[n], folder / f"{n}.nc") for n in names}
+        for name, future in done.items():
+            yield name, future.result()
+
+
 def record(names: Iterable[str]) -> None:
     """Carry out the runs of these names, and write their digests beside those of the others."""
-    runs = golden_runs()
     known = recorded()["runs"] if DIGESTS.exists() else {}
-    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(os.cpu_count()) as pool:
-        paths = {name: Path(folder) / f"{name}.nc" for name in names}
-        done = {name: pool.submit(result, runs[name], path) for name, path in paths.items()}
-        for name, future in done.items():
-            ds = future.result()
+    with tempfile.TemporaryDirectory() as folder:
+        for name, ds in carried_out(names, Path(folder)):
             found = {**facts(ds), "sha256": digests(ds)}
             changed = moved(known[name]["sha256"], found["sha256"]) if name in known else ["new"]
             print(f"{name}: {', '.join(changed) or 'nothing moved'}")
             known[name] = found
-    kept = {name: known[name] for name in runs if name in known}
+    kept = {name: known[name] for name in golden_runs() if name in known}
     DIGESTS.write_text(json.dumps({"measurement_version": VERSION, "runs": kept}, indent=1) + "\n")
 
 
