@@ -28,15 +28,18 @@ fuzz: venv
 setup: system venv pinned kernel stacks
 	@echo "qbkit: set up; try: make demo, make lab, or $(BIN)/qbkit --help"
 
+# Notebooks, data and docs, the latter as pages rather than as text.
 lab: venv
-	@$(BIN)/jupyter lab notebooks
+	@mkdir -p $(VENV)/share/jupyter/lab/settings
+	@cp binder/overrides.json $(VENV)/share/jupyter/lab/settings/
+	@$(BIN)/jupyter lab --ServerApp.root_dir="$(CURDIR)" --LabApp.default_url=/lab/tree/notebooks/00_start_here.ipynb
 
 check: venv
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports
 
-# The site, in build/docs; no network, no kernel and no driver are needed.
+# The site, in build/docs. Its tutorials run on this machine; where no engine works, they open published runs.
 docs: venv
-	@echo "qbkit: building the documentation (the first time about 2 minutes: it executes the notebooks)"
+	@echo "qbkit: building the documentation (the first time about 10 processor minutes: it executes the notebooks)"
 	@rm -rf docs/reference/generated
 	@$(BIN)/python -m sphinx -q -W --keep-going -d build/docs-trees docs build/docs
 	@echo "qbkit: open build/docs/index.html"
@@ -100,4 +103,4 @@ stacks: venv
 	@$(BIN)/qbkit web --build all || echo "qbkit: continuing without the web programs named above"
 
 clean:
-	rm -rf $(VENV) build results docs/_generated docs/reference/generated docs/tutorials/*.ipynb .pytest_cache .ruff_cache .mypy_cache *.egg-info
+	rm -rf $(VENV) build results docs/_generated docs/_static/gallery docs/reference/generated docs/tutorials/*.ipynb docs/tutorials/.executed.json .pytest_cache .ruff_cache .mypy_cache *.egg-info

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 import sys
 from importlib.metadata import version as version_of
 from pathlib import Path
@@ -12,6 +13,10 @@ from sphinx.application import Sphinx
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE / "_ext"))
+# Stacks of the reader's own are no part of the pages. Set before qbkit lists any.
+os.environ["QBKIT_STACKS"] = os.devnull
+
+from repository import repository  # noqa: E402  it is in docs/_ext
 
 project = "qbkit"
 author = "the qbkit authors"
@@ -19,6 +24,7 @@ release = version = version_of("qbkit")
 
 extensions = [
     "executed_notebooks",
+    "chart_gallery",
     "stacks_page",
     "myst_nb",
     "sphinx.ext.autodoc",
@@ -50,12 +56,17 @@ html_show_sourcelink = False
 html_copy_source = False
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
-# Charts have a white ground, so the site has one style.
-html_context = {"default_mode": "light"}
+html_context = {"default_mode": "auto"}
 html_theme_options = {
-    "navbar_end": ["navbar-icon-links"],
+    "logo": {"text": f"qbkit {release}"},
+    "navbar_end": ["theme-switcher", "navbar-icon-links"],
     "navigation_with_keys": False,
     "show_prev_next": True,
+    "icon_links": [
+        {"name": "Repository", "url": address, "icon": "fa-brands fa-git-alt"}
+        for address in [repository()]
+        if address
+    ],
     # Not beside the tutorials: charts need the width.
     "secondary_sidebar_items": {
         pages: ["page-toc"] for pages in ("*", "concepts/*", "howto/*", "reference/**")

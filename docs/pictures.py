@@ -22,6 +22,7 @@ from PIL import Image
 import qbkit as qb
 from qbkit.execution import notebooks
 from qbkit.settings import CHARTS
+from qbkit.studies.explorer import Setting, nearest
 
 ROOT = Path(__file__).parents[1]
 PICTURES = Path(__file__).parent / "_static" / "pictures"
@@ -36,7 +37,7 @@ def main(names: list[str]) -> None:
         save(both_are_cubic(), "both-are-cubic")
     for path in sorted(notebooks.FOLDER.glob("*.ipynb")):
         if not names or path.name[:2] in names:
-            save(first_picture(path), path.stem)
+            save(explored() if path.name.startswith("13") else first_picture(path), path.stem)
 
 
 def both_are_cubic() -> bytes:
@@ -50,11 +51,20 @@ def both_are_cubic() -> bytes:
         color=alt.Color("who:N", title=None).scale(range=["#D55E00", "#0072B2"]),
         order="who:N",
     )
-    chart = base.mark_area(interpolate="monotone").properties(width=820, height=230)
+    return png(base.mark_area(interpolate="monotone").properties(width=820, height=230))
+
+
+def explored() -> bytes:
+    """What the explorer, which is a widget, shows of quinn's BBR, as PNG."""
+    cube = qb.load_sweep(ROOT / "data" / "conformance" / "bbr.yaml")
+    found = nearest([cube], Setting("quinn:bbr", rtt_ms=50, buffer_bdp=3))
+    return png(found.chart())
+
+
+def png(chart: alt.TopLevelMixin) -> bytes:
+    """A chart as PNG."""
     with tempfile.TemporaryDirectory() as folder:
-        target = Path(folder, "chart.png")
-        qb.plots.save_chart(chart, target)
-        return target.read_bytes()
+        return qb.plots.save_chart(chart, Path(folder, "chart.png")).read_bytes()
 
 
 def first_picture(path: Path) -> bytes:
@@ -67,11 +77,12 @@ def first_picture(path: Path) -> bytes:
     return base64.b64decode(next(data["image/png"] for data in outputs if "image/png" in data))
 
 
-def save(png: bytes, name: str) -> None:
+def save(content: bytes, name: str) -> None:
     """A picture that is narrow and small enough for a repository."""
-    picture = Image.open(io.BytesIO(png)).convert("RGB")
+    picture = Image.open(io.BytesIO(content)).convert("RGB")
     picture.thumbnail((MOST_PX, 2 * MOST_PX))
-    picture.quantize(128, dither=Image.Dither.NONE).save(PICTURES / f"{name}.png", optimize=True)
+    small = picture.quantize(256, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
+    small.save(PICTURES / f"{name}.png", optimize=True)
 
 
 if __name__ == "__main__":

@@ -15,6 +15,11 @@ import pytest
 import qbkit as qb
 
 ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "docs" / "_ext"))
+
+import executed_notebooks  # noqa: E402  an extension of the documentation
+import repository  # noqa: E402
+
 PAGES = ("README.md", "CONTRIBUTING.md", "data/README.md", "benchmarks/README.md", "CHANGELOG.md")
 SPHINX = ("-m", "sphinx", "-q", "-W", "--keep-going", "-d")
 LOADS = {"script": "src", "img": "src", "iframe": "src", "link": "href"}
@@ -42,7 +47,7 @@ class Page(HTMLParser):
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory) -> Path:
-    """The site, built as `make docs` builds it, on a machine with neither kernel nor network."""
+    """The site, built as `make docs` builds it, without a network."""
     folder = tmp_path_factory.mktemp("site")
     proxy = "http://127.0.0.1:9"  # nobody listens there
     done = subprocess.run(
@@ -75,12 +80,45 @@ def test_every_link_leads_somewhere_and_nothing_is_loaded_from_elsewhere(site: P
 
 
 @pytest.mark.slow
-def test_tutorials_show_published_data_and_charts(site: Path):
-    names = sorted(path.stem for path in (ROOT / "notebooks").glob("*.ipynb"))
+def test_tutorials_show_charts_and_are_those_of_the_page_of_tutorials(site: Path):
+    names = {path.stem for path in (ROOT / "notebooks").glob("*.ipynb")}
+    assert {path.stem for path in executed_notebooks.tutorials()} == names
     for name in names:
         page = (site / "tutorials" / f"{name}.html").read_text()
         assert 'class="qbkit-chart"' in page, name
-        assert "published" in page, name
+        assert page.count("<h1>") == 1, name
+
+
+@pytest.mark.guest
+@pytest.mark.slow
+def test_tutorials_come_from_runs_on_this_machine(site: Path):
+    for name in ("00_start_here", "01_performance_envelope", "18_my_controller"):
+        page = (site / "tutorials" / f"{name}.html").read_text()
+        assert "this machine cannot run" not in page, name
+
+
+@pytest.mark.slow
+def test_the_gallery_has_a_picture_of_each_chart_that_the_tutorials_draw(site: Path):
+    page = Page(site / "gallery.html")
+    drawn = {Path(link).stem for link in page.loads if "_chart" in link}
+    assert {"envelope_chart", "timeline_chart", "conformance_map_chart"} <= drawn
+    assert len(drawn) >= 20
+
+
+@pytest.mark.parametrize(
+    ("remote", "address"),
+    [
+        ("git@forge.example:some/qbkit.git", "https://forge.example/some/qbkit"),
+        ("ssh://git@forge.example/some/qbkit.git", "https://forge.example/some/qbkit"),
+        ("https://user:secret@forge.example/some/qbkit.git", "https://forge.example/some/qbkit"),
+        ("https://forge.example/some/qbkit", "https://forge.example/some/qbkit"),
+        ("/srv/git/qbkit.git", ""),
+        ("../qbkit", ""),
+        ("", ""),
+    ],
+)
+def test_the_repository_s_link_is_a_page_without_a_password(remote: str, address: str):
+    assert repository.web_address(remote) == address
 
 
 def test_every_public_name_is_in_the_reference():

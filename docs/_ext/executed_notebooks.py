@@ -1,8 +1,9 @@
-"""Executes the tutorials before Sphinx reads them, as if no engine were installed.
+"""Executes the tutorials before Sphinx reads them: on real flows where an engine works.
 
-The notebooks then open their published data, so a build needs neither a kernel nor a driver, and
-every machine builds the same pages. A notebook is executed again when it, the package or the
-published data has changed.
+Elsewhere they open published runs of the same experiments, and say so. The tutorials are the
+notebooks that docs/tutorials/index.md lists, so that a notebook of your own in the same folder is
+not published. One is executed again when it, the package, the published data, or what can run here
+has changed.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import sys
 from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor
@@ -19,42 +21,43 @@ from pathlib import Path
 from sphinx.application import Sphinx
 from sphinx.util import logging
 
+import qbkit as qb
 from qbkit.execution import notebooks
+from qbkit.testbed import engines
 
 ROOT = Path(__file__).parents[2]
 TUTORIALS = ROOT / "docs" / "tutorials"
 KEYS = TUTORIALS / ".executed.json"
-NO_ENGINE = ROOT / "build" / "docs-no-engine"
-"""A cache folder without a kernel or drivers. It keeps the scripts that draw charts."""
+LINK = re.compile(r"\]\((\w+)\.ipynb\)")
 
 log = logging.getLogger(__name__)
 
 
+def tutorials() -> list[Path]:
+    """The notebooks that the page of tutorials lists."""
+    listed = LINK.findall((TUTORIALS / "index.md").read_text())
+    return [notebooks.FOLDER / f"{name}.ipynb" for name in dict.fromkeys(listed)]
+
+
 def execute_all(_app: Sphinx) -> None:
     """Bring the executed copies in docs/tutorials up to date."""
-    common = _digest([*ROOT.glob("qbkit/**/*.py"), *ROOT.glob("data/**/*")])
-    keys = {path: common + _digest([path]) for path in sorted(notebooks.FOLDER.glob("*.ipynb"))}
+    common = _digest([*ROOT.glob("qbkit/**/*.py"), *ROOT.glob("data/**/*")]) + _machine()
+    keys = {path.name: common + _digest([path]) for path in tutorials()}
     done = json.loads(KEYS.read_text()) if KEYS.exists() else {}
     for copy in TUTORIALS.glob("*.ipynb"):
-        if done.get(copy.name) != keys.get(notebooks.FOLDER / copy.name):
+        if copy.name not in keys or done.get(copy.name) != keys[copy.name]:
             copy.unlink()
-    stale = [path for path in keys if not (TUTORIALS / path.name).exists()]
+    stale = [name for name in keys if not (TUTORIALS / name).exists()]
     if stale:
-        log.info("executing %s", ", ".join(path.stem for path in stale))
+        log.info("executing %s", ", ".join(stale))
         _execute(stale)
-        KEYS.write_text(json.dumps({path.name: key for path, key in keys.items()}))
+        KEYS.write_text(json.dumps(keys))
 
 
-def _execute(paths: list[Path]) -> None:
-    before = dict(os.environ)
-    os.environ |= {"QBKIT_CACHE": str(NO_ENGINE), "QBKIT_RUNS": str(NO_ENGINE / "runs")}
-    try:
-        # Papermill changes the working directory, so each notebook needs a process of its own.
-        with ProcessPoolExecutor(os.cpu_count(), get_context("spawn"), _quiet) as pool:
-            list(pool.map(_execute_one, [path.stem for path in paths]))
-    finally:
-        os.environ.clear()
-        os.environ.update(before)
+def _execute(names: list[str]) -> None:
+    # Papermill changes the working directory, so each notebook needs a process of its own.
+    with ProcessPoolExecutor(os.cpu_count(), get_context("spawn"), _quiet) as pool:
+        list(pool.map(_execute_one, names))
 
 
 def _quiet() -> None:
@@ -63,7 +66,16 @@ def _quiet() -> None:
 
 
 def _execute_one(name: str) -> None:
-    notebooks.execute(name, TUTORIALS, {})
+    copy = notebooks.execute(Path(name).stem, TUTORIALS, {})
+    # Links to the documentation start from its folder of tutorials.
+    copy.write_text(copy.read_text().replace("](../docs/", "](../"))
+
+
+def _machine() -> str:
+    """A digest of what can run here: the engine, and the stacks with their versions."""
+    stacks = qb.list_stacks()
+    ready = stacks[stacks.ready][["stack", "version"]].to_csv()
+    return hashlib.sha256(f"{engines.named().problem()}\n{ready}".encode()).hexdigest()[:16]
 
 
 def _digest(paths: Iterable[Path]) -> str:

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import xarray as xr
 
@@ -29,6 +29,9 @@ from qbkit.stacks.listing import list_implementations
 from qbkit.stacks.registry import get
 from qbkit.studies.results import reference_of
 from qbkit.testbed import engines
+
+if TYPE_CHECKING:
+    import altair as alt
 
 RATES_MBPS = (5.0, 10.0, 20.0, 50.0, 100.0)
 RTTS_MS = (5.0, 10.0, 20.0, 50.0, 100.0)
@@ -79,6 +82,13 @@ class Published:
             return f"Published results of {self.found}, against {self.reference}."
         return f"Nearest published results: {self.found}, against {self.reference}."
 
+    def chart(self) -> alt.LayerChart:
+        """The envelopes of the implementation and of its reference."""
+        known = f"{self.reference} (reference)"
+        sides = {self.found.implementation: self.envelopes[self.found.implementation]}
+        sides[known] = self.envelopes[self.reference]
+        return envelope_chart(sides, reference=known, title=str(self.found))
+
     def html(self) -> str:
         """The sentence, the numbers, and the envelopes."""
         items = []
@@ -92,12 +102,8 @@ class Published:
         if not self.cell.settles:
             drift = f"{float(self.cell.drift_mbps):+.1f} Mbit/s"
             items.append(f"<li>it does not settle: {drift} in the second half of a trial</li>")
-        known = f"{self.reference} (reference)"
-        sides = {self.found.implementation: self.envelopes[self.found.implementation]}
-        sides[known] = self.envelopes[self.reference]
-        chart = envelope_chart(sides, reference=known, title=str(self.found))
         return f"<p>{escape(self.sentence)}</p><ul>{''.join(items)}</ul>" + chart_fragment(
-            chart.to_dict()
+            self.chart().to_dict()
         )
 
 
