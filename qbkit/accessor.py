@@ -65,6 +65,12 @@ class RunPlots:
 
         return linked_chart(self._ds, definition=definition, reference=reference)
 
+    def cdf(self, quantity: str = "queue_delay_ms") -> alt.LayerChart:
+        """Cumulative distribution of a quantity; see `qbkit.plots.distribution_chart`."""
+        from qbkit.plots import distribution_chart
+
+        return distribution_chart(self._ds, quantity)
+
     def cwnd(self, *, reference: str | None = None) -> alt.VConcatChart:
         """Congestion window of every flow; see `qbkit.plots.cwnd_chart`."""
         from qbkit.plots import cwnd_chart

@@ -10,6 +10,7 @@ from qbkit.plots.envelopes.reproduction import beside_paper_chart, cumulative_ch
 from qbkit.plots.envelopes.what_if import what_if_chart
 from qbkit.plots.flows.bytes_acked import bandwidth_chart, bytes_acked_chart
 from qbkit.plots.flows.congestion import cwnd_chart
+from qbkit.plots.flows.distribution import distribution_chart
 from qbkit.plots.flows.gallery import gallery_chart
 from qbkit.plots.flows.handshake import handshake_chart
 from qbkit.plots.flows.queue_animation import queue_animation_chart
@@ -36,6 +37,7 @@ __all__ = [
     "conformance_map_chart",
     "cumulative_chart",
     "cwnd_chart",
+    "distribution_chart",
     "enable",
     "envelope_chart",
     "expectation_chart",

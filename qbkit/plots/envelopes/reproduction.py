@@ -67,8 +67,14 @@ def _panel(
     )
 
 
-def cumulative_chart(frame: pd.DataFrame, *, title: str, unit: str = "RTT (ms)") -> alt.LayerChart:
-    """Cumulative distributions, one line per label.
+def cumulative_chart(
+    frame: pd.DataFrame,
+    *,
+    title: str,
+    unit: str = "RTT (ms)",
+    share: str = "Packets with at most that (%)",
+) -> alt.LayerChart:
+    """Cumulative distributions, one line per label; ``unit`` and ``share`` are titles of the axes.
 
     ``frame`` has one row per quantile: ``label``, ``percent`` (0 to 100) and ``value``. Raises
     MetricError for a frame without these columns or without rows.
@@ -82,7 +88,7 @@ def cumulative_chart(frame: pd.DataFrame, *, title: str, unit: str = "RTT (ms)")
         .mark_line(strokeWidth=1.8)
         .encode(
             x=alt.X("value:Q", title=unit).scale(zero=False),
-            y=alt.Y("percent:Q", title="Packets with at most that (%)"),
+            y=alt.Y("percent:Q", title=share),
             order="percent:Q",
             color=alt.Color("label:N", title=None, scale=theme.colour_scale(labels)),
             opacity=alt.when(shown).then(alt.value(1.0)).otherwise(alt.value(0.08)),
