@@ -71,6 +71,42 @@ def test_equal_flows_get_distinct_labels():
     assert experiment.labels == ["tcp:cubic #1", "x", "tcp:cubic #2"]
 
 
+@pytest.mark.parametrize(
+    ("flows", "labels"),
+    [
+        (
+            ["qbkit:copa-lite", "qbkit:copa-lite?delta=0.1"],
+            ["qbkit:copa-lite", "qbkit:copa-lite?delta=0.1"],
+        ),
+        (
+            ["quinn:cubic?pacing=false&mtu=1400", "quinn:cubic?pacing=true&mtu=1400"],
+            ["quinn:cubic?pacing=false", "quinn:cubic?pacing=true"],
+        ),
+        (["tcp:bbr", "tcp:bbr?start_s=5"], ["tcp:bbr", "tcp:bbr?start_s=5.0"]),
+        (["tcp:bbr?start_s=5", "tcp:cubic"], ["tcp:bbr", "tcp:cubic"]),
+        (
+            ["a:b?x=1", "a:b?x=1", "a:b?x=2"],
+            ["a:b?x=1 #1", "a:b?x=1 #2", "a:b?x=2"],
+        ),
+    ],
+)
+def test_labels_name_what_differs(flows, labels):
+    assert Experiment(flows=flows).labels == labels
+
+
+@pytest.mark.parametrize("word", ["false", "False", "FALSE"])
+def test_false_is_false_in_any_case(word):
+    as_text, as_option = (
+        Flow(f"quinn:cubic?pacing={word}"),
+        Flow("quinn", "cubic", options={"pacing": word}),
+    )
+    assert as_text.options == as_option.options == {"pacing": False}
+    assert as_text == as_option
+    assert as_text.text == "quinn:cubic?pacing=false"
+    link = Bottleneck(qdisc="codel", qdisc_options={"ecn": word})
+    assert link.qdisc_options == {"ecn": False}
+
+
 @given(
     rate=st.floats(0.5, 5000),
     rtt=st.floats(1, 1000),

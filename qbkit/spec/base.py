@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, get_args
+from typing import Annotated, Any, get_args
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
 from qbkit.errors import SpecError
 from qbkit.suggestions import did_you_mean
@@ -22,6 +22,16 @@ KINDS = {
 """What pydantic says in Python's words, in those of a spec file."""
 TYPES = ("str", "int", "float", "bool")
 """The types of an option, as pydantic names them behind its place."""
+
+
+def boolean(value: object) -> object:
+    """``True``, ``TRUE``, ``false``, … as a boolean; any other value as it is."""
+    words = {"true": True, "false": False}
+    return words.get(value.lower(), value) if isinstance(value, str) else value
+
+
+OptionValue = Annotated[str | int | float | bool, BeforeValidator(boolean)]
+"""The value of an option."""
 
 
 class Spec(BaseModel):

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from qbkit.spec.base import Spec
+from qbkit.spec.base import OptionValue, Spec
 from qbkit.spec.loss import GilbertElliott
 
 FRAME_BYTES = 1514
@@ -52,7 +52,7 @@ class Bottleneck(Spec):
     """Size of the queue in packets of any size."""
     qdisc: Qdisc = "fifo"
     """Linux queue discipline that manages the buffer."""
-    qdisc_options: dict[str, str | int | float | bool] = Field(default_factory=dict)
+    qdisc_options: dict[str, OptionValue] = Field(default_factory=dict)
     """Options of the discipline, as ``tc`` spells them (``{"target": "5ms"}``; a flag is True)."""
     loss_percent: float = Field(default=0.0, ge=0.0, lt=100.0)
     """Random loss after the queue, in percent of the packets, each on its own."""

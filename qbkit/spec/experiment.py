@@ -167,12 +167,26 @@ class Experiment(Spec):
 
     @property
     def labels(self) -> list[str]:
-        """One distinct label per flow; equal names get a number."""
-        names = [f.label or f.default_label for f in self.flows]
+        """One distinct label per flow.
+
+        Flows of one name also name the settings in which they differ from each other, as in
+        ``quinn:cubic?pacing=false``. What is still equal gets a number.
+        """
+        names = [flow.label or flow.name_with(self._apart(flow)) for flow in self.flows]
         return [
             n if names.count(n) == 1 else f"{n} #{names[:i].count(n) + 1}"
             for i, n in enumerate(names)
         ]
+
+    def _apart(self, flow: Flow) -> dict[str, object]:
+        """The settings of a flow that not all flows of its name share."""
+        alike = [f.settings for f in self.flows if f.default_label == flow.default_label]
+        return {
+            name: value
+            for name, value in flow.settings.items()
+            if name not in ("label", "direction")
+            and any(name not in other or other[name] != value for other in alike)
+        }
 
     def to_json(self) -> str:
         """Canonical JSON: sorted keys and no white space, so equal specs give equal text.

@@ -10,7 +10,7 @@ from urllib.parse import quote, unquote
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from qbkit.cca.own import registry
-from qbkit.spec.base import Spec
+from qbkit.spec.base import OptionValue, Spec, boolean
 
 TEXT_FIELDS = ("start_s", "stop_s", "bytes", "extra_rtt_ms", "direction", "label")
 """Fields that the text of a flow may set."""
@@ -47,7 +47,7 @@ class Flow(Spec):
     label: str | None = Field(default=None, max_length=200)
     """Name of the flow in tables and charts; by default ``stack:controller``, followed by
     "(reverse)" for a reverse flow."""
-    options: dict[str, str | int | float | bool] = Field(default_factory=dict)
+    options: dict[str, OptionValue] = Field(default_factory=dict)
     """Options of the stack, as ``qb.list_stacks()`` lists them."""
     source: str | None = Field(default=None, repr=False)
     """Source of a controller that `qbkit.controller` registered. It is filled in when the flow is
@@ -99,9 +99,24 @@ class Flow(Spec):
     @property
     def text(self) -> str:
         """The flow as a text: ``stack:controller?name=value&…`` with all that is not a default."""
-        fields = {name: getattr(self, name) for name in TEXT_FIELDS if name in self._changed}
-        words = [f"{key}={_word(value)}" for key, value in {**self.options, **fields}.items()]
+        words = [f"{key}={_word(value)}" for key, value in self.settings.items()]
         return self.name + ("?" + "&".join(words) if words else "")
+
+    @property
+    def title(self) -> str:
+        """The label, or else the name and the options: what a study calls the flow."""
+        return self.label or self.name_with(self.options)
+
+    def name_with(self, shown: Mapping[str, object]) -> str:
+        """The default label, followed by ``?name=value&…``."""
+        words = "&".join(f"{key}={_word(value)}" for key, value in shown.items())
+        return f"{self.default_label}?{words}" if words else self.default_label
+
+    @property
+    def settings(self) -> dict[str, object]:
+        """Options and fields that a text sets beside them, where they are not the defaults."""
+        fields = {name: getattr(self, name) for name in TEXT_FIELDS if name in self._changed}
+        return {**self.options, **fields}
 
     @property
     def _changed(self) -> set[str]:
@@ -143,8 +158,9 @@ def controller_of(name: str) -> str:
 
 def _option(word: str) -> str | int | float | bool:
     """The value of an option as YAML would read it."""
-    if word in ("true", "false"):
-        return word == "true"
+    found = boolean(word)
+    if isinstance(found, bool):
+        return found
     if not NUMBER.fullmatch(word):
         return word
     return int(word) if word.lstrip("-").isdigit() else float(word)
