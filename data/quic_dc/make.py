@@ -20,7 +20,7 @@ import pandas as pd
 import xarray as xr
 
 import qbkit as qb
-from qbkit.metrics.flows import delivered_packets
+from qbkit.metrics.flows.lookup import delivered_packets
 from qbkit.studies.reproduction import Precision, Recipe, Table
 
 HERE = Path(__file__).parent
