@@ -94,15 +94,9 @@ def command(
     from qbkit.spec.web import WebLoad
     from qbkit.traces.run.attributes import run_warnings
 
-    if params["page"] is None and params["object_bytes"] is None:
-        params["object_bytes"] = DEFAULT_OBJECT_BYTES
-    params["client"] = params["client"] or ("headless-shell" if params["page"] else "go")
-    limit_s = params.pop("duration_s")
-    link = bottleneck(params)
+    fields = _completed(params)
     loads = [
-        WebLoad(
-            **{**params, "bottleneck": link, "protocol": word, "seed": seed, "limit_s": limit_s}
-        )
+        WebLoad(**fields, protocol=word, seed=seed)
         for seed in range(1, repeat + 1)
         for word in protocol.split(",")
     ]
@@ -122,6 +116,17 @@ def command(
         if outcome.error is not None:
             click.echo(f"qbkit: {outcome.load.name}: {outcome.reason}", err=True)
     return int(any(outcome.error is not None for outcome in outcomes))
+
+
+def _completed(params: dict[str, Any]) -> dict[str, Any]:
+    """The fields of a load, from the options of the command and their defaults."""
+    fields = dict(params)
+    if fields["page"] is None and fields["object_bytes"] is None:
+        fields["object_bytes"] = DEFAULT_OBJECT_BYTES
+    fields["client"] = fields["client"] or ("headless-shell" if fields["page"] else "go")
+    link = bottleneck(fields)
+    limit_s = fields.pop("duration_s")
+    return {**fields, "limit_s": limit_s, "bottleneck": link}
 
 
 def _build(names: str) -> int:
