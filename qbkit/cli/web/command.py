@@ -96,7 +96,7 @@ def command(
 
     fields = _completed(params)
     loads = [
-        WebLoad(**fields, protocol=word, seed=seed)
+        WebLoad(**{**fields, "protocol": word, "seed": seed})
         for seed in range(1, repeat + 1)
         for word in protocol.split(",")
     ]
