@@ -13,6 +13,7 @@ from qbkit.spec.web import WebLoad
 from qbkit.stacks.web import base as web
 from qbkit.stacks.web.clients.curl import Curl
 from qbkit.stacks.web.clients.ngtcp2 import Ngtcp2Client
+from qbkit.stacks.web.pages.sites import page_site
 from qbkit.stacks.web.site import Site, object_site
 from qbkit.testbed.web import WebPair, web_plan
 from qbkit.traces.web.load import build_load
@@ -165,3 +166,12 @@ def test_the_report_of_ngtcp2_comes_from_its_log_and_qlog(tmp_path: Path):
     assert times == [0.020, 0.031, 0.040]
     with pytest.raises(RunFailed, match="ended without the object"):
         Ngtcp2Client().load(tmp_path)  # nothing is saved any more
+
+
+@pytest.mark.parametrize("site", [lambda: object_site(321), lambda: page_site("small", 1)])
+def test_the_files_of_a_site_have_the_same_time_whenever_it_was_made(site, tmp_path, monkeypatch):
+    """Servers send that time, so runs depend on it."""
+    monkeypatch.setenv("QBKIT_CACHE", str(tmp_path))
+    files = [path for path in site().folder.rglob("*") if path.is_file()]
+    assert files
+    assert {path.stat().st_mtime for path in files} == {1_767_225_600}

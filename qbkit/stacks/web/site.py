@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import mimetypes
+import os
 import random
 from dataclasses import dataclass
 from functools import cache
@@ -13,6 +14,8 @@ from qbkit.stacks.toolchains.build import build_once, fingerprint
 
 MOUNT = "/run/qb/site"
 """Where the guest sees the folder."""
+WRITTEN_S = 1_767_225_600
+"""When all files of a site were written, in seconds since 1970: the guest's first moment."""
 MANIFEST = "page.json"
 """The list of a page's resources (see `qbkit.stacks.web.pages.page`)."""
 OK, NO_CONTENT = 200, 204
@@ -99,8 +102,15 @@ def object_site(size_bytes: int) -> Site:
 
     def write(folder: Path) -> None:
         (folder / str(size_bytes)).write_bytes(random.Random(size_bytes).randbytes(size_bytes))
+        date(folder)
 
-    return Site(build_once("web-object", str(size_bytes), write), f"/{size_bytes}")
+    return Site(build_once("web-object", f"{size_bytes}-{WRITTEN_S}", write), f"/{size_bytes}")
+
+
+def date(folder: Path) -> None:
+    """Give all files the same time: servers send it (Last-Modified, ETag), so runs depend on it."""
+    for path in folder.rglob("*"):
+        os.utime(path, (WRITTEN_S, WRITTEN_S))
 
 
 @cache

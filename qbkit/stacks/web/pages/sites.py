@@ -9,7 +9,7 @@ from pathlib import Path
 from qbkit.errors import SpecError
 from qbkit.stacks.toolchains.build import build_once, fingerprint
 from qbkit.stacks.web.pages.page import Page, read, write
-from qbkit.stacks.web.site import Site
+from qbkit.stacks.web.site import Site, date
 
 SIZES = ("small", "medium", "large")
 """The pages that can be generated."""
@@ -29,7 +29,12 @@ def page_site(page: str, seed: int) -> Site:
         key = fingerprint(code, page, str(seed), *versions)
     else:
         key = fingerprint(code, _content(Path(page)), *versions)
-    folder = build_once("web-page", key, lambda folder: write(_page(page, seed), folder))
+
+    def make(folder: Path) -> None:
+        write(_page(page, seed), folder)
+        date(folder)
+
+    folder = build_once("web-page", key, make)
     made = read(folder)
     return Site(folder, made.document.path, made.hosts)
 
