@@ -14,6 +14,8 @@ import zstandard
 
 PIECE_BYTES = 1 << 10
 """Damage loses what one piece of compressed bytes holds."""
+MOST_TIMES = 4
+"""How many times a file may be compressed; a crafted one decompresses to itself."""
 DAMAGE = (EOFError, OSError, zlib.error, lzma.LZMAError, zstandard.ZstdError)
 """What the decompressors raise for a file that is damaged."""
 
@@ -43,26 +45,28 @@ FORMATS: dict[bytes, Callable[[], object]] = {
 
 
 def open_plain(path: Path, broken: Callable[[str], None]) -> BinaryIO:
-    """The content of a file, decompressed into a temporary file if it is compressed.
+    """The content of a file, decompressed into a temporary file if it is compressed, even twice.
 
     Where compressed content is damaged or cut off, it calls ``broken`` with the place and returns
     what comes before. Raises OSError if the file cannot be read.
     """
-    file = path.open("rb")
-    head = file.read(max(map(len, FORMATS)))
-    file.seek(0)
-    decoder = next((make for magic, make in FORMATS.items() if head.startswith(magic)), None)
-    if decoder is None:
-        return file
-    plain = cast("BinaryIO", tempfile.TemporaryFile())  # noqa: SIM115  # the caller closes it
-    with file:
-        for content in _decompressed(file, cast("Callable[[], Decoder]", decoder)):
-            if content is None:
-                broken(f"after byte {plain.tell()} of its decompressed content")
-            else:
-                plain.write(content)
-    plain.seek(0)
-    return plain
+    file: BinaryIO = path.open("rb")
+    for _ in range(MOST_TIMES):
+        head = file.read(max(map(len, FORMATS)))
+        file.seek(0)
+        decoder = next((make for magic, make in FORMATS.items() if head.startswith(magic)), None)
+        if decoder is None:
+            break
+        plain = cast("BinaryIO", tempfile.TemporaryFile())  # noqa: SIM115  # the caller closes it
+        with file:
+            for content in _decompressed(file, cast("Callable[[], Decoder]", decoder)):
+                if content is None:
+                    broken(f"after byte {plain.tell()} of its decompressed content")
+                else:
+                    plain.write(content)
+        plain.seek(0)
+        file = plain
+    return file
 
 
 def _decompressed(file: BinaryIO, start: Callable[[], Decoder]) -> Iterator[bytes | None]:

@@ -6,6 +6,7 @@ import json
 import shutil
 import struct
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,7 @@ import qbkit as qb
 from qbkit.errors import TraceError
 from qbkit.traces.logs.records import segments
 from qbkit.traces.logs.tcp import parse
+from qbkit.traces.run.pcap import read_packets
 
 A, B = ("10.1.0.1", 40000), ("10.2.0.1", 4001)
 ISN, PEER_ISN = (1 << 32) - 3000, 77
@@ -216,20 +218,21 @@ def test_duplicate_acks_of_one_ms_are_no_copies(tmp_path, version):
     path = tmp_path / "x.pcap"
     wrpcap(str(path), made)
     ds = qb.read_capture(path)
-    assert "twice" not in ds.attrs["warnings"]
+    assert "copies" not in ds.attrs["warnings"]
     assert ds.sizes["received"] == len(again)
 
 
-@pytest.mark.parametrize("later_s", [1e-5, 0.3])
+@pytest.mark.parametrize(("times", "later_s"), [(1, 1e-5), (1, 0.3), (2, 1e-5), (2, 0.3)])
 @pytest.mark.parametrize("stamps", [True, False])
-def test_frames_captured_twice_count_once(tmp_path, later_s, stamps):
+def test_frames_captured_several_times_count_once(tmp_path, times, later_s, stamps):
     once = TRANSFER if stamps else bare_transfer(1460, 1000, [1000] * 5)
     made = frames(once)
     for number, frame in enumerate(made):
         frame[IP].id = number + 1
-    copies = [frame.copy() for frame in made]
-    for copy in copies:
-        copy.time, copy[IP].ttl = copy.time + later_s, 63
+    copies = [frame.copy() for frame in made * times]
+    for number, copy in enumerate(copies):
+        hop = 1 + number // len(made)
+        copy.time, copy[IP].ttl = copy.time + hop * later_s, 64 - hop
         del copy[IP].chksum
     path, twice = tmp_path / "once.pcap", tmp_path / "twice.pcap"
     wrpcap(str(path), made)
@@ -237,8 +240,107 @@ def test_frames_captured_twice_count_once(tmp_path, later_s, stamps):
     one, two = qb.read_capture(path), qb.read_capture(twice)
     for name in ("sent_time_s", "sent_number", "acked_number", "lost_number", "latest_rtt_ms"):
         assert np.array_equal(one[name], two[name])
-    assert f"has {len(made)} frames twice" in two.attrs["warnings"]
-    assert "twice" not in one.attrs["warnings"]
+    assert f"holds {times * len(made)} copies of frames" in two.attrs["warnings"]
+    assert "copies" not in one.attrs["warnings"]
+
+
+GSO = [n * 1448 for n in (10, 2, 7, 3, 10, 1, 5)]
+JUMBO = 8948
+
+
+@pytest.mark.parametrize(
+    ("sizes", "size", "sent", "said"),
+    [
+        (GSO, 1448, 38, "6 segments are larger than the peer's MSS (1460 B, as the sizes suggest)"),
+        ([*GSO, 1448 * 4 + 100], 1448, 43, "7 segments are larger"),
+        ([2896] * 9 + [1448], 1448, 19, "9 segments are larger"),
+        ([n * 1368 for n in (4, 9, 6)], 1368, 19, "3 segments are larger"),
+        ([JUMBO] * 9, JUMBO, 9, ""),
+        ([JUMBO * n for n in (1, 2, 3, 7)], JUMBO, 13, "3 segments are larger"),
+        ([JUMBO] * 9 + [1448], JUMBO, 10, ""),
+        ([1448] * 9, 1448, 9, ""),
+        ([2011, 3023, 5099, 20011], None, 4, "4 segments have more than 1460 B of data"),
+    ],
+)
+def test_segments_of_offload_without_a_handshake(tmp_path, sizes, size, sent, said):
+    at, packets = 0, []
+    for number, count in enumerate(sizes):
+        packets.append(data(0.05 + number / 100, at, count, 50))
+        packets.append(ack(0.06 + number / 100, at := at + count, 50))
+    ds = qb.read_capture(write(tmp_path, packets), sender=A[0])
+    assert ds.sizes["sent"] == ds.sizes["acked"] == sent
+    assert ds.sizes["lost"] == 0
+    if size:
+        assert int(ds.sent_size_bytes.max()) == size + 32
+    assert int(ds.sent_size_bytes.sum()) == sum(sizes) + 32 * sent
+    warnings = [w for w in json.loads(ds.attrs["warnings"]) if "began before" not in w]
+    assert len(warnings) == bool(said)
+    assert said in "".join(warnings)
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_probes_of_a_closed_window_and_keep_alives_are_no_data(tmp_path, known):
+    """BSD and Windows send a byte beyond the window, Linux none; one peer accepts the last one."""
+    packets = bare_transfer(1460, 1000, [1000] * 3)
+    packets += [
+        bare(0.1, B, "A", 501, 3001, window=0),
+        *(bare(0.2 * 2**i, A, "A", 3001, 501, 1) for i in range(3)),
+        *(bare(0.2 * 2**i + 0.02, B, "A", 501, 3001, window=0) for i in range(2)),
+        bare(0.82, B, "A", 501, 3002, window=0),
+        bare(0.9, A, "A", 3001, 501),
+        bare(0.92, B, "A", 501, 3002, window=500),
+        bare(1.0, A, "A", 3002, 501, 1000),
+        bare(1.02, B, "A", 501, 4002, window=500),
+        bare(60.0, A, "A", 4001, 501, 1),
+        bare(60.02, B, "A", 501, 4002, window=500),
+        bare(120.0, A, "A", 4001, 501),
+    ]
+    ds = qb.read_capture(write(tmp_path, packets if known else packets[2:]), sender=A[0])
+    assert ds.sizes["lost"] == 0
+    assert ds.sent_size_bytes.values.tolist() == [1020] * 4
+    assert ds.acked_number.values.tolist() == [0, 1, 2, 3]
+    assert int(ds.bytes_in_flight[-1]) == 0
+
+
+def test_a_byte_sent_again_while_the_window_is_open_was_lost(tmp_path):
+    packets = [*bare_transfer(1460, 1000, [1000]), bare(0.1, A, "PA", 1001, 501, 1)]
+    packets += [bare(0.4, A, "PA", 1001, 501, 1), bare(0.42, B, "A", 501, 1002)]
+    ds = qb.read_capture(write(tmp_path, packets), sender=A[0])
+    assert ds.lost_number.values.tolist() == [1]
+    assert ds.acked_number.values.tolist() == [0, 2]
+
+
+def test_jumbo_frames_are_whole(tmp_path):
+    packets = bare_transfer(8960, 8960, [8960] * 4)
+    path = write(tmp_path, packets)
+    ds = qb.read_capture(path)
+    assert ds.sent_size_bytes.values.tolist() == [8980] * 4
+    assert json.loads(ds.attrs["warnings"]) == []
+    assert read_packets(path).frame_bytes.max() == 8960 + 40 + 14
+
+
+def test_sack_blocks_on_data(tmp_path):
+    """Both ends send: a full segment with a block carries 12 bytes less, and acknowledges."""
+
+    def sack(*block: int) -> list:
+        return [("NOP", None), ("NOP", None), ("SAck", block)]
+
+    packets = [
+        *bare_transfer(1460, 1000, []),
+        bare(0.03, A, "A", 1, 501, 1000),
+        bare(0.031, A, "A", 1001, 501, 1000),  # lost
+        bare(0.032, A, "A", 2001, 501, 1000),
+        bare(0.05, B, "A", 501, 1001, 988, options=sack(2001, 3001)),
+        bare(0.06, A, "A", 1001, 1489, 1000),
+        bare(0.08, B, "A", 1489, 3001, 1000),
+        bare(0.09, A, "A", 3001, 1489, 988, options=sack(1989, 2489)),
+        bare(0.11, B, "A", 2489, 3989),
+    ]
+    ds = qb.read_capture(write(tmp_path, packets), sender=A[0])
+    assert ds.sent_size_bytes.values.tolist() == [1020] * 5
+    assert ds.acked_number.values.tolist() == [0, 2, 3, 4]
+    assert ds.lost_number.values.tolist() == [1]
+    assert json.loads(ds.attrs["warnings"]) == []
 
 
 def test_data_sent_again_after_their_ack_were_lost_spuriously(tmp_path):
@@ -339,6 +441,21 @@ def test_quic_is_what_the_client_itself_logged(tmp_path, seen):
     assert ("sent", 0, "data", 300_000) in frames
     assert ("received", 0, "data", 6) in frames
     assert ("received", 3, "settings") in [f[:3] for f in frames]
+
+
+@needs_tshark
+def test_quic_captured_twice_counts_once(tmp_path, seen):
+    path, keys = seen.write(tmp_path)
+    once = qb.read_capture(path, keylog=keys)
+    hop = [(time_s + 1e-4, *rest) for time_s, *rest in seen.datagrams]
+    both = sorted([*seen.datagrams, *hop], key=lambda datagram: datagram[0])
+    path, keys = replace(seen, datagrams=both).write(tmp_path)
+    twice = qb.read_capture(path, keylog=keys)
+    assert twice.drop_attrs().equals(once.drop_attrs())
+    assert json.loads(twice.attrs["warnings"]) == [
+        f"quic.pcap holds {len(seen.datagrams)} copies of frames (of a bridge, or of several "
+        "places), which are left out"
+    ]
 
 
 @needs_tshark

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import codecs
+import gzip
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -146,6 +148,20 @@ def test_an_archive_may_begin_with_a_byte_order_mark(mark: bytes, encoding: str,
     text = json.dumps({"log": {"entries": [entry(f"{A}/", text="<p>ä")]}}, ensure_ascii=False)
     path.write_bytes(mark + text.encode(encoding))
     assert recorded_page(path).document.body == "<p>ä".encode()
+
+
+@pytest.mark.parametrize("endings", [".gz", ".zst", ".gz.gz"])
+def test_a_compressed_archive_is_the_same(endings: str, tmp_path: Path):
+    plain = page_of(tmp_path, entry(f"{A}/", text="<p>a"), style(text="a{}"))
+    content = (tmp_path / "shop.har").read_bytes()
+    for ending in endings.split(".")[1:]:
+        content = gzip.compress(content) if ending == "gz" else zstandard.compress(content)
+    path = tmp_path / f"shop.har{endings}"
+    path.write_bytes(content)
+    assert recorded_page(path).resources == plain.resources
+    path.write_bytes(content[:-30])
+    with pytest.raises(SpecError, match=r"shop\.har.* is damaged or no recording"):
+        recorded_page(path)
 
 
 def test_a_type_is_that_of_the_content_the_header_or_the_address(tmp_path: Path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 import shutil
 import tempfile
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,9 +17,10 @@ from qbkit.errors import TraceError
 from qbkit.opening import is_compressed
 from qbkit.traces.logs.copies import Copies
 from qbkit.traces.logs.jsonfile import JsonFile, open_log
+from qbkit.traces.logs.offload import likely_mss
 from qbkit.traces.logs.quic_capture import read_quic
 from qbkit.traces.logs.records import Conversation, End, Segment, describe, segments
-from qbkit.traces.logs.tcp import TcpConnection
+from qbkit.traces.logs.tcp import USUAL_PAYLOAD, TcpConnection, parse
 from qbkit.traces.run.frames import TCP
 
 OUT_OF_ORDER = 1 << 16
@@ -48,7 +50,9 @@ def read_capture(
     had been acknowledged or a DSACK reports it. Sizes are those of segments with their header,
     bytes in flight those of data. RTT samples come from time stamps, and the receive window from
     the receiver's headers. Segments larger than the peer's MSS, which offload leaves in captures
-    made on a host, are split. Frames that were captured twice count once.
+    made on a host, are split; without the handshake, at the MSS that the sizes of the segments
+    suggest. Frames that were captured several times count once. Probes of a closed window and
+    keep-alives are no data.
 
     QUIC needs tshark, and ``keylog``, the file that SSLKEYLOGFILE names, unless the capture holds
     the secrets. It gives numbers, spaces, frames, and HTTP/3 frames by stream; losses, RTTs and
@@ -110,11 +114,11 @@ def _sender(log: JsonFile, connection: Conversation, wanted: str | None) -> End:
 
 
 def _read_tcp(log: JsonFile, connection: Conversation, sender: End) -> xr.Dataset:
-    tcp = TcpConnection(sender)
-    ends = set(connection.ends)
-    mine = (s for s in _all(log) if s.protocol == TCP and {s.source, s.destination} == ends)
+    peer = next(end for end in connection.ends if end != sender)
+    is_announced = peer in connection.announced
+    tcp = TcpConnection(sender, 0 if is_announced else _likely_mss(log, connection, sender))
     copies = Copies()
-    for segment in _in_order(mine):
+    for segment in _in_order(_of(log, connection)):
         try:
             if not copies.is_copy(segment):
                 tcp.take(segment)
@@ -122,9 +126,15 @@ def _read_tcp(log: JsonFile, connection: Conversation, sender: End) -> xr.Datase
             raise TraceError(f"{log.name} has an impossible value: {error}") from None
     log.warnings += copies.warning(log.name)
     if tcp.split_packets:
+        source = "" if is_announced else f" ({tcp.peer_mss} B, as the sizes suggest)"
         log.warnings.append(
-            f"{tcp.split_packets} segments are larger than the peer's MSS, from a host with "
-            "segmentation offload, and were split"
+            f"{tcp.split_packets} segments are larger than the peer's MSS{source}, from a host "
+            "with segmentation offload, and were split"
+        )
+    if tcp.unsplit_packets:
+        log.warnings.append(
+            f"{tcp.unsplit_packets} segments have more than {USUAL_PAYLOAD} B of data, perhaps "
+            "from segmentation offload, and were not split: the peer's MSS is unknown"
         )
     if len(tcp.scales) < 2:
         log.warnings.append(
@@ -134,6 +144,16 @@ def _read_tcp(log: JsonFile, connection: Conversation, sender: End) -> xr.Datase
     return tcp.tables.dataset(
         source="pcap", vantage_point="network", title=str(connection), warnings=log.warnings
     )
+
+
+def _likely_mss(log: JsonFile, connection: Conversation, sender: End) -> int:
+    frames: Counter[tuple[int, int]] = Counter()
+    for segment in _of(log, connection):
+        header = parse(segment) if segment.source == sender else None
+        if header and header.payload_bytes:
+            payload = header.payload_bytes
+            frames[segment.transport_bytes - payload, payload] += 1
+    return likely_mss(frames)
 
 
 @contextmanager
@@ -150,10 +170,10 @@ def _plain_path(path: Path, log: JsonFile) -> Iterator[Path]:
 
 
 def _copies(log: JsonFile, connection: Conversation) -> set[int]:
-    """Numbers of the frames of a QUIC connection that the capture holds twice."""
-    ends, copies = set(connection.ends), Copies()
-    mine = (s for s in _all(log) if s.protocol != TCP and {s.source, s.destination} == ends)
-    found = {segment.number for segment in _in_order(mine) if copies.is_copy(segment)}
+    """Numbers of the frames of a QUIC connection that the capture holds already."""
+    copies = Copies()
+    mine = _in_order(_of(log, connection))
+    found = {segment.number for segment in mine if copies.is_copy(segment)}
     log.warnings += copies.warning(log.name)
     return found
 
@@ -168,6 +188,14 @@ def _all(log: JsonFile, *, first: bool = False) -> Iterator[Segment]:
             log.bar.update(log.file.tell() - log.bar.n)
         yield segment
     log.bar.update(log.file.tell() - log.bar.n)
+
+
+def _of(log: JsonFile, connection: Conversation) -> Iterator[Segment]:
+    """The segments of a connection, in the order of the file."""
+    ends, protocol = set(connection.ends), connection.protocol
+    for segment in _all(log):
+        if segment.protocol == protocol and {segment.source, segment.destination} == ends:
+            yield segment
 
 
 def _known(*_: object) -> None:

@@ -1,11 +1,11 @@
-"""Frames that a capture holds twice: one made on a bridge, or at both ends of a path."""
+"""Frames that a capture holds several times: one of a bridge, or of several places of a path."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
 
 from qbkit.traces.logs.records import Segment
-from qbkit.traces.run.frames import TCP
+from qbkit.traces.run.frames import COPIES, TCP
 
 LONGEST_PATH_NS = 10**9
 """A copy follows within this time."""
@@ -49,7 +49,7 @@ class Copies:
         """A sentence with the number of copies, if there were any."""
         if not self.count:
             return []
-        return [f"{name} has {self.count} frames twice (a bridge, or both ends); they count once"]
+        return [COPIES.format(file=name, count=self.count)]
 
     def _content(self, segment: Segment) -> tuple[bytes, bool, bool]:
         """What identifies a packet, whether no other one has the same, and whether many do."""

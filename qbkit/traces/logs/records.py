@@ -10,12 +10,13 @@ from typing import BinaryIO
 
 from qbkit.errors import TraceError
 from qbkit.traces.run import pcapng
-from qbkit.traces.run.frames import LINK_HEADER, TCP, UDP, VLAN
+from qbkit.traces.run.frames import LINK_HEADER, TCP, TYPED, UDP, VLAN
 from qbkit.traces.run.pcap import FILE_HEADER, MAGIC, MAX_CAPTURED, RECORD_HEADER
 
-ETHERNET = 1
 EXTENSIONS = (0, 43, 60)
 """IPv6 headers that may precede TCP or UDP: hop-by-hop, routing, destination."""
+FLAGS, SYN = 13, 2
+"""Where a TCP header has its flags, behind its length, and one of them."""
 
 End = tuple[bytes, int]
 """Address and port."""
@@ -50,12 +51,18 @@ class Conversation:
         self.ends = (segment.source, segment.destination)
         self.bytes = dict.fromkeys(self.ends, 0)
         self.first, self.packets, self.cut = segment.number, 0, 0
+        self.announced: set[End] = set()
+        """The ends whose SYN with all its options is there."""
 
     def take(self, segment: Segment) -> None:
         """Count one more packet."""
         self.packets += 1
         self.bytes[segment.source] += segment.transport_bytes
-        self.cut += len(segment.header) < segment.transport_bytes
+        raw = segment.header
+        self.cut += len(raw) < segment.transport_bytes
+        is_syn = self.protocol == TCP and len(raw) > FLAGS and raw[FLAGS] & SYN
+        if is_syn and len(raw) >= (raw[FLAGS - 1] >> 4) * 4:
+            self.announced.add(segment.source)
 
     def __str__(self) -> str:
         kind = "tcp" if self.protocol == TCP else "udp"
@@ -116,8 +123,8 @@ def _pcap(
 def _ip_packet(frame: bytes, link: int) -> bytes | None:
     """The content of a frame, if it may be an IP packet."""
     start = LINK_HEADER[link]
-    if link == ETHERNET:
-        kind = int.from_bytes(frame[12:14])
+    if link in TYPED:
+        kind = int.from_bytes(frame[start - 2 : start])
         while kind in VLAN:
             start += 4
             kind = int.from_bytes(frame[start - 2 : start])

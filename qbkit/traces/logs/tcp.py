@@ -25,6 +25,8 @@ USUAL = b"\x01\x01\x08\x0a"
 HEADER_BYTES = 20
 USUAL_MSS = {4: 536, 16: 1220}
 """Bytes of an address → the MSS of a peer that announces none (RFC 9293, 3.7.1)."""
+USUAL_PAYLOAD = 1460
+"""Most bytes of data in a packet with the usual MTU of 1500."""
 HEADER = struct.Struct("!HHIIHH")
 TWO = struct.Struct("!II")
 REMEMBERED = 4096
@@ -107,7 +109,8 @@ def _options(options: bytes) -> Iterator[tuple[int, bytes]]:
 class TcpConnection:
     """The tables of one connection, filled segment by segment; times count from the first."""
 
-    def __init__(self, sender: tuple[bytes, int]) -> None:
+    def __init__(self, sender: tuple[bytes, int], peer_mss: int = 0) -> None:
+        """``peer_mss`` stands in for one that the peer announces; 0 if nobody knows it."""
         self.sender = sender
         self.tables = EventTables()
         self.rtt = Rtt()
@@ -121,9 +124,11 @@ class TcpConnection:
         self.done: dict[int, Range] = {}
         """Start of an acknowledged transmission → its end and number."""
         self.lost: dict[int, list[int]] = {}
-        self.peer_mss = 0
+        self.peer_mss = peer_mss
+        self.is_closed = False
+        """Whether the receiver's window is 0."""
         self.scales: dict[str, int | None] = {}
-        self.split_packets = 0
+        self.split_packets = self.unsplit_packets = 0
 
     def take(self, segment: Segment) -> None:
         """Take one segment of either direction."""
@@ -146,14 +151,16 @@ class TcpConnection:
             self.base = (header.sequence + 1) % WRAP
         else:
             usual = USUAL_MSS[len(self.sender[0])] if header.is_whole else 0
-            self.peer_mss = header.mss or usual
+            self.peer_mss = header.mss or usual or self.peer_mss
         frames = ["SYN", "ACK"] if header.flags & ACK else ["SYN"]
         self.tables.handshake(time_s, direction, "initial", 0, size, frames)
 
     def _sent(self, time_s: float, header: TcpHeader, size: int) -> None:
         start = self._relative(header.sequence)
         payload = header.payload_bytes
-        if payload == 0 or (payload == 1 and start < self.acked_to):  # a probe for keep-alive
+        # One byte is no transfer where it is acknowledged, a keep-alive, or where the window is
+        # closed, a probe of it (RFC 9293, 3.8.6.1).
+        if payload == 0 or (payload == 1 and (start < self.acked_to or self.is_closed)):
             return
         if self.tables.shows("sent", "application"):
             text = [f"data {start}-{start + payload - 1}", *(["FIN"] if header.flags & FIN else [])]
@@ -161,6 +168,7 @@ class TcpConnection:
         head = size - payload
         most = self._most_payload(head)
         self.split_packets += payload > most
+        self.unsplit_packets += not self.peer_mss and payload > USUAL_PAYLOAD
         stamp = header.stamps[0] if header.stamps else None
         for first in range(start, start + payload, most):
             end = min(first + most, start + payload)
@@ -232,6 +240,7 @@ class TcpConnection:
         self.tables.received(time_s, "application", number, size)
         if not header.flags & ACK:
             return
+        self.is_closed = header.window == 0
         upto = self._relative(header.acknowledgement)
         blocks = [(self._relative(a), self._relative(b)) for a, b in header.blocks]
         if self.tables.shows("received", "application"):

@@ -23,7 +23,12 @@ OTHER_LINK = (
     "{file} has link type {link}; Ethernet (1), Linux cooked (113, 276), BSD's loopback (0, 108) "
     "and raw IP (12, 101, 228, 229) can be read"
 )
-VLAN = (0x8100, 0x88A8)
+COPIES = (
+    "{file} holds {count} copies of frames (of a bridge, or of several places), which are left out"
+)
+TYPED = (ETHERNET, 113)
+"""Link types whose header ends with the type of what follows, a VLAN tag or IP."""
+VLAN = (0x8100, 0x88A8, 0x9100)
 VLAN_TAG, VLAN_TAGS = 4, 2
 TCP, UDP = 6, 17
 IP_BLOCK = 40
@@ -139,7 +144,7 @@ def dissect(
 def _link_header(octets: ByteArray, at: IntArray, link: int) -> tuple[IntArray, BoolArray]:
     """Bytes before each IP header, with VLAN tags, and whether the frame's type is IP."""
     skip = np.full(len(at), LINK_HEADER[link], np.int64)
-    if link != ETHERNET:
+    if link not in TYPED:
         return skip, np.ones(len(at), bool)
     kind = _number(gather(octets, at + skip - 2, 2), 0, 2)
     for _ in range(VLAN_TAGS):

@@ -17,7 +17,7 @@ from qbkit.traces.flow_index import with_flow_index
 from qbkit.traces.run import schema
 from qbkit.traces.run.dataset import FORMAT_VERSION, largest_frame, offload_warning
 from qbkit.traces.run.endpoints import handshake_rtt_ms, senders
-from qbkit.traces.run.frames import Packets, address_number
+from qbkit.traces.run.frames import COPIES, Packets, address_number
 from qbkit.traces.run.match import NEVER, departures_ns, match
 from qbkit.traces.run.packets import FlowPackets, Matched, sort_out
 from qbkit.traces.run.pcap import read_packets
@@ -63,8 +63,8 @@ def read_pcaps(
     Packets lost between the two captures count as dropped by the queue. Packets after the last one
     of their flow that came out may have been in the queue when the capture ended, so their fate is
     unknown. Without counters of the queue, `qb.metrics.packet_balance` has nothing to compare.
-    Frames that a file holds twice, as of a bridge, count once, and a warning counts them. Raises
-    StoreError for unsuitable files.
+    Of frames that a file holds several times, as of a bridge, the first counts, and a warning
+    counts the others. Raises StoreError for unsuitable files.
 
     QUICbench (parse/parse_pcap.py, network/set_netem.py) captures at its server, the sender:
     ``packets-br0.pcap`` on the bridge is before the queue, ``packets.pcap`` on the interface is
@@ -131,8 +131,7 @@ def _once(packets: Packets, path: str | Path) -> tuple[Packets, list[str]]:
     data = packets.frame_bytes > LARGEST_ACK_BYTES
     if not data.any() or again[data].mean() < LEAST_COPIES:
         return packets, []
-    what = f"{Path(path).name} has {int(again.sum())} frames twice (a bridge, or both ends)"
-    return packets.take(~again), [f"{what}; they count once"]
+    return packets.take(~again), [COPIES.format(file=Path(path).name, count=int(again.sum()))]
 
 
 def _base_rtts_ms(

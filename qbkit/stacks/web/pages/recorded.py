@@ -46,7 +46,7 @@ def recorded_page(path: Path) -> Page:
         ".har": har_entries,
         ".wprgo": replay_entries,
     }
-    kind = path.suffix if path.suffix not in COMPRESSED else Path(path.stem).suffix
+    kind = next((end for end in reversed(path.suffixes) if end not in COMPRESSED), "")
     if kind not in readers or not path.is_file():
         what = "there is no such file" if not path.exists() else "it is none"
         raise SpecError(f"{path} should be {FORMS}; {what}")
