@@ -7,18 +7,21 @@ physical time are compared with those in virtual time, as an implementation is w
 conformance beside the noise floor (virtual time with itself), and the verdict. A run in physical
 time whose guest needs more than half a processor is refused, and reported. Runs are stored, so the
 benchmark can be stopped and started. Without a FLOW (``quinn:bbr``) all cells are measured.
-``--out`` writes both tables to a folder, where the rows of other flows stay. Leave the machine
-idle: its load changes runs in physical time.
+``--out`` writes both tables to a folder, where the rows of other flows stay, and
+``benchmarks/tables/physical_time.md`` from ``data/checks``. Leave the machine idle: its load
+changes runs in physical time.
 """
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import xarray as xr
+from markdown_tables import publish, table
 
 import qbkit as qb
 from qbkit.metrics.maps.families import kernel_counterpart
@@ -44,6 +47,11 @@ CELLS = (
     *((flow, 10, 1) for flow in AT_ONE_BDP),
 )
 """Flow under test, rate in Mbit/s, buffer in BDP. It competes with the kernel's of its family."""
+DATA = Path(__file__).parents[1] / "data/checks"
+HEAD = (
+    *("flow", "Mbit/s", "BDP", "share, virtual", "physical"),
+    *("conformance", "noise floor", "p", "processor"),
+)
 KEYS = ["flow", "rate_mbps", "buffer_bdp"]
 ENGINES = ("virtual", "physical")
 FEWEST_RUNS = 2
@@ -78,6 +86,19 @@ def main() -> None:
         args.out.mkdir(parents=True, exist_ok=True)
         replace_rows(args.out / "physical-time.csv", pd.DataFrame(rows), "flow")
         replace_rows(args.out / "physical-time-points.csv", pd.concat(points), "flow")
+        publish("physical_time", text())
+
+
+def text() -> str:
+    """The published cells as a table; shares are means and standard deviations."""
+    cells = pd.read_csv(DATA / "physical-time.csv")
+    return table(HEAD, (_cells(row) for row in cells.to_dict("records")))
+
+
+def _cells(row: dict[str, Any]) -> list[object]:
+    shares = [f"{row[f'{e}_share']:.2f} ± {row[f'{e}_share_sd']:.2f}" for e in ENGINES]
+    numbers = (row["conformance"], row["noise_floor"], f"{row['p_value']:.4f}")
+    return [*(row[key] for key in KEYS), *shares, *numbers, row["physical_processors"]]
 
 
 def experiments(
