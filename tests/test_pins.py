@@ -144,7 +144,7 @@ def own_system(archives, tmp_path, monkeypatch):
     monkeypatch.setenv("QBKIT_CACHE", str(tmp_path / "cache"))
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="apt installs as root")
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can install with apt")
 @pytest.mark.usefixtures("own_system")
 def test_missing_packages_are_installed_in_their_pinned_versions(archives, monkeypatch):
     archives.add("debian", "aged", "2.0-1")
@@ -167,7 +167,7 @@ def test_missing_packages_are_installed_in_their_pinned_versions(archives, monke
     assert said == []
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="apt installs as root")
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can install with apt")
 @pytest.mark.usefixtures("own_system")
 def test_pins_of_another_suite_than_this_machines_do_not_count(archives, monkeypatch):
     pinned = Pin(pins.SYSTEM, "buzz", DATE, (archives.add("debian", "aged", "1.0-1"),))

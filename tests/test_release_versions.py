@@ -48,9 +48,9 @@ def newest_of_each_minor(of: Releases) -> list[str]:
     """One version of each minor release that the registry has; skips if it has none."""
     release = of.stack(of.built[-1])
     assert isinstance(release, Release)
-    tool = "cargo" if isinstance(release, CrateRelease) else "go"
-    if isinstance(release, CrateRelease | GoRelease) and not shutil.which(tool):
-        pytest.skip(f"{tool} is not installed")
+    for kind, tool, name in ((CrateRelease, "cargo", "Rust"), (GoRelease, "go", "go")):
+        if isinstance(release, kind) and not shutil.which(tool):
+            pytest.skip(f"{name} is not installed")
     try:
         there = of.fitting(release.released())
     except StackNotReady as error:

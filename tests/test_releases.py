@@ -6,6 +6,7 @@ import re
 import shutil
 
 import pytest
+from registries import build_or_skip
 
 import qbkit as qb
 from qbkit import stacks
@@ -320,10 +321,7 @@ def test_an_old_release_fills_a_link(flow):
     if not name.startswith("aioquic") and not shutil.which("go"):
         pytest.skip("Go is missing")
     release = stacks.get(name)
-    try:
-        release.build()
-    except StackNotReady as error:
-        pytest.skip(f"the package index cannot be reached: {error}")
+    build_or_skip(release, release.released)
     run = qb.Experiment(
         bottleneck=qb.Bottleneck(rate_mbps=5, rtt_ms=20, buffer_bdp=2),
         flows=[flow],
