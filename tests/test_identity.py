@@ -49,6 +49,16 @@ def write_again(file: Path, text: str) -> None:
     os.utime(file, ns=(later_ns, later_ns))
 
 
+def test_the_version_of_a_transport_is_beside_the_name(tmp_path: Path, monkeypatch):
+    stack = mine(compiled(PLAIN, tmp_path / "driver"))
+    experiment = Experiment(flows=["mine:cubic"])
+    before = identity.Identity(ENGINE).of(experiment, [stack])
+    assert before["transport_versions"] == "{}"
+    monkeypatch.setattr(type(stack), "transport", lambda _: "mine-proto 1.2")
+    after = identity.Identity(ENGINE).of(experiment, [stack])
+    assert after == {**before, "transport_versions": '{"mine": "mine-proto 1.2"}'}
+
+
 @pytest.mark.parametrize("how", [{}, {"version_command": ["echo", "1.0"]}], ids=["", "version"])
 def test_a_rebuilt_program_renames_runs(tmp_path: Path, how: dict):
     program = tmp_path / "driver"

@@ -213,6 +213,21 @@ def test_a_run_compared_with_itself_differs_in_nothing():
     assert (found.frame()["difference"].dropna() == 0).all()
 
 
+def test_summary_and_comparison_name_the_transport_and_its_version():
+    """The version of a stack may be that of the crate on top of it."""
+    of = {"quinn": "quinn-proto 0.11.19", "quinn@0.11.14": "quinn-proto 0.11.14"}
+    runs = [synthetic_run(flows=(f"{stack}:cubic", "tcp:cubic")) for stack in of]
+    assert "transport" not in qb.metrics.summary(runs[0])
+    for run, (stack, text) in zip(runs, of.items(), strict=True):
+        run.attrs["transport_versions"] = json.dumps({stack: text})
+    assert qb.metrics.summary(runs[0]).transport.iloc[0] == "quinn-proto 0.11.19"
+    found = qb.compare(*runs)
+    (row,) = found.frame().query("number == 'transport' and of == 'flow 1'").to_dict("records")
+    assert (row["A"], row["B"]) == tuple(of.values())
+    fields = found.made_differently().set_index("field")
+    assert fields.loc["transport of quinn"].tolist() == ["quinn-proto 0.11.19", "–"]
+
+
 @pytest.mark.slow
 @pytest.mark.browser
 def test_a_report_is_one_page_that_draws_itself_offline(browser, tmp_path):

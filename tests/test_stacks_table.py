@@ -66,6 +66,22 @@ def test_the_version_of_a_rust_stack_is_the_locked_one():
     assert stacks.get("quinn").version().startswith(rust.locked_version("quinn") + ", driver ")
 
 
+def test_the_transport_is_named_where_the_version_counts_another_package(tmp_path, monkeypatch):
+    named = {stack.name: text for stack in stacks.all_stacks() if (text := stack.transport())}
+    assert named == {
+        "quinn": f"quinn-proto {rust.locked_version('quinn-proto')}",
+        "noq": f"noq-proto {rust.locked_version('noq-proto')}",
+        "s2n-quic": f"s2n-quic-transport {rust.locked_version('s2n-quic-transport')}",
+    }
+    monkeypatch.setenv("QBKIT_CACHE", str(tmp_path))
+    lock_file = tmp_path / "releases/s2n-quic@1.30.0/Cargo.lock"
+    lock_file.parent.mkdir(parents=True)
+    lock_file.write_text('[[package]]\nname = "s2n-quic-transport"\nversion = "0.30.0"\n')
+    assert stacks.get("s2n-quic@1.30.0").transport() == "s2n-quic-transport 0.30.0"
+    transports = {row["stack"]: row["transport"] for row in stack_rows() if row["ready"]}
+    assert transports == {name: named.get(name) for name in transports}
+
+
 def test_two_releases_of_one_crate_have_workspaces_of_their_own():
     assert stacks.get("quiche").version().startswith("0.30.")
     assert stacks.get("quiche-0.7").version().startswith("0.7.0, driver ")

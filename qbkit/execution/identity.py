@@ -85,6 +85,11 @@ class Identity:
             "seed": spec.seed,
             "measurement_version": measurement.VERSION,
             "stack_versions": json.dumps(versions, sort_keys=True),
+            # Beside the name: the fingerprint of a build covers its crates.
+            "transport_versions": json.dumps(
+                {stack.name: text for stack in drivers if (text := stack.transport())},
+                sort_keys=True,
+            ),
             "tool_versions": self._tools,
             "qbkit_version": version("qbkit"),
         }

@@ -135,6 +135,13 @@ class Stack(ABC):
     def version(self) -> str:
         """Version of the stack and of the driver around it, as far as a result depends on them."""
 
+    def transport(self) -> str:
+        """Package and version of its transport, where `version` counts another package; else "".
+
+        As in ``quinn-proto 0.11.19``, once the stack is ready.
+        """
+        return ""
+
     @abstractmethod
     def program(self) -> list[str]:
         """The command that starts the driver, with paths in the guest."""

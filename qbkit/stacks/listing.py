@@ -20,7 +20,7 @@ def list_stacks() -> pd.DataFrame:
 
 
 def stack_rows() -> list[dict[str, Any]]:
-    """One row per stack: {stack, controllers, version, ready, reason, options, source}."""
+    """One row per stack: its name and controllers, versions, what it lacks, options and source."""
     return [_row(stack) for stack in sorted(all_stacks(), key=lambda s: (s.name != "tcp", s.name))]
 
 
@@ -35,6 +35,7 @@ def _row(stack: Stack) -> dict[str, Any]:
         "stack": stack.name,
         "controllers": list(stack.controllers()),
         "version": stack.version() if status.ready else None,
+        "transport": (stack.transport() or None) if status.ready else None,
         "ready": status.ready,
         "reason": status.reason,
         "options": stack.options,

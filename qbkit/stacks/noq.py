@@ -16,6 +16,7 @@ class Noq(Quinn):
     name: ClassVar[str] = "noq"
     source: ClassVar[str] = "crate noq, a fork of quinn"
     crate: ClassVar[str] = "noq"
+    transport_crate: ClassVar[str] = "noq-proto"
 
     def controllers(self) -> tuple[str, ...]:
         """All controllers of noq-proto."""

@@ -16,6 +16,7 @@ class Quinn(RustStack):
     name: ClassVar[str] = "quinn"
     source: ClassVar[str] = "crate quinn"
     crate: ClassVar[str] = "quinn"
+    transport_crate: ClassVar[str] = "quinn-proto"
     most_window_bytes: ClassVar[int] = 1 << 30
     options: ClassVar[dict[str, str]] = {
         "initial_window_packets": "initial congestion window in packets of 1200 bytes",

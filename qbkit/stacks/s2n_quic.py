@@ -14,6 +14,7 @@ class S2nQuic(RustStack):
     name: ClassVar[str] = "s2n-quic"
     source: ClassVar[str] = "crate s2n-quic"
     crate: ClassVar[str] = "s2n-quic"
+    transport_crate: ClassVar[str] = "s2n-quic-transport"
     tools: ClassVar[dict[str, str]] = {"cc": "gcc"}
     # aws-lc would seed itself by timing the processor, and abort because virtual time is regular.
     build_env: ClassVar[dict[str, str]] = {"AWS_LC_SYS_NO_JITTER_ENTROPY": "1"}

@@ -101,6 +101,8 @@ def _origin(side: xr.Dataset | Study) -> dict[str, str]:
     spec = json.loads(run.attrs.get("spec") or "{}")
     versions = json.loads(run.attrs.get("stack_versions") or "{}")
     known = {f"version of {stack}": str(text) for stack, text in versions.items()}
+    transports = json.loads(run.attrs.get("transport_versions") or "{}")
+    known |= {f"transport of {stack}": str(text) for stack, text in transports.items()}
     known |= {n: str(run.attrs.get(n, "")) for n in ("kernel_version", "qbkit_version", "engine")}
     return {**dict(_flat("", spec)), **known}
 

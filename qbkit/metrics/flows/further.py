@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable
 
@@ -23,7 +24,10 @@ def further_columns(ds: xr.Dataset) -> dict[str, Column]:
 
     A column in which all flows have no value, or all counts are 0, is left out.
     """
-    columns: dict[str, Column] = {"complete_s": completion_times_s(ds)}
+    columns: dict[str, Column] = {
+        "transport": transports(ds),
+        "complete_s": completion_times_s(ds),
+    }
     if has_packets(ds):
         columns |= {
             "mean_frame_bytes": _per_flow(ds, ds["packet_size_bytes"].values, np.mean),
@@ -37,6 +41,12 @@ def further_columns(ds: xr.Dataset) -> dict[str, Column]:
     if EARLY_END in ds:
         columns[EARLY_END] = [float(s) for s in ds[EARLY_END].values]
     return {name: values for name, values in columns.items() if any(map(_is_news, values))}
+
+
+def transports(ds: xr.Dataset) -> list[float | str]:
+    """Package and version of each flow's transport; NaN where the stack's version counts it."""
+    known = json.loads(ds.attrs.get("transport_versions") or "{}")
+    return [known.get(str(stack), math.nan) for stack in ds["stack"].values]
 
 
 def completion_times_s(ds: xr.Dataset) -> list[float | str]:

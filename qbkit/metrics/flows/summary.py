@@ -58,6 +58,8 @@ def summary(ds: xr.Dataset) -> pd.DataFrame:
 
     Further columns are there if any flow has a value that is not 0:
 
+    - ``transport``: package and version of the transport, where the stack's version counts
+      another one: quinn 0.11.12 may have quinn-proto 0.11.19.
     - ``complete_s``: time from the start of a transfer of a number of bytes to its last packet, or
       "unfinished".
     - ``mean_frame_bytes``: mean size of the data packets' frames.

@@ -21,6 +21,8 @@ class RustProgram(CompiledProgram):
 
     crate: ClassVar[str]
     """The crate, whose version in Cargo.lock is the program's version."""
+    transport_crate: ClassVar[str] = ""
+    """The crate with the transport, if it is another one."""
     workspace: ClassVar[Path] = WORKSPACE
     """Folder of the program's member and of Cargo.lock."""
     build_env: ClassVar[dict[str, str]] = {}
@@ -29,6 +31,11 @@ class RustProgram(CompiledProgram):
     def version(self) -> str:
         """Versions of the crate and of our program."""
         return f"{self._crate_version()}, driver {self._key()}"
+
+    def transport(self) -> str:
+        """The crate with the transport, and its locked version."""
+        name = self.transport_crate
+        return f"{name} {locked_version(name, self.workspace)}" if name else ""
 
     def _crate_version(self) -> str:
         return locked_version(self.crate, self.workspace)
