@@ -67,7 +67,7 @@ QUOTED = [
     ("notebooks/03_conformance_map.ipynb", PHYSICAL, within),
     (
         "docs/concepts/virtual-time.md",
-        rf"quinn's BBR gets {NUMBER} in virtual time and {NUMBER} on the machine's clock",
+        rf"quinn's BBR \({NUMBER} and {NUMBER};",
         both_shares("quinn:bbr"),
     ),
     (
@@ -77,14 +77,13 @@ QUOTED = [
     ),
     (
         "docs/concepts/virtual-time.md",
-        rf"It gets {NUMBER} and {NUMBER} of the link \(5 Mbit/s, 50 ms",
+        rf"it gets {NUMBER} and {NUMBER} of the link \(5 Mbit/s, 50 ms",
         both_shares("quiche:cubic"),
     ),
     (
         "docs/concepts/noise-floor.md",
-        rf"3 BDP the kernel's CUBIC agrees with itself with {NUMBER} in trials of 60 s and with "
-        rf"{NUMBER} in trials of 120 s \(`data/conformance_120_s`\); with 5 BDP with {NUMBER} and "
-        rf"{NUMBER}\.",
+        rf"noise floor of the kernel's CUBIC rises from {NUMBER} in 60 s to {NUMBER} in 120 s with "
+        rf"3 BDP, and from {NUMBER} to {NUMBER} with 5 BDP",
         longer_trials,
     ),
     (
