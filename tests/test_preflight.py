@@ -138,7 +138,7 @@ def test_a_run_that_needs_too_much_memory_is_reported_before_the_first_run(
     large = GOOD.model_copy(update={"duration_s": 60.0})
     between = (needs(GOOD).memory_bytes + needs(large).memory_bytes) / 2
     has_free(monkeypatch, memory_bytes=between)
-    with pytest.raises(EngineError, match=r"the run may need 0\.3 GB of memory, but 0\.2 GB"):
+    with pytest.raises(EngineError, match=r"the run may need 0\.2 GB of memory, but 0\.2 GB"):
         qb.run_all([GOOD, large])
 
 

@@ -73,7 +73,7 @@ def test_a_client_that_hears_nothing_more_reports_a_timeout(dying):
     said = end_of(run)
     assert (said["by"], said["code"]) == ("timeout", said["code"])
     assert "no recent network activity" in said["reason"]
-    assert 20 < float(run.ended_s[0]) < 60
+    assert 60 < float(run.ended_s[0]) < 65  # the idle timeout of the driver after the last packet
 
 
 @pytest.mark.guest
