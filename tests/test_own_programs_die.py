@@ -44,7 +44,7 @@ def own(monkeypatch, tmp_path):
         ("client-signal-11", ("sender-program", 11, "SIGSEGV", "")),
         ("client-signal-9", ("sender-program", 9, "SIGKILL", "")),
         ("listener-status-7", ("receiver-program", 7, "status 7", "the last bug")),
-        ("listener-signal-6", ("receiver-program", 6, "status 6", "")),
+        ("listener-signal-6", ("receiver-program", 6, "SIGABRT", "")),
         (
             "client-says-panic: runtime error: index\n\ngoroutine 7:\nmain()",
             ("sender-program", 1, "status 1", "panic: runtime error: index"),

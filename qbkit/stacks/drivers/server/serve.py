@@ -73,7 +73,7 @@ def end_others(children):
     status = next(c.returncode for c in children if c.returncode is not None)
     for child in children:
         end(child)
-    return abs(status) or 1
+    return 128 - status if status < 0 else status or 1
 
 
 def end(child):
