@@ -9,6 +9,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from click.testing import CliRunner
+from PIL import Image
 from synthetic import synthetic_run
 from synthetic_cubes import pairs_cube
 from test_docs import Page
@@ -159,6 +160,31 @@ def test_a_table_has_units_intervals_and_no_letter_that_latex_lacks(tmp_path):
     assert whole["throughput (Mbit/s)"][0] == 9.876
     with pytest.raises(StoreError, match=r"'t\.xls'; choose from \.csv, \.tex"):
         qb.save_table(frame, tmp_path / "t.xls")
+
+
+@pytest.mark.parametrize(
+    ("cell", "latex"),
+    [
+        (-1.45, "$-$1.45"),
+        (-0.000012, r"$-$1.2$\times10^{-5}$"),
+        ("[-13, +5]", "[$-$13, +5]"),
+        ("-0.30 .. -0.10", "$-$0.30 .. $-$0.10"),
+        ("quiche-0.7:cubic", "quiche-0.7:cubic"),
+        ("google-quiche", "google-quiche"),
+        ("2026-11-27", "2026-11-27"),
+    ],
+)
+def test_latex_has_real_minus_signs(tmp_path, cell, latex):
+    text = qb.save_table(pd.DataFrame({"x": [cell]}), tmp_path / "t.tex").read_text()
+    assert f"\n{latex} \\\\\n" in text
+
+
+@pytest.mark.parametrize(("width", "points"), [("column", 241), ("text", 506)])
+def test_a_png_of_a_figure_is_sharp_in_print(tmp_path, width, points):
+    chart = plots.timeline_chart(synthetic_run(duration_s=12))
+    with Image.open(plots.save_chart(chart, tmp_path / "figure.png", width=width)) as picture:
+        assert picture.info["dpi"] == pytest.approx((600, 600), abs=1)
+        assert picture.width / 600 * 72 == pytest.approx(points, abs=3)
 
 
 def invoke(*words: object) -> str:

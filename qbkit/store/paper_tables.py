@@ -23,6 +23,9 @@ LATEX = {
     "±": r"$\pm$",
 }
 """Letters that pdfLaTeX's fonts do not have."""
+MINUS = re.compile(r"(?<![\w.)\]-])-(?=[\d.∞])")
+"""A hyphen that is a sign: before a number, and not inside a name such as ``quiche-0.7``."""
+EXPONENT = re.compile(r"(?<=\d)e([+-])0*(\d+)\b")
 DECIMALS = 2
 
 
@@ -32,8 +35,8 @@ def save_table(frame: pd.DataFrame, path: str | Path) -> Path:
     Columns whose names end in a unit, such as ``throughput_mbps``, get it in their heading:
     "throughput (Mbit/s)". Columns ``X_low`` and ``X_high`` beside ``X`` become one interval
     "[low, high]". CSV has all digits; LaTeX rounds to two decimals and to two significant digits
-    below 0.01, and escapes all texts. The file is written atomically. Raises StoreError for another
-    file extension and for a folder that cannot be written.
+    below 0.01, escapes all texts, and has real minus signs. The file is written atomically. Raises
+    StoreError for another file extension and for a folder that cannot be written.
     """
     path = Path(path)
     if path.suffix.lower() == ".csv":
@@ -98,7 +101,9 @@ def _is_number(value: Any) -> bool:
 
 
 def _escaped(text: str) -> str:
+    text = MINUS.sub("−", text)
     text = re.sub(r"([&%$#_{}])", r"\\\1", text.replace("\\", r"\textbackslash "))
     for letter, command in LATEX.items():
         text = text.replace(letter, command)
-    return text.replace("~", r"\textasciitilde{}").replace("^", r"\textasciicircum{}")
+    text = text.replace("~", r"\textasciitilde{}").replace("^", r"\textasciicircum{}")
+    return EXPONENT.sub(lambda m: rf"$\times10^{{{m[1].lstrip('+')}{m[2]}}}$", text)

@@ -16,7 +16,9 @@ from qbkit.plots.drawing.paper import paper_spec
 from qbkit.plots.drawing.render import chart_page, vegalite_version
 
 SCALE = 2
-"""Pixels of a PNG per pixel of the chart: sharp in print and on dense screens."""
+"""Pixels of a PNG per pixel of the chart: sharp on dense screens."""
+PRINT_PPI = 600
+"""Pixels per inch of a PNG for a paper, as journals ask for drawings of lines."""
 
 
 def save_chart(chart: alt.TopLevelMixin, path: str | Path, *, width: str | None = None) -> Path:
@@ -25,8 +27,9 @@ def save_chart(chart: alt.TopLevelMixin, path: str | Path, *, width: str | None 
     The HTML page contains Vega and needs no internet. The file is written atomically. ``width``
     makes it a figure for a paper, as wide as a ``"column"`` (241 points) or the ``"text"`` (506
     points): without title and readouts, with a dash or a shape for each label beside its colour,
-    and with fewer points (`qbkit.plots.drawing.paper`). Raises StoreError for another file
-    extension and for a folder that cannot be written, MetricError for another width.
+    with fewer points (`qbkit.plots.drawing.paper`), and as a PNG with `PRINT_PPI` pixels per inch.
+    Raises StoreError for another file extension and for a folder that cannot be written,
+    MetricError for another width.
     """
     path = Path(path)
     ending = path.suffix.lower().removeprefix(".")
@@ -36,7 +39,10 @@ def save_chart(chart: alt.TopLevelMixin, path: str | Path, *, width: str | None 
     theme.register()
     with alt.theme.enable(theme.THEME):
         spec = chart.to_dict()
-    content = WRITERS[ending](spec if width is None else paper_spec(spec, width))
+    if width is None:
+        content = WRITERS[ending](spec)
+    else:
+        content = {**WRITERS, "png": PRINTED}[ending](paper_spec(spec, width))
     try:
         write_whole(path, content)
     except OSError as error:
@@ -63,3 +69,4 @@ WRITERS: dict[str, Callable[[dict[str, Any]], bytes]] = {
     "html": lambda spec: chart_page(spec).encode(),
     "json": lambda spec: json.dumps(spec).encode(),
 }
+PRINTED = _rendered("png", ppi=PRINT_PPI)
