@@ -230,9 +230,11 @@ def test_conformance_gates():
     assert done.returncode == 0
     shown = qbkit(*words[:-1], "--min", "0")
     assert shown.returncode == 0
-    first, second, *numbers = shown.stdout.splitlines()
-    assert first == f"tcp:cubic against tcp:cubic: {report['verdict']}"
+    first, second = shown.stdout.splitlines()
+    assert first == report["verdict"] == "2 seeds cannot decide; 5 can."
     assert second.startswith("gate meets: conformance 0.")
+    reasons, *numbers = qbkit(*words[:-1], "--details").stdout.splitlines()[2:]
+    assert reasons.endswith("2 and 2 trials are too few for a test.")
     assert [line.split("  ")[0] for line in numbers[1:3]] == ["conformance", "noise floor"]
     above = qbkit(*words, "--min", "1")  # no interval around less than 1 reaches it
     gated = json.loads(above.stdout)
@@ -242,7 +244,7 @@ def test_conformance_gates():
     low = qbkit(*words[:-1], "--min", "floor", "--max-delta-throughput-mbps", "0.5")
     assert low.returncode == 4  # two trials of a reference have no interval of the noise floor
     assert "gate meets: Δ-throughput 0.00" in low.stdout
-    assert "gate undecided: conformance minus noise floor" in low.stdout
+    assert "gate 2 seeds cannot decide; an interval needs 2 or more, 3 for the" in low.stdout
     assert "an interval needs at least 2 seeds, 3 for the noise floor" in low.stdout
     assert "warning: trials are short: " not in low.stderr  # 149 operating points
 

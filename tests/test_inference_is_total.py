@@ -141,15 +141,21 @@ def test_what_was_published_is_explained(name):
         name == "bbr-120-explained"
     ):  # packets in flight are a symptom of the rate, which does not show
         assert explained.suspects == []
-        assert "the cause is undecided" in explained.sentence
-        assert "symptoms: packets in flight" in explained.sentence
+        assert explained.verdict.lines[2] == "The packets show no cause that differs."
+        assert "symptoms: packets in flight" in explained.reasons
     elif name == "ack-10":  # ACK frequency has a rule of thumb only, and β alone is too little
-        assert (
-            "the cause is undecided: all suspects together account for 29 %" in explained.sentence
+        assert explained.verdict.lines[2].startswith(
+            "The cause is open; what differs most: it gets"
         )
-        assert "what differs most is packets per ACK" in explained.sentence
-    else:
-        assert "most likely because of" in explained.sentence
+        assert explained.reasons.startswith("what differs most is packets per ACK")
+        assert explained.reasons.endswith(
+            "all suspects together account for 29 % of the difference"
+        )
+    elif name == "google-cubic":
+        assert explained.verdict.lines[2].startswith("Most likely because a loss leaves 0.85")
+    else:  # a known fault comes first
+        assert explained.verdict.lines[2].startswith("A known fault (1 more), cubic.rs:232: ")
+        assert "window reductions reverted within two RTTs: 81.6 %" in explained.reasons
 
 
 def test_shares_by_hand():

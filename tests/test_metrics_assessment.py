@@ -29,8 +29,10 @@ def test_many_trials_of_the_same_kind_conform() -> None:
     steady = [trials(24, seed, spread=0.2) for seed in (1, 2)]
     result = assess(*steady, bootstrap=10)
     assert result.outcome == "conforms"
-    assert result.verdict.startswith("conforms: conformance 0.")
-    assert "within 10 % of the reference's (p = " in result.verdict
+    assert result.verdict.lines[0] == (
+        "The test is like the reference: throughput, delay and conformance lie within 10 %."
+    )
+    assert "within 10 % of the reference's (p = " in result.reasons
     assert result.p_equivalence < 0.05
     # Shifted by more than the margin the same trials do not, and neither within a smaller margin.
     assert assess(moved(steady[0], 0, 1.2), steady[1], bootstrap=10).outcome == "differs"
@@ -54,10 +56,12 @@ def test_equal_means_of_another_shape_do_not_conform() -> None:
 def test_no_difference_detected_names_what_was_detectable() -> None:
     result = assess(trials(5, 11), trials(5, 12), bootstrap=10)
     assert result.outcome == "no difference detected"
-    assert result.verdict.startswith("no difference detected: conformance 0.")
+    assert result.verdict.lines[0] == "The test and the reference: no difference detected."
+    shift = f"{result.detectable_throughput_mbps:.1f} Mbit/s"
+    assert result.verdict.lines[2] == f"5 seeds detect {shift} or more."
     shift = f"5 and 5 trials detect {result.detectable_throughput_mbps:.2g} Mbit/s ("
-    assert shift in result.verdict
-    assert result.verdict.endswith("do not show that the test is within 10 % of the reference's")
+    assert shift in result.reasons
+    assert result.reasons.endswith("do not show that the test is within 10 % of the reference's")
 
 
 @pytest.mark.parametrize("definition", ["imc22", "refined", "quicbench"])
@@ -65,7 +69,7 @@ def test_a_stack_of_its_own_differs(definition: str) -> None:
     test = trials(6, 2, centre=(80, 18))
     result = assess(test, trials(6, 3), definition=definition, bootstrap=50)
     assert result.outcome == "differs"
-    assert result.verdict.startswith("differs: ")
+    assert result.verdict.lines[0].startswith("The test differs from the reference: it takes ")
     assert result.conformance < result.noise_floor
     # Both statistics are extreme in the same two of the 924 deals.
     assert result.p_value == result.p_envelopes == result.p_means == 2 / 924
@@ -92,9 +96,8 @@ def test_too_few_seeds_are_undecided() -> None:
     # 3 against 3 trials: 20 deals, in pairs of swapped names, so p is at least 2 / 20 = 0.1.
     far = trials(3, 2, centre=(90, 18))
     result = assess(far, trials(3, 3), bootstrap=20)
-    assert result.verdict == (
-        "undecided: too few seeds (3 of the test, 3 of the reference; give 4 of each)"
-    )
+    assert result.verdict.lines == ("3 seeds cannot decide; 5 can.",)
+    assert result.reasons.endswith("3 and 3 trials are too few for a test")
     assert result.p_value == pytest.approx(0.1)
     assert assess(far[:1], trials(30, 3), bootstrap=1).outcome == "undecided"
     lone = assess(far[:1], trials(1, 3), bootstrap=20)

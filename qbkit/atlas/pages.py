@@ -158,7 +158,7 @@ def causes_page(published: Published) -> dict[str, Any]:
 
 def implementation_page(published: Published, name: str) -> dict[str, Any]:
     """Everything that the data say of one implementation."""
-    mine = [study for study in published.studies if study.study.test == name]
+    mine = [study for study in published.studies if study.implementation == name]
     return {
         "name": name,
         "stack_version": published.version(name),

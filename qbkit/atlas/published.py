@@ -185,6 +185,11 @@ class PublishedStudy:
         return self.results if isinstance(self.results, Explanation) else None
 
     @property
+    def implementation(self) -> str:
+        """The test without its options."""
+        return self.experiment.flows[0].name
+
+    @property
     def experiment(self) -> Experiment:
         """The experiment of the first trial of the test."""
         return Experiment.from_json(self.study.tests[0].attrs["spec"])
@@ -227,7 +232,7 @@ class Published:
             found |= {*sweep.implementations, sweep.reference}
         for pairs in self.interactions:
             found |= {*pairs.implementations}
-        found |= {each.study.test for each in self.studies} | {*self.parameters}
+        found |= {each.implementation for each in self.studies} | {*self.parameters}
         return sorted(found)
 
     def version(self, name: str) -> str:

@@ -51,6 +51,8 @@ def command(
         rows = json.loads(table.to_json(orient="records"))
         print_json({"numbers": rows, "made_differently": different.to_dict("records")})
     else:
+        for line in found.verdicts:
+            click.echo(line)
         print_frame(table)
         click.echo("What differs in how they were made:" if len(different) else "Made alike.")
         if len(different):

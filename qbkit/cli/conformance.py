@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from qbkit.cli import options
 from qbkit.cli.network import bottleneck, network_options
 from qbkit.cli.output import print_frame, print_json
+
+if TYPE_CHECKING:
+    from qbkit.metrics import Assessment
+    from qbkit.studies.conformance import Study
+    from qbkit.studies.explain import Explanation
 
 STATUS = {"meets": 0, "fails": 3, "undecided": 4}
 """Answer of the gates → exit status. 1 and 2 are errors: there is no answer."""
@@ -45,11 +50,13 @@ class Least(click.ParamType):
 @click.option("--max-delta-throughput-mbps", type=float, help="Gate: largest Δ-throughput.")
 @click.option("--max-delta-delay-ms", type=float, help="Gate: largest Δ-delay.")
 @click.option("--explain", "explaining", is_flag=True, help="Say what most likely sets it apart.")
+@click.option("--details", is_flag=True, help="Print the numbers, intervals and p-values as well.")
 def command(
     test: str,
     reference: str,
     definition: str,
     explaining: bool,
+    details: bool,
     as_json: bool,
     **params: Any,
 ) -> int:
@@ -77,25 +84,37 @@ def command(
 
         study = conformance_study(test, reference, **how)
     result = study.assess(definition=definition)
+    verdict = explained.verdict if explained else study.verdict(definition=definition)
     gates = study.gates(definition=definition, **bounds)
     answer = answer_of(gates)
     if as_json:
         report = {"test": test, "reference": reference, **result.to_dict()}
+        report |= {"verdict": str(verdict), "faults": [f._asdict() for f in study.faults]}
         if gates:
             report |= {"answer": answer, "gates": [gate.to_dict() for gate in gates]}
         print_json({**report, "explanation": explained.to_dict()} if explained else report)
     else:
-        click.echo(f"{test} against {reference}: {result.verdict}")
+        click.echo(str(verdict))
         for gate in gates:
             click.echo(f"gate {gate.sentence}")
-        if explained:
-            click.echo(explained.sentence)
-        print_frame(result.frame())
-        if explained:
-            print_frame(explained.frame().drop(columns="parameter"))
+        if details:
+            _print_details(study, result, explained)
     for warning in result.warnings:
         click.echo(f"warning: {warning}", err=True)
     return STATUS[answer]
+
+
+def _print_details(study: Study, result: Assessment, explained: Explanation | None) -> None:
+    """The numbers of the verdict, the known faults, and what differs in the packets."""
+    from qbkit.metrics.verdicts.assessment import sentence
+
+    for fault in study.faults:
+        click.echo(f"\nKnown fault, {fault}")
+    click.echo(f"\n{sentence(result.reasons)}")
+    print_frame(result.frame())
+    if explained:
+        click.echo(f"\n{sentence(explained.reasons)}")
+        print_frame(explained.frame().drop(columns="parameter"))
 
 
 def _bounds(params: dict[str, Any]) -> dict[str, Any]:

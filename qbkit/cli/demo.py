@@ -43,7 +43,7 @@ def _verdict() -> Path:
 
 
 def _report(verdict: dict[str, Any], executed: Path, page: Path, seconds: float) -> None:
-    print(f"{verdict['test']} against {verdict['reference']}: {verdict['verdict']}")
+    print(verdict["verdict"])
     for warning in verdict["warnings"]:
         print(f"warning: {warning}", file=sys.stderr)
     print(f"datasets      {store.default_folder()}")

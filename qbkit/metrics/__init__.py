@@ -49,6 +49,7 @@ from qbkit.metrics.theory import (
 from qbkit.metrics.verdicts.assessment import Assessment, assess
 from qbkit.metrics.verdicts.gates import Gate, answer_of, gates
 from qbkit.metrics.verdicts.settling import drift_mbps, settles, settling
+from qbkit.metrics.verdicts.words import Verdict
 from qbkit.metrics.web.limits import limits_sentence, load_limits
 from qbkit.metrics.web.loads import (
     acked_table,
@@ -83,6 +84,7 @@ __all__ = [
     "Parameters",
     "Translated",
     "Trial",
+    "Verdict",
     "acked_table",
     "aimd_window_packets",
     "answer_of",

@@ -50,6 +50,15 @@ class Comparison:
         ]
         return pd.DataFrame(rows, columns=["field", *self.names])
 
+    @property
+    def verdicts(self) -> list[str]:
+        """The verdicts of two studies in a line each; none for runs."""
+        studies = [side.verdict() for side in self.sides if isinstance(side, Study)]
+        return [
+            f"{name}: {' '.join(verdict.lines)}"
+            for name, verdict in zip(self.names, studies, strict=False)
+        ]
+
     def chart(self) -> alt.HConcatChart:
         """Timelines and envelopes of the first flow of both, with the first one in grey."""
         from qbkit.plots import linked_chart
@@ -66,7 +75,9 @@ class Comparison:
         words = "made alike" if different.empty else different.to_html(index=False, escape=True)
         table = self.frame().to_html(index=False, float_format="{:.3f}".format, na_rep="–")
         head = escape(" and ".join(self.names))
-        return f"<p><b>{head}</b></p>{table}<p>What differs in how they were made:</p>{words}"
+        verdicts = "".join(f"<p>{escape(line)}</p>" for line in self.verdicts)
+        made = f"<p>What differs in how they were made:</p>{words}"
+        return f"<p><b>{head}</b></p>{verdicts}{table}{made}"
 
 
 def compare(first: Results, second: Results, names: tuple[str, str] = ("A", "B")) -> Comparison:

@@ -19,7 +19,9 @@ import xarray as xr
 from qbkit.errors import MetricError, SpecError, StoreError
 from qbkit.execution.many import run_every
 from qbkit.metrics import Assessment, Gate, assess, envelope, gates
+from qbkit.metrics.verdicts.words import Verdict, study_verdict
 from qbkit.spec import Bottleneck, Experiment, Flow
+from qbkit.store.faults import Fault, fault_line, faults_html, known_faults
 from qbkit.store.published import load_runs, publish_runs, published_index
 
 if TYPE_CHECKING:
@@ -70,9 +72,26 @@ class Study:
         """
         if definition not in self._assessments:
             self._assessments[definition] = assess(
-                self.tests, self.references, definition=definition
+                self.tests,
+                self.references,
+                names=(self.test, self.reference),
+                definition=definition,
             )
         return self._assessments[definition]
+
+    @cached_property
+    def faults(self) -> list[Fault]:
+        """The known faults of the test, from ``data/faults.csv``."""
+        spec = self.tests[0].qb.experiment if self.tests else None
+        return known_faults(spec.flows[0] if spec else self.test)
+
+    def verdict(self, cause: str = "", *, definition: str = "imc22") -> Verdict:
+        """The verdict, with a known fault of the test, or else with ``cause``, as a line."""
+        assessment = self.assess(definition=definition)
+        if not self.faults:
+            return study_verdict(assessment, cause)
+        remedied = self.faults[0].remedied
+        return study_verdict(assessment, fault=fault_line(self.faults), remedied=remedied)
 
     def gates(
         self,
@@ -109,7 +128,7 @@ class Study:
         link = run_sentence(self.tests[0], of_one_run=False) if self.tests else ""
         facts = f"<p>{escape(head)}: {escape(runs)}, {escape(link)}</p>"
         try:
-            return facts + self.assess()._repr_html_()
+            return facts + self.assess().html(self.verdict(), faults_html(self.faults))
         except MetricError as error:
             return f"{facts}<p>{escape(str(error))}</p>"
 
@@ -183,14 +202,11 @@ def conformance_study(
     loaded = run_every(
         wanted, engine=engine, scheduler=scheduler, progress=progress, published=published
     )
-    ours, theirs = _names(as_flow(test), as_flow(reference))
-    return Study(ours, theirs, loaded[:seeds], loaded[seeds:])
-
-
-def _names(test: Flow, reference: Flow) -> tuple[str, str]:
-    """Labels or names of both sides; their texts where these are equal and the flows are not."""
-    ours, theirs = (flow.label or flow.name for flow in (test, reference))
-    return (test.text, reference.text) if ours == theirs and test != reference else (ours, theirs)
+    ours, theirs = as_flow(test), as_flow(reference)
+    names = (ours.title, theirs.title)
+    if names[0] == names[1]:
+        names = (ours.text, theirs.text)
+    return Study(*names, loaded[:seeds], loaded[seeds:])
 
 
 def publish_study(
@@ -232,4 +248,11 @@ def study_of(runs: Mapping[str, xr.Dataset], index: Mapping[str, Any]) -> Study:
     }
     if not all(isinstance(index.get(side), str) and runs for side, runs in sides.items()):
         raise StoreError("the published runs are no study: they lack the test or the reference")
-    return Study(index["test"], index["reference"], sides["test"], sides["reference"])
+    test, reference = (_title(index[side], each) for side, each in sides.items())
+    return Study(test, reference, sides["test"], sides["reference"])
+
+
+def _title(name: str, runs: Sequence[xr.Dataset]) -> str:
+    """The published name of a side, with the options that studies once left out of it."""
+    spec = runs[0].qb.experiment
+    return spec.flows[0].title if spec and spec.flows[0].name == name else name

@@ -28,8 +28,10 @@ from qbkit.metrics import Assessment
 from qbkit.metrics.maps.families import kernel_counterpart
 from qbkit.metrics.parameters import Difference, Parameters, compare, infer
 from qbkit.metrics.parameters.effects import at_equal_loss_times, law
-from qbkit.metrics.verdicts.assessment import DIFFERS
+from qbkit.metrics.verdicts.assessment import DIFFERS, sentence
+from qbkit.metrics.verdicts.words import Verdict
 from qbkit.spec import Bottleneck, Experiment, Flow
+from qbkit.store.faults import Fault, faults_html
 from qbkit.store.published import ENVELOPE_SERIES, load_runs, published_index
 from qbkit.studies.conformance import (
     DEFAULT_SEEDS,
@@ -49,13 +51,15 @@ PROBE_SEEDS = 2
 CLEAR = 0.02
 """Smallest effect that makes a cause a suspect: 2 % of the throughput."""
 NEAR = 0.5
-"""The sentence names every suspect whose score is at least this part of the first one's."""
+"""The reasons name every suspect whose score is at least this part of the first one's."""
 WHOLE = 1.005
 """Largest share that is given as a number: 100 % when rounded."""
 LITTLE = 1 / 3
 """If the suspects together account for less of the difference, the cause is undecided."""
 MOST_SYMPTOMS = 2
-"""Number of symptoms, the largest first, that the sentence names if there is no suspect."""
+"""Number of symptoms, the largest first, that the reasons name if there is no suspect."""
+MOST_CAUSES = 2
+"""Number of suspects, the likeliest first, that the verdict names."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -107,29 +111,38 @@ class Explanation:
         return sum(shares) if shares else math.nan
 
     @cached_property
-    def sentence(self) -> str:
-        """The verdict in a sentence or two."""
-        a = self.assessment
-        moved = f"{a.delta_throughput_mbps:+.1f} Mbit/s, Δ-delay {a.delta_delay_ms:+.1f} ms"
-        seen = f"conformance {a.conformance:.2f} (Δ-throughput {moved})"
-        if not self.suspects:
-            return f"{self.study.test}: {seen}; {self._undecided}."
-        what = "; then ".join(f"{d} ({self.effect_text(d)})" for d in self._named)
-        if a.outcome != DIFFERS:
-            return f"{self.study.test}: {a.outcome} ({seen}); what differs most is {what}."
-        if not self.accounted >= LITTLE:
-            return (
-                f"{self.study.test}: {seen}; the cause is undecided: {self._unaccounted}; what "
-                f"differs most is {what}."
-            )
-        return (
-            f"{self.study.test}: {seen}, most likely because of {what}; all suspects together "
-            f"account for {share_text(self.accounted)}."
-        )
+    def verdict(self) -> Verdict:
+        """The study's verdict, with the known fault or the likeliest cause as a line."""
+        return self.study.verdict(self._cause_line, definition=self.assessment.definition)
 
     @property
-    def _unaccounted(self) -> str:
-        """Why the suspects do not explain the difference."""
+    def faults(self) -> list[Fault]:
+        """The known faults of the test, from ``data/faults.csv``."""
+        return self.study.faults
+
+    @property
+    def _cause_line(self) -> str:
+        if not self.suspects:
+            return "The packets show no cause that differs."
+        clauses = " and ".join(d.clause for d in self._named[:MOST_CAUSES])
+        if self.accounted >= LITTLE:
+            return f"Most likely because {clauses}."
+        return f"The cause is open; what differs most: {clauses}."
+
+    @property
+    def reasons(self) -> str:
+        """What the cause rests on: each suspect's effect alone, and what all account for."""
+        if not self.suspects:
+            return self._undecided
+        what = "; then ".join(f"{d} ({self.effect_text(d)})" for d in self._named)
+        together = ""
+        if self.assessment.outcome == DIFFERS:
+            together = f"; {self._together}"
+        return f"what differs most is {what}{together}"
+
+    @property
+    def _together(self) -> str:
+        """What all suspects explain of the difference, or why that is unknown."""
         if math.isnan(self.observed):
             return "the throughput is not shown to differ, and effects on the delay are unknown"
         if math.isnan(self.accounted):
@@ -149,7 +162,7 @@ class Explanation:
         """The verdict without a suspect."""
         shown = "; ".join(str(d) for d in self.symptoms[:MOST_SYMPTOMS])
         also = f"; symptoms: {shown}" if shown else ""
-        return f"the cause is undecided: the packets show no cause that differs{also}"
+        return f"the packets show no cause that differs{also}"
 
     def effect_text(self, difference: Difference) -> str:
         """What a cause alone would change in throughput, and its share of the difference."""
@@ -182,9 +195,11 @@ class Explanation:
         return pd.DataFrame(rows)
 
     def to_dict(self) -> dict[str, Any]:
-        """The sentence and the differences, ready for JSON."""
+        """The verdict, the known faults and the differences, ready for JSON."""
         return {
-            "sentence": self.sentence,
+            "verdict": str(self.verdict),
+            "reasons": self.reasons,
+            "faults": [fault._asdict() for fault in self.faults],
             "share": _known(self.accounted),
             "differences": [
                 {
@@ -206,7 +221,7 @@ class Explanation:
         }
 
     def __repr__(self) -> str:
-        return self.sentence
+        return str(self.verdict)
 
     def _repr_html_(self) -> str:
         # Names with spaces wrap, so that the table fits the cell.
@@ -214,7 +229,9 @@ class Explanation:
         table.columns = [
             str(name).replace("_percent", " (%)").replace("_", " ") for name in table.columns
         ]
-        return f"<p><b>{escape(self.sentence)}</b></p>{table.to_html(index=False)}"
+        suspects = f"<p>{escape(sentence(self.reasons))}</p>{table.to_html(index=False)}"
+        folded = {**faults_html(self.faults), "Suspects and symptoms": suspects}
+        return self.assessment.html(self.verdict, folded)
 
 
 def explain(

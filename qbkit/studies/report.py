@@ -12,8 +12,10 @@ import xarray as xr
 
 from qbkit.errors import QbkitError, StoreError
 from qbkit.files import write_whole
+from qbkit.metrics.verdicts.assessment import sentence
 from qbkit.plots.drawing.html import run_html, run_sentence
 from qbkit.plots.drawing.render import chart_fragment, without_bundle
+from qbkit.store.faults import faults_html
 from qbkit.store.paper_tables import heading
 from qbkit.studies.conformance import Study
 from qbkit.studies.explain import Explanation
@@ -97,16 +99,17 @@ def _sections(results: Results) -> Iterator[Section]:
 
 def _study_sections(results: Results, study: Study) -> Iterator[Section]:
     assessment = study.assess()
+    verdict = results.verdict if isinstance(results, Explanation) else study.verdict()
     yield (
         "Verdict",
-        f'<p class="verdict">{escape(assessment.verdict)}</p>'
+        f'<div class="verdict">{assessment.html(verdict, faults_html(study.faults))}</div>'
         f"<p>{escape(run_sentence(study.tests[0], of_one_run=False))}; {len(study.tests)} and "
-        f"{len(study.references)} trials.</p>{_html(assessment.frame())}",
+        f"{len(study.references)} trials.</p>",
     )
     yield "Envelope", _chart(study, "envelope")
     yield "Timeline", _chart(study, "linked")
     if isinstance(results, Explanation):
-        yield "Suspects", f"<p>{escape(results.sentence)}</p>"
+        yield "Suspects", f"<p>{escape(sentence(results.reasons))}</p>"
         yield "Parameters", _html(table(results))
     else:
         yield "Parameters and suspects", f"<p>{escape(NO_PARAMETERS)}</p>"

@@ -28,6 +28,31 @@ CLEAR_PART = 0.03
 """Fraction of the fair share above which the sign of a Δ-throughput counts."""
 
 
+CLAUSES = {
+    "initial_window_packets": "it starts with {0} packets, not {1}",
+    "start_growth": "its window grows by {0} per round of slow start, not {1}",
+    "slow_start_exit": "its slow start ends by {0}, not by {1}",
+    "pacing": "its slow start is {0}, not {1}",
+    "pacing_gain": "it paces slow start at {0} windows per RTT, not {1}",
+    "packet_bytes": "its frames have {0} bytes, not {1}",
+    "packets_per_ack": "it gets an ACK for every {0} packets, not {1}",
+    "ack_delay_ms": "its packets wait up to {0} ms for an ACK, not {1}",
+    "decrease_factor": "a loss leaves {0} of its window, not {1}",
+    "reverted_reductions_percent": "it reverts {0} % of its window reductions, not {1}",
+    "growth": "the law of its window's growth is {0}, not {1}",
+    "increase_packets_per_rtt": "it adds {0} packets per RTT, not {1}",
+    "cubic_c": "its C is {0} packets/s³, not {1}",
+    "probe_up_gain": "it probes at {0} times the delivery rate, not {1}",
+    "probe_down_gain": "it drains at {0} times the delivery rate, not {1}",
+    "probe_cycle_rtts": "it probes every {0} RTTs, not {1}",
+    "probe_rtt_interval_s": "it probes for the RTT every {0} s, not {1}",
+    "probe_rtt_duration_ms": "its ProbeRTT lasts {0} ms, not {1}",
+}
+"""Cause → what it is in a sentence about the test: {0} is its value, {1} the reference's."""
+WORDS = {"bursts": "in bursts"}
+"""Words that need another form in a clause."""
+
+
 @dataclass(frozen=True)
 class Difference:
     """One parameter that differs."""
@@ -58,6 +83,13 @@ class Difference:
     def by_thumb(self) -> bool:
         """Whether the effect comes from a rule of thumb instead of a response function."""
         return self.name in THUMB
+
+    @property
+    def clause(self) -> str:
+        """A cause without intervals, as a verdict says it: "it reverts 82 % of …"."""
+        sides = (self.test, self.reference)
+        shown = (WORDS.get(e.word, e.word) or _rounded(e.value) for e in sides)
+        return CLAUSES[self.name].format(*shown).removesuffix(", not 0")
 
     def __str__(self) -> str:
         unit = f" {self.test.unit}" if self.test.unit not in ("", "1") else ""
@@ -90,6 +122,11 @@ def compare(
     unknown = math.inf if governing else -math.inf
     causes.sort(key=lambda d: -d.score if math.isfinite(d.score) else unknown)
     return [*causes, *sorted(symptoms, key=lambda d: -_apart(d.test, d.reference))]
+
+
+def _rounded(value: float) -> str:
+    """Two digits, or all before the point."""
+    return f"{value:.0f}" if abs(value) >= 10 else f"{value:.2g}"
 
 
 def _cause(name: str, test: Parameters, reference: Parameters, moved: float) -> Difference:

@@ -10,7 +10,10 @@ has one of four outcomes:
   equivalence test does not place the difference within the margin.
 - *no difference detected*: neither. This does not show conformance, because the trials may be too
   few. The verdict says which shift they could have detected.
-- *undecided*: too few trials for any permutation test.
+- *undecided*: too few trials for any permutation test; or, unless they differ, trials that detect
+  only a shift of more than half of the reference's mean throughput or delay
+  (`qbkit.metrics.verdicts.equivalence.coarse`); or a noise floor within the margin of 0, so that
+  the conformance has nothing to be compared with.
 
 ``conformance`` and ``noise_floor`` both compare one trial with one other, averaged over all pairs
 (`qbkit.metrics.envelopes.trials`), so they are comparable. ``conformance_pooled`` compares the
@@ -48,10 +51,21 @@ from qbkit.metrics.envelopes.points import MIN_SKIP_START_S, SKIP_START_FRACTION
 from qbkit.metrics.envelopes.trials import Trials
 from qbkit.metrics.verdicts import equivalence, permutation
 from qbkit.metrics.verdicts.settling import drift_interval_mbps, drift_mbps, settles
+from qbkit.metrics.verdicts.words import (
+    CONFORMS,
+    DIFFERS,
+    NO_DIFFERENCE,
+    UNDECIDED,
+    Outcome,
+    Verdict,
+    study_verdict,
+)
 from qbkit.traces.arrays import FloatArray
 
-CONFORMS, DIFFERS = "conforms", "differs"
-NO_DIFFERENCE, UNDECIDED = "no difference detected", "undecided"
+USUAL_SEEDS = 5
+"""Seeds to give where fewer could decide in principle."""
+MOST_SEEDS = 100
+"""More seeds than this are no useful answer."""
 NAN_INTERVAL = (math.nan, math.nan)
 SHOWN = {
     "conformance": ("conformance", "", "one trial with one of the reference"),
@@ -86,10 +100,11 @@ per trial, 0.64 with 106, 0.76 with 134 and 0.93 with 538; in deep buffers it is
 class Assessment:
     """A test implementation against its reference, over several seeds."""
 
-    outcome: str
-    """"conforms", "differs", "no difference detected" or "undecided"."""
-    verdict: str
-    """The outcome, a colon, and the numbers, in one sentence."""
+    outcome: Outcome
+    names: tuple[str, str]
+    """What the test and the reference are called."""
+    reasons: str
+    """The numbers on which the outcome rests, in one sentence."""
     definition: str
     conformance: float
     """Conformance of one trial of the test with one of the reference, mean over all pairs."""
@@ -133,6 +148,9 @@ class Assessment:
     p_equivalence: float
     """p of "outside the margin"; the test conforms if it is at most 1 - confidence."""
     confidence: float
+    seeds_needed: int | None
+    """Seeds of each side that can decide, if these cannot; None if these can, or if more would not
+    help."""
     seeds: int
     """Number of trials of the test."""
     reference_seeds: int
@@ -140,9 +158,15 @@ class Assessment:
     warnings: tuple[str, ...] = ()
     """Sentences about what limits the trust in the numbers."""
 
+    @property
+    def verdict(self) -> Verdict:
+        """The outcome in at most three short lines, as ``print`` and notebooks show it."""
+        return study_verdict(self)
+
     def to_dict(self) -> dict[str, object]:
-        """The fields, ready for JSON: intervals are lists, NaN is None."""
-        return {key: _jsonable(value) for key, value in asdict(self).items()}
+        """The fields and the verdict, ready for JSON: intervals are lists, NaN is None."""
+        verdict = {"verdict": str(self.verdict), "kind": self.verdict.kind}
+        return {key: _jsonable(value) for key, value in {**verdict, **asdict(self)}.items()}
 
     def frame(self) -> pd.DataFrame:
         """One row per number: its name, value, unit, interval if it has one, and meaning."""
@@ -160,10 +184,20 @@ class Assessment:
             f"{self.noise_floor:.2f}, {self.seeds} and {self.reference_seeds} trials>"
         )
 
-    def _repr_html_(self) -> str:
+    def html(self, verdict: Verdict, folded: Mapping[str, str] | None = None) -> str:
+        """A verdict and the warnings; below it, folded, HTML by title, reasons and table."""
         table = self.frame().to_html(index=False, float_format="{:.3f}".format)
-        head = f"<p><b>{escape(self.verdict[:1].upper() + self.verdict[1:])}</b></p>"
-        return head + "".join(f"<p>Warning: {escape(w)}</p>" for w in self.warnings) + table
+        numbers = f"<p>{escape(sentence(self.reasons))}</p>{table}"
+        parts = {**(folded or {}), "The numbers": numbers}
+        more = "".join(
+            f"<details><summary>{escape(title)}</summary>{part}</details>"
+            for title, part in parts.items()
+        )
+        warnings = "".join(f"<p>Warning: {escape(w)}</p>" for w in self.warnings)
+        return f"<p>{verdict.html}</p>{warnings}{more}"
+
+    def _repr_html_(self) -> str:
+        return self.html(self.verdict)
 
 
 def assess(
@@ -172,6 +206,7 @@ def assess(
     *,
     flow: str | int = 0,
     reference_flow: str | int = 0,
+    names: tuple[str, str] = ("the test", "the reference"),
     definition: str = "imc22",
     confidence: float = 0.95,
     margin: float = equivalence.MARGIN,
@@ -180,10 +215,11 @@ def assess(
 ) -> Assessment:
     """Assess trials of a test (one per seed) against trials of its reference.
 
-    ``flow`` and ``reference_flow`` choose the flow of run datasets. ``margin`` is that of
-    equivalence. The module's docstring describes the numbers and the verdict. Equal arguments give
-    equal results. Raises MetricError as `envelope` does, and for a confidence or margin outside
-    (0, 1) or a bootstrap below 1.
+    ``flow`` and ``reference_flow`` choose the flow of run datasets. ``names`` are what the verdict
+    calls the two, such as ``("quiche:cubic", "tcp:cubic")``. ``margin`` is that of equivalence. The
+    module's docstring describes the numbers and the verdict. Equal arguments give equal results.
+    Raises MetricError as `envelope` does, and for a confidence or margin outside (0, 1) or a
+    bootstrap below 1.
     """
     for name, value in (("confidence", confidence), ("margin", margin)):
         if not 0 < value < 1:
@@ -210,10 +246,11 @@ def assess(
         ),
     }
     outcome = _outcome(trials, numbers, 1 - confidence)
-    verdict = f"{outcome}: {_reasons(outcome, trials, numbers, 1 - confidence)}"
     return Assessment(
         outcome=outcome,
-        verdict=verdict,
+        names=names,
+        reasons=_reasons(outcome, trials, numbers, 1 - confidence),
+        seeds_needed=_seeds_needed(trials, 1 - confidence) if outcome == UNDECIDED else None,
         definition=definition,
         warnings=(*_short_trials([*ours, *theirs]), *_drifting(*sides)),
         **numbers,
@@ -278,26 +315,37 @@ def _numbers(trials: Trials, confidence: float, margin: float, rng_seed: int) ->
     }
 
 
-def _outcome(trials: Trials, numbers: Mapping[str, Any], level: float) -> str:
+def _outcome(trials: Trials, numbers: Mapping[str, Any], level: float) -> Outcome:
     if permutation.smallest_p(trials.tests, trials.references) > level:
         return UNDECIDED
-    if numbers["p_equivalence"] <= level:
+    comparable = numbers["noise_floor"] > numbers["margin"]
+    if comparable and numbers["p_equivalence"] <= level:
         return CONFORMS
-    return DIFFERS if numbers["p_value"] <= level else NO_DIFFERENCE
+    if numbers["p_value"] <= level:
+        return DIFFERS
+    decides = comparable and not equivalence.coarse(trials, level)
+    return NO_DIFFERENCE if decides else UNDECIDED
+
+
+def _seeds_needed(trials: Trials, level: float) -> int | None:
+    """The fewest seeds of each side that can decide; None if more seeds would not help."""
+    if permutation.smallest_p(trials.tests, trials.references) > level:
+        return max(USUAL_SEEDS, permutation.enough_trials(level))
+    more = range(max(trials.tests, trials.references) + 1, MOST_SEEDS + 1)
+    return next((n for n in more if not equivalence.coarse(trials, level, n)), None)
 
 
 def _reasons(outcome: str, trials: Trials, numbers: Mapping[str, Any], level: float) -> str:
     """The numbers on which an outcome rests, in a sentence."""
     a, n, m = numbers, trials.tests, trials.references
-    if outcome == UNDECIDED:
-        enough = permutation.enough_trials(level)
-        return f"too few seeds ({n} of the test, {m} of the reference; give {enough} of each)"
     own, floor = (interval_text(a[name]) for name in ("conformance_ci", "noise_floor_ci"))
     seen = (
         f"conformance {a['conformance']:.2f}{own}, noise floor {a['noise_floor']:.2f}{floor}, "
         f"mean throughput difference {a['mean_throughput_difference_mbps']:+.2f} Mbit/s, "
         f"mean delay difference {a['mean_delay_difference_ms']:+.2f} ms"
     )
+    if permutation.smallest_p(n, m) > level:
+        return f"{seen}; {n} and {m} trials are too few for a test"
     within = f"within {100 * a['margin']:.0f} % of the reference's"
     if outcome == CONFORMS:
         also = f"; a difference this small is detected (p = {a['p_value']:.2g})"
@@ -312,6 +360,11 @@ def _reasons(outcome: str, trials: Trials, numbers: Mapping[str, Any], level: fl
         f"({100 * shifts[0] / mbps:.0f} %) or {shifts[1]:.2g} ms ({100 * shifts[1] / delay_ms:.0f} "
         f"%) four times in five, and do not show that the test is {within}"
     )
+
+
+def sentence(words: str) -> str:
+    """The words with a capital letter and a full stop."""
+    return f"{words[:1].upper()}{words[1:]}."
 
 
 def interval_text(limits: tuple[float, float]) -> str:

@@ -30,6 +30,9 @@ from qbkit.metrics.envelopes.trials import TrialEstimate, Trials, satterthwaite
 from qbkit.traces.arrays import FloatArray
 
 MARGIN = 0.1
+COARSE = 0.5
+"""Trials that only detect a larger shift, as a part of the reference's mean, decide nothing."""
+SHORT_DELAY_MS = 1.0
 POWER = 0.8
 """Probability of detecting a shift that is called detectable."""
 
@@ -55,16 +58,23 @@ def mean_differences(trials: Trials) -> tuple[TrialEstimate, TrialEstimate]:
     return delay, throughput
 
 
-def detectable_shifts(trials: Trials, level: float) -> tuple[float, float]:
+def detectable_shifts(
+    trials: Trials, level: float, count: int | None = None
+) -> tuple[float, float]:
     """Smallest shifts of delay (ms) and throughput (Mbit/s) that the trials detect 4 times in 5.
 
     Computed for Hotelling's T² at that level (noncentral F distribution) from the variance of the
-    given trials, for a shift of one quantity that leaves the other unchanged. NaN if the trials are
-    too few.
+    given trials, for a shift of one quantity that leaves the other unchanged. With ``count``, as if
+    each side had so many trials of that variance. NaN if the trials are too few.
     """
     n, m = trials.tests, trials.references
     if n + m < 5 or min(n, m) < 2:
         return math.nan, math.nan
+    spreads = [
+        math.sqrt(((n - 1) * a.var(ddof=1) + (m - 1) * b.var(ddof=1)) / (n + m - 2))
+        for a, b in zip(*_columns(trials), strict=True)
+    ]
+    n, m = count or n, count or m
     from scipy import optimize, stats  # SciPy takes 0.3 s to load
 
     freedom = n + m - 3
@@ -75,11 +85,20 @@ def detectable_shifts(trials: Trials, level: float) -> tuple[float, float]:
 
     needed = optimize.brentq(missed, 1e-3, 1e5)
     reach = math.sqrt(needed * (1 / n + 1 / m))
-    delay, throughput = (
-        reach * math.sqrt(((n - 1) * a.var(ddof=1) + (m - 1) * b.var(ddof=1)) / (n + m - 2))
-        for a, b in zip(*_columns(trials), strict=True)
-    )
+    delay, throughput = (reach * spread for spread in spreads)
     return delay, throughput
+
+
+def coarse(trials: Trials, level: float, count: int | None = None) -> bool:
+    """Whether the trials detect only shifts of more than `COARSE` of the reference's means.
+
+    A mean delay below `SHORT_DELAY_MS` counts as that. ``count`` is as in `detectable_shifts`.
+    """
+    delay_ms, mbps = detectable_shifts(trials, level, count)
+    mean_ms, mean_mbps = trials.means[trials.tests :].mean(axis=0)
+    return not (
+        mbps <= COARSE * mean_mbps and delay_ms <= COARSE * max(float(mean_ms), SHORT_DELAY_MS)
+    )
 
 
 def _columns(trials: Trials) -> tuple[FloatArray, FloatArray]:

@@ -75,7 +75,10 @@ class Gate:
         unit = f" {self.unit}" if self.unit else ""
         seen = f"{self.name} {self.value:.2f}{interval_text(self.interval)}{unit}"
         if self.answer == "undecided":
-            return f"undecided: {seen} may or may not be {self._bound}; {self._advice}"
+            plural = "s" * (self.seeds != 1)
+            return (
+                f"{self.seeds} seed{plural} cannot decide; {self._advice}: {seen} for {self._bound}"
+            )
         return f"{self.answer}: {seen} is {'' if self.answer == 'meets' else 'not '}{self._bound}"
 
     def to_dict(self) -> dict[str, object]:
@@ -101,10 +104,10 @@ class Gate:
     @property
     def _advice(self) -> str:
         if math.isnan(self.interval[0]):
-            return "an interval needs at least 2 seeds, 3 for the noise floor"
+            return "an interval needs 2 or more, 3 for the noise floor"
         if self.seeds_needed is None:
-            return f"the value is so near the bound that {MOST_SEEDS} seeds may not decide it"
-        return f"about {self.seeds_needed} seeds would decide it ({self.seeds} now)"
+            return f"so near the bound {MOST_SEEDS} may not either"
+        return f"about {self.seeds_needed} can"
 
 
 def gates(

@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Iterable, Mapping
 
 from qbkit.metrics.envelopes.envelope import Envelope, definition_of
-from qbkit.metrics.verdicts.assessment import Assessment, interval_text
+from qbkit.metrics.verdicts.assessment import Assessment, interval_text, sentence
 
 PIXELS_PER_LETTER = 5.4
 """Mean width of a letter in a subtitle."""
@@ -28,26 +28,29 @@ def _broken(sentence: str, letters: int) -> list[str]:
     return [*(line + " " for line in some), last]
 
 
-def envelope_subtitle(
-    envelopes: Mapping[str, Envelope], assessment: Assessment | None, width: int
-) -> list[str]:
-    """Definition, parameters and trials, and the assessment's numbers, in wrapped lines."""
+def one_line(sentence: str, width: int) -> str:
+    """A subtitle of one line for a chart of ``width`` pixels; what does not fit becomes "…"."""
+    return textwrap.shorten(sentence, max(20, int(width / PIXELS_PER_LETTER)), placeholder=" …")
+
+
+def envelope_notes(envelopes: Mapping[str, Envelope], assessment: Assessment | None) -> list[str]:
+    """What the envelopes are: the verdict first, then definition, parameters and numbers."""
     sentences = _common({k: definition_of(e.definition).title for k, e in envelopes.items()})
     sentences += _common({k: _parameters(e) for k, e in envelopes.items()})
-    if assessment is not None:
-        sentences += assessment_sentences(assessment)
-    return wrapped(sentences, width)
+    if assessment is None:
+        return sentences
+    return [assessment.verdict.lines[0], *sentences, *assessment_notes(assessment)]
 
 
-def assessment_sentences(a: Assessment) -> list[str]:
-    """The verdict, and the numbers of the pooled envelopes that the chart shows."""
+def assessment_notes(a: Assessment) -> list[str]:
+    """The numbers of the verdict, and those of the pooled envelopes that the chart shows."""
     moved = f"{signed(a.delta_throughput_mbps)} Mbit/s, {signed(a.delta_delay_ms)} ms"
     return [
-        a.verdict[:1].upper() + a.verdict[1:],
+        sentence(a.reasons),
         f"As drawn, all trials pooled ({a.seeds} and {a.reference_seeds} seeds): pooled "
         f"conformance {a.conformance_pooled:.2f}, Conformance-T {a.conformance_t:.2f} (best "
         f"translation, test − reference: {moved}), deviation {a.deviation:.2f}"
-        f"{interval_text(a.deviation_ci)}",
+        f"{interval_text(a.deviation_ci)}. Cite the conformance, with the noise floor.",
     ]
 
 

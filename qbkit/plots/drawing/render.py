@@ -119,7 +119,9 @@ def without_bundle(fragment: str) -> str:
 
 
 def _headed(spec: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    """The chart's title and subtitle as HTML, and the specification without them.
+    """The chart's title, subtitle and description as HTML, and the specification without title.
+
+    The description is folded.
 
     The specification also loses its background, so that the page's own ground shows.
     """
@@ -134,7 +136,9 @@ def _headed(spec: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     lines = [lines] if isinstance(lines, str) else lines
     words = "".join(f"<div>{escape(sentence)}</div>" for sentence in _sentences(lines))
     head = f'<div class="qbkit-title">{escape(title["text"])}</div>'
-    return head + f'<div class="qbkit-subtitle">{words}</div>', rest
+    notes = spec.get("description")
+    folded = f"<details><summary>More</summary>{escape(notes)}</details>" if notes else ""
+    return head + f'<div class="qbkit-subtitle">{words}{folded}</div>', rest
 
 
 def _sentences(lines: Sequence[str]) -> list[str]:

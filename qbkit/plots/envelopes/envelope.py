@@ -12,7 +12,7 @@ from qbkit.errors import MetricError
 from qbkit.metrics.envelopes.envelope import Envelope
 from qbkit.metrics.verdicts.assessment import Assessment
 from qbkit.plots.drawing import theme
-from qbkit.plots.drawing.captions import envelope_subtitle
+from qbkit.plots.drawing.captions import envelope_notes, one_line
 from qbkit.plots.drawing.charts import LayerChart
 from qbkit.plots.drawing.data import inline
 from qbkit.traces.arrays import FloatArray
@@ -32,17 +32,19 @@ def envelope_chart(
     """Points, hulls and centroids of one or more envelopes, by label.
 
     The ``reference`` label is drawn in grey. Points that the definition excludes are faint. An
-    ``assessment`` adds its numbers and verdict to the subtitle. A click on the legend shows one
+    ``assessment`` gives the subtitle, its verdict. Definition, trials and numbers are in the
+    chart's description, which HTML shows on demand. A click on the legend shows one
     label alone (shift-click: several), a drag moves the view, the wheel zooms. Raises MetricError
     without an envelope.
     """
-    subtitle = envelope_subtitle(envelopes, assessment, WIDTH)
+    notes = envelope_notes(envelopes, assessment)
     layers = envelope_layers(envelopes, reference)
     zoom = alt.selection_interval(bind="scales", name="view")
     return (
         layers.add_params(zoom)
         .properties(width=WIDTH, height=HEIGHT)
-        .properties(title=alt.TitleParams(title, subtitle=subtitle))
+        .properties(title=alt.TitleParams(title, subtitle=one_line(notes[0], WIDTH)))
+        .properties(description=" ".join(notes))
     )
 
 

@@ -10,7 +10,7 @@ import xarray as xr
 from qbkit.errors import MetricError
 from qbkit.metrics.envelopes.envelope import Envelope, definition_of, envelope
 from qbkit.metrics.flows.lookup import flow_labels
-from qbkit.plots.drawing.captions import envelope_subtitle, wrapped
+from qbkit.plots.drawing.captions import envelope_notes, one_line
 from qbkit.plots.drawing.charts import HConcatChart
 from qbkit.plots.envelopes import envelope as pe
 from qbkit.plots.flows import timeline as tl
@@ -51,18 +51,15 @@ def linked_chart(
     names = {label: [s.trial for s in series if s.label == label] for label in envelopes}
     grey = reference if reference in envelopes else None
     points = pe.envelope_layers(envelopes, grey, trial_names=names, fading=fading)
-    subtitle = wrapped(
-        [
-            " · ".join(envelope_subtitle(envelopes, None, 10_000)),
-            tl.averaging(series) + " Drag over a span of time to highlight its operating points.",
-            *excuses,
-        ],
-        TIMELINE_WIDTH + ENVELOPE_SIZE + 130,
-    )
+    hint = "Drag over a span of time to highlight its operating points."
+    notes = [*excuses, hint, tl.averaging(series), *envelope_notes(envelopes, None)]
+    subtitle = one_line(notes[0], TIMELINE_WIDTH + ENVELOPE_SIZE + 130)
     square = points.properties(width=ENVELOPE_SIZE, height=ENVELOPE_SIZE)
     with tl.one_brush():
         chart = HConcatChart(hconcat=[times, square], spacing=24)
-    return chart.properties(title=alt.TitleParams(title, subtitle=subtitle))
+    return chart.properties(
+        title=alt.TitleParams(title, subtitle=subtitle), description=" ".join(notes[1:])
+    )
 
 
 def _series(runs: Runs) -> list[Series]:

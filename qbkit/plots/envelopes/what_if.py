@@ -9,7 +9,7 @@ import altair as alt
 
 from qbkit.metrics.envelopes.envelope import Envelope
 from qbkit.metrics.verdicts.assessment import Assessment
-from qbkit.plots.drawing.captions import assessment_sentences, wrapped
+from qbkit.plots.drawing.captions import envelope_notes, one_line
 from qbkit.plots.drawing.charts import HConcatChart
 from qbkit.plots.envelopes.envelope import envelope_layers
 
@@ -21,7 +21,7 @@ Side = tuple[Mapping[str, Envelope], Assessment]
 def what_if_chart(
     sides: Mapping[str, Side], *, reference: str, title: str = "What if"
 ) -> alt.HConcatChart:
-    """One panel per name, on common axes: envelopes by label; the subtitle has their numbers.
+    """One panel per name, on common axes: envelopes by label; the subtitle has the conformances.
 
     The ``reference`` is drawn in grey.
     """
@@ -31,14 +31,20 @@ def what_if_chart(
         )
         for name, (envelopes, _) in sides.items()
     ]
-    sentences = [
-        f"{name}: {sentence}"
-        for name, (_, assessment) in sides.items()
-        for sentence in assessment_sentences(assessment)
+    notes = [
+        f"{name}: {note}"
+        for name, (envelopes, assessment) in sides.items()
+        for note in envelope_notes(envelopes, assessment)
     ]
+    subtitle = "; ".join(
+        f"{name}: conformance {assessment.conformance:.2f}"
+        for name, (_, assessment) in sides.items()
+    )
     with warnings.catch_warnings():
         # Both panels share one legend and its selection on purpose.
         warnings.filterwarnings("ignore", message="Automatically deduplicated")
         chart = HConcatChart(hconcat=panels).resolve_scale(x="shared", y="shared")
-    subtitle = wrapped(sentences, len(panels) * (WIDTH + 60))
-    return chart.properties(title=alt.TitleParams(title, subtitle=subtitle))
+    subtitle = one_line(subtitle, len(panels) * (WIDTH + 60))
+    return chart.properties(
+        title=alt.TitleParams(title, subtitle=subtitle), description=" ".join(notes)
+    )
