@@ -9,7 +9,7 @@ PINNED := iproute2 mininet
 STACK_PINNED := chromium chromium-headless-shell firefox-esr libnss3-tools
 SUDO := $(shell [ "$$(id -u)" = 0 ] || { command -v sudo >/dev/null && sudo -n true 2>/dev/null && echo sudo; } || echo no)
 
-.PHONY: demo test fuzz setup lab check docs atlas data-readme system pinned venv lock kernel stacks clean
+.PHONY: demo test fuzz setup lab check docs atlas system pinned venv lock kernel stacks clean
 
 # The demo needs two stacks only; all of them take 20 to 30 minutes to build on two cores.
 demo: system venv pinned kernel
@@ -39,19 +39,15 @@ check: venv
 
 # The site, in build/docs. Its tutorials run on this machine; where no engine works, they open published runs.
 docs: venv
-	@echo "qbkit: building the documentation (the first time about 10 processor minutes: it executes the notebooks)"
+	@echo "qbkit: building the documentation (the first time about 10 processor minutes: it executes the notebooks and writes the atlas)"
 	@rm -rf docs/reference/generated
 	@$(BIN)/python -m sphinx -q -W --keep-going -d build/docs-trees docs build/docs
 	@echo "qbkit: open build/docs/index.html"
 
 # The published data as a site, in build/atlas; it opens from the disk.
 atlas: venv
-	@echo "qbkit: writing the atlas of the published data (about 180 processor seconds)"
+	@echo "qbkit: writing the atlas of the published data (about a minute)"
 	@$(BIN)/qbkit atlas data --out build/atlas
-
-# data/README.md, from the published data and data/README.md.jinja.
-data-readme: venv
-	@$(BIN)/python -m qbkit.atlas.claims.page data
 
 # Only apt needs root. Without root, print what to ask for, and continue where possible.
 system:

@@ -23,6 +23,7 @@ author = "the qbkit authors"
 release = version = version_of("qbkit")
 
 extensions = [
+    "atlas_site",
     "executed_notebooks",
     "chart_gallery",
     "stacks_page",

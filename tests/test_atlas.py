@@ -48,8 +48,18 @@ tcp:cubic,Linux 7.2.13,12.5,40,0.5,30,2,decrease_factor,0.698,0.69,0.7
 tcp:cubic,Linux 7.2.13,12.5,40,0.5,30,2,pacing,paced,,
 tcp:cubic,Linux 7.2.13,12.5,40,0.5,30,2,probe_up_gain,,,
 """  # noqa: E501
-FAULTS = """implementation,version,source,fault,evidence
-aioquic:cubic,1.7.2,"cubic.py:1",It counts twice.,One run shows <it>.
+FAULTS = """implementation,version,source,url,fault,evidence
+aioquic:cubic,1.7.2,"cubic.py:1, 7",https://example.org/a#1 https://example.org/a#7,It counts twice.,One run shows <it>.
+"""  # noqa: E501
+FINDINGS = """
+# About loss
+
+## {{ "aioquic's CUBIC is `first`" | claim(rows("faults.csv").size > 0) }}.
+about: aioquic:cubic
+picture: {{ bars("share", {"aioquic:cubic": 0.75, "the kernel's": 0.25}, mark=0.5) }}
+command: qbkit reproduce data
+
+It is {{ 0.75 | to(2) }} & more.
 """
 CLOCKS = """flow,rate_mbps,buffer_bdp,virtual_runs,virtual_share,virtual_share_sd,physical_runs,\
 physical_share,physical_share_sd,conformance,noise_floor,p_value
@@ -71,13 +81,15 @@ def data(tmp_path_factory) -> Path:
             copy.symlink_to(DATA / f"{name}{ending}")
     (folder / "elsewhere").symlink_to(folder / "controllers")  # the same sweep once more
     (folder / "cases").mkdir()
-    (folder / "cases/ack-10").symlink_to(DATA / "cases/ack-10")
+    for case in ("quiche-now", "ack-10"):  # a stack as it is, and one with an option of ours
+        (folder / f"cases/{case}").symlink_to(DATA / f"cases/{case}")
     runs = {name: qb.load_run(DATA / f"gallery/{name.replace(':', '-')}.nc") for name in ALONE}
     qb.publish_runs(runs, folder / "gallery")
     (folder / "releases").mkdir()
     for name, text in RELEASES.items():
         (folder / f"releases/{name}.csv").write_text(text)
     (folder / "faults.csv").write_text(FAULTS)
+    (folder / "findings.md.jinja").write_text(FINDINGS)
     (folder / "external.csv").write_text(EXTERNAL)
     (folder / "checks").mkdir()
     (folder / "checks/physical-time.csv").write_text(CLOCKS)
@@ -97,7 +109,7 @@ def site(data, tmp_path_factory) -> Path:
 
 def test_every_link_leads_somewhere_and_nothing_is_loaded_from_elsewhere(site: Path):
     pages = {path: Page(path) for path in site.rglob("*.html")}
-    assert len(pages) == 4 + 28  # the pairs' 25, aioquic, the controller in Python and the case
+    assert len(pages) == 5 + 28  # the pairs' 25, aioquic, the controller in Python and the case
     broken = []
     for path, page in pages.items():
         for link in page.links | page.loads:
@@ -124,12 +136,46 @@ def test_a_page_has_the_numbers_of_the_data_and_how_to_make_them_again(site: Pat
     for number in row.conformance.values.ravel().tolist():
         assert f"<td>{number:.2f} <span" in page
     sweeps = 2
-    assert page.count('class="qbkit-chart"') == sweeps * row.conformance.size
-    assert page.count("tcp:cubic</a> at 10 Mbit/s, 60 s</h2>") == sweeps
+    assert page.count('class="qbkit-chart"') == sweeps
     mean, floor = float(row.conformance.mean()), float(row.noise_floor.mean())
-    assert (site / "index.html").read_text().count(
-        f"10 Mbit/s, 60 s: {mean:.2f} (floor {floor:.2f})"
-    ) == 1
+    assert f"Conformance {mean:.2f}; two trials of the kernel's have {floor:.2f}." in unescape(page)
+    worst = float(row.conformance[(row.conformance - row.noise_floor).argmin(...)])
+    verdict, _, repeat = page.partition("Repeat this number")
+    assert "badge" in verdict
+    assert repeat.index(f"conformance {worst:.2f} at") < repeat.index("qbkit reproduce")
+
+
+def test_the_first_page_has_a_verdict_for_each_implementation(site: Path):
+    page = unescape((site / "index.html").read_text())
+    rows = re.findall(r'<tr data-name="(.*?)".*?</tr>', page, re.DOTALL)
+    assert len(rows) == len(set(rows)) == 28
+    for name in rows:
+        row = page.partition(f'<tr data-name="{name}"')[2].partition("</tr>")[0]
+        assert f'<a href="implementations/{name.replace(":", "-").replace("_", "-")}' in row
+        assert 'class="badge' in row
+    kernel = page.partition('<tr data-name="tcp:cubic"')[2].partition("</tr>")[0]
+    assert "the kernel's own" in kernel
+    assert "small-map" in kernel  # its noise floor
+
+
+def test_a_map_begins_with_the_noise_floor_and_goes_on_by_conformance(site: Path):
+    section = (site / "conformance.html").read_text().partition("<section")[2]
+    rows = section.partition("<tbody>")[2].partition("</tbody>")[0].split("<tr")[1:]
+    means = [float(re.findall(r"<td>([\d.]+)</td>", row)[0]) for row in rows]
+    assert 'class="floor"' in rows[0]
+    assert "tcp:cubic" in rows[0]
+    assert means[1:] == sorted(means[1:], reverse=True)
+    assert all("<a href=" in row for row in rows)
+
+
+def test_a_finding_is_a_box_and_on_the_page_of_its_implementation(site: Path):
+    for name in ("findings", "implementations/aioquic-cubic"):
+        page = (site / f"{name}.html").read_text()
+        assert "aioquic's CUBIC is <code>first</code>." in unescape(page)
+        assert "It is 0.75 &amp; more." in page
+        assert "left:0.0%;width:100.0%" in page
+    assert "About loss" in (site / "findings.html").read_text()
+    assert "CUBIC is" not in (site / "implementations/tcp-cubic.html").read_text()
 
 
 def test_sweeps_against_one_controller_have_different_headings():
@@ -147,10 +193,24 @@ def test_sweeps_against_one_controller_have_different_headings():
     ]
 
 
-def test_a_known_fault_is_on_the_page_of_its_implementation_and_marked_in_the_table(site: Path):
+def test_a_known_fault_is_the_verdict_and_its_lines_are_links(site: Path):
     page = (site / "implementations/aioquic-cubic.html").read_text()
-    assert "It counts twice. <code>cubic.py:1</code> in 1.7.2. One run shows &lt;it&gt;." in page
-    assert (site / "index.html").read_text().count("known fault") == 1
+    lines = (
+        '<a href="https://example.org/a#1"><code>cubic.py:1</code></a>, '
+        '<a href="https://example.org/a#7"><code>7</code></a>'
+    )
+    assert f"It counts twice. {lines} in 1.7.2." in page
+    assert "One run shows &lt;it&gt;." in page
+    assert page.index("has a known fault") < page.index("Because: It counts twice")
+    index = (site / "index.html").read_text()
+    assert index.count('class="badge fault"') == 1
+    assert lines in (site / "causes.html").read_text()
+
+
+def test_causes_are_those_of_stacks_as_they_are(site: Path):
+    page = (site / "causes.html").read_text()
+    assert "quiche:cubic at 20 Mbit/s" in page
+    assert all("ack_every_packets" not in path.read_text() for path in site.rglob("*.html"))
 
 
 def test_a_stack_that_was_built_elsewhere_says_from_what(site: Path):
@@ -160,10 +220,8 @@ def test_a_stack_that_was_built_elsewhere_says_from_what(site: Path):
 
 
 def test_causes_and_releases_are_on_the_page_of_the_implementation(site: Path):
-    study = qb.load_explanation(DATA / "cases/ack-10")
-    page = (site / "implementations/quinn-newreno.html").read_text()
-    assert str(study.suspects[0]) in page
-    assert "quinn:newreno?ack_every_packets=10" in page
+    study = qb.load_explanation(DATA / "cases/quiche-now")
+    assert str(study.suspects[0]) in (site / "implementations/quiche-cubic.html").read_text()
     page = (site / "implementations/aioquic-cubic.html").read_text()
     for words in ("1.2.0", "2024-07-06", "0.52 <span", "[0.40, 0.60]", "−1.2", "0.52 [0.5, 0.6]"):
         assert words in page
@@ -243,11 +301,11 @@ def parse(words: list[str]) -> dict:
 @pytest.mark.browser
 def test_every_chart_draws_itself_and_nothing_is_requested(browser, site: Path):
     names = [
-        *("index", "conformance", "interactions", "causes"),
+        *("index", "conformance", "interactions", "causes", "findings"),
         *("implementations/qbkit-cubic", "implementations/aioquic-cubic"),
-        "implementations/quinn-newreno",
+        "implementations/quiche-cubic",
     ]
-    for name, width_px in [*((name, 1440) for name in names), (names[4], 390), (names[2], 390)]:
+    for name, width_px in [*((name, 1440) for name in names), (names[5], 390), (names[2], 390)]:
         page = browser.new_page(viewport={"width": width_px, "height": 900}, color_scheme="dark")
         page.set_default_timeout(120_000)  # nine charts, on a busy machine
         complaints: list[str] = []
@@ -259,11 +317,66 @@ def test_every_chart_draws_itself_and_nothing_is_requested(browser, site: Path):
             lambda r, to=complaints, ours=ours: r.url.startswith(ours) or to.append(r.url),
         )
         page.goto((site / f"{name}.html").as_uri())
+        page.evaluate("document.querySelectorAll('details').forEach(d => { d.open = true; })")
         page.wait_for_function(DRAWN)
         assert page.locator("canvas").count() == page.locator(".qbkit-chart").count(), name
         assert page.evaluate("document.documentElement.scrollWidth") <= width_px, name
         assert complaints == [], name
         page.close()
+
+
+SHOWN = """[...document.querySelectorAll('#implementations tbody tr')]
+    .filter((row) => !row.hidden).map((row) => row.dataset.name)"""
+
+
+@pytest.mark.browser
+def test_a_question_leads_to_its_page_and_filters_stay_in_the_address(browser, site: Path):
+    page = browser.new_page(viewport={"width": 1280, "height": 900})
+    page.goto((site / "index.html").as_uri())
+    everything = page.evaluate(SHOWN)
+    page.fill("input[name=q]", "what does quinn's BBR do, and why?")
+    assert page.evaluate(SHOWN) == ["quinn:bbr"]
+    page.reload()
+    assert page.evaluate(SHOWN) == ["quinn:bbr"]
+    page.press("input[name=q]", "Enter")
+    page.wait_for_url("**/implementations/quinn-bbr.html")
+    page.go_back()
+    page.fill("input[name=q]", "zzz")
+    assert page.evaluate(SHOWN) == []
+    page.click(".reset")
+    assert sorted(page.evaluate(SHOWN)) == sorted(everything)
+    page.select_option("select[name=family]", "BBR")
+    page.click("[data-sort=name]")
+    shown = page.evaluate(SHOWN)
+    assert shown == sorted(shown)
+    assert all("bbr" in name for name in shown)
+    page.click("[data-sort=name]")
+    assert page.evaluate(SHOWN) == shown[::-1]
+    assert {"family=BBR", "sort=name", "order=down"} == set(page.url.partition("?")[2].split("&"))
+    page.reload()
+    assert page.evaluate(SHOWN) == shown[::-1]
+    page.close()
+
+
+@pytest.mark.browser
+def test_a_command_is_copied(browser, site: Path):
+    context = browser.new_context(permissions=["clipboard-read", "clipboard-write"])
+    page = context.new_page()
+    page.goto((site / "implementations/qbkit-cubic.html").as_uri())
+    command = page.locator(".repeat + .command")
+    command.locator("button").click()
+    assert command.locator("button").text_content() in ("Copied", "Selected")
+    selected = page.evaluate("String(getSelection()) || navigator.clipboard.readText()")
+    assert selected == command.locator("code").text_content()
+    context.close()
+
+
+@pytest.mark.browser
+def test_a_link_to_a_folded_section_opens_it(browser, site: Path):
+    page = browser.new_page()
+    page.goto((site / "implementations/aioquic-cubic.html").as_uri() + "#parameters")
+    assert page.locator("#parameters").get_attribute("open") is not None
+    page.close()
 
 
 def test_a_folder_without_sweeps_is_refused(tmp_path):

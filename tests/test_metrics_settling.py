@@ -62,9 +62,9 @@ def test_every_cell_of_a_cube():
     assert float(cell.drift_low_mbps) < float(cell.drift_mbps) < float(cell.drift_high_mbps) < 0
     assert found.drift_mbps.isel({"flows.0": 0, "bottleneck.rtt_ms": 0}).isnull().all()
     chart = qb.plots.conformance_map_chart({"tcp:cubic": cube})
-    assert "Pale numbers: the implementation does not settle" in str(chart.title.subtitle)
+    assert "In brackets: the implementation does not settle" in str(chart.title.subtitle)
     steady = qb.plots.conformance_map_chart({"tcp:cubic": settings_cube(["tcp:cubic", "a:cubic"])})
-    assert "Pale" not in str(steady.title.subtitle)
+    assert "brackets" not in str(steady.title.subtitle)
 
 
 def test_the_verdict_warns_of_a_side_that_does_not_settle():

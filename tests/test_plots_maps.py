@@ -53,9 +53,14 @@ def test_every_cell_of_the_map_has_the_numbers_of_the_metric():
     cube = settings_cube(["tcp:cubic", "a:cubic", "b:cubic"])
     chart = plots.conformance_map_chart({"tcp:cubic": cube})
     drawn = next(t for t in tables(chart) if "conformance_t" in t[0])
-    assert len(drawn) == 2 * 4  # the reference itself is no row
     known = conformance_map(cube, "tcp:cubic")
-    for cell in drawn:
+    assert len(drawn) == 3 * 4
+    floors, cells = drawn[:4], drawn[4:]
+    assert {cell["row"] for cell in floors} == {"tcp:cubic with itself"}
+    floor = known.noise_floor.isel({"flows.0": 0}).values.ravel()
+    assert [float(c["conformance"]) for c in floors] == pytest.approx(floor.tolist(), abs=1e-3)
+    assert {cell["deviation"] for cell in floors} == {""}
+    for cell in cells:
         rtt, buffer = (float(word.split()[0]) for word in cell["setting"].split(","))
         place = {"bottleneck.rtt_ms": rtt, "bottleneck.buffer_bdp": buffer, "flows.0": cell["row"]}
         for name in ("conformance", "deviation", "delta_delay_ms"):
@@ -89,7 +94,18 @@ def test_the_map_says_what_it_may_claim():
 def test_families_share_a_map():
     cubes = {f"tcp:{f}": settings_cube([f"tcp:{f}", f"a:{f}"]) for f in ("cubic", "bbr")}
     drawn = next(t for t in tables(plots.conformance_map_chart(cubes)) if "conformance_t" in t[0])
-    assert {cell["row"] for cell in drawn} == {"a:cubic", "a:bbr"}
+    rows = list(dict.fromkeys(cell["row"] for cell in drawn))
+    assert rows == ["tcp:cubic with itself", "a:cubic", "tcp:bbr with itself", "a:bbr"]
+
+
+def test_the_most_conformant_row_follows_the_noise_floor():
+    cube = settings_cube(["tcp:cubic", "a:cubic", "b:cubic"])  # b is twice as far away
+    cube = cube.isel({"flows.0": [2, 1, 0]})
+    drawn = next(
+        t for t in tables(plots.conformance_map_chart({"tcp:cubic": cube})) if "settles" in t[0]
+    )
+    rows = list(dict.fromkeys(cell["row"] for cell in drawn))
+    assert rows == ["tcp:cubic with itself", "a:cubic", "b:cubic"]
 
 
 def test_bad_input_is_one_sentence():
@@ -132,7 +148,7 @@ def test_a_click_on_a_cell_of_the_map_opens_its_envelope(browser, tmp_path):
     cube = settings_cube(["tcp:cubic", "a:cubic", "b:cubic"])
     chart = plots.conformance_map_chart({"tcp:cubic": cube})
     with opened(browser, plots.save_chart(chart, tmp_path / "map.html")) as page:
-        assert "a:cubic, 10 ms, 0.5 BDP" in page.evaluate(WORDS)
+        assert "tcp:cubic with itself, 10 ms, 0.5 BDP" in page.evaluate(WORDS)
         click(page, "b:cubic", "setting", "50 ms, 5 BDP")
         assert "b:cubic, 50 ms, 5 BDP" in page.evaluate(WORDS)
 

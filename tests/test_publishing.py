@@ -15,8 +15,6 @@ from click.testing import CliRunner
 from synthetic import synthetic_run
 
 import qbkit as qb
-from qbkit.atlas.claims import ClaimError, readme
-from qbkit.atlas.claims.page import claim
 from qbkit.cli.group import group
 from qbkit.errors import StackNotReady, StoreError
 from qbkit.execution.sweeps import estimate, gather, run_sweep
@@ -220,15 +218,3 @@ def test_the_table_of_controllers_is_that_of_the_data():
     rows = [line for line in printed.splitlines() if line.startswith("| ")]
     assert len(rows) >= 9
     assert [row for row in rows if row not in text] == []
-
-
-@pytest.mark.slow
-def test_the_page_of_the_data_says_what_the_data_say():
-    made, committed = readme(DATA), (DATA / "README.md").read_text()
-    assert made.splitlines() == committed.splitlines(), "run make data-readme"
-
-
-def test_a_claim_that_the_data_contradict_is_refused():
-    assert claim("quinn is first", [1]) == "quinn is first"
-    with pytest.raises(ClaimError, match="contradict “quinn is first”; change the sentence"):
-        claim("quinn is first", [])

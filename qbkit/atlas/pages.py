@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import altair as alt
-import xarray as xr
 
-from qbkit import plots
 from qbkit.atlas.again import (
     cell_again,
     explanation_again,
@@ -18,7 +16,9 @@ from qbkit.atlas.again import (
     run_again,
     study_again,
 )
+from qbkit.atlas.causes import Cause, cause_of
 from qbkit.atlas.inferred import LINK, Inferred
+from qbkit.atlas.multiples import envelope_panels, lone_panels
 from qbkit.atlas.published import (
     ConformanceSweep,
     InteractionSweep,
@@ -27,13 +27,13 @@ from qbkit.atlas.published import (
     PublishedSweep,
     Share,
 )
-from qbkit.metrics import by_family, map_sentence, summary
+from qbkit.atlas.verdicts import KINDS, Verdict, verdict_of
+from qbkit.metrics import by_family, summary
 from qbkit.metrics.maps.families import kernel_counterpart
-from qbkit.metrics.maps.interactions import FIRST, SECOND
+from qbkit.metrics.maps.interactions import FIRST
 from qbkit.metrics.maps.shares import settle_s
 from qbkit.plots.drawing.html import run_sentence
 from qbkit.plots.drawing.render import chart_fragment
-from qbkit.plots.envelopes.envelope import envelope_chart
 from qbkit.plots.maps.conformance_map import setting_text
 from qbkit.spec import Bottleneck, Experiment
 from qbkit.studies.conformance import Study
@@ -44,14 +44,10 @@ WAITING = "An interactive chart; it needs JavaScript."
 
 @dataclass(frozen=True)
 class Figure:
-    """A chart with a name for those who do not see it, and how to make its numbers again."""
+    """A chart with a name for those who do not see it."""
 
     name: str
     html: str
-    again: str
-    """The command or expression; "" where one below it makes several charts again."""
-    wide: bool = False
-    """Whether it scrolls sideways on a narrow screen: its tiles hold numbers."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +56,19 @@ class Cell:
 
     setting: str
     figures: dict[str, float]
+    again: str
+
+
+@dataclass(frozen=True)
+class Row:
+    """One implementation on the first page."""
+
+    name: str
+    family: str
+    verdict: Verdict
+    cause: Cause | None
+    map: list[tuple[str, float, float]]
+    """Setting, conformance and noise floor; of the reference the noise floor twice."""
 
 
 @dataclass(frozen=True)
@@ -110,32 +119,19 @@ class Case:
         return explanation_again(self.published)
 
 
-@dataclass(frozen=True)
-class Ranking:
-    """Where an implementation stands among all: over the settings of a sweep, and in pairs."""
-
-    name: str
-    sweep: ConformanceSweep | None
-    mean: dict[str, float]
-    worst: float
-    best: float
-    elsewhere: list[tuple[str, float, float]]
-    """Network, mean conformance and mean noise floor of each further sweep with it."""
-    shares: list[float]
-
-
 def index_page(published: Published) -> dict[str, Any]:
-    """All implementations by family, with their conformance and their share of the link."""
-    families = {
-        title: [_ranking(published, name) for name in names]
+    """All implementations, each with its verdict, its likely cause and a small map."""
+    rows = [
+        _row(published, name, title)
         for title, names in by_family(published.implementations).items()
-    }
-    for rankings in families.values():
-        rankings.sort(key=lambda r: -r.mean.get("conformance", -1.0))
+        for name in names
+    ]
+    order = list(KINDS)
+    rows.sort(key=lambda row: (order.index(row.verdict.kind), -_size(row.verdict)))
     return {
-        "families": families,
-        "references": {sweep.reference for sweep in published.conformance},
-        "pairs": _pair_settings(published),
+        "rows": rows,
+        "kinds": {kind: KINDS[kind] for kind in order if any(r.verdict.kind == kind for r in rows)},
+        "families": list(dict.fromkeys(row.family for row in rows)),
         "runs": sum(sweep.facts["done"] for sweep in published.sweeps),
         "processor_hours": sum(sweep.facts["processor_hours"] for sweep in published.sweeps),
     }
@@ -143,31 +139,38 @@ def index_page(published: Published) -> dict[str, Any]:
 
 def maps_page(published: Published) -> dict[str, Any]:
     """A conformance map per sweep."""
-    return {"maps": [(sweep, _map_figure(sweep)) for sweep in published.conformance]}
+    return {"maps": [(sweep, _map_rows(sweep)) for sweep in published.conformance]}
 
 
 def pairs_page(published: Published) -> dict[str, Any]:
     """The matrix of each sweep in each setting, and the CUBIC and BBR pairs of it."""
-    return {"sweeps": [(sweep, list(_pair_figures(sweep))) for sweep in published.interactions]}
+    return {"sweeps": [(sweep, list(_matrices(sweep))) for sweep in published.interactions]}
 
 
 def causes_page(published: Published) -> dict[str, Any]:
-    """Every published study: verdict, envelopes and, where they were inferred, the causes."""
-    return {"studies": [(Case(study), _study_figure(study)) for study in published.studies]}
+    """The known faults, the likely causes, and the studies of stacks as they are."""
+    likely = [
+        (name, verdict_of(published, name), cause_of(published, name))
+        for name in published.implementations
+    ]
+    return {
+        "likely": [each for each in likely if each[2] and not each[2].source],
+        "studies": [*map(Case, published.studies)],
+    }
 
 
 def implementation_page(published: Published, name: str) -> dict[str, Any]:
     """Everything that the data say of one implementation."""
-    mine = [study for study in published.studies if study.implementation == name]
+    mine = [Case(study) for study in published.studies if study.implementation == name]
+    sweeps = [sweep for sweep in published.conformance if name in sweep.implementations]
     return {
         "name": name,
         "stack_version": published.version(name),
         "external": published.external.get(name.partition(":")[0]),
-        "conformance": [
-            (sweep, _cells(sweep, name), list(_envelope_figures(sweep, name)))
-            for sweep in published.conformance
-            if name in sweep.implementations
-        ],
+        "verdict": verdict_of(published, name),
+        "cause": cause_of(published, name),
+        "first": _telling(sweeps[0], name) if sweeps else None,
+        "conformance": [(sweep, _cells(sweep, name), _envelopes(sweep, name)) for sweep in sweeps],
         "references": [sweep for sweep in published.conformance if name == sweep.reference],
         "alone": _alone(published, name),
         "pairs": [
@@ -175,8 +178,8 @@ def implementation_page(published: Published, name: str) -> dict[str, Any]:
             for sweep in published.interactions
             if name in sweep.implementations
         ],
-        "studies": [(Case(study), _study_figure(study)) for study in mine],
-        "explained": any(study.explanation for study in mine),
+        "studies": [(case, _study_figure(case.published)) for case in mine],
+        "explained": any(case.explanation for case in mine),
         "inferred": _inferred(published, name),
         "releases": _releases(published, name),
         "faults": published.faults.get(name, ()),
@@ -184,57 +187,56 @@ def implementation_page(published: Published, name: str) -> dict[str, Any]:
     }
 
 
-def drawn(chart: alt.TopLevelMixin, name: str, again: str = "", *, wide: bool = False) -> Figure:
-    """A chart as HTML that draws itself with the script of the site."""
-    spec = chart.to_dict(validate=False)
-    html = chart_fragment(spec, bundled=False, waiting=WAITING)
-    return Figure(name, html, again, wide)
+def drawn(chart: alt.TopLevelMixin | dict[str, Any], name: str) -> Figure:
+    """A chart, or its specification, as HTML that draws itself with the script of the site."""
+    spec = chart if isinstance(chart, dict) else chart.to_dict(validate=False)
+    return Figure(name, chart_fragment(spec, bundled=False, waiting=WAITING))
 
 
-def _ranking(published: Published, name: str) -> Ranking:
-    sweeps = [s for s in published.conformance if name in s.implementations]
-    sweep = sweeps[0] if sweeps else None
-    row = sweep.row(name) if sweep else None
-    every = row.conformance if row is not None else None
-    return Ranking(
+def _row(published: Published, name: str, family: str) -> Row:
+    sweep = next(
+        (s for s in published.conformance if name in (*s.implementations, s.reference)), None
+    )
+    return Row(
         name,
-        sweep,
-        {} if row is None else {str(k): float(v.mean()) for k, v in row.data_vars.items()},
-        float("nan") if every is None else float(every.min()),
-        float("nan") if every is None else float(every.max()),
-        [_elsewhere(other, name) for other in sweeps[1:]],
-        [
-            pairs.mean_share(name, setting) if name in pairs.implementations else float("nan")
-            for pairs in published.interactions
-            for setting in pairs.settings
-        ],
+        family,
+        verdict_of(published, name),
+        cause_of(published, name),
+        list(_small_map(sweep, name)) if sweep else [],
     )
 
 
-def _elsewhere(sweep: ConformanceSweep, name: str) -> tuple[str, float, float]:
-    row = sweep.row(name)
-    return shared_words(sweep), float(row.conformance.mean()), float(row.noise_floor.mean())
+def _size(verdict: Verdict) -> float:
+    """By how much an implementation differs, for the order of the rows."""
+    return abs(verdict.difference.mbps) if verdict.difference else 0.0
 
 
-def _pair_settings(published: Published) -> list[str]:
-    return [words for pairs in published.interactions for words in _network_words(pairs)]
+def _small_map(sweep: ConformanceSweep, name: str) -> Iterator[tuple[str, float, float]]:
+    for setting in sweep.settings:
+        floor = sweep.noise_floor(setting)
+        own = name == sweep.reference
+        yield (
+            setting_text(setting),
+            floor if own else sweep.figures(name, setting)["conformance"],
+            floor,
+        )
 
 
-def _map_figure(sweep: ConformanceSweep) -> Figure:
-    title = f"Conformance to {sweep.reference}"
-    chart = plots.conformance_map_chart({sweep.reference: sweep.cube}, title=title)
-    return drawn(chart, f"{title}: {map_sentence(sweep.map)}", wide=True)
+def _map_rows(sweep: ConformanceSweep) -> list[tuple[str, float, list[tuple[str, float, float]]]]:
+    """Name, mean conformance and small map: the noise floor first, then the most conformant."""
+    rows = []
+    for name in (sweep.reference, *sweep.implementations):
+        cells = list(_small_map(sweep, name))
+        known = [value for _, value, _ in cells if value == value]
+        rows.append((name, sum(known) / len(known) if known else float("nan"), cells))
+    return [rows[0], *sorted(rows[1:], key=lambda row: -row[1] if row[1] == row[1] else 2)]
 
 
-def _pair_figures(sweep: InteractionSweep) -> Iterator[tuple[str, list[Figure]]]:
+def _matrices(sweep: InteractionSweep) -> Iterator[tuple[str, list[str], Any]]:
+    """Network, names by dominance and the share of each row against each column."""
     for words, setting in zip(_network_words(sweep), sweep.settings, strict=True):
-        part = sweep.cube.sel(setting)
-        title = f"Share of the row's implementation, {words}"
-        figures = [drawn(plots.interaction_chart(part, title=title), title, wide=True)]
-        if {"tcp:cubic", "tcp:bbr"} <= {*sweep.implementations}:
-            title = f"CUBIC against BBR, {words}"
-            figures.append(drawn(plots.expectation_chart(part, title=title), title))
-        yield words, figures
+        names = sorted(sweep.implementations, key=lambda name: -sweep.mean_share(name, setting))
+        yield words, names, {name: sweep.shares(name, setting) for name in names}
 
 
 def _study_figure(published: PublishedStudy) -> Figure:
@@ -243,36 +245,37 @@ def _study_figure(published: PublishedStudy) -> Figure:
     return drawn(study.plot.envelope(), name)
 
 
+def _telling(sweep: ConformanceSweep, name: str) -> Cell:
+    """The setting in which the conformance is furthest below the noise floor."""
+    return min(
+        _cells(sweep, name),
+        key=lambda cell: cell.figures["conformance"] - cell.figures["noise_floor"] or 0.0,
+    )
+
+
 def _cells(sweep: ConformanceSweep, name: str) -> list[Cell]:
-    row = sweep.row(name).assign(sweep.settling.sel({FIRST: name}).data_vars)
     return [
-        Cell(
-            setting_text(setting),
-            {str(key): float(value.sel(setting)) for key, value in _by_setting(row)},
-        )
-        for setting in sweep.settings
+        Cell(setting_text(s), sweep.figures(name, s), cell_again(sweep, name, s))
+        for s in sweep.settings
     ]
 
 
-def _by_setting(row: xr.Dataset) -> Iterator[tuple[Any, xr.DataArray]]:
-    """The variables that have a value in each setting."""
-    return ((key, value) for key, value in row.data_vars.items() if value.ndim)
-
-
-def _envelope_figures(sweep: ConformanceSweep, name: str) -> Iterator[Figure]:
+def _envelopes(sweep: ConformanceSweep, name: str) -> Figure | None:
     """The envelope in each setting over the reference's, as far as both have trials."""
+    pairs = {}
     for setting in sweep.settings:
         test, reference = (sweep.envelope(who, setting) for who in (name, sweep.reference))
-        if test is None or reference is None:
-            continue
-        words = setting_text(setting)
-        grey = f"{sweep.reference} (reference)"
-        chart = envelope_chart({name: test, grey: reference}, reference=grey, title=words)
-        yield drawn(
-            chart,
-            f"Envelopes of {name} and {sweep.reference} at {words}",
-            cell_again(sweep, name, setting),
-        )
+        if test is not None and reference is not None:
+            pairs[setting_text(setting)] = (test, reference)
+    if not pairs:
+        return None
+    return drawn(envelope_panels(pairs), f"Envelopes of {name} over those of {sweep.reference}")
+
+
+def seconds_text(sweep: PublishedSweep, runs: int) -> str:
+    """The processor time of some runs of a sweep, on average: ``29 s``, ``4 min``."""
+    seconds = runs * 3600 * sweep.facts["processor_hours"] / max(1, sweep.facts["done"])
+    return f"{max(1, round(seconds))} s" if seconds < 100 else f"{round(seconds / 60)} min"
 
 
 def sweep_words(sweep: PublishedSweep) -> str:
@@ -316,21 +319,20 @@ def _varied(sweep: PublishedSweep) -> set[str]:
 
 def _first(sweep: PublishedSweep) -> Experiment:
     """The first experiment of a sweep."""
-    flows = [flow for flow in (FIRST, SECOND) if flow in sweep.cube.coords]
+    flows = [flow for flow in (FIRST, "flows.1") if flow in sweep.cube.coords]
     names = [str(sweep.cube[flow].values[0]) for flow in flows]
     return sweep.experiment(names, sweep.settings[0], sweep.seeds[0])
 
 
-def _alone(published: Published, name: str) -> tuple[Figure, dict[str, Any]] | None:
-    """The lone run beside the kernel's, and its numbers."""
+def _alone(published: Published, name: str) -> tuple[Figure, dict[str, Any], str] | None:
+    """The lone run beside the kernel's, its numbers, and the command that makes it again."""
     if name not in published.alone:
         return None
     run, kernel = published.alone[name], kernel_counterpart(name)
-    shown = {kernel: published.alone[kernel]} if kernel in published.alone else {}
-    shown[name] = run
-    chart = plots.gallery_chart(shown, reference=kernel if kernel in shown else None)
+    beside = published.alone.get(kernel) if kernel != name else None
+    chart = lone_panels(run, beside)
     words = f"Congestion window, throughput and queueing delay of {name} alone on a link"
-    return drawn(chart, words, run_again(name)), summary(run).iloc[0].to_dict()
+    return drawn(chart, words), summary(run).iloc[0].to_dict(), run_again(name)
 
 
 def _inferred(published: Published, name: str) -> dict[str, Any] | None:

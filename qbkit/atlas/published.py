@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
+from qbkit.atlas.differences import Difference, differences
 from qbkit.atlas.inferred import Inferred, estimates_of, read_inferred
 from qbkit.errors import StoreError
 from qbkit.metrics import cell_envelopes, conformance_map, dominance, interactions, settling
@@ -43,6 +44,11 @@ class PublishedSweep:
     facts: Mapping[str, Any]
 
     @property
+    def anchor(self) -> str:
+        """Its name in a page."""
+        return self.name.replace("/", "-")
+
+    @cached_property
     def settings(self) -> list[Setting]:
         """All settings, in the order of the sweep."""
         fields = [str(d) for d in self.cube["done"].dims if d not in (FIRST, SECOND, SEED)]
@@ -97,7 +103,12 @@ class ConformanceSweep(PublishedSweep):
     def _envelopes(self) -> xr.DataArray:
         return cell_envelopes(self.cube)
 
-    @property
+    @cached_property
+    def differences(self) -> dict[str, Difference]:
+        """See `qbkit.atlas.differences`."""
+        return differences(self.cube, self.map)
+
+    @cached_property
     def implementations(self) -> list[str]:
         """All implementations, without the reference."""
         return [str(name) for name in self.map[FIRST].values]
@@ -106,9 +117,20 @@ class ConformanceSweep(PublishedSweep):
         """The map of one implementation."""
         return self.map.sel({FIRST: name})
 
+    def figures(self, name: str, setting: Setting) -> dict[str, float]:
+        """Every number of the map and of `settling` of one implementation in one setting."""
+        return self._figures[(name, *setting.values())]
+
     def noise_floor(self, setting: Setting) -> float:
         """Conformance of one trial of the reference with another."""
-        return float(self.map.noise_floor.isel({FIRST: 0}).sel(setting))
+        return self.figures(self.implementations[0], setting)["noise_floor"]
+
+    @cached_property
+    def _figures(self) -> dict[tuple[Any, ...], dict[str, float]]:
+        settling = self.settling.sel({FIRST: self.map[FIRST]})
+        every = self.map.drop_attrs().merge(settling.drop_attrs())
+        frame = every.to_dataframe(dim_order=[FIRST, *self.settings[0]])
+        return dict(zip(frame.index, frame.astype(float).to_dict("records"), strict=True))
 
     def envelope(self, name: str, setting: Setting) -> Envelope | None:
         """Envelope of all trials in one setting; None without a trial."""
@@ -136,7 +158,7 @@ class InteractionSweep(PublishedSweep):
         """See `qbkit.metrics.interactions`."""
         return interactions(self.cube)
 
-    @property
+    @cached_property
     def implementations(self) -> list[str]:
         """All implementations."""
         return [str(name) for name in self.cube[FIRST].values]
@@ -224,6 +246,14 @@ class Published:
         """All sweeps."""
         return (*self.conformance, *self.interactions)
 
+    def sweep(self, name: str) -> PublishedSweep:
+        """The sweep of that name; StoreError if it is not published."""
+        for found in self.sweeps:
+            if found.name == name:
+                return found
+        known = ", ".join(each.name for each in self.sweeps)
+        raise StoreError(f"{self.folder} holds no sweep {name}, only {known}; choose one of them")
+
     @cached_property
     def implementations(self) -> list[str]:
         """Every implementation that the data name."""
@@ -234,6 +264,11 @@ class Published:
             found |= {*pairs.implementations}
         found |= {each.implementation for each in self.studies} | {*self.parameters}
         return sorted(found)
+
+    def difference(self, name: str) -> Difference | None:
+        """The difference in the first sweep that compares an implementation; None without one."""
+        found = (sweep.differences.get(name) for sweep in self.conformance)
+        return next(filter(None, found), None)
 
     def version(self, name: str) -> str:
         """The version of a stack, as the newest data name it; "" where none does."""
@@ -286,12 +321,17 @@ def _sweep(folder: Path, spec: Path) -> PublishedSweep | None:
 
 
 def _studies(folder: Path) -> Iterator[PublishedStudy]:
+    """The studies of stacks as they are: options and qbkit's own controllers are experiments."""
     for index in sorted([*folder.glob(f"*/{INDEX}"), *folder.glob(f"*/*/{INDEX}")]):
-        place = index.parent
-        if "test" in published_index(place):
-            results = open_results(place)
+        facts = published_index(index.parent)
+        if "test" not in facts:
+            continue
+        first, *_ = facts["files"].values()
+        flow = first["provenance"]["spec"]["flows"][0]
+        if flow["stack"] != "qbkit" and not flow["options"]:
+            results = open_results(index.parent)
             assert isinstance(results, Study | Explanation)
-            yield PublishedStudy(place.relative_to(folder).as_posix(), results)
+            yield PublishedStudy(index.parent.relative_to(folder).as_posix(), results)
 
 
 def _releases(folder: Path) -> pd.DataFrame | None:

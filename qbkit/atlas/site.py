@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import jinja2
 from altair.utils.schemapi import debug_mode
+from markupsafe import Markup, escape
+from nbconvert.filters import markdown2html
 
-from qbkit import __version__
+from qbkit import __version__, progress
 from qbkit.atlas import again
+from qbkit.atlas.causes import source_links
+from qbkit.atlas.claims import findings
 from qbkit.atlas.inferred import parameter_rows
 from qbkit.atlas.pages import (
     causes_page,
@@ -20,42 +25,42 @@ from qbkit.atlas.pages import (
     index_page,
     maps_page,
     pairs_page,
+    seconds_text,
     shared_words,
     sweep_words,
 )
 from qbkit.atlas.published import Published, read_published
+from qbkit.atlas.tiles import SHARE, tile_style
 from qbkit.errors import StoreError
 from qbkit.files import write_whole
 from qbkit.metrics import map_sentence
 from qbkit.plots.drawing.render import shared_script
 from qbkit.plots.maps.conformance_map import setting_text
 
-SCRIPT, STYLE = "atlas.js", "atlas.css"
-FOLLOW_THEME = """
-// Charts look at the page's ground again when an attribute of the page changes.
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", (now) => {
-  document.documentElement.dataset.dark = now.matches;
-});
-"""
+CHARTS, OURS = "charts.js", ("atlas.js", "atlas.css")
 
 
 def write_atlas(data: str | Path, out: str | Path) -> Path:
     """Write a site of the published data in a folder, and return the path of its first page.
 
-    It has the conformance maps, the interactions, the studies with their causes, and a page for
-    each implementation. It needs no server and loads nothing from a network. Pages of
+    It has a verdict of each implementation and a page for it, the causes, the conformance maps and
+    the interactions. It needs no server and loads nothing from a network. Pages of
     implementations that the data no longer name are deleted. Raises StoreError if ``data`` holds no
     published sweep, and for a folder that cannot be written.
     """
     published, target = read_published(Path(data)), Path(out)
     try:
         (target / "implementations").mkdir(parents=True, exist_ok=True)
-        written = {target / SCRIPT, target / STYLE}
-        write_whole(target / SCRIPT, (shared_script() + FOLLOW_THEME).encode())
-        write_whole(target / STYLE, (files("qbkit.atlas") / STYLE).read_bytes())
-        for name, html in _pages(published):
-            write_whole(target / name, html.encode())
-            written.add(target / name)
+        write_whole(target / CHARTS, shared_script().encode())
+        for name in OURS:
+            write_whole(target / name, (files("qbkit.atlas") / name).read_bytes())
+        written = set()
+        names = published.implementations
+        with progress.bar(total=len(names), unit="page", desc="atlas", leave=False) as bar:
+            for name, html in _pages(published):
+                write_whole(target / name, html.encode())
+                written.add(target / name)
+                bar.update(name.startswith("implementations/"))
         for old in {*target.glob("implementations/*.html")} - written:
             old.unlink()
     except OSError as error:
@@ -67,6 +72,8 @@ def write_atlas(data: str | Path, out: str | Path) -> Path:
 def _pages(published: Published) -> Iterator[tuple[str, str]]:
     """Path in the site and HTML of each page."""
     environment = _environment(published)
+    found = findings(published)
+    environment.globals["has_findings"] = bool(found)
     shared = {
         "index.html": index_page,
         "conformance.html": maps_page,
@@ -78,10 +85,15 @@ def _pages(published: Published) -> Iterator[tuple[str, str]]:
         for name, make in shared.items():
             template = environment.get_template(f"{name}.jinja")
             yield name, template.render(root="", **make(published))
+        if found:
+            groups = {each.group: [f for f in found if f.group == each.group] for each in found}
+            template = environment.get_template("findings.html.jinja")
+            yield "findings.html", template.render(root="", groups=groups)
         template = environment.get_template("implementation.html.jinja")
         for name in published.implementations:
-            page = template.render(root="../", **implementation_page(published, name))
-            yield page_of(name), page
+            mine = [each for each in found if name in each.about]
+            shown = implementation_page(published, name)
+            yield page_of(name), template.render(root="../", findings=mine, **shown)
 
 
 def page_of(name: str) -> str:
@@ -102,6 +114,10 @@ def _environment(published: Published) -> jinja2.Environment:
             "pages": {name: page_of(name) for name in published.implementations},
             "version": __version__,
             "published": published,
+            "seconds_text": seconds_text,
+            "source_links": source_links,
+            "tile": tile_style,
+            "share_tile": partial(tile_style, scale=SHARE),
             "shared_words": shared_words,
             "sweep_words": sweep_words,
             "setting_text": setting_text,
@@ -111,7 +127,8 @@ def _environment(published: Published) -> jinja2.Environment:
             "parameter_rows": parameter_rows,
         }
     )
-    environment.filters.update({"to": _number, "signed": _signed})
+    filters = {"to": _number, "signed": _signed, "code": _code, "markdown": markdown2html}
+    environment.filters.update(filters)
     return environment
 
 
@@ -123,3 +140,8 @@ def _number(value: Any, decimals: int = 2) -> str:
 def _signed(value: Any, decimals: int = 1) -> str:
     """A number with a typographic sign; a dash for one that is unknown."""
     return "–" if value != value else f"{float(value):+.{decimals}f}".replace("-", "−")
+
+
+def _code(text: str) -> Markup:
+    """Text whose words in backquotes are code."""
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))

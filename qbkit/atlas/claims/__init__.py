@@ -1,5 +1,6 @@
-"""What the published data say, as numbers, tables and sentences that must agree with them."""
+"""What the published data say, as findings that must agree with them."""
 
-from qbkit.atlas.claims.page import ClaimError, readme
+from qbkit.atlas.claims.findings import ClaimError, Finding
+from qbkit.atlas.claims.template import findings
 
-__all__ = ["ClaimError", "readme"]
+__all__ = ["ClaimError", "Finding", "findings"]

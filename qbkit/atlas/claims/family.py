@@ -2,54 +2,53 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
-import numpy as np
 import xarray as xr
 
 import qbkit as qb
+from qbkit.atlas.published import ConformanceSweep, Published
 from qbkit.metrics.maps.interactions import FIRST
 
 BUFFER, RTT = "bottleneck.buffer_bdp", "bottleneck.rtt_ms"
 FIELDS = {"buffer_bdp": BUFFER, "rtt_ms": RTT}
 LATE_S = 40
 """From when on the last third of a conformance trial is."""
-CONFORMANCE_HEADING = (
-    "| implementation | conformance | interval | pooled | Conformance-T | Δ-throughput "
-    f"| mean throughput | from {LATE_S} s on |\n|---|---|---|---|---|---|---|---|"
-)
 
 
 @dataclass(frozen=True)
 class Family:
     """The published conformance sweep of a family of controllers, and its map."""
 
-    name: str
-    folder: Path
-    """That of ``NAME.yaml``."""
+    published: Published
+    path: str
+    """The name of its sweep: ``conformance/cubic``."""
     buffers_bdp: tuple[float, ...] = ()
     """The buffers that count; () for all."""
+
+    @property
+    def name(self) -> str:
+        """The family: ``cubic``."""
+        return self.path.rpartition("/")[2]
 
     @cached_property
     def cube(self) -> xr.Dataset:
         """The cube of the sweep."""
-        return self._that_count(self._whole)
+        return self._that_count(self._sweep.cube)
 
     @cached_property
     def map(self) -> xr.Dataset:
         """Its conformance map against the kernel's controller; all buffers are judged together."""
-        # That of some buffers alone would take seconds: the published cube has the map of all.
-        return self._that_count(qb.metrics.conformance_map(self._whole, f"tcp:{self.name}"))
+        return self._that_count(self._sweep.map)
 
     @cached_property
-    def _whole(self) -> xr.Dataset:
-        return qb.load_sweep(self.folder / f"{self.name}.yaml")
+    def _sweep(self) -> ConformanceSweep:
+        found = self.published.sweep(self.path)
+        assert isinstance(found, ConformanceSweep)
+        return found
 
     def _that_count(self, values: xr.Dataset) -> xr.Dataset:
         return values.sel({BUFFER: list(self.buffers_bdp)}) if self.buffers_bdp else values
@@ -60,20 +59,9 @@ class Family:
         return qb.metrics.shares(self.cube).isel(flow=0)
 
     @property
-    def facts(self) -> dict[str, Any]:
-        """Runs, processor hours and versions, of all buffers."""
-        found: dict[str, Any] = json.loads((self.folder / f"{self.name}.json").read_text())
-        return found
-
-    @property
     def names(self) -> list[str]:
         """The implementations, without the reference."""
         return [str(name) for name in self.map[FIRST].values]
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether all runs of the sweep are published."""
-        return bool(self.cube.done.all())
 
     def of(self, name: str, quantity: str = "conformance") -> float:
         """A quantity of one implementation, mean over the settings."""
@@ -117,7 +105,7 @@ class Family:
     @cached_property
     def unsettled(self) -> xr.DataArray:
         """Whether an implementation, the reference too, does not settle, by setting."""
-        return ~qb.metrics.settling(self.cube).settles
+        return ~self._that_count(self._sweep.settling).settles
 
     def unsettled_cells(self, **where: float) -> int:
         """In how many cells an implementation does not settle."""
@@ -145,49 +133,15 @@ class Family:
         return int(same.sum()), same.size
 
     @property
-    def table(self) -> str:
-        """A row of Markdown for each implementation, the least conformant first."""
-        return "\n".join([CONFORMANCE_HEADING, *self._rows()])
-
-    @property
     def ranked(self) -> list[tuple[float, str]]:
         """Mean conformance and name, the least conformant first."""
         mean = self.map.conformance.mean([BUFFER, RTT])
         return sorted(zip(mean.values.tolist(), self.names, strict=True))
 
-    def _rows(self) -> Iterator[str]:
-        mean = self.map.mean([BUFFER, RTT])
-        for _, name in self.ranked:
-            ours, every = mean.sel({FIRST: name}), self.map.conformance.sel({FIRST: name})
-            low, high = float(every.min()), float(every.max())
-            reach = float(ours.conformance_high - ours.conformance_low) / 2
-            shift, plain = ours.delta_throughput_mbps, ours.mean_throughput_difference_mbps
-            yield (
-                f"| {name} | {float(ours.conformance):.2f} [{low:.2f}, {high:.2f}] | ±{reach:.2f} "
-                f"| {float(ours.conformance_pooled):.2f} | {float(ours.conformance_t):.2f} "
-                f"| {_signed(shift)} | {_signed(plain)} | {_signed(self.late_mbps(name))} |"
-            )
-
     @property
     def differing_cells(self) -> int:
         """Cells that differ from the kernel's, at a false discovery rate of 5 %."""
         return int((self.map.q_value <= 0.05).sum())
-
-    @property
-    def above_floor(self) -> int:
-        """Cells whose conformance is above their noise floor."""
-        return int((self.map.conformance > self.map.noise_floor).sum())
-
-    @property
-    def translation_apart_mbps(self) -> float:
-        """Largest difference between Δ-throughput and the plain difference of the means."""
-        plain = self.map.mean_throughput_difference_mbps
-        return float(abs(self.map.delta_throughput_mbps - plain).max())
-
-    @property
-    def half_interval(self) -> float:
-        """Half the width of a cell's 95 % interval, mean over all cells."""
-        return float((self.map.conformance_high - self.map.conformance_low).mean()) / 2
 
     @property
     def differing(self) -> int:
@@ -220,13 +174,3 @@ def best(families: Iterable[Family], count: int) -> list[str]:
 def at(values: xr.DataArray, **where: float) -> xr.DataArray:
     """The values in one setting."""
     return values.sel({FIELDS[field]: value for field, value in where.items()})
-
-
-def _signed(value: float | xr.DataArray) -> str:
-    """A number with its sign and one decimal; never -0.0."""
-    return f"{round(float(value), 1) + 0.0:+.1f}"
-
-
-def rises(values: list[float]) -> bool:
-    """Whether no value, to two decimals, is below the one before it."""
-    return all(a <= b for a, b in pairwise(np.round(values, 2)))

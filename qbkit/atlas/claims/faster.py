@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -11,15 +9,9 @@ import pandas as pd
 import xarray as xr
 
 import qbkit as qb
-from qbkit.atlas.claims.family import BUFFER, LATE_S, RTT, Family, at
+from qbkit.atlas.claims.family import BUFFER, RTT, Family, at
 from qbkit.metrics.maps.interactions import FIRST
 
-HEADING = (
-    "| implementation | conformance | interval | noise floor | at 20 Mbit/s, 10 ms | 50 ms "
-    "| share | at 20 Mbit/s, 10 ms | 50 ms "
-)
-Column = tuple[str, Callable[[str], str]]
-"""A heading, and what stands below it in the row of an implementation."""
 Places = tuple[float, float, float]
 """A number at 100 Mbit/s, at 20 Mbit/s and 10 ms, and at 20 Mbit/s and 50 ms."""
 
@@ -90,7 +82,9 @@ class Faster:
 
     @cached_property
     def _trains_packets(self) -> pd.Series:
-        table = pd.read_csv(self.fast.folder.parent / "checks/trains_faster.csv", index_col="flow")
+        table = pd.read_csv(
+            self.fast.published.folder / "checks/trains_faster.csv", index_col="flow"
+        )
         return table.train_packets_p50
 
     def apart(self, place: int) -> float:
@@ -132,58 +126,6 @@ class Faster:
         low, high = self.spread(f"tcp:{self.fast.name}", buffer_bdp=buffer_bdp)
         spreads = {name: self.spread(name, buffer_bdp=buffer_bdp) for name in self.names}
         return sorted(name for name, (least, most) in spreads.items() if least > high or most < low)
-
-    def late_share(self, name: str) -> float:
-        """The share of an implementation at 100 Mbit/s from `LATE_S` on."""
-        return float(self._late_shares.sel({FIRST: name}))
-
-    @cached_property
-    def _late_shares(self) -> xr.DataArray:
-        return self._shares_in((LATE_S, math.inf)).mean(["seed", BUFFER])
-
-    @property
-    def table_with_shares_by_buffer(self) -> str:
-        """A row of Markdown each, the least conformant first; at its end, the share by buffer."""
-        return self._table(self._by_buffer)
-
-    @property
-    def table_with_trains(self) -> str:
-        """The same, and `train_packets`."""
-        trains = ("train (packets)", lambda name: f"{self.train_packets(name):.0f}")
-        return self._table(self._by_buffer, trains)
-
-    @property
-    def table_with_late_shares(self) -> str:
-        """The same, with `late_share` in their place."""
-        return self._table((f"from {LATE_S} s on", lambda name: f"{self.late_share(name):.2f}"))
-
-    @property
-    def _by_buffer(self) -> Column:
-        buffers_bdp = self.fast.shares[BUFFER].values.tolist()
-        return (
-            f"share with {', '.join(f'{bdp:g}' for bdp in buffers_bdp)} BDP",
-            lambda name: ", ".join(f"{self.share_with(name, bdp):.2f}" for bdp in buffers_bdp),
-        )
-
-    def _table(self, *more: Column) -> str:
-        headings = "".join(f"| {heading} " for heading, _ in more)
-        lines = [f"{HEADING}{headings}|", f"|{'---|' * (9 + len(more))}"]
-        for name, row in self._rows():
-            lines.append(f"{row}{''.join(f'| {cell(name)} ' for _, cell in more)}|")
-        return "\n".join(lines)
-
-    def _rows(self) -> Iterator[tuple[str, str]]:
-        """The columns of `HEADING` of each implementation."""
-        for name in sorted(self.names, key=lambda name: self.conformance(name)[0]):
-            cells = self.fast.map.sel({FIRST: name})
-            reach = float((cells.conformance_high - cells.conformance_low).mean()) / 2
-            here, near, far = self.conformance(name)
-            share, near_share, far_share = self.share(name)
-            yield (
-                name,
-                f"| {name} | {here:.2f} | ±{reach:.2f} | {float(cells.noise_floor.mean()):.2f} "
-                f"| {near:.2f} | {far:.2f} | {share:.2f} | {near_share:.2f} | {far_share:.2f} ",
-            )
 
 
 def _by_place(fast: xr.DataArray, slow: xr.DataArray) -> xr.DataArray:

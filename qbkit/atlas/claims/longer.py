@@ -57,24 +57,6 @@ class Longer:
         shares = self.shares.sel({FIRST: self.long.names})
         return float(abs(shares.diff("length")).mean())
 
-    @property
-    def table(self) -> str:
-        """A row of Markdown for each implementation, the least conformant in 120 s first."""
-        buffers = self.long.map[BUFFER].values.tolist()
-        columns = [f"{bdp:g} BDP, {what}" for bdp in buffers for what in ("conformance", "share")]
-        head = ["| implementation |", *(f" {name} in 60 s | in 120 s |" for name in columns)]
-        lines = ["".join(head), "|---" * (2 * len(columns) + 1) + "|"]
-        means = self.conformances.isel(length=1).mean(BUFFER)
-        for name in sorted(self.long.names, key=lambda name: float(means.sel({FIRST: name}))):
-            cells = [f"{value:.2f}" for bdp in buffers for value in self._cells(name, bdp)]
-            lines.append(f"| {name} | {' | '.join(cells)} |")
-        return "\n".join(lines)
-
-    def _cells(self, name: str, buffer_bdp: float) -> list[float]:
-        where = {FIRST: name, BUFFER: buffer_bdp}
-        both = (values.sel(where).values.tolist() for values in (self.conformances, self.shares))
-        return [value for pair in both for value in pair]
-
     def _by_length(self, of: Callable[[Family], xr.DataArray]) -> xr.DataArray:
         """Both lengths, in the settings and with the implementations of the longer trials."""
         long = of(self.long)

@@ -2,73 +2,52 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import xarray as xr
 
 import qbkit as qb
+from qbkit.atlas.published import InteractionSweep, Published
 from qbkit.metrics.maps.interactions import FIRST, SECOND, SEED
 from qbkit.metrics.verdicts.assessment import interval_text
 from qbkit.spec.bottleneck import FRAME_BYTES
 
 Pair = tuple[str, str]
-HEADING = (
-    "| sweep | link | trials of a pair | shares are of | pairs with a winner | interval, mean "
-    "| runs | processor hours |\n|---|---|---|---|---|---|---|---|"
-)
 
 
 @dataclass(frozen=True)
 class Pairs:
     """A published sweep of interactions."""
 
-    spec: Path
-    """Its YAML."""
-
-    @property
-    def name(self) -> str:
-        """The name of its file."""
-        return self.spec.stem
+    published: Published
+    path: str
+    """The name of its sweep: ``interactions/deep``."""
 
     @cached_property
     def sweep(self) -> qb.Sweep:
         """Its specification."""
-        return qb.Sweep.from_file(self.spec)
+        return qb.Sweep.from_file(self.published.folder / f"{self.path}.yaml")
 
-    @cached_property
+    @property
     def cube(self) -> xr.Dataset:
         """All runs."""
-        return qb.load_sweep(self.spec)
+        return self._sweep.cube
 
     @property
-    def facts(self) -> dict[str, Any]:
-        """Runs, processor hours and versions."""
-        found: dict[str, Any] = json.loads(self.spec.with_suffix(".json").read_text())
-        return found
-
-    @property
-    def row(self) -> str:
-        """The sweep as a row of the Markdown table `HEADING`."""
-        link, seconds = self.sweep.base["bottleneck"], self.sweep.base["duration_s"]
-        settle_s = self.sweep.settle_s
-        part = f"{settle_s:g} to {seconds} s" if settle_s else "whole trials"
-        return (
-            f"| `{self.name}` | {link['rate_mbps']} Mbit/s, {link['buffer_bdp']} BDP "
-            f"| {self.trials} of {seconds} s | {part} | {self.decided} of {self.pairs} "
-            f"| ±{self.reach:.2f} | {self.facts['done']} | {self.facts['processor_hours']:.1f} |"
-        )
-
-    @cached_property
     def table(self) -> xr.Dataset:
         """See `qbkit.metrics.interactions`."""
-        return qb.metrics.interactions(self.cube)
+        return self._sweep.table
+
+    @cached_property
+    def _sweep(self) -> InteractionSweep:
+        found = self.published.sweep(self.path)
+        assert isinstance(found, InteractionSweep)
+        return found
 
     @cached_property
     def ratios(self) -> xr.DataArray:

@@ -25,7 +25,7 @@ from qbkit.plots.drawing.charts import HConcatChart
 from qbkit.plots.drawing.data import inline
 from qbkit.plots.flows.timeline import one_brush
 
-CELL_WIDTH, CELL_HEIGHT = 33, 20
+CELL_WIDTH, CELL_HEIGHT = 36, 20
 DETAIL_WIDTH, DETAIL_HEIGHT = 310, 270
 MAX_POINTS = 60
 """Most operating points drawn per envelope."""
@@ -58,8 +58,8 @@ SHORT = {
     "bottleneck.buffer_bdp": "{:g} BDP",
 }
 TEST_COLOUR = theme.PALETTE[1]
-PALE = 0.55
-"""Opacity of the number of a cell whose flows do not settle."""
+OF_ITSELF = " with itself"
+"""After the name of the reference: its row has the noise floor."""
 
 
 def conformance_map_chart(
@@ -74,9 +74,10 @@ def conformance_map_chart(
     ``cubes`` maps each reference (``tcp:cubic``) to the cube of its sweep. ``quantities`` are
     variables of `qbkit.metrics.conformance_map`, one heat map each. A click on a cell draws its
     envelope over the reference's at the right. The tooltip shows the cell's interval, noise floor
-    and p-values; the subtitle says what the map may claim at its number of trials. Numbers are pale
-    where an implementation does not settle in its trials (`qbkit.metrics.verdicts.settling`).
-    Raises MetricError for an unknown quantity, and if no cell has both envelopes.
+    and p-values; the subtitle says what the map may claim at its number of trials. The first row of
+    each family has the noise floor, the others follow by conformance. Numbers are in brackets where
+    an implementation does not settle in its trials (`qbkit.metrics.verdicts.settling`). Raises
+    MetricError for an unknown quantity, and if no cell has both envelopes.
     """
     for name in quantities:
         if name not in QUANTITIES:
@@ -109,7 +110,7 @@ def conformance_map_chart(
         chart = HConcatChart(hconcat=[*maps, _detail(cells, chosen)], spacing=24)
     sentences = [map_sentence(each) for each in found.values()]
     if not all(cell.settles for cell in cells):
-        sentences.append("Pale numbers: the implementation does not settle in its trials.")
+        sentences.append("In brackets: the implementation does not settle in its trials.")
     sentences.append("Click a cell to see its envelope (orange) over the reference's (grey).")
     width = len(quantities) * CELL_WIDTH * len(settings) + DETAIL_WIDTH
     return chart.resolve_scale(color="independent").properties(
@@ -131,24 +132,50 @@ class _MapCell:
 
 
 def _cells(cube: xr.Dataset, definition: str, found: xr.Dataset) -> Iterator[_MapCell]:
-    """Cells of a conformance map that have the envelopes of both sides."""
+    """Cells of a conformance map that have the envelopes of both sides: those of the noise floor,
+    then the most conformant implementation's."""
+    reference = found.attrs["reference"]
     envelopes, drifts = cell_envelopes(cube, definition=definition), settling(cube)
-    found = found.assign(drifts.sel({FIRST: found[FIRST]}).data_vars)
-    known = envelopes.sel({FIRST: found.attrs["reference"]}).values
+    names = [str(name) for name in found[FIRST].values]
+    mean = found.conformance.mean(found.conformance.dims[1:]).values.tolist()
+    order = sorted(range(len(names)), key=lambda i: -mean[i] if mean[i] == mean[i] else 2.0)
+    known = envelopes.sel({FIRST: reference}).values
     fields = [str(d) for d in envelopes.dims[1:]]
-    for place in np.ndindex(*found.conformance.shape):
-        name = str(found[FIRST].values[place[0]])
-        test = envelopes.sel({FIRST: name}).values.item(place[1:])
-        against = known.item(place[1:])
-        if not test or not against:
-            continue
-        values = tuple(
-            envelopes[f].values[i].item() for f, i in zip(fields, place[1:], strict=True)
-        )
-        setting = setting_text(dict(zip(fields, values, strict=True)))
-        figures = {key: float(found[key].values[place]) for key in (*QUANTITIES, *BESIDE)}
-        settled = bool(found.settles.values[place])
-        yield _MapCell(name, values, setting, test, against, figures, settled)
+    for number in (None, *order):
+        name = reference if number is None else names[number]
+        settles = drifts.sel({FIRST: name})
+        for place, against in np.ndenumerate(known):
+            test = envelopes.sel({FIRST: name}).values.item(place)
+            if not test or not against:
+                continue
+            values = tuple(
+                envelopes[f].values[i].item() for f, i in zip(fields, place, strict=True)
+            )
+            figures = _figures(found, number, place)
+            figures["drift_mbps"] = float(settles.drift_mbps.values[place])
+            yield _MapCell(
+                f"{name}{OF_ITSELF}" if number is None else name,
+                values,
+                setting_text(dict(zip(fields, values, strict=True))),
+                test,
+                against,
+                figures,
+                bool(settles.settles.values[place]),
+            )
+
+
+def _figures(found: xr.Dataset, number: int | None, place: tuple[int, ...]) -> dict[str, float]:
+    """The numbers of a cell; of the reference itself the noise floor alone."""
+    if number is None:
+        floors = found.noise_floor.values[(slice(None), *place)]
+        floor = float(floors[np.isfinite(floors)].max(initial=-np.inf))
+        floor = floor if math.isfinite(floor) else math.nan
+        return dict.fromkeys((*QUANTITIES, *BESIDE), math.nan) | {
+            "conformance": floor,
+            "noise_floor": floor,
+        }
+    known = (name for name in (*QUANTITIES, *BESIDE) if name in found)
+    return {name: float(found[name].values[(number, *place)]) for name in known}
 
 
 def setting_text(values: Mapping[str, Any]) -> str:
@@ -207,14 +234,21 @@ def _heat(
     tooltip += [alt.Tooltip(f"{k}:Q", title=w, format=f) for k, (w, f) in BESIDE.items()]
     tiles = base.mark_rect(stroke=theme.GROUND, strokeWidth=1).encode(color=colour, tooltip=tooltip)
     dark = _dark(scheme, name, low, high)
-    words = base.transform_calculate(words=f"replace(format(datum.{name}, '{form}'), /^0/, '')")
+    number = f"replace(format(datum.{name}, '{form}'), /^0/, '')"
+    words = base.transform_filter(f"isValid(datum.{name})").transform_calculate(
+        words=f"datum.settles ? {number} : '(' + {number} + ')'"
+    )
     numbers = words.mark_text(fontSize=10, tooltip=None).encode(
         text="words:N",
         color=alt.condition(dark, alt.value("white"), alt.value(theme.ON_TILE)),
-        opacity=alt.condition(alt.datum.settles, alt.value(1), alt.value(PALE)),
     )
-    frame = base.transform_filter(chosen).mark_rect(fill=None, stroke=theme.INK, strokeWidth=2)
-    layers = [tiles.add_params(chosen), numbers, *_separators(cells), frame]
+    here = base.transform_filter(chosen)
+    # Dark on light and light on dark: one of the two lines shows on every tile.
+    frame = [
+        here.mark_rect(fill=None, stroke=colour, strokeWidth=width)
+        for colour, width in ((theme.ON_TILE, 4.5), ("white", 1.8))
+    ]
+    layers = [tiles.add_params(chosen), numbers, *_separators(cells), *frame]
     return alt.LayerChart(layer=layers).properties(
         width=CELL_WIDTH * len(settings),
         height=CELL_HEIGHT * len(rows),

@@ -33,8 +33,8 @@ from qbkit.plots.maps.conformance_map import tile_legend
 CELL = 27
 DETAIL_WIDTH, DETAIL_HEIGHT = 330, 190
 STRIP_HEIGHT = 22
-PALE = 0.45
-"""Opacity of the number of a pair whose winner is open."""
+PALE = 0.72
+"""Opacity of the number of a pair whose winner is open: weaker, and legible."""
 SCALE = alt.Scale(scheme="blueorange", domain=[0, 1])
 SIDES = (theme.PALETTE[1], theme.PALETTE[0])
 """Colours of the row's flow and the column's flow, as of ratios above and below one half."""
