@@ -48,25 +48,31 @@ def write_atlas(data: str | Path, out: str | Path) -> Path:
     implementations that the data no longer name are deleted. Raises StoreError if ``data`` holds no
     published sweep, and for a folder that cannot be written.
     """
-    published, target = read_published(Path(data)), Path(out)
-    try:
-        (target / "implementations").mkdir(parents=True, exist_ok=True)
-        write_whole(target / CHARTS, shared_script().encode())
+    target = Path(out)
+    written = set()
+    with progress.bar(unit="page", desc="atlas: reading the data", leave=False) as bar:
+        published = read_published(Path(data))
+        bar.total = len(published.implementations)
+        bar.set_description("atlas")
+        _write(target / CHARTS, shared_script())
         for name in OURS:
-            write_whole(target / name, (files("qbkit.atlas") / name).read_bytes())
-        written = set()
-        names = published.implementations
-        with progress.bar(total=len(names), unit="page", desc="atlas", leave=False) as bar:
-            for name, html in _pages(published):
-                write_whole(target / name, html.encode())
-                written.add(target / name)
-                bar.update(name.startswith("implementations/"))
-        for old in {*target.glob("implementations/*.html")} - written:
-            old.unlink()
+            _write(target / name, (files("qbkit.atlas") / name).read_text(encoding="utf-8"))
+        for name, html in _pages(published):
+            _write(target / name, html)
+            written.add(target / name)
+            bar.update(name.startswith("implementations/"))
+    for old in {*target.glob("implementations/*.html")} - written:
+        old.unlink()
+    return target / "index.html"
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(path, text.encode())
     except OSError as error:
         reason = error.strerror or error
-        raise StoreError(f"{out} cannot be written: {reason}; choose another folder") from None
-    return target / "index.html"
+        raise StoreError(f"{path} cannot be written: {reason}; choose another folder") from None
 
 
 def _pages(published: Published) -> Iterator[tuple[str, str]]:

@@ -15,7 +15,6 @@ import qbkit as qb
 from qbkit.atlas.published import InteractionSweep, Published
 from qbkit.metrics.maps.interactions import FIRST, SECOND, SEED
 from qbkit.metrics.verdicts.assessment import interval_text
-from qbkit.spec.bottleneck import FRAME_BYTES
 
 Pair = tuple[str, str]
 
@@ -76,12 +75,6 @@ class Pairs:
         """Trials of each pair of two implementations; raises ValueError if not all have as many."""
         (count,) = {*self._of_two.trials.to_series().dropna()}
         return int(count)
-
-    @property
-    def frame_ms(self) -> float:
-        """Time that a full frame takes on the link."""
-        rate_mbps: float = self.sweep.base["bottleneck"]["rate_mbps"]
-        return FRAME_BYTES * 8 / rate_mbps / 1e3
 
     @property
     def loss_based(self) -> list[str]:
@@ -175,11 +168,6 @@ class Pairs:
         """That of one implementation."""
         return float(self.mean_shares(start_s, stop_s).sel({FIRST: name}))
 
-    def most_moved(self, early_s: tuple[float, float], late_s: tuple[float, float]) -> str:
-        """The implementation whose mean share moves furthest between two parts of the trials."""
-        moved = abs(self.mean_shares(*early_s) - self.mean_shares(*late_s))
-        return str(moved.idxmax(FIRST).item())
-
     def reversals(self, early_s: tuple[float, float], late_s: tuple[float, float]) -> int:
         """Pairs that have one winner in an early part of the trials and the other in a late one."""
         early, late = ((self.part(*span) > 0.5).values for span in (early_s, late_s))
@@ -189,12 +177,16 @@ class Pairs:
         return self.table.sel({FIRST: first, SECOND: second})
 
 
+@dataclass(frozen=True)
 class Lasting:
     """The shares of ``checks/settled.csv``, of parts of long trials in a deep buffer."""
 
-    def __init__(self, path: Path) -> None:
-        self.table = pd.read_csv(path, index_col=["rate_mbps", "flow", "other"])
+    path: Path
+
+    @cached_property
+    def table(self) -> pd.DataFrame:
         """A row for each rate of the link in Mbit/s and pair."""
+        return pd.read_csv(self.path, index_col=["rate_mbps", "flow", "other"])
 
     def apart(self, rate_mbps: int) -> dict[Pair, float]:
         """How far the share of each pair is from that from 60 s on, the nearest first.
