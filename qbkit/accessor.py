@@ -39,11 +39,13 @@ class RunPlots:
     def __init__(self, ds: xr.Dataset) -> None:
         self._ds = ds
 
-    def timeline(self) -> alt.VConcatChart:
+    def timeline(
+        self, *, also: Sequence[str] | None = None, reference: str | None = None
+    ) -> alt.VConcatChart:
         """Throughput, queueing delay and cwnd over time; see `qbkit.plots.timeline_chart`."""
         from qbkit.plots import timeline_chart
 
-        return timeline_chart(self._ds)
+        return timeline_chart(self._ds, also=also, reference=reference)
 
     def envelope(
         self, *, definition: str = "imc22", reference: str | None = None

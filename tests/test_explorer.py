@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 import threading
+from html import escape
 from pathlib import Path
 
 import pytest
+from synthetic import synthetic_run
 
 import qbkit as qb
 from qbkit.errors import MetricError
-from qbkit.studies.explorer import Setting, nearest
+from qbkit.metrics.verdicts.permutation import enough_trials
+from qbkit.studies.explorer import Setting, loss_sentences, nearest
 
 DATA = Path(__file__).parents[1] / "data" / "conformance"
 
@@ -92,3 +96,35 @@ def test_a_live_run_is_of_the_exact_setting(cubes):
     html = explorer.live(setting)
     assert "5 Mbit/s, 20 ms RTT" in html
     assert "qbkit-chart" in html
+
+
+def test_the_verdict_is_that_of_the_cells_trials(cubes):
+    found = nearest(cubes, Setting("quinn:cubic", 20, 50, 3))
+    mbps = float(found.cell.mean_throughput_difference_mbps)
+    seen = f"it takes {abs(mbps):.1f} Mbit/s {'more' if mbps > 0 else 'less'}"
+    assert found.html().startswith(f"<p><b>{escape(found.verdict)}</b></p>")
+
+    def of(trials: int, p_value: float) -> str:
+        cell = found.cell.assign(trials=trials, reference_trials=trials, p_value=p_value)
+        return dataclasses.replace(found, cell=cell).verdict
+
+    enough = enough_trials(0.05)
+    few = f"Undecided: {enough - 1} seeds cannot decide, {enough} can; {seen} in these."
+    assert of(enough - 1, 0.1) == few
+    assert of(5, 0.01) == f"quinn:cubic differs from tcp:cubic: {seen}."
+    none = f"No difference between quinn:cubic and tcp:cubic is detected; {seen}."
+    assert of(5, 0.2) == none
+    assert found.verdict == of(5, float(found.cell.p_value))
+
+
+def test_much_loss_is_explained():
+    assert loss_sentences(synthetic_run(duration_s=3)) == []
+    ds = synthetic_run(duration_s=3, shares=(2.4, 0.1))
+    row = ds.qb.summary().iloc[0]
+    assert row.loss_percent > 50
+    (sentence,) = (s for s in loss_sentences(ds) if s.startswith("quic-go:cubic"))
+    assert sentence.startswith(
+        f"quic-go:cubic loses {row.loss_percent:.0f} % of its packets: it sends about "
+    )
+    sent_mbps = float(sentence.partition("about ")[2].split()[0])
+    assert sent_mbps == pytest.approx(24, rel=0.1)

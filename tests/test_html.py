@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from chart_words import said
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from synthetic import synthetic_run
@@ -158,10 +159,11 @@ def test_a_study_of_short_runs_says_why_it_has_no_numbers():
 
 def test_a_study_draws_itself():
     study = load_study(ENVELOPE)
-    title = study.plot.envelope().to_dict()["title"]
-    assert title["text"] == "quic-go:cubic"
-    assert title["subtitle"] == "quic-go's CUBIC and the kernel's: no difference detected."
-    assert "onformance 0.74" in study.plot.envelope().to_dict()["description"]
+    chart = study.plot.envelope().to_dict()
+    assert chart["title"]["text"] == "quic-go:cubic"
+    verdict = "quic-go's CUBIC and the kernel's: no difference detected."
+    assert chart["title"]["subtitle"].startswith(verdict)
+    assert "Conformance 0.74: cite this number" in said(study.plot.envelope())
     assert study.plot.linked(definition="refined").to_dict()["hconcat"]
 
 

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from chart_words import said
 from synthetic_cubes import settings_cube
 
 import qbkit as qb
@@ -62,9 +63,9 @@ def test_every_cell_of_a_cube():
     assert float(cell.drift_low_mbps) < float(cell.drift_mbps) < float(cell.drift_high_mbps) < 0
     assert found.drift_mbps.isel({"flows.0": 0, "bottleneck.rtt_ms": 0}).isnull().all()
     chart = qb.plots.conformance_map_chart({"tcp:cubic": cube})
-    assert "In brackets: the implementation does not settle" in str(chart.title.subtitle)
+    assert "In brackets: the implementation does not settle" in said(chart)
     steady = qb.plots.conformance_map_chart({"tcp:cubic": settings_cube(["tcp:cubic", "a:cubic"])})
-    assert "brackets" not in str(steady.title.subtitle)
+    assert "brackets" not in said(steady)
 
 
 def test_the_verdict_warns_of_a_side_that_does_not_settle():

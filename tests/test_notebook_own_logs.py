@@ -10,6 +10,7 @@ import nbformat
 import pytest
 import test_readers_capture as captures
 import test_readers_netlog as netlogs
+from chart_words import said
 from quic_pair import Seen, upload
 
 import qbkit as qb
@@ -67,17 +68,14 @@ def test_a_draft_01_of_the_same_events_is_the_same_log(logs):
 def test_a_chart_names_those_that_do_not_report_what_it_shows(logs):
     mixed = {kind: qb.read_log(logs[kind]) for kind in ("qlog", "pcap", "netlog of HTTP/2")}
 
-    def subtitle(chart) -> str:
-        return " ".join(chart.to_dict()["title"]["subtitle"])
-
     window = plots.cwnd_chart(mixed)
-    assert "Not reported: congestion window of pcap." in subtitle(window)
-    assert "Not reported: congestion window of netlog of HTTP/2." in subtitle(window)
+    assert "Not reported: congestion window of pcap." in said(window)
+    assert "Not reported: congestion window of netlog of HTTP/2." in said(window)
     assert "bytes in flight" in str(window.to_dict())
     growth = "Not reported: growth of the congestion window of pcap"
-    assert growth in subtitle(plots.cwnd_chart({"pcap": mixed["pcap"]}))
+    assert growth in said(plots.cwnd_chart({"pcap": mixed["pcap"]}))
     for chart in (plots.bytes_acked_chart, plots.bandwidth_chart, plots.root_cause_chart):
-        assert "of netlog of HTTP/2." in subtitle(chart(mixed))
+        assert "of netlog of HTTP/2." in said(chart(mixed))
     for chart in (plots.cwnd_chart, plots.bytes_acked_chart, plots.bandwidth_chart):
         with pytest.raises(MetricError, match="the log of x reports no "):
             chart({"x": mixed["netlog of HTTP/2"]})

@@ -245,3 +245,64 @@ def test_every_line_has_tooltips(browser, tmp_path):
             page.wait_for_selector("#vg-tooltip-element.visible")
             assert "Flow" in page.inner_text("#vg-tooltip-element")
             page.mouse.move(2, 2)
+
+
+DOMAINS = """['x', 'y'].map(
+    (name) => document.querySelector('.qbkit-chart').vegaView.scale(name).domain())"""
+
+
+def test_the_wheel_scrolls_the_page_and_zooms_with_ctrl_only(browser, tmp_path):
+    chart = synthetic_run(duration_s=20).qb.plot.envelope()
+    path = tmp_path / "a.html"
+    tall = "<div style='height:3000px'></div>"
+    path.write_text(f"<!DOCTYPE html><meta charset=utf-8>{chart_fragment(chart.to_dict())}{tall}")
+    with opened(browser, path) as page:
+        whole = page.evaluate(DOMAINS)
+        page.mouse.move(*middle_of_first_panel(page))
+        page.mouse.wheel(0, 300)
+        page.wait_for_function("window.scrollY > 0")
+        settled(page)
+        assert page.evaluate(DOMAINS) == whole
+        page.evaluate("window.scrollTo(0, 0)")
+        page.keyboard.down("Control")
+        for _ in range(10):
+            page.mouse.wheel(0, 300)
+        page.keyboard.up("Control")
+        settled(page)
+        (left_ms, right_ms), (low_mbps, _) = page.evaluate(DOMAINS)
+        assert right_ms > whole[0][1]  # zoomed out
+        assert (left_ms, low_mbps) == (0, 0)  # and no further than to zero
+        page.mouse.dblclick(*middle_of_first_panel(page))
+        settled(page)
+        assert page.evaluate(DOMAINS) == whole
+
+
+TIME = "document.querySelector('.qbkit-chart').vegaView.signal('zoom_time_s')"
+RULES = """() => {
+    let found = 0;
+    const walk = (item) => {
+        const at = item.datum && item.datum.at_s;
+        if (at !== undefined && item.mark.marktype === 'rule') found += 1;
+        (item.items || []).forEach(walk);
+    };
+    walk(document.querySelector('.qbkit-chart').vegaView.scenegraph().root);
+    return found;
+}"""
+
+
+def test_the_timeline_zooms_and_has_a_rule_under_the_pointer_in_each_panel(browser, tmp_path):
+    path = plots.save_chart(plots.timeline_chart(synthetic_run(duration_s=20)), tmp_path / "a.html")
+    with opened(browser, path) as page:
+        assert page.evaluate(RULES) == 0
+        x, y = middle_of_first_panel(page)
+        page.mouse.move(x, y)
+        page.mouse.move(x + 5, y)
+        settled(page)
+        assert page.evaluate(RULES) == 3
+        page.keyboard.down("Control")
+        page.mouse.wheel(0, -300)
+        page.keyboard.up("Control")
+        settled(page)
+        start_s, end_s = page.evaluate(TIME)
+        assert 0 < end_s - start_s < 15
+        assert page.evaluate("scrollY") == 0

@@ -6,6 +6,7 @@ import csv
 import io
 
 import pytest
+from chart_words import said
 from synthetic_cubes import pairs_cube, settings_cube
 from test_plots_browser import browser, opened, settled
 
@@ -77,7 +78,7 @@ def test_the_map_says_what_it_may_claim():
     found = conformance_map(cube, "tcp:cubic")
     assert 0.7 < found.noise_floor.min() <= found.noise_floor.max() <= 1
     chart = plots.conformance_map_chart({"tcp:cubic": cube}).to_dict()
-    assert map_sentence(found) in " ".join(map(str.strip, chart["title"]["subtitle"]))
+    assert map_sentence(found) in said(chart)
     lone = conformance_map(cube.isel(seed=[0]), "tcp:cubic")
     points = cube[["point_delay_ms", "point_throughput_mbps"]]
     half = cube.assign(points.where(cube["flows.0"] != "tcp:cubic"))

@@ -9,6 +9,7 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from chart_words import said
 from hypothesis import given
 from hypothesis import strategies as st
 from test_plots_browser import PANEL_WIDTH, browser, opened, settled
@@ -92,10 +93,6 @@ def tables_of(spec) -> list[list[dict]]:
     spec = spec if isinstance(spec, dict) else spec.to_dict()
     data = spec["datasets"].values()
     return [list(csv.DictReader(io.StringIO(text))) for text in data if isinstance(text, str)]
-
-
-def subtitle(chart) -> str:
-    return " ".join(map(str.strip, chart.to_dict()["title"]["subtitle"]))
 
 
 def test_figures_of_a_connection_by_hand():
@@ -213,14 +210,12 @@ def test_a_receivers_log_shows_what_it_received():
         tables.received(0.1 + n * GAP_S, "application", n, SIZE)
     e = tables.dataset(source="test")
     assert figures.bytes_acked(e)[1][-1] == 10 * SIZE
-    assert "Bytes received, from a receiver's log: a." in subtitle(
-        plots.bytes_acked_chart({"a": e})
-    )
+    assert "Bytes received, from a receiver's log: a." in said(plots.bytes_acked_chart({"a": e}))
 
 
 def test_the_bandwidth_chart_says_where_its_numbers_come_from():
     chart = plots.bandwidth_chart({"reported": events(rate=True), "computed": events()})
-    words = subtitle(chart)
+    words = said(chart)
     assert "Bandwidth of reported: the delivery rate that the stack reports." in words
     assert "Bandwidth of computed: whole packets ACKed in a round trip" in words
     rows = next(t for t in tables_of(chart) if "kind" in t[0])
@@ -238,7 +233,7 @@ def test_losses_are_counted_by_trigger_and_kind():
     found = {(r["trigger"], r["spurious"]): int(r["packets"]) for r in rows}
     assert sum(int(r["packets"]) for r in rows) == 3
     assert found["packet threshold", "true"] == 1
-    assert "inferred from losses (RFC 9002 §7.3.2)" in subtitle(chart)
+    assert "inferred from losses (RFC 9002 §7.3.2)" in said(chart)
 
 
 def handshake(point: str = "client", mine: str = "sent"):
@@ -274,14 +269,14 @@ def test_handshake_times_at_both_ends(ds, delay_ms, sent_ms, received_ms):
     assert "1-RTT 2: stream" in texts
 
 
-def test_the_regression_is_in_the_subtitle():
+def test_the_regression_is_in_the_words():
     rng = np.random.default_rng(1)
     offset = rng.uniform(0, 1e6, 30)
     rows = pd.DataFrame({"label": "a", "offset_bytes": offset, "time_s": 3 - offset / 1e6})
     rows.loc[30] = ["a", np.nan, 1.0]
     rows.loc[31] = ["b", 1000.0, 2.0]
     chart = plots.retransmission_chart(rows, reference="b")
-    words = subtitle(chart)
+    words = said(chart)
     assert "a: −0.1 s per 100 kB, r² = 1.00" in words
     assert "30 transfers); 1 of 31 without a retransmission" in words
     assert "b: a regression needs 3 transfers" in words
@@ -315,7 +310,7 @@ def test_bad_input_is_one_sentence():
 
 def test_what_is_not_logged_is_left_out_of_the_root_cause_chart():
     chart = plots.root_cause_chart({"a": events(lost=(20,)), "b": nothing()})
-    assert "Not reported: congestion window of b." in subtitle(chart)
+    assert "Not reported: congestion window of b." in said(chart)
     assert len(chart.to_dict()["vconcat"]) == 5  # nobody to be ahead of
 
 

@@ -12,7 +12,7 @@ import pandas as pd
 
 from qbkit.errors import MetricError
 from qbkit.plots.drawing import theme
-from qbkit.plots.drawing.captions import wrapped
+from qbkit.plots.drawing.captions import heading
 from qbkit.plots.drawing.charts import LayerChart
 from qbkit.plots.drawing.data import inline
 from qbkit.plots.drawing.hover import hover
@@ -25,8 +25,8 @@ WIDTH, HEIGHT = 460, 300
 MODEL_POINTS = 120
 MEASURED, PREDICTED = "measured", "model"
 MEANING = (
-    "Points: runs. Solid: their means. Dashed: predictions of a model, where it is valid; a model "
-    "has the colour of the measurements of the same name."
+    "Points: runs. Solid: their means. Dashed: a model, where it is valid.",
+    "A model has the colour of the measurements of the same name.",
 )
 
 
@@ -198,9 +198,8 @@ def _chart(
             opacity=alt.when(shown).then(alt.value(0.8)).otherwise(alt.value(0.05)),
         )
     )
-    heading = alt.TitleParams(title, subtitle=wrapped([MEANING], WIDTH))
     return LayerChart(layer=[line.add_params(shown), points, hover(line, tooltip)]).properties(
-        width=WIDTH, height=HEIGHT, title=heading
+        width=WIDTH, height=HEIGHT, **heading(title, MEANING, WIDTH)
     )
 
 

@@ -19,8 +19,10 @@ import xarray as xr
 
 from qbkit.errors import MetricError, QbkitError, SpecError
 from qbkit.execution.runner import run
-from qbkit.metrics import cell_envelopes, conformance_map, settling
+from qbkit.metrics import cell_envelopes, conformance_map, settling, summary
+from qbkit.metrics.flows.lookup import flow_labels
 from qbkit.metrics.maps.interactions import FIRST
+from qbkit.metrics.verdicts.permutation import enough_trials, smallest_p
 from qbkit.plots import envelope_chart, timeline_chart
 from qbkit.plots.drawing.html import run_html
 from qbkit.plots.drawing.render import chart_fragment
@@ -42,6 +44,9 @@ FIELDS = {
     "bottleneck.buffer_bdp": ("buffer_bdp", "{:g} BDP"),
 }
 """Field of a sweep → field of `Setting`, and how it is written."""
+LEVEL = 0.05
+"""A verdict needs a p-value of at most this."""
+MUCH_LOSS_PERCENT = 10.0
 NUMBERS = {
     "conformance": ("conformance", ".2f", "conformance_low", "conformance_high"),
     "noise_floor": ("noise floor", ".2f", "", ""),
@@ -89,8 +94,22 @@ class Published:
         sides[known] = self.envelopes[self.reference]
         return envelope_chart(sides, reference=known, title=str(self.found))
 
+    @property
+    def verdict(self) -> str:
+        """What the cell's trials say, in one sentence."""
+        found = self.cell
+        name, mbps = self.found.implementation, float(found.mean_throughput_difference_mbps)
+        trials = int(found.trials), int(found.reference_trials)
+        seen = f"it takes {abs(mbps):.1f} Mbit/s {'more' if mbps > 0 else 'less'}"
+        if smallest_p(*trials) > LEVEL:
+            enough = enough_trials(LEVEL)
+            return f"Undecided: {min(trials)} seeds cannot decide, {enough} can; {seen} in these."
+        if not float(found.p_value) <= LEVEL:
+            return f"No difference between {name} and {self.reference} is detected; {seen}."
+        return f"{name} differs from {self.reference}: {seen}."
+
     def html(self) -> str:
-        """The sentence, the numbers, and the envelopes."""
+        """The verdict, where it comes from, the numbers, and the envelopes."""
         items = []
         for name, (words, form, low, high) in NUMBERS.items():
             value = float(self.cell[name])
@@ -102,9 +121,8 @@ class Published:
         if not self.cell.settles:
             drift = f"{float(self.cell.drift_mbps):+.1f} Mbit/s"
             items.append(f"<li>it does not settle: {drift} in the second half of a trial</li>")
-        return f"<p>{escape(self.sentence)}</p><ul>{''.join(items)}</ul>" + chart_fragment(
-            self.chart().to_dict()
-        )
+        head = f"<p><b>{escape(self.verdict)}</b></p><p>{escape(self.sentence)}</p>"
+        return f"{head}<ul>{''.join(items)}</ul>" + chart_fragment(self.chart().to_dict())
 
 
 def nearest(
@@ -211,8 +229,10 @@ class Explorer:
             found = run(self.experiment(setting), **self._how)
         except QbkitError as error:
             return f"<p>The live run failed: {escape(str(error))}</p>"
-        chart = timeline_chart(found, title=f"Live: {setting}")
-        return run_html(found) + chart_fragment(chart.to_dict())
+        reference = flow_labels(found)[1]
+        chart = timeline_chart(found, reference=reference, title=f"Live: {setting}")
+        words = "".join(f"<p><b>{escape(w)}</b></p>" for w in loss_sentences(found))
+        return words + run_html(found, reference=reference) + chart_fragment(chart.to_dict())
 
     def _missing(self, setting: Setting) -> str | None:
         try:
@@ -306,6 +326,21 @@ class Explorer:
         bundle = dict(self.widget._repr_mimebundle_())
         note = "<p>The controls need a kernel: run this cell.</p>"
         return {**bundle, "text/html": note + self.published(setting)}
+
+
+def loss_sentences(ds: xr.Dataset) -> list[str]:
+    """A sentence for each flow that loses at least `MUCH_LOSS_PERCENT`: how, and what it means."""
+    found, rate_mbps = [], float(ds.attrs["rate_mbps"])
+    for row in summary(ds).itertuples():
+        if not row.loss_percent >= MUCH_LOSS_PERCENT:
+            continue
+        sent_mbps = row.throughput_mbps / (1 - row.loss_percent / 100)
+        found.append(
+            f"{row.label} loses {row.loss_percent:.0f} % of its packets: it sends about "
+            f"{sent_mbps:.1f} Mbit/s into a link of {rate_mbps:g} Mbit/s, and does not slow down "
+            "enough when packets are lost."
+        )
+    return found
 
 
 def _first(implementations: Sequence[str]) -> str:

@@ -82,7 +82,16 @@ def _figures(results: Results) -> dict[str, Callable[[], Any]]:
         return {"envelope": results.plot.envelope, "linked": results.plot.linked}
     if not is_cube(results):
         own = results.qb.plot
-        names = ("timeline", "envelope", "linked", "cwnd", "bytes_acked", "bandwidth", "loss")
+        names = (
+            "timeline",
+            "envelope",
+            "linked",
+            "cdf",
+            "cwnd",
+            "bytes_acked",
+            "bandwidth",
+            "loss",
+        )
         return {name.replace("_", "-"): getattr(own, name) for name in names}
     cube = results
     if SECOND in cube.dims:

@@ -1,10 +1,13 @@
-"""Subtitles of charts: what is drawn, by which definition, and the results."""
+"""Headings of charts: a title, one line below it, and the rest on demand."""
 
 from __future__ import annotations
 
 import math
 import textwrap
 from collections.abc import Iterable, Mapping
+from typing import Any
+
+import altair as alt
 
 from qbkit.metrics.envelopes.envelope import Envelope, definition_of
 from qbkit.metrics.verdicts.assessment import Assessment, interval_text, sentence
@@ -13,44 +16,44 @@ PIXELS_PER_LETTER = 5.4
 """Mean width of a letter in a subtitle."""
 
 
-def wrapped(sentences: Iterable[str], width: int) -> list[str]:
-    """Lines of a subtitle for a chart of ``width`` pixels; each sentence starts a line.
+def heading(title: str, sentences: Iterable[str], width: int) -> dict[str, Any]:
+    """Title, subtitle and description of a chart of ``width`` pixels, as its properties.
 
     A line that the next one continues ends with a space (as in RFC 3676), so that a display with
     line breaks of its own can join them (`qbkit.plots.drawing.render`).
     """
     letters = max(20, int(width / PIXELS_PER_LETTER))
-    return [line for s in sentences for line in _broken(s, letters)]
+    line, rest = "", list(sentences)
+    while rest and len(f"{line} {rest[0]}".strip()) <= letters:
+        line = f"{line} {rest.pop(0)}".strip()
+    if not line and rest:
+        line = textwrap.shorten(rest[0], letters, placeholder=" …")
+    found: dict[str, Any] = {"title": alt.TitleParams(title, subtitle=line)}
+    return {**found, "description": "\n".join(rest)} if rest else found
 
 
-def _broken(sentence: str, letters: int) -> list[str]:
-    *some, last = textwrap.wrap(sentence, letters) or [""]
-    return [*(line + " " for line in some), last]
+def envelope_sentences(
+    envelopes: Mapping[str, Envelope], assessment: Assessment | None = None
+) -> list[str]:
+    """The assessment's verdict and numbers, then definition and parameters of the envelopes."""
+    sentences = [] if assessment is None else assessment_sentences(assessment)
+    sentences += _common({k: definition_of(e.definition).title for k, e in envelopes.items()})
+    return sentences + _common({k: _parameters(e) for k, e in envelopes.items()})
 
 
-def one_line(sentence: str, width: int) -> str:
-    """A subtitle of one line for a chart of ``width`` pixels; what does not fit becomes "…"."""
-    return textwrap.shorten(sentence, max(20, int(width / PIXELS_PER_LETTER)), placeholder=" …")
-
-
-def envelope_notes(envelopes: Mapping[str, Envelope], assessment: Assessment | None) -> list[str]:
-    """What the envelopes are: the verdict first, then definition, parameters and numbers."""
-    sentences = _common({k: definition_of(e.definition).title for k, e in envelopes.items()})
-    sentences += _common({k: _parameters(e) for k, e in envelopes.items()})
-    if assessment is None:
-        return sentences
-    return [assessment.verdict.lines[0], *sentences, *assessment_notes(assessment)]
-
-
-def assessment_notes(a: Assessment) -> list[str]:
-    """The numbers of the verdict, and those of the pooled envelopes that the chart shows."""
+def assessment_sentences(a: Assessment) -> list[str]:
+    """The verdict, which number to cite, its evidence, and what the pooled envelopes have."""
     moved = f"{signed(a.delta_throughput_mbps)} Mbit/s, {signed(a.delta_delay_ms)} ms"
+    floor = "" if math.isnan(a.noise_floor) else f" with the noise floor, {a.noise_floor:.2f}"
     return [
+        a.verdict.lines[0],
+        f"Conformance {a.conformance:.2f}: cite this number{floor}.",
         sentence(a.reasons),
-        f"As drawn, all trials pooled ({a.seeds} and {a.reference_seeds} seeds): pooled "
-        f"conformance {a.conformance_pooled:.2f}, Conformance-T {a.conformance_t:.2f} (best "
+        f"The conformance to cite compares single trials. The chart pools them ({a.seeds} and "
+        f"{a.reference_seeds} seeds), and its numbers grow with the seeds: pooled conformance "
+        f"{a.conformance_pooled:.2f}, Conformance-T {a.conformance_t:.2f} (after the best "
         f"translation, test − reference: {moved}), deviation {a.deviation:.2f}"
-        f"{interval_text(a.deviation_ci)}. Cite the conformance, with the noise floor.",
+        f"{interval_text(a.deviation_ci)}.",
     ]
 
 

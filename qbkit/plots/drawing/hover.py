@@ -13,7 +13,7 @@ SIZE = 70
 def hover(line: alt.Chart, tooltip: Sequence[alt.Tooltip]) -> alt.Chart:
     """Invisible points of a line chart, with a tooltip each; a layer to put above the line."""
     points = line.copy()
-    points.params = alt.Undefined
+    points.params = points.name = alt.Undefined  # a name is that of one view
     kept = {name: getattr(line.encoding, name) for name in ("x", "y")}
     points.encoding = alt.FacetedEncoding(**kept, tooltip=list(tooltip))
     return points.mark_circle(size=SIZE, opacity=0)

@@ -22,6 +22,8 @@ from qbkit.spec import Experiment
 from qbkit.traces.run.attributes import run_experiment, run_warnings
 
 SPARKLINE_POINTS = 160
+LONG_LABEL = 36
+"""Letters from which a label may be broken."""
 MAX_ROWS = 30
 """Most flows in a table; below it stands the number of further flows."""
 RUN_COLUMNS = {
@@ -62,11 +64,14 @@ def experiment_html(experiment: Experiment) -> str:
     )
 
 
-def run_html(ds: xr.Dataset) -> str:
-    """HTML of a run: one row per flow with its numbers and throughput, and the run's warnings."""
+def run_html(ds: xr.Dataset, *, reference: str | None = None) -> str:
+    """HTML of a run: one row per flow with its numbers and throughput, and the run's warnings.
+
+    The flow labelled ``reference`` is grey, as in charts.
+    """
     table = summary(ds)
     labels = [str(v) for v in table["label"]]
-    palette = colours(labels)
+    palette = colours(labels, reference)
     top = float(np.nanmax(ds["throughput_mbps"].values, initial=0.0))
     columns = {name: column for name, column in RUN_COLUMNS.items() if name in table}
     heading = ["<th>Flow</th>"]
@@ -137,7 +142,8 @@ def _sparkline(ds: xr.Dataset, index: int) -> list[float]:
 
 def _dotted(label: str, colour: str) -> str:
     dot = f'<span class="dot" style="background:{colour}"></span>'
-    return f'<td class="long">{dot}{escape(label)}</td>'
+    kind = "long" if len(label) > LONG_LABEL else "name"
+    return f'<td class="{kind}">{dot}{escape(label)}</td>'
 
 
 def _number(value: float | str, decimals: int) -> str:

@@ -7,7 +7,7 @@ nbconvert's HTML, and needs nothing else.
 
 The fragment fits the panels to the width of the cell through the width signals of Vega-Lite, and
 takes dark colours on a dark ground, at once when the theme changes. Title and subtitle are HTML, so
-that their lines break where the cell ends.
+that their lines break where the cell ends; what a chart's description says is folded below them.
 """
 
 from __future__ import annotations
@@ -123,7 +123,8 @@ def _headed(spec: dict[str, Any]) -> tuple[str, dict[str, Any]]:
 
     The description is folded.
 
-    The specification also loses its background, so that the page's own ground shows.
+    Its description, one sentence a line, is folded below the subtitle. The specification also
+    loses its background, so that the page's own ground shows.
     """
     config = {**spec.get("config", {}), "background": "transparent"}
     spec = {**spec, "config": config}
@@ -133,17 +134,17 @@ def _headed(spec: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     if not isinstance(title.get("text"), str):
         return "", spec
     lines = title.get("subtitle", [])
-    lines = [lines] if isinstance(lines, str) else lines
-    words = "".join(f"<div>{escape(sentence)}</div>" for sentence in _sentences(lines))
+    words = _lines([lines] if isinstance(lines, str) else lines)
+    if more := spec.get("description"):
+        words += f"<details><summary>More</summary>{_lines(more.splitlines())}</details>"
     head = f'<div class="qbkit-title">{escape(title["text"])}</div>'
     notes = spec.get("description")
     folded = f"<details><summary>More</summary>{escape(notes)}</details>" if notes else ""
     return head + f'<div class="qbkit-subtitle">{words}{folded}</div>', rest
 
 
-def _sentences(lines: Sequence[str]) -> list[str]:
-    """The sentences of a subtitle: a line that ends with a space goes on in the next."""
-    return [s.replace(" \n", " ") for s in re.split(r"(?<! )\n", "\n".join(lines)) if s]
+def _lines(sentences: Sequence[str]) -> str:
+    return "".join(f"<div>{escape(sentence)}</div>" for sentence in sentences if sentence)
 
 
 def _packed(content: bytes) -> str:

@@ -12,9 +12,10 @@ from qbkit.errors import MetricError
 from qbkit.metrics.envelopes.envelope import Envelope
 from qbkit.metrics.verdicts.assessment import Assessment
 from qbkit.plots.drawing import theme
-from qbkit.plots.drawing.captions import envelope_notes, one_line
+from qbkit.plots.drawing.captions import envelope_sentences, heading
 from qbkit.plots.drawing.charts import LayerChart
 from qbkit.plots.drawing.data import inline
+from qbkit.plots.drawing.pointer import WHEEL
 from qbkit.traces.arrays import FloatArray
 
 WIDTH, HEIGHT = 460, 340
@@ -32,19 +33,16 @@ def envelope_chart(
     """Points, hulls and centroids of one or more envelopes, by label.
 
     The ``reference`` label is drawn in grey. Points that the definition excludes are faint. An
-    ``assessment`` gives the subtitle, its verdict. Definition, trials and numbers are in the
-    chart's description, which HTML shows on demand. A click on the legend shows one
-    label alone (shift-click: several), a drag moves the view, the wheel zooms. Raises MetricError
-    without an envelope.
+    ``assessment`` adds the number to cite, its verdict and its other numbers. A click on the legend
+    shows one label alone (shift-click: several), a drag moves the view, the wheel zooms while Ctrl
+    (or ⌘) is down, a double click resets. Raises MetricError without an envelope.
     """
-    notes = envelope_notes(envelopes, assessment)
     layers = envelope_layers(envelopes, reference)
-    zoom = alt.selection_interval(bind="scales", name="view")
-    return (
-        layers.add_params(zoom)
-        .properties(width=WIDTH, height=HEIGHT)
-        .properties(title=alt.TitleParams(title, subtitle=one_line(notes[0], WIDTH)))
-        .properties(description=" ".join(notes))
+    zoom = alt.selection_interval(bind="scales", name="view", zoom=WHEEL)
+    return layers.add_params(zoom).properties(
+        width=WIDTH,
+        height=HEIGHT,
+        **heading(title, envelope_sentences(envelopes, assessment), WIDTH),
     )
 
 

@@ -10,8 +10,9 @@ import xarray as xr
 from qbkit.errors import MetricError
 from qbkit.metrics.envelopes.envelope import Envelope, definition_of, envelope
 from qbkit.metrics.flows.lookup import flow_labels
-from qbkit.plots.drawing.captions import envelope_notes, one_line
+from qbkit.plots.drawing.captions import envelope_sentences, heading
 from qbkit.plots.drawing.charts import HConcatChart
+from qbkit.plots.drawing.pointer import one_brush, span_brush
 from qbkit.plots.envelopes import envelope as pe
 from qbkit.plots.flows import timeline as tl
 from qbkit.plots.flows.series import Series
@@ -43,7 +44,7 @@ def linked_chart(
     times = tl.timeline_panels(
         series, reference=reference, width=TIMELINE_WIDTH, height=PANEL_HEIGHT
     )
-    span = tl.span_brush()
+    span = span_brush()
     chosen = tl.trial_choice(series)
     fading: list[object] = [~span]
     if chosen is not None:
@@ -51,15 +52,16 @@ def linked_chart(
     names = {label: [s.trial for s in series if s.label == label] for label in envelopes}
     grey = reference if reference in envelopes else None
     points = pe.envelope_layers(envelopes, grey, trial_names=names, fading=fading)
-    hint = "Drag over a span of time to highlight its operating points."
-    notes = [*excuses, hint, tl.averaging(series), *envelope_notes(envelopes, None)]
-    subtitle = one_line(notes[0], TIMELINE_WIDTH + ENVELOPE_SIZE + 130)
+    sentences = [
+        "Drag over a span of time to highlight its operating points. Ctrl + wheel: zoom.",
+        *excuses,
+        *envelope_sentences(envelopes),
+        tl.averaging(series),
+    ]
     square = points.properties(width=ENVELOPE_SIZE, height=ENVELOPE_SIZE)
-    with tl.one_brush():
+    with one_brush():
         chart = HConcatChart(hconcat=[times, square], spacing=24)
-    return chart.properties(
-        title=alt.TitleParams(title, subtitle=subtitle), description=" ".join(notes[1:])
-    )
+    return chart.properties(**heading(title, sentences, TIMELINE_WIDTH + ENVELOPE_SIZE + 130))
 
 
 def _series(runs: Runs) -> list[Series]:

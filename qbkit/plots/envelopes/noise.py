@@ -7,7 +7,7 @@ import pandas as pd
 
 from qbkit.errors import MetricError
 from qbkit.plots.drawing import theme
-from qbkit.plots.drawing.captions import wrapped
+from qbkit.plots.drawing.captions import heading
 from qbkit.plots.drawing.charts import LayerChart
 from qbkit.plots.drawing.data import inline
 
@@ -15,9 +15,8 @@ COLUMNS = ("controller", "seeds", "conformance", "low", "high")
 WIDTH, HEIGHT = 460, 280
 Y_TITLE = "Conformance with itself"
 MEANING = (
-    "Line: mean conformance of a controller with itself, between two disjoint sets of that many "
-    "seeds. Band: its interval. A test below the band, at that many seeds, conforms less to the "
-    "controller than the controller to itself."
+    "A test below the band is less like the controller than the controller itself.",
+    "Line: mean conformance between two disjoint sets of that many seeds. Band: its interval.",
 )
 
 
@@ -60,8 +59,7 @@ def noise_floor_chart(
             alt.Tooltip("high:Q", title="Interval to", format=".3f"),
         ],
     )
-    sentences = [f"Definition: {definition}.", MEANING] if definition else [MEANING]
-    heading = alt.TitleParams(title, subtitle=wrapped(sentences, WIDTH))
+    sentences = [*MEANING, *([f"Definition: {definition}."] if definition else [])]
     return LayerChart(layer=[band, line.add_params(shown)]).properties(
-        width=WIDTH, height=HEIGHT, title=heading
+        width=WIDTH, height=HEIGHT, **heading(title, sentences, WIDTH)
     )

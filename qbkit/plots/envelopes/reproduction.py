@@ -7,14 +7,14 @@ import pandas as pd
 
 from qbkit.errors import MetricError
 from qbkit.plots.drawing import theme
-from qbkit.plots.drawing.captions import wrapped
+from qbkit.plots.drawing.captions import heading
 from qbkit.plots.drawing.charts import HConcatChart, LayerChart
 from qbkit.plots.drawing.data import inline
 
 PAPER, MEASURED = "paper", "measured"
 PANEL, ROW_HEIGHT = 150, 17
 WIDTH, HEIGHT = 460, 280
-BESIDE = "Ring: the paper. Dot: measured here. The line between them is the difference."
+BESIDE = "Ring: the paper. Dot: measured here."
 
 
 def beside_paper_chart(
@@ -36,9 +36,7 @@ def beside_paper_chart(
         for number, (group, rows) in enumerate(frame.groupby("group", sort=False))
     ]
     width = PANEL * len(panels)
-    return HConcatChart(hconcat=panels, spacing=12).properties(
-        title=alt.TitleParams(title, subtitle=wrapped([BESIDE], width))
-    )
+    return HConcatChart(hconcat=panels, spacing=12).properties(**heading(title, [BESIDE], width))
 
 
 def _panel(

@@ -9,7 +9,7 @@ import altair as alt
 
 from qbkit.metrics.envelopes.envelope import Envelope
 from qbkit.metrics.verdicts.assessment import Assessment
-from qbkit.plots.drawing.captions import envelope_notes, one_line
+from qbkit.plots.drawing.captions import assessment_sentences, heading
 from qbkit.plots.drawing.charts import HConcatChart
 from qbkit.plots.envelopes.envelope import envelope_layers
 
@@ -31,20 +31,12 @@ def what_if_chart(
         )
         for name, (envelopes, _) in sides.items()
     ]
-    notes = [
-        f"{name}: {note}"
-        for name, (envelopes, assessment) in sides.items()
-        for note in envelope_notes(envelopes, assessment)
-    ]
-    subtitle = "; ".join(
-        f"{name}: conformance {assessment.conformance:.2f}"
-        for name, (_, assessment) in sides.items()
-    )
+    found = {name: assessment for name, (_, assessment) in sides.items()}
+    numbers = ", ".join(f"{a.conformance:.2f} {name}" for name, a in found.items())
+    sentences = [f"Conformance to cite: {numbers}."]
+    sentences += [f"{name}: {s}" for name, a in found.items() for s in assessment_sentences(a)]
     with warnings.catch_warnings():
         # Both panels share one legend and its selection on purpose.
         warnings.filterwarnings("ignore", message="Automatically deduplicated")
         chart = HConcatChart(hconcat=panels).resolve_scale(x="shared", y="shared")
-    subtitle = one_line(subtitle, len(panels) * (WIDTH + 60))
-    return chart.properties(
-        title=alt.TitleParams(title, subtitle=subtitle), description=" ".join(notes)
-    )
+    return chart.properties(**heading(title, sentences, len(panels) * (WIDTH + 60)))

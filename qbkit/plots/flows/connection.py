@@ -17,9 +17,10 @@ import xarray as xr
 from qbkit.errors import MetricError
 from qbkit.metrics.flows.over_time import time_span_s
 from qbkit.plots.drawing import theme
-from qbkit.plots.drawing.captions import wrapped
+from qbkit.plots.drawing.captions import heading
 from qbkit.plots.drawing.charts import VConcatChart
 from qbkit.plots.drawing.data import inline
+from qbkit.plots.drawing.pointer import marked_span, one_brush, span_brush
 from qbkit.plots.envelopes.envelope import legend_choice
 from qbkit.plots.flows import timeline as tl
 from qbkit.traces.arrays import FloatArray, IntArray
@@ -32,15 +33,11 @@ READOUT_ROWS = 500
 """Rows from which a panel's readouts are computed."""
 MAX_DOTS = 400
 """Most points of a connection that are drawn as a dot each."""
-BRUSH_HINT = (
-    "Drag over a span of time: all panels mark it and show its numbers at the right; "
-    "double-click to clear."
-)
+BRUSH_HINT = "Drag over a span of time: all panels mark it, with its numbers at the right."
 OWN_SCALES: dict[str, Any] = dict.fromkeys(
     ("strokeDash", "strokeWidth", "shape", "fill", "size"), "independent"
 )
 """Channels whose meaning differs between panels; colour is the label in all of them."""
-MARKED = {"from_s": "span.time_s[0]", "to_s": "span.time_s[1]"}
 
 
 @dataclass(frozen=True)
@@ -84,7 +81,7 @@ class Frame:
         spans = [time_span_s(events) for events in connections.values()]
         self.start_s = min(0.0, *(span[0] for span in spans))
         self.end_s = max(span[1] for span in spans)
-        self.brush, self.shown = tl.span_brush(), legend_choice()
+        self.brush, self.shown = span_brush(), legend_choice()
 
     @property
     def colour(self) -> alt.Color:
@@ -113,10 +110,10 @@ def stacked(
     """The panels below each other, on one time axis, with one brush."""
     rows = [_row(frame, panel, last=panel is panels[-1]) for panel in panels]
     notes = dict.fromkeys(note for panel in panels for note in panel.notes)
-    subtitle = wrapped([*sentences, *notes, BRUSH_HINT], WIDTH + READOUT_WIDTH)
-    with tl.one_brush():
+    words = heading(title, [BRUSH_HINT, *notes, *sentences], WIDTH + READOUT_WIDTH)
+    with one_brush():
         chart = VConcatChart(vconcat=rows, spacing=12).resolve_scale(**OWN_SCALES)
-    return chart.properties(title=alt.TitleParams(title, subtitle=subtitle))
+    return chart.properties(**words)
 
 
 def reporting(
@@ -178,25 +175,13 @@ def line_kinds(dashes: Mapping[str, Sequence[float]]) -> alt.StrokeDash:
 
 
 def _row(frame: Frame, panel: Panel, *, last: bool) -> Any:
-    layers = [_marked(), *panel.draw(frame.x(last=last))]
+    layers = [marked_span(), *panel.draw(frame.x(last=last))]
     layers[-1] = layers[-1].add_params(frame.brush, frame.shown)
     chart = alt.LayerChart(layer=layers).properties(width=WIDTH, height=panel.height)
     if panel.readout is None or len(frame.labels) > tl.MAX_MEANS:
         return chart
     beside = _readout(frame, panel.readout).properties(height=panel.height)
     return alt.hconcat(chart, beside, spacing=10, bounds="flush")
-
-
-def _marked() -> alt.Chart:
-    """Mark of the brushed span for every panel; Vega-Lite shows a brush only where it was drawn."""
-    chart = alt.Chart(alt.InlineData(values=[{}]))
-    for name, place in MARKED.items():
-        chart = chart.transform_calculate(**{name: f"isValid(span.time_s) ? {place} : null"})
-    return (
-        chart.transform_filter("isValid(datum.from_s)")
-        .mark_rect(color="#9AA5B1", opacity=0.22)
-        .encode(x=alt.X("from_s:Q"), x2="to_s:Q")
-    )
 
 
 def _readout(frame: Frame, readout: Readout) -> alt.LayerChart:

@@ -10,7 +10,7 @@ import xarray as xr
 
 from qbkit.errors import MetricError
 from qbkit.plots.drawing import theme
-from qbkit.plots.drawing.captions import wrapped
+from qbkit.plots.drawing.captions import heading
 from qbkit.plots.drawing.charts import VConcatChart
 from qbkit.plots.drawing.data import inline
 from qbkit.plots.drawing.hover import hover
@@ -57,13 +57,11 @@ def gallery_chart(
     blocks = [
         panels.block(labels[i : i + columns], reference) for i in range(0, len(labels), columns)
     ]
-    words = [averaging(series)]
-    if reference is not None and len(labels) > 1:
-        words.append(f"Grey in each panel: {reference}.")
-    subtitle = wrapped(words, WIDTH * min(columns, max(len(labels), 3)))
-    return VConcatChart(vconcat=blocks, spacing=26).properties(
-        title=alt.TitleParams(title, subtitle=subtitle)
-    )
+    others = reference is not None and len(labels) > 1
+    words = [f"Grey in each panel: {reference}."] if others else []
+    words.append(averaging(series))
+    width = WIDTH * min(columns, max(len(labels), 3))
+    return VConcatChart(vconcat=blocks, spacing=26).properties(**heading(title, words, width))
 
 
 def _top(values: Sequence[object]) -> float:
@@ -137,7 +135,7 @@ class _Panels:
         panel = alt.LayerChart(layer=layers).properties(width=WIDTH, height=HEIGHT)
         if not named:
             return panel
-        heading = alt.TitleParams(
+        name_of_run = alt.TitleParams(
             label, fontSize=11, color=self.colours[label], anchor="middle", offset=4
         )
-        return panel.properties(title=heading)
+        return panel.properties(title=name_of_run)

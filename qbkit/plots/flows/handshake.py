@@ -16,7 +16,7 @@ import xarray as xr
 from qbkit.errors import MetricError
 from qbkit.metrics.flows.over_time import rtt
 from qbkit.plots.drawing import theme
-from qbkit.plots.drawing.captions import wrapped
+from qbkit.plots.drawing.captions import heading
 from qbkit.plots.drawing.charts import LayerChart
 from qbkit.plots.drawing.data import inline
 
@@ -61,9 +61,7 @@ def handshake_chart(
         sentences.append("The log does not report the contents of the packets.")
     layers = [*_lifelines(), *_arrows(packets, time, height), *_labels(packets, time)]
     return LayerChart(layer=layers).properties(
-        width=WIDTH,
-        height=height,
-        title=alt.TitleParams(title, subtitle=wrapped(sentences, WIDTH)),
+        width=WIDTH, height=height, **heading(title, sentences, WIDTH)
     )
 
 

@@ -16,7 +16,7 @@ import xarray as xr
 from qbkit.errors import MetricError
 from qbkit.metrics.flows.lookup import flow_labels, has_packets
 from qbkit.plots.drawing import theme
-from qbkit.plots.drawing.captions import wrapped
+from qbkit.plots.drawing.captions import heading
 from qbkit.plots.drawing.charts import VConcatChart
 from qbkit.plots.drawing.data import inline
 from qbkit.traces.arrays import FloatArray
@@ -67,13 +67,12 @@ def queue_animation_chart(
     top = _queue(data, scale, queue_kb)
     below = _length(table, labels, scale, seconds)
     sentences = [
-        f"From {from_s:g} s on. Tiles are packets, the next one to leave at the right; crosses are "
-        "packets that the queue dropped.",
+        f"From {from_s:g} s on. A tile is a packet, the next to leave at the right; a cross is one "
+        "that the queue dropped.",
         "Move the slider, or choose Play.",
     ]
-    heading = alt.TitleParams(title, subtitle=wrapped(sentences, WIDTH))
     chart = VConcatChart(vconcat=[top, below], spacing=14, usermeta={"play": PLAY})
-    return chart.add_params(at, play, speed).properties(title=heading)
+    return chart.add_params(at, play, speed).properties(**heading(title, sentences, WIDTH))
 
 
 def _packets(ds: xr.Dataset, from_s: float, seconds: float) -> dict[str, Any]:

@@ -14,7 +14,7 @@ import pandas as pd
 from qbkit.errors import MetricError
 from qbkit.metrics.flows.retransmissions import Regression, regression
 from qbkit.plots.drawing import theme
-from qbkit.plots.drawing.captions import wrapped
+from qbkit.plots.drawing.captions import heading
 from qbkit.plots.drawing.charts import LayerChart
 from qbkit.plots.drawing.data import inline
 from qbkit.plots.drawing.hover import hover
@@ -25,6 +25,7 @@ WIDTH, HEIGHT = 460, 320
 MAX_DOTS = 4000
 LINE_POINTS = 40
 LEVEL = 0.95
+BAND = "A dot is a transfer; the band is the 95 % confidence of the line."
 
 
 def retransmission_chart(
@@ -52,7 +53,7 @@ def retransmission_chart(
     fits, sentences = _fits(transfers, labels)
     layers = [*_lines(known, fits, scale, shown), _dots(known, scale, shown).add_params(shown)]
     return LayerChart(layer=layers).properties(
-        width=WIDTH, height=HEIGHT, title=alt.TitleParams(title, subtitle=wrapped(sentences, WIDTH))
+        width=WIDTH, height=HEIGHT, **heading(title, [BAND, *sentences], WIDTH)
     )
 
 
@@ -75,7 +76,6 @@ def _fits(transfers: pd.DataFrame, labels: list[str]) -> tuple[dict[str, Regress
             f"{label}: {slope} s per 100 kB, r² = {fit.r_squared:.2f} "
             f"(p = {fit.p_value:.2g}, {fit.transfers} transfers){rest}."
         )
-    sentences.append("Band: 95 % confidence of the line.")
     return fits, sentences
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -34,12 +35,15 @@ def bins_per_row(series: Sequence[Series]) -> int:
     return max(1, -(-longest // wanted))
 
 
-def rows_of(series: Sequence[Series]) -> dict[str, list[object]]:
-    """Columns label, trial, time_s (middle), throughput_mbps, queue_delay_ms, cwnd_kb."""
+def rows_of(series: Sequence[Series], also: Sequence[str] = ()) -> dict[str, list[object]]:
+    """Columns label, trial, time_s (middle), throughput_mbps, queue_delay_ms, cwnd_kb.
+
+    ``also`` names further variables of the runs; NaN where a run does not have them.
+    """
     factor = bins_per_row(series)
     columns: dict[str, list[object]] = {"label": [], "trial": []}
     for s in series:
-        averaged = _averaged(s, factor)
+        averaged = _averaged(s, factor, also)
         count = len(averaged["time_s"])
         columns["label"] += [s.label] * count
         columns["trial"] += [s.trial] * count
@@ -50,7 +54,12 @@ def rows_of(series: Sequence[Series]) -> dict[str, list[object]]:
     return columns
 
 
-def _averaged(s: Series, factor: int) -> dict[str, FloatArray]:
+def largest(values: Sequence[object]) -> float:
+    """The largest of the finite numbers in a column; 0 without any."""
+    return max((v for v in values if isinstance(v, float) and math.isfinite(v)), default=0.0)
+
+
+def _averaged(s: Series, factor: int, also: Sequence[str]) -> dict[str, FloatArray]:
     """Means over ``factor`` bins; delays are weighted by throughput."""
     bin_s = float(s.ds.attrs["bin_s"])
     mbps = s.ds["throughput_mbps"].values[s.index].astype(float)
@@ -62,13 +71,18 @@ def _averaged(s: Series, factor: int) -> dict[str, FloatArray]:
         waited_ms = np.add.reduceat(weight * np.nan_to_num(delay_ms), starts) / weights
     start_s = s.ds["time"].values[starts]
     end_s = np.append(start_s[1:], s.ds["time"].values[-1] + bin_s)
-    known = "cwnd_bytes" in s.ds
-    cwnd = s.ds["cwnd_bytes"].values[s.index] if known else np.full(len(mbps), np.nan)
+    unknown = np.full(len(mbps), np.nan)
+    more = {
+        name: s.ds[name].values[s.index].astype(float) if name in s.ds else unknown
+        for name in ("cwnd_bytes", *also)
+    }
+    cwnd = more.pop("cwnd_bytes")
     return {
         "time_s": (start_s + end_s) / 2,
         "throughput_mbps": _mean(mbps, starts),
         "queue_delay_ms": waited_ms,
         "cwnd_kb": _mean(cwnd / 1e3, starts),
+        **{name: _mean(values, starts) for name, values in more.items()},
     }
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import altair as alt
@@ -13,18 +12,29 @@ import xarray as xr
 from qbkit.errors import MetricError
 from qbkit.metrics.flows.lookup import flow_labels
 from qbkit.plots.drawing import theme
-from qbkit.plots.drawing.captions import wrapped
+from qbkit.plots.drawing.captions import heading
 from qbkit.plots.drawing.charts import VConcatChart
 from qbkit.plots.drawing.data import inline
 from qbkit.plots.drawing.hover import hover
+from qbkit.plots.drawing.pointer import (
+    HINT,
+    marked_span,
+    one_brush,
+    pointed_time,
+    pointer_rule,
+    span_brush,
+    time_zoom,
+)
 from qbkit.plots.envelopes.envelope import legend_choice
-from qbkit.plots.flows.series import Series, bins_per_row, rows_of
+from qbkit.plots.flows.levels import Level, common_levels, level_layers
+from qbkit.plots.flows.series import Series, bins_per_row, largest, rows_of
 
 WIDTH, PANEL_HEIGHT, MEANS_WIDTH = 560, 118, 62
 ALL_TRIALS = "all"
 MAX_MEANS = 7
 """Most flows whose means fit beside a panel, one below the other."""
-BRUSH_HINT = "Drag over a span of time to mark it and to see its means; double-click to clear."
+MAX_LOGGED = 3
+"""Most series of controllers that are drawn unasked."""
 MEANS_TITLE = alt.TitleParams(
     "mean over time",
     fontSize=11,
@@ -41,61 +51,101 @@ PANELS = {
 """Axis title and number format of each panel."""
 
 
-def timeline_chart(ds: xr.Dataset, *, title: str = "Timeline") -> alt.VConcatChart:
+def timeline_chart(
+    ds: xr.Dataset,
+    *,
+    reference: str | None = None,
+    also: Sequence[str] | None = None,
+    title: str = "Timeline",
+) -> alt.VConcatChart:
     """Linked panels of throughput, queueing delay and (if reported) cwnd of each flow of a run.
 
-    A drag marks a span of time in all panels and shows its means at the right; a click on the
-    legend shows one flow alone. Series are averaged to at most 600 rows per flow; the subtitle
-    says over how many seconds. Raises MetricError for a run without flows.
+    ``also`` names further series of the run, such as ``srtt_ms``, for a panel each; by default
+    they are the first three that a controller in Python logs. Dashed lines are the link's capacity,
+    the fair share and the delay of a full buffer, unless they are far above the data. The flow
+    labelled ``reference`` is grey.
+
+    A drag marks a span of time in all panels and shows its means at the right; the wheel zooms
+    while Ctrl (or ⌘) is down; a click on the legend shows one flow alone. Series are averaged to at
+    most 600 rows per flow; the description says over how many seconds. Raises MetricError for a run
+    without flows, and for a series that it does not have.
     """
     series = [Series(label, ds, i, "1") for i, label in enumerate(flow_labels(ds))]
-    subtitle = wrapped([averaging(series), BRUSH_HINT], WIDTH)
-    return timeline_panels(series).properties(title=alt.TitleParams(title, subtitle=subtitle))
+    panels = timeline_panels(series, reference=reference, also=_further(ds, also))
+    return panels.properties(**heading(title, [HINT, averaging(series)], WIDTH))
+
+
+def _further(ds: xr.Dataset, wanted: Sequence[str] | None) -> dict[str, tuple[str, str]]:
+    """Further series → title and format of their panels."""
+    names = [str(name) for name, v in ds.data_vars.items() if set(v.dims) == {"flow", "time"}]
+    if wanted is None:
+        logged = [n for n in names if "logged by" in str(ds[n].attrs.get("long_name", ""))]
+        wanted = logged[:MAX_LOGGED]
+    if unknown := [name for name in wanted if name not in names]:
+        raise MetricError(f"the run has no series {unknown[0]!r}; choose from {', '.join(names)}")
+    return {name: (_titled(ds[name]), ".3~f") for name in wanted}
+
+
+def _titled(values: xr.DataArray) -> str:
+    unit = str(values.attrs.get("units", "1"))
+    return str(values.name) if unit == "1" else f"{values.name} ({unit})"
+
+
+@dataclass(frozen=True)
+class _Timeline:
+    """What all panels share."""
+
+    data: alt.InlineData
+    most: dict[str, float]
+    """Largest value of each column."""
+    panels: dict[str, tuple[str, str]]
+    levels: Collection[Level]
+    scale: alt.Scale
+    end_s: float
+    chosen: alt.Parameter | None
+    """The list of trials, if there are several."""
+    size: tuple[int, int]
+
+    def rows(self) -> alt.Chart:
+        """The rows of the chosen trial, or of all."""
+        chart = alt.Chart(self.data)
+        if self.chosen is None:
+            return chart
+        return chart.transform_filter(trial_is_chosen(self.chosen))
 
 
 def timeline_panels(
     series: Sequence[Series],
     *,
     reference: str | None = None,
+    also: dict[str, tuple[str, str]] | None = None,
     width: int = WIDTH,
     height: int = PANEL_HEIGHT,
 ) -> alt.VConcatChart:
-    """Panels of the series; with several trials, a list to choose one or all of them."""
+    """Panels of the series; with several trials, a list to choose one or all of them.
+
+    ``also`` maps further series to the title and the number format of their panels.
+    """
     if not series:
         raise MetricError("there is no flow to draw; give at least one run with a flow")
     labels = list(dict.fromkeys(s.label for s in series))
-    scale = theme.colour_scale(labels, reference)
-    rows = rows_of(series)
-    names = [name for name in PANELS if name in rows]
-    data = inline(rows)
-    span = span_brush()
-    end_s = max(float(s.ds.attrs["duration_s"]) for s in series)
-    time = alt.Scale(domain=[0, end_s], nice=False)
-    shown = legend_choice()
-    chosen = trial_choice(series)
-    strength = 0.9 if chosen is None else 0.6  # Lines of many trials overlap.
-    panels: list[Any] = [
-        _panel(data, name, time, scale, span, shown, strength, last=name == names[-1]).properties(
-            width=width, height=height
-        )
-        for name in names
-    ]
-    if chosen is not None:
-        panels = [p.transform_filter(trial_is_chosen(chosen)) for p in panels]
+    rows = rows_of(series, list(also or {}))
+    shared = _Timeline(
+        data=inline(rows),
+        most={name: largest(values) for name, values in rows.items()},
+        panels={name: words for name, words in (PANELS | (also or {})).items() if name in rows},
+        levels=common_levels(s.ds for s in series),
+        scale=theme.colour_scale(labels, reference),
+        end_s=max(float(s.ds.attrs["duration_s"]) for s in series),
+        chosen=trial_choice(series),
+        size=(width, height),
+    )
+    panels: list[Any] = [_panel(shared, name) for name in shared.panels]
     if len(labels) <= MAX_MEANS:
-        means = [_means(data, name, scale, span, chosen, height) for name in names]
-        panels = _beside(panels, means)
+        panels = _beside(panels, [_means(shared, name) for name in shared.panels])
     with one_brush():
         chart = VConcatChart(vconcat=panels, spacing=10)
-    return chart if chosen is None else chart.add_params(chosen)
-
-
-@contextmanager
-def one_brush() -> Iterator[None]:
-    """Suppress Altair's warning about charts that share a brush, which is intended here."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Automatically deduplicated", UserWarning)
-        yield
+    return chart if shared.chosen is None else chart.add_params(shared.chosen)
 
 
 def averaging(series: Sequence[Series]) -> str:
@@ -106,12 +156,6 @@ def averaging(series: Sequence[Series]) -> str:
     if factor == 1:
         return f"Series in bins of {width} s."
     return f"Series averaged over {width} s ({factor} bins of the run each)."
-
-
-def span_brush() -> alt.Parameter:
-    """The brush over time; its mark is invisible because the panels draw the span themselves."""
-    mark = alt.BrushConfig(fill="white", fillOpacity=0.0, strokeOpacity=0.0)
-    return alt.selection_interval(encodings=["x"], name="span", mark=mark)
 
 
 def trial_choice(series: Sequence[Series]) -> alt.Parameter | None:
@@ -128,44 +172,37 @@ def trial_is_chosen(chosen: alt.Parameter) -> str:
     return f"{chosen.name} === '{ALL_TRIALS}' || datum.trial === {chosen.name}"
 
 
-def _panel(
-    data: alt.InlineData,
-    name: str,
-    time: alt.Scale,
-    scale: alt.Scale,
-    span: alt.Parameter,
-    shown: alt.Parameter,
-    strength: float,
-    *,
-    last: bool,
-) -> alt.LayerChart:
+def _panel(shared: _Timeline, name: str) -> alt.LayerChart:
+    last = name == [*shared.panels][-1]
     x_axis = alt.Axis(title="Time (s)") if last else alt.Axis(labels=False, ticks=False, title=None)
-    marked = (
-        alt.Chart(data)
-        .transform_filter({"param": "span", "empty": False})
-        .transform_aggregate(from_s="min(time_s)", to_s="max(time_s)")
-        .mark_rect(color="#9AA5B1", opacity=0.22)
-        .encode(x="from_s:Q", x2="to_s:Q")
-    )
+    title, form = shared.panels[name]
+    shown = legend_choice()
+    strength = 0.9 if shared.chosen is None else 0.6  # Lines of many trials overlap.
     lines = (
-        alt.Chart(data)
-        .mark_line()
+        shared.rows()
+        .mark_line(clip=True)
         .encode(
-            x=alt.X("time_s:Q", axis=x_axis, scale=time),
-            y=alt.Y(f"{name}:Q", title=PANELS[name][0]).axis(tickCount=4, titleLimit=200),
-            color=alt.Color("label:N", scale=scale),
+            x=alt.X("time_s:Q", axis=x_axis, scale=alt.Scale(domain=[0, shared.end_s], nice=False)),
+            y=alt.Y(f"{name}:Q", title=title).axis(tickCount=4, titleLimit=200),
+            color=alt.Color("label:N", scale=shared.scale),
             detail="trial:N",
             strokeOpacity=alt.when(shown).then(alt.value(strength)).otherwise(alt.value(0.06)),
         )
-        .add_params(span, shown)
     )
     tooltip = [
         alt.Tooltip("label:N", title="Flow"),
         alt.Tooltip("trial:N", title="Trial"),
         alt.Tooltip("time_s:Q", title="Time (s)", format=".2f"),
-        alt.Tooltip(f"{name}:Q", title=PANELS[name][0], format=PANELS[name][1]),
+        alt.Tooltip(f"{name}:Q", title=title, format=form),
     ]
-    return alt.LayerChart(layer=[marked, lines, hover(lines, tooltip)])
+    # All in one layer: Altair gives each selection of a layer to all that have one.
+    selections = span_brush(), time_zoom(), pointed_time(), shown
+    points = hover(lines, tooltip).add_params(*selections)
+    levels = level_layers(shared.levels, name, shared.most[name])
+    width, height = shared.size
+    return alt.LayerChart(layer=[marked_span(), *levels, lines, pointer_rule(), points]).properties(
+        width=width, height=height
+    )
 
 
 def _beside(panels: Sequence[alt.LayerChart], means: Sequence[alt.Chart]) -> list[Any]:
@@ -175,26 +212,17 @@ def _beside(panels: Sequence[alt.LayerChart], means: Sequence[alt.Chart]) -> lis
     return [alt.hconcat(*pair, spacing=10, bounds="flush") for pair in pairs]
 
 
-def _means(
-    data: alt.InlineData,
-    name: str,
-    scale: alt.Scale,
-    span: alt.Parameter,
-    chosen: alt.Parameter | None,
-    height: int,
-) -> alt.Chart:
+def _means(shared: _Timeline, name: str) -> alt.Chart:
     """Mean of each flow over the marked span (by default over all time), in its colour."""
-    chart = alt.Chart(data)
-    if chosen is not None:
-        chart = chart.transform_filter(trial_is_chosen(chosen))
     return (
-        chart.transform_filter(span)
+        shared.rows()
+        .transform_filter({"param": "span"})
         .mark_text(align="left", fontSize=11.5, fontWeight=600)
         .encode(
             x=alt.value(2),
-            y=alt.Y("label:N", axis=None, sort=None).scale(domain=scale.domain),
-            text=alt.Text(f"mean({name}):Q", format=PANELS[name][1]),
-            color=alt.Color("label:N", scale=scale),
+            y=alt.Y("label:N", axis=None, sort=None).scale(domain=shared.scale.domain),
+            text=alt.Text(f"mean({name}):Q", format=shared.panels[name][1]),
+            color=alt.Color("label:N", scale=shared.scale),
         )
-        .properties(width=MEANS_WIDTH, height=height)
+        .properties(width=MEANS_WIDTH, height=shared.size[1])
     )

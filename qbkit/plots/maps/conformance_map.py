@@ -20,10 +20,10 @@ from qbkit.metrics.maps.interactions import FIRST
 from qbkit.metrics.maps.significance import map_sentence
 from qbkit.metrics.verdicts.settling import settling
 from qbkit.plots.drawing import theme
-from qbkit.plots.drawing.captions import wrapped
+from qbkit.plots.drawing.captions import heading
 from qbkit.plots.drawing.charts import HConcatChart
 from qbkit.plots.drawing.data import inline
-from qbkit.plots.flows.timeline import one_brush
+from qbkit.plots.drawing.pointer import one_brush
 
 CELL_WIDTH, CELL_HEIGHT = 36, 20
 DETAIL_WIDTH, DETAIL_HEIGHT = 310, 270
@@ -108,14 +108,12 @@ def conformance_map_chart(
     ]
     with one_brush():
         chart = HConcatChart(hconcat=[*maps, _detail(cells, chosen)], spacing=24)
-    sentences = [map_sentence(each) for each in found.values()]
+    sentences = ["Click a cell to see its envelope (orange) over the reference's (grey)."]
     if not all(cell.settles for cell in cells):
         sentences.append("In brackets: the implementation does not settle in its trials.")
-    sentences.append("Click a cell to see its envelope (orange) over the reference's (grey).")
+    sentences += [map_sentence(each) for each in found.values()]
     width = len(quantities) * CELL_WIDTH * len(settings) + DETAIL_WIDTH
-    return chart.resolve_scale(color="independent").properties(
-        title=alt.TitleParams(title, subtitle=wrapped(sentences, width))
-    )
+    return chart.resolve_scale(color="independent").properties(**heading(title, sentences, width))
 
 
 @dataclass(frozen=True)

@@ -23,11 +23,11 @@ from qbkit.metrics.maps.interactions import (
 from qbkit.metrics.maps.shares import settle_s
 from qbkit.metrics.verdicts.assessment import interval_text
 from qbkit.plots.drawing import theme
-from qbkit.plots.drawing.captions import wrapped
+from qbkit.plots.drawing.captions import heading
 from qbkit.plots.drawing.charts import HConcatChart, LayerChart, VConcatChart
 from qbkit.plots.drawing.data import inline
 from qbkit.plots.drawing.hover import hover
-from qbkit.plots.flows.timeline import one_brush
+from qbkit.plots.drawing.pointer import one_brush
 from qbkit.plots.maps.conformance_map import tile_legend
 
 CELL = 27
@@ -62,9 +62,9 @@ def interaction_chart(
     chosen = _choice(names[0], names[-1])
     matrix = _matrix(found, names, names, chosen)
     sentences = [
-        "Above 0.5 (orange), the row's implementation takes more than the column's.",
-        "Ordered by the mean ratio against all others. Click a cell to see its two flows "
-        "(of the first seed).",
+        "Orange: the row takes more than the column.",
+        "Click a cell to see its two flows (of the first seed).",
+        "Ordered by the mean ratio against all others.",
     ]
     if settle_s(cube):
         sentences.append(f"Shares from {settle_s(cube):g} s on; before that the flows settle.")
@@ -76,9 +76,7 @@ def interaction_chart(
     with one_brush():
         beside = VConcatChart(vconcat=details, spacing=12)
         chart = HConcatChart(hconcat=[matrix, beside], spacing=28)
-    return chart.resolve_scale(color="independent").properties(
-        title=alt.TitleParams(title, subtitle=wrapped(sentences, width))
-    )
+    return chart.resolve_scale(color="independent").properties(**heading(title, sentences, width))
 
 
 def expectation_chart(
@@ -96,11 +94,11 @@ def expectation_chart(
     expected = seen.attrs["expected"]
     count = int(seen.reversed.sum())
     sentences = [
-        f"The kernel's CUBIC gets {expected:.2f} from the kernel's BBR. "
-        f"Framed: the winner is reversed ({count} of {int(np.isfinite(seen.values).sum())} pairs)."
+        f"Framed: the winner is reversed ({count} of {int(np.isfinite(seen.values).sum())} pairs).",
+        f"The kernel's CUBIC gets {expected:.2f} from the kernel's BBR.",
     ]
     return _matrix(found, cubic, bbr, None, framed=seen.reversed).properties(
-        title=alt.TitleParams(title, subtitle=wrapped(sentences, max(420, CELL * len(bbr))))
+        **heading(title, sentences, max(420, CELL * len(bbr)))
     )
 
 

@@ -15,11 +15,11 @@ import pandas as pd
 from qbkit.errors import MetricError
 from qbkit.metrics.web.loads import TIME, client_consistency, web_differences
 from qbkit.plots.drawing import theme
-from qbkit.plots.drawing.captions import wrapped
+from qbkit.plots.drawing.captions import heading
 from qbkit.plots.drawing.charts import LayerChart, VConcatChart
 from qbkit.plots.drawing.data import inline
 from qbkit.plots.web.tiles import (
-    LABELLED_PERCENT,
+    DIFFERENCE,
     protocol_colour,
     tile_colour,
     tile_label,
@@ -58,19 +58,14 @@ def web_objects_chart(
     chosen = alt.selection_point(
         fields=["row", "column"], value=[first], empty=False, toggle=False, name="cell"
     )
-    sentences = [
-        "(median of H3 − median of H2) / median of H2; blue: H3 is faster. "
-        f"Differences below {LABELLED_PERCENT:g} % have no number. Click on a cell.",
-    ]
     map_ = _heat_map(_difference_cells(cells, base_rtt_ms), columns, rows, _difference_tips())
     details = alt.HConcatChart(
         hconcat=[_acked(curves, chosen, base_rtt_ms), _retransmissions(table, chosen, base_rtt_ms)]
     )
-    subtitle = wrapped(sentences, CELL_WIDTH * len(columns))
     return (
         VConcatChart(vconcat=[map_.add_params(chosen), details])
         .resolve_scale(color="independent")
-        .properties(title=alt.TitleParams(title, subtitle=subtitle))
+        .properties(**heading(title, ["Click a cell.", *DIFFERENCE], CELL_WIDTH * len(columns)))
     )
 
 
@@ -106,7 +101,7 @@ def client_consistency_chart(
     columns = _column_order(cells, base_rtt_ms)
     sentence = "Median of the client over the lowest median of any client, in per cent."
     return _heat_map(data, columns, list(dict.fromkeys(data["row"])), tips).properties(
-        title=alt.TitleParams(title, subtitle=wrapped([sentence], CELL_WIDTH * len(columns)))
+        **heading(title, [sentence], CELL_WIDTH * len(columns))
     )
 
 

@@ -9,11 +9,11 @@ import pandas as pd
 from qbkit.errors import MetricError
 from qbkit.metrics.web.pages import PAGE_TIMES, page_differences
 from qbkit.plots.drawing import theme
-from qbkit.plots.drawing.captions import wrapped
+from qbkit.plots.drawing.captions import heading
 from qbkit.plots.drawing.charts import Chart, LayerChart
 from qbkit.plots.drawing.data import inline
 from qbkit.plots.web.tiles import (
-    LABELLED_PERCENT,
+    DIFFERENCE,
     PROTOCOLS,
     protocol_colour,
     tile_colour,
@@ -86,14 +86,10 @@ def page_differences_chart(
         alt.Tooltip("loads:Q", title="Loads by each"),
     ]
     tiles = base.mark_rect(stroke=theme.GRID).encode(color=tile_colour(), tooltip=tips)
-    sentence = (
-        "(median of H3 − median of H2) / median of H2; blue: H3 is faster. "
-        f"Differences below {LABELLED_PERCENT:g} % have no number."
-    )
     return LayerChart(layer=[tiles, tile_numbers(base)]).properties(
         width=CELL_WIDTH * len(columns),
         height=CELL_HEIGHT * len(set(rows)),
-        title=alt.TitleParams(title, subtitle=wrapped([sentence], CELL_WIDTH * len(columns))),
+        **heading(title, DIFFERENCE, CELL_WIDTH * len(columns)),
     )
 
 

@@ -15,6 +15,7 @@ import xarray as xr
 from qbkit.metrics.web.multiplexing import page_multiplexing
 from qbkit.metrics.web.speed_index import page_speed_index
 from qbkit.plots.drawing import theme
+from qbkit.plots.drawing.captions import heading
 from qbkit.plots.drawing.charts import Chart, VConcatChart
 from qbkit.plots.drawing.data import inline
 
@@ -23,6 +24,8 @@ ROW_HEIGHT = 9
 STRIP_HEIGHT = 42
 FILM_WIDTH, FILM_HEIGHT = 384, 288
 STEP_S = 0.02
+STREAMS = "A row is a resource, from its request on; a bar is data received in a row."
+ORDER = "Each colour is a stream; a segment is data of one stream in a row."
 
 
 def streams_chart(loads: Mapping[str, xr.Dataset]) -> alt.VConcatChart:
@@ -32,7 +35,8 @@ def streams_chart(loads: Mapping[str, xr.Dataset]) -> alt.VConcatChart:
     each bar is data that the browser received in a row. Colours are the urgencies of RFC 9218.
     """
     panels = [_streams(name, run) for name, run in loads.items()]
-    return VConcatChart(vconcat=panels).resolve_scale(x="shared", color="shared")
+    chart = VConcatChart(vconcat=panels).resolve_scale(x="shared", color="shared")
+    return chart.properties(**heading("Data by stream", [STREAMS], WIDTH))
 
 
 def multiplexing_chart(loads: Mapping[str, xr.Dataset]) -> alt.VConcatChart:
@@ -42,7 +46,8 @@ def multiplexing_chart(loads: Mapping[str, xr.Dataset]) -> alt.VConcatChart:
     titles name the strategy that `qbkit.metrics.page_multiplexing` infers.
     """
     panels = [_strip(name, run) for name, run in loads.items()]
-    return VConcatChart(vconcat=panels).resolve_scale(color="independent")
+    chart = VConcatChart(vconcat=panels).resolve_scale(color="independent")
+    return chart.properties(**heading("Order of the data", [ORDER], WIDTH))
 
 
 def film_chart(loads: Mapping[str, xr.Dataset]) -> alt.Chart:

@@ -13,6 +13,12 @@ MOST_PERCENT = 50.0
 DARK_PERCENT = 38.0
 """Tiles beyond this difference are so dark that their number must be white."""
 PROTOCOLS = ("h2", "h3")
+DIFFERENCE = (
+    "Blue: H3 is faster.",
+    f"Differences below {LABELLED_PERCENT:g} % have no number.",
+    "The difference is (median of H3 − median of H2) / median of H2.",
+)
+"""What a tile shows, in order of importance."""
 
 
 def tile_colour() -> alt.Color:

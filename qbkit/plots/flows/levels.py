@@ -1,0 +1,94 @@
+"""Lines that a timeline is read against: the link's capacity, a fair share, and the full buffer."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import pairwise
+
+import altair as alt
+import xarray as xr
+
+from qbkit.metrics.flows.lookup import active_span_s, flow_directions
+from qbkit.plots.drawing import theme
+from qbkit.plots.drawing.data import inline
+from qbkit.traces.run.attributes import run_experiment
+
+MOST_TIMES = 3.0
+"""A line further above the data than this would squeeze it, and is left out."""
+
+
+@dataclass(frozen=True)
+class Level:
+    """A horizontal line, or a step of one."""
+
+    panel: str
+    """Column of the panel: ``throughput_mbps`` or ``queue_delay_ms``."""
+    name: str
+    value: float
+    from_s: float
+    to_s: float
+
+
+def levels(ds: xr.Dataset) -> frozenset[Level]:
+    """The lines of a run; empty where its link is not known.
+
+    The fair share is the capacity over the number of flows that are active at the time. It exists
+    where all flows share one queue, in one direction.
+    """
+    experiment, end_s = run_experiment(ds), float(ds.attrs["duration_s"])
+    rate_mbps = float(ds.attrs.get("rate_mbps", math.nan))
+    if experiment is None or not rate_mbps > 0:
+        return frozenset()
+    found = [Level("throughput_mbps", "capacity", rate_mbps, 0.0, end_s)]
+    if (queue_bytes := float(ds.attrs.get("queue_bytes", math.nan))) > 0:
+        full_ms = queue_bytes * 8 / rate_mbps / 1e3
+        found.append(Level("queue_delay_ms", "full buffer", full_ms, 0.0, end_s))
+    if experiment.topology == "dumbbell" and len(set(flow_directions(ds))) == 1:
+        found += _fair_shares(ds, rate_mbps, len(experiment.flows))
+    return frozenset(found)
+
+
+def common_levels(runs: Iterable[xr.Dataset]) -> frozenset[Level]:
+    """The lines that runs drawn together share; empty where they differ."""
+    found = {levels(ds) for ds in runs}
+    return found.pop() if len(found) == 1 else frozenset()
+
+
+def _fair_shares(ds: xr.Dataset, rate_mbps: float, flows: int) -> Iterable[Level]:
+    """Steps of the fair share; none where flows were left out, and none for a flow alone."""
+    if ds.sizes["flow"] != flows:
+        return
+    spans = [active_span_s(ds, i) for i in range(flows)]
+    for from_s, to_s in pairwise(sorted({moment for span in spans for moment in span})):
+        active = sum(span[0] <= from_s < span[1] for span in spans)
+        if active > 1:
+            yield Level("throughput_mbps", "fair share", rate_mbps / active, from_s, to_s)
+
+
+def level_layers(found: Iterable[Level], panel: str, most: float) -> list[alt.Chart]:
+    """Dashed lines of a panel whose data reaches up to ``most``, with their names at the right."""
+    shown = [v for v in found if v.panel == panel and v.value <= MOST_TIMES * most]
+    shown.sort(key=lambda level: (level.name, level.from_s))
+    if not shown:
+        return []
+    last = {level.name: level for level in shown}
+    base = alt.Chart(
+        inline(
+            {
+                "level": [v.value for v in shown],
+                "from_s": [v.from_s for v in shown],
+                "to_s": [v.to_s for v in shown],
+                "name": [v.name if last[v.name] is v else "" for v in shown],
+            }
+        )
+    ).encode(y="level:Q")
+    rules = base.mark_rule(color=theme.QUIET_INK, strokeDash=[4, 3], strokeWidth=1, clip=True)
+    names = base.mark_text(
+        align="right", baseline="top", dx=-3, dy=2, fontSize=9.5, color=theme.QUIET_INK
+    )
+    return [
+        rules.encode(x="from_s:Q", x2="to_s:Q", tooltip=["name:N", "level:Q"]),
+        names.encode(x=alt.value("width"), text="name:N"),
+    ]

@@ -1,0 +1,91 @@
+"""What a timeline is read against, further series, distributions, and headings of one line."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+import numpy as np
+import pytest
+from synthetic import synthetic_run
+
+from qbkit import plots
+from qbkit.errors import MetricError
+from qbkit.plots.drawing.captions import PIXELS_PER_LETTER, heading
+from qbkit.plots.flows.levels import Level, common_levels, level_layers, levels
+
+
+def tables(chart) -> list[list[dict]]:
+    texts = chart.to_dict()["datasets"].values()
+    return [list(csv.DictReader(io.StringIO(t))) for t in texts if isinstance(t, str)]
+
+
+def test_levels_are_those_of_the_link():
+    ds = synthetic_run(rate_mbps=10, rtt_ms=20, buffer_bdp=2)
+    ds["start_s"].values[1] = 5.0
+    assert levels(ds) == {
+        Level("throughput_mbps", "capacity", 10.0, 0.0, 20.0),
+        # 2 BDP of 25 kB at 10 Mbit/s.
+        Level("queue_delay_ms", "full buffer", 40.0, 0.0, 20.0),
+        # Two flows from the start of the second on.
+        Level("throughput_mbps", "fair share", 5.0, 5.0, 20.0),
+    }
+    assert levels(ds.assign_attrs(spec="")) == frozenset()
+    other = synthetic_run(rate_mbps=5)
+    assert common_levels([ds, ds]) == levels(ds)
+    assert common_levels([ds, other]) == frozenset()
+    alone = synthetic_run(flows=["tcp:cubic"])
+    assert {level.name for level in levels(alone)} == {"capacity", "full buffer"}
+
+
+def test_levels_far_above_the_data_are_left_out():
+    found = [Level("queue_delay_ms", "full buffer", 40.0, 0.0, 20.0)]
+    assert level_layers(found, "queue_delay_ms", most=10.0) == []
+    assert len(level_layers(found, "queue_delay_ms", most=20.0)) == 2
+    assert level_layers(found, "throughput_mbps", most=20.0) == []
+
+
+def test_the_timeline_draws_what_a_controller_logs_and_what_is_asked_for():
+    ds = synthetic_run(duration_s=12)
+    assert len(plots.timeline_chart(ds).to_dict()["vconcat"]) == 3
+    values = np.arange(ds.throughput_mbps.size, dtype=float).reshape(ds.throughput_mbps.shape)
+    about = {"units": "Mbit/s", "long_name": "bw_mbps, logged by the controller"}
+    logged = ds.assign(bw_mbps=(("flow", "time"), values, about))
+    spec = logged.qb.plot.timeline().to_dict()
+    assert len(spec["vconcat"]) == 4
+    rows = next(t for t in tables(logged.qb.plot.timeline()) if "bw_mbps" in t[0])
+    first = [float(r["bw_mbps"]) for r in rows if r["label"] == "quic-go:cubic"]
+    assert first == values[0].tolist()
+    assert '"title": "bw_mbps (Mbit/s)"' in str(spec).replace("'", '"')
+    assert len(ds.qb.plot.timeline(also=["srtt_ms", "goodput_mbps"]).to_dict()["vconcat"]) == 5
+    with pytest.raises(MetricError, match=r"the run has no series 'speed'; choose from .*srtt_ms"):
+        ds.qb.plot.timeline(also=["speed"])
+
+
+def test_the_distribution_is_that_of_the_packets():
+    ds = synthetic_run(duration_s=12)
+    rows = tables(ds.qb.plot.cdf())[0]
+    left = np.isfinite(ds.packet_departure_s.values) & (ds.packet_flow.values == 1)
+    delay_ms = (ds.packet_departure_s - ds.packet_time_s).values[left] * 1e3
+    at = {float(r["percent"]): float(r["value"]) for r in rows if r["label"] == "tcp:cubic"}
+    for percent in (0, 50, 95, 99.9, 100):
+        assert at[percent] == pytest.approx(np.percentile(delay_ms, percent), abs=1e-3)
+    bins = tables(ds.qb.plot.cdf("throughput_mbps"))[0]
+    median = next(r for r in bins if r["label"] == "tcp:cubic" and float(r["percent"]) == 50)
+    assert float(median["value"]) == pytest.approx(np.median(ds.throughput_mbps[1]), abs=1e-3)
+    with pytest.raises(MetricError, match="the run has no 'speed'; choose from"):
+        ds.qb.plot.cdf("speed")
+
+
+@pytest.mark.parametrize(
+    ("sentences", "line", "more"),
+    [
+        (["One.", "Two."], "One. Two.", ""),
+        (["One.", "x" * 40, "Three."], "One.", "x" * 40 + "\nThree."),
+        (["word " * 12], "word word word word word …", "word " * 12),
+    ],
+)
+def test_headings_are_one_line_and_lose_nothing(sentences, line, more):
+    found = heading("T", sentences, round(30 * PIXELS_PER_LETTER))
+    assert found["title"].subtitle == line
+    assert found.get("description", "") == more
