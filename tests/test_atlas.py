@@ -57,7 +57,7 @@ FINDINGS = """
 ## {{ "aioquic's CUBIC is `first`" | claim(rows("faults.csv").size > 0) }}.
 about: aioquic:cubic
 picture: {{ bars("share", {"aioquic:cubic": 0.75, "the kernel's": 0.25}, mark=0.5) }}
-command: qbkit reproduce data
+command: qbkit reproduce data/gallery --flow aioquic:cubic
 
 It is {{ 0.75 | to(2) }} & more.
 """
@@ -116,6 +116,9 @@ def test_every_link_leads_somewhere_and_nothing_is_loaded_from_elsewhere(site: P
             parts = urlsplit(link)
             target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
             known = pages[target].anchors if target in pages else set()
+            if parts.scheme and link not in page.loads:
+                assert link.startswith("https://example.org/a#")  # the lines of a fault
+                continue
             elsewhere = parts.scheme or parts.netloc or not target.exists()
             if elsewhere or (parts.fragment and parts.fragment not in known):
                 broken.append(f"{path.relative_to(site)}: {link}")
@@ -231,7 +234,8 @@ def test_causes_and_releases_are_on_the_page_of_the_implementation(site: Path):
 def section_in(site: Path, name: str, section: str = "parameters") -> str:
     """A section of an implementation's page; "" without one."""
     page = unescape((site / f"implementations/{name}.html").read_text())
-    return page.partition(f'<section id="{section}">')[2].partition("</section>")[0]
+    start = f'<details class="section" id="{section}">'
+    return page.partition(start)[2].partition("\n</details>\n")[0]
 
 
 def cells_of(section: str) -> list[list[str]]:
