@@ -54,10 +54,10 @@ class BadServer(ServingStack, Bad):
 
     name = "bad-server"
 
-    def serve_argv(self, **_):
+    def serve_argv(self, _transfer):
         return [*self.program(), "serve"]
 
-    def fetch_argv(self, **_):
+    def fetch_argv(self, _transfer):
         return ["/bin/true"]
 
 
