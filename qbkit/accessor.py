@@ -67,7 +67,7 @@ class RunPlots:
 
         return linked_chart(self._ds, definition=definition, reference=reference)
 
-    def cdf(self, quantity: str = "queue_delay_ms") -> alt.LayerChart:
+    def distribution(self, quantity: str = "queue_delay_ms") -> alt.LayerChart:
         """Cumulative distribution of a quantity; see `qbkit.plots.distribution_chart`."""
         from qbkit.plots import distribution_chart
 

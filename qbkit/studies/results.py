@@ -86,7 +86,7 @@ def _figures(results: Results) -> dict[str, Callable[[], Any]]:
             "timeline",
             "envelope",
             "linked",
-            "cdf",
+            "distribution",
             "cwnd",
             "bytes_acked",
             "bandwidth",

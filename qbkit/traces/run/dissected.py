@@ -91,8 +91,10 @@ def _frames(path: Path, first: Any, chosen: pd.DataFrame) -> list[tuple[int, dic
     wanted: dict[tuple[int, str, int], deque[int]] = {}
     for place, row in enumerate(chosen.itertuples()):
         wanted.setdefault((row.time_ns, row.source, row.frame_bytes), deque()).append(place)
-    found: dict[int, tuple[int, dict[str, Any]]] = {}
+    found: dict[int, tuple[int, bytes]] = {}
     headers, start_ns = Headers(), None
+    # A capture has the packets of one interface after those of the other, so the first packet of a
+    # host may follow packets that acknowledge it: all frames are seen before any is dissected.
     for number, time_ns, frame, frame_bytes in _records(path):
         source = source_of(frame)
         headers.see(source, frame)
@@ -104,9 +106,10 @@ def _frames(path: Path, first: Any, chosen: pd.DataFrame) -> list[tuple[int, dic
             continue
         places = wanted.get((time_ns - start_ns, source, frame_bytes))
         if places:
-            found[places.popleft()] = number, headers.fields(frame)
-        if len(found) == len(chosen):
-            return [found[place] for place in range(len(chosen))]
+            found[places.popleft()] = number, frame
+    if len(found) == len(chosen):
+        at = [found[place] for place in range(len(chosen))]
+        return [(number, headers.fields(frame)) for number, frame in at]
     raise StoreError(f"{path} is damaged, or of another run; {AGAIN}, and rerun=True or --rerun")
 
 
