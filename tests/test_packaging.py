@@ -23,6 +23,8 @@ PYPROJECT = tomllib.loads((HERE / "pyproject.toml").read_text())
 PROJECT = PYPROJECT["project"]
 ON_PATH = PYPROJECT["tool"]["pytest"]["ini_options"]["pythonpath"]
 """Folders whose modules tests can import."""
+EXTENSIONS = "docs/_ext"
+"""Modules of the documentation's build, which its tests import too."""
 NEEDED = [Requirement(text) for text in PROJECT["dependencies"]]
 FOR_TESTS = [Requirement(text) for text in PROJECT["optional-dependencies"]["dev"]]
 FOR_DOCS = [Requirement(text) for text in PROJECT["optional-dependencies"]["docs"]]
@@ -57,7 +59,7 @@ def imported(folder: str) -> Iterator[tuple[str, Path]]:
 def test_every_import_is_declared(folder: str, declared: list[Requirement]):
     distributions = packages_distributions()
     known = {normal(requirement.name) for requirement in declared}
-    near = [path for each in (folder, *ON_PATH) for path in (HERE / each).glob("*.py")]
+    near = [path for each in (folder, *ON_PATH, EXTENSIONS) for path in (HERE / each).glob("*.py")]
     ours = {"qbkit", "aioquic_flow", *(path.stem for path in near)}
     for module, path in imported(folder):
         beside = path.with_name(f"{module}.py").exists() or path.with_name(module).is_dir()
