@@ -82,7 +82,7 @@ def test_equal_flows_get_distinct_labels():
             ["quinn:cubic?pacing=false&mtu=1400", "quinn:cubic?pacing=true&mtu=1400"],
             ["quinn:cubic?pacing=false", "quinn:cubic?pacing=true"],
         ),
-        (["tcp:bbr", "tcp:bbr?start_s=5"], ["tcp:bbr", "tcp:bbr?start_s=5.0"]),
+        (["tcp:bbr", "tcp:bbr?start_s=5"], ["tcp:bbr #1", "tcp:bbr #2"]),
         (["tcp:bbr?start_s=5", "tcp:cubic"], ["tcp:bbr", "tcp:cubic"]),
         (
             ["a:b?x=1", "a:b?x=1", "a:b?x=2"],

@@ -169,7 +169,7 @@ class Experiment(Spec):
     def labels(self) -> list[str]:
         """One distinct label per flow.
 
-        Flows of one name also name the settings in which they differ from each other, as in
+        Flows of one name also name the options in which they differ from each other, as in
         ``quinn:cubic?pacing=false``. What is still equal gets a number.
         """
         names = [flow.label or flow.name_with(self._apart(flow)) for flow in self.flows]
@@ -179,13 +179,12 @@ class Experiment(Spec):
         ]
 
     def _apart(self, flow: Flow) -> dict[str, object]:
-        """The settings of a flow that not all flows of its name share."""
-        alike = [f.settings for f in self.flows if f.default_label == flow.default_label]
+        """The options of a flow that not all flows of its name share."""
+        alike = [f.options for f in self.flows if f.default_label == flow.default_label]
         return {
             name: value
-            for name, value in flow.settings.items()
-            if name not in ("label", "direction")
-            and any(name not in other or other[name] != value for other in alike)
+            for name, value in flow.options.items()
+            if any(name not in other or other[name] != value for other in alike)
         }
 
     def to_json(self) -> str:
