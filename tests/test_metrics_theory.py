@@ -10,8 +10,7 @@ from synthetic import synthetic_run
 from test_metrics_flows import two_flows, with_reverse_traffic
 
 from qbkit.errors import MetricError
-from qbkit.metrics import link_share, summary, theory
-from qbkit.metrics.flows import loss_response
+from qbkit.metrics import link_share, loss_response, summary, theory
 
 RATES = st.floats(1e-7, 0.02)
 LINK = {"rate_mbps": 10, "rtt_ms": 40}
