@@ -9,7 +9,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from qbkit.atlas.claims.family import Family
+import qbkit as qb
+from qbkit.metrics.maps.interactions import FIRST
 
 ROOT = Path(__file__).parents[1]
 MOVED = 0.04
@@ -34,11 +35,16 @@ def both_shares(flow: str) -> Callable[[], tuple[float, ...]]:
 
 def longer_trials() -> tuple[float, ...]:
     """The noise floor of CUBIC at 50 ms in trials of 60 and of 120 s, with 3 and with 5 BDP."""
-    folders = (ROOT / "data" / name for name in ("conformance", "conformance_120_s"))
-    maps = [Family("cubic", folder) for folder in folders]
-    name = next(name for name in maps[1].names if name in maps[0].names)
+    floors = []
+    for name in ("conformance", "conformance_120_s"):
+        cube = qb.load_sweep(ROOT / f"data/{name}/cubic.yaml")
+        floors.append(qb.metrics.conformance_map(cube, "tcp:cubic").noise_floor.isel({FIRST: 0}))
     return tuple(
-        one.cell(name, "noise_floor", rtt_ms=50, buffer_bdp=bdp) for bdp in (3, 5) for one in maps
+        float(one.sel({"bottleneck.rtt_ms": 50, "bottleneck.buffer_bdp": bdp}))
+        if "bottleneck.rtt_ms" in one.dims
+        else float(one.sel({"bottleneck.buffer_bdp": bdp}))
+        for bdp in (3, 5)
+        for one in floors
     )
 
 
