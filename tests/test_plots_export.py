@@ -92,6 +92,14 @@ def test_a_displayed_chart_carries_all_it_needs(ds):
     assert "http" not in bundle["text/html"].replace("https://vega.github.io/schema", "")
 
 
+def test_a_description_is_folded_once_below_the_subtitle():
+    spec = {"title": {"text": "T", "subtitle": "S."}, "description": "One.\nTwo.", "mark": "point"}
+    fragment = render.chart_fragment(spec, bundled=False)
+    more = "<details><summary>More</summary><div>One.</div><div>Two.</div></details>"
+    assert f'<div class="qbkit-subtitle"><div>S.</div>{more}</div>' in fragment
+    assert fragment.count("<summary>") == 1
+
+
 def test_vega_is_bundled_once_a_machine(tmp_path, monkeypatch):
     bundle = render._bundle.__wrapped__
     version = render.vegalite_version()

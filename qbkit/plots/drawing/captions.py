@@ -19,8 +19,8 @@ PIXELS_PER_LETTER = 5.4
 def heading(title: str, sentences: Iterable[str], width: int) -> dict[str, Any]:
     """Title, subtitle and description of a chart of ``width`` pixels, as its properties.
 
-    A line that the next one continues ends with a space (as in RFC 3676), so that a display with
-    line breaks of its own can join them (`qbkit.plots.drawing.render`).
+    The subtitle has the sentences that fit into one line. The others are the description, one a
+    line, which `qbkit.plots.drawing.render` folds below it.
     """
     letters = max(20, int(width / PIXELS_PER_LETTER))
     line, rest = "", list(sentences)

@@ -121,9 +121,7 @@ def without_bundle(fragment: str) -> str:
 def _headed(spec: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     """The chart's title, subtitle and description as HTML, and the specification without title.
 
-    The description is folded.
-
-    Its description, one sentence a line, is folded below the subtitle. The specification also
+    The description, one sentence a line, is folded below the subtitle. The specification also
     loses its background, so that the page's own ground shows.
     """
     config = {**spec.get("config", {}), "background": "transparent"}
@@ -138,9 +136,7 @@ def _headed(spec: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     if more := spec.get("description"):
         words += f"<details><summary>More</summary>{_lines(more.splitlines())}</details>"
     head = f'<div class="qbkit-title">{escape(title["text"])}</div>'
-    notes = spec.get("description")
-    folded = f"<details><summary>More</summary>{escape(notes)}</details>" if notes else ""
-    return head + f'<div class="qbkit-subtitle">{words}{folded}</div>', rest
+    return head + f'<div class="qbkit-subtitle">{words}</div>', rest
 
 
 def _lines(sentences: Sequence[str]) -> str:
