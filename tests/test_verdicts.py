@@ -11,7 +11,7 @@ import pytest
 from qbkit.atlas.causes import source_links
 from qbkit.atlas.differences import Difference
 from qbkit.atlas.tiles import SHARE, VIRIDIS, tile_style
-from qbkit.atlas.verdicts import first_clause
+from qbkit.store.faults import Fault, first_clause
 
 
 @pytest.mark.parametrize(
@@ -45,13 +45,13 @@ def test_the_first_clause_of_a_fault(sentence, clause):
 
 
 def test_each_line_of_a_fault_has_its_address():
-    fault = {"source": "a.rs:5, 6, b.rs:7", "url": "https://x/a#5 https://x/a#6 https://x/b#7"}
-    assert source_links(fault) == [
+    fault = Fault("a:cubic", "1", "a.rs:5, 6, b.rs:7", "It does.", "Seen.")
+    assert source_links(fault._replace(url="https://x/a#5 https://x/a#6 https://x/b#7")) == [
         ("a.rs:5", "https://x/a#5"),
         ("6", "https://x/a#6"),
         ("b.rs:7", "https://x/b#7"),
     ]
-    assert source_links({"source": "a.rs:5, 6"}) == [("a.rs:5", ""), ("6", "")]
+    assert source_links(fault._replace(source="a.rs:5, 6")) == [("a.rs:5", ""), ("6", "")]
 
 
 @pytest.mark.parametrize("scale", [VIRIDIS, SHARE])

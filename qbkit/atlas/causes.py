@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from qbkit.atlas.differences import Difference
 from qbkit.atlas.published import Published
-from qbkit.atlas.verdicts import first_clause
 from qbkit.metrics.maps.families import family, kernel_counterpart
 from qbkit.metrics.parameters.differences import compare
 from qbkit.spec.flow import controller_of
+from qbkit.store.faults import Fault, first_clause
 
 LEAST_PERCENT = 3.0
 INTERVAL = re.compile(r" \[[^\]]*\]")
@@ -39,20 +38,19 @@ def cause_of(published: Published, name: str) -> Cause | None:
     """The first known fault of an implementation, or the likely cause of its difference."""
     faults = published.faults.get(name)
     if faults:
-        return Cause(first_clause(faults[0]["fault"]), source_links(faults[0]))
+        return Cause(first_clause(faults[0].fault), source_links(faults[0]))
     difference = published.difference(name)
     return _from_packets(published, name, difference) if difference else None
 
 
-def source_links(fault: Mapping[str, str]) -> list[tuple[str, str]]:
+def source_links(fault: Fault) -> list[tuple[str, str]]:
     """Each place of ``source`` (``a.rs:56, 65, b.rs:7``) with its address, "" where it has none."""
     file, places = "", []
-    for part in fault["source"].split(", "):
+    for part in fault.source.split(", "):
         name, colon, line = part.rpartition(":")
         file = name if colon else file
         places.append(f"{file}:{line}" if colon else line)
-    url = fault.get("url", "")
-    addresses = url.split() if isinstance(url, str) else []  # NaN in a table with gaps
+    addresses = fault.url.split()
     return list(zip(places, addresses + [""] * (len(places) - len(addresses)), strict=False))
 
 

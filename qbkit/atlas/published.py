@@ -21,6 +21,7 @@ from qbkit.metrics.envelopes.envelope import Envelope
 from qbkit.metrics.maps.interactions import FIRST, SECOND, SEED
 from qbkit.spec import Experiment
 from qbkit.spec.sweep import Sweep
+from qbkit.store.faults import Fault, read_faults
 from qbkit.store.published import INDEX, load_runs, load_sweep, published_index
 from qbkit.studies.conformance import Study
 from qbkit.studies.explain import Explanation
@@ -232,9 +233,8 @@ class Published:
     releases: pd.DataFrame | None
     """A row per release (``stack``, ``version``, ``date``, ``controller``, `RELEASE_COLUMNS`), if
     releases are published."""
-    faults: Mapping[str, Sequence[Mapping[str, str]]]
-    """The known faults of an implementation: ``version``, ``source`` (file and line), ``fault``
-    and ``evidence``."""
+    faults: Mapping[str, Sequence[Fault]]
+    """The known faults of an implementation."""
     clocks: Mapping[str, Sequence[Mapping[str, Any]]]
     """The cells of an implementation in virtual and in physical time, beside the kernel's: a row of
     ``checks/physical-time.csv`` each."""
@@ -300,7 +300,7 @@ def read_published(folder: Path) -> Published:
         alone,
         read_inferred(folder / "parameters.csv"),
         _releases(folder / "releases"),
-        _rows(folder / "faults.csv", "implementation", dtype=str),
+        read_faults(folder / "faults.csv"),
         _rows(folder / "checks/physical-time.csv", "flow"),
         _external(folder / "external.csv"),
     )
@@ -352,13 +352,13 @@ def _releases(folder: Path) -> pd.DataFrame | None:
     return known.sort_values(["stack", "date"]).reset_index()
 
 
-def _rows(table: Path, column: str, dtype: type | None = None) -> dict[str, list[dict[str, Any]]]:
+def _rows(table: Path, column: str) -> dict[str, list[dict[str, Any]]]:
     """The rows of each implementation, which that column names; none without a table."""
     if not table.exists():
         return {}
     return {
         str(name): rows.drop(columns=column).to_dict("records")
-        for name, rows in pd.read_csv(table, dtype=dtype).groupby(column)
+        for name, rows in pd.read_csv(table).groupby(column)
     }
 
 

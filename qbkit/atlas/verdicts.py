@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from qbkit.atlas.differences import Difference
 from qbkit.atlas.published import Published
+from qbkit.store.faults import first_clause
 
 KINDS = {
     "fault": "has a known fault",
@@ -51,14 +52,8 @@ def verdict_of(published: Published, name: str) -> Verdict:
     difference = published.difference(name)
     faults = published.faults.get(name)
     if faults:
-        return Verdict("fault", difference, first_clause(faults[0]["fault"]))
+        return Verdict("fault", difference, first_clause(faults[0].fault))
     if difference:
         return Verdict(difference.kind, difference)
     known = {sweep.reference for sweep in published.conformance}
     return Verdict("reference" if name in known else "none")
-
-
-def first_clause(sentence: str) -> str:
-    """A sentence up to its first colon, semicolon or bracket, or its end."""
-    ends = [at for mark in (": ", "; ", ". ", " (") if (at := sentence.find(mark)) > 0]
-    return sentence[: min(ends, default=len(sentence))].rstrip(".")

@@ -6,6 +6,8 @@ import csv
 import re
 from functools import cache
 from html import escape
+from itertools import groupby
+from operator import attrgetter, itemgetter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -29,6 +31,8 @@ class Fault(NamedTuple):
     """What the line does, in a sentence or two."""
     evidence: str
     """What was measured, with the line and without it."""
+    url: str = ""
+    """Address of each place of the source, with spaces between them."""
     without: str = ""
     """What the conformance becomes without the fault; empty where it was not measured."""
 
@@ -44,13 +48,28 @@ class Fault(NamedTuple):
 def known_faults(flow: Flow | str) -> list[Fault]:
     """The faults of a flow's stack with its controller; none for a release or without the table."""
     name = flow.name if isinstance(flow, Flow) else flow.partition("?")[0]
-    return [fault for fault in _faults() if fault.implementation == name]
+    return _shipped().get(name, [])
+
+
+def read_faults(table: Path) -> dict[str, list[Fault]]:
+    """The faults of each implementation in a table; none where there is no table."""
+    if not table.exists():
+        return {}
+    with table.open(encoding="utf-8", newline="") as file:
+        rows = sorted(csv.DictReader(file), key=itemgetter("implementation"))
+    faults = [Fault(**{k: v for k, v in row.items() if k in Fault._fields}) for row in rows]
+    return {name: list(each) for name, each in groupby(faults, attrgetter("implementation"))}
+
+
+def first_clause(sentence: str) -> str:
+    """A sentence up to its first colon, semicolon or bracket, or its end."""
+    return CLAUSE_END.split(sentence, maxsplit=1)[0].rstrip(".")
 
 
 def fault_line(faults: list[Fault]) -> str:
     """The first clause of the first fault, and how many more there are."""
     first = faults[0]
-    what = CLAUSE_END.split(first.fault, maxsplit=1)[0].rstrip(".")
+    what = first_clause(first.fault)
     others = f" ({len(faults) - 1} more)" if len(faults) > 1 else ""
     if what[1:2].islower():  # not a name such as K
         what = what[:1].lower() + what[1:]
@@ -64,9 +83,5 @@ def faults_html(faults: list[Fault]) -> dict[str, str]:
 
 
 @cache
-def _faults() -> tuple[Fault, ...]:
-    if not TABLE.exists():
-        return ()
-    with TABLE.open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
-    return tuple(Fault(**{k: v for k, v in row.items() if k in Fault._fields}) for row in rows)
+def _shipped() -> dict[str, list[Fault]]:
+    return read_faults(TABLE)

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, TypeVar
 
 from qbkit.errors import RunFailed, SpecError
 from qbkit.stacks.base import Say, Status
+from qbkit.stacks.registry import get
 from qbkit.stacks.web.site import Site
 
 HOST = "test.example"
@@ -57,6 +58,29 @@ class WebProgram(ABC):
     def env(self) -> dict[str, str]:
         """Environment variables of the program, in addition to those of the other end."""
         return {}
+
+
+class OfStack(WebProgram):
+    """A program that comes with a stack: it is ready, and built, when the stack is."""
+
+    stack: ClassVar[str]
+    """Name of the stack."""
+
+    def status(self) -> Status:
+        """That of the stack."""
+        return get(self.stack).status()
+
+    def build(self, say: Say = lambda _: None) -> None:
+        """Build the stack."""
+        get(self.stack).build(say)
+
+    def mounts(self) -> dict[str, Path]:
+        """The folders of the stack."""
+        return get(self.stack).mounts()
+
+    def env(self) -> dict[str, str]:
+        """The variables of the stack."""
+        return get(self.stack).env()
 
 
 class WebServer(WebProgram):

@@ -12,43 +12,27 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from qbkit.errors import RunFailed
-from qbkit.stacks.base import Say, Status
 from qbkit.stacks.ngtcp2_0_12 import Ngtcp2012
 from qbkit.stacks.registry import get
 from qbkit.stacks.toolchains.build import fingerprint
-from qbkit.stacks.web.base import HOST, WebClient, register_client
+from qbkit.stacks.web.base import HOST, OfStack, WebClient, register_client
 
 QLOG = "client.qlog"
 ALPN, STATUS = re.compile(r"Negotiated ALPN is (\S+)"), re.compile(r"\[:status: (\d+)\]")
 REQUEST_STREAM = 0
 
 
-class Ngtcp2Client(WebClient):
+class Ngtcp2Client(OfStack, WebClient):
     """It verifies no certificates, and offers X25519 first."""
 
     name: ClassVar[str] = "ngtcp2"
+    stack: ClassVar[str] = Ngtcp2012.name
     source: ClassVar[str] = "package ngtcp2-client of Debian 12"
     protocols: ClassVar[tuple[str, ...]] = ("h3",)
 
     def version(self) -> str:
         """Version of the stack and of this file."""
-        return f"{get(Ngtcp2012.name).version()}, client {fingerprint([Path(__file__)])}"
-
-    def status(self) -> Status:
-        """Ready when the stack is."""
-        return get(Ngtcp2012.name).status()
-
-    def build(self, say: Say = lambda _: None) -> None:
-        """As for the stack."""
-        get(Ngtcp2012.name).build(say)
-
-    def mounts(self) -> dict[str, Path]:
-        """The program, and the library preloaded into it."""
-        return get(Ngtcp2012.name).mounts()
-
-    def env(self) -> dict[str, str]:
-        """Preload the library."""
-        return get(Ngtcp2012.name).env()
+        return f"{get(self.stack).version()}, client {fingerprint([Path(__file__)])}"
 
     def argv(
         self, *, address: str, protocol: str, path: str, out: str, zero_rtt: bool
@@ -58,7 +42,7 @@ class Ngtcp2Client(WebClient):
         logs = ["--no-quic-dump", "--no-http-dump", f"--qlog-file={out}/{QLOG}"]
         how = ["--exit-on-all-streams-close", f"--download={out}"]
         url = f"https://{HOST}:{port}{path}"
-        return [*get(Ngtcp2012.name).program(), *logs, *how, ip, port, url]
+        return [*get(self.stack).program(), *logs, *how, ip, port, url]
 
     def load(self, folder: Path) -> dict[str, Any]:
         """Protocol and status from its log, times from its qlog, the size of what it saved."""
