@@ -106,7 +106,7 @@ def command(
 
 def _print_details(study: Study, result: Assessment, explained: Explanation | None) -> None:
     """The numbers of the verdict, the known faults, and what differs in the packets."""
-    from qbkit.metrics.verdicts.assessment import sentence
+    from qbkit.metrics.verdicts.reasons import sentence
 
     for fault in study.faults:
         click.echo(f"\nKnown fault, {fault}")

@@ -28,8 +28,8 @@ from qbkit.metrics import Assessment
 from qbkit.metrics.maps.families import kernel_counterpart
 from qbkit.metrics.parameters import Difference, Parameters, compare, infer
 from qbkit.metrics.parameters.effects import at_equal_loss_times, law
-from qbkit.metrics.verdicts.assessment import DIFFERS, sentence
-from qbkit.metrics.verdicts.words import Verdict
+from qbkit.metrics.verdicts.reasons import sentence
+from qbkit.metrics.verdicts.words import DIFFERS, Verdict
 from qbkit.spec import Bottleneck, Experiment, Flow
 from qbkit.store.faults import Fault, faults_html
 from qbkit.store.published import ENVELOPE_SERIES, load_runs, published_index

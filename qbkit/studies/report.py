@@ -12,7 +12,7 @@ import xarray as xr
 
 from qbkit.errors import QbkitError, StoreError
 from qbkit.files import write_whole
-from qbkit.metrics.verdicts.assessment import sentence
+from qbkit.metrics.verdicts.reasons import sentence
 from qbkit.plots.drawing.html import run_html, run_sentence
 from qbkit.plots.drawing.render import chart_fragment, without_bundle
 from qbkit.store.faults import faults_html

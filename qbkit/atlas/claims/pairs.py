@@ -14,7 +14,7 @@ import xarray as xr
 import qbkit as qb
 from qbkit.atlas.published import InteractionSweep, Published
 from qbkit.metrics.maps.interactions import FIRST, SECOND, SEED
-from qbkit.metrics.verdicts.assessment import interval_text
+from qbkit.metrics.verdicts.reasons import interval_text
 
 Pair = tuple[str, str]
 

@@ -35,13 +35,11 @@ from dataclasses import asdict, dataclass
 from html import escape
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from qbkit.errors import MetricError
 from qbkit.metrics.envelopes.conformance import conformance, conformance_t, deviation
 from qbkit.metrics.envelopes.envelope import (
-    Definition,
     Trial,
     definition_of,
     envelope,
@@ -50,6 +48,8 @@ from qbkit.metrics.envelopes.envelope import (
 from qbkit.metrics.envelopes.points import MIN_SKIP_START_S, SKIP_START_FRACTION, OperatingPoints
 from qbkit.metrics.envelopes.trials import Trials
 from qbkit.metrics.verdicts import equivalence, permutation
+from qbkit.metrics.verdicts.bootstrap import NAN_INTERVAL, deviation_ci, holding
+from qbkit.metrics.verdicts.reasons import reasons, sentence
 from qbkit.metrics.verdicts.settling import drift_interval_mbps, drift_mbps, settles
 from qbkit.metrics.verdicts.words import (
     CONFORMS,
@@ -66,7 +66,6 @@ USUAL_SEEDS = 5
 """Seeds to give where fewer could decide in principle."""
 MOST_SEEDS = 100
 """More seeds than this are no useful answer."""
-NAN_INTERVAL = (math.nan, math.nan)
 SHOWN = {
     "conformance": ("conformance", "", "one trial with one of the reference"),
     "noise_floor": ("noise floor", "", "one trial of the reference with another"),
@@ -241,15 +240,13 @@ def assess(
         "delta_throughput_mbps": translated.delta_throughput_mbps,
         "delta_delay_ms": translated.delta_delay_ms,
         "deviation": apart,
-        "deviation_ci": _holding(
-            _deviation_ci(*sides, rule, confidence, bootstrap, rng_seed), apart
-        ),
+        "deviation_ci": holding(deviation_ci(*sides, rule, confidence, bootstrap, rng_seed), apart),
     }
     outcome = _outcome(trials, numbers, 1 - confidence)
     return Assessment(
         outcome=outcome,
         names=names,
-        reasons=_reasons(outcome, trials, numbers, 1 - confidence),
+        reasons=reasons(outcome, trials, numbers, 1 - confidence),
         seeds_needed=_seeds_needed(trials, 1 - confidence) if outcome == UNDECIDED else None,
         definition=definition,
         warnings=(*_short_trials([*ours, *theirs]), *_drifting(*sides)),
@@ -333,79 +330,6 @@ def _seeds_needed(trials: Trials, level: float) -> int | None:
         return max(USUAL_SEEDS, permutation.enough_trials(level))
     more = range(max(trials.tests, trials.references) + 1, MOST_SEEDS + 1)
     return next((n for n in more if not equivalence.coarse(trials, level, n)), None)
-
-
-def _reasons(outcome: str, trials: Trials, numbers: Mapping[str, Any], level: float) -> str:
-    """The numbers on which an outcome rests, in a sentence."""
-    a, n, m = numbers, trials.tests, trials.references
-    own, floor = (interval_text(a[name]) for name in ("conformance_ci", "noise_floor_ci"))
-    seen = (
-        f"conformance {a['conformance']:.2f}{own}, noise floor {a['noise_floor']:.2f}{floor}, "
-        f"mean throughput difference {a['mean_throughput_difference_mbps']:+.2f} Mbit/s, "
-        f"mean delay difference {a['mean_delay_difference_ms']:+.2f} ms"
-    )
-    if permutation.smallest_p(n, m) > level:
-        return f"{seen}; {n} and {m} trials are too few for a test"
-    within = f"within {100 * a['margin']:.0f} % of the reference's"
-    if outcome == CONFORMS:
-        also = f"; a difference this small is detected (p = {a['p_value']:.2g})"
-        small = also if a["p_value"] <= level else ""
-        return f"{seen}, which is {within} (p = {a['p_equivalence']:.2g}){small}"
-    if outcome == DIFFERS:
-        return f"{seen} (p = {a['p_value']:.2g})"
-    shifts = a["detectable_throughput_mbps"], a["detectable_delay_ms"]
-    delay_ms, mbps = trials.means[n:].mean(axis=0)
-    return (
-        f"{seen} (p = {a['p_value']:.2g}); {n} and {m} trials detect {shifts[0]:.2g} Mbit/s "
-        f"({100 * shifts[0] / mbps:.0f} %) or {shifts[1]:.2g} ms ({100 * shifts[1] / delay_ms:.0f} "
-        f"%) four times in five, and do not show that the test is {within}"
-    )
-
-
-def sentence(words: str) -> str:
-    """The words with a capital letter and a full stop."""
-    return f"{words[:1].upper()}{words[1:]}."
-
-
-def interval_text(limits: tuple[float, float]) -> str:
-    """`` [low, high]`` with two decimals; empty for NaN."""
-    return "" if math.isnan(limits[0]) else f" [{limits[0]:.2f}, {limits[1]:.2f}]"
-
-
-def _deviation_ci(
-    tests: Sequence[FloatArray],
-    references: Sequence[FloatArray],
-    rule: Definition,
-    confidence: float,
-    draws: int,
-    rng_seed: int,
-) -> tuple[float, float]:
-    """Interval of the deviation by bootstrap over trials; NaN if a side has a single trial."""
-    if min(len(tests), len(references)) < 2:
-        return NAN_INTERVAL
-    rng = np.random.default_rng(rng_seed)
-    (ours, most), (theirs, largest) = (_drawn(s, rule, draws, rng) for s in (tests, references))
-    scale = np.maximum(most, largest) if rule.normalises else np.ones_like(most)
-    found = np.hypot(*((ours - theirs) / np.where(scale > 0, scale, 1.0)).T)
-    low, high = np.quantile(found, [(1 - confidence) / 2, (1 + confidence) / 2])
-    return float(low), float(high)
-
-
-def _drawn(
-    points: Sequence[FloatArray], rule: Definition, draws: int, rng: np.random.Generator
-) -> tuple[FloatArray, FloatArray]:
-    """(draws, 2) each: centroid, and largest magnitude along each axis, of each draw's trials."""
-    chosen = rng.integers(0, len(points), (draws, len(points) if rule.pools else 1))
-    counts = np.array([len(p) for p in points], dtype=float)[chosen]
-    sums = np.array([p.sum(axis=0) for p in points])[chosen].sum(axis=1)
-    largest = np.array([np.abs(p).max(axis=0) for p in points])[chosen].max(axis=1)
-    return sums / counts.sum(axis=1)[:, None], largest
-
-
-def _holding(interval: tuple[float, float], value: float) -> tuple[float, float]:
-    if math.isnan(interval[0]):
-        return interval
-    return min(interval[0], value), max(interval[1], value)
 
 
 def _jsonable(value: object) -> object:

@@ -23,8 +23,8 @@ from qbkit.metrics.envelopes.conformance import Translated, conformance_t
 from qbkit.metrics.envelopes.envelope import Trial, definition_of, envelope, sample_trials
 from qbkit.metrics.envelopes.points import OperatingPoints
 from qbkit.metrics.envelopes.trials import TrialEstimate, Trials, jackknife
-from qbkit.metrics.verdicts.assessment import interval_text
 from qbkit.metrics.verdicts.equivalence import MARGIN
+from qbkit.metrics.verdicts.reasons import interval_text
 from qbkit.traces.arrays import IntArray
 
 Answer = Literal["meets", "fails", "undecided"]

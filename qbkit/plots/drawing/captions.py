@@ -10,7 +10,8 @@ from typing import Any
 import altair as alt
 
 from qbkit.metrics.envelopes.envelope import Envelope, definition_of
-from qbkit.metrics.verdicts.assessment import Assessment, interval_text, sentence
+from qbkit.metrics.verdicts.assessment import Assessment
+from qbkit.metrics.verdicts.reasons import interval_text, sentence
 
 PIXELS_PER_LETTER = 5.4
 """Mean width of a letter in a subtitle."""

@@ -21,7 +21,7 @@ from qbkit.metrics.maps.interactions import (
     pair_trials,
 )
 from qbkit.metrics.maps.shares import settle_s
-from qbkit.metrics.verdicts.assessment import interval_text
+from qbkit.metrics.verdicts.reasons import interval_text
 from qbkit.plots.drawing import theme
 from qbkit.plots.drawing.captions import heading
 from qbkit.plots.drawing.charts import HConcatChart, LayerChart, VConcatChart
