@@ -10,11 +10,13 @@ import pandas as pd
 import pytest
 
 import qbkit as qb
-from qbkit.metrics.maps.interactions import FIRST
+from qbkit.atlas.claims.family import at
 
 ROOT = Path(__file__).parents[1]
 MOVED = 0.04
 """The sentence about physical time names the flows whose share moves by more."""
+LENGTHS = ("conformance", "conformance_120_s")
+"""Folders of the same sweep in trials of 60 and of 120 s."""
 
 
 def physical_time() -> pd.DataFrame:
@@ -35,17 +37,9 @@ def both_shares(flow: str) -> Callable[[], tuple[float, ...]]:
 
 def longer_trials() -> tuple[float, ...]:
     """The noise floor of CUBIC at 50 ms in trials of 60 and of 120 s, with 3 and with 5 BDP."""
-    floors = []
-    for name in ("conformance", "conformance_120_s"):
-        cube = qb.load_sweep(ROOT / f"data/{name}/cubic.yaml")
-        floors.append(qb.metrics.conformance_map(cube, "tcp:cubic").noise_floor.isel({FIRST: 0}))
-    return tuple(
-        float(one.sel({"bottleneck.rtt_ms": 50, "bottleneck.buffer_bdp": bdp}))
-        if "bottleneck.rtt_ms" in one.dims
-        else float(one.sel({"bottleneck.buffer_bdp": bdp}))
-        for bdp in (3, 5)
-        for one in floors
-    )
+    cubes = [qb.load_sweep(ROOT / f"data/{name}/cubic.yaml") for name in LENGTHS]
+    maps = [qb.metrics.conformance_map(cube, "tcp:cubic").noise_floor for cube in cubes]
+    return tuple(float(at(floor, rtt_ms=50, buffer_bdp=bdp)[0]) for bdp in (3, 5) for floor in maps)
 
 
 def cells_of(file: str, start: str) -> list[str]:
