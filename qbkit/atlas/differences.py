@@ -18,6 +18,7 @@ import xarray as xr
 
 from qbkit.metrics.maps.interactions import FIRST, SEED
 from qbkit.metrics.verdicts.equivalence import MARGIN
+from qbkit.metrics.verdicts.words import Kind
 
 Z_95 = 1.96
 
@@ -35,8 +36,8 @@ class Difference:
     noise_floor: float
 
     @property
-    def kind(self) -> str:
-        """Key in `KINDS`."""
+    def kind(self) -> Kind:
+        """As of a verdict."""
         margin_mbps = MARGIN * self.reference_mbps
         if math.isnan(self.reach_mbps):
             return "open"

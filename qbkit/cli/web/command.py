@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from qbkit.cli import options
 from qbkit.cli.network import bottleneck, network_options
 from qbkit.cli.output import print_json, print_table
+
+if TYPE_CHECKING:
+    from qbkit.execution.web.load import WebOutcome
 
 DEFAULT_OBJECT_BYTES = 1_000_000
 UNITS = {"": 1, "B": 1, "kB": 1_000, "KB": 1_000, "MB": 1_000_000}
@@ -89,10 +93,8 @@ def command(
         return measure(context, urls, protocol.split(","), out=out, force=force, as_json=as_json)
     if out or force or insecure:
         raise click.UsageError("--out, --force and --insecure are for URLs")
-    from qbkit.cli.web.rows import explanation, load_row, print_explanation  # slow to import
-    from qbkit.execution.web.load import run_web_all
+    from qbkit.execution.web.load import run_web_all  # slow to import
     from qbkit.spec.web import WebLoad
-    from qbkit.traces.run.attributes import run_warnings
 
     fields = _completed(params)
     loads = [
@@ -101,6 +103,15 @@ def command(
         for word in protocol.split(",")
     ]
     outcomes = run_web_all(loads, progress=not as_json)
+    _print_outcomes(outcomes, as_json, explaining)
+    return int(any(outcome.error is not None for outcome in outcomes))
+
+
+def _print_outcomes(outcomes: Sequence[WebOutcome], as_json: bool, explaining: bool) -> None:
+    """Print a row of each load, and why they took their time; warnings and errors on stderr."""
+    from qbkit.cli.web.rows import explanation, load_row, print_explanation  # slow to import
+    from qbkit.traces.run.attributes import run_warnings
+
     rows = [load_row(outcome.load, outcome.run) for outcome in outcomes]
     runs = [outcome.run for outcome in outcomes if outcome.run is not None]
     explained = explanation(runs) if explaining else None
@@ -115,7 +126,6 @@ def command(
     for outcome in outcomes:
         if outcome.error is not None:
             click.echo(f"qbkit: {outcome.load.name}: {outcome.reason}", err=True)
-    return int(any(outcome.error is not None for outcome in outcomes))
 
 
 def _completed(params: dict[str, Any]) -> dict[str, Any]:
