@@ -113,7 +113,7 @@ def recorded() -> dict[str, Any]:
 
 
 def carried_out(names: Iterable[str], folder: Path) -> Iterator[tuple[str, xr.Dataset]]:
-    """The runs of these names, carried out anew as many at a time as there are processors."""
+    """The runs of these names, run again, as many at a time as there are processors."""
     runs = golden_runs()
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         done = {n: pool.submit(result, runs[n], folder / f"{n}.nc") for n in names}

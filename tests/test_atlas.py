@@ -81,7 +81,7 @@ def data(tmp_path_factory) -> Path:
             copy.symlink_to(DATA / f"{name}{ending}")
     (folder / "elsewhere").symlink_to(folder / "controllers")  # the same sweep once more
     (folder / "cases").mkdir()
-    for case in ("quiche-now", "ack-10"):  # a stack as it is, and one with an option of ours
+    for case in ("quiche-now", "ack-10"):  # a stack as it is, and one with an option set
         (folder / f"cases/{case}").symlink_to(DATA / f"cases/{case}")
     runs = {name: qb.load_run(DATA / f"gallery/{name.replace(':', '-')}.nc") for name in ALONE}
     qb.publish_runs(runs, folder / "gallery")

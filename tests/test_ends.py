@@ -89,8 +89,8 @@ def test_a_flow_ends_alone_and_the_run_is_stored_up_to_there(closing):
     assert float(run.stop_s[0]) == at_s
     assert math.isnan(float(run.ended_s[1]))
     assert run.ended_by.values[1] == ""
-    told = f"bad:closes ended at {at_s:.1f} s: the receiver closed the connection with "
-    assert run.qb.warnings == [told + 'PROTOCOL_VIOLATION (0xa): no "way"']
+    sentence = f"bad:closes ended at {at_s:.1f} s: the receiver closed the connection with "
+    assert run.qb.warnings == [sentence + 'PROTOCOL_VIOLATION (0xa): no "way"']
     late = (run.packet_flow.values == 1) & (run.packet_time_s.values > 3.9)
     assert late.any(), "the other flow goes on"
     assert np.isnan(summary(run).ended_s[1])
@@ -115,9 +115,9 @@ def test_sweeps_count_early_ends_apart_from_failures(tmp_path: Path):
 
 
 def test_a_study_warns_of_trials_that_ended_early():
-    told = "in 2 of 4 runs a connection ended before its flow did, first with seed 1: noq:cubic"
+    sentence = "in 2 of 4 runs a connection ended before its flow did, first with seed 1: noq:cubic"
     link = Bottleneck(rate_mbps=100, rtt_ms=50, buffer_bdp=5)
-    with pytest.warns(UserWarning, match=told):
+    with pytest.warns(UserWarning, match=sentence):
         qb.conformance_study("noq:cubic", "tcp:cubic", bottleneck=link, duration_s=4, seeds=2)
 
 

@@ -496,6 +496,6 @@ def test_a_client_that_dies_is_a_failed_run_with_a_sentence(
     executable(tmp_path / "perf_client", "#!/bin/sh\nexit 5\n")
     executable(tmp_path / "perf_server", PERF_SERVER)
     monkeypatch.setenv("QBKIT_LSQUIC", str(tmp_path))
-    told = r"sent no packet to the bottleneck: the sender's program ended with status 5"
-    with pytest.raises(RunFailed, match=told):
+    sentence = r"sent no packet to the bottleneck: the sender's program ended with status 5"
+    with pytest.raises(RunFailed, match=sentence):
         fills_the_link("lsquic-external:cubic")

@@ -80,16 +80,16 @@ def test_a_reset_shows_in_the_clients_last_words(own):
 @pytest.mark.guest
 def test_a_client_that_leaves_before_its_time_is_reported(own):
     run = Experiment(flows=[own("client-leaves")], duration_s=4).run(engine="virtual")
-    told = (
+    sentence = (
         r"the sender's program ended with status 1: python\S* ended by itself after 1\.\d s, before"
     )
-    assert re.search(told, run.qb.warnings[0])
+    assert re.search(sentence, run.qb.warnings[0])
 
 
 @pytest.mark.guest
 def test_a_sender_that_sends_nothing_is_a_failed_run_with_its_words(own):
-    told = r"sent no packet to the bottleneck: the sender's .* status 1: unknown option --fast"
-    with pytest.raises(RunFailed, match=told):
+    sentence = r"sent no packet to the bottleneck: the sender's .* status 1: unknown option --fast"
+    with pytest.raises(RunFailed, match=sentence):
         Experiment(flows=[own("client-knows-no-option")], duration_s=2).run(engine="virtual")
 
 

@@ -173,8 +173,12 @@ def test_each_disk_needs_room_for_results_captures_and_guests(monkeypatch, tmp_p
     has_free(monkeypatch, 11.5e9)
     room(tmp_path, *rows)
     has_free(monkeypatch, 11.4e9)
-    told = r"3 runs may need 11500.0 MB of disk space, but 11400.0 MB are free in .* and .* and "
-    with pytest.raises(StoreError, match=told + ".*choose another folder or set QBKIT_CACHE or "):
+    sentence = (
+        r"3 runs may need 11500.0 MB of disk space, but 11400.0 MB are free in .* and .* and "
+    )
+    with pytest.raises(
+        StoreError, match=sentence + ".*choose another folder or set QBKIT_CACHE or "
+    ):
         room(tmp_path, *rows)
 
 

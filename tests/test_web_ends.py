@@ -53,8 +53,10 @@ def test_a_load_whose_server_is_killed_is_kept(dying, client: str, protocol: str
     run = qb.run_web(load, keep="pcap")
     assert end_of(run) == {"by": "sender-program", "code": 9, "name": "SIGKILL", "reason": ""}
     at_s = float(run.ended_s[0])
-    told = f"{protocol} dying:cubic ended at {at_s:.1f} s: the sender's program ended with SIGKILL"
-    assert run.qb.warnings[0] == told
+    sentence = (
+        f"{protocol} dying:cubic ended at {at_s:.1f} s: the sender's program ended with SIGKILL"
+    )
+    assert run.qb.warnings[0] == sentence
     assert np.isnan(float(run.time_to_last_byte_s))
     delivered = run.packet_size_bytes[run.packet_departure_s < at_s].sum()
     assert 0.2 * BYTES < int(delivered) < BYTES
@@ -62,7 +64,7 @@ def test_a_load_whose_server_is_killed_is_kept(dying, client: str, protocol: str
     assert qb.run_web(load).attrs["created"] == run.attrs["created"], "it is stored"
     row = load_row(load, run)
     assert (row["time_to_last_byte_s"], row["limited_by"]) == (None, None)
-    assert row["ended"] == told.partition(": ")[2]
+    assert row["ended"] == sentence.partition(": ")[2]
     with pytest.raises(MetricError, match=r"the load is not complete: .*SIGKILL"):
         load_limits(run)
 

@@ -60,6 +60,7 @@ class QbkitCca(AioQuic):
     def version(self) -> str:
         """Versions of aioquic, its driver, our driver around that, and the controllers."""
         carrier = fingerprint(CARRIER.glob("*.py"))
+        # The controllers of a user are read on this machine: own/ does not run in the guest.
         in_guest = [f for f in CONTROLLERS.rglob("*.py") if f.parent.name != "own"]
         return f"{super().version()}, controllers {fingerprint(in_guest, carrier)}"
 

@@ -45,7 +45,7 @@ class Verdict:
     lines: tuple[str, ...]
     """One to three sentences."""
     word: str = ""
-    """The words of the first line that tell the outcome, such as "differs"."""
+    """The words of the first line that state the outcome, such as "differs"."""
 
     def __str__(self) -> str:
         return "\n".join(self.lines)

@@ -155,9 +155,11 @@ def _reason(lines: Sequence[str]) -> str:
     if not errors:
         return lines[-1].strip()
     first, *why = said[errors[0] :]
-    told = []
+    reasons = []
     if first.startswith("error: failed to select a version"):
-        told = [one for one in why if re.match(r"package `|the package `|candidate versions", one)]
+        reasons = [
+            one for one in why if re.match(r"package `|the package `|candidate versions", one)
+        ]
     elif first.startswith("error: failed to get"):
-        told = why[-1:]
-    return " ".join([first, *told[:2]])
+        reasons = why[-1:]
+    return " ".join([first, *reasons[:2]])

@@ -62,7 +62,7 @@ def _of_row(row: Mapping[str, Any]) -> Iterator[tuple[str, float | str]]:
 
 
 def _row_names(rows: list[dict[str, Any]]) -> list[str]:
-    """What tells the rows apart: the first column of different words, or else their numbers."""
+    """What distinguishes the rows: the first column of different words, or else their numbers."""
     for column in rows[0] if len(rows) > 1 else ():
         words = [row[column] for row in rows]
         if len({*map(str, words)}) == len(words) and all(isinstance(word, str) for word in words):

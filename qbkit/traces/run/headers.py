@@ -37,7 +37,7 @@ def source_of(frame: bytes) -> str:
 class Headers:
     """Dissects frames of one capture, all of which it must `see` in order.
 
-    Earlier packets of a host tell what a later one does not: where its TCP sequence numbers start,
+    Earlier packets of a host show what a later one does not: where its TCP sequence numbers start,
     and that its datagrams are QUIC, because a connection begins with long headers.
     """
 
@@ -46,7 +46,7 @@ class Headers:
         self._quic: set[str] = set()
 
     def see(self, source: str, frame: bytes) -> None:
-        """Remember what a frame of a host tells about its later ones."""
+        """Remember what a frame of a host shows about its later ones."""
         if not source:
             return
         protocol = frame[ETHERNET_HEADER + 9]
