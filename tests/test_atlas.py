@@ -345,6 +345,7 @@ def test_a_question_leads_to_its_page_and_filters_stay_in_the_address(browser, s
     page.press("input[name=q]", "Enter")
     page.wait_for_url("**/implementations/quinn-bbr.html")
     page.go_back()
+    page.wait_for_function(f"({SHOWN}).length === 1")  # the page's script has run again
     page.fill("input[name=q]", "zzz")
     assert page.evaluate(SHOWN) == []
     page.click(".reset")

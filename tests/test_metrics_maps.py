@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 import qbkit as qb
 from qbkit.errors import MetricError
-from qbkit.metrics.maps.interactions import cells
-from qbkit.metrics.maps.interactions import interactions as maps
-from qbkit.metrics.maps.interactions import kept as kept_maps
+from qbkit.metrics.maps import cells
+from qbkit.metrics.maps import interactions as maps
+from qbkit.metrics.maps import kept as kept_maps
 
 
 def pairs(mbps: np.ndarray, names: list[str]) -> xr.Dataset:

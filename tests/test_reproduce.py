@@ -167,8 +167,8 @@ def test_everything_published_has_points_or_a_reason():
     assert tops == {
         *("cases", "checks", "conformance", "conformance_100_mbps_10_ms", "controllers"),
         *("conformance_100_mbps_50_ms", "conformance_120_s", "envelope", "fq_detection"),
-        *("gallery", "interactions", "parameters.csv", "quic_dc", "releases", "root_cause"),
-        *("start", "web_objects", "web_pages"),
+        *("gallery", "interactions", "my_controller", "parameters.csv", "quic_dc", "releases"),
+        *("root_cause", "start", "web_objects", "web_pages"),
     }
     assert len(points) > 25_000
     rng = np.random.default_rng(0)

@@ -258,8 +258,8 @@ def test_a_full_disk_is_one_sentence_and_free_space_fixes_it(tmp_path: Path):
         ["unshare", "-rm", "sh", "-c", words], capture_output=True, text=True, check=False
     )
     assert done.returncode == 1
-    assert "the results of 2 runs may need" in done.stderr
-    assert "free space, or use another folder" in done.stderr
+    assert "2 runs may need 0.3 MB of disk space, but 0.1 MB are free in" in done.stderr
+    assert "free some, or choose another folder" in done.stderr
     assert "Traceback" not in done.stderr
     report = json.loads(start(spec, out).communicate()[0])
     assert (report["ran"], report["failures"]) == (2, [])

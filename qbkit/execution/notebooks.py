@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import itertools
 import os
 import re
@@ -22,6 +23,8 @@ KERNEL_STARTS = 2
 NOT_STARTED = "Kernel died before replying"
 FOLDER = Path(__file__).parents[2] / "notebooks"
 WIDGET = "application/vnd.jupyter.widget-view+json"
+PICTURE = re.compile(r"\]\((?P<path>[^):\s]+/(?P<name>[^/)\s]+\.png))\)")
+"""A link in a notebook's text to a picture beside it."""
 PAGE = "{% extends 'index.html.j2' %}" + "".join(
     f"{{% block html_head_js{part} %}}{{% endblock %}}" for part in ("", "_mathjax", "_mermaidjs")
 )
@@ -72,6 +75,7 @@ def execute(
         ) from None
     notebook = nbformat.read(target, as_version=4)
     _lighten(notebook)
+    _attach_pictures(notebook, source.parent)
     nbformat.write(notebook, target)
     # JupyterLab shows the charts of trusted notebooks only; this one ran here.
     NotebookNotary().sign(notebook)
@@ -127,6 +131,17 @@ def _lighten(notebook: Any) -> None:
             cell.outputs = [o for o in cell.outputs if not _is_widget(o)]
             for output in cell.outputs:
                 output.get("data", {}).pop(WIDGET, None)
+
+
+def _attach_pictures(notebook: Any, folder: Path) -> None:
+    """Put the pictures of the text into the notebook; their links hold in ``folder`` alone."""
+    for cell in notebook.cells:
+        if cell.cell_type != "markdown":
+            continue
+        for found in PICTURE.finditer(cell.source):
+            encoded = base64.b64encode((folder / found["path"]).read_bytes()).decode()
+            cell.setdefault("attachments", {})[found["name"]] = {"image/png": encoded}
+        cell.source = PICTURE.sub(r"](attachment:\g<name>)", cell.source)
 
 
 def _is_widget(output: Any) -> bool:

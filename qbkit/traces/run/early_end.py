@@ -21,7 +21,6 @@ import xarray as xr
 from qbkit.errors import RunFailed
 from qbkit.spec import Experiment
 from qbkit.testbed import engines
-from qbkit.traces.run.own_words import end_by_logs, end_by_words
 from qbkit.traces.run.schema import Variable, variable
 
 EARLY_END = "ended_s"
@@ -59,6 +58,8 @@ HTTP3 = (
 )
 """HTTP/3's errors from `HTTP3_FIRST` on."""
 HTTP3_FIRST = 0x100
+GAVE_UP = "nine tenths of limit_s"
+"""Says a client of a web load whose time is over; it then ends its browser, which logs that end."""
 SHELL_SIGNAL = 128
 """A shell adds this to the signal that killed its command."""
 
@@ -122,8 +123,11 @@ def early_ends(
 
 def _explained(end: EarlyEnd, role: str, folder: Path, flow: Mapping[str, Any]) -> EarlyEnd:
     """An end that a program did not report, with what its own log or its last words say of it."""
-    if end.by not in PROGRAMS:
+    if end.by not in PROGRAMS or GAVE_UP in end.reason:
         return end
+    # Few runs need it, and it loads ijson.
+    from qbkit.traces.run.own_words import end_by_logs, end_by_words
+
     report = end_by_logs(folder, flow["starts"])
     if report is None and not end.name.startswith("SIG"):
         report = end_by_words(end.reason, role)
