@@ -139,9 +139,11 @@ def _attach_pictures(notebook: Any, folder: Path) -> None:
         if cell.cell_type != "markdown":
             continue
         for found in PICTURE.finditer(cell.source):
-            encoded = base64.b64encode((folder / found["path"]).read_bytes()).decode()
+            if not (file := folder / found["path"]).exists():
+                continue  # a notebook that was copied without its pictures
+            encoded = base64.b64encode(file.read_bytes()).decode()
             cell.setdefault("attachments", {})[found["name"]] = {"image/png": encoded}
-        cell.source = PICTURE.sub(r"](attachment:\g<name>)", cell.source)
+            cell.source = cell.source.replace(found[0], f"](attachment:{found['name']})")
 
 
 def _is_widget(output: Any) -> bool:
