@@ -40,7 +40,7 @@ if (form) {
     }
     const count = rows.filter((row) => !row.hidden).length;
     form.querySelector(".count").textContent = `${count} of ${rows.length}`;
-    document.querySelector(".none").hidden = count > 0;
+    document.querySelector("p.none").hidden = count > 0;
     const given = Object.entries({ q: form.q.value, family: form.family.value, verdict: form.verdict.value, ...order });
     const query = new URLSearchParams(given.filter(([name, value]) => value && value !== usual[name])).toString();
     history.replaceState(null, "", query ? `?${query}` : location.pathname);

@@ -116,6 +116,11 @@ def _first_existing(*folders: Path) -> Path:
     return next(folder for folder in folders if folder.is_dir())
 
 
-@cache
 def _compiler() -> str:
-    return run_tool(["rustc", "--version"], "Rust") if shutil.which("rustc") else ""
+    found = shutil.which("rustc")
+    return _version_of(found) if found else ""
+
+
+@cache
+def _version_of(rustc: str) -> str:
+    return run_tool([rustc, "--version"], "Rust")
