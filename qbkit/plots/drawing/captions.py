@@ -17,7 +17,7 @@ PIXELS_PER_LETTER = 5.4
 """Mean width of a letter in a subtitle."""
 
 
-CELL_PX = 800
+CELL_PX = 700
 """Of a notebook on a screen of 1,280 pixels: panels shrink to fit into it, texts do not."""
 
 
