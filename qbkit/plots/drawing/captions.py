@@ -17,17 +17,13 @@ PIXELS_PER_LETTER = 5.4
 """Mean width of a letter in a subtitle."""
 
 
-CELL_PX = 700
-"""Of a notebook on a screen of 1,280 pixels: panels shrink to fit into it, texts do not."""
-
-
 def heading(title: str, sentences: Iterable[str], width: int) -> dict[str, Any]:
     """Title, subtitle and description of a chart of ``width`` pixels, as its properties.
 
     The subtitle has the sentences that fit into one line. The others are the description, one a
     line, which `qbkit.plots.drawing.render` folds below it.
     """
-    letters = max(20, int(min(width, CELL_PX) / PIXELS_PER_LETTER))
+    letters = max(20, int(width / PIXELS_PER_LETTER))
     line, rest = "", list(sentences)
     while rest and len(f"{line} {rest[0]}".strip()) <= letters:
         line = f"{line} {rest.pop(0)}".strip()
