@@ -268,8 +268,8 @@ def _separators(cells: Sequence[_MapCell]) -> list[alt.Chart]:
 
 
 def tile_legend(title: str) -> alt.Legend:
-    """Legend of the colours of a heat map, below it."""
-    return alt.Legend(orient="bottom", title=title, titleOrient="left")
+    """Legend of the colours of a heat map, below it; short, as a map cannot be narrower."""
+    return alt.Legend(orient="bottom", title=title, titleOrient="left", gradientLength=90)
 
 
 def _domain(values: Sequence[float]) -> tuple[float, float]:
