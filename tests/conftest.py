@@ -12,6 +12,7 @@ from hypothesis import settings
 from loopback import Bench
 
 from qbkit.errors import EngineError
+from qbkit.stacks import registry
 from qbkit.testbed import kernel
 
 # The same examples every time, on a machine as busy as it likes. `make fuzz` draws others, and what
@@ -36,6 +37,12 @@ def own_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "runs"
     monkeypatch.setenv("QBKIT_RUNS", str(folder))
     return folder
+
+
+@pytest.fixture(autouse=True)
+def own_stacks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forget the stacks that a test registers, so that no other test finds them."""
+    monkeypatch.setattr(registry, "_registered", {s.name: s for s in registry.all_stacks()})
 
 
 @pytest.fixture

@@ -136,7 +136,7 @@ class Crossed(stacks.Stack):
         shown = {"certificate": sender.certificate}
         self.receiver = type("Receiver", (type(receiver),), shown)()
         self.name = f"{sender.name}-to-{receiver.name}"
-        self.reports, self.options = sender.reports, sender.options
+        self.reports, self.options, self.source = sender.reports, sender.options, sender.source
 
     def controllers(self) -> tuple[str, ...]:
         """The sender's."""
