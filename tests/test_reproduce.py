@@ -5,20 +5,29 @@ from __future__ import annotations
 import json
 import math
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import xarray as xr
 from click.testing import CliRunner
+from synthetic import synthetic_run
 
 import qbkit as qb
 from qbkit.cli import group
 from qbkit.cli.reproduce import _drawn
 from qbkit.errors import StoreError
 from qbkit.store.published import write_cube
-from qbkit.studies.reproduction import Precision, published_points, without_points
-from qbkit.studies.reproduction.check import changes
+from qbkit.studies.reproduction import (
+    Point,
+    Precision,
+    Reproduced,
+    published_points,
+    without_points,
+)
+from qbkit.studies.reproduction.check import Change, _worst, changes
+from qbkit.studies.reproduction.inputs import in_words
 from qbkit.studies.reproduction.sources import UNKNOWN
 from qbkit.studies.reproduction.values import values_of
 
@@ -107,6 +116,86 @@ def test_the_values_of_rows_are_named_by_their_words_or_numbers():
     named = values_of(rows)
     assert (named["rows"], named["value of x"], named["value of y"]) == (2, 3.0, 2.0)
     assert values_of([{"value": 1.5}, {"value": 2.5}])["value of row 2"] == 2.5
+
+
+def test_a_version_that_differs_is_named_by_the_parts_that_do():
+    then = "1.40.0, driver 5f, preload 78, quic-go 0.65.0, driver 0c"
+    assert in_words(then, then.replace("driver 0c", "driver 76")) == (
+        "driver 76 of quic-go 0.65.0 instead of 0c"
+    )
+    both = then.replace("driver 5f", "driver d8").replace("driver 0c", "driver 76")
+    assert in_words(then, both) == (
+        "driver d8 instead of 5f, driver 76 of quic-go 0.65.0 instead of 0c"
+    )
+    assert in_words("156.0.79-1, driver 57", "156.0.108-1, driver 57") == (
+        "156.0.108-1 instead of 156.0.79-1"
+    )
+    assert in_words("1.0, driver a", "1.0") == "1.0 instead of 1.0, driver a"
+
+
+TODAY = {"measurement version": "2", "tcp": "driver a", "tc": "6.1.0"}
+
+
+def a_point(tables: Path, inputs: dict[str, str]) -> Point:
+    return replace(next(iter(published_points(tables / "shares.csv"))), inputs=inputs)
+
+
+@pytest.mark.parametrize(
+    ("verdict", "published", "words"),
+    [
+        ("differs", {}, "with which versions it was made is not published"),
+        (
+            "differs",
+            {"measurement version": "2", "tcp": "driver b"},
+            "tcp: driver a instead of b; not published: tc",
+        ),
+        (
+            "differs",
+            {"measurement version": "2", "tcp": "driver a"},
+            "no published input differs; not published: tc",
+        ),
+        ("differs", TODAY, "no published input differs"),
+        (
+            "the same",
+            {"measurement version": "1", "other": "1"},
+            "measurement version: 2 instead of 1",
+        ),
+        ("the same", {}, ""),
+    ],
+)
+def test_inputs_that_differ_or_are_not_published_are_named(tables, verdict, published, words):
+    assert Reproduced(a_point(tables, published), verdict, "", TODAY).inputs_text == words
+
+
+def test_the_largest_change_is_one_of_the_whole_run_beside_the_published_seeds(tables: Path):
+    ranges = {"goodput_mbps of a": (1.5, 3.0)}
+    point = replace(a_point(tables, {}), ranges=lambda: ranges)
+    second = Change("throughput_mbps of a in second 3", 1.0, 9.0)
+    assert _worst([second], point) == f"{second}"
+    assert _worst([second, Change("goodput_mbps of a", 2.0, 2.5)], point) == (
+        "goodput_mbps of a is 2.5 instead of 2 (25 %); 1.5 to 3 with the published seeds"
+    )
+
+
+def test_the_range_of_the_published_seeds_is_that_of_the_same_setting():
+    points = [
+        p for p in published_points(DATA / "controllers/cubic.yaml") if p.has({"rtt_ms": "50"})
+    ]
+    alike = [p for p in points if p.name.rpartition(",")[0] == points[0].name.rpartition(",")[0]]
+    name = next(n for n in points[0].published() if n.startswith("goodput_mbps of "))
+    values = [p.published()[name] for p in alike]
+    assert len(alike) == 5
+    assert alike[0].ranges()[name] == (min(values), max(values))
+
+
+def test_a_file_names_its_kernel_and_tools_from_now_on(tmp_path: Path):
+    tools = {"ip": "6.1.0", "python3": "3.11.2"}
+    facts = {"kernel_build": "abc", "tool_versions": json.dumps(tools)}
+    qb.publish_runs({"one": synthetic_run().assign_attrs(facts)}, tmp_path)
+    (point,) = published_points(tmp_path)
+    assert point.inputs["measurement version"] == "1"  # a run that names none
+    assert point.inputs["kernel build"] == "abc"
+    assert {name: point.inputs[name] for name in tools} == tools
 
 
 MAKE = """

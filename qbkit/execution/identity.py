@@ -82,6 +82,7 @@ class Identity:
             "hash": digest,
             "spec_hash": spec.hash,
             "engine": self.engine.name,
+            "kernel_build": self._common["kernel"],
             "seed": spec.seed,
             "measurement_version": measurement.VERSION,
             "stack_versions": json.dumps(versions, sort_keys=True),

@@ -15,6 +15,9 @@ from qbkit.spec.sweep import Sweep
 from qbkit.store.figures import FIGURES, STEP_S
 from qbkit.traces.run.early_end import EARLY_END
 
+SAME_IN_ALL = ("kernel_build", "tool_versions")
+"""Facts that a cube has if they are the same in all runs."""
+
 
 def cube(sweep: Sweep, names: Sequence[str], figures: Mapping[str, dict[str, Any]]) -> xr.Dataset:
     """The cube of a sweep from the ``names`` of its runs, in its order, and their figures by name.
@@ -40,6 +43,7 @@ def cube(sweep: Sweep, names: Sequence[str], figures: Mapping[str, dict[str, Any
         "sweep": sweep.model_dump_json(),
         "stack_versions": json.dumps(versions, sort_keys=True),
         "kernel_version": next((d["kernel_version"] for d in found), ""),
+        **{name: _common(found, name) for name in SAME_IN_ALL},
         "measurement_version": max(map(measurement.version_of, found), default=measurement.VERSION),
         "warnings": json.dumps(sorted({w for d in found for w in d["warnings"]})),
     }
@@ -73,6 +77,7 @@ def figures_of(cube: xr.Dataset) -> dict[str, dict[str, Any]]:
             "cpu_s": row["cpu_s"].item(),
             "stack_versions": json.dumps(taken, sort_keys=True),
             "kernel_version": cube.attrs["kernel_version"],
+            **{name: cube.attrs.get(name, "") for name in SAME_IN_ALL},
             "measurement_version": measurement.version_of(cube.attrs),
         }
     return found
@@ -84,6 +89,12 @@ def runs_of(cube: xr.Dataset) -> dict[str, str]:
     names = cube["run"].where(cube["done"], "").transpose(*sweep.sweep).values
     runs = {p.experiment.to_json(): str(names[p.index]) for p in sweep.points()}
     return {experiment: name for experiment, name in runs.items() if name}
+
+
+def _common(figures: Sequence[Mapping[str, Any]], name: str) -> str:
+    """What the figures of all runs say; "" if they differ, or do not say it."""
+    found = {str(each.get(name, "")) for each in figures}
+    return found.pop() if len(found) == 1 else ""
 
 
 def _known(values: np.ndarray) -> np.ndarray:

@@ -44,6 +44,8 @@ def run_figures(ds: xr.Dataset) -> dict[str, Any]:
         "cpu_s": _number(ds.attrs.get("cpu_s", math.nan)),
         "stack_versions": ds.attrs["stack_versions"],
         "kernel_version": ds.attrs["kernel_version"],
+        "kernel_build": ds.attrs.get("kernel_build", ""),
+        "tool_versions": ds.attrs.get("tool_versions", ""),
         "measurement_version": measurement.version_of(ds.attrs),
     }
 

@@ -32,8 +32,8 @@ PACKET_TABLES = {"packet", "ack", "sample"}
 """Dimensions whose variables are not published."""
 ENVELOPE_SERIES = ("throughput_mbps", "queue_delay_ms")
 RUN_FACTS = (
-    *("hash", "engine", "kernel_version", "measurement_version", "stack_versions"),
-    *("qbkit_version", "seed", "created", "cpu_s"),
+    *("hash", "engine", "kernel_version", "kernel_build", "measurement_version"),
+    *("stack_versions", "tool_versions", "qbkit_version", "seed", "created", "cpu_s"),
 )
 
 
@@ -64,7 +64,7 @@ def publish_runs(
         others = binned - set(series if series is not None else binned)
         # Without the encoding of a file that it was loaded from: its tables are gone here.
         store.save_run(run.drop_vars([*tables, *others]).drop_encoding(), path)
-        facts_of_run = {key: run.attrs.get(key) for key in RUN_FACTS}
+        facts_of_run = {key: run.attrs[key] for key in RUN_FACTS if key in run.attrs}
         spec = json.loads(run.attrs["spec"] or "null")  # imported captures have none
         provenance = {"spec": spec, **facts_of_run}
         files[path.name] = {"name": name, "sha256": _sha256(path), "provenance": provenance}
@@ -172,6 +172,8 @@ def _provenance(cube: xr.Dataset, spec: Path, target: Path) -> dict[str, Any]:
         "processor_hours": round(float(cube["cpu_s"].sum()) / 3600, 2),
         "qbkit_version": version("qbkit"),
         "kernel_version": cube.attrs["kernel_version"],
+        "kernel_build": cube.attrs.get("kernel_build") or None,
+        "tool_versions": json.loads(cube.attrs.get("tool_versions") or "null"),
         "measurement_version": measurement.version_of(cube.attrs),
         "stack_versions": json.loads(cube.attrs["stack_versions"]),
         "warnings": json.loads(cube.attrs["warnings"]),

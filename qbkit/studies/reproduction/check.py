@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-import xarray as xr
-
-from qbkit import measurement
 from qbkit.errors import QbkitError, StackNotReady
+from qbkit.studies.reproduction.inputs import Inputs, in_words, present_inputs
 from qbkit.studies.reproduction.points import Point
-from qbkit.studies.reproduction.values import Precision, Values
+from qbkit.studies.reproduction.values import IN_SECOND, Precision, Values
 
 SAME, DIFFERS, NOT_READY, FAILED = "the same", "differs", "not ready", "failed"
 NOT_PUBLISHED = "with which versions it was made is not published"
+NONE_DIFFERS = "no published input differs"
 
 
 @dataclass(frozen=True)
@@ -49,8 +46,19 @@ class Reproduced:
     """"the same", "differs", "not ready" (a stack is not built here) or "failed"."""
     reason: str
     """Why there is no result, or how the largest change looks; empty if nothing changed."""
-    inputs: dict[str, tuple[str, str]]
-    """What it is made with now but was not when it was published: name → then and now."""
+    now: Inputs = field(default_factory=dict)
+    """What it is made with now; empty if there is no result."""
+
+    @property
+    def inputs(self) -> dict[str, tuple[str, str]]:
+        """What it is made with now but was not when it was published: name → then and now."""
+        then, now = self.point.inputs, self.now
+        return {n: (then[n], now[n]) for n in then if n in now and now[n] != then[n]}
+
+    @property
+    def unpublished(self) -> list[str]:
+        """The inputs of now of which no version was published."""
+        return [name for name in self.now if name not in self.point.inputs]
 
     def __repr__(self) -> str:
         parts = [f"{self.point.name}: {self.verdict}", self.reason, self.inputs_text]
@@ -58,10 +66,15 @@ class Reproduced:
 
     @property
     def inputs_text(self) -> str:
-        """The inputs that differ, in words."""
-        if self.verdict == DIFFERS and not self.point.inputs:
+        """The inputs that differ, in words; of a changed result also those that may."""
+        differ = [f"{name}: {in_words(*both)}" for name, both in self.inputs.items()]
+        if self.verdict != DIFFERS:
+            return "; ".join(differ)
+        if not self.point.inputs:
             return NOT_PUBLISHED
-        return "; ".join(f"{n}: {now} instead of {then}" for n, (then, now) in self.inputs.items())
+        known = differ or [NONE_DIFFERS]
+        more = [f"not published: {', '.join(self.unpublished)}"] if self.unpublished else []
+        return "; ".join([*known, *more])
 
 
 def reproduce(point: Point) -> Reproduced:
@@ -73,34 +86,30 @@ def reproduce(point: Point) -> Reproduced:
         runs = point.recipe.runs()
         again = point.values(runs)
     except StackNotReady as error:
-        return Reproduced(point, NOT_READY, str(error), {})
+        return Reproduced(point, NOT_READY, str(error))
     except QbkitError as error:
-        return Reproduced(point, FAILED, str(error), {})
+        return Reproduced(point, FAILED, str(error))
     moved = changes(point.published(), again, point.precision)
-    inputs = changed_inputs(point.inputs, runs)
+    now = present_inputs(runs)
     if not moved:
-        return Reproduced(point, SAME, "", inputs)
-    worst = max(moved, key=lambda change: change.part if math.isfinite(change.part) else -1)
+        return Reproduced(point, SAME, "", now)
     more = f", and {len(moved) - 1} more numbers" if len(moved) > 1 else ""
-    return Reproduced(point, DIFFERS, f"{worst}{more}", inputs)
+    return Reproduced(point, DIFFERS, f"{_worst(moved, point)}{more}", now)
+
+
+def _worst(moved: list[Change], point: Point) -> str:
+    """The largest change, with the range of the published seeds, which says what chance does.
+
+    A figure of the whole run counts before one of a second.
+    """
+    whole = [change for change in moved if IN_SECOND not in change.name] or moved
+    worst = max(whole, key=lambda change: change.part if math.isfinite(change.part) else -1)
+    least, most = point.ranges().get(worst.name, (math.nan, math.nan))
+    seeds = f"; {least:.6g} to {most:.6g} with the published seeds" if least <= most else ""
+    return f"{worst}{seeds}"
 
 
 def changes(published: Values, again: Values, precision: Precision) -> list[Change]:
     """The values of both that differ by more than the published precision."""
     pairs = [Change(name, value, again[name]) for name, value in published.items() if name in again]
     return [each for each in pairs if not precision.agrees(each.published, each.again)]
-
-
-def changed_inputs(
-    published: Mapping[str, str], runs: Sequence[xr.Dataset]
-) -> dict[str, tuple[str, str]]:
-    """The inputs that differ, of those that were published and of which these runs have some."""
-    now = {"measurement version": str(measurement.VERSION)}
-    for run in runs:
-        now |= {str(k): str(v) for k, v in json.loads(run.attrs["stack_versions"]).items()}
-        now["kernel"] = str(run.attrs["kernel_version"])
-    return {
-        name: (then, now[name])
-        for name, then in published.items()
-        if name in now and now[name] != then
-    }

@@ -13,7 +13,7 @@ import xarray as xr
 from qbkit.errors import StoreError
 from qbkit.spec import Experiment
 from qbkit.studies.reproduction.recipe import Recipe, Spec
-from qbkit.studies.reproduction.values import Precision, Values, values_of
+from qbkit.studies.reproduction.values import Precision, Ranges, Values, values_of
 
 SHOWN = ("flow", "other", "seed", "rate_mbps", "rtt_ms", "buffer_bdp", "buffer_packets")
 """Keys of rows that the description of the runs shows."""
@@ -31,7 +31,9 @@ class Point:
     """Its values by name."""
     precision: Precision = field(default_factory=Precision)
     inputs: Mapping[str, str] = field(default_factory=dict)
-    """What it was made with, as far as it is published: stacks, kernel and measurement version."""
+    """What it was made with, as far as it is published: stacks, kernel, measurement version."""
+    ranges: Callable[[], Ranges] = dict
+    """Least and greatest published value of all seeds, by name; empty if one seed is published."""
 
     @property
     def name(self) -> str:

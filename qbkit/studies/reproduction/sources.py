@@ -27,6 +27,7 @@ from qbkit.store.index import INDEX, read_index
 from qbkit.store.published import SPEC_ENDINGS, STEP, load_published
 from qbkit.studies.explain import probes
 from qbkit.studies.reproduction import values
+from qbkit.studies.reproduction.inputs import inputs_of_files, published_inputs
 from qbkit.studies.reproduction.points import Point, one_run
 from qbkit.studies.reproduction.recipe import Recipe, Table
 
@@ -132,7 +133,7 @@ def _reason(file: Path) -> str:
 def _of_sweep(path: Path) -> Iterator[Point]:
     """The runs of a published sweep."""
     facts = json.loads(path.with_suffix(".json").read_text())
-    inputs = _inputs(facts, facts["stack_versions"])
+    inputs = published_inputs(facts, facts["stack_versions"])
     cube = load_published(path)
     sweep = Sweep(**json.loads(cube.attrs["sweep"]))
     measure = partial(values.of_run, version=version_of(facts))
@@ -142,7 +143,15 @@ def _of_sweep(path: Path) -> Iterator[Point]:
             row = dict(zip(sweep.sweep, point.index, strict=True))
             published = partial(values.of_cube, cube, row)
             recipe = one_run(point.experiment, measure)
-            yield Point(path, recipe, published, values.Precision(step=STEP), inputs)
+            ranges = partial(values.ranges_of, cube, _seeds(cube, row))
+            yield Point(path, recipe, published, values.Precision(step=STEP), inputs, ranges)
+
+
+def _seeds(cube: xr.Dataset, row: Mapping[str, int]) -> list[dict[str, int]]:
+    """The places in a cube of the completed runs with all seeds of a run."""
+    every = range(cube.sizes.get("seed", 0))
+    places: list[dict[str, int]] = [{**row, "seed": i} for i in every]
+    return [place for place in places if bool(cube["done"].isel(place))]
 
 
 def _of_run(path: Path) -> Iterator[Point]:
@@ -153,7 +162,7 @@ def _of_run(path: Path) -> Iterator[Point]:
     spec: Experiment | WebLoad = (
         WebLoad.from_json(attrs["web_load"]) if is_load else Experiment.from_json(attrs["spec"])
     )
-    inputs = _inputs(provenance, json.loads(provenance.get("stack_versions") or "{}"))
+    inputs = inputs_of_files([provenance])
     recipe = one_run(spec, values.of_variables)
     yield Point(path, recipe, partial(_of_file, path), values.Precision(), inputs)
 
@@ -175,7 +184,9 @@ def _of_parameters(index: Path) -> Iterator[Point]:
         link, seeds = one.bottleneck, len(names)
         lone = probes(one.flows[0], link, duration_s=one.duration_s, seeds=seeds)
         recipe = Recipe([lone], lambda runs: infer(runs).to_dict()["estimates"])
-        yield Point(index, recipe, partial(values.values_of, parameters["estimates"]))
+        published = partial(values.values_of, parameters["estimates"])
+        inputs = inputs_of_files(known["files"][name]["provenance"] for name in names)
+        yield Point(index, recipe, published, inputs=inputs)
 
 
 def _of_rows(make: Path, path: Path) -> Iterator[Point]:
@@ -228,11 +239,4 @@ def _inputs_beside(table: Path) -> dict[str, str]:
     if not index.exists():
         return {}
     facts = read_index(index.parent, "tables")
-    return _inputs(facts, facts.get("versions", {})) if "kernel_version" in facts else {}
-
-
-def _inputs(facts: Mapping[str, Any], versions: Mapping[str, str]) -> dict[str, str]:
-    found = {str(stack): str(text) for stack, text in versions.items()}
-    found["kernel"] = str(facts["kernel_version"])
-    found["measurement version"] = str(version_of(facts))
-    return found
+    return published_inputs(facts, facts.get("versions", {})) if "kernel_version" in facts else {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,8 +14,11 @@ from qbkit.metrics.flows.jitter import flow_jitter_ms
 from qbkit.store.figures import FIGURES, run_figures
 
 Values = dict[str, float | str]
+Ranges = dict[str, tuple[float, float]]
 RTT_HAS_JITTER = 2
 """The measurement version from which on ``rtt_mean_ms`` includes the jitter."""
+IN_SECOND = " in second "
+"""In the name of a value that is one of many over time."""
 COSTS = ("cpu_s", "run")
 """Columns that say what a row cost and the name of its run, which are no results."""
 
@@ -82,6 +85,18 @@ def of_cube(cube: xr.Dataset, place: Mapping[str, int]) -> Values:
     } | _over_time({label: series[i] for i, label in enumerate(labels)})
 
 
+def ranges_of(cube: xr.Dataset, places: Sequence[Mapping[str, int]]) -> Ranges:
+    """Least and greatest value of several runs in a sweep's cube; empty for one run."""
+    if len(places) < 2:
+        return {}
+    found: dict[str, list[float]] = {}
+    for place in places:
+        for name, value in of_cube(cube, place).items():
+            if math.isfinite(number := float(value)):
+                found.setdefault(name, []).append(number)
+    return {name: (min(values), max(values)) for name, values in found.items()}
+
+
 def of_run(run: xr.Dataset, version: int) -> Values:
     """The same of a run, as that measurement version defines it: 1 left the jitter out of RTTs."""
     found = run_figures(run)
@@ -100,7 +115,7 @@ def of_run(run: xr.Dataset, version: int) -> Values:
 def _over_time(series: Mapping[str, np.ndarray]) -> Values:
     """Throughput of each second by name."""
     return {
-        f"throughput_mbps of {label} in second {i}": float(value)
+        f"throughput_mbps of {label}{IN_SECOND}{i}": float(value)
         for label, values in series.items()
         for i, value in enumerate(values)
         if np.isfinite(value)

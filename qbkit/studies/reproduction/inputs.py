@@ -1,0 +1,79 @@
+"""What published points were made with, what runs are made with now, and how the two differ."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import xarray as xr
+
+from qbkit import measurement
+
+Inputs = Mapping[str, str]
+"""Input → its version."""
+MEASUREMENT = "measurement version"
+DETAILS = ("driver", "preload", "files", "controllers", "client", "server")
+"""Words of a version before the fingerprint of one of its parts."""
+
+
+def published_inputs(facts: Mapping[str, Any], versions: Mapping[str, str]) -> dict[str, str]:
+    """The inputs that the metadata of a published file name, with the ``versions`` of stacks."""
+    return _named(facts, [versions]) | {MEASUREMENT: str(measurement.version_of(facts))}
+
+
+def inputs_of_files(facts: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """The inputs that the metadata of several published files name."""
+    found: dict[str, str] = {}
+    for each in facts:
+        found |= published_inputs(each, _texts(each.get("stack_versions")))
+    return found
+
+
+def present_inputs(runs: Sequence[xr.Dataset]) -> dict[str, str]:
+    """The inputs of runs of today."""
+    found = {MEASUREMENT: str(measurement.VERSION)}
+    for run in runs:
+        found |= _named(run.attrs, [_texts(run.attrs["stack_versions"])])
+    return found
+
+
+def _named(facts: Mapping[Any, Any], versions: Sequence[Mapping[str, str]]) -> dict[str, str]:
+    tools = _texts(facts.get("tool_versions"))
+    whole = {"kernel": facts.get("kernel_version"), "kernel build": facts.get("kernel_build")}
+    found = {name: str(text) for each in (*versions, tools) for name, text in each.items()}
+    return found | {name: str(text) for name, text in whole.items() if text}
+
+
+def _texts(versions: Any) -> dict[str, str]:
+    """Versions by name, of which datasets and files of one run have the JSON."""
+    read = json.loads(versions) if isinstance(versions, str) and versions else versions
+    return {str(name): str(text) for name, text in (read or {}).items()}
+
+
+def in_words(then: str, now: str) -> str:
+    """How a version differs from that of before: only its parts that do, if it has the same."""
+    before, after = (re.split("[,;] ", text) for text in (then, now))
+    if len(before) != len(after):
+        return f"{now} instead of {then}"
+    return ", ".join(
+        _part(old, new, _owner(after[:i]))
+        for i, (old, new) in enumerate(zip(before, after, strict=True))
+        if old != new
+    )
+
+
+def _part(then: str, now: str, owner: str) -> str:
+    """One part of a version: ``driver 12ab of quic-go 0.65.0 instead of 34cd``."""
+    word, _, rest = then.rpartition(" ")
+    if word in DETAILS and now.startswith(f"{word} "):
+        return f"{now}{owner} instead of {rest}"
+    return f"{now} instead of {then}"
+
+
+def _owner(parts: Sequence[str]) -> str:
+    """The other program to which the next part of a version belongs, if it is not the first."""
+    programs = [i for i, part in enumerate(parts) if part.split(" ")[0] not in DETAILS]
+    last = programs[-1] if programs else 0
+    return f" of {parts[last].removeprefix('receiver ')}" if last else ""
