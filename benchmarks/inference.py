@@ -1,8 +1,8 @@
 """Parameters inferred from packets, beside the truth: known from the source, or set by an option.
 
-    python benchmarks/inference.py [--seeds 2] [IMPLEMENTATION ...]
+    python benchmarks/inference.py [--seeds 2] [--write] [IMPLEMENTATION ...]
 
-A Markdown table on stdout. Each flow is alone on 20 Mbit/s, 50 ms, 1 BDP for 60 s; runs that exist
+The table is ``inference``. Each flow is alone on 20 Mbit/s, 50 ms, 1 BDP for 60 s; runs that exist
 are loaded, a new one takes 3 (TCP) to 50 processor seconds.
 """
 
@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+from markdown_tables import add_write, record
 
 from qbkit import stacks
 from qbkit.execution.many import datasets, run_all
@@ -22,6 +24,8 @@ from qbkit.studies.conformance import experiments
 
 LINK = Bottleneck(rate_mbps=20, rtt_ms=50, buffer_bdp=1)
 DURATION_S = 60.0
+HEAD = ("flow", "options", "parameter", "truth", "inferred", "error")
+KEYS = HEAD[:3]
 
 
 @dataclass(frozen=True)
@@ -79,28 +83,23 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("implementations", nargs="*")
     parser.add_argument("--seeds", type=int, default=2)
+    add_write(parser)
     words = parser.parse_args()
     ready = {stack.name for stack in stacks.all_stacks() if stack.status().ready}
-    print(
-        "| flow | options | parameter | truth | inferred | error |",
-        "|---|---|---|---|---|---|",
-        sep="\n",
-    )
     for case in CASES:
         chosen = not words.implementations or case.name in words.implementations
         if chosen and case.name.partition(":")[0] in ready:
-            for line in rows(case, words.seeds):
-                print(line, flush=True)
+            found = rows(case, parameters(case, words.seeds))
+            record("inference", found, KEYS, words.write)
 
 
-def rows(case: Case, seeds: int) -> Iterator[str]:
-    found = parameters(case, seeds)
+def rows(case: Case, found: Mapping[str, Estimate]) -> Iterator[dict[str, object]]:
     options = ", ".join(f"{k}={v}" for k, v in case.options.items())
     for name, truth in case.truth.items():
         estimate = found[name]
         shown = f"{truth:.3g}" if isinstance(truth, float | int) else truth
         cells = case.name, options, name, shown, str(estimate), error(estimate, truth)
-        yield f"| {' | '.join(cells)} |"
+        yield dict(zip(HEAD, cells, strict=True))
 
 
 def parameters(case: Case, seeds: int) -> Parameters:

@@ -1,12 +1,12 @@
 """Progress of a guest beside other programs on its processor, as a share of the fair share.
 
-    python benchmarks/neighbours.py [--kernels OLD/linux NEW/linux] [--flow quic-go:cubic]
+    python benchmarks/neighbours.py [--kernels OLD/linux NEW/linux] [--flow quic-go:cubic] [--write]
 
-Progress is virtual seconds: (share of the processor that the guest gets of what it and its
-neighbours use) x (virtual seconds per processor second, over those of a guest alone). The fair
-share beside k neighbours is 1/(1+k). They compete one by one where all run in one scheduling group
-of the host, as in a container. Elsewhere Linux may give each session its own group
-(sched_autogroup_enabled), which hides what this measures; then, as root, first
+The table is ``neighbours``. Progress is virtual seconds: (share of the processor that the guest
+gets of what it and its neighbours use) x (virtual seconds per processor second, over those of a
+guest alone). The fair share beside k neighbours is 1/(1+k). They compete one by one where all run
+in one scheduling group of the host, as in a container. Elsewhere Linux may give each session its
+own group (sched_autogroup_enabled), which hides what this measures; then, as root, first
 
     mkdir /sys/fs/cgroup/cpu/one && echo $$ > /sys/fs/cgroup/cpu/one/cgroup.procs
 """
@@ -24,6 +24,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from background_load import PREEMPTING, SPINNING
+from markdown_tables import add_write, record
 
 from qbkit import stacks
 from qbkit.settings import cache_folder
@@ -42,7 +43,7 @@ KINDS = {
     "2 other guests": 2 * [GUEST],
 }
 """Arguments of Python that start the neighbours."""
-HEADER = "| neighbours | share | of the fair | virtual s per processor s | progress |"
+KEYS = ["neighbours"]
 DURATION_S = 1000
 """Length of the guest's run, which reports fifty times and has begun with the first report."""
 SILENCE_S = 600.0
@@ -131,6 +132,7 @@ def main() -> None:
     parser.add_argument("--flow", default="quic-go:cubic")
     parser.add_argument("--seconds", type=float, default=4.0, help="wall-clock, for each line")
     parser.add_argument("--as-guest", action="store_true", help=argparse.SUPPRESS)
+    add_write(parser)
     words = parser.parse_args()
     if words.as_guest:
         return be_guest(words.flow)
@@ -138,21 +140,32 @@ def main() -> None:
         os.sched_setaffinity(0, {processor})
         for path in words.kernels or [str(kernel.require().path)]:
             os.environ["QBKIT_KERNEL"] = path
-            print(f"{path}\n{HEADER}")
-            table(words.flow, words.seconds)
+            print(path)
+            record("neighbours", rows(words.flow, words.seconds), KEYS, words.write)
     return None
 
 
-def table(flow: str, seconds: float) -> None:
-    """Print a line for each kind of neighbours."""
+def rows(flow: str, seconds: float) -> Iterator[dict[str, object]]:
+    """A row for each kind of neighbours."""
     alone = 0.0
     for kind, others in KINDS.items():
         passed_s, guest_s, others_s = measure(flow, kind, seconds)
         speed, share = passed_s / guest_s, guest_s / (guest_s + others_s)
         alone = alone or speed
         of_fair = share * (1 + len(others))
-        done = of_fair * speed / alone
-        print(f"| {kind} | {share:.3f} | {of_fair:.2f} | {speed:.2f} | {done:.2f} |", flush=True)
+        yield row(kind, share, of_fair, speed, of_fair * speed / alone)
+
+
+def row(
+    kind: str, share: float, of_fair: float, speed: float, progress: float
+) -> dict[str, object]:
+    return {
+        "neighbours": kind,
+        "share": f"{share:.3f}",
+        "of the fair share": of_fair,
+        "virtual s per processor s": f"{speed:.1f}",
+        "progress": progress,
+    }
 
 
 if __name__ == "__main__":

@@ -1,10 +1,11 @@
 """Packets per processor second of pcap readers: qbkit's, a struct loop, scapy, tshark.
 
-    python benchmarks/pcap_reader.py [FILE.pcap] [--packets 300000] [--json]
+    python benchmarks/pcap_reader.py [FILE.pcap] [--packets 300000] [--json] [--write]
 
 Without a file, one is generated: TCP with time stamps and QUIC-like UDP in both directions, cut
 at 128 bytes as in qbkit's own captures. All of it runs pinned to one processor; each Python
-reader is the best of three. All take addresses, ports and sizes out of each packet.
+reader is the best of three. All take addresses, ports and sizes out of each packet. The table is
+``pcap_reader``.
 """
 
 from __future__ import annotations
@@ -18,15 +19,19 @@ import struct
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
+from markdown_tables import add_write, record
 
 from qbkit.traces.run.pcap import read_packets
 
+KEYS = ["reader"]
+SCAPY = "scapy RawPcapReader (headers not dissected)"
 SNAPLEN = 128
 FIELDS = ("frame.time_epoch", "frame.len", "ip.src", "ip.dst", "tcp.srcport", "udp.srcport")
+TSHARK = f"tshark -T fields, {len(FIELDS)} fields"
 
 
 def generate(path: Path, packets: int) -> None:
@@ -108,9 +113,9 @@ def _cpu_s() -> float:
 
 def measure(path: Path) -> dict[str, float | None]:
     """Packets per processor second of each reader; None for one that is not installed."""
-    readers = {"qbkit": by_qbkit, "struct loop": by_struct, "scapy RawPcapReader": by_scapy}
+    readers = {"qbkit": by_qbkit, "a plain struct loop": by_struct, SCAPY: by_scapy}
     figures: dict[str, float | None] = {n: rate(r, path, 3) for n, r in readers.items()}
-    figures["tshark -T fields"] = rate(by_tshark, path, 1) if shutil.which("tshark") else None
+    figures[TSHARK] = rate(by_tshark, path, 1) if shutil.which("tshark") else None
     return figures
 
 
@@ -119,6 +124,7 @@ def main() -> None:
     parser.add_argument("file", nargs="?", type=Path)
     parser.add_argument("--packets", type=int, default=300_000)
     parser.add_argument("--json", action="store_true")
+    add_write(parser)
     words = parser.parse_args()
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     with tempfile.TemporaryDirectory() as folder:
@@ -126,15 +132,23 @@ def main() -> None:
         if words.file is None:
             generate(path, words.packets)
         figures = measure(path)
-    ours = figures["qbkit"]
-    assert ours is not None
     if words.json:
         print(json.dumps({name: value and round(value) for name, value in figures.items()}))
         return
-    print(f"{'reader':22}{'packets per CPU s':>20}{'qbkit is faster by':>22}")
+    record("pcap_reader", rows(figures), KEYS, words.write)
+
+
+def rows(figures: dict[str, float | None]) -> Iterator[dict[str, object]]:
+    """A row for each reader that is installed; rates to three digits, as they are not exact."""
+    ours = figures["qbkit"]
+    assert ours is not None
     for name, value in figures.items():
-        text = f"{value:>20,.0f}{ours / value:>20.1f} x" if value else f"{'not installed':>20}"
-        print(f"{name:22}{text}")
+        if value:
+            yield {
+                "reader": name,
+                "packets per processor second": f"{float(f'{value:.3g}'):,.0f}",
+                "qbkit is faster by": "" if name == "qbkit" else f"{ours / value:.2g}",
+            }
 
 
 if __name__ == "__main__":

@@ -1,12 +1,14 @@
 """How fast logs are read, beside Python's own json, and with how much memory.
 
-python benchmarks/qlog.py [MEGABYTES]: a Markdown table on stdout. The files are what quic-go really
-wrote in a run of 10 s, repeated with packet numbers and times that continue. The disk needs room
-for the largest of them.
+    python benchmarks/qlog.py [MEGABYTES] [--write]
+
+The table is ``qlog``. The files are what quic-go really wrote in a run of 10 s, repeated with
+packet numbers and times that continue. The disk needs room for the largest of them.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import subprocess
 import sys
@@ -14,23 +16,27 @@ import tempfile
 import time
 from pathlib import Path
 
+from markdown_tables import add_write, record
+
 import qbkit as qb
 
+KEYS = ["file", "reader"]
 RUN_S = 10
 
 
 def main() -> None:
-    if sys.argv[2:]:
-        return peak(sys.argv[2])
-    megabytes = int(sys.argv[1]) if sys.argv[1:] else 1000
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("megabytes", type=int, nargs="?", default=1000)
+    parser.add_argument("--peak-of", help=argparse.SUPPRESS)
+    add_write(parser)
+    words = parser.parse_args()
+    if words.peak_of:
+        return peak(words.peak_of)
     with tempfile.TemporaryDirectory() as folder:
-        print(
-            "| file | reader | events/s | MB/s | peak memory |", "|---|---|---|---|---|", sep="\n"
-        )
         source = logged(Path(folder))
-        for size in sorted({max(megabytes // 10, 1), megabytes}):
+        for size in sorted({max(words.megabytes // 10, 1), words.megabytes}):
             path = grown(source, Path(folder) / f"{size}.sqlog", size)
-            measure(path)
+            record("qlog", measure(path), KEYS, words.write)
             path.unlink()
     return None
 
@@ -63,7 +69,8 @@ def grown(source: Path, path: Path, megabytes: int) -> Path:
     return path
 
 
-def measure(path: Path) -> None:
+def measure(path: Path) -> list[dict[str, str]]:
+    """A row for each reader of a file."""
     size_mb, count = path.stat().st_size / 1e6, -1
     began = time.process_time()
     with path.open("rb") as file:
@@ -71,19 +78,28 @@ def measure(path: Path) -> None:
             json.loads(line.strip(b"\x1e\n"))
             count += 1
     plain_s = time.process_time() - began
-    command = [sys.executable, __file__, "0", str(path)]
+    command = [sys.executable, __file__, "--peak-of", str(path)]
     said = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
-    row("json.loads by line", size_mb, count, plain_s, "")
-    row("qb.read_qlog", size_mb, count, said["s"], f"{said['peak_mb']:.0f} MB")
-    print(
-        f"| | kept: {said['packets']} packets, {said['metrics']} rows of metrics | | | "
-        f"{said['kept_mb']:.0f} MB |"
-    )
+    print(f"kept: {said['packets']} packets, {said['metrics']} rows of metrics")
+    memory = f"{said['peak_mb']:.0f} MB", f"{said['kept_mb']:.0f} MB"
+    return [
+        row("json.loads by line", size_mb, count, plain_s),
+        row("qb.read_qlog", size_mb, count, said["s"], *memory),
+    ]
 
 
-def row(reader: str, size_mb: float, count: int, spent_s: float, memory: str) -> None:
-    rates = f"{count / spent_s:,.0f} | {size_mb / spent_s:.0f}"
-    print(f"| {size_mb:.0f} MB, {count:,} events | {reader} | {rates} | {memory} |", flush=True)
+def row(
+    reader: str, size_mb: float, count: int, spent_s: float, peak: str = "", kept: str = ""
+) -> dict[str, str]:
+    return {
+        "file": f"{size_mb:.0f} MB",
+        "events": f"{count:,}",
+        "reader": reader,
+        "events/s": f"{count / spent_s:,.0f}",
+        "MB/s": f"{size_mb / spent_s:.0f}",
+        "peak memory": peak,
+        "kept": kept,
+    }
 
 
 def peak(path: str) -> None:

@@ -1,12 +1,13 @@
 """Virtual seconds per processor second, fixed cost of a run, and two runs side by side.
 
-    python benchmarks/speed.py [--flows tcp:cubic tcp:cubic] [--duration-s 120] [--json]
-    python benchmarks/speed.py --all-stacks --duration-s 20 --json > after.jsonl
+    python benchmarks/speed.py [--flows tcp:cubic tcp:cubic] [--duration-s 120] [--write]
+    python benchmarks/speed.py --all-stacks --duration-s 20 [--code after] [--write]
 
 Everything is counted: boot, network, flows, capture, dataset, file; ``shell_cpu_s`` is `qbkit run`
 of one virtual second, from the shell to the file. Each figure is the best of three, in a cache of
 its own; run it on an idle machine. With --all-stacks, the first controller of every ready stack
-runs against tcp:cubic, best of two, one line each. QBKIT_KERNEL chooses another kernel.
+runs against tcp:cubic, best of two, one line each. QBKIT_KERNEL chooses another kernel. The tables
+are ``speed`` and ``speed_stacks``; ``--code`` names the code that was measured.
 """
 
 from __future__ import annotations
@@ -24,11 +25,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from markdown_tables import add_write, record
+
 from qbkit import stacks
 from qbkit.execution import runner
 from qbkit.spec import Experiment
 from qbkit.testbed import kernel
 
+KEYS = ["flows", "code"]
+STACK_KEYS = ["stack, against tcp:cubic"]
 WARM_UP_S = 3
 """In less time a browser does not connect."""
 
@@ -125,13 +130,36 @@ def main() -> None:
     parser.add_argument("--flows", nargs="+", default=["tcp:cubic", "tcp:cubic"])
     parser.add_argument("--all-stacks", action="store_true")
     parser.add_argument("--duration-s", type=float, default=120)
-    parser.add_argument("--json", action="store_true", help="one JSON object a line")
+    parser.add_argument("--code", default="now", help="what was measured, in a word")
+    parser.add_argument("--json", action="store_true", help="one JSON object a line; no table")
+    add_write(parser)
     words = parser.parse_args()
     for figures in measure(words):
         if words.json:
             print(json.dumps(figures), flush=True)
+        elif words.all_stacks:
+            record("speed_stacks", [stack_row(figures, words.code)], STACK_KEYS, words.write)
         else:
-            print(*(f"{name:22} {value}" for name, value in figures.items()), sep="\n", flush=True)
+            record("speed", [row(figures, words.code)], KEYS, words.write)
+
+
+def row(figures: dict[str, Any], code: str) -> dict[str, object]:
+    """One pair of flows, in the table of speed."""
+    return {
+        "flows": ", ".join(figures["flows"]),
+        "code": code,
+        "virtual s": f"{figures['duration_s']:g}",
+        "processor s": figures["cpu_s"],
+        "virtual s per processor s": f"{figures['virtual_s_per_cpu_s']:.1f}",
+        "fixed cost, processor s": figures["fixed_cpu_s"],
+        "`qbkit run` of 1 virtual s, processor s": figures["shell_cpu_s"],
+        "two at once": figures.get("two_at_once", ""),
+    }
+
+
+def stack_row(figures: dict[str, Any], code: str) -> dict[str, object]:
+    """One stack, with the column of the code that was measured."""
+    return {"stack, against tcp:cubic": figures["flows"][0], code: f"{figures['cpu_s']:.1f}"}
 
 
 if __name__ == "__main__":

@@ -1,11 +1,14 @@
 """What the sweep layer costs: overhead of a run, a resume with nothing to do, memory, waiting.
 
-python benchmarks/sweep.py: a Markdown table on stdout. Real runs of 1 virtual second; the resume
-and the memory are those of a finished sweep of 1,000, whose results are copies of these.
+    python benchmarks/sweep.py [--write]
+
+The table is ``sweep``. Real runs of 1 virtual second; the resume and the memory are those of a
+finished sweep of 1,000, whose results are copies of these.
 """
 
 from __future__ import annotations
 
+import argparse
 import itertools
 import json
 import resource
@@ -14,24 +17,26 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from unittest import mock
 
 import dask
 import psutil
 from distributed import Client
+from markdown_tables import add_write, record
 
 from qbkit.execution import cluster
 from qbkit.execution.many import run_all
-from qbkit.execution.runner import names
+from qbkit.execution.runner import namer
 from qbkit.execution.sweeps import run_sweep
 from qbkit.spec.sweep import Sweep
 from qbkit.store.sweep_folder import Results
 
+KEYS = ["what"]
 RUNS, MANY, SEEDS = 16, 1000, 2_000_000
 IDLE_S = 20
-OWN = {name: dask.config.get(name) for name in cluster.SELDOM}
+OWN = {name: dask.config.get(name) for name in cluster.QUIET}
 FRESH = itertools.count(time.time_ns() // 1000, 1000)
 """First seeds of runs that do not exist yet."""
 
@@ -46,19 +51,27 @@ def sweep(seeds: range) -> Sweep:
 
 
 def main() -> None:
-    if sys.argv[1:]:
-        return peak(int(sys.argv[1]), Path(sys.argv[2]))
-    print("| | |", "|---|---|", sep="\n")
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--peak-of", nargs=2, help=argparse.SUPPRESS)
+    add_write(parser)
+    words = parser.parse_args()
+    if words.peak_of:
+        return peak(int(words.peak_of[0]), Path(words.peak_of[1]))
     with tempfile.TemporaryDirectory() as folder:
-        out = Path(folder)
-        overhead(out)
-        resume(out)
-    for label, settings in (("as it is", {}), ("with Dask's own settings", OWN)):
-        print(f"| processor time of two workers that wait, {label} | {idle(settings):.1f} % |")
+        record("sweep", measured(Path(folder)), KEYS, words.write)
     return None
 
 
-def overhead(out: Path) -> None:
+def measured(out: Path) -> Iterator[dict[str, str]]:
+    """The rows of the table."""
+    found = [*overhead(out).items(), *resume(out).items()]
+    for label, settings in (("as it is", {}), ("with Dask's own settings", OWN)):
+        what = f"processor time of two workers that wait, {label}"
+        found.append((what, f"{idle(settings):.1f} %"))
+    return ({"what": what, "measured": value} for what, value in found)
+
+
+def overhead(out: Path) -> dict[str, str]:
     """Sweeps of short runs against the same runs without a sweep, both on all processors.
 
     Two sizes of each: the difference between them is what runs cost, the rest is the start.
@@ -67,9 +80,11 @@ def overhead(out: Path) -> None:
     swept, plain = ([timed(how, count) for count in (RUNS, 3 * RUNS)] for how in ways(out))
     each_ms = [1e3 * (large - small) / (2 * RUNS) for small, large in (swept, plain)]
     start_s = swept[0] - each_ms[0] * RUNS / 1e3
-    print(f"| start and end of the cluster | {start_s:.1f} s |")
-    print(f"| a run of 1 s without a sweep | {each_ms[1]:.0f} ms |")
-    print(f"| in a sweep | {each_ms[0]:.0f} ms: {each_ms[0] - each_ms[1]:.0f} ms more |")
+    return {
+        "start and end of the cluster": f"{start_s:.1f} s",
+        "a run of 1 s without a sweep": f"{each_ms[1]:.0f} ms",
+        "in a sweep": f"{each_ms[0]:.0f} ms: {each_ms[0] - each_ms[1]:.0f} ms more",
+    }
 
 
 def ways(out: Path) -> tuple[Callable[[range], object], Callable[[range], object]]:
@@ -91,7 +106,7 @@ def timed(how: Callable[[range], object], count: int) -> float:
 def idle(settings: dict[str, object]) -> float:
     """Percent of a processor that a cluster takes while its workers wait for guests."""
     with (
-        mock.patch.dict(cluster.SELDOM, settings),
+        mock.patch.dict(cluster.SETTINGS, settings),
         cluster.local_cluster(2) as started,
         Client(started) as client,
     ):
@@ -106,10 +121,11 @@ def idle(settings: dict[str, object]) -> float:
     return 100 * taken_s / IDLE_S
 
 
-def resume(out: Path) -> None:
+def resume(out: Path) -> dict[str, str]:
     """A finished sweep of MANY runs, started again; and its memory against one of a tenth."""
     whole = sweep(range(1, MANY + 1))
-    ids = names(p.experiment for p in whole.points())
+    name_of = namer()
+    ids = [name_of(point.experiment) for point in whole.points()]
     there = sorted((out / "runs/runs").glob("*.json"))[0]
     target = out / "many/runs"
     target.mkdir(parents=True)
@@ -119,14 +135,15 @@ def resume(out: Path) -> None:
     began = time.perf_counter()
     outcome = run_sweep(whole, out / "many")
     assert outcome.ran == 0
-    print(f"| {MANY} runs, nothing left to do | {time.perf_counter() - began:.1f} s |")
-    words = [sys.executable, __file__]
+    found = {f"{MANY} runs, nothing left to do": f"{time.perf_counter() - began:.1f} s"}
+    words = [sys.executable, __file__, "--peak-of"]
     for count in (MANY // 10, MANY):
         said = subprocess.run(
             [*words, str(count), str(out / "many")], capture_output=True, text=True
         )
         report = json.loads(said.stdout)
-        print(f"| peak memory of that, {count} runs | {report['peak_mb']:.0f} MB |")
+        found[f"peak memory of that, {count} runs"] = f"{report['peak_mb']:.0f} MB"
+    return found
 
 
 def peak(count: int, out: Path) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from markdown_tables import rows_of
 
 import qbkit as qb
 from qbkit.atlas.claims.family import at
@@ -15,6 +16,8 @@ from qbkit.atlas.claims.family import at
 ROOT = Path(__file__).parents[1]
 MOVED = 0.04
 """The sentence about physical time names the flows whose share moves by more."""
+MEMORY = ("guest", "dataset")
+STARTS = ("at once", "random starts")
 LENGTHS = ("conformance", "conformance_120_s")
 """Folders of the same sweep in trials of 60 and of 120 s."""
 
@@ -54,9 +57,56 @@ def longest_trials() -> tuple[float, ...]:
     return float(row[1]), float(row[7]), float(row[3])
 
 
+def draws(what: str, shift: str = "0 %") -> tuple[float, ...]:
+    """With five and with ten trials a side."""
+    rows = {row["shift of the throughput"]: row for row in rows_of("verdict_throughput")}
+    return tuple(float(rows[shift][f"{side}: {what}"]) for side in ("5 + 5", "10 + 10"))
+
+
 def conforming_draws() -> tuple[float, ...]:
-    row = cells_of("benchmarks/README.md", "| 0 |")
-    return float(row[4]), float(row[8])
+    return draws("conforms")
+
+
+def fastest_tcp() -> tuple[float, ...]:
+    """TCP at 10 Gbit/s and 100 ms: processor seconds, and the most memory in GB."""
+    rows = [r for r in rows_of("high_rates") if r["Mbit/s"] == "10000" and r["RTT, ms"] == "100"]
+    rows = [row for row in rows if row["flow"].startswith("tcp:")]
+    costs = sorted(float(row["per virtual s"]) for row in rows)
+    memory = (max(float(row[f"{what}, MB"]) for row in rows) / 1e3 for what in MEMORY)
+    return costs[0], costs[-1], *memory
+
+
+def quinn_at_10_gbps() -> tuple[float, ...]:
+    rows = [r for r in rows_of("high_rates") if r["flow"] == "quinn:cubic"]
+    fast = [row for row in rows if row["Mbit/s"] == "10000"]
+    return tuple(sorted(float(row["Mbit/s in the last fifth"]) / 1e3 for row in fast))
+
+
+def cheaper() -> tuple[float, ...]:
+    rows = [row for row in rows_of("speed_stacks") if row["before"]]
+    ratios = [float(row["before"]) / float(row["after"]) for row in rows]
+    return min(ratios), max(ratios)
+
+
+def wrong_estimates() -> tuple[float, ...]:
+    errors = [row["error"] for row in rows_of("inference")]
+    return (sum(abs(float(text[:-1])) > 6.5 for text in errors if text.endswith("%")), 6.5)
+
+
+def scatter_of_cubic() -> tuple[float, ...]:
+    (row,) = [r for r in rows_of("noise_floor_spread") if r["mean of the trials"] == "Mbit/s"]
+    both = [float(row[f"tcp:cubic, {start}"].split(" ± ")[1]) for start in STARTS]
+    return *both, (both[0] / both[1]) ** 2
+
+
+def memory_of_logs() -> tuple[float, ...]:
+    row = rows_of("qlog")[-1]
+    return tuple(float(row[what].removesuffix(" MB")) for what in ("peak memory", "kept"))
+
+
+def bbr3_of_tquic() -> tuple[float, ...]:
+    (row,) = [row for row in rows_of("stacks") if row["implementation"] == "tquic:bbr3"]
+    return (float(row["Mbit/s from 2 s on"]),)
 
 
 NUMBER = r"(\d+(?:\.\d+)?)"
@@ -100,6 +150,24 @@ QUOTED = [
         "benchmarks/README.md",
         rf"conform to itself in {NUMBER} of the draws at 5 \+ 5 and in {NUMBER} at 10 \+ 10",
         conforming_draws,
+    ),
+    *(
+        ("benchmarks/README.md", sentence, computed)
+        for sentence, computed in (
+            (rf"exactly the margin {NUMBER} and {NUMBER}", lambda: draws("conforms", "10 %")),
+            (rf"The {NUMBER} of the first row", lambda: draws("detected")[:1]),
+            (
+                rf"costs {NUMBER} to {NUMBER} processor seconds per virtual second, slow start "
+                rf"included, and at most {NUMBER} GB of memory for the guest, then {NUMBER} GB",
+                fastest_tcp,
+            ),
+            (rf"{NUMBER} to {NUMBER} were measured", quinn_at_10_gbps),
+            (rf"A run took {NUMBER} to {NUMBER} times as much", cheaper),
+            (rf"all but {NUMBER} numbers are within {NUMBER} %", wrong_estimates),
+            (rf"\({NUMBER}² / {NUMBER}² = {NUMBER} in one", scatter_of_cubic),
+            (rf"Of its {NUMBER} MB, {NUMBER} MB", memory_of_logs),
+            (rf"BBRv3 stays at {NUMBER} Mbit/s", bbr3_of_tquic),
+        )
     ),
 ]
 
