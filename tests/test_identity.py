@@ -173,3 +173,29 @@ def test_a_changed_aioquic_of_the_same_version_renames_runs(
     with (copied / "quic/recovery.py").open("a") as changed:
         changed.write("\n")
     assert aioquic.driver_fingerprint() != before
+
+
+@pytest.mark.parametrize("name", ["quic-go", "x-net-quic", "google-quiche"])
+def test_no_text_of_a_module_of_qbkit_renames_a_driver(name, monkeypatch: pytest.MonkeyPatch):
+    stack = stacks.get(name)
+    module = sys.modules[type(stack).__module__]
+    real, seen = module.fingerprint, []
+
+    def watched(sources, *words: str) -> str:
+        seen.extend(sources := list(sources))
+        return real(sources, *words)
+
+    monkeypatch.setattr(module, "fingerprint", watched)
+    assert stack.version()
+    drivers = Path(stacks.__file__).parent / "drivers"
+    assert seen
+    assert all(path.is_relative_to(drivers) for path in seen)
+
+
+def test_our_changes_to_the_runtime_of_go_rename_its_drivers(monkeypatch: pytest.MonkeyPatch):
+    from qbkit.stacks.toolchains import go_runtime
+
+    go_drivers = [stacks.get(name) for name in ("quic-go", "x-net-quic")]
+    before = [stack.version() for stack in go_drivers]
+    monkeypatch.setitem(go_runtime.CHANGES, "proc.go", {})
+    assert all(then != stack.version() for then, stack in zip(before, go_drivers, strict=True))

@@ -81,7 +81,7 @@ class GoogleQuiche(ServingStack):
 
     def version(self) -> str:
         """Versions of Envoy, our files, the preloaded library, and the client."""
-        driver = fingerprint([Path(__file__), *SERVER.glob("*.py"), *TELEMETRY.glob("*.py")])
+        driver = fingerprint([*SERVER.glob("*.py"), *TELEMETRY.glob("*.py")])
         client = f"quic-go {get('quic-go').version()}"
         return f"{self.number}, driver {driver}, {preload.ENVOY.version()}, {client}"
 

@@ -27,6 +27,7 @@ MOUNT = "/run/qb/stacks/quic-go"
 CHOICE = "internal/ackhandler/sent_packet_handler.go"
 HARD_CODED = "true, // use Reno"
 SLOWER = "quic-go takes more processor time: our changes do not fit the runtime of this Go"
+FLAGS = ("-trimpath", "-ldflags=-s -w")
 BY_ENVIRONMENT = 'os.Getenv("QUIC_GO_CONTROLLER") != "cubic",'
 
 
@@ -84,10 +85,14 @@ class QuicGo(Stack):
         return built_folder(self.name, self._key())
 
     def _key(self) -> str:
-        """Over the driver, the changes to module and runtime, and the compiler (if known)."""
+        """Over the driver, the changes to module and runtime, and the compiler (if known).
+
+        Not over this file: what it says besides these does not change the program.
+        """
         module = self.module_folder()
         sources = [*module.glob("*.go"), module / "go.mod", module / "go.sum"]
-        return fingerprint([*sources, Path(__file__), Path(go_runtime.__file__)], _compiler())
+        ours = (CHOICE, HARD_CODED, BY_ENVIRONMENT, *FLAGS)
+        return fingerprint(sources, *ours, go_runtime.fingerprint(), _compiler())
 
     def _compile(self, folder: Path) -> None:
         module = self.module_folder()
@@ -101,7 +106,7 @@ class QuicGo(Stack):
             modfile.write_text((module / "go.mod").read_text() + f"\nreplace {MODULE} => {copy}\n")
             shutil.copyfile(module / "go.sum", modfile.with_suffix(".sum"))
             root = Path(run_go(["env", "GOROOT"], self.name, module).strip())
-            flags = ["-trimpath", "-ldflags=-s -w", f"-modfile={modfile}"]
+            flags = [*FLAGS, f"-modfile={modfile}"]
             overlay = go_runtime.overlay(root, Path(scratch))
             if not overlay:
                 warnings.warn(f"{SLOWER} ({_compiler().strip()})", stacklevel=2)

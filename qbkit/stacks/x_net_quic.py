@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import ClassVar
 
-from qbkit.stacks.quic_go import run_go
+from qbkit.stacks.quic_go import FLAGS, run_go
 from qbkit.stacks.registry import register
 from qbkit.stacks.toolchains import go_runtime
 from qbkit.stacks.toolchains.build import fingerprint, run_tool
@@ -61,12 +61,12 @@ class XNetQuic(CompiledStack):
         """Over the driver, the changes to the runtime, and the compiler (as far as known)."""
         module = self.module_folder()
         sources = [*module.glob("*.go"), module / "go.mod", module / "go.sum"]
-        return fingerprint([*sources, Path(go_runtime.__file__)], _compiler())
+        return fingerprint(sources, *FLAGS, go_runtime.fingerprint(), _compiler())
 
     def _compile(self, folder: Path) -> None:
         module = self.module_folder()
         root = Path(run_go(["env", "GOROOT"], self.name, module).strip())
-        flags = ["-trimpath", "-ldflags=-s -w", "-o", str(folder / self._program())]
+        flags = [*FLAGS, "-o", str(folder / self._program())]
         with tempfile.TemporaryDirectory(dir=folder) as scratch:
             overlay = go_runtime.overlay(root, Path(scratch))
             run_go(["build", *flags, *overlay, "."], self.name, module)

@@ -13,6 +13,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from qbkit.stacks.toolchains import build
+
 CHANGES = {
     "proc.go": {
         'const haveSysmon = GOARCH != "wasm"': "const haveSysmon = false",
@@ -37,6 +39,11 @@ func netpollarm(pd *pollDesc, mode int) {
     },
 }
 """File of the runtime → its text → ours."""
+
+
+def fingerprint() -> str:
+    """Of the changes."""
+    return build.fingerprint([], json.dumps(CHANGES))
 
 
 def overlay(go_root: Path, scratch: Path) -> list[str]:
