@@ -15,7 +15,10 @@ from tqdm import std
 
 
 def bar(**how: Any) -> std.tqdm:
-    """A progress bar with tqdm's arguments, to be used in a ``with`` statement."""
+    """A progress bar with tqdm's arguments, to be used in a ``with`` statement.
+
+    As in tqdm, ``disable=None`` shows it in a terminal or a notebook, and not in a log.
+    """
     wanted = in_notebook() and not how.get("disable")
     return NotebookBar(**how) if wanted else std.tqdm(**how)
 
@@ -40,7 +43,7 @@ class NotebookBar(std.tqdm):
         from IPython.display import display
 
         self._shown = display(_Html(""), display_id=True)
-        super().__init__(**{**how, "file": io.StringIO()})
+        super().__init__(**{**how, "file": io.StringIO(), "disable": False})
 
     def display(self, msg: str | None = None, pos: int | None = None) -> None:
         """Bring the output up to date."""

@@ -18,6 +18,7 @@ from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
 
+import nbformat
 from sphinx.application import Sphinx
 from sphinx.util import logging
 
@@ -67,8 +68,14 @@ def _quiet() -> None:
 
 def _execute_one(name: str) -> None:
     copy = notebooks.execute(Path(name).stem, TUTORIALS, {})
-    # Links to the documentation start from its folder of tutorials.
-    copy.write_text(copy.read_text().replace("](../docs/", "](../"))
+    executed = nbformat.read(copy, as_version=4)
+    for cell in executed.cells:
+        # Links to the documentation start from its folder of tutorials. The pictures that an
+        # executed notebook carries are there too; Sphinx reads no attachments.
+        links = cell.source.replace("](../docs/", "](../")
+        cell.source = links.replace("](attachment:", "](../_static/pictures/")
+        cell.pop("attachments", None)
+    nbformat.write(executed, copy)
 
 
 def _machine() -> str:

@@ -50,7 +50,7 @@ def write_atlas(data: str | Path, out: str | Path) -> Path:
     """
     target = Path(out)
     written = set()
-    with progress.bar(unit="page", desc="atlas: reading the data", leave=False) as bar:
+    with progress.bar(unit="page", desc="atlas: reading", leave=False, disable=None) as bar:
         published = read_published(Path(data))
         bar.total = len(published.implementations)
         bar.set_description("atlas")
