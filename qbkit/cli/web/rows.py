@@ -16,6 +16,7 @@ from qbkit.metrics import infer, limits_sentence, load_limits
 from qbkit.metrics.flows.summary import flow_summaries
 from qbkit.metrics.parameters import PARAMETERS, Parameters
 from qbkit.metrics.web.limits import measured_packets
+from qbkit.metrics.web.loads import is_complete_load
 from qbkit.metrics.web.speed_index import page_speed_index
 from qbkit.spec.web import WebLoad
 from qbkit.traces.run.early_end import early_end_sentences
@@ -53,7 +54,9 @@ def _limits_s(run: xr.Dataset) -> dict[str, float] | None:
 
 
 def _time_s(run: xr.Dataset, name: str) -> float | None:
-    """A time of a load, None if its client has none; the Speed Index is computed."""
+    """A time of a load, None if it was not complete or its client has none."""
+    if not is_complete_load(run):
+        return None
     if name == "speed_index_s":
         time_s = page_speed_index(run)
     elif name in run:

@@ -66,8 +66,8 @@ def run_web(
     """Load an object or a page in virtual time, or return the stored result of the same load.
 
     The dataset is that of a run whose one flow is the load, with ``time_to_last_byte_s`` and the
-    other times that the client measured. Where the connection or the server died before the load
-    was complete, it has ``ended_s`` and its like instead, and no times. ``out`` is the file to
+    other times that the client measured. Where connection, server or client died before the
+    load was complete, it has ``ended_s`` and its like instead, and no times. ``out`` is the file to
     write (default: in `store.default_folder`). ``keep`` is or holds "pcap", and for pages in
     Chromium "har" (an HTTP Archive), "netlog" and "screenshots" (of full size); they go to a folder
     beside the file.

@@ -60,6 +60,8 @@ HTTP3 = (
 HTTP3_FIRST = 0x100
 GAVE_UP = "nine tenths of limit_s"
 """Says a client of a web load whose time is over; it then ends its browser, which logs that end."""
+STATUS = "status "
+"""The name of an exit status; a signal has its own."""
 SHELL_SIGNAL = 128
 """A shell adds this to the signal that killed its command."""
 
@@ -123,7 +125,8 @@ def early_ends(
 
 def _explained(end: EarlyEnd, role: str, folder: Path, flow: Mapping[str, Any]) -> EarlyEnd:
     """An end that a program did not report, with what its own log or its last words say of it."""
-    if end.by not in PROGRAMS or GAVE_UP in end.reason:
+    reported = end.by not in PROGRAMS or not end.name
+    if reported or GAVE_UP in end.reason:
         return end
     # Few runs need it, and it loads ijson.
     from qbkit.traces.run.own_words import end_by_logs, end_by_words
@@ -160,7 +163,7 @@ def _of_program(status: int, path: Path) -> EarlyEnd:
     try:
         code, name = number, signal.Signals(number).name
     except ValueError:
-        code, name = status, f"status {status}"
+        code, name = status, f"{STATUS}{status}"
     _, reason = engines.last_words(path.with_name(f"{role}.log"))
     return EarlyEnd(0.0, f"{role}-program", code, name, reason)
 

@@ -30,7 +30,7 @@ from qbkit.traces.arrays import FloatArray
 from qbkit.traces.run import schema
 from qbkit.traces.run.attributes import run_warnings
 from qbkit.traces.run.dataset import build
-from qbkit.traces.run.early_end import early_ends
+from qbkit.traces.run.early_end import STATUS, early_ends
 from qbkit.traces.web.page import page_variables
 
 OK = 200
@@ -61,10 +61,10 @@ def build_load(
     of the response (Yu and Benson, WWW '21, section 5); with ``zero_rtt``, from the first packet of
     the second connection, although the packets of the first are in the run too.
 
-    Without a ``report`` the client failed. If the connection or the server died, all times are
-    missing, the time to last byte is NaN, and the run has how it ended (`end_variables`). Raises
-    RunFailed where the client failed otherwise, or the response is not the one that was asked for,
-    or came after ``limit_s``.
+    Without a ``report`` the client failed. If it crashed, or the connection or the server died, all
+    times are missing, the time to last byte is NaN, and the run has how it ended
+    (`end_variables`). Raises RunFailed where the client failed otherwise, or the response is not
+    the one that was asked for, or came after ``limit_s``.
     """
     if report is not None:
         _require_right_response(load, report)
@@ -111,9 +111,9 @@ def too_late(load: WebLoad) -> RunFailed:
 
 
 def _require_dead_connection(folder: Path, load: WebLoad, result: Mapping[str, Any]) -> None:
-    """Raise RunFailed where the client failed although neither connection nor server died."""
+    """Raise RunFailed where the client failed, and neither it, connection nor server died."""
     (end,) = early_ends(folder, load.experiment(), result)
-    if end is None or end.by == "receiver-program":
+    if end is None or (end.by == "receiver-program" and end.name.startswith(STATUS)):
         how = f"failed with {end.name}: {end.reason}" if end else "left no report"
         raise RunFailed(f"the client {load.client} {how}")
 

@@ -43,9 +43,9 @@ class Chromium:
         self.log = f"{scratch}/net.json"
         self.tags, self.controller = arguments.choice(CONTROLLERS)
 
-    def telemetry(self):
-        """Telemetry from the net log."""
-        return NetLog(self.log, self.arguments.out, self.controller)
+    def telemetry(self, outcomes):
+        """Telemetry from the net log, which reports into ``outcomes`` that the upload ended."""
+        return NetLog(self.log, self.arguments.out, self.controller, outcomes)
 
     def argv(self, outcomes):
         """The command; the page reports into ``outcomes``."""

@@ -1,18 +1,21 @@
-"""An upload that broke."""
+"""An upload that ended before its time."""
 
 import json
 import time
 
 
 class ConnectionLost(Exception):
-    """An upload broke. Its page is told no more than that; the receiver reports the code."""
+    """An upload broke, or its browser died: the flow ends there, and the run goes on.
 
-    def __init__(self, reason):
-        super().__init__(reason)
-        self.time_ns = time.time_ns()
+    ``known`` is the report of the end (docs/howto/own-stack.md), which has the time of this
+    exception. A page is told no more than that its upload broke; the browser's log may say why.
+    """
+
+    def __init__(self):
+        super().__init__()
+        self.known = {"time_ns": time.time_ns(), "by": "unknown"}
 
     def report(self, out):
-        """Write what is known of the connection's end."""
-        known = {"time_ns": self.time_ns, "by": "unknown", "reason": str(self)}
+        """Write what is known of the end."""
         with open(f"{out}/sender-end.json", "w") as file:
-            json.dump(known, file)
+            json.dump(self.known, file)

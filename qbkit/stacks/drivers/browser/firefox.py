@@ -43,7 +43,7 @@ class Firefox:
         self.profile, self.body = f"{scratch}/profile", f"{scratch}/body"
         self.failure = f"{scratch}/failure"
 
-    def telemetry(self):
+    def telemetry(self, _):
         """Telemetry from neqo's qlog."""
         keep = self.arguments.options.get("qlog") == "true"
         return QLog(self.scratch, self.arguments.out, keep)

@@ -38,6 +38,8 @@ def main(words):
         ) as scratch:
             upload(arguments, scratch)
     except ConnectionLost as lost:
+        if "status" in lost.known:  # qbkit quotes the last line
+            print(f"{arguments.browser} ended by itself", file=sys.stderr)
         lost.report(arguments.out)
         return LOST_CONNECTION
     except (Failed, OSError) as error:
@@ -48,37 +50,46 @@ def main(words):
 
 def upload(arguments, scratch):
     """Upload until time or bytes run out, or SIGTERM; raises Failed when the browser cannot, and
-    ConnectionLost when its upload broke."""
+    ConnectionLost when its upload broke or the browser died."""
     begin = time.monotonic()
-    deadline = begin + (arguments.duration_s or threading.TIMEOUT_MAX / 2)
-    connect_deadline = min(begin + CONNECT_S, deadline)
     outcomes = SimpleQueue()
     signal.signal(signal.SIGTERM, lambda *_: outcomes.put(("stopped", "")))
     browser = BROWSERS[arguments.browser](arguments, scratch)
-    with browser.telemetry() as telemetry:
+    with browser.telemetry(outcomes) as telemetry:
         process = start(browser.argv(outcomes), browser.env())
         ended = threading.Thread(
             target=lambda: outcomes.put(("ended", process.wait())), daemon=True
         )
         ended.start()
-        how, text = first(outcomes, connect_deadline)
-        if how == "over" and telemetry.connected:
-            how, text = first(outcomes, deadline)
+        how, text = outcome(outcomes, telemetry, begin, arguments.duration_s)
+        # It knows when; a clock is read in an early end only, as that takes time in the guest.
+        lost = ConnectionLost() if how in ("ended", "failed") else None
         with contextlib.suppress(ProcessLookupError):
             process.send_signal(signal.SIGTERM)  # so that it closes its log
         end(process, END_S)
+    status = text
     if how == "ended":
-        how, text = browser.outcome(text)
+        how, text = browser.outcome(status)
+    if how in ("ended", "failed") and telemetry.connected:
+        lost.known |= {"status": status} if how == "ended" else {"reason": text, **telemetry.end}
+        raise lost
     if how == "ended":
         raise Failed(f"{arguments.browser} ended by itself: {text}")
     if not telemetry.connected and how != "stopped":
         raise Failed(f"cannot connect to {arguments.address} within {CONNECT_S:g} s")
-    if how == "failed" and telemetry.connected:
-        raise ConnectionLost(text)
     if how == "failed":
         raise Failed(f"the upload to {arguments.address} failed: {text}")
     if telemetry.complaint:
         raise Failed(telemetry.complaint)
+
+
+def outcome(outcomes, telemetry, begin, duration_s):
+    """How the upload ended, and what was said of it."""
+    deadline = begin + (duration_s or threading.TIMEOUT_MAX / 2)
+    how, text = first(outcomes, min(begin + CONNECT_S, deadline))
+    if how == "over" and telemetry.connected:
+        how, text = first(outcomes, deadline)
+    return how, text
 
 
 def first(outcomes, deadline):

@@ -19,9 +19,13 @@ PAUSE_S = 0.05
 """Rare and large reads cost the guest fewer system calls."""
 COLUMNS = ("bytes_in_flight", "latest_rtt_ms", "lost_packets", "spurious_losses", "retransmits")
 APPLICATION = "ENCRYPTION_FORWARD_SECURE"
+ORDINARY_ENDS = ("", "QUIC_NO_ERROR", "QUIC_PEER_GOING_AWAY", "QUIC_CONNECTION_CANCELLED")
+"""Of connections that are done, or whose browser ends."""
 WANTED = {
     "QUIC_CONGESTION_CONTROL_CONFIGURED": "configured",
     "QUIC_SESSION_ACK_FRAME_RECEIVED": "acknowledged",
+    "QUIC_SESSION_CLOSED": "closed",
+    "QUIC_SESSION_RST_STREAM_FRAME_SENT": "reset",
     "QUIC_SESSION_CRYPTO_HANDSHAKE_COMPLETE": "handshake_complete",
     "QUIC_SESSION_PACKET_LOST": "lost",
     "QUIC_SESSION_PACKET_SENT": "sent",
@@ -32,8 +36,10 @@ WANTED = {
 class NetLog:
     """A context in which a thread reads the log and writes sender.csv."""
 
-    def __init__(self, path, out, controller):
+    def __init__(self, path, out, controller, outcomes):
         os.mkfifo(path)
+        self.outcomes, self.end, self.errors = outcomes, {}, {}
+        """``end``: how the upload ended before its time, as in docs/howto/own-stack.md."""
         self.path, self.rows, self.controller = path, Rows(out, COLUMNS), controller
         self.connected, self.complaint = False, ""
         self.flight, self.application = Flight(), False
@@ -65,7 +71,9 @@ class NetLog:
                 if methods:
                     self.take(line, methods)
                 else:
-                    methods = methods_by_number(line)
+                    constants = json.loads(line.rstrip(b",") + b"}")["constants"]
+                    methods = methods_by_number(constants)
+                    self.errors = {n: name for name, n in constants["quicError"].items()}
             if not data and not running:
                 return
             if len(data) < MUCH_BYTES and running:
@@ -95,6 +103,26 @@ class NetLog:
     def handshake_complete(self, *_):
         self.connected = True
 
+    def closed(self, time_ms, params):
+        """The connection ended before its time, unless the browser is done with it."""
+        name = self.errors.get(params["quic_error"], "")
+        if name not in ORDINARY_ENDS:
+            by = "receiver" if params["from_peer"] else "sender"
+            by = "timeout" if name.endswith("TIMEOUT") else by
+            known = {"code": params["quic_error"], "name": name, "reason": params["details"]}
+            self.over(time_ms, {"by": by, **known})
+
+    def reset(self, time_ms, params):
+        """The browser cancels the upload when its page crashes, of which the page says nothing."""
+        code = {"kind": "http3", "code": params["ietf_error_code"]}
+        self.over(time_ms, {"by": "sender", **code, "reason": "the browser cancelled its upload"})
+
+    def over(self, time_ms, how):
+        """The upload is over; the first reason counts."""
+        if not self.end:
+            self.end = {"time_ns": time_ms * 1_000_000 + self.realtime_ns, **how}
+            self.outcomes.put(("failed", how["reason"]))
+
     def sent(self, _, params):
         again = params["transmission_type"] != "NOT_RETRANSMISSION"
         if params["encryption_level"] == APPLICATION:
@@ -115,7 +143,7 @@ class NetLog:
         self.flight.lost(params["packet_number"])
 
 
-def methods_by_number(line):
+def methods_by_number(constants):
     """An event's number, as bytes → the method that handles it, from the log's first line."""
-    numbers = json.loads(line.rstrip(b",") + b"}")["constants"]["logEventTypes"]
+    numbers = constants["logEventTypes"]
     return {str(numbers[name]).encode(): method for name, method in WANTED.items()}

@@ -32,6 +32,7 @@ class QLog:
     """
 
     complaint = ""
+    end: dict = {}  # noqa: RUF012  the receiver knows why the connection ended
 
     def __init__(self, folder, out, keep):
         self.pattern = f"{folder}/qlog_*/*.sqlog"

@@ -5,10 +5,19 @@ import os
 import signal
 import subprocess
 import sys
+import time
 
 
 class Failed(Exception):
     """The driver cannot go on; the message is a sentence for the user."""
+
+
+class Died(Failed):
+    """The browser, or its page, ended by itself; ``known`` is what is known of that."""
+
+    def __init__(self, words, **known):
+        super().__init__(words)
+        self.known = {"time_ns": time.time_ns(), **known}
 
 
 def start(argv, env, **more):
@@ -34,6 +43,7 @@ def end(process, within_s=0.0):
     process.wait()
 
 
-def how_it_ended(status):
-    """An exit status in words."""
-    return f"was killed by signal {-status}" if status < 0 else f"exit status {status}"
+def ended_by_itself(status):
+    """The exception for a browser that ended with this status."""
+    how = f"was killed by signal {-status}" if status < 0 else f"exit status {status}"
+    return Died(f"the browser ended by itself: {how}", status=status)

@@ -11,7 +11,7 @@ import select
 import time
 
 from arguments import within
-from process import Failed, end, how_it_ended, start
+from process import Failed, end, ended_by_itself, start
 
 READ_BYTES = 1 << 20
 END_S = 5.0
@@ -72,8 +72,7 @@ class Browser:
             return False
         data = os.read(self.from_browser, READ_BYTES)
         if not data:
-            how = how_it_ended(self.process.wait())
-            raise Failed(f"the browser ended by itself: {how}")
+            raise ended_by_itself(self.process.wait())
         *messages, self.rest = (self.rest + data).split(b"\0")
         for text in messages:
             message = json.loads(text)

@@ -5,7 +5,7 @@ import json
 import time
 
 from arguments import incomplete
-from process import Failed
+from process import Died, Failed
 from resources import Resources
 
 VIEWPORT = {"width": 800, "height": 600, "deviceScaleFactor": 1, "mobile": False}
@@ -53,7 +53,8 @@ class PageLoad:
     def listen(self, method, params):
         """Take one event."""
         if method == "Inspector.targetCrashed":
-            raise Failed("the browser's page crashed")
+            words = "the browser's page crashed"
+            raise Died(words, by="receiver-program", reason=words)
         if method in KEPT:
             self.events.write(json.dumps([method, params]) + "\n")
         if method == "Target.attachedToTarget":

@@ -4,7 +4,8 @@
             --protocol h2|h3 --limit-s X --out DIR
 
 Writes ``load.json``, ``devtools.jsonl`` (events of DevTools, one a line), ``netlog.json`` and the
-screenshots ``frame-NNNN.jpg``. Standard library only, so that the guest's own Python runs it.
+screenshots ``frame-NNNN.jpg``; where the browser dies, ``receiver-end.json`` instead of the first
+(docs/howto/own-stack.md). Standard library only, so that the guest's own Python runs it.
 """
 
 import json
@@ -16,7 +17,7 @@ import chromium
 from arguments import parse
 from devtools import Browser
 from load import PageLoad
-from process import Failed
+from process import Died, Failed
 from report import report
 
 
@@ -31,6 +32,9 @@ def main(words, load):
             json.dump(result, file)
     except (Failed, OSError) as error:
         print(error, file=sys.stderr)
+        if isinstance(error, Died):
+            with open(f"{arguments.out}/receiver-end.json", "w") as file:
+                json.dump(error.known, file)
         return 1
     return 0
 

@@ -7,7 +7,7 @@ import subprocess
 import time
 
 from arguments import within
-from process import Failed, end, how_it_ended, start
+from process import Failed, end, ended_by_itself, start
 
 READ_BYTES = 1 << 20
 LOOK_AGAIN_S = 0.05
@@ -94,10 +94,10 @@ class Firefox:
         return left_s
 
     def require_alive(self):
-        """Raise Failed once the browser has ended."""
+        """Raise Died once the browser has ended."""
         status = self.process.poll()
         if status is not None:
-            raise Failed(f"the browser ended by itself: {how_it_ended(status)}")
+            raise ended_by_itself(status)
 
     def end(self):
         """Kill the browser's processes: nothing that it would write on its way out is wanted."""
