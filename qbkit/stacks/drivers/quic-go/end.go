@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"time"
@@ -53,11 +54,29 @@ func (e *end) isDone() bool {
 	return e.By == "sender" && (e.Code == nil || *e.Code == 0)
 }
 
-// write writes the report of one end of the flow.
-func (e *end) write(a arguments, role string) {
+// within says what failed, and why.
+//
+// What reports an end stays out of the functions that move data, and takes the folder rather than
+// all arguments. In them it would enlarge their stacks, and the size of stacks and heap decides when
+// Go collects garbage: flows of quic-go would send packets at other times than published ones.
+//
+//go:noinline
+func within(what string, err error) error {
+	return fmt.Errorf("%s: %w", what, err)
+}
+
+// said is an error with this text.
+//
+//go:noinline
+func said(text string) error {
+	return errors.New(text)
+}
+
+// write writes the report of one end of the flow into the folder out.
+func (e *end) write(out, role string) {
 	e.TimeNs = time.Now().UnixNano()
 	text, err := json.Marshal(e)
-	path := filepath.Join(a.out, role+"-end.json")
+	path := filepath.Join(out, role+"-end.json")
 	if err == nil {
 		err = os.WriteFile(path, text, 0o644)
 	}
@@ -67,10 +86,10 @@ func (e *end) write(a arguments, role string) {
 }
 
 // leave ends the program on an error that is not nil: as a lost connection if it is one.
-func leave(err error, ended *end, a arguments, role string) {
+func leave(err error, ended *end, out, role string) {
 	if ended == nil {
 		fail("%v", err)
 	}
-	ended.write(a, role)
+	ended.write(out, role)
 	os.Exit(lostConnection)
 }

@@ -71,14 +71,14 @@ func receive(a arguments) {
 	counted := newCounter(filepath.Join(a.out, "receiver.csv"))
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
-	go accept(listener, counted, a)
+	go accept(listener, counted)
 	fmt.Println("ready")
 	<-signals
 	counted.close()
 	listener.Close()
 }
 
-func accept(listener *quic.Listener, counted *counter, a arguments) {
+func accept(listener *quic.Listener, counted *counter) {
 	for {
 		connection, err := listener.Accept(context.Background())
 		if err != nil {
@@ -88,14 +88,21 @@ func accept(listener *quic.Listener, counted *counter, a arguments) {
 			for {
 				stream, err := connection.AcceptStream(context.Background())
 				if err != nil {
-					if ended := endOf(err, "receiver"); ended != nil && !ended.isDone() {
-						ended.write(a, "receiver")
-					}
+					reportLost(err, counted)
 					return
 				}
 				go count(stream, counted)
 			}
 		}()
+	}
+}
+
+// reportLost reports the end of an upload's connection beside its rows, unless its sender was done.
+//
+//go:noinline
+func reportLost(err error, counted *counter) {
+	if ended := endOf(err, "receiver"); ended != nil && !ended.isDone() {
+		ended.write(filepath.Dir(counted.file.Name()), "receiver")
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"os/signal"
@@ -39,7 +38,7 @@ func send(a arguments) {
 	connection.CloseWithError(0, "")
 	samples.write()
 	if problem != nil {
-		leave(problem, endOf(problem, "sender"), a, "sender")
+		leave(problem, endOf(problem, "sender"), a.out, "sender")
 	}
 }
 
@@ -79,11 +78,11 @@ func isTimeout(err error) bool {
 func upload(connection connection, size int64) error {
 	stream, err := connection.OpenStream()
 	if err != nil {
-		return fmt.Errorf("cannot open a stream: %w", err)
+		return within("cannot open a stream", err)
 	}
 	buffer := make([]byte, bufferBytes)
 	if _, err := stream.Write(buffer[:headerBytes]); err != nil {
-		return fmt.Errorf("cannot send: %w", err)
+		return within("cannot send", err)
 	}
 	for left := size; size == 0 || left > 0; {
 		chunk := buffer
@@ -92,13 +91,13 @@ func upload(connection connection, size int64) error {
 		}
 		n, err := stream.Write(chunk)
 		if err != nil {
-			return fmt.Errorf("cannot send: %w", err)
+			return within("cannot send", err)
 		}
 		left -= int64(n)
 	}
 	stream.Close()
 	if _, err := io.Copy(io.Discard, stream); err != nil {
-		return fmt.Errorf("the receiver did not answer: %w", err)
+		return within("the receiver did not answer", err)
 	}
 	return nil
 }

@@ -26,13 +26,10 @@ func serve(a arguments) {
 	}
 	counted := newCounter(filepath.Join(a.out, "receiver.csv"))
 	server := http3.Server{
-		TLSConfig:  http3.ConfigureTLSConfig(&tls.Config{Certificates: []tls.Certificate{certificate}}),
-		QUICConfig: config(qlogTracer(a)),
-		ConnContext: func(ctx context.Context, connection *quic.Conn) context.Context {
-			context.AfterFunc(connection.Context(), func() { reportEnd(connection, a) })
-			return ctx
-		},
-		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { answer(w, r, a, counted) }),
+		TLSConfig:   http3.ConfigureTLSConfig(&tls.Config{Certificates: []tls.Certificate{certificate}}),
+		QUICConfig:  config(qlogTracer(a)),
+		ConnContext: reporter(a.out),
+		Handler:     http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { answer(w, r, a, counted) }),
 	}
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
@@ -61,13 +58,23 @@ func http3End(err error, role string) *end {
 	return ended
 }
 
+// reporter makes each connection report its end into the folder out.
+//
+//go:noinline
+func reporter(out string) func(context.Context, *quic.Conn) context.Context {
+	return func(ctx context.Context, connection *quic.Conn) context.Context {
+		context.AfterFunc(connection.Context(), func() { reportEnd(connection, out) })
+		return ctx
+	}
+}
+
 // reportEnd reports the end of an upload's connection, unless its sender was done.
-func reportEnd(connection *quic.Conn, a arguments) {
+func reportEnd(connection *quic.Conn, out string) {
 	ended := http3End(context.Cause(connection.Context()), "receiver")
 	if ended == nil || ended.isDone() || ended.By == "sender" && *ended.Code == uint64(http3.ErrCodeNoError) {
 		return
 	}
-	ended.write(a, "receiver")
+	ended.write(out, "receiver")
 }
 
 func answer(w http.ResponseWriter, r *http.Request, a arguments, counted *counter) {
@@ -100,7 +107,7 @@ func fetch(a arguments) {
 	counted.close()
 	transport.Close()
 	if problem != nil {
-		leave(problem, http3End(problem, "receiver"), a, "receiver")
+		leave(problem, http3End(problem, "receiver"), a.out, "receiver")
 	}
 }
 
@@ -114,27 +121,27 @@ func dialEarly(ctx context.Context, address string, settings *tls.Config, config
 func download(ctx context.Context, transport *http3.Transport, a arguments, counted *counter) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("https://%s%s", a.address, a.path), nil)
 	if err != nil {
-		return fmt.Errorf("cannot ask %s for %s: %w", a.address, a.path, err)
+		return within(fmt.Sprintf("cannot ask %s for %s", a.address, a.path), err)
 	}
 	response, err := transport.RoundTrip(request)
 	if ctx.Err() != nil {
 		return nil // the flow is over
 	}
 	if isTimeout(err) {
-		return fmt.Errorf("cannot connect to %s within %.0f s", a.address, connectLimit.Seconds())
+		return said(fmt.Sprintf("cannot connect to %s within %.0f s", a.address, connectLimit.Seconds()))
 	}
 	if err != nil {
-		return fmt.Errorf("cannot download from %s: %w", a.address, err)
+		return within(fmt.Sprintf("cannot download from %s", a.address), err)
 	}
 	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s answered %s", a.address, response.Status)
+		return said(fmt.Sprintf("%s answered %s", a.address, response.Status))
 	}
 	body := io.Reader(response.Body)
 	if a.size > 0 {
 		body = io.LimitReader(body, a.size)
 	}
 	if err := drain(body, counted); err != nil && ctx.Err() == nil {
-		return fmt.Errorf("the download broke: %w", err)
+		return within("the download broke", err)
 	}
 	return nil
 }
