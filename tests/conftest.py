@@ -22,6 +22,12 @@ settings.register_profile("fuzz", deadline=None, print_blob=True)
 settings.load_profile("repeatable")
 
 
+LONG = (
+    *("determinism", "docs", "stacks_alone", "options", "golden", "kernel_builds", "notebooks"),
+    *("findings", "ends", "cli", "releases", "web_browser", "browsers_die", "sweep", "cca"),
+    *("publishing", "generated_tables", "fair_queuing", "own_programs_die", "atlas"),
+)
+"""The files that take longest, the longest first."""
 MAY_SKIP = (
     r"^build .* then set QBKIT_",  # the four external stacks, which no registry has
     r"install Go |Go is missing|go is not installed|Rust|JDK",  # toolchains
@@ -56,7 +62,10 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip the tests marked ``guest`` where there is no kernel, and say why."""
+    """Long files first, so that no worker begins one as the others end. Skip the tests marked
+    ``guest`` where there is no kernel, and say why."""
+    places = {f"test_{name}": place for place, name in enumerate(LONG)}
+    items.sort(key=lambda item: places.get(item.path.stem, len(LONG)))
     try:
         kernel.require()
     except EngineError as error:

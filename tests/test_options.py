@@ -6,6 +6,8 @@ after they were sent. A client's first data follow its first packet by one RTT.
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pytest
 import xarray as xr
@@ -206,17 +208,27 @@ def test_an_option_changes_the_packets(name: str, option: str):
     if not stack.status().ready:
         pytest.skip(stack.status().reason)
     value, link, duration_s = CHANGES[option]
-    controller = OF_BBR.get(option) or stack.controllers_of(option)[0]
-    seen = []
-    for options in ({}, {option: value}):
-        experiment = qb.Experiment(
-            bottleneck=qb.Bottleneck(rate_mbps=20, rtt_ms=1000 * RTT_S, **LINKS[link]),
-            flows=[qb.Flow(name, controller, options=options)],
-            duration_s=duration_s,
-        )
-        run = experiment.run()
-        seen.append((run.packet_time_s.values, run.packet_size_bytes.values, run.ack_time_s.values))
+    flow = f"{name}:{OF_BBR.get(option) or stack.controllers_of(option)[0]}"
+    seen = usual_packets(flow, link, duration_s), packets(flow, link, duration_s, {option: value})
     assert any(not np.array_equal(one, other) for one, other in zip(*seen, strict=True))
+
+
+@cache
+def usual_packets(flow: str, link: str, duration_s: float) -> tuple[np.ndarray, ...]:
+    """What `packets` gives without options; several options are compared with it."""
+    return packets(flow, link, duration_s, {})
+
+
+def packets(flow: str, link: str, duration_s: float, options: dict) -> tuple[np.ndarray, ...]:
+    """Times and sizes of the packets of a flow alone, and times of the ACKs."""
+    stack, _, controller = flow.partition(":")
+    experiment = qb.Experiment(
+        bottleneck=qb.Bottleneck(rate_mbps=20, rtt_ms=1000 * RTT_S, **LINKS[link]),
+        flows=[qb.Flow(stack, controller, options=options)],
+        duration_s=duration_s,
+    )
+    run = experiment.run()
+    return run.packet_time_s.values, run.packet_size_bytes.values, run.ack_time_s.values
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,8 @@ ENCRYPTED = {"KernelManager": {"transport_encryption": "auto"}}
 """Jupyter and its kernel encrypt what they say on TCP; otherwise every kernel warns on stderr."""
 KERNEL_STARTS = 2
 """Jupyter lets go of free ports before its kernel takes them; another program can be faster."""
+START_S = 300
+"""How long a kernel may take to start, on a machine as busy as it likes."""
 NOT_STARTED = "Kernel died before replying"
 FOLDER = Path(__file__).parents[2] / "notebooks"
 WIDGET = "application/vnd.jupyter.widget-view+json"
@@ -87,7 +89,9 @@ def _run_cells(source: Path, target: Path, parameters: dict[str, Any]) -> None:
     import papermill
     from traitlets.config import Config
 
-    words = {"cwd": str(source.parent), "kernel_name": "python3", "config": Config(ENCRYPTED)}
+    config, cwd = Config(ENCRYPTED), str(source.parent)
+    words: dict[str, Any] = {"cwd": cwd, "kernel_name": "python3", "config": config}
+    words["start_timeout"] = START_S
     for _ in range(KERNEL_STARTS):
         try:
             papermill.execute_notebook(str(source), str(target), parameters, **words)
