@@ -17,7 +17,8 @@ ROOT = Path(__file__).parents[1]
 MOVED = 0.04
 """The sentence about physical time names the flows whose share moves by more."""
 MEMORY = ("guest", "dataset")
-STARTS = ("at once", "random starts")
+BEFORE = 0.85
+"""Standard deviation of 20 earlier trials of CUBIC, in Mbit/s."""
 LENGTHS = ("conformance", "conformance_120_s")
 """Folders of the same sweep in trials of 60 and of 120 s."""
 
@@ -95,8 +96,8 @@ def wrong_estimates() -> tuple[float, ...]:
 
 def scatter_of_cubic() -> tuple[float, ...]:
     (row,) = [r for r in rows_of("noise_floor_spread") if r["mean of the trials"] == "Mbit/s"]
-    both = [float(row[f"tcp:cubic, {start}"].split(" ± ")[1]) for start in STARTS]
-    return *both, (both[0] / both[1]) ** 2
+    now = float(row["tcp:cubic, random starts"].split(" ± ")[1])
+    return now, BEFORE, (now / BEFORE) ** 2
 
 
 def memory_of_logs() -> tuple[float, ...]:
@@ -147,6 +148,16 @@ QUOTED = [
         conforming_draws,
     ),
     (
+        "docs/concepts/noise-floor.md",
+        rf"of 18 % in {NUMBER} of the draws",
+        lambda: draws("detected", "18 %")[1:],
+    ),
+    (
+        "docs/concepts/noise-floor.md",
+        rf"one of 25 % in {NUMBER}\.",
+        lambda: draws("detected", "25 %")[:1],
+    ),
+    (
         "benchmarks/README.md",
         rf"conform to itself in {NUMBER} of the draws at 5 \+ 5 and in {NUMBER} at 10 \+ 10",
         conforming_draws,
@@ -155,7 +166,10 @@ QUOTED = [
         ("benchmarks/README.md", sentence, computed)
         for sentence, computed in (
             (rf"exactly the margin {NUMBER} and {NUMBER}", lambda: draws("conforms", "10 %")),
-            (rf"The {NUMBER} of the first row", lambda: draws("detected")[:1]),
+            (rf"finds a difference in {NUMBER} of the draws", lambda: draws("detected")[:1]),
+            (rf"calls {NUMBER} and {NUMBER} % detectable", lambda: draws("detectable, %")),
+            (rf"of 25 % in {NUMBER} of the draws", lambda: draws("detected", "25 %")[:1]),
+            (rf"of 18 % in {NUMBER} at 10", lambda: draws("detected", "18 %")[1:]),
             (
                 rf"costs {NUMBER} to {NUMBER} processor seconds per virtual second, slow start "
                 rf"included, and at most {NUMBER} GB of memory for the guest, then {NUMBER} GB",
@@ -164,7 +178,7 @@ QUOTED = [
             (rf"{NUMBER} to {NUMBER} were measured", quinn_at_10_gbps),
             (rf"A run took {NUMBER} to {NUMBER} times as much", cheaper),
             (rf"all but {NUMBER} numbers are within {NUMBER} %", wrong_estimates),
-            (rf"\({NUMBER}² / {NUMBER}² = {NUMBER} in one", scatter_of_cubic),
+            (rf"\({NUMBER}² / {NUMBER}² = {NUMBER}, in one", scatter_of_cubic),
             (rf"Of its {NUMBER} MB, {NUMBER} MB", memory_of_logs),
             (rf"BBRv3 stays at {NUMBER} Mbit/s", bbr3_of_tquic),
         )
