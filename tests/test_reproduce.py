@@ -190,10 +190,11 @@ def test_the_range_of_the_published_seeds_is_that_of_the_same_setting():
 
 def test_a_file_names_its_kernel_and_tools_from_now_on(tmp_path: Path):
     tools = {"ip": "6.1.0", "python3": "3.11.2"}
-    facts = {"kernel_build": "abc", "tool_versions": json.dumps(tools)}
+    facts = {"kernel_build": "abc", "tool_versions": json.dumps(tools), "created": "2026-11-21T14"}
     qb.publish_runs({"one": synthetic_run().assign_attrs(facts)}, tmp_path)
     (point,) = published_points(tmp_path)
-    assert point.inputs["measurement version"] == "1"  # a run that names none
+    # A run that names none.
+    assert point.inputs["measurement version"] == "1 (qbkit of 2026-11-21)"
     assert point.inputs["kernel build"] == "abc"
     assert {name: point.inputs[name] for name in tools} == tools
 

@@ -20,7 +20,15 @@ DETAILS = ("driver", "preload", "files", "controllers", "client", "server")
 
 def published_inputs(facts: Mapping[str, Any], versions: Mapping[str, str]) -> dict[str, str]:
     """The inputs that the metadata of a published file name, with the ``versions`` of stacks."""
-    return _named(facts, [versions]) | {MEASUREMENT: str(measurement.version_of(facts))}
+    return _named(facts, [versions]) | {MEASUREMENT: _measurement(facts)}
+
+
+def _measurement(facts: Mapping[str, Any]) -> str:
+    """The measurement version; of version 1, which covers different code, also the date."""
+    version = measurement.version_of(facts)
+    made = str(facts.get("created") or facts.get("published") or "")
+    is_dated = made and version == measurement.PUBLISHED_BEFORE
+    return f"{version} (qbkit of {made.partition('T')[0]})" if is_dated else str(version)
 
 
 def inputs_of_files(facts: Iterable[Mapping[str, Any]]) -> dict[str, str]:
