@@ -24,7 +24,7 @@ settings.load_profile("repeatable")
 
 LONG = (
     *("determinism", "docs", "stacks_alone", "options", "golden", "kernel_builds", "notebooks"),
-    *("findings", "ends", "cli", "releases", "web_browser", "browsers_die", "sweep", "cca"),
+    *("ends", "cli", "releases", "web_browser", "browsers_die", "sweep", "cca"),
     *("publishing", "generated_tables", "fair_queuing", "own_programs_die", "atlas"),
 )
 """The files that take longest, the longest first."""

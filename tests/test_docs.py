@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 import sys
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import nbformat
 import pytest
+from click.testing import CliRunner
 
 import qbkit as qb
+from qbkit.atlas.claims.findings import MOST_WORDS
+from qbkit.cli.group import group
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "docs" / "_ext"))
@@ -25,6 +30,8 @@ PAGES = ("README.md", "CONTRIBUTING.md", "data/README.md", "benchmarks/README.md
 SPHINX = ("-m", "sphinx", "-q", "-W", "--keep-going", "-d")
 LOADS = {"script": "src", "img": "src", "iframe": "src", "link": "href"}
 """Elements that make a browser load what they name."""
+PARTS = ("h3", "details")
+"""Elements of a finding's box: its claim and its evidence."""
 
 
 class Page(HTMLParser):
@@ -141,6 +148,39 @@ def test_an_executed_notebook_is_small_and_has_no_widgets(site: Path, source: Pa
     figures = {"image/png"} if source.stem == "12_figures_for_papers" else set()
     assert kinds <= {"text/html", "text/plain", *figures}
     assert path.stat().st_size < 3_000_000 or figures
+
+
+@pytest.fixture(scope="module")
+def boxes(site: Path) -> dict[str, str]:
+    """The box of each finding, by its anchor. A claim that the data contradict stops the build, as
+    does one without its parts; links show that implementations it is about are in the data."""
+    page = (site / "atlas/findings.html").read_text()
+    found = re.findall(r'<section class="box" id="(.*?)">(.*?)</section>', page, re.DOTALL)
+    assert len(found) == len(dict(found)) >= 50
+    return dict(found)
+
+
+@pytest.mark.slow
+def test_each_finding_of_the_published_data_is_short(boxes: dict[str, str]):
+    for box in boxes.values():
+        claim, evidence = (re.search(f"<{tag}>(.*?)</{tag}>", box, re.DOTALL) for tag in PARTS)
+        assert claim and len(unescape(claim[1]).split()) <= MOST_WORDS == 20
+        assert evidence and not re.search(r"\bnan\b", evidence[1] + claim[1])
+
+
+@pytest.mark.slow
+def test_the_commands_of_findings_exist(boxes: dict[str, str]):
+    texts = [re.findall(r"<pre[^>]*><code>([^<]*)</code></pre>", b)[-1] for b in boxes.values()]
+    commands = {tuple(shlex.split(line)) for text in texts for line in unescape(text).splitlines()}
+    assert commands
+    for program, *words in commands:
+        if program == "qbkit":
+            assert CliRunner().invoke(group, [words[0], "--help"]).exit_code == 0, words
+        else:
+            assert program == "python"
+            assert (ROOT / words[0]).exists(), words
+        files = [word for word in words if word.startswith("data/")]
+        assert all((ROOT / file).exists() for file in files), words
 
 
 @pytest.mark.slow
