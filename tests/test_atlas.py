@@ -280,6 +280,20 @@ def test_every_command_of_the_atlas_chooses_published_points(site: Path):
     pages = [unescape(path.read_text()) for path in site.rglob("*.html")]
     commands = {line for page in pages for line in re.findall(r"qbkit reproduce [^\n<]+", page)}
     assert len(commands) > 500
+    require_points(commands)
+
+
+def test_every_command_of_the_published_findings_chooses_points():
+    text = (DATA / "findings.md.jinja").read_text()
+    (start,) = re.findall(r'{% set map = "(qbkit reproduce [^"]+)" %}', text)
+    lines = re.findall(r"^command: (qbkit .+)$", text.replace("{{ map }}", start), re.M)
+    commands = {line for line in lines if line.startswith("qbkit reproduce") and "{" not in line}
+    assert len(commands) > 30
+    require_points(commands)
+
+
+def require_points(commands: set[str]) -> None:
+    """Each command chooses published points: a sample of them, or few enough to run all."""
     published: dict[str, list[Point]] = {}
     for command in sorted(commands):
         chosen = parse(shlex.split(command)[2:])

@@ -112,6 +112,7 @@ def test_numbers_agree_to_the_published_precision():
 def test_the_values_of_rows_are_named_by_their_words_or_numbers():
     row = {"flow": "tcp:reno", "share": 0.5, "cpu_s": 3.0, "run": "abc"}
     assert values_of(row) == {"flow": "tcp:reno", "share": 0.5}
+    assert math.isnan(values_of({"unit": ""})["unit"])  # as an empty field of a table
     rows = [{"of": "a", "parameter": "x", "value": "3"}, {"of": "a", "parameter": "y", "value": 2}]
     named = values_of(rows)
     assert (named["rows"], named["value of x"], named["value of y"]) == (2, 3.0, 2.0)

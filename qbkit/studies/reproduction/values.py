@@ -59,7 +59,8 @@ def _of_row(row: Mapping[str, Any]) -> Iterator[tuple[str, float | str]]:
         if name in COSTS or value is None:
             continue
         try:
-            yield str(name), float(value)
+            # An empty field of a published table is read as NaN, so a row of today has NaN there too.
+            yield str(name), math.nan if value == "" else float(value)
         except ValueError:
             yield str(name), str(value)
 
