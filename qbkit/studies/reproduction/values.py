@@ -59,7 +59,7 @@ def _of_row(row: Mapping[str, Any]) -> Iterator[tuple[str, float | str]]:
         if name in COSTS or value is None:
             continue
         try:
-            # An empty field of a published table is read as NaN, so a row of today has NaN there too.
+            # An empty field of a published table is read as NaN.
             yield str(name), math.nan if value == "" else float(value)
         except ValueError:
             yield str(name), str(value)
