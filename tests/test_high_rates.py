@@ -12,7 +12,7 @@ from qbkit.errors import EngineError, SpecError
 from qbkit.execution import preflight
 from qbkit.execution.preflight import needs, require_room
 from qbkit.spec import FRAME_BYTES, Bottleneck, Experiment, Flow
-from qbkit.testbed import memory, plan
+from qbkit.testbed import links, memory, plan
 
 
 def experiment(rate_mbps, rtt_ms, *flows, **words):
@@ -59,7 +59,7 @@ def test_windows_and_buffers_follow_the_path():
 
 def test_bucket_holds_one_frame_and_a_late_timer():
     def burst(rate_mbps):
-        words = plan.bottleneck_lines(Bottleneck(rate_mbps=rate_mbps), "virtual")[0].split()
+        words = links.bottleneck_lines(Bottleneck(rate_mbps=rate_mbps), "virtual")[0].split()
         return int(words[words.index("burst") + 1])
 
     assert burst(1) == burst(20) == burst(128) == FRAME_BYTES + 16

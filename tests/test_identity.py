@@ -18,7 +18,7 @@ from qbkit.stacks import Stack
 from qbkit.stacks.external import configured
 from qbkit.testbed import engines
 
-ENGINE = dataclasses.replace(engines.ENGINES["virtual"], version=lambda: "a kernel")
+ENGINE = dataclasses.replace(engines.ENGINES["virtual"], version=lambda _kind: "a kernel")
 PLAIN = "int main(void) { return 0; }\n"
 LINKED = "int lib(void); int main(void) { return lib(); }\n"
 

@@ -10,7 +10,7 @@ import pytest
 
 from qbkit.errors import EngineError
 from qbkit.stacks.toolchains.build import compile_c
-from qbkit.testbed import engines, kernel
+from qbkit.testbed import engines, kernel, kernel_build
 
 
 @pytest.mark.guest
@@ -60,7 +60,7 @@ def test_registers_survive_calls_signals_and_single_steps():
 def test_a_missing_patch_is_reported_with_its_effect(tmp_path):
     symbols = [symbol for name, (symbol, _) in kernel.PATCHES.items() if name[:4] != "0003"]
     (tmp_path / "linux").write_bytes(b", ".join(symbols))
-    found = kernel.Kernel(tmp_path / "linux", "7.2", kernel._content_of(tmp_path / "linux").patches)
+    found = kernel._kernel(tmp_path / "linux", "7.2")
     assert found.missing_patches == {
         "0003-tsc-and-cpuid": "programs that execute RDTSC do not repeat"
     }
@@ -103,7 +103,7 @@ def test_missing_source_is_one_sentence(tmp_path, monkeypatch):
     with pytest.raises(
         EngineError, match=r"QBKIT_KERNEL_SOURCE names /nowhere/linux.tar.xz|missing"
     ):
-        kernel.build()
+        kernel_build.build()
 
 
 def test_damaged_source_is_one_sentence_and_leaves_nothing(tmp_path, monkeypatch):
@@ -112,5 +112,5 @@ def test_damaged_source_is_one_sentence_and_leaves_nothing(tmp_path, monkeypatch
     monkeypatch.setenv("QBKIT_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("QBKIT_KERNEL_SOURCE", str(broken))
     with pytest.raises(EngineError, match=r"`tar .* failed|missing"):
-        kernel.build()
+        kernel_build.build()
     assert not list((tmp_path / "cache/kernels").glob("*/*"))

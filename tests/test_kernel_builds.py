@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from qbkit.errors import EngineError
-from qbkit.testbed import kernel, kernel_source
+from qbkit.testbed import kernel, kernel_build, kernel_source
+from qbkit.testbed.kernel import Kind
 
 
 @pytest.fixture
@@ -28,7 +29,7 @@ def kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder of kernels of an empty cache."""
     monkeypatch.setenv("QBKIT_CACHE", str(tmp_path / "cache"))
     monkeypatch.delenv("QBKIT_KERNEL", raising=False)
-    monkeypatch.setattr(kernel, "TOOLS", ())
+    monkeypatch.setattr(kernel_build, "TOOLS", ())
     folder = tmp_path / "cache/kernels"
     folder.mkdir(parents=True)
     return folder
@@ -87,21 +88,21 @@ def test_no_repository_gets_into_the_release_name(tree, tmp_path):
 def test_the_kernel_of_these_patches_is_found_not_the_newest(kernels):
     other = add_kernel(kernels, "7.3", "0123456789ab", 2000)
     assert kernel.find().path == other  # better than none
-    ours = add_kernel(kernels, "7.2", kernel._recipe(), 1000)
+    ours = add_kernel(kernels, "7.2", kernel.recipe(Kind.CONSTANT), 1000)
     assert kernel.find().path == ours
 
 
 def test_the_kernel_asked_for_last_is_found(kernels, tree, monkeypatch):
-    add_kernel(kernels, "7.3", kernel._recipe(), 2000)
-    ours = add_kernel(kernels, version_of(tree, monkeypatch), kernel._recipe(), 1000)
-    assert kernel.build().path == ours
+    add_kernel(kernels, "7.3", kernel.recipe(Kind.CONSTANT), 2000)
+    ours = add_kernel(kernels, version_of(tree, monkeypatch), kernel.recipe(Kind.CONSTANT), 1000)
+    assert kernel_build.build(kinds=[Kind.CONSTANT])[0].path == ours
     assert kernel.find().path == ours
 
 
 def test_the_next_build_removes_the_remains_of_a_killed_one(kernels, tree, monkeypatch):
     (kernels / "build-killed/tree").mkdir(parents=True)
-    add_kernel(kernels, version_of(tree, monkeypatch), kernel._recipe(), 1000)
-    kernel.build()
+    add_kernel(kernels, version_of(tree, monkeypatch), kernel.recipe(Kind.CONSTANT), 1000)
+    kernel_build.build(kinds=[Kind.CONSTANT])
     assert not list(kernels.glob("build-*"))
 
 
@@ -129,7 +130,7 @@ def test_a_build_in_another_folder_gives_the_same_kernel(tmp_path, monkeypatch):
     monkeypatch.setenv("QBKIT_CACHE", str(tmp_path / "a-folder-with-a-longer-name/cache"))
     monkeypatch.delenv("QBKIT_KERNEL", raising=False)
     try:
-        again = kernel.build()
+        (again,) = kernel_build.build(kinds=[Kind.CONSTANT])
     except EngineError as error:
         if "fetch" not in str(error) and "apt" not in str(error):
             raise

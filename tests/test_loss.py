@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 import qbkit as qb
 from qbkit.errors import SpecError
 from qbkit.metrics import packet_balance
-from qbkit.plots.drawing.topology_svg import loss_words
+from qbkit.plots.drawing.link_words import loss_words
 from qbkit.spec import Bottleneck, GilbertElliott
-from qbkit.testbed.plan import loss_netem
+from qbkit.testbed.links import edge_netem
 from qbkit.traces.run.journey import Fate
 
 SIMPLE = GilbertElliott(to_bad_percent=1, to_good_percent=25)
@@ -115,13 +115,13 @@ def test_bad_input_gets_one_sentence(link, words):
 
 def test_words_of_netem_and_of_people():
     ends = " limit 1000000"
-    assert loss_netem(Bottleneck()) == {}
-    assert loss_netem(Bottleneck(loss_percent=2)) == {"d": "loss random 2.0%" + ends}
+    assert edge_netem(Bottleneck()) == {}
+    assert edge_netem(Bottleneck(loss_percent=2)) == {"d": "loss random 2.0%" + ends}
     both = Bottleneck(loss_model=FULL, loss_direction="both")
-    assert loss_netem(both) == dict.fromkeys("ds", "loss gemodel 2.0% 20.0% 60.0% 0.5%" + ends)
+    assert edge_netem(both) == dict.fromkeys("ds", "loss gemodel 2.0% 20.0% 60.0% 0.5%" + ends)
     assert loss_words(both) == f"5.91 % loss in bursts of {FULL.mean_burst_packets:.3g} each way"
     acks = Bottleneck(loss_percent=2, loss_direction="to_senders")
-    assert list(loss_netem(acks)) == ["s"]
+    assert list(edge_netem(acks)) == ["s"]
     assert loss_words(acks) == "2 % loss of ACKs"
 
 

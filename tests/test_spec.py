@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from qbkit import stacks
 from qbkit.errors import SpecError
 from qbkit.spec import Bottleneck, Experiment, Flow
-from qbkit.testbed.plan import bottleneck_lines
+from qbkit.testbed.links import bottleneck_lines
 
 
 def test_buffer_in_three_units():

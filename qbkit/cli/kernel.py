@@ -13,10 +13,10 @@ from qbkit.cli.output import print_json
 @options.as_json
 def command(do_build: bool, as_json: bool) -> None:
     """Show the virtual-time kernel, or build it."""
-    from qbkit.testbed import engines, kernel
+    from qbkit.testbed import engines, kernel, kernel_build
 
     if do_build:
-        kernel.build(lambda text: click.echo(text, err=True))
+        kernel_build.build(lambda text: click.echo(text, err=True))
     found = kernel.require()
     engines.run_in_guest(["/bin/true"])
     facts = {

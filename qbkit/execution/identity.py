@@ -28,7 +28,7 @@ from qbkit.stacks import Stack
 from qbkit.stacks.external.program import Configured
 from qbkit.stacks.toolchains.build import GUEST_PATH, program_fingerprint, run_tool
 from qbkit.testbed import engines
-from qbkit.testbed.plan import plan_data
+from qbkit.testbed.plan import kernel_of, plan_data
 
 COMMANDS = {"python3": "--version", "ip": "-V", "tc": "-V"}
 """Programs of this machine that run the agent, or with which it configures the network, and how
@@ -51,7 +51,6 @@ class Identity:
         self._tools = json.dumps(tool_versions(), sort_keys=True)
         self._common = {
             "engine": engine.name,
-            "kernel": engine.version(),
             "measurement": measurement.VERSION,
             "tools": self._tools,
         }
@@ -70,8 +69,10 @@ class Identity:
         known = {stack.name: self._known(stack) for stack in drivers}
         versions = {name: text for name, (text, _) in known.items()}
         mounts = {guest: host for _, shown in known.values() for guest, host in shown.items()}
+        kernel = self.engine.version(kernel_of(spec.bottleneck))
         parts = {
             **self._common,
+            "kernel": kernel,
             "spec": spec.hash,
             "stacks": versions,
             "site": data.get("site"),
@@ -82,7 +83,7 @@ class Identity:
             "hash": digest,
             "spec_hash": spec.hash,
             "engine": self.engine.name,
-            "kernel_build": self._common["kernel"],
+            "kernel_build": kernel,
             "seed": spec.seed,
             "measurement_version": measurement.VERSION,
             "stack_versions": json.dumps(versions, sort_keys=True),

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 
+from qbkit.spec import dualpi2, presets
 from qbkit.spec.base import OptionValue, Spec
 from qbkit.spec.loss import GilbertElliott
+from qbkit.spec.over_time import Capacity, Delays, Outages, parsed_by
 
 FRAME_BYTES = 1514
 """Largest Ethernet frame at an MTU of 1500 bytes, as the queue counts it (no FCS)."""
 
 LossDirection = Literal["to_receivers", "to_senders", "both"]
-Qdisc = Literal["fifo", "fq", "fq_codel", "codel", "cake", "pie", "red", "sfq"]
+Qdisc = Literal["fifo", "fq", "fq_codel", "codel", "cake", "pie", "red", "sfq", "fq_pie", "dualpi2"]
 
 QDISC_OPTIONS: dict[str, frozenset[str]] = {
     "fifo": frozenset(),
@@ -26,15 +28,23 @@ QDISC_OPTIONS: dict[str, frozenset[str]] = {
     "pie": frozenset({"target", "tupdate", "alpha", "beta", "ecn", "noecn"}),
     "red": frozenset({"min", "max", "probability", "burst", "ecn", "adaptive", "harddrop"}),
     "sfq": frozenset({"quantum", "perturb", "divisor", "depth"}),
+    "fq_pie": frozenset(
+        {"flows", "target", "tupdate", "alpha", "beta", "quantum", "ecn_prob", "ecn", "noecn"}
+    ),
+    "dualpi2": dualpi2.OPTIONS,
 }
 """Queue discipline → the ``tc`` options that ``qdisc_options`` may set."""
 
 
+Percent = Annotated[float, Field(ge=0.0, lt=100.0)]
+
+
 class Bottleneck(Spec):
-    """The shared link: rate, propagation delay, queue.
+    """The shared link: rate, propagation delay, queue, and what happens on the path behind it.
 
     Give at most one of ``buffer_bdp``, ``buffer_bytes`` and ``buffer_packets``. By default the
-    buffer is one bandwidth-delay product.
+    buffer is one bandwidth-delay product. ``preset="leo seed=2"`` fills in the fields of a kind of
+    network (`qbkit.spec.presets`); those given beside it win.
     """
 
     rate_mbps: float = Field(default=20.0, ge=0.05, le=10_000.0)
@@ -62,6 +72,48 @@ class Bottleneck(Spec):
     loss_direction: LossDirection = "to_receivers"
     """Where packets are lost: data on the way ``to_receivers``, ACKs on the way back
     ``to_senders``, or ``both``."""
+    capacity: Annotated[Capacity | None, BeforeValidator(parsed_by(Capacity))] = None
+    """Rate of the link over time, in place of ``rate_mbps``, which then only sizes the buffer."""
+    delay: Annotated[Delays | None, BeforeValidator(parsed_by(Delays))] = None
+    """Base RTT over time, in place of ``rtt_ms``, which then only sizes the buffer."""
+    outages: Annotated[Outages | None, BeforeValidator(parsed_by(Outages))] = None
+    """Times at which nothing passes the link to the receivers."""
+    reorder_percent: Percent = 0.0
+    """Packets to the receivers that others overtake, in percent: they arrive ``reorder_ms`` late,
+    each on its own."""
+    reorder_ms: float | None = Field(default=None, gt=0.0, le=10_000.0)
+    """How late they arrive, in ms; by default a quarter of ``rtt_ms``."""
+    duplicate_percent: Percent = 0.0
+    """Packets to the receivers that arrive twice, in percent, each on its own."""
+    corrupt_percent: Percent = 0.0
+    """Packets to the receivers in which one bit is wrong, in percent, each on its own."""
+    hold_data_ms: float = Field(default=0.0, ge=0.0, le=1000.0)
+    """Frames to the receivers wait for so many ms from the first one on, and are released together,
+    as radio links do."""
+    hold_acks_ms: float = Field(default=0.0, ge=0.0, le=1000.0)
+    """The same for packets back to the senders."""
+    return_rate_mbps: float | None = Field(default=None, ge=0.01, le=10_000.0)
+    """Rate of the link back to the senders in Mbit/s; by default ACKs meet no queue."""
+    return_buffer_packets: int = Field(default=100, ge=1, le=700_000)
+    """Size of its queue in packets."""
+    return_qdisc: Qdisc = "fifo"
+    """Its queue discipline; ``cake`` with ``ack-filter`` thins ACKs out."""
+    return_qdisc_options: dict[str, OptionValue] = Field(default_factory=dict)
+    """Options of that discipline."""
+    policer_mbps: float | None = Field(default=None, ge=0.05, le=10_000.0)
+    """Rate in Mbit/s above which a policer in front of the queue drops, without a queue."""
+    policer_burst_bytes: int = Field(default=100_000, ge=FRAME_BYTES, le=2**30)
+    """Depth of the policer's token bucket in bytes."""
+    bleach_ecn: bool = False
+    """Whether the path clears ECN: every packet to the receivers leaves as Not-ECT."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_preset(cls, data: Any) -> Any:
+        if not isinstance(data, dict) or "preset" not in data:
+            return data
+        given = {name: value for name, value in data.items() if name != "preset"}
+        return {**presets.fields_of(str(data["preset"])), **given}
 
     @field_validator("loss_model", mode="before")
     @classmethod
@@ -96,12 +148,80 @@ class Bottleneck(Spec):
             raise ValueError(
                 f"{self.qdisc} has no option {', '.join(sorted(unknown))}; allowed: {allowed}"
             )
+        if self.qdisc == "dualpi2":
+            dualpi2.attributes(self.queue_packets, self.qdisc_options)
         if self.loss_percent and self.loss_model != "random":
             raise ValueError(
                 f"loss_percent {self.loss_percent:g} and the loss_model {self.loss_model} both set "
                 "the loss; give one of them"
             )
+        if self.reorder_ms is not None and not self.reorder_percent:
+            raise ValueError("reorder_ms without reorder_percent reorders nothing; give both")
+        if self.capacity and self.capacity.opportunities_ms and self.outages:
+            raise ValueError("outages need a capacity in steps; a trace of mahimahi has its own")
+        if self.return_rate_mbps is None and (
+            self.return_qdisc != "fifo" or self.return_qdisc_options
+        ):
+            raise ValueError("a queue on the way back needs return_rate_mbps")
         return self
+
+    @property
+    def return_link(self) -> Bottleneck | None:
+        """The link back to the senders, if it has a rate of its own."""
+        if self.return_rate_mbps is None:
+            return None
+        return Bottleneck(
+            rate_mbps=self.return_rate_mbps,
+            rtt_ms=self.rtt_ms,
+            buffer_packets=self.return_buffer_packets,
+            qdisc=self.return_qdisc,
+            qdisc_options=self.return_qdisc_options,
+        )
+
+    @property
+    def changes_rate(self) -> bool:
+        """Whether its rate is not the same at all times."""
+        return bool(self.capacity or self.outages)
+
+    @property
+    def changes(self) -> bool:
+        """Whether it needs what only the kernel for networks that change has."""
+        return self.changes_rate or self.policer_mbps is not None or self.bleach_ecn
+
+    @property
+    def holds_data(self) -> bool:
+        """Whether packets to the receivers may be late behind the queue."""
+        return self.late_ms > 0 or self.hold_data_ms > 0
+
+    @property
+    def touches_acks(self) -> bool:
+        """Whether packets back to the senders may be lost or late."""
+        return self.loses_acks or self.hold_acks_ms > 0
+
+    @property
+    def adds_packets(self) -> bool:
+        """Whether packets may arrive that were not sent so: duplicates and corrupted ones."""
+        return self.duplicate_percent > 0 or self.corrupt_percent > 0
+
+    @property
+    def most_rate_mbps(self) -> float:
+        """The highest rate at any time."""
+        return max(self.rate_mbps, self.capacity.most_mbps if self.capacity else 0.0)
+
+    @property
+    def most_rtt_ms(self) -> float:
+        """The longest base RTT at any time, with what packets may be late."""
+        steps_ms = self.delay.values if self.delay else []
+        return (
+            max(self.rtt_ms, *steps_ms, 0.0) + self.late_ms + self.hold_data_ms + self.hold_acks_ms
+        )
+
+    @property
+    def late_ms(self) -> float:
+        """How late a reordered packet arrives; 0 where none is reordered."""
+        if not self.reorder_percent:
+            return 0.0
+        return self.reorder_ms if self.reorder_ms is not None else self.rtt_ms / 4
 
     @property
     def mean_loss_percent(self) -> float:

@@ -28,6 +28,18 @@ if TYPE_CHECKING:
 START_WINDOW_RTTS = 10
 """Default width of the window in which flows start: longer than slow start needs to fill a link."""
 
+FIRST_FIELDS = {
+    "Experiment": frozenset(
+        ["bottleneck", "flows", "duration_s", "seed", "jitter_ms", "start_window_s", "topology"]
+    ),
+    "Bottleneck": frozenset(
+        [
+            *("rate_mbps", "rtt_ms", "buffer_bdp", "buffer_bytes", "buffer_packets"),
+            *("qdisc", "qdisc_options", "loss_percent"),
+        ]
+    ),
+}
+"""Fields that the JSON of an experiment always has."""
 MOST_PATH_BYTES = 2**30
 """Most bytes that path and queues may hold: TCP's largest receive window (RFC 7323, 2.3)."""
 
@@ -48,6 +60,10 @@ class Experiment(Spec):
     start_window_s: float | None = Field(default=None, ge=0.0, le=86_400.0)
     """Width in s of the window after ``start_s`` in which each flow starts at a random time; 0
     starts it exactly at ``start_s``. See `effective_start_window_s`."""
+    jitter_shape: Literal["uniform", "normal", "pareto"] = "uniform"
+    """Distribution of that jitter; ``jitter_ms`` is its standard deviation if it is not uniform."""
+    jitter_reorders: bool = False
+    """Whether packets may overtake each other by jitter; by default they keep their order."""
     topology: Literal["dumbbell", "parking_lot"] = "dumbbell"
     """``dumbbell``: all flows share one queue. ``parking_lot``: the first flow crosses two such
     links in a row; the others alternate between the first link and the second."""
@@ -65,6 +81,20 @@ class Experiment(Spec):
                     f"{flow.name} stops at {flow.stop_s:g} s, after the experiment's end at "
                     f"{self.duration_s:g} s"
                 )
+        link = self.bottleneck
+        for what in ("capacity", "delay"):
+            if changing := getattr(link, what):
+                changing.require_within(self.duration_s, what)
+        if link.outages and (last_s := link.outages.times[-1][0]) >= self.duration_s:
+            raise ValueError(
+                f"the outage at {last_s:g} s begins after the experiment's end at "
+                f"{self.duration_s:g} s; lengthen duration_s or leave it out"
+            )
+        if self.jitter_shape != "uniform" and not self.jitter_reorders:
+            raise ValueError(
+                f"jitter_shape {self.jitter_shape} needs jitter_reorders: only uniform jitter "
+                "keeps the order of packets"
+            )
         if (self.jitter_ms or 0) > self.bottleneck.rtt_ms / 2:
             raise ValueError(
                 f"jitter_ms {self.jitter_ms:g} is more than the one-way delay of "
@@ -106,7 +136,7 @@ class Experiment(Spec):
         link, flow = self.bottleneck, self.flows[index]
         queues = 2 if self.topology == "parking_lot" and index == 0 else 1
         queues *= 2 if self.has_reverse_traffic else 1
-        travelling = link.rate_mbps * 125 * (link.rtt_ms + flow.extra_rtt_ms)
+        travelling = link.most_rate_mbps * 125 * (link.most_rtt_ms + flow.extra_rtt_ms)
         return round(travelling) + queues * link.queue_bytes
 
     @property
@@ -125,9 +155,14 @@ class Experiment(Spec):
         return any(flow.direction == "reverse" for flow in self.flows)
 
     @property
+    def has_return_queue(self) -> bool:
+        """Whether ACKs meet a queue: among the data of reverse flows, or on a link of their own."""
+        return self.has_reverse_traffic or self.bottleneck.return_rate_mbps is not None
+
+    @property
     def most_data_mbps(self) -> float:
         """Most data that a link carries, in Mbit/s: its rate, in each direction that has data."""
-        return self.bottleneck.rate_mbps * (2 if self.has_reverse_traffic else 1)
+        return self.bottleneck.most_rate_mbps * (2 if self.has_reverse_traffic else 1)
 
     @property
     def effective_start_window_s(self) -> float:
@@ -190,14 +225,14 @@ class Experiment(Spec):
     def to_json(self) -> str:
         """Canonical JSON: sorted keys and no white space, so equal specs give equal text.
 
-        Forward flows omit their direction, and the bottleneck its bursts and the model and
-        direction of its loss where they are the defaults. So experiments keep the hashes that they
-        had before these fields existed.
+        Forward flows omit their direction, and the experiment and its bottleneck what is not in
+        `FIRST_FIELDS` where it is the default. So experiments keep the hashes that they had before
+        these fields existed.
         """
         spec = self.model_dump(mode="json")
-        for name in ("burst_packets", "loss_model", "loss_direction"):
-            if spec["bottleneck"][name] == Bottleneck.model_fields[name].default:
-                del spec["bottleneck"][name]
+        for fields, given in ((spec, self), (spec["bottleneck"], self.bottleneck)):
+            for name in _later_defaults(given):
+                del fields[name]
         for flow in spec["flows"]:
             if flow["direction"] == "forward":
                 del flow["direction"]
@@ -255,6 +290,17 @@ class Experiment(Spec):
 
     def _repr_html_(self) -> str:
         return above.html(self)
+
+
+def _later_defaults(given: Spec) -> list[str]:
+    """Names of the fields that are not in `FIRST_FIELDS` and have their defaults."""
+    kind = type(given)
+    return [
+        name
+        for name, field in kind.model_fields.items()
+        if name not in FIRST_FIELDS[kind.__name__]
+        and getattr(given, name) == field.get_default(call_default_factory=True)
+    ]
 
 
 def _uniform(text: str) -> float:

@@ -147,7 +147,7 @@ def parsed(text: str) -> dict[str, Any]:
         chosen = fields if key in TEXT_FIELDS else fields.setdefault("options", {})
         if key in chosen:
             raise ValueError(f"{text!r} sets {key} twice")
-        chosen[key] = unquote(value) if key in TEXT_FIELDS else _option(unquote(value))
+        chosen[key] = unquote(value) if key in TEXT_FIELDS else option_value(unquote(value))
     return fields
 
 
@@ -156,7 +156,7 @@ def controller_of(name: str) -> str:
     return name.partition("?")[0].partition(":")[2]
 
 
-def _option(word: str) -> str | int | float | bool:
+def option_value(word: str) -> str | int | float | bool:
     """The value of an option as YAML would read it."""
     found = boolean(word)
     if isinstance(found, bool):

@@ -161,6 +161,10 @@ class Stack(ABC):
         """Environment variables of its programs."""
         return {}
 
+    def sysctls(self, options: Options) -> dict[str, str]:
+        """Settings of the kernel's network on both hosts of a flow with these options."""
+        return {}
+
     def receiver_options(self, controller: str, options: Options) -> Options:
         """The options for the receiver of a flow with this controller and these options."""
         return options

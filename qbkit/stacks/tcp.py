@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
-from qbkit.stacks.base import Options, Say, Stack, Status
+from qbkit.errors import SpecError
+from qbkit.stacks.base import Options, Say, Stack, Status, Transfer
 from qbkit.stacks.registry import register
 from qbkit.stacks.toolchains.build import compile_c, fingerprint
 
 SOURCE = Path(__file__).parent / "drivers/tcp/tcp_flow.c"
 MOUNT = "/run/qb/stacks/tcp"
+ECN: dict[str | int | float | bool, str] = {True: "1", "accurate": "3"}
+"""Value of the option ``ecn`` → net.ipv4.tcp_ecn."""
 PAPERS = ("cubic", "reno", "bbr")
 OTHERS = (
     *("bic", "cdg", "dctcp", "highspeed", "htcp", "hybla", "illinois", "lp", "nv", "scalable"),
@@ -34,6 +38,7 @@ class Tcp(Stack):
         "initial_window_packets": "initial congestion window in segments",
         "pacing": "true: pace by 2 cwnd/srtt in slow start, by 1.2 cwnd/srtt after it",
         "hystart": "false: CUBIC without HyStart, for all flows of the run (engine virtual)",
+        "ecn": "true: ask for ECN (RFC 3168); accurate: for accurate ECN",
     }
 
     counts_for: ClassVar[dict[str, tuple[str, ...]]] = {
@@ -59,9 +64,23 @@ class Tcp(Stack):
             return Status(False, "apt-get install gcc libc6-dev")
         return Status(True)
 
+    def check(self, controller: str, options: Options, source: str | None) -> None:
+        """As every stack, and ``ecn`` is one of `ECN`."""
+        super().check(controller, options, source)
+        if options.get("ecn", True) not in ECN:
+            raise SpecError(f"tcp's option ecn is {options['ecn']!r}; write true or accurate")
+
+    def sysctls(self, options: Options) -> dict[str, str]:
+        """What makes a socket ask for ECN; the driver has no part in it."""
+        return {"net/ipv4/tcp_ecn": ECN[options["ecn"]]} if "ecn" in options else {}
+
+    def send_argv(self, transfer: Transfer) -> list[str]:
+        """As every driver, without what `sysctls` sets."""
+        return super().send_argv(replace(transfer, options=_for_driver(transfer.options)))
+
     def receiver_options(self, controller: str, options: Options) -> Options:
         """The sender's, and its controller: ECN is negotiated by the controllers of both ends."""
-        return {**options, "controller": controller}
+        return {**_for_driver(options), "controller": controller}
 
     def build(self, say: Say = lambda _: None) -> None:
         """Compile the driver."""
@@ -74,6 +93,10 @@ class Tcp(Stack):
     def mounts(self) -> dict[str, Path]:
         """The folder of the compiled driver."""
         return {MOUNT: compile_c(SOURCE, "tcp_flow").parent}
+
+
+def _for_driver(options: Options) -> Options:
+    return {name: value for name, value in options.items() if name != "ecn"}
 
 
 register(Tcp())

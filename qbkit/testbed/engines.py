@@ -19,6 +19,7 @@ from qbkit.stacks.toolchains import certificate
 from qbkit.stacks.toolchains.build import GUEST_PATH
 from qbkit.testbed import host, kernel, native, virtual
 from qbkit.testbed.console import OnProgress, Usage
+from qbkit.testbed.kernel import Kind
 from qbkit.testbed.plan import Plan
 from qbkit.testbed.scratch import scratch_folder
 
@@ -38,10 +39,10 @@ class Engine:
     name: str
     problem: Callable[[], str | None]
     """A sentence that says why it does not work here; None if it does."""
-    execute: Callable[[Path, int, float, OnProgress, int], Usage]
-    """(prepared folder, seed, silence_s, on_progress, memory of a guest in MiB) → what it cost."""
-    version: Callable[[], str]
-    """Version of what a run depends on: the kernel."""
+    execute: Callable[[Path, int, float, OnProgress, Plan], Usage]
+    """(prepared folder, seed, silence_s, on_progress, plan) → what it cost."""
+    version: Callable[[Kind], str]
+    """Version of what a run depends on: the kernel of its kind."""
     real_time: bool = False
     """Whether a run takes as long as it lasts."""
     needs_machine: bool = False
@@ -64,16 +65,21 @@ def _installed(tool: str) -> bool:
 
 
 def _host_execute(
-    folder: Path, _seed: int, silence_s: float, on_progress: OnProgress, _guest_mb: int
+    folder: Path, _seed: int, silence_s: float, on_progress: OnProgress, plan: Plan
 ) -> Usage:
+    if plan.kernel is Kind.CHANGING:
+        raise EngineError(
+            "engine host runs on this machine's kernel, which has no capacity over time, outages, "
+            "policer or ecn bleaching of ours; leave them out, or use engine virtual"
+        )
     return host.run_on_host(folder, silence_s, on_progress)
 
 
 def _physical_execute(
-    folder: Path, seed: int, silence_s: float, on_progress: OnProgress, guest_mb: int
+    folder: Path, seed: int, silence_s: float, on_progress: OnProgress, plan: Plan
 ) -> Usage:
     """A guest on the machine's clock, on a processor of its own that it must leave mostly idle."""
-    usage = virtual.run_guest(folder, seed, silence_s, on_progress, guest_mb, time_travel=False)
+    usage = virtual.run_guest(folder, seed, silence_s, on_progress, plan, time_travel=False)
     share = usage.cpu_s / usage.wall_s
     if share > MOST_PROCESSOR_SHARE:
         raise RunFailed(
@@ -83,8 +89,12 @@ def _physical_execute(
     return usage
 
 
-def _guest_kernel() -> str:
-    return kernel.require().fingerprint
+def _guest_kernel(kind: Kind) -> str:
+    return kernel.require(kind).fingerprint
+
+
+def _own_kernel(_kind: Kind) -> str:
+    return os.uname().release
 
 
 ENGINES = {
@@ -93,7 +103,7 @@ ENGINES = {
         "physical", _virtual_problem, _physical_execute, _guest_kernel, real_time=True
     ),
     "host": Engine(
-        *("host", host.problem, _host_execute, os.uname().release.__str__),
+        *("host", host.problem, _host_execute, _own_kernel),
         real_time=True,
         needs_machine=True,
     ),
@@ -148,7 +158,7 @@ def carry_out(
         (folder / "mnt" / str(number)).symlink_to(source)
     data = {**plan.data, "mounts": {target: i for i, target in enumerate(mounts)}}
     (folder / "run/plan.json").write_text(json.dumps(data))
-    usage = engine.execute(folder, seed, silence_s, on_progress, plan.guest_mb)
+    usage = engine.execute(folder, seed, silence_s, on_progress, plan)
     result = folder / "run/result.json"
     if not result.exists():
         raise RunFailed(_why(folder, usage))

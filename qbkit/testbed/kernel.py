@@ -1,33 +1,25 @@
-"""Find or build the virtual-time kernel, User Mode Linux.
+"""Find the virtual-time kernels, User Mode Linux.
 
-Debian's own ``user-mode-linux`` lacks time travel, so qbkit builds the kernel from source
-(`kernel_source`) once, out of tree; or it uses a ready binary (``QBKIT_KERNEL``).
+There are two. Another kernel, even one with other options only, gives other bytes: the same law,
+another sample. So the kernel of the published runs stays as it is for networks that do not change,
+and what else a network needs (`Kind.CHANGING`) is in a second one.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
-import shutil
-import subprocess
-import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
+from enum import Enum
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
 from qbkit.errors import EngineError
-from qbkit.files import lock
 from qbkit.settings import cache_folder
-from qbkit.testbed.kernel_source import Progress, pinned_version, run_step, source
+from qbkit.testbed.kernel_source import run_step
 
 SOURCES = Path(__file__).parent / "kernel_sources"
-OBJECTS = 730
-"""Approximate number of files in the kernel with our configuration."""
-OLDEST = (6, 16)
-"""Older kernels fail on processors with AMX ("ptrace set fp regs failed") and lack seccomp=on."""
 REPRODUCIBLE = {
     # utsname feeds the guest's random pool, so it must not contain the build's date and place.
     "KBUILD_BUILD_TIMESTAMP": "Thu Jan  1 00:00:00 UTC 2026",
@@ -37,8 +29,8 @@ REPRODUCIBLE = {
     # Set but empty: no "+" after the release for a source tree inside a git repository.
     "LOCALVERSION": "",
 }
-TOOLS = ("gcc", "make", "flex", "bison", "bc", "patch", "xz", "tar")
-PACKAGES = "gcc make flex bison bc libc6-dev patch xz-utils"
+CAPACITY = b"capacity_class_ops"
+"""A symbol that only a kernel for networks that change has."""
 
 PATCHES = {  # the file's stem → a symbol that only the patched kernel has, and the effect without
     "0001-vdso-clock": (b"um_vvar_install", "runs cost 2-3 times more"),
@@ -55,6 +47,20 @@ PATCHES = {  # the file's stem → a symbol that only the patched kernel has, an
 """0005 needs 0003, and 0007 needs 0002 and 0006: without those they do not fit either."""
 
 
+class Kind(Enum):
+    """What a kernel is for; its value begins the name of the folder of a built one."""
+
+    CONSTANT = "linux"
+    """Networks that do not change: the kernel of the published runs."""
+    CHANGING = "changing"
+    """Also schedules of capacity, policing, and headers that change on their way."""
+
+    @property
+    def sources(self) -> tuple[Path, ...]:
+        """Folders of patches, files and configuration, in order."""
+        return (SOURCES, SOURCES / "changing") if self is Kind.CHANGING else (SOURCES,)
+
+
 @dataclass(frozen=True)
 class Kernel:
     """A ready kernel: its binary, its version ("7.2.13"), and which of our PATCHES it has."""
@@ -62,6 +68,8 @@ class Kernel:
     path: Path
     version: str
     patches: tuple[str, ...]
+    may_change: bool
+    """Whether it has what networks need that change."""
 
     @property
     def missing_patches(self) -> dict[str, str]:
@@ -79,157 +87,64 @@ class Kernel:
         return _content_of(self.path).sha256
 
 
-def find() -> Kernel | None:
-    """The kernel for runs, or None; raises EngineError when QBKIT_KERNEL does not exist."""
+def find(kind: Kind = Kind.CONSTANT) -> Kernel | None:
+    """The kernel for runs of a kind, or None; raises EngineError when QBKIT_KERNEL does not exist.
+
+    QBKIT_KERNEL names the kernel of every run.
+    """
     chosen = os.environ.get("QBKIT_KERNEL")
     if chosen:
         path = Path(chosen)
         if not os.access(path, os.X_OK):
             raise EngineError(f"QBKIT_KERNEL names {chosen}, which is not an executable file")
-        return Kernel(path, _version_of(path), _content_of(path).patches)
-    built = [p for p in _folder().glob("linux-*/linux") if os.access(p, os.X_OK)]
-    if not built:
+        return _kernel(path, _version_of(path))
+    found = [p for p in folder().glob(f"{kind.value}-*/linux") if os.access(p, os.X_OK)]
+    if not found:
         return None
-    return _built(max(built, key=lambda p: (_is_current(p), p.stat().st_mtime)))
+    current = f"-{recipe(kind)}"
+    best = max(found, key=lambda p: (p.parent.name.endswith(current), p.stat().st_mtime))
+    return built(best)
 
 
-def _is_current(path: Path) -> bool:
-    """Whether a built kernel has the patches and the configuration of this qbkit."""
-    return path.parent.name.endswith(f"-{_recipe()}")
+def built(path: Path) -> Kernel:
+    """The kernel that was built at a path of the cache."""
+    return _kernel(path, path.with_name("version").read_text())
 
 
-def _built(path: Path) -> Kernel:
-    return Kernel(path, path.with_name("version").read_text(), _content_of(path).patches)
+def _kernel(path: Path, version: str) -> Kernel:
+    content = _content_of(path)
+    return Kernel(path, version, content.patches, content.may_change)
 
 
-def require() -> Kernel:
+def require(kind: Kind = Kind.CONSTANT) -> Kernel:
     """The kernel of `find`; raises EngineError, which says how to get one."""
-    kernel = find()
+    kernel = find(kind)
     if kernel is None:
+        which = "" if kind is Kind.CONSTANT else " for networks that change"
         raise EngineError(
-            "there is no virtual-time kernel yet; build it with `qbkit kernel --build` "
+            f"there is no virtual-time kernel{which} yet; build it with `qbkit kernel --build` "
             "(about 5 minutes on 2 cores)"
+        )
+    if kind is Kind.CHANGING and not kernel.may_change:
+        raise EngineError(
+            f"the kernel {kernel.path} has no networks that change; "
+            "build one that has with `qbkit kernel --build`, and unset QBKIT_KERNEL"
         )
     return kernel
 
 
-def build(say: Progress = lambda _: None) -> Kernel:
-    """Build the kernel into the cache, or return an earlier build of the same sources.
-
-    Calls ``say`` with each step. Raises EngineError with the compiler's first error.
-    """
-    missing = [tool for tool in TOOLS if not shutil.which(tool)]
-    if missing:
-        raise EngineError(
-            f"{', '.join(missing)} is missing to build the kernel; "
-            f"install with: apt-get install {PACKAGES}"
-        )
-    _folder().mkdir(parents=True, exist_ok=True)
-    with _only_builder(), tempfile.TemporaryDirectory(dir=_folder(), prefix="build-") as scratch:
-        target = _target(pinned_version() or "")
-        if not (target / "linux").exists():
-            chosen = source(Path(scratch), say)
-            target = _target(chosen.version)
-        if not (target / "linux").exists():
-            _compile(chosen.unpack(Path(scratch), say), Path(scratch), say)
-            _install(Path(scratch), target)
-        os.utime(target / "linux")  # `find` takes the kernel that was built or requested last
-    return _built(target / "linux")
-
-
-def _target(source_version: str) -> Path:
-    return _folder() / f"linux-{source_version}-{_recipe()}"
-
-
-def _compile(tree: Path, scratch: Path, say: Progress) -> None:
-    """Apply the patches that fit, configure, compile."""
-    applied = _patch(tree, say)
-    version = run_step(["make", "-s", "-C", tree, "kernelversion"]).strip()
-    if tuple(int(x) for x in version.split(".")[:2]) < OLDEST:
-        raise EngineError(f"the kernel source is {version}; 6.16 or newer is needed")
-    out = scratch / "out"
-    out.mkdir()
-    env = {**os.environ, **REPRODUCIBLE, "ARCH": "um", "CCACHE_BASEDIR": str(scratch)}
-    make: list[str | Path] = ["make", "-s", "-C", tree, "ARCH=um", f"O={out}"]
-    say(f"configuring Linux {version}")
-    run_step([*make, "tinyconfig"], env=env)
-    merge: list[str | Path] = [tree / "scripts/kconfig/merge_config.sh", "-m", "-O", out]
-    run_step([*merge, out / ".config", SOURCES / "config.fragment"], env=env, cwd=tree)
-    run_step([*make, "olddefconfig"], env=env)
-    with_ccache = shutil.which("ccache") and "CCACHE_DISABLE" not in os.environ
-    # ccache makes paths relative, also those that two files put into the kernel: the same without.
-    compiler = "CC=ccache gcc" if with_ccache else f"KCFLAGS=-fmacro-prefix-map={tree}/=../tree/"
-    cores = len(os.sched_getaffinity(0))
-    say(f"compiling Linux {version} on {cores} cores (about 10 processor minutes)")
-    make.remove("-s")
-    _make_with_progress([*make, f"-j{cores}", compiler, "linux"], env)
-    (out / "version").write_text(version)
-    (out / "patches").write_text("\n".join(applied))
-
-
-def _make_with_progress(argv: Sequence[str | Path], env: dict[str, str]) -> None:
-    """Run make with a progress bar over files; raises EngineError with the first error."""
-    from qbkit.progress import bar as progress_bar
-
-    words = [str(a) for a in argv]
-    said: list[str] = []
-    with (
-        progress_bar(total=OBJECTS, desc="kernel", unit="file", mininterval=2.0) as bar,
-        subprocess.Popen(
-            words, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-        ) as process,
-    ):
-        for line in process.stdout or ():
-            if line.startswith("  CC"):
-                bar.update()
-            else:
-                said.append(line.strip())
-    if process.returncode:
-        why = next((line for line in said if "error" in line.lower()), "no output")
-        raise EngineError(f"the kernel does not compile: {why}")
-
-
-def _patch(tree: Path, say: Progress) -> list[str]:
-    """Apply each of our patches that fits; return the names of those applied."""
-    applied = []
-    for patch in sorted(SOURCES.glob("*.patch")):
-        command = ["patch", "-s", "-p1", "-d", str(tree), "-i", str(patch)]
-        if subprocess.run([*command, "--dry-run"], capture_output=True, check=False).returncode:
-            say(f"{patch.name} does not fit this kernel; without it, {PATCHES[patch.stem][1]}")
-            continue
-        run_step(command)
-        applied.append(patch.name)
-    return applied
-
-
-def _install(scratch: Path, target: Path) -> None:
-    """Move the result into the cache in one step."""
-    ready = scratch / "ready"
-    ready.mkdir()
-    for name in ("linux", "version", "patches", ".config"):
-        shutil.copy2(scratch / "out" / name, ready / name)
-    ready.rename(target)
-
-
-def _folder() -> Path:
+def folder() -> Path:
+    """The folder of all built kernels."""
     return cache_folder() / "kernels"
 
 
-@contextmanager
-def _only_builder() -> Iterator[None]:
-    """One build at a time in this cache; removes the remains of killed builds."""
-    with lock(_folder() / "lock"):
-        for left in _folder().glob("build-*"):
-            shutil.rmtree(left, ignore_errors=True)
-        yield
-
-
 @cache
-def _recipe() -> str:
+def recipe(kind: Kind) -> str:
     """Hash of everything but the source: environment, patches, configuration."""
     digest = hashlib.sha256(repr(sorted(REPRODUCIBLE.items())).encode())
-    for path in sorted(SOURCES.iterdir()):
-        digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    for path in (path for place in kind.sources for path in sorted(place.iterdir())):
+        if path.is_file():
+            digest.update(path.name.encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()[:12]
 
 
@@ -248,6 +163,7 @@ class _Content(NamedTuple):
 
     patches: tuple[str, ...]
     sha256: str
+    may_change: bool
 
 
 def _content_of(path: Path) -> _Content:
@@ -260,4 +176,4 @@ def _content_of(path: Path) -> _Content:
 def _read_content(path: Path, _mtime_ns: int, _size: int) -> _Content:
     binary = path.read_bytes()
     patches = tuple(name for name, (symbol, _) in PATCHES.items() if symbol in binary)
-    return _Content(patches, hashlib.sha256(binary).hexdigest())
+    return _Content(patches, hashlib.sha256(binary).hexdigest(), CAPACITY in binary)

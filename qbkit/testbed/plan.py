@@ -10,10 +10,12 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from qbkit.spec import FRAME_BYTES, Bottleneck, Experiment, Flow
+from qbkit.spec import Bottleneck, Experiment, Flow
 from qbkit.stacks import Stack
 from qbkit.stacks.base import LEAST_WINDOW_BYTES, WINDOW, ServingStack, Transfer
-from qbkit.testbed import memory
+from qbkit.testbed import changes, memory
+from qbkit.testbed.kernel import Kind
+from qbkit.testbed.links import bottleneck_lines, delay_netem, edge_netem
 
 FIRST_PORT = 4001
 """Flow i (from 0) uses this port plus i on its server's side."""
@@ -21,10 +23,6 @@ SENDER_IP, RECEIVER_IP = "10.1.{}.1", "10.2.{}.1"
 """Addresses of a flow's hosts, by its index."""
 RUN_FOLDER = "/run/qb/run"
 MOST_REPORTS, LEAST_REPORT_S = 50, 0.1
-NETEM_LIMIT_PACKETS = 1_000_000
-"""The delay lines of the hosts never drop."""
-FRAME_MEMORY_BYTES = 2304
-"""Memory (``truesize``) that the kernel holds for a frame of 1514 bytes; cake limits memory."""
 SPARE_DRAIN_S, MOST_DRAIN_S = 10.0, 10.0
 """Extra time for the queue to run empty, and the maximum time for that in real time."""
 LEAST_TCP_BUFFER_BYTES, MOST_TCP_BUFFER_BYTES = 64 << 20, 2**31 - 1
@@ -39,6 +37,8 @@ class Plan:
     mounts: dict[str, str]
     guest_mb: int = memory.GUEST_MB
     """Memory of the guest."""
+    kernel: Kind = Kind.CONSTANT
+    """The kernel that it needs."""
 
 
 def make_plan(experiment: Experiment, stacks: list[Stack], engine: str, capture: str) -> Plan:
@@ -50,7 +50,12 @@ def make_plan(experiment: Experiment, stacks: list[Stack], engine: str, capture:
     for stack in stacks:
         mounts.update({guest: str(host) for guest, host in stack.mounts().items()})
     data = plan_data(experiment, stacks, engine, capture)
-    return Plan(data, mounts, memory.guest_mb(experiment))
+    return Plan(data, mounts, memory.guest_mb(experiment), kernel_of(experiment.bottleneck))
+
+
+def kernel_of(link: Bottleneck) -> Kind:
+    """The kernel for experiments with a link."""
+    return Kind.CHANGING if link.changes else Kind.CONSTANT
 
 
 def plan_data(
@@ -66,10 +71,11 @@ def plan_data(
         "tcp_buffer_bytes": tcp_buffer_bytes(experiment),
         "tcp_memory_bytes": max(2**30, 8 * experiment.most_path_bytes),
         "bottleneck_tc": bottleneck_lines(experiment.bottleneck, engine),
-        "loss_netem": loss_netem(experiment.bottleneck),
+        "loss_netem": edge_netem(experiment.bottleneck),
         # What leaves after the last router has also passed other queues, or random loss.
-        "capture_queues": experiment.bottleneck.mean_loss_percent > 0
+        "capture_queues": bool(edge_netem(experiment.bottleneck))
         or experiment.topology != "dumbbell",
+        **changes.of(experiment, engine),
         **_drain(experiment, engine),
         "flows": [
             _flow(experiment, index, flow, stack)
@@ -103,107 +109,22 @@ def tcp_buffer_bytes(experiment: Experiment) -> int:
     return min(max(wanted, LEAST_TCP_BUFFER_BYTES), MOST_TCP_BUFFER_BYTES)
 
 
-def bottleneck_lines(link: Bottleneck, engine: str) -> list[str]:
-    """``tc`` lines of the bottleneck's port (``DEV``): a token bucket, and its queue.
-
-    The bucket holds ``burst_packets`` frames and what the link carries during a timer's delay. With
-    one frame the link is a constant-rate server: a frame leaves up to that late, and the next ones
-    make up for it. The delay is one microsecond in virtual time (the guest's clock has steps of 256
-    ns, its timers are at least 500 ns long), and one millisecond in real time. It counts at least
-    16 bytes, because tc rounds the bucket.
-    """
-    rate_bps = round(link.rate_mbps * 1e6)
-    late_bytes = rate_bps // 8 // (1_000_000 if engine == "virtual" else 1000)
-    burst = link.burst_packets * FRAME_BYTES + max(16, late_bytes)
-    shaper = f"tbf rate {rate_bps}bit burst {burst} limit {max(link.queue_bytes, burst)}"
-    return [
-        f"qdisc add dev DEV root handle 1: {shaper}",
-        f"qdisc add dev DEV parent 1:1 handle 10: {queue(link)}",
-    ]
-
-
 def _drain(experiment: Experiment, engine: str) -> dict[str, float]:
     """How the queues run empty after the flows: when arrivals stop, how fast, and for how long."""
     link = experiment.bottleneck
-    rate_bytes_per_s = link.rate_mbps * 1e6 / 8
-    queues = 1 if experiment.topology == "dumbbell" else 2
-    # Twice, because tbf and the queue's own accounting hold somewhat more than the buffer.
-    limit_s = 2 * queues * link.queue_bytes / rate_bytes_per_s + SPARE_DRAIN_S
+    limit_s = changes.drain_s(experiment) + SPARE_DRAIN_S
     extra_rtt_ms = max(flow.extra_rtt_ms for flow in experiment.flows)
     return {
-        "settle_s": (link.rtt_ms + extra_rtt_ms + 2 * experiment.sender_jitter_ms) / 1e3,
-        "rate_bytes_per_s": rate_bytes_per_s,
+        "settle_s": (link.most_rtt_ms + extra_rtt_ms + 2 * experiment.sender_jitter_ms) / 1e3,
+        "rate_bytes_per_s": link.rate_mbps * 1e6 / 8,
         "drain_limit_s": limit_s if engine == "virtual" else min(limit_s, MOST_DRAIN_S),
     }
 
 
-def queue(link: Bottleneck) -> str:
-    """The queue discipline in ``tc``'s syntax, with its buffer in the unit that it counts in."""
-    packets, size = link.queue_packets, link.queue_bytes
-    words = {
-        "fifo": f"pfifo limit {packets}" if link.buffer_packets else f"bfifo limit {size}",
-        "fq": f"fq limit {packets} flow_limit {packets}",
-        "fq_codel": f"fq_codel limit {packets} memory_limit {32 * 2**20}",
-        "codel": f"codel limit {packets}",
-        "cake": f"cake memlimit {math.ceil(size * FRAME_MEMORY_BYTES / FRAME_BYTES)}",
-        "pie": f"pie limit {packets}",
-        "red": _red(link),
-        "sfq": f"sfq limit {packets}",
-    }[link.qdisc]
-    return " ".join([words, *_options(link)])
-
-
-def _red(link: Bottleneck) -> str:
-    """RED's words; its thresholds default to a quarter and three quarters of the buffer."""
-    given, size = link.qdisc_options, link.queue_bytes
-    words = [f"red limit {size} avpkt 1000 bandwidth {round(link.rate_mbps * 1e6)}bit"]
-    low, high = int(given.get("min", size // 4)), int(given.get("max", size * 3 // 4))
-    if "min" not in given:
-        words.append(f"min {low}")
-    if "max" not in given:
-        words.append(f"max {high}")
-    if "burst" not in given:
-        # tc(8) red: the recommended burst is (2*min + max) / (3*avpkt)
-        words.append(f"burst {(2 * low + high) // 3000 + 1}")
-    return " ".join(words)
-
-
-def _options(link: Bottleneck) -> list[str]:
-    """``qdisc_options`` as words; True gives a flag, False omits it."""
-    return [
-        name if value is True else f"{name} {value}"
-        for name, value in sorted(link.qdisc_options.items())
-        if value is not False
-    ]
-
-
-def loss_netem(link: Bottleneck) -> dict[str, str]:
-    """netem words of the loss on routers' ports, by the kind of host behind them: d(estination) for
-    receivers, s(ender) for senders. Kinds without loss are left out.
-
-    Each port has its own chain of random numbers, which the kernel seeds from its random pool, and
-    so from the seed of the experiment.
-    """
-    model = link.loss_model
-    words = f"loss random {link.loss_percent}%" if model == "random" else model.netem
-    meet = {"d": link.loses_data, "s": link.loses_acks}
-    return {kind: f"{words} limit {NETEM_LIMIT_PACKETS}" for kind, loses in meet.items() if loses}
-
-
-def delay_netem(delay_ms: float, jitter_ms: float) -> str:
-    """netem words of a host's access link: constant delay, with jitter that keeps the order.
-
-    netem reorders packets whose delays cross, unless a rate is set: then every packet is due after
-    its predecessor. 100 Gbit/s is such a rate, and high enough not to limit anything.
-    """
-    words = [f"delay {delay_ms * 1000:.3f}us"]
-    if jitter_ms:
-        words.append(f"{jitter_ms * 1000:.3f}us rate 100gbit")
-    return " ".join([*words, f"limit {NETEM_LIMIT_PACKETS}"])
-
-
 def _flow(experiment: Experiment, index: int, flow: Flow, stack: Stack) -> dict[str, Any]:
-    one_way_ms = (experiment.bottleneck.rtt_ms + flow.extra_rtt_ms) / 2
+    link = experiment.bottleneck
+    rtt_ms = link.delay.values[0] if link.delay else link.rtt_ms
+    one_way_ms = (rtt_ms + flow.extra_rtt_ms) / 2
     port = FIRST_PORT + index
     out = f"{RUN_FOLDER}/flows/{index}"
     start_s = experiment.flow_starts_s[index]
@@ -224,8 +145,10 @@ def _flow(experiment: Experiment, index: int, flow: Flow, stack: Stack) -> dict[
         "sender_ip": SENDER_IP.format(index),
         "receiver_ip": RECEIVER_IP.format(index),
         "port": port,
-        "sender_netem": delay_netem(one_way_ms, experiment.sender_jitter_ms),
-        "receiver_netem": delay_netem(one_way_ms, 0.0),
+        "sender_netem": delay_netem(experiment, one_way_ms, jitters=True),
+        "receiver_netem": delay_netem(experiment, one_way_ms, jitters=False),
+        **({"extra_rtt_ms": flow.extra_rtt_ms} if link.delay else {}),
+        **({"sysctls": sysctls} if (sysctls := stack.sysctls(flow.options)) else {}),
         **({"foreign": True} if stack.foreign else {}),
         **_programs(stack, flow, f"10.{{side}}.{index}.1:{port}", out, duration_s),
         "window_bytes": offered,

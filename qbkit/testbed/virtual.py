@@ -14,6 +14,7 @@ from pathlib import Path
 from qbkit.errors import EngineError, RunStalled
 from qbkit.testbed import kernel, memory, native, standstill
 from qbkit.testbed.console import Console, OnProgress, Usage, die_with_parent, end_group, measured
+from qbkit.testbed.plan import Plan
 from qbkit.testbed.processor import claim_processor
 
 START_NS = 1_767_225_600 * 10**9
@@ -48,23 +49,23 @@ def run_guest(
     seed: int,
     silence_s: float,
     on_progress: OnProgress,
-    guest_mb: int,
+    plan: Plan,
     *,
     time_travel: bool = True,
 ) -> Usage:
     """Boot a guest in a prepared folder and wait until it has powered off.
 
     ``folder`` holds ``agent``, ``run/`` and ``mnt/`` (see `engines`). ``on_progress`` gets the
-    virtual time in seconds; ``guest_mb`` is the guest's memory in MiB. Raises EngineError when the
+    virtual time in seconds. Raises EngineError when the
     guest does not boot, RunStalled when it prints nothing for ``silence_s`` of wall-clock time.
     No process is left in any case.
     """
-    binary = kernel.require().path
+    binary = kernel.require(plan.kernel).path
     (folder / "root/host").mkdir(parents=True)
     shutil.copy2(native.init(), folder / "root/init")
     with claim_processor() as processor, measured() as usage:
         words = [*COMMAND, *TIME_TRAVEL] if time_travel else COMMAND
-        command = [word.format(guest_mb=guest_mb) for word in words]
+        command = [word.format(guest_mb=plan.guest_mb) for word in words]
         process = _start(command, binary, folder, seed, processor)
         console = Console(process, on_progress)
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -157,4 +158,4 @@ def web_plan(pair: WebPair, engine: str, capture: str) -> Plan:
         "ends_early": True,
         "site": site.version(),
     }
-    return Plan(dict(data), {**plan.mounts, SITE_MOUNT: str(site.folder)}, plan.guest_mb)
+    return replace(plan, data=dict(data), mounts={**plan.mounts, SITE_MOUNT: str(site.folder)})

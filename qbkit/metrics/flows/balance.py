@@ -20,6 +20,7 @@ COLUMNS = {
     "queued_packets": "balance_queued_packets",
 }
 """Column → variable of the run."""
+EXTRA = "extra_packets"
 CAPTURES, KERNEL = "captures", "kernel"
 
 
@@ -34,7 +35,10 @@ def packet_balance(ds: xr.Dataset) -> pd.DataFrame:
     Counts cover the whole capture, which extends beyond the end of the experiment, and every IP
     packet from the flow's sender to its receiver; at a bottleneck of the other direction, the
     packets back (ACKs). ACKs that meet random loss but no queue are in rows of bottleneck 0. The
-    rows of the flows add up to the kernel's row; a run in which they do not has a warning.
+    rows of the flows add up to the kernel's row; a run in which they do not has a warning. Where
+    packets may be duplicated or corrupted, ``extra_packets`` came out beside those that went in;
+    the kernel does not count them, nor the packets whose headers were corrupted, which count as
+    lost at random.
 
     Raises MetricError for a run without counters: imported captures, or a run of an older qbkit.
     """
@@ -49,13 +53,18 @@ def packet_balance(ds: xr.Dataset) -> pd.DataFrame:
         rows.append(_of_kernel(ds, k))
     if "ack_in_packets" in ds:
         rows += [_of_acks(ds, i) for i in range(ds.sizes["flow"])] + [_of_acks_by_kernel(ds)]
-    return pd.DataFrame(rows, columns=["bottleneck", "direction", "label", "source", *COLUMNS])
+    extra = [EXTRA] * ("balance_extra_packets" in ds)
+    names = ["bottleneck", "direction", "label", "source", *COLUMNS, *extra]
+    return pd.DataFrame(rows, columns=names).fillna(dict.fromkeys(extra, 0))
 
 
 def _of_flow(ds: xr.Dataset, k: int, index: int) -> dict[str, Any]:
     """Row of a flow at a bottleneck, as the captures count it."""
     at = ds.isel(bottleneck=k, flow=index)
     counts = {column: int(at[name]) for column, name in COLUMNS.items()}
+    if "balance_extra_packets" in ds:
+        counts[EXTRA] = int(at["balance_extra_packets"])
+        counts["out_packets"] -= counts[EXTRA]
     return {**_words(ds, k, flow_labels(ds)[index], CAPTURES), **counts}
 
 
@@ -64,6 +73,8 @@ def _of_kernel(ds: xr.Dataset, k: int) -> dict[str, Any]:
     sent, dropped, queued = (
         int(ds[f"qdisc_{word}_packets"][k]) for word in ("sent", "dropped", "queued")
     )
+    if "policer_dropped_packets" in ds:
+        dropped += int(ds["policer_dropped_packets"][k])
     # A flow's packets meet random loss only after their last bottleneck in a direction.
     entered = ds["balance_in_packets"].transpose("flow", "bottleneck").values > 0
     ways = _directions(ds)

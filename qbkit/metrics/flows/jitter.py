@@ -1,7 +1,7 @@
 """The delay that jitter adds where packets keep their order.
 
 netem delays each packet of a sender by a uniform time and never lets one overtake another
-(`qbkit.testbed.plan.delay_netem`): a packet leaves with the latest of all before it. So the mean
+(`qbkit.testbed.links.delay_netem`): a packet leaves with the latest of all before it. So the mean
 delay exceeds the mean of the jitter, by the more the closer packets follow each other. The captures
 do not show it, because it arises before the queue.
 """
@@ -44,7 +44,7 @@ def ordered_jitter_ms(sent_s: FloatArray, half_width_ms: float) -> FloatArray:
 def flow_jitter_ms(ds: xr.Dataset, index: int) -> float:
     """Mean delay (ms) that an experiment's jitter adds to a flow's packets; 0 for captures."""
     experiment = run_experiment(ds)
-    if experiment is None:
+    if experiment is None or experiment.jitter_reorders:
         return 0.0
     sent_s = ds["packet_time_s"].values[ds["packet_flow"].values == index]
     added_ms = ordered_jitter_ms(sent_s, experiment.sender_jitter_ms)

@@ -9,6 +9,7 @@ import xarray as xr
 
 from qbkit.errors import MetricError
 from qbkit.traces.arrays import BoolArray, FloatArray
+from qbkit.traces.run.attributes import run_experiment
 from qbkit.traces.run.journey import Fate
 
 
@@ -70,12 +71,33 @@ def known_fate(ds: xr.Dataset) -> BoolArray:
 
 
 def delivered_packets(ds: xr.Dataset, index: int) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Data packets of the flow that left the queue: departure (s), size (B), delay (ms)."""
+    """Data packets of the flow that arrived: departure to it (s), size (B), queueing delay (ms)."""
     departure_s = ds["packet_departure_s"].values
     mine = (ds["packet_flow"].values == index) & np.isfinite(departure_s)
-    left_s = departure_s[mine].astype(np.float64)
+    arrived_s = departure_s[mine].astype(np.float64)
     size_bytes = ds["packet_size_bytes"].values[mine].astype(np.float64)
-    return left_s, size_bytes, (left_s - ds["packet_time_s"].values[mine]) * 1e3
+    left_s = ds["packet_left_s"].values[mine] if "packet_left_s" in ds else arrived_s
+    return arrived_s, size_bytes, (left_s - ds["packet_time_s"].values[mine]) * 1e3
+
+
+def path_delays_ms(ds: xr.Dataset, index: int, arrived_s: FloatArray) -> FloatArray:
+    """RTT (ms) that the path adds to the flow's base RTT, for each packet of `delivered_packets`.
+
+    Where the delay changes, it is that of the time at which the packet arrived; where the path
+    holds or delays packets behind the last queue, what the packet waited there.
+    """
+    added = np.zeros(len(arrived_s))
+    if "packet_left_s" in ds:
+        departure_s = ds["packet_departure_s"].values
+        mine = (ds["packet_flow"].values == index) & np.isfinite(departure_s)
+        added += (departure_s[mine] - ds["packet_left_s"].values[mine]) * 1e3
+    experiment = run_experiment(ds)
+    link = experiment.bottleneck if experiment is not None else None
+    if link is not None and link.delay is not None:
+        steps = np.array(link.delay.until(float(ds.attrs["duration_s"])))
+        at = np.searchsorted(steps[:, 0], arrived_s, "right") - 1
+        added += steps[np.maximum(at, 0), 1] - link.rtt_ms
+    return added
 
 
 def ack_delays_ms(ds: xr.Dataset, index: int, left_s: FloatArray) -> FloatArray:

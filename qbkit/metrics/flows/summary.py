@@ -18,6 +18,7 @@ from qbkit.metrics.flows.lookup import (
     flow_directions,
     has_packets,
     known_fate,
+    path_delays_ms,
 )
 from qbkit.traces.run.journey import Fate
 
@@ -133,7 +134,8 @@ def _delays_ms(ds: xr.Dataset, index: int) -> tuple[float, float, float]:
     base_ms = float(ds["base_rtt_ms"].values[index])
     if has_packets(ds):
         left_s, _, waited_ms = delivered_packets(ds, index)
-        extra_ms = waited_ms + ack_delays_ms(ds, index, left_s)
+        extra_ms = waited_ms + path_delays_ms(ds, index, left_s)
+        extra_ms = extra_ms + ack_delays_ms(ds, index, left_s)
         jitter_ms = flow_jitter_ms(ds, index)
         extra_ms = extra_ms[np.isfinite(extra_ms)]
         if not len(extra_ms):

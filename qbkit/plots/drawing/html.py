@@ -16,8 +16,9 @@ import numpy as np
 import xarray as xr
 
 from qbkit.metrics.flows.summary import summary
+from qbkit.plots.drawing.link_words import buffer_words, link_words, path_words
 from qbkit.plots.drawing.theme import colours
-from qbkit.plots.drawing.topology_svg import buffer_words, sparkline_svg, topology_svg
+from qbkit.plots.drawing.topology_svg import sparkline_svg, topology_svg
 from qbkit.spec import Experiment
 from qbkit.traces.run.attributes import run_experiment, run_warnings
 
@@ -101,10 +102,13 @@ def run_sentence(ds: xr.Dataset, *, of_one_run: bool = True) -> str:
     a = ds.attrs
     parts = [f"{float(a['duration_s']):g} s"]
     spec = run_experiment(ds)
-    if "rate_mbps" in a and np.isfinite(a["rate_mbps"]):
-        parts.append(f"{float(a['rate_mbps']):g} Mbit/s, {float(a['rtt_ms']):g} ms RTT")
     if spec is not None:
-        parts.append(f"{spec.bottleneck.qdisc}, buffer {buffer_words(spec)}")
+        link = spec.bottleneck
+        parts.append(", ".join(link_words(link)))
+        parts.append(f"{link.qdisc}, buffer {buffer_words(spec)}")
+        parts += path_words(link)
+    elif "rate_mbps" in a and np.isfinite(a["rate_mbps"]):
+        parts.append(f"{float(a['rate_mbps']):g} Mbit/s, {float(a['rtt_ms']):g} ms RTT")
     names = ("engine", "seed") if of_one_run else ("engine",)
     parts += [f"{name} {a[name]}" for name in names if str(a.get(name, ""))]
     return " · ".join(parts)

@@ -6,8 +6,9 @@ import math
 from collections.abc import Sequence
 from html import escape
 
+from qbkit.plots.drawing.link_words import buffer_words, link_words, path_words
 from qbkit.plots.drawing.theme import colours
-from qbkit.spec import Bottleneck, Experiment
+from qbkit.spec import Experiment
 
 MAX_FLOWS = 6
 """Most flows that are drawn; a line of text has the number of further flows."""
@@ -34,7 +35,7 @@ def topology_svg(experiment: Experiment) -> str:
     if experiment.topology == "parking_lot":
         queues_x = [232.0, 436.0]
     lanes = {"forward": middle}
-    if experiment.has_reverse_traffic:
+    if experiment.has_return_queue:
         lanes = {"forward": middle - LANE, "reverse": middle + LANE}
     parts = [
         _wire(queues_x[i] + QUEUE_WIDTH, lane, x, lane)
@@ -139,40 +140,13 @@ def _queue(x: float, middle: float, direction: str) -> str:
 
 def _legend(experiment: Experiment, height: float, drawn: int) -> list[str]:
     link = experiment.bottleneck
-    rate = f"{link.qdisc} · {link.rate_mbps:g} Mbit/s{burst_words(link)} · {link.rtt_ms:g} ms RTT"
-    loss = f" · {loss_words(link)}" if link.mean_loss_percent else ""
+    path = " · ".join([link.qdisc, *link_words(link), *path_words(link)])
     more = len(experiment.flows) - drawn
     return [
-        f'<text x="{WIDTH / 2}" y="16" text-anchor="middle">{escape(rate + loss)}</text>',
+        f'<text x="{WIDTH / 2}" y="16" text-anchor="middle">{escape(path)}</text>',
         f'<text class="quiet" x="{WIDTH / 2}" y="33" text-anchor="middle">'
         f"{escape('buffer ' + buffer_words(experiment))}</text>",
         f'<text class="quiet" x="{LEFT_X}" y="{height - 6}">and {more} more flows</text>'
         if more
         else "",
     ]
-
-
-def burst_words(link: Bottleneck) -> str:
-    """What follows the rate: how many frames leave back to back, if more than one."""
-    return f" in bursts of {link.burst_packets}" if link.burst_packets > 1 else ""
-
-
-def loss_words(link: Bottleneck) -> str:
-    """The loss after the queue, the length of its bursts, and its direction if not the default."""
-    words = f"{link.mean_loss_percent:.3g} % loss"
-    if link.loss_model != "random":
-        words += f" in bursts of {link.loss_model.mean_burst_packets:.3g}"
-    if link.loss_direction == "to_receivers":
-        return words
-    return words + (" each way" if link.loss_direction == "both" else " of ACKs")
-
-
-def buffer_words(experiment: Experiment) -> str:
-    """The buffer as given in the spec, and in bytes."""
-    link = experiment.bottleneck
-    size = f"{link.queue_bytes / 1e3:.4g} kB"
-    if link.buffer_bdp is not None:
-        return f"{link.buffer_bdp:g} BDP ({size})"
-    if link.buffer_packets is not None:
-        return f"{link.buffer_packets} packets"
-    return size

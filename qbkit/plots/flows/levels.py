@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import altair as alt
+import numpy as np
 import xarray as xr
 
 from qbkit.metrics.flows.lookup import active_span_s, flow_directions
@@ -32,14 +33,14 @@ class Level:
 
 
 def levels(ds: xr.Dataset) -> frozenset[Level]:
-    """The lines of a run; empty where its link is not known.
+    """The lines of a run; empty where its link is not known, or changes (`common_capacity`).
 
     The fair share is the capacity over the number of flows that are active at the time. It exists
     where all flows share one queue, in one direction.
     """
     experiment, end_s = run_experiment(ds), float(ds.attrs["duration_s"])
     rate_mbps = float(ds.attrs.get("rate_mbps", math.nan))
-    if experiment is None or not rate_mbps > 0:
+    if experiment is None or not rate_mbps > 0 or "capacity_mbps" in ds:
         return frozenset()
     found = [Level("throughput_mbps", "capacity", rate_mbps, 0.0, end_s)]
     if (queue_bytes := float(ds.attrs.get("queue_bytes", math.nan))) > 0:
@@ -54,6 +55,30 @@ def common_levels(runs: Iterable[xr.Dataset]) -> frozenset[Level]:
     """The lines that runs drawn together share; empty where they differ."""
     found = {levels(ds) for ds in runs}
     return found.pop() if len(found) == 1 else frozenset()
+
+
+def common_capacity(runs: Iterable[xr.Dataset]) -> xr.DataArray | None:
+    """The capacity over time that runs drawn together share; None if it is constant or differs."""
+    first, *others = (ds.get("capacity_mbps") for ds in runs)
+    if first is None or not all(other is not None and first.equals(other) for other in others):
+        return None
+    return first
+
+
+def capacity_layer(mbps: xr.DataArray, bin_s: float) -> alt.Chart:
+    """The capacity of a link that changes, as an area behind the throughput."""
+    values = mbps.values.astype(float)
+    kept = [0, *(np.flatnonzero(np.diff(values)) + 1).tolist()]
+    end_s = float(mbps["time"].values[-1]) + bin_s
+    rows = {
+        "time_s": [*mbps["time"].values[kept].tolist(), end_s],
+        "capacity": [*values[kept].tolist(), float(values[-1])],
+    }
+    return (
+        alt.Chart(inline(rows))
+        .mark_area(interpolate="step-after", color=theme.QUIET_INK, opacity=0.16, clip=True)
+        .encode(x="time_s:Q", y="capacity:Q")
+    )
 
 
 def _fair_shares(ds: xr.Dataset, rate_mbps: float, flows: int) -> Iterable[Level]:

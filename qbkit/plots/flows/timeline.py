@@ -26,7 +26,13 @@ from qbkit.plots.drawing.pointer import (
     time_zoom,
 )
 from qbkit.plots.envelopes.envelope import legend_choice
-from qbkit.plots.flows.levels import Level, common_levels, level_layers
+from qbkit.plots.flows.levels import (
+    Level,
+    capacity_layer,
+    common_capacity,
+    common_levels,
+    level_layers,
+)
 from qbkit.plots.flows.series import Series, bins_per_row, largest, rows_of
 
 WIDTH, PANEL_HEIGHT, MEANS_WIDTH = 560, 118, 62
@@ -62,7 +68,8 @@ def timeline_chart(
 
     ``also`` names further series of the run, such as ``srtt_ms``, for a panel each; by default
     they are the first three that a controller in Python logs. Dashed lines are the link's capacity,
-    the fair share and the delay of a full buffer, unless they are far above the data. The flow
+    the fair share and the delay of a full buffer, unless they are far above the data; a capacity
+    that changes is an area. The flow
     labelled ``reference`` is grey.
 
     A drag marks a span of time in all panels and shows its means at the right; the wheel zooms
@@ -100,6 +107,8 @@ class _Timeline:
     """Largest value of each column."""
     panels: dict[str, tuple[str, str]]
     levels: Collection[Level]
+    capacity: alt.Chart | None
+    """The area of the capacity, if it changes."""
     scale: alt.Scale
     end_s: float
     chosen: alt.Parameter | None
@@ -135,6 +144,7 @@ def timeline_panels(
         most={name: largest(values) for name, values in rows.items()},
         panels={name: words for name, words in (PANELS | (also or {})).items() if name in rows},
         levels=common_levels(s.ds for s in series),
+        capacity=_capacity_area(series),
         scale=theme.colour_scale(labels, reference),
         end_s=max(float(s.ds.attrs["duration_s"]) for s in series),
         chosen=trial_choice(series),
@@ -146,6 +156,11 @@ def timeline_panels(
     with one_brush():
         chart = VConcatChart(vconcat=panels, spacing=10)
     return chart if shared.chosen is None else chart.add_params(shared.chosen)
+
+
+def _capacity_area(series: Sequence[Series]) -> alt.Chart | None:
+    mbps = common_capacity(s.ds for s in series)
+    return None if mbps is None else capacity_layer(mbps, float(series[0].ds.attrs["bin_s"]))
 
 
 def averaging(series: Sequence[Series]) -> str:
@@ -199,6 +214,8 @@ def _panel(shared: _Timeline, name: str) -> alt.LayerChart:
     selections = span_brush(), time_zoom(), pointed_time(), shown
     points = hover(lines, tooltip).add_params(*selections)
     levels = level_layers(shared.levels, name, shared.most[name])
+    if shared.capacity is not None and name == "throughput_mbps":
+        levels = [shared.capacity, *levels]
     width, height = shared.size
     return alt.LayerChart(layer=[marked_span(), *levels, lines, pointer_rule(), points]).properties(
         width=width, height=height

@@ -195,7 +195,10 @@ class Run:
         raise_limits(self.plan["tcp_memory_bytes"])
         directions = [flow["direction"] for flow in self.plan["flows"]]
         self.net = self.network.build(
-            self.plan["topology"], directions, self.plan["tcp_buffer_bytes"]
+            self.plan["topology"],
+            directions,
+            self.plan["tcp_buffer_bytes"],
+            both_ways="return_tc" in self.plan,
         )
         try:
             self.choose_tcp()
@@ -222,9 +225,20 @@ class Run:
         finally:
             self.clean_up()
 
+    @property
+    def changes(self):
+        """The module for networks that change; a constant one must not even open its file."""
+        import changes
+
+        return changes
+
     def choose_tcp(self):
-        """Set the controller and the initial window of the TCP of each sender that has them."""
+        """Set the TCP of each flow that asks for it: sysctls, controller, initial window."""
         for flow in self.plan["flows"]:
+            for name, value in flow.get("sysctls", {}).items():
+                for role in ("sender", "receiver"):
+                    with self.net[flow[f"{role}_host"]].entered():
+                        self.network.write_sysctl(name, value)
             node = self.net[flow["sender_host"]]
             if controller := flow.get("tcp_controller"):
                 # Only controllers that every process may use can be the default of a namespace.
@@ -239,9 +253,10 @@ class Run:
     def shape(self):
         """Set up the queues: the bottlenecks' by the plan, and the delay of every host."""
         per_node = {}
-        for port in self.network.bottlenecks(self.net):
-            lines = [line.replace("DEV", port.name) for line in self.plan["bottleneck_tc"]]
-            per_node.setdefault(port.node, []).extend(lines)
+        for port, lines in self.links():
+            per_node.setdefault(port.node, []).extend(
+                line.replace("DEV", port.name) for line in lines
+            )
         for flow in self.plan["flows"]:
             for name in ("sender", "receiver"):
                 node = self.net[flow[f"{name}_host"]]
@@ -253,6 +268,20 @@ class Run:
                     f"qdisc add dev {name} root netem {netem}" for name in names
                 )
         self.network.configure("tc", per_node.items())
+        for port in self.links_with("dualpi2"):
+            self.changes.set_dualpi2(port, self.plan["dualpi2"])
+
+    def links(self):
+        """The ports of the bottlenecks, each with its ``tc`` lines: there, then back."""
+        ports, there = self.network.bottlenecks(self.net), self.net.topo.routers - 1
+        forward = self.plan["bottleneck_tc"] + self.plan.get("front_tc", [])
+        return [(port, forward) for port in ports[:there]] + [
+            (port, self.plan["return_tc"]) for port in ports[there:]
+        ]
+
+    def links_with(self, kind):
+        """The ports of the bottlenecks that have a discipline of a kind."""
+        return [port for port, lines in self.links() if any(f" {kind}" in line for line in lines)]
 
     def start_capture(self):
         """Start the capture of both sides of the queue.
@@ -301,6 +330,8 @@ class Run:
     def wait_for_start(self):
         """Wait for a whole second, which is t = 0, so that set-up time leaves no trace in it."""
         t0_ns = math.ceil(time.time() + 0.2) * 10**9
+        for port in self.links_with("capacity"):
+            self.changes.set_schedule(port, self.plan["schedule"], t0_ns)
         time.sleep(max(0.0, (t0_ns - time.time_ns()) / 1e9))
         return t0_ns
 
@@ -319,6 +350,7 @@ class Run:
         every_s = self.plan["report_every_s"]
         reports = math.ceil(self.plan["duration_s"] / every_s)
         events += [(k * every_s, 3, None) for k in range(1, reports)]
+        events += [(at_s, 4, rtt_ms) for at_s, rtt_ms in self.plan.get("delays_s_ms", [])]
         starters = {}
         for at_s, kind, flow in sorted(events, key=lambda e: e[:2]):
             if self.sleep_until(t0_ns + round(at_s * 1e9), starters):
@@ -330,7 +362,17 @@ class Run:
                     starters[flow["index"]].process.send_signal(signal.SIGTERM)
             elif kind == 3:
                 say(f"time {at_s:.3f}")
+            elif kind == 4:
+                self.change_delay(flow)
         return [starters[i] for i in range(len(starters))]
+
+    def change_delay(self, rtt_ms):
+        """Give all hosts the delay of another base RTT."""
+        for flow in self.plan["flows"]:
+            for role, jitter_ms in (("sender", self.plan["jitter_ms"]), ("receiver", 0.0)):
+                port = self.network.ports(self.net[flow[f"{role}_host"]])[0]
+                one_way_ms = (rtt_ms + flow["extra_rtt_ms"]) / 2
+                self.changes.set_delay(port, one_way_ms, jitter_ms)
 
     def sleep_until(self, when_ns, starters):
         """Sleep; raises RunAborted if a program ends before that time, unless its connection did.
@@ -359,12 +401,13 @@ class Run:
         for flow, starter, listener in zip(self.plan["flows"], starters, listeners, strict=True):
             if flow["bytes"] is not None and starter.poll() is None:
                 starter.process.send_signal(signal.SIGTERM)
-            code = starter.wait(GRACE_S)
+            grace_s = self.plan.get("grace_s", GRACE_S)
+            code = starter.wait(grace_s)
             if code is None:
                 starter.process.kill()
                 if not listener.lost_connection:
                     raise RunAborted(
-                        f"{starter.role} still ran {GRACE_S:g} s after its time was over"
+                        f"{starter.role} still ran {grace_s:g} s after its time was over"
                     )
                 code = starter.wait(GRACE_S)
             exits = {flow["starts"]: code, flow["listens"]: listener.end()}
@@ -413,7 +456,7 @@ class Run:
         while True:
             counted_ns = time.time_ns()
             ports = self.network.bottlenecks(self.net)
-            qdiscs = [self.counters(port.node, "dev", port.name) for port in ports]
+            qdiscs = [self.counters(port.node, port.name) for port in ports]
             queued_bytes = max(found[0]["backlog"] for found in qdiscs)
             # Reading takes time, in which a packet may pass, so two readings must agree.
             if (qdiscs == before and not queued_bytes) or time.monotonic() > end_s:
@@ -422,8 +465,13 @@ class Run:
             if queued_bytes:
                 time.sleep(max(pause_s, queued_bytes / self.plan["rate_bytes_per_s"]))
                 pause_s *= 2
+            elif "late_s" in self.plan:
+                time.sleep(self.plan["late_s"])
+        policed = {}
+        if any("police" in line for line in self.plan.get("front_tc", [])):
+            policed["policed"] = [self.changes.policed(port) for port, _ in self.links()]
         losses = {name: self.losses(kind) for name, kind in (("losses", "d"), ("ack_losses", "s"))}
-        return {"counted_ns": counted_ns, "qdiscs": qdiscs, **losses}
+        return {"counted_ns": counted_ns, "qdiscs": qdiscs, **policed, **losses}
 
     def losses(self, kind):
         """Counters of the random loss before each flow's host of a kind; empty without loss."""
@@ -438,9 +486,11 @@ class Run:
         ports = [self.network.peer(self.network.ports(node)[0]) for node in hosts]
         return [of_port[port.node, port.name] for port in ports]
 
-    def counters(self, node, *which):
-        """Counters of a node's queues from ``tc -s``, the roots first."""
-        argv = ["tc", "-s", "-j", "qdisc", "show", *which]
+    def counters(self, node, device=None):
+        """Counters of the queues of a node, or of one of its ports, the roots first."""
+        if "dualpi2" in self.plan:  # what tc of Debian 12 prints of it is no JSON
+            return self.changes.counters(node, device)
+        argv = ["tc", "-s", "-j", "qdisc", "show", *(["dev", device] if device else [])]
         output = node.popen(argv).communicate()[0]
         return sorted(json.loads(output.decode()), key=lambda found: not found.get("root"))
 

@@ -156,8 +156,8 @@ class Wire(Link):
 class RouterLine(Topo):
     """Hosts on a line of routers; the links between routers, left to right, are the bottlenecks.
 
-    With a reverse flow they are also bottlenecks from right to left. Flow i runs from host ``s<i>``
-    to ``d<i>``, which have the addresses 10.1.i.1 and 10.2.i.1.
+    If they are so ``both_ways``, they are also bottlenecks from right to left. Flow i runs from
+    host ``s<i>`` to ``d<i>``, which have the addresses 10.1.i.1 and 10.2.i.1.
     """
 
     routers = 2
@@ -171,11 +171,6 @@ class RouterLine(Topo):
         left, right = self.span(flow)
         return (right, left) if self.directions[flow] == "reverse" else (left, right)
 
-    @property
-    def both_ways(self):
-        """Whether data go in both directions."""
-        return "reverse" in self.directions
-
     def crossed(self, enters, leaves):
         """Numbers of the `bottlenecks` between two routers, in the order of the path."""
         if enters < leaves:
@@ -183,9 +178,9 @@ class RouterLine(Topo):
         links = self.routers - 1
         return list(range(2 * links - enters, 2 * links - leaves))
 
-    def build(self, directions, tcp_buffer_bytes):
+    def build(self, directions, tcp_buffer_bytes, both_ways):
         """Create the nodes and links of the flows, each "forward" or "reverse"."""
-        self.directions = directions
+        self.directions, self.both_ways = directions, both_ways
         sysctls = host_sysctls(tcp_buffer_bytes)
         names = [f"r{k + 1}" for k in range(self.routers)]
         for name in names:
@@ -233,9 +228,11 @@ class ParkingLot(RouterLine):
 TOPOLOGIES = {"dumbbell": Dumbbell, "parking_lot": ParkingLot}
 
 
-def build(topology, directions, tcp_buffer_bytes):
+def build(topology, directions, tcp_buffer_bytes, both_ways):
     """The Mininet network of a named topology, with its namespaces, links, addresses and routes."""
-    topo = TOPOLOGIES[topology](directions=directions, tcp_buffer_bytes=tcp_buffer_bytes)
+    topo = TOPOLOGIES[topology](
+        directions=directions, tcp_buffer_bytes=tcp_buffer_bytes, both_ways=both_ways
+    )
     net = Mininet(topo=topo, host=Namespace, link=Wire, controller=None, build=True)
     addressing = {node: address_lines(node) + route_lines(net, topo, node) for node in net.hosts}
     # Links can be created from any namespace; they come before their nodes are configured.

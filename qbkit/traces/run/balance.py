@@ -26,13 +26,22 @@ CAPTURED = {
     "balance_queued_packets": "packets still queued when the counters were read",
 }
 """Counts from the captures for each flow at each bottleneck: name → meaning."""
+EXTRA = "balance_extra_packets"
+"""Packets that left a bottleneck and are no packet that went in: duplicates, and packets whose
+headers were corrupted (which count as lost, too). Runs without either do not have it."""
 QDISC = {
     "qdisc_sent_packets": ("packets", "packets that the queue says it sent"),
     "qdisc_dropped_packets": ("drops", "packets that the queue says it dropped"),
     "qdisc_queued_packets": ("qlen", "packets that the queue says it held in the end"),
 }
 """Counters of each bottleneck: name → (word of ``tc -s``, meaning)."""
-NETEM = "netem_lost_packets"
+POLICER, MARKED = "policer_dropped_packets", "qdisc_marked_packets"
+"""Counters of bottlenecks that police or mark: of a policer in front, and of the marks with CE."""
+MARKS = ("ecn_mark", "ecn_marks", "marked", "ce_mark")
+"""How disciplines call the number of packets that they marked."""
+ARRIVED = "path_out_packets"
+"""Packets of each flow that left its path, and what the path itself counts (`NETEM_SENT`)."""
+NETEM, NETEM_SENT = "netem_lost_packets", "netem_sent_packets"
 NETEM_ACKS = {
     "netem_sent_ack_packets": ("packets", "sent"),
     "netem_lost_ack_packets": ("drops", "dropped"),
@@ -55,8 +64,11 @@ def routes_of(flows: Sequence[dict[str, Any]]) -> list[Route]:
     ]
 
 
-def counter_variables(result: dict[str, Any]) -> dict[str, Variable]:
-    """The counters of the kernel's queues, from a result.json."""
+def counter_variables(result: dict[str, Any], *, has_extra: bool = False) -> dict[str, Variable]:
+    """The counters of the kernel's queues, from a result.json.
+
+    ``has_extra`` is as in `balance_variables`.
+    """
     roots = [found[0] for found in result["qdiscs"]]
     counted = {
         name: variable("bottleneck", np.array([root[word] for root in roots]), "1", meaning)
@@ -64,9 +76,18 @@ def counter_variables(result: dict[str, Any]) -> dict[str, Variable]:
     }
     number = variable("bottleneck", np.arange(len(roots)), "1", "bottleneck, left to right")
     counted["bottleneck"] = number
+    if "policed" in result:
+        policed, text = np.array(result["policed"]), "packets that the policer says it dropped"
+        counted[POLICER] = variable("bottleneck", policed, "1", text)
+    if any(marks := [marks_of(found) for found in result["qdiscs"]]):
+        text = "packets that the queue says it marked with CE"
+        counted[MARKED] = variable("bottleneck", np.array(marks), "1", text)
     lost = [found["drops"] for found in result["losses"]] or [0] * len(result["flows"])
     meaning = "packets that the random loss on the way to the {} says it {}"
     counted[NETEM] = variable("flow", np.array(lost), "1", meaning.format("receiver", "dropped"))
+    if has_extra:
+        sent = np.array([found["packets"] for found in result["losses"]])
+        counted[NETEM_SENT] = variable("flow", sent, "1", meaning.format("receiver", "sent"))
     if result.get("ack_losses"):
         for name, (word, verb) in NETEM_ACKS.items():
             seen = np.array([found[word] for found in result["ack_losses"]])
@@ -74,13 +95,25 @@ def counter_variables(result: dict[str, Any]) -> dict[str, Variable]:
     return counted
 
 
+def marks_of(disciplines: Sequence[dict[str, Any]]) -> int:
+    """How many packets the disciplines of a bottleneck say they marked."""
+    found = [one for top in disciplines for one in (top, *top.get("tins", []))]
+    return sum(int(one.get(name, 0)) for one in found for name in MARKS)
+
+
 def balance_variables(
-    journey: Journey, captures: Captures, routes: Sequence[Route], flows: int, counted_ns: int
+    journey: Journey,
+    captures: Captures,
+    routes: Sequence[Route],
+    flows: int,
+    counted_ns: int,
+    *,
+    has_extra: bool = False,
 ) -> dict[str, Variable]:
     """Counts from the captures up to ``counted_ns``, when the kernel's counters were read.
 
     ``routes`` are as `routes_of` gives them. A bottleneck carries the data of a flow or its ACKs,
-    never both.
+    never both. ``has_extra`` says whether packets may be duplicated or corrupted.
     """
     shape = (len(routes), len(journey.out_ns))
     counts = {name: np.zeros(shape, np.int64) for name in CAPTURED}
@@ -89,7 +122,13 @@ def balance_variables(
     entered = np.bincount(
         journey.flow[journey.packets.time_ns <= counted_ns], minlength=len(routes)
     )
+    if has_extra:
+        counts[EXTRA] = np.zeros(shape, np.int64)
+        arrived = (journey.arrived_ns != NEVER) & (journey.arrived_ns <= counted_ns)
+        extra = after - np.bincount(journey.flow[arrived], minlength=len(routes))
     for i, route in enumerate(routes):
+        if has_extra and route.bottlenecks:
+            counts[EXTRA][i, route.bottlenecks[-1]] = extra[i]
         for k in route.bottlenecks:
             first, last = k == route.bottlenecks[0], k == route.bottlenecks[-1]
             counts["balance_in_packets"][i, k] = entered[i] if first else queues[k - 1][i]
@@ -99,7 +138,11 @@ def balance_variables(
             counts[name][:, k] = np.bincount(journey.flow[chosen], minlength=len(routes))
     both = ("flow", "bottleneck")
     of_flow = {name: found.reshape(-1, flows, shape[1]).sum(0) for name, found in counts.items()}
-    found = {name: variable(both, of_flow[name], "1", text) for name, text in CAPTURED.items()}
+    texts = {**CAPTURED, EXTRA: "packets that left twice, or with other headers"}
+    found = {name: variable(both, of_flow[name], "1", texts[name]) for name in counts}
+    if has_extra:
+        text = "packets that left the path to the receiver"
+        found[ARRIVED] = variable("flow", np.array(after[:flows]), "1", text)
     if any(not route.bottlenecks for route in routes):
         lost = (journey.fate == Fate.RANDOM_LOSS) & (journey.packets.time_ns <= counted_ns)
         per_route = (entered, after, np.bincount(journey.flow[lost], minlength=len(routes)))
@@ -164,6 +207,8 @@ def _of_acks(run: xr.Dataset) -> list[str]:
 
 def _random_losses(run: xr.Dataset) -> list[str]:
     """Where the captures and the counters of the random loss disagree, in both directions."""
+    if EXTRA in run:
+        return _copies(run)
     captured = run["balance_random_loss_packets"].sum("bottleneck").values
     counted = run[NETEM].values
     if "ack_random_loss_packets" in run:
@@ -178,10 +223,25 @@ def _random_losses(run: xr.Dataset) -> list[str]:
     ]
 
 
+def _copies(run: xr.Dataset) -> list[str]:
+    """Where the captures and the counters of what arrives disagree, if packets may be copied.
+
+    A copy may be lost while its original arrives, so the two counts of losses differ.
+    """
+    return [
+        f"the path of {label} sent {said} packets by its own count, and {int(seen)} by the captures"
+        for label, seen, said in zip(
+            run.label.values, run[ARRIVED].values, run[NETEM_SENT].values, strict=True
+        )
+        if seen != said
+    ]
+
+
 def unaccounted(run: xr.Dataset) -> IntArray:
     """Packets that went in, less those that came out, were lost, or are inside; 0 by law."""
     entered, *ends = (run[name].values for name in CAPTURED)
-    difference: IntArray = entered - sum(ends)
+    extra = run[EXTRA].values if EXTRA in run else 0
+    difference: IntArray = entered + extra - sum(ends)
     return difference
 
 
@@ -190,9 +250,11 @@ def _against_counters(at: xr.Dataset, where: str) -> list[str]:
     out, dropped, lost = (
         at[f"balance_{name}_packets"].values for name in ("out", "dropped", "random_loss")
     )
+    extra = at[EXTRA].values if EXTRA in at else 0
+    policed = int(at[POLICER]) if POLICER in at else 0
     pairs = [
-        ("sent", int((out + lost).sum()), int(at["qdisc_sent_packets"])),
-        ("dropped", int(dropped.sum()), int(at["qdisc_dropped_packets"])),
+        ("sent", int((out + lost - extra).sum()), int(at["qdisc_sent_packets"])),
+        ("dropped", int(dropped.sum()), int(at["qdisc_dropped_packets"]) + policed),
     ]
     return [
         f"{where} {word} {counted} packets by its own count, and {captured} by the captures"

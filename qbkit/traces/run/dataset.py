@@ -122,9 +122,9 @@ def _variables(raw: _Raw, bins: Bins) -> dict[str, schema.Variable]:
         f"controller_{name}" if name in seen or name in tables else name: series
         for name, series in schema.telemetry_series(raw.senders, raw.t0_ns, bins).items()
     }
-    ways = {}
-    if raw.experiment.has_reverse_traffic:
-        ways = schema.directions_of(len(raw.result["qdiscs"]))
+    ways = schema.capacity_series(raw.experiment, bins)
+    if raw.experiment.has_return_queue:
+        ways |= schema.directions_of(len(raw.result["qdiscs"]))
     return {**seen, **telemetry, **tables, **ways}
 
 
@@ -136,7 +136,7 @@ def _names(raw: _Raw) -> dict[str, list[str]]:
         "stack": [flow.stack for flow in flows],
         "controller": [flow.controller for flow in flows],
     }
-    if raw.experiment.has_reverse_traffic:
+    if raw.experiment.has_return_queue:
         names["direction"] = [flow.direction for flow in flows]
     return names
 
@@ -159,7 +159,8 @@ def _packets(
     ends: Sequence[EarlyEnd | None],
 ) -> tuple[FlowPackets, dict[str, schema.Variable]]:
     """The packets within the experiment's time, and the balance of all packets."""
-    counters = balance.counter_variables(result)
+    has_extra = experiment.bottleneck.adds_packets
+    counters = balance.counter_variables(result, has_extra=has_extra)
     routes = balance.routes_of(result["flows"])
     journey = follow(captures, routes, [not found[0]["qlen"] for found in result["qdiscs"]])
     ports = {flow["port"]: i for i, flow in enumerate(result["flows"])}
@@ -171,7 +172,8 @@ def _packets(
         ports,
         addresses,
         (result["t0_ns"], end_ns),
-        acks_followed=experiment.has_reverse_traffic or experiment.bottleneck.loses_acks,
+        acks_followed=experiment.has_return_queue or experiment.bottleneck.touches_acks,
+        path_holds=experiment.bottleneck.holds_data,
     )
     sent = np.bincount(packets.data_flow, minlength=len(ports))
     for i, flow in enumerate(experiment.flows):
@@ -180,7 +182,14 @@ def _packets(
             why = f": {end.how}" if end else ""
             raise RunFailed(f"flow {i + 1} ({flow.name}) sent no packet to the bottleneck{why}")
     counted_ns = result["counted_ns"]
-    captured = balance.balance_variables(journey, captures, routes, len(ports), counted_ns)
+    captured = balance.balance_variables(
+        journey,
+        captures,
+        routes,
+        len(ports),
+        counted_ns,
+        has_extra=has_extra,
+    )
     return packets, {**captured, **counters}
 
 

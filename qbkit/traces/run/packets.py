@@ -30,6 +30,8 @@ class FlowPackets:
     ack_departure_ns: IntArray | None = None
     """The same for acknowledgements; None where nothing can happen to them."""
     ack_fate: IntArray | None = None
+    left_ns: IntArray | None = None
+    """Departure of each packet from its last queue, where the path behind it may hold packets."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,8 +93,12 @@ def of_run(
     span_ns: tuple[int, int],
     *,
     acks_followed: bool,
+    path_holds: bool = False,
 ) -> FlowPackets:
-    """The flows' packets that reached the first queue within the span, and their ACKs."""
+    """The flows' packets that reached the first queue within the span, and their ACKs.
+
+    ``path_holds`` says whether the path behind the last queue delays packets.
+    """
 
     def within(packets: Packets) -> BoolArray:
         return (packets.time_ns >= span_ns[0]) & (packets.time_ns < span_ns[1])
@@ -113,6 +119,7 @@ def of_run(
         ack_flow=back_flow[acks],
         ack_departure_ns=journey.arrived_ns[acks] if acks_followed else None,
         ack_fate=journey.fate[acks] if acks_followed else None,
+        left_ns=journey.out_ns.max(axis=0)[data] if path_holds else None,
     )
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
+from qbkit.spec import Experiment, schedule
 from qbkit.traces.arrays import ByteArray, FloatArray, IntArray
 from qbkit.traces.run.frames import Ecn
 from qbkit.traces.run.journey import Fate
@@ -49,9 +50,18 @@ def packet_variables(packets: FlowPackets, t0_ns: int) -> dict[str, Variable]:
         "ack_time_s": variable("ack", ack_s, "s", "arrival at the bottleneck"),
         "ack_flow": variable("ack", packets.ack_flow.astype(np.uint16), "1", "flow"),
         "ack_size_bytes": variable("ack", ack_sizes.astype(small), "B", "frame without FCS"),
+        **_left(packets, t0_ns),
         **_ecn(packets),
         **_followed_acks(packets, t0_ns),
     }
+
+
+def _left(packets: FlowPackets, t0_ns: int) -> dict[str, Variable]:
+    """When packets left their last queue, where they may arrive later than that."""
+    if packets.left_ns is None:
+        return {}
+    text = "departure from the last queue; the path behind it may hold packets"
+    return {"packet_left_s": variable("packet", _departure_s(packets.left_ns, t0_ns), "s", text)}
 
 
 def _ecn(packets: FlowPackets) -> dict[str, Variable]:
@@ -94,7 +104,8 @@ def packet_series(packets: FlowPackets, t0_ns: int, flows: int, bins: Bins) -> d
     arrival_s = seconds(packets.data.time_ns, t0_ns)
     departure_s = seconds(packets.departure_ns, t0_ns)
     out = packets.departure_ns != NEVER
-    delay_ms = (departure_s - arrival_s) * 1e3
+    left_ns = packets.departure_ns if packets.left_ns is None else packets.left_ns
+    delay_ms = (seconds(left_ns, t0_ns) - arrival_s) * 1e3
     bits = packets.data.frame_bytes * 8.0
     throughput, delay = [], []
     for flow in range(flows):
@@ -116,6 +127,16 @@ def directions_of(bottlenecks: int) -> dict[str, Variable]:
     ways = np.repeat(["forward", "reverse"], bottlenecks // 2)
     text = "direction of the bottleneck; reverse ones are numbered right to left"
     return {"bottleneck_direction": variable("bottleneck", ways, "1", text)}
+
+
+def capacity_series(experiment: Experiment, bins: Bins) -> dict[str, Variable]:
+    """Mean capacity of the link in each bin, where it changes."""
+    link = experiment.bottleneck
+    if not link.changes_rate:
+        return {}
+    edges_s = [*bins.left_s.tolist(), bins.count * bins.width_s]
+    mbps = np.array(schedule.mean_mbps(link, edges_s))
+    return {"capacity_mbps": variable("time", mbps, "Mbit/s", "capacity of the link")}
 
 
 def random_loss_series(packets: FlowPackets, t0_ns: int, flows: int, bins: Bins) -> Variable:

@@ -1,0 +1,52 @@
+"""Files of values over time: lines of seconds and a value, or mahimahi's milliseconds."""
+
+from __future__ import annotations
+
+import math
+import re
+from pathlib import Path
+
+FORMS = "lines of seconds and a value, or of one whole number of milliseconds (mahimahi)"
+SEPARATOR = re.compile(r"[\s,;]+")
+
+
+def read_steps(path: Path) -> tuple[tuple[float, float], ...]:
+    """(seconds, value) of each line; raises ValueError that names the first bad line."""
+    found: list[tuple[float, float]] = []
+    for number, words in _lines(path):
+        values = [_number(word) for word in words]
+        if len(values) != 2 or not all(map(math.isfinite, values)):
+            if not found and not any(map(math.isfinite, values)):
+                continue  # the names of the columns
+            raise ValueError(f"{path}, line {number}: {' '.join(words)!r}; it needs {FORMS}")
+        found.append((values[0], values[1]))
+    if not found:
+        raise ValueError(f"{path} has no values; it needs {FORMS}")
+    return tuple(found)
+
+
+def read_opportunities(path: Path) -> tuple[int, ...]:
+    """The milliseconds of a file of mahimahi; empty for a file of another form."""
+    lines = [words for _, words in _lines(path)]
+    if not all(len(words) == 1 and words[0].isdecimal() for words in lines):
+        return ()
+    return tuple(int(words[0]) for words in lines)
+
+
+def _lines(path: Path) -> list[tuple[int, list[str]]]:
+    """The number and the words of each line that is not empty and no comment."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError:
+        raise ValueError(f"{path} is no text; it needs {FORMS}") from None
+    except OSError as error:
+        raise ValueError(f"the trace {path} cannot be read: {error.strerror}") from None
+    numbered = ((i, line.partition("#")[0].strip()) for i, line in enumerate(text.splitlines(), 1))
+    return [(i, [w for w in SEPARATOR.split(line) if w]) for i, line in numbered if line]
+
+
+def _number(word: str) -> float:
+    try:
+        return float(word)
+    except ValueError:
+        return math.nan

@@ -1,0 +1,92 @@
+"""What a plan says about a network that changes or is not alike both ways; pure, no I/O."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+from qbkit.spec import Bottleneck, Experiment, dualpi2, schedule
+from qbkit.spec.over_time import OPPORTUNITY_BYTES
+from qbkit.testbed.links import bottleneck_lines
+
+DROPS = 1 << 63
+"""Flag of a rate of 0 at which the queue is emptied (kernel_sources/changing/sch_capacity.c)."""
+RATE, OPPORTUNITIES = 0, 1
+GRACE_S, GOODBYE_RTTS = 5.0, 3
+"""How long a program may take to end after its time: as everywhere, and the RTTs of a goodbye."""
+MOST_WAIT_S = 3600.0
+"""The drain of the queues at the end of a run waits no longer for a link that stands still."""
+
+
+def of(experiment: Experiment, engine: str) -> dict[str, Any]:
+    """The parts of the plan that a constant network does not have."""
+    link = experiment.bottleneck
+    found: dict[str, Any] = {}
+    if link.changes_rate:
+        found["schedule"] = _schedule(link, experiment.duration_s + drain_s(experiment))
+    if experiment.has_return_queue:
+        found["return_tc"] = bottleneck_lines(link.return_link or link, engine)
+    if link.return_link or link.changes_rate:
+        found["grace_s"] = GRACE_S + GOODBYE_RTTS * _longest_rtt_s(experiment)
+    if link.qdisc == "dualpi2":
+        found["dualpi2"] = dualpi2.attributes(link.queue_packets, link.qdisc_options)
+    if link.delay:
+        found["delays_s_ms"] = link.delay.until(experiment.duration_s)[1:]
+        found["jitter_ms"] = experiment.sender_jitter_ms
+    if link.late_ms or link.hold_data_ms or link.hold_acks_ms:
+        # What has left the last queue may still be on its way, and its ACKs after it.
+        extra_rtt_ms = max(flow.extra_rtt_ms for flow in experiment.flows)
+        found["late_s"] = (link.most_rtt_ms + extra_rtt_ms) / 1e3
+    if front := _in_front(link):
+        found["front_tc"] = front
+    return found
+
+
+def drain_s(experiment: Experiment) -> float:
+    """Time in s for the queues to run empty from the end of the experiment on, twice over.
+
+    Twice, because tbf and the queue's own accounting hold somewhat more than the buffer.
+    """
+    link = experiment.bottleneck
+    queues = 1 if experiment.topology == "dumbbell" else 2
+    held_bytes = 2 * queues * link.queue_bytes
+    if not link.changes_rate:
+        return held_bytes / (link.rate_mbps * 1e6 / 8)
+    return schedule.time_to_carry_s(link, experiment.duration_s, held_bytes, MOST_WAIT_S)
+
+
+def _longest_rtt_s(experiment: Experiment) -> float:
+    """The RTT in s while the queues of both ways are full, at the end of the experiment."""
+    link, back = experiment.bottleneck, experiment.bottleneck.return_link
+    waits_s = back.queue_bytes / (back.rate_mbps * 125_000) if back else 0.0
+    return link.most_rtt_ms / 1e3 + drain_s(experiment) / 2 + waits_s
+
+
+def _schedule(link: Bottleneck, until_s: float) -> dict[str, Any]:
+    """Segments of ns and bytes/s, or of ns and bytes, from t = 0 on."""
+    if link.capacity is not None and link.capacity.opportunities_ms:
+        gaps_ms = (b - a for a, b in itertools.pairwise((0, *link.capacity.opportunities_ms)))
+        segments = [[ms * 1_000_000, OPPORTUNITY_BYTES] for ms in gaps_ms]
+        return {"mode": OPPORTUNITIES, "repeat": 1, "segments": segments}
+    found = schedule.parts(link, until_s)
+    starts_ns = [round(part.start_s * 1e9) for part in found]
+    values = [round(part.mbps * 125_000) | (DROPS if part.drops else 0) for part in found]
+    lengths_ns = [b - a for a, b in itertools.pairwise([*starts_ns, starts_ns[-1] + 10**9])]
+    segments = [list(pair) for pair in zip(lengths_ns, values, strict=True)]
+    return {"mode": RATE, "repeat": 0, "segments": segments}
+
+
+def _in_front(link: Bottleneck) -> list[str]:
+    """``tc`` lines of what packets meet before the queue: a policer, and a router that clears ECN.
+
+    tc's policer counts IP bytes; with an overhead it counts frames, as the link does.
+    """
+    lines = []
+    every = "filter add dev DEV egress protocol ip prio {} matchall action"
+    if link.policer_mbps is not None:
+        bucket = f"rate {round(link.policer_mbps * 1e6)}bit burst {link.policer_burst_bytes}"
+        police = f"police {bucket} conform-exceed drop/continue"
+        lines.append(f"{every.format(1)} {police}")
+    if link.bleach_ecn:
+        lines.append(f"{every.format(2)} pedit ex munge ip tos set 0 retain 0x03 pipe csum ip")
+    return ["qdisc add dev DEV clsact", *lines] if lines else []

@@ -1,0 +1,178 @@
+"""Schedules, traces and presets: their forms, their mistakes, and what they add up to."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from ideal_link import capacity_bits
+
+from qbkit.errors import SpecError
+from qbkit.spec import Bottleneck, Experiment, schedule
+from qbkit.spec.presets import PRESETS
+from qbkit.testbed import changes
+
+
+def test_a_text_a_list_and_fields_are_one_capacity():
+    pairs = [(0, 50), (20, 5), (40, 50)]
+    of_text = Bottleneck(capacity="0:50 20:5 40:50")
+    assert of_text == Bottleneck(capacity=pairs) == Bottleneck(capacity={"steps": pairs})
+    assert Bottleneck(delay="0:50 5:100") == Bottleneck(delay=[(0, 50), (5, 100)])
+    assert Bottleneck(outages="5:0.2") == Bottleneck(outages=[(5, 0.2)])
+    again = Experiment.from_json(Experiment(bottleneck=of_text, flows=["tcp:cubic"]).to_json())
+    assert again.bottleneck == of_text
+
+
+def test_a_trace_is_read_in_each_of_its_forms(tmp_path: Path):
+    (tmp_path / "tabs.txt").write_text("0.0\t2.5\n1.01\t1.25\n# a comment\n\n2.02\t4\n")
+    (tmp_path / "named.csv").write_text("\ufefftime_s,mbps\n0,2.5\n1.01,1.25\n2.02,4\n")
+    steps = ((0, 2.5), (1.01, 1.25), (2.02, 4.0))
+    for name in ("tabs.txt", "named.csv"):
+        assert Bottleneck(capacity=str(tmp_path / name)).capacity.steps == steps
+    scaled = Bottleneck(capacity=f"{tmp_path}/tabs.txt scale=2 repeat").capacity
+    assert scaled.values == [5, 2.5, 8]
+    assert (scaled.at_end, scaled.name) == ("repeat", "tabs.txt")
+    assert scaled.length_s == pytest.approx(3.03)
+    (tmp_path / "link.down").write_text("1\n1\n5\n")
+    assert Bottleneck(capacity=f"{tmp_path}/link.down").capacity.opportunities_ms == (1, 1, 5)
+    # A trace of which the experiment needs the beginning; steps by hand would be a mistake.
+    Experiment(bottleneck={"capacity": f"{tmp_path}/tabs.txt"}, flows=["tcp:bbr"], duration_s=1)
+
+
+@pytest.mark.parametrize(
+    ("fields", "sentence"),
+    [
+        ({"capacity": "0:50 20:-5 30:5"}, "-5 Mbit/s at 20 s is no rate"),
+        ({"capacity": "0:50 20:0"}, "the rate stays 0 for ever; end with a rate above 0"),
+        ({"capacity": "20:50 10:5"}, "a step at 10 s follows one at 20 s; put them in order"),
+        ({"capacity": "5:50 5:5"}, "a step at 5 s follows one at 5 s"),
+        ({"capacity": "0:50 ten:5"}, "'ten:5' has 'ten' where a number must be"),
+        ({"capacity": "0:nan 1:5"}, "'0:nan' has 'nan' where a number must be"),
+        ({"capacity": "0:50 20"}, "'20' is no time with its value"),
+        ({"capacity": "0:50 repeat"}, "one step has no end to repeat at"),
+        ({"capacity": "nowhere.csv"}, "the trace nowhere.csv cannot be read: No such file"),
+        ({"capacity": "0:5 1:10 scale=0"}, "scale=0 leaves no capacity"),
+        ({"capacity": {"opportunities_ms": [5, 2]}}, "the opportunity at 2 ms follows one at 5 ms"),
+        ({"capacity": {}}, "give steps or opportunities_ms, and not both"),
+        ({"delay": "0:0 5:10"}, "an RTT of 0 ms at 0 s; allowed are 0.1 to 10000 ms"),
+        ({"delay": "0:10 5:20 cut"}, "a delay cannot be cut"),
+        ({"outages": "5:1 5.5:1"}, "an outage at 5.5 s begins before 6 s"),
+        ({"outages": "5:0"}, "the outage at 5 s lasts 0 s"),
+        ({"outages": "1:1", "capacity": {"opportunities_ms": [1]}}, "a trace of mahimahi has its"),
+        ({"reorder_ms": 5}, "reorder_ms without reorder_percent reorders nothing"),
+        ({"return_qdisc": "cake"}, "a queue on the way back needs return_rate_mbps"),
+        ({"preset": "lan"}, "there is no preset 'lan'; known are geo, dsl"),
+        ({"preset": "leo speed=3"}, "preset leo has no 'speed=3'; write NAME seed=1"),
+        ({"qdisc": "dualpi2", "qdisc_options": {"target": "fast"}}, "write a time such as 1ms"),
+        ({"qdisc": "dualpi2", "qdisc_options": {"coupling_factor": 2.5}}, "write a whole number"),
+    ],
+)
+def test_mistakes_get_one_sentence(fields: dict, sentence: str):
+    with pytest.raises(SpecError) as raised:
+        Bottleneck(**fields)
+    assert sentence in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (b"0 5\n1 x\n", "line 2: '1 x'; it needs lines of seconds and a value"),
+        (b"0 5\n1\n", "line 2: '1'; it needs"),
+        (b"", "has no values; it needs"),
+        (b"\x00\xff\xfe\x80", "is no text; it needs"),
+        (b"0 5\n3 5\n2 5\n", "a step at 2 s follows one at 3 s"),
+    ],
+)
+def test_mistakes_in_a_trace_name_the_line(content: bytes, sentence: str, tmp_path: Path):
+    (tmp_path / "trace").write_bytes(content)
+    with pytest.raises(SpecError) as raised:
+        Bottleneck(capacity=str(tmp_path / "trace"))
+    assert sentence in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("fields", "sentence"),
+    [
+        ({"capacity": "0:5 70:10"}, "capacity has a step at 70 s, after the experiment's end at 60"),
+        ({"delay": "0:5 60:10"}, "delay has a step at 60 s, after the experiment's end at 60 s"),
+        ({"outages": "61:1"}, "the outage at 61 s begins after the experiment's end at 60 s"),
+    ],
+)
+def test_steps_beyond_the_end_are_refused(fields: dict, sentence: str):
+    with pytest.raises(SpecError, match=sentence):
+        Experiment(bottleneck=fields, flows=["tcp:cubic"])
+
+
+def test_jitter_that_keeps_the_order_is_uniform():
+    with pytest.raises(SpecError, match="jitter_shape pareto needs jitter_reorders"):
+        Experiment(flows=["tcp:cubic"], jitter_shape="pareto")
+
+
+def test_options_of_a_path_do_not_rename_other_experiments():
+    """The hash of before capacity, order and marks existed."""
+    spec = Experiment(flows=["tcp:cubic", "quinn:cubic"], bottleneck={"qdisc": "fq_codel"})
+    assert spec.hash == "39b3bd9866a7f28b"
+    assert Experiment(flows=spec.flows, bottleneck={"outages": "5:1"}).hash != spec.hash
+
+
+STEPS = st.lists(
+    st.tuples(st.floats(0.01, 5), st.floats(0, 100)), min_size=2, max_size=12
+).filter(lambda steps: any(rate for _, rate in steps))
+
+
+@given(steps=STEPS, times=st.lists(st.floats(0.001, 60), min_size=1, max_size=9, unique=True))
+def test_what_a_schedule_carries_is_its_integral(steps, times):
+    starts_s = np.cumsum([0, *(gap for gap, _ in steps[:-1])]).tolist()
+    mbps = [rate for _, rate in steps]
+    mbps[-1] = max(mbps[-1], 1)
+    link = Bottleneck(capacity=list(zip(starts_s, mbps, strict=True)))
+    times_s = sorted(times)
+    expected = capacity_bits(starts_s, mbps, np.array(times_s))
+    assert schedule.carried_bits(link, times_s) == pytest.approx(expected, rel=1e-6, abs=1)
+
+
+@given(steps=STEPS, start_s=st.floats(0, 20), length_s=st.floats(0.01, 20))
+def test_an_outage_takes_what_the_link_would_carry_in_it(steps, start_s, length_s):
+    starts_s = np.cumsum([0, *(gap for gap, _ in steps[:-1])]).tolist()
+    mbps = [*(rate for _, rate in steps[:-1]), 7.0]
+    capacity = list(zip(starts_s, mbps, strict=True))
+    plain, with_outage = (
+        Bottleneck(capacity=capacity, outages=outages) for outages in (None, [(start_s, length_s)])
+    )
+    taken = capacity_bits(starts_s, mbps, np.array([start_s, start_s + length_s]))
+    (before,), (after,) = (schedule.carried_bits(x, [100.0]) for x in (plain, with_outage))
+    assert before - after == pytest.approx(taken[1] - taken[0], rel=1e-6, abs=100)
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_a_preset_is_a_network_and_its_seed_counts(name: str):
+    one, other = Bottleneck(preset=f"{name} seed=1"), Bottleneck(preset=f"{name} seed=2")
+    assert one == Bottleneck(preset=name)
+    assert (one == other) == (one.capacity is None)
+    assert Bottleneck(preset=name, rtt_ms=77).rtt_ms == 77
+    faster = Bottleneck(preset=f"{name} mean_mbps=200")
+    assert faster.rate_mbps == 200
+    if one.capacity:
+        end_s = one.capacity.length_s
+        mean = schedule.mean_mbps(faster, [0.0, end_s])[0]
+        assert mean == pytest.approx(200, rel=0.25)
+
+
+def test_a_plan_of_a_constant_network_has_nothing_of_the_others():
+    plain = Experiment(flows=["tcp:cubic"])
+    assert changes.of(plain, "virtual") == {}
+    plan = changes.of(Experiment(flows=["tcp:cubic"], bottleneck={"preset": "leo"}), "virtual")
+    assert json.dumps(plan)
+    assert plan["schedule"]["repeat"] == 0
+    assert plan["delays_s_ms"][0][0] == 15
+
+
+def test_every_field_of_a_bottleneck_is_on_the_command_line():
+    from qbkit.cli.network import HELP
+
+    assert {"preset", *Bottleneck.model_fields} == set(HELP)

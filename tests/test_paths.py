@@ -1,0 +1,230 @@
+"""What happens on the path beside the bottleneck, against laws: order, copies, marks, policing."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from conservation import assert_conserved
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+import qbkit as qb
+from qbkit.spec import QDISC_OPTIONS
+from qbkit.traces.run.frames import Ecn
+from qbkit.traces.run.journey import Fate
+
+pytestmark = pytest.mark.guest
+
+
+def run_of(*flows: str, duration_s: float = 4, seed: int = 1, **link):
+    spec = qb.Experiment(bottleneck=link, flows=flows, duration_s=duration_s, seed=seed)
+    found = spec.run()
+    assert_conserved(found)
+    return found
+
+
+def test_the_share_and_the_distance_of_reordering():
+    run = run_of("tcp:cubic", reorder_percent=2, reorder_ms=7, rate_mbps=50, duration_s=6)
+    late_ms = (run.packet_departure_s - run.packet_left_s).values * 1e3
+    arrived = np.isfinite(late_ms)
+    late = late_ms[arrived] > 1e-3
+    count, share = arrived.sum(), late.mean()
+    assert abs(share - 0.02) < 4 * np.sqrt(0.02 * 0.98 / count)
+    assert late_ms[arrived][late] == pytest.approx(7, abs=0.003)
+    assert late_ms[arrived][~late] == pytest.approx(0, abs=0.003)
+    # The queue itself keeps the order, and its delay leaves out what the path adds.
+    left_s = run.packet_left_s.values[arrived]
+    assert (np.diff(left_s) >= 0).all()
+    assert float(run.qb.summary()["queue_delay_mean_ms"].iloc[0]) == pytest.approx(
+        ((left_s - run.packet_time_s.values[arrived]) * 1e3).mean()
+    )
+
+
+def test_reordering_makes_a_stack_without_tolerance_lose_spuriously():
+    link = {"rate_mbps": 20, "rtt_ms": 20, "reorder_percent": 2, "reorder_ms": 10}
+    run = run_of("tcp:cubic", "picoquic:cubic", duration_s=6, **link)
+    tcp, picoquic = run.qb.summary()["spurious_losses"]
+    assert picoquic > 10 * tcp
+
+
+def test_duplicates_arrive_and_are_counted():
+    run = run_of("tcp:cubic", duplicate_percent=2, rate_mbps=50)
+    extra, sent = int(run.balance_extra_packets.sum()), int(run.balance_in_packets.sum())
+    assert abs(extra / sent - 0.02) < 4 * np.sqrt(0.02 / sent)
+    assert float(run.qb.summary()["loss_percent"].iloc[0]) < 3
+
+
+def test_a_corrupt_packet_is_a_loss_to_its_receiver():
+    clean = run_of("tcp:cubic", rate_mbps=20, rtt_ms=20)
+    corrupt = run_of("tcp:cubic", rate_mbps=20, rtt_ms=20, corrupt_percent=1)
+    mbps = [float(run.qb.summary()["throughput_mbps"].iloc[0]) for run in (clean, corrupt)]
+    assert mbps[1] < 0.7 * mbps[0]
+
+
+@pytest.mark.parametrize("what", ["hold_data_ms", "hold_acks_ms"])
+def test_held_packets_are_released_together(what: str):
+    run = run_of("tcp:cubic", rate_mbps=20, rtt_ms=20, duration_s=3, **{what: 5})
+    name = "packet_departure_s" if what == "hold_data_ms" else "ack_departure_s"
+    at_s = np.sort(run[name].values)
+    at_s = at_s[np.isfinite(at_s) & (at_s > 1) & (at_s < 2.5)]
+    gaps_ms = np.diff(at_s) * 1e3
+    apart = gaps_ms > 0.01
+    # They wait for 5 ms from the first one on, which comes up to a frame or an ACK later.
+    assert gaps_ms[apart].min() > 4.999
+    assert gaps_ms[apart].max() < 6.5
+    assert apart.mean() < 0.3
+
+
+def test_the_way_back_has_a_rate_of_its_own():
+    run = run_of("tcp:cubic", rate_mbps=50, rtt_ms=20, return_rate_mbps=0.4, duration_s=6)
+    back = run.sel(time=slice(2, 5.9))
+    size = float(run.ack_size_bytes.mean()) * 8
+    left_s = run.ack_departure_s.values
+    busy = (left_s > 2) & (left_s < 5.9)
+    assert busy.sum() * size / 3.9e6 == pytest.approx(0.4, rel=0.02)
+    assert float(back.throughput_mbps.mean()) < 35
+    assert list(run.bottleneck_direction.values) == ["forward", "reverse"]
+
+
+def test_cake_thins_acks_out():
+    link = {"rate_mbps": 50, "rtt_ms": 20, "return_rate_mbps": 0.4, "return_qdisc": "cake"}
+    plain = run_of("tcp:cubic", **link)
+    thinned = run_of("tcp:cubic", return_qdisc_options={"ack-filter": True}, **link)
+    mbps = [float(run.qb.summary()["throughput_mbps"].iloc[0]) for run in (plain, thinned)]
+    assert mbps[1] > mbps[0]
+
+
+def test_a_policer_passes_its_rate_and_burst():
+    link = {"rate_mbps": 200, "rtt_ms": 20, "policer_mbps": 10, "policer_burst_bytes": 50_000}
+    run = run_of(*["tcp:bbr"] * 3, duration_s=6, **link)
+    out = run.packet_fate.values == Fate.ARRIVED
+    # tc's policer counts from the IP header on.
+    size = run.packet_size_bytes.values[out].astype(float)
+    at_s = run.packet_time_s.values[out]
+    for from_s, to_s in ((0, 6), (1, 6), (3, 5)):
+        inside = (at_s >= from_s) & (at_s < to_s)
+        assert size[inside].sum() <= 10e6 / 8 * (to_s - from_s) + 50_000 + 1514
+    passed = size[(at_s > 2) & (at_s < 6)].sum() * 8 / 4e6
+    assert passed == pytest.approx(10, rel=0.01)
+    assert int(run.qdisc_dropped_packets.sum()) == 0 < int(run.policer_dropped_packets.sum())
+
+
+MARKING = {
+    **{name: {"ecn": True} for name in ("codel", "pie", "red", "fq_pie")},
+    **{name: {} for name in ("fq_codel", "cake", "dualpi2")},
+}
+
+
+@pytest.mark.parametrize("qdisc", MARKING)
+def test_marks_are_those_that_the_queue_counts(qdisc: str):
+    # They stop before the end, after which the queue counts on.
+    run = run_of(
+        *("tcp:cubic?ecn=true&stop_s=3.5", "tcp:reno?ecn=accurate&stop_s=3.5"),
+        **{"rate_mbps": 10, "rtt_ms": 20, "buffer_bdp": 8},
+        qdisc=qdisc,
+        qdisc_options=MARKING[qdisc],
+    )
+    assert set(np.unique(run.packet_ecn)) <= {Ecn.NOT_ECT, Ecn.ECT_0}
+    marked = int(run.packet_is_marked.sum())
+    assert marked > 0
+    # RED counts a packet as marked that then finds the queue full.
+    full = int(run.qdisc_dropped_packets.sum()) if qdisc == "red" else 0
+    assert marked <= int(run.qdisc_marked_packets.sum()) <= marked + full
+    assert run.qb.summary()["ce_marked_packets"].sum() == marked
+
+
+def test_the_l4s_queue_is_short_and_marks_at_its_step():
+    link = {"rate_mbps": 40, "rtt_ms": 20, "buffer_bdp": 8, "qdisc": "dualpi2"}
+    run = run_of(
+        "tcp:cubic", "tcp:dctcp?ecn=accurate", duration_s=8, **link, qdisc_options={"any_ect": True}
+    )
+    late = run.packet_time_s > 2
+    delay_ms = ((run.packet_departure_s - run.packet_time_s) * 1e3).where(late)
+    classic, scalable = (delay_ms.where(run.packet_flow == i).median() for i in (0, 1))
+    assert float(scalable) < 2 < float(classic) < 30
+    assert int(run.packet_is_marked.sum()) > 100
+
+
+@pytest.mark.parametrize("step", ["1ms", "5ms"])
+def test_options_of_dualpi2_count(step: str):
+    link = {"rate_mbps": 20, "rtt_ms": 20, "qdisc": "dualpi2"}
+    run = run_of("picoquic:prague", **link, qdisc_options={"step_thresh": step})
+    delay_ms = (run.packet_departure_s - run.packet_time_s) * 1e3
+    limit_ms = float(step.removesuffix("ms"))
+    assert limit_ms / 4 < float(delay_ms.where(run.packet_time_s > 1).quantile(0.9)) < 2 * limit_ms
+
+
+def test_a_path_clears_ecn():
+    link = {"rate_mbps": 10, "rtt_ms": 20, "qdisc": "fq_codel", "buffer_bdp": 8}
+    run = run_of("tcp:cubic?ecn=true", bleach_ecn=True, **link)
+    assert (run.packet_ecn == Ecn.ECT_0).any()  # before the queue
+    assert "qdisc_marked_packets" not in run
+    assert float(run.qb.summary()["loss_percent"].iloc[0]) > 0
+
+
+def test_jitter_that_reorders():
+    kept, reordered = (
+        qb.Experiment(
+            bottleneck={"rate_mbps": 50, "rtt_ms": 40},
+            flows=["tcp:cubic"],
+            duration_s=4,
+            jitter_ms=3,
+            jitter_reorders=reorders,
+            jitter_shape="normal" if reorders else "uniform",
+        ).run()
+        for reorders in (False, True)
+    )
+    for run in (kept, reordered):
+        assert_conserved(run)
+    mbps = [float(run.qb.summary()["throughput_mbps"].iloc[0]) for run in (kept, reordered)]
+    assert mbps[1] != mbps[0]
+
+
+ANYTHING = st.fixed_dictionaries(
+    {
+        "rate_mbps": st.sampled_from([2, 10, 30]),
+        "rtt_ms": st.sampled_from([10, 60]),
+        "buffer_bdp": st.sampled_from([2, 8]),
+        "qdisc": st.sampled_from(sorted(QDISC_OPTIONS)),
+    },
+    optional={
+        "capacity": st.sampled_from(["0:10 0.5:2 1:20", "0:20 0.3:0 0.4:20 0.8:5 repeat"]),
+        "delay": st.sampled_from(["0:10 0.7:60", "0:60 0.5:10 1:40 repeat"]),
+        "outages": st.sampled_from(["0.4:0.2", "0.3:0.1 0.9:0.3 drop"]),
+        "loss_percent": st.sampled_from([0.5, 5]),
+        "loss_direction": st.sampled_from(["to_receivers", "to_senders", "both"]),
+        "reorder_percent": st.sampled_from([0.5, 20]),
+        "duplicate_percent": st.sampled_from([0.5, 20]),
+        "corrupt_percent": st.sampled_from([0.5, 3]),
+        "hold_data_ms": st.sampled_from([1, 10]),
+        "hold_acks_ms": st.sampled_from([1, 10]),
+        "return_rate_mbps": st.sampled_from([0.5, 2]),
+        "return_qdisc": st.just("fifo"),
+        "policer_mbps": st.sampled_from([1, 8]),
+        "bleach_ecn": st.booleans(),
+    },
+)
+FLOWS = st.lists(
+    st.builds(
+        qb.Flow,
+        st.sampled_from(["tcp:cubic", "tcp:bbr?ecn=true", "quinn:cubic", "tcp:reno"]),
+        start_s=st.sampled_from([0, 0.3]),
+        bytes=st.sampled_from([None, 20_000]),
+        extra_rtt_ms=st.sampled_from([0, 25]),
+        direction=st.sampled_from(["forward", "forward", "reverse"]),
+    ),
+    min_size=1,
+    max_size=3,
+)
+
+
+@settings(
+    max_examples=12,
+    phases=[Phase.generate],  # a guest is no place to shrink an example in
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(link=ANYTHING, flows=FLOWS, seed=st.integers(1, 1000))
+def test_packets_are_conserved_whatever_happens_on_the_path(link, flows, seed):
+    topology = "parking_lot" if len(flows) == 3 else "dumbbell"
+    spec = qb.Experiment(bottleneck=link, flows=flows, duration_s=1.5, seed=seed, topology=topology)
+    assert_conserved(spec.run())
