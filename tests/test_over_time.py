@@ -98,7 +98,10 @@ def test_mistakes_in_a_trace_name_the_line(content: bytes, sentence: str, tmp_pa
 @pytest.mark.parametrize(
     ("fields", "sentence"),
     [
-        ({"capacity": "0:5 70:10"}, "capacity has a step at 70 s, after the experiment's end at 60"),
+        (
+            {"capacity": "0:5 70:10"},
+            "capacity has a step at 70 s, after the experiment's end at 60",
+        ),
         ({"delay": "0:5 60:10"}, "delay has a step at 60 s, after the experiment's end at 60 s"),
         ({"outages": "61:1"}, "the outage at 61 s begins after the experiment's end at 60 s"),
     ],
@@ -120,9 +123,9 @@ def test_options_of_a_path_do_not_rename_other_experiments():
     assert Experiment(flows=spec.flows, bottleneck={"outages": "5:1"}).hash != spec.hash
 
 
-STEPS = st.lists(
-    st.tuples(st.floats(0.01, 5), st.floats(0, 100)), min_size=2, max_size=12
-).filter(lambda steps: any(rate for _, rate in steps))
+STEPS = st.lists(st.tuples(st.floats(0.01, 5), st.floats(0, 100)), min_size=2, max_size=12).filter(
+    lambda steps: any(rate for _, rate in steps)
+)
 
 
 @given(steps=STEPS, times=st.lists(st.floats(0.001, 60), min_size=1, max_size=9, unique=True))

@@ -17,6 +17,7 @@ from qbkit.plots.flows.queue_animation import queue_animation_chart
 from qbkit.plots.flows.recovery import loss_chart
 from qbkit.plots.flows.retransmission import retransmission_chart
 from qbkit.plots.flows.root_cause import root_cause_chart
+from qbkit.plots.flows.side_by_side import side_by_side_chart
 from qbkit.plots.flows.timeline import timeline_chart
 from qbkit.plots.maps.conformance_map import conformance_map_chart
 from qbkit.plots.maps.interactions import expectation_chart, interaction_chart
@@ -60,6 +61,7 @@ __all__ = [
     "save_chart",
     "share_by_buffer_chart",
     "share_by_flows_chart",
+    "side_by_side_chart",
     "streams_chart",
     "timeline_chart",
     "web_objects_chart",

@@ -113,7 +113,13 @@ def packet_series(packets: FlowPackets, t0_ns: int, flows: int, bins: Bins) -> d
         throughput.append(bins.sums(departure_s[mine], bits[mine]) / bins.width_s / 1e6)
         delay.append(bins.means(departure_s[mine], delay_ms[mine]))
     both = ("flow", "time")
+    marks: dict[str, Variable] = {}
+    if packets.marked.any():
+        each = (arrival_s[packets.marked & (packets.data_flow == flow)] for flow in range(flows))
+        sums = np.array([bins.sums(at_s) for at_s in each])
+        marks["marked_packets"] = variable(both, sums, "1", "packets that a queue marked with CE")
     return {
+        **marks,
         "throughput_mbps": variable(
             both, np.array(throughput), "Mbit/s", "throughput behind the queue"
         ),

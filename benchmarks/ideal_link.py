@@ -1,4 +1,4 @@
-"""What an ideal link would do: written for the tests, and not from the code that they test."""
+"""What an ideal link would do: for benchmarks and tests, and not from the code that they test."""
 
 from __future__ import annotations
 
