@@ -136,7 +136,7 @@ def test_hystart_loses_less_in_slow_start(name: str):
 
 def test_an_unknown_option_names_the_known_ones():
     flow = qb.Flow("tcp", "cubic", options={"nagle": True})
-    with pytest.raises(SpecError, match="tcp has no option nagle; supported: hystart, initial_win"):
+    with pytest.raises(SpecError, match="tcp has no option nagle; supported: ecn, hystart, initial_win"):
         qb.Experiment(flows=[flow], duration_s=1).run()
 
 
@@ -262,4 +262,17 @@ def test_an_option_that_changes_nothing_is_refused(name: str, option: str, contr
 )
 def test_such_options_are_refused_before_a_run(flow: str):
     with pytest.raises(SpecError, match="changes nothing for"):
+        qb.Experiment(flows=[flow], duration_s=1).run()
+
+
+@pytest.mark.parametrize(
+    ("flow", "sentence"),
+    [
+        ("tcp:cubic?ecn=false", "tcp's option ecn is False; write true or accurate"),
+        ("tcp:cubic?ecn=l4s", "tcp's option ecn is 'l4s'; write true or accurate"),
+        ("tcp:dctcp?ecn=true", "tcp:dctcp asks for ECN by itself; write ecn=accurate"),
+    ],
+)
+def test_ecn_is_asked_for_or_left_out(flow: str, sentence: str):
+    with pytest.raises(SpecError, match=sentence):
         qb.Experiment(flows=[flow], duration_s=1).run()

@@ -92,7 +92,10 @@ def _kernel() -> list[Check]:
     if missing:
         missing.append(f"`{fix}` builds a kernel with all patches that apply")
     patches = Check("kernel patches", True, "; ".join(missing) or "all applied")
-    return [Check("virtual-time kernel", True, f"Linux {found.version} boots"), patches]
+    second = kernel.find(kernel.Kind.CHANGING)
+    words = "ready" if second else f"optional, and not built: `{fix}` builds it"
+    changing = Check("kernel for networks that change", True, words)
+    return [Check("virtual-time kernel", True, f"Linux {found.version} boots"), patches, changing]
 
 
 def _host() -> Check:

@@ -1,6 +1,8 @@
-"""``qbkit kernel``: the virtual-time kernel."""
+"""``qbkit kernel``: the virtual-time kernels."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import click
 
@@ -9,25 +11,44 @@ from qbkit.cli.output import print_json
 
 
 @click.command("kernel")
-@click.option("--build", "do_build", is_flag=True, help="Build it if it is not built yet.")
+@click.option("--build", "do_build", is_flag=True, help="Build what is not built yet.")
+@click.option(
+    "--only",
+    type=click.Choice(["constant", "changing"]),
+    help="Only the kernel for networks that are constant, or that for those that change.",
+)
 @options.as_json
-def command(do_build: bool, as_json: bool) -> None:
-    """Show the virtual-time kernel, or build it."""
-    from qbkit.testbed import engines, kernel, kernel_build
+def command(do_build: bool, only: str | None, as_json: bool) -> None:
+    """Show the virtual-time kernels, or build them."""
+    from qbkit.testbed import kernel, kernel_build
 
+    kinds = [kind for kind in kernel.Kind if only in (None, kind.name.lower())]
     if do_build:
-        kernel_build.build(lambda text: click.echo(text, err=True))
-    found = kernel.require()
-    engines.run_in_guest(["/bin/true"])
-    facts = {
+        kernel_build.build(lambda text: click.echo(text, err=True), kinds)
+    # Without the second kernel, all that is constant runs.
+    there = [k for k in kinds if only or k is kernel.Kind.CONSTANT or kernel.find(k)]
+    found = {kind.name.lower(): _facts(kind) for kind in there}
+    if as_json:
+        print_json(found)
+        return
+    for name, facts in found.items():
+        lacks = f" without {', '.join(facts['missing_patches'])}" * bool(facts["missing_patches"])
+        click.echo(f"Linux {facts['version']}{lacks} boots, for {name} networks: {facts['path']}")
+        click.echo(f"SHA-256 {facts['sha256']}")
+    if len(there) < len(kinds):
+        click.echo("none for networks that change yet: qbkit kernel --build")
+
+
+def _facts(kind: Any) -> dict[str, Any]:
+    """What there is to say about a kernel, once it has booted."""
+    from qbkit.testbed import engines, kernel
+
+    found = kernel.require(kind)
+    engines.run_in_guest(["/bin/true"], kind=kind)
+    return {
         "path": str(found.path),
         "version": found.version,
         "patches": found.patches,
+        "missing_patches": list(found.missing_patches),
         "sha256": found.sha256,
     }
-    if as_json:
-        print_json(facts)
-    else:
-        missing = f" without {', '.join(found.missing_patches)}" if found.missing_patches else ""
-        click.echo(f"Linux {found.version}{missing} boots: {found.path}")
-        click.echo(f"SHA-256 {found.sha256}")

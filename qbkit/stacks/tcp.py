@@ -65,10 +65,12 @@ class Tcp(Stack):
         return Status(True)
 
     def check(self, controller: str, options: Options, source: str | None) -> None:
-        """As every stack, and ``ecn`` is one of `ECN`."""
+        """As every stack, and ``ecn`` is one of `ECN` that changes something."""
         super().check(controller, options, source)
         if options.get("ecn", True) not in ECN:
             raise SpecError(f"tcp's option ecn is {options['ecn']!r}; write true or accurate")
+        if controller == "dctcp" and options.get("ecn") is True:
+            raise SpecError("tcp:dctcp asks for ECN by itself; write ecn=accurate, or leave it out")
 
     def sysctls(self, options: Options) -> dict[str, str]:
         """What makes a socket ask for ECN; the driver has no part in it."""

@@ -166,15 +166,19 @@ def carry_out(
 
 
 def run_in_guest(
-    argv: list[str], *, mounts: dict[str, str] | None = None, time_travel: bool = True
+    argv: list[str],
+    *,
+    mounts: dict[str, str] | None = None,
+    time_travel: bool = True,
+    kind: Kind = Kind.CONSTANT,
 ) -> dict[str, Any]:
     """Boot a guest that runs one program as root; {kernel_version, exit, output}.
 
     The guest sees this machine's files read-only, at the same paths, and an empty /run and /tmp.
     ``mounts`` maps more guest paths to folders. Without ``time_travel`` the guest uses the
-    machine's clock. Raises as `carry_out` does.
+    machine's clock. ``kind`` chooses the kernel. Raises as `carry_out` does.
     """
-    plan = Plan({"engine": "virtual", "command": argv}, mounts or {})
+    plan = Plan({"engine": "virtual", "command": argv}, mounts or {}, kernel=kind)
     engine = replace(
         ENGINES["virtual"], execute=partial(virtual.run_guest, time_travel=time_travel)
     )
