@@ -102,6 +102,15 @@ def test_stack_gallery(tmp_path):
 
 
 @pytest.mark.guest
+def test_changing_networks(tmp_path):
+    words = {"seeds": 1, "duration_s": 6.0}
+    page = notebooks.to_html(notebooks.execute("15", tmp_path, words)).read_text()
+    for words in ("The capacity falls", "picoquic:prague", "queueing delay", "least to most"):
+        assert words in page
+    assert STAND_IN not in page
+
+
+@pytest.mark.guest
 def test_performance_envelope(tmp_path):
     verdict = tmp_path / "verdict.json"
     executed = notebooks.execute("01", tmp_path, {**SHORT, "verdict_file": str(verdict)})

@@ -162,6 +162,17 @@ def test_a_path_clears_ecn():
     assert float(run.qb.summary()["loss_percent"].iloc[0]) > 0
 
 
+def test_an_mtu_is_reported_or_packets_are_lost_in_silence():
+    link = {"rate_mbps": 20, "rtt_ms": 20, "mtu_bytes": 1400}
+    reported = run_of("tcp:cubic", "quic-go:cubic", **link)
+    assert 0 < int(reported.too_big_packets.sum()) < 100
+    assert int(reported.packet_size_bytes.where(reported.packet_fate == 0).max()) == 1414
+    assert (reported.qb.summary()["throughput_mbps"] > 1).all()
+    silent = run_of("tcp:cubic", **link, mtu_icmp=False)
+    assert float(silent.qb.summary()["throughput_mbps"].iloc[0]) < 0.1
+    assert float(run_of("quic-go:cubic", **link, mtu_icmp=False).throughput_mbps.mean()) > 10
+
+
 def test_jitter_that_reorders():
     kept, reordered = (
         qb.Experiment(
@@ -202,6 +213,7 @@ ANYTHING = st.fixed_dictionaries(
         "return_qdisc": st.just("fifo"),
         "policer_mbps": st.sampled_from([1, 8]),
         "bleach_ecn": st.booleans(),
+        "mtu_bytes": st.just(1300),
     },
 )
 FLOWS = st.lists(

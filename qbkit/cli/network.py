@@ -46,6 +46,8 @@ HELP = {
     "return_qdisc_options": "Its options, as in 'ack-filter=true'.",
     "policer_mbps": "Rate of a policer in front of the queue.",
     "policer_burst_bytes": "Depth of its token bucket.",
+    "mtu_bytes": "Largest IP packet of the link.",
+    "mtu_icmp": "Whether routers report packets that are too big.",
     "bleach_ecn": "The path clears ECN.",
 }
 """Field of a bottleneck → what its option says; ``preset`` stands for many fields."""
@@ -69,6 +71,8 @@ def _option(name: str) -> Callable[[Command], Command]:
     if "[default" not in words and default not in (None, False) and kind is not dict:
         words += f" [default: {default:g}]" if kind in (int, float) else f" [default: {default}]"
     flag = "--" + name.replace("_", "-")
+    if kind is bool and default:
+        return click.option(f"{flag}/--no-{flag[2:]}", default=None, help=words)
     if kind is bool:
         return click.option(flag, is_flag=True, default=None, help=words)
     return click.option(flag, type=str if kind is dict else kind, help=words)

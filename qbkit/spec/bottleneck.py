@@ -104,6 +104,10 @@ class Bottleneck(Spec):
     """Rate in Mbit/s above which a policer in front of the queue drops, without a queue."""
     policer_burst_bytes: int = Field(default=100_000, ge=FRAME_BYTES, le=2**30)
     """Depth of the policer's token bucket in bytes."""
+    mtu_bytes: int = Field(default=1500, ge=1280, le=1500)
+    """Largest IP packet that the link carries, both ways; hosts believe in 1500."""
+    mtu_icmp: bool = True
+    """Whether routers report a packet that is too big, by ICMP; otherwise it is lost in silence."""
     bleach_ecn: bool = False
     """Whether the path clears ECN: every packet to the receivers leaves as Not-ECT."""
 
@@ -159,6 +163,8 @@ class Bottleneck(Spec):
             raise ValueError("reorder_ms without reorder_percent reorders nothing; give both")
         if self.capacity and self.capacity.opportunities_ms and self.outages:
             raise ValueError("outages need a capacity in steps; a trace of mahimahi has its own")
+        if not self.mtu_icmp and self.mtu_bytes == 1500:
+            raise ValueError("mtu_icmp=False needs mtu_bytes below 1500; give both")
         if self.return_rate_mbps is None and (
             self.return_qdisc != "fifo" or self.return_qdisc_options
         ):

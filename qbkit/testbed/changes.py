@@ -37,6 +37,8 @@ def of(experiment: Experiment, engine: str) -> dict[str, Any]:
         # What has left the last queue may still be on its way, and its ACKs after it.
         extra_rtt_ms = max(flow.extra_rtt_ms for flow in experiment.flows)
         found["late_s"] = (link.most_rtt_ms + extra_rtt_ms) / 1e3
+    if link.mtu_bytes < 1500:
+        found["mtu"] = {"bytes": link.mtu_bytes, "icmp": link.mtu_icmp}
     if front := _in_front(link):
         found["front_tc"] = front
     return found

@@ -73,8 +73,8 @@ def _of_kernel(ds: xr.Dataset, k: int) -> dict[str, Any]:
     sent, dropped, queued = (
         int(ds[f"qdisc_{word}_packets"][k]) for word in ("sent", "dropped", "queued")
     )
-    if "policer_dropped_packets" in ds:
-        dropped += int(ds["policer_dropped_packets"][k])
+    in_front = ("policer_dropped_packets", "too_big_packets")
+    dropped += sum(int(ds[name][k]) for name in in_front if name in ds)
     # A flow's packets meet random loss only after their last bottleneck in a direction.
     entered = ds["balance_in_packets"].transpose("flow", "bottleneck").values > 0
     ways = _directions(ds)

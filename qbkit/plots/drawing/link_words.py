@@ -47,6 +47,8 @@ def _path(link: Bottleneck) -> Iterator[str]:
         yield f"back {link.return_rate_mbps:g} Mbit/s"
     if link.policer_mbps is not None:
         yield f"policed to {link.policer_mbps:g} Mbit/s"
+    if link.mtu_bytes < 1500:
+        yield f"MTU {link.mtu_bytes} B" + ("" if link.mtu_icmp else ", not reported")
     if link.bleach_ecn:
         yield "ECN cleared"
 

@@ -270,6 +270,8 @@ class Run:
         self.network.configure("tc", per_node.items())
         for port in self.links_with("dualpi2"):
             self.changes.set_dualpi2(port, self.plan["dualpi2"])
+        if "mtu" in self.plan:
+            self.network.configure("ip", self.changes.mtu_lines(self.links(), self.plan["mtu"]))
 
     def links(self):
         """The ports of the bottlenecks, each with its ``tc`` lines: there, then back."""
@@ -470,6 +472,8 @@ class Run:
         policed = {}
         if any("police" in line for line in self.plan.get("front_tc", [])):
             policed["policed"] = [self.changes.policed(port) for port, _ in self.links()]
+        if "mtu" in self.plan:
+            policed["too_big"] = [self.changes.too_big(port.node) for port, _ in self.links()]
         losses = {name: self.losses(kind) for name, kind in (("losses", "d"), ("ack_losses", "s"))}
         return {"counted_ns": counted_ns, "qdiscs": qdiscs, **policed, **losses}
 

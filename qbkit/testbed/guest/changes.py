@@ -85,6 +85,25 @@ def counters(node, device=None):
     return sorted(mine, key=lambda one: not one["root"])
 
 
+def mtu_lines(links, mtu):
+    """``ip`` lines by node for an MTU of the bottlenecks, and for routers that do not report it."""
+    lines = {}
+    for port, _ in links:
+        for end in (port, port.link.intf2 if port.link.intf1 is port else port.link.intf1):
+            lines.setdefault(end.node, []).append(f"link set dev {end.name} mtu {mtu['bytes']}")
+    if not mtu["icmp"]:  # what a router sends by itself is lost: nothing but ICMP
+        for words in lines.values():
+            words.append("rule add pref 1 iif lo blackhole")
+    return list(lines.items())
+
+
+def too_big(node):
+    """How many packets a router could not forward, because they were larger than the MTU."""
+    with node.entered(), open("/proc/thread-self/net/snmp") as file:
+        names, values = [line.split() for line in file if line.startswith("Ip:")]
+    return int(values[names.index("FragFails")])
+
+
 def policed(port):
     """How many packets the policer in front of a port says it dropped; 0 without one."""
     with port.node.entered():

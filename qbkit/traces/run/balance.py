@@ -35,6 +35,8 @@ QDISC = {
     "qdisc_queued_packets": ("qlen", "packets that the queue says it held in the end"),
 }
 """Counters of each bottleneck: name → (word of ``tc -s``, meaning)."""
+TOO_BIG = "too_big_packets"
+"""Counter of bottlenecks with a smaller MTU than the hosts believe."""
 POLICER, MARKED = "policer_dropped_packets", "qdisc_marked_packets"
 """Counters of bottlenecks that police or mark: of a policer in front, and of the marks with CE."""
 MARKS = ("ecn_mark", "ecn_marks", "marked", "ce_mark")
@@ -79,6 +81,9 @@ def counter_variables(result: dict[str, Any], *, has_extra: bool = False) -> dic
     if "policed" in result:
         policed, text = np.array(result["policed"]), "packets that the policer says it dropped"
         counted[POLICER] = variable("bottleneck", policed, "1", text)
+    if "too_big" in result:
+        text = "packets larger than the MTU, which the router says it dropped"
+        counted[TOO_BIG] = variable("bottleneck", np.array(result["too_big"]), "1", text)
     if any(marks := [marks_of(found) for found in result["qdiscs"]]):
         text = "packets that the queue says it marked with CE"
         counted[MARKED] = variable("bottleneck", np.array(marks), "1", text)
@@ -251,10 +256,10 @@ def _against_counters(at: xr.Dataset, where: str) -> list[str]:
         at[f"balance_{name}_packets"].values for name in ("out", "dropped", "random_loss")
     )
     extra = at[EXTRA].values if EXTRA in at else 0
-    policed = int(at[POLICER]) if POLICER in at else 0
+    before = sum(int(at[name]) for name in (POLICER, TOO_BIG) if name in at)
     pairs = [
         ("sent", int((out + lost - extra).sum()), int(at["qdisc_sent_packets"])),
-        ("dropped", int(dropped.sum()), int(at["qdisc_dropped_packets"]) + policed),
+        ("dropped", int(dropped.sum()), int(at["qdisc_dropped_packets"]) + before),
     ]
     return [
         f"{where} {word} {counted} packets by its own count, and {captured} by the captures"
