@@ -136,9 +136,7 @@ def test_hystart_loses_less_in_slow_start(name: str):
 
 def test_an_unknown_option_names_the_known_ones():
     flow = qb.Flow("tcp", "cubic", options={"nagle": True})
-    with pytest.raises(
-        SpecError, match="tcp has no option nagle; supported: ecn, hystart, init"
-    ):
+    with pytest.raises(SpecError, match="tcp has no option nagle; supported: ecn, hystart, init"):
         qb.Experiment(flows=[flow], duration_s=1).run()
 
 

@@ -152,7 +152,7 @@ def _drivers(experiment: Experiment) -> list[Stack]:
     for flow in experiment.flows:
         stack = stacks.get(flow.stack)
         stack.check(flow.controller, flow.options, flow.source)
-        drivers.append(stack)
+        drivers.append(stack.for_app() if flow.app else stack)
     return drivers
 
 

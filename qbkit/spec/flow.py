@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 from urllib.parse import quote, unquote
 
-from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
+from pydantic import (
+    BeforeValidator,
+    Field,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+    model_validator,
+)
 
 from qbkit.cca.own import registry
+from qbkit.spec.app import App, read_app
 from qbkit.spec.base import OptionValue, Spec, boolean
 
-TEXT_FIELDS = ("start_s", "stop_s", "bytes", "extra_rtt_ms", "direction", "label")
+TEXT_FIELDS = ("start_s", "stop_s", "bytes", "app", "extra_rtt_ms", "direction", "label")
 """Fields that the text of a flow may set."""
 FORM = "stack:controller?name=value&name=value"
 NUMBER = re.compile(r"-?\d+(\.\d+)?([eE][-+]?\d+)?")
@@ -39,6 +46,9 @@ class Flow(Spec):
     """When it stops sending; by default at the end of the experiment."""
     bytes: int | None = Field(default=None, gt=0, le=2**45)
     """How many bytes it transfers; by default as many as it can until it stops."""
+    app: Annotated[App | None, BeforeValidator(read_app)] = None
+    """What it has to send, and when; by default as much as it can. A text, as in
+    ``app=rate mbps=5 fps=30`` (`qbkit.spec.app`)."""
     extra_rtt_ms: float = Field(default=0.0, ge=0.0, le=10_000.0)
     """Round-trip time in ms that this flow adds to the bottleneck's."""
     direction: Literal["forward", "reverse"] = "forward"
@@ -67,8 +77,9 @@ class Flow(Spec):
     @model_serializer(mode="wrap")
     def _without_empty_source(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
         data = dump(self)
-        if data.get("source") is None:
-            data.pop("source", None)
+        for name in ("source", "app"):
+            if data.get(name) is None:
+                data.pop(name, None)
         return data
 
     @model_validator(mode="before")
@@ -89,6 +100,8 @@ class Flow(Spec):
             raise ValueError(
                 f"the flow stops at {self.stop_s:g} s, before it starts at {self.start_s:g} s"
             )
+        if self.app and self.bytes:
+            raise ValueError("an app decides how much it sends; leave out bytes")
         return self
 
     @property

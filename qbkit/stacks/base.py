@@ -142,6 +142,12 @@ class Stack(ABC):
         """
         return ""
 
+    def for_app(self) -> Stack:
+        """The stack whose sender has an application above it; SpecError for one that has none."""
+        raise SpecError(
+            f"{self.name} sends as much as it can; an app works with tcp, so leave it out"
+        )
+
     @abstractmethod
     def program(self) -> list[str]:
         """The command that starts the driver, with paths in the guest."""

@@ -13,7 +13,8 @@ from qbkit.stacks.registry import register
 from qbkit.stacks.toolchains.build import compile_c, fingerprint
 
 SOURCE = Path(__file__).parent / "drivers/tcp/tcp_flow.c"
-MOUNT = "/run/qb/stacks/tcp"
+APP = SOURCE.with_name("app.c")
+MOUNT, APP_MOUNT = "/run/qb/stacks/tcp", "/run/qb/stacks/tcp-app"
 ECN: dict[str | int | float | bool, str] = {True: "1", "accurate": "3"}
 """Value of the option ``ecn`` → net.ipv4.tcp_ecn."""
 PAPERS = ("cubic", "reno", "bbr")
@@ -64,6 +65,10 @@ class Tcp(Stack):
             return Status(False, "apt-get install gcc libc6-dev")
         return Status(True)
 
+    def for_app(self) -> Stack:
+        """The driver with an application above it."""
+        return TcpApp()
+
     def check(self, controller: str, options: Options, source: str | None) -> None:
         """As every stack, and ``ecn`` is one of `ECN` that changes something."""
         super().check(controller, options, source)
@@ -95,6 +100,25 @@ class Tcp(Stack):
     def mounts(self) -> dict[str, Path]:
         """The folder of the compiled driver."""
         return {MOUNT: compile_c(SOURCE, "tcp_flow").parent}
+
+
+class TcpApp(Tcp):
+    """The same program with an application above it: another one, so that `Tcp` stays as it is."""
+
+    name: ClassVar[str] = "tcp-app"
+
+    def version(self) -> str:
+        """Version of the driver and of the application."""
+        return f"driver {fingerprint([SOURCE, APP])}"
+
+    def program(self) -> list[str]:
+        """The compiled driver."""
+        return [f"{APP_MOUNT}/tcp_app"]
+
+    def mounts(self) -> dict[str, Path]:
+        """The folder of the compiled driver."""
+        more = ["-Dwrite=app_write", "-Drecv=app_recv", "-lm"]
+        return {APP_MOUNT: compile_c([SOURCE, APP], "tcp_app", more=more).parent}
 
 
 def _for_driver(options: Options) -> Options:

@@ -28,7 +28,7 @@ STEP = 0.01
 """Published values are rounded to 0.01 of their unit (ms, Mbit/s, %, s): a tenth of the size."""
 EMPTY = np.iinfo(np.int32).min
 SPEC_ENDINGS = {".yaml", ".yml"}
-PACKET_TABLES = {"packet", "ack", "sample"}
+PACKET_TABLES = {"packet", "ack", "sample", "object"}
 """Dimensions whose variables are not published."""
 ENVELOPE_SERIES = ("throughput_mbps", "queue_delay_ms")
 RUN_FACTS = (

@@ -22,6 +22,8 @@ FIRST_PORT = 4001
 SENDER_IP, RECEIVER_IP = "10.1.{}.1", "10.2.{}.1"
 """Addresses of a flow's hosts, by its index."""
 RUN_FOLDER = "/run/qb/run"
+APP, APP_OUT = "QBKIT_APP", "QBKIT_APP_OUT"
+"""Environment variables that give a driver its application, and the folder of its tables."""
 MOST_REPORTS, LEAST_REPORT_S = 50, 0.1
 SPARE_DRAIN_S, MOST_DRAIN_S = 10.0, 10.0
 """Extra time for the queue to run empty, and the maximum time for that in real time."""
@@ -152,7 +154,9 @@ def _flow(experiment: Experiment, index: int, flow: Flow, stack: Stack) -> dict[
         **({"foreign": True} if stack.foreign else {}),
         **_programs(stack, flow, f"10.{{side}}.{index}.1:{port}", out, duration_s),
         "window_bytes": offered,
-        "env": stack.env() | ({WINDOW: str(offered)} if offered > LEAST_WINDOW_BYTES else {}),
+        "env": stack.env()
+        | ({WINDOW: str(offered)} if offered > LEAST_WINDOW_BYTES else {})
+        | ({APP: flow.app.words(stop_s - start_s), APP_OUT: out} if flow.app else {}),
     }
 
 

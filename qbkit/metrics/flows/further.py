@@ -36,6 +36,8 @@ def further_columns(ds: xr.Dataset) -> dict[str, Column]:
         if "packet_is_marked" in ds:
             marked = ds["packet_is_marked"].values
             columns["ce_marked_packets"] = _per_flow(ds, marked, np.sum)
+    if "object_flow" in ds:
+        columns |= object_columns(ds)
     if "sample_spurious_losses" in ds:
         columns["spurious_losses"] = _last_samples(ds, "spurious_losses")
     if EARLY_END in ds:
@@ -47,6 +49,22 @@ def transports(ds: xr.Dataset) -> list[float | str]:
     """Package and version of each flow's transport; NaN where the stack's version counts it."""
     known = json.loads(ds.attrs.get("transport_versions") or "{}")
     return [known.get(str(stack), math.nan) for stack in ds["stack"].values]
+
+
+def object_columns(ds: xr.Dataset) -> dict[str, Column]:
+    """Objects of each flow's application, those that did not arrive, and the times they took."""
+    took_ms = (ds["object_arrived_s"].values - ds["object_release_s"].values) * 1e3
+    columns: dict[str, Column] = {
+        name: [] for name in ("objects", "objects_missing", "object_median_ms", "object_p95_ms")
+    }
+    for i in range(ds.sizes["flow"]):
+        mine = took_ms[ds["object_flow"].values == i]
+        arrived = mine[np.isfinite(mine)]
+        middle, late = np.percentile(arrived, [50, 95]) if len(arrived) else (math.nan, math.nan)
+        values = (float(len(mine)), float(len(mine) - len(arrived)), float(middle), float(late))
+        for name, value in zip(columns, values, strict=True):
+            columns[name].append(value)
+    return columns
 
 
 def completion_times_s(ds: xr.Dataset) -> list[float | str]:

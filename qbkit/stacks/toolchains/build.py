@@ -99,16 +99,21 @@ def build_once(name: str, key: str, make: Maker) -> Path:
     return target
 
 
-def compile_c(sources: Path | Sequence[Path], name: str, *, shared: bool = False) -> Path:
-    """Compile C files to a static program or a shared library; return its path."""
+def compile_c(
+    sources: Path | Sequence[Path], name: str, *, shared: bool = False, more: Sequence[str] = ()
+) -> Path:
+    """Compile C files to a static program or a shared library; return its path.
+
+    ``more`` are further words of the compiler: definitions and libraries.
+    """
     files = [sources] if isinstance(sources, Path) else list(sources)
     flags = ["-O2", "-shared", "-fPIC"] if shared else ["-O2", "-static", "-pthread"]
     stem = Path(name).stem
 
     def make(folder: Path) -> None:
-        run_tool(["gcc", *flags, "-o", folder / name, *files], f"the C program {stem}")
+        run_tool(["gcc", *flags, "-o", folder / name, *files, *more], f"the C program {stem}")
 
-    return build_once(stem, fingerprint(files, *flags), make) / name
+    return build_once(stem, fingerprint(files, *flags, *more), make) / name
 
 
 def is_installed(tool: str) -> bool:

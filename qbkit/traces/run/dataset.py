@@ -20,6 +20,7 @@ from qbkit.traces.run.early_end import EarlyEnd, early_end_sentences, early_ends
 from qbkit.traces.run.ends import arrived_bytes, end_warnings, stop_times_s
 from qbkit.traces.run.frames import address_number
 from qbkit.traces.run.journey import Captures, follow
+from qbkit.traces.run.objects import object_variables
 from qbkit.traces.run.packets import FlowPackets, of_run
 from qbkit.traces.run.pcap import read_packets
 from qbkit.traces.run.series import Bins
@@ -105,6 +106,7 @@ def _read(folder: Path, experiment: Experiment) -> _Raw:
 
 def _variables(raw: _Raw, bins: Bins) -> dict[str, schema.Variable]:
     """All variables of the dataset: over time, tables, and one number per flow."""
+    folders = [raw.folder / f"flows/{i}" for i in range(raw.flows)]
     goodput, received = schema.goodput_series(raw.receivers, raw.t0_ns, bins)
     seen = {
         **schema.packet_series(raw.packets, raw.t0_ns, raw.flows, bins),
@@ -116,6 +118,7 @@ def _variables(raw: _Raw, bins: Bins) -> dict[str, schema.Variable]:
         **schema.sample_variables(raw.senders, raw.t0_ns),
         **schema.flow_variables(_flow_columns(raw, received)),
         **end_variables(raw.ends),
+        **object_variables(folders, raw.t0_ns, raw.experiment.duration_s),
         **raw.counts,
     }
     telemetry = {  # a controller in Python may log any name

@@ -66,7 +66,8 @@ def end_warnings(run: xr.Dataset, experiment: Experiment) -> list[str]:
             reported = float(run["receiver_bytes"].values[i])
             arrived = reported if np.isfinite(reported) else _delivered_bytes(run, i)
             found.append(f"{label} delivered {_of_megabytes(arrived, flow.bytes)}")
-        if not flow.options.get(FINISHES) and (since_s := _still_since_s(run, i)) is not None:
+        pauses = flow.app is not None or flow.options.get(FINISHES)
+        if not pauses and (since_s := _still_since_s(run, i)) is not None:
             stop_s = float(run["stop_s"].values[i])
             found.append(
                 f"{label} delivered nothing from {since_s:.1f} s to its end at {stop_s:.4g} s"

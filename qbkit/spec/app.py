@@ -1,0 +1,142 @@
+"""What a sender has to send, and when: by default as much as it can.
+
+The text of an application is a name and its settings: ``rate mbps=5 fps=30``,
+``onoff on_s=1 off_s=2``, ``requests kb=100 think_s=0.5``, or ``objects 0:20 0.5:100`` with seconds
+and kB.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any, Literal
+
+from pydantic import Field, model_serializer, model_validator
+
+from qbkit.spec.base import Spec
+
+MOST_OBJECTS = 5000
+FORMS = (
+    "rate mbps=5 fps=30, onoff on_s=1 off_s=2 [seed=1], requests kb=100 think_s=0.5 [seed=1], or "
+    "objects 0:20 0.5:100"
+)
+
+SETTINGS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "rate": (("mbps",), ("fps",)),
+    "onoff": (("on_s", "off_s"), ("seed",)),
+    "requests": (("kb", "think_s"), ("seed",)),
+    "objects": (("objects",), ()),
+}
+"""Kind → the settings that it needs, and those that it may have."""
+
+
+class App(Spec):
+    """An application above a flow; see the module for its text forms."""
+
+    kind: Literal["rate", "onoff", "requests", "objects"]
+    mbps: float | None = Field(default=None, gt=0, le=10_000)
+    """``rate``: so many Mbit/s, in frames."""
+    fps: float | None = Field(default=None, gt=0, le=1000)
+    """``rate``: frames in a second; 30 by default."""
+    on_s: float | None = Field(default=None, gt=0, le=3600)
+    """``onoff``: how long it sends as much as it can."""
+    off_s: float | None = Field(default=None, gt=0, le=3600)
+    """``onoff``: how long it sends nothing after that."""
+    kb: float | None = Field(default=None, gt=0, le=1e6)
+    """``requests``: size of each response in kB."""
+    think_s: float | None = Field(default=None, ge=0, le=3600)
+    """``requests``: from the acknowledgement of a response to the next one."""
+    seed: int | None = Field(default=None, ge=1, lt=2**63)
+    """``onoff`` and ``requests``: draws exponential times, of which the given ones are means."""
+    objects: tuple[tuple[float, float], ...] = Field(default=(), max_length=MOST_OBJECTS)
+    """``objects``: (time in s after the start of the flow, kB) of each."""
+
+    @model_validator(mode="after")
+    def _fits(self) -> App:
+        needed, allowed = SETTINGS[self.kind]
+        names = (name for name in type(self).model_fields if name != "kind")
+        given = {name for name in names if getattr(self, name) not in (None, ())}
+        if missing := [name for name in needed if name not in given]:
+            raise ValueError(f"app {self.kind} has no {missing[0]}; write {FORMS}")
+        if extra := given - {*needed, *allowed}:
+            raise ValueError(f"app {self.kind} does not use {min(extra)}; write {FORMS}")
+        for (before_s, _), (after_s, _) in itertools.pairwise(self.objects):
+            if after_s < before_s:
+                raise ValueError(
+                    f"the object at {after_s:g} s follows one at {before_s:g} s; put them in order"
+                )
+        if any(at_s < 0 or kb <= 0 for at_s, kb in self.objects):
+            raise ValueError("an object has a time from 0 on and a size above 0")
+        return self
+
+    @classmethod
+    def of(cls, text: str) -> App:
+        """The application that a text describes; raises ValueError for others."""
+        kind, *words = text.split() or [""]
+        if kind not in SETTINGS:
+            raise ValueError(f"there is no app {kind!r}; write {FORMS}")
+        if kind == "objects":
+            return cls(kind="objects", objects=tuple(_pair(word, text) for word in words))
+        fields: dict[str, float] = {}
+        for word in words:
+            name, equals, value = word.partition("=")
+            if not equals or name not in cls.model_fields or name in ("kind", "objects"):
+                raise ValueError(f"app {kind} has no {word!r}; write {FORMS}")
+            fields[name] = (
+                int(value) if name == "seed" and value.isdigit() else _number(value, text)
+            )
+        return cls(kind=kind, **fields)  # type: ignore[arg-type]
+
+    @model_serializer
+    def _text(self) -> str:
+        return str(self)
+
+    def __str__(self) -> str:
+        """The text of which `of` makes this application."""
+        if self.kind == "objects":
+            pairs = (f"{at_s:.12g}:{kb:.12g}" for at_s, kb in self.objects)
+            return " ".join(["objects", *pairs])
+        names = (name for name in type(self).model_fields if name not in ("kind", "objects"))
+        values = ((name, getattr(self, name)) for name in names)
+        return " ".join(
+            [self.kind, *(f"{name}={value:.12g}" for name, value in values if value is not None)]
+        )
+
+    def words(self, duration_s: float) -> str:
+        """What a driver reads (stacks/drivers/tcp/app.c); times in ns, sizes in bytes."""
+        if self.kind == "onoff":
+            return f"onoff {_ns(self.on_s)} {_ns(self.off_s)} {self.seed or 0}"
+        if self.kind == "requests":
+            return f"requests {round((self.kb or 0) * 1e3)} {_ns(self.think_s)} {self.seed or 0}"
+        found = [f"{_ns(at_s)}:{round(kb * 1e3)}" for at_s, kb in self._listed(duration_s)]
+        return " ".join(["objects", *found])
+
+    def _listed(self, duration_s: float) -> list[tuple[float, float]]:
+        """(s, kB) of each object that begins within the time."""
+        if self.kind == "objects":
+            return list(self.objects)
+        fps = self.fps or 30.0
+        kb = (self.mbps or 0) * 1e3 / 8 / fps
+        return [(k / fps, kb) for k in range(int(duration_s * fps))]
+
+
+def read_app(value: Any) -> Any:
+    """The application that a text describes; anything else as it is."""
+    return App.of(value) if isinstance(value, str) else value
+
+
+def _ns(time_s: float | None) -> int:
+    return round((time_s or 0) * 1e9)
+
+
+def _pair(word: str, text: str) -> tuple[float, float]:
+    first, colon, second = word.partition(":")
+    if not colon:
+        raise ValueError(f"{word!r} is no time with its size; write {FORMS}")
+    return _number(first, text), _number(second, text)
+
+
+def _number(word: str, text: str) -> float:
+    try:
+        return float(word)
+    except ValueError:
+        raise ValueError(f"{text!r} has {word!r} where a number must be") from None
