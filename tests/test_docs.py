@@ -127,6 +127,7 @@ STAND_IN = "because this machine cannot run the same"
         ("09", "published releases"),
         ("10", "published loads"),
         ("11", "published loads"),
+        ("15", f"25 published runs, {STAND_IN}"),
         ("18", f"a published run, {STAND_IN}"),
     ],
 )
