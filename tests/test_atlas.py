@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 import shutil
+from collections import defaultdict
 from html import unescape
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -294,14 +295,17 @@ def test_every_command_of_the_published_findings_chooses_points():
 
 def require_points(commands: set[str]) -> None:
     """Each command chooses published points: a sample of them, or few enough to run all."""
-    published: dict[str, list[Point]] = {}
+    published: dict[str, dict[str, list[Point]]] = {}  # path → flow, or "" for all → points
     for command in sorted(commands):
         chosen = parse(shlex.split(command)[2:])
         path, wanted = chosen["path"], chosen["wanted"]
         if path not in published:
             real = path.replace("elsewhere", "controllers")
-            published[path] = list(published_points(DATA.parent / real))
-        count = sum(point.has(wanted) for point in published[path])
+            published[path] = defaultdict(list)
+            for point in published_points(DATA.parent / real):
+                for flow in ("", *point.known("flow")):
+                    published[path][flow].append(point)
+        count = sum(point.has(wanted) for point in published[path][wanted.get("flow", "")])
         assert count > 0, command
         assert count <= MOST_POINTS or chosen["sample"], command
 
