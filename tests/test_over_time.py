@@ -111,6 +111,11 @@ def test_steps_beyond_the_end_are_refused(fields: dict, sentence: str):
         Experiment(bottleneck=fields, flows=["tcp:cubic"])
 
 
+def test_an_mtu_needs_the_dumbbell():
+    with pytest.raises(SpecError, match="mtu_bytes below 1500 needs the dumbbell"):
+        Experiment(flows=["tcp:cubic"] * 3, topology="parking_lot", bottleneck={"mtu_bytes": 1400})
+
+
 def test_jitter_that_keeps_the_order_is_uniform():
     with pytest.raises(SpecError, match="jitter_shape pareto needs jitter_reorders"):
         Experiment(flows=["tcp:cubic"], jitter_shape="pareto")

@@ -237,6 +237,7 @@ FLOWS = st.lists(
 )
 @given(link=ANYTHING, flows=FLOWS, seed=st.integers(1, 1000))
 def test_packets_are_conserved_whatever_happens_on_the_path(link, flows, seed):
-    topology = "parking_lot" if len(flows) == 3 else "dumbbell"
+    in_a_row = len(flows) == 3 and "mtu_bytes" not in link
+    topology = "parking_lot" if in_a_row else "dumbbell"
     spec = qb.Experiment(bottleneck=link, flows=flows, duration_s=1.5, seed=seed, topology=topology)
     assert_conserved(spec.run())

@@ -105,6 +105,11 @@ class Experiment(Spec):
                 f"start_window_s {self.start_window_s:g} leaves no time for the flow that lasts "
                 f"{self._shortest_s:g} s; make the window shorter than that"
             )
+        if self.topology == "parking_lot" and link.mtu_bytes < 1500:
+            raise ValueError(
+                "mtu_bytes below 1500 needs the dumbbell: a router counts packets that are too big "
+                "for all of its links together"
+            )
         if self.topology == "parking_lot" and len(self.flows) < 3:
             raise ValueError("a parking_lot needs at least 3 flows: one across, one on each link")
         if self.most_path_bytes > MOST_PATH_BYTES:

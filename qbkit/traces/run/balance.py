@@ -231,14 +231,15 @@ def _random_losses(run: xr.Dataset) -> list[str]:
 def _copies(run: xr.Dataset) -> list[str]:
     """Where the captures and the counters of what arrives disagree, if packets may be copied.
 
-    A copy may be lost while its original arrives, so the two counts of losses differ.
+    A copy may be lost while its original arrives, so the two counts of losses differ. A packet with
+    a corrupted address is no longer the flow's in the captures, so they may have fewer.
     """
     return [
         f"the path of {label} sent {said} packets by its own count, and {int(seen)} by the captures"
         for label, seen, said in zip(
             run.label.values, run[ARRIVED].values, run[NETEM_SENT].values, strict=True
         )
-        if seen != said
+        if seen > said
     ]
 
 
