@@ -16,7 +16,7 @@ import pytest
 import yaml
 from packaging.requirements import Requirement
 
-from qbkit.testbed import engines, kernel
+from qbkit.testbed import engines, kernel_build
 
 HERE = Path(__file__).parents[1]
 PYPROJECT = tomllib.loads((HERE / "pyproject.toml").read_text())
@@ -95,7 +95,7 @@ def test_binder_installs_the_locked_versions():
 
 def test_binder_has_what_builds_the_kernel():
     listed = set((HERE / "binder/apt.txt").read_text().split())
-    assert listed >= {*kernel.PACKAGES.split(), "iproute2", "mininet"}
+    assert listed >= {*kernel_build.PACKAGES.split(), "iproute2", "mininet"}
 
 
 def test_binder_sets_settings_that_jupyterlab_has():
