@@ -98,7 +98,6 @@ def test_a_policer_passes_its_rate_and_burst():
     link = {"rate_mbps": 200, "rtt_ms": 20, "policer_mbps": 10, "policer_burst_bytes": 50_000}
     run = run_of(*["tcp:bbr"] * 3, duration_s=6, **link)
     out = run.packet_fate.values == Fate.ARRIVED
-    # tc's policer counts from the IP header on.
     size = run.packet_size_bytes.values[out].astype(float)
     at_s = run.packet_time_s.values[out]
     for from_s, to_s in ((0, 6), (1, 6), (3, 5)):

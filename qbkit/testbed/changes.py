@@ -81,7 +81,7 @@ def _schedule(link: Bottleneck, until_s: float) -> dict[str, Any]:
 def _in_front(link: Bottleneck) -> list[str]:
     """``tc`` lines of what packets meet before the queue: a policer, and a router that clears ECN.
 
-    tc's policer counts IP bytes; with an overhead it counts frames, as the link does.
+    On the way out tc's policer counts Ethernet frames, as the link does.
     """
     lines = []
     every = "filter add dev DEV egress protocol ip prio {} matchall action"
