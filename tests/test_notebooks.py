@@ -152,14 +152,14 @@ def test_events_are_published_where_a_stack_is_not_built(tmp_path, monkeypatch):
 
 @pytest.mark.guest
 def test_a_grid_of_parameters_from_the_command_line(tmp_path):
-    words = "-p rate_mbps 10 -p duration_s 4 -p qdisc fifo -p qdisc fq_codel"
-    command = f"notebook 00 {words} --out {tmp_path} --json"
+    words = "-p who tcp -p duration_s 4 -p qdisc fifo -p qdisc fq_codel"
+    command = f"notebook 02 {words} --out {tmp_path} --json"
     done = CliRunner().invoke(group, command.split())
     assert done.exit_code == 0, done.output
     report = json.loads(done.stdout)
     assert [Path(p).name for p in report["notebooks"]] == [
-        "00_start_here-fifo.ipynb",
-        "00_start_here-fq_codel.ipynb",
+        "02_stack_gallery-fifo.ipynb",
+        "02_stack_gallery-fq_codel.ipynb",
     ]
     page = Path(report["html"][1]).read_text()
     assert "fq_codel" in page
