@@ -315,7 +315,7 @@ def test_what_if_runs_the_same_study_with_another_option():
     assert changed.after.tests[0].qb.experiment.flows[0].options == {"initial_window_packets": 30}
     assert "With initial_window_packets = 30 the conformance of tcp:reno" in changed.sentence
     assert len(changed.chart().to_dict()["hconcat"]) == 2
-    with pytest.raises(SpecError, match="tcp has no option beta; supported: hystart"):
+    with pytest.raises(SpecError, match="tcp has no option beta; supported: ecn, hystart"):
         qb.what_if(study, {"beta": 0.5})
 
 

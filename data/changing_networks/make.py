@@ -16,7 +16,7 @@ import qbkit as qb
 from qbkit.execution import notebooks
 
 HERE = Path(__file__).parent
-SERIES = ["throughput_mbps", "queue_delay_ms", "capacity_mbps", "marked_packets"]
+SERIES = ["throughput_mbps", "queue_delay_ms", "capacity_mbps", "ce_marked_packets"]
 
 
 def main(folder: Path) -> None:

@@ -51,7 +51,7 @@ def side_by_side_chart(
         for name, ds in runs.items()
     ]
     area = "; grey: capacity" if any("capacity_mbps" in ds for ds in runs.values()) else ""
-    ticks = MARKS if any("marked_packets" in ds for ds in runs.values()) else ""
+    ticks = MARKS if any("ce_marked_packets" in ds for ds in runs.values()) else ""
     sentences = [f"Left: throughput{area}. Right: queueing delay{ticks}."]
     return alt.vconcat(*drawn, spacing=6).properties(**heading(title, sentences, 2 * WIDTH))
 
@@ -86,7 +86,7 @@ def _row(
         behind: list[Any] = []
         if column == "throughput_mbps" and "capacity_mbps" in ds:
             behind = [capacity_layer(ds["capacity_mbps"], float(ds.attrs["bin_s"]))]
-        if column == "queue_delay_ms" and "marked_packets" in ds:
+        if column == "queue_delay_ms" and "ce_marked_packets" in ds:
             behind = [_marks(ds)]
         heading_ = f"{name}: {words[0].lower()}{words[1:]}"
         panel = alt.layer(*behind, line).properties(
@@ -100,7 +100,7 @@ def _row(
 
 def _marks(ds: xr.Dataset) -> alt.Chart:
     """A tick for each bin of time in which a packet was marked."""
-    marked = ds["marked_packets"].sum("flow").values
+    marked = ds["ce_marked_packets"].sum("flow").values
     times_s = ds["time"].values[np.flatnonzero(marked)].tolist()
     counts = marked[np.flatnonzero(marked)].tolist()
     ticks = alt.Chart(inline({"time_s": times_s, "marks": counts}))
