@@ -117,7 +117,8 @@ def packet_series(packets: FlowPackets, t0_ns: int, flows: int, bins: Bins) -> d
     if packets.marked.any():
         each = (arrival_s[packets.marked & (packets.data_flow == flow)] for flow in range(flows))
         sums = np.array([bins.sums(at_s) for at_s in each])
-        marks["ce_marked_packets"] = variable(both, sums, "1", "packets that a queue marked with CE")
+        text = "packets that a queue marked with CE"
+        marks["ce_marked_packets"] = variable(both, sums, "1", text)
     return {
         **marks,
         "throughput_mbps": variable(
