@@ -256,7 +256,8 @@ def test_everything_published_has_points_or_a_reason():
     points = list(published_points(DATA))
     tops = {point.source.relative_to(DATA).parts[0] for point in points}
     assert tops == {
-        *("cases", "checks", "conformance", "conformance_100_mbps_10_ms", "controllers"),
+        *("cases", "changing_networks", "checks", "conformance", "controllers"),
+        "conformance_100_mbps_10_ms",
         *("conformance_100_mbps_50_ms", "conformance_120_s", "envelope", "fq_detection"),
         *("gallery", "interactions", "my_controller", "parameters.csv", "quic_dc", "releases"),
         *("root_cause", "start", "web_objects", "web_pages"),
