@@ -7,10 +7,19 @@ import json
 import xarray as xr
 
 from qbkit.metrics import packet_balance
+from qbkit.spec import Experiment
 
 COUNTS = [
     *("in_packets", "out_packets", "dropped_packets", "random_loss_packets", "queued_packets"),
 ]
+
+
+def conserved_run(*flows: str, duration_s: float = 4, seed: int = 1, **link) -> xr.Dataset:
+    """The run of flows over a link of these fields, after `assert_conserved`."""
+    spec = Experiment(bottleneck=link, flows=flows, duration_s=duration_s, seed=seed)
+    found = spec.run()
+    assert_conserved(found)
+    return found
 
 
 def assert_conserved(run: xr.Dataset) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from conservation import assert_conserved
+from conservation import assert_conserved, conserved_run
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from ideal_link import by_opportunities_s, capacity_bits, departures, served_s
@@ -14,13 +14,6 @@ from qbkit.errors import EngineError
 
 pytestmark = pytest.mark.guest
 FRAME_BITS = 1514 * 8
-
-
-def run_of(*flows: str, duration_s: float = 4, seed: int = 1, **link) -> qb.Experiment:
-    spec = qb.Experiment(bottleneck=link, flows=flows, duration_s=duration_s, seed=seed)
-    found = spec.run()
-    assert_conserved(found)
-    return found
 
 
 def errors_us(run, times_s: list, mbps: list) -> np.ndarray:
@@ -48,7 +41,7 @@ def test_every_frame_leaves_when_an_ideal_link_would_send_it(first, steps, seed)
         mbps.append(rate)
     times_s.append(times_s[-1] + 0.1)
     mbps.append(20.0)
-    run = run_of(
+    run = conserved_run(
         *("tcp:cubic", "picoquic:cubic"),
         capacity=list(zip(times_s, mbps, strict=True)),
         rtt_ms=10,
@@ -65,7 +58,7 @@ def test_every_frame_leaves_when_an_ideal_link_would_send_it(first, steps, seed)
 def test_a_link_that_is_never_idle_carries_its_whole_capacity():
     times_s, mbps = [0.0, 1.0, 1.5, 2.5], [20, 4, 40, 10]
     steps = list(zip(times_s, mbps, strict=True))
-    run = run_of("tcp:cubic", capacity=steps, rate_mbps=40, rtt_ms=20, buffer_bdp=8)
+    run = conserved_run("tcp:cubic", capacity=steps, rate_mbps=40, rtt_ms=20, buffer_bdp=8)
     _, left_s, sizes = departures(run)
     busy = (left_s > 1) & (left_s < 4)
     carried = np.cumsum(sizes[busy])[:-1] * 8
@@ -79,14 +72,14 @@ def test_steps_of_a_millisecond_are_as_exact():
     draw = np.random.default_rng(1)
     times_s, mbps = np.arange(0, 3, 0.001), draw.uniform(5, 35, 3000).round(2)
     steps = list(zip(times_s.tolist(), mbps.tolist(), strict=True))
-    run = run_of("tcp:bbr", capacity=steps, rtt_ms=20, duration_s=3)
+    run = conserved_run("tcp:bbr", capacity=steps, rtt_ms=20, duration_s=3)
     assert np.percentile(errors_us(run, times_s, mbps), 99) < 3
 
 
 def test_a_constant_schedule_is_the_shaper_of_a_constant_link():
     options = {"rate_mbps": 20, "rtt_ms": 20, "buffer_bdp": 0.5}
-    run = run_of("tcp:cubic", capacity=[(0, 20)], **options)
-    constant = run_of("tcp:cubic", **options)
+    run = conserved_run("tcp:cubic", capacity=[(0, 20)], **options)
+    constant = conserved_run("tcp:cubic", **options)
     # Another kernel draws other random numbers: each run is compared with the ideal link.
     assert errors_us(run, [0], [20]).max() < 7
     assert errors_us(constant, [0], [20]).max() < 7
@@ -98,7 +91,7 @@ def test_opportunities_are_used_as_in_mahimahi():
     gaps_ms = draw.choice([0, 0, 1, 1, 1, 2, 7, 40], 400)
     once_ms = np.cumsum([1, *gaps_ms])
     capacity = {"opportunities_ms": once_ms.tolist()}
-    run = run_of("tcp:cubic", "quic-go:cubic", capacity=capacity, rtt_ms=30, duration_s=5)
+    run = conserved_run("tcp:cubic", "quic-go:cubic", capacity=capacity, rtt_ms=30, duration_s=5)
     times_s = np.concatenate([n * once_ms[-1] + once_ms for n in range(9)]) / 1e3
     at_s, left_s, sizes = departures(run)
     difference_us = np.abs(left_s - by_opportunities_s(at_s, sizes, times_s)) * 1e6
@@ -108,7 +101,7 @@ def test_opportunities_are_used_as_in_mahimahi():
 @pytest.mark.parametrize("drops", [False, True])
 def test_nothing_passes_in_an_outage(drops: bool):
     outages = {"times": [(1.0, 0.4), (2.5, 0.25)], "drops": drops}
-    run = run_of("tcp:cubic", "quinn:cubic", outages=outages, rtt_ms=20)
+    run = conserved_run("tcp:cubic", "quinn:cubic", outages=outages, rtt_ms=20)
     at_s, left_s, _ = departures(run)
     for start_s, length_s in outages["times"]:
         end_s = start_s + length_s
@@ -121,7 +114,9 @@ def test_nothing_passes_in_an_outage(drops: bool):
 
 
 def test_a_schedule_that_is_cut_ends_the_link():
-    run = run_of("tcp:cubic", capacity={"steps": [(0, 20), (1, 10)], "at_end": "cut"}, rtt_ms=20)
+    run = conserved_run(
+        "tcp:cubic", capacity={"steps": [(0, 20), (1, 10)], "at_end": "cut"}, rtt_ms=20
+    )
     _, left_s, _ = departures(run)
     assert left_s.max() == pytest.approx(2.0, abs=0.01)
     assert "delivered nothing" in run.attrs["warnings"]
@@ -129,13 +124,15 @@ def test_a_schedule_that_is_cut_ends_the_link():
 
 def test_a_schedule_repeats():
     steps = {"steps": [(0, 20), (0.5, 5)], "at_end": "repeat"}
-    run = run_of("tcp:cubic", capacity=steps, rtt_ms=10)
+    run = conserved_run("tcp:cubic", capacity=steps, rtt_ms=10)
     times_s, mbps = np.arange(0, 8, 0.5), [20, 5] * 8
     assert errors_us(run, times_s, mbps).max() < 7
 
 
 def test_the_delay_changes_when_it_should():
-    run = run_of("tcp:cubic", delay=[(0, 40), (1.5, 100), (3, 20)], rtt_ms=40, duration_s=4.5)
+    run = conserved_run(
+        "tcp:cubic", delay=[(0, 40), (1.5, 100), (3, 20)], rtt_ms=40, duration_s=4.5
+    )
     left_s, ack_s = run.packet_departure_s.values, np.sort(run.ack_time_s.values)
     for begin_s, end_s, rtt_ms in ((0.3, 1.5, 40), (1.7, 3, 100), (3.3, 4.4, 20)):
         there = left_s[(left_s > begin_s) & (left_s < end_s - 0.1)]
@@ -149,7 +146,9 @@ def test_the_delay_changes_when_it_should():
 
 
 def test_the_passive_rtt_follows_the_delay():
-    run = run_of("tcp:cubic", delay=[(0, 40), (3, 120)], rtt_ms=40, buffer_bdp=0.5, duration_s=9)
+    run = conserved_run(
+        "tcp:cubic", delay=[(0, 40), (3, 120)], rtt_ms=40, buffer_bdp=0.5, duration_s=9
+    )
     mine = float(run.qb.summary()["rtt_mean_ms"].iloc[0])
     srtt_ms = run.srtt_ms.values[0]
     weight = np.nan_to_num(run.throughput_mbps.values[0]) * np.isfinite(srtt_ms)

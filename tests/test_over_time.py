@@ -173,8 +173,8 @@ def test_a_preset_is_a_network_and_its_seed_counts(name: str):
 
 def test_a_plan_of_a_constant_network_has_nothing_of_the_others():
     plain = Experiment(flows=["tcp:cubic"])
-    assert changes.of(plain, "virtual") == {}
-    plan = changes.of(Experiment(flows=["tcp:cubic"], bottleneck={"preset": "leo"}), "virtual")
+    assert changes.of(plain, "virtual", drain_s=1) == {}
+    plan = changes.of(Experiment(flows=["tcp:cubic"], bottleneck={"preset": "leo"}), "virtual", 1)
     assert json.dumps(plan)
     assert plan["schedule"]["repeat"] == 0
     assert plan["delays_s_ms"][0][0] == 15

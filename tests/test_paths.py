@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from conservation import assert_conserved
+from conservation import assert_conserved, conserved_run
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
@@ -16,15 +16,8 @@ from qbkit.traces.run.journey import Fate
 pytestmark = pytest.mark.guest
 
 
-def run_of(*flows: str, duration_s: float = 4, seed: int = 1, **link):
-    spec = qb.Experiment(bottleneck=link, flows=flows, duration_s=duration_s, seed=seed)
-    found = spec.run()
-    assert_conserved(found)
-    return found
-
-
 def test_the_share_and_the_distance_of_reordering():
-    run = run_of("tcp:cubic", reorder_percent=2, reorder_ms=7, rate_mbps=50, duration_s=6)
+    run = conserved_run("tcp:cubic", reorder_percent=2, reorder_ms=7, rate_mbps=50, duration_s=6)
     late_ms = (run.packet_departure_s - run.packet_left_s).values * 1e3
     arrived = np.isfinite(late_ms)
     late = late_ms[arrived] > 1e-3
@@ -42,28 +35,28 @@ def test_the_share_and_the_distance_of_reordering():
 
 def test_reordering_makes_a_stack_without_tolerance_lose_spuriously():
     link = {"rate_mbps": 20, "rtt_ms": 20, "reorder_percent": 2, "reorder_ms": 10}
-    run = run_of("tcp:cubic", "picoquic:cubic", duration_s=6, **link)
+    run = conserved_run("tcp:cubic", "picoquic:cubic", duration_s=6, **link)
     tcp, picoquic = run.qb.summary()["spurious_losses"]
     assert picoquic > 10 * tcp
 
 
 def test_duplicates_arrive_and_are_counted():
-    run = run_of("tcp:cubic", duplicate_percent=2, rate_mbps=50)
+    run = conserved_run("tcp:cubic", duplicate_percent=2, rate_mbps=50)
     extra, sent = int(run.balance_extra_packets.sum()), int(run.balance_in_packets.sum())
     assert abs(extra / sent - 0.02) < 4 * np.sqrt(0.02 / sent)
     assert float(run.qb.summary()["loss_percent"].iloc[0]) < 3
 
 
 def test_a_corrupt_packet_is_a_loss_to_its_receiver():
-    clean = run_of("tcp:cubic", rate_mbps=20, rtt_ms=20)
-    corrupt = run_of("tcp:cubic", rate_mbps=20, rtt_ms=20, corrupt_percent=1)
+    clean = conserved_run("tcp:cubic", rate_mbps=20, rtt_ms=20)
+    corrupt = conserved_run("tcp:cubic", rate_mbps=20, rtt_ms=20, corrupt_percent=1)
     mbps = [float(run.qb.summary()["throughput_mbps"].iloc[0]) for run in (clean, corrupt)]
     assert mbps[1] < 0.7 * mbps[0]
 
 
 @pytest.mark.parametrize("what", ["hold_data_ms", "hold_acks_ms"])
 def test_held_packets_are_released_together(what: str):
-    run = run_of("tcp:cubic", rate_mbps=20, rtt_ms=20, duration_s=3, **{what: 5})
+    run = conserved_run("tcp:cubic", rate_mbps=20, rtt_ms=20, duration_s=3, **{what: 5})
     name = "packet_departure_s" if what == "hold_data_ms" else "ack_departure_s"
     at_s = np.sort(run[name].values)
     at_s = at_s[np.isfinite(at_s) & (at_s > 1) & (at_s < 2.5)]
@@ -76,7 +69,7 @@ def test_held_packets_are_released_together(what: str):
 
 
 def test_the_way_back_has_a_rate_of_its_own():
-    run = run_of("tcp:cubic", rate_mbps=50, rtt_ms=20, return_rate_mbps=0.4, duration_s=6)
+    run = conserved_run("tcp:cubic", rate_mbps=50, rtt_ms=20, return_rate_mbps=0.4, duration_s=6)
     back = run.sel(time=slice(2, 5.9))
     size = float(run.ack_size_bytes.mean()) * 8
     left_s = run.ack_departure_s.values
@@ -88,15 +81,15 @@ def test_the_way_back_has_a_rate_of_its_own():
 
 def test_cake_thins_acks_out():
     link = {"rate_mbps": 50, "rtt_ms": 20, "return_rate_mbps": 0.4, "return_qdisc": "cake"}
-    plain = run_of("tcp:cubic", **link)
-    thinned = run_of("tcp:cubic", return_qdisc_options={"ack-filter": True}, **link)
+    plain = conserved_run("tcp:cubic", **link)
+    thinned = conserved_run("tcp:cubic", return_qdisc_options={"ack-filter": True}, **link)
     mbps = [float(run.qb.summary()["throughput_mbps"].iloc[0]) for run in (plain, thinned)]
     assert mbps[1] > mbps[0]
 
 
 def test_a_policer_passes_its_rate_and_burst():
     link = {"rate_mbps": 200, "rtt_ms": 20, "policer_mbps": 10, "policer_burst_bytes": 50_000}
-    run = run_of(*["tcp:bbr"] * 3, duration_s=6, **link)
+    run = conserved_run(*["tcp:bbr"] * 3, duration_s=6, **link)
     out = run.packet_fate.values == Fate.ARRIVED
     size = run.packet_size_bytes.values[out].astype(float)
     at_s = run.packet_time_s.values[out]
@@ -117,7 +110,7 @@ MARKING = {
 @pytest.mark.parametrize("qdisc", MARKING)
 def test_marks_are_those_that_the_queue_counts(qdisc: str):
     # They stop before the end, after which the queue counts on.
-    run = run_of(
+    run = conserved_run(
         *("tcp:cubic?ecn=true&stop_s=3.5", "tcp:reno?ecn=accurate&stop_s=3.5"),
         **{"rate_mbps": 10, "rtt_ms": 20, "buffer_bdp": 8},
         qdisc=qdisc,
@@ -134,7 +127,7 @@ def test_marks_are_those_that_the_queue_counts(qdisc: str):
 
 def test_the_l4s_queue_is_short_and_marks_at_its_step():
     link = {"rate_mbps": 40, "rtt_ms": 20, "buffer_bdp": 8, "qdisc": "dualpi2"}
-    run = run_of(
+    run = conserved_run(
         "tcp:cubic", "tcp:dctcp?ecn=accurate", duration_s=8, **link, qdisc_options={"any_ect": True}
     )
     late = run.packet_time_s > 2
@@ -147,7 +140,7 @@ def test_the_l4s_queue_is_short_and_marks_at_its_step():
 @pytest.mark.parametrize("step", ["1ms", "5ms"])
 def test_options_of_dualpi2_count(step: str):
     link = {"rate_mbps": 20, "rtt_ms": 20, "qdisc": "dualpi2"}
-    run = run_of("picoquic:prague", **link, qdisc_options={"step_thresh": step})
+    run = conserved_run("picoquic:prague", **link, qdisc_options={"step_thresh": step})
     delay_ms = (run.packet_departure_s - run.packet_time_s) * 1e3
     limit_ms = float(step.removesuffix("ms"))
     assert limit_ms / 4 < float(delay_ms.where(run.packet_time_s > 1).quantile(0.9)) < 2 * limit_ms
@@ -155,7 +148,7 @@ def test_options_of_dualpi2_count(step: str):
 
 def test_a_path_clears_ecn():
     link = {"rate_mbps": 10, "rtt_ms": 20, "qdisc": "fq_codel", "buffer_bdp": 8}
-    run = run_of("tcp:cubic?ecn=true", bleach_ecn=True, **link)
+    run = conserved_run("tcp:cubic?ecn=true", bleach_ecn=True, **link)
     assert (run.packet_ecn == Ecn.ECT_0).any()  # before the queue
     assert "qdisc_marked_packets" not in run
     assert float(run.qb.summary()["loss_percent"].iloc[0]) > 0
@@ -163,13 +156,13 @@ def test_a_path_clears_ecn():
 
 def test_an_mtu_is_reported_or_packets_are_lost_in_silence():
     link = {"rate_mbps": 20, "rtt_ms": 20, "mtu_bytes": 1400}
-    reported = run_of("tcp:cubic", "quic-go:cubic", **link)
+    reported = conserved_run("tcp:cubic", "quic-go:cubic", **link)
     assert 0 < int(reported.too_big_packets.sum()) < 100
     assert int(reported.packet_size_bytes.where(reported.packet_fate == 0).max()) == 1414
     assert (reported.qb.summary()["throughput_mbps"] > 1).all()
-    silent = run_of("tcp:cubic", **link, mtu_icmp=False)
+    silent = conserved_run("tcp:cubic", **link, mtu_icmp=False)
     assert float(silent.qb.summary()["throughput_mbps"].iloc[0]) < 0.1
-    assert float(run_of("quic-go:cubic", **link, mtu_icmp=False).throughput_mbps.mean()) > 10
+    assert float(conserved_run("quic-go:cubic", **link, mtu_icmp=False).throughput_mbps.mean()) > 10
 
 
 def test_jitter_that_reorders():

@@ -13,6 +13,7 @@ from typing import Any, Literal
 from pydantic import Field, model_serializer, model_validator
 
 from qbkit.spec.base import Spec
+from qbkit.spec.words import number, timed
 
 MOST_OBJECTS = 5000
 FORMS = (
@@ -75,15 +76,13 @@ class App(Spec):
         if kind not in SETTINGS:
             raise ValueError(f"there is no app {kind!r}; write {FORMS}")
         if kind == "objects":
-            return cls(kind="objects", objects=tuple(_pair(word, text) for word in words))
+            return cls(kind="objects", objects=tuple(timed(word, "size", FORMS) for word in words))
         fields: dict[str, float] = {}
         for word in words:
             name, equals, value = word.partition("=")
             if not equals or name not in cls.model_fields or name in ("kind", "objects"):
                 raise ValueError(f"app {kind} has no {word!r}; write {FORMS}")
-            fields[name] = (
-                int(value) if name == "seed" and value.isdigit() else _number(value, text)
-            )
+            fields[name] = int(value) if name == "seed" and value.isdigit() else number(value, text)
         return cls(kind=kind, **fields)  # type: ignore[arg-type]
 
     @model_serializer
@@ -126,17 +125,3 @@ def read_app(value: Any) -> Any:
 
 def _ns(time_s: float | None) -> int:
     return round((time_s or 0) * 1e9)
-
-
-def _pair(word: str, text: str) -> tuple[float, float]:
-    first, colon, second = word.partition(":")
-    if not colon:
-        raise ValueError(f"{word!r} is no time with its size; write {FORMS}")
-    return _number(first, text), _number(second, text)
-
-
-def _number(word: str, text: str) -> float:
-    try:
-        return float(word)
-    except ValueError:
-        raise ValueError(f"{text!r} has {word!r} where a number must be") from None

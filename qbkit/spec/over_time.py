@@ -16,6 +16,7 @@ from pydantic import Field, model_validator
 
 from qbkit.spec.base import Spec
 from qbkit.spec.trace_file import read_opportunities, read_steps
+from qbkit.spec.words import number, timed
 
 AtEnd = Literal["hold", "repeat", "cut"]
 ENDS: tuple[AtEnd, ...] = ("hold", "repeat", "cut")
@@ -235,7 +236,7 @@ def _words(text: str, settings: set[str]) -> tuple[list[str], AtEnd, dict[str, f
         if word in ENDS:
             at_end = word
         elif equals and name in settings:
-            given[name] = _number(value, text)
+            given[name] = number(value, text)
         else:
             words.append(word)
     if not words:
@@ -245,23 +246,7 @@ def _words(text: str, settings: set[str]) -> tuple[list[str], AtEnd, dict[str, f
 
 def _pairs(words: Sequence[str]) -> Steps:
     """The pairs that words such as ``5:0.2`` describe."""
-    found = []
-    for word in words:
-        first, colon, second = word.partition(":")
-        if not colon:
-            raise ValueError(f"{word!r} is no time with its value; write {FORM}")
-        found.append((_number(first, word), _number(second, word)))
-    return tuple(found)
-
-
-def _number(word: str, text: str) -> float:
-    try:
-        value = float(word)
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value):
-        raise ValueError(f"{text!r} has {word!r} where a number must be")
-    return value
+    return tuple(timed(word, "value", FORM) for word in words)
 
 
 def _scaled(steps: Sequence[tuple[float, float]], scale: float) -> Steps:

@@ -18,16 +18,16 @@ MOST_WAIT_S = 3600.0
 """The drain of the queues at the end of a run waits no longer for a link that stands still."""
 
 
-def of(experiment: Experiment, engine: str) -> dict[str, Any]:
-    """The parts of the plan that a constant network does not have."""
+def of(experiment: Experiment, engine: str, drain_s: float) -> dict[str, Any]:
+    """The parts of the plan that a constant network does not have; ``drain_s`` is as below."""
     link = experiment.bottleneck
     found: dict[str, Any] = {}
     if link.changes_rate:
-        found["schedule"] = _schedule(link, experiment.duration_s + drain_s(experiment))
+        found["schedule"] = _schedule(link, experiment.duration_s + drain_s)
     if experiment.has_return_queue:
         found["return_tc"] = bottleneck_lines(link.return_link or link, engine)
     if link.return_link or link.changes_rate:
-        found["grace_s"] = GRACE_S + GOODBYE_RTTS * _longest_rtt_s(experiment)
+        found["grace_s"] = GRACE_S + GOODBYE_RTTS * _longest_rtt_s(link, drain_s)
     if link.qdisc == "dualpi2":
         found["dualpi2"] = dualpi2.attributes(link.queue_packets, link.qdisc_options)
     if link.delay:
@@ -57,11 +57,11 @@ def drain_s(experiment: Experiment) -> float:
     return schedule.time_to_carry_s(link, experiment.duration_s, held_bytes, MOST_WAIT_S)
 
 
-def _longest_rtt_s(experiment: Experiment) -> float:
+def _longest_rtt_s(link: Bottleneck, drain_s: float) -> float:
     """The RTT in s while the queues of both ways are full, at the end of the experiment."""
-    link, back = experiment.bottleneck, experiment.bottleneck.return_link
+    back = link.return_link
     waits_s = back.queue_bytes / (back.rate_mbps * 125_000) if back else 0.0
-    return link.most_rtt_ms / 1e3 + drain_s(experiment) / 2 + waits_s
+    return link.most_rtt_ms / 1e3 + drain_s / 2 + waits_s
 
 
 def _schedule(link: Bottleneck, until_s: float) -> dict[str, Any]:

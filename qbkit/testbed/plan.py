@@ -64,6 +64,7 @@ def plan_data(
     experiment: Experiment, stacks: list[Stack], engine: str, capture: str
 ) -> dict[str, Any]:
     """The plan's data: the part that the spec determines."""
+    netem, drain_s = edge_netem(experiment.bottleneck), changes.drain_s(experiment)
     return {
         "engine": engine,
         "topology": experiment.topology,
@@ -73,12 +74,11 @@ def plan_data(
         "tcp_buffer_bytes": tcp_buffer_bytes(experiment),
         "tcp_memory_bytes": max(2**30, 8 * experiment.most_path_bytes),
         "bottleneck_tc": bottleneck_lines(experiment.bottleneck, engine),
-        "loss_netem": edge_netem(experiment.bottleneck),
+        "loss_netem": netem,
         # What leaves after the last router has also passed other queues, or random loss.
-        "capture_queues": bool(edge_netem(experiment.bottleneck))
-        or experiment.topology != "dumbbell",
-        **changes.of(experiment, engine),
-        **_drain(experiment, engine),
+        "capture_queues": bool(netem) or experiment.topology != "dumbbell",
+        **changes.of(experiment, engine, drain_s),
+        **_drain(experiment, engine, drain_s),
         "flows": [
             _flow(experiment, index, flow, stack)
             for index, (flow, stack) in enumerate(zip(experiment.flows, stacks, strict=True))
@@ -111,10 +111,10 @@ def tcp_buffer_bytes(experiment: Experiment) -> int:
     return min(max(wanted, LEAST_TCP_BUFFER_BYTES), MOST_TCP_BUFFER_BYTES)
 
 
-def _drain(experiment: Experiment, engine: str) -> dict[str, float]:
+def _drain(experiment: Experiment, engine: str, drain_s: float) -> dict[str, float]:
     """How the queues run empty after the flows: when arrivals stop, how fast, and for how long."""
     link = experiment.bottleneck
-    limit_s = changes.drain_s(experiment) + SPARE_DRAIN_S
+    limit_s = drain_s + SPARE_DRAIN_S
     extra_rtt_ms = max(flow.extra_rtt_ms for flow in experiment.flows)
     return {
         "settle_s": (link.most_rtt_ms + extra_rtt_ms + 2 * experiment.sender_jitter_ms) / 1e3,

@@ -8,6 +8,8 @@ import os
 import socket
 import struct
 
+import network
+
 CLSACT, CLSACT_EGRESS, MATCHALL_ACT, ACT_STATS = 0xFFFFFFF1, 0xFFFFFFF3, 2, 4
 RTM_NEWQDISC, RTM_GETQDISC, RTM_GETTFILTER = 36, 38, 46
 NLMSG_ERROR, NLMSG_DONE = 2, 3
@@ -89,7 +91,7 @@ def mtu_lines(links, mtu):
     """``ip`` lines by node for an MTU of the bottlenecks, and for routers that do not report it."""
     lines = {}
     for port, _ in links:
-        for end in (port, port.link.intf2 if port.link.intf1 is port else port.link.intf1):
+        for end in (port, network.peer(port)):
             lines.setdefault(end.node, []).append(f"link set dev {end.name} mtu {mtu['bytes']}")
     if not mtu["icmp"]:  # what a router sends by itself is lost: nothing but ICMP
         for words in lines.values():
@@ -99,9 +101,7 @@ def mtu_lines(links, mtu):
 
 def too_big(node):
     """How many packets a router could not forward, because they were larger than the MTU."""
-    with node.entered(), open("/proc/thread-self/net/snmp") as file:
-        names, values = [line.split() for line in file if line.startswith("Ip:")]
-    return int(values[names.index("FragFails")])
+    return node.snmp("Ip", "FragFails")
 
 
 def policed(port):

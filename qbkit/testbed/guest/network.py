@@ -123,11 +123,15 @@ class Namespace(Node):
     def mountPrivateDirs(self):
         """Do nothing: there are none."""
 
+    def snmp(self, protocol, counter):
+        """A counter of a protocol (RFC 4293, as Linux names it) in this namespace."""
+        with self.entered(), open("/proc/thread-self/net/snmp") as file:
+            names, values = [line.split() for line in file if line.startswith(f"{protocol}:")]
+        return int(values[names.index(counter)])
+
     def udp_overflows(self):
         """Number of datagrams that found a full socket buffer in this namespace."""
-        with self.entered(), open("/proc/thread-self/net/snmp") as file:
-            names, values = [line.split() for line in file if line.startswith("Udp:")]
-        return int(values[names.index("RcvbufErrors")])
+        return self.snmp("Udp", "RcvbufErrors")
 
 
 class Port(Intf):
