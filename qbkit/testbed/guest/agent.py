@@ -365,16 +365,8 @@ class Run:
             elif kind == 3:
                 say(f"time {at_s:.3f}")
             elif kind == 4:
-                self.change_delay(flow)
+                self.changes.set_rtt(self.net, self.plan, flow)
         return [starters[i] for i in range(len(starters))]
-
-    def change_delay(self, rtt_ms):
-        """Give all hosts the delay of another base RTT."""
-        for flow in self.plan["flows"]:
-            for role, jitter_ms in (("sender", self.plan["jitter_ms"]), ("receiver", 0.0)):
-                port = self.network.ports(self.net[flow[f"{role}_host"]])[0]
-                one_way_ms = (rtt_ms + flow["extra_rtt_ms"]) / 2
-                self.changes.set_delay(port, one_way_ms, jitter_ms)
 
     def sleep_until(self, when_ns, starters):
         """Sleep; raises RunAborted if a program ends before that time, unless its connection did.
@@ -469,13 +461,11 @@ class Run:
                 pause_s *= 2
             elif "late_s" in self.plan:
                 time.sleep(self.plan["late_s"])
-        policed = {}
-        if any("police" in line for line in self.plan.get("front_tc", [])):
-            policed["policed"] = [self.changes.policed(port) for port, _ in self.links()]
-        if "mtu" in self.plan:
-            policed["too_big"] = [self.changes.too_big(port.node) for port, _ in self.links()]
+        in_front = {}
+        if "front_tc" in self.plan or "mtu" in self.plan:
+            in_front = self.changes.drops_in_front(ports, self.plan)
         losses = {name: self.losses(kind) for name, kind in (("losses", "d"), ("ack_losses", "s"))}
-        return {"counted_ns": counted_ns, "qdiscs": qdiscs, **policed, **losses}
+        return {"counted_ns": counted_ns, "qdiscs": qdiscs, **in_front, **losses}
 
     def losses(self, kind):
         """Counters of the random loss before each flow's host of a kind; empty without loss."""

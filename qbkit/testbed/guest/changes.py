@@ -49,6 +49,14 @@ def set_schedule(port, schedule, t0_ns):
         change(port, 0x10000, ROOT, "capacity", options)
 
 
+def set_rtt(net, plan, rtt_ms):
+    """Give all hosts the delay of another base RTT."""
+    for flow in plan["flows"]:
+        for role, jitter_ms in (("sender", plan["jitter_ms"]), ("receiver", 0.0)):
+            port = network.ports(net[flow[f"{role}_host"]])[0]
+            set_delay(port, (rtt_ms + flow["extra_rtt_ms"]) / 2, jitter_ms)
+
+
 def set_delay(port, delay_ms, jitter_ms):
     """Change the delay of a port's netem; its rate, distribution and random numbers stay."""
     before = struct.pack("=6I", 0, LIMIT_PACKETS, 0, 0, 0, 0)
@@ -99,9 +107,14 @@ def mtu_lines(links, mtu):
     return list(lines.items())
 
 
-def too_big(node):
-    """How many packets a router could not forward, because they were larger than the MTU."""
-    return node.snmp("Ip", "FragFails")
+def drops_in_front(ports, plan):
+    """What each bottleneck's router dropped before the queue, by reason, for result.json."""
+    found = {}
+    if any("police" in line for line in plan.get("front_tc", [])):
+        found["policed"] = [policed(port) for port in ports]
+    if "mtu" in plan:  # larger than the MTU, so that the router could not forward them
+        found["too_big"] = [port.node.snmp("Ip", "FragFails") for port in ports]
+    return found
 
 
 def policed(port):
