@@ -16,12 +16,7 @@ SOURCES = Path(__file__).parent / "native"
 AGENT_SOURCES = Path(__file__).parent / "guest"
 PYTHON = Path("/usr/bin/python3")
 """The system's Python, which runs the agent with the system's Mininet."""
-COMPILE = (
-    "import sys, py_compile\n"
-    "for source, target, name in zip(*[iter(sys.argv[1:])] * 3):\n"
-    "    py_compile.compile(source, target, name, True,"
-    " invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)"
-)
+AGENT_COMPILER = Path(__file__).parent / "guest_code.py"
 
 
 def init() -> Path:
@@ -46,10 +41,9 @@ def getrandom() -> Path:
 
 def agent() -> Path:
     """Folder of the agent's byte code; compiling its source in every guest would cost 15 ms."""
-    sources = sorted(AGENT_SOURCES.glob("*.py"))
+    sources = [*AGENT_SOURCES.rglob("*.py"), AGENT_COMPILER]
 
     def make(folder: Path) -> None:
-        words = [w for s in sources for w in (s, folder / f"{s.name}c", s.name)]
-        run_tool([PYTHON, "-I", "-c", COMPILE, *words], "the agent")
+        run_tool([PYTHON, "-I", AGENT_COMPILER, AGENT_SOURCES, folder], "the agent's byte code")
 
-    return build_once("agent", fingerprint(sources, COMPILE, python_identity(PYTHON)), make)
+    return build_once("agent", fingerprint(sources, python_identity(PYTHON)), make)
