@@ -15,14 +15,17 @@ from click.testing import CliRunner
 from synthetic import synthetic_run
 
 import qbkit as qb
+from qbkit import measurement
 from qbkit.cli import group
 from qbkit.cli.reproduce import _drawn
 from qbkit.errors import StoreError
+from qbkit.store.index import name_in_index
 from qbkit.store.published import write_cube
 from qbkit.studies.reproduction import (
     Point,
     Precision,
     Reproduced,
+    made_with,
     published_points,
     without_points,
 )
@@ -241,6 +244,36 @@ def test_a_table_has_a_point_for_each_row_or_group_of_rows(tables: Path):
     groups = list(published_points(tables / "windows.csv"))
     assert [point.published()["rows"] for point in groups] == [2, 1]
     assert len(list(published_points(tables))) == 4
+
+
+def test_a_file_names_what_it_was_made_with_in_the_index_beside_it(tables: Path):
+    run = {"kernel_version": "7.2", "kernel_build": "81", "tool_versions": '{"ip": "6.1"}'}
+    versions = [{**run, "stack_versions": json.dumps({"tcp": "7.2"})}]
+    versions.append({**run, "stack_versions": json.dumps({"quinn": "0.11"})})
+    before = published_points(tables / "shares.csv")
+    assert [point.inputs for point in before] == [{}, {}]
+    name_in_index(tables / "shares.csv", made_with(versions))
+    name_in_index(tables / "other.csv", {})
+    assert [point.inputs for point in published_points(tables / "shares.csv")] == 2 * [
+        {
+            **{"tcp": "7.2", "quinn": "0.11", "ip": "6.1", "kernel": "7.2", "kernel build": "81"},
+            "measurement version": str(measurement.VERSION),
+        }
+    ]
+    assert all(point.inputs == {} for point in published_points(tables / "windows.csv"))
+
+
+def test_what_is_being_run_is_said_before_it_ends(tables: Path, monkeypatch: pytest.MonkeyPatch):
+    said = []
+
+    def reproduce(point: Point) -> Reproduced:
+        said.append(point.name)
+        raise StoreError("stop")
+
+    monkeypatch.setattr("qbkit.studies.reproduction.reproduce", reproduce)
+    monkeypatch.setattr("qbkit.testbed.engines.choose", lambda: None)
+    done = CliRunner().invoke(group, ["reproduce", str(tables / "shares.csv")])
+    assert done.output.endswith(f"1 of 2: {said[0]}: ")
 
 
 def test_each_file_without_a_point_has_a_reason(tables: Path):

@@ -31,6 +31,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import xarray as xr
 from lateness import lateness, packet_sizes
 from network import (
     bursts,
@@ -49,7 +50,8 @@ from settled import settled
 
 from qbkit.errors import StackNotReady
 from qbkit.files import write_whole
-from qbkit.studies.reproduction import Precision, Recipe, Table, recipe_of
+from qbkit.store.index import name_in_index
+from qbkit.studies.reproduction import Precision, Recipe, Table, made_with, recipe_of
 
 HERE = Path(__file__).parent
 RECIPES = {
@@ -92,14 +94,15 @@ def known(name: str, seeds: int) -> list[Recipe]:
     return list(RECIPES[name](seeds))
 
 
-def rows(name: str, seeds: int) -> Iterator[dict[str, Any]]:
-    """The rows of a table, without stacks that are not ready here."""
+def rows(name: str, seeds: int) -> Iterator[tuple[dict[str, Any], list[xr.Dataset]]]:
+    """The rows of a table, each with its runs, without stacks that are not ready here."""
     if name in MEASURES:
-        yield from MEASURES[name](seeds)
+        yield from ((row, []) for row in MEASURES[name](seeds))
         return
     for recipe in (RECIPES | BUILDING)[name](seeds):
         try:
-            yield recipe.row
+            runs = recipe.runs()
+            yield recipe.made(runs), runs
         except StackNotReady as error:
             print(error)
 
@@ -110,12 +113,17 @@ def main() -> None:
     parser.add_argument("what", choices=[*RECIPES, *BUILDING, *MEASURES])
     parser.add_argument("--seeds", type=int, default=5)
     args = parser.parse_args()
-    made = []
-    for row in rows(args.what, args.seeds):
+    made, attributes = [], []
+    for row, runs in rows(args.what, args.seeds):
         made.append(row)
+        attributes += [run.attrs for run in runs]
         print(pd.DataFrame([row]).to_string(index=False), flush=True)
     table = pd.DataFrame(made).assign(seeds=args.seeds)
-    write_whole(HERE / f"{args.what}.csv", table.to_csv(index=False, float_format="%.4g").encode())
+    content = table.to_csv(index=False, float_format="%.4g")
+    path = HERE / f"{args.what}.csv"
+    write_whole(path, content.encode())
+    if attributes:
+        name_in_index(path, made_with(attributes))
 
 
 if __name__ == "__main__":

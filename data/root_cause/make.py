@@ -12,7 +12,8 @@ import pandas as pd
 import xarray as xr
 
 import qbkit as qb
-from qbkit.studies.reproduction import Recipe, Table
+from qbkit.store.index import name_in_index
+from qbkit.studies.reproduction import Recipe, Table, made_with
 
 HERE = Path(__file__).parent
 LINK = qb.Bottleneck(rate_mbps=20, rtt_ms=50, buffer_bdp=1)
@@ -72,14 +73,22 @@ def main() -> None:
     """Everything, into this folder."""
     for file in (*SIDES, "handshake.nc"):
         recipe = again(file, {})
-        small = recipe.made(recipe.runs())
+        runs = recipe.runs()
+        small = recipe.made(runs)
         packed = {"zlib": True, "complevel": 9, "shuffle": True}
         numbers = [n for n, v in small.variables.items() if v.dtype.kind in "fiu" and v.size]
         encoding = dict.fromkeys(numbers, packed)
         small.to_netcdf(HERE / file, engine="h5netcdf", encoding=encoding)
-    recipes = [transfers(name) for name in (TEST, REFERENCE, "tcp:bbr")]
-    table = pd.concat(pd.DataFrame(each.made(each.runs())) for each in recipes)
-    table.to_csv(HERE / "transfers.csv", index=False, float_format="%.6g")
+        name_in_index(HERE / file, made_with(run.attrs for run in runs))
+    tables, attributes = [], []
+    for name in (TEST, REFERENCE, "tcp:bbr"):
+        recipe = transfers(name)
+        runs = recipe.runs()
+        tables.append(pd.DataFrame(recipe.made(runs)))
+        attributes += [run.attrs for run in runs]
+    path = HERE / "transfers.csv"
+    pd.concat(tables).to_csv(path, index=False, float_format="%.6g")
+    name_in_index(path, made_with(attributes))
 
 
 if __name__ == "__main__":

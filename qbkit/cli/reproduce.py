@@ -57,11 +57,12 @@ def command(
             click.echo(f"no point: {file}: {reason}", err=True)
     engines.choose()  # without an engine, one sentence rather than a table of it
     rows = []
-    for point in points:
-        found = reproduce(point)
-        rows.append(found)
+    for i, point in enumerate(points):
         if not as_json:
-            click.echo(f"{found.point.name}: {found.verdict}", err=True)
+            click.echo(f"{i + 1} of {len(points)}: {point.name}: ", nl=False, err=True)
+        rows.append(reproduce(point))
+        if not as_json:
+            click.echo(rows[-1].verdict, err=True)
     _print(rows, as_json)
     return DIFFERENT if any(found.verdict == "differs" for found in rows) else 0
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from qbkit.errors import StoreError
+from qbkit.files import write_whole
 from qbkit.json_words import object_of
 
 INDEX = "index.json"
@@ -26,6 +28,15 @@ def read_index(folder: str | Path, what: str) -> dict[str, Any]:
     if not isinstance(files, dict) or not all(isinstance(facts, dict) for facts in files.values()):
         raise StoreError(f"{path} is damaged: it lists no files; fetch it again")
     return index
+
+
+def name_in_index(path: Path, facts: Mapping[str, Any]) -> None:
+    """Write the facts of a published file to the index of its folder, beside those of others."""
+    index = path.parent / INDEX
+    known = read_index(path.parent, "files") if index.exists() else {"files": {}}
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    known["files"][path.name] = {**facts, "sha256": digest}
+    write_whole(index, (json.dumps(known, indent=1, sort_keys=True) + "\n").encode())
 
 
 def published_files(folder: str | Path, what: str) -> Iterator[tuple[Path, dict[str, Any]]]:

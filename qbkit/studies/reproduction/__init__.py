@@ -1,6 +1,7 @@
 """Run published points again, and compare."""
 
 from qbkit.studies.reproduction.check import Reproduced, reproduce
+from qbkit.studies.reproduction.inputs import made_with
 from qbkit.studies.reproduction.points import Point
 from qbkit.studies.reproduction.recipe import Recipe, Table, recipe_of
 from qbkit.studies.reproduction.sources import published_points, without_points
@@ -12,6 +13,7 @@ __all__ = [
     "Recipe",
     "Reproduced",
     "Table",
+    "made_with",
     "published_points",
     "recipe_of",
     "reproduce",

@@ -39,6 +39,16 @@ def inputs_of_files(facts: Iterable[Mapping[str, Any]]) -> dict[str, str]:
     return found
 
 
+def made_with(attributes: Iterable[Mapping[Any, Any]]) -> dict[str, Any]:
+    """What runs with these attributes were made with, as the index beside a table says it."""
+    facts: dict[str, Any] = {"measurement_version": measurement.VERSION, "versions": {}}
+    for attrs in attributes:
+        facts |= {name: attrs[name] for name in ("kernel_version", "kernel_build")}
+        facts["tool_versions"] = _texts(attrs["tool_versions"])
+        facts["versions"] |= _texts(attrs["stack_versions"])
+    return facts
+
+
 def present_inputs(runs: Sequence[xr.Dataset]) -> dict[str, str]:
     """The inputs of runs of today."""
     found = {MEASUREMENT: str(measurement.VERSION)}

@@ -67,13 +67,6 @@ class Recipe:
             return [self._run(spec) for spec in self.specs]
         return run_every(experiments)
 
-    @property
-    def row(self) -> dict[str, Any]:
-        """The row of a table that these runs give; raises as `runs`."""
-        made = self.made(self.runs())
-        assert isinstance(made, dict)
-        return made
-
     def _run(self, spec: Spec) -> xr.Dataset:
         keep = self.keep or ()
         return run(spec, keep=keep) if isinstance(spec, Experiment) else run_web(spec, keep=keep)

@@ -207,7 +207,8 @@ def _of_events(make: Path, path: Path) -> Iterator[Point]:
     """A file of events."""
     program, name = _program(make), path.relative_to(make.parent).as_posix()
     published = partial(values.of_variables, xr.load_dataset(path))
-    yield Point(path, program.again(name, {}), published, program.REPRODUCIBLE[name].precision)
+    precision, inputs = program.REPRODUCIBLE[name].precision, _inputs_beside(path)
+    yield Point(path, program.again(name, {}), published, precision, inputs)
 
 
 def _grouped(path: Path, table: Table) -> Iterator[list[dict[str, Any]]]:
@@ -233,10 +234,11 @@ def _program(make: Path) -> ModuleType:
     return module
 
 
-def _inputs_beside(table: Path) -> dict[str, str]:
-    """The inputs that the index beside a table names, if there is one."""
-    index = table.parent / INDEX
+def _inputs_beside(file: Path) -> dict[str, str]:
+    """The inputs that the index beside a file names, for it or for all, if there is one."""
+    index = file.parent / INDEX
     if not index.exists():
         return {}
-    facts = read_index(index.parent, "tables")
+    common = read_index(index.parent, "tables")
+    facts = {**common, **common["files"].get(file.name, {})}
     return published_inputs(facts, facts.get("versions", {})) if "kernel_version" in facts else {}
