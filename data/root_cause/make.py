@@ -1,4 +1,4 @@
-"""Makes what notebooks/05_root_cause.ipynb opens where no engine works, about 10 processor minutes.
+"""Makes what notebooks/05_root_cause.ipynb opens where no engine works, in a minute.
 
 python data/root_cause/make.py
 """
