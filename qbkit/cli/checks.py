@@ -6,10 +6,10 @@ import os
 import shutil
 import subprocess
 import tempfile
-from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from qbkit import stacks
+from qbkit.check import Check
 from qbkit.cli import pin_checks
 from qbkit.errors import QbkitError
 from qbkit.settings import writable_folder
@@ -17,20 +17,6 @@ from qbkit.stacks import quic_go
 from qbkit.stacks.toolchains import go_runtime
 from qbkit.stacks.toolchains.build import run_tool
 from qbkit.testbed import engines, kernel, memory
-
-
-@dataclass(frozen=True)
-class Check:
-    """One line of the doctor's report."""
-
-    check: str
-    ok: bool
-    detail: str
-    fix: str = ""
-
-    def to_dict(self) -> dict[str, object]:
-        """The fields, ready for JSON; the fix is empty for a check that passed."""
-        return {**asdict(self), "fix": "" if self.ok else self.fix}
 
 
 def examine() -> list[Check]:

@@ -53,7 +53,35 @@ class Transfer:
         return ["--duration-s", f"{self.duration_s:g}"]
 
 
-class Stack(ABC):
+class GuestProgram(ABC):
+    """What this machine makes ready and the guest runs: a stack, or one end of a web load."""
+
+    name: ClassVar[str]
+    """Name as users write it: ``quic-go``."""
+    source: ClassVar[str]
+    """Where its code comes from, in a few words."""
+
+    @abstractmethod
+    def version(self) -> str:
+        """Version of the program and of our files around it, as far as a result depends on them."""
+
+    def status(self) -> Status:
+        """Whether it can run here."""
+        return Status(True)
+
+    def build(self, say: Say = lambda _: None) -> None:  # noqa: B027 (nothing to do is common)
+        """Make it ready; raises StackNotReady with a sentence that says what is missing."""
+
+    def mounts(self) -> dict[str, Path]:
+        """Folders of this machine that the guest must see: guest path → host path."""
+        return {}
+
+    def env(self) -> dict[str, str]:
+        """Environment variables of its programs."""
+        return {}
+
+
+class Stack(GuestProgram):
     """A sender and a receiver that run in the guest.
 
     To add a stack, write a class with the three abstract methods, and register an instance of it
@@ -70,10 +98,6 @@ class Stack(ABC):
     `send_argv` and `recv_argv` for a program with another command line.
     """
 
-    name: ClassVar[str]
-    """Name as users write it: ``quic-go``."""
-    source: ClassVar[str]
-    """Where its code comes from, in a few words."""
     reports: ClassVar[tuple[str, ...]] = ("cwnd_bytes", "bytes_in_flight", "srtt_ms")
     """Variables of its telemetry that every run has (names: `qbkit.traces.run.telemetry`)."""
     foreign: ClassVar[bool] = False
@@ -131,10 +155,6 @@ class Stack(ABC):
         counting = self.counts_for.get(option, self.controllers())
         return tuple(name for name in self.controllers() if name in counting)
 
-    @abstractmethod
-    def version(self) -> str:
-        """Version of the stack and of the driver around it, as far as a result depends on them."""
-
     def transport(self) -> str:
         """Package and version of its transport, where `version` counts another package; else "".
 
@@ -151,21 +171,6 @@ class Stack(ABC):
     @abstractmethod
     def program(self) -> list[str]:
         """The command that starts the driver, with paths in the guest."""
-
-    def status(self) -> Status:
-        """Whether it can run here."""
-        return Status(True)
-
-    def build(self, say: Say = lambda _: None) -> None:  # noqa: B027 (nothing to do is common)
-        """Make it ready; raises StackNotReady with a sentence that says what is missing."""
-
-    def mounts(self) -> dict[str, Path]:
-        """Folders of this machine that the guest must see: guest path → host path."""
-        return {}
-
-    def env(self) -> dict[str, str]:
-        """Environment variables of its programs."""
-        return {}
 
     def sysctls(self, options: Options) -> dict[str, str]:
         """Settings of the kernel's network on both hosts of a flow with these options."""

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
 import xarray as xr
 
 from qbkit import stacks
+from qbkit.check import Check
 from qbkit.errors import QbkitError, SpecError
 from qbkit.execution.runner import run
 from qbkit.metrics.flows.lookup import delivered_packets
@@ -31,20 +31,6 @@ BBR's ProbeRTT and small packets cost some."""
 MOST_OVERTIME_S = 0.5
 """Data may arrive this long after the stop: a full queue and retransmissions take ten RTTs."""
 SIZE_BYTES = 500_000
-
-
-@dataclass(frozen=True)
-class Check:
-    """One line of the report."""
-
-    check: str
-    ok: bool
-    detail: str
-    fix: str = ""
-
-    def to_dict(self) -> dict[str, object]:
-        """The fields, ready for JSON; the fix is empty for a check that passed."""
-        return {**asdict(self), "fix": "" if self.ok else self.fix}
 
 
 def check_stack(name: str) -> Iterator[Check]:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 from qbkit.errors import RunFailed, SpecError
-from qbkit.stacks.base import Say, Status
+from qbkit.stacks.base import GuestProgram, Say, Status
 from qbkit.stacks.registry import get
 from qbkit.stacks.web.site import Site
 
@@ -28,36 +28,13 @@ class Target:
     ip: str
 
 
-class WebProgram(ABC):
+class WebProgram(GuestProgram):
     """A program that runs at one end of a load."""
 
-    name: ClassVar[str]
-    """Name as users write it: ``envoy``."""
-    source: ClassVar[str]
-    """Where its code comes from, in a few words."""
     protocols: ClassVar[tuple[str, ...]]
     """Which of ``h2`` and ``h3`` it has."""
     zero_rtt: ClassVar[bool] = False
     """Whether it can resume a session of HTTP/3 with early data."""
-
-    @abstractmethod
-    def version(self) -> str:
-        """Version of the program and of our files around it, as far as a result depends on them."""
-
-    def status(self) -> Status:
-        """Whether it can run here."""
-        return Status(True)
-
-    def build(self, say: Say = lambda _: None) -> None:  # noqa: B027 (nothing to do is common)
-        """Make it ready; raises StackNotReady with a sentence that says what is missing."""
-
-    def mounts(self) -> dict[str, Path]:
-        """Folders of this machine that the guest must see: guest path → host path."""
-        return {}
-
-    def env(self) -> dict[str, str]:
-        """Environment variables of the program, in addition to those of the other end."""
-        return {}
 
 
 class OfStack(WebProgram):

@@ -1,0 +1,19 @@
+"""A line of a report on what works: what was checked, whether it is well, and how to mend it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+
+
+@dataclass(frozen=True)
+class Check:
+    """One line of a report."""
+
+    check: str
+    ok: bool
+    detail: str
+    fix: str = ""
+
+    def to_dict(self) -> dict[str, object]:
+        """The fields, ready for JSON; the fix is empty for a check that passed."""
+        return {**asdict(self), "fix": "" if self.ok else self.fix}
