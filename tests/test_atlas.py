@@ -16,6 +16,7 @@ from test_plots_browser import browser
 
 import qbkit as qb
 from qbkit.atlas import write_atlas
+from qbkit.atlas.again import sample_size
 from qbkit.atlas.pages import shared_words
 from qbkit.atlas.published import ConformanceSweep
 from qbkit.cli.reproduce import MOST_POINTS, wanted_fields
@@ -147,6 +148,13 @@ def test_a_page_has_the_numbers_of_the_data_and_how_to_make_them_again(site: Pat
     verdict, _, repeat = page.partition("Repeat this number")
     assert "badge" in verdict
     assert repeat.index(f"conformance {worst:.2f} at") < repeat.index("qbkit reproduce")
+
+
+@pytest.mark.parametrize(
+    ("hours", "runs", "size"), [(0.0, 4, 4), (0.05, 40, 20), (4.44, 460, 3), (100.0, 10, 1)]
+)
+def test_the_sample_of_a_sweep_takes_two_processor_minutes(hours: float, runs: int, size: int):
+    assert sample_size({"processor_hours": hours, "runs": runs}) == size
 
 
 def test_the_first_page_has_a_verdict_for_each_implementation(site: Path):

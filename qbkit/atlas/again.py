@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from qbkit.atlas.published import ConformanceSweep, PublishedStudy, PublishedSweep, Setting
 
 OPTIONS = ("rate_mbps", "rtt_ms", "buffer_bdp")
 """Fields of the link that have an option of ``qbkit reproduce``."""
+MOST_SAMPLED, SAMPLE_S = 20, 130.0
 
 
 def sweep_again(sweep: PublishedSweep) -> str:
     """A sample of a sweep against what is published, and the command of the whole sweep."""
     command, _, publish = str(sweep.facts["command"]).partition(", then ")
     whole = f'{command}\npython -c "import qbkit as qb; {publish}"' if publish else command
-    return f"{_reproduce(sweep)} --sample 20\n{whole}"
+    return f"{_reproduce(sweep)} --sample {sample_size(sweep.facts)}\n{whole}"
+
+
+def sample_size(facts: Mapping[str, Any]) -> int:
+    """As many runs of a sweep as take two processor minutes, from 1 to 20."""
+    part = SAMPLE_S / max(SAMPLE_S, 3600 * facts["processor_hours"])
+    return max(1, min(MOST_SAMPLED, int(part * facts["runs"])))
 
 
 def cell_again(sweep: ConformanceSweep, name: str, setting: Setting) -> str:

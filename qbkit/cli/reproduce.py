@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping
 from itertools import zip_longest
@@ -56,6 +57,8 @@ def command(
         for file, reason in without_points(path):
             click.echo(f"no point: {file}: {reason}", err=True)
     engines.choose()  # without an engine, one sentence rather than a table of it
+    if not as_json:
+        click.echo(_announced(points), err=True)
     rows = []
     for i, point in enumerate(points):
         if not as_json:
@@ -65,6 +68,16 @@ def command(
             click.echo(rows[-1].verdict, err=True)
     _print(rows, as_json)
     return DIFFERENT if any(found.verdict == "differs" for found in rows) else 0
+
+
+def _announced(points: list[Any]) -> str:
+    """How many runs the points have, and what they cost; loads of a page or object cost little."""
+    from qbkit.execution.cost import cpu_s
+    from qbkit.spec import Experiment
+
+    specs = [spec for point in points for spec in point.recipe.specs]
+    minutes = math.ceil(sum(cpu_s(s) for s in specs if isinstance(s, Experiment)) / 60)
+    return f"runs: {len(specs)}; those that are not stored take up to about {minutes} processor min"
 
 
 def wanted_fields(options: Mapping[str, Any]) -> dict[str, str]:
