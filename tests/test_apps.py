@@ -64,11 +64,81 @@ def test_an_app_decides_how_much_is_sent():
         qb.Flow("tcp:cubic?app=rate mbps=5&bytes=10000")
 
 
-def test_stacks_without_applications_refuse_them():
-    for stack in stacks.all_stacks():
-        if stack.name != "tcp":
-            with pytest.raises(SpecError, match=r"an app works with tcp, so leave it out"):
-                stack.for_app()
+@pytest.mark.parametrize(
+    ("flow", "sentence"),
+    [
+        ("msquic:cubic?app=rate mbps=5", "msquic has no app rate. aioquic, noq, picoquic, qbkit"),
+        ("s2n-quic:cubic?app=onoff on_s=1 off_s=1", "it has rate, requests, objects"),
+        ("picoquic:cubic?read_mbps=5", "picoquic's receiver reads at once; noq, quic-go, quinn"),
+        (
+            "aioquic:cubic?receive_window_kb=50",
+            "aioquic's receiver chooses its window; lsquic",
+        ),
+    ],
+)
+def test_what_a_stack_cannot_do_above_its_transport_names_who_can(flow: str, sentence: str):
+    with pytest.raises(SpecError) as raised:
+        run_of(flow)
+    assert sentence in str(raised.value)
+
+
+def stacks_with(kind: str) -> list[str]:
+    """A flow of each stack that has a kind of application."""
+    found = [stack for stack in stacks.all_stacks() if kind in stack.apps]
+    return [f"{stack.name}:{stack.controllers()[0]}" for stack in found]
+
+
+@pytest.mark.guest
+@pytest.mark.parametrize("flow", stacks_with("requests"))
+def test_frames_objects_and_requests_of_every_stack_that_has_them(flow: str):
+    apps = ("rate mbps=2 fps=25", "requests kb=50 think_s=0.2", "objects 0:20 0.5:60")
+    run = run_of(*(f"{flow}?app={app}" for app in apps), rate_mbps=50, duration_s=3)
+    of, size = run.object_flow.values, run.object_size_bytes.values
+    release_s, arrived_s = run.object_release_s.values, run.object_arrived_s.values
+    assert np.diff(release_s[of == 0]) == pytest.approx(1 / 25, abs=1e-6)
+    assert size[of == 0] == pytest.approx(10_000)
+    took_ms = 1e3 * (arrived_s - release_s)[of == 0][20:-3]
+    path_ms = 20 + 10_000 * 8 / 50e3  # and timers of 1 ms, frames of others, a pacer
+    assert took_ms.min() > path_ms - 0.5
+    assert np.median(took_ms) < path_ms + (1.5 if "bbr" not in flow else 12)
+    # A QUIC stream ends with the receiver's answer, TCP's data with an ACK: an RTT, then thinking.
+    assert release_s[of == 1][1:] - arrived_s[of == 1][:-1] == pytest.approx(0.02 + 0.2, abs=0.045)
+    assert size[of == 2].tolist() == [20_000, 60_000]
+    assert np.diff(release_s[of == 2]) == pytest.approx(0.5, abs=1e-6)
+    assert np.isfinite(arrived_s[of == 2]).all()
+
+
+@pytest.mark.guest
+@pytest.mark.parametrize("flow", stacks_with("onoff"))
+def test_every_sender_is_silent_while_it_is_off(flow: str):
+    run = run_of(f"{flow}?app=onoff on_s=1 off_s=1", duration_s=4)
+    mbps = run.throughput_mbps.values[0]
+    for start_s in run.object_release_s.values[:2]:
+        silent = slice(round(start_s * 10) + 16, round(start_s * 10) + 19)
+        assert mbps[silent].max() == 0
+        busy = slice(round(start_s * 10) + 4, round(start_s * 10) + 9)
+        assert mbps[busy].max() > 12
+
+
+@pytest.mark.guest
+@pytest.mark.parametrize(
+    "stack", [stack for stack in stacks.all_stacks() if stack.offers_window], ids=lambda s: s.name
+)
+def test_a_receive_window_limits_a_sender_to_one_in_each_round_trip(stack):
+    window_kb, rtt_s = 60, 0.04
+    flow = f"{stack.name}:{stack.controllers()[0]}?receive_window_kb={window_kb}"
+    run = run_of(flow, rate_mbps=50, duration_s=4)
+    mbps = run.throughput_mbps.values[0][10:].mean()
+    most = window_kb * 8e-3 / rtt_s * 1500 / 1350  # with headers
+    assert 0.4 * most < mbps < most  # a receiver may wait until half of its window was read
+
+
+@pytest.mark.guest
+@pytest.mark.parametrize("stack", [s for s in stacks.all_stacks() if s.reads_slowly])
+def test_a_slow_reader_closes_its_window(stack):
+    flow = f"{stack.name}:{stack.controllers()[0]}?receive_window_kb=60&read_mbps=4"
+    run = run_of(flow, duration_s=4)
+    assert run.throughput_mbps.values[0][15:].mean() == pytest.approx(4.2, abs=0.3)
 
 
 @pytest.mark.guest
@@ -107,6 +177,18 @@ def test_a_seed_draws_the_times_and_the_same_ones_again():
     one, again, other = (run_of(text).object_release_s.values for text in texts)
     assert np.array_equal(one, again)
     assert not np.array_equal(one, other)
+
+
+SENDERS = ("quinn:cubic", "quic-go:cubic", "picoquic:cubic", "aioquic:cubic")
+
+
+@pytest.mark.guest
+@pytest.mark.parametrize("flow", SENDERS)
+def test_a_seed_draws_the_same_times_in_every_language(flow: str):
+    app = "onoff on_s=0.3 off_s=0.3 seed=3"
+    ours, of_tcp = (run_of(f"{f}?app={app}").object_release_s.values for f in (flow, "tcp:cubic"))
+    assert len(ours) == len(of_tcp) > 3
+    assert np.diff(ours) == pytest.approx(np.diff(of_tcp), abs=0.05)
 
 
 @pytest.mark.guest

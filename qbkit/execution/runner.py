@@ -152,8 +152,35 @@ def _drivers(experiment: Experiment) -> list[Stack]:
     for flow in experiment.flows:
         stack = stacks.get(flow.stack)
         stack.check(flow.controller, flow.options, flow.source)
-        drivers.append(stack.for_app() if flow.app else stack)
+        drivers.append(_with_app(stack, flow))
     return drivers
+
+
+def _with_app(stack: Stack, flow: Flow) -> Stack:
+    """The stack for what is above a flow's transport; SpecError where that is not possible."""
+    app, reads_slowly = flow.app, flow.read_mbps is not None
+    if app and app.kind not in stack.apps:
+        others = f"; it has {', '.join(stack.apps)}" if stack.apps else ""
+        raise SpecError(
+            f"{stack.name} has no app {app.kind}{others}. "
+            f"{_these(lambda s: app.kind in s.apps)} have it; or leave the app out"
+        )
+    if reads_slowly and not stack.reads_slowly:
+        raise SpecError(
+            f"{stack.name}'s receiver reads at once; {_these(lambda s: s.reads_slowly)} "
+            "can read slowly, or leave out read_mbps"
+        )
+    if flow.receive_window_kb is not None and not stack.offers_window:
+        raise SpecError(
+            f"{stack.name}'s receiver chooses its window; {_these(lambda s: s.offers_window)} "
+            "offer a given one, or leave out receive_window_kb"
+        )
+    above = app or reads_slowly or flow.receive_window_kb is not None
+    return stack.for_app() if above else stack
+
+
+def _these(have: Callable[[Stack], bool]) -> str:
+    return ", ".join(sorted(stack.name for stack in stacks.all_stacks() if have(stack)))
 
 
 def namer(engine: str | None = None) -> Callable[[Experiment], str]:

@@ -30,6 +30,10 @@ SETTINGS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 """Kind → the settings that it needs, and those that it may have."""
 
 
+APPS = tuple(SETTINGS)
+"""Kinds of applications."""
+
+
 class App(Spec):
     """An application above a flow; see the module for its text forms."""
 

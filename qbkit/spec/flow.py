@@ -19,7 +19,17 @@ from qbkit.cca.own import registry
 from qbkit.spec.app import App, read_app
 from qbkit.spec.base import OptionValue, Spec, boolean
 
-TEXT_FIELDS = ("start_s", "stop_s", "bytes", "app", "extra_rtt_ms", "direction", "label")
+TEXT_FIELDS = (
+    "start_s",
+    "stop_s",
+    "bytes",
+    "app",
+    "receive_window_kb",
+    "read_mbps",
+    "extra_rtt_ms",
+    "direction",
+    "label",
+)
 """Fields that the text of a flow may set."""
 FORM = "stack:controller?name=value&name=value"
 NUMBER = re.compile(r"-?\d+(\.\d+)?([eE][-+]?\d+)?")
@@ -49,6 +59,11 @@ class Flow(Spec):
     app: Annotated[App | None, BeforeValidator(read_app)] = None
     """What it has to send, and when; by default as much as it can. A text, as in
     ``app=rate mbps=5 fps=30`` (`qbkit.spec.app`)."""
+    receive_window_kb: float | None = Field(default=None, ge=4, le=2**17)
+    """Receive window in kB that its receiver offers; by default one that never limits the sender.
+    It is that of the transport: congestion control decides below it."""
+    read_mbps: float | None = Field(default=None, gt=0, le=1e5)
+    """How fast the application at its receiver reads, in Mbit/s; by default at once."""
     extra_rtt_ms: float = Field(default=0.0, ge=0.0, le=10_000.0)
     """Round-trip time in ms that this flow adds to the bottleneck's."""
     direction: Literal["forward", "reverse"] = "forward"
@@ -77,7 +92,7 @@ class Flow(Spec):
     @model_serializer(mode="wrap")
     def _without_empty_source(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
         data = dump(self)
-        for name in ("source", "app"):
+        for name in ("source", "app", "receive_window_kb", "read_mbps"):
             if data.get(name) is None:
                 data.pop(name, None)
         return data

@@ -10,11 +10,14 @@ from pathlib import Path
 from typing import ClassVar
 
 from qbkit.errors import StackNotReady
+from qbkit.spec.app import APPS
 from qbkit.stacks.base import Stack
 from qbkit.stacks.registry import register
 from qbkit.stacks.toolchains import byte_code
+from qbkit.stacks.toolchains.above import ABOVE, SUFFIX, with_above
 from qbkit.stacks.toolchains.build import fingerprint
 from qbkit.stacks.toolchains.processor import NO_RANDOM_INSTRUCTIONS
+from qbkit.stacks.toolchains.sources import together
 
 DRIVER = Path(__file__).parent / "drivers/aioquic_flow"
 MOUNT = "/run/qb/stacks/aioquic"
@@ -28,9 +31,18 @@ class AioQuic(Stack):
 
     name: ClassVar[str] = "aioquic"
     source: ClassVar[str] = "the Python package aioquic"
+    apps: ClassVar[tuple[str, ...]] = APPS
     options: ClassVar[dict[str, str]] = {"qlog": "write a full qlog"}
     package: ClassVar[str] = DRIVER.name
     """The package that Python runs."""
+    driver: ClassVar[Path] = DRIVER
+    mount: ClassVar[str] = MOUNT
+    """Folder of the driver in the guest."""
+
+    def for_app(self) -> Stack:
+        """The driver with something above the transport."""
+        driver = together("aioquic-app-sources", (DRIVER, ABOVE / DRIVER.name))
+        return with_above(self, driver=driver, mount=f"{self.mount}{SUFFIX}")
 
     def controllers(self) -> tuple[str, ...]:
         """The controllers in aioquic's own registry."""
@@ -41,7 +53,7 @@ class AioQuic(Stack):
 
     def version(self) -> str:
         """Version of the package, and a fingerprint of the driver and all that it runs with."""
-        return f"{importlib.metadata.version('aioquic')}, driver {driver_fingerprint()}"
+        return f"{importlib.metadata.version('aioquic')}, driver {driver_fingerprint(self.driver)}"
 
     def program(self) -> list[str]:
         """The interpreter and the driver."""
@@ -49,7 +61,7 @@ class AioQuic(Stack):
 
     def packages(self) -> dict[str, Path]:
         """Our packages that run in its process: guest path → host path."""
-        return {f"{MOUNT}/{DRIVER.name}": DRIVER}
+        return {f"{self.mount}/{DRIVER.name}": self.driver}
 
     def site_packages(self) -> Path:
         """The folder of this machine that holds aioquic and what it needs."""
@@ -70,7 +82,7 @@ class AioQuic(Stack):
     def env(self) -> dict[str, str]:
         """The folders to import from; hides the processor's random numbers, so that runs repeat."""
         return {
-            "PYTHONPATH": f"{MOUNT}:{SITE_MOUNT}",
+            "PYTHONPATH": f"{self.mount}:{SITE_MOUNT}",
             "PYTHONDONTWRITEBYTECODE": "1",
             "PYTHONHASHSEED": "0",
             **NO_RANDOM_INSTRUCTIONS,
@@ -86,14 +98,14 @@ def python() -> str:
     return str((system if system.exists() else Path(sys.executable)).resolve())
 
 
-def driver_fingerprint() -> str:
+def driver_fingerprint(folder: Path = DRIVER) -> str:
     """12 hexadecimal digits over the driver, aioquic's own files, and its dependencies.
 
     The version alone is not enough, because the files of a checkout change without it.
     """
     package = _site_packages() / "aioquic"
     files = [path for path in package.rglob("*") if path.suffix in (".py", ".so")]
-    driver = fingerprint(DRIVER.glob("*.py"))  # apart: files count in the order of their paths
+    driver = fingerprint(folder.glob("*.py"))  # apart: files count in the order of their paths
     return fingerprint(files, driver, byte_code.version(), *FLAGS, *_needs())
 
 

@@ -18,7 +18,12 @@ Options = Mapping[str, str | int | float | bool]
 LEAST_WINDOW_BYTES = 128 << 20
 """Receive window that every driver offers by default."""
 WINDOW = "QBKIT_WINDOW_BYTES"
-"""Environment variable that asks a driver for a larger window, where path and queue hold more."""
+"""Environment variable that asks a driver for another receive window: a larger one where path and
+queue hold more, or the one that a flow sets."""
+READ_MBPS = "QBKIT_READ_MBPS"
+"""Environment variable that tells a receiver how fast to read."""
+APP, APP_OUT = "QBKIT_APP", "QBKIT_APP_OUT"
+"""Environment variables that give a driver its application, and the folder of its tables."""
 CERTIFICATE_MOUNT = "/run/qb/certificate"
 """Where the guest finds the test certificate, ``cert.pem`` and ``key.pem``."""
 
@@ -110,6 +115,13 @@ class Stack(GuestProgram):
     does not support Ed25519 (BoringSSL's does not)."""
     most_window_bytes: ClassVar[int] = LEAST_WINDOW_BYTES
     """The largest receive window it can offer: more than the least if it reads `WINDOW`."""
+    apps: ClassVar[tuple[str, ...]] = ()
+    """Kinds of applications that its sender can have above it (`qbkit.spec.app`): it reads `APP`,
+    and its receiver writes down each read."""
+    reads_slowly: ClassVar[bool] = False
+    """Whether its receiver reads no faster than `READ_MBPS` says."""
+    offers_window: ClassVar[bool] = False
+    """Whether its receiver offers the window of `WINDOW`, and no more."""
     options: ClassVar[dict[str, str]] = {}
     """Options that a flow may set, and what they do."""
     counts_for: ClassVar[Mapping[str, tuple[str, ...]]] = {}
@@ -163,10 +175,8 @@ class Stack(GuestProgram):
         return ""
 
     def for_app(self) -> Stack:
-        """The stack whose sender has an application above it; SpecError for one that has none."""
-        raise SpecError(
-            f"{self.name} sends as much as it can; an app works with tcp, so leave it out"
-        )
+        """The stack whose programs heed `APP`, `READ_MBPS` and `WINDOW`: itself, by default."""
+        return self
 
     @abstractmethod
     def program(self) -> list[str]:

@@ -39,17 +39,27 @@ def _row(stack: Stack) -> dict[str, Any]:
         "ready": status.ready,
         "reason": status.reason,
         "options": stack.options,
+        "above": _above(stack),
         "source": stack.source,
     }
 
 
+def _above(stack: Stack) -> list[str]:
+    """What a flow can set above the stack's transport, beside the options."""
+    found = [f"app={kind}" for kind in stack.apps]
+    found += ["receive_window_kb"] if stack.offers_window else []
+    return found + (["read_mbps"] if stack.reads_slowly else [])
+
+
 def markdown_table() -> str:
     """The columns that are the same on every machine, as a Markdown table."""
-    lines = ["| stack | controllers | options | from |", "|---|---|---|---|"]
+    lines = ["| stack | controllers | options | above it | from |", "|---|---|---|---|---|"]
     for row in stack_rows():
         options = ", ".join(_option(get(row["stack"]), name) for name in row["options"])
         controllers = ", ".join(row["controllers"])
-        lines.append(f"| {row['stack']} | {controllers} | {options} | {row['source']} |")
+        above = ", ".join(f"`{word}`" for word in row["above"])
+        words = (row["stack"], controllers, options, above, row["source"])
+        lines.append(f"| {' | '.join(words)} |")
     return "\n".join(lines)
 
 

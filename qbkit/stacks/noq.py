@@ -7,7 +7,6 @@ from typing import ClassVar
 
 from qbkit.stacks.quinn import Quinn
 from qbkit.stacks.registry import register
-from qbkit.stacks.toolchains.rust import WORKSPACE
 
 
 class Noq(Quinn):
@@ -24,7 +23,7 @@ class Noq(Quinn):
 
     def _driver_folders(self) -> list[Path]:
         """Its own, and quinn's, whose files it compiles."""
-        return [*super()._driver_folders(), WORKSPACE / "quinn-flow"]
+        return [*super()._driver_folders(), self.workspace / "quinn-flow"]
 
 
 register(Noq())

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from qbkit.errors import StackNotReady
+from qbkit.spec.app import APPS
 from qbkit.stacks.registry import register
 from qbkit.stacks.toolchains.build import fingerprint, run_tool
 from qbkit.stacks.toolchains.c_program import FLAGS, CStack
@@ -74,6 +75,7 @@ class Picoquic(CStack):
         "lost_packets",
         "spurious_losses",
     )
+    apps: ClassVar[tuple[str, ...]] = APPS
     options: ClassVar[dict[str, str]] = {
         "ack_frequency": "false: the sender does not ask its receiver for fewer ACKs",
         "ecn": "false: no ECN marks; by default ECT(1) for prague and c4, ECT(0) for the others",

@@ -16,10 +16,13 @@ from pathlib import Path
 from typing import ClassVar
 
 from qbkit.errors import StackNotReady
+from qbkit.spec.app import APPS
 from qbkit.stacks.base import Say, Stack, Status
 from qbkit.stacks.registry import register
 from qbkit.stacks.toolchains import go_runtime
+from qbkit.stacks.toolchains.above import ABOVE, SUFFIX, builds_above, name_below, with_above
 from qbkit.stacks.toolchains.build import build_once, built_folder, fingerprint, run_tool
+from qbkit.stacks.toolchains.sources import together
 
 SOURCES = Path(__file__).parent / "drivers/quic-go"
 MODULE = "github.com/quic-go/quic-go"
@@ -36,17 +39,27 @@ class QuicGo(Stack):
 
     name: ClassVar[str] = "quic-go"
     source: ClassVar[str] = f"Go module {MODULE}; CUBIC by one changed Boolean"
+    apps: ClassVar[tuple[str, ...]] = APPS
+    reads_slowly: ClassVar[bool] = True
+    offers_window: ClassVar[bool] = True
     options: ClassVar[dict[str, str]] = {"qlog": "write a full qlog"}
     mount: ClassVar[str] = MOUNT
     """Folder of the compiled driver in the guest."""
+    sources: ClassVar[Path] = SOURCES
+    """The driver's Go module, with the version of quic-go in its go.mod."""
 
     def controllers(self) -> tuple[str, ...]:
         """Both that its code has."""
         return ("cubic", "reno")
 
     def module_folder(self) -> Path:
-        """The driver's Go module, with the version of quic-go in its go.mod."""
-        return SOURCES
+        """Where the driver is compiled."""
+        return self.sources
+
+    def for_app(self) -> Stack:
+        """Our driver with something above the transport."""
+        sources = together("quic-go-app-sources", (SOURCES, ABOVE / "quic-go"))
+        return with_above(self, mount=f"{MOUNT}{SUFFIX}", sources=sources)
 
     def version(self) -> str:
         """Version of the module, and of our driver."""
@@ -59,7 +72,7 @@ class QuicGo(Stack):
             return Status(True)
         if not shutil.which("go"):
             return Status(False, f"install Go 1.26 or newer, then: qbkit stacks build {self.name}")
-        return Status(False, f"qbkit stacks build {self.name}")
+        return Status(False, f"qbkit stacks build {name_below(self.name)}")
 
     def build(self, say: Say = lambda _: None) -> None:
         """Download the modules and compile; about a minute the first time."""
@@ -68,6 +81,8 @@ class QuicGo(Stack):
         if not self.status().ready:
             say(f"building {self.name} (about 1 minute)")
             build_once(self.name, self._key(), self._compile)
+        if builds_above(self):
+            self.for_app().build(say)
 
     def program(self) -> list[str]:
         """The compiled driver."""

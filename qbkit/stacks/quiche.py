@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from qbkit.spec.app import APPS
 from qbkit.stacks.registry import register
 from qbkit.stacks.toolchains.rust import RustStack
 
@@ -28,6 +29,7 @@ class Quiche(RustStack):
     }
     minutes: ClassVar[int] = 5
     reports: ClassVar[tuple[str, ...]] = ("cwnd_bytes", "srtt_ms", "lost_packets")
+    apps: ClassVar[tuple[str, ...]] = APPS
     options: ClassVar[dict[str, str]] = {
         "initial_window_packets": "initial congestion window in packets",
         "pacing": "false: BBRv2 does not pace",

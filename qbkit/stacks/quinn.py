@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import ClassVar
 
+from qbkit.spec.app import APPS
 from qbkit.stacks.registry import register
 from qbkit.stacks.toolchains import preload
 from qbkit.stacks.toolchains.rust import RustStack
@@ -18,6 +19,9 @@ class Quinn(RustStack):
     crate: ClassVar[str] = "quinn"
     transport_crate: ClassVar[str] = "quinn-proto"
     most_window_bytes: ClassVar[int] = 1 << 30
+    apps: ClassVar[tuple[str, ...]] = APPS
+    reads_slowly: ClassVar[bool] = True
+    offers_window: ClassVar[bool] = True
     options: ClassVar[dict[str, str]] = {
         "initial_window_packets": "initial congestion window in packets of 1200 bytes",
         "ack_every_packets": "the receiver acknowledges every n-th packet (ACK Frequency)",

@@ -168,6 +168,10 @@ def make_release(
         "of": releases,
         "number": version,
         "generation": generation,
+        # The adapters of older releases have nothing above their transport.
+        "apps": (),
+        "reads_slowly": False,
+        "offers_window": False,
     }
     made: Kind = type(kind.__name__, (kind,), {**shared, **attributes})()
     return made

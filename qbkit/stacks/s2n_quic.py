@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from qbkit.spec.app import APPS
 from qbkit.stacks.registry import register
 from qbkit.stacks.toolchains.rust import RustStack
 
@@ -20,6 +21,10 @@ class S2nQuic(RustStack):
     build_env: ClassVar[dict[str, str]] = {"AWS_LC_SYS_NO_JITTER_ENTROPY": "1"}
     minutes: ClassVar[int] = 4
     most_window_bytes: ClassVar[int] = 1 << 30
+    apps: ClassVar[tuple[str, ...]] = tuple(name for name in APPS if name != "onoff")
+    """Not ``onoff``: how much is unsent when it is switched off cannot be limited."""
+    reads_slowly: ClassVar[bool] = True
+    offers_window: ClassVar[bool] = True
     options: ClassVar[dict[str, str]] = {
         "initial_window_packets": "initial congestion window in packets",
         "pacing": "false: no pacing",

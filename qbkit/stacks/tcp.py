@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import ClassVar
 
 from qbkit.errors import SpecError
+from qbkit.spec.app import APPS
 from qbkit.stacks.base import Options, Say, Stack, Status, Transfer
 from qbkit.stacks.registry import register
 from qbkit.stacks.toolchains.build import compile_c, fingerprint
 
 SOURCE = Path(__file__).parent / "drivers/tcp/tcp_flow.c"
-APP = SOURCE.with_name("app.c")
+APP, ABOVE = SOURCE.with_name("app.c"), SOURCE.parents[1] / "above/c/above.c"
 MOUNT, APP_MOUNT = "/run/qb/stacks/tcp", "/run/qb/stacks/tcp-app"
 ECN: dict[str | int | float | bool, str] = {True: "1", "accurate": "3"}
 """Value of the option ``ecn`` → net.ipv4.tcp_ecn."""
@@ -35,6 +36,9 @@ class Tcp(Stack):
     name: ClassVar[str] = "tcp"
     source: ClassVar[str] = "the Linux kernel that runs the experiment"
     most_window_bytes: ClassVar[int] = 1 << 30
+    apps: ClassVar[tuple[str, ...]] = APPS
+    reads_slowly: ClassVar[bool] = True
+    offers_window: ClassVar[bool] = True
     options: ClassVar[dict[str, str]] = {
         "initial_window_packets": "initial congestion window in segments",
         "pacing": "true: pace by 2 cwnd/srtt in slow start, by 1.2 cwnd/srtt after it",
@@ -109,7 +113,7 @@ class TcpApp(Tcp):
 
     def version(self) -> str:
         """Version of the driver and of the application."""
-        return f"driver {fingerprint([SOURCE, APP])}"
+        return f"driver {fingerprint([SOURCE, APP, ABOVE])}"
 
     def program(self) -> list[str]:
         """The compiled driver."""
@@ -117,8 +121,8 @@ class TcpApp(Tcp):
 
     def mounts(self) -> dict[str, Path]:
         """The folder of the compiled driver."""
-        more = ["-Dwrite=app_write", "-Drecv=app_recv", "-lm"]
-        return {APP_MOUNT: compile_c([SOURCE, APP], "tcp_app", more=more).parent}
+        more = [f"-D{call}=app_{call}" for call in ("write", "recv", "listen")]
+        return {APP_MOUNT: compile_c([SOURCE, APP, ABOVE], "tcp_app", more=[*more, "-lm"]).parent}
 
 
 def _for_driver(options: Options) -> Options:

@@ -12,7 +12,15 @@ from typing import Any
 
 from qbkit.spec import Bottleneck, Experiment, Flow
 from qbkit.stacks import Stack
-from qbkit.stacks.base import LEAST_WINDOW_BYTES, WINDOW, ServingStack, Transfer
+from qbkit.stacks.base import (
+    APP,
+    APP_OUT,
+    LEAST_WINDOW_BYTES,
+    READ_MBPS,
+    WINDOW,
+    ServingStack,
+    Transfer,
+)
 from qbkit.testbed import changes, memory
 from qbkit.testbed.kernel import Kind
 from qbkit.testbed.links import bottleneck_lines, delay_netem, edge_netem
@@ -22,8 +30,6 @@ FIRST_PORT = 4001
 SENDER_IP, RECEIVER_IP = "10.1.{}.1", "10.2.{}.1"
 """Addresses of a flow's hosts, by its index."""
 RUN_FOLDER = "/run/qb/run"
-APP, APP_OUT = "QBKIT_APP", "QBKIT_APP_OUT"
-"""Environment variables that give a driver its application, and the folder of its tables."""
 MOST_REPORTS, LEAST_REPORT_S = 50, 0.1
 SPARE_DRAIN_S, MOST_DRAIN_S = 10.0, 10.0
 """Extra time for the queue to run empty, and the maximum time for that in real time."""
@@ -153,11 +159,25 @@ def _flow(experiment: Experiment, index: int, flow: Flow, stack: Stack) -> dict[
         **({"sysctls": sysctls} if (sysctls := stack.sysctls(flow.options)) else {}),
         **({"foreign": True} if stack.foreign else {}),
         **_programs(stack, flow, f"10.{{side}}.{index}.1:{port}", out, duration_s),
-        "window_bytes": offered,
+        "window_bytes": _receiver_window(flow) or offered,
         "env": stack.env()
         | ({WINDOW: str(offered)} if offered > LEAST_WINDOW_BYTES else {})
         | ({APP: flow.app.words(stop_s - start_s), APP_OUT: out} if flow.app else {}),
+        **({"receiver_env": receiver} if (receiver := _receiver_env(flow)) else {}),
     }
+
+
+def _receiver_window(flow: Flow) -> int | None:
+    """The window in bytes that a flow sets, if it does."""
+    return None if flow.receive_window_kb is None else round(flow.receive_window_kb * 1e3)
+
+
+def _receiver_env(flow: Flow) -> dict[str, str]:
+    """What limits the receiver of a flow."""
+    window = _receiver_window(flow)
+    return ({WINDOW: str(window)} if window else {}) | (
+        {READ_MBPS: f"{flow.read_mbps:g}"} if flow.read_mbps else {}
+    )
 
 
 def _programs(

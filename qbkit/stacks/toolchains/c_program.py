@@ -6,11 +6,15 @@ from abc import abstractmethod
 from pathlib import Path
 from typing import ClassVar
 
+from qbkit.stacks.base import Stack
+from qbkit.stacks.toolchains.above import ABOVE, with_above
 from qbkit.stacks.toolchains.build import build_once, fingerprint, run_tool
 from qbkit.stacks.toolchains.compiled import CompiledStack
+from qbkit.stacks.toolchains.sources import together
 
 DRIVERS = Path(__file__).parents[1] / "drivers/c"
 SHARED = ("arguments", "ends", "tables", "udp")
+SHARED_ABOVE = (*SHARED, "above")
 FLAGS = ("-O2", "-pthread", "-D_GNU_SOURCE")
 OBJECT = "library.o"
 """A stack's library as one object file."""
@@ -22,6 +26,9 @@ class CStack(CompiledStack):
     The library is built and kept by itself, so that another driver costs no build of it.
     """
 
+    drivers: ClassVar[Path] = DRIVERS
+    """Folder of our driver and what it shares."""
+    shared: ClassVar[tuple[str, ...]] = SHARED
     defines: ClassVar[tuple[str, ...]] = ()
     """Preprocessor flags of driver and library."""
     links: ClassVar[tuple[str, ...]] = ()
@@ -45,11 +52,17 @@ class CStack(CompiledStack):
 
     def _key(self) -> str:
         """Over our driver and the library in it; part of the version."""
-        files = [*self._sources(), DRIVERS / "flow.h"]
+        files = [*self._sources(), self.drivers / "flow.h"]
         return fingerprint(files, self.library_key(), *FLAGS, *self.defines, *self.links)
 
     def _sources(self) -> list[Path]:
-        return [DRIVERS / f"{name}.c" for name in (*SHARED, f"{self._name_alone()}_flow")]
+        names = (*self.shared, f"{self._name_alone()}_flow")
+        return [self.drivers / f"{name}.c" for name in names]
+
+    def for_app(self) -> Stack:
+        """Its driver with something above the transport."""
+        folder, links = together("c-app", (DRIVERS, ABOVE / "c")), (*self.links, "-lm")
+        return with_above(self, drivers=folder, shared=SHARED_ABOVE, links=links)
 
     def _compile(self, folder: Path) -> None:
         library = build_once(
@@ -58,7 +71,7 @@ class CStack(CompiledStack):
             lambda target: self.compile_library(target / OBJECT),
         )
         include = [word for path in self.include() for word in ("-isystem", str(path))]
-        flags = [*FLAGS, *self.defines, f"-I{DRIVERS}", *include]
+        flags = [*FLAGS, *self.defines, f"-I{self.drivers}", *include]
         files = [*self._sources(), library / OBJECT]
         target = folder / self._program()
         run_tool(["gcc", *flags, "-o", target, *files, *self.links], self.name)

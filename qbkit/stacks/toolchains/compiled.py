@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from qbkit.errors import StackNotReady
 from qbkit.stacks.base import Say, Stack, Status
+from qbkit.stacks.toolchains.above import builds_above, name_below
 from qbkit.stacks.toolchains.build import build_once, built_folder, is_installed
 from qbkit.stacks.toolchains.processor import NO_RANDOM_INSTRUCTIONS
 
@@ -85,12 +86,18 @@ class CompiledProgram(ABC):
 class CompiledStack(CompiledProgram, Stack):
     """A stack whose driver is ``<name>-flow``, as are those of its releases."""
 
+    def build(self, say: Say = lambda _: None) -> None:
+        """Compile the driver, and the one with something above it where there is one."""
+        super().build(say)
+        if builds_above(self):
+            self.for_app().build(say)
+
     def _program(self) -> str:
         return f"{self._name_alone()}-flow"
 
     def _how(self) -> str:
-        return f"qbkit stacks build {self.name}"
+        return f"qbkit stacks build {name_below(self.name)}"
 
     def _name_alone(self) -> str:
-        """The name without the version of a release."""
-        return self.name.partition("@")[0]
+        """The name without the version of a release, and without what is above the stack."""
+        return name_below(self.name).partition("@")[0]

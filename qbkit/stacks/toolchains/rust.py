@@ -10,9 +10,21 @@ from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar
 
-from qbkit.stacks.toolchains.build import fingerprint, run_tool
+from qbkit.settings import writable_folder
+from qbkit.stacks.base import Say, Stack
+from qbkit.stacks.toolchains.above import ABOVE, with_above
+from qbkit.stacks.toolchains.build import build_once, fingerprint, run_tool
 from qbkit.stacks.toolchains.compiled import CompiledProgram, CompiledStack
+from qbkit.stacks.toolchains.sources import files_of, put_together
 
+TARGET = "CARGO_TARGET_DIR"
+MEMBERS_ABOVE = {
+    "quinn-flow": ("rust", "quinn"),
+    "noq-flow": ("noq",),
+    "quiche-flow": ("rust", "quiche"),
+    "s2n-quic-flow": ("rust", "s2n-quic"),
+}
+"""Members of the workspace → the folders of `ABOVE` that change them."""
 WORKSPACE = Path(__file__).parents[1] / "drivers/rust"
 
 
@@ -27,6 +39,8 @@ class RustProgram(CompiledProgram):
     """Folder of the program's member and of Cargo.lock."""
     build_env: ClassVar[dict[str, str]] = {}
     """Environment variables that the crate's build reads."""
+    target: str = ""
+    """Cargo's folder while more than one program is built in it."""
 
     def version(self) -> str:
         """Versions of the crate and of our program."""
@@ -58,7 +72,7 @@ class RustProgram(CompiledProgram):
 
     def _compile(self, folder: Path) -> None:
         # Who works on a driver sets Cargo's own variable, to keep compiled crates between builds.
-        if kept := os.environ.get("CARGO_TARGET_DIR"):
+        if kept := self.target or os.environ.get(TARGET):
             self._cargo_build(Path(kept), folder)
             return
         with tempfile.TemporaryDirectory(dir=folder, prefix="target-") as target:
@@ -66,7 +80,7 @@ class RustProgram(CompiledProgram):
 
     def _cargo_build(self, target: Path, folder: Path) -> None:
         """Compile in ``target``; keep the program in ``folder``, or the log of a failure."""
-        env = {**os.environ, **self.build_env, "CARGO_TARGET_DIR": str(target)}
+        env = {**os.environ, **self.build_env, TARGET: str(target)}
         words = ["cargo", "build", "--release", "--locked", "--package", self._program()]
         run_tool(words, self.name, env, self.workspace, log=folder / "build.log")
         shutil.copy2(target / "release" / self._program(), folder)
@@ -74,6 +88,33 @@ class RustProgram(CompiledProgram):
 
 class RustStack(RustProgram, CompiledStack):
     """A crate and our driver of it, the member ``<name>-flow`` of the workspace."""
+
+    def build(self, say: Say = lambda _: None) -> None:
+        """Compile the driver, and the one with something above it from the same crates."""
+        if self.target:
+            super().build(say)
+            return
+        with tempfile.TemporaryDirectory(dir=writable_folder(), prefix="target-") as target:
+            self.target = os.environ.get(TARGET, target)
+            super().build(say)
+        self.target = ""
+
+    def for_app(self) -> Stack:
+        """Its driver with something above the transport."""
+        return with_above(self, workspace=_workspace_above(), target=self.target)
+
+
+@cache
+def _workspace_above() -> Path:
+    """The workspace, with something above the transports of `MEMBERS_ABOVE`."""
+    parts = [ABOVE / name for names in MEMBERS_ABOVE.values() for name in names]
+
+    def make(folder: Path) -> None:
+        shutil.copytree(WORKSPACE, folder, dirs_exist_ok=True)
+        for member, names in MEMBERS_ABOVE.items():
+            put_together((ABOVE / name for name in names), folder / member / "src")
+
+    return build_once("rust-app", fingerprint(files_of([WORKSPACE, *parts])), make)
 
 
 def locked_version(crate: str, workspace: Path = WORKSPACE) -> str:

@@ -240,7 +240,7 @@ def _flow_warnings(raw: _Raw, index: int, label: str) -> list[str]:
     """What limited one flow besides the network, one sentence each."""
     found, experiment, reported = [], raw.experiment, raw.result["flows"][index]
     held_bytes, window_bytes = experiment.path_bytes(index), reported["window_bytes"]
-    if held_bytes > window_bytes:
+    if held_bytes > window_bytes and experiment.flows[index].receive_window_kb is None:
         found.append(
             f"path and queue of {label} hold {held_bytes / 2**20:.0f} MiB, more than its "
             f"receive window of {window_bytes / 2**20:.0f} MiB, which may have limited it"

@@ -1,0 +1,35 @@
+"""Drivers with something above the transport: an application that sends, one that reads slowly.
+
+Each is a program of its own, put together from the driver's files and those of ``drivers/above``,
+so that the driver of bulk transfers, and with it every published run, stays as it is.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TypeVar
+
+from qbkit.stacks.base import Stack
+
+ABOVE = Path(__file__).parents[1] / "drivers/above"
+SUFFIX = "-app"
+
+Kind = TypeVar("Kind", bound=Stack)
+
+
+def with_above(stack: Kind, **attributes: object) -> Kind:
+    """The stack with the driver that these attributes of its class describe."""
+    named = {"name": f"{stack.name}{SUFFIX}", **attributes}
+    made: Kind = type(type(stack).__name__, (type(stack),), named)()
+    return made
+
+
+def name_below(name: str) -> str:
+    """The name of the stack itself, whatever is above it."""
+    return name.removesuffix(SUFFIX)
+
+
+def builds_above(stack: Stack) -> bool:
+    """Whether a stack's build makes the driver with something above it, too."""
+    can = stack.apps or stack.reads_slowly or stack.offers_window
+    return bool(can) and not stack.name.endswith(SUFFIX)
