@@ -27,7 +27,7 @@ from qbkit.traces.run.early_end import TRANSPORT, code_name
 pytestmark = pytest.mark.guest
 BAD_RECEIVER = "/run/qb/stacks/closing/closing.py"
 DRIVER_WORDS = ["-m", "aioquic_flow"]
-WITHOUT_A_REASON = ("msquic", "s2n-quic")
+WITHOUT_A_REASON = ("quiche-0.7", "s2n-quic")
 """Their interfaces do not hand out the reason that a peer gives."""
 SENDERS = [
     *("quinn:cubic", "noq:cubic", "quiche:cubic", "s2n-quic:cubic", "tquic:cubic"),
@@ -210,7 +210,7 @@ def test_each_sender_reports_who_closed_with_which_code(flow: str, monkeypatch):
     assert 1.0 < float(run.ended_s[0] - run.start_s[0]) < 1.6
     who = end_of(run)
     assert (who["code"], who["name"]) == (0xA, "PROTOCOL_VIOLATION")
-    assert who["by"] == ("unknown" if name == "msquic" else "receiver")
+    assert who["by"] == "receiver"
     assert "closed by the test" in who["reason"] or name in WITHOUT_A_REASON
     assert (run.packet_time_s.values[run.packet_flow.values == 1] > 2.9).any()
 

@@ -95,19 +95,16 @@ class Stack(GuestProgram):
         PROGRAM recv --listen IP:PORT --cert FILE --key FILE --out DIR [--option K=V ...]
         PROGRAM send --connect IP:PORT --controller CC (--duration-s X | --bytes N) --out DIR ...
 
-    ``recv`` prints ``ready`` when it listens and ends on SIGTERM; ``send`` ends by itself. The run
-    fails when either exits with a status other than 0 (or by that SIGTERM), unless it is
-    `foreign`. A program whose connection dies reports how, and exits with status 3: then only its
-    flow ends (`qbkit.traces.run.early_end`). They write
+    ``recv`` prints ``ready`` when it listens and ends on SIGTERM; ``send`` ends by itself. A
+    program whose connection dies reports how, and exits with status 3: then only its flow ends
+    (`qbkit.traces.run.early_end`), as with a program that dies. At the end of a run, a status other
+    than 0 (or that SIGTERM) fails it. They write
     ``receiver.csv`` and ``sender.csv`` to DIR (columns: `qbkit.traces.run.telemetry`). Override
     `send_argv` and `recv_argv` for a program with another command line.
     """
 
     reports: ClassVar[tuple[str, ...]] = ("cwnd_bytes", "bytes_in_flight", "srtt_ms")
     """Variables of its telemetry that every run has (names: `qbkit.traces.run.telemetry`)."""
-    foreign: ClassVar[bool] = False
-    """Whether its programs are not qbkit's drivers, and report no end of a connection: where one
-    dies, its flow ends there, and the run goes on. So does the server of a `ServingStack`."""
     deterministic: ClassVar[bool] = True
     """Whether two runs of one spec and seed are identical to the byte."""
     certificate: ClassVar[str] = ""

@@ -157,7 +157,6 @@ def _flow(experiment: Experiment, index: int, flow: Flow, stack: Stack) -> dict[
         "receiver_netem": delay_netem(experiment, one_way_ms, jitters=False),
         **({"extra_rtt_ms": flow.extra_rtt_ms} if link.delay else {}),
         **({"sysctls": sysctls} if (sysctls := stack.sysctls(flow.options)) else {}),
-        **({"foreign": True} if stack.foreign else {}),
         **_programs(stack, flow, f"10.{{side}}.{index}.1:{port}", out, duration_s),
         "window_bytes": _receiver_window(flow) or offered,
         "env": stack.env()

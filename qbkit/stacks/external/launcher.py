@@ -53,7 +53,6 @@ class External(Stack):
     """Sample programs of a stack, found by the user's setting or on PATH."""
 
     reports: ClassVar[tuple[str, ...]] = ()
-    foreign: ClassVar[bool] = True
     setting: ClassVar[str]
     """Environment variable with the folder of the programs, or the path of one of them."""
     programs: ClassVar[tuple[str, ...]]

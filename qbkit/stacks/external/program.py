@@ -22,7 +22,6 @@ class Configured(Stack):
     """
 
     reports: ClassVar[tuple[str, ...]] = ()
-    foreign: ClassVar[bool] = True
     file: ClassVar[Path]
     names: ClassVar[dict[str, str]]
     """Controllers, and their names in the program's own words."""

@@ -1,7 +1,7 @@
 """Connections that ended before their flow did: who ended them, when, and why.
 
 A driver whose connection dies writes ``sender-end.json`` or ``receiver-end.json`` to its folder and
-exits with status 3 (docs/howto/own-stack.md). The agent writes one for a foreign program that dies.
+exits with status 3 (docs/howto/own-stack.md). For a program that dies without one, the agent does.
 Names of codes are from RFC 9000, 20.1, RFC 9114, 8.1 and RFC 8446, 6.
 """
 
@@ -90,6 +90,11 @@ class EarlyEnd:
         what = f"{WHO[self.by]} with {word}" if word else WHO[self.by]
         return f"{what}: {self.reason}" if self.reason else what
 
+    def is_the_doing_of(self, role: str) -> bool:
+        """Whether the end of this role closed the connection, or was killed."""
+        killed = self.name.startswith("SIG") and self.by == f"{role}-program"
+        return killed or self.by == role
+
     def sentence(self, label: str) -> str:
         """The warning of a run in which it happened."""
         return f"{label} ended at {self.ended_s:.1f} s: {self.how}"
@@ -101,9 +106,9 @@ def early_ends(
     """How the connection of each flow ended; None where it lasted as long as the flow.
 
     ``folder`` is the raw folder of a run with this ``result``. Of two reports, that of the end that
-    closed the connection counts, else the earlier one; the time is the earlier one. Of a program
-    that ended without a report, its own log or its last words say more. Raises RunFailed for a
-    report that breaks the contract.
+    closed the connection or was killed counts, else the earlier one; the time is the earlier one.
+    Of a program that ended without a report, its own log or its last words say more. Raises
+    RunFailed for a report that breaks the contract.
     """
     found: list[EarlyEnd | None] = []
     t0_ns = int(result["t0_ns"])
@@ -116,7 +121,7 @@ def early_ends(
             found.append(None)
             continue
         known = {r: end for r, end in early.items() if end.by != "unknown"} or early
-        best = min(known, key=lambda r: (known[r].by != r, known[r].ended_s))
+        best = min(known, key=lambda r: (not known[r].is_the_doing_of(r), known[r].ended_s))
         end = _explained(known[best], best, paths[best].parent, result["flows"][i])
         # Some stacks report an end when they forget the connection, which is some timeouts later.
         found.append(replace(end, ended_s=min(end.ended_s for end in early.values())))
@@ -157,7 +162,7 @@ def _read(path: Path, t0_ns: int) -> EarlyEnd:
 
 
 def _of_program(status: int, path: Path) -> EarlyEnd:
-    """The end of a foreign program, of which the agent reports the exit status alone."""
+    """The end of a program of which the agent reports the exit status alone."""
     role = path.name.removesuffix("-end.json")
     number = -status if status < 0 else status - SHELL_SIGNAL
     try:

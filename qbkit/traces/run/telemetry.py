@@ -58,7 +58,11 @@ def read_sender(folder: Path) -> pd.DataFrame:
     table, path = read_table(folder / "sender.csv"), folder / "controller.csv"
     if not path.exists():
         return table
-    logged = pd.read_csv(path, on_bad_lines="skip", dtype={"time_ns": "int64", "name": "str"})
+    whole = _whole_lines(path.read_text(errors="replace"))
+    if not whole:
+        return table
+    kinds = {"time_ns": "int64", "name": "str"}
+    logged = pd.read_csv(io.StringIO(whole), on_bad_lines="skip", dtype=kinds)
     wide = logged.pivot_table(index="time_ns", columns="name", values="value", aggfunc="last")
     table = table.merge(wide, how="left", left_on="time_ns", right_index=True)
     table.attrs["logged"] = sorted(wide)
@@ -99,7 +103,7 @@ def read_table(path: Path) -> pd.DataFrame:
         text = path.read_text(errors="replace")
     except FileNotFoundError:
         return pd.DataFrame({"time_ns": []})
-    whole = text[: text.rfind("\n") + 1]
+    whole = _whole_lines(text)
     if not whole:
         return pd.DataFrame({"time_ns": []})
     header = whole.partition("\n")[0].rstrip("\r").split(",")
@@ -127,6 +131,11 @@ def _parse(text: str, header: list[str]) -> pd.DataFrame:
         if table[name].dtype.kind not in "iuf":
             table[name] = pd.to_numeric(table[name], errors="coerce")
     return table
+
+
+def _whole_lines(text: str) -> str:
+    """A text without its last line, if the driver was killed while it wrote that."""
+    return text[: text.rfind("\n") + 1]
 
 
 def _read(text: str, header: list[str], time_dtype: str) -> pd.DataFrame:

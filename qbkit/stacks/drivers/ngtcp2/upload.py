@@ -56,7 +56,7 @@ def main(words):
     if log.closed and not interrupted and (status or log.closed["by"] == "receiver"):
         return lose(log.closed, arguments.out)
     if not interrupted and not log.closed and (status or not arguments.bytes):
-        return lose({}, arguments.out)
+        return 128 - status if status < 0 else lose({}, arguments.out)
     return abs(status)
 
 

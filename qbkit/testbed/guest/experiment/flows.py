@@ -39,10 +39,6 @@ class Flows:
             flow[f"{role}_argv"],
             f"{folder}/{role}.log",
             {**ENV, **flow["env"], **flow.get(f"{role}_env", {})},
-            # No driver: a program of a web load or of a user, or a server that sends.
-            foreign="ends_early" in self.plan
-            or "foreign" in flow
-            or (role, flow["starts"]) == ("sender", "receiver"),
         )
         self.programs.append(program)
         return program
@@ -64,7 +60,7 @@ class Flows:
                 self.links.changes.set_rtt(self.links.net, self.plan, what)
 
     def sleep_until(self, when_ns):
-        """Sleep; raises RunAborted if a program ends before that time, unless its connection did.
+        """Sleep, and report programs that end before their time; RunAborted for the capture.
 
         Return whether the run is over, because all flows have ended and the plan ends with them.
         """
@@ -93,9 +89,8 @@ class Flows:
             exits = {flow["starts"]: code, flow["listens"]: listener.end()}
             for program, peer in ((starter, listener), (listener, starter)):
                 ended_badly = program.poll() not in ENDED_WELL
-                foreign = program.foreign or peer.foreign
-                if not (ended_badly and foreign and peer.lost_connection):
-                    program.require_good_end()
+                if ended_badly and not (program.lost_connection or peer.lost_connection):
+                    raise RunAborted(program.how_it_ended())
             found.append({f"{role}_exit": code for role, code in exits.items()})
             found[-1] |= self.links.ways(flow["index"])
             for role in ("sender", "receiver"):

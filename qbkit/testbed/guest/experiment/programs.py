@@ -13,17 +13,18 @@ READY_S = 10.0
 """How long a receiver or the capture may take to print ready."""
 GRACE_S = 5.0
 """How long a program may take to end after its time."""
-LOST_CONNECTION = 3
-"""Exit status of a driver whose connection ended before its time, and which wrote how it ended."""
 ENDED_WELL = (0, -signal.SIGTERM, 128 + signal.SIGTERM)
 """Exit states of a program asked to end: by itself, by the signal, by a shell around it."""
 
 
 class Program:
-    """One process of the run, with its role in words and the file of its stderr."""
+    """One process of the run, with its role in words and the file of its stderr.
 
-    def __init__(self, node, role, argv, log, env, foreign=False):
-        self.role, self.log, self.foreign = role, log, foreign
+    A program on a node is an end of a flow; the capture is on none.
+    """
+
+    def __init__(self, node, role, argv, log, env):
+        self.role, self.log, self.of_flow = role, log, node is not None
         self.early_end = f"{os.path.splitext(log)[0]}-end.json"
         with open(log, "wb") as file:
             words = {"stdout": subprocess.PIPE, "stderr": file, "stdin": subprocess.DEVNULL}
@@ -63,21 +64,15 @@ class Program:
 
     @property
     def lost_connection(self):
-        """Whether it ended because its connection did: the flow is over, not the run."""
-        ended = self.poll() is not None if self.foreign else self.poll() == LOST_CONNECTION
-        return ended and os.path.exists(self.early_end)
+        """Whether it ended, and reported how: its flow is over, not the run."""
+        return self.poll() is not None and os.path.exists(self.early_end)
 
     def require_end_of_flow(self):
-        """It ended too early: report that of a foreign program; else RunAborted if it did not."""
-        if self.foreign and not os.path.exists(self.early_end):
+        """It ended too early: report how, where it did not. RunAborted for the capture."""
+        if not self.of_flow:
+            raise RunAborted(self.how_it_ended())
+        if not os.path.exists(self.early_end):
             write_json(self.early_end, {"time_ns": time.time_ns(), "status": self.poll()})
-        if not self.lost_connection:
-            raise RunAborted(self.how_it_ended())
-
-    def require_good_end(self):
-        """Raise RunAborted if it ended in a state that fails the run."""
-        if self.poll() not in ENDED_WELL and not self.lost_connection:
-            raise RunAborted(self.how_it_ended())
 
     def kill(self):
         """Kill it if it still runs, and wait, so that its exit flushes files."""

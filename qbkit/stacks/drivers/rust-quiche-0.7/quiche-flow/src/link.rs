@@ -1,7 +1,7 @@
 //! A connection and its socket: packets in, packets out, timeouts. This version does not pace.
 
 use crate::setup::DATAGRAM_BYTES;
-use quiche::Connection;
+use quiche::{Connection, Error};
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::time::Instant;
@@ -9,17 +9,21 @@ use udp::Socket;
 
 pub struct Link {
     pub connection: Pin<Box<Connection>>,
+    /// Why it closed the connection itself, which quiche tells once.
+    pub fault: Option<Error>,
     peer: SocketAddr,
 }
 
 impl Link {
     pub fn new(connection: Pin<Box<Connection>>, peer: SocketAddr) -> Self {
-        Link { connection, peer }
+        Link { connection, fault: None, peer }
     }
 
     /// A datagram came. What cannot be read is dropped, as QUIC asks for.
     pub fn take(&mut self, bytes: &mut [u8]) {
-        let _ = self.connection.recv(bytes);
+        if let Err(error) = self.connection.recv(bytes) {
+            self.fault = self.fault.or(Some(error).filter(|&e| e != Error::Done));
+        }
     }
 
     /// Sends all that the window allows.

@@ -1,5 +1,6 @@
 //! One QUIC flow by quiche 0.7.0 (QUIC draft 29, at both ends) and the IETF perf protocol.
 
+mod end;
 mod link;
 mod receive;
 mod send;

@@ -1,8 +1,9 @@
 //! Counts what comes until SIGTERM. One client after another, as a flow has one.
 
+use crate::end::end_of;
 use crate::link::Link;
 use crate::setup::setup;
-use common::{Arguments, Counter, HEADER_BYTES};
+use common::{Arguments, Counter, Role, HEADER_BYTES};
 use quiche::{Config, Header, Type, MAX_CONN_ID_LEN};
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
@@ -16,6 +17,7 @@ pub fn receive(arguments: &Arguments) {
     let mut config = setup(arguments);
     let mut perf = Perf::new(arguments);
     let mut link: Option<Link> = None;
+    let mut reported = false;
     println!("ready");
     while !stop.load(Ordering::Relaxed) {
         socket.wait(link.as_ref().and_then(Link::deadline));
@@ -32,6 +34,10 @@ pub fn receive(arguments: &Arguments) {
             link.connection.on_timeout();
             perf.read(link);
             link.send(&mut socket);
+            if let Some(end) = end_of(link, Role::Recv).filter(|_| !reported) {
+                end.write(arguments);
+                reported = true;
+            }
         }
     }
     perf.counter.close();

@@ -1,9 +1,10 @@
 //! Uploads for a time or so many bytes, and samples the connection each 10 ms.
 
+use crate::end::end_of;
 use crate::link::Link;
 use crate::setup::setup;
 use common::{cannot_connect, fail, CONNECT_LIMIT, SAMPLE_EVERY, SERVER_NAME};
-use common::{Arguments, End, Limit, Sample, Samples, Upload};
+use common::{Arguments, End, Limit, Role, Sample, Samples, Upload};
 use quiche::{Connection, ConnectionId};
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -18,6 +19,9 @@ pub fn send(arguments: &Arguments) {
     let mut sender = Sender::new(arguments);
     while !stop.load(Ordering::Relaxed) && sender.go_on() {
         sender.link.send(&mut socket);
+        if let Some(end) = end_of(&sender.link, Role::Send) {
+            sender.leave(&end);
+        }
         if socket.wait(sender.deadline()) {
             while socket.receive(|bytes, _| sender.link.take(bytes)) {}
         }
@@ -56,14 +60,6 @@ impl<'a> Sender<'a> {
             return false;
         }
         let connection = &mut self.link.connection;
-        if connection.is_closed() {
-            if !connection.is_established() {
-                let address = self.arguments.address;
-                fail(format_args!("cannot connect to {address}: the handshake failed"));
-            }
-            self.samples.write(self.arguments);
-            End::unknown("this version of quiche does not report why").leave(self.arguments);
-        }
         if !connection.is_established() {
             if now >= self.begin + CONNECT_LIMIT {
                 cannot_connect(self.arguments);
@@ -75,6 +71,16 @@ impl<'a> Sender<'a> {
         }
         self.write();
         !matches!(self.link.connection.stream_recv(STREAM, &mut [0]), Ok((_, true)))
+    }
+
+    /// The connection ended before its time.
+    fn leave(&self, end: &End) -> ! {
+        if !self.link.connection.is_established() {
+            let address = self.arguments.address;
+            fail(format_args!("cannot connect to {address}: the handshake failed"));
+        }
+        self.samples.write(self.arguments);
+        end.leave(self.arguments);
     }
 
     fn write(&mut self) {

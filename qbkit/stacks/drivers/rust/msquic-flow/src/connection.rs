@@ -1,9 +1,8 @@
 //! The sender's connection, with a callback of its own: the crate's one knows no event of network
 //! statistics, which alone tells the bytes in flight.
 
-use crate::end::{closed_by_peer, closed_by_transport};
 use crate::fail;
-use common::{End, Role};
+use common::End;
 use msquic::ffi::{
     HQUIC, QUIC_CONNECTION_EVENT,
     QUIC_CONNECTION_EVENT_TYPE_QUIC_CONNECTION_EVENT_NETWORK_STATISTICS as NETWORK_STATISTICS,
@@ -64,15 +63,8 @@ unsafe extern "C" fn hear(
         state.bandwidth_mbps = Some(told.Bandwidth as f64 * 8e-6);
         return 0;
     }
-    match ConnectionEvent::from(event) {
-        ConnectionEvent::Connected { .. } => state.connected = true,
-        ConnectionEvent::ShutdownInitiatedByTransport { status, error_code } if state.connected => {
-            state.lost = Some(closed_by_transport(&status, error_code));
-        }
-        ConnectionEvent::ShutdownInitiatedByPeer { error_code } => {
-            state.lost = Some(closed_by_peer(Role::Send, error_code));
-        }
-        _ => {}
+    if let ConnectionEvent::Connected { .. } = ConnectionEvent::from(event) {
+        state.connected = true;
     }
     0
 }

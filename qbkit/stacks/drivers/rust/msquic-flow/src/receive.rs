@@ -1,6 +1,6 @@
 //! Counts what comes until SIGTERM.
 
-use crate::end::{closed_by_peer, closed_by_transport};
+use crate::end::end_of;
 use crate::{fail, leave, setup, signals};
 use common::{Arguments, Counter, HEADER_BYTES};
 use msquic::{
@@ -42,12 +42,8 @@ fn accept(
     let (shared, of_flow) = (counter.clone(), arguments.clone());
     connection.set_callback_handler(move |connection: ConnectionRef, event: ConnectionEvent| {
         match event {
-            ConnectionEvent::PeerStreamStarted { stream, .. } => serve(&stream, &shared),
-            ConnectionEvent::ShutdownInitiatedByTransport { status, error_code } => {
-                closed_by_transport(&status, error_code).write(&of_flow);
-            }
-            ConnectionEvent::ShutdownInitiatedByPeer { error_code } => {
-                closed_by_peer(of_flow.role, error_code).write(&of_flow);
+            ConnectionEvent::PeerStreamStarted { stream, .. } => {
+                serve(&stream, &connection, &shared, &of_flow);
             }
             // SAFETY: the handle is ours to close after this, the last event.
             ConnectionEvent::ShutdownComplete { .. } => unsafe {
@@ -61,8 +57,10 @@ fn accept(
 }
 
 /// Reads a perf stream to its end and answers with an empty one.
-fn serve(stream: &StreamRef, counter: &Shared) {
-    let shared = counter.clone();
+fn serve(stream: &StreamRef, connection: &ConnectionRef, counter: &Shared, arguments: &Arguments) {
+    let (shared, of_flow) = (counter.clone(), arguments.clone());
+    // SAFETY: the stream asks of its connection, which outlives it.
+    let handle = unsafe { connection.as_raw() };
     let mut header = HEADER_BYTES;
     stream.set_callback_handler(move |stream: StreamRef, event: StreamEvent| {
         match event {
@@ -75,10 +73,13 @@ fn serve(stream: &StreamRef, counter: &Shared) {
             StreamEvent::PeerSendShutdown => {
                 let _ = stream.shutdown(StreamShutdownFlags::GRACEFUL, 0);
             }
-            // SAFETY: the handle is ours to close after this, the last event.
-            StreamEvent::ShutdownComplete { .. } => unsafe {
-                drop(Stream::from_raw(stream.as_raw()));
-            },
+            ref last @ StreamEvent::ShutdownComplete { .. } => {
+                if let Some(end) = end_of(last, handle, of_flow.role) {
+                    end.write(&of_flow);
+                }
+                // SAFETY: the handle is ours to close after this, the last event.
+                drop(unsafe { Stream::from_raw(stream.as_raw()) });
+            }
             _ => {}
         }
         Ok(())

@@ -1,9 +1,10 @@
 //! Uploads for a time or so many bytes, and samples the connection each 10 ms.
 
 use crate::connection::{close, open, Shared, State};
+use crate::end::end_of;
 use crate::{fail, leave, setup, signals};
 use common::{
-    Arguments, Limit, Sample, Samples, Upload, CONNECT_LIMIT, LOST_CONNECTION, SAMPLE_EVERY,
+    Arguments, Limit, Role, Sample, Samples, Upload, CONNECT_LIMIT, LOST_CONNECTION, SAMPLE_EVERY,
 };
 use msquic::{
     BufferRef, Connection, ConnectionShutdownFlags, SendFlags, Status, Stream, StreamEvent,
@@ -67,6 +68,8 @@ fn upload(connection: &Connection, limit: Limit, state: &Shared) -> Stream {
     let shared = state.clone();
     let upload = Arc::new(Mutex::new(Upload::new(limit)));
     let mine = upload.clone();
+    // SAFETY: the stream asks of its connection, which outlives it.
+    let handle = unsafe { connection.as_raw() };
     let stream = Stream::open(connection, StreamOpenFlags::NONE, move |stream, event| {
         match event {
             StreamEvent::SendComplete { cancelled, client_context } => {
@@ -77,6 +80,11 @@ fn upload(connection: &Connection, limit: Limit, state: &Shared) -> Stream {
                 }
             }
             StreamEvent::PeerSendShutdown => shared.lock().expect("no panics").answered = true,
+            // Asks the connection before the lock is taken, which its callback takes too.
+            ref last @ StreamEvent::ShutdownComplete { .. } => {
+                let lost = end_of(last, handle, Role::Send);
+                shared.lock().expect("no panics").lost = lost;
+            }
             _ => {}
         }
         Ok(())

@@ -1,0 +1,77 @@
+"""Senders and receivers that are killed in the guest: their flow ends, and no other."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import xarray as xr
+from test_ends import end_of
+
+from qbkit import stacks
+from qbkit.spec import Experiment
+from qbkit.stacks.base import ServingStack
+from qbkit.traces.run import early_end
+
+pytestmark = pytest.mark.guest
+KILLER = ["/usr/bin/python3", "-I", "/run/qb/stacks/killed/killed.py"]
+AFTER_S = 1.4
+"""From when a program starts; one that listens starts about 1 s before the flow."""
+PROGRAMS = {("sender", 0): "send_argv", ("receiver", 0): "recv_argv"} | {
+    ("sender", 1): "serve_argv",
+    ("receiver", 1): "fetch_argv",
+}
+STACKS = [s.name for s in stacks.all_stacks() if not s.source.startswith("external")]
+
+
+@pytest.fixture
+def killed(monkeypatch: pytest.MonkeyPatch) -> Callable[..., xr.Dataset]:
+    """A run in which an end of a flow gets a signal after `AFTER_S`, beside a flow of TCP."""
+
+    def run(name: str, role: str, number: int = 9, **how: object) -> xr.Dataset:
+        real = stacks.get(name)
+        argv_name, mounts = PROGRAMS[role, isinstance(real, ServingStack)], real.mounts
+        argv, bad = getattr(real, argv_name), Path(__file__).parent / "bad"
+
+        def killing(*given: object, **named: object) -> list[str]:
+            return [*KILLER, str(AFTER_S), str(number), *argv(*given, **named)]
+
+        monkeypatch.setattr(real, argv_name, killing)
+        monkeypatch.setattr(real, "mounts", lambda: {**mounts(), "/run/qb/stacks/killed": bad})
+        other = "quinn:cubic" if name == "tcp" else "tcp:cubic"
+        flow = f"{name}:{real.controllers()[0]}"
+        return Experiment(flows=[flow, other], **{"duration_s": 2.5, **how}).run(engine="virtual")
+
+    return run
+
+
+@pytest.mark.parametrize("role", ["sender", "receiver"])
+@pytest.mark.parametrize("name", STACKS)
+def test_a_program_that_is_killed_ends_its_flow_alone(killed, name: str, role: str):
+    run = killed(name, role)
+    at_s = float(run.ended_s[0])
+    assert 0.2 < at_s < 2
+    end = end_of(run)
+    assert (end["by"], end["code"], end["name"]) == (f"{role}-program", 9, "SIGKILL")
+    assert float(run.stop_s[0]) == at_s
+    assert run.qb.warnings[0].startswith(f"{run.label.values[0]} ended at {at_s:.1f} s: the {role}")
+    assert math.isnan(float(run.ended_s[1]))
+    assert run.packet_time_s.values[run.packet_flow.values == 1].max() > 2.4
+
+
+@pytest.mark.parametrize(("number", "name"), [(4, "SIGILL"), (6, "SIGABRT"), (15, "status 0")])
+@pytest.mark.parametrize("stack", ["tcp", "quinn", "picoquic", "quic-go", "aioquic"])
+def test_a_receiver_that_ends_in_any_way_ends_its_flow(killed, stack: str, number: int, name: str):
+    end = end_of(killed(stack, "receiver", number))
+    if stack == "quic-go" and number != 15:  # Go catches the signal, and ends with a stack trace
+        name = "status 2"
+    assert (end["by"], end["name"]) == ("receiver-program", name)
+
+
+def test_quiche_0_7_says_what_it_knows_of_its_peer(killed, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(early_end, "ROLES", ("sender",))  # as if the receiver had no report
+    end = end_of(killed("quiche-0.7", "receiver", 15))
+    assert end["by"] == "unknown"
+    assert end["reason"].startswith("the receiver closed it, and this version of quiche keeps")
