@@ -15,7 +15,7 @@ from quic_pair import Seen, upload
 
 import qbkit as qb
 from qbkit import plots
-from qbkit.errors import MetricError
+from qbkit.errors import MetricError, TraceError
 from qbkit.execution import notebooks
 
 HTTP2 = [e for e in netlogs.OTHERS if e["source"]["id"] == 11]
@@ -55,6 +55,19 @@ def test_the_first_bytes_say_which_reader_takes_a_file(logs):
             continue
         source = qb.read_log(path).attrs["source"]
         assert source == {"pcapng": "pcap", "quic": "pcap"}.get(kind, kind.split()[0])
+
+
+def test_read_log_takes_the_choices_of_the_reader_that_its_message_names(tmp_path):
+    path, case = tmp_path / "two.qlog", {"event_fields": OLD, "events": [[1, "a", "b", {}]]}
+    event = [1, "transport", "packet_sent", {"packet_type": "1RTT", "header": {"packet_number": 7}}]
+    traces = [{**case, "vantage_point": {"type": t}} for t in ("client", "server")]
+    traces[1]["events"] = [event]
+    path.write_text(json.dumps({"qlog_version": "draft-01", "traces": traces}))
+    with pytest.raises(TraceError, match="as trace=0"):
+        qb.read_log(path)
+    assert qb.read_log(path, trace="server").sent_number.values.tolist() == [7]
+    with pytest.raises(TraceError, match=r"is a qlog, where port chooses nothing; trace, group"):
+        qb.read_log(path, port=443)
 
 
 def test_a_draft_01_of_the_same_events_is_the_same_log(logs):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import xarray as xr
 
+from qbkit.errors import TraceError
 from qbkit.traces.logs.capture import read_capture
 from qbkit.traces.logs.jsonfile import open_log
 from qbkit.traces.logs.netlog import read_netlog
@@ -14,18 +16,46 @@ from qbkit.traces.run import pcapng
 from qbkit.traces.run.pcap import MAGIC
 
 HEAD = 1 << 16
+READERS: dict[str, Callable[..., xr.Dataset]] = {
+    "qlog": read_qlog,
+    "net log": read_netlog,
+    "capture": read_capture,
+}
+CHOICES = {
+    "trace": "qlog",
+    "group": "qlog",
+    "connection": "net log",
+    "keylog": "capture",
+    "sender": "capture",
+    "port": "capture",
+}
+"""Word with which one log's reader chooses what to read → that kind of log."""
 
 
-def read_log(path: str | Path, *, progress: bool = False) -> xr.Dataset:
-    """The events of a qlog, a net log of Chrome or a capture, with that reader's defaults.
+def read_log(
+    path: str | Path, *, progress: bool = False, **choice: str | int | Path | None
+) -> xr.Dataset:
+    """The events of a qlog, a net log of Chrome or a capture.
 
-    All readers return the same tables (`qbkit.traces.logs.events.EventTables.dataset`). Raises
-    TraceError as `read_qlog`, `read_netlog` or `read_capture` does.
+    ``choice`` is what that reader takes: ``trace`` and ``group`` of a qlog, ``connection`` of a net
+    log, ``keylog``, ``sender`` and ``port`` of a capture. All readers return the same tables
+    (`qbkit.traces.logs.events.EventTables.dataset`). Raises TraceError as `read_qlog`,
+    `read_netlog` or `read_capture` does, and for a choice that this file does not have.
     """
+    kind = _kind(path)
+    for name in choice:
+        if CHOICES.get(name) != kind:
+            words = ", ".join(word for word, of_kind in CHOICES.items() if of_kind == kind)
+            raise TraceError(
+                f"{Path(path).name} is a {kind}, where {name} chooses nothing; {words} can"
+            )
+    return READERS[kind](path, progress=progress, **choice)
+
+
+def _kind(path: str | Path) -> str:
+    """Which of `READERS` reads a file."""
     with open_log(path, progress=False) as log:
         head = log.file.read(HEAD)
     if head[:4] in (pcapng.MAGIC, *MAGIC):
-        return read_capture(path, progress=progress)
-    if b'"constants"' in head and b'"qlog_version"' not in head:
-        return read_netlog(path, progress=progress)
-    return read_qlog(path, progress=progress)
+        return "capture"
+    return "net log" if b'"constants"' in head and b'"qlog_version"' not in head else "qlog"
