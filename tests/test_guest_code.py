@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 import subprocess
 import sys
 from collections import Counter
@@ -77,16 +78,21 @@ def test_events_come_in_order_and_an_end_before_a_report(module):
     ]
 
 
-def started(programs: ModuleType, folder: Path, script: str):
+class Host:
+    """A node that is this machine."""
+
+    popen = subprocess.Popen
+
+
+def started(programs: ModuleType, folder: Path, script: str, node: Host | None = None):
     log = str(folder / "program.log")
-    return programs.Program(None, "the program", ["/bin/sh", "-c", script], log, programs.ENV)
+    return programs.Program(node, "the program", ["/bin/sh", "-c", script], log, programs.ENV)
 
 
 def test_a_program_is_waited_for_and_ends_by_a_signal(module, tmp_path: Path):
     program = started(module("programs"), tmp_path, "echo ready; exec sleep 60")
     program.wait_ready()
-    program.end()
-    program.require_good_end()
+    assert program.end() in module("programs").ENDED_WELL
 
 
 def test_a_program_that_ends_too_early_is_named_with_its_last_words(module, tmp_path: Path):
@@ -96,11 +102,17 @@ def test_a_program_that_ends_too_early_is_named_with_its_last_words(module, tmp_
     assert str(caught.value) == "the program exited with status 2: last"
 
 
-def test_a_lost_connection_ends_the_flow_and_not_the_run(module, tmp_path: Path):
-    program = started(module("programs"), tmp_path, "exit 3")
-    program.wait(5)
+def test_the_end_of_a_program_ends_its_flow_and_that_of_the_capture_the_run(module, tmp_path: Path):
+    capture = started(module("programs"), tmp_path, "exit 3")
+    capture.wait(5)
     with pytest.raises(module("report").RunAborted, match="exited with status 3"):
-        program.require_end_of_flow()
-    Path(program.early_end).touch()
+        capture.require_end_of_flow()
+    program = started(module("programs"), tmp_path, "exit 7", Host())
+    program.wait(5)
+    assert not program.lost_connection
     program.require_end_of_flow()
-    program.require_good_end()
+    assert program.lost_connection
+    assert json.loads(Path(program.early_end).read_text())["status"] == 7
+    Path(program.early_end).write_text("its own report")
+    program.require_end_of_flow()
+    assert Path(program.early_end).read_text() == "its own report"
