@@ -11,7 +11,7 @@ import xarray as xr
 from test_ends import end_of
 
 from qbkit import stacks
-from qbkit.spec import Experiment
+from qbkit.spec import Experiment, Flow
 from qbkit.stacks.base import ServingStack
 from qbkit.traces.run import early_end
 
@@ -30,7 +30,7 @@ STACKS = [s.name for s in stacks.all_stacks() if not s.source.startswith("extern
 def killed(monkeypatch: pytest.MonkeyPatch) -> Callable[..., xr.Dataset]:
     """A run in which an end of a flow gets a signal after `AFTER_S`, beside a flow of TCP."""
 
-    def run(name: str, role: str, number: int = 9, **how: object) -> xr.Dataset:
+    def run(name: str, role: str, number: int = 9, **flow: object) -> xr.Dataset:
         real = stacks.get(name)
         argv_name, mounts = PROGRAMS[role, isinstance(real, ServingStack)], real.mounts
         argv, bad = getattr(real, argv_name), Path(__file__).parent / "bad"
@@ -41,8 +41,8 @@ def killed(monkeypatch: pytest.MonkeyPatch) -> Callable[..., xr.Dataset]:
         monkeypatch.setattr(real, argv_name, killing)
         monkeypatch.setattr(real, "mounts", lambda: {**mounts(), "/run/qb/stacks/killed": bad})
         other = "quinn:cubic" if name == "tcp" else "tcp:cubic"
-        flow = f"{name}:{real.controllers()[0]}"
-        return Experiment(flows=[flow, other], **{"duration_s": 2.5, **how}).run(engine="virtual")
+        mine = Flow(f"{name}:{real.controllers()[0]}", **flow)
+        return Experiment(flows=[mine, other], duration_s=2.5).run(engine="virtual")
 
     return run
 
@@ -68,6 +68,13 @@ def test_a_receiver_that_ends_in_any_way_ends_its_flow(killed, stack: str, numbe
     if stack == "quic-go" and number != 15:  # Go catches the signal, and ends with a stack trace
         name = "status 2"
     assert (end["by"], end["name"]) == ("receiver-program", name)
+
+
+def test_what_dies_after_a_complete_transfer_did_not_end_it(killed):
+    run = killed("tcp", "receiver", bytes=30_000)
+    assert "ended_s" not in run
+    assert not run.qb.warnings
+    assert float(run.stop_s[0]) < 0.3
 
 
 def test_quiche_0_7_says_what_it_knows_of_its_peer(killed, monkeypatch: pytest.MonkeyPatch):

@@ -17,7 +17,7 @@ from qbkit.spec import FRAME_BYTES, Experiment
 from qbkit.traces.arrays import FloatArray
 from qbkit.traces.run import balance, schema
 from qbkit.traces.run.early_end import EarlyEnd, early_end_sentences, early_ends, end_variables
-from qbkit.traces.run.ends import arrived_bytes, end_warnings, stop_times_s
+from qbkit.traces.run.ends import arrived_bytes, end_warnings, ends_of_flows, stop_times_s
 from qbkit.traces.run.frames import address_number
 from qbkit.traces.run.journey import Captures, follow
 from qbkit.traces.run.objects import object_variables
@@ -113,11 +113,12 @@ def _variables(raw: _Raw, bins: Bins) -> dict[str, schema.Variable]:
         "random_loss_packets": schema.random_loss_series(raw.packets, raw.t0_ns, raw.flows, bins),
         **goodput,
     }
+    columns = _flow_columns(raw, received)
     tables = {
         **schema.packet_variables(raw.packets, raw.t0_ns),
         **schema.sample_variables(raw.senders, raw.t0_ns),
-        **schema.flow_variables(_flow_columns(raw, received)),
-        **end_variables(raw.ends),
+        **schema.flow_variables(columns),
+        **end_variables(ends_of_flows(raw.ends, columns["stop_s"][0])),
         **object_variables(folders, raw.t0_ns, raw.experiment.duration_s),
         **raw.counts,
     }

@@ -50,6 +50,14 @@ def stop_times_s(
     return np.array(stops)
 
 
+def ends_of_flows(
+    ends: Sequence[EarlyEnd | None], stop_times_s: FloatArray
+) -> list[EarlyEnd | None]:
+    """The ends of connections that ended their flow: that of a complete transfer did not."""
+    both = zip(ends, stop_times_s, strict=True)
+    return [end if end and end.ended_s <= stop_s else None for end, stop_s in both]
+
+
 def is_complete(run: xr.Dataset, index: int, size_bytes: int) -> bool:
     """Whether a flow of a run delivered all of its bytes, which ends it early or on time."""
     reported = float(run["receiver_bytes"].values[index])
