@@ -48,6 +48,10 @@ from .studies.what_if import what_if as what_if
 from .studies.fair_queuing import FairQueuing as FairQueuing
 from .studies.fair_queuing import detect_fair_queuing as detect_fair_queuing
 from .studies.fair_queuing import fair_queuing_of as fair_queuing_of
+from .studies.evaluation.answers import Evaluation as Evaluation
+from .studies.evaluation.evaluate import evaluate as evaluate
+from .studies.evaluation.evaluate import load_evaluation as load_evaluation
+from .studies.evaluation.report import save_evaluation as save_evaluation
 from .studies.race import Race as Race
 from .studies.race import race as race
 

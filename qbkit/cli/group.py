@@ -23,6 +23,7 @@ class Commands(click.Group):
         "web": "web.command",
         "notebook": "notebook",
         "conformance": "conformance",
+        "evaluate": "evaluate",
         "compare": "compare",
         "plot": "plot",
         "packets": "packets",

@@ -8,6 +8,7 @@ from qbkit.plots.envelopes.linked import linked_chart
 from qbkit.plots.envelopes.noise import noise_floor_chart
 from qbkit.plots.envelopes.reproduction import beside_paper_chart, cumulative_chart
 from qbkit.plots.envelopes.what_if import what_if_chart
+from qbkit.plots.evaluation import section_chart
 from qbkit.plots.flows.bytes_acked import bandwidth_chart, bytes_acked_chart
 from qbkit.plots.flows.congestion import cwnd_chart
 from qbkit.plots.flows.distribution import distribution_chart
@@ -59,6 +60,7 @@ __all__ = [
     "root_cause_chart",
     "run_html",
     "save_chart",
+    "section_chart",
     "share_by_buffer_chart",
     "share_by_flows_chart",
     "side_by_side_chart",

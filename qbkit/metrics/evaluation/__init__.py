@@ -1,0 +1,1 @@
+"""What an evaluation measures in a run, and how it compares senders."""

@@ -1,0 +1,100 @@
+"""Harm (Ware et al., HotNets '19), and whether a sender does more of it than standard ones do.
+
+RFC 9743 asks for a comparison and sets no thresholds. So a sender is compared with the standard
+controller that does worst in the same setting; a difference within the measure's margin is none.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from qbkit.metrics.envelopes.trials import TrialEstimate, satterthwaite
+from qbkit.metrics.evaluation.measures import Measure
+
+CONFIDENCE = 0.95
+HARM_MARGIN = 0.05
+
+Answer = Literal["no more", "more", "undecided"]
+
+
+def harm(beside: float, alone: float, better: Literal["less", "more"]) -> float:
+    """What another sender loses beside the tested one, as a part of what it has without it.
+
+    For what is better when larger (throughput), (alone - beside) / alone; for what is better when
+    smaller (delay, loss, completion time), (beside - alone) / beside. NaN where that is unknown.
+    """
+    whole, lost = (alone, alone - beside) if better == "more" else (beside, beside - alone)
+    if math.isinf(beside) and better == "less":
+        return 1.0
+    return lost / whole if whole else 0.0 if lost == 0 else math.nan
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A measure of a sender beside that of the standard controllers, in one setting."""
+
+    value: float
+    """Mean of the sender under test."""
+    bar: float
+    """Mean of the standard controller that does worst."""
+    bar_name: str
+    low: float
+    high: float
+    """95 % interval of how much worse the sender is than the bar; negative: better."""
+    margin: float
+    """What counts as no difference."""
+
+    @property
+    def answer(self) -> Answer:
+        """Whether the sender is worse than the bar by more than the margin."""
+        if math.isnan(self.low):
+            return "undecided"
+        if self.low > self.margin:
+            return "more"
+        return "no more" if self.high <= self.margin else "undecided"
+
+
+def compared(
+    values: Sequence[float],
+    standards: Mapping[str, Sequence[float]],
+    measure: Measure,
+    *,
+    is_harm: bool,
+) -> Comparison | None:
+    """The comparison of a sender's values with the standards'; None where nobody has a value.
+
+    One value per seed and sender. An interval needs two of each side.
+    """
+    known = {name: _finite(each) for name, each in standards.items()}
+    known = {name: each for name, each in known.items() if len(each)}
+    ours = _finite(values)
+    if not len(ours) or not known:
+        return None
+    sign = 1.0 if is_harm or measure.better == "less" else -1.0
+    worst = max(known, key=lambda name: sign * float(np.mean(known[name])))
+    theirs = known[worst]
+    bar = float(np.mean(theirs))
+    margin = HARM_MARGIN if is_harm else measure.margin * (bar if measure.relative else 1.0)
+    low, high = _interval(ours, theirs, sign)
+    return Comparison(float(np.mean(ours)), bar, worst, low, high, margin)
+
+
+def _interval(ours: np.ndarray, theirs: np.ndarray, sign: float) -> tuple[float, float]:
+    """Welch's interval of how much worse ours are; NaN with one value of a side."""
+    counts = [len(ours), len(theirs)]
+    if min(counts) < 2:
+        return math.nan, math.nan
+    parts = [float(each.var(ddof=1) / len(each)) for each in (ours, theirs)]
+    value = sign * float(ours.mean() - theirs.mean())
+    estimate = TrialEstimate(value, math.sqrt(sum(parts)), satterthwaite(parts, counts))
+    return estimate.interval(CONFIDENCE, -math.inf, math.inf)
+
+
+def _finite(values: Sequence[float]) -> np.ndarray:
+    found = np.asarray(values, dtype=float)
+    return found[np.isfinite(found)]

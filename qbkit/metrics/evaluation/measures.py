@@ -1,0 +1,255 @@
+"""The measures of a book: a number of a run, of the tested flows, of the others, or of the link."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import xarray as xr
+
+from qbkit.metrics.flows.fairness import jain_index
+from qbkit.metrics.flows.lookup import delivered_bytes, delivered_packets
+from qbkit.traces.arrays import BoolArray, FloatArray
+from qbkit.traces.run.attributes import run_experiment
+
+STARVING_S = 10.0
+BREAKER_PERCENT, BREAKER_INTERVALS = 5.0, 3
+"""A circuit breaker (RFC 8084) fires after so many seconds with more loss than that."""
+FAIR_PART = 0.9
+"""A latecomer has arrived when it has this part of its fair share."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """What is measured of a run: some of its flows, in a span of time."""
+
+    run: xr.Dataset
+    flows: Sequence[int]
+    from_s: float
+    to_s: float
+
+    @property
+    def span_s(self) -> float:
+        """Length of the span."""
+        return self.to_s - self.from_s
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A number of a run."""
+
+    name: str
+    words: str
+    """What it is, in a few words."""
+    unit: str
+    better: Literal["less", "more"]
+    of: Literal["tested", "others", "all"]
+    margin: float
+    """Differences up to this count as none: in the unit, or as a part of the bar (`relative`)."""
+    compute: Callable[[Part], float]
+    relative: bool = False
+
+
+def throughput_mbps(part: Part) -> float:
+    """Frame bytes of the flows that left the queue in the span, in Mbit/s."""
+    left = (delivered_bytes(part.run, i, part.from_s, part.to_s) for i in part.flows)
+    return sum(left) * 8e-6 / part.span_s
+
+
+def lowest_mbps(part: Part) -> float:
+    """Least throughput of any one of the flows in any 10 s of the span, in Mbit/s."""
+    found = [math.inf]
+    for index in part.flows:
+        left_s, size_bytes, _ = delivered_packets(part.run, index)
+        starts_s = np.arange(part.from_s, max(part.to_s - STARVING_S, part.from_s) + 0.5, 1.0)
+        sums = np.concatenate([[0.0], np.cumsum(size_bytes[np.argsort(left_s)])])
+        edges = np.searchsorted(np.sort(left_s), [starts_s, starts_s + STARVING_S])
+        found.append(float((sums[edges[1]] - sums[edges[0]]).min() * 8e-6 / STARVING_S))
+    return min(found)
+
+
+def loss_percent(part: Part) -> float:
+    """Packets of the flows that a queue or the path lost, of those sent in the span, in %."""
+    sent = _sent_in(part)
+    lost = np.isnan(part.run["packet_departure_s"].values[sent])
+    return float(lost.mean() * 100) if len(lost) else math.nan
+
+
+def breaker_firings(part: Part) -> float:
+    """How often a circuit breaker would have fired for the flows together."""
+    sent = _sent_in(part)
+    at_s = part.run["packet_time_s"].values[sent]
+    lost = np.isnan(part.run["packet_departure_s"].values[sent])
+    bins = np.arange(math.floor(part.from_s), math.ceil(part.to_s) + 1)
+    count = np.histogram(at_s, bins)[0]
+    gone = np.histogram(at_s[lost], bins)[0]
+    over = gone * 100 > BREAKER_PERCENT * np.maximum(count, 1)
+    runs = np.convolve(over, np.ones(BREAKER_INTERVALS), "valid") == BREAKER_INTERVALS
+    return float(np.count_nonzero(np.diff(np.concatenate([[False], runs]).astype(int)) == 1))
+
+
+def queue_mean_ms(part: Part) -> float:
+    """Mean queueing delay of the flows' packets in the span, in ms."""
+    waited_ms = _waited_ms(part)
+    return float(waited_ms.mean()) if len(waited_ms) else math.nan
+
+
+def queue_p95_ms(part: Part) -> float:
+    """95th percentile of the queueing delay of the flows' packets in the span, in ms."""
+    waited_ms = _waited_ms(part)
+    return float(np.percentile(waited_ms, 95)) if len(waited_ms) else math.nan
+
+
+def jain(part: Part) -> float:
+    """Jain's index of the flows' throughputs in the span."""
+    each = [delivered_bytes(part.run, i, part.from_s, part.to_s) for i in part.flows]
+    return float(jain_index(each))
+
+
+def late_share(part: Part) -> float:
+    """Throughput of the last flow in the span, as a part of its fair share."""
+    each = [delivered_bytes(part.run, i, part.from_s, part.to_s) for i in part.flows]
+    return each[-1] / (sum(each) / len(each)) if sum(each) else math.nan
+
+
+def utilisation(part: Part) -> float:
+    """Throughput of all flows in the span, as a part of what the link could carry."""
+    rate_mbps = float(np.nanmean(_rate_mbps(part)))
+    return throughput_mbps(part) / rate_mbps if rate_mbps else math.nan
+
+
+def sent_packets_per_s(part: Part) -> float:
+    """Packets that the flows sent in the span, in 1/s."""
+    return float(np.count_nonzero(_sent_in(part)) / part.span_s)
+
+
+def objects_p95_ms(part: Part) -> float:
+    """95th percentile of the time that the flows' objects took to arrive, in ms."""
+    took_ms = _took_ms(part)
+    return float(np.percentile(took_ms, 95)) if len(took_ms) else math.nan
+
+
+def objects_median_ms(part: Part) -> float:
+    """Median of the time that the flows' objects took to arrive, in ms."""
+    took_ms = _took_ms(part)
+    return float(np.median(took_ms)) if len(took_ms) else math.nan
+
+
+def late_objects_percent(part: Part) -> float:
+    """Objects of the flows that took more than 250 ms or did not arrive, in %: a freeze."""
+    took_ms = _took_ms(part)
+    return float((took_ms > 250).mean() * 100) if len(took_ms) else math.nan
+
+
+def recovery_s(part: Part) -> float:
+    """From the start of the span to the first second with 90 % of the link, in s; or the span."""
+    run = part.run
+    step_s = 0.1
+    edges_s = np.arange(part.from_s, part.to_s - 1.0 + 1e-9, step_s)
+    sizes, times = [], []
+    for index in part.flows:
+        left_s, size_bytes, _ = delivered_packets(run, index)
+        times.append(left_s)
+        sizes.append(size_bytes)
+    left_s, size_bytes = np.concatenate(times), np.concatenate(sizes)
+    order = np.argsort(left_s)
+    total = np.concatenate([[0.0], np.cumsum(size_bytes[order])])
+    inside = np.searchsorted(left_s[order], [edges_s, edges_s + 1.0])
+    mbps = (total[inside[1]] - total[inside[0]]) * 8e-6
+    reached = np.flatnonzero(mbps >= FAIR_PART * _rate_mbps(part)[-1])
+    return float(edges_s[reached[0]] - part.from_s) if len(reached) else part.span_s
+
+
+def acks_per_packet(part: Part) -> float:
+    """ACKs that came back for each data packet of the flows that arrived."""
+    run = part.run
+    acks = np.isin(run["ack_flow"].values, list(part.flows))
+    arrived = sum(len(delivered_packets(run, i)[0]) for i in part.flows)
+    return float(np.count_nonzero(acks) / arrived) if arrived else math.nan
+
+
+def _rate_mbps(part: Part) -> FloatArray:
+    """Rate of the link in each bin of the span, in Mbit/s."""
+    run = part.run
+    middle_s = run["time"].values + float(run.attrs["bin_s"]) / 2
+    inside = (middle_s >= part.from_s) & (middle_s < part.to_s)
+    if "capacity_mbps" in run:
+        return np.asarray(run["capacity_mbps"].values[inside], dtype=float)
+    experiment = run_experiment(run)
+    rate_mbps = experiment.bottleneck.rate_mbps if experiment else math.nan
+    return np.full(max(int(inside.sum()), 1), rate_mbps)
+
+
+def _sent_in(part: Part) -> BoolArray:
+    """Which packets of the run the flows sent in the span."""
+    at_s = part.run["packet_time_s"].values
+    mine = np.isin(part.run["packet_flow"].values, list(part.flows))
+    return np.asarray(mine & (at_s >= part.from_s) & (at_s < part.to_s))
+
+
+def _waited_ms(part: Part) -> FloatArray:
+    found = []
+    for index in part.flows:
+        left_s, _, waited_ms = delivered_packets(part.run, index)
+        found.append(waited_ms[(left_s >= part.from_s) & (left_s < part.to_s)])
+    return np.concatenate(found)
+
+
+def _took_ms(part: Part) -> FloatArray:
+    """Time of each object that was released in the span, in ms; infinite if it did not arrive.
+
+    Objects of the last second are left out: they had no time to arrive.
+    """
+    run = part.run
+    release_s, arrived_s = run["object_release_s"].values, run["object_arrived_s"].values
+    mine = np.isin(run["object_flow"].values, list(part.flows))
+    mine &= (release_s >= part.from_s) & (release_s < part.to_s - 1.0)
+    return np.where(np.isfinite(arrived_s), (arrived_s - release_s) * 1e3, np.inf)[mine]
+
+
+MEASURES = {
+    measure.name: measure
+    for measure in (
+        Measure(
+            "throughput", "throughput", "Mbit/s", "more", "others", 0.05, throughput_mbps, True
+        ),
+        Measure(
+            "lowest_throughput",
+            "least throughput in any 10 s",
+            "Mbit/s",
+            "more",
+            "others",
+            0.05,
+            lowest_mbps,
+            True,
+        ),
+        Measure("loss", "packets lost", "%", "less", "others", 0.5, loss_percent),
+        Measure("own_loss", "packets lost", "%", "less", "tested", 0.5, loss_percent),
+        Measure("breaker", "firings of a breaker", "", "less", "all", 0.5, breaker_firings),
+        Measure("queue", "mean queueing delay", "ms", "less", "all", 2.0, queue_mean_ms),
+        Measure("queue_p95", "95 % of queueing delays", "ms", "less", "all", 5.0, queue_p95_ms),
+        Measure("jain", "Jain's index of its flows", "", "more", "tested", 0.05, jain),
+        Measure("late_share", "share of a latecomer", "", "more", "tested", 0.1, late_share),
+        Measure("utilisation", "use of the link", "", "more", "all", 0.05, utilisation),
+        Measure("sending_rate", "packets sent", "1/s", "less", "tested", 1.0, sent_packets_per_s),
+        Measure("recovery", "time to 90 % of the link", "s", "less", "tested", 1.0, recovery_s),
+        Measure("objects", "95 % of objects", "ms", "less", "others", 10.0, objects_p95_ms),
+        Measure(
+            "objects_median", "median of objects", "ms", "less", "others", 10.0, objects_median_ms
+        ),
+        Measure(
+            "late_frames",
+            "frames later than 250 ms",
+            "%",
+            "less",
+            "others",
+            2.0,
+            late_objects_percent,
+        ),
+        Measure("acks", "ACKs for each packet", "", "less", "tested", 0.1, acks_per_packet),
+    )
+}
+"""Name → measure."""

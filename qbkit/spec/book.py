@@ -1,0 +1,141 @@
+"""A book of scenarios: which questions a controller must answer, and the experiments that ask them.
+
+A book is a YAML file, written to be reviewed: sections with a question each, their scenarios, and
+what is measured in them. ``{}`` stands for the sender under test; its options may follow, as in
+``{}?start_s=10``.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field, model_validator
+
+from qbkit.spec.base import Spec
+from qbkit.spec.bottleneck import Bottleneck
+from qbkit.spec.experiment import Experiment
+from qbkit.spec.flow import Flow
+from qbkit.spec.spec_file import of_file, read_fields
+
+TESTED = "{}"
+Setting = dict[str, Any]
+
+
+class Scenario(Spec):
+    """One kind of experiment, in one network or in several."""
+
+    name: str = Field(min_length=1, max_length=80)
+    """What happens, in a few words."""
+    flows: tuple[str, ...] = Field(default=(TESTED,), min_length=1, max_length=200)
+    """Texts of flows; one of them at least is ``{}``, the sender under test."""
+    network: dict[str, Any] = Field(default_factory=dict)
+    """Fields of the bottleneck."""
+    vary: dict[str, tuple[Any, ...]] = Field(default_factory=dict)
+    """Fields of the bottleneck with several values each: the scenario has a setting for each
+    combination."""
+    measures: tuple[str, ...] = Field(min_length=1)
+    """Names of what is measured (`qbkit.metrics.evaluation.measures`)."""
+    harm: bool = False
+    """Whether each measure of the others becomes the harm that the tested sender does them: how
+    much they lose beside it, as a part of what they have without it."""
+    duration_s: float = Field(default=30.0, gt=0)
+    from_s: float = Field(default=0.0, ge=0)
+    """Where the measured time begins."""
+    to_s: float | None = Field(default=None, gt=0)
+    """Where it ends; by default with the run."""
+    quick: bool = False
+    """Whether a quick evaluation has it, with the first value of each varied field."""
+
+    @model_validator(mode="after")
+    def _possible(self) -> Scenario:
+        if not any(text.startswith(TESTED) for text in self.flows):
+            raise ValueError(f"scenario {self.name!r} has no sender under test; write {TESTED}")
+        if self.harm and all(text.startswith(TESTED) for text in self.flows):
+            raise ValueError(f"scenario {self.name!r} has nobody to harm; add another flow")
+        for setting in self.settings(quick=False):
+            self.experiment("tcp:cubic", setting, seed=1)
+            if self.harm:
+                self.experiment(None, setting, seed=1)
+        return self
+
+    def settings(self, *, quick: bool) -> Iterator[Setting]:
+        """The varied fields of each setting."""
+        values = [each[:1] if quick else each for each in self.vary.values()]
+        for chosen in itertools.product(*values):
+            yield dict(zip(self.vary, chosen, strict=True))
+
+    def experiment(self, sender: str | None, setting: Setting, seed: int) -> Experiment:
+        """The experiment of a sender; of the others alone for None."""
+        texts = [t for t in self.flows if sender is not None or not t.startswith(TESTED)]
+        return Experiment(
+            bottleneck=Bottleneck(**{**self.network, **setting}),
+            flows=tuple(_flow(text, sender or "") for text in texts),
+            duration_s=self.duration_s,
+            seed=seed,
+        )
+
+    def tested(self) -> list[int]:
+        """Which flows are those of the sender under test."""
+        return [i for i, text in enumerate(self.flows) if text.startswith(TESTED)]
+
+
+class Criterion(Spec):
+    """A section of a book: one question."""
+
+    section: str = Field(min_length=1, max_length=20)
+    title: str = Field(min_length=1, max_length=80)
+    question: str = Field(min_length=1, max_length=200)
+    not_measured: str | None = Field(default=None, max_length=300)
+    """Why it cannot be measured here, or what of it."""
+    scenarios: tuple[Scenario, ...] = ()
+
+    @model_validator(mode="after")
+    def _answerable(self) -> Criterion:
+        if not self.scenarios and not self.not_measured:
+            raise ValueError(f"section {self.section} has no scenario; say in not_measured why")
+        names = [scenario.name for scenario in self.scenarios]
+        if twice := next((name for name in names if names.count(name) > 1), None):
+            raise ValueError(f"section {self.section} has two scenarios {twice!r}")
+        return self
+
+
+class Book(Spec):
+    """Criteria, and the controllers that every sender is compared with."""
+
+    name: str = Field(pattern=r"^[a-z0-9][a-z0-9-]*$")
+    title: str
+    version: int = Field(ge=1)
+    source: str
+    """The document that the questions come from."""
+    standards: tuple[str, ...] = Field(default=("tcp:reno", "tcp:cubic"), min_length=1)
+    """The standard controllers: the bar."""
+    others: tuple[str, ...] = ("tcp:bbr",)
+    """Shown beside them."""
+    criteria: tuple[Criterion, ...] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _distinct(self) -> Book:
+        sections = [criterion.section for criterion in self.criteria]
+        if twice := next((name for name in sections if sections.count(name) > 1), None):
+            raise ValueError(f"the book has section {twice} twice")
+        return self
+
+    @classmethod
+    def read(cls, path: str | Path) -> Book:
+        """The book in a YAML or JSON file; SpecError says what is wrong with it."""
+        fields = read_fields(path, "a book")
+        with of_file(path):
+            return cls(**fields)
+
+
+def _flow(text: str, sender: str) -> Flow:
+    """The flow that a text of a scenario describes."""
+    if not text.startswith(TESTED):
+        return Flow(text)
+    more = text.removeprefix(TESTED).removeprefix("?")
+    whole = Flow(sender).text
+    joined = "&" if "?" in whole else "?"
+    return Flow(f"{whole}{joined}{more}" if more else whole)

@@ -1,0 +1,156 @@
+"""The answers of an evaluation: a sentence for each section, and the numbers behind it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import pandas as pd
+
+from qbkit.metrics.evaluation.harm import Comparison, compared
+from qbkit.metrics.evaluation.measures import MEASURES
+from qbkit.spec.book import Book, Criterion
+
+KEYS = ["section", "scenario", "setting", "measure", "harm"]
+WORDS = {
+    "more": "worse than the standard controllers",
+    "undecided": "undecided",
+    "no more": "no worse than the standard controllers",
+    "not measured": "not measured",
+}
+"""Answer → how a person reads it."""
+ORDER = ("more", "undecided", "no more")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One measure in one setting: the sender beside the standards."""
+
+    section: str
+    scenario: str
+    setting: str
+    measure: str
+    is_harm: bool
+    compared: Comparison
+
+    @property
+    def place(self) -> str:
+        """The scenario and its setting."""
+        return f"{self.scenario}, {self.setting}" if self.setting else self.scenario
+
+    @property
+    def quantity(self) -> str:
+        """What was measured, in words."""
+        words = MEASURES[self.measure].words
+        return f"harm to {words}" if self.is_harm else words
+
+    @property
+    def numbers(self) -> str:
+        """The sender's number against the bar's."""
+        one = self.compared
+        unit = "" if self.is_harm else f" {MEASURES[self.measure].unit}"
+        return f"{one.value:.3g} against {one.bar:.3g}{unit} of {one.bar_name}".replace("  ", " ")
+
+
+@dataclass(frozen=True, repr=False)
+class Evaluation:
+    """A sender along a book: every number, and what follows from them."""
+
+    book: Book
+    sender: str
+    quick: bool
+    seeds: int
+    values: pd.DataFrame
+    """A row per number: section, scenario, setting, measure, harm, sender, seed, value, run."""
+    failed: tuple[str, ...] = ()
+    """Why runs failed, a sentence each."""
+
+    @cached_property
+    def findings(self) -> list[Finding]:
+        """Each measure in each setting, in the order of the book."""
+        return list(self._found())
+
+    def _found(self) -> Iterator[Finding]:
+        if self.values.empty:
+            return
+        for key, rows in self.values.groupby(KEYS, sort=False):
+            section, scenario, setting, measure, is_harm = key
+            by_sender = {str(name): list(part["value"]) for name, part in rows.groupby("sender")}
+            standards = {name: by_sender.get(name, []) for name in self.book.standards}
+            ours = by_sender.get(self.sender, [])
+            one = compared(ours, standards, MEASURES[measure], is_harm=bool(is_harm))
+            if one is not None:
+                yield Finding(section, scenario, setting, measure, bool(is_harm), one)
+
+    def of(self, criterion: Criterion) -> list[Finding]:
+        """The findings of a section."""
+        return [finding for finding in self.findings if finding.section == criterion.section]
+
+    def answer(self, criterion: Criterion) -> str:
+        """``more``, ``undecided``, ``no more`` or ``not measured``."""
+        found = {finding.compared.answer for finding in self.of(criterion)}
+        return next((word for word in ORDER if word in found), "not measured")
+
+    def sentence(self, criterion: Criterion) -> str:
+        """The answer to a section's question, with the largest difference."""
+        return f"{WORDS[self.answer(criterion)].capitalize()}: {self.detail(criterion)}."
+
+    def detail(self, criterion: Criterion) -> str:
+        """What an answer rests on, in a few words: the largest difference, where there is one."""
+        answer, found = self.answer(criterion), self.of(criterion)
+        if answer == "not measured":
+            left_out = "not in a quick evaluation" if criterion.scenarios else "not possible here"
+            return criterion.not_measured or left_out
+        if answer == "no more":
+            return f"in {len(found)} comparison{'s' if len(found) > 1 else ''}"
+        telling = [one for one in found if one.compared.answer == answer]
+        worst = max(telling, key=lambda one: _excess(one.compared))
+        more = f" (and {len(telling) - 1} more of {len(found)})" if len(telling) > 1 else ""
+        return f"{worst.quantity}, {worst.place}: {worst.numbers}{more}"
+
+    def summary(self) -> pd.DataFrame:
+        """One row per section: its question, the answer and its sentence."""
+        rows = [
+            (one.section, one.title, WORDS[self.answer(one)], self.sentence(one))
+            for one in self.book.criteria
+        ]
+        return pd.DataFrame(rows, columns=["section", "title", "answer", "sentence"])
+
+    def frame(self) -> pd.DataFrame:
+        """One row per finding: the sender's mean, the bar, and the interval of the difference."""
+        rows = [
+            {
+                "section": one.section,
+                "scenario": one.scenario,
+                "setting": one.setting,
+                "measure": one.quantity,
+                "unit": "" if one.is_harm else MEASURES[one.measure].unit,
+                self.sender: one.compared.value,
+                "bar": one.compared.bar,
+                "bar of": one.compared.bar_name,
+                "worse by, from": one.compared.low,
+                "to": one.compared.high,
+                "margin": one.compared.margin,
+                "answer": WORDS[one.compared.answer],
+            }
+            for one in self.findings
+        ]
+        return pd.DataFrame(rows)
+
+    def __repr__(self) -> str:
+        return (
+            f"<Evaluation of {self.sender} along {self.book.name}: {len(self.findings)} findings>"
+        )
+
+    def _repr_html_(self) -> str:
+        from qbkit.studies.evaluation.report import summary_html
+
+        return summary_html(self)
+
+
+def _excess(one: Comparison) -> float:
+    """How far beyond the margin a difference is, in margins."""
+    middle = (one.low + one.high) / 2
+    return 0.0 if math.isnan(middle) else middle / max(one.margin, 1e-9)

@@ -1,0 +1,216 @@
+"""Run a book for a sender and for the controllers that it is compared with."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+
+import pandas as pd
+import xarray as xr
+
+from qbkit.errors import SpecError, StoreError
+from qbkit.execution.many import Outcome, run_all
+from qbkit.execution.runner import namer
+from qbkit.metrics.evaluation.harm import harm
+from qbkit.metrics.evaluation.measures import MEASURES, Part
+from qbkit.spec.book import Book, Criterion, Scenario, Setting
+from qbkit.spec.experiment import Experiment
+from qbkit.spec.flow import Flow
+from qbkit.studies.evaluation.answers import Evaluation
+from qbkit.suggestions import did_you_mean
+
+BOOKS = ("rfc9743",)
+SEEDS, QUICK_SEEDS = 5, 3
+WORDS = {
+    "buffer_bdp": "buffer of {} BDP",
+    "loss_percent": "{} % lost",
+    "reorder_percent": "{} % of them",
+    "qdisc": "{}",
+}
+"""Varied field → how a person says its value."""
+COLUMNS = (
+    "section",
+    "scenario",
+    "setting",
+    "measure",
+    "harm",
+    "sender",
+    "seed",
+    "value",
+    "run",
+)
+AT_ONCE = 120
+"""So many runs are in memory at most."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One number to be: a sender in a setting of a scenario, with a seed."""
+
+    criterion: Criterion
+    scenario: Scenario
+    setting: Setting
+    sender: str
+    seed: int
+
+    @property
+    def experiment(self) -> Experiment:
+        """What it runs."""
+        return self.scenario.experiment(self.sender, self.setting, self.seed)
+
+    @property
+    def alone(self) -> Experiment | None:
+        """The others without the sender, where harm is asked for."""
+        if not self.scenario.harm:
+            return None
+        return self.scenario.experiment(None, self.setting, self.seed)
+
+    @property
+    def experiments(self) -> list[Experiment]:
+        """All that it runs."""
+        return [e for e in (self.experiment, self.alone) if e is not None]
+
+
+def evaluate(
+    sender: str | Flow,
+    book: str | Path | Book = "rfc9743",
+    *,
+    quick: bool = False,
+    seeds: int | None = None,
+    engine: str | None = None,
+    scheduler: str | None = None,
+    progress: bool = False,
+) -> Evaluation:
+    """Answer every question of a book for a sender, beside the standard controllers.
+
+    ``book`` is ``rfc9743``, or the path of a YAML file (`qbkit.spec.book`). ``quick`` takes the
+    first setting of the scenarios that are marked so, with three seeds in place of five. Runs that
+    are stored are loaded, so an evaluation that was interrupted goes on. A run that fails leaves
+    its number out, and the evaluation names it.
+    Raises SpecError for an unknown sender, book or measure before the first run.
+    """
+    chosen = book if isinstance(book, Book) else open_book(book)
+    _require_measures(chosen)
+    tested = sender if isinstance(sender, Flow) else Flow(sender)
+    namer(engine)(Experiment(flows=(tested,)))  # raises for what cannot run at all
+    senders = list(dict.fromkeys([tested.text, *chosen.standards, *chosen.others]))
+    count = seeds or (QUICK_SEEDS if quick else SEEDS)
+    trials = list(_trials(chosen, senders, count, quick=quick))
+    rows: list[dict[str, object]] = []
+    failed: list[str] = []
+    for batch in _batches(trials):
+        wanted = {e.to_json(): e for trial in batch for e in trial.experiments}
+        done = run_all(list(wanted.values()), engine=engine, scheduler=scheduler, progress=progress)
+        outcomes = dict(zip(wanted, done, strict=True))
+        failed += [o.reason for o in outcomes.values() if o.run is None]
+        for trial in batch:
+            rows += _rows(trial, outcomes)
+    values = pd.DataFrame(rows, columns=list(COLUMNS))
+    return Evaluation(chosen, tested.text, quick, count, values, tuple(failed))
+
+
+def load_evaluation(path: str | Path) -> Evaluation:
+    """The evaluation that `save_evaluation` wrote as ``.json``; StoreError for another file."""
+    try:
+        stored = json.loads(Path(path).read_text(encoding="utf-8"))
+        rows = pd.DataFrame(stored["values"], columns=list(COLUMNS))
+        rows["value"] = rows["value"].astype(float)
+        facts = (stored["sender"], bool(stored["quick"]), int(stored["seeds"]))
+        book = open_book(stored["book"]["name"])
+    except OSError as error:
+        raise StoreError(f"cannot read {path}: {error.strerror}") from None
+    except (ValueError, KeyError, TypeError):
+        raise StoreError(f"{path} is no evaluation that qbkit wrote as JSON") from None
+    if stored["book"]["version"] != book.version:
+        raise StoreError(
+            f"{path} follows version {stored['book']['version']} of {book.name}, and this is "
+            f"version {book.version}; evaluate again"
+        )
+    return Evaluation(book, *facts, rows, tuple(stored["failed"]))
+
+
+def open_book(name: str | Path) -> Book:
+    """The book of that name, or in a file; SpecError for an unknown one."""
+    path = Path(name)
+    if path.suffix in (".yaml", ".yml", ".json"):
+        return Book.read(path)
+    if str(name) not in BOOKS:
+        near = did_you_mean(str(name), BOOKS)
+        raise SpecError(
+            f"there is no book {str(name)!r}{near}; there is {', '.join(BOOKS)}, or a YAML file"
+        )
+    return Book.read(Path(str(files("qbkit.studies.evaluation") / f"books/{name}.yaml")))
+
+
+def _require_measures(book: Book) -> None:
+    for criterion in book.criteria:
+        for scenario in criterion.scenarios:
+            for name in scenario.measures:
+                if name not in MEASURES:
+                    near = did_you_mean(name, list(MEASURES))
+                    raise SpecError(
+                        f"section {criterion.section} measures {name!r}{near}; "
+                        f"choose from {', '.join(MEASURES)}"
+                    )
+
+
+def _trials(book: Book, senders: Sequence[str], seeds: int, *, quick: bool) -> Iterator[Trial]:
+    for criterion in book.criteria:
+        for scenario in criterion.scenarios:
+            if quick and not scenario.quick:
+                continue
+            for setting in scenario.settings(quick=quick):
+                for sender in senders:
+                    for seed in range(1, seeds + 1):
+                        yield Trial(criterion, scenario, setting, sender, seed)
+
+
+def _batches(trials: Sequence[Trial]) -> Iterator[list[Trial]]:
+    for start in range(0, len(trials), AT_ONCE):
+        yield list(trials[start : start + AT_ONCE])
+
+
+def _rows(trial: Trial, outcomes: dict[str, Outcome]) -> Iterator[dict[str, object]]:
+    """A row for each measure of a trial; the value is NaN where a run failed."""
+    run = outcomes[trial.experiment.to_json()].run
+    alone = outcomes[trial.alone.to_json()].run if trial.alone else None
+    for name in trial.scenario.measures:
+        yield {
+            "section": trial.criterion.section,
+            "scenario": trial.scenario.name,
+            "setting": setting_words(trial.setting),
+            "measure": name,
+            "harm": trial.scenario.harm and MEASURES[name].of == "others",
+            "sender": trial.sender,
+            "seed": trial.seed,
+            "value": math.nan if run is None else _value(trial, name, run, alone),
+            "run": "" if run is None else str(run.attrs["hash"]),
+        }
+
+
+def setting_words(setting: Setting) -> str:
+    """A setting as a person says it: ``buffer of 1 BDP``."""
+    return ", ".join(WORDS.get(key, "{} " + key).format(value) for key, value in setting.items())
+
+
+def _value(trial: Trial, name: str, run: xr.Dataset, alone: xr.Dataset | None) -> float:
+    measure, scenario = MEASURES[name], trial.scenario
+    tested = scenario.tested()
+    count = len(scenario.flows)
+    flows = {
+        "tested": tested,
+        "others": [i for i in range(count) if i not in tested],
+        "all": list(range(count)),
+    }[measure.of]
+    end_s = scenario.to_s or scenario.duration_s
+    value = measure.compute(Part(run, flows, scenario.from_s, end_s))
+    if not (scenario.harm and measure.of == "others"):
+        return value
+    if alone is None:
+        return math.nan
+    without = Part(alone, range(count - len(tested)), scenario.from_s, end_s)
+    return harm(value, measure.compute(without), measure.better)

@@ -1,0 +1,236 @@
+"""An evaluation as one HTML page, as Markdown for a draft, and as JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+import shlex
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from qbkit.errors import MetricError, StoreError
+from qbkit.files import write_whole
+from qbkit.metrics.evaluation.measures import MEASURES
+from qbkit.plots import section_chart
+from qbkit.plots.drawing.render import chart_fragment, without_bundle
+from qbkit.spec.book import Criterion, Scenario, Setting
+from qbkit.studies.evaluation.answers import WORDS, Evaluation
+from qbkit.studies.report import STYLE
+
+KINDS = (".html", ".md", ".json")
+CSS = (
+    STYLE
+    + """
+.answer { display: inline-block; padding: 0 0.5em; border-radius: 0.6em; font-size: 0.85em;
+  color: white; background: #7b8794; }
+.answer.more { background: #b4432c; } .answer.no { background: #2c7a4b; }
+summary { cursor: pointer; color: #52606d; } code { font-size: 0.85em; overflow-wrap: anywhere; }
+"""
+)
+METHOD = (
+    "Each number is compared with that of the standard controller ({standards}) that does worst in "
+    "the same setting. Worse means: the 95 % interval of the difference lies beyond the margin. "
+    "Undecided means: more seeds would decide it. The intervals are not corrected for the number "
+    "of comparisons, so look twice at a single one. RFC 9743 sets no thresholds; the margins are "
+    "ours. Harm is what others lose beside the sender, as a part of what they have without it."
+)
+
+
+def save_evaluation(evaluation: Evaluation, path: str | Path) -> Path:
+    """Write an evaluation as ``.html``, ``.md`` or ``.json``, by the name, and return its path.
+
+    Raises StoreError for another name, and for a folder that cannot be written.
+    """
+    target = Path(path)
+    require_name(target)
+    writers = dict(zip(KINDS, (page, markdown, as_json), strict=True))
+    text = writers[target.suffix.lower()](evaluation)
+    try:
+        write_whole(target, text.encode())
+    except OSError as error:
+        reason = error.strerror or error
+        raise StoreError(f"{path} cannot be written: {reason}; choose another folder") from None
+    return target
+
+
+def require_name(path: Path) -> None:
+    """Raise StoreError for a name that says no kind of report."""
+    if path.suffix.lower() not in KINDS:
+        raise StoreError(
+            f"an evaluation cannot be saved as {path.name!r}; choose a name with {', '.join(KINDS)}"
+        )
+
+
+def page(evaluation: Evaluation) -> str:
+    """One HTML page that opens without a network."""
+    book, parts, drawn = evaluation.book, [summary_html(evaluation)], False
+    for criterion in book.criteria:
+        chart = _chart(evaluation, criterion)
+        parts.append(_section(evaluation, criterion, without_bundle(chart) if drawn else chart))
+        drawn = drawn or bool(chart)
+    title = f"{evaluation.sender} along {book.title}"
+    method = METHOD.format(standards=" or ".join(book.standards))
+    return (
+        f'<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
+        f"<style>{CSS}</style></head><body><h1>{escape(title)}</h1>"
+        f"{parts[0]}<details><summary>How it compares</summary><p>{escape(method)}</p></details>"
+        f"{''.join(parts[1:])}</body></html>"
+    )
+
+
+def summary_html(evaluation: Evaluation) -> str:
+    """The answers, a line each."""
+    rows = [
+        f'<tr><td><a href="#s{escape(one.section)}">{escape(one.section)}</a></td>'
+        f"<td>{escape(one.title)}</td><td>{_badge(evaluation.answer(one))}</td>"
+        f"<td>{escape(evaluation.detail(one))}</td></tr>"
+        for one in evaluation.book.criteria
+    ]
+    kind = "quick" if evaluation.quick else "whole"
+    facts = (
+        f"<p>{escape(evaluation.sender)}, {kind} evaluation, {evaluation.seeds} seeds, book "
+        f"{escape(evaluation.book.name)} version {evaluation.book.version}.</p>"
+    )
+    failed = "".join(f"<li>{escape(reason)}</li>" for reason in dict.fromkeys(evaluation.failed))
+    more = f"<p>Runs that failed:</p><ul>{failed}</ul>" if failed else ""
+    return f"{facts}<table>{''.join(rows)}</table>{more}"
+
+
+def markdown(evaluation: Evaluation) -> str:
+    """The answers and their numbers as Markdown, to be quoted in an Internet-Draft."""
+    book = evaluation.book
+    lines = [f"# {evaluation.sender} along {book.title}", ""]
+    lines += [METHOD.format(standards=" or ".join(book.standards)), ""]
+    for criterion in book.criteria:
+        lines += [f"## {criterion.section} {criterion.title}", "", criterion.question, ""]
+        lines += [f"**{evaluation.sentence(criterion)}**", ""]
+        lines += _markdown_table(evaluation, criterion)
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def as_json(evaluation: Evaluation) -> str:
+    """Answers, findings and every number as a JSON document."""
+    book = evaluation.book
+    document = {
+        "sender": evaluation.sender,
+        "book": {"name": book.name, "version": book.version, "source": book.source},
+        "quick": evaluation.quick,
+        "seeds": evaluation.seeds,
+        "answers": evaluation.summary().to_dict(orient="records"),
+        "findings": _records(evaluation.frame()),
+        "values": _records(evaluation.values),
+        "failed": list(evaluation.failed),
+    }
+    return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def command(scenario: Scenario, setting: Setting, sender: str, seed: int) -> str:
+    """The command that makes a run of a scenario again."""
+    experiment = scenario.experiment(sender, setting, seed)
+    words = ["qbkit", "run", *(flow.text for flow in experiment.flows)]
+    for name, value in {**scenario.network, **setting}.items():
+        flag = f"--{name.replace('_', '-')}"
+        if value is True:
+            words.append(flag)
+        elif value is False:
+            words.append(f"--no-{flag[2:]}")
+        elif isinstance(value, dict):
+            words += [flag, " ".join(f"{key}={_word(v)}" for key, v in value.items())]
+        else:
+            words += [flag, _word(value)]
+    return shlex.join([*words, "--duration-s", _word(scenario.duration_s), "--seed", str(seed)])
+
+
+def _word(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else f"{value}".removesuffix(".0")
+
+
+def _badge(answer: str) -> str:
+    return f'<span class="answer {answer.split()[0]}">{escape(WORDS[answer])}</span>'
+
+
+def _section(evaluation: Evaluation, criterion: Criterion, chart: str) -> str:
+    head = (
+        f'<h2 id="s{escape(criterion.section)}">{escape(criterion.section)} '
+        f"{escape(criterion.title)}</h2><p>{escape(criterion.question)}</p>"
+        f'<div class="verdict">{_badge(evaluation.answer(criterion))} '
+        f"{escape(evaluation.detail(criterion))}</div>"
+    )
+    found = evaluation.of(criterion)
+    if not found:
+        return head
+    frame = evaluation.frame()
+    table = frame[frame["section"] == criterion.section].drop(columns="section")
+    numbers = table.to_html(index=False, border=0, float_format="{:.3g}".format, na_rep="–")
+    commands = "".join(
+        f"<li><code>{escape(one)}</code></li>" for one in _commands(evaluation, criterion)
+    )
+    return (
+        f"{head}{chart}<details><summary>Numbers and commands</summary>"
+        f'<div class="scroll">{numbers}</div><ul>{commands}</ul></details>'
+    )
+
+
+def _commands(evaluation: Evaluation, criterion: Criterion) -> list[str]:
+    return [
+        command(scenario, setting, evaluation.sender, 1)
+        for scenario in criterion.scenarios
+        if scenario.quick or not evaluation.quick
+        for setting in scenario.settings(quick=evaluation.quick)
+    ]
+
+
+def _chart(evaluation: Evaluation, criterion: Criterion) -> str:
+    values = evaluation.values
+    if values.empty or not (values["section"] == criterion.section).any():
+        return ""
+    mine = values[values["section"] == criterion.section]
+    panels = [_panel_name(row) for row in mine.to_dict(orient="records")]
+    senders = list(dict.fromkeys(values["sender"]))
+    drawn = pd.DataFrame({"panel": panels, "sender": mine["sender"], "value": mine["value"]})
+    try:
+        chart = section_chart(drawn, senders, title="The numbers of each seed")
+    except MetricError as error:
+        return f"<p>Not drawn: {escape(str(error))}.</p>"
+    return chart_fragment(chart.to_dict())
+
+
+def _panel_name(row: dict[Any, Any]) -> str:
+    measure = MEASURES[row["measure"]]
+    what = f"harm to {measure.words} (part)" if row["harm"] else measure.words
+    unit = f" ({measure.unit})" if measure.unit and not row["harm"] else ""
+    setting = f", {row['setting']}" if row["setting"] else ""
+    return f"{row['scenario']}{setting}: {what}{unit}"
+
+
+def _markdown_table(evaluation: Evaluation, criterion: Criterion) -> list[str]:
+    found = evaluation.of(criterion)
+    if not found:
+        return []
+    lines = [
+        f"| where | what | {evaluation.sender} | bar | worse by (95 %) | answer |",
+        "|---" * 6 + "|",
+    ]
+    for one in found:
+        c = one.compared
+        span = f"{c.low:.3g} to {c.high:.3g}" if math.isfinite(c.low) else "–"
+        lines.append(
+            f"| {one.place} | {one.quantity} | {c.value:.3g} | {c.bar:.3g} ({c.bar_name}) | {span} "
+            f"| {WORDS[c.answer]} |"
+        )
+    return [*lines, ""]
+
+
+def _records(frame: pd.DataFrame) -> list[dict[str, object]]:
+    """Rows for JSON: unknown and infinite numbers are null."""
+    rows = frame.to_dict(orient="records")
+    return [
+        {
+            str(key): None if isinstance(v, float) and not math.isfinite(v) else v
+            for key, v in row.items()
+        }
+        for row in rows
+    ]

@@ -1,0 +1,208 @@
+"""Evaluations: books, harm, answers, reports, and a small one with real guests."""
+
+from __future__ import annotations
+
+import json
+import math
+import shlex
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+from click.testing import CliRunner
+
+import qbkit as qb
+from qbkit.cli import run as run_command
+from qbkit.cli.group import Commands
+from qbkit.errors import SpecError, StoreError
+from qbkit.metrics.evaluation.harm import compared, harm
+from qbkit.metrics.evaluation.measures import MEASURES
+from qbkit.spec.book import Book
+from qbkit.studies.evaluation.answers import Evaluation
+from qbkit.studies.evaluation.evaluate import BOOKS, COLUMNS, open_book
+from qbkit.studies.evaluation.report import command
+
+SCENARIO = {
+    "name": "beside CUBIC",
+    "flows": ["{}", "tcp:cubic"],
+    "network": {"rate_mbps": 20, "rtt_ms": 40, "buffer_bdp": 0.5},
+    "measures": ["throughput", "own_loss"],
+    "harm": True,
+    "duration_s": 12,
+    "from_s": 2,
+    "quick": True,
+}
+CRITERION = {"section": "5.2", "title": "Harm", "question": "Harm?", "scenarios": [SCENARIO]}
+BOOK = {"name": "small", "title": "Small", "version": 1, "source": "here", "criteria": [CRITERION]}
+
+
+def book(**scenario) -> dict:
+    """The small book with other fields of its scenario."""
+    changed = {**CRITERION, "scenarios": [{**SCENARIO, **scenario}]}
+    return {**BOOK, "criteria": [changed]}
+
+
+def values(**by_sender: list[float]) -> pd.DataFrame:
+    """The rows of one measure: a list of each sender's values, seed by seed."""
+    rows = [
+        ("5.2", "beside CUBIC", "", "throughput", True, sender.replace("_", ":"), seed, value, "")
+        for sender, each in by_sender.items()
+        for seed, value in enumerate(each, 1)
+    ]
+    return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+def evaluation(**by_sender: list[float]) -> Evaluation:
+    return Evaluation(Book(**BOOK), "a:b", True, 3, values(**by_sender))
+
+
+@pytest.mark.parametrize(
+    ("beside", "alone", "better", "expected"),
+    [
+        (5, 20, "more", 0.75),  # Ware et al.: (solo - with) / solo
+        (20, 20, "more", 0.0),
+        (25, 20, "more", -0.25),
+        (40, 10, "less", 0.75),  # (with - solo) / with
+        (10, 10, "less", 0.0),
+        (0, 0, "less", 0.0),
+        (math.inf, 10, "less", 1.0),
+    ],
+)
+def test_harm_is_that_of_the_paper(beside, alone, better, expected):
+    assert harm(beside, alone, better) == pytest.approx(expected)
+
+
+def test_the_bar_is_the_standard_that_does_worst_and_the_interval_is_welchs():
+    ours, reno, cubic = [0.8, 0.82, 0.84], [0.5, 0.52, 0.54], [0.4, 0.42, 0.44]
+    found = compared(
+        ours, {"tcp:reno": reno, "tcp:cubic": cubic}, MEASURES["throughput"], is_harm=True
+    )
+    assert (found.bar_name, found.bar) == ("tcp:reno", pytest.approx(0.52))
+    # Both sides: s = 0.02, n = 3, so the error is 0.02 √(2/3); t(0.975, 4) = 2.776.
+    reach = 2.776 * 0.02 * math.sqrt(2 / 3)
+    assert (found.low, found.high) == (
+        pytest.approx(0.3 - reach, abs=1e-4),
+        pytest.approx(0.3 + reach, abs=1e-4),
+    )
+    assert found.answer == "more"
+
+
+@pytest.mark.parametrize(
+    ("ours", "answer"),
+    [
+        ([0.9, 0.91, 0.92], "more"),
+        ([0.5, 0.51, 0.52], "no more"),
+        ([0.2, 0.21, 0.22], "no more"),
+        ([0.3, 0.6, 0.9], "undecided"),
+        ([0.9], "undecided"),
+        ([math.nan, math.nan], "not measured"),
+    ],
+)
+def test_an_answer_needs_an_interval_beyond_the_margin(ours, answer):
+    one = evaluation(a_b=ours, tcp_reno=[0.5, 0.51, 0.52], tcp_cubic=[0.4, 0.41, 0.42])
+    assert one.answer(one.book.criteria[0]) == answer
+
+
+def test_where_more_is_better_less_is_worse():
+    found = compared(
+        [0.5, 0.51], {"tcp:cubic": [0.9, 0.91]}, MEASURES["utilisation"], is_harm=False
+    )
+    assert found.answer == "more"
+    assert found.low > 0
+
+
+def test_the_sentence_names_the_largest_difference():
+    one = evaluation(a_b=[0.8, 0.82, 0.84], tcp_reno=[0.5, 0.52, 0.54], tcp_cubic=[0.4, 0.4, 0.4])
+    assert one.sentence(one.book.criteria[0]) == (
+        "Worse than the standard controllers: harm to throughput, beside CUBIC: 0.82 against 0.52 "
+        "of tcp:reno."
+    )
+
+
+@pytest.mark.parametrize("name", BOOKS)
+def test_a_shipped_book_measures_what_exists(name: str):
+    scenarios = [one for criterion in open_book(name).criteria for one in criterion.scenarios]
+    assert {name for one in scenarios for name in one.measures} <= set(MEASURES)
+    assert any(one.quick for one in scenarios)
+
+
+def test_a_command_parses_to_the_experiment_of_its_scenario():
+    from qbkit.cli.network import bottleneck
+
+    for criterion in open_book("rfc9743").criteria:
+        for scenario in criterion.scenarios:
+            for setting in scenario.settings(quick=False):
+                words = shlex.split(command(scenario, setting, "quinn:bbr", 3))[2:]
+                with run_command.command.make_context("run", words) as context:
+                    params = dict(context.params)
+                wanted = scenario.experiment("quinn:bbr", setting, 3)
+                assert bottleneck(params) == wanted.bottleneck, words
+                flows = params.get("flows") or params.get("flow")
+                assert tuple(qb.Flow(text) for text in flows) == wanted.flows
+
+
+@pytest.mark.parametrize(
+    ("fields", "sentence"),
+    [
+        (book(flows=["tcp:cubic"]), "no sender under test; write {}"),
+        (book(flows=["{}", "{}"]), "has nobody to harm"),
+        (book(measures=["speed"]), "measures 'speed'"),
+        (book(network={"rate_mbps": -1}), "rate_mbps"),
+        (book(network={"colour": "red"}), "colour"),
+        (book(vary={"buffer_bdp": [1, -1]}), "buffer_bdp"),
+        ({**BOOK, "criteria": [CRITERION, CRITERION]}, "section 5.2 twice"),
+        ({**BOOK, "criteria": [{**CRITERION, "scenarios": []}]}, "say in not_measured why"),
+    ],
+)
+def test_a_mistake_in_a_book_is_one_sentence(tmp_path: Path, fields: dict, sentence: str):
+    path = tmp_path / "book.yaml"
+    path.write_text(yaml.safe_dump(fields))
+    with pytest.raises(SpecError) as raised:
+        qb.evaluate("tcp:cubic", path)
+    assert sentence in str(raised.value)
+    assert "Error" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["quinn:speed"], "quinn has no controller 'speed'"),
+        (["tcp:cubic", "--book", "rfc9473"], "did you mean rfc9743"),
+        (["tcp:cubic", "--out", "x.pdf"], "choose a name with .html, .md, .json"),
+    ],
+)
+def test_the_command_refuses_before_anything_runs(words: list[str], sentence: str):
+    done = CliRunner().invoke(Commands(), ["evaluate", *words])
+    assert sentence in (done.output + str(done.exception))
+
+
+@pytest.mark.guest
+def test_a_small_evaluation_with_real_flows(tmp_path: Path):
+    path = tmp_path / "book.yaml"
+    path.write_text(yaml.safe_dump(BOOK))
+    found = qb.evaluate("tcp:bbr", path, quick=True, seeds=2)
+    by_sender = found.values.groupby(["measure", "sender"])["value"].mean()
+    assert 0.7 < by_sender["throughput", "tcp:bbr"] < 1  # half a BDP: BBR takes nearly all
+    assert by_sender["throughput", "tcp:cubic"] < 0.65
+    assert by_sender["own_loss", "tcp:bbr"] > 3 * by_sender["own_loss", "tcp:reno"]
+    assert not found.failed
+    for name in ("e.html", "e.md", "e.json"):
+        assert qb.save_evaluation(found, tmp_path / name).exists()
+    page = (tmp_path / "e.html").read_text()
+    assert "qbkit run tcp:bbr tcp:cubic --rate-mbps 20" in page
+    stored = json.loads((tmp_path / "e.json").read_text())
+    assert len(stored["values"]) == 3 * 2 * 2
+    assert np.isfinite([row["value"] for row in stored["values"]]).all()
+
+
+def test_a_stored_evaluation_loads_and_another_file_does_not(tmp_path: Path):
+    rows = values(a_b=[1.0, math.nan], tcp_reno=[0.5, 0.6], tcp_cubic=[0.4, 0.5])
+    whole = Evaluation(open_book("rfc9743"), "a:b", True, 2, rows)
+    path = qb.save_evaluation(whole, tmp_path / "e.json")
+    again = qb.load_evaluation(path)
+    pd.testing.assert_frame_equal(again.values, whole.values)
+    (tmp_path / "other.json").write_text("{}")
+    with pytest.raises(StoreError, match="is no evaluation"):
+        qb.load_evaluation(tmp_path / "other.json")
