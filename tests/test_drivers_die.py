@@ -82,3 +82,14 @@ def test_quiche_0_7_says_what_it_knows_of_its_peer(killed, monkeypatch: pytest.M
     end = end_of(killed("quiche-0.7", "receiver", 15))
     assert end["by"] == "unknown"
     assert end["reason"].startswith("the receiver closed it, and this version of quiche keeps")
+
+
+def test_quiche_0_7_reports_a_receiver_that_fell_silent(monkeypatch: pytest.MonkeyPatch):
+    real = stacks.get("quiche-0.7")
+    recv_argv, script = real.recv_argv, '"$@" & sleep 2; kill -STOP $!; wait'
+    monkeypatch.setattr(
+        real, "recv_argv", lambda **how: ["/bin/sh", "-c", script, "sh", *recv_argv(**how)]
+    )
+    run = Experiment(flows=["quiche-0.7:cubic"], duration_s=90).run(engine="virtual")
+    assert end_of(run)["by"] == "timeout"
+    assert 30 < float(run.ended_s[0]) < 80
