@@ -7,6 +7,9 @@ import click
 from qbkit.cli import options
 from qbkit.cli.output import print_json, print_table
 
+HIDDEN = ("options", "above")
+"""Columns that are too wide for a terminal; `qb.list_stacks()` has them."""
+
 
 @click.group("stacks", invoke_without_command=True)
 @options.as_json
@@ -24,7 +27,7 @@ def command(context: click.Context, as_json: bool, as_markdown: bool) -> None:
         click.echo(markdown_table())
         return
     listed = [*stack_rows(), *release_rows()]
-    rows = [{name: row[name] for name in row if name != "options"} for row in listed]
+    rows = [{name: row[name] for name in row if name not in HIDDEN} for row in listed]
     if as_json:
         print_json(rows)
     else:
