@@ -194,7 +194,7 @@ def test_a_small_evaluation_with_real_flows(tmp_path: Path):
     assert "qbkit run tcp:bbr tcp:cubic --rate-mbps 20" in page
     stored = json.loads((tmp_path / "e.json").read_text())
     assert len(stored["values"]) == 3 * 2 * 2
-    assert np.isfinite([row["value"] for row in stored["values"]]).all()
+    assert np.isfinite([row[stored["columns"].index("value")] for row in stored["values"]]).all()
 
 
 def test_a_stored_evaluation_loads_and_another_file_does_not(tmp_path: Path):

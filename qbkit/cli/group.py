@@ -24,6 +24,7 @@ class Commands(click.Group):
         "notebook": "notebook",
         "conformance": "conformance",
         "evaluate": "evaluate",
+        "bbr-draft": "bbr_draft",
         "compare": "compare",
         "plot": "plot",
         "packets": "packets",

@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 
 from qbkit.metrics.envelopes.trials import TrialEstimate, satterthwaite
-from qbkit.metrics.evaluation.measures import Measure
+from qbkit.metrics.evaluation.measures import MARGIN_PART, Measure
 
 CONFIDENCE = 0.95
 HARM_MARGIN = 0.05
@@ -79,7 +79,7 @@ def compared(
     worst = max(known, key=lambda name: sign * float(np.mean(known[name])))
     theirs = known[worst]
     bar = float(np.mean(theirs))
-    margin = HARM_MARGIN if is_harm else measure.margin * (bar if measure.relative else 1.0)
+    margin = HARM_MARGIN if is_harm else max(measure.margin, MARGIN_PART * bar)
     low, high = _interval(ours, theirs, sign)
     return Comparison(float(np.mean(ours)), bar, worst, low, high, margin)
 

@@ -18,6 +18,8 @@ from qbkit.traces.run.attributes import run_experiment
 STARVING_S = 10.0
 BREAKER_PERCENT, BREAKER_INTERVALS = 5.0, 3
 """A circuit breaker (RFC 8084) fires after so many seconds with more loss than that."""
+MARGIN_PART = 0.05
+"""Differences up to this part of the bar count as none."""
 FAIR_PART = 0.9
 """A latecomer has arrived when it has this part of its fair share."""
 
@@ -48,9 +50,8 @@ class Measure:
     better: Literal["less", "more"]
     of: Literal["tested", "others", "all"]
     margin: float
-    """Differences up to this count as none: in the unit, or as a part of the bar (`relative`)."""
+    """Differences up to this count as none, in the unit; so do those up to `MARGIN_PART`."""
     compute: Callable[[Part], float]
-    relative: bool = False
 
 
 def throughput_mbps(part: Part) -> float:
@@ -103,6 +104,32 @@ def queue_p95_ms(part: Part) -> float:
     return float(np.percentile(waited_ms, 95)) if len(waited_ms) else math.nan
 
 
+def queue_least_ms(part: Part) -> float:
+    """5th percentile of the queueing delay of the flows' packets in the span, in ms."""
+    waited_ms = _waited_ms(part)
+    return float(np.percentile(waited_ms, 5)) if len(waited_ms) else math.nan
+
+
+def probe_rtt_s(part: Part) -> float:
+    """Median time between two entries into PROBE_RTT in the span, in s, as the stack reports them.
+
+    NaN where it reports no such state; the length of the span where it enters it once at most.
+    """
+    run = part.run
+    if "sample_state" not in run:
+        return math.nan
+    attrs = run["sample_state"].attrs
+    names = dict(zip(attrs["flag_meanings"].split(), attrs["flag_values"], strict=True))
+    mine = np.isin(run["sample_flow"].values, list(part.flows)) & (run["sample_state"].values >= 0)
+    state, at_s = run["sample_state"].values[mine], run["sample_time_s"].values[mine]
+    if names.get("probe_rtt") not in state:
+        return math.nan
+    inside = state == names["probe_rtt"]
+    entered_s = at_s[1:][inside[1:] & ~inside[:-1]]
+    entered_s = entered_s[(entered_s >= part.from_s) & (entered_s < part.to_s)]
+    return float(np.median(np.diff(entered_s))) if len(entered_s) > 1 else part.span_s
+
+
 def jain(part: Part) -> float:
     """Jain's index of the flows' throughputs in the span."""
     each = [delivered_bytes(part.run, i, part.from_s, part.to_s) for i in part.flows]
@@ -138,7 +165,7 @@ def objects_median_ms(part: Part) -> float:
     return float(np.median(took_ms)) if len(took_ms) else math.nan
 
 
-def late_objects_percent(part: Part) -> float:
+def late_percent(part: Part) -> float:
     """Objects of the flows that took more than 250 ms or did not arrive, in %: a freeze."""
     took_ms = _took_ms(part)
     return float((took_ms > 250).mean() * 100) if len(took_ms) else math.nan
@@ -213,42 +240,31 @@ def _took_ms(part: Part) -> FloatArray:
 MEASURES = {
     measure.name: measure
     for measure in (
-        Measure(
-            "throughput", "throughput", "Mbit/s", "more", "others", 0.05, throughput_mbps, True
-        ),
-        Measure(
-            "lowest_throughput",
-            "least throughput in any 10 s",
-            "Mbit/s",
-            "more",
-            "others",
-            0.05,
-            lowest_mbps,
-            True,
-        ),
+        Measure("throughput", "throughput", "Mbit/s", "more", "others", 0.0, throughput_mbps),
+        Measure("lowest", "least throughput in 10 s", "Mbit/s", "more", "others", 0.0, lowest_mbps),
         Measure("loss", "packets lost", "%", "less", "others", 0.5, loss_percent),
         Measure("own_loss", "packets lost", "%", "less", "tested", 0.5, loss_percent),
         Measure("breaker", "firings of a breaker", "", "less", "all", 0.5, breaker_firings),
         Measure("queue", "mean queueing delay", "ms", "less", "all", 2.0, queue_mean_ms),
         Measure("queue_p95", "95 % of queueing delays", "ms", "less", "all", 5.0, queue_p95_ms),
+        Measure("queue_least", "5 % of queueing delays", "ms", "less", "all", 2.0, queue_least_ms),
+        Measure(
+            "probe_rtt",
+            "time between PROBE_RTTs",
+            "s",
+            "more",
+            "tested",
+            1.0,
+            probe_rtt_s,
+        ),
         Measure("jain", "Jain's index of its flows", "", "more", "tested", 0.05, jain),
         Measure("late_share", "share of a latecomer", "", "more", "tested", 0.1, late_share),
         Measure("utilisation", "use of the link", "", "more", "all", 0.05, utilisation),
         Measure("sending_rate", "packets sent", "1/s", "less", "tested", 1.0, sent_packets_per_s),
         Measure("recovery", "time to 90 % of the link", "s", "less", "tested", 1.0, recovery_s),
         Measure("objects", "95 % of objects", "ms", "less", "others", 10.0, objects_p95_ms),
-        Measure(
-            "objects_median", "median of objects", "ms", "less", "others", 10.0, objects_median_ms
-        ),
-        Measure(
-            "late_frames",
-            "frames later than 250 ms",
-            "%",
-            "less",
-            "others",
-            2.0,
-            late_objects_percent,
-        ),
+        Measure("median", "median of objects", "ms", "less", "others", 10.0, objects_median_ms),
+        Measure("late", "frames later than 250 ms", "%", "less", "others", 2.0, late_percent),
         Measure("acks", "ACKs for each packet", "", "less", "tested", 0.1, acks_per_packet),
     )
 }

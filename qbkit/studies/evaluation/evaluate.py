@@ -117,7 +117,7 @@ def load_evaluation(path: str | Path) -> Evaluation:
     """The evaluation that `save_evaluation` wrote as ``.json``; StoreError for another file."""
     try:
         stored = json.loads(Path(path).read_text(encoding="utf-8"))
-        rows = pd.DataFrame(stored["values"], columns=list(COLUMNS))
+        rows = pd.DataFrame(stored["values"], columns=stored["columns"])[list(COLUMNS)]
         rows["value"] = rows["value"].astype(float)
         facts = (stored["sender"], bool(stored["quick"]), int(stored["seeds"]))
         book = open_book(stored["book"]["name"])

@@ -121,10 +121,11 @@ def as_json(evaluation: Evaluation) -> str:
         "seeds": evaluation.seeds,
         "answers": evaluation.summary().to_dict(orient="records"),
         "findings": _records(evaluation.frame()),
-        "values": _records(evaluation.values),
         "failed": list(evaluation.failed),
+        "columns": list(evaluation.values.columns),
+        "values": [list(row.values()) for row in _records(evaluation.values)],
     }
-    return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    return _lines(document)
 
 
 def command(scenario: Scenario, setting: Setting, sender: str, seed: int) -> str:
@@ -222,6 +223,18 @@ def _markdown_table(evaluation: Evaluation, criterion: Criterion) -> list[str]:
             f"| {WORDS[c.answer]} |"
         )
     return [*lines, ""]
+
+
+def _lines(document: dict[str, object]) -> str:
+    """JSON with a line for each row of a list, so that a change is a changed line."""
+    parts = []
+    for name, value in document.items():
+        if isinstance(value, list) and value:
+            rows = ",\n".join(json.dumps(row, ensure_ascii=False, allow_nan=False) for row in value)
+            parts.append(f"{json.dumps(name)}: [\n{rows}\n]")
+        else:
+            parts.append(f"{json.dumps(name)}: {json.dumps(value, ensure_ascii=False)}")
+    return "{" + ",\n".join(parts) + "}\n"
 
 
 def _records(frame: pd.DataFrame) -> list[dict[str, object]]:

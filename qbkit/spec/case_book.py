@@ -1,0 +1,98 @@
+"""A book of test cases: an experiment each, and what must be seen in it.
+
+The cases are those of an Internet-Draft; a YAML file holds them (`qbkit.studies.evaluation.cases`).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic import Field, model_validator
+
+from qbkit.spec.base import Spec
+from qbkit.spec.book import Scenario
+from qbkit.spec.spec_file import of_file, read_fields
+
+
+class Expectation(Spec):
+    """A measure in a span of the experiment, and its bound."""
+
+    words: str = Field(min_length=1, max_length=120)
+    """What the draft says of it, in a few words."""
+    measure: str
+    from_s: float = Field(default=0.0, ge=0)
+    to_s: float | None = Field(default=None, gt=0)
+    at_least: float | None = None
+    at_most: float | None = None
+
+    @model_validator(mode="after")
+    def _bounded(self) -> Expectation:
+        if self.at_least is None and self.at_most is None:
+            raise ValueError(f"{self.words!r} has no bound; give at_least or at_most")
+        return self
+
+    def met(self, value: float) -> bool:
+        """Whether a value is within the bounds; NaN is not."""
+        low = -float("inf") if self.at_least is None else self.at_least
+        high = float("inf") if self.at_most is None else self.at_most
+        return low <= value <= high
+
+    @property
+    def bound(self) -> str:
+        """The bounds in words."""
+        parts = [f"at least {self.at_least:g}" if self.at_least is not None else ""]
+        parts += [f"at most {self.at_most:g}" if self.at_most is not None else ""]
+        return " and ".join(part for part in parts if part)
+
+
+class Case(Spec):
+    """A test case of the draft."""
+
+    number: int = Field(ge=1)
+    title: str = Field(min_length=1, max_length=80)
+    not_visible: str | None = Field(default=None, max_length=200)
+    """Why it cannot be judged from outside."""
+    since_version: int = Field(default=1, ge=1, le=3)
+    """The first version of the controller that it is about."""
+    flows: tuple[str, ...] = ("{}",)
+    network: dict[str, object] = Field(default_factory=dict)
+    duration_s: float = Field(default=30.0, gt=0)
+    expects: tuple[Expectation, ...] = ()
+
+    @model_validator(mode="after")
+    def _judged(self) -> Case:
+        if bool(self.expects) == bool(self.not_visible):
+            raise ValueError(f"case {self.number} needs expects, or not_visible and why")
+        if self.expects:
+            self.scenario  # noqa: B018 (raises for an impossible experiment)
+        return self
+
+    @property
+    def scenario(self) -> Scenario:
+        """Its experiment."""
+        return Scenario(
+            name=self.title,
+            flows=self.flows,
+            network=self.network,
+            duration_s=self.duration_s,
+            measures=tuple(dict.fromkeys(one.measure for one in self.expects)),
+        )
+
+
+class CaseBook(Spec):
+    """The cases of a draft."""
+
+    name: str
+    title: str
+    version: int = Field(ge=1)
+    source: str
+    version_1: tuple[str, ...] = ()
+    """Senders that are known to implement the controller's first version."""
+    cases: tuple[Case, ...] = Field(min_length=1)
+
+    @classmethod
+    def read(cls, path: str | Path) -> CaseBook:
+        """The book in a YAML or JSON file; SpecError says what is wrong with it."""
+        fields = read_fields(path, "a book of cases")
+        with of_file(path):
+            return cls(**fields)

@@ -1,0 +1,144 @@
+"""The test cases of a draft, judged for a sender."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.resources import files
+from pathlib import Path
+
+import pandas as pd
+
+from qbkit.errors import SpecError
+from qbkit.execution.many import Outcome, run_all
+from qbkit.execution.runner import namer
+from qbkit.metrics.evaluation.measures import MEASURES, Part
+from qbkit.spec.case_book import Case, CaseBook, Expectation
+from qbkit.spec.experiment import Experiment
+from qbkit.spec.flow import Flow
+from qbkit.studies.evaluation.report import command
+
+BOOK = Path(str(files("qbkit.studies.evaluation") / "books/bbr-draft.yaml"))
+SEEDS = 3
+SAYS, DIFFERS, VARIES = "as the draft says", "differs", "varies"
+NOT_VISIBLE, NOT_APPLICABLE, FAILED = "not visible", "not applicable", "not run"
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """A case and what was seen of it."""
+
+    case: Case
+    answer: str
+    seen: str
+    command: str
+    """What makes the first run again; empty where there is none."""
+
+
+@dataclass(frozen=True, repr=False)
+class CaseReport:
+    """A sender along the cases of a draft."""
+
+    book: CaseBook
+    sender: str
+    judgements: tuple[Judgement, ...]
+
+    @cached_property
+    def answers(self) -> set[str]:
+        """Which answers there are."""
+        return {one.answer for one in self.judgements}
+
+    def frame(self) -> pd.DataFrame:
+        """One row per case: number, title, answer, what was seen, and the command."""
+        rows = [
+            (one.case.number, one.case.title, one.answer, one.seen, one.command)
+            for one in self.judgements
+        ]
+        return pd.DataFrame(rows, columns=["case", "title", "answer", "seen", "command"])
+
+    def to_json(self) -> str:
+        """The same as a JSON document."""
+        head = {"sender": self.sender, "book": self.book.name, "version": self.book.version}
+        return json.dumps({**head, "cases": self.frame().to_dict(orient="records")}, indent=1)
+
+    def __repr__(self) -> str:
+        return f"<{self.sender} along {self.book.name}: {len(self.judgements)} cases>"
+
+    def _repr_html_(self) -> str:
+        return str(self.frame().drop(columns="command").to_html(index=False, border=0))
+
+
+def judge_cases(
+    sender: str | Flow,
+    *,
+    seeds: int = SEEDS,
+    engine: str | None = None,
+    scheduler: str | None = None,
+    progress: bool = False,
+) -> CaseReport:
+    """Judge a BBR by the test cases of draft-ietf-ccwg-bbr, from packets and its own state.
+
+    A case is "as the draft says" if every seed meets all that it expects, and "differs" if none
+    does; "not visible" says why it cannot be judged from outside. Raises SpecError for a sender
+    that is no BBR, and for one that cannot run.
+    """
+    tested = sender if isinstance(sender, Flow) else Flow(sender)
+    if "bbr" not in tested.controller.lower():
+        raise SpecError(f"{tested.name} is no BBR; the cases are those of a draft about BBR")
+    namer(engine)(Experiment(flows=(tested,)))  # raises for what cannot run at all
+    book = CaseBook.read(BOOK)
+    wanted = {
+        (case.number, seed): case.scenario.experiment(tested.text, {}, seed)
+        for case in book.cases
+        if case.expects and _applies(case, tested, book)
+        for seed in range(1, seeds + 1)
+    }
+    done = run_all(list(wanted.values()), engine=engine, scheduler=scheduler, progress=progress)
+    outcomes = dict(zip(wanted, done, strict=True))
+    judged = (
+        _judged(case, tested, book, [o for key, o in outcomes.items() if key[0] == case.number])
+        for case in book.cases
+    )
+    return CaseReport(book, tested.text, tuple(judged))
+
+
+def _applies(case: Case, tested: Flow, book: CaseBook) -> bool:
+    return case.since_version == 1 or tested.name not in book.version_1
+
+
+def _judged(case: Case, tested: Flow, book: CaseBook, outcomes: Sequence[Outcome]) -> Judgement:
+    if case.not_visible:
+        return Judgement(case, NOT_VISIBLE, case.not_visible, "")
+    if not _applies(case, tested, book):
+        return Judgement(case, NOT_APPLICABLE, "the sender has version 1 of BBR", "")
+    again = command(case.scenario, {}, tested.text, 1)
+    if failed := [outcome.reason for outcome in outcomes if outcome.run is None]:
+        return Judgement(case, FAILED, failed[0], again)
+    values = [(one, list(_values(case, one, outcomes))) for one in case.expects]
+    if unknown := [one for one, each in values if not all(map(math.isfinite, each))]:
+        return Judgement(
+            case, NOT_VISIBLE, f"the sender reports no {MEASURES[unknown[0].measure].words}", again
+        )
+    met = [all(one.met(each[i]) for one, each in values) for i in range(len(outcomes))]
+    answer = SAYS if all(met) else VARIES if any(met) else DIFFERS
+    return Judgement(case, answer, "; ".join(_seen(one, each) for one, each in values), again)
+
+
+def _values(case: Case, one: Expectation, outcomes: Sequence[Outcome]) -> Iterator[float]:
+    end_s = one.to_s or case.duration_s
+    flows = case.scenario.tested()
+    for outcome in outcomes:
+        if outcome.run is not None:
+            yield MEASURES[one.measure].compute(Part(outcome.run, flows, one.from_s, end_s))
+
+
+def _seen(one: Expectation, values: Sequence[float]) -> str:
+    """What was seen of an expectation, and its bound."""
+    low, high = min(values), max(values)
+    span = f"{low:.3g}" if f"{low:.3g}" == f"{high:.3g}" else f"{low:.3g} to {high:.3g}"
+    measure = MEASURES[one.measure]
+    unit = f" {measure.unit}" if measure.unit else ""
+    return f"{measure.words} {span}{unit} ({one.bound})"
