@@ -118,7 +118,9 @@ def dissect(
     protocol = np.where(four, block[:, 9], block[:, 6])
     whole = ~four | ((block[:, 6] & 0x1F) | block[:, 7] == 0)
     named = whole & ((protocol == TCP) | (protocol == UDP))
-    known = is_ip & (four | (version == 6)) & (header >= 20) & (captured >= skip + header + 8)
+    # The last fragment of a packet may have less than the 8 bytes that its ports are among.
+    least = skip + header + np.where(named, 8, 0)
+    known = is_ip & (four | (version == 6)) & (header >= 20) & (captured >= least)
     if not every_ip:
         known &= named
     if not known.all():
