@@ -37,6 +37,13 @@ OF_RUN = ("flows", "engine", "out", "keep", "rerun", "force", "as_json")
 @click.option(
     "--start-window-s", type=float, help="Window of the flows' starts. [default: 10 base RTTs]"
 )
+@click.option(
+    "--attack",
+    "attacks",
+    multiple=True,
+    metavar="'SECONDS KIND WHERE'",
+    help="Forge packets, as in '5 reset on-path' or '5 too-big 600 off-path'; repeatable.",
+)
 @click.option("--out", type=click.Path(path_type=Path), help="File to write (netCDF).")
 @click.option("--keep", multiple=True, help="Keep pcap or qlog files beside it.")
 @click.option("--rerun", is_flag=True, help="Run again even if the run is stored.")
@@ -76,6 +83,8 @@ def _experiment_of(flows: tuple[str, ...], params: dict[str, Any]) -> Experiment
     given = {name: params[name] for name in OF_EXPERIMENT if params[name] is not None}
     reverse = [Flow(text, direction="reverse") for text in params["reverse"]]
     fields: dict[str, Any] = {"flows": [*flows, *reverse], **given}
+    if params["attacks"]:
+        fields["attacks"] = params["attacks"]
     return Experiment(bottleneck=bottleneck(params), **fields)
 
 

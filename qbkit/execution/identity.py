@@ -25,6 +25,7 @@ from qbkit.settings import cache_folder
 from qbkit.spec import Experiment
 from qbkit.spec.web import WebLoad
 from qbkit.stacks import Stack
+from qbkit.stacks.crafted import Crafted
 from qbkit.stacks.external.program import Configured
 from qbkit.stacks.toolchains.build import GUEST_PATH, program_fingerprint, run_tool
 from qbkit.testbed import engines
@@ -77,6 +78,7 @@ class Identity:
             "stacks": versions,
             "site": data.get("site"),
             "programs": self._programs(drivers, data["flows"], mounts),
+            **({"attacker": Crafted().version()} if "attacks" in data else {}),
         }
         digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
         return {

@@ -19,6 +19,7 @@ from qbkit.execution.preflight import needs, require_room
 from qbkit.execution.stand_ins import CANNOT_RUN, stand_ins
 from qbkit.spec import Experiment, Flow
 from qbkit.stacks import Stack
+from qbkit.stacks.crafted import to_receiver
 from qbkit.testbed import engines
 from qbkit.testbed.console import OnProgress, Usage
 from qbkit.testbed.plan import make_plan, report_every_s
@@ -159,6 +160,8 @@ def _drivers(experiment: Experiment) -> list[Stack]:
 def _with_app(stack: Stack, flow: Flow) -> Stack:
     """The stack for what is above a flow's transport; SpecError where that is not possible."""
     app, reads_slowly = flow.app, flow.read_mbps is not None
+    if flow.receiver:
+        return to_receiver(stack, flow.receiver)
     if app and app.kind not in stack.apps:
         others = f"; it has {', '.join(stack.apps)}" if stack.apps else ""
         raise SpecError(

@@ -10,9 +10,9 @@ import hashlib
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from qbkit import above
 from qbkit.errors import SpecError
@@ -20,6 +20,7 @@ from qbkit.json_words import object_of
 from qbkit.spec.base import Spec
 from qbkit.spec.bottleneck import FRAME_BYTES, Bottleneck
 from qbkit.spec.flow import Flow
+from qbkit.spec.misbehaving import Attack, read_attacks, require_possible
 from qbkit.spec.spec_file import of_file, read_fields
 
 if TYPE_CHECKING:
@@ -67,6 +68,11 @@ class Experiment(Spec):
     topology: Literal["dumbbell", "parking_lot"] = "dumbbell"
     """``dumbbell``: all flows share one queue. ``parking_lot``: the first flow crosses two such
     links in a row; the others alternate between the first link and the second."""
+    attacks: Annotated[tuple[Attack, ...], BeforeValidator(read_attacks)] = Field(
+        default=(), max_length=100
+    )
+    """Packets that a third host forges, as ``5 reset on-path`` or ``5 too-big 600 off-path``
+    (`qbkit.spec.misbehaving`)."""
 
     @model_validator(mode="after")
     def _possible(self) -> Experiment:
@@ -117,6 +123,8 @@ class Experiment(Spec):
                 f"path and queue hold {self.most_path_bytes / 2**20:.0f} MiB; the most is "
                 f"{MOST_PATH_BYTES // 2**20} MiB, so lower rate_mbps, rtt_ms or the buffer"
             )
+        one_way = self.topology == "dumbbell" and not self.has_reverse_traffic
+        require_possible(self.attacks, self.flow_starts_s, self.duration_s, one_way=one_way)
         return self
 
     @property
@@ -219,11 +227,11 @@ class Experiment(Spec):
         ]
 
     def _apart(self, flow: Flow) -> dict[str, object]:
-        """The options of a flow that not all flows of its name share."""
-        alike = [f.options for f in self.flows if f.default_label == flow.default_label]
+        """The options of a flow, and its receiver, that not all flows of its name share."""
+        alike = [f.chosen for f in self.flows if f.default_label == flow.default_label]
         return {
             name: value
-            for name, value in flow.options.items()
+            for name, value in flow.chosen.items()
             if any(name not in other or other[name] != value for other in alike)
         }
 

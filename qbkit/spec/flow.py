@@ -18,6 +18,7 @@ from pydantic import (
 from qbkit.cca.own import registry
 from qbkit.spec.app import App, read_app
 from qbkit.spec.base import OptionValue, Spec, boolean
+from qbkit.spec.misbehaving import Receiver, read_receiver
 
 TEXT_FIELDS = (
     "start_s",
@@ -26,6 +27,7 @@ TEXT_FIELDS = (
     "app",
     "receive_window_kb",
     "read_mbps",
+    "receiver",
     "extra_rtt_ms",
     "direction",
     "label",
@@ -64,6 +66,9 @@ class Flow(Spec):
     It is that of the transport: congestion control decides below it."""
     read_mbps: float | None = Field(default=None, gt=0, le=1e5)
     """How fast the application at its receiver reads, in Mbit/s; by default at once."""
+    receiver: Annotated[Receiver | None, BeforeValidator(read_receiver)] = None
+    """A receiver that misbehaves in place of the kernel's, as ``optimistic ahead_packets=10`` or
+    ``withholds every_ms=200`` (`qbkit.spec.misbehaving`)."""
     extra_rtt_ms: float = Field(default=0.0, ge=0.0, le=10_000.0)
     """Round-trip time in ms that this flow adds to the bottleneck's."""
     direction: Literal["forward", "reverse"] = "forward"
@@ -92,7 +97,7 @@ class Flow(Spec):
     @model_serializer(mode="wrap")
     def _without_empty_source(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
         data = dump(self)
-        for name in ("source", "app", "receive_window_kb", "read_mbps"):
+        for name in ("source", "app", "receive_window_kb", "read_mbps", "receiver"):
             if data.get(name) is None:
                 data.pop(name, None)
         return data
@@ -117,6 +122,9 @@ class Flow(Spec):
             )
         if self.app and self.bytes:
             raise ValueError("an app decides how much it sends; leave out bytes")
+        if self.receiver and (self.app or self.read_mbps):
+            other = "app" if self.app else "read_mbps"
+            raise ValueError(f"a receiver that misbehaves has no application; leave out {other}")
         return self
 
     @property
@@ -145,6 +153,11 @@ class Flow(Spec):
         """Options and fields that a text sets beside them, where they are not the defaults."""
         fields = {name: getattr(self, name) for name in TEXT_FIELDS if name in self._changed}
         return {**self.options, **fields}
+
+    @property
+    def chosen(self) -> dict[str, object]:
+        """The options, and a receiver that misbehaves."""
+        return {**self.options, **({"receiver": self.receiver} if self.receiver else {})}
 
     @property
     def _changed(self) -> set[str]:

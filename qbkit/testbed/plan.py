@@ -21,7 +21,8 @@ from qbkit.stacks.base import (
     ServingStack,
     Transfer,
 )
-from qbkit.testbed import changes, memory
+from qbkit.stacks.crafted import Crafted
+from qbkit.testbed import attacks, changes, memory
 from qbkit.testbed.kernel import Kind
 from qbkit.testbed.links import bottleneck_lines, delay_netem, edge_netem
 
@@ -57,6 +58,8 @@ def make_plan(experiment: Experiment, stacks: list[Stack], engine: str, capture:
     mounts: dict[str, str] = {}
     for stack in stacks:
         mounts.update({guest: str(host) for guest, host in stack.mounts().items()})
+    if experiment.attacks:
+        mounts.update({guest: str(host) for guest, host in Crafted().mounts().items()})
     data = plan_data(experiment, stacks, engine, capture)
     return Plan(data, mounts, memory.guest_mb(experiment), kernel_of(experiment.bottleneck))
 
@@ -85,6 +88,7 @@ def plan_data(
         "capture_queues": bool(netem) or experiment.topology != "dumbbell",
         **changes.of(experiment, engine, drain_s),
         **_drain(experiment, engine, drain_s),
+        **attacks.of(experiment, _hosts(experiment), RUN_FOLDER),
         "flows": [
             _flow(experiment, index, flow, stack)
             for index, (flow, stack) in enumerate(zip(experiment.flows, stacks, strict=True))
@@ -106,8 +110,13 @@ def window_bytes(experiment: Experiment, index: int, stack: Stack) -> int:
     That is twice what path and queues hold, because slow start doubles the bytes in flight once
     more before it learns that a queue was full.
     """
-    wanted = 2 ** math.ceil(math.log2(2 * experiment.path_bytes(index)))
+    wanted = _ample_bytes(experiment, index)
     return min(max(wanted, LEAST_WINDOW_BYTES), stack.most_window_bytes)
+
+
+def _ample_bytes(experiment: Experiment, index: int) -> int:
+    """A window that never limits a flow: a power of two, twice what path and queues hold."""
+    return int(2 ** math.ceil(math.log2(2 * experiment.path_bytes(index))))
 
 
 def tcp_buffer_bytes(experiment: Experiment) -> int:
@@ -129,6 +138,13 @@ def _drain(experiment: Experiment, engine: str, drain_s: float) -> dict[str, flo
     }
 
 
+def _hosts(experiment: Experiment) -> list[dict[str, str]]:
+    """The addresses of each flow's hosts."""
+    both = {"sender": SENDER_IP, "receiver": RECEIVER_IP}
+    flows = range(len(experiment.flows))
+    return [{role: address.format(i) for role, address in both.items()} for i in flows]
+
+
 def _flow(experiment: Experiment, index: int, flow: Flow, stack: Stack) -> dict[str, Any]:
     link = experiment.bottleneck
     rtt_ms = link.delay.values[0] if link.delay else link.rtt_ms
@@ -139,6 +155,7 @@ def _flow(experiment: Experiment, index: int, flow: Flow, stack: Stack) -> dict[
     stop_s = flow.stop_s if flow.stop_s is not None else experiment.duration_s
     duration_s = None if flow.bytes is not None else stop_s - start_s
     offered = window_bytes(experiment, index, stack)
+    window = _receiver_window(experiment, index)
     return {
         "index": index,
         "name": flow.name,
@@ -158,22 +175,28 @@ def _flow(experiment: Experiment, index: int, flow: Flow, stack: Stack) -> dict[
         **({"extra_rtt_ms": flow.extra_rtt_ms} if link.delay else {}),
         **({"sysctls": sysctls} if (sysctls := stack.sysctls(flow.options)) else {}),
         **_programs(stack, flow, f"10.{{side}}.{index}.1:{port}", out, duration_s),
-        "window_bytes": _receiver_window(flow) or offered,
+        "window_bytes": window or offered,
         "env": stack.env()
         | ({WINDOW: str(offered)} if offered > LEAST_WINDOW_BYTES else {})
         | ({APP: flow.app.words(stop_s - start_s), APP_OUT: out} if flow.app else {}),
-        **({"receiver_env": receiver} if (receiver := _receiver_env(flow)) else {}),
+        **({"receiver_env": env} if (env := _receiver_env(flow, window)) else {}),
     }
 
 
-def _receiver_window(flow: Flow) -> int | None:
-    """The window in bytes that a flow sets, if it does."""
-    return None if flow.receive_window_kb is None else round(flow.receive_window_kb * 1e3)
+def _receiver_window(experiment: Experiment, index: int) -> int | None:
+    """The window in bytes that a flow sets, if it does.
+
+    A receiver that misbehaves would let the sender send without end, so it offers no more than what
+    never limits a sender that heeds losses.
+    """
+    flow = experiment.flows[index]
+    if flow.receive_window_kb is not None:
+        return round(flow.receive_window_kb * 1e3)
+    return _ample_bytes(experiment, index) if flow.receiver else None
 
 
-def _receiver_env(flow: Flow) -> dict[str, str]:
+def _receiver_env(flow: Flow, window: int | None) -> dict[str, str]:
     """What limits the receiver of a flow."""
-    window = _receiver_window(flow)
     return ({WINDOW: str(window)} if window else {}) | (
         {READ_MBPS: f"{flow.read_mbps:g}"} if flow.read_mbps else {}
     )

@@ -18,6 +18,7 @@ from qbkit.traces.arrays import FloatArray
 from qbkit.traces.run import balance, schema
 from qbkit.traces.run.early_end import EarlyEnd, early_end_sentences, early_ends, end_variables
 from qbkit.traces.run.ends import arrived_bytes, end_warnings, ends_of_flows, stop_times_s
+from qbkit.traces.run.forged import forged_variables, forged_warnings
 from qbkit.traces.run.frames import address_number
 from qbkit.traces.run.journey import Captures, follow
 from qbkit.traces.run.objects import object_variables
@@ -72,6 +73,7 @@ def build(folder: Path, experiment: Experiment, attrs: dict[str, Any]) -> xr.Dat
     warnings = [
         *early_end_sentences(dataset),
         *_warnings(raw, largest),
+        *forged_warnings(folder, experiment.attacks),
         *end_warnings(dataset, experiment),
         *balance.violations(dataset),
     ]
@@ -120,6 +122,7 @@ def _variables(raw: _Raw, bins: Bins) -> dict[str, schema.Variable]:
         **schema.flow_variables(columns),
         **end_variables(ends_of_flows(raw.ends, columns["stop_s"][0])),
         **object_variables(folders, raw.t0_ns, raw.experiment.duration_s),
+        **forged_variables(raw.folder, raw.experiment, raw.t0_ns),
         **raw.counts,
     }
     telemetry = {  # a controller in Python may log any name

@@ -33,7 +33,7 @@ def places(links):
     senders = "receivers" if links.acks_are_followed else "senders"
     found = [
         f"{router.path}:{side}:{','.join(names)}"
-        for kind, side in (("s", senders), ("d", "receivers"))
+        for kind, side in (("s", senders), ("d", "receivers"), ("x", "receivers"))
         for router, names in network.edges(links.net, kind).items()
     ]
     if links.plan["capture_queues"]:

@@ -4,6 +4,7 @@ import os
 import time
 
 import network
+from attacker import HOST, Attacker
 from capture import Capture
 from flows import Flows
 from links import Links
@@ -21,6 +22,8 @@ def result(plan):
         capture = Capture(links, programs)
         flows = Flows(links, programs)
         flows.listen()
+        if "attacks" in plan:
+            flows.attacker = Attacker(links, programs)
         t0_ns = links.wait_for_start()
         flows.run(t0_ns)
         end_ns = time.time_ns()
@@ -48,4 +51,5 @@ def build(plan):
         [flow["direction"] for flow in plan["flows"]],
         plan["tcp_buffer_bytes"],
         both_ways="return_tc" in plan,
+        beside=[HOST] if "attacks" in plan else [],
     )

@@ -9,7 +9,7 @@ import time
 from programs import ENDED_WELL, ENV, GRACE_S, Program
 from report import RunAborted, say
 
-START, STOP, END, REPORT, NEW_RTT = range(5)
+START, STOP, END, REPORT, NEW_RTT, ATTACK = range(6)
 """What happens during the flows, in this order where times are the same."""
 
 
@@ -22,6 +22,7 @@ class Flows:
     def __init__(self, links, programs):
         self.links, self.plan, self.programs = links, links.plan, programs
         self.listeners, self.starters = [], {}
+        self.attacker = None  # with attacks: what strikes
 
     def listen(self):
         """Start what waits for connections; returns when all are ready."""
@@ -58,6 +59,8 @@ class Flows:
                 say(f"time {at_s:.3f}")
             elif kind == NEW_RTT:
                 self.links.changes.set_rtt(self.links.net, self.plan, what)
+            elif kind == ATTACK:
+                self.attacker.strike()
 
     def sleep_until(self, when_ns):
         """Sleep, and report programs that end before their time; RunAborted for the capture.
@@ -128,4 +131,5 @@ def events(plan):
     reports = math.ceil(plan["duration_s"] / every_s)
     found += [(k * every_s, REPORT, None) for k in range(1, reports)]
     found += [(at_s, NEW_RTT, rtt_ms) for at_s, rtt_ms in plan.get("delays_s_ms", [])]
+    found += [(at_s, ATTACK, None) for at_s in plan.get("attacks", {}).get("at_s", [])]
     return sorted(found, key=lambda event: event[:2])

@@ -182,8 +182,11 @@ class RouterLine(Topo):
         links = self.routers - 1
         return list(range(2 * links - enters, 2 * links - leaves))
 
-    def build(self, directions, tcp_buffer_bytes, both_ways):
-        """Create the nodes and links of the flows, each "forward" or "reverse"."""
+    def build(self, directions, tcp_buffer_bytes, both_ways, beside=()):
+        """Create the nodes and links of the flows, each "forward" or "reverse".
+
+        ``beside`` are names of more hosts at the last router, with addresses 10.3.k.1.
+        """
         self.directions, self.both_ways = directions, both_ways
         sysctls = host_sysctls(tcp_buffer_bytes)
         names = [f"r{k + 1}" for k in range(self.routers)]
@@ -197,6 +200,9 @@ class RouterLine(Topo):
             self.addHost(f"d{i}", sysctls=sysctls)
             self._wire(f"s{i}", f"10.1.{i}.1/24", names[enters], f"10.1.{i}.254/24")
             self._wire(f"d{i}", f"10.2.{i}.1/24", names[leaves], f"10.2.{i}.254/24")
+        for k, name in enumerate(beside):
+            self.addHost(name, sysctls=sysctls)
+            self._wire(name, f"10.3.{k}.1/24", names[-1], f"10.3.{k}.254/24")
 
     def _wire(self, node1, address1, node2, address2):
         self.addLink(
@@ -232,10 +238,13 @@ class ParkingLot(RouterLine):
 TOPOLOGIES = {"dumbbell": Dumbbell, "parking_lot": ParkingLot}
 
 
-def build(topology, directions, tcp_buffer_bytes, both_ways):
+def build(topology, directions, tcp_buffer_bytes, both_ways, beside=()):
     """The Mininet network of a named topology, with its namespaces, links, addresses and routes."""
     topo = TOPOLOGIES[topology](
-        directions=directions, tcp_buffer_bytes=tcp_buffer_bytes, both_ways=both_ways
+        directions=directions,
+        tcp_buffer_bytes=tcp_buffer_bytes,
+        both_ways=both_ways,
+        beside=beside,
     )
     net = Mininet(topo=topo, host=Namespace, link=Wire, controller=None, build=True)
     addressing = {node: address_lines(node) + route_lines(net, topo, node) for node in net.hosts}
@@ -310,7 +319,7 @@ def bottlenecks(net):
 
 
 def edges(net, kind):
-    """Names of each router's ports towards senders ("s") or receivers ("d")."""
+    """Names of each router's ports towards senders ("s"), receivers ("d") or an attacker ("x")."""
     found = {}
     for node in net.hosts:
         names = [p.name for p in ports(node) if peer(p).node.name.startswith(kind)]
