@@ -12,7 +12,7 @@ import pytest
 from chart_words import said
 from hypothesis import given
 from hypothesis import strategies as st
-from test_plots_browser import PANEL_WIDTH, browser, opened, settled
+from test_plots_browser import PANEL_WIDTH, browser, opened, settled, zooms_and_has_rules
 
 from qbkit import plots
 from qbkit.errors import MetricError
@@ -351,6 +351,15 @@ def test_a_span_brushed_in_one_panel_is_marked_in_all(browser, tmp_path):
             page.mouse.dblclick(x + 450, y)
             settled(page)
             assert page.evaluate(NUMBERS) == before
+
+
+@pytest.mark.browser
+@pytest.mark.slow
+@pytest.mark.parametrize("draw", [plots.cwnd_chart, plots.loss_chart, plots.root_cause_chart])
+def test_the_wheel_zooms_with_ctrl_only_and_a_rule_follows_the_pointer(browser, tmp_path, draw):
+    chart = draw({"a": events(lost=(20, 80)), "b": events(lost=(50,))})
+    with opened(browser, plots.save_chart(chart, tmp_path / "a.html")) as page:
+        zooms_and_has_rules(page, len(chart.vconcat), 199 * GAP_S + RTT_S)
 
 
 def brush(page, panel_from_bottom: int) -> None:

@@ -13,8 +13,12 @@ from qbkit.plots.drawing import theme
 DRAG = "[pointerdown[{key}event.shiftKey], window:pointerup] > window:pointermove!"
 WHEEL = "wheel![event.ctrlKey || event.metaKey]"
 """The wheel alone scrolls the page; a pinch on a touchpad comes with Ctrl."""
+LEFT = "window:mouseout"
+"""When the pointer leaves the canvas; a ``pointerout`` also comes at each mark of another layer."""
+POINTS = 400
+"""Times that can be pointed at, over the whole axis."""
 HINT = "Drag: mark a span. Ctrl + wheel: zoom. Shift + drag: move. Double-click: reset."
-"""What a chart with `span_brush` and `time_zoom` can do."""
+"""What a chart with `pointed_times` can do."""
 
 
 @contextmanager
@@ -40,10 +44,30 @@ def time_zoom() -> alt.Parameter:
     )
 
 
-def pointed_time() -> alt.Parameter:
-    """The time of the point that is nearest to the pointer."""
-    return alt.selection_point(
-        fields=["time_s"], name="pointed", nearest=True, on="pointermove", clear="pointerout"
+def pointed_times(
+    panel: str,
+    x: alt.X,
+    colour: alt.Color,
+    span_s: tuple[float, float],
+    *selections: alt.Parameter,
+) -> alt.Chart:
+    """Invisible points over time, of which the nearest is pointed at; the lowest layer of a panel.
+
+    It has all selections of its panel, as Altair gives those of one layer to all that have any, and
+    the colour to which that of the legend is bound. ``panel`` is its name: Altair gives views that
+    are alike the same one. Tooltips are of the layers above: Vega shows no text in the tooltip of a
+    nearest point.
+    """
+    pointed = alt.selection_point(
+        fields=["time_s"], name="pointed", nearest=True, on="pointermove", clear=LEFT
+    )
+    start_s, end_s = span_s
+    step_s = (end_s - start_s) / POINTS
+    return (
+        alt.Chart(alt.sequence(start_s, end_s + step_s / 2, step_s, as_="time_s"), name=panel)
+        .mark_circle(opacity=0)
+        .encode(x=x, y=alt.value(0), color=colour.legend(symbolOpacity=1))
+        .add_params(span_brush(), time_zoom(), pointed, *selections)
     )
 
 
@@ -57,7 +81,7 @@ def marked_span() -> alt.Chart:
 
 
 def pointer_rule() -> alt.Chart:
-    """A rule at the `pointed_time`, for every panel."""
+    """A rule at the pointer, found by `pointed_times`, for every panel."""
     return (
         _selected("pointed", at_s=0)
         .mark_rule(color=theme.QUIET_INK, strokeWidth=0.8, clip=True)

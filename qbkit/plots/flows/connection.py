@@ -20,7 +20,14 @@ from qbkit.plots.drawing import theme
 from qbkit.plots.drawing.captions import heading
 from qbkit.plots.drawing.charts import VConcatChart
 from qbkit.plots.drawing.data import inline
-from qbkit.plots.drawing.pointer import marked_span, one_brush, span_brush
+from qbkit.plots.drawing.pointer import (
+    HINT,
+    marked_span,
+    one_brush,
+    pointed_times,
+    pointer_rule,
+    span_brush,
+)
 from qbkit.plots.envelopes.envelope import legend_choice
 from qbkit.plots.flows import timeline as tl
 from qbkit.traces.arrays import FloatArray, IntArray
@@ -33,7 +40,6 @@ READOUT_ROWS = 500
 """Rows from which a panel's readouts are computed."""
 MAX_DOTS = 400
 """Most points of a connection that are drawn as a dot each."""
-BRUSH_HINT = "Drag over a span of time: all panels mark it, with its numbers at the right."
 OWN_SCALES: dict[str, Any] = dict.fromkeys(
     ("strokeDash", "strokeWidth", "shape", "fill", "size"), "independent"
 )
@@ -108,9 +114,9 @@ def stacked(
     frame: Frame, panels: Sequence[Panel], title: str, sentences: Sequence[str]
 ) -> alt.VConcatChart:
     """The panels below each other, on one time axis, with one brush."""
-    rows = [_row(frame, panel, last=panel is panels[-1]) for panel in panels]
+    rows = [_row(frame, i, panel, last=panel is panels[-1]) for i, panel in enumerate(panels)]
     notes = dict.fromkeys(note for panel in panels for note in panel.notes)
-    words = heading(title, [BRUSH_HINT, *notes, *sentences], WIDTH + READOUT_WIDTH)
+    words = heading(title, [HINT, *notes, *sentences], WIDTH + READOUT_WIDTH)
     with one_brush():
         chart = VConcatChart(vconcat=rows, spacing=12).resolve_scale(**OWN_SCALES)
     return chart.properties(**words)
@@ -174,9 +180,11 @@ def line_kinds(dashes: Mapping[str, Sequence[float]]) -> alt.StrokeDash:
     return alt.StrokeDash("kind:N", scale=scale, legend=legend)
 
 
-def _row(frame: Frame, panel: Panel, *, last: bool) -> Any:
-    layers = [marked_span(), *panel.draw(frame.x(last=last))]
-    layers[-1] = layers[-1].add_params(frame.brush, frame.shown)
+def _row(frame: Frame, number: int, panel: Panel, *, last: bool) -> Any:
+    x, span_s = frame.x(last=last), (frame.start_s, frame.end_s)
+    times = pointed_times(f"panel{number}", x, frame.colour, span_s, frame.shown)
+    *lower, top = panel.draw(x)
+    layers = [times, marked_span(), *lower, pointer_rule(), top]
     chart = alt.LayerChart(layer=layers).properties(width=WIDTH, height=panel.height)
     if panel.readout is None or len(frame.labels) > tl.MAX_MEANS:
         return chart

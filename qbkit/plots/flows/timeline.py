@@ -20,10 +20,8 @@ from qbkit.plots.drawing.pointer import (
     HINT,
     marked_span,
     one_brush,
-    pointed_time,
+    pointed_times,
     pointer_rule,
-    span_brush,
-    time_zoom,
 )
 from qbkit.plots.envelopes.envelope import legend_choice
 from qbkit.plots.flows.levels import (
@@ -193,13 +191,15 @@ def _panel(shared: _Timeline, name: str) -> alt.LayerChart:
     title, form = shared.panels[name]
     shown = legend_choice()
     strength = 0.9 if shared.chosen is None else 0.6  # Lines of many trials overlap.
+    x = alt.X("time_s:Q", axis=x_axis, scale=alt.Scale(domain=[0, shared.end_s], nice=False))
+    colour = alt.Color("label:N", scale=shared.scale)
     lines = (
         shared.rows()
         .mark_line(clip=True)
         .encode(
-            x=alt.X("time_s:Q", axis=x_axis, scale=alt.Scale(domain=[0, shared.end_s], nice=False)),
+            x=x,
             y=alt.Y(f"{name}:Q", title=title).axis(tickCount=4, titleLimit=200),
-            color=alt.Color("label:N", scale=shared.scale),
+            color=colour,
             detail="trial:N",
             strokeOpacity=alt.when(shown).then(alt.value(strength)).otherwise(alt.value(0.06)),
         )
@@ -210,16 +210,14 @@ def _panel(shared: _Timeline, name: str) -> alt.LayerChart:
         alt.Tooltip("time_s:Q", title="Time (s)", format=".2f"),
         alt.Tooltip(f"{name}:Q", title=title, format=form),
     ]
-    # All in one layer: Altair gives each selection of a layer to all that have one.
-    selections = span_brush(), time_zoom(), pointed_time(), shown
-    points = hover(lines, tooltip).add_params(*selections)
+    times = pointed_times(name, x, colour, (0, shared.end_s), shown)
+    points = hover(lines, tooltip)
     levels = level_layers(shared.levels, name, shared.most[name])
     if shared.capacity is not None and name == "throughput_mbps":
         levels = [shared.capacity, *levels]
     width, height = shared.size
-    return alt.LayerChart(layer=[marked_span(), *levels, lines, pointer_rule(), points]).properties(
-        width=width, height=height
-    )
+    layers = [times, marked_span(), *levels, lines, pointer_rule(), points]
+    return alt.LayerChart(layer=layers).properties(width=width, height=height)
 
 
 def _beside(panels: Sequence[alt.LayerChart], means: Sequence[alt.Chart]) -> list[Any]:
