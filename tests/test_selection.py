@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import pickle
 
+import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
 from synthetic import synthetic_run
 
 import qbkit as qb
+from qbkit.metrics.flows.selection import TABLES, chosen_flows
 from qbkit.traces.flow_index import with_flow_index
 
 FLOWS = ("quic-go:cubic", "tcp:bbr", "tcp:reno")
@@ -82,3 +84,12 @@ def test_a_run_is_compared_and_reindexed(run, tmp_path):
     xr.testing.assert_identical(plain, numbered)
     turned = numbered[["throughput_mbps"]].reindex(flow=[1, 0])
     assert turned["label"].values.tolist() == ["tcp:bbr", "quic-go:cubic"]
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_rows_of_other_flows_are_left_out_of_every_table(table: str):
+    ds = xr.Dataset(
+        {f"{table}_flow": (table, np.array([0, 1, 1], np.uint16)), "start_s": ("flow", [0.0, 1.0])},
+        coords={"flow": [0, 1]},
+    )
+    assert chosen_flows(ds.isel(flow=1))[f"{table}_flow"].values.tolist() == [0, 0]

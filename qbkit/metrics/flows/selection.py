@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
-TABLES = ("packet", "ack", "sample", "forged")
+TABLES = ("packet", "ack", "sample", "object", "forged")
 """Dimensions of the tables, whose rows name their flow in ``packet_flow`` and so on."""
 OF_ALL = "qdisc_"
 """Prefix of the counters of a queue, which count all flows."""
