@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from qbkit.errors import MetricError
-from qbkit.metrics.web.pages import PAGE_TIMES, page_differences
+from qbkit.metrics.web.pages import NO_LOSS, PAGE_TIMES, page_differences
 from qbkit.plots.drawing import theme
 from qbkit.plots.drawing.captions import heading
 from qbkit.plots.drawing.charts import Chart, LayerChart
@@ -20,6 +20,7 @@ from qbkit.plots.web.tiles import (
     tile_label,
     tile_numbers,
 )
+from qbkit.spec.loss import GilbertElliott
 
 CELL_WIDTH, CELL_HEIGHT = 144, 34
 TITLES = {
@@ -178,5 +179,16 @@ def _setting(row: object) -> str:
     server, page, loss, rtt_ms = (
         getattr(row, name) for name in ("server", "page", "loss", "rtt_ms")
     )
-    loss = "no loss" if loss == "none" else f"loss {loss}"
-    return f"{server}, {page}, {loss}, {rtt_ms:g} ms"
+    return f"{server}, {page}, {_spoken(loss)}, {rtt_ms:g} ms"
+
+
+def _spoken(loss: str) -> str:
+    """The column ``loss`` of `page_table` for a reader who does not know netem."""
+    if loss == NO_LOSS:
+        return "no loss"
+    kind, _, numbers = loss.partition(" ")
+    if kind == "random":
+        return f"{numbers} loss at random"
+    model = GilbertElliott.from_text(numbers)
+    packets = 100 / model.to_good_percent
+    return f"{model.mean_loss_percent:.2g} % loss in bursts of {packets:.2g}"
