@@ -131,7 +131,7 @@ def test_a_shipped_book_measures_what_exists(name: str):
 def test_a_command_parses_to_the_experiment_of_its_scenario():
     from qbkit.cli.network import bottleneck
 
-    for criterion in open_book("rfc9743").criteria:
+    for criterion in [one for name in BOOKS for one in open_book(name).criteria]:
         for scenario in criterion.scenarios:
             for setting in scenario.settings(quick=False):
                 words = shlex.split(command(scenario, setting, "quinn:bbr", 3))[2:]
@@ -170,6 +170,7 @@ def test_a_mistake_in_a_book_is_one_sentence(tmp_path: Path, fields: dict, sente
     [
         (["quinn:speed"], "quinn has no controller 'speed'"),
         (["tcp:cubic", "--book", "rfc9473"], "did you mean rfc9743"),
+        (["tcp:cubic", "--book", "bbr-draft"], "qbkit bbr-draft STACK:CC"),
         (["tcp:cubic", "--out", "x.pdf"], "choose a name with .html, .md, .json"),
     ],
 )

@@ -23,7 +23,7 @@ from qbkit.spec.flow import Flow
 from qbkit.studies.evaluation.answers import Evaluation
 from qbkit.suggestions import did_you_mean
 
-BOOKS = ("rfc9743",)
+BOOKS = ("rfc9743", "c4")
 SEEDS, QUICK_SEEDS = 5, 3
 WORDS = {
     "buffer_bdp": "buffer of {} BDP",
@@ -87,10 +87,10 @@ def evaluate(
 ) -> Evaluation:
     """Answer every question of a book for a sender, beside the standard controllers.
 
-    ``book`` is ``rfc9743``, or the path of a YAML file (`qbkit.spec.book`). ``quick`` takes the
-    first setting of the scenarios that are marked so, with three seeds in place of five. Runs that
-    are stored are loaded, so an evaluation that was interrupted goes on. A run that fails leaves
-    its number out, and the evaluation names it.
+    ``book`` is ``rfc9743``, ``c4``, or the path of a YAML file (`qbkit.spec.book`). ``quick``
+    takes the first setting of the scenarios that are marked so, with three seeds in place of five.
+    Runs that are stored are loaded, so an evaluation that was interrupted goes on. A run that fails
+    leaves its number out, and the evaluation names it.
     Raises SpecError for an unknown sender, book or measure before the first run.
     """
     chosen = book if isinstance(book, Book) else open_book(book)
@@ -138,6 +138,10 @@ def open_book(name: str | Path) -> Book:
     path = Path(name)
     if path.suffix in (".yaml", ".yml", ".json"):
         return Book.read(path)
+    if str(name) == "bbr-draft":
+        raise SpecError(
+            "the test cases of the BBR draft have a command of their own: qbkit bbr-draft STACK:CC"
+        )
     if str(name) not in BOOKS:
         near = did_you_mean(str(name), BOOKS)
         raise SpecError(
