@@ -105,6 +105,12 @@ def test_an_answer_needs_an_interval_beyond_the_margin(ours, answer):
     assert one.answer(one.book.criteria[0]) == answer
 
 
+def test_a_standard_controller_is_no_worse_than_itself():
+    rows = values(tcp_reno=[0.2, 0.5, 0.9], tcp_cubic=[0.1, 0.2, 0.3])
+    one = Evaluation(Book(**BOOK), "tcp:reno", True, 3, rows)
+    assert one.answer(one.book.criteria[0]) == "no more"
+
+
 def test_where_more_is_better_less_is_worse():
     found = compared(
         [0.5, 0.51], {"tcp:cubic": [0.9, 0.91]}, MEASURES["utilisation"], is_harm=False

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import pandas as pd
 
 from qbkit.metrics.evaluation.harm import Comparison, compared
 from qbkit.metrics.evaluation.measures import MEASURES
+from qbkit.plots import section_chart
+from qbkit.plots.drawing.charts import VConcatChart
 from qbkit.spec.book import Book, Criterion
 
 KEYS = ["section", "scenario", "setting", "measure", "harm"]
@@ -81,6 +84,8 @@ class Evaluation:
             standards = {name: by_sender.get(name, []) for name in self.book.standards}
             ours = by_sender.get(self.sender, [])
             one = compared(ours, standards, MEASURES[measure], is_harm=bool(is_harm))
+            if one is not None and one.bar_name == self.sender:
+                one = replace(one, low=0.0, high=0.0)  # it is the bar
             if one is not None:
                 yield Finding(section, scenario, setting, measure, bool(is_harm), one)
 
@@ -109,6 +114,14 @@ class Evaluation:
         worst = max(telling, key=lambda one: _excess(one.compared))
         more = f" (and {len(telling) - 1} more of {len(found)})" if len(telling) > 1 else ""
         return f"{worst.quantity}, {worst.place}: {worst.numbers}{more}"
+
+    def chart(self, section: str) -> VConcatChart:
+        """The numbers of a section, a panel each, with all senders; MetricError without any."""
+        mine = self.values[self.values["section"] == section]
+        panels = [_panel(row) for row in mine.to_dict(orient="records")]
+        senders = list(dict.fromkeys(self.values["sender"]))
+        drawn = mine[["sender", "value"]].assign(panel=panels)
+        return section_chart(drawn, senders, title=f"{self.sender}, section {section}")
 
     def summary(self) -> pd.DataFrame:
         """One row per section: its question, the answer and its sentence."""
@@ -148,6 +161,15 @@ class Evaluation:
         from qbkit.studies.evaluation.report import summary_html
 
         return summary_html(self)
+
+
+def _panel(row: dict[Any, Any]) -> str:
+    """What a row's number is, and where."""
+    measure = MEASURES[row["measure"]]
+    what = f"harm to {measure.words}" if row["harm"] else measure.words
+    unit = f" ({measure.unit})" if measure.unit and not row["harm"] else ""
+    setting = f", {row['setting']}" if row["setting"] else ""
+    return f"{what.capitalize()}{unit}: {row['scenario']}{setting}"
 
 
 def _excess(one: Comparison) -> float:

@@ -7,14 +7,11 @@ import math
 import shlex
 from html import escape
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
-from qbkit.errors import MetricError, StoreError
+from qbkit.errors import StoreError
 from qbkit.files import write_whole
-from qbkit.metrics.evaluation.measures import MEASURES
-from qbkit.plots import section_chart
 from qbkit.plots.drawing.render import chart_fragment, without_bundle
 from qbkit.spec.book import Criterion, Scenario, Setting
 from qbkit.studies.evaluation.answers import WORDS, Evaluation
@@ -185,26 +182,9 @@ def _commands(evaluation: Evaluation, criterion: Criterion) -> list[str]:
 
 
 def _chart(evaluation: Evaluation, criterion: Criterion) -> str:
-    values = evaluation.values
-    if values.empty or not (values["section"] == criterion.section).any():
+    if not evaluation.of(criterion):
         return ""
-    mine = values[values["section"] == criterion.section]
-    panels = [_panel_name(row) for row in mine.to_dict(orient="records")]
-    senders = list(dict.fromkeys(values["sender"]))
-    drawn = pd.DataFrame({"panel": panels, "sender": mine["sender"], "value": mine["value"]})
-    try:
-        chart = section_chart(drawn, senders, title="The numbers of each seed")
-    except MetricError as error:
-        return f"<p>Not drawn: {escape(str(error))}.</p>"
-    return chart_fragment(chart.to_dict())
-
-
-def _panel_name(row: dict[Any, Any]) -> str:
-    measure = MEASURES[row["measure"]]
-    what = f"harm to {measure.words} (part)" if row["harm"] else measure.words
-    unit = f" ({measure.unit})" if measure.unit and not row["harm"] else ""
-    setting = f", {row['setting']}" if row["setting"] else ""
-    return f"{row['scenario']}{setting}: {what}{unit}"
+    return chart_fragment(evaluation.chart(criterion.section).to_dict())
 
 
 def _markdown_table(evaluation: Evaluation, criterion: Criterion) -> list[str]:
