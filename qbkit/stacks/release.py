@@ -8,7 +8,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, TypeVar
+from typing import ClassVar
 
 from qbkit.errors import SpecError, StackNotReady
 from qbkit.files import write_whole
@@ -93,8 +93,33 @@ class Release(Stack):
     of: ClassVar[Releases]
     number: ClassVar[str]
     generation: ClassVar[Generation]
+    origin: ClassVar[str]
+    """Its `source`, with ``{version}`` in place of the version."""
     lock_name: ClassVar[str] = "requirements.lock"
     """Name of its lock file."""
+
+    @classmethod
+    def make(cls, releases: Releases, version: str, generation: Generation) -> Release:
+        """The stack of a version, of a class of its own below this one."""
+        attributes = {
+            "name": f"{releases.name}@{version}",
+            "of": releases,
+            "number": version,
+            "generation": generation,
+            "source": cls.origin.format(version=version),
+            # The adapters of older releases have nothing above their transport.
+            "apps": (),
+            "reads_slowly": False,
+            "offers_window": False,
+            **cls.own(version, generation),
+        }
+        made: Release = type(cls.__name__, (cls,), attributes)()
+        return made
+
+    @classmethod
+    def own(cls, version: str, generation: Generation) -> dict[str, object]:
+        """What else differs between the releases of this stack: attribute → value."""
+        return {}
 
     def build(self, say: Say = lambda _: None) -> None:
         """Lock the release at the first build, then as the stack's own class; may raise."""
@@ -154,27 +179,6 @@ class LockedRelease(Release):
         """The fingerprint, by default that of the stack's own class."""
         key: str = super()._key()  # type: ignore[misc]
         return key
-
-
-Kind = TypeVar("Kind", bound=Release)
-
-
-def make_release(
-    kind: type[Kind], releases: Releases, version: str, generation: Generation, **attributes: object
-) -> Kind:
-    """The stack of a version: of a class of its own below ``kind``, with these attributes."""
-    shared = {
-        "name": f"{releases.name}@{version}",
-        "of": releases,
-        "number": version,
-        "generation": generation,
-        # The adapters of older releases have nothing above their transport.
-        "apps": (),
-        "reads_slowly": False,
-        "offers_window": False,
-    }
-    made: Kind = type(kind.__name__, (kind,), {**shared, **attributes})()
-    return made
 
 
 def number(version: str) -> tuple[int, ...]:

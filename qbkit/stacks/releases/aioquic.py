@@ -17,7 +17,6 @@ from qbkit.stacks.release import (
     Generation,
     LockedRelease,
     Releases,
-    make_release,
 )
 from qbkit.stacks.releases import wheels
 from qbkit.stacks.toolchains import byte_code
@@ -27,7 +26,14 @@ ADAPTERS = SOURCES / "aioquic"
 
 
 class AioQuicRelease(LockedRelease, AioQuic):
-    """A release of aioquic; `_make` makes the class of one."""
+    """A release of aioquic."""
+
+    origin = "the Python package aioquic {version}"
+
+    @classmethod
+    def own(cls, version: str, generation: Generation) -> dict[str, object]:
+        """Its adapter."""
+        return {"package": generation.sources[-1].name}
 
     def version(self) -> str:
         """Version of the package, and a fingerprint of the driver and all that it runs with."""
@@ -84,17 +90,6 @@ class AioQuicRelease(LockedRelease, AioQuic):
         wheels.pip_install(*words, what=self.name)
 
 
-def _make(releases: Releases, version: str, generation: Generation) -> AioQuicRelease:
-    return make_release(
-        AioQuicRelease,
-        releases,
-        version,
-        generation,
-        source=f"the Python package aioquic {version}",
-        package=generation.sources[-1].name,
-    )
-
-
 RELEASES = Releases(
     name=AioQuic.name,
     package="wheel aioquic",
@@ -103,7 +98,7 @@ RELEASES = Releases(
         Generation("1.2.0", (DRIVER,), ("cubic", "reno")),
     ),
     built=("0.9.25", "1.0.0", "1.2.0", "1.3.0", "1.4.0", "1.7.2"),
-    make=_make,
+    make=AioQuicRelease.make,
 )
 
 register_releases(RELEASES)

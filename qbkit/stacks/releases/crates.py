@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar
 
@@ -15,8 +15,6 @@ from qbkit.stacks.release import (
     SOURCES,
     Generation,
     LockedRelease,
-    Releases,
-    make_release,
     release_folder,
 )
 from qbkit.stacks.toolchains.build import run_tool
@@ -38,6 +36,15 @@ class CrateRelease(LockedRelease, RustStack):
     lock_name = "Cargo.lock"
     ours: ClassVar[tuple[str, ...]]
     """Our crates beside the driver."""
+
+    @classmethod
+    def own(cls, version: str, generation: Generation) -> dict[str, object]:
+        """Its workspace, and the options and reports that this generation of the driver has."""
+        return {
+            "workspace": release_folder(f"{cls.name}@{version}"),
+            "options": {name: cls.options[name] for name in generation.options},
+            "reports": generation.reports,
+        }
 
     def build(self, say: Say = lambda _: None) -> None:
         """Lock the crates at the first build, then compile; raises StackNotReady."""
@@ -107,29 +114,17 @@ def crate_release(
     *,
     ours: tuple[str, ...] = ("common",),
     build_env: Mapping[str, str] | None = None,
-) -> Callable[[Releases, str, Generation], CrateRelease]:
-    """A function from a version of the crate to its stack, which is like ``base`` otherwise.
+) -> type[CrateRelease]:
+    """The class of the releases of a crate, which are like ``base`` otherwise.
 
     ``ours`` are our crates that the driver uses, and ``build_env`` is what its build reads besides
     the environment variables of ``base``.
     """
 
-    kind = type(f"{type(base).__name__}Release", (CrateRelease, type(base)), {})
-
-    def make(releases: Releases, version: str, generation: Generation) -> CrateRelease:
-        options: Mapping[str, str] = base.options
-        return make_release(
-            kind,
-            releases,
-            version,
-            generation,
-            source=f"crate {crate} {version}",
-            crate=crate,
-            ours=ours,
-            build_env={**base.build_env, **(build_env or {})},
-            workspace=release_folder(f"{base.name}@{version}"),
-            options={name: options[name] for name in generation.options},
-            reports=generation.reports,
-        )
-
-    return make
+    attributes = {
+        "origin": f"crate {crate} {{version}}",
+        "crate": crate,
+        "ours": ours,
+        "build_env": {**base.build_env, **(build_env or {})},
+    }
+    return type(f"{type(base).__name__}Release", (CrateRelease, type(base)), attributes)

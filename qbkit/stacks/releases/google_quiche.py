@@ -12,17 +12,23 @@ from qbkit.stacks.release import (
     Generation,
     Release,
     Releases,
-    make_release,
 )
 from qbkit.stacks.releases import wheels
 from qbkit.stacks.toolchains.envoy_wheel import PACKAGE, requirement
 
 
 class GoogleQuicheRelease(Release, GoogleQuiche):
-    """A release of Envoy; `_make` makes the class of one.
+    """A release of Envoy.
 
     Its folder in the cache has the hash of its wheel, which the first build looks up.
     """
+
+    origin = f"Envoy {{version}}'s HTTP/3 server, PyPI wheel {PACKAGE}"
+
+    @classmethod
+    def own(cls, version: str, generation: Generation) -> dict[str, object]:
+        """Its place in the guest."""
+        return {"mount": f"{MOUNT}@{version}"}
 
     def status(self) -> Status:
         """Ready when the wheel is locked and unpacked, and its client is built."""
@@ -44,23 +50,12 @@ class GoogleQuicheRelease(Release, GoogleQuiche):
         self._write_lock_file(f"{requirement(self.number, sha256)}\n")
 
 
-def _make(releases: Releases, version: str, generation: Generation) -> GoogleQuicheRelease:
-    return make_release(
-        GoogleQuicheRelease,
-        releases,
-        version,
-        generation,
-        source=f"Envoy {version}'s HTTP/3 server, PyPI wheel {PACKAGE}",
-        mount=f"{MOUNT}@{version}",
-    )
-
-
 RELEASES = Releases(
     name=GoogleQuiche.name,
     package=f"wheel {PACKAGE}",
     generations=(Generation("1.36.0", (), tuple(FLAGS)),),
     built=("1.36.2", "1.37.0", "1.38.2", "1.39.0", "1.40.0"),
-    make=_make,
+    make=GoogleQuicheRelease.make,
 )
 
 register_releases(RELEASES)

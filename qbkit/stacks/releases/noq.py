@@ -37,7 +37,7 @@ RELEASES = Releases(
         _generation("1.2.0", PRESENT, bbr="bbr3"),
     ),
     built=("0.16.0", "0.17.0", "1.0.0", "1.0.1", "1.1.1", "1.2.0", "1.3.0", "1.4.0"),
-    make=crate_release(Noq(), "noq-proto"),
+    make=crate_release(Noq(), "noq-proto").make,
 )
 
 register_releases(RELEASES)

@@ -13,18 +13,18 @@ from qbkit.stacks.release import (
     Generation,
     LockedRelease,
     Releases,
-    make_release,
 )
 from qbkit.stacks.toolchains.source_packages import CrateSources, crate_index
 
 
 class OpenSslRelease(LockedRelease, OpenSsl):
-    """A release of OpenSSL; `_make` makes the class of one.
+    """A release of OpenSSL.
 
     Its folder in the cache has the number and the hash of its crate, which the first build looks
     up.
     """
 
+    origin = f"C sources of OpenSSL {{version}} in the crate {OPENSSL.name}; Apache 2.0 licence"
     lock_name = "crate.lock"
 
     def released(self) -> list[str]:
@@ -49,22 +49,12 @@ def crates_by_openssl(index: str) -> dict[str, str]:
     return {one["vers"].partition("+")[2]: f"{one['vers']} {one['cksum']}" for one in crates}
 
 
-def _make(releases: Releases, version: str, generation: Generation) -> OpenSslRelease:
-    return make_release(
-        OpenSslRelease,
-        releases,
-        version,
-        generation,
-        source=f"C sources of OpenSSL {version} in the crate {OPENSSL.name}; Apache 2.0 licence",
-    )
-
-
 RELEASES = Releases(
     name=OpenSsl.name,
     package=f"crate {OPENSSL.name}'s OpenSSL",
     generations=(Generation("3.5.0", (), OpenSsl().controllers()),),
     built=("3.5.0", "3.5.4", "3.5.5", "3.6.2", "4.0.1", "4.0.2", "4.0.3"),
-    make=_make,
+    make=OpenSslRelease.make,
 )
 
 register_releases(RELEASES)

@@ -12,7 +12,6 @@ from qbkit.stacks.release import (
     Generation,
     Release,
     Releases,
-    make_release,
 )
 from qbkit.stacks.toolchains.source_packages import PythonSources
 
@@ -26,7 +25,9 @@ PACKAGES = {
 
 
 class PicoquicRelease(Release, Picoquic):
-    """A release of picoquic; `_make` makes the class of one."""
+    """A release of picoquic."""
+
+    origin = "C sources of picoquic {version} in the PyPI package aiopquic; MIT licence"
 
     def released(self) -> list[str]:
         """The versions in `PACKAGES`."""
@@ -48,22 +49,12 @@ class PicoquicRelease(Release, Picoquic):
         return super()._key() if self.number in PACKAGES else "unknown"
 
 
-def _make(releases: Releases, version: str, generation: Generation) -> PicoquicRelease:
-    return make_release(
-        PicoquicRelease,
-        releases,
-        version,
-        generation,
-        source=f"C sources of picoquic {version} in the PyPI package aiopquic; MIT licence",
-    )
-
-
 RELEASES = Releases(
     name=Picoquic.name,
     package="sources of picoquic in the wheel aiopquic",
     generations=(Generation("1.1.51.0", (), Picoquic().controllers()),),
     built=tuple(PACKAGES),
-    make=_make,
+    make=PicoquicRelease.make,
 )
 
 register_releases(RELEASES)

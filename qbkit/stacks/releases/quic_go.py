@@ -11,17 +11,18 @@ from typing import ClassVar
 from qbkit.stacks.quic_go import MODULE, MOUNT, SOURCES, QuicGo
 from qbkit.stacks.registry import register_releases
 from qbkit.stacks.release import SOURCES as ADAPTERS
-from qbkit.stacks.release import Generation, Releases, make_release
+from qbkit.stacks.release import Generation, Releases
 from qbkit.stacks.releases.go_modules import GoRelease
 
 
 class QuicGoRelease(GoRelease, QuicGo):
-    """A release of quic-go; `_make` makes the class of one.
+    """A release of quic-go.
 
     Its driver has the present one's files for flows of its own; the others serve browsers and the
     web.
     """
 
+    origin = f"Go module {MODULE} {{version}}; CUBIC by one changed Boolean"
     options: ClassVar[dict[str, str]] = {}
     module = MODULE
     present = SOURCES
@@ -30,16 +31,10 @@ class QuicGoRelease(GoRelease, QuicGo):
         "end.go",
     )
 
-
-def _make(releases: Releases, version: str, generation: Generation) -> QuicGoRelease:
-    return make_release(
-        QuicGoRelease,
-        releases,
-        version,
-        generation,
-        source=f"Go module {MODULE} {version}; CUBIC by one changed Boolean",
-        mount=f"{MOUNT}@{version}",
-    )
+    @classmethod
+    def own(cls, version: str, generation: Generation) -> dict[str, object]:
+        """Its place in the guest."""
+        return {"mount": f"{MOUNT}@{version}"}
 
 
 def _generation(since: str, *folders: str) -> Generation:
@@ -58,7 +53,7 @@ RELEASES = Releases(
         _generation("0.56.0", "uploads"),
     ),
     built=("0.37.5", "0.41.0", "0.45.0", "0.48.2", "0.52.0", "0.55.0", "0.59.1", "0.65.0"),
-    make=_make,
+    make=QuicGoRelease.make,
 )
 
 register_releases(RELEASES)

@@ -40,7 +40,7 @@ RELEASES = Releases(
         _generation("0.26.0", bbr=("bbr2",)),
     ),
     built=("0.9.0", "0.12.0", "0.16.0", "0.18.0", "0.20.1", "0.22.0", "0.24.5", "0.26.1", "0.30.0"),
-    make=crate_release(Quiche(), "quiche", ours=("common", "udp")),
+    make=crate_release(Quiche(), "quiche", ours=("common", "udp")).make,
 )
 
 register_releases(RELEASES)

@@ -35,7 +35,7 @@ RELEASES = Releases(
         Generation("0.11.14", NEWEST, CONTROLLERS, OPTIONS),
     ),
     built=("0.8.4", "0.9.6", "0.10.6", "0.11.2", "0.11.8", "0.11.12", "0.11.14"),
-    make=crate_release(Quinn(), "quinn-proto"),
+    make=crate_release(Quinn(), "quinn-proto").make,
 )
 
 register_releases(RELEASES)

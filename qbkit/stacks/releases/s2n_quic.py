@@ -64,7 +64,7 @@ RELEASES = Releases(
         "1.80.0",
         "1.91.0",
     ),
-    make=crate_release(S2nQuic(), "s2n-quic", build_env=UNSTABLE),
+    make=crate_release(S2nQuic(), "s2n-quic", build_env=UNSTABLE).make,
 )
 
 register_releases(RELEASES)

@@ -66,7 +66,7 @@ RELEASES = Releases(
         "1.2.0",
         "1.6.0",
     ),
-    make=crate_release(Tquic(), "tquic", ours=("common", "udp")),
+    make=crate_release(Tquic(), "tquic", ours=("common", "udp")).make,
 )
 
 register_releases(RELEASES)
