@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import qbkit as qb
 from qbkit.cli import main
 from qbkit.errors import EngineError, QbkitError, SpecError, StackNotReady, StoreError
-from qbkit.execution import many, notebooks, preflight, sweeps
+from qbkit.execution import many, notebooks, outcome, preflight, sweeps
 from qbkit.execution.preflight import Needs, needs, require_room
 from qbkit.execution.web import load as web
 from qbkit.stacks.web import base as servers
@@ -43,7 +43,7 @@ def has_free(monkeypatch, disk_bytes: float = 1e12, memory_bytes: float = 1e12) 
 def nothing_runs(monkeypatch, tmp_path: Path):
     """An empty store, where the start of any run fails the test."""
     monkeypatch.setenv("QBKIT_RUNS", str(tmp_path / "runs"))
-    for module in (many, sweeps, web, notebooks):
+    for module in (outcome, sweeps, notebooks):
         monkeypatch.setattr(module, "run_calls", lambda *_, **__: pytest.fail("a run has started"))
 
 

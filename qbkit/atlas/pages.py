@@ -27,7 +27,7 @@ from qbkit.atlas.published import (
     PublishedSweep,
     Share,
 )
-from qbkit.atlas.verdicts import KINDS, Verdict, verdict_of
+from qbkit.atlas.standing import KINDS, Standing, standing_of
 from qbkit.metrics import by_family, summary
 from qbkit.metrics.maps.families import kernel_counterpart
 from qbkit.metrics.maps.interactions import FIRST
@@ -65,7 +65,7 @@ class Row:
 
     name: str
     family: str
-    verdict: Verdict
+    standing: Standing
     cause: Cause | None
     map: list[tuple[str, float, float]]
     """Setting, conformance and noise floor; of the reference the noise floor twice."""
@@ -127,10 +127,12 @@ def index_page(published: Published) -> dict[str, Any]:
         for name in names
     ]
     order = list(KINDS)
-    rows.sort(key=lambda row: (order.index(row.verdict.kind), -_size(row.verdict)))
+    rows.sort(key=lambda row: (order.index(row.standing.kind), -_size(row.standing)))
     return {
         "rows": rows,
-        "kinds": {kind: KINDS[kind] for kind in order if any(r.verdict.kind == kind for r in rows)},
+        "kinds": {
+            kind: KINDS[kind] for kind in order if any(r.standing.kind == kind for r in rows)
+        },
         "families": list(dict.fromkeys(row.family for row in rows)),
         "runs": sum(sweep.facts["done"] for sweep in published.sweeps),
         "processor_hours": sum(sweep.facts["processor_hours"] for sweep in published.sweeps),
@@ -150,7 +152,7 @@ def pairs_page(published: Published) -> dict[str, Any]:
 def causes_page(published: Published) -> dict[str, Any]:
     """The known faults, the likely causes, and the studies of stacks as they are."""
     likely = [
-        (name, verdict_of(published, name), cause_of(published, name))
+        (name, standing_of(published, name), cause_of(published, name))
         for name in published.implementations
     ]
     return {
@@ -167,7 +169,7 @@ def implementation_page(published: Published, name: str) -> dict[str, Any]:
         "name": name,
         "stack_version": published.version(name),
         "external": published.external.get(name.partition(":")[0]),
-        "verdict": verdict_of(published, name),
+        "standing": standing_of(published, name),
         "cause": cause_of(published, name),
         "first": _telling(sweeps[0], name) if sweeps else None,
         "conformance": [(sweep, _cells(sweep, name), _envelopes(sweep, name)) for sweep in sweeps],
@@ -200,15 +202,15 @@ def _row(published: Published, name: str, family: str) -> Row:
     return Row(
         name,
         family,
-        verdict_of(published, name),
+        standing_of(published, name),
         cause_of(published, name),
         list(_small_map(sweep, name)) if sweep else [],
     )
 
 
-def _size(verdict: Verdict) -> float:
+def _size(standing: Standing) -> float:
     """By how much an implementation differs, for the order of the rows."""
-    return abs(verdict.difference.mbps) if verdict.difference else 0.0
+    return abs(standing.difference.mbps) if standing.difference else 0.0
 
 
 def _small_map(sweep: ConformanceSweep, name: str) -> Iterator[tuple[str, float, float]]:

@@ -11,11 +11,11 @@ from pathlib import Path
 import xarray as xr
 
 from qbkit import store
-from qbkit.errors import QbkitError, RunFailed, StoreError
+from qbkit.errors import QbkitError, RunFailed
 from qbkit.execution import runner
 from qbkit.execution.attempts import words
-from qbkit.execution.cluster import run_calls
 from qbkit.execution.cost import announcement
+from qbkit.execution.outcome import Ended, completed
 from qbkit.execution.preflight import needs, require_room
 from qbkit.execution.stand_ins import stand_ins
 from qbkit.spec import Experiment
@@ -23,19 +23,10 @@ from qbkit.traces.run.early_end import EARLY_END, early_end_sentences
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Outcome(Ended):
     """The result of one experiment: its run, or the error that stopped it."""
 
     experiment: Experiment
-    name: str = ""
-    """Hash of the run; empty where it cannot be computed (a stack is not ready)."""
-    run: xr.Dataset | None = None
-    error: QbkitError | None = None
-
-    @property
-    def reason(self) -> str:
-        """Why there is no run, in one sentence; empty where there is one."""
-        return str(self.error or "")
 
 
 def run_all(
@@ -79,11 +70,16 @@ def _completed(
     if missing:
         total = len({o.name for o in outcomes})
         title = announcement(list(missing.values()), total, engine, scheduler)
-    done = run_calls(
-        calls, engine=engine, scheduler=scheduler, progress=progress, unit="run", title=title
+    return completed(
+        outcomes,
+        calls,
+        lambda name: words(missing[name]),
+        engine=engine,
+        scheduler=scheduler,
+        progress=progress,
+        unit="run",
+        title=title,
     )
-    done.warn(lambda name: words(missing[name]))
-    return [_loaded(o, done.failed) if o.name in missing else o for o in outcomes]
 
 
 def run_every(
@@ -176,7 +172,7 @@ def _named(experiments: Sequence[Experiment], engine: str | None) -> list[Outcom
             outcomes.append(Outcome(experiment, error=error))
         else:
             run = runner.stored(store.path_of(name), name)
-            outcomes.append(Outcome(experiment, name, run))
+            outcomes.append(Outcome(experiment, name=name, run=run))
     return outcomes
 
 
@@ -188,15 +184,3 @@ def _path(name: str) -> str:
 def _run_to_file(spec: str, name: str, path: str, engine: str | None) -> None:
     """The task of a worker; its result stays there."""
     run_on_worker(spec, name, engine, path)
-
-
-def _loaded(outcome: Outcome, failed: dict[str, QbkitError]) -> Outcome:
-    """The outcome of a run that was missing."""
-    if outcome.name in failed:
-        return replace(outcome, error=failed[outcome.name])
-    path = store.path_of(outcome.name)
-    try:
-        return replace(outcome, run=store.load_run(path))
-    except StoreError:
-        reason = f"it ended, but {Path(path).parent} has no readable result; all workers must "
-        return replace(outcome, error=RunFailed(f"{reason}share that folder (set QBKIT_RUNS)"))

@@ -81,7 +81,7 @@ def run_sweep(
         lost = [name for name in experiments if name not in found and name not in failed]
         reason = f"it ended, but its result is not in {url}; give a folder that all workers share"
         failed.update({name: RunFailed(reason) for name in lost})
-        failures = [Outcome(experiments[n], n, error=error) for n, error in failed.items()]
+        failures = [Outcome(experiments[n], name=n, error=error) for n, error in failed.items()]
         whole = cube(sweep, ids, found)
         _write(whole, failures, url)
     early = sum(EARLY_END in found[name] for name in experiments if name in found)

@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 import platform
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import xarray as xr
 
 from qbkit import store
-from qbkit.errors import QbkitError, RunFailed, SpecError, StoreError
-from qbkit.execution.cluster import run_calls
+from qbkit.errors import RunFailed, SpecError
 from qbkit.execution.identity import Identity
+from qbkit.execution.outcome import Ended, completed
 from qbkit.execution.preflight import Needs, needs, require_room
 from qbkit.execution.runner import check_writable, cost, kept_files, kept_words, stored
 from qbkit.spec.web import WebLoad
@@ -40,19 +40,10 @@ SILENCE_S = 120.0
 
 
 @dataclass(frozen=True)
-class WebOutcome:
+class WebOutcome(Ended):
     """The result of one load: its dataset, or the error that stopped it."""
 
     load: WebLoad
-    name: str = ""
-    """Hash of the run; empty where it cannot be computed."""
-    run: xr.Dataset | None = None
-    error: QbkitError | None = None
-
-    @property
-    def reason(self) -> str:
-        """Why there is no dataset, in one sentence; empty where there is one."""
-        return str(self.error or "")
 
 
 def run_web(
@@ -133,9 +124,14 @@ def run_web_all(
         name: (_to_file, load.to_json(), name, str(store.path_of(name).absolute()))
         for name, load in missing.items()
     }
-    done = run_calls(calls, scheduler=scheduler, progress=progress, unit="load")
-    done.warn(lambda name: f"{missing[name].name}, seed {missing[name].seed}")
-    return [_loaded(o, done.failed) if o.name in missing else o for o in outcomes]
+    return completed(
+        outcomes,
+        calls,
+        lambda name: f"{missing[name].name}, seed {missing[name].seed}",
+        scheduler=scheduler,
+        progress=progress,
+        unit="load",
+    )
 
 
 def _measure(
@@ -179,7 +175,7 @@ def _stored(loads: Sequence[WebLoad]) -> list[WebOutcome]:
     identity = Identity(engines.choose())
     names = [str(_named(identity, WebPair(load))["hash"]) for load in loads]
     return [
-        WebOutcome(load, name, stored(store.path_of(name), name))
+        WebOutcome(load, name=name, run=stored(store.path_of(name), name))
         for load, name in zip(loads, names, strict=True)
     ]
 
@@ -192,13 +188,3 @@ def _to_file(spec: str, name: str, path: str) -> None:
             f"{platform.node()} has another kernel, qbkit or version of server or client than the "
             "machine that started the loads; set up both alike"
         )
-
-
-def _loaded(outcome: WebOutcome, failed: dict[str, QbkitError]) -> WebOutcome:
-    """The outcome of a load that was missing."""
-    if outcome.name in failed:
-        return replace(outcome, error=failed[outcome.name])
-    try:
-        return replace(outcome, run=store.load_run(store.path_of(outcome.name)))
-    except StoreError as error:
-        return replace(outcome, error=RunFailed(f"it ended, but {error}"))

@@ -1,4 +1,4 @@
-"""One verdict in words for each implementation: its known fault, or what it takes."""
+"""Where each implementation stands, in words: its known fault, or what it takes."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ KINDS = {
     "reference": "the kernel's own",
     "none": "not compared",
 }
-"""Kind of a verdict → its words, in the order in which a reader sorts them."""
+"""Kind → its words, in the order in which a reader sorts them."""
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """What the data say of an implementation, in at most three short lines."""
+class Standing:
+    """Where an implementation stands beside the kernel, in at most three short lines."""
 
     kind: str
     """Key in `KINDS`."""
@@ -33,7 +33,7 @@ class Verdict:
 
     @property
     def words(self) -> str:
-        """The verdict itself."""
+        """Its kind in words."""
         return KINDS[self.kind]
 
     @property
@@ -47,13 +47,13 @@ class Verdict:
         return str(self.difference) if self.difference else ""
 
 
-def verdict_of(published: Published, name: str) -> Verdict:
-    """The verdict of the first sweep that compares an implementation."""
+def standing_of(published: Published, name: str) -> Standing:
+    """That of the first sweep that compares an implementation."""
     difference = published.difference(name)
     faults = published.faults.get(name)
     if faults:
-        return Verdict("fault", difference, first_clause(faults[0].fault))
+        return Standing("fault", difference, first_clause(faults[0].fault))
     if difference:
-        return Verdict(difference.kind, difference)
+        return Standing(difference.kind, difference)
     known = {sweep.reference for sweep in published.conformance}
-    return Verdict("reference" if name in known else "none")
+    return Standing("reference" if name in known else "none")
