@@ -26,6 +26,16 @@ def write_whole(path: Path, content: bytes | memoryview) -> None:
 
 
 @contextmanager
+def writing(path: str | Path) -> Iterator[None]:
+    """Raise StoreError if the block cannot write what the user wants at a path."""
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or error
+        raise StoreError(f"{path} cannot be written: {reason}; choose another folder") from None
+
+
+@contextmanager
 def lock(path: Path, *, timeout_s: float = FOREVER_S) -> Iterator[None]:
     """Hold a lock file until the block or this process ends, even if it is killed.
 

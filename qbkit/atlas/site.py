@@ -31,8 +31,7 @@ from qbkit.atlas.pages import (
 )
 from qbkit.atlas.published import Published, read_published
 from qbkit.atlas.tiles import SHARE, tile_style
-from qbkit.errors import StoreError
-from qbkit.files import write_whole
+from qbkit.files import write_whole, writing
 from qbkit.metrics import map_sentence
 from qbkit.plots.drawing.render import shared_script
 from qbkit.plots.maps.conformance_map import setting_text
@@ -67,12 +66,9 @@ def write_atlas(data: str | Path, out: str | Path) -> Path:
 
 
 def _write(path: Path, text: str) -> None:
-    try:
+    with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, text.encode())
-    except OSError as error:
-        reason = error.strerror or error
-        raise StoreError(f"{path} cannot be written: {reason}; choose another folder") from None
 
 
 def _pages(published: Published) -> Iterator[tuple[str, str]]:

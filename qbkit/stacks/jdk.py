@@ -51,9 +51,7 @@ class Jdk(CompiledStack):
     name: ClassVar[str] = "jdk"
     source: ClassVar[str] = "package openjdk-26-jre-headless of Debian forky"
     reports: ClassVar[tuple[str, ...]] = (
-        "cwnd_bytes",
-        "bytes_in_flight",
-        "srtt_ms",
+        *CompiledStack.reports,
         "latest_rtt_ms",
         "min_rtt_ms",
     )

@@ -52,9 +52,7 @@ class Kwik(CompiledStack):
         BATCH[0]: "util-linux",
     }
     reports: ClassVar[tuple[str, ...]] = (
-        "cwnd_bytes",
-        "bytes_in_flight",
-        "srtt_ms",
+        *CompiledStack.reports,
         "latest_rtt_ms",
         "lost_packets",
     )

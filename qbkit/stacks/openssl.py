@@ -51,9 +51,7 @@ class OpenSsl(CStack):
     most_window_bytes: ClassVar[int] = 6 << 20
     options: ClassVar[dict[str, str]] = {"qlog": "write a full qlog"}
     reports: ClassVar[tuple[str, ...]] = (
-        "cwnd_bytes",
-        "bytes_in_flight",
-        "srtt_ms",
+        *CStack.reports,
         "latest_rtt_ms",
         "min_rtt_ms",
     )

@@ -65,9 +65,7 @@ class Picoquic(CStack):
     links: ClassVar[tuple[str, ...]] = ("-l:libcrypto.a", "-lm", "-ldl")
     most_window_bytes: ClassVar[int] = 1 << 30
     reports: ClassVar[tuple[str, ...]] = (
-        "cwnd_bytes",
-        "bytes_in_flight",
-        "srtt_ms",
+        *CStack.reports,
         "latest_rtt_ms",
         "min_rtt_ms",
         "pacing_rate_mbps",

@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from qbkit.errors import StoreError
-from qbkit.files import write_whole
+from qbkit.files import write_whole, writing
 
 UNITS = {"_mbps": "Mbit/s", "_ms": "ms", "_s": "s", "_percent": "%", "_bytes": "B", "_bdp": "BDP"}
 """Ending of a column's name → unit."""
@@ -45,11 +45,8 @@ def save_table(frame: pd.DataFrame, path: str | Path) -> Path:
         text = _latex(frame)
     else:
         raise StoreError(f"a table cannot be saved as {path.name!r}; choose from .csv, .tex")
-    try:
+    with writing(path):
         write_whole(path, text.encode())
-    except OSError as error:
-        reason = error.strerror or error
-        raise StoreError(f"{path} cannot be written: {reason}; choose another folder") from None
     return path
 
 

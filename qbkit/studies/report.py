@@ -11,7 +11,7 @@ import pandas as pd
 import xarray as xr
 
 from qbkit.errors import QbkitError, StoreError
-from qbkit.files import write_whole
+from qbkit.files import write_whole, writing
 from qbkit.metrics.verdicts.reasons import sentence
 from qbkit.plots.drawing.html import run_html, run_sentence
 from qbkit.plots.drawing.render import chart_fragment, without_bundle
@@ -64,11 +64,8 @@ def save_report(results: Results, path: str | Path) -> Path:
         f"<style>{STYLE}</style></head><body><h1>{escape(title)}</h1>{''.join(sections)}"
         "</body></html>"
     )
-    try:
+    with writing(path):
         write_whole(target, page.encode())
-    except OSError as error:
-        reason = error.strerror or error
-        raise StoreError(f"{path} cannot be written: {reason}; choose another folder") from None
     return target
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import altair as alt
 
 from qbkit.errors import StoreError
-from qbkit.files import write_whole
+from qbkit.files import write_whole, writing
 from qbkit.plots.drawing import theme
 from qbkit.plots.drawing.paper import paper_spec
 from qbkit.plots.drawing.render import chart_page, vegalite_version
@@ -43,11 +43,8 @@ def save_chart(chart: alt.TopLevelMixin, path: str | Path, *, width: str | None 
         content = WRITERS[ending](spec)
     else:
         content = {**WRITERS, "png": PRINTED}[ending](paper_spec(spec, width))
-    try:
+    with writing(path):
         write_whole(path, content)
-    except OSError as error:
-        reason = error.strerror or error
-        raise StoreError(f"{path} cannot be written: {reason}; choose another folder") from None
     return path
 
 

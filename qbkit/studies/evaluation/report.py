@@ -11,7 +11,7 @@ from pathlib import Path
 import pandas as pd
 
 from qbkit.errors import StoreError
-from qbkit.files import write_whole
+from qbkit.files import write_whole, writing
 from qbkit.plots.drawing.render import chart_fragment, without_bundle
 from qbkit.spec.book import Criterion, Scenario, Setting
 from qbkit.studies.evaluation.answers import WORDS, Evaluation
@@ -45,11 +45,8 @@ def save_evaluation(evaluation: Evaluation, path: str | Path) -> Path:
     require_name(target)
     writers = dict(zip(KINDS, (page, markdown, as_json), strict=True))
     text = writers[target.suffix.lower()](evaluation)
-    try:
+    with writing(path):
         write_whole(target, text.encode())
-    except OSError as error:
-        reason = error.strerror or error
-        raise StoreError(f"{path} cannot be written: {reason}; choose another folder") from None
     return target
 
 

@@ -26,13 +26,15 @@ MOST_SESSIONS = 4096
 FIRST_LINE, EVENTS = b'{"constants":', b'"events":'
 
 
-class _Source(msgspec.Struct):
+class Source(msgspec.Struct):
+    """What an event is of, such as a connection."""
+
     id: int
 
 
 class _Event(msgspec.Struct):
     type: int
-    source: _Source
+    source: Source
     time: float
     params: msgspec.Raw = msgspec.Raw(b"{}")
 
@@ -41,7 +43,9 @@ class _Constants(msgspec.Struct):
     logEventTypes: dict[str, int]
 
 
-class _Head(msgspec.Struct):
+class Head(msgspec.Struct):
+    """The first line: the numbers of the types of events."""
+
     constants: _Constants
 
 
@@ -121,7 +125,7 @@ class _NetlogReader:
 
     def _line_constants(self, first: bytes) -> bool:
         try:
-            head = msgspec.json.decode(first.rstrip(b", \r\n") + b"}", type=_Head)
+            head = msgspec.json.decode(first.rstrip(b", \r\n") + b"}", type=Head)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return False
         self._begin(head.constants.logEventTypes)

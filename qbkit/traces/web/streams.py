@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 
 from qbkit.errors import TraceError
+from qbkit.traces.logs.netlog import Head, Source
 
 DEFAULT_URGENCY = 3
 """RFC 9218, section 4.1."""
@@ -28,23 +29,11 @@ class _Params(msgspec.Struct):
     headers: list[str] = []
 
 
-class _Source(msgspec.Struct):
-    id: int
-
-
 class _Event(msgspec.Struct):
     type: int
-    source: _Source
+    source: Source
     time: float
     params: _Params = msgspec.field(default_factory=_Params)
-
-
-class _Constants(msgspec.Struct):
-    logEventTypes: dict[str, int]
-
-
-class _Head(msgspec.Struct):
-    constants: _Constants
 
 
 EVENT = msgspec.json.Decoder(_Event, strict=False)
@@ -95,7 +84,7 @@ def read_streams(path: Path) -> Streams:
 
 def _names(first: bytes, path: Path) -> dict[int, str]:
     try:
-        types = msgspec.json.decode(first.rstrip(b", \r\n") + b"}", type=_Head)
+        types = msgspec.json.decode(first.rstrip(b", \r\n") + b"}", type=Head)
     except (msgspec.DecodeError, UnicodeDecodeError):
         raise TraceError(f"{path.name} is no net log of Chromium") from None
     numbers = types.constants.logEventTypes
