@@ -83,9 +83,8 @@ def _run(
     chosen = engines.choose(engine)
     identity = Identity(chosen).of(experiment, drivers)
     path = Path(out) if out is not None else store.path_of(identity["hash"])
-    there = stored(path, identity["hash"])
-    kept = set() if there is None else kept_words(path, KEEP)
-    if there is not None and not rerun and kept.issuperset(keep):
+    there, kept = reusable(path, identity["hash"], KEEP, keep)
+    if there is not None and not rerun:
         return there
     if out is not None and not force:
         store.require_free(path, experiment.hash)
@@ -247,10 +246,19 @@ def cost(usage: Usage) -> dict[str, Any]:
     }
 
 
-def kept_words(path: Path, choices: Mapping[str, str]) -> set[str]:
-    """The keys of ``choices`` (as `KEEP`) whose files are beside a run file."""
+def reusable(
+    path: Path, name: str, choices: Mapping[str, str], keep: Collection[str]
+) -> tuple[xr.Dataset | None, set[str]]:
+    """The stored run if it has all that ``keep`` names, and the keys of ``choices`` that it has.
+
+    It has those (as in `KEEP`) whose files are beside it.
+    """
+    there = stored(path, name)
+    if there is None:
+        return None, set()
     folder = kept_folder(path)
-    return {word for word, pattern in choices.items() if any(folder.glob(Path(pattern).name))}
+    kept = {word for word, pattern in choices.items() if any(folder.glob(Path(pattern).name))}
+    return (there if kept.issuperset(keep) else None), kept
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from qbkit.errors import RunFailed, SpecError
 from qbkit.execution.identity import Identity
 from qbkit.execution.outcome import Ended, completed
 from qbkit.execution.preflight import Needs, needs, require_room
-from qbkit.execution.runner import check_writable, cost, kept_files, kept_words, stored
+from qbkit.execution.runner import check_writable, cost, kept_files, reusable, stored
 from qbkit.spec.web import WebLoad
 from qbkit.stacks.web import base as web
 from qbkit.testbed import engines
@@ -70,9 +70,8 @@ def run_web(
     pair = WebPair(load)
     identity = _named(Identity(engine), pair)
     path = Path(out) if out is not None else store.path_of(identity["hash"])
-    there = stored(path, identity["hash"])
-    kept = set() if there is None else kept_words(path, KEEP)
-    if there is not None and not rerun and kept.issuperset(keep):
+    there, kept = reusable(path, identity["hash"], KEEP, keep)
+    if there is not None and not rerun:
         return there
     if out is not None and not force:
         store.require_free(path, identity["spec_hash"])

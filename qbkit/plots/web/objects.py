@@ -20,6 +20,8 @@ from qbkit.plots.drawing.charts import LayerChart, VConcatChart
 from qbkit.plots.drawing.data import inline
 from qbkit.plots.web.tiles import (
     DIFFERENCE,
+    difference_columns,
+    difference_tips,
     protocol_colour,
     tile_colour,
     tile_label,
@@ -58,7 +60,8 @@ def web_objects_chart(
     chosen = alt.selection_point(
         fields=["row", "column"], value=[first], empty=False, toggle=False, name="cell"
     )
-    map_ = _heat_map(_difference_cells(cells, base_rtt_ms), columns, rows, _difference_tips())
+    data = {**_places(cells, base_rtt_ms), **difference_columns(cells)}
+    map_ = _heat_map(data, columns, rows, difference_tips())
     details = alt.HConcatChart(
         hconcat=[_acked(curves, chosen, base_rtt_ms), _retransmissions(table, chosen, base_rtt_ms)]
     )
@@ -131,32 +134,6 @@ def _heat_map(
     return LayerChart(layer=[tiles, tile_numbers(base)]).properties(
         width=CELL_WIDTH * len(columns), height=CELL_HEIGHT * len(rows)
     )
-
-
-def _difference_cells(cells: pd.DataFrame, base_rtt_ms: float) -> dict[str, Any]:
-    return {
-        **_places(cells, base_rtt_ms),
-        "percent": cells["difference_percent"].to_numpy(float),
-        "low": cells["low_percent"].to_numpy(float),
-        "high": cells["high_percent"].to_numpy(float),
-        "label": [tile_label(value) for value in cells["difference_percent"]],
-        "h2": cells["h2_median_s"].to_numpy(float),
-        "h3": cells["h3_median_s"].to_numpy(float),
-        "h2_loads": cells["h2_loads"].to_numpy(int),
-        "h3_loads": cells["h3_loads"].to_numpy(int),
-    }
-
-
-def _difference_tips() -> list[alt.Tooltip]:
-    return [
-        alt.Tooltip("percent:Q", title="H3 against H2 (%)", format="+.1f"),
-        alt.Tooltip("low:Q", title="95 % interval from (%)", format="+.1f"),
-        alt.Tooltip("high:Q", title="to (%)", format="+.1f"),
-        alt.Tooltip("h2:Q", title="Median of H2 (s)", format=".3f"),
-        alt.Tooltip("h3:Q", title="Median of H3 (s)", format=".3f"),
-        alt.Tooltip("h2_loads:Q", title="Loads by H2"),
-        alt.Tooltip("h3_loads:Q", title="Loads by H3"),
-    ]
 
 
 def _acked(curves: pd.DataFrame, chosen: alt.Parameter, base_rtt_ms: float) -> alt.Chart:

@@ -15,9 +15,10 @@ from qbkit.plots.drawing.data import inline
 from qbkit.plots.web.tiles import (
     DIFFERENCE,
     PROTOCOLS,
+    difference_columns,
+    difference_tips,
     protocol_colour,
     tile_colour,
-    tile_label,
     tile_numbers,
 )
 from qbkit.spec.loss import GilbertElliott
@@ -55,13 +56,7 @@ def page_differences_chart(
     data = {
         "row": rows,
         "column": [TITLES[name] for name in cells["time"]],
-        "percent": cells["difference_percent"].to_numpy(float),
-        "low": cells["low_percent"].to_numpy(float),
-        "high": cells["high_percent"].to_numpy(float),
-        "h2": cells["h2_median_s"].to_numpy(float),
-        "h3": cells["h3_median_s"].to_numpy(float),
-        "loads": cells[["h2_loads", "h3_loads"]].min(axis=1).to_numpy(int),
-        "label": [tile_label(value) for value in cells["difference_percent"]],
+        **difference_columns(cells),
     }
     base = alt.Chart(inline(data)).encode(
         x=alt.X(
@@ -78,15 +73,7 @@ def page_differences_chart(
         ),
         y=alt.Y("row:N", sort=list(dict.fromkeys(rows)), title=None, axis=alt.Axis(labelLimit=380)),
     )
-    tips = [
-        alt.Tooltip("percent:Q", title="H3 against H2 (%)", format="+.1f"),
-        alt.Tooltip("low:Q", title="95 % interval from (%)", format="+.1f"),
-        alt.Tooltip("high:Q", title="to (%)", format="+.1f"),
-        alt.Tooltip("h2:Q", title="Median of H2 (s)", format=".3f"),
-        alt.Tooltip("h3:Q", title="Median of H3 (s)", format=".3f"),
-        alt.Tooltip("loads:Q", title="Loads by each"),
-    ]
-    tiles = base.mark_rect(stroke=theme.GRID).encode(color=tile_colour(), tooltip=tips)
+    tiles = base.mark_rect(stroke=theme.GRID).encode(color=tile_colour(), tooltip=difference_tips())
     return LayerChart(layer=[tiles, tile_numbers(base)]).properties(
         width=CELL_WIDTH * len(columns),
         height=CELL_HEIGHT * len(set(rows)),

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import altair as alt
+import pandas as pd
 
 from qbkit.plots.drawing import theme
 
@@ -38,6 +41,33 @@ def tile_label(percent: float, form: str = "{:+.0f}") -> str:
     """The number in a tile; none below `LABELLED_PERCENT`."""
     text = form.format(percent).replace("-", "−")
     return text if abs(percent) >= LABELLED_PERCENT else ""
+
+
+def difference_columns(cells: pd.DataFrame) -> dict[str, Any]:
+    """What a tile has of a row of differences, with `difference_tips`."""
+    return {
+        "percent": cells["difference_percent"].to_numpy(float),
+        "low": cells["low_percent"].to_numpy(float),
+        "high": cells["high_percent"].to_numpy(float),
+        "label": [tile_label(value) for value in cells["difference_percent"]],
+        "h2": cells["h2_median_s"].to_numpy(float),
+        "h3": cells["h3_median_s"].to_numpy(float),
+        "h2_loads": cells["h2_loads"].to_numpy(int),
+        "h3_loads": cells["h3_loads"].to_numpy(int),
+    }
+
+
+def difference_tips() -> list[alt.Tooltip]:
+    """Tooltip of a tile with `difference_columns`."""
+    return [
+        alt.Tooltip("percent:Q", title="H3 against H2 (%)", format="+.1f"),
+        alt.Tooltip("low:Q", title="95 % interval from (%)", format="+.1f"),
+        alt.Tooltip("high:Q", title="to (%)", format="+.1f"),
+        alt.Tooltip("h2:Q", title="Median of H2 (s)", format=".3f"),
+        alt.Tooltip("h3:Q", title="Median of H3 (s)", format=".3f"),
+        alt.Tooltip("h2_loads:Q", title="Loads by H2"),
+        alt.Tooltip("h3_loads:Q", title="Loads by H3"),
+    ]
 
 
 def protocol_colour() -> alt.Color:
