@@ -177,6 +177,7 @@ def test_a_mistake_in_a_book_is_one_sentence(tmp_path: Path, fields: dict, sente
         (["quinn:speed"], "quinn has no controller 'speed'"),
         (["tcp:cubic", "--book", "rfc9473"], "did you mean rfc9743"),
         (["tcp:cubic", "--book", "bbr-draft"], "qbkit bbr-draft STACK:CC"),
+        (["tcp:cubic?start_s=1"], "sets start_s twice"),
         (["tcp:cubic", "--out", "x.pdf"], "choose a name with .html, .md, .json"),
     ],
 )

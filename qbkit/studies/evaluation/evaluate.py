@@ -96,7 +96,7 @@ def evaluate(
     chosen = book if isinstance(book, Book) else open_book(book)
     _require_measures(chosen)
     tested = sender if isinstance(sender, Flow) else Flow(sender)
-    namer(engine)(Experiment(flows=(tested,)))  # raises for what cannot run at all
+    _require_possible(tested, chosen, engine)
     senders = list(dict.fromkeys([tested.text, *chosen.standards, *chosen.others]))
     count = seeds or (QUICK_SEEDS if quick else SEEDS)
     trials = list(_trials(chosen, senders, count, quick=quick))
@@ -160,6 +160,14 @@ def _require_measures(book: Book) -> None:
                         f"section {criterion.section} measures {name!r}{near}; "
                         f"choose from {', '.join(MEASURES)}"
                     )
+
+
+def _require_possible(tested: Flow, book: Book, engine: str | None) -> None:
+    """Raise for a sender that cannot run at all, or sets what a scenario sets."""
+    namer(engine)(Experiment(flows=(tested,)))
+    for criterion in book.criteria:
+        for scenario in criterion.scenarios:
+            scenario.experiment(tested.text, next(scenario.settings(quick=True)), seed=1)
 
 
 def _trials(book: Book, senders: Sequence[str], seeds: int, *, quick: bool) -> Iterator[Trial]:
