@@ -199,7 +199,7 @@ def test_a_small_evaluation_with_real_flows(tmp_path: Path):
     for name in ("e.html", "e.md", "e.json"):
         assert qb.save_evaluation(found, tmp_path / name).exists()
     page = (tmp_path / "e.html").read_text()
-    assert "qbkit run tcp:bbr tcp:cubic --rate-mbps 20" in page
+    assert "qbkit run tcp:bbr tcp:cubic --buffer-bdp 0.5 --rate-mbps 20" in page
     stored = json.loads((tmp_path / "e.json").read_text())
     assert len(stored["values"]) == 3 * 2 * 2
     assert np.isfinite([row[stored["columns"].index("value")] for row in stored["values"]]).all()
