@@ -13,6 +13,8 @@ READY_S = 10.0
 """How long a receiver or the capture may take to print ready."""
 GRACE_S = 5.0
 """How long a program may take to end after its time."""
+FAILURE = "failure.txt"
+"""What a controller of a user raised, in the folder of its flow."""
 ENDED_WELL = (0, -signal.SIGTERM, 128 + signal.SIGTERM)
 """Exit states of a program asked to end: by itself, by the signal, by a shell around it."""
 
@@ -68,8 +70,13 @@ class Program:
         return self.poll() is not None and os.path.exists(self.early_end)
 
     def require_end_of_flow(self):
-        """It ended too early: report how, where it did not. RunAborted for the capture."""
-        if not self.of_flow:
+        """It ended too early: report how, where it did not.
+
+        RunAborted for the capture, and for a controller of a user that failed: its mistake is what
+        the run is to show.
+        """
+        of_controller = os.path.exists(f"{os.path.dirname(self.log)}/{FAILURE}")
+        if of_controller or not self.of_flow:
             raise RunAborted(self.how_it_ended())
         if not os.path.exists(self.early_end):
             write_json(self.early_end, {"time_ns": time.time_ns(), "status": self.poll()})
