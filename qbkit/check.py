@@ -1,4 +1,4 @@
-"""A line of a report on what works: what was checked, whether it is well, and how to mend it."""
+"""A line of a report on what works: what was checked, whether it is well, and how to fix it."""
 
 from __future__ import annotations
 

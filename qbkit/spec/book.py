@@ -123,6 +123,11 @@ class Book(Spec):
             raise ValueError(f"the book has section {twice} twice")
         return self
 
+    @property
+    def scenarios(self) -> list[tuple[Criterion, Scenario]]:
+        """Each scenario, with its criterion."""
+        return [(one, scenario) for one in self.criteria for scenario in one.scenarios]
+
     @classmethod
     def read(cls, path: str | Path) -> Book:
         """The book in a YAML or JSON file; SpecError says what is wrong with it."""

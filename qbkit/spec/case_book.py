@@ -5,6 +5,7 @@ The cases are those of an Internet-Draft; a YAML file holds them (`qbkit.studies
 
 from __future__ import annotations
 
+from functools import cached_property
 from pathlib import Path
 
 from pydantic import Field, model_validator
@@ -67,7 +68,7 @@ class Case(Spec):
             self.scenario  # noqa: B018 (raises for an impossible experiment)
         return self
 
-    @property
+    @cached_property
     def scenario(self) -> Scenario:
         """Its experiment."""
         return Scenario(

@@ -21,7 +21,7 @@ WINDOW = "QBKIT_WINDOW_BYTES"
 """Environment variable that asks a driver for another receive window: a larger one where path and
 queue hold more, or the one that a flow sets."""
 READ_MBPS = "QBKIT_READ_MBPS"
-"""Environment variable that tells a receiver how fast to read."""
+"""Environment variable that says how fast a receiver reads."""
 APP, APP_OUT = "QBKIT_APP", "QBKIT_APP_OUT"
 """Environment variables that give a driver its application, and the folder of its tables."""
 CERTIFICATE_MOUNT = "/run/qb/certificate"
@@ -172,7 +172,7 @@ class Stack(GuestProgram):
         return ""
 
     def for_app(self) -> Stack:
-        """The stack whose programs heed `APP`, `READ_MBPS` and `WINDOW`: itself, by default."""
+        """The stack whose programs read `APP`, `READ_MBPS` and `WINDOW`: itself, by default."""
         return self
 
     @abstractmethod

@@ -11,7 +11,7 @@ import numpy as np
 import xarray as xr
 
 from qbkit.metrics.flows.fairness import jain_index
-from qbkit.metrics.flows.lookup import delivered_bytes, delivered_packets
+from qbkit.metrics.flows.lookup import delivered_bytes, delivered_packets, state_values
 from qbkit.traces.arrays import BoolArray, FloatArray
 from qbkit.traces.run.attributes import run_experiment
 
@@ -62,14 +62,9 @@ def throughput_mbps(part: Part) -> float:
 
 def lowest_mbps(part: Part) -> float:
     """Least throughput of any one of the flows in any 10 s of the span, in Mbit/s."""
-    found = [math.inf]
-    for index in part.flows:
-        left_s, size_bytes, _ = delivered_packets(part.run, index)
-        starts_s = np.arange(part.from_s, max(part.to_s - STARVING_S, part.from_s) + 0.5, 1.0)
-        sums = np.concatenate([[0.0], np.cumsum(size_bytes[np.argsort(left_s)])])
-        edges = np.searchsorted(np.sort(left_s), [starts_s, starts_s + STARVING_S])
-        found.append(float((sums[edges[1]] - sums[edges[0]]).min() * 8e-6 / STARVING_S))
-    return min(found)
+    starts_s = np.arange(part.from_s, max(part.to_s - STARVING_S, part.from_s) + 0.5, 1.0)
+    each = [_moving_mbps(part, [index], starts_s, STARVING_S).min() for index in part.flows]
+    return float(min(each, default=math.inf))
 
 
 def loss_percent(part: Part) -> float:
@@ -100,14 +95,12 @@ def queue_mean_ms(part: Part) -> float:
 
 def queue_p95_ms(part: Part) -> float:
     """95th percentile of the queueing delay of the flows' packets in the span, in ms."""
-    waited_ms = _waited_ms(part)
-    return float(np.percentile(waited_ms, 95)) if len(waited_ms) else math.nan
+    return _percentile(_waited_ms(part), 95)
 
 
 def queue_least_ms(part: Part) -> float:
     """5th percentile of the queueing delay of the flows' packets in the span, in ms."""
-    waited_ms = _waited_ms(part)
-    return float(np.percentile(waited_ms, 5)) if len(waited_ms) else math.nan
+    return _percentile(_waited_ms(part), 5)
 
 
 def probe_rtt_s(part: Part) -> float:
@@ -118,8 +111,7 @@ def probe_rtt_s(part: Part) -> float:
     run = part.run
     if "sample_state" not in run:
         return math.nan
-    attrs = run["sample_state"].attrs
-    names = dict(zip(attrs["flag_meanings"].split(), attrs["flag_values"], strict=True))
+    names = state_values(run)
     mine = np.isin(run["sample_flow"].values, list(part.flows)) & (run["sample_state"].values >= 0)
     state, at_s = run["sample_state"].values[mine], run["sample_time_s"].values[mine]
     if names.get("probe_rtt") not in state:
@@ -155,14 +147,12 @@ def sent_packets_per_s(part: Part) -> float:
 
 def objects_p95_ms(part: Part) -> float:
     """95th percentile of the time that the flows' objects took to arrive, in ms."""
-    took_ms = _took_ms(part)
-    return float(np.percentile(took_ms, 95)) if len(took_ms) else math.nan
+    return _percentile(_took_ms(part), 95)
 
 
 def objects_median_ms(part: Part) -> float:
     """Median of the time that the flows' objects took to arrive, in ms."""
-    took_ms = _took_ms(part)
-    return float(np.median(took_ms)) if len(took_ms) else math.nan
+    return _percentile(_took_ms(part), 50)
 
 
 def late_percent(part: Part) -> float:
@@ -173,19 +163,8 @@ def late_percent(part: Part) -> float:
 
 def recovery_s(part: Part) -> float:
     """From the start of the span to the first second with 90 % of the link, in s; or the span."""
-    run = part.run
-    step_s = 0.1
-    edges_s = np.arange(part.from_s, part.to_s - 1.0 + 1e-9, step_s)
-    sizes, times = [], []
-    for index in part.flows:
-        left_s, size_bytes, _ = delivered_packets(run, index)
-        times.append(left_s)
-        sizes.append(size_bytes)
-    left_s, size_bytes = np.concatenate(times), np.concatenate(sizes)
-    order = np.argsort(left_s)
-    total = np.concatenate([[0.0], np.cumsum(size_bytes[order])])
-    inside = np.searchsorted(left_s[order], [edges_s, edges_s + 1.0])
-    mbps = (total[inside[1]] - total[inside[0]]) * 8e-6
+    edges_s = np.arange(part.from_s, part.to_s - 1.0 + 1e-9, 0.1)
+    mbps = _moving_mbps(part, part.flows, edges_s, 1.0)
     reached = np.flatnonzero(mbps >= FAIR_PART * _rate_mbps(part)[-1])
     return float(edges_s[reached[0]] - part.from_s) if len(reached) else part.span_s
 
@@ -196,6 +175,23 @@ def acks_per_packet(part: Part) -> float:
     acks = np.isin(run["ack_flow"].values, list(part.flows))
     arrived = sum(len(delivered_packets(run, i)[0]) for i in part.flows)
     return float(np.count_nonzero(acks) / arrived) if arrived else math.nan
+
+
+def _moving_mbps(
+    part: Part, flows: Sequence[int], starts_s: FloatArray, span_s: float
+) -> FloatArray:
+    """Throughput of flows together in the span after each start, in Mbit/s."""
+    each = [delivered_packets(part.run, index)[:2] for index in flows]
+    left_s, size_bytes = (np.concatenate(columns) for columns in zip(*each, strict=True))
+    order = np.argsort(left_s)
+    total = np.concatenate([[0.0], np.cumsum(size_bytes[order])])
+    first, last = np.searchsorted(left_s[order], [starts_s, starts_s + span_s])
+    return np.asarray((total[last] - total[first]) * 8e-6 / span_s)
+
+
+def _percentile(values: FloatArray, percent: float) -> float:
+    """A percentile; NaN without values."""
+    return float(np.percentile(values, percent)) if len(values) else math.nan
 
 
 def _rate_mbps(part: Part) -> FloatArray:
@@ -248,15 +244,7 @@ MEASURES = {
         Measure("queue", "mean queueing delay", "ms", "less", "all", 2.0, queue_mean_ms),
         Measure("queue_p95", "95 % of queueing delays", "ms", "less", "all", 5.0, queue_p95_ms),
         Measure("queue_least", "5 % of queueing delays", "ms", "less", "all", 2.0, queue_least_ms),
-        Measure(
-            "probe_rtt",
-            "time between PROBE_RTTs",
-            "s",
-            "more",
-            "tested",
-            1.0,
-            probe_rtt_s,
-        ),
+        Measure("probe_rtt", "time between PROBE_RTTs", "s", "more", "tested", 1.0, probe_rtt_s),
         Measure("jain", "Jain's index of its flows", "", "more", "tested", 0.05, jain),
         Measure("late_share", "share of a latecomer", "", "more", "tested", 0.1, late_share),
         Measure("utilisation", "use of the link", "", "more", "all", 0.05, utilisation),

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import numpy as np
 import xarray as xr
 
-from qbkit.metrics.flows.lookup import has_packets
+from qbkit.metrics.flows.lookup import has_packets, state_values
 from qbkit.traces.arrays import FloatArray
 from qbkit.traces.run.attributes import run_experiment
 from qbkit.traces.run.early_end import EARLY_END
@@ -87,8 +87,7 @@ def slow_start_losses(ds: xr.Dataset) -> list[float]:
     found = [math.nan] * ds.sizes["flow"]
     if "sample_state" not in ds:
         return found
-    attrs = ds["sample_state"].attrs
-    names = dict(zip(attrs["flag_meanings"].split(), attrs["flag_values"], strict=True))
+    names = state_values(ds)
     inside = [names[name] for name in ("slow_start", "startup") if name in names]
     lost = np.isnan(ds["packet_departure_s"].values)
     for i in range(len(found)):

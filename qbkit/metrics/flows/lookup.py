@@ -129,3 +129,9 @@ def delivered_bytes(ds: xr.Dataset, index: int, start_s: float, stop_s: float) -
     middle_s = ds["time"].values + bin_s / 2
     chosen = (middle_s >= start_s) & (middle_s < stop_s)
     return float(np.nansum(ds["throughput_mbps"].values[index][chosen]) * bin_s * 1e6 / 8)
+
+
+def state_values(ds: xr.Dataset) -> dict[str, int]:
+    """The states that the stacks of a run report: name → value in ``sample_state``."""
+    attrs = ds["sample_state"].attrs
+    return dict(zip(attrs["flag_meanings"].split(), attrs["flag_values"], strict=True))

@@ -41,13 +41,12 @@ class Finding:
     @property
     def place(self) -> str:
         """The scenario and its setting."""
-        return f"{self.scenario}, {self.setting}" if self.setting else self.scenario
+        return _place(self.scenario, self.setting)
 
     @property
     def quantity(self) -> str:
         """What was measured, in words."""
-        words = MEASURES[self.measure].words
-        return f"harm to {words}" if self.is_harm else words
+        return _quantity(self.measure, self.is_harm)
 
     @property
     def numbers(self) -> str:
@@ -165,11 +164,18 @@ class Evaluation:
 
 def _panel(row: dict[Any, Any]) -> str:
     """What a row's number is, and where."""
-    measure = MEASURES[row["measure"]]
-    what = f"harm to {measure.words}" if row["harm"] else measure.words
-    unit = f" ({measure.unit})" if measure.unit and not row["harm"] else ""
-    setting = f", {row['setting']}" if row["setting"] else ""
-    return f"{what.capitalize()}{unit}: {row['scenario']}{setting}"
+    unit = "" if row["harm"] else MEASURES[row["measure"]].unit
+    what = _quantity(row["measure"], row["harm"]).capitalize() + (f" ({unit})" if unit else "")
+    return f"{what}: {_place(row['scenario'], row['setting'])}"
+
+
+def _quantity(measure: str, is_harm: bool) -> str:
+    words = MEASURES[measure].words
+    return f"harm to {words}" if is_harm else words
+
+
+def _place(scenario: str, setting: str) -> str:
+    return f"{scenario}, {setting}" if setting else scenario
 
 
 def _excess(one: Comparison) -> float:

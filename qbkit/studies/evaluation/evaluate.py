@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from importlib.resources import files
 from pathlib import Path
 
@@ -57,12 +59,12 @@ class Trial:
     sender: str
     seed: int
 
-    @property
+    @cached_property
     def experiment(self) -> Experiment:
         """What it runs."""
         return self.scenario.experiment(self.sender, self.setting, self.seed)
 
-    @property
+    @cached_property
     def alone(self) -> Experiment | None:
         """The others without the sender, where harm is asked for."""
         if not self.scenario.harm:
@@ -73,6 +75,10 @@ class Trial:
     def experiments(self) -> list[Experiment]:
         """All that it runs."""
         return [e for e in (self.experiment, self.alone) if e is not None]
+
+    def is_harm(self, measure: str) -> bool:
+        """Whether a measure of it is what others lose beside the sender."""
+        return self.scenario.harm and MEASURES[measure].of == "others"
 
 
 def evaluate(
@@ -151,34 +157,30 @@ def open_book(name: str | Path) -> Book:
 
 
 def _require_measures(book: Book) -> None:
-    for criterion in book.criteria:
-        for scenario in criterion.scenarios:
-            for name in scenario.measures:
-                if name not in MEASURES:
-                    near = did_you_mean(name, list(MEASURES))
-                    raise SpecError(
-                        f"section {criterion.section} measures {name!r}{near}; "
-                        f"choose from {', '.join(MEASURES)}"
-                    )
+    for criterion, scenario in book.scenarios:
+        for name in scenario.measures:
+            if name not in MEASURES:
+                near = did_you_mean(name, list(MEASURES))
+                raise SpecError(
+                    f"section {criterion.section} measures {name!r}{near}; "
+                    f"choose from {', '.join(MEASURES)}"
+                )
 
 
 def _require_possible(tested: Flow, book: Book, engine: str | None) -> None:
     """Raise for a sender that cannot run at all, or sets what a scenario sets."""
     namer(engine)(Experiment(flows=(tested,)))
-    for criterion in book.criteria:
-        for scenario in criterion.scenarios:
-            scenario.experiment(tested.text, next(scenario.settings(quick=True)), seed=1)
+    for _, scenario in book.scenarios:
+        scenario.experiment(tested.text, next(scenario.settings(quick=True)), seed=1)
 
 
 def _trials(book: Book, senders: Sequence[str], seeds: int, *, quick: bool) -> Iterator[Trial]:
-    for criterion in book.criteria:
-        for scenario in criterion.scenarios:
-            if quick and not scenario.quick:
-                continue
-            for setting in scenario.settings(quick=quick):
-                for sender in senders:
-                    for seed in range(1, seeds + 1):
-                        yield Trial(criterion, scenario, setting, sender, seed)
+    for criterion, scenario in book.scenarios:
+        if quick and not scenario.quick:
+            continue
+        for setting in scenario.settings(quick=quick):
+            for sender, seed in itertools.product(senders, range(1, seeds + 1)):
+                yield Trial(criterion, scenario, setting, sender, seed)
 
 
 def _batches(trials: Sequence[Trial]) -> Iterator[list[Trial]]:
@@ -196,7 +198,7 @@ def _rows(trial: Trial, outcomes: dict[str, Outcome]) -> Iterator[dict[str, obje
             "scenario": trial.scenario.name,
             "setting": setting_words(trial.setting),
             "measure": name,
-            "harm": trial.scenario.harm and MEASURES[name].of == "others",
+            "harm": trial.is_harm(name),
             "sender": trial.sender,
             "seed": trial.seed,
             "value": math.nan if run is None else _value(trial, name, run, alone),
@@ -220,7 +222,7 @@ def _value(trial: Trial, name: str, run: xr.Dataset, alone: xr.Dataset | None) -
     }[measure.of]
     end_s = scenario.to_s or scenario.duration_s
     value = measure.compute(Part(run, flows, scenario.from_s, end_s))
-    if not (scenario.harm and measure.of == "others"):
+    if not trial.is_harm(name):
         return value
     if alone is None:
         return math.nan

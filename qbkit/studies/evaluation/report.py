@@ -60,10 +60,12 @@ def require_name(path: Path) -> None:
 
 def page(evaluation: Evaluation) -> str:
     """One HTML page that opens without a network."""
-    book, parts, drawn = evaluation.book, [summary_html(evaluation)], False
+    book, frame = evaluation.book, evaluation.frame()
+    parts, drawn = [summary_html(evaluation)], False
     for criterion in book.criteria:
         chart = _chart(evaluation, criterion)
-        parts.append(_section(evaluation, criterion, without_bundle(chart) if drawn else chart))
+        once = without_bundle(chart) if drawn else chart
+        parts.append(_section(evaluation, criterion, once, frame))
         drawn = drawn or bool(chart)
     title = f"{evaluation.sender} along {book.title}"
     method = METHOD.format(standards=" or ".join(book.standards))
@@ -147,7 +149,7 @@ def _badge(answer: str) -> str:
     return f'<span class="answer {answer.split()[0]}">{escape(WORDS[answer])}</span>'
 
 
-def _section(evaluation: Evaluation, criterion: Criterion, chart: str) -> str:
+def _section(evaluation: Evaluation, criterion: Criterion, chart: str, frame: pd.DataFrame) -> str:
     head = (
         f'<h2 id="s{escape(criterion.section)}">{escape(criterion.section)} '
         f"{escape(criterion.title)}</h2><p>{escape(criterion.question)}</p>"
@@ -157,7 +159,6 @@ def _section(evaluation: Evaluation, criterion: Criterion, chart: str) -> str:
     found = evaluation.of(criterion)
     if not found:
         return head
-    frame = evaluation.frame()
     table = frame[frame["section"] == criterion.section].drop(columns="section")
     numbers = table.to_html(index=False, border=0, float_format="{:.3g}".format, na_rep="–")
     commands = "".join(

@@ -134,7 +134,7 @@ class Receiver:
         return near + (number - self.first - near + WORD // 2) % WORD - WORD // 2
 
     def acknowledge(self):
-        """Acknowledge as the policy likes it; with a FIN of ours after the sender's."""
+        """Acknowledge as the policy likes it; with our FIN after the sender's."""
         self.due_s = None
         number, ranges = self.policy.answer()
         edges = [(self.first + edge) % WORD for one in ranges for edge in one]
