@@ -123,3 +123,21 @@ def test_notebook_05_takes_a_log_of_each_kind(tmp_path, logs, test, reference):
         assert charts
         assert empty < 6
     assert "Not reported: congestion window of A: pcap" in shown or test != "pcap"
+
+
+@pytest.mark.slow
+def test_notebook_05_opens_the_chosen_trace_of_two(tmp_path, logs):
+    log = json.loads(logs["qlog draft-01"].read_text())
+    other = {
+        "vantage_point": {"type": "server"},
+        "event_fields": OLD,
+        "events": [[1, "a", "b", {}]],
+    }
+    log["traces"].append(other)
+    parameters = {
+        **{"study_seeds": 0, "reference_log": str(logs["qlog"])},
+        **{"test_log": str(tmp_path / "two.qlog"), "test_choice": {"trace": "client"}},
+    }
+    (tmp_path / "two.qlog").write_text(json.dumps(log))
+    executed = nbformat.read(notebooks.execute("05", tmp_path, parameters), as_version=4)
+    assert "qbkit-chart" in "".join(str(cell.get("outputs", "")) for cell in executed.cells)
