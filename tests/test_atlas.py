@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import re
 import shlex
 import shutil
@@ -87,6 +88,13 @@ def data(tmp_path_factory) -> Path:
         (folder / f"cases/{case}").symlink_to(DATA / f"cases/{case}")
     runs = {name: qb.load_run(DATA / f"gallery/{name.replace(':', '-')}.nc") for name in ALONE}
     qb.publish_runs(runs, folder / "gallery")
+    for published in (
+        "evaluations/tcp-cubic.json",
+        "evaluations/tcp-bbr.json",
+        "bbr_draft/cases.csv",
+    ):
+        (folder / published).parent.mkdir(exist_ok=True)
+        (folder / published).symlink_to(DATA / published)
     (folder / "releases").mkdir()
     for name, text in RELEASES.items():
         (folder / f"releases/{name}.csv").write_text(text)
@@ -111,7 +119,7 @@ def site(data, tmp_path_factory) -> Path:
 
 def test_every_link_leads_somewhere_and_nothing_is_loaded_from_elsewhere(site: Path):
     pages = {path: Page(path) for path in site.rglob("*.html")}
-    assert len(pages) == 5 + 28  # the pairs' 25, aioquic, the controller in Python and the case
+    assert len(pages) == 6 + 28  # the pairs' 25, aioquic, the controller in Python and the case
     broken = []
     for path, page in pages.items():
         for link in page.links | page.loads:
@@ -203,6 +211,21 @@ def test_sweeps_against_one_controller_have_different_headings():
         "100 Mbit/s, 10 ms, 60 s",
         "100 Mbit/s, 50 ms, 60 s",
     ]
+
+
+def test_answers_along_standards_are_a_table_and_on_the_page_of_the_sender(site: Path):
+    text = (site / "answers.html").read_text()
+    harm = next(line for line in text.splitlines() if "Harm to standard controllers" in line)
+    assert harm.index("no worse") < harm.index(">worse<")  # tcp:cubic, then tcp:bbr
+    assert "1.76 against 9.15 Mbit/s of tcp:cubic" in harm
+    case = next(line for line in text.splitlines() if "Leave STARTUP on a plateau" in line)
+    senders = {row["sender"] for row in csv.DictReader((DATA / "bbr_draft/cases.csv").open())}
+    assert case.count("<td") == len(senders) + 1
+    page = (site / "implementations/tcp-cubic.html").read_text()
+    assert re.search(
+        r'answers.html#rfc9743">[^<]*</a>: no worse in \d+, undecided in \d+ of 22', page
+    )
+    assert "bbr-draft" not in page
 
 
 def test_a_known_fault_is_the_verdict_and_its_lines_are_links(site: Path):

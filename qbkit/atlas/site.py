@@ -16,6 +16,7 @@ from nbconvert.filters import markdown2html
 
 from qbkit import __version__, progress
 from qbkit.atlas import again
+from qbkit.atlas.answers import published_answers
 from qbkit.atlas.causes import source_links
 from qbkit.atlas.claims import findings
 from qbkit.atlas.inferred import parameter_rows
@@ -75,6 +76,8 @@ def _pages(published: Published) -> Iterator[tuple[str, str]]:
     """Path in the site and HTML of each page."""
     environment = _environment(published)
     found = findings(published)
+    answers = published_answers(published.folder)
+    environment.globals["answers"] = answers
     environment.globals["has_findings"] = bool(found)
     shared = {
         "index.html": index_page,
@@ -87,6 +90,9 @@ def _pages(published: Published) -> Iterator[tuple[str, str]]:
         for name, make in shared.items():
             template = environment.get_template(f"{name}.jinja")
             yield name, template.render(root="", **make(published))
+        if answers:
+            template = environment.get_template("answers.html.jinja")
+            yield "answers.html", template.render(root="", tables=answers)
         if found:
             groups = {each.group: [f for f in found if f.group == each.group] for each in found}
             template = environment.get_template("findings.html.jinja")

@@ -1,0 +1,144 @@
+"""Senders along RFC 9743 and along the BBR draft's test cases, question by question."""
+
+from __future__ import annotations
+
+import csv
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from qbkit.spec.book import Criterion
+from qbkit.studies.evaluation.answers import Evaluation
+from qbkit.studies.evaluation.evaluate import load_evaluation
+
+WORDS = {"more": "worse", "no more": "no worse", "undecided": "undecided", "not measured": "–"}
+"""Answer of an evaluation → what a cell of the table says."""
+DRAFT_WORDS = {"as the draft says": "agrees", "not visible": "unseen", "not applicable": "n/a"}
+"""Answer to a test case → what a cell says; others stay as they are."""
+KINDS = {"worse": "more", "differs": "more", "no worse": "like", "agrees": "like"}
+"""What a cell says → its colour, one of a badge's."""
+TOLD = ("worse", "no worse", "undecided", "agrees", "differs", "varies")
+"""Answers that are counted on the page of an implementation."""
+DRAFT, EVALUATIONS = "bbr_draft/cases.csv", "evaluations"
+DRAFT_NAME = "draft-ietf-ccwg-bbr"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What one sender does in one question."""
+
+    words: str
+    """A word or two."""
+    detail: str
+    """What it rests on, in a sentence; "" without one."""
+
+    @property
+    def kind(self) -> str:
+        """Its colour."""
+        return KINDS.get(self.words, "open")
+
+
+@dataclass(frozen=True)
+class Answers:
+    """Questions, and each sender's answer to them."""
+
+    anchor: str
+    title: str
+    lead: str
+    senders: list[str]
+    rows: list[tuple[str, str, list[Answer]]]
+    """Number of the question, the question, and an answer for each of ``senders``."""
+    again: str
+    """The command that answers them for one sender."""
+
+    def of(self, sender: str) -> str:
+        """How often a sender has each answer, in words; "" for one that is not in the table."""
+        if sender not in self.senders:
+            return ""
+        words = [answers[self.senders.index(sender)].words for _, _, answers in self.rows]
+        known = Counter(word for word in words if word in TOLD)
+        return ", ".join(f"{word} in {count}" for word, count in known.most_common())
+
+    @property
+    def details(self) -> list[tuple[str, str, list[tuple[str, Answer]]]]:
+        """Each question that somebody fails or leaves open, with the answers that say why."""
+        told = [
+            (
+                number,
+                question,
+                [(s, a) for s, a in zip(self.senders, answers, strict=True) if a.detail],
+            )
+            for number, question, answers in self.rows
+        ]
+        return [row for row in told if row[2]]
+
+
+def published_answers(folder: Path) -> list[Answers]:
+    """The tables of a folder of published data; those that it does not hold are left out."""
+    tables = [_evaluations(sorted(folder.glob(f"{EVALUATIONS}/*.json"))), _draft(folder / DRAFT)]
+    return [table for table in tables if table]
+
+
+def _evaluations(files: Iterable[Path]) -> Answers | None:
+    """Every published evaluation along RFC 9743, the standards first."""
+    found = [each for each in map(load_evaluation, files) if each.book.name == "rfc9743"]
+    if not found:
+        return None
+    standards = found[0].book.standards
+    found.sort(key=lambda each: (each.sender not in standards, each.sender))
+    rows = [
+        (one.section, one.title, [_answer(each, one) for each in found])
+        for one in found[0].book.criteria
+    ]
+    lead = (
+        "Worse means: worse than the kernel's Reno and CUBIC, whichever does worst in the same "
+        "setting, by more than a margin. The RFC sets no thresholds; the margins are ours."
+    )
+    return Answers(
+        "rfc9743",
+        "Fit for the Internet? RFC 9743",
+        lead,
+        [each.sender for each in found],
+        rows,
+        f"qbkit evaluate {found[-1].sender} --quick --out report.html",
+    )
+
+
+def _answer(evaluation: Evaluation, criterion: Criterion) -> Answer:
+    answer = evaluation.answer(criterion)
+    telling = answer in ("more", "undecided")
+    return Answer(WORDS[answer], evaluation.detail(criterion) if telling else "")
+
+
+def _draft(table: Path) -> Answers | None:
+    """The draft's test cases, each with what every BBR does."""
+    if not table.exists():
+        return None
+    with table.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    senders = list(dict.fromkeys(row["sender"] for row in rows))
+    cases = {(row["sender"], row["case"]): row for row in rows}
+    titles = {row["case"]: row["title"] for row in rows}
+    lead = (
+        f"What packets show of the test cases of {DRAFT_NAME}. A case that differs is a place to "
+        "look, not a fault. Unseen: neither packets nor the stack's log show it."
+    )
+    return Answers(
+        "bbr-draft",
+        "The BBR draft's test cases",
+        lead,
+        senders,
+        [
+            (case, title, [_case(cases.get((sender, case))) for sender in senders])
+            for case, title in sorted(titles.items(), key=lambda item: int(item[0]))
+        ],
+        f"qbkit bbr-draft {senders[0]}",
+    )
+
+
+def _case(row: Mapping[str, str] | None) -> Answer:
+    if row is None:
+        return Answer("–", "")
+    words = DRAFT_WORDS.get(row["answer"], row["answer"])
+    return Answer(words, row["seen"] if words in ("differs", "varies") else "")
