@@ -82,7 +82,7 @@ $(VENV)/ready: pyproject.toml requirements.lock
 # The newest versions that pyproject.toml allows, for every Python and system that it allows; and
 # the newest packages of Debian's suites.
 lock: venv
-	@$(BIN)/uv pip compile -q --upgrade --universal --python-version 3.11 --extra dev --extra docs --no-annotate \
+	@$(BIN)/uv pip compile -q --upgrade --universal --python-version 3.11 --extra notebooks --extra dev --extra docs --no-annotate \
 	  --custom-compile-command "make lock" --output-file requirements.lock pyproject.toml
 	@$(BIN)/python -m qbkit.testbed.pin_writer
 

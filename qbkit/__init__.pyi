@@ -92,6 +92,7 @@ from . import stacks as stacks
 # Errors.
 from .errors import EngineError as EngineError
 from .errors import MetricError as MetricError
+from .errors import MissingExtra as MissingExtra
 from .errors import QbkitError as QbkitError
 from .errors import RunFailed as RunFailed
 from .errors import RunStalled as RunStalled

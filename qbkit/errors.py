@@ -23,6 +23,10 @@ class StackNotReady(QbkitError):
     """A stack is known, but its program is not built or installed here."""
 
 
+class MissingExtra(QbkitError, ImportError):
+    """A feature needs packages that qbkit installs as its extra ``notebooks``."""
+
+
 class EngineError(QbkitError):
     """An engine is missing or does not work here."""
 

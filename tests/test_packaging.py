@@ -26,6 +26,7 @@ ON_PATH = PYPROJECT["tool"]["pytest"]["ini_options"]["pythonpath"]
 EXTENSIONS = "docs/_ext"
 """Modules of the documentation's build, which its tests import too."""
 NEEDED = [Requirement(text) for text in PROJECT["dependencies"]]
+NOTEBOOKS = [Requirement(text) for text in PROJECT["optional-dependencies"]["notebooks"]]
 FOR_TESTS = [Requirement(text) for text in PROJECT["optional-dependencies"]["dev"]]
 FOR_DOCS = [Requirement(text) for text in PROJECT["optional-dependencies"]["docs"]]
 LOCK = (HERE / "requirements.lock").read_text()
@@ -51,9 +52,9 @@ def imported(folder: str) -> Iterator[tuple[str, Path]]:
 @pytest.mark.parametrize(
     ("folder", "declared"),
     [
-        ("qbkit", NEEDED),
-        *((folder, NEEDED + FOR_TESTS) for folder in ("tests", "benchmarks", "data")),
-        ("docs", NEEDED + FOR_DOCS),
+        ("qbkit", NEEDED + NOTEBOOKS),
+        *((folder, NEEDED + NOTEBOOKS + FOR_TESTS) for folder in ("tests", "benchmarks", "data")),
+        ("docs", NEEDED + NOTEBOOKS + FOR_DOCS),
     ],
 )
 def test_every_import_is_declared(folder: str, declared: list[Requirement]):
@@ -73,7 +74,8 @@ def test_conda_requires_the_same():
     (by_pip,) = (entry["pip"] for entry in listed if isinstance(entry, dict))
     words = {entry for entry in [*listed, *by_pip] if isinstance(entry, str)}
     python = f"python{PROJECT['requires-python']}"
-    assert words == {*PROJECT["dependencies"], python, "pip", "-e ."}
+    extra = PROJECT["optional-dependencies"]["notebooks"]
+    assert words == {*PROJECT["dependencies"], *extra, python, "pip", "-e .[notebooks]"}
 
 
 def test_the_lock_has_a_version_in_range_of_all_that_is_declared():
@@ -81,14 +83,14 @@ def test_the_lock_has_a_version_in_range_of_all_that_is_declared():
     versions = {normal(pin.name): [s.version for s in pin.specifier] for pin in pins}
     assert all([s.operator for s in pin.specifier] == ["=="] for pin in pins)
     assert "://" not in LOCK and "--" not in LOCK  # of any registry
-    for need in NEEDED + FOR_TESTS + FOR_DOCS:
+    for need in NEEDED + NOTEBOOKS + FOR_TESTS + FOR_DOCS:
         (version,) = versions[normal(need.name)]
         assert need.specifier.contains(version), f"requirements.lock: run make lock for {need}"
 
 
 def test_binder_installs_the_locked_versions():
     assert (
-        "pip install --no-cache-dir -c requirements.lock -e ."
+        "pip install --no-cache-dir -c requirements.lock -e '.[notebooks]'"
         in (HERE / "binder/postBuild").read_text()
     )
 

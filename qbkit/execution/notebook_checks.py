@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from qbkit import store
+from qbkit import extras, store
 from qbkit.errors import SpecError
 from qbkit.execution.preflight import needs, require_room
 from qbkit.execution.runner import check_writable, namer
@@ -41,6 +41,7 @@ FALLBACK = "published"
 
 def require_known(source: Path, parameters: Iterable[str]) -> dict[str, Any]:
     """What papermill says of each parameter of a notebook; SpecError for one that it lacks."""
+    extras.require("papermill", "jupyterlab", to="execute notebooks")
     import papermill
 
     known: dict[str, Any] = papermill.inspect_notebook(str(source))

@@ -15,6 +15,7 @@ from typing import Any
 import xarray as xr
 from filelock import Timeout
 
+from qbkit import extras
 from qbkit.errors import QbkitError, RunFailed, StackNotReady, StoreError
 from qbkit.execution.attempts import words
 from qbkit.execution.cluster import run_calls
@@ -65,6 +66,7 @@ def run_sweep(
     run that fails is retried, then reported, and does not stop the others. At the end the results
     are gathered into ``out/cube.zarr``. Raises StoreError while another sweep runs in the folder.
     """
+    extras.require("zarr", to="write the cube of a sweep")
     url = str(out)
     known, earlier = _kept(published)
     with _alone(url):

@@ -7,6 +7,7 @@ import importlib.util
 from pathlib import Path
 from typing import ClassVar
 
+from qbkit import extras
 from qbkit.errors import SpecError, StackNotReady
 from qbkit.spec.misbehaving import RECEIVERS, Receiver
 from qbkit.stacks.aioquic import FLAGS, python
@@ -28,7 +29,8 @@ class Crafted(GuestProgram):
     source: ClassVar[str] = "the Python package scapy"
 
     def version(self) -> str:
-        """Version of scapy, and a fingerprint of our programs."""
+        """Version of scapy, and a fingerprint of our programs; MissingExtra without scapy."""
+        extras.require("scapy", to="craft packets")
         ours = fingerprint(DRIVER.glob("*.py"), byte_code.version(), *FLAGS)
         return f"scapy {importlib.metadata.version('scapy')}, driver {ours}"
 

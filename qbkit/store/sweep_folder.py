@@ -16,6 +16,7 @@ import fsspec
 import xarray as xr
 from fsspec import AbstractFileSystem
 
+from qbkit import extras
 from qbkit.errors import StoreError
 from qbkit.json_words import object_of
 
@@ -57,6 +58,7 @@ def opened(url: str) -> tuple[AbstractFileSystem, str]:
 
 def load_cube(url: str) -> xr.Dataset:
     """The cube of a sweep's folder or URL; raises StoreError if it is missing or damaged."""
+    extras.require("zarr", to="read the cube of a sweep")
     place = url.rstrip("/")
     opened(place)  # raises for an unknown protocol
     with storage(f"there is no cube in {url}", "run the sweep first"):

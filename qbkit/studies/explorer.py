@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import xarray as xr
 
+from qbkit import extras
 from qbkit.errors import MetricError, QbkitError, SpecError
 from qbkit.execution.runner import run
 from qbkit.metrics import cell_envelopes, conformance_map, settling, summary
@@ -249,6 +250,7 @@ class Explorer:
         return self._widget
 
     def _build(self) -> Any:
+        extras.require("ipywidgets", to="show controls")
         import ipywidgets as w
 
         stacks: dict[str, list[str]] = {}

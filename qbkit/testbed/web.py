@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
+from qbkit import extras
 from qbkit.errors import SpecError
 from qbkit.spec.web import WebLoad
 from qbkit.stacks.base import ServingStack, Status, Transfer
@@ -63,6 +64,7 @@ class WebPair(ServingStack):
     def site(self) -> Site:
         """What the server serves."""
         if self.load.page is not None:
+            extras.require("PIL", "fontTools", to="load pages")
             found = page_site(self.load.page, self.load.page_seed)
             if not self.server.hosts:
                 self._require_files(found)

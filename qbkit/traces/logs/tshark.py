@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from qbkit import extras
 from qbkit.errors import TraceError
 from qbkit.traces.logs.records import Conversation
 
@@ -59,8 +60,9 @@ class Datagram:
 def datagrams(path: Path, connection: Conversation, keylog: Path | None) -> Iterator[Datagram]:
     """Yield the QUIC datagrams of a connection, in file order.
 
-    Raises TraceError if tshark is missing, or finds nothing.
+    Raises TraceError if tshark is missing, or finds nothing, and MissingExtra without pyshark.
     """
+    extras.require("pyshark", to="read QUIC captures")
     tshark = shutil.which("tshark")
     if tshark is None:
         raise TraceError("reading QUIC captures needs tshark; apt-get install tshark")

@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
+from qbkit import extras
 from qbkit.errors import StoreError, TraceError
 from qbkit.testbed.plan import RECEIVER_IP, SENDER_IP
 from qbkit.traces.run.headers import INTEGERS, Headers, source_of
@@ -43,9 +44,10 @@ def packets_around(
     of the only flow to show. One row per packet that reached the queue, in order of time; the index
     is its number in ``before.pcap``, as Wireshark counts. Sequence numbers count from the first one
     of their direction. Of a QUIC header it shows what is not encrypted. Columns without a value are
-    left out. Raises TraceError for a time outside of the run, and StoreError where there is no
-    capture, or one of another run.
+    left out. Raises TraceError for a time outside of the run, StoreError where there is no capture,
+    or one of another run, and MissingExtra without scapy.
     """
+    extras.require("scapy", to="dissect packets")
     duration_s = float(ds.attrs["duration_s"])
     if not 0 <= around_s <= duration_s:
         raise TraceError(f"around_s = {around_s:g}: the run lasts from 0 to {duration_s:g} s")

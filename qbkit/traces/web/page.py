@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from PIL import Image
 
 from qbkit.errors import RunFailed
 from qbkit.traces.run.schema import Variable, variable
@@ -90,6 +89,8 @@ def _screenshots(folder: Path, times_s: list[float]) -> dict[str, Variable]:
 
 
 def _small(data: bytes) -> bytes:
+    from PIL import Image
+
     with Image.open(io.BytesIO(data)) as image:
         file = io.BytesIO()
         image.resize(FILM_PIXELS).save(file, "JPEG", quality=FILM_QUALITY)

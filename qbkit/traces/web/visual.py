@@ -6,7 +6,6 @@ import io
 from collections.abc import Sequence
 
 import numpy as np
-from PIL import Image
 
 from qbkit.traces.arrays import FloatArray, IntArray
 
@@ -32,6 +31,8 @@ def visual_progress(screenshots: Sequence[bytes]) -> FloatArray:
 
 def _histogram(screenshot: bytes) -> IntArray:
     """Pixels by channel (3) and value (256) without white ones."""
+    from PIL import Image
+
     with Image.open(io.BytesIO(screenshot)) as image:
         pixels = np.asarray(image.convert("RGB")).reshape(-1, 3)
     pixels = pixels[~(pixels >= WHITE).all(axis=1)]
