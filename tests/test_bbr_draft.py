@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
+import re
 
+import numpy as np
 import pytest
+import xarray as xr
 from click.testing import CliRunner
 
 import qbkit as qb
@@ -58,6 +61,71 @@ def test_a_case_expects_something_or_says_why_not():
 def test_other_senders_are_refused_before_anything_runs(words: list[str], sentence: str):
     done = CliRunner().invoke(Commands(), ["bbr-draft", *words])
     assert sentence in done.output + str(done.exception)
+
+
+def test_a_change_comes_when_the_sender_enters_the_state_or_in_the_last_instant():
+    case = Case(
+        number=1,
+        title="x",
+        network={"rate_mbps": 20, "rtt_ms": 50},
+        duration_s=10,
+        change={"state": "drain", "rate_factor": 0.9},
+        expects=[{"words": "x", "measure": "drain", "at_most": 4}],
+    )
+    assert case.setting() == {"capacity": "0:20 9.9990:18"}
+    assert case.setting(0.6043) == {"capacity": "0:20 0.6043:18"}
+    with pytest.raises(SpecError, match="case 1 changes the rate; give rate_mbps in its network"):
+        Case(**{**case.model_dump(), "network": {"rtt_ms": 50}})
+
+
+def reporting(states: list[int]) -> cases.Part:
+    """A flow that reports a state each 100 ms: 4 is startup, 5 drain, 6 probe_bw, -1 unknown."""
+    flags = {"flag_values": np.arange(8), "flag_meanings": "a b c d startup drain probe_bw g"}
+    run = xr.Dataset(
+        {
+            "sample_state": ("sample", np.array(states), flags),
+            "sample_time_s": ("sample", 0.1 * np.arange(len(states))),
+            "sample_flow": ("sample", np.zeros(len(states), int)),
+        }
+    )
+    return cases.Part(run, [0], 0.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("states", "visits_s"),
+    [
+        ([4, 4, 5, 5, 6], [[0.2, 0.4]]),
+        ([5, 4, 5], [[0.0, 0.1], [0.2, 1.0]]),
+        ([4, 5, -1, 5, 6], [[0.1, 0.4]]),
+        ([4, 6, 6], np.empty((0, 2))),
+    ],
+)
+def test_visits_to_a_state(states: list[int], visits_s):
+    np.testing.assert_allclose(cases.state_visits_s(reporting(states), "drain"), visits_s)
+
+
+@pytest.mark.guest
+def test_a_first_run_finds_the_time_of_a_change_and_the_second_is_equal_up_to_there(
+    book: CaseBook, monkeypatch, tmp_path
+):
+    only = tmp_path / "only.yaml"
+    fourth = next(case for case in book.cases if case.number == 4)
+    only.write_text(book.model_copy(update={"cases": (fourth,)}).model_dump_json())
+    monkeypatch.setattr(cases, "BOOK", only)
+    (judged,) = qb.judge_cases("picoquic:bbr1", seeds=1).judgements
+    assert judged.answer == cases.SAYS, judged.seen
+    changes_at_s = float(re.search(r"0:20 ([\d.]+):18", judged.command)[1])
+
+    def packets(setting: dict) -> np.ndarray:
+        run = fourth.scenario.experiment("picoquic:bbr1", setting, 1).run()
+        return run.packet_time_s.values, cases.state_visits_s(cases.Part(run, [0], 0, 10), "drain")
+
+    (first, drain), (second, same_drain) = (
+        packets(fourth.setting(at)) for at in (None, changes_at_s)
+    )
+    assert drain[0, 0] == pytest.approx(changes_at_s, abs=1e-4) == same_drain[0, 0]
+    np.testing.assert_array_equal(first[first < changes_at_s], second[second < changes_at_s])
+    assert len(first) != len(second)
 
 
 @pytest.mark.guest

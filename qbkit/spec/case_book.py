@@ -7,12 +7,15 @@ from __future__ import annotations
 
 from functools import cached_property
 from pathlib import Path
+from typing import Literal
 
 from pydantic import Field, model_validator
 
 from qbkit.spec.base import Spec
-from qbkit.spec.book import Scenario
+from qbkit.spec.book import Scenario, Setting
 from qbkit.spec.spec_file import of_file, read_fields
+
+LAST_S = 0.001
 
 
 class Expectation(Spec):
@@ -46,6 +49,13 @@ class Expectation(Spec):
         return " and ".join(part for part in parts if part)
 
 
+class Change(Spec):
+    """A change of the rate at the moment in which the sender enters a state."""
+
+    state: Literal["startup", "drain", "probe_bw", "probe_rtt"]
+    rate_factor: float = Field(gt=0)
+
+
 class Case(Spec):
     """A test case of the draft."""
 
@@ -58,6 +68,8 @@ class Case(Spec):
     flows: tuple[str, ...] = ("{}",)
     network: dict[str, object] = Field(default_factory=dict)
     duration_s: float = Field(default=30.0, gt=0)
+    change: Change | None = None
+    """What changes when the sender enters a state, which a first run finds."""
     expects: tuple[Expectation, ...] = ()
 
     @model_validator(mode="after")
@@ -66,6 +78,8 @@ class Case(Spec):
             raise ValueError(f"case {self.number} needs expects, or not_visible and why")
         if self.expects:
             self.scenario  # noqa: B018 (raises for an impossible experiment)
+        if self.change and not isinstance(self.network.get("rate_mbps"), int | float):
+            raise ValueError(f"case {self.number} changes the rate; give rate_mbps in its network")
         return self
 
     @cached_property
@@ -78,6 +92,18 @@ class Case(Spec):
             duration_s=self.duration_s,
             measures=tuple(dict.fromkeys(one.measure for one in self.expects)),
         )
+
+    def setting(self, changes_at_s: float | None = None) -> Setting:
+        """What the change adds to the network; without a time, it comes in the last instant.
+
+        So the first run, which finds the time, is the second one up to there.
+        """
+        if self.change is None:
+            return {}
+        rate_mbps = float(str(self.network["rate_mbps"]))
+        at_s = self.duration_s - LAST_S if changes_at_s is None else changes_at_s
+        after_mbps = rate_mbps * self.change.rate_factor
+        return {"capacity": f"0:{rate_mbps:g} {at_s:.4f}:{after_mbps:g}"}
 
 
 class CaseBook(Spec):

@@ -108,18 +108,40 @@ def probe_rtt_s(part: Part) -> float:
 
     NaN where it reports no such state; the length of the span where it enters it once at most.
     """
-    run = part.run
-    if "sample_state" not in run:
+    visits_s = state_visits_s(part, "probe_rtt")
+    if not len(visits_s):
         return math.nan
-    names = state_values(run)
-    mine = np.isin(run["sample_flow"].values, list(part.flows)) & (run["sample_state"].values >= 0)
-    state, at_s = run["sample_state"].values[mine], run["sample_time_s"].values[mine]
-    if names.get("probe_rtt") not in state:
-        return math.nan
-    inside = state == names["probe_rtt"]
-    entered_s = at_s[1:][inside[1:] & ~inside[:-1]]
+    entered_s = visits_s[:, 0]
     entered_s = entered_s[(entered_s >= part.from_s) & (entered_s < part.to_s)]
     return float(np.median(np.diff(entered_s))) if len(entered_s) > 1 else part.span_s
+
+
+def drain_rounds(part: Part) -> float:
+    """Round trips of the first DRAIN: its length over the mean RTT of its packets.
+
+    NaN where the stack reports no such state.
+    """
+    visits_s = state_visits_s(part, "drain")
+    if not len(visits_s):
+        return math.nan
+    begin_s, end_s = visits_s[0]
+    drained = Part(part.run, part.flows, begin_s, end_s)
+    base_ms = float(part.run["base_rtt_ms"].values[list(part.flows)].mean())
+    return float((end_s - begin_s) * 1e3 / (base_ms + np.mean(_waited_ms(drained))))
+
+
+def state_visits_s(part: Part, state: str) -> FloatArray:
+    """When the flows entered a state and left it, by their stack, in s; shape (visits, 2).
+
+    A stack reports its state every 10 ms or so. Without a visit, the shape is (0, 2).
+    """
+    run = part.run
+    if "sample_state" not in run or state not in (names := state_values(run)):
+        return np.empty((0, 2))
+    mine = np.isin(run["sample_flow"].values, list(part.flows)) & (run["sample_state"].values >= 0)
+    inside = np.pad(run["sample_state"].values[mine] == names[state], 1).astype(int)
+    at_s = np.append(run["sample_time_s"].values[mine], part.to_s)
+    return np.stack([at_s[np.diff(inside) == change] for change in (1, -1)], axis=1)
 
 
 def jain(part: Part) -> float:
@@ -245,6 +267,7 @@ MEASURES = {
         Measure("queue_p95", "95 % of queueing delays", "ms", "less", "all", 5.0, queue_p95_ms),
         Measure("queue_least", "5 % of queueing delays", "ms", "less", "all", 2.0, queue_least_ms),
         Measure("probe_rtt", "time between PROBE_RTTs", "s", "more", "tested", 1.0, probe_rtt_s),
+        Measure("drain", "round trips in DRAIN", "", "less", "tested", 0.5, drain_rounds),
         Measure("jain", "Jain's index of its flows", "", "more", "tested", 0.05, jain),
         Measure("late_share", "share of a latecomer", "", "more", "tested", 0.1, late_share),
         Measure("utilisation", "use of the link", "", "more", "all", 0.05, utilisation),

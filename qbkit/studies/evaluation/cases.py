@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from importlib.resources import files
 from pathlib import Path
 
@@ -15,7 +15,8 @@ import pandas as pd
 from qbkit.errors import SpecError
 from qbkit.execution.many import Outcome, run_all
 from qbkit.execution.runner import namer
-from qbkit.metrics.evaluation.measures import MEASURES, Part
+from qbkit.metrics.evaluation.measures import MEASURES, Part, state_visits_s
+from qbkit.spec.book import Setting
 from qbkit.spec.case_book import Case, CaseBook, Expectation
 from qbkit.spec.experiment import Experiment
 from qbkit.spec.flow import Flow
@@ -25,6 +26,18 @@ BOOK = Path(str(files("qbkit.studies.evaluation") / "books/bbr-draft.yaml"))
 SEEDS = 3
 SAYS, DIFFERS, VARIES = "as the draft says", "differs", "varies"
 NOT_VISIBLE, NOT_APPLICABLE, FAILED = "not visible", "not applicable", "not run"
+
+
+Settings = dict[tuple[int, int], Setting]
+"""(Number of the case, seed) → what is added to the network of the case."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A run of a case: what was added to its network, and what became of it."""
+
+    setting: Setting
+    outcome: Outcome
 
 
 @dataclass(frozen=True)
@@ -82,7 +95,9 @@ def judge_cases(
     """Judge a BBR by the test cases of draft-ietf-ccwg-bbr, from packets and its own state.
 
     A case is "as the draft says" if every seed meets all that it expects, and "differs" if none
-    does; "not visible" says why it cannot be judged from outside. Raises SpecError for a sender
+    does; "not visible" says why it cannot be judged from outside. Where a case changes the network
+    as the sender enters a state, a first run finds the time, and a second one, equal up to there,
+    has the change. Raises SpecError for a sender
     that is no BBR, and for one that cannot run.
     """
     tested = sender if isinstance(sender, Flow) else Flow(sender)
@@ -90,31 +105,63 @@ def judge_cases(
         raise SpecError(f"{tested.name} is no BBR; the cases are those of a draft about BBR")
     namer(engine)(Experiment(flows=(tested,)))  # raises for what cannot run at all
     book = CaseBook.read(BOOK)
-    wanted = {
-        (case.number, seed): case.scenario.experiment(tested.text, {}, seed)
-        for case in book.cases
-        if case.expects and _applies(case, tested, book)
+    applying = {case.number: case for case in book.cases if _applies(case, tested, book)}
+    settings: Settings = {
+        (case.number, seed): case.setting()
+        for case in applying.values()
+        if case.expects
         for seed in range(1, seeds + 1)
     }
-    done = run_all(list(wanted.values()), engine=engine, scheduler=scheduler, progress=progress)
-    outcomes = dict(zip(wanted, done, strict=True))
+    run_every = partial(run_all, engine=engine, scheduler=scheduler, progress=progress)
+    trials = _trials(settings, applying, tested, run_every)
+    changing: Settings = {
+        key: applying[key[0]].setting(at_s)
+        for key, trial in trials.items()
+        if (at_s := _changes_at_s(applying[key[0]], trial)) is not None
+    }
+    trials |= _trials(changing, applying, tested, run_every)
     judged = (
-        _judged(case, tested, book, [o for key, o in outcomes.items() if key[0] == case.number])
+        _judged(case, tested, book, [t for key, t in trials.items() if key[0] == case.number])
         for case in book.cases
     )
     return CaseReport(book, tested.text, tuple(judged))
+
+
+def _trials(
+    settings: Settings,
+    cases: Mapping[int, Case],
+    tested: Flow,
+    run_every: Callable[[Sequence[Experiment]], Sequence[Outcome]],
+) -> dict[tuple[int, int], Trial]:
+    experiments = [
+        cases[number].scenario.experiment(tested.text, setting, seed)
+        for (number, seed), setting in settings.items()
+    ]
+    outcomes = run_every(experiments) if experiments else []
+    found = zip(settings.values(), outcomes, strict=True)
+    return dict(zip(settings, (Trial(*each) for each in found), strict=True))
+
+
+def _changes_at_s(case: Case, trial: Trial) -> float | None:
+    """When the sender enters the state in which the case changes the network; None if never."""
+    if case.change is None or trial.outcome.run is None:
+        return None
+    part = Part(trial.outcome.run, case.scenario.tested(), 0.0, case.duration_s)
+    visits_s = state_visits_s(part, case.change.state)
+    return float(visits_s[0, 0]) if len(visits_s) else None
 
 
 def _applies(case: Case, tested: Flow, book: CaseBook) -> bool:
     return case.since_version == 1 or tested.name not in book.version_1
 
 
-def _judged(case: Case, tested: Flow, book: CaseBook, outcomes: Sequence[Outcome]) -> Judgement:
+def _judged(case: Case, tested: Flow, book: CaseBook, trials: Sequence[Trial]) -> Judgement:
     if case.not_visible:
         return Judgement(case, NOT_VISIBLE, case.not_visible, "")
     if not _applies(case, tested, book):
         return Judgement(case, NOT_APPLICABLE, "the sender has version 1 of BBR", "")
-    again = command(case.scenario, {}, tested.text, 1)
+    outcomes = [trial.outcome for trial in trials]
+    again = command(case.scenario, trials[0].setting, tested.text, 1)
     if failed := [outcome.reason for outcome in outcomes if outcome.run is None]:
         return Judgement(case, FAILED, failed[0], again)
     values = [(one, list(_values(case, one, outcomes))) for one in case.expects]
