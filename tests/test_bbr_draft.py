@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -104,14 +105,20 @@ def test_visits_to_a_state(states: list[int], visits_s):
     np.testing.assert_allclose(cases.state_visits_s(reporting(states), "drain"), visits_s)
 
 
+def only(book: CaseBook, number: int, monkeypatch: pytest.MonkeyPatch, folder: Path) -> Case:
+    """One case of the book, and nothing else to judge."""
+    case = next(case for case in book.cases if case.number == number)
+    path = folder / "only.yaml"
+    path.write_text(book.model_copy(update={"cases": (case,)}).model_dump_json())
+    monkeypatch.setattr(cases, "BOOK", path)
+    return case
+
+
 @pytest.mark.guest
 def test_a_first_run_finds_the_time_of_a_change_and_the_second_is_equal_up_to_there(
     book: CaseBook, monkeypatch, tmp_path
 ):
-    only = tmp_path / "only.yaml"
-    fourth = next(case for case in book.cases if case.number == 4)
-    only.write_text(book.model_copy(update={"cases": (fourth,)}).model_dump_json())
-    monkeypatch.setattr(cases, "BOOK", only)
+    fourth = only(book, 4, monkeypatch, tmp_path)
     (judged,) = qb.judge_cases("picoquic:bbr1", seeds=1).judgements
     assert judged.answer == cases.SAYS, judged.seen
     changes_at_s = float(re.search(r"0:20 ([\d.]+):18", judged.command)[1])
@@ -126,6 +133,13 @@ def test_a_first_run_finds_the_time_of_a_change_and_the_second_is_equal_up_to_th
     assert drain[0, 0] == pytest.approx(changes_at_s, abs=1e-4) == same_drain[0, 0]
     np.testing.assert_array_equal(first[first < changes_at_s], second[second < changes_at_s])
     assert len(first) != len(second)
+
+
+@pytest.mark.guest
+def test_a_sender_without_the_application_of_a_case_is_not_judged(book, monkeypatch, tmp_path):
+    only(book, 11, monkeypatch, tmp_path)
+    (judged,) = qb.judge_cases("tquic:bbr", seeds=1).judgements
+    assert (judged.answer, judged.seen[:24]) == (cases.NOT_VISIBLE, "tquic has no app objects")
 
 
 @pytest.mark.guest

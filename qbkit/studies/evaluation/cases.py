@@ -162,8 +162,9 @@ def _judged(case: Case, tested: Flow, book: CaseBook, trials: Sequence[Trial]) -
         return Judgement(case, NOT_APPLICABLE, "the sender has version 1 of BBR", "")
     outcomes = [trial.outcome for trial in trials]
     again = command(case.scenario, trials[0].setting, tested.text, 1)
-    if failed := [outcome.reason for outcome in outcomes if outcome.run is None]:
-        return Judgement(case, FAILED, failed[0], again)
+    if failed := [outcome for outcome in outcomes if outcome.run is None]:
+        impossible = isinstance(failed[0].error, SpecError)  # such as an app that it does not have
+        return Judgement(case, NOT_VISIBLE if impossible else FAILED, failed[0].reason, again)
     values = [(one, list(_values(case, one, outcomes))) for one in case.expects]
     if unknown := [one for one, each in values if not all(map(math.isfinite, each))]:
         return Judgement(
