@@ -54,6 +54,9 @@ from .studies.evaluation.cases import judge_cases as judge_cases
 from .studies.evaluation.evaluate import evaluate as evaluate
 from .studies.evaluation.evaluate import load_evaluation as load_evaluation
 from .studies.evaluation.report import save_evaluation as save_evaluation
+from .studies.replay import Replay as Replay
+from .studies.replay import replay as replay
+from .studies.replay_on_click import ReplayOnClick as ReplayOnClick
 from .studies.race import Race as Race
 from .studies.race import race as race
 

@@ -6,7 +6,8 @@ need it.
 
 Each method is also a plain function that takes the dataset and then the same arguments:
 `qbkit.metrics.summary`, `qbkit.metrics.packet_balance`, `qbkit.metrics.envelope`,
-`qbkit.traces.packets_around`, `qbkit.flow_events`, and for each chart ``qbkit.plots.NAME_chart``.
+`qbkit.traces.packets_around`, `qbkit.replay`, `qbkit.flow_events`, and for each chart
+``qbkit.plots.NAME_chart``.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
     from qbkit.metrics import Envelope
     from qbkit.spec import Experiment
+    from qbkit.studies.replay import Replay
+    from qbkit.studies.replay_on_click import ReplayOnClick
 
 # Methods import metrics and charts, which take longer to import than the rest of qbkit.
 
@@ -151,6 +154,22 @@ class RunAccessor:
             None if flow is None else int(self._of["flow"].values.flat[flow_index(self._ds, flow)])
         )
         return packets_around(self._of, self.kept_folder, around_s, flow=only, count=count)
+
+    def replay(self, around_s: float) -> Replay:
+        """A second of the run, packet by packet; it is run again for that: see `qbkit.replay`."""
+        from qbkit.studies.replay import replay
+
+        return replay(self._of, around_s)
+
+    def replay_on_click(self, chart: alt.TopLevelMixin | None = None) -> ReplayOnClick:
+        """A chart of the run whose points show, when clicked, that second packet by packet.
+
+        ``chart`` is one with a time for each point: `RunPlots.timeline`, `RunPlots.envelope`, or by
+        default `RunPlots.linked`. It needs a kernel, as in JupyterLab.
+        """
+        from qbkit.studies.replay_on_click import ReplayOnClick
+
+        return ReplayOnClick(self._of, self.plot.linked() if chart is None else chart)
 
     def envelope(self, flow: str | int = 0, *, definition: str = "imc22") -> Envelope:
         """Performance Envelope of a flow (label or index); see `qbkit.metrics.envelope`."""

@@ -1,4 +1,4 @@
-"""The notebooks in a real JupyterLab: nothing cut off, dark theme, and the explorer alive."""
+"""The notebooks in a real JupyterLab: nothing cut off, dark theme; explorer and replay alive."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import time
 import urllib.request
 from pathlib import Path
 
+import nbformat
 import pytest
 from test_plots_browser import WIDTHS, browser
 
@@ -23,6 +24,19 @@ pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 ROOT = Path(__file__).parents[1]
 THEMES = "@jupyterlab/apputils-extension:themes"
+REPLAY = """\
+import os
+del os.environ["QBKIT_CACHE"]  # here, an engine runs
+import qbkit as qb
+run = qb.Experiment(flows=["tcp:cubic"], duration_s=3).run()
+run.qb.replay_on_click(run.qb.plot.timeline())"""
+MIDDLE = """() => {
+    // The middle of the first panel, on the page.
+    const chart = document.querySelector(".qbkit-chart"), box = chart.querySelector("canvas");
+    const {left, top} = box.getBoundingClientRect(), [x, y] = chart.vegaView.origin();
+    const widths = chart.vegaView.getState({signals: (name) => /width$/i.test(name)}).signals;
+    return [left + x + Math.max(...Object.values(widths)) / 2, top + y + 60];
+}"""
 WIDE_TABLES = """[...document.querySelectorAll('.jp-OutputArea-output table')].filter(t =>
     t.getBoundingClientRect().width > t.closest('.jp-OutputArea-output').clientWidth + 1).length"""
 
@@ -34,6 +48,10 @@ def lab(tmp_path_factory):
     shutil.copytree(ROOT / "data" / "conformance", root / "data" / "conformance")
     (root / "notebooks").mkdir()
     shutil.copy(ROOT / "notebooks" / "13_parameter_explorer.ipynb", root / "notebooks")
+    cells = [nbformat.v4.new_code_cell(REPLAY)]
+    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3"}}
+    written = nbformat.v4.new_notebook(cells=cells, metadata=kernel)
+    nbformat.write(written, root / "notebooks/replay.ipynb")
     own = {
         "JUPYTERLAB_SETTINGS_DIR": root / "settings",
         "JUPYTERLAB_WORKSPACES_DIR": root / "workspaces",
@@ -122,4 +140,20 @@ def test_the_explorer_answers_a_choice_from_the_published_sweeps(browser, lab):
     assert widths_px
     for canvas_px, view_px in widths_px:
         assert canvas_px <= view_px
+    page.close()
+
+
+@pytest.mark.guest
+def test_a_click_on_the_timeline_replays_that_time(browser, lab):
+    page = opened(browser, lab, "replay.ipynb", 1440)
+    page.wait_for_selector("text=| Idle", timeout=120_000)
+    page.click("text=Run >> nth=0")
+    page.click("text=Run All Cells >> nth=0")
+    page.wait_for_function("document.querySelector('.qbkit-chart')?.vegaView", timeout=240_000)
+    page.locator(".qbkit-chart").first.scroll_into_view_if_needed()
+    page.mouse.click(*page.evaluate(MIDDLE))
+    page.wait_for_selector("text=The same bytes as the stored run.", timeout=240_000)
+    around_s = float(page.locator(".widget-text input").input_value())
+    assert around_s == pytest.approx(1.5, abs=0.1)
+    assert page.locator(f"text=tcp:cubic around {around_s:g} s").count() == 1
     page.close()

@@ -28,6 +28,7 @@ class Commands(click.Group):
         "compare": "compare",
         "plot": "plot",
         "packets": "packets",
+        "replay": "replay",
         "report": "report",
         "reproduce": "reproduce",
         "atlas": "atlas",

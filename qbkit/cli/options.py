@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import click
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
@@ -12,3 +15,18 @@ force = click.option(
     "--force", is_flag=True, help="Overwrite --out even if it holds another experiment's run."
 )
 scheduler = click.option("--scheduler", help="Address of a Dask scheduler. [default: this machine]")
+OF_POINTS = (
+    click.option("--flow", help="Only this implementation, as STACK:CC; of web loads, the server."),
+    click.option("--rate-mbps", help="Only this rate."),
+    click.option("--rtt-ms", help="Only this base RTT."),
+    click.option("--buffer-bdp", help="Only this buffer."),
+    click.option("--seed", help="Only this seed."),
+    click.option("--where", multiple=True, metavar="FIELD=VALUE", help="Any other; repeatable."),
+)
+
+
+def of_points(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options that choose published points by the fields of their experiments."""
+    for option in reversed(OF_POINTS):
+        command = option(command)
+    return command

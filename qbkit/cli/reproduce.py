@@ -22,12 +22,7 @@ DIFFERENT = 3
 
 @click.command("reproduce")
 @click.argument("path", type=click.Path(path_type=Path))
-@click.option("--flow", help="Only this implementation, as STACK:CC; of web loads, the server.")
-@click.option("--rate-mbps", help="Only this rate.")
-@click.option("--rtt-ms", help="Only this base RTT.")
-@click.option("--buffer-bdp", help="Only this buffer.")
-@click.option("--seed", help="Only this seed.")
-@click.option("--where", multiple=True, metavar="FIELD=VALUE", help="Any other field; repeatable.")
+@options.of_points
 @click.option(
     "--sample",
     type=click.IntRange(min=1),
@@ -93,12 +88,7 @@ def wanted_fields(options: Mapping[str, Any]) -> dict[str, str]:
 
 def _chosen(path: Path, wanted: dict[str, str], sample: int | None, seed: int) -> list[Any]:
     """The points to run; a usage error if there is none, or if there are too many."""
-    from qbkit.studies.reproduction import published_points
-
-    every = list(published_points(path))
-    points = [point for point in every if point.has(wanted)]
-    if not points:
-        raise click.UsageError(f"{path} has no such point: {_why_none(every, wanted)}")
+    points = points_with(path, wanted)
     if sample is not None:
         return _drawn(points, path, sample, seed)
     if len(points) > MOST_POINTS:
@@ -106,6 +96,17 @@ def _chosen(path: Path, wanted: dict[str, str], sample: int | None, seed: int) -
             f"{path} has {len(points)} such points; name one by --flow, --rtt-ms, --seed …, or "
             "take a sample: --sample 20"
         )
+    return points
+
+
+def points_with(path: Path, wanted: dict[str, str]) -> list[Any]:
+    """The published points with the wanted fields; a usage error if there is none."""
+    from qbkit.studies.reproduction import published_points
+
+    every = list(published_points(path))
+    points = [point for point in every if point.has(wanted)]
+    if not points:
+        raise click.UsageError(f"{path} has no such point: {_why_none(every, wanted)}")
     return points
 
 

@@ -60,7 +60,7 @@ def run(
     keep = (keep,) if isinstance(keep, str) else tuple(keep)
     experiment = _as_experiment(experiment)
     try:
-        return _run(_with_keep(experiment, keep), engine, out, keep, rerun, force, progress)
+        return _run(with_kept(experiment, keep), engine, out, keep, rerun, force, progress)
     except CANNOT_RUN as error:
         found = stand_ins({experiment.hash: error}, published)
         if not found:
@@ -130,7 +130,7 @@ def kept_folder(path: Path) -> Path:
     return path.with_suffix(".kept")
 
 
-def _with_keep(experiment: Experiment, keep: tuple[str, ...]) -> Experiment:
+def with_kept(experiment: Experiment, keep: tuple[str, ...]) -> Experiment:
     """The experiment with qlog switched on in each stack that writes one, if it is kept."""
     unknown = set(keep) - set(KEEP)
     if unknown:

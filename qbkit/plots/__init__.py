@@ -18,6 +18,7 @@ from qbkit.plots.flows.queue_animation import queue_animation_chart
 from qbkit.plots.flows.recovery import loss_chart
 from qbkit.plots.flows.retransmission import retransmission_chart
 from qbkit.plots.flows.root_cause import root_cause_chart
+from qbkit.plots.flows.sequence import sequence_chart
 from qbkit.plots.flows.side_by_side import side_by_side_chart
 from qbkit.plots.flows.timeline import timeline_chart
 from qbkit.plots.maps.conformance_map import conformance_map_chart
@@ -61,6 +62,7 @@ __all__ = [
     "run_html",
     "save_chart",
     "section_chart",
+    "sequence_chart",
     "share_by_buffer_chart",
     "share_by_flows_chart",
     "side_by_side_chart",

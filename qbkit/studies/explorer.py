@@ -26,7 +26,7 @@ from qbkit.metrics.maps.interactions import FIRST
 from qbkit.metrics.verdicts.permutation import enough_trials, smallest_p
 from qbkit.plots import envelope_chart, timeline_chart
 from qbkit.plots.drawing.html import run_html
-from qbkit.plots.drawing.render import chart_fragment
+from qbkit.plots.drawing.render import chart_fragment, show_html
 from qbkit.spec import Bottleneck, Experiment, Flow
 from qbkit.stacks.listing import list_implementations
 from qbkit.stacks.registry import get
@@ -281,7 +281,7 @@ class Explorer:
             with self._answering:
                 chosen = f"{stack.value}:{controller.value}"
                 setting = Setting(chosen, rate.value, rtt.value, buffer.value)
-                _show(shown, self.published(setting))
+                show_html(shown, self.published(setting))
                 self._follow(setting, followed)
 
         stack.observe(choose_stack, "value")
@@ -311,10 +311,10 @@ class Explorer:
                     return
             if not (self._problem or self._missing(setting)):
                 words = f"running {setting} for {self._duration_s:g} virtual seconds …"
-                _show(followed, f"<p>Live: {escape(words)}</p>")
+                show_html(followed, f"<p>Live: {escape(words)}</p>")
             html = self.live(setting)
             if self._wish is None:
-                _show(followed, html)
+                show_html(followed, html)
 
     def wait(self) -> None:
         """Wait until no live run is under way."""
@@ -361,12 +361,6 @@ def _dropdown(name: str, options: Sequence[Any], value: Any) -> Any:
     layout = w.Layout(width="max-content", margin="2px 14px 2px 0")
     words = [(f"{o:g}" if isinstance(o, float) else o, o) for o in options]
     return w.Dropdown(options=words, value=value, description=name, style=style, layout=layout)
-
-
-def _show(output: Any, html: str) -> None:
-    """Replace what an output shows; this also works outside of the kernel's main thread."""
-    shown = {"output_type": "display_data", "data": {"text/html": html}, "metadata": {}}
-    output.outputs = (shown,)
 
 
 def explore(cubes: Sequence[xr.Dataset], **how: Any) -> Explorer:

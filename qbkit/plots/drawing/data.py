@@ -21,24 +21,24 @@ DECIMALS = 3
 """Milliseconds to the microsecond, seconds to the millisecond, Mbit/s to the kbit/s."""
 
 
-def inline(columns: Mapping[str, Column]) -> alt.InlineData:
+def inline(columns: Mapping[str, Column], decimals: int = DECIMALS) -> alt.InlineData:
     """Inline data of equally long columns; floats are rounded, NaN and infinity become null."""
     cells = {name: np.asarray(values).tolist() for name, values in columns.items()}
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
     writer.writerow(cells)
-    writer.writerows(zip(*([_cell(v) for v in c] for c in cells.values()), strict=True))
+    writer.writerows(zip(*([_cell(v, decimals) for v in c] for c in cells.values()), strict=True))
     parse = {name: kind for name, values in cells.items() if (kind := _kind(values))}
     form = {"type": "csv", "parse": parse}
     return alt.InlineData(values=text.getvalue(), format=alt.DataFormat(**form))
 
 
-def _cell(value: object) -> object:
+def _cell(value: object, decimals: int) -> object:
     if isinstance(value, bool):
         return "true" if value else "false"
     if not isinstance(value, float):
         return value
-    return f"{value:.{DECIMALS}f}".rstrip("0").rstrip(".") if math.isfinite(value) else ""
+    return f"{value:.{decimals}f}".rstrip("0").rstrip(".") if math.isfinite(value) else ""
 
 
 def _kind(values: Sequence[object]) -> str | None:

@@ -171,6 +171,12 @@ def mimebundle(spec: dict[str, Any], **_metadata: Any) -> dict[str, str]:
     return {"text/html": chart_fragment(spec), "text/plain": "<qbkit chart>"}
 
 
+def show_html(output: Any, html: str) -> None:
+    """Replace what an output widget shows; this also works outside of the kernel's main thread."""
+    shown = {"output_type": "display_data", "data": {"text/html": html}, "metadata": {}}
+    output.outputs = (shown,)
+
+
 def _picture(spec: dict[str, Any]) -> str:
     """A PNG in base64."""
     import vl_convert

@@ -74,7 +74,11 @@ class Frame:
     """Connections drawn together: their colours, time axis, brush and legend."""
 
     def __init__(
-        self, connections: Events, reference: str | None = None, rows: int = MAX_ROWS
+        self,
+        connections: Events,
+        reference: str | None = None,
+        rows: int = MAX_ROWS,
+        span_s: tuple[float, float] | None = None,
     ) -> None:
         if not connections:
             raise MetricError("there is no connection to draw; give at least one by its label")
@@ -84,9 +88,10 @@ class Frame:
         self.labels, self.reference = list(connections), reference
         self.rows = rows
         self.scale = theme.colour_scale(self.labels, reference)
-        spans = [time_span_s(events) for events in connections.values()]
-        self.start_s = min(0.0, *(span[0] for span in spans))
-        self.end_s = max(span[1] for span in spans)
+        if span_s is None:
+            spans = [time_span_s(events) for events in connections.values()]
+            span_s = min(0.0, *(span[0] for span in spans)), max(span[1] for span in spans)
+        self.start_s, self.end_s = span_s
         self.brush, self.shown = span_brush(), legend_choice()
 
     @property
@@ -111,12 +116,19 @@ class Frame:
 
 
 def stacked(
-    frame: Frame, panels: Sequence[Panel], title: str, sentences: Sequence[str]
+    frame: Frame,
+    panels: Sequence[Panel],
+    title: str,
+    sentences: Sequence[str],
+    first: Sequence[str] = (),
 ) -> alt.VConcatChart:
-    """The panels below each other, on one time axis, with one brush."""
+    """The panels below each other, on one time axis, with one brush.
+
+    ``first`` stands before what the chart can do, and the ``sentences`` after it.
+    """
     rows = [_row(frame, i, panel, last=panel is panels[-1]) for i, panel in enumerate(panels)]
     notes = dict.fromkeys(note for panel in panels for note in panel.notes)
-    words = heading(title, [HINT, *notes, *sentences], WIDTH + READOUT_WIDTH)
+    words = heading(title, [*first, HINT, *notes, *sentences], WIDTH + READOUT_WIDTH)
     with one_brush():
         chart = VConcatChart(vconcat=rows, spacing=12).resolve_scale(**OWN_SCALES)
     return chart.properties(**words)

@@ -89,7 +89,9 @@ def loss_panel(frame: Frame, connections: Events) -> Panel:
     triggers = sorted({trigger for rows in losses.values() for trigger in rows["trigger"]})
     span_data, loss_data = table(spans), table(losses)
     row = alt.Y("label:N", title=None, sort=None).scale(domain=list(connections), padding=0.16)
-    fill = alt.Fill("state:N", legend=alt.Legend(symbolType="square", symbolOpacity=1.0))
+    # Vega gives a legend without entries an infinite size.
+    squares = alt.Legend(symbolType="square", symbolOpacity=1.0) if names else None
+    fill = alt.Fill("state:N", legend=squares)
 
     def draw(x: alt.X) -> Sequence[alt.Chart]:
         bars = alt.Chart(span_data).mark_bar(opacity=0.9, stroke=None)
@@ -100,7 +102,9 @@ def loss_panel(frame: Frame, connections: Events) -> Panel:
             x=x,
             y=row,
             color=frame.colour,
-            shape=alt.Shape("trigger:N").scale(domain=triggers),
+            shape=alt.Shape("trigger:N", legend=alt.Legend() if triggers else None).scale(
+                domain=triggers
+            ),
             size=alt.Size("packets:Q", legend=None).scale(type="sqrt", range=[14, 260]),
             opacity=frame.unless_hidden(0.85),
             tooltip=TOOLTIP,

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+
+import xarray as xr
 
 from qbkit.errors import QbkitError, StackNotReady
 from qbkit.studies.reproduction.inputs import Inputs, in_words, present_inputs
@@ -84,12 +87,16 @@ def reproduce(point: Point) -> Reproduced:
     """
     try:
         runs = point.recipe.runs()
-        again = point.values(runs)
+        return compared(point, runs)
     except StackNotReady as error:
         return Reproduced(point, NOT_READY, str(error))
     except QbkitError as error:
         return Reproduced(point, FAILED, str(error))
-    moved = changes(point.published(), again, point.precision)
+
+
+def compared(point: Point, runs: Sequence[xr.Dataset]) -> Reproduced:
+    """Whether runs of today give the values of a point."""
+    moved = changes(point.published(), point.values(runs), point.precision)
     now = present_inputs(runs)
     if not moved:
         return Reproduced(point, SAME, "", now)

@@ -47,12 +47,37 @@ def packets_around(
     left out. Raises TraceError for a time outside of the run, StoreError where there is no capture,
     or one of another run, and MissingExtra without scapy.
     """
-    extras.require("scapy", to="dissect packets")
-    duration_s = float(ds.attrs["duration_s"])
-    if not 0 <= around_s <= duration_s:
-        raise TraceError(f"around_s = {around_s:g}: the run lasts from 0 to {duration_s:g} s")
+    require_within(around_s, float(ds.attrs["duration_s"]))
     if count < 1:
         raise TraceError(f"count = {count}: give a number of packets from 1 on")
+    rows = _all_rows(ds, folder)
+    flows = np.atleast_1d(ds["flow"].values) if flow is None else [flow]
+    away_ns = (rows.time_ns[rows.flow.isin(flows)] - round(around_s * SECOND_NS)).abs()
+    chosen = rows.loc[away_ns.sort_values(kind="stable").index[:count].sort_values()]
+    return _table(ds, chosen, _frames(folder / CAPTURE, rows.iloc[0], chosen))
+
+
+def packets_within(ds: xr.Dataset, folder: Path, span_s: tuple[float, float]) -> pd.DataFrame:
+    """The packets that reach the queue, or are in it, in a span of time of a run.
+
+    Arguments, rows and errors are those of `packets_around`.
+    """
+    rows = _all_rows(ds, folder)
+    start_ns, stop_ns = (round(time_s * SECOND_NS) for time_s in span_s)
+    queued_ns = (rows.get("queue_delay_ms", pd.Series(0.0, rows.index)) * 1e6).fillna(0.0)
+    chosen = rows[(rows.time_ns + queued_ns >= start_ns) & (rows.time_ns <= stop_ns)]
+    return _table(ds, chosen, _frames(folder / CAPTURE, rows.iloc[0], chosen))
+
+
+def require_within(around_s: float, duration_s: float) -> None:
+    """Raise TraceError for a time outside of a run."""
+    if not 0 <= around_s <= duration_s:
+        raise TraceError(f"around_s = {around_s:g}: the run lasts from 0 to {duration_s:g} s")
+
+
+def _all_rows(ds: xr.Dataset, folder: Path) -> pd.DataFrame:
+    """The packets of both directions in order of time; StoreError without them or their capture."""
+    extras.require("scapy", to="dissect packets")
     if not ds.attrs.get("spec"):
         raise StoreError("the run was imported: look at the captures that it was imported from")
     if "packet_flow" not in ds:
@@ -60,11 +85,7 @@ def packets_around(
     if not (folder / CAPTURE).exists():
         raise StoreError(f"no capture of this run was kept; {AGAIN}")
     rows = pd.concat([_rows(ds, table) for table in TABLES], ignore_index=True)
-    rows = rows.sort_values("time_ns", kind="stable", ignore_index=True)
-    flows = np.atleast_1d(ds["flow"].values) if flow is None else [flow]
-    away_ns = (rows.time_ns[rows.flow.isin(flows)] - round(around_s * SECOND_NS)).abs()
-    chosen = rows.loc[away_ns.sort_values(kind="stable").index[:count].sort_values()]
-    return _table(ds, chosen, _frames(folder / CAPTURE, rows.iloc[0], chosen))
+    return rows.sort_values("time_ns", kind="stable", ignore_index=True)
 
 
 def _rows(ds: xr.Dataset, table: str) -> pd.DataFrame:
