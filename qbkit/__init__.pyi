@@ -45,6 +45,8 @@ from .studies.explain import load_explanation as load_explanation
 from .studies.explain import publish_explanation as publish_explanation
 from .studies.what_if import WhatIf as WhatIf
 from .studies.what_if import what_if as what_if
+from .studies.bisection.bisect import Bisection as Bisection
+from .studies.bisection.bisect import bisect as bisect
 from .studies.fair_queuing import FairQueuing as FairQueuing
 from .studies.fair_queuing import detect_fair_queuing as detect_fair_queuing
 from .studies.fair_queuing import fair_queuing_of as fair_queuing_of

@@ -25,6 +25,7 @@ class Commands(click.Group):
         "conformance": "conformance",
         "evaluate": "evaluate",
         "bbr-draft": "bbr_draft",
+        "bisect": "bisect",
         "compare": "compare",
         "plot": "plot",
         "packets": "packets",

@@ -70,10 +70,10 @@ def load(path: Path) -> list[Stack]:
 
     Raises SpecError, which says what is wrong in which table.
     """
-    return [from_table(name, table, path) for name, table in _tables(path).items()]
+    return [from_table(name, table, path) for name, table in tables_of(path).items()]
 
 
-def _tables(path: Path) -> dict[str, Any]:
+def tables_of(path: Path) -> dict[str, Any]:
     """The tables of a file by the name of the stack."""
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8-sig"))
@@ -194,7 +194,7 @@ def register_all() -> None:
     """Register the user's stacks; a mistake in the file, or in one of its tables, only warns."""
     path = stacks_file()
     try:
-        tables = _tables(path)
+        tables = tables_of(path)
     except SpecError as error:
         warnings.warn(str(error), stacklevel=2)
         return
