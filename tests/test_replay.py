@@ -20,7 +20,9 @@ from qbkit.execution.runner import kept_folder
 from qbkit.plots.flows.sequence import ACK, LOST, OUT, _lines
 from qbkit.store import load_run, save_run
 from qbkit.studies import replay as module
+from qbkit.studies.conformance import Study
 from qbkit.studies.replay import replay, same_bytes
+from qbkit.studies.replay_on_click import ReplayOnClick
 from qbkit.studies.reproduction import published_points
 from qbkit.traces.run.dissected import packets_within
 
@@ -154,6 +156,18 @@ def test_a_click_replays_and_bad_times_are_a_sentence(stored):
     field.value = "7"
     assert "the run lasts from 0 to 3 s" in answer.outputs[0]["data"]["text/html"]
     assert "text/html" in clickable._repr_mimebundle_()
+
+
+def test_a_click_on_a_study_replays_the_trial_of_the_point(stored, folder):
+    study = Study("quic-go:cubic", "tcp:cubic", [stored, stored], [load_run(folder / "run.nc")])
+    clickable = ReplayOnClick(study.plot.sides, stored.qb.plot.timeline())
+    assert "[label, trial]" in clickable.widget.children[0].outputs[0]["data"]["text/html"]
+    assert clickable._run("quic-go:cubic", "2") is stored
+    assert clickable._run("tcp:cubic (reference)", "seed 1") is study.references[0]
+    assert "The same bytes" in clickable.replayed("1.5, quic-go:cubic, 1")
+    known = "up to quic-go:cubic, 2; tcp:cubic (reference), 1"
+    assert known in clickable.replayed("1.5")
+    assert known in clickable.replayed("1.5, quic-go:cubic, 3")
 
 
 @pytest.mark.guest

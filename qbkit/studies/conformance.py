@@ -27,6 +27,8 @@ from qbkit.store.published import load_runs, publish_runs, published_index
 if TYPE_CHECKING:
     import altair as alt
 
+    from qbkit.studies.replay_on_click import ReplayOnClick
+
 DEFAULT_SEEDS = 5
 
 
@@ -36,14 +38,14 @@ class StudyPlots:
     def __init__(self, study: Study) -> None:
         self._study = study
         self._reference = f"{study.reference} (reference)"
-        self._sides = {study.test: study.tests, self._reference: study.references}
+        self.sides = {study.test: study.tests, self._reference: study.references}
 
     def envelope(self, *, definition: str = "imc22") -> alt.LayerChart:
         """Envelopes of both sides, and the verdict; see `qbkit.plots.envelope_chart`."""
         from qbkit.plots import envelope_chart
 
         return envelope_chart(
-            {name: envelope(runs, definition=definition) for name, runs in self._sides.items()},
+            {name: envelope(runs, definition=definition) for name, runs in self.sides.items()},
             reference=self._reference,
             assessment=self._study.assess(definition=definition),
             title=self._study.test,
@@ -53,7 +55,7 @@ class StudyPlots:
         """Timelines and envelopes, linked by a brush; see `qbkit.plots.linked_chart`."""
         from qbkit.plots import linked_chart
 
-        return linked_chart(self._sides, definition=definition, reference=self._reference)
+        return linked_chart(self.sides, definition=definition, reference=self._reference)
 
 
 @dataclass(frozen=True, repr=False)
@@ -115,6 +117,15 @@ class Study:
     def plot(self) -> StudyPlots:
         """Charts of the study."""
         return StudyPlots(self)
+
+    def replay_on_click(self, chart: alt.TopLevelMixin | None = None) -> ReplayOnClick:
+        """A chart of `plot`, by default `StudyPlots.linked`, whose points replay their time.
+
+        See `RunAccessor.replay_on_click`.
+        """
+        from qbkit.studies.replay_on_click import ReplayOnClick
+
+        return ReplayOnClick(self.plot.sides, self.plot.linked() if chart is None else chart)
 
     def __repr__(self) -> str:
         counts = f"{len(self.tests)} and {len(self.references)} runs"

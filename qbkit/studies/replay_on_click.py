@@ -1,7 +1,8 @@
-"""A chart of a run in a notebook: a click on a point replays its time below the chart."""
+"""A chart of runs in a notebook: a click on a point replays its time below the chart."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -9,7 +10,7 @@ from uuid import uuid4
 import xarray as xr
 
 from qbkit import extras
-from qbkit.errors import QbkitError
+from qbkit.errors import MetricError, QbkitError
 from qbkit.plots.drawing.render import chart_fragment, show_html
 from qbkit.studies.replay import replay
 
@@ -29,7 +30,8 @@ ON_CLICK = """
     const moved = from && Math.hypot(event.clientX - from.clientX, event.clientY - from.clientY);
     const field = document.querySelector(".@FIELD@ input");
     if (time === undefined || moved > 4 || !field) return;
-    field.value = Number(time).toFixed(3);
+    const { label, trial } = datum;
+    field.value = [Number(time).toFixed(3), ...(@SEVERAL@ ? [label, trial] : [])].join(", ");
     for (const kind of ["input", "change"]) field.dispatchEvent(new Event(kind, { bubbles: true }));
   };
   // A chart that was drawn anew, as for another theme, has another view.
@@ -46,22 +48,38 @@ ON_CLICK = """
 
 
 class ReplayOnClick:
-    """A chart of a run, a field for a time, and the replay of that time below them."""
+    """A chart of runs, a field for a time, and the replay of that time below them."""
 
-    def __init__(self, run: xr.Dataset, chart: alt.TopLevelMixin) -> None:
-        self._run, self._chart = run, chart
+    def __init__(
+        self, runs: xr.Dataset | Mapping[str, Sequence[xr.Dataset]], chart: alt.TopLevelMixin
+    ) -> None:
+        self._runs, self._chart = runs, chart
         self._widget: Any = None
 
     def replayed(self, text: str) -> str:
-        """HTML of the replay of a time in seconds, or of the reason why there is none."""
+        """HTML of the replay of a time in seconds, or of the reason why there is none.
+
+        With several runs, the label and the trial follow the time: ``12.3, tcp:cubic, 2``.
+        """
+        time, *which = (word.strip() for word in text.split(",", 2))
         try:
-            around_s = float(text)
+            around_s = float(time)
         except ValueError:
-            return f"<p>{escape(text)} is no time; give seconds, as in 12.3.</p>"
+            return f"<p>{escape(time)} is no time; give seconds, as in 12.3.</p>"
         try:
-            return replay(self._run, around_s)._repr_html_()
+            return replay(self._run(*which), around_s)._repr_html_()
         except QbkitError as error:
             return f"<p>{escape(str(error))}</p>"
+
+    def _run(self, label: str = "", trial: str = "") -> xr.Dataset:
+        """The run of a label and a trial, which charts call by its number or its seed."""
+        if isinstance(self._runs, xr.Dataset):
+            return self._runs
+        for i, run in enumerate(self._runs.get(label, ())):
+            if trial in (str(i + 1), f"seed {run.attrs['seed']}"):
+                return run
+        known = "; ".join(f"{name}, {len(runs)}" for name, runs in self._runs.items())
+        raise MetricError(f"give a time, a label and a trial, or click on a point: up to {known}")
 
     @property
     def widget(self) -> Any:
@@ -83,7 +101,8 @@ class ReplayOnClick:
         own = f"{FIELD}{uuid4().hex}"
         field.add_class(own)
         chart, answer = w.Output(), w.Output()
-        script = ON_CLICK.replace("@FIELD@", own)
+        several = "false" if isinstance(self._runs, xr.Dataset) else "true"
+        script = ON_CLICK.replace("@FIELD@", own).replace("@SEVERAL@", several)
         show_html(chart, chart_fragment(self._chart.to_dict()) + script)
 
         def show(change: Any) -> None:
