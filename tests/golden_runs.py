@@ -7,7 +7,6 @@ all runs or for those named; ``tests/test_golden.py`` compares.
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
 import os
 import tempfile
@@ -16,7 +15,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import xarray as xr
 import yaml
 
@@ -25,6 +23,7 @@ from qbkit.execution.web.load import run_web
 from qbkit.measurement import VERSION
 from qbkit.spec import Experiment
 from qbkit.spec.web import WebLoad
+from qbkit.store.digests import digests, moved
 from qbkit.testbed.plan import FIRST_PORT
 from qbkit.traces import read_pcaps
 
@@ -67,32 +66,6 @@ def result(given: Mapping[str, Any], out: Path) -> xr.Dataset:
         names = {FIRST_PORT + i: label for i, label in enumerate(experiment.labels)}
         return read_pcaps(kept / "before.pcap", kept / "after.pcap", flows=names)
     return run(Experiment(**given), out=out)
-
-
-def digest(values: np.ndarray) -> str:
-    """SHA-256 over type, shape and little-endian bytes; text counts as UTF-8.
-
-    All NaNs count as the same NaN: IEEE 754 leaves their bits open.
-    """
-    if values.dtype.kind in "OUT":
-        kind, content = "text", json.dumps(values.astype(str).tolist()).encode()
-    else:
-        ordered = np.ascontiguousarray(values, dtype=values.dtype.newbyteorder("<"))
-        if ordered.dtype.kind == "f":
-            ordered = np.where(np.isnan(ordered), np.array(np.nan, ordered.dtype), ordered)
-        kind, content = ordered.dtype.str, ordered.tobytes()
-    return hashlib.sha256(f"{kind} {values.shape} ".encode() + content).hexdigest()
-
-
-def digests(ds: xr.Dataset) -> dict[str, str]:
-    """The digest of each data variable; attributes, which hold cost and date, do not count."""
-    return {str(name): digest(v.values) for name, v in sorted(ds.data_vars.items())}
-
-
-def moved(recorded: Mapping[str, str], found: Mapping[str, str]) -> list[str]:
-    """Variables whose digests differ, and those that only one of the two has."""
-    names = recorded.keys() | found.keys()
-    return sorted(name for name in names if recorded.get(name) != found.get(name))
 
 
 def vector_units() -> str:

@@ -290,7 +290,7 @@ def test_without_a_file_there_are_no_stacks(tmp_path: Path):
         ),
         (
             "[stack.mine]\nprogram = 'sh'\ncontrollers = ['a']",
-            "program must be an absolute path, such as /usr/bin/sh, not 'sh'",
+            "program must be an absolute path, such as /usr/bin/sh, or begin with ./, not 'sh'",
         ),
         (f"{TABLE}connect = ['x']", "has connect and needs listen = ["),
         (f"{TABLE}server = '/bin/sh'", "has server, which needs connect and listen too"),

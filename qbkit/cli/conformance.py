@@ -15,22 +15,7 @@ if TYPE_CHECKING:
     from qbkit.studies.conformance import Study
     from qbkit.studies.explain import Explanation
 
-STATUS = {"meets": 0, "fails": 3, "undecided": 4}
-"""Answer of the gates → exit status. 1 and 2 are errors: there is no answer."""
 GATES = ("min_conformance", "max_delta_throughput_mbps", "max_delta_delay_ms")
-
-
-class Least(click.ParamType):
-    """A conformance, or "floor"."""
-
-    name = "number|floor"
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
-        """The number, or the text for `require_bounds` to judge."""
-        try:
-            return float(value)
-        except ValueError:
-            return value
 
 
 @click.command("conformance")
@@ -44,7 +29,7 @@ class Least(click.ParamType):
 @click.option(
     "--min",
     "min_conformance",
-    type=Least(),
+    type=options.Least(),
     help="Gate: least conformance, from 0 to 1; floor: the noise floor less 0.1.",
 )
 @click.option("--max-delta-throughput-mbps", type=float, help="Gate: largest Δ-throughput.")
@@ -101,7 +86,7 @@ def command(
             _print_details(study, result, explained)
     for warning in result.warnings:
         click.echo(f"warning: {warning}", err=True)
-    return STATUS[answer]
+    return options.STATUS[answer]
 
 
 def _print_details(study: Study, result: Assessment, explained: Explanation | None) -> None:

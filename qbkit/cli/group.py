@@ -23,6 +23,7 @@ class Commands(click.Group):
         "web": "web.command",
         "notebook": "notebook",
         "conformance": "conformance",
+        "gate": "gate",
         "evaluate": "evaluate",
         "bbr-draft": "bbr_draft",
         "bisect": "bisect",

@@ -30,3 +30,20 @@ def of_points(command: Callable[..., Any]) -> Callable[..., Any]:
     for option in reversed(OF_POINTS):
         command = option(command)
     return command
+
+
+STATUS = {"meets": 0, "shown": 0, "fails": 3, "undecided": 4}
+"""Answer of gates and checks → exit status. 1 and 2 are errors: there is no answer."""
+
+
+class Least(click.ParamType):
+    """A conformance, or "floor"."""
+
+    name = "number|floor"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        """The number, or the text for `require_bounds` to judge."""
+        try:
+            return float(value)
+        except ValueError:
+            return value

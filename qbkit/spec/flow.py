@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import quote, unquote
 
@@ -47,9 +48,12 @@ class Flow(Spec):
     """
 
     stack: str = Field(
-        min_length=1, max_length=64, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.+-]*(@[A-Za-z0-9.+-]+)?$"
+        min_length=1,
+        max_length=1024,
+        pattern=r"^([A-Za-z0-9][A-Za-z0-9_.+-]{0,63}(@[A-Za-z0-9.+-]{1,32})?|/[^:?&\n]+)$",
     )
-    """Name of the stack, as ``qbkit stacks`` lists it, or a release of it: ``quinn@0.8.4``."""
+    """Name of the stack, as ``qbkit stacks`` lists it; a release of it, ``quinn@0.8.4``; or the
+    path of a program that speaks the contract of a driver, ``./build/mine``."""
     controller: str = Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.+-]*$")
     """Name of its congestion controller."""
     start_s: float = Field(default=0.0, ge=0.0, le=86_400.0)
@@ -167,7 +171,8 @@ class Flow(Spec):
     @property
     def default_label(self) -> str:
         """Label of a flow that has no ``label``."""
-        return f"{self.name} (reverse)" if self.direction == "reverse" else self.name
+        name = f"{Path(self.stack).name}:{self.controller}"
+        return f"{name} (reverse)" if self.direction == "reverse" else name
 
 
 def parsed(text: str) -> dict[str, Any]:
@@ -176,6 +181,8 @@ def parsed(text: str) -> dict[str, Any]:
     stack, colon, controller = name.partition(":")
     if not (stack and colon and controller):
         raise ValueError(f"{text!r} is not a flow; write stack:controller, such as tcp:cubic")
+    if "/" in stack:
+        stack = str(Path(stack).expanduser().absolute())
     fields: dict[str, Any] = {"stack": stack, "controller": controller}
     for word in query.split("&") if mark else []:
         key, _, value = word.partition("=")

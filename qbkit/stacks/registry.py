@@ -29,10 +29,14 @@ def register_releases(releases: Releases) -> None:
 
 
 def get(name: str) -> Stack:
-    """The stack of that name, or of a release: ``quinn@0.8.4``; raises SpecError.
+    """The stack of that name, of a release (``quinn@0.8.4``), or of a program at a path.
 
-    The error lists the known names.
+    Raises SpecError, which lists the known names.
     """
+    if "/" in name:
+        from qbkit.stacks.external.at_path import AtPath  # it derives from what registers here
+
+        return AtPath(name)
     name, at, version = name.partition("@")
     stack = _stack(name)
     if not at:

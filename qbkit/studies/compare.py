@@ -115,12 +115,13 @@ def _origin(side: xr.Dataset | Study) -> dict[str, str]:
     transports = json.loads(run.attrs.get("transport_versions") or "{}")
     known |= {f"transport of {stack}": str(text) for stack, text in transports.items()}
     known |= {n: str(run.attrs.get(n, "")) for n in ("kernel_version", "qbkit_version", "engine")}
-    return {**dict(_flat("", spec)), **known}
+    return {**dict(flat("", spec)), **known}
 
 
-def _flat(prefix: str, value: Any) -> list[tuple[str, str]]:
+def flat(prefix: str, value: Any) -> list[tuple[str, str]]:
+    """The fields of a spec by their dotted names."""
     if isinstance(value, Mapping):
-        return [row for k, v in value.items() for row in _flat(f"{prefix}.{k}".lstrip("."), v)]
+        return [row for k, v in value.items() for row in flat(f"{prefix}.{k}".lstrip("."), v)]
     if isinstance(value, list):
-        return [row for i, v in enumerate(value) for row in _flat(f"{prefix}.{i}", v)]
+        return [row for i, v in enumerate(value) for row in flat(f"{prefix}.{i}", v)]
     return [(prefix, str(value))]

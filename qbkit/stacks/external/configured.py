@@ -10,7 +10,8 @@ keys:
     connect = ["--cc={controller}", "{ip}", "{port}"]     # without these two lines the program
     listen = ["--port={port}"]                            # speaks the contract of a driver
 
-The guest sees the folders of the programs, and this machine's files except /tmp, all read-only.
+A path that begins with ./ or ../ starts at the folder of the file. The guest sees the folders of
+the programs, and this machine's files except /tmp, all read-only.
 """
 
 from __future__ import annotations
@@ -96,6 +97,7 @@ def from_table(name: str, table: Any, path: Path) -> Stack:
     where = f"[stack.{name}] in {path}"
     if not re.fullmatch(r"[a-z0-9][a-z0-9_-]*", name):
         raise SpecError(f"{where}: a name may have lower-case letters, digits, - and _")
+    table = _anchored(table, path.parent)
     _check(table, where)
     names = table["controllers"]
     attributes = {
@@ -114,6 +116,18 @@ def from_table(name: str, table: Any, path: Path) -> Stack:
         attributes["server"] = _file(table.get("server", table["program"]))
     made: type[Configured] = type(f"Configured_{name}", (kind,), attributes)
     return made()
+
+
+def _anchored(table: Any, folder: Path) -> Any:
+    """The table, with the absolute path of a program that is given from the file's folder on."""
+    if not isinstance(table, Mapping):
+        return table
+    near = {
+        key: str(folder.absolute() / value)
+        for key in ("program", "server")
+        if isinstance(value := table.get(key), str) and value.startswith(("./", "../"))
+    }
+    return {**table, **near}
 
 
 def _file(program: str) -> Path:
@@ -155,7 +169,9 @@ def _check_program(program: str, what: str) -> None:
     if not file.is_absolute():
         found = shutil.which(program)
         advice = f", such as {found}" if found else ""
-        raise SpecError(f"{what} must be an absolute path{advice}, not {program!r}")
+        raise SpecError(
+            f"{what} must be an absolute path{advice}, or begin with ./, not {program!r}"
+        )
     path, space, arguments = program.partition(" ")
     if space and not file.exists() and Path(path).expanduser().exists():
         raise SpecError(

@@ -1,0 +1,132 @@
+"""The checks of a gate: each has an answer in one sentence, and may have a table and a chart."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+from qbkit.metrics import Gate, throughput_ratio
+from qbkit.metrics.envelopes.trials import TrialEstimate
+from qbkit.studies.conformance import Study
+from qbkit.studies.evaluation.answers import Evaluation
+from qbkit.studies.evaluation.cases import DIFFERS, FAILED, SAYS, VARIES, CaseReport
+
+if TYPE_CHECKING:
+    import altair as alt
+
+Answer = Literal["meets", "fails", "undecided", "shown"]
+CONFIDENCE = 0.95
+FROM_DRAFT: dict[str, Answer] = {
+    SAYS: "meets",
+    DIFFERS: "fails",
+    VARIES: "undecided",
+    FAILED: "undecided",
+}
+FROM_EVALUATION: dict[str, Answer] = {
+    "more": "fails",
+    "undecided": "undecided",
+    "no more": "meets",
+    "not measured": "shown",
+}
+
+
+def worst(answers: Sequence[str]) -> Answer:
+    """The answer of several checks: fails, then undecided, then meets; shown where none judges."""
+    order: tuple[Answer, ...] = ("fails", "undecided", "meets")
+    return next((word for word in order if word in answers), "shown")
+
+
+@dataclass(frozen=True)
+class Check:
+    """One question to a build and its answer; "shown" is a number without a bound."""
+
+    name: str
+    """Short and constant, as a test case's name."""
+    answer: Answer
+    sentence: str
+    table: pd.DataFrame | None = None
+    chart: alt.TopLevelMixin | None = None
+
+
+def conformance_check(study: Study, gates: Sequence[Gate]) -> Check:
+    """Does it behave like the reference? The verdict, and each bound as a row."""
+    table = pd.DataFrame([(gate.name, gate.answer, gate.sentence) for gate in gates])
+    table.columns = pd.Index(["bound", "answer", "in words"])
+    return Check(
+        "conformance",
+        worst([g.answer for g in gates]),
+        " ".join(study.verdict().lines),
+        table,
+        study.plot.envelope(),
+    )
+
+
+def share_check(
+    sender: str, runs: Mapping[str, Sequence[xr.Dataset]], most_percent: float | None
+) -> Check:
+    """What it takes of the link beside each rival, in percent, with the interval over seeds."""
+    from qbkit.plots import section_chart
+
+    found = {rival: _share(each) for rival, each in runs.items()}
+    answers = [_share_answer(low, high, most_percent) for _, low, high in found.values()]
+    words = ", ".join(f"{mean:.0f} % beside {rival}" for rival, (mean, *_) in found.items())
+    bound = "" if most_percent is None else f", for at most {most_percent:g} %"
+    columns = ["beside", "share (%)", "95 % from", "to", "answer"]
+    rows = [(rival, *found[rival], word) for rival, word in zip(found, answers, strict=True)]
+    table = pd.DataFrame(rows, columns=columns)
+    drawn = [
+        (f"Share of the link beside {rival} (%)", name, value)
+        for rival, each in runs.items()
+        for run in each
+        for name, value in _both(sender, rival, run)
+    ]
+    values = pd.DataFrame(drawn, columns=["panel", "sender", "value"])
+    chart = section_chart(values, list(dict.fromkeys(values["sender"])), title=f"{sender}: shares")
+    return Check("share", worst(answers), f"it takes {words}{bound}", table, chart)
+
+
+def _both(sender: str, rival: str, run: xr.Dataset) -> list[tuple[str, float]]:
+    ours = 100 * throughput_ratio(run, 0, 1)
+    return [(sender, ours), (f"{rival} (rival)" if rival == sender else rival, 100 - ours)]
+
+
+def _share(runs: Sequence[xr.Dataset]) -> tuple[float, float, float]:
+    """Mean share in percent, and its interval; NaN with one seed."""
+    values = 100 * np.array([throughput_ratio(run, 0, 1) for run in runs])
+    mean, count = float(values.mean()), len(values)
+    if count < 2:
+        return mean, math.nan, math.nan
+    error = float(values.std(ddof=1)) / math.sqrt(count)
+    return mean, *TrialEstimate(mean, error, count - 1).interval(CONFIDENCE, 0.0, 100.0)
+
+
+def _share_answer(low: float, high: float, most_percent: float | None) -> Answer:
+    if most_percent is None:
+        return "shown"
+    if math.isnan(low):
+        return "undecided"
+    return "meets" if high <= most_percent else "fails" if low > most_percent else "undecided"
+
+
+def draft_check(report: CaseReport) -> Check:
+    """The test cases of the draft of BBR."""
+    frame = report.frame().drop(columns="command")
+    answer = worst([FROM_DRAFT.get(each, "shown") for each in report.answers])
+    counts = frame["answer"].value_counts()
+    words = ", ".join(f"{count} {word}" for word, count in counts.items())
+    return Check("bbr-draft", answer, f"of {len(frame)} cases of the draft: {words}", frame)
+
+
+def evaluation_check(evaluation: Evaluation) -> Check:
+    """The questions of RFC 9743."""
+    found = [FROM_EVALUATION[evaluation.answer(one)] for one in evaluation.book.criteria]
+    counts = evaluation.summary()["answer"].value_counts()
+    words = ", ".join(f"{count} {word}" for word, count in counts.items())
+    table = evaluation.summary()[["section", "title", "sentence"]]
+    return Check("evaluation", worst(found), f"of {len(found)} questions: {words}", table)

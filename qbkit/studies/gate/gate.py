@@ -1,0 +1,151 @@
+"""A gate: the checks of one build, on one network, from as few runs as they need."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import xarray as xr
+
+from qbkit.errors import MetricError, SpecError
+from qbkit.execution.many import run_every
+from qbkit.metrics import Parameters, infer
+from qbkit.metrics.maps.families import kernel_counterpart
+from qbkit.metrics.verdicts.gates import require_bounds
+from qbkit.plots.drawing.link_words import link_words
+from qbkit.spec import Bottleneck, Experiment, Flow
+from qbkit.studies.conformance import DEFAULT_SEEDS, Study, as_flow, experiments
+from qbkit.studies.explain import probes
+from qbkit.studies.gate.baseline import Baseline, baseline_check, read_baseline, require_alike
+from qbkit.studies.gate.checks import (
+    Answer,
+    Check,
+    conformance_check,
+    draft_check,
+    evaluation_check,
+    share_check,
+    worst,
+)
+
+RIVALS = ("tcp:cubic", "tcp:reno", "tcp:bbr")
+DURATION_S = 60.0
+
+
+@dataclass(frozen=True)
+class Gated:
+    """A build and its checks."""
+
+    sender: str
+    reference: str
+    network: str
+    study: Study
+    parameters: Parameters
+    checks: list[Check]
+    cpu_s: float
+    """What its runs cost when they were made; stored ones cost nothing again."""
+
+    @property
+    def answer(self) -> Answer:
+        """That of the worst check."""
+        return worst([check.answer for check in self.checks])
+
+
+def gate(
+    sender: str,
+    reference: str | None = None,
+    *,
+    rivals: Sequence[str] = RIVALS,
+    bottleneck: Bottleneck | None = None,
+    duration_s: float = DURATION_S,
+    seeds: int = DEFAULT_SEEDS,
+    min_conformance: float | Literal["floor"] = "floor",
+    max_share_percent: float | None = None,
+    baseline: Path | None = None,
+    bbr_draft: bool = False,
+    evaluation: bool = False,
+    engine: str | None = None,
+    progress: bool = False,
+) -> Gated:
+    """Check a build: conformance with the reference, its share beside each rival, and on request
+    a baseline, the test cases of the draft of BBR, and a quick evaluation.
+
+    The ``reference`` is by default the kernel's controller of the same family, else its CUBIC. All
+    that can be refused is refused before the first run: SpecError, MetricError, StoreError,
+    StackNotReady or EngineError.
+    """
+    link, ours = bottleneck or Bottleneck(), as_flow(sender)
+    mine = Flow(reference or kernel_counterpart(ours.name) or "tcp:cubic")
+    _require(min_conformance, max_share_percent, seeds, ours, bbr_draft=bbr_draft)
+    how = {"duration_s": duration_s, "seeds": seeds}
+    wanted = {
+        name: experiments(flows, link, **how)  # type: ignore[arg-type]
+        for name, flows in {
+            "test": [ours, mine],
+            "reference": [mine, mine],
+            **{rival: [ours, rival] for rival in rivals},
+        }.items()
+    }
+    before = read_baseline(baseline) if baseline else None
+    if before:
+        require_alike(before, [*wanted["test"], *wanted["reference"]])
+    wanted["alone"] = probes(ours, link, duration_s=duration_s, seeds=seeds)
+    runs = _carried_out(wanted, engine=engine, progress=progress)
+    study = Study(ours.title, f"{mine.title}", runs["test"], runs["reference"])
+    parameters = infer(runs["alone"])
+    checks = [
+        conformance_check(study, study.gates(min_conformance=min_conformance)),
+        share_check(ours.title, {rival: runs[rival] for rival in rivals}, max_share_percent),
+        *_requested(before, study, parameters, ours, bbr_draft, evaluation, engine, progress),
+    ]
+    cost = {run.attrs["hash"]: float(run.attrs["cpu_s"]) for each in runs.values() for run in each}
+    words = ", ".join([*link_words(link), f"{duration_s:g} s", f"seeds 1 to {seeds}"])
+    return Gated(ours.title, mine.title, words, study, parameters, checks, sum(cost.values()))
+
+
+def _require(
+    least: float | str, most_share: float | None, seeds: int, ours: Flow, *, bbr_draft: bool
+) -> None:
+    """Raise for what cannot be a gate."""
+    require_bounds(least, None, None)
+    if most_share is not None and not 0 < most_share <= 100:
+        raise MetricError(f"{most_share:g} % is no share of a link; give more than 0, at most 100")
+    if seeds < 2:
+        raise SpecError(f"seeds = {seeds}: a gate needs at least 2, and 5 or more for a verdict")
+    if bbr_draft and "bbr" not in ours.controller.lower():
+        raise SpecError(f"{ours.title} is no BBR; leave --bbr-draft out")
+
+
+def _carried_out(
+    wanted: dict[str, list[Experiment]], *, engine: str | None, progress: bool
+) -> dict[str, list[xr.Dataset]]:
+    """The runs of each name; an experiment that several ask for is run once."""
+    every = {e.hash: e for each in wanted.values() for e in each}
+    done = run_every(list(every.values()), engine=engine, progress=progress)
+    by_hash = dict(zip(every, done, strict=True))
+    return {name: [by_hash[e.hash] for e in each] for name, each in wanted.items()}
+
+
+def _requested(
+    before: Baseline | None,
+    study: Study,
+    parameters: Parameters,
+    ours: Flow,
+    bbr_draft: bool,
+    evaluation: bool,
+    engine: str | None,
+    progress: bool,
+) -> list[Check]:
+    """The checks that are made on request only."""
+    checks = [baseline_check(before, study, parameters)] if before else []
+    if bbr_draft:
+        from qbkit.studies.evaluation.cases import judge_cases
+
+        checks.append(draft_check(judge_cases(ours, engine=engine, progress=progress)))
+    if evaluation:
+        from qbkit.studies.evaluation.evaluate import evaluate
+
+        quick = evaluate(ours.text, quick=True, engine=engine, progress=progress)
+        checks.append(evaluation_check(quick))
+    return checks
