@@ -16,7 +16,7 @@ from qbkit.errors import MetricError
 from qbkit.metrics import packet_balance, summary
 from qbkit.spec import QDISC_OPTIONS
 from qbkit.traces.run import balance
-from qbkit.traces.run.frames import Packets, address_number
+from qbkit.traces.run.frames import Packets, Ways, address_number
 from qbkit.traces.run.journey import Captures, Fate, Route, follow
 from qbkit.traces.run.match import NEVER
 
@@ -29,16 +29,14 @@ STRANGER = Route("10.9.9.9", "10.2.0.1", [])
 def capture(*seen: tuple[int, Route, int]) -> Packets:
     """Packets by (time in ns, whose, key)."""
     ends = [[address_number(getattr(r, n)) for _, r, _ in seen] for n in ("sender", "receiver")]
-    zeros = np.zeros(len(seen), np.int64)
+    zeros = np.zeros(len(seen), np.uint64)
     return Packets(
         time_ns=np.array([time_ns for time_ns, _, _ in seen], np.int64),
         frame_bytes=zeros,
-        source=np.array(ends[0], np.uint64),
-        destination=np.array(ends[1], np.uint64),
-        source_port=zeros,
-        destination_port=zeros,
+        way=np.arange(len(seen), dtype=np.uint64),
         key=np.array([key for _, _, key in seen], np.uint64),
         ecn=np.zeros(len(seen), np.uint8),
+        ways=Ways(*np.array(ends, np.uint64), zeros, zeros),
     )
 
 
@@ -122,7 +120,9 @@ def test_equal_packets_behind_random_loss_keep_their_own_fate(packets, queues):
     unused = [capture()] * (2 - queues)
     captures = Captures(before, [*behind, *unused], seen(at_ns[-1], ~lost))
     journey = follow(captures, [route], emptied=[True, True])
-    assert journey.out_ns[:queues].tolist() == [times_ns.tolist() for times_ns in at_ns[1:]]
+    assert [times_ns.tolist() for times_ns in journey.out_ns[:queues]] == [
+        times_ns.tolist() for times_ns in at_ns[1:]
+    ]
     assert journey.arrived_ns.tolist() == np.where(lost, NEVER, at_ns[-1]).tolist()
     assert journey.fate.tolist() == np.where(lost, Fate.RANDOM_LOSS, Fate.ARRIVED).tolist()
 

@@ -16,8 +16,8 @@ GUEST_BASE_BYTES, GUEST_BYTES_PER_BYTE = 150e6, 4.5
 """A guest touches this much, and this much per byte in path and queue: slow start has sent twice
 what they hold when it learns of a drop, and the kernel stores a packet in about twice its size.
 The maximum that benchmarks/high_rates.py has measured."""
-TABLES_BASE_BYTES, TABLES_BYTES_PER_FRAME = 200e6, 500
-"""Memory to build a dataset, and per frame of the link's rate; measured by the same program."""
+TABLES_BASE_BYTES, TABLES_BYTES_PER_FRAME = 200e6, 150
+"""Memory to build a dataset, and per frame of the link's rate; benchmarks/memory.py measures it."""
 
 SHARED_MEMORY, LEAST_SHARED_BYTES = Path("/dev/shm"), 2**30
 """Preferred folder for the file that is a guest's memory, and the smallest that serves: a guest

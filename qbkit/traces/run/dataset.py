@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import xarray as xr
 
 from qbkit.errors import RunFailed, StoreError
@@ -19,8 +18,8 @@ from qbkit.traces.run import balance, schema
 from qbkit.traces.run.early_end import EarlyEnd, early_end_sentences, early_ends, end_variables
 from qbkit.traces.run.ends import arrived_bytes, end_warnings, ends_of_flows, stop_times_s
 from qbkit.traces.run.forged import forged_variables, forged_warnings
-from qbkit.traces.run.frames import address_number
-from qbkit.traces.run.journey import Captures, follow
+from qbkit.traces.run.frames import Packets, address_number
+from qbkit.traces.run.journey import Captures, Route, flow_between_hosts, follow
 from qbkit.traces.run.objects import object_variables
 from qbkit.traces.run.packets import FlowPackets, of_run
 from qbkit.traces.run.pcap import read_packets
@@ -36,15 +35,11 @@ LIMITS = {"rwnd_limited_s": "receive window", "sndbuf_limited_s": "send buffer"}
 
 @dataclass(frozen=True)
 class _Raw:
-    """What an engine left in a run's folder."""
+    """What an engine left in a run's folder, without the large parts: captures and telemetry."""
 
     folder: Path
     experiment: Experiment
     result: dict[str, Any]
-    packets: FlowPackets
-    counts: dict[str, schema.Variable]
-    senders: list[pd.DataFrame]
-    receivers: list[pd.DataFrame]
     ends: list[EarlyEnd | None]
 
     @property
@@ -57,6 +52,21 @@ class _Raw:
         """Number of flows."""
         return len(self.experiment.flows)
 
+    @property
+    def folders(self) -> list[Path]:
+        """The folder of each flow."""
+        return [self.folder / f"flows/{i}" for i in range(self.flows)]
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """What the captures show."""
+
+    series: dict[str, schema.Variable]
+    tables: dict[str, schema.Variable]
+    stop_s: FloatArray
+    largest_frame_bytes: int
+
 
 def build(folder: Path, experiment: Experiment, attrs: dict[str, Any]) -> xr.Dataset:
     """The dataset of a run, from the folder that an engine wrote.
@@ -64,15 +74,18 @@ def build(folder: Path, experiment: Experiment, attrs: dict[str, Any]) -> xr.Dat
     ``attrs`` describes the run (hash, engine, versions, cost); the dataset adds more. Packets that
     reach the queue outside [0, ``duration_s``) are left out; only the balance counts them. Raises
     RunFailed when a flow sent nothing, or a capture is incomplete (the host's disk was full, or
-    failed).
+    failed). It takes about 110 bytes of memory per data packet, and one captured ACK for two.
     """
-    raw = _read(folder, experiment)
+    result = json.loads((folder / "result.json").read_text())
+    raw = _Raw(folder, experiment, result, early_ends(folder, experiment, result))
     bins = Bins(schema.BIN_S, experiment.duration_s)
-    dataset = schema.assemble(_variables(raw, bins), _names(raw), bins)
-    largest = largest_frame(raw.packets)
+    receivers = [read_table(flow / "receiver.csv") for flow in raw.folders]
+    goodput, received = schema.goodput_series(receivers, raw.t0_ns, bins)
+    seen = _seen(raw, received, bins)
+    dataset = schema.assemble(_variables(raw, seen, goodput, received, bins), _names(raw), bins)
     warnings = [
         *early_end_sentences(dataset),
-        *_warnings(raw, largest),
+        *_warnings(raw, seen.largest_frame_bytes),
         *forged_warnings(folder, experiment.attacks),
         *end_warnings(dataset, experiment),
         *balance.violations(dataset),
@@ -88,51 +101,55 @@ def build(folder: Path, experiment: Experiment, attrs: dict[str, Any]) -> xr.Dat
         rtt_ms=link.rtt_ms,
         queue_bytes=link.queue_bytes,
         qdisc=link.qdisc,
-        max_frame_bytes=largest,
+        max_frame_bytes=seen.largest_frame_bytes,
         capture_drops=raw.result["capture_drops"],
         warnings=json.dumps(warnings),
     )
 
 
-def _read(folder: Path, experiment: Experiment) -> _Raw:
-    """Everything that the folder holds; see `build` for errors."""
-    result = json.loads((folder / "result.json").read_text())
-    ends = early_ends(folder, experiment, result)
-    captures = _captures(folder, len(result["qdiscs"]))
-    packets, counts = _packets(captures, result, experiment, ends)
-    flows = [folder / f"flows/{i}" for i in range(len(experiment.flows))]
-    senders = [read_sender(flow) for flow in flows]
-    receivers = [read_table(flow / "receiver.csv") for flow in flows]
-    return _Raw(folder, experiment, result, packets, counts, senders, receivers, ends)
+def _seen(raw: _Raw, received: FloatArray, bins: Bins) -> _Seen:
+    """Everything that comes from the captures; see `build` for errors.
+
+    The captures need most of the memory, and are gone when this returns.
+    """
+    t0_ns, flows = raw.t0_ns, raw.flows
+    packets, counts = _packets(raw)
+    series = {
+        **schema.packet_series(packets, t0_ns, flows, bins),
+        "random_loss_packets": schema.random_loss_series(packets, t0_ns, flows, bins),
+    }
+    tables = {**schema.packet_variables(packets, t0_ns), **counts}
+    arrived = arrived_bytes(packets, received)
+    stops = stop_times_s(raw.experiment, packets, t0_ns, arrived, raw.ends)
+    return _Seen(series, tables, stops, largest_frame(packets))
 
 
-def _variables(raw: _Raw, bins: Bins) -> dict[str, schema.Variable]:
+def _variables(
+    raw: _Raw,
+    seen: _Seen,
+    goodput: dict[str, schema.Variable],
+    received: FloatArray,
+    bins: Bins,
+) -> dict[str, schema.Variable]:
     """All variables of the dataset: over time, tables, and one number per flow."""
-    folders = [raw.folder / f"flows/{i}" for i in range(raw.flows)]
-    goodput, received = schema.goodput_series(raw.receivers, raw.t0_ns, bins)
-    seen = {
-        **schema.packet_series(raw.packets, raw.t0_ns, raw.flows, bins),
-        "random_loss_packets": schema.random_loss_series(raw.packets, raw.t0_ns, raw.flows, bins),
-        **goodput,
-    }
-    columns = _flow_columns(raw, received)
+    senders = [read_sender(flow) for flow in raw.folders]
     tables = {
-        **schema.packet_variables(raw.packets, raw.t0_ns),
-        **schema.sample_variables(raw.senders, raw.t0_ns),
-        **schema.flow_variables(columns),
-        **end_variables(ends_of_flows(raw.ends, columns["stop_s"][0])),
-        **object_variables(folders, raw.t0_ns, raw.experiment.duration_s),
+        **seen.tables,
+        **schema.sample_variables(senders, raw.t0_ns),
+        **schema.flow_variables(_flow_columns(raw.experiment, seen.stop_s, received)),
+        **end_variables(ends_of_flows(raw.ends, seen.stop_s)),
+        **object_variables(raw.folders, raw.t0_ns, raw.experiment.duration_s),
         **forged_variables(raw.folder, raw.experiment, raw.t0_ns),
-        **raw.counts,
     }
+    series = {**seen.series, **goodput}
     telemetry = {  # a controller in Python may log any name
-        f"controller_{name}" if name in seen or name in tables else name: series
-        for name, series in schema.telemetry_series(raw.senders, raw.t0_ns, bins).items()
+        f"controller_{name}" if name in series or name in tables else name: values
+        for name, values in schema.telemetry_series(senders, raw.t0_ns, bins).items()
     }
     ways = schema.capacity_series(raw.experiment, bins)
     if raw.experiment.has_return_queue:
         ways |= schema.directions_of(len(raw.result["qdiscs"]))
-    return {**seen, **telemetry, **tables, **ways}
+    return {**series, **telemetry, **tables, **ways}
 
 
 def _names(raw: _Raw) -> dict[str, list[str]]:
@@ -148,44 +165,60 @@ def _names(raw: _Raw) -> dict[str, list[str]]:
     return names
 
 
-def _captures(folder: Path, bottlenecks: int) -> Captures:
-    """All captures of a run, with those after single queues if the agent made any."""
-    names = ["before", "after", *(f"queue-{k}" for k in range(bottlenecks))]
-    paths = [path for name in names if (path := folder / f"{name}.pcap").exists()]
+class _Queues(Sequence[Packets]):
+    """The captures after single queues, if the guest made any; each is read when it is used."""
+
+    def __init__(self, folder: Path, bottlenecks: int) -> None:
+        paths = (folder / f"queue-{k}.pcap" for k in range(bottlenecks))
+        self._paths = [path for path in paths if path.exists()]
+
+    def __len__(self) -> int:
+        return len(self._paths)
+
+    def __getitem__(self, index: int) -> Packets:  # type: ignore[override]
+        return _capture(self._paths[index])
+
+
+def _capture(path: Path) -> Packets:
+    """All packets of a capture of a run."""
     try:
-        before, after, *queues = (read_packets(path, whole=True, every_ip=True) for path in paths)
+        return read_packets(path, whole=True, every_ip=True)
     except StoreError as error:
         raise RunFailed(f"the capture is incomplete: {error}; run it again") from None
-    return Captures(before, queues, after)
 
 
-def _packets(
-    captures: Captures,
-    result: dict[str, Any],
-    experiment: Experiment,
-    ends: Sequence[EarlyEnd | None],
-) -> tuple[FlowPackets, dict[str, schema.Variable]]:
+def _captures(folder: Path, routes: Sequence[Route], bottlenecks: int) -> tuple[Captures, Packets]:
+    """The captures of a run, the first of which holds what is on a route, and its other packets."""
+    whole = _capture(folder / "before.pcap")
+    on_route = flow_between_hosts(whole, routes) >= 0
+    before, others = whole.take(on_route), whole.take(~on_route)
+    del whole
+    after = _capture(folder / "after.pcap")
+    return Captures(before, _Queues(folder, bottlenecks), after), others
+
+
+def _packets(raw: _Raw) -> tuple[FlowPackets, dict[str, schema.Variable]]:
     """The packets within the experiment's time, and the balance of all packets."""
-    has_extra = experiment.bottleneck.adds_packets
-    counters = balance.counter_variables(result, has_extra=has_extra)
+    result, experiment, link = raw.result, raw.experiment, raw.experiment.bottleneck
+    counters = balance.counter_variables(result, has_extra=link.adds_packets)
     routes = balance.routes_of(result["flows"])
+    captures, others = _captures(raw.folder, routes, len(result["qdiscs"]))
     journey = follow(captures, routes, [not found[0]["qlen"] for found in result["qdiscs"]])
     ports = {flow["port"]: i for i, flow in enumerate(result["flows"])}
     addresses = [address_number(flow["sender_ip"]) for flow in result["flows"]]
     end_ns = result["t0_ns"] + round(experiment.duration_s * 1e9)
     packets = of_run(
         journey,
-        captures,
+        None if experiment.has_return_queue or link.touches_acks else others,
         ports,
         addresses,
         (result["t0_ns"], end_ns),
-        acks_followed=experiment.has_return_queue or experiment.bottleneck.touches_acks,
-        path_holds=experiment.bottleneck.holds_data,
+        path_holds=link.holds_data,
     )
     sent = np.bincount(packets.data_flow, minlength=len(ports))
     for i, flow in enumerate(experiment.flows):
         if not sent[i]:
-            end = ends[i]
+            end = raw.ends[i]
             why = f": {end.how}" if end else ""
             raise RunFailed(f"flow {i + 1} ({flow.name}) sent no packet to the bottleneck{why}")
     counted_ns = result["counted_ns"]
@@ -195,16 +228,15 @@ def _packets(
         routes,
         len(ports),
         counted_ns,
-        has_extra=has_extra,
+        has_extra=link.adds_packets,
     )
     return packets, {**captured, **counters}
 
 
-def _flow_columns(raw: _Raw, received: FloatArray) -> dict[str, tuple[FloatArray, str, str]]:
+def _flow_columns(
+    experiment: Experiment, stops: FloatArray, received: FloatArray
+) -> dict[str, tuple[FloatArray, str, str]]:
     """Start, actual end, base RTT and bytes received of each flow."""
-    experiment = raw.experiment
-    arrived = arrived_bytes(raw.packets, received)
-    stops = stop_times_s(experiment, raw.packets, raw.t0_ns, arrived, raw.ends)
     base = [experiment.bottleneck.rtt_ms + flow.extra_rtt_ms for flow in experiment.flows]
     return {
         "start_s": (np.array(experiment.flow_starts_s), "s", "start of the flow"),

@@ -19,7 +19,8 @@ def senders(packets: Packets, ports: Iterable[int]) -> list[int]:
     found = []
     for port in ports:
         mine = _of_port(packets, port)
-        addresses, place = np.unique(packets.source[mine], return_inverse=True)
+        source = packets.ways.source[packets.way[mine]]
+        addresses, place = np.unique(source, return_inverse=True)
         sent_bytes = np.bincount(place, packets.frame_bytes[mine])
         found.append(int(addresses[sent_bytes.argmax()]))
     return list(dict.fromkeys(found))
@@ -35,7 +36,7 @@ def handshake_rtt_ms(arrivals: Packets, leaving: Packets, port: int) -> float:
     propagation delay subtracted.
     """
     mine = np.flatnonzero(_of_port(arrivals, port))
-    source = arrivals.source[mine]
+    source = arrivals.ways.source[arrivals.way[mine]]
     answers = np.flatnonzero(source != source[0]) if len(mine) else mine
     if not len(answers):
         return math.nan
@@ -48,8 +49,8 @@ def handshake_rtt_ms(arrivals: Packets, leaving: Packets, port: int) -> float:
 
 
 def _of_port(packets: Packets, port: int) -> BoolArray:
-    mine: BoolArray = (packets.source_port == port) | (packets.destination_port == port)
-    return mine
+    mine: BoolArray = (packets.ways.source_port == port) | (packets.ways.destination_port == port)
+    return mine[packets.way]
 
 
 def _wait_ns(arrivals: Packets, leaving: Packets, i: int) -> int:

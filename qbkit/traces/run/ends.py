@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 
 from qbkit.spec import Experiment
-from qbkit.traces.arrays import FloatArray
+from qbkit.traces.arrays import FloatArray, as_slice, pieces
 from qbkit.traces.run.early_end import EarlyEnd
 from qbkit.traces.run.match import NEVER
 from qbkit.traces.run.packets import FlowPackets
@@ -21,9 +21,11 @@ FINISHES = "only_detect"
 
 def arrived_bytes(packets: FlowPackets, reported: FloatArray) -> FloatArray:
     """(flow,) bytes that receivers report; of those that report none, frame bytes that left."""
-    left = packets.departure_ns != NEVER
-    flow, size_bytes = packets.data_flow[left], packets.data.frame_bytes[left]
-    delivered = np.bincount(flow, size_bytes, minlength=len(reported))
+    delivered = np.zeros(len(reported))
+    for piece in pieces(len(packets.data)):
+        left = packets.departure_ns[piece] != NEVER
+        flow, size_bytes = packets.data_flow[piece], packets.data.frame_bytes[piece]
+        delivered += np.bincount(flow[left], size_bytes[left], minlength=len(reported))
     return np.where(np.isfinite(reported), reported, delivered)
 
 
@@ -85,11 +87,12 @@ def end_warnings(run: xr.Dataset, experiment: Experiment) -> list[str]:
 
 def _still_since_s(run: xr.Dataset, index: int) -> float | None:
     """When a flow that stalled delivered its last packet; None if it did not stall."""
-    mine = run["packet_flow"].values == index
+    mine = as_slice(run["packet_flow"].values == index)
     arrival_s, left_s = run["packet_time_s"].values[mine], run["packet_departure_s"].values[mine]
     left = np.isfinite(left_s)
-    queued_s = float((left_s - arrival_s)[left].mean()) if left.any() else 0.0
-    last_s = float(left_s[left].max()) if left.any() else float(run["start_s"].values[index])
+    queued_s = float((left_s - arrival_s).mean(where=left)) if left.any() else 0.0
+    start_s = float(run["start_s"].values[index])
+    last_s = float(left_s.max(where=left, initial=-np.inf)) if left.any() else start_s
     rtt_s = float(run["base_rtt_ms"].values[index]) / 1e3 + queued_s
     still_s = float(run["stop_s"].values[index]) - last_s
     return last_s if still_s > max(STILL_S, STILL_RTTS * rtt_s) else None

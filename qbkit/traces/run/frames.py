@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import ipaddress
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from enum import IntEnum
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from qbkit.traces.arrays import BoolArray, ByteArray, IntArray, UintArray
+from qbkit.traces.arrays import BoolArray, ByteArray, Chosen, IntArray, UintArray, as_slice
 
 ETHERNET = 1
 ETHERNET_HEADER = 14
@@ -52,31 +55,59 @@ class Ecn(IntEnum):
     CE = 3
 
 
+class Ways(NamedTuple):
+    """The pairs of ends between which the packets of a capture travel, one array per field."""
+
+    source: UintArray
+    """Source address, as returned by `address_number`."""
+    destination: UintArray
+    source_port: UintArray
+    """0 where packets are neither TCP nor UDP."""
+    destination_port: UintArray
+
+    def number(self) -> UintArray:
+        """A 64-bit hash of each way."""
+        ports = self.source_port << np.uint64(16) | self.destination_port
+        return mixed((self.source, self.destination, ports))
+
+
+class Columns(NamedTuple):
+    """What `Packets` holds of each packet: 25 bytes."""
+
+    time_ns: IntArray
+    frame_bytes: UintArray
+    way: UintArray
+    key: UintArray
+    ecn: ByteArray
+
+
 @dataclass(frozen=True)
 class Packets:
     """IP packets of a capture in the order of their time stamps, one array per field."""
 
     time_ns: IntArray
     """Time stamp, ns since 1970."""
-    frame_bytes: IntArray
+    frame_bytes: UintArray
     """Length on the link, as an untagged Ethernet frame without FCS."""
-    source: UintArray
-    """Source address, as returned by `address_number`."""
-    destination: UintArray
-    source_port: IntArray
-    """0 where the packet is neither TCP nor UDP."""
-    destination_port: IntArray
+    way: UintArray
+    """Index into `ways`."""
     key: UintArray
     """The same for one packet on both sides of a router: it ignores TTL, ECN and checksums."""
     ecn: ByteArray
     """ECN field of the IP header (RFC 3168), as in `Ecn`."""
+    ways: Ways
 
     def __len__(self) -> int:
         return len(self.time_ns)
 
-    def take(self, chosen: BoolArray | IntArray) -> Packets:
-        """The packets selected by a mask or by indices."""
-        return Packets(*(getattr(self, name)[chosen] for name in self.__dataclass_fields__))
+    def take(self, chosen: Chosen) -> Packets:
+        """The chosen packets; a view where they lie together."""
+        index = as_slice(chosen)
+        return replace(self, **{name: getattr(self, name)[index] for name in Columns._fields})
+
+    def without_keys(self) -> Packets:
+        """The packets once they are matched; they can only be sliced then."""
+        return replace(self, key=np.empty(0, np.uint64))
 
 
 def address_number(address: str) -> int:
@@ -108,7 +139,8 @@ def dissect(
     """The TCP and UDP packets among frames that start at ``at``, with ``captured`` bytes each.
 
     It leaves out fragments after the first, IPv6 with extension headers, and other protocols, which
-    have no ports. With ``every_ip`` it includes them, with ports 0.
+    have no ports. With ``every_ip`` it includes them, with ports 0. Each packet has a way of its
+    own here, even if others are the same.
     """
     skip, is_ip = _link_header(octets, at, link)
     block = gather(octets, at + skip, IP_BLOCK)
@@ -131,16 +163,17 @@ def dissect(
     present = np.minimum(captured - skip, np.where(ends, ends, captured)) - header
     transport = gather(octets, at + skip + header, KEY_BYTES)
     source, destination = _addresses(block, four)
-    source_port, destination_port = (
-        np.where(named, _number(transport, offset, 2), 0).astype(np.int64) for offset in (0, 2)
-    )
+    ports = (np.where(named, _number(transport, offset, 2), np.uint64(0)) for offset in (0, 2))
     udp = protocol == UDP
     # UDP's identification is not unique, and some testbeds rewrite it.
     identity = np.where(four & ~udp, _number(block, 4, 2), np.uint64(0))
     key = _keys(transport, present, udp, (source, destination, identity))
     length = frame_bytes - skip + ETHERNET_HEADER
     ecn = np.where(four, block[:, 1], block[:, 1] >> 4) & np.uint8(ECN_BITS)
-    return Packets(time_ns, length, source, destination, source_port, destination_port, key, ecn)
+    way = np.arange(len(key), dtype=np.uint64)
+    return Packets(
+        time_ns, length.astype(np.uint64), way, key, ecn, Ways(source, destination, *ports)
+    )
 
 
 def _link_header(octets: ByteArray, at: IntArray, link: int) -> tuple[IntArray, BoolArray]:
@@ -195,9 +228,14 @@ def _keys(
     words = transport.view("<u8")
     first = words[:, 0] & np.where(udp, np.uint64(2**48 - 1), np.uint64(2**64 - 1))
     third = words[:, 2] & np.where(udp, np.uint64(2**64 - 1), np.uint64(2**64 - 2**16))
-    key = np.full(len(transport), SEED)
-    for part in (first, words[:, 1], third, words[:, 3], words[:, 4], *others):
-        key ^= part
-        key *= PRIME
-        key ^= key >> np.uint64(29)
-    return key
+    return mixed((first, words[:, 1], third, words[:, 3], words[:, 4], *others))
+
+
+def mixed(parts: Sequence[npt.NDArray[Any]]) -> UintArray:
+    """64-bit hashes of the rows whose columns are ``parts``."""
+    found = np.full(len(parts[0]), SEED)
+    for part in parts:
+        found ^= part
+        found *= PRIME
+        found ^= found >> np.uint64(29)
+    return found

@@ -178,10 +178,11 @@ def _require_flows(flows: Mapping[int, str], bin_s: float) -> None:
 
 
 def _require_ports(packets: Packets, flows: Mapping[int, str], path: str | Path) -> None:
-    seen = set(np.unique(packets.source_port)) | set(np.unique(packets.destination_port))
-    missing = [port for port in flows if port not in seen]
+    each = np.bincount(packets.way, minlength=len(packets.ways.source))
+    ports = np.concatenate([packets.ways.source_port, packets.ways.destination_port])
+    counts = np.bincount(ports.astype(np.int64), np.tile(each, 2))
+    missing = [port for port in flows if port >= len(counts) or not counts[port]]
     if missing:
-        counts = np.bincount(np.concatenate([packets.source_port, packets.destination_port]))
         common = [str(p) for p in np.argsort(counts)[::-1][:6] if counts[p]]
         raise StoreError(
             f"{path} has no packet of port {missing[0]}; most are of {', '.join(common) or 'none'}"

@@ -13,7 +13,7 @@ from enum import IntEnum
 
 import numpy as np
 
-from qbkit.traces.arrays import BoolArray, IntArray
+from qbkit.traces.arrays import BoolArray, IntArray, as_slice, pieces, small
 from qbkit.traces.run.frames import Ecn, Packets, address_number
 from qbkit.traces.run.match import NEVER, departures_ns, match, match_last
 
@@ -58,10 +58,10 @@ class Journey:
     """The packets at their first queue."""
     flow: IntArray
     """Index of the route, and so of the flow; ICMP messages count too."""
-    at_ns: IntArray
-    """(queues, packets) time of arrival at each queue; `NEVER` where it did not arrive."""
-    out_ns: IntArray
-    """(queues, packets) time of departure from each queue; `NEVER` where it did not leave."""
+    at_ns: Sequence[IntArray]
+    """For each queue, the time of arrival of each packet; `NEVER` where it did not arrive."""
+    out_ns: Sequence[IntArray]
+    """For each queue, the time of departure of each packet; `NEVER` where it did not leave."""
     arrived_ns: IntArray
     """Time of departure to the receiver; `NEVER` for lost packets."""
     fate: IntArray
@@ -79,34 +79,49 @@ def follow(captures: Captures, routes: Sequence[Route], emptied: Sequence[bool])
     """
     flow, after = flow_between_hosts(captures.before, routes), captures.after
     sent, flow = captures.before.take(flow >= 0), flow[flow >= 0]
-    fate = np.full(len(sent), Fate.ARRIVED, np.int64)
-    at_ns, out_ns = np.full((2, len(emptied), len(sent)), NEVER, np.int64)
-    now_ns = sent.time_ns
+    fate = np.full(len(sent), Fate.ARRIVED, "i1")
+    at_ns, out_ns, now_ns = [], [], sent.time_ns
     for k, empty in enumerate(emptied):
         here = np.array([k in route.bottlenecks for route in routes])[flow] & (now_ns != NEVER)
-        at_ns[k, here] = now_ns[here]
+        chosen = as_slice(here)
         behind = captures.queues[k] if captures.queues else after
-        found = match(sent.key[here], now_ns[here], behind.key, behind.time_ns)
-        out_ns[k, here] = departures_ns(found, behind.time_ns)
-        missing = here & (out_ns[k] == NEVER)
+        found = match(sent.key[chosen], now_ns[chosen], behind.key, behind.time_ns)
+        left_ns = _placed(departures_ns(found, behind.time_ns), here, NEVER)
+        del found
+        missing = here & (left_ns == NEVER)
         fate[missing] = Fate.QUEUE_DROP
         if not empty:
             fate[missing & after_the_last(flow, now_ns, here & ~missing)] = Fate.UNKNOWN
-        now_ns = np.where(here, out_ns[k], now_ns)
+        at_ns.append(_placed(now_ns[chosen], here, NEVER))
+        out_ns.append(left_ns)
+        now_ns = _placed(left_ns[chosen], here, now_ns)
     came_out = now_ns != NEVER
-    arrived = np.full(len(sent), NEVER, np.int64)
-    arrived[came_out] = match_last(sent.key[came_out], now_ns[came_out], after.key, after.time_ns)
+    chosen = as_slice(came_out)
+    found = match_last(sent.key[chosen], now_ns[chosen], after.key, after.time_ns)
+    arrived = _placed(found, came_out, NEVER)
+    del found
     fate[came_out & (arrived == NEVER)] = Fate.RANDOM_LOSS
-    arrived_ns = departures_ns(arrived, after.time_ns)
     marked = newly_marked(sent, arrived, after)
+    arrived_ns = departures_ns(arrived, after.time_ns)
     return Journey(sent, flow, at_ns, out_ns, arrived_ns, fate, marked)
+
+
+def _placed(values: IntArray, mask: BoolArray, others: IntArray | int) -> IntArray:
+    """As many values as the mask chooses, in their places among others; no copy without others."""
+    if len(values) == len(mask):
+        return values
+    placed = np.full(len(mask), others)
+    placed[mask] = values
+    return placed
 
 
 def newly_marked(sent: Packets, found: IntArray, behind: Packets) -> BoolArray:
     """Whether each packet came out with CE and went in without; ``found`` is as from `match`."""
     marked = np.zeros(len(sent), bool)
-    out = found != NEVER
-    marked[out] = (behind.ecn[found[out]] == Ecn.CE) & (sent.ecn[out] != Ecn.CE)
+    for piece in pieces(len(sent)):
+        out = found[piece] != NEVER
+        with_mark = behind.ecn[found[piece][out]] == Ecn.CE
+        marked[piece][out] = with_mark & (sent.ecn[piece][out] != Ecn.CE)
     return marked
 
 
@@ -122,8 +137,8 @@ def flow_between_hosts(packets: Packets, routes: Sequence[Route]) -> IntArray:
     """The route between each packet's source and destination; -1 where there is none."""
     senders = np.array([address_number(route.sender) for route in routes], np.uint64)
     receivers = np.array([address_number(route.receiver) for route in routes], np.uint64)
-    order = np.argsort(senders)
-    place = np.searchsorted(senders[order], packets.source)
+    order, ways = np.argsort(senders), packets.ways
+    place = np.searchsorted(senders[order], ways.source)
     found = order[np.minimum(place, len(order) - 1)]
-    mine = (senders[found] == packets.source) & (receivers[found] == packets.destination)
-    return np.where(mine, found, -1)
+    mine = (senders[found] == ways.source) & (receivers[found] == ways.destination)
+    return small(np.where(mine, found, -1), len(routes))[packets.way]

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
-from qbkit.traces.arrays import BoolArray, IntArray, UintArray
+from qbkit.traces.arrays import BoolArray, ByteArray, IntArray, UintArray, pieces
 
 NEVER = -1
+PART_PACKETS, MOST_PARTS = 1 << 16, 64
+"""Packets are matched in parts of about so many, or in so many parts (a power of two)."""
+
+Match = Callable[[UintArray, IntArray, UintArray, IntArray], IntArray]
+"""Arguments and result as of `match`."""
 
 
 def match(
@@ -18,6 +25,60 @@ def match(
     matched in order: a departure belongs to the first unmatched arrival, unless that is later.
     Returns an array as long as ``before_key``.
     """
+    return _in_parts(_first_match, before_key, before_ns, behind_key, behind_ns)
+
+
+def match_last(
+    before_key: UintArray, before_ns: IntArray, behind_key: UintArray, behind_ns: IntArray
+) -> IntArray:
+    """The same for random loss, which takes no time, in place of a queue.
+
+    Of packets with equal keys, a departure belongs to the last unmatched arrival before it: an
+    earlier one would have left earlier, so it was lost.
+    """
+    return _in_parts(_last_match, before_key, before_ns, behind_key, behind_ns)
+
+
+def departures_ns(found: IntArray, behind_ns: IntArray) -> IntArray:
+    """Departure time in ns of each packet by its index behind the queue; `NEVER` as there."""
+    departure_ns = np.full(len(found), NEVER, np.int64)
+    for piece in pieces(len(found)):
+        out = found[piece] != NEVER
+        departure_ns[piece][out] = behind_ns[found[piece][out]]
+    return departure_ns
+
+
+def _in_parts(
+    match_few: Match,
+    before_key: UintArray,
+    before_ns: IntArray,
+    behind_key: UintArray,
+    behind_ns: IntArray,
+) -> IntArray:
+    """Match part by part: packets with equal keys are in the same part on both sides."""
+    found = np.full(len(before_key), NEVER, np.int64)
+    parts = min(MOST_PARTS, 1 << (len(before_key) // PART_PACKETS).bit_length())
+    into_part, out_part = _parts(before_key, parts), _parts(behind_key, parts)
+    for part in range(parts):
+        into, out = np.flatnonzero(into_part == part), np.flatnonzero(out_part == part)
+        few = match_few(before_key[into], before_ns[into], behind_key[out], behind_ns[out])
+        matched = few != NEVER
+        found[into[matched]] = out[few[matched]]
+    return found
+
+
+def _parts(keys: UintArray, parts: int) -> ByteArray:
+    """The part of each packet, by the last bits of its key."""
+    found = np.empty(len(keys), np.uint8)
+    for piece in pieces(len(keys)):
+        found[piece] = keys[piece] & np.uint64(parts - 1)
+    return found
+
+
+def _first_match(
+    before_key: UintArray, before_ns: IntArray, behind_key: UintArray, behind_ns: IntArray
+) -> IntArray:
+    """`match` of few packets."""
     found = np.full(len(before_key), NEVER, np.int64)
     keys, number = np.unique(np.concatenate([before_key, behind_key]), return_inverse=True)
     arriving, leaving = number[: len(before_key)], number[len(before_key) :]
@@ -39,28 +100,16 @@ def match(
     return found
 
 
-def match_last(
+def _last_match(
     before_key: UintArray, before_ns: IntArray, behind_key: UintArray, behind_ns: IntArray
 ) -> IntArray:
-    """The same for random loss, which takes no time, in place of a queue.
-
-    Of packets with equal keys, a departure belongs to the last unmatched arrival before it: an
-    earlier one would have left earlier, so it was lost.
-    """
+    """`match_last` of few packets."""
     # With time turned round, this is `match` with its two sides exchanged.
-    turned = match(behind_key[::-1], -behind_ns[::-1], before_key[::-1], -before_ns[::-1])
+    turned = _first_match(behind_key[::-1], -behind_ns[::-1], before_key[::-1], -before_ns[::-1])
     out = np.flatnonzero(turned != NEVER)
     found = np.full(len(before_key), NEVER, np.int64)
     found[len(before_key) - 1 - turned[out]] = len(behind_key) - 1 - out
     return found
-
-
-def departures_ns(found: IntArray, behind_ns: IntArray) -> IntArray:
-    """Departure time in ns of each packet by its index behind the queue; `NEVER` as there."""
-    departure_ns = np.full(len(found), NEVER, np.int64)
-    out = found != NEVER
-    departure_ns[out] = behind_ns[found[out]]
-    return departure_ns
 
 
 def _first_come(

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 
-from qbkit.traces.arrays import BoolArray, IntArray
+from qbkit.traces.arrays import BoolArray, IntArray, as_slice, small
 from qbkit.traces.run.frames import Packets
-from qbkit.traces.run.journey import Captures, Fate, Journey, after_the_last, newly_marked
+from qbkit.traces.run.journey import Fate, Journey, after_the_last, newly_marked
 from qbkit.traces.run.match import NEVER, departures_ns, match
 
 
@@ -87,39 +88,40 @@ def sort_out(
 
 def of_run(
     journey: Journey,
-    captures: Captures,
+    back: Packets | None,
     flow_of_port: Mapping[int, int],
     senders: Sequence[int],
     span_ns: tuple[int, int],
     *,
-    acks_followed: bool,
     path_holds: bool = False,
 ) -> FlowPackets:
     """The flows' packets that reached the first queue within the span, and their ACKs.
 
-    ``path_holds`` says whether the path behind the last queue delays packets.
+    ``back`` are the packets to the senders, or None where the journey has them, as they may be
+    lost. ``path_holds`` says whether the path behind the last queue delays packets.
     """
+    acks_followed = back is None
 
     def within(packets: Packets) -> BoolArray:
         return (packets.time_ns >= span_ns[0]) & (packets.time_ns < span_ns[1])
 
     sent = journey.packets
     flow, data = _classify(sent, flow_of_port, senders)
-    # ACKs are part of the journey only where they may be lost.
-    back = sent if acks_followed else captures.before
+    back = sent if back is None else back
     back_flow, no_ack = _classify(back, flow_of_port, senders)
     data, acks = data & within(sent), ~no_ack & (back_flow >= 0) & within(back)
+    on, to = as_slice(data), as_slice(acks)
     return FlowPackets(
-        data=sent.take(data),
-        data_flow=flow[data],
-        departure_ns=journey.arrived_ns[data],
-        fate=journey.fate[data],
-        marked=journey.marked[data],
-        acks=back.take(acks),
-        ack_flow=back_flow[acks],
-        ack_departure_ns=journey.arrived_ns[acks] if acks_followed else None,
-        ack_fate=journey.fate[acks] if acks_followed else None,
-        left_ns=journey.out_ns.max(axis=0)[data] if path_holds else None,
+        data=sent.take(data).without_keys(),
+        data_flow=flow[on],
+        departure_ns=journey.arrived_ns[on],
+        fate=journey.fate[on],
+        marked=journey.marked[on],
+        acks=back.take(acks).without_keys(),
+        ack_flow=back_flow[to],
+        ack_departure_ns=journey.arrived_ns[to] if acks_followed else None,
+        ack_fate=journey.fate[to] if acks_followed else None,
+        left_ns=reduce(np.maximum, journey.out_ns)[on] if path_holds else None,
     )
 
 
@@ -127,9 +129,9 @@ def _classify(
     packets: Packets, flow_of_port: Mapping[int, int], senders: Sequence[int]
 ) -> tuple[IntArray, BoolArray]:
     """Flow of each packet (-1: none), and whether the packet is data."""
-    table = np.full(65536, -1, np.int64)
+    table, ways = np.full(65536, -1), packets.ways
     for port, index in flow_of_port.items():
         table[port] = index
-    flow: IntArray = np.maximum(table[packets.source_port], table[packets.destination_port])
-    sent = np.isin(packets.source, np.array(senders, np.uint64))
-    return flow, sent & (flow >= 0)
+    flow = np.maximum(table[ways.source_port], table[ways.destination_port])
+    sent = np.isin(ways.source, np.array(senders, np.uint64))
+    return small(flow, len(flow_of_port))[packets.way], (sent & (flow >= 0))[packets.way]

@@ -18,6 +18,7 @@ from qbkit.errors import StoreError, TraceError
 from qbkit.opening import open_plain
 from qbkit.traces.arrays import ByteArray, IntArray
 from qbkit.traces.run import pcapng
+from qbkit.traces.run.collector import Collector
 from qbkit.traces.run.frames import (
     LINK_HEADER,
     LOOK_AHEAD,
@@ -37,21 +38,32 @@ MAGIC = {  # first four bytes → (byte order, nanoseconds per unit of the fract
     b"\xa1\xb2\x3c\x4d": (">", 1),
 }
 ETHERNET = 1
-CHUNK_BYTES = 1 << 20
-CHUNK_RECORDS = 1 << 14
-"""A number of records that fits in the processor's cache."""
+WINDOW_BYTES = 1 << 21
+"""How much of a file is in memory: records that, dissected, fit in the processor's cache."""
+MOST_RECORDS = 1 << 14
+"""The same of pcapng, whose records are read one by one."""
+LEAST_BYTES = 36
+"""A record of an IPv4 packet without payload or link header; shorter ones are left out."""
 STEPS = 64
 
 
 @dataclass(frozen=True)
-class _File:
-    """A capture in memory, with `LOOK_AHEAD` zero bytes after its end."""
+class _Form:
+    """How the records of a pcap file are written."""
 
-    octets: ByteArray
-    size: int
     order: str
     unit_ns: int
     link: int
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """A capture that is being read."""
+
+    stream: BinaryIO
+    path: Path
+    every_ip: bool
+    found: Collector
 
 
 def read_packets(path: str | Path, *, whole: bool = False, every_ip: bool = False) -> Packets:
@@ -60,7 +72,8 @@ def read_packets(path: str | Path, *, whole: bool = False, every_ip: bool = Fals
     ``every_ip`` adds the other IP packets (`qbkit.traces.run.frames.dissect`).
 
     From a truncated or damaged file it returns the packets before the damage, and warns where the
-    damage is. With ``whole`` it raises StoreError instead, as for a file that is no capture.
+    damage is. With ``whole`` it raises StoreError instead, as for a file that is no capture. It
+    reads the file window by window, so that only the result grows with it.
     """
     damage: list[str] = []
     with _stream(
@@ -68,7 +81,8 @@ def read_packets(path: str | Path, *, whole: bool = False, every_ip: bool = Fals
     ) as stream:
         read = _read_pcapng if stream.read(4) == pcapng.MAGIC else _read_pcap
         stream.seek(0)
-        parts, damage_inside, left_out = read(stream, Path(path), every_ip)
+        found = Collector(_size(stream) // LEAST_BYTES + 1)
+        damage_inside, left_out = read(_Reading(stream, Path(path), every_ip, found))
     damage += [damage_inside] if damage_inside else []
     if damage and whole:
         raise StoreError(f"{Path(path).name} {damage[0]}")
@@ -76,49 +90,63 @@ def read_packets(path: str | Path, *, whole: bool = False, every_ip: bool = Fals
         warnings.warn(f"{path} {damage[0]}; what comes before is used", stacklevel=2)
     for what, times in left_out.items():
         warnings.warn(f"{path}: {what}: {times}", stacklevel=2)
-    names = Packets.__dataclass_fields__
-    packets = Packets(*(np.concatenate([getattr(p, name) for p in parts]) for name in names))
-    if (np.diff(packets.time_ns) < 0).any():
-        return packets.take(np.argsort(packets.time_ns, kind="stable"))
-    return packets
+    return found.packets()
 
 
-Read = tuple[list[Packets], str, Counter[str]]
-"""Packets in parts, a description of damage, and how many packets were left out for what."""
+Read = tuple[str, Counter[str]]
+"""A description of damage, and how many packets were left out for what."""
 
 
-def _read_pcap(stream: BinaryIO, path: Path, every_ip: bool) -> Read:
-    """The packets of a classic pcap file (µs or ns)."""
-    file = _open(stream, path)
-    at, stopped = _walk(file)
-    parts = [
-        _dissect(file, at[i : i + CHUNK_RECORDS], every_ip)
-        for i in range(0, max(len(at), 1), CHUNK_RECORDS)
-    ]
-    if stopped == file.size:
-        return parts, "", Counter()
-    where = f"at byte {stopped} of {file.size}, after {len(at)} packets"
-    return parts, f"is damaged or cut off {where}", Counter()
+def _read_pcap(reading: _Reading) -> Read:
+    """The packets of a classic pcap file (µs or ns).
+
+    Each window of the file begins with a record, and is larger than any record.
+    """
+    form = _form(reading)
+    window = np.zeros(WINDOW_BYTES + LOOK_AHEAD, np.uint8)
+    held, begins, count = 0, FILE_HEADER, 0
+    while True:
+        size = held + _fill(reading, window.data[held:WINDOW_BYTES])
+        window[size : size + LOOK_AHEAD] = 0
+        at, stopped = _walk(window, size, form)
+        reading.found.add(_dissect(window, at, form, reading.every_ip))
+        count, held = count + len(at), size - stopped
+        if size < WINDOW_BYTES or held >= RECORD_HEADER + MAX_CAPTURED:
+            break
+        window[:held] = window[stopped:size].copy()
+        begins += stopped
+    if not held:
+        return "", Counter()
+    where = f"at byte {begins + stopped} of {_size(reading.stream)}, after {count} packets"
+    return f"is damaged or cut off {where}", Counter()
 
 
-def _read_pcapng(stream: BinaryIO, path: Path, every_ip: bool) -> Read:
-    """The packets of a pcapng file, one part per link type."""
+def _read_pcapng(reading: _Reading) -> Read:
+    """The packets of a pcapng file; those of one link type stay together."""
     damage: list[str] = []
     left_out: Counter[str] = Counter()
     by_link: dict[int, list[pcapng.Record]] = {}
+    count = 0
     try:
         for record in pcapng.records(
-            stream, str(path), damage.append, lambda what, times: left_out.update({what: times})
+            reading.stream,
+            str(reading.path),
+            damage.append,
+            lambda what, times: left_out.update({what: times}),
         ):
-            by_link.setdefault(record.link, []).append(record)
+            records, count = by_link.setdefault(record.link, []), count + 1
+            records.append(record)
+            if len(records) == MOST_RECORDS and len(by_link) == 1:
+                reading.found.add(_dissect_records(record.link, records, reading.every_ip))
+                records.clear()
     except TraceError as error:
         raise StoreError(str(error)) from None
-    parts = [_dissect_records(link, found, every_ip) for link, found in by_link.items()]
-    count = sum(map(len, by_link.values()))
+    for link, records in by_link.items():
+        reading.found.add(_dissect_records(link, records, reading.every_ip))
     words = f"is damaged or cut off {damage[0]}, after {count} packets" if damage else ""
     if words and not count:
-        raise StoreError(f"{path} {words}; capture again")
-    return parts or [_dissect_records(ETHERNET, [], every_ip)], words, left_out
+        raise StoreError(f"{reading.path} {words}; capture again")
+    return words, left_out
 
 
 def _dissect_records(link: int, found: Sequence[pcapng.Record], every_ip: bool) -> Packets:
@@ -144,34 +172,43 @@ def _stream(path: Path, broken: pcapng.Broken) -> BinaryIO:
         raise StoreError(f"cannot read {path}: {error.strerror}") from None
 
 
-def _open(stream: BinaryIO, path: Path) -> _File:
-    try:
-        octets = np.zeros(os.fstat(stream.fileno()).st_size + LOOK_AHEAD, np.uint8)
-        size = cast("io.BufferedReader", stream).readinto(octets.data[:-LOOK_AHEAD])
-    except OSError as error:
-        raise StoreError(f"cannot read {path}: {error.strerror}") from None
-    magic = octets[:4].tobytes()
+def _size(stream: BinaryIO) -> int:
+    return os.fstat(stream.fileno()).st_size
+
+
+def _form(reading: _Reading) -> _Form:
+    """The form of a pcap file by its header; raises StoreError for what is no capture."""
+    header = bytearray(FILE_HEADER)
+    size, magic = _fill(reading, memoryview(header)), bytes(header[:4])
     if magic not in MAGIC or size < FILE_HEADER:
-        raise StoreError(f"{path} is no capture: neither pcap nor pcapng")
+        raise StoreError(f"{reading.path} is no capture: neither pcap nor pcapng")
     order, unit_ns = MAGIC[magic]
-    link = struct.unpack_from(order + "I", octets.data, 20)[0] & 0xFFFF
+    link = struct.unpack_from(order + "I", header, 20)[0] & 0xFFFF
     if link not in LINK_HEADER:
-        raise StoreError(OTHER_LINK.format(file=path, link=link))
-    return _File(octets, size, order, unit_ns, link)
+        raise StoreError(OTHER_LINK.format(file=reading.path, link=link))
+    return _Form(order, unit_ns, link)
 
 
-def _walk(file: _File) -> tuple[IntArray, int]:
-    """The start of each record, and the end of the walk (the file's size if nothing is damaged).
+def _fill(reading: _Reading, buffer: memoryview) -> int:
+    """Read on until the buffer is full or the file ends; returns the number of bytes."""
+    try:
+        return cast("io.BufferedReader", reading.stream).readinto(buffer)
+    except OSError as error:
+        raise StoreError(f"cannot read {reading.path}: {error.strerror}") from None
+
+
+def _walk(window: ByteArray, size: int, form: _Form) -> tuple[IntArray, int]:
+    """The start of each record that a window holds whole, and where the next one begins.
 
     Each record gives the start of the next, which would need a loop. Instead, we find all positions
     that look like a record at once. From a known record on, we accept each candidate that begins
     where its predecessor ends. This is the same walk, verified link by link, so a wrong guess costs
     time but never a packet. Where candidates are missing, a few plain steps fill the gap.
     """
-    likely, after = _likely(file)
+    likely, after = _likely(window, size, form)
     breaks = np.flatnonzero(after[:-1] != likely[1:])
     parts: list[IntArray] = []
-    at, stopped = FILE_HEADER, False
+    at, stopped = 0, False
     while not stopped:
         i = int(np.searchsorted(likely, at))
         if i < len(likely) and likely[i] == at:
@@ -180,53 +217,49 @@ def _walk(file: _File) -> tuple[IntArray, int]:
             parts.append(likely[i : last + 1])
             at = int(after[last])
         else:
-            steps, at, stopped = _step(file, at)
+            steps, at, stopped = _step(window, size, form, at)
             parts.append(steps)
     return np.concatenate(parts), at
 
 
-def _likely(file: _File) -> tuple[IntArray, IntArray]:
+def _likely(window: ByteArray, size: int, form: _Form) -> tuple[IntArray, IntArray]:
     """Positions that look like a record, ascending, and the end of each such record.
 
     A candidate shares the high byte of its time (194 days) with the first record, and has plausible
     lengths of less than 64 KiB.
     """
-    high, zeros = (3, (10, 11)) if file.order == "<" else (0, (8, 9))
-    octets, first = file.octets, FILE_HEADER
-    found = []
-    for low in range(first, file.size - RECORD_HEADER + 1, CHUNK_BYTES):
-        count = min(CHUNK_BYTES, file.size - RECORD_HEADER + 1 - low)
-        looks = octets[low + high : low + high + count] == octets[first + high]
-        for offset in zeros:
-            looks &= octets[low + offset : low + offset + count] == 0
-        found.append(np.flatnonzero(looks) + low)
-    at = np.concatenate(found) if found else np.empty(0, np.int64)
-    lengths = gather(octets, at + 8, 8).view(f"{file.order}u4").astype(np.int64)
+    high, zeros = (3, (10, 11)) if form.order == "<" else (0, (8, 9))
+    count = max(0, size - RECORD_HEADER + 1)
+    looks = window[high : high + count] == window[high]
+    for offset in zeros:
+        looks &= window[offset : offset + count] == 0
+    at = np.flatnonzero(looks)
+    lengths = gather(window, at + 8, 8).view(f"{form.order}u4").astype(np.int64)
     after = at + RECORD_HEADER + lengths[:, 0]
-    sound = (lengths[:, 0] >= 8) & (lengths[:, 0] <= lengths[:, 1]) & (after <= file.size)
+    sound = (lengths[:, 0] >= 8) & (lengths[:, 0] <= lengths[:, 1]) & (after <= size)
     return at[sound], after[sound]
 
 
-def _step(file: _File, at: int) -> tuple[IntArray, int, bool]:
-    """Up to `STEPS` records one by one: their starts, the next start, and whether the file ends."""
-    unpack = struct.Struct(file.order + "I").unpack_from
+def _step(window: ByteArray, size: int, form: _Form, at: int) -> tuple[IntArray, int, bool]:
+    """Up to `STEPS` records one by one: their starts, the next start, and whether the walk ends."""
+    unpack = struct.Struct(form.order + "I").unpack_from
     starts: list[int] = []
     while len(starts) < STEPS:
-        if at + RECORD_HEADER > file.size:
+        if at + RECORD_HEADER > size:
             return np.array(starts, np.int64), at, True
-        (length,) = unpack(file.octets.data, at + 8)
-        if length > MAX_CAPTURED or at + RECORD_HEADER + length > file.size:
+        (length,) = unpack(window.data, at + 8)
+        if length > MAX_CAPTURED or at + RECORD_HEADER + length > size:
             return np.array(starts, np.int64), at, True
         starts.append(at)
         at += RECORD_HEADER + length
     return np.array(starts, np.int64), at, False
 
 
-def _dissect(file: _File, at: IntArray, every_ip: bool) -> Packets:
-    header = gather(file.octets, at, RECORD_HEADER).view(f"{file.order}u4").astype(np.int64)
-    time_ns = header[:, 0] * 10**9 + header[:, 1] * file.unit_ns
+def _dissect(window: ByteArray, at: IntArray, form: _Form, every_ip: bool) -> Packets:
+    header = gather(window, at, RECORD_HEADER).view(f"{form.order}u4").astype(np.int64)
+    time_ns = header[:, 0] * 10**9 + header[:, 1] * form.unit_ns
     captured = header[:, 2]
     # A damaged record may claim a length on the wire below its captured length.
     frame_bytes = np.maximum(header[:, 3], captured)
     at = at + RECORD_HEADER
-    return dissect(file.octets, at, captured, frame_bytes, time_ns, file.link, every_ip)
+    return dissect(window, at, captured, frame_bytes, time_ns, form.link, every_ip)

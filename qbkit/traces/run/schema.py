@@ -10,7 +10,7 @@ import pandas as pd
 import xarray as xr
 
 from qbkit.spec import Experiment, schedule
-from qbkit.traces.arrays import ByteArray, FloatArray, IntArray
+from qbkit.traces.arrays import BoolArray, ByteArray, FloatArray, IntArray, UintArray, pieces
 from qbkit.traces.run.frames import Ecn
 from qbkit.traces.run.journey import Fate
 from qbkit.traces.run.match import NEVER
@@ -31,7 +31,10 @@ BIN_S = 0.1
 
 def seconds(time_ns: IntArray, t0_ns: int) -> FloatArray:
     """Time since t = 0, s."""
-    return (time_ns - t0_ns) / 1e9
+    found = np.empty(len(time_ns))
+    for piece in pieces(len(time_ns)):
+        found[piece] = (time_ns[piece] - t0_ns) / 1e9
+    return found
 
 
 def packet_variables(packets: FlowPackets, t0_ns: int) -> dict[str, Variable]:
@@ -89,7 +92,9 @@ def _followed_acks(packets: FlowPackets, t0_ns: int) -> dict[str, Variable]:
 
 def _departure_s(departure_ns: IntArray, t0_ns: int) -> FloatArray:
     """Departures in s; NaN for packets that never left."""
-    return np.where(departure_ns == NEVER, np.nan, seconds(departure_ns, t0_ns))
+    found = seconds(departure_ns, t0_ns)
+    found[departure_ns == NEVER] = np.nan
+    return found
 
 
 def _flags(dim: str, values: IntArray | ByteArray, kind: type[IntEnum], text: str) -> Variable:
@@ -101,32 +106,42 @@ def _flags(dim: str, values: IntArray | ByteArray, kind: type[IntEnum], text: st
 
 def packet_series(packets: FlowPackets, t0_ns: int, flows: int, bins: Bins) -> dict[str, Variable]:
     """Throughput, queueing delay and drops of every flow over time."""
-    arrival_s = seconds(packets.data.time_ns, t0_ns)
-    departure_s = seconds(packets.departure_ns, t0_ns)
-    out = packets.departure_ns != NEVER
-    left_ns = packets.departure_ns if packets.left_ns is None else packets.left_ns
-    delay_ms = (seconds(left_ns, t0_ns) - arrival_s) * 1e3
-    bits = packets.data.frame_bytes * 8.0
-    throughput, delay = [], []
-    for flow in range(flows):
-        mine = (packets.data_flow == flow) & out
-        throughput.append(bins.sums(departure_s[mine], bits[mine]) / bins.width_s / 1e6)
-        delay.append(bins.means(departure_s[mine], delay_ms[mine]))
+    count, bits, delay_ms = np.zeros((3, flows, bins.count))
+    for piece in pieces(len(packets.data)):
+        _add_departures(packets, piece, t0_ns, bins, (count, bits, delay_ms))
+    mean_ms = np.divide(delay_ms, count, out=np.full_like(count, np.nan), where=count > 0)
+    throughput = bits / bins.width_s / 1e6
     both = ("flow", "time")
     marks: dict[str, Variable] = {}
     if packets.marked.any():
-        each = (arrival_s[packets.marked & (packets.data_flow == flow)] for flow in range(flows))
-        sums = np.array([bins.sums(at_s) for at_s in each])
         text = "packets that a queue marked with CE"
+        sums = _arrivals(packets, packets.marked, t0_ns, flows, bins)
         marks["ce_marked_packets"] = variable(both, sums, "1", text)
     return {
         **marks,
-        "throughput_mbps": variable(
-            both, np.array(throughput), "Mbit/s", "throughput behind the queue"
-        ),
-        "queue_delay_ms": variable(both, np.array(delay), "ms", "mean queueing delay"),
+        "throughput_mbps": variable(both, throughput, "Mbit/s", "throughput behind the queue"),
+        "queue_delay_ms": variable(both, mean_ms, "ms", "mean queueing delay"),
         "dropped_packets": _losses(packets, t0_ns, flows, bins, Fate.QUEUE_DROP),
     }
+
+
+def _add_departures(
+    packets: FlowPackets, piece: slice, t0_ns: int, bins: Bins, sums: Sequence[FloatArray]
+) -> None:
+    """Add some packets that left to sums per flow and bin: how many, their bits, their delay.
+
+    Each sum is added up in the order of the packets, so pieces do not change its rounding.
+    """
+    departure_ns = packets.departure_ns[piece]
+    left_ns = departure_ns if packets.left_ns is None else packets.left_ns[piece]
+    index = bins.index(seconds(departure_ns, t0_ns))
+    chosen = (departure_ns != NEVER) & (index >= 0)
+    data, flow = packets.data.take(piece), packets.data_flow[piece]
+    delay_ms = (seconds(left_ns, t0_ns) - seconds(data.time_ns, t0_ns)) * 1e3
+    cell = flow[chosen].astype(np.int64) * bins.count + index[chosen]
+    values = (np.ones(len(cell)), data.frame_bytes[chosen] * 8.0, delay_ms[chosen])
+    for total, value in zip(sums, values, strict=True):
+        np.add.at(total.reshape(-1), cell, value)
 
 
 def directions_of(bottlenecks: int) -> dict[str, Variable]:
@@ -153,10 +168,16 @@ def random_loss_series(packets: FlowPackets, t0_ns: int, flows: int, bins: Bins)
 
 def _losses(packets: FlowPackets, t0_ns: int, flows: int, bins: Bins, fate: Fate) -> Variable:
     """How many packets with this fate reached the queue in each bin."""
-    lost = packets.fate == fate
-    arrival_s, flow = seconds(packets.data.time_ns[lost], t0_ns), packets.data_flow[lost]
-    rows = np.array([bins.sums(arrival_s[flow == i]) for i in range(flows)])
+    rows = _arrivals(packets, packets.fate == fate, t0_ns, flows, bins)
     return variable(("flow", "time"), rows, "1", LOSSES[fate])
+
+
+def _arrivals(
+    packets: FlowPackets, chosen: BoolArray, t0_ns: int, flows: int, bins: Bins
+) -> FloatArray:
+    """(flow, time) how many of the chosen packets reached the queue in each bin."""
+    arrival_s, flow = seconds(packets.data.time_ns[chosen], t0_ns), packets.data_flow[chosen]
+    return np.array([bins.sums(arrival_s[flow == i]) for i in range(flows)])
 
 
 def telemetry_series(tables: Sequence[pd.DataFrame], t0_ns: int, bins: Bins) -> dict[str, Variable]:
@@ -169,35 +190,45 @@ def telemetry_series(tables: Sequence[pd.DataFrame], t0_ns: int, bins: Bins) -> 
 
 
 def _last(table: pd.DataFrame, name: str, t0_ns: int, bins: Bins) -> FloatArray:
-    if name not in table:
-        return np.full(bins.count, np.nan)
     time_s = seconds(table["time_ns"].to_numpy(np.int64), t0_ns)
-    return bins.last(time_s, table[name].to_numpy(np.float64))
+    return bins.last(time_s, _numbers(table, name))
 
 
 def sample_variables(tables: Sequence[pd.DataFrame], t0_ns: int) -> dict[str, Variable]:
     """All rows of telemetry, flow by flow."""
-    rows = [table.assign(flow=i) for i, table in enumerate(tables) if len(table)]
-    if not rows:
-        rows = [pd.DataFrame({"time_ns": [], "flow": []})]
-    whole = pd.concat(rows, ignore_index=True)
-    time_s = seconds(whole["time_ns"].to_numpy(np.int64), t0_ns)
+    time_ns = np.concatenate([table["time_ns"].to_numpy(np.int64) for table in tables])
+    flow = np.repeat(np.arange(len(tables), dtype=np.uint16), [len(table) for table in tables])
     found = {
-        "sample_time_s": variable("sample", time_s, "s", "time of the telemetry"),
-        "sample_flow": variable("sample", whole["flow"].to_numpy(np.uint16), "1", "flow"),
+        "sample_time_s": variable("sample", seconds(time_ns, t0_ns), "s", "time of the telemetry"),
+        "sample_flow": variable("sample", flow, "1", "flow"),
     }
-    if "state" in whole:
+    filled = [table for table in tables if len(table)]
+    if any("state" in table for table in filled):
         states = states_of(tables)
         index = {name: i for i, name in enumerate(states)}
-        state = whole["state"].map(index).fillna(-1).to_numpy(np.int8)
+        state = np.concatenate([_state(table, index) for table in filled])
         found["sample_state"] = variable("sample", state, "1", "congestion state")
         found["sample_state"][2]["flag_values"] = list(range(len(states)))
         found["sample_state"][2]["flag_meanings"] = " ".join(states)
     for name in columns_of(tables):
-        if name in whole:
-            values = whole[name].to_numpy(np.float64)
+        if any(name in table for table in filled):
+            values = np.concatenate([_numbers(table, name) for table in filled])
             found[f"sample_{name}"] = variable("sample", values, *meaning(name))
     return found
+
+
+def _state(table: pd.DataFrame, index: dict[str, int]) -> IntArray:
+    """The index of each row's state; -1 where it is unknown."""
+    if "state" not in table:
+        return np.full(len(table), -1, np.int8)
+    return table["state"].map(index).fillna(-1).to_numpy(np.int8)
+
+
+def _numbers(table: pd.DataFrame, name: str) -> FloatArray:
+    """A column of telemetry; NaN where a driver does not report it."""
+    if name not in table:
+        return np.full(len(table), np.nan)
+    return table[name].to_numpy(np.float64)
 
 
 def goodput_series(
@@ -244,7 +275,7 @@ def variable(dims: str | Sequence[str], values: object, unit: str, text: str) ->
     return dims, values, {"units": unit, "long_name": text}
 
 
-def _smallest(*sizes: IntArray) -> type[np.unsignedinteger]:
+def _smallest(*sizes: UintArray) -> type[np.unsignedinteger]:
     """The smallest type for the sizes: two bytes, except with segmentation offload."""
     largest = max((int(s.max()) for s in sizes if len(s)), default=0)
     return np.uint16 if largest < 65536 else np.uint32

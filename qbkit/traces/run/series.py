@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from qbkit.traces.arrays import FloatArray
+from qbkit.traces.arrays import FloatArray, IntArray
 
 
 class Bins:
@@ -21,17 +21,16 @@ class Bins:
 
     def sums(self, time_s: FloatArray, values: FloatArray | None = None) -> FloatArray:
         """Sum of the values (or count) of the events in each bin; ignores events outside."""
-        # Half a nanosecond: 0.3 / 0.1 is slightly less than 3, yet 0.3 s begins the bin.
-        index = np.floor((time_s + 0.5e-9) / self.width_s).astype(np.int64)
-        inside = (index >= 0) & (index < self.count)
+        index = self.index(time_s)
+        inside = index >= 0
         weights = None if values is None else values[inside]
         return np.bincount(index[inside], weights, self.count).astype(np.float64)
 
-    def means(self, time_s: FloatArray, values: FloatArray) -> FloatArray:
-        """Mean of the values in each bin; NaN in empty bins."""
-        counts = self.sums(time_s)
-        empty = np.full(self.count, np.nan)
-        return np.divide(self.sums(time_s, values), counts, out=empty, where=counts > 0)
+    def index(self, time_s: FloatArray) -> IntArray:
+        """The bin of each time; -1 outside."""
+        # Half a nanosecond: 0.3 / 0.1 is slightly less than 3, yet 0.3 s begins the bin.
+        index = np.floor((time_s + 0.5e-9) / self.width_s)
+        return np.where((index >= 0) & (index < self.count), index, -1).astype(np.int64)
 
     def last(self, time_s: FloatArray, values: FloatArray) -> FloatArray:
         """The last known value at the end of each bin; NaN before the first."""

@@ -58,11 +58,13 @@ def read_sender(folder: Path) -> pd.DataFrame:
     table, path = read_table(folder / "sender.csv"), folder / "controller.csv"
     if not path.exists():
         return table
-    whole = _whole_lines(path.read_text(errors="replace"))
+    whole = _whole_lines(path)
     if not whole:
         return table
     kinds = {"time_ns": "int64", "name": "str"}
-    logged = pd.read_csv(io.StringIO(whole), on_bad_lines="skip", dtype=kinds)
+    logged = pd.read_csv(
+        io.BytesIO(whole), on_bad_lines="skip", dtype=kinds, encoding_errors="replace"
+    )
     wide = logged.pivot_table(index="time_ns", columns="name", values="value", aggfunc="last")
     table = table.merge(wide, how="left", left_on="time_ns", right_index=True)
     table.attrs["logged"] = sorted(wide)
@@ -99,26 +101,22 @@ def read_table(path: Path) -> pd.DataFrame:
     It drops an incomplete last line (the driver was killed), other rows that cannot be read, with a
     warning that counts them, and columns that are always empty.
     """
-    try:
-        text = path.read_text(errors="replace")
-    except FileNotFoundError:
-        return pd.DataFrame({"time_ns": []})
-    whole = _whole_lines(text)
+    whole = _whole_lines(path)
     if not whole:
         return pd.DataFrame({"time_ns": []})
-    header = whole.partition("\n")[0].rstrip("\r").split(",")
+    header = whole[: whole.index(b"\n")].decode(errors="replace").split(",")
     if "time_ns" not in header or len(set(header)) < len(header):
         warnings.warn(f"{path} has no header with time_ns and is not used", stacklevel=2)
         return pd.DataFrame({"time_ns": []})
     table = _parse(whole, header)
-    damaged = whole.count("\n") - 1 - len(table)
+    damaged = whole.count(b"\n") - 1 - len(table)
     if damaged:
         warnings.warn(f"{damaged} rows of {path} cannot be read and are left out", stacklevel=2)
     table = table.drop(columns=[c for c in table if c != "time_ns" and table[c].isna().all()])
     return table.sort_values("time_ns", kind="stable", ignore_index=True)
 
 
-def _parse(text: str, header: list[str]) -> pd.DataFrame:
+def _parse(text: bytes, header: list[str]) -> pd.DataFrame:
     """The rows with a valid time; cells that are not numbers become NaN."""
     try:
         table = _read(text, header, "int64")
@@ -133,19 +131,28 @@ def _parse(text: str, header: list[str]) -> pd.DataFrame:
     return table
 
 
-def _whole_lines(text: str) -> str:
-    """A text without its last line, if the driver was killed while it wrote that."""
-    return text[: text.rfind("\n") + 1]
+def _whole_lines(path: Path) -> bytes:
+    """A file without its last line, if the driver was killed while it wrote that, or never wrote.
+
+    Bytes, as a text would take several times their memory.
+    """
+    try:
+        text = path.read_bytes()
+    except FileNotFoundError:
+        return b""
+    if b"\r" in text:
+        text = text.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    return text if text.endswith(b"\n") else text[: text.rfind(b"\n") + 1]
 
 
-def _read(text: str, header: list[str], time_dtype: str) -> pd.DataFrame:
+def _read(text: bytes, header: list[str], time_dtype: str) -> pd.DataFrame:
     return pd.read_csv(
-        io.StringIO(text),
+        io.BytesIO(text),
         header=0,
         names=header,
         index_col=False,
         on_bad_lines="skip",
-        low_memory=False,
+        encoding_errors="replace",
         quoting=csv.QUOTE_NONE,
         dtype={"time_ns": time_dtype, "state": "str"},
     )
