@@ -22,6 +22,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from qbkit import above
+from qbkit.dask_on_demand import spare_dask
 
 if TYPE_CHECKING:
     import altair as alt
@@ -253,6 +254,7 @@ def _register() -> None:
     import xarray as xr
 
     xr.register_dataset_accessor("qb")(RunAccessor)
+    spare_dask()
 
 
 class _BeforeXarray(MetaPathFinder):

@@ -10,6 +10,7 @@ import determinism
 import high_rates
 import inference
 import markdown_tables
+import memory
 import neighbours
 import noise_floor
 import numpy as np
@@ -76,6 +77,7 @@ MEASURED = {
     "determinism": determinism.row(["tcp:cubic"], 10, 20, 1),
     "high_rates": dict.fromkeys(high_rates.HEAD),
     "inference": next(inference.rows(case, estimates)),
+    "memory": memory.row(1, 1.0, "now", *[memory.Cost(1.0, 2.0, 3.0)] * 3),
     "neighbours": neighbours.row("alone", 1.0, 1.0, 9.0, 1.0),
     "pcap_reader": next(pcap_reader.rows({"qbkit": 2e6})),
     "phase_effects": phase_effects.row("tcp:cubic", 0.3, [0.4, 0.6]),

@@ -15,12 +15,11 @@ from qbkit import measurement
 from qbkit.errors import StoreError
 from qbkit.files import write_whole
 from qbkit.settings import writable_folder
+from qbkit.store.netcdf import netcdf_bytes
+from qbkit.store.on_demand import RunBackend
 from qbkit.traces.flow_index import with_flow_index
 from qbkit.traces.run.dataset import FORMAT_VERSION
 
-ENCODING = {"zlib": True, "complevel": 1, "shuffle": True}
-SMALL_BYTES = 4096
-"""Smaller arrays are not worth compressing: the index of a chunk is as large."""
 INDEX = ("hash", "rate_mbps", "rtt_ms", "queue_bytes", "qdisc", "duration_s", "seed", "engine")
 
 
@@ -40,14 +39,7 @@ def save_run(ds: xr.Dataset, path: str | Path) -> None:
 
     Raises StoreError when the file cannot be written (full disk, no permission).
     """
-    target = Path(path)
-    encoding = {
-        name: ENCODING
-        for name, v in ds.variables.items()
-        if v.dtype.kind in "fiu" and v.nbytes > SMALL_BYTES
-    }
-    # In memory first: on a full disk HDF5 leaves the file open, and crashes later.
-    content = bytes(ds.to_netcdf(engine="h5netcdf", encoding=encoding))
+    target, content = Path(path), netcdf_bytes(ds)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         write_whole(target, content)
@@ -58,16 +50,17 @@ def save_run(ds: xr.Dataset, path: str | Path) -> None:
 
 
 def load_run(path: str | Path) -> xr.Dataset:
-    """Read a run into memory; ``ds.encoding["source"]`` is its path.
+    """Open a run; ``ds.encoding["source"]`` is its path.
 
-    Raises StoreError for a missing, damaged or foreign file, and for a format newer than this qbkit
-    reads.
+    Values are read when they are asked for, from a copy in memory of the compressed file: that may
+    be changed, renamed or deleted, and the run may be pickled. Raises StoreError for a missing,
+    damaged or foreign file, and for a format newer than this qbkit reads. Damage inside a variable
+    raises it when that is read; ``load_run(path).load()`` reads all.
     """
     if not Path(path).exists():
         raise StoreError(f"there is no run file {path}")
     try:
-        with xr.open_dataset(path, engine="h5netcdf") as opened:
-            ds = opened.load()
+        ds = xr.open_dataset(Path(path), engine=RunBackend)
     except Exception:  # h5py raises nearly anything on damaged files
         raise StoreError(f"{path} is damaged or no netCDF file") from None
     _require_format(ds.attrs, path)
