@@ -1,4 +1,4 @@
-# make demo | test | setup | lab | check | docs | fuzz | clean: see README.md.
+# make demo | test | setup | lab | check | docs | wheels | fuzz | clean: see README.md.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -9,7 +9,7 @@ PINNED := iproute2 mininet
 STACK_PINNED := chromium chromium-headless-shell firefox-esr libnss3-tools
 SUDO := $(shell [ "$$(id -u)" = 0 ] || { command -v sudo >/dev/null && sudo -n true 2>/dev/null && echo sudo; } || echo no)
 
-.PHONY: demo test fuzz setup lab check docs atlas system pinned venv lock kernel stacks clean
+.PHONY: demo test fuzz setup lab check docs atlas wheels system pinned venv lock kernel stacks clean
 
 # The demo needs two stacks only; all of them take 20 to 30 minutes to build on two cores.
 demo: system venv pinned
@@ -49,6 +49,10 @@ docs: venv
 atlas: venv
 	@echo "qbkit: writing the atlas of the published data (about a minute)"
 	@$(BIN)/qbkit atlas data --out build/atlas
+
+# qbkit, and what it needs to run, as wheels in build/wheels (packages/README.md).
+wheels: setup
+	@$(BIN)/python packages/wheels.py build/wheels
 
 # Only apt needs root. Without root, print what to ask for, and continue where possible.
 system:

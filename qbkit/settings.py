@@ -6,7 +6,10 @@ import multiprocessing
 import os
 import tempfile
 import warnings
+from collections.abc import Iterator
 from functools import cache
+from importlib.metadata import entry_points
+from importlib.util import find_spec
 from pathlib import Path
 
 import platformdirs
@@ -21,6 +24,42 @@ def cache_folder() -> Path:
     """``QBKIT_CACHE``, else the user's cache (Linux: ``$XDG_CACHE_HOME`` or ``~/.cache``)/qbkit."""
     chosen = os.environ.get("QBKIT_CACHE")
     return Path(chosen) if chosen else platformdirs.user_cache_path("qbkit")
+
+
+@cache
+def packed_folders() -> tuple[Path, ...]:
+    """Folders of installed packages that hold what qbkit would build, as its cache does.
+
+    They are the entry points of the group ``qbkit.built`` (packages/README.md).
+    """
+    return tuple(_modules_of("qbkit.built"))
+
+
+def shipped(name: str) -> Path:
+    """The folder ``notebooks`` or ``data``: beside this package, or of qbkit-notebooks if that is
+    installed; where there is neither, it does not exist."""
+    here = Path(__file__).parents[1] / name
+    places = (place / name for place in _modules_of("qbkit.published"))
+    return here if here.exists() else next(places, here)
+
+
+def _modules_of(group: str) -> Iterator[Path]:
+    """Folders of the modules that installed packages name as entry points."""
+    for point in entry_points(group=group):
+        if (spec := find_spec(point.module)) and spec.origin:
+            yield Path(spec.origin).parent
+
+
+def built_in(folder: str, name: str) -> Path:
+    """``FOLDER/NAME`` of the cache; if it is not there, of the installed package that has it."""
+    ours = cache_folder() / folder / name
+    packed = (place / folder / name for place in packed_folders())
+    return ours if ours.exists() else next((path for path in packed if path.exists()), ours)
+
+
+def is_built(file: Path) -> bool:
+    """Whether a file is one that qbkit builds: in the cache, or in an installed package."""
+    return any(file.is_relative_to(place) for place in (cache_folder(), *packed_folders()))
 
 
 def writable_folder() -> Path:

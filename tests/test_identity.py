@@ -135,7 +135,7 @@ def test_versions_of_the_tools_are_in_the_name_and_their_files_are_not(
 
 def test_the_version_of_mininet_is_in_the_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     module = tmp_path / "net.py"
-    monkeypatch.setattr(identity, "MININET", module)
+    monkeypatch.setattr(identity.guest_root, "MININET", module)
     names = []
     for text in ('VERSION = "2.3.0"\n', '# a fix\nVERSION = "2.3.0"\n', 'VERSION = "2.3.1"\n'):
         module.write_text(text)

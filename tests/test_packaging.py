@@ -53,7 +53,10 @@ def imported(folder: str) -> Iterator[tuple[str, Path]]:
     ("folder", "declared"),
     [
         ("qbkit", NEEDED + NOTEBOOKS),
-        *((folder, NEEDED + NOTEBOOKS + FOR_TESTS) for folder in ("tests", "benchmarks", "data")),
+        *(
+            (folder, NEEDED + NOTEBOOKS + FOR_TESTS)
+            for folder in ("tests", "benchmarks", "data", "packages")
+        ),
         ("docs", NEEDED + NOTEBOOKS + FOR_DOCS),
     ],
 )

@@ -22,6 +22,7 @@ class Commands(click.Group):
         "sweep": "sweep",
         "web": "web.command",
         "notebook": "notebook",
+        "notebooks": "notebooks",
         "conformance": "conformance",
         "gate": "gate",
         "evaluate": "evaluate",

@@ -21,21 +21,19 @@ from typing import Any
 
 from qbkit import measurement
 from qbkit.errors import StackNotReady
-from qbkit.settings import cache_folder
+from qbkit.settings import is_built
 from qbkit.spec import Experiment
 from qbkit.spec.web import WebLoad
 from qbkit.stacks import Stack
 from qbkit.stacks.crafted import Crafted
 from qbkit.stacks.external.program import Configured
 from qbkit.stacks.toolchains.build import GUEST_PATH, program_fingerprint, run_tool
-from qbkit.testbed import engines
+from qbkit.testbed import engines, guest_root
 from qbkit.testbed.plan import kernel_of, plan_data
 
 COMMANDS = {"python3": "--version", "ip": "-V", "tc": "-V"}
 """Programs of this machine that run the agent, or with which it configures the network, and how
 each prints its version."""
-MININET = Path("/usr/lib/python3/dist-packages/mininet/net.py")
-"""The module with which the agent builds the network, and its version in it."""
 NUMBER = re.compile(r"\d+(\.\d+)+")
 ENDS = ("sender_argv", "receiver_argv")
 A_PATH = re.compile(r"/[\w@%+.~/-]+")
@@ -135,8 +133,7 @@ class Identity:
         """
         if path not in self._files:
             file = _on_this_machine(path, mounts)
-            ours = file.is_relative_to(cache_folder())
-            known = not ours and os.access(file, os.R_OK) and file.is_file()
+            known = not is_built(file) and os.access(file, os.R_OK) and file.is_file()
             self._files[path] = program_fingerprint(file) if known else path
         return self._files[path]
 
@@ -151,10 +148,10 @@ def _on_this_machine(path: str, mounts: Mapping[str, Path]) -> Path:
 
 def tool_versions() -> dict[str, str]:
     """Version of each program that builds the network, and of Mininet; "" for what is missing."""
+    if root := guest_root.packed():
+        return guest_root.versions(root)
     found = {tool: _version_of(tool, word) for tool, word in COMMANDS.items()}
-    text = MININET.read_text() if MININET.exists() else ""
-    mininet = re.search(r'^VERSION = "(.+)"', text, re.M)
-    return {**found, "mininet": mininet[1] if mininet else ""}
+    return {**found, "mininet": guest_root.mininet_version()}
 
 
 def _version_of(tool: str, word: str) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 from qbkit.errors import RunFailed, SpecError
 from qbkit.execution.cluster import run_calls
 from qbkit.execution.notebook_checks import require_known, require_runnable
-from qbkit.settings import CHARTS
+from qbkit.settings import CHARTS, shipped
 
 ENCRYPTED = {"KernelManager": {"transport_encryption": "auto"}}
 """Jupyter and its kernel encrypt what they say on TCP; otherwise every kernel warns on stderr."""
@@ -23,7 +23,7 @@ KERNEL_STARTS = 2
 START_S = 300
 """How long a kernel may take to start, on a machine as busy as it likes."""
 NOT_STARTED = "Kernel died before replying"
-FOLDER = Path(__file__).parents[2] / "notebooks"
+FOLDER = shipped("notebooks")
 WIDGET = "application/vnd.jupyter.widget-view+json"
 PICTURE = re.compile(r"\]\((?P<path>[^):\s]+/(?P<name>[^/)\s]+\.png))\)")
 """A link in a notebook's text to a picture beside it."""

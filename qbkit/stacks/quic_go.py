@@ -21,7 +21,13 @@ from qbkit.stacks.base import Say, Stack, Status
 from qbkit.stacks.registry import register
 from qbkit.stacks.toolchains import go_runtime
 from qbkit.stacks.toolchains.above import ABOVE, SUFFIX, builds_above, name_below, with_above
-from qbkit.stacks.toolchains.build import build_once, built_folder, fingerprint, run_tool
+from qbkit.stacks.toolchains.build import (
+    build_once,
+    built_folder,
+    fingerprint,
+    key_by_compiler,
+    run_tool,
+)
 from qbkit.stacks.toolchains.sources import together
 
 SOURCES = Path(__file__).parent / "drivers/quic-go"
@@ -106,8 +112,10 @@ class QuicGo(Stack):
         """
         module = self.module_folder()
         sources = [*module.glob("*.go"), module / "go.mod", module / "go.sum"]
-        ours = (CHOICE, HARD_CODED, BY_ENVIRONMENT, *FLAGS)
-        return fingerprint(sources, *ours, go_runtime.fingerprint(), _compiler())
+        ours = (CHOICE, HARD_CODED, BY_ENVIRONMENT, *FLAGS, go_runtime.fingerprint())
+        return key_by_compiler(
+            self.name, "go", _compiler(), lambda words: fingerprint(sources, *ours, words)
+        )
 
     def _compile(self, folder: Path) -> None:
         module = self.module_folder()

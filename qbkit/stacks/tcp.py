@@ -11,7 +11,7 @@ from qbkit.errors import SpecError
 from qbkit.spec.app import APPS
 from qbkit.stacks.base import Options, Say, Stack, Status, Transfer
 from qbkit.stacks.registry import register
-from qbkit.stacks.toolchains.build import compile_c, fingerprint
+from qbkit.stacks.toolchains.build import compile_c, fingerprint, is_compiled
 
 SOURCE = Path(__file__).parent / "drivers/tcp/tcp_flow.c"
 APP, ABOVE = SOURCE.with_name("app.c"), SOURCE.parents[1] / "above/c/above.c"
@@ -64,8 +64,8 @@ class Tcp(Stack):
         return f"driver {fingerprint([SOURCE])}"
 
     def status(self) -> Status:
-        """Ready where there is a C compiler."""
-        if not shutil.which("gcc"):
+        """Ready once built, or where there is a C compiler."""
+        if not is_compiled(SOURCE, "tcp_flow") and not shutil.which("gcc"):
             return Status(False, "apt-get install gcc libc6-dev")
         return Status(True)
 

@@ -15,7 +15,7 @@ from typing import ClassVar
 from qbkit.stacks.quic_go import FLAGS, run_go
 from qbkit.stacks.registry import register
 from qbkit.stacks.toolchains import go_runtime
-from qbkit.stacks.toolchains.build import fingerprint, run_tool
+from qbkit.stacks.toolchains.build import fingerprint, key_by_compiler, run_tool
 from qbkit.stacks.toolchains.compiled import CompiledStack
 
 SOURCES = Path(__file__).parent / "drivers/x-net-quic"
@@ -61,7 +61,10 @@ class XNetQuic(CompiledStack):
         """Over the driver, the changes to the runtime, and the compiler (as far as known)."""
         module = self.module_folder()
         sources = [*module.glob("*.go"), module / "go.mod", module / "go.sum"]
-        return fingerprint(sources, *FLAGS, go_runtime.fingerprint(), _compiler())
+        ours = (*FLAGS, go_runtime.fingerprint())
+        return key_by_compiler(
+            self.name, "go", _compiler(), lambda words: fingerprint(sources, *ours, words)
+        )
 
     def _compile(self, folder: Path) -> None:
         module = self.module_folder()

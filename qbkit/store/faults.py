@@ -11,11 +11,12 @@ from operator import attrgetter, itemgetter
 from pathlib import Path
 from typing import NamedTuple
 
+from qbkit.settings import shipped
 from qbkit.spec import Flow
 
 CLAUSE_END = re.compile(r"[:;.] | \(")
 """Where the first clause of a fault ends."""
-TABLE = Path(__file__).parents[2] / "data/faults.csv"
+TABLE = shipped("data") / "faults.csv"
 
 
 class Fault(NamedTuple):

@@ -6,7 +6,6 @@ import json
 import os
 import platform
 import re
-import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -16,8 +15,7 @@ from typing import Any
 from qbkit.errors import EngineError, RunFailed
 from qbkit.stacks.base import CERTIFICATE_MOUNT
 from qbkit.stacks.toolchains import certificate
-from qbkit.stacks.toolchains.build import GUEST_PATH
-from qbkit.testbed import host, kernel, native, virtual
+from qbkit.testbed import guest_root, host, kernel, native, virtual
 from qbkit.testbed.console import OnProgress, Usage
 from qbkit.testbed.kernel import Kind
 from qbkit.testbed.plan import Plan
@@ -56,12 +54,7 @@ def _virtual_problem() -> str | None:
         kernel.require()
     except EngineError as error:
         return str(error)
-    missing = [p for t, p in {"tc": "iproute2", "mnexec": "mininet"}.items() if not _installed(t)]
-    return f"install with: apt-get install {' '.join(missing)}" if missing else None
-
-
-def _installed(tool: str) -> bool:
-    return shutil.which(tool, path=GUEST_PATH) is not None
+    return guest_root.problem()
 
 
 def _host_execute(
@@ -147,9 +140,11 @@ def carry_out(
     """
     (folder / "run").mkdir()
     (folder / "mnt").mkdir()
-    (folder / "agent").symlink_to(native.agent())
+    root = None if engine.name == "host" else guest_root.packed()
+    (folder / "agent").symlink_to(native.agent(root))
     mounts = {
         **plan.mounts,
+        **({guest_root.ENTER_MOUNT: str(guest_root.enter().parent)} if root else {}),
         CAPTURE_MOUNT: str(native.capture().parent),
         SECTIONS_MOUNT: str(native.sections().parent),
         CERTIFICATE_MOUNT: str(certificate.folder()),
@@ -157,12 +152,28 @@ def carry_out(
     for number, source in enumerate(mounts.values()):
         (folder / "mnt" / str(number)).symlink_to(source)
     data = {**plan.data, "mounts": {target: i for i, target in enumerate(mounts)}}
+    if root:
+        data = _on_the_machine(data)
     (folder / "run/plan.json").write_text(json.dumps(data))
     usage = engine.execute(folder, seed, silence_s, on_progress, plan)
     result = folder / "run/result.json"
     if not result.exists():
         raise RunFailed(_why(folder, usage))
     return json.loads(result.read_text()), usage
+
+
+def _on_the_machine(data: dict[str, Any]) -> dict[str, Any]:
+    """A plan's data with all programs of the flows, or the lone command, in this machine's root."""
+    enter = [f"{guest_root.ENTER_MOUNT}/enter"]
+    if "command" in data:
+        return {**data, "command": [*enter, *data["command"]]}
+    flows = [
+        {**flow, **{key: [*enter, *flow[key]] for key in flow if key.endswith("_argv")}}
+        for flow in data["flows"]
+    ]
+    attacks = data.get("attacks")
+    also = {"attacks": {**attacks, "argv": [*enter, *attacks["argv"]]}} if attacks else {}
+    return {**data, "flows": flows, **also}
 
 
 def run_in_guest(

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from qbkit.errors import EngineError
-from qbkit.settings import cache_folder
+from qbkit.settings import cache_folder, packed_folders
 from qbkit.testbed.kernel_source import run_step
 
 SOURCES = Path(__file__).parent / "kernel_sources"
@@ -98,7 +98,9 @@ def find(kind: Kind = Kind.CONSTANT) -> Kernel | None:
         if not os.access(path, os.X_OK):
             raise EngineError(f"QBKIT_KERNEL names {chosen}, which is not an executable file")
         return _kernel(path, _version_of(path))
-    found = [p for p in folder().glob(f"{kind.value}-*/linux") if os.access(p, os.X_OK)]
+    places = (folder(), *(place / folder().name for place in packed_folders()))
+    built_here = (path for place in places for path in place.glob(f"{kind.value}-*/linux"))
+    found = [path for path in built_here if os.access(path, os.X_OK)]
     if not found:
         return None
     current = f"-{recipe(kind)}"

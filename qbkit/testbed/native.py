@@ -11,17 +11,11 @@ from qbkit.stacks.toolchains.build import (
     python_identity,
     run_tool,
 )
+from qbkit.testbed import guest_root
 
 SOURCES = Path(__file__).parent / "native"
 AGENT_SOURCES = Path(__file__).parent / "guest"
-PYTHON = Path("/usr/bin/python3")
-"""The system's Python, which runs the agent with the system's Mininet."""
 AGENT_COMPILER = Path(__file__).parent / "guest_code.py"
-
-
-def init() -> Path:
-    """The guest's first program."""
-    return compile_c(SOURCES / "init.c", "init")
 
 
 def capture() -> Path:
@@ -39,11 +33,15 @@ def getrandom() -> Path:
     return compile_c(SOURCES / "getrandom.c", "getrandom.so", shared=True)
 
 
-def agent() -> Path:
-    """Folder of the agent's byte code; compiling its source in every guest would cost 15 ms."""
+def agent(root: Path | None = None) -> Path:
+    """Folder of the agent's byte code for the Python of a `guest_root`.
+
+    Compiling its source in every guest would cost 15 ms.
+    """
+    python = guest_root.python(root)
     sources = [*AGENT_SOURCES.rglob("*.py"), AGENT_COMPILER]
 
     def make(folder: Path) -> None:
-        run_tool([PYTHON, "-I", AGENT_COMPILER, AGENT_SOURCES, folder], "the agent's byte code")
+        run_tool([*python, "-I", AGENT_COMPILER, AGENT_SOURCES, folder], "the agent's byte code")
 
-    return build_once("agent", fingerprint(sources, python_identity(PYTHON)), make)
+    return build_once("agent", fingerprint(sources, python_identity(Path(python[-1]))), make)

@@ -17,6 +17,7 @@ from qbkit.stacks.toolchains.build import run_tool
 from qbkit.stacks.toolchains.debian import DebianPrograms, apt_suites
 from qbkit.stacks.toolchains.pins import KERNEL, LOCK, SYSTEM, Pin, PinnedFile, pin
 from qbkit.stacks.web import base as web
+from qbkit.testbed import guest_root
 from qbkit.testbed.kernel_source import SUITE, newest_package
 
 WHAT = "make lock"
@@ -38,7 +39,7 @@ URI = re.compile(r"^'\S+?/(pool/\S+)' (\S+) \d+ SHA256:(\w+)$", re.M)
 def debian_programs() -> Iterator[DebianPrograms]:
     """All programs of another suite than this machine's, each once."""
     every = [*stacks.all_stacks(), *web.servers(), *web.clients()]
-    found = {jdk.DEBIAN.name: jdk.DEBIAN}
+    found = {debian.name: debian for debian in (jdk.DEBIAN, guest_root.DEBIAN)}
     for program in every:
         if isinstance(debian := getattr(program, "debian", None), DebianPrograms):
             found[debian.name] = debian

@@ -12,7 +12,7 @@ import subprocess
 from pathlib import Path
 
 from qbkit.errors import EngineError, RunStalled
-from qbkit.testbed import kernel, memory, native, standstill
+from qbkit.testbed import guest_root, kernel, memory, native, standstill
 from qbkit.testbed.console import Console, OnProgress, Usage, die_with_parent, end_group, measured
 from qbkit.testbed.plan import Plan
 from qbkit.testbed.processor import claim_processor
@@ -62,7 +62,10 @@ def run_guest(
     """
     binary = kernel.require(plan.kernel).path
     (folder / "root/host").mkdir(parents=True)
-    shutil.copy2(native.init(), folder / "root/init")
+    root = guest_root.packed()
+    shutil.copy2(guest_root.init(root), folder / "root/init")
+    if root is not None:
+        (folder / "system").symlink_to(root)
     with claim_processor() as processor, measured() as usage:
         words = [*COMMAND, *TIME_TRAVEL] if time_travel else COMMAND
         command = [word.format(guest_mb=plan.guest_mb) for word in words]

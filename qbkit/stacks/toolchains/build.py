@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import re
 import shutil
 import subprocess
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
 from qbkit.errors import StackNotReady
 from qbkit.files import lock
-from qbkit.settings import cache_folder
+from qbkit.settings import built_in, packed_folders
 
 Maker = Callable[[Path], None]
 GUEST_PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 """Search path for this machine's programs that the guest uses."""
+STATIC, SHARED = ("-O2", "-static", "-pthread"), ("-O2", "-shared", "-fPIC")
+"""Flags of the compiler for a program, and for a library."""
 
 
 def fingerprint(sources: Iterable[Path], *words: str) -> str:
@@ -80,7 +83,23 @@ def python_identity(python: Path) -> str:
 
 def built_folder(name: str, key: str) -> Path:
     """Folder of a program with that name and fingerprint, built or not."""
-    return cache_folder() / "drivers" / f"{name}-{key}"
+    return built_in("drivers", f"{name}-{key}")
+
+
+def key_by_compiler(name: str, tool: str, here: str, key: Callable[[str], str]) -> str:
+    """The fingerprint of a program that depends on its compiler: of the one built, if any is.
+
+    ``here`` is the compiler of this machine, empty where there is none; the packages of built
+    programs name theirs in ``compilers.json``.
+    """
+    packed = (json.loads(path.read_text()) for path in _compiler_files())
+    keys = [key(words) for words in (here, *(known[tool] for known in packed if tool in known))]
+    return next((one for one in keys if built_folder(name, one).exists()), keys[0])
+
+
+def _compiler_files() -> Iterator[Path]:
+    files = (place / "compilers.json" for place in packed_folders())
+    return (file for file in files if file.exists())
 
 
 def build_once(name: str, key: str, make: Maker) -> Path:
@@ -107,13 +126,17 @@ def compile_c(
     ``more`` are further words of the compiler: definitions and libraries.
     """
     files = [sources] if isinstance(sources, Path) else list(sources)
-    flags = ["-O2", "-shared", "-fPIC"] if shared else ["-O2", "-static", "-pthread"]
-    stem = Path(name).stem
+    flags, stem = SHARED if shared else STATIC, Path(name).stem
 
     def make(folder: Path) -> None:
         run_tool(["gcc", *flags, "-o", folder / name, *files, *more], f"the C program {stem}")
 
     return build_once(stem, fingerprint(files, *flags, *more), make) / name
+
+
+def is_compiled(source: Path, name: str) -> bool:
+    """Whether `compile_c` has made this static program of one file."""
+    return built_folder(name, fingerprint([source], *STATIC)).exists()
 
 
 def is_installed(tool: str) -> bool:

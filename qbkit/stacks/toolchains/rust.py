@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 from qbkit.settings import writable_folder
 from qbkit.stacks.base import Say, Stack
 from qbkit.stacks.toolchains.above import ABOVE, with_above
-from qbkit.stacks.toolchains.build import build_once, fingerprint, run_tool
+from qbkit.stacks.toolchains.build import build_once, fingerprint, key_by_compiler, run_tool
 from qbkit.stacks.toolchains.compiled import CompiledProgram, CompiledStack
 from qbkit.stacks.toolchains.sources import files_of, put_together
 
@@ -62,7 +62,9 @@ class RustProgram(CompiledProgram):
         crates = locked_crates(self._program(), self.workspace)
         folders = self._driver_folders()
         sources = [path for folder in folders for path in folder.rglob("*") if path.is_file()]
-        return fingerprint(sources, *crates, _compiler())
+        return key_by_compiler(
+            self.name, "rustc", _compiler(), lambda words: fingerprint(sources, *crates, words)
+        )
 
     def _driver_folders(self) -> list[Path]:
         """The folders of our crates that the program is compiled from."""

@@ -15,10 +15,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#ifndef ROOT
+#define ROOT "/"
+#endif
+
 struct target { const char *source, *path, *type; unsigned long flags; const char *data; };
 
 static const struct target TARGETS[] = {
-    {"none", "/host", "hostfs", MS_RDONLY, "/"},
+    {"none", "/host", "hostfs", MS_RDONLY, ROOT},
     {"proc", "/host/proc", "proc", 0, NULL},
     {"sysfs", "/host/sys", "sysfs", 0, NULL},
     {"tmpfs", "/host/run", "tmpfs", 0, NULL},
@@ -34,6 +38,25 @@ static const char *const FOLDERS[] = {
     "/host/dev/pts", "/host/dev/shm", "/host/run/qb", "/host/run/qb/run", "/host/run/qb/agent",
 };
 
+/* Where the root is one of ours, the machine's is beside it: the flows' programs run there. */
+static void lay_out_machine(void)
+{
+#ifdef MACHINE
+    static const char *const SHARED[] = {"proc", "sys", "dev", "run", "tmp"};
+    char from[64], to[64];
+
+    if (mount("none", MACHINE, "hostfs", MS_RDONLY, "/"))
+        printf("QBKIT init cannot mount %s: %s\n", MACHINE, strerror(errno));
+    for (size_t i = 0; i < sizeof SHARED / sizeof *SHARED; i++) {
+        snprintf(from, sizeof from, "/host/%s", SHARED[i]);
+        snprintf(to, sizeof to, "%s/%s", MACHINE, SHARED[i]);
+        /* What the agent mounts later in /run must be there, too. */
+        if (mount(NULL, from, NULL, MS_SHARED, NULL) || mount(from, to, NULL, MS_BIND | MS_REC, NULL))
+            printf("QBKIT init cannot bind %s: %s\n", to, strerror(errno));
+    }
+#endif
+}
+
 static void lay_out(void)
 {
     for (size_t i = 0; i < sizeof TARGETS / sizeof *TARGETS; i++) {
@@ -44,6 +67,7 @@ static void lay_out(void)
         if (mount(t->source, t->path, t->type, t->flags, t->data))
             printf("QBKIT init cannot mount %s: %s\n", t->path, strerror(errno));
     }
+    lay_out_machine();
     /* As switch_root does: whoever joins a mount namespace later must find this root too. */
     if (chdir("/host") || mount(".", "/", NULL, MS_MOVE, NULL) || chroot(".") || chdir("/"))
         printf("QBKIT init cannot enter the host's root: %s\n", strerror(errno));
