@@ -39,7 +39,7 @@ installed=$(date +%s)
 ./qb/bin/qbkit run tcp:cubic tcp:cubic --duration-s 10
 ran=$(date +%s)
 status=0
-./qb/bin/qbkit conformance ./build/mine:cubic --seeds 5 --duration-s 20 || status=$?
+./qb/bin/qbkit conformance ./build/mine:cubic --seeds 6 --duration-s 20 || status=$?
 end=$(date +%s)
 echo "clean_root: install $((installed - begin)) s, run $((ran - installed)) s, verdict $((end - ran)) s: $((end - begin)) s in all; status $status"
 [ "$status" = 0 ]
@@ -52,7 +52,7 @@ INSIDE
 mkdir -p "$root/wheels/gate" && cp "$here"/.github/gate/*.sh "$root/wheels/gate"
 exec unshare --mount --fork sh -c '
   for place in proc dev sys; do mount --rbind "/$place" "$0/$place"; done
-  exec env -i chroot --userspec='"$user:$user"' "$0" /usr/bin/env HOME='"$home"' PATH=/usr/local/bin:/usr/bin:/bin \
+  exec env -i "$(command -v chroot)" --userspec='"$user:$user"' "$0" /usr/bin/env HOME='"$home"' PATH=/usr/local/bin:/usr/bin:/bin \
     LANG=C.UTF-8 ${1:+PIP_CERT="$1"} ${2:+PIP_INDEX_URL="$2"} GATE=/wheels/gate/gate.sh \
     ${3:+PYTHON="$3"} PACKAGES="qbkit qbkit-kernel qbkit-stacks-rust" sh /wheels/inside.sh
 ' "$root" "${PIP_CERT:+/wheels/ca.pem}" "${PIP_INDEX_URL:-}" "${PYTHON:-}"

@@ -12,7 +12,8 @@ import pytest
 from qbkit import settings
 from qbkit.errors import StoreError
 from qbkit.settings import cache_folder, writable_folder
-from qbkit.testbed import memory
+from qbkit.testbed import engines, memory
+from qbkit.testbed.plan import Plan
 
 CONTAINER = """
 set -eu
@@ -52,6 +53,14 @@ def test_an_experiment_runs_as_on_binder(tmp_path: Path):
     assert "tcp:cubic" in done.stdout
     assert (tmp_path / "run.nc").exists()
     assert f"{cache_folder()} cannot be written to: runs go to" in done.stderr
+
+
+@pytest.mark.guest
+def test_the_kernel_makes_its_folder_in_that_of_the_run(tmp_path: Path):
+    """It crashes where it may not make .uml, as an ordinary user in the machine's root."""
+    plan = Plan({"engine": "virtual", "command": ["/bin/true"]}, {})
+    engines.carry_out(engines.choose(), plan, tmp_path, 1, 60.0, lambda _: None)
+    assert (tmp_path / ".uml").is_dir()
 
 
 def test_the_filter_is_real(tmp_path: Path):

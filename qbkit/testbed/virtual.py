@@ -103,7 +103,7 @@ def _start(
             env={
                 "LD_PRELOAD": str(native.getrandom()),
                 "QBKIT_SEED": str(seed),
-                "HOME": "/",
+                "HOME": ".",  # the kernel makes .uml in it, and crashes where it may not
                 "TMPDIR": str(memory.file_folder()),
             },
             stdin=subprocess.DEVNULL,
