@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
@@ -138,6 +140,14 @@ def explored() -> tuple[float, ...]:
     return (float(cell.mean_throughput_difference_mbps),)
 
 
+def shares_of(sweep: str, flow: str, **where: object) -> tuple[float, ...]:
+    """The least and the most of a sender's mean shares over the seeds, in percent."""
+    cube = qb.load_sweep(ROOT / f"data/l4s/{sweep}.yaml")
+    mine = {"flows.0": flow} | {f"bottleneck.{name}": value for name, value in where.items()}
+    share = 100 * qb.metrics.shares(cube).isel(flow=0).sel(mine).mean("seed")
+    return float(share.min()), float(share.max())
+
+
 NUMBER = r"(\d+(?:\.\d+)?)"
 PHYSICAL = rf"{NUMBER} of {NUMBER} (?:implementations|flows|implement)"
 QUOTED = [
@@ -155,6 +165,26 @@ QUOTED = [
         small_page,
     ),
     ("notebooks/13_parameter_explorer.ipynb", rf"takes {NUMBER} Mbit/s more", explored),
+    (
+        "notebooks/17_l4s.ipynb",
+        rf"{NUMBER} % of 40 Mbit/s at 5 ms, {NUMBER} % at 80 ms",
+        lambda: shares_of("queues", "picoquic:prague", qdisc="dualpi2", rate_mbps=40)[::-1],
+    ),
+    *(
+        ("notebooks/17_l4s.ipynb", sentence, partial(shares_of, *what, **where))
+        for sentence, what, where in (
+            (
+                rf"queue that marks it takes {NUMBER} to {NUMBER} % from CUBIC",
+                ("classic", "picoquic:prague"),
+                {},
+            ),
+            (rf"DCTCP {NUMBER} to {NUMBER} %", ("classic", "tcp:dctcp"), {}),
+            (rf"control, at {NUMBER} to {NUMBER} %", ("classic", "tcp:cubic?ecn=true"), {}),
+            (rf"of L4S gets {NUMBER} to {NUMBER} %", ("any_ect", "tcp:cubic?ecn=true"), {}),
+            (rf"right one, gets {NUMBER} to {NUMBER} %", ("any_ect", "tcp:dctcp"), {}),
+            (rf"BBR takes {NUMBER} to {NUMBER} %", ("queues", "tcp:bbr"), {"qdisc": "dualpi2"}),
+        )
+    ),
     (
         "docs/concepts/virtual-time.md",
         rf"quinn's BBR \({NUMBER} and {NUMBER};",
@@ -232,7 +262,10 @@ QUOTED = [
 
 @pytest.mark.parametrize(("page", "sentence", "computed"), QUOTED)
 def test_a_sentence_quotes_its_source(page, sentence, computed):
-    text = re.sub(r"\s+", " ", (ROOT / page).read_text())
+    text = (ROOT / page).read_text()
+    if page.endswith(".ipynb"):
+        text = " ".join("".join(cell["source"]) for cell in json.loads(text)["cells"])
+    text = re.sub(r"\s+", " ", text)
     found = re.search(sentence, text)
     assert found, f"{page} has no such sentence any more"
     values = computed()
