@@ -78,7 +78,7 @@ def test_what_is_unknown_leaves_a_range():
 
 
 def versions(*titles):
-    return [SimpleNamespace(title=title, stack=title, prepare=lambda say: None) for title in titles]
+    return [SimpleNamespace(name=title, title=title, stack=title) for title in titles]
 
 
 @pytest.fixture
@@ -92,7 +92,7 @@ def trials(monkeypatch):
             return means[i] + NOISE
 
         monkeypatch.setattr(_Trials, "_measured", measured)
-        cause = SimpleNamespace(verdict=SimpleNamespace(lines=("it differs", "Most likely …")))
+        cause = SimpleNamespace(cause_line="Most likely …")
         monkeypatch.setattr(_Trials, "_explained", lambda *_: cause)
         names = versions(*(f"x@{i}" for i in range(len(means))))
         measure = measure_of("share")
@@ -117,7 +117,7 @@ def test_a_build_that_fails_is_skipped_and_named(trials):
     found = trials(0.5, 0.5, None, 0.7, 0.7)
     assert found.lines[0].startswith("The first that differs is one of x@2, x@3: ")
     assert "x@2 skipped: cargo cannot build it" in found.lines[1]
-    assert found.between == ["x@2"]
+    assert [version.name for version in found.between] == ["x@2"]
 
 
 def test_a_version_between_both_ends_that_differs_from_both_is_the_first(trials):

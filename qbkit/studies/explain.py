@@ -113,7 +113,7 @@ class Explanation:
     @cached_property
     def verdict(self) -> Verdict:
         """The study's verdict, with the known fault or the likeliest cause as a line."""
-        return self.study.verdict(self._cause_line, definition=self.assessment.definition)
+        return self.study.verdict(self.cause_line, definition=self.assessment.definition)
 
     @property
     def faults(self) -> list[Fault]:
@@ -121,7 +121,8 @@ class Explanation:
         return self.study.faults
 
     @property
-    def _cause_line(self) -> str:
+    def cause_line(self) -> str:
+        """What most likely sets the test apart, from its packets alone, in one sentence."""
         if not self.suspects:
             return "The packets show no cause that differs."
         clauses = " and ".join(d.clause for d in self._named[:MOST_CAUSES])

@@ -45,7 +45,7 @@ class Bisection:
     """Where a difference begins."""
 
     measure: Measure
-    titles: Sequence[str]
+    versions: Sequence[Version]
     """All versions, the earliest first."""
     values: Mapping[int, FloatArray]
     """The numbers of the versions that were run, one per seed."""
@@ -57,9 +57,9 @@ class Bisection:
     """The first bad version against the last good one."""
 
     @property
-    def between(self) -> Sequence[str]:
+    def between(self) -> Sequence[Version]:
         """Skipped versions before the first bad one, each of which may be the first."""
-        return self.titles[self.last_good + 1 : self.first_bad]
+        return self.versions[self.last_good + 1 : self.first_bad]
 
     @property
     def p_value(self) -> float:
@@ -74,16 +74,17 @@ class Bisection:
     @property
     def lines(self) -> tuple[str, str, str]:
         """The answer, its evidence and its cause."""
-        last, first = self.titles[self.last_good], self.titles[self.first_bad]
+        last, first = self.versions[self.last_good].name, self.versions[self.first_bad].title
         now, then = (self.values[i].mean() for i in (self.first_bad, self.last_good))
         answer = f"{first} is the first that differs"
         if self.between:
-            answer = f"The first that differs is one of {', '.join([*self.between, first])}"
-        seen = f"{self.measure.words} {now:.3g} instead of {then:.3g} of {last}"
+            names = [version.title for version in self.between]
+            answer = f"The first that differs is one of {', '.join([*names, first])}"
+        seen = f"{self.measure.words} {now:.4g} instead of {then:.4g} of {last}"
         tests = f"p = {self.p_value:.2g}, two trials of {last} differ by {self.noise_floor:.2g}"
-        why = "; ".join(f"{self.titles[i]} skipped: {text}" for i, text in self.skipped.items())
-        cause = self.explained.verdict.lines[-1]
-        return f"{answer}: {seen}.", f"Evidence: {tests}{'; ' + why if why else ''}.", cause
+        why = [f"{self.versions[i].name} skipped: {text}" for i, text in self.skipped.items()]
+        evidence = "; ".join([tests, *why])
+        return f"{answer}: {seen}.", f"Evidence: {evidence}.", self.explained.cause_line
 
     def frame(self) -> pd.DataFrame:
         """One row per version that was tried: its number, and on which side it is."""
@@ -91,7 +92,7 @@ class Bisection:
         for i in sorted({*self.values, *self.skipped}):
             value = float(self.values[i].mean()) if i in self.values else math.nan
             side = "good" if i <= self.last_good else "bad"
-            rows.append((self.titles[i], value, self.skipped.get(i, side)))
+            rows.append((self.versions[i].title, value, self.skipped.get(i, side)))
         return pd.DataFrame(rows, columns=["version", self.measure.name, "side"])
 
     def parameters(self) -> pd.DataFrame:
@@ -169,17 +170,9 @@ class _Trials:
             self.values[end] = self._measured(end)
         self._require_difference(bad)
         found = search(len(self.versions), self._side)
-        titles = [version.title for version in self.versions]
         explained = self._explained(found.first_bad, found.last_good)
-        return Bisection(
-            self.measure,
-            titles,
-            self.values,
-            self.skipped,
-            found.last_good,
-            found.first_bad,
-            explained,
-        )
+        both = (found.last_good, found.first_bad)
+        return Bisection(self.measure, self.versions, self.values, self.skipped, *both, explained)
 
     def _require_difference(self, bad: int) -> None:
         """Raise MetricError unless the two ends differ."""
@@ -187,14 +180,14 @@ class _Trials:
             if unseen := int((~np.isfinite(self.values[end])).sum()):
                 raise MetricError(
                     f"{self.measure.name} is not seen in {unseen} of {self.seeds} runs of "
-                    f"{self.versions[end].title}; take another metric, or longer runs"
+                    f"{self.versions[end].name}; take another metric, or longer runs"
                 )
         p = difference_p(self.values[bad], self.values[0])
         if p > LEVEL:
             now, then = self.values[bad].mean(), self.values[0].mean()
             raise MetricError(
-                f"{self.versions[bad].title} does not differ from {self.versions[0].title}: "
-                f"{self.measure.words} {now:.3g} and {then:.3g}, p = {p:.2g}, where two trials "
+                f"{self.versions[bad].name} does not differ from {self.versions[0].name}: "
+                f"{self.measure.words} {now:.4g} and {then:.4g}, p = {p:.2g}, where two trials "
                 f"differ by {spread(self.values[0]):.2g}; take more seeds or another metric"
             )
 
@@ -221,7 +214,7 @@ class _Trials:
         is_alone = self.measure.is_alone
         runs = self._run([flow], self.seeds) if is_alone else self._competing(flow)
         values = self.measure.values(runs, self._of_reference)
-        self.say(f"{self.versions[i].title}: {self.measure.words} {values.mean():.3g}")
+        self.say(f"{self.versions[i].title}: {self.measure.words} {values.mean():.4g}")
         return values
 
     def _flow(self, i: int) -> str:
@@ -243,7 +236,7 @@ class _Trials:
 
     def _explained(self, first_bad: int, last_good: int) -> Explanation:
         """What most likely sets the first bad version apart from the last good one."""
-        self.say(f"explaining {self.versions[first_bad].title}")
+        self.say(f"explaining {self.versions[first_bad].name}")
         new, old = (self._flow(i) for i in (first_bad, last_good))
         trials = self.seeds if self.measure.is_alone else min(self.seeds, PROBE_SEEDS)
         study = Study(new, old, self._competing(new), self._competing(old))

@@ -27,8 +27,12 @@ class Version(Protocol):
     """One version of a stack."""
 
     @property
+    def name(self) -> str:
+        """What a person calls it: ``STACK@VERSION``."""
+
+    @property
     def title(self) -> str:
-        """What a person calls it."""
+        """The same, and what it is about, where that is known."""
 
     @property
     def stack(self) -> str:
@@ -45,9 +49,11 @@ class Released:
     stack: str
 
     @property
-    def title(self) -> str:
-        """Its name: ``quinn@0.11.5``."""
+    def name(self) -> str:
+        """As its stack: ``quinn@0.11.5``."""
         return self.stack
+
+    title = name
 
     def prepare(self, say: Say) -> None:
         """Build it unless it is built; raises StackNotReady."""
@@ -99,9 +105,14 @@ class Commit:
     subject: str
 
     @property
+    def name(self) -> str:
+        """Its first digits."""
+        return f"{self.clone.name}@{self.sha[:SHORT]}"
+
+    @property
     def title(self) -> str:
         """Its first digits and its subject."""
-        return f"{self.clone.name}@{self.sha[:SHORT]} ({self.subject})"
+        return f"{self.name} ({self.subject})"
 
     @property
     def stack(self) -> str:
