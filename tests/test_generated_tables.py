@@ -15,6 +15,7 @@ import neighbours
 import noise_floor
 import numpy as np
 import pcap_reader
+import peers
 import phase_effects
 import pytest
 import qlog
@@ -80,6 +81,7 @@ MEASURED = {
     "memory": memory.row(1, 1.0, "now", *[memory.Cost(1.0, 2.0, 3.0)] * 3),
     "neighbours": neighbours.row("alone", 1.0, 1.0, 9.0, 1.0),
     "pcap_reader": next(pcap_reader.rows({"qbkit": 2e6})),
+    "peers": peers.row(peers.PEERS[0], 1.0),
     "phase_effects": phase_effects.row("tcp:cubic", 0.3, [0.4, 0.6]),
     "qlog": qlog.row("json", 100.0, 5, 1.0),
     "speed": speed.row({"flows": ["tcp:cubic"] * 2, **FIGURES, **OVERHEADS}, "now"),
