@@ -22,6 +22,7 @@ from qbkit.plots.flows.sequence import sequence_chart
 from qbkit.plots.flows.side_by_side import side_by_side_chart
 from qbkit.plots.flows.timeline import timeline_chart
 from qbkit.plots.maps.conformance_map import conformance_map_chart
+from qbkit.plots.maps.confusion import confusion_chart
 from qbkit.plots.maps.interactions import expectation_chart, interaction_chart
 from qbkit.plots.theory import (
     share_by_buffer_chart,
@@ -38,6 +39,7 @@ __all__ = [
     "bytes_acked_chart",
     "client_consistency_chart",
     "conformance_map_chart",
+    "confusion_chart",
     "cumulative_chart",
     "cwnd_chart",
     "distribution_chart",

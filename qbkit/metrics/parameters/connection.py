@@ -24,6 +24,8 @@ FULL_PART = 0.6
 ACK_BYTES = 90
 """Frames of at most this size carry no data: ACKs, and part of connection establishment."""
 FEWEST_PACKETS = 20
+CAPTURE = "pcap"
+"""The source of events that come from a capture."""
 GRID_PARTS = 4
 """Points per minimum RTT in the series of bytes in flight."""
 
@@ -189,8 +191,9 @@ def link_of(run: xr.Dataset, index: int) -> SharedLink | None:
 def observe_events(events: xr.Dataset, label: str = "") -> Connection:
     """A connection as its sender saw it, from a log (`qb.read_qlog` and the other readers).
 
-    Packets that were neither acknowledged nor lost are left out. Raises MetricError as `observe`
-    does.
+    A capture may have been made anywhere between the sender and the queue: times are moved to the
+    sender's clock by the handshake, and a packet is lost when an ACK of a later one comes. Packets
+    that were neither acknowledged nor lost are left out. Raises MetricError as `observe` does.
     """
     label = label or str(events.attrs.get("title", "")) or "the connection"
     size_bytes = events["sent_size_bytes"].values
@@ -199,6 +202,10 @@ def observe_events(events: xr.Dataset, label: str = "") -> Connection:
     number = events["sent_number"].values[mine]
     acked_s = first_time_of(events, "acked", number)
     lost_s = first_time_of(events, "lost", number)
+    if events.attrs.get("source") == CAPTURE:
+        sent_s = sent_s - sender_side_s(events)
+        later_s = minimum_from(np.where(np.isnan(acked_s), np.inf, acked_s))
+        lost_s = np.where(np.isfinite(lost_s) & np.isfinite(later_s), later_s, lost_s)
     acked_or_lost_s = np.where(np.isnan(lost_s), acked_s, lost_s)
     known = np.isfinite(acked_or_lost_s)
     rtt_s = (acked_s - sent_s)[np.isfinite(acked_s)]
@@ -208,6 +215,19 @@ def observe_events(events: xr.Dataset, label: str = "") -> Connection:
     load = Load(*(values[known] for values in (sent_s, acked_or_lost_s, delivered_s, sizes)))
     ack_s = np.unique(events["acked_time_s"].values)
     return connection_of(label, load, ack_s, min_rtt_s)
+
+
+def sender_side_s(events: xr.Dataset) -> float:
+    """Time in s from the place of a capture to the sender and back, by the handshake; 0 without.
+
+    It is how long the sender took to answer the first packet that it received.
+    """
+    came = events["handshake_direction"].values == "received"
+    time_s = events["handshake_time_s"].values
+    if not came.any():
+        return 0.0
+    answers_s = time_s[~came & (time_s >= time_s[came][0])]
+    return float(answers_s.min() - time_s[came][0]) if len(answers_s) else 0.0
 
 
 def connection_of(

@@ -1,0 +1,211 @@
+"""What each controller looks like in packets, and which of them a connection resembles.
+
+A *signature* is, for each feature, how often the controller's connections show it, and ten values
+that stand for those they show. A feature speaks for a controller by
+
+    ln(density among the controller's connections / density among all connections),
+
+where not showing the feature counts as a value. Densities are sums of Laplace kernels of the
+feature's closeness around the ten values, and a tenth of a uniform one, for what implementations do
+that nobody has seen. No feature counts for or against by more than `MOST`. The sum over features is
+a naive Bayes classifier, which takes features for independent: they are not, so the sum is an order
+and no probability, and the thresholds of an answer are set on connections of code that the
+signatures have not seen (``data/identify``).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+import numpy as np
+import pandas as pd
+
+from qbkit.metrics.identity.features import FEATURES, Feature
+from qbkit.traces.arrays import FloatArray
+
+UNKNOWN = "unknown"
+ALL = "all"
+"""The name under which the table has the connections of all senders."""
+VALUES = 10
+"""So many values stand for those that a controller's connections show."""
+UNSEEN = 0.1
+"""Part of the density that is uniform over the values of all senders."""
+MOST = 2.5
+"""Most that a feature counts for or against a controller."""
+LEAST_SCORE, LEAST_LEAD = 1.5, 1.0
+"""An answer needs this sum, and this much more than the next controller has."""
+FAR, MOST_FAR = 5.0, 1
+"""A value is unlike a controller's if it is this many times `Feature.close` from each of them; an
+answer has at most so many of them."""
+TOLD = 3
+"""A sentence names this many features."""
+
+
+@dataclass(frozen=True)
+class Identity:
+    """Which controller a connection has."""
+
+    answer: str
+    """Name of the controller, or "unknown"."""
+    reason: str
+    """Why, in one sentence."""
+    scores: dict[str, float]
+    """Controller → how much speaks for it; the highest first. Empty where nothing was seen."""
+    features: dict[str, float]
+    """What the packets show, as `features_of` gives it."""
+    evidence: pd.DataFrame
+    """A row per feature: its meaning, its value, and what it counts for each controller."""
+
+
+@dataclass(frozen=True, eq=False)
+class Signatures:
+    """The signature of each controller, and of all senders together."""
+
+    seen: pd.DataFrame
+    """(controllers, features): part of the connections that show the feature."""
+    values: Mapping[tuple[str, str], FloatArray]
+    """(controller, feature) → up to `VALUES` values, in order."""
+
+    @classmethod
+    def fit(cls, features: pd.DataFrame, controllers: pd.Series) -> Signatures:
+        """Signatures from connections, a row each; ``controllers`` names those to tell apart.
+
+        Connections of other controllers ("" in ``controllers``) count among all senders only.
+        """
+        groups = {ALL: features}
+        groups |= {str(name): rows for name, rows in features.groupby(controllers) if name}
+        # With few connections, what they do not show may still happen (Krichevsky-Trofimov).
+        seen = {name: (rows.notna().sum() + 0.5) / (len(rows) + 1) for name, rows in groups.items()}
+        values = {
+            (name, feature): _stand_ins(rows[feature].dropna().to_numpy())
+            for name, rows in groups.items()
+            for feature in FEATURES
+        }
+        return cls(pd.DataFrame(seen).T[list(FEATURES)], values)
+
+    def table(self) -> pd.DataFrame:
+        """A row per controller and feature: the part that shows it, and the values."""
+        rows = [
+            {"controller": name, "feature": feature, "seen": self.seen.loc[name, feature]}
+            | {f"value_{i}": value for i, value in enumerate(self.values[name, feature])}
+            for name in self.seen.index
+            for feature in FEATURES
+        ]
+        return pd.DataFrame(rows)
+
+    @classmethod
+    def of_table(cls, table: pd.DataFrame) -> Signatures:
+        """The inverse of `table`."""
+        columns = [f"value_{i}" for i in range(VALUES)]
+        numbers = table[columns].to_numpy(float)
+        keys = zip(table["controller"], table["feature"], numbers, strict=True)
+        values = {(name, feature): row[np.isfinite(row)] for name, feature, row in keys}
+        seen = table.pivot(index="controller", columns="feature", values="seen")
+        return cls(seen[list(FEATURES)], values)
+
+    def identify(self, features: Mapping[str, float]) -> Identity:
+        """The controller that a connection with these features has."""
+        names = [str(name) for name in self.seen.index if name != ALL]
+        evidence = pd.DataFrame(
+            {name: {f: self._speaks(name, f, features[f]) for f in FEATURES} for name in names}
+        )
+        sums = evidence.sum().sort_values(ascending=False)
+        scores = {str(name): float(score) for name, score in sums.items()}
+        first, second = list(scores)[:2]
+        answer = first
+        unlike = [name for name in FEATURES if self._is_far(first, name, features[name])]
+        doubtful = scores[first] < LEAST_SCORE or scores[first] - scores[second] < LEAST_LEAD
+        if doubtful or len(unlike) > MOST_FAR:
+            answer = UNKNOWN
+        reason = _reason(answer, first, second, scores, evidence, features)
+        if unlike and not doubtful and answer == UNKNOWN:
+            reason = f"it behaves as {first}, but not in numbers: {_told(unlike, features)}"
+        meanings = [feature.meaning for feature in FEATURES.values()]
+        evidence.insert(0, "meaning", meanings)
+        evidence.insert(1, "value", [features[name] for name in FEATURES])
+        shown = evidence[["meaning", "value", *scores]]
+        return Identity(answer, reason, scores, dict(features), shown)
+
+    def _is_far(self, name: str, feature: str, value: float) -> bool:
+        """Whether a value is unlike all that a controller's connections show."""
+        values = self.values[name, feature]
+        if math.isnan(value) or not len(values):
+            return False
+        return float(_apart(FEATURES[feature], value, values).min()) > FAR
+
+    def _speaks(self, name: str, feature: str, value: float) -> float:
+        """How much a feature counts for a controller."""
+        ours, everybody = self.seen.loc[name, feature], self.seen.loc[ALL, feature]
+        if math.isnan(value):
+            found = math.log((1 - ours) / (1 - everybody))
+        else:
+            whole = self.values[ALL, feature]
+            kinds = (self.values[name, feature], whole)
+            like, usual = (_density(FEATURES[feature], value, each, whole) for each in kinds)
+            found = math.log(ours / everybody) + math.log(like / usual)
+        return min(max(found, -MOST), MOST)
+
+
+@cache
+def shipped() -> Signatures:
+    """The signatures that data/identify/make.py wrote."""
+    with (files("qbkit.metrics.identity") / "signatures.csv").open(encoding="utf-8") as file:
+        return Signatures.of_table(pd.read_csv(file))
+
+
+def _stand_ins(values: FloatArray) -> FloatArray:
+    """At most `VALUES` of the values that stand for all: their quantiles."""
+    if len(values) <= VALUES:
+        return np.sort(values)
+    levels = (np.arange(VALUES) + 0.5) / VALUES
+    return np.quantile(values, levels, method="inverted_cdf")
+
+
+def _density(feature: Feature, value: float, values: FloatArray, whole: FloatArray) -> float:
+    """Density of a value, per closeness, among ``values``; ``whole`` are those of all senders."""
+    wide = np.array([feature.scaled(v) for v in (*whole, value)])
+    uniform = 1 / max(float(np.ptp(wide)), 2.0)
+    if not len(values):
+        return uniform
+    like = float(np.exp(-_apart(feature, value, values)).mean()) / 2
+    return (1 - UNSEEN) * like + UNSEEN * uniform
+
+
+def _apart(feature: Feature, value: float, values: FloatArray) -> FloatArray:
+    """Distance of a value from each of the values, in closenesses."""
+    found: FloatArray = np.abs([feature.scaled(v) - feature.scaled(value) for v in values])
+    return found
+
+
+def _reason(
+    answer: str,
+    first: str,
+    second: str,
+    scores: Mapping[str, float],
+    evidence: pd.DataFrame,
+    features: Mapping[str, float],
+) -> str:
+    """Why this is the answer: the features that set it apart from the next, or what is missing."""
+    if answer == UNKNOWN and scores[first] < LEAST_SCORE:
+        return (
+            f"it resembles no controller enough; {first} comes nearest ({scores[first]:.1f}, and "
+            f"an answer needs {LEAST_SCORE:g})"
+        )
+    if answer == UNKNOWN:
+        return f"it could be {first} or {second} ({scores[first]:.1f} and {scores[second]:.1f})"
+    lead = (evidence[first] - evidence[second]).sort_values(ascending=False)
+    return f"{_told(list(lead.index), features)} ({second} is next)"
+
+
+def _told(names: Sequence[str], features: Mapping[str, float]) -> str:
+    """The first features, with their values."""
+    told = (f"{FEATURES[name].meaning}: {_short(features[name])}" for name in names[:TOLD])
+    return "; ".join(told)
+
+
+def _short(value: float) -> str:
+    return "not seen" if math.isnan(value) else f"{value:.3g}"
