@@ -257,3 +257,17 @@ def test_a_grid_of_notebooks_needs_room_for_all_its_runs(nothing_runs, monkeypat
     assert "the run may need 0.4 GB of memory" in told_of("01", tmp_path, **words)
     has_free(monkeypatch, disk_bytes=1e7)
     assert "12 runs may need" in told_of("01", tmp_path, **words)  # 2 notebooks, 2 sides, 3 seeds
+
+
+def test_tables_of_a_minute_at_10_gbit_s_fit_in_8_gb_and_two_links_carry_twice_as_much():
+    link = {"rate_mbps": 10_000, "rtt_ms": 10}
+    minute = qb.Experiment(bottleneck=link, flows=["tcp:cubic"], duration_s=60)
+    one = needs(minute).tables_bytes - memory.TABLES_BASE_BYTES
+    assert 5e9 < one < 8e9 - memory.TABLES_BASE_BYTES
+    lot = qb.Experiment(
+        **{**minute.model_dump(), "topology": "parking_lot", "flows": ["tcp:cubic"] * 3}
+    )
+    assert needs(lot).tables_bytes - memory.TABLES_BASE_BYTES == pytest.approx(2 * one)
+    back = {"flows": ["tcp:cubic", "tcp:cubic?direction=reverse"]}
+    both = qb.Experiment(bottleneck=link, duration_s=60, **back)
+    assert needs(both).tables_bytes - memory.TABLES_BASE_BYTES == pytest.approx(2.5 * one)

@@ -41,11 +41,12 @@ class Needs:
 
 def needs(experiment: Experiment, engine: str | None = None, programs_bytes: float = 0) -> Needs:
     """What a run needs; ``programs_bytes`` is the memory of unusually large programs in it."""
-    frames = experiment.most_data_mbps * 125_000 * experiment.duration_s / FRAME_BYTES
+    links = 2 if experiment.topology == "parking_lot" else 1
+    frames = links * experiment.most_data_mbps * 125_000 * experiment.duration_s / FRAME_BYTES
     has_guest = not engines.named(engine).needs_machine
     return Needs(
         memory.guest_bytes(experiment) + programs_bytes if has_guest else 0,
-        memory.tables_bytes(frames),
+        memory.tables_bytes(frames, with_acks=experiment.has_return_queue),
         frames * CAPTURED_BYTES_PER_FRAME,
         frames * STORED_BYTES_PER_FRAME,
     )

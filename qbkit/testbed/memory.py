@@ -17,7 +17,9 @@ GUEST_BASE_BYTES, GUEST_BYTES_PER_BYTE = 150e6, 4.5
 what they hold when it learns of a drop, and the kernel stores a packet in about twice its size.
 The maximum that benchmarks/high_rates.py has measured."""
 TABLES_BASE_BYTES, TABLES_BYTES_PER_FRAME = 200e6, 150
-"""Memory to build a dataset, and per frame of the link's rate; benchmarks/memory.py measures it."""
+"""Memory to build a dataset, and per frame of the links' rates (benchmarks/memory.py)."""
+TABLES_TIMES_WITH_ACKS = 1.25
+"""It is as many times that where ACKs meet a queue, and so are followed through it as data are."""
 
 SHARED_MEMORY, LEAST_SHARED_BYTES = Path("/dev/shm"), 2**30
 """Preferred folder for the file that is a guest's memory, and the smallest that serves: a guest
@@ -38,9 +40,10 @@ def guest_bytes(experiment: Experiment) -> float:
     return GUEST_BASE_BYTES + GUEST_BYTES_PER_BYTE * experiment.most_path_bytes
 
 
-def tables_bytes(frames: float) -> float:
+def tables_bytes(frames: float, *, with_acks: bool = False) -> float:
     """Approximate memory to build the dataset of a run with so many frames."""
-    return TABLES_BASE_BYTES + TABLES_BYTES_PER_FRAME * frames
+    times = TABLES_TIMES_WITH_ACKS if with_acks else 1
+    return TABLES_BASE_BYTES + TABLES_BYTES_PER_FRAME * times * frames
 
 
 def free_bytes() -> float:
