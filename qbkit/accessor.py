@@ -77,6 +77,12 @@ class RunPlots:
 
         return distribution_chart(self._ds, quantity)
 
+    def frames(self) -> alt.VConcatChart:
+        """Latency of each frame, and freezes; see `qbkit.plots.frames_chart`."""
+        from qbkit.plots import frames_chart
+
+        return frames_chart(self._ds)
+
     def cwnd(self, *, reference: str | None = None) -> alt.VConcatChart:
         """Congestion window of every flow; see `qbkit.plots.cwnd_chart`."""
         from qbkit.plots import cwnd_chart

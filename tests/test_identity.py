@@ -16,6 +16,7 @@ from qbkit.execution import identity
 from qbkit.spec import Experiment
 from qbkit.stacks import Stack
 from qbkit.stacks.external import configured
+from qbkit.stacks.toolchains import build
 from qbkit.testbed import engines
 
 ENGINE = dataclasses.replace(engines.ENGINES["virtual"], version=lambda _kind: "a kernel")
@@ -175,17 +176,18 @@ def test_a_changed_aioquic_of_the_same_version_renames_runs(
     assert aioquic.driver_fingerprint() != before
 
 
-@pytest.mark.parametrize("name", ["quic-go", "x-net-quic", "google-quiche"])
+@pytest.mark.parametrize("name", ["quic-go", "x-net-quic", "media", "google-quiche"])
 def test_no_text_of_a_module_of_qbkit_renames_a_driver(name, monkeypatch: pytest.MonkeyPatch):
     stack = stacks.get(name)
-    module = sys.modules[type(stack).__module__]
-    real, seen = module.fingerprint, []
+    real, seen = build.fingerprint, []
 
     def watched(sources, *words: str) -> str:
         seen.extend(sources := list(sources))
         return real(sources, *words)
 
-    monkeypatch.setattr(module, "fingerprint", watched)
+    for module in {sys.modules[kind.__module__] for kind in type(stack).__mro__}:
+        if "fingerprint" in vars(module):
+            monkeypatch.setattr(module, "fingerprint", watched)
     assert stack.version()
     drivers = Path(stacks.__file__).parent / "drivers"
     assert seen
@@ -195,7 +197,7 @@ def test_no_text_of_a_module_of_qbkit_renames_a_driver(name, monkeypatch: pytest
 def test_our_changes_to_the_runtime_of_go_rename_its_drivers(monkeypatch: pytest.MonkeyPatch):
     from qbkit.stacks.toolchains import go_runtime
 
-    go_drivers = [stacks.get(name) for name in ("quic-go", "x-net-quic")]
+    go_drivers = [stacks.get(name) for name in ("quic-go", "x-net-quic", "media")]
     before = [stack.version() for stack in go_drivers]
     monkeypatch.setitem(go_runtime.CHANGES, "proc.go", {})
     assert all(then != stack.version() for then, stack in zip(before, go_drivers, strict=True))

@@ -186,6 +186,7 @@ OF_BBR = {"connection_options": "bbr"}
 SHOWN_ABOVE = {
     *("initial_window_packets", "ack_every_packets", "pmtud", "ack_frequency", "pacing", "hystart"),
     "qlog",  # tests/test_qlog.py; ECN of picoquic: tests/test_ecn.py
+    *stacks.get("media").options,  # tests/test_media.py
 }
 OWN = [s for s in stacks.all_stacks() if not s.source.startswith("external") and s.name != "qbkit"]
 """Stacks of registries; controllers in Python check their own options (tests/test_cca.py)."""

@@ -17,11 +17,11 @@ import pytest
 from qbkit import stacks
 from qbkit.errors import StackNotReady
 from qbkit.stacks import releases
-from qbkit.stacks.quic_go import run_go
 from qbkit.stacks.release import Release, Releases
 from qbkit.stacks.releases.crates import CrateRelease
 from qbkit.stacks.releases.go_modules import GoRelease
 from qbkit.stacks.releases.picoquic import PicoquicRelease
+from qbkit.stacks.toolchains.golang import run_go
 
 AT_ONCE = 6
 """Much of the time goes into waiting for the registries."""

@@ -12,6 +12,7 @@ from qbkit.plots.evaluation import section_chart
 from qbkit.plots.flows.bytes_acked import bandwidth_chart, bytes_acked_chart
 from qbkit.plots.flows.congestion import cwnd_chart
 from qbkit.plots.flows.distribution import distribution_chart
+from qbkit.plots.flows.frames import frames_chart
 from qbkit.plots.flows.gallery import gallery_chart
 from qbkit.plots.flows.handshake import handshake_chart
 from qbkit.plots.flows.queue_animation import queue_animation_chart
@@ -48,6 +49,7 @@ __all__ = [
     "expectation_chart",
     "experiment_html",
     "film_chart",
+    "frames_chart",
     "gallery_chart",
     "handshake_chart",
     "interaction_chart",

@@ -105,6 +105,8 @@ class Stack(GuestProgram):
 
     reports: ClassVar[tuple[str, ...]] = ("cwnd_bytes", "bytes_in_flight", "srtt_ms")
     """Variables of its telemetry that every run has (names: `qbkit.traces.run.telemetry`)."""
+    bulk: ClassVar[bool] = True
+    """Whether it sends as much as the network carries; surveys leave out a stack that does not."""
     deterministic: ClassVar[bool] = True
     """Whether two runs of one spec and seed are identical to the byte."""
     certificate: ClassVar[str] = ""
@@ -129,8 +131,8 @@ class Stack(GuestProgram):
         """Names of its congestion controllers."""
 
     def surveyed(self) -> tuple[str, ...]:
-        """The controllers that a survey of all stacks runs; all of them by default."""
-        return self.controllers()
+        """The controllers that a survey of all stacks runs; all of a bulk stack by default."""
+        return self.controllers() if self.bulk else ()
 
     def check(self, controller: str, options: Options, source: str | None) -> None:
         """Raise SpecError for an unknown controller or option.

@@ -75,12 +75,15 @@ def list_implementations(names: Sequence[str] = (), *, ready: bool = True) -> li
     ``ready=False`` lists those of the other stacks, too.
 
     A stack stands for the controllers that surveys run: of the kernel's many, the papers' three.
-    Raises SpecError for an unknown stack.
+    One that makes no bulk transfers (media) is listed only by its name. Raises SpecError for an
+    unknown stack.
     """
     if not names:
-        names = [row["stack"] for row in stack_rows() if row["ready"] or not ready]
+        rows = (row for row in stack_rows() if row["ready"] or not ready)
+        names = [row["stack"] for row in rows if get(row["stack"]).bulk]
     found: list[str] = []
     for name in names:
         stack, colon, _ = name.partition(":")
-        found += [name] if colon else [f"{stack}:{c}" for c in get(stack).surveyed()]
+        known = [] if colon else get(stack).surveyed() or get(stack).controllers()
+        found += [name] if colon else [f"{stack}:{controller}" for controller in known]
     return list(dict.fromkeys(found))

@@ -7,11 +7,9 @@ its two places, reads an environment variable. Nothing else is changed; ``reno``
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
 import warnings
-from functools import cache
 from pathlib import Path
 from typing import ClassVar
 
@@ -26,8 +24,8 @@ from qbkit.stacks.toolchains.build import (
     built_folder,
     fingerprint,
     key_by_compiler,
-    run_tool,
 )
+from qbkit.stacks.toolchains.golang import FLAGS, go_compiler, run_go
 from qbkit.stacks.toolchains.sources import together
 
 SOURCES = Path(__file__).parent / "drivers/quic-go"
@@ -36,7 +34,6 @@ MOUNT = "/run/qb/stacks/quic-go"
 CHOICE = "internal/ackhandler/sent_packet_handler.go"
 HARD_CODED = "true, // use Reno"
 SLOWER = "quic-go takes more processor time: our changes do not fit the runtime of this Go"
-FLAGS = ("-trimpath", "-ldflags=-s -w")
 BY_ENVIRONMENT = 'os.Getenv("QUIC_GO_CONTROLLER") != "cubic",'
 
 
@@ -114,7 +111,7 @@ class QuicGo(Stack):
         sources = [*module.glob("*.go"), module / "go.mod", module / "go.sum"]
         ours = (CHOICE, HARD_CODED, BY_ENVIRONMENT, *FLAGS, go_runtime.fingerprint())
         return key_by_compiler(
-            self.name, "go", _compiler(), lambda words: fingerprint(sources, *ours, words)
+            self.name, "go", go_compiler(), lambda words: fingerprint(sources, *ours, words)
         )
 
     def _compile(self, folder: Path) -> None:
@@ -132,20 +129,9 @@ class QuicGo(Stack):
             flags = [*FLAGS, f"-modfile={modfile}"]
             overlay = go_runtime.overlay(root, Path(scratch))
             if not overlay:
-                warnings.warn(f"{SLOWER} ({_compiler().strip()})", stacklevel=2)
+                warnings.warn(f"{SLOWER} ({go_compiler().strip()})", stacklevel=2)
             words = ["build", *flags, *overlay, "-o", str(folder / "quic-go"), "."]
             run_go(words, self.name, module)
-
-
-@cache
-def _compiler() -> str:
-    return run_tool(["go", "version"], "quic-go") if shutil.which("go") else ""
-
-
-def run_go(words: list[str], what: str, folder: Path, *, mod: str = "readonly") -> str:
-    """Run the go command in the folder of a module; raises StackNotReady with its last words."""
-    env = {**os.environ, "CGO_ENABLED": "0", "GOFLAGS": f"-mod={mod} -buildvcs=false"}
-    return run_tool(["go", *words], what, env, folder)
 
 
 def _make_choosable(file: Path) -> None:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import xarray as xr
 
+from qbkit import stacks
 from qbkit.errors import MetricError, SpecError, StoreError
 from qbkit.execution.many import run_every
 from qbkit.metrics import Assessment, Gate, assess, envelope, gates
@@ -198,6 +199,8 @@ def conformance_study(
     """
     if seeds < 1:
         raise SpecError(f"seeds = {seeds}: give at least 1, and 5 or more for a verdict")
+    ours, theirs = as_flow(test), as_flow(reference)
+    _require_one_kind(ours, theirs)
     link = bottleneck or Bottleneck()
     wanted = [
         run
@@ -213,11 +216,21 @@ def conformance_study(
     loaded = run_every(
         wanted, engine=engine, scheduler=scheduler, progress=progress, published=published
     )
-    ours, theirs = as_flow(test), as_flow(reference)
     names = (ours.title, theirs.title)
     if names[0] == names[1]:
         names = (ours.text, theirs.text)
     return Study(*names, loaded[:seeds], loaded[seeds:])
+
+
+def _require_one_kind(*flows: Flow) -> None:
+    """Raise SpecError where only one of test and reference makes bulk transfers."""
+    at_a_rate = [flow.name for flow in flows if not stacks.get(flow.stack).bulk]
+    if 0 < len(at_a_rate) < len(flows):
+        raise SpecError(
+            f"{at_a_rate[0]} sends frames at a rate of its own, so envelopes of bulk transfers say "
+            "nothing of it; give a reference of the same kind, or look at its frames: "
+            f"qbkit run {at_a_rate[0]} tcp:cubic"
+        )
 
 
 def publish_study(

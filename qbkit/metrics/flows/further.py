@@ -9,6 +9,7 @@ from collections.abc import Callable
 import numpy as np
 import xarray as xr
 
+from qbkit.metrics.flows.frames import frame_columns
 from qbkit.metrics.flows.lookup import has_packets, state_values
 from qbkit.traces.arrays import FloatArray
 from qbkit.traces.run.attributes import run_experiment
@@ -37,7 +38,7 @@ def further_columns(ds: xr.Dataset) -> dict[str, Column]:
             marked = ds["packet_is_marked"].values
             columns["ce_marked_packets"] = _per_flow(ds, marked, np.sum)
     if "object_flow" in ds:
-        columns |= object_columns(ds)
+        columns |= {**object_columns(ds), **frame_columns(ds)}
     if "sample_spurious_losses" in ds:
         columns["spurious_losses"] = _last_samples(ds, "spurious_losses")
     if EARLY_END in ds:

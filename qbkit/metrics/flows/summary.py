@@ -67,6 +67,12 @@ def summary(ds: xr.Dataset) -> pd.DataFrame:
     - ``ce_marked_packets``: data packets that a queue marked CE.
     - ``slow_start_lost_packets``: lost packets of those sent before the stack first left slow start
       (or startup), as it reports its state.
+    - ``objects``: what the flow's application released (the frames of ``media``, say), and
+      ``objects_missing`` of them that did not arrive; ``object_median_ms`` and ``object_p95_ms``:
+      from the release to the arrival of those that did.
+    - ``late_100ms_percent``, ``late_250ms_percent``: frames that did not arrive within this time.
+      ``freezes``, and ``frozen_s`` in them (`qbkit.metrics.flows.frames.freezes`). Only flows with
+      a constant frame rate have these.
     - ``spurious_losses``: packets that were declared lost and arrived, as the stack reports them;
       the kernel's TCP counts duplicate SACKs.
     - ``ended_s``: when the flow's connection ended before its time; ``stop_s`` is the same.

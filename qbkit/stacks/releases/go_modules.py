@@ -9,8 +9,8 @@ from typing import ClassVar
 
 from qbkit.files import write_whole
 from qbkit.stacks.base import Say
-from qbkit.stacks.quic_go import run_go
 from qbkit.stacks.release import LockedRelease, release_folder
+from qbkit.stacks.toolchains.golang import run_go
 
 
 class GoRelease(LockedRelease):

@@ -5,21 +5,20 @@ from __future__ import annotations
 from qbkit.stacks.registry import register_releases
 from qbkit.stacks.release import Generation, Releases
 from qbkit.stacks.releases.go_modules import GoRelease
-from qbkit.stacks.x_net_quic import MODULE, SOURCES, XNetQuic
+from qbkit.stacks.x_net_quic import XNetQuic
 
 
 class XNetQuicRelease(GoRelease, XNetQuic):
     """A release of x/net/quic."""
 
-    origin = f"Go module {MODULE} {{version}}, its package quic"
-    module = MODULE
-    present = SOURCES
+    origin = f"Go module {XNetQuic.module} {{version}}, its package quic"
+    present = XNetQuic.sources
     files = ("main.go", "end.go", "recv.go", "send.go", "telemetry.go")
 
 
 RELEASES = Releases(
     name=XNetQuic.name,
-    package=f"Go module {MODULE}",
+    package=f"Go module {XNetQuic.module}",
     generations=(Generation("0.22.0", (), XNetQuic().controllers()),),
     built=("0.22.0", "0.30.0", "0.40.0", "0.45.0", "0.50.0", "0.55.0", "0.60.0", "0.62.0"),
     make=XNetQuicRelease.make,

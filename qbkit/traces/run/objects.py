@@ -1,4 +1,9 @@
-"""The objects of applications: when each was released, how large it is, and when it had arrived."""
+"""The objects of applications: when each was released, how large it is, and when it had arrived.
+
+A sender's ``objects.csv`` has a row for each. Of a byte stream the receiver's ``arrived.csv`` says
+how many bytes had come when. Of frames, which may be lost, its ``frames.csv`` says which of them
+(from 0) could be shown when.
+"""
 
 from __future__ import annotations
 
@@ -40,15 +45,36 @@ def _objects(
     folder: Path, t0_ns: int, duration_s: float
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Release (s), size (B) and arrival (s) of a flow's objects, in order."""
-    objects, arrived = (_rows(folder / f"{name}.csv") for name in ("objects", "arrived"))
-    ends = objects["bytes"].to_numpy(float).cumsum()
-    row = np.searchsorted(arrived["bytes"].to_numpy(float), ends)
-    times_s = np.append((arrived["time_ns"].to_numpy(np.int64) - t0_ns) / 1e9, np.nan)
-    at_s = times_s[row]
-    release_s = (objects["time_ns"].to_numpy(np.int64) - t0_ns) / 1e9
-    return release_s, objects["bytes"].to_numpy(float), np.where(at_s <= duration_s, at_s, np.nan)
+    objects = _rows(folder, "objects", "bytes")
+    size = objects["bytes"].to_numpy(float)
+    if (folder / "frames.csv").exists():
+        at_s = _shown_s(_rows(folder, "frames", "frame"), t0_ns, len(size))
+    else:
+        at_s = _streamed_s(_rows(folder, "arrived", "bytes"), t0_ns, size)
+    return _since(objects, t0_ns), size, np.where(at_s <= duration_s, at_s, np.nan)
 
 
-def _rows(path: Path) -> pd.DataFrame:
+def _streamed_s(arrived: pd.DataFrame, t0_ns: int, size: FloatArray) -> FloatArray:
+    """When as many bytes as all objects up to each had arrived; NaN if they never had."""
+    row = np.searchsorted(arrived["bytes"].to_numpy(float), size.cumsum())
+    times_s: FloatArray = np.append(_since(arrived, t0_ns), np.nan)[row]
+    return times_s
+
+
+def _shown_s(frames: pd.DataFrame, t0_ns: int, count: int) -> FloatArray:
+    """When each of so many frames could be shown; NaN if it never could."""
+    times_s = np.full(count, np.nan)
+    number = frames["frame"].to_numpy(np.int64)
+    known = number < count  # a killed sender may have left no row of its last frame
+    times_s[number[known]] = _since(frames, t0_ns)[known]
+    return times_s
+
+
+def _since(table: pd.DataFrame, t0_ns: int) -> FloatArray:
+    times_s: FloatArray = (table["time_ns"].to_numpy(np.int64) - t0_ns) / 1e9
+    return times_s
+
+
+def _rows(folder: Path, name: str, column: str) -> pd.DataFrame:
     """A table; empty where its end never wrote one."""
-    return read_table(path).reindex(columns=["time_ns", "bytes"])
+    return read_table(folder / f"{name}.csv").reindex(columns=["time_ns", column])
