@@ -18,9 +18,8 @@ from wheel_file import ANY, Wheel
 from qbkit import __version__, stacks
 from qbkit.errors import EngineError, StackNotReady
 from qbkit.settings import cache_folder
-from qbkit.stacks import quic_go
 from qbkit.stacks.base import Stack
-from qbkit.stacks.toolchains import preload, rust
+from qbkit.stacks.toolchains import golang, preload, rust
 from qbkit.stacks.toolchains.above import builds_above
 from qbkit.stacks.toolchains.pins import KERNEL, SNAPSHOT, Pin, pin
 from qbkit.testbed import guest_root, kernel, native
@@ -124,7 +123,7 @@ def _stacks(group: str, names: Iterable[str], without: Wheel) -> Wheel:
         for folder in _built(stack):
             if not any(name.startswith(f"drivers/{folder.name}/") for name in without.files):
                 wheel.add(folder, f"drivers/{folder.name}")
-    compilers = {"rustc": rust._compiler(), "go": quic_go._compiler()}
+    compilers = {"rustc": rust._compiler(), "go": golang.go_compiler()}
     wheel.files["compilers.json"] = json.dumps(compilers).encode()
     wheel.files |= licences.files(group, found)
     return wheel
