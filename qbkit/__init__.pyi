@@ -59,6 +59,8 @@ from .studies.evaluation.report import save_evaluation as save_evaluation
 from .studies.replay import Replay as Replay
 from .studies.replay import replay as replay
 from .studies.replay_on_click import ReplayOnClick as ReplayOnClick
+from .studies.hunt.found import Hunt as Hunt
+from .studies.hunt.hunt import hunt as hunt
 from .studies.identify import Identification as Identification
 from .studies.identify import identify as identify
 from .studies.race import Race as Race

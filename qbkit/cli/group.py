@@ -26,6 +26,7 @@ class Commands(click.Group):
         "conformance": "conformance",
         "gate": "gate",
         "evaluate": "evaluate",
+        "hunt": "hunt",
         "identify": "identify",
         "bbr-draft": "bbr_draft",
         "bisect": "bisect",

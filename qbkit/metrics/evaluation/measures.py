@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -58,6 +58,12 @@ def throughput_mbps(part: Part) -> float:
     """Frame bytes of the flows that left the queue in the span, in Mbit/s."""
     left = (delivered_bytes(part.run, i, part.from_s, part.to_s) for i in part.flows)
     return sum(left) * 8e-6 / part.span_s
+
+
+def share(part: Part) -> float:
+    """Throughput of the flows in the span, as a part of that of all flows."""
+    everybody = throughput_mbps(replace(part, flows=range(part.run.sizes["flow"])))
+    return throughput_mbps(part) / everybody if everybody else math.nan
 
 
 def lowest_mbps(part: Part) -> float:
@@ -259,6 +265,8 @@ MEASURES = {
     measure.name: measure
     for measure in (
         Measure("throughput", "throughput", "Mbit/s", "more", "others", 0.0, throughput_mbps),
+        Measure("share", "share of the throughput", "", "more", "tested", 0.05, share),
+        Measure("left", "share left to the others", "", "more", "others", 0.05, share),
         Measure("lowest", "least throughput in 10 s", "Mbit/s", "more", "others", 0.0, lowest_mbps),
         Measure("loss", "packets lost", "%", "less", "others", 0.5, loss_percent),
         Measure("own_loss", "packets lost", "%", "less", "tested", 0.5, loss_percent),
