@@ -19,6 +19,7 @@ from qbkit.errors import MetricError
 from qbkit.metrics import infer
 from qbkit.metrics.parameters import PARAMETERS, Estimate, Parameters, compare
 from qbkit.metrics.parameters.ranges import range_of
+from qbkit.metrics.parameters.rules import RECEIVERS
 from qbkit.studies.explain import accounts_text, observed_ln_ratio, share_text
 
 CASES = Path(__file__).parent.parent / "data/cases"
@@ -126,8 +127,12 @@ def test_any_two_senders_are_compared(test, reference, moved):
     for d in found:
         assert math.isnan(d.effect) or math.isfinite(d.effect)
         assert (d.role == "cause") or math.isnan(d.score)
-    weighed = [d.score for d in found if math.isfinite(d.score)]
-    assert weighed == sorted(weighed, reverse=True)
+    first = [d for d in found if d.name not in RECEIVERS]
+    for explained in (False, True):
+        weighed = [d.score for d in first if d.explained is explained and math.isfinite(d.score)]
+        assert weighed == sorted(weighed, reverse=True)
+    causes = [d.explained for d in first if d.role == "cause"]
+    assert causes == sorted(causes)  # what another cause explains comes after it
     assert [d.role for d in found] == sorted(d.role for d in found)  # symptoms last
 
 

@@ -12,7 +12,7 @@ none. The definition is ours. A share is an estimate by a model; `qbkit.what_if`
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
@@ -26,8 +26,10 @@ from qbkit.execution.many import run_every
 from qbkit.execution.stand_ins import CANNOT_RUN
 from qbkit.metrics import Assessment
 from qbkit.metrics.maps.families import kernel_counterpart
-from qbkit.metrics.parameters import Difference, Parameters, compare, infer
-from qbkit.metrics.parameters.effects import at_equal_loss_times, law
+from qbkit.metrics.parameters import PARAMETERS, Difference, Parameters, compare, infer, observed
+from qbkit.metrics.parameters.differences import CLEAR
+from qbkit.metrics.parameters.effects import PROBING, at_equal_loss_times, law
+from qbkit.metrics.parameters.rules import PROBES, RECEIVERS, RULES
 from qbkit.metrics.verdicts.reasons import sentence
 from qbkit.metrics.verdicts.words import DIFFERS, Verdict
 from qbkit.spec import Bottleneck, Experiment, Flow
@@ -41,6 +43,7 @@ from qbkit.studies.conformance import (
     publish_study,
     study_of,
 )
+from qbkit.studies.probing import probing
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -48,8 +51,6 @@ if TYPE_CHECKING:
 PROBE_S = 60.0
 PROBE_SEEDS = 2
 """Longest duration and number of the runs of a lone flow, from which parameters are inferred."""
-CLEAR = 0.02
-"""Smallest effect that makes a cause a suspect: 2 % of the throughput."""
 NEAR = 0.5
 """The reasons name every suspect whose score is at least this part of the first one's."""
 WHOLE = 1.005
@@ -125,10 +126,22 @@ class Explanation:
         """What most likely sets the test apart, from its packets alone, in one sentence."""
         if not self.suspects:
             return "The packets show no cause that differs."
+        first = self.suspects[0]
+        if first.of_model and first.name in RECEIVERS:
+            return f"Undecided: its sender is not seen to differ; {first.clause}."
         clauses = " and ".join(d.clause for d in self._named[:MOST_CAUSES])
-        if self.accounted >= LITTLE:
+        if self.accounted >= LITTLE or self._breaks_a_rule:
             return f"Most likely because {clauses}."
         return f"The cause is open; what differs most: {clauses}."
+
+    @property
+    def _breaks_a_rule(self) -> bool:
+        """Whether the first suspect is what a sender does, rather than its receiver."""
+        first = self.suspects[0]
+        own = first.name not in RECEIVERS
+        return own and (
+            first.name in RULES or (first.of_model and first.name in (*PROBES, "pacing"))
+        )
 
     @property
     def reasons(self) -> str:
@@ -156,7 +169,10 @@ class Explanation:
     def _named(self) -> list[Difference]:
         """The first suspect, and those with a similar score."""
         first, *others = self.suspects
-        return [first, *(d for d in others if d.score >= NEAR * first.score)]
+        near = [d for d in others if d.score >= NEAR * first.score and not d.explained]
+        if first.of_model:  # of these only what their sender does
+            near = [d for d in near if d.name not in RECEIVERS]
+        return [first, *near]
 
     @property
     def _undecided(self) -> str:
@@ -169,6 +185,8 @@ class Explanation:
         """What a cause alone would change in throughput, and its share of the difference."""
         if math.isnan(difference.effect):
             return "alone: effect unknown"
+        if rule := RULES.get(difference.name):
+            return f"seen {rule.moment}"
         size = f"{_percent(difference.effect)} %"
         if difference.by_thumb:
             return f"alone: about {size} throughput by a rule of thumb"
@@ -276,7 +294,13 @@ def explain(
         if published is None:
             raise
         return load_explanation(published, definition=definition)
-    sides = infer(alone[: len(ours)]), infer(alone[len(ours) :])
+    halves = alone[: len(ours)], alone[len(ours) :]
+    seen: list[list[xr.Dataset]] = [[], []]
+    if _model_path((study.test, study.reference), *(infer(half) for half in halves)):
+        wanted = [run for flow in (test, reference) for run in probing(flow, link)]
+        both = run_every(wanted, engine=engine, scheduler=scheduler, progress=progress)
+        seen = [both[: len(both) // 2], both[len(both) // 2 :]]
+    sides = (observed(half, more) for half, more in zip(halves, seen, strict=True))
     return explanation(study, *sides, definition=definition)
 
 
@@ -295,31 +319,49 @@ def explanation(
     assessment = study.assess(definition=definition)
     fair_mbps = float(study.tests[0].attrs["rate_mbps"]) / study.tests[0].sizes["flow"]
     part = assessment.delta_throughput_mbps / fair_mbps
-    sides = (study.test, study.reference)
-    models_path = any(kernel_counterpart(side) == "tcp:bbr" for side in sides)
+    models_path = _model_path((study.test, study.reference), test, reference)
     differences = compare(test, reference, part, models_path=models_path)
     return Explanation(study, assessment, test, reference, differences)
 
 
+def _model_path(names: tuple[str, str], test: Parameters, reference: Parameters) -> bool:
+    """Whether a side is known to model the path, or was seen to."""
+    known = any(kernel_counterpart(name) == "tcp:bbr" for name in names)
+    return known or law(test, reference) == PROBING
+
+
 def publish_explanation(explained: Explanation, folder: str | Path) -> Path:
     """Write a study's envelopes and the inferred parameters, and return the path of the index."""
-    sides = (("test", explained.test), ("reference", explained.reference))
-    parameters = {side: found.to_dict() for side, found in sides}
-    return publish_study(
-        explained.study, folder, facts={"parameters": parameters}, series=ENVELOPE_SERIES
-    )
+    sides = {"test": explained.test, "reference": explained.reference}
+    facts = {
+        "parameters": {side: _part(found, of_source=True) for side, found in sides.items()},
+        "behaviour": {side: _part(found, of_source=False) for side, found in sides.items()},
+    }
+    return publish_study(explained.study, folder, facts=facts, series=ENVELOPE_SERIES)
+
+
+def _part(found: Parameters, *, of_source: bool) -> dict[str, Any]:
+    """The parameters alone, which `qbkit reproduce` infers again, or the behaviour alone."""
+    chosen = [e for e in found.values() if (e.name in PARAMETERS) is of_source]
+    return Parameters(found.label, chosen).to_dict()
 
 
 def load_explanation(folder: str | Path, *, definition: str = "imc22") -> Explanation:
     """What `publish_explanation` wrote; StoreError if a file is missing or was changed."""
     runs, index = load_runs(folder), published_index(folder)
     try:
-        ours, theirs = (
-            Parameters.from_dict(index["parameters"][side]) for side in ("test", "reference")
-        )
+        ours, theirs = (_published(index, side) for side in ("test", "reference"))
     except (KeyError, TypeError, ValueError, AttributeError):
         raise StoreError(f"the study in {folder} has no parameters of both sides") from None
     return explanation(study_of(runs, index), ours, theirs, definition=definition)
+
+
+def _published(index: Mapping[str, Any], side: str) -> Parameters:
+    """The parameters of a side, and its behaviour where that was published, too."""
+    parts = [index["parameters"][side]]
+    parts += [index["behaviour"][side]] if "behaviour" in index else []
+    found = [Parameters.from_dict(part) for part in parts]
+    return Parameters(found[0].label, [e for part in found for e in part.values()])
 
 
 def observed_ln_ratio(study: Study, assessment: Assessment) -> float:

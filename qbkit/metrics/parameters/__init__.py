@@ -1,5 +1,6 @@
 """Parameters of a congestion controller, inferred from the packets alone."""
 
+from qbkit.metrics.parameters.behaviour import observed
 from qbkit.metrics.parameters.connection import Connection, observe, observe_events
 from qbkit.metrics.parameters.differences import Difference, compare
 from qbkit.metrics.parameters.inference import PARAMETERS, Estimate, Parameters, infer
@@ -14,4 +15,5 @@ __all__ = [
     "infer",
     "observe",
     "observe_events",
+    "observed",
 ]

@@ -7,6 +7,7 @@ The effect of a cause is the change of throughput that it alone would bring at e
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from qbkit.metrics.parameters.effects import (
@@ -19,11 +20,30 @@ from qbkit.metrics.parameters.effects import (
     law,
 )
 from qbkit.metrics.parameters.inference import PARAMETERS, Estimate, Parameters
+from qbkit.metrics.parameters.rules import (
+    DECISIVE,
+    EXPLAINS,
+    OF_ALL,
+    OF_LOSSES,
+    PROBE_RTTS,
+    PROBES,
+    RECEIVERS,
+    RULES,
+    Rule,
+)
 
 LEAST_PART = 0.05
 """Numbers that differ by at most this fraction count as equal, whatever their intervals."""
 AGAINST = 0.3
 """Weight of a cause that would change the throughput in the opposite direction."""
+CLEAR = 0.02
+"""Smallest effect that makes a cause a suspect: 2 % of the throughput."""
+INCREASE = "increase_packets_per_rtt"
+BEFORE_CURVES = 0.3
+"""Of a CUBIC, only some spans are lines, and their slope depends on where they are cut: it must
+differ by this part."""
+LEAST_OF_MODEL = 0.03
+"""Least score of a phase of BBR that differs by a decisive part, as for a rule."""
 CLEAR_PART = 0.03
 """Fraction of the fair share above which the sign of a Δ-throughput counts."""
 
@@ -49,6 +69,8 @@ CLAUSES = {
     "probe_rtt_duration_ms": "its ProbeRTT lasts {0} ms, not {1}",
 }
 """Cause → what it is in a sentence about the test: {0} is its value, {1} the reference's."""
+NOT_PACED = {"bursts": "it does not pace"}
+"""What it is to send slow start in bursts for a sender that models the path."""
 WORDS = {"bursts": "in bursts"}
 """Words that need another form in a clause."""
 
@@ -68,11 +90,16 @@ class Difference:
     """Interval of the effect, from the intervals of both estimates; NaN if either has none."""
     score: float
     """Size of the effect, reduced if it contradicts the observed change; NaN as the effect."""
+    explained: bool = False
+    """Whether it differs because another one does (`qbkit.metrics.parameters.rules.EXPLAINS`)."""
+    of_model: bool = False
+    """Whether a side models the path: the packets of such a sender are paced at all times."""
 
     @property
     def meaning(self) -> str:
-        """Meaning of the parameter."""
-        return PARAMETERS[self.name][1]
+        """Meaning of the parameter, or of the behaviour."""
+        rule = RULES.get(self.name)
+        return rule.meaning if rule else PARAMETERS[self.name][1]
 
     @property
     def role(self) -> str:
@@ -82,14 +109,18 @@ class Difference:
     @property
     def by_thumb(self) -> bool:
         """Whether the effect comes from a rule of thumb instead of a response function."""
-        return self.name in THUMB
+        return self.name in THUMB or self.name in RULES
 
     @property
     def clause(self) -> str:
         """A cause without intervals, as a verdict says it: "it reverts 82 % of …"."""
         sides = (self.test, self.reference)
         shown = (WORDS.get(e.word, e.word) or _rounded(e.value) for e in sides)
-        return CLAUSES[self.name].format(*shown).removesuffix(", not 0")
+        rule = RULES.get(self.name)
+        if self.name == "pacing" and self.of_model and self.test.word in NOT_PACED:
+            return NOT_PACED[self.test.word]
+        clause = rule.clause if rule else CLAUSES[self.name]
+        return clause.format(*shown).removesuffix(", not 0")
 
     def __str__(self) -> str:
         unit = f" {self.test.unit}" if self.test.unit not in ("", "1") else ""
@@ -117,11 +148,90 @@ def compare(
     impossible = LOSS_BASED if governing == PROBING else ()
     left_out = (*DERIVED, *impossible)
     names = [n for n in PARAMETERS if n not in left_out and _differ(test[n], reference[n])]
+    if governing == "cubic" and _apart(test[INCREASE], reference[INCREASE]) < BEFORE_CURVES:
+        names = [n for n in names if n != INCREASE]
     causes = [_cause(n, test, reference, delta_throughput_part) for n in names if n in EFFECTS]
+    causes += _behaviours(test, reference, delta_throughput_part, models=governing == PROBING)
     symptoms = [_symptom(n, test, reference) for n in names if n in SYMPTOMS]
     unknown = math.inf if governing else -math.inf
-    causes.sort(key=lambda d: -d.score if math.isfinite(d.score) else unknown)
+    behind = _explained(causes)
+    models = governing == PROBING
+    causes = [replace(d, explained=d.name in behind, of_model=models) for d in causes]
+    last = RECEIVERS if models else ()
+    causes.sort(
+        key=lambda d: (
+            d.name in last,
+            d.explained,
+            -d.score if math.isfinite(d.score) else unknown,
+        )
+    )
     return [*causes, *sorted(symptoms, key=lambda d: -_apart(d.test, d.reference))]
+
+
+def _behaviours(
+    test: Parameters, reference: Parameters, moved: float, *, models: bool
+) -> list[Difference]:
+    """The rules by which both sides were seen to behave, but not alike."""
+    kinds = [name for name in RULES if (name in OF_LOSSES) is not models or name in OF_ALL]
+    seen = [name for name in kinds if name in test and name in reference]
+    differ = [n for n in seen if _breaks(RULES[n], test[n], reference[n])]
+    return [_broken(n, test[n], reference[n], moved) for n in differ]
+
+
+def _breaks(rule: Rule, test: Estimate, reference: Estimate) -> bool:
+    """Whether two behaviours differ by more than seeds do. What is seen on one side only is not a
+    difference, except for a way that one side has at all (`Rule.alone`)."""
+    if test.word or reference.word:
+        return bool(test.word and reference.word and test.word != reference.word)
+    if rule.alone and test.known != reference.known:
+        return True
+    if not (test.known and reference.known):
+        return False
+    if rule.only_less and test.value > reference.value:
+        return False
+    (low, high), (least, most) = _range(test), _range(reference)
+    if low <= most and least <= high:
+        return False
+    if rule.is_part:
+        return abs(test.value - reference.value) > rule.apart
+    least = rule.apart / 100
+    return abs(math.log(max(test.value, least) / max(reference.value, least))) > rule.apart
+
+
+def _range(e: Estimate) -> tuple[float, float]:
+    """From the least to the greatest run."""
+    return (e.value, e.value) if math.isnan(e.low) else (e.low, e.high)
+
+
+def _broken(name: str, test: Estimate, reference: Estimate, moved: float) -> Difference:
+    rule = RULES[name]
+    values = (0.0 if math.isnan(e.value) else e.value for e in (test, reference))
+    effect = rule.effect(*values)
+    against = abs(moved) > CLEAR_PART and effect * moved < 0
+    score = max(abs(effect), rule.least) * (AGAINST if against else 1.0)
+    return Difference(name, test, reference, effect, math.nan, math.nan, score)
+
+
+def _explained(causes: Sequence[Difference]) -> set[str]:
+    """Those that another one explains; of two that explain each other, the first of `EXPLAINS`."""
+    names = {d.name for d in causes}
+    explaining = {d.name: EXPLAINS[d.name] for d in causes if d.name in EXPLAINS and _explains(d)}
+    order = [*EXPLAINS]
+    return {
+        other
+        for name, others in explaining.items()
+        for other in names.intersection(others) - {name}
+        if name not in explaining.get(other, ()) or order.index(name) < order.index(other)
+    }
+
+
+def _explains(d: Difference) -> bool:
+    """Whether a difference is large enough to explain others."""
+    rule = RULES.get(d.name)
+    if rule and rule.explains_if_less:
+        return d.test.value < d.reference.value
+    large = bool(rule or d.test.word) or _apart(d.test, d.reference) > DECISIVE.get(d.name, 0.0)
+    return large and not d.score <= CLEAR
 
 
 def _rounded(value: float) -> str:
@@ -133,7 +243,10 @@ def _cause(name: str, test: Parameters, reference: Parameters, moved: float) -> 
     effect = EFFECTS[name](test, reference)
     low, high = _effect_interval(name, test, reference)
     against = abs(moved) > CLEAR_PART and effect * moved < 0
-    score = abs(effect) * (AGAINST if against else 1.0)
+    size = abs(effect)
+    if name in (*PROBES, *PROBE_RTTS) and _apart(test[name], reference[name]) > DECISIVE[name]:
+        size = max(size, LEAST_OF_MODEL)
+    score = size * (AGAINST if against else 1.0)
     return Difference(name, test[name], reference[name], effect, low, high, score)
 
 

@@ -19,6 +19,7 @@ from qbkit.metrics.parameters.limits import limited
 from qbkit.metrics.parameters.phases import Phases, phases_of
 from qbkit.metrics.parameters.ranges import range_of
 from qbkit.metrics.parameters.reductions import window_reductions_of
+from qbkit.metrics.parameters.rules import RULES
 from qbkit.metrics.parameters.start import burst_packets, pacing_gains, start_of
 from qbkit.traces.arrays import FloatArray
 
@@ -82,7 +83,8 @@ class Estimate:
     @property
     def unit(self) -> str:
         """Unit of value, low and high."""
-        return PARAMETERS[self.name][0]
+        rule = RULES.get(self.name)
+        return rule.unit if rule else PARAMETERS[self.name][0]
 
     @property
     def known(self) -> bool:
@@ -167,7 +169,7 @@ def infer(
     numbers: dict[str, list[FloatArray]] = {}
     words: dict[str, list[str]] = {}
     for connection in seen:
-        for name, value in _samples(connection).items():
+        for name, value in samples_of(connection).items():
             if isinstance(value, str):
                 words.setdefault(name, []).append(value)
             else:
@@ -181,7 +183,7 @@ def infer(
     return Parameters(seen[0].label, with_flows(estimates))
 
 
-def _samples(c: Connection) -> dict[str, FloatArray | float | str]:
+def samples_of(c: Connection) -> dict[str, FloatArray | float | str]:
     """Samples of each parameter that one connection shows."""
     start = start_of(c)
     reductions = window_reductions_of(c, start.settled_s)

@@ -1,0 +1,332 @@
+"""Causes that `qb.explain` names, beside the truth: senders with one known change each.
+
+    python benchmarks/causes.py [--kind bbr …] [--write]
+
+The tables are ``causes`` (each case) and ``causes_by_kind``. A case is right if the cause named
+first is the change, near if it is among the first three, undecided if none is named, and wrong
+otherwise; an unchanged sender, run with other seeds than its reference, is to be silent. Judged
+are lone flows, as in `qb.explain`, at 10 Mbit/s and 50 ms for 60 s: senders that model their path
+on one that probes them (`qbkit.studies.probing`), with two seeds (those in Python, whose runs take
+the longest, with one), and the others at 1 BDP with one seed. The eight released senders are at 20
+Mbit/s, as in the issue, on both. No competitor runs, so no cause is weighed by the sign of what a
+sender gains or loses. Runs that exist are loaded.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import changed_controllers  # noqa: F401  registers them
+import xarray as xr
+from markdown_tables import add_write, publish, record, rows_of, table
+
+from qbkit.execution.many import run_all
+from qbkit.metrics.maps.families import kernel_counterpart
+from qbkit.metrics.parameters import Difference, Parameters, compare, observed
+from qbkit.metrics.parameters.differences import CLEAR
+from qbkit.metrics.parameters.rules import RECEIVERS
+from qbkit.spec import Bottleneck, Experiment
+from qbkit.studies.conformance import experiments
+from qbkit.studies.probing import SEEDS, probing
+
+LONE = {"duration_s": 60.0, "seeds": 1}
+LINK = Bottleneck(rate_mbps=10, rtt_ms=50, buffer_bdp=1)
+RELEASED = {bdp: Bottleneck(rate_mbps=20, rtt_ms=50, buffer_bdp=bdp) for bdp in (1, 3)}
+OTHER_SEED = 11
+HEAD = ("kind", "link", "flow", "reference", "truth", "named first", "then", "outcome")
+KEYS = HEAD[:4]
+OUTCOMES = ("right", "near", "undecided", "wrong", "silent", "spoke")
+
+STARTUP_GAIN = ("start_growth", "startup_peak_bdp", "pacing_gain")
+MEMORY = ("bandwidth_memory_rounds", "bandwidth_filter")
+BBR = "qbkit:changed-bbr"
+CUBIC, RENO = "qbkit:changed-cubic", "qbkit:changed-reno"
+CAP = ("window_cap_packets",)
+STEEP = ("steep_increase_packets_per_rtt", "increase_packets_per_rtt")
+
+
+@dataclass(frozen=True)
+class Case:
+    """A changed sender, its reference, and the names under which the change may be found."""
+
+    kind: str
+    flow: str
+    reference: str
+    truth: tuple[str, ...] = ()
+    """None for an unchanged sender."""
+    link: Bottleneck = LINK
+
+    @property
+    def of_stack(self) -> bool:
+        """Whether it is no Python, whose runs take the longest."""
+        return not self.flow.startswith("qbkit")
+
+
+def of(kind: str, reference: str, changes: dict[str, tuple[str, ...]]) -> list[Case]:
+    """A case for each change of a reference's options."""
+    mark = "&" if "?" in reference else "?"
+    return [Case(kind, f"{reference}{mark}{words}", reference, t) for words, t in changes.items()]
+
+
+CASES = [
+    *of(
+        "bbr",
+        BBR,
+        {
+            "bandwidth_rounds=2": MEMORY,
+            "bandwidth_rounds=40": MEMORY,
+            "bandwidth_rounds=100": MEMORY,
+            "bandwidth_rounds=1000000": MEMORY,
+            "rounds_by_ack=true": MEMORY,
+            "window_gain=1.2": ("window_gain",),
+            "window_gain=1.5": ("window_gain",),
+            "window_gain=3": ("window_gain",),
+            "cruise_window_gain=0.5": ("cruise_part",),
+            "cruise_window_gain=0.7": ("cruise_part",),
+            "up_gain=1.1": ("probe_up_gain", "probes_reach_bdp"),
+            "up_gain=1.5": ("probe_up_gain",),
+            "up_gain=2": ("probe_up_gain",),
+            "down_gain=0.5": ("probe_down_gain",),
+            "down_gain=0.9": ("probe_down_gain",),
+            "cruises=2": ("probe_cycle_rtts",),
+            "cruises=20": ("probe_cycle_rtts",),
+            "drains_fully=true": ("left_in_flight_bdp",),
+            "startup_gain=2": STARTUP_GAIN,
+            "startup_gain=1.5": STARTUP_GAIN,
+            "startup_rounds=1": ("startup_hold_rtts",),
+            "startup_rounds=12": ("startup_hold_rtts",),
+            "drain_gain=0.8": ("startup_drain_gain",),
+            "min_rtt_s=2": ("probe_rtt_every_s", "probe_rtt_interval_s"),
+            "min_rtt_s=100000": ("probe_rtt",),
+            "probe_rtt_ms=50": ("probe_rtt_duration_ms",),
+            "probe_rtt_ms=600": ("probe_rtt_duration_ms",),
+            "probe_rtt_bdp=0.5": ("probe_rtt_bdp",),
+            "loss_beta=0.3": ("kept_after_burst",),
+            "loss_beta=0.5": ("kept_after_burst",),
+            "pacing=false": ("pacing",),
+            "pacing_gain_percent=125": ("standing_queue_bdp",),
+            "pacing_gain_percent=80": ("probes_reach_bdp",),
+            "ack_every_packets=16": ("packets_per_ack",),
+            "initial_window_packets=40": ("initial_window_packets",),
+        },
+    ),
+    *of("bbr", f"{BBR}?ack_every_packets=30", {"aggregation=false": ("ack_room",)}),
+    *of(
+        "bbr of stacks",
+        "tquic:bbr",
+        {
+            "pacing=false": ("pacing",),
+            "bbr_probe_bw_cwnd_gain=3": ("window_gain",),
+            "bbr_min_rtt_window_ms=3000": ("probe_rtt_every_s", "probe_rtt_interval_s"),
+            "bbr_probe_rtt_ms=600": ("probe_rtt_duration_ms",),
+        },
+    ),
+    *of(
+        "bbr of stacks",
+        "s2n-quic:bbr",
+        {
+            "bbr_cwnd_gain_percent=400": ("window_gain",),
+            "bbr_probe_up_gain_percent=200": ("probe_up_gain", "probes_reach_bdp"),
+        },
+    ),
+    *of(
+        "bbr of stacks",
+        "quiche:bbr2",
+        {
+            "bbr_startup_pacing_gain=1.5": STARTUP_GAIN,
+            "bbr_probe_up_pacing_gain=2": ("probe_up_gain", "probes_reach_bdp"),
+            "pacing=false": ("pacing",),
+        },
+    ),
+    *of(
+        "loss-based",
+        CUBIC,
+        {
+            "beta=0.5": ("decrease_factor",),
+            "beta=0.85": ("decrease_factor",),
+            "c=0.1": ("cubic_c", "growth", "increase_packets_per_rtt"),
+            "c=2": ("cubic_c",),
+            "k_percent=1": ("back_at_loss_part",),
+            "alpha=2": ("increase_packets_per_rtt", "growth"),
+            "initial_window_packets=32": ("initial_window_packets",),
+            "pacing=false": ("pacing",),
+            "revert_every=1": ("reverted_reductions_percent",),
+            "revert_every=2": ("reverted_reductions_percent",),
+            "reductions=2": ("decrease_factor",),
+            "every_loss=true": ("decrease_factor",),
+            "most_packets=30": CAP,
+            "start_gain=0.5": ("start_growth",),
+            "emulated_flows=2": ("decrease_factor",),
+            "ack_every_packets=10": ("packets_per_ack",),
+        },
+    ),
+    *of(
+        "loss-based",
+        RENO,
+        {
+            "beta=0.7": ("decrease_factor",),
+            "increase=0.5": ("increase_packets_per_rtt",),
+            "increase=2": ("increase_packets_per_rtt",),
+            "increase=10": STEEP,
+            "reductions=2": ("decrease_factor",),
+            "least_packets=60": ("decrease_factor",),
+            "pacing=false": ("pacing",),
+            "initial_window_packets=32": ("initial_window_packets",),
+        },
+    ),
+    *of(
+        "loss-based of stacks",
+        "tcp:cubic",
+        {"hystart=false": ("slow_start_exit",), "receive_window_kb=40": CAP},
+    ),
+    *of(
+        "loss-based of stacks",
+        "tcp:reno",
+        {
+            "pacing=true": ("pacing",),
+            "initial_window_packets=40": ("initial_window_packets",),
+            "read_mbps=4&receive_window_kb=200": CAP,
+        },
+    ),
+    *of("loss-based of stacks", "quinn:newreno", {"ack_every_packets=10": ("packets_per_ack",)}),
+    *of(
+        "loss-based of stacks",
+        "quinn:cubic",
+        {"initial_window_packets=40": ("initial_window_packets",), "receive_window_kb=40": CAP},
+    ),
+    *of(
+        "loss-based of stacks",
+        "s2n-quic:cubic",
+        {
+            "pacing=false": ("pacing",),
+            "hystart=false": ("slow_start_exit",),
+            "initial_window_packets=40": ("initial_window_packets",),
+        },
+    ),
+    *of("loss-based of stacks", "msquic:cubic", {"pacing=false": ("pacing",)}),
+    *of(
+        "loss-based of stacks",
+        "ngtcp2:reno",
+        {"pmtud=false": ("packet_bytes",), "ack_every_packets=16": ("packets_per_ack",)},
+    ),
+    Case("released", "tquic:bbr3", "tcp:bbr", ("cruise_part",), RELEASED[1]),
+    Case("released", "msquic:bbr", "tcp:bbr", ("pacing",), RELEASED[1]),
+    Case("released", "quinn:bbr", "tcp:bbr", ("bandwidth_filter",), RELEASED[3]),
+    Case("released", "picoquic:bbr1", "tcp:bbr", ("left_in_flight_bdp",), RELEASED[3]),
+    Case("released", "lsquic:bbr", "tcp:bbr", ("ack_room",), RELEASED[3]),
+    Case("released", "ngtcp2:cubic", "tcp:cubic", ("back_at_loss_part",), RELEASED[3]),
+    Case(
+        "released", "nginx-1.26:reno", "tcp:reno", ("steep_increase_packets_per_rtt",), RELEASED[1]
+    ),
+    Case("released", "aioquic:reno", "tcp:reno", ("receiver_wait_ms",), RELEASED[1]),
+    *(
+        Case("unchanged", name, name)
+        for name in (
+            "tcp:bbr",
+            BBR,
+            "tquic:bbr",
+            "s2n-quic:bbr",
+            "quiche:bbr2",
+            CUBIC,
+            RENO,
+            "tcp:cubic",
+            "tcp:reno",
+            "quinn:newreno",
+            "quinn:cubic",
+            "s2n-quic:cubic",
+            "msquic:cubic",
+            "ngtcp2:reno",
+        )
+    ),
+    *(
+        Case("unchanged", name, name, (), RELEASED[bdp])
+        for name, bdp in (
+            ("tcp:bbr", 1),
+            ("tcp:bbr", 3),
+            ("tcp:cubic", 1),
+            ("tcp:cubic", 3),
+            ("tcp:reno", 1),
+            ("tcp:reno", 3),
+        )
+    ),
+]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--kind", nargs="*", choices=sorted({case.kind for case in CASES}))
+    add_write(parser)
+    words = parser.parse_args()
+    for case in CASES:
+        if not words.kind or case.kind in words.kind:
+            record("causes", judged(case), KEYS, words.write)
+    if words.write:
+        publish("causes_by_kind", by_kind(rows_of("causes")))
+
+
+def judged(case: Case) -> Iterator[dict[str, object]]:
+    """The row of a case; none if a run of it cannot be had here."""
+    first = OTHER_SEED if case.flow == case.reference else 1
+    test, reference = parameters(case, case.flow, first), parameters(case, case.reference, 1)
+    if test and reference:
+        found = named(case, test, reference)
+        first, *others = [d.name for d in found[:3]] or [""]
+        link = f"{case.link.rate_mbps:g} Mbit/s, {case.link.buffer_bdp:g} BDP"
+        cells = (case.kind, link, case.flow, case.reference, ", ".join(case.truth))
+        yield dict(zip(HEAD, (*cells, first, ", ".join(others), outcome(case, found)), strict=True))
+
+
+def named(case: Case, test: Parameters, reference: Parameters) -> list[Difference]:
+    """The suspects, likeliest first."""
+    known = models_path(case.flow) or models_path(case.reference)
+    causes = [d for d in compare(test, reference, models_path=known) if d.role == "cause"]
+    suspects = [d for d in causes if not d.score <= CLEAR]
+    # Of a sender that models its path, the receiver is said to differ, but not to be the cause.
+    return [d for d in suspects if not (d.of_model and d.name in RECEIVERS)]
+
+
+def models_path(flow: str) -> bool:
+    return kernel_counterpart(flow.partition("?")[0]) == "tcp:bbr" or flow.startswith(BBR)
+
+
+def outcome(case: Case, found: Sequence[Difference]) -> str:
+    names = [d.name for d in found]
+    if not case.truth:
+        return "spoke" if names else "silent"
+    if not names:
+        return "undecided"
+    if names[0] in case.truth:
+        return "right"
+    return "near" if {*names[:3]} & {*case.truth} else "wrong"
+
+
+def parameters(case: Case, flow: str, first_seed: int) -> Parameters | None:
+    """What one side shows; None if it has no runs."""
+    models = models_path(flow)
+    alone = [] if models and case.link is LINK else experiments([flow], case.link, **LONE)
+    probed = probing(flow, case.link, seeds=SEEDS if case.of_stack else 1) if models else []
+    done = [
+        runs([run.model_copy(update={"seed": run.seed + first_seed - 1}) for run in wanted])
+        for wanted in (alone, probed)
+    ]
+    return observed(*done) if any(done) else None
+
+
+def runs(wanted: Sequence[Experiment]) -> list[xr.Dataset]:
+    return [done.run for done in run_all(wanted) if done.run is not None]
+
+
+def by_kind(rows: Sequence[dict[str, str]]) -> str:
+    """How many cases of each kind have each outcome, in Markdown."""
+    kinds = list(dict.fromkeys(row["kind"] for row in rows))
+    counted = [
+        [kind, *(sum(r["kind"] == kind and r["outcome"] == o for r in rows) for o in OUTCOMES)]
+        for kind in kinds
+    ]
+    return table(["kind", *OUTCOMES], counted)
+
+
+if __name__ == "__main__":
+    main()

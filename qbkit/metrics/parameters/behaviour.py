@@ -1,0 +1,91 @@
+"""Behaviour of a lone sender, pooled over its runs: see `qbkit.metrics.parameters.rules`."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import xarray as xr
+
+from qbkit.metrics.parameters import model
+from qbkit.metrics.parameters.connection import Connection, observe
+from qbkit.metrics.parameters.inference import (
+    Estimate,
+    Parameters,
+    infer,
+    samples_of,
+)
+from qbkit.metrics.parameters.model import ProbePath
+from qbkit.metrics.parameters.reductions import window_reductions_of
+from qbkit.metrics.parameters.rules import RULES
+from qbkit.metrics.parameters.start import start_of
+
+
+def observed(alone: Sequence[xr.Dataset], probing: Sequence[xr.Dataset] = ()) -> Parameters:
+    """Parameters and behaviour of flow 0, alone on its link and on a `ProbePath`.
+
+    What it does on its link counts, before what it does elsewhere. Without a run on its link, the
+    first seconds of a `ProbePath` are one. Raises MetricError as `infer` does.
+    """
+    paths = [(run, ProbePath.of(run)) for run in probing]
+    links = [model.within(observe(run), 0.0, path.fall_s) for run, path in paths if path]
+    found = infer(list(alone) or links)
+    short = () if alone else ("probe_rtt_interval_s",)  # the first seconds hold one at most
+    kept = [Estimate(e.name, math.nan) if e.name in short else e for e in found.values()]
+    shown = zip(behaviour_of(alone), behaviour_of(probing), strict=True)
+    return Parameters(
+        found.label, [*kept, *(here if here.known else there for here, there in shown)]
+    )
+
+
+def behaviour_of(runs: Sequence[xr.Dataset]) -> list[Estimate]:
+    """Every behaviour of flow 0, alone in each run; unknown where no run shows it."""
+    return of_samples([samples_of_path(observe(run), ProbePath.of(run)) for run in runs])
+
+
+def of_samples(found: Sequence[Mapping[str, float | str]]) -> list[Estimate]:
+    """The estimate of each behaviour, from the samples of several connections."""
+    pooled = {name: [each[name] for each in found if name in each] for name in RULES}
+    return [_estimate(name, samples) for name, samples in pooled.items()]
+
+
+def samples_of_path(c: Connection, path: ProbePath | None) -> Mapping[str, float | str]:
+    """Of one run: startup on the deep buffer of a probe path only, where it can show."""
+    if path is None:
+        settled_s = start_of(c).settled_s
+        reductions = window_reductions_of(c, settled_s)
+        limited = samples_of(c)["limited_percent"]
+        return {
+            **model.steady(c, settled_s),
+            **model.probe_rtts(c, [(settled_s, float(c.grid_s[-1]))]),
+            **model.between_losses(c, reductions, float(limited)),
+        }
+    first = model.within(c, 0.0, path.fall_s)
+    settled_s = start_of(first).settled_s
+    _, *others = path.spans
+    found = model.steady(first, settled_s)
+    after_burst = model.steady(model.within(c, *path.spans[-1]), 0.0)
+    if found and after_burst:  # a bound that a loss has set may hold from then on
+        found["cruise_part"] = min(side["cruise_part"] for side in (found, after_burst))
+    return {
+        **found,
+        **model.startup(first),
+        **model.probe_rtts(c, [(settled_s, path.fall_s), *others]),
+        **model.response(c, path),
+    }
+
+
+def _estimate(name: str, samples: Sequence[float | str]) -> Estimate:
+    """The median of the runs and their range; of words, the most common one."""
+    words = Counter(value for value in samples if isinstance(value, str))
+    if words:
+        word, count = words.most_common(1)[0]
+        return Estimate(name, math.nan, samples=count, word=word)
+    values = np.array([*samples], dtype=float)
+    values = values[np.isfinite(values)]
+    if not len(values):
+        return Estimate(name, math.nan)
+    low, high = (float(values.min()), float(values.max())) if len(values) > 1 else (math.nan,) * 2
+    return Estimate(name, float(np.median(values)), low, high, len(values))

@@ -1,0 +1,306 @@
+"""How a sender behaves where no parameter of its source shows: rules, and what each explains.
+
+A parameter (`qbkit.metrics.parameters.inference`) is a number in a sender's source. A behaviour is
+what that source does to packets: the window of a model that is out of date, a drain that never
+ends. It is measured in units of the path (`qbkit.metrics.parameters.model`), so that a sender
+behaves the same on another link. ``apart`` is the least difference that counts, more than the
+spread between seeds of unchanged senders (``benchmarks/causes.py``).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+Size = Callable[[float, float], float]
+STEADY, START, FALL, BURST = (
+    "while its path does not change",
+    "in its startup",
+    "when its path becomes slower",
+    "after a burst of losses",
+)
+"""When a behaviour shows."""
+
+
+def _ratio(weight: float) -> Size:
+    """``weight`` times the ln of the ratio of test and reference."""
+    return lambda test, reference: weight * math.log(max(test, 1e-3) / max(reference, 1e-3))
+
+
+def _step(weight: float) -> Size:
+    """``weight`` times the difference."""
+    return lambda test, reference: weight * (test - reference)
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What one behaviour is, and when it counts."""
+
+    unit: str
+    meaning: str
+    clause: str
+    """Of a sentence about the test: {0} is its value, {1} the reference's."""
+    effect: Size
+    """ln of the throughput that it gains or costs, by a rule of thumb."""
+    apart: float
+    """Least difference that counts, in the ln of the ratio, or as it is if ``is_part``."""
+    is_part: bool = False
+    only_less: bool = False
+    """Whether it is a difference only where the test's value is the smaller one."""
+    alone: bool = False
+    """Whether it is a difference that only one side does so at all."""
+    explains_if_less: bool = False
+    """Whether it explains others only where the test's value is the smaller one."""
+    moment: str = STEADY
+    """When it shows."""
+    least: float = 0.03
+    """Its least score: a rule that is broken matters, even if no thumb knows by how much."""
+
+
+RULES: dict[str, Rule] = {
+    "bandwidth_filter": Rule(
+        "",
+        "whether the old rate of a path that became slower is forgotten",
+        "its bandwidth filter {0}",
+        _step(0.0),
+        0.0,
+        least=0.5,
+        moment=FALL,
+    ),
+    "bandwidth_memory_rounds": Rule(
+        "rounds",
+        "rounds until the old rate is forgotten",
+        "its bandwidth filter forgets after {0} rounds, not {1}",
+        _ratio(0.2),
+        0.7,
+        explains_if_less=True,
+        moment=FALL,
+    ),
+    "window_gain": Rule(
+        "BDP",
+        "window of a model that is out of date",
+        "its window is {0} times its BDP, not {1}",
+        _ratio(1.0),
+        0.12,
+        moment=FALL,
+    ),
+    "ack_room": Rule(
+        "1",
+        "part of an ACK's packets for which the window has room beyond twice the BDP",
+        "its window has room for {0} of the packets of an aggregated ACK, not for {1}",
+        _step(0.3),
+        0.15,
+        is_part=True,
+        moment=FALL,
+    ),
+    "standing_queue_bdp": Rule(
+        "BDP",
+        "queue that is never drained",
+        "it paces above the delivery rate and keeps a queue of {0} BDP, not {1}",
+        _step(0.3),
+        0.3,
+        is_part=True,
+    ),
+    "cruise_part": Rule(
+        "1",
+        "what is in flight while cruising over what is while probing",
+        "it cruises at {0} of what its probes have in flight, not {1}",
+        _ratio(1.0),
+        0.2,
+    ),
+    "probes_reach_bdp": Rule(
+        "BDP",
+        "most in flight while probing for bandwidth",
+        "it paces below the delivery rate: its probes reach {0} BDP, not {1}",
+        _ratio(1.0),
+        0.1,
+        only_less=True,
+    ),
+    "left_in_flight_bdp": Rule(
+        "BDP",
+        "what is in flight when the old rate has been forgotten",
+        "its drain leaves {0} BDP in flight, not {1}",
+        _ratio(0.9),
+        0.35,
+        moment=FALL,
+    ),
+    "kept_after_burst": Rule(
+        "1",
+        "part of what is in flight that a burst of losses leaves",
+        "a burst of losses leaves {0} of what it has in flight, not {1}",
+        _ratio(0.5),
+        0.3,
+        moment=BURST,
+    ),
+    "startup_peak_bdp": Rule(
+        "BDP",
+        "most in flight in startup",
+        "its startup has up to {0} BDP in flight, not {1}",
+        _ratio(0.02),
+        0.15,
+        moment=START,
+    ),
+    "startup_hold_rtts": Rule(
+        "RTT",
+        "how long startup goes on at its peak",
+        "its startup goes on for {0} RTTs at its peak, not {1}",
+        _ratio(-0.02),
+        0.45,
+        moment=START,
+    ),
+    "startup_drain_gain": Rule(
+        "1",
+        "sending rate over delivery rate in the drain after startup",
+        "it drains startup's queue at {0} of the delivery rate, not {1}",
+        _ratio(0.02),
+        0.15,
+        moment=START,
+    ),
+    "probe_rtt": Rule(
+        "",
+        "whether it probes for the RTT",
+        "it {0} probes for the RTT",
+        _step(0.0),
+        0.0,
+    ),
+    "probe_rtt_every_s": Rule(
+        "s",
+        "time per ProbeRTT",
+        "it probes for the RTT every {0} s, not {1}",
+        _ratio(0.05),
+        0.7,
+    ),
+    "probe_rtt_bdp": Rule(
+        "BDP",
+        "what is in flight in ProbeRTT",
+        "its ProbeRTT keeps {0} BDP in flight, not {1}",
+        _ratio(0.03),
+        1.0,
+    ),
+    "back_to_back_packets": Rule(
+        "packets",
+        "packets that leave together",
+        "its packets leave {0} at a time, not {1}",
+        _ratio(-0.1),
+        0.9,
+    ),
+    "steep_increase_packets_per_rtt": Rule(
+        "packets/RTT",
+        "growth between losses that are a few RTTs apart",
+        "it adds {0} packets per RTT between losses, not {1}",
+        _ratio(0.5),
+        0.5,
+        alone=True,
+        least=0.5,
+    ),
+    "back_at_loss_part": Rule(
+        "1",
+        "when the window is back where the loss was, over CUBIC's K",
+        "its window is back where the loss was after {0} of K, not {1}",
+        _ratio(-0.25),
+        0.45,
+    ),
+    "window_cap_packets": Rule(
+        "packets",
+        "window that stays constant though the link is idle",
+        "its window stays at {0} packets though the link is idle",
+        _ratio(1.0),
+        0.1,
+        alone=True,
+        least=0.5,
+    ),
+    "receiver_wait_ms": Rule(
+        "ms",
+        "how long the first packet of an ACK waits for it",
+        "its receiver acknowledges after {0} ms, not {1}",
+        _ratio(0.2),
+        0.35,
+    ),
+}
+"""By name, those that explain most first."""
+
+STARTUP = (
+    "start_growth",
+    "pacing_gain",
+    "startup_peak_bdp",
+    "startup_hold_rtts",
+    "startup_drain_gain",
+    "slow_start_exit",
+)
+PROBES = ("probe_up_gain", "probe_down_gain", "probe_cycle_rtts")
+QUEUES = (
+    "standing_queue_bdp",
+    "cruise_part",
+    "probes_reach_bdp",
+    "left_in_flight_bdp",
+    "kept_after_burst",
+)
+PROBE_RTTS = (
+    "probe_rtt",
+    "probe_rtt_every_s",
+    "probe_rtt_bdp",
+    "probe_rtt_interval_s",
+    "probe_rtt_duration_ms",
+)
+LOSSES = (
+    "decrease_factor",
+    "reverted_reductions_percent",
+    "increase_packets_per_rtt",
+    "cubic_c",
+    "growth",
+)
+MODEL = ("window_gain", "ack_room", "bandwidth_memory_rounds")
+EXPLAINS: dict[str, tuple[str, ...]] = {
+    "pacing": (
+        *STARTUP,
+        *PROBES,
+        *QUEUES,
+        *PROBE_RTTS,
+        *MODEL,
+        "bandwidth_filter",
+        "back_to_back_packets",
+    ),
+    "bandwidth_filter": (*STARTUP, *PROBES, *QUEUES, *PROBE_RTTS, *MODEL),
+    "bandwidth_memory_rounds": (*STARTUP, *PROBES, *QUEUES, *PROBE_RTTS),
+    "probe_up_gain": ("probe_down_gain", "probe_cycle_rtts", *QUEUES, *PROBE_RTTS),
+    "probe_down_gain": ("probe_cycle_rtts", *QUEUES, *PROBE_RTTS),
+    "standing_queue_bdp": (*STARTUP, *PROBES, *QUEUES, *PROBE_RTTS, *MODEL),
+    "probes_reach_bdp": (*STARTUP, *QUEUES, *PROBE_RTTS, *MODEL),
+    "cruise_part": (*PROBES, *QUEUES, *PROBE_RTTS, *MODEL),
+    "window_gain": (
+        "ack_room",
+        "left_in_flight_bdp",
+        "kept_after_burst",
+        "bandwidth_memory_rounds",
+    ),
+    "left_in_flight_bdp": ("probe_rtt_interval_s", "probe_rtt_every_s"),
+    "start_growth": STARTUP,
+    "startup_peak_bdp": ("startup_hold_rtts", "startup_drain_gain", "slow_start_exit"),
+    "startup_hold_rtts": ("startup_drain_gain",),
+    "startup_drain_gain": ("startup_hold_rtts",),
+    "probe_rtt": PROBE_RTTS,
+    "probe_rtt_bdp": ("probe_rtt_duration_ms",),
+    "steep_increase_packets_per_rtt": (*LOSSES, "back_at_loss_part"),
+    "back_at_loss_part": LOSSES,
+    "window_cap_packets": (*STARTUP, *LOSSES),
+    "reverted_reductions_percent": LOSSES,
+    "packets_per_ack": ("back_to_back_packets", "receiver_wait_ms", "ack_delay_ms"),
+    "receiver_wait_ms": ("packets_per_ack", "ack_delay_ms"),
+}
+"""Cause → what else differs because of it. A difference that another one explains comes after all
+that none does; of two that explain each other, the first here comes first."""
+DECISIVE = {
+    **dict.fromkeys(PROBES, 0.15),
+    "probe_up_gain": 0.1,
+    **dict.fromkeys(PROBE_RTTS, 0.4),
+    "packets_per_ack": 0.5,
+    "reverted_reductions_percent": 0.4,
+}
+"""Parameter → the part by which it must differ to explain others."""
+RECEIVERS = ("packets_per_ack", "ack_delay_ms", "receiver_wait_ms")
+"""Properties of the receiver: no sender that models the path is judged by them first."""
+OF_LOSSES = ("steep_increase_packets_per_rtt", "back_at_loss_part", "window_cap_packets")
+"""Rules for a window that losses reduce; the others are for a sender that models its path, except
+what both have: `OF_ALL`."""
+OF_ALL = ("back_to_back_packets", "receiver_wait_ms")

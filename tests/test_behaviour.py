@@ -1,0 +1,117 @@
+"""Causes of a BBR's behaviour, from packets: one change at a time, on a simulated path."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from changed_controllers import ChangedBbr, ChangedCubic, ChangedReno
+from probed_path import PATH, probed
+
+import qbkit as qb
+from qbkit.metrics.parameters import Estimate, Parameters, compare
+from qbkit.metrics.parameters.differences import CLEAR
+from qbkit.metrics.parameters.inference import PARAMETERS
+from qbkit.metrics.parameters.model import ProbePath
+from qbkit.metrics.parameters.rules import EXPLAINS, OF_ALL, OF_LOSSES, RECEIVERS, RULES
+from qbkit.studies.probing import probe_path, probing
+
+
+@pytest.fixture(scope="module")
+def unchanged() -> Parameters:
+    return probed(ChangedBbr, seed=7)
+
+
+def first_cause(test: Parameters, reference: Parameters) -> str:
+    causes = [d for d in compare(test, reference) if d.role == "cause" and not d.score <= CLEAR]
+    return causes[0].name if causes else ""
+
+
+@pytest.mark.parametrize(
+    ("change", "cause"),
+    [
+        ({}, ""),
+        ({"bandwidth_rounds": 10**6}, "bandwidth_filter"),
+        ({"bandwidth_rounds": 2}, "bandwidth_memory_rounds"),
+        ({"window_gain": 3.0}, "window_gain"),
+        ({"cruise_window_gain": 0.5}, "cruise_part"),
+        ({"drains_fully": True}, "left_in_flight_bdp"),
+        ({"startup_rounds": 12}, "startup_hold_rtts"),
+        ({"drain_gain": 0.8}, "startup_drain_gain"),
+        ({"min_rtt_s": 1e5}, "probe_rtt"),
+        ({"loss_beta": 0.3}, "kept_after_burst"),
+        ({"pacing": False}, "pacing"),
+        ({"pacing_gain_percent": 125.0}, "standing_queue_bdp"),
+        ({"pacing_gain_percent": 80.0}, "probes_reach_bdp"),
+    ],
+)
+def test_one_change_of_bbr_is_named(unchanged, change, cause):
+    assert first_cause(probed(ChangedBbr, **change), unchanged) == cause
+
+
+def test_the_units_of_the_path(unchanged):
+    # BBR has twice its BDP of 31.25 packets in flight once its rate is out of date, three quanta
+    # of two packets more, and two while it probes; rounded up to an even number that is 72. It
+    # remembers ten rounds. What is left is the window of the new rate: 2 · 12.5 + 6, and rounding.
+    assert unchanged["window_gain"].value == pytest.approx(72 / 31.25, abs=0.1)
+    assert unchanged["bandwidth_memory_rounds"].value == pytest.approx(12, abs=2)
+    assert unchanged["kept_after_burst"].value == pytest.approx(1, abs=0.1)
+    assert unchanged["startup_drain_gain"].value == pytest.approx(math.log(2) / 2, abs=0.05)
+
+
+def test_a_path_is_known_by_what_it_does():
+    link = qb.Bottleneck(rate_mbps=8, rtt_ms=40, buffer_bdp=1, loss_percent=1)
+    (experiment,) = probing("tcp:bbr", link, seeds=1)
+    run = type("Run", (), {"attrs": {"spec": experiment.to_json()}})()
+    path = ProbePath.of(run)
+    assert path == PATH
+    assert experiment.bottleneck.loss_percent == 0 and probe_path(link).rtt_ms == 40
+    (usual,) = qb.studies.conformance.experiments(["tcp:bbr"], link, duration_s=9, seeds=1)
+    run.attrs["spec"] = usual.to_json()
+    assert ProbePath.of(run) is None
+
+
+def known(**values: float | str) -> Parameters:
+    def estimate(name: str) -> Estimate:
+        value = values.get(name, math.nan)
+        word = value if isinstance(value, str) else ""
+        return Estimate(name, math.nan if word else value, word=word)
+
+    return Parameters("", [estimate(name) for name in (*PARAMETERS, *RULES)])
+
+
+def test_what_a_cause_explains_comes_after_it():
+    usual = {"bandwidth_filter": "forgets", "probe_up_gain": 1.25, "standing_queue_bdp": 0.05}
+    test = {"bandwidth_filter": "never forgets", "probe_up_gain": 2.4, "standing_queue_bdp": 1.0}
+    names = [d.name for d in compare(known(**test), known(**usual), models_path=True)]
+    assert names[0] == "bandwidth_filter" and {*names} == {*test}
+
+
+def test_a_receiver_is_not_the_first_cause_of_a_bbr():
+    usual = {"growth": "probing", "packets_per_ack": 2.0, "window_gain": 2.1}
+    test = {"growth": "probing", "packets_per_ack": 30.0, "window_gain": 1.7}
+    names = [d.name for d in compare(known(**test), known(**usual))]
+    assert names == ["window_gain", "packets_per_ack"]
+    alone = compare(known(**{**usual, "packets_per_ack": 30.0}), known(**usual))
+    assert [d.name for d in alone] == ["packets_per_ack"]
+
+
+def test_rules_for_windows_are_not_for_models_of_the_path():
+    losses = {"growth": "linear", "window_gain": 2.0, "window_cap_packets": 30.0}
+    usual = {"growth": "linear", "window_gain": 3.0}
+    assert [d.name for d in compare(known(**losses), known(**usual))] == ["window_cap_packets"]
+
+
+def test_every_rule_has_its_words():
+    for name, rule in RULES.items():
+        words = rule.clause.format("A", "B")
+        assert "A" in words and words[0].islower() and not words.endswith(".")
+        assert name not in PARAMETERS
+    for names in (EXPLAINS, *EXPLAINS.values(), OF_ALL, OF_LOSSES, RECEIVERS):
+        assert {*names} <= {*RULES, *PARAMETERS}
+
+
+def test_the_changed_controllers_are_ours_by_default():
+    for kind in (ChangedBbr, ChangedCubic, ChangedReno):
+        ours = kind.__mro__[1] if kind is ChangedBbr else kind.__mro__[2]
+        assert {**ours.options}.items() <= {**kind.options}.items()
