@@ -157,6 +157,13 @@ RELEASED = ["0.9.0", "0.10.0", "0.11.0-rc1", "0.11.0", "0.8.1", "0.12.0"]
         ("tquic@0.12.0", "tquic@0.9.0", {}, "tquic@0.12.0 came after tquic@0.9.0; good is the ea"),
         ("tquic@0.9.0", "tquic@0.9.9", {}, "there is no version 0.9.9 of the crate tquic for thi"),
         ("tcp@6.1", "tcp@6.2", {}, "qbkit builds no earlier releases of tcp; it builds those of"),
+        ("tquic@0.9.0", "tquic@0.12.0", {"controller": "bbr9"}, "tquic@0.9.0 has no controller"),
+        (
+            "tquic@0.9.0",
+            "tquic@0.12.0",
+            {"reference": "tcp:cubix"},
+            "tcp has no controller 'cub",
+        ),
         ("tquic@0.9.0", "tquic@0.12.0", {"seeds": 3}, "seeds = 3 cannot decide; give 4 or more"),
         ("tquic@0.9.0", "tquic@0.12.0", {"clone": "."}, "commits need both the folder of a clone"),
     ],
@@ -222,6 +229,11 @@ BUILD = "python3 -m py_compile flow.py && cp flow.py client && chmod +x client"
 def test_commits_that_cannot_be_bisected_are_one_sentence(clone, good, bad, sentence):
     with pytest.raises(SpecError, match=re.escape(sentence)):
         function(good, bad, clone=clone, build=BUILD)
+
+
+def test_a_controller_that_the_commits_lack_is_one_sentence(clone):
+    with pytest.raises(SpecError, match="mine has no controller 'reno'"):
+        function("mine@one", "mine@five", clone=clone, build="false", controller="reno")
 
 
 def test_a_folder_that_is_no_clone_is_one_sentence(clone, tmp_path):

@@ -20,12 +20,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from qbkit import stacks
 from qbkit.errors import MetricError, QbkitError, SpecError
 from qbkit.execution.many import run_every
 from qbkit.execution.runner import run
 from qbkit.metrics import infer
 from qbkit.metrics.verdicts.permutation import difference_p, enough_trials, smallest_p
-from qbkit.spec import Bottleneck
+from qbkit.spec import Bottleneck, Flow
 from qbkit.stacks.base import Say
 from qbkit.studies.bisection.measures import Measure, measure_of
 from qbkit.studies.bisection.search import Side, search
@@ -140,6 +141,10 @@ def bisect(
     if clone is not None and build is not None:
         where = Clone(stack, Path(clone).expanduser().resolve(), build)
         versions = commits(where, first, last)
+    for version in (versions[0], versions[-1]):
+        version.check(controller)
+    beside = Flow(reference)
+    stacks.get(beside.stack).check(beside.controller, beside.options, beside.source)
     link = bottleneck or Bottleneck()
     trial = _Trials(
         versions, measure, controller, reference, link, duration_s, seeds, progress, say

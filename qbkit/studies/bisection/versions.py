@@ -38,6 +38,9 @@ class Version(Protocol):
     def stack(self) -> str:
         """The name of its stack."""
 
+    def check(self, controller: str) -> None:
+        """Raise SpecError for a controller that it does not have."""
+
     def prepare(self, say: Say) -> None:
         """Build it unless it is built; raises StackNotReady."""
 
@@ -54,6 +57,10 @@ class Released:
         return self.stack
 
     title = name
+
+    def check(self, controller: str) -> None:
+        """Raise SpecError for a controller that it does not have."""
+        stacks.get(self.stack).check(controller, {}, None)
 
     def prepare(self, say: Say) -> None:
         """Build it unless it is built; raises StackNotReady."""
@@ -118,6 +125,11 @@ class Commit:
     def stack(self) -> str:
         """The name of the stack of this commit."""
         return f"{self.clone.name}-{self.sha[:SHORT]}"
+
+    def check(self, controller: str) -> None:
+        """Raise SpecError for a controller that its table does not have."""
+        table = self.clone.table(self.clone.folder)
+        from_table(self.clone.name, table, stacks_file()).check(controller, {}, None)
 
     def prepare(self, say: Say) -> None:
         """Check it out into a folder of its own, build it once, and register its stack."""
