@@ -22,6 +22,7 @@ from wheel_file import ANY, Wheel
 
 import qbkit as qb
 from qbkit import settings
+from qbkit.cli import checks
 from qbkit.cli import notebooks as copying
 from qbkit.cli.group import group
 from qbkit.errors import StoreError
@@ -115,8 +116,11 @@ def test_what_is_missing_for_a_guest_is_one_sentence(packed: Path, monkeypatch: 
         "install with: apt-get install iproute2 mininet, or pip install qbkit-kernel"
     )
     assert guest_root.packed() is None
+    check = checks._mininet()
+    assert (check.ok, check.detail) == (False, "iproute2, mininet: missing")
     (packed / guest_root.ARCHIVE).touch()
     assert guest_root.problem() is None
+    assert checks._mininet().detail == "iproute2, mininet: those of qbkit-kernel"
 
 
 def test_every_wheel_of_stacks_says_its_licences():

@@ -16,7 +16,7 @@ from qbkit.settings import writable_folder
 from qbkit.stacks import quic_go
 from qbkit.stacks.toolchains import go_runtime
 from qbkit.stacks.toolchains.build import run_tool
-from qbkit.testbed import engines, kernel, memory
+from qbkit.testbed import engines, guest_root, kernel, memory
 
 
 def examine() -> list[Check]:
@@ -57,11 +57,16 @@ def _memory_folder() -> Check:
 
 
 def _mininet() -> Check:
-    found = subprocess.run(
-        ["/usr/bin/python3", "-c", "import mininet.net"], capture_output=True, check=False
+    """Whether the guest's agent has its Python, Mininet, ip and tc."""
+    problem, absent = guest_root.problem(), guest_root.missing()
+    if problem or absent:
+        detail = f"{', '.join(absent)}: {'missing' if problem else 'those of qbkit-kernel'}"
+        return Check("mininet", not problem, detail, problem or "")
+    argv = [str(guest_root.PYTHON), "-c", "import mininet.net"]
+    ok = subprocess.run(argv, capture_output=True, check=False).returncode == 0
+    return Check(
+        "mininet", ok, "ready" if ok else "it cannot be imported", "apt-get install mininet"
     )
-    ok = found.returncode == 0 and shutil.which("mnexec") is not None
-    return Check("mininet", ok, "ready" if ok else "missing", "apt-get install mininet")
 
 
 def _kernel() -> list[Check]:
