@@ -4,7 +4,7 @@
 # on PROGRAM (default: quinn's driver), without those of downloads.
 #
 # ROOT is a folder with a distribution that has python3 and its venv, such as
-#   mmdebstrap --variant=minbase --include=python3-venv,ca-certificates trixie ROOT
+#   mmdebstrap --variant=minbase --include=python3-venv,ca-certificates,libstdc++6 trixie ROOT
 # Only entering it needs root. Packages of others come from PyPI, or where pip is configured to look.
 set -eu
 root="$(cd "$1" && pwd)"
