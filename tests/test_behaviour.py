@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import pytest
 from changed_controllers import ChangedBbr, ChangedCubic, ChangedReno
@@ -14,6 +15,7 @@ from qbkit.metrics.parameters.differences import CLEAR
 from qbkit.metrics.parameters.inference import PARAMETERS
 from qbkit.metrics.parameters.model import ProbePath
 from qbkit.metrics.parameters.rules import EXPLAINS, OF_ALL, OF_LOSSES, RECEIVERS, RULES
+from qbkit.studies.explain import Explanation, explanation
 from qbkit.studies.probing import probe_path, probing
 
 
@@ -115,3 +117,34 @@ def test_the_changed_controllers_are_ours_by_default():
     for kind in (ChangedBbr, ChangedCubic, ChangedReno):
         ours = kind.__mro__[1] if kind is ChangedBbr else kind.__mro__[2]
         assert {**ours.options}.items() <= {**kind.options}.items()
+
+
+CASE = Path(__file__).parents[1] / "data/cases/bbr-120-explained"
+
+
+def explained(test: Parameters, reference: Parameters) -> Explanation:
+    """The published case of two BBRs, as if its runs had shown these."""
+    return explanation(qb.load_explanation(CASE).study, test, reference)
+
+
+def test_a_broken_rule_is_said_plainly_and_survives_publishing(tmp_path):
+    usual = {"growth": "probing", "bandwidth_filter": "forgets", "pacing": "paced"}
+    test = {**usual, "bandwidth_filter": "never forgets", "standing_queue_bdp": 1.0}
+    found = explained(known(**test), known(**usual, standing_queue_bdp=0.0))
+    words = "Most likely because its bandwidth filter never forgets."
+    assert found.verdict.lines[-1] == words
+    assert "seen when its path becomes slower" in found.reasons
+    qb.publish_explanation(found, tmp_path / "case")
+    again = qb.load_explanation(tmp_path / "case")
+    assert again.verdict.lines[-1] == words
+    assert [d.name for d in again.differences] == [d.name for d in found.differences]
+
+
+def test_a_bbr_that_does_not_pace_and_a_receiver_alone():
+    usual = {"growth": "probing", "pacing": "paced", "packets_per_ack": 2.0}
+    unpaced = explained(known(**{**usual, "pacing": "bursts"}), known(**usual))
+    assert unpaced.verdict.lines[-1] == "Most likely because it does not pace."
+    receiver = explained(known(**{**usual, "packets_per_ack": 30.0}), known(**usual))
+    assert receiver.verdict.lines[-1] == (
+        "Undecided: its sender is not seen to differ; it gets an ACK for every 30 packets, not 2."
+    )
