@@ -65,12 +65,17 @@ class ProbedPath(SimulatedPath):
         )
 
 
-def probed(kind: type[Controller], *, seed: int = 1, **options: object) -> Parameters:
-    """What a controller shows on the path."""
+def connection_of(kind: type[Controller], *, seed: int = 1, **options: object) -> Connection:
+    """A controller on the path."""
     random.seed(seed)
     bdp = RATE_MBPS * 1e6 / 8 * RTT_S / PACKET_BYTES
     path = ProbedPath(make(kind, **options), RATE_MBPS, RTT_S, buffer_packets=6 * bdp)
     path.finish(PATH.end_s)
-    c = path.connection()
+    return path.connection()
+
+
+def probed(kind: type[Controller], **options: object) -> Parameters:
+    """What a controller shows on the path."""
+    c = connection_of(kind, **options)
     found = infer(within(c, 0.0, PATH.fall_s))
     return Parameters("simulated", [*found.values(), *of_samples([samples_of_path(c, PATH)])])

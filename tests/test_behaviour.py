@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import csv
 import math
+import statistics
 from pathlib import Path
 
 import pytest
 from changed_controllers import ChangedBbr, ChangedCubic, ChangedReno
-from probed_path import PATH, probed
+from probed_path import PATH, connection_of, probed
 
 import qbkit as qb
+from qbkit.errors import MetricError
 from qbkit.metrics.parameters import Estimate, Parameters, compare
 from qbkit.metrics.parameters.differences import CLEAR
 from qbkit.metrics.parameters.inference import PARAMETERS
 from qbkit.metrics.parameters.model import ProbePath
 from qbkit.metrics.parameters.rules import EXPLAINS, OF_ALL, OF_LOSSES, RECEIVERS, RULES
+from qbkit.plots.flows.evidence import evidence_chart
 from qbkit.studies.explain import Explanation, explanation
 from qbkit.studies.probing import probe_path, probing
 
@@ -148,3 +152,20 @@ def test_a_bbr_that_does_not_pace_and_a_receiver_alone():
     assert receiver.verdict.lines[-1] == (
         "Undecided: its sender is not seen to differ; it gets an ACK for every 30 packets, not 2."
     )
+
+
+def test_the_evidence_marks_the_moment():
+    # Until the rate falls, one BDP is in flight; then the window of twice that, for good.
+    never = connection_of(ChangedBbr, bandwidth_rounds=10**6)
+    at_s, span_s = PATH.around(RULES["bandwidth_filter"].moment)
+    assert (at_s, span_s) == (15.0, (12.0, 40.0))
+    chart = evidence_chart({"test": never}, span_s, moment=(at_s, "slower"), title="It forgets")
+    rows, rule = ([*csv.reader(part.data["values"].splitlines())][1:] for part in chart.layer[:2])
+    before, after = (
+        [float(flight) for time, flight, _ in rows if low <= float(time) < high]
+        for low, high in ((12, 15), (20, 30))
+    )
+    assert 0.9 < statistics.median(before) < 1.4 and 2 < statistics.median(after) < 2.6
+    assert rule == [["15", "slower"]]
+    with pytest.raises(MetricError, match="no evidence"):
+        qb.load_explanation(CASE).evidence()

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from html import escape
 from pathlib import Path
@@ -21,15 +21,24 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from qbkit.errors import StoreError
+from qbkit.errors import MetricError, StoreError
 from qbkit.execution.many import run_every
 from qbkit.execution.stand_ins import CANNOT_RUN
 from qbkit.metrics import Assessment
 from qbkit.metrics.maps.families import kernel_counterpart
-from qbkit.metrics.parameters import PARAMETERS, Difference, Parameters, compare, infer, observed
+from qbkit.metrics.parameters import (
+    PARAMETERS,
+    Difference,
+    Parameters,
+    compare,
+    infer,
+    observe,
+    observed,
+)
 from qbkit.metrics.parameters.differences import CLEAR
 from qbkit.metrics.parameters.effects import PROBING, at_equal_loss_times, law
-from qbkit.metrics.parameters.rules import PROBES, RECEIVERS, RULES
+from qbkit.metrics.parameters.model import ProbePath
+from qbkit.metrics.parameters.rules import PROBES, RECEIVERS, RULES, STEADY
 from qbkit.metrics.verdicts.reasons import sentence
 from qbkit.metrics.verdicts.words import DIFFERS, Verdict
 from qbkit.spec import Bottleneck, Experiment, Flow
@@ -46,6 +55,7 @@ from qbkit.studies.conformance import (
 from qbkit.studies.probing import probing
 
 if TYPE_CHECKING:
+    import altair as alt
     import xarray as xr
 
 PROBE_S = 60.0
@@ -73,6 +83,8 @@ class Explanation:
     reference: Parameters
     differences: list[Difference]
     """Causes, most likely first, then symptoms."""
+    probed: tuple[xr.Dataset, ...] = ()
+    """Test and reference alone on a path that probes them; empty where that was not run."""
 
     @property
     def suspects(self) -> list[Difference]:
@@ -194,6 +206,31 @@ class Explanation:
         accounts = "" if math.isnan(share) else f"; {accounts_text(share)}"
         return f"alone: {size}{_interval(difference)} throughput at equal loss{accounts}"
 
+    def evidence(self) -> alt.LayerChart:
+        """The first cause at a glance: both sides alone, around the moment at which it shows.
+
+        Raises MetricError without a cause, and where the path that shows it was not run.
+        """
+        from qbkit.plots.flows.evidence import evidence_chart
+
+        paths = [ProbePath.of(run) for run in self.probed]
+        if not self.suspects or not paths or paths[0] is None:
+            raise MetricError(
+                "there is no evidence to draw; it needs a cause, and a sender that models its "
+                "path, explained on this machine"
+            )
+        first = self.suspects[0]
+        moment = RULES[first.name].moment if first.name in RULES else STEADY
+        at_s, span_s = paths[0].around(moment)
+        sides = zip((self.study.test, self.study.reference), self.probed, strict=True)
+        return evidence_chart(
+            {name: observe(run) for name, run in sides},
+            span_s,
+            moment=(at_s, moment),
+            title=sentence(first.clause).removesuffix("."),
+            reference=self.study.reference,
+        )
+
     def frame(self) -> pd.DataFrame:
         """One row per difference: role, meaning, test, reference, change of throughput."""
         rows = [
@@ -301,7 +338,8 @@ def explain(
         both = run_every(wanted, engine=engine, scheduler=scheduler, progress=progress)
         seen = [both[: len(both) // 2], both[len(both) // 2 :]]
     sides = (observed(half, more) for half, more in zip(halves, seen, strict=True))
-    return explanation(study, *sides, definition=definition)
+    found = explanation(study, *sides, definition=definition)
+    return replace(found, probed=tuple(more[0] for more in seen if more))
 
 
 def probes(

@@ -19,6 +19,7 @@ import xarray as xr
 
 from qbkit.metrics.parameters.connection import GRID_PARTS, Connection, Load
 from qbkit.metrics.parameters.reductions import WindowReduction
+from qbkit.metrics.parameters.rules import BURST, FALL, START
 from qbkit.traces.arrays import FloatArray
 
 BACK_TO_BACK = 0.25
@@ -74,6 +75,14 @@ class ProbePath:
             return None
         low_part = steps[1][1] / steps[0][1]
         return cls(steps[1][0], steps[2][0], bursts[0][0], float(spec["duration_s"]), low_part)
+
+    def around(self, moment: str) -> tuple[float, tuple[float, float]]:
+        """When a moment of `qbkit.metrics.parameters.rules` is, and the seconds that show it."""
+        return {
+            START: (0.0, (0.0, 4.0)),
+            FALL: (self.fall_s, (self.fall_s - 3.0, self.rise_s)),
+            BURST: (self.burst_s, (self.burst_s - 2.0, self.burst_s + 5.0)),
+        }.get(moment, (self.fall_s / 2, (self.fall_s / 2, self.fall_s)))
 
     @property
     def spans(self) -> list[tuple[float, float]]:
