@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -27,6 +28,7 @@ from qbkit.studies.hunt.metric import METRICS
 from qbkit.studies.hunt.network import BOUNDS, RIVALS, Network
 from qbkit.studies.hunt.search import Spent, first_networks, search, shrink
 
+ROOT = Path(__file__).parents[1]
 PART = st.floats(0.0, 1.0)
 ODD = Network(13.0, 7.3, 4.8, "codel", 0.13, 0.37, 12.0, "tcp:bbr", -4.4)
 
@@ -192,3 +194,19 @@ def test_a_small_hunt_goes_on_where_it_was(tmp_path, monkeypatch):
     assert str(again) == str(first)
     assert again.spent_s == pytest.approx(first.spent_s)
     assert made == {path: path.stat().st_mtime_ns for path in (tmp_path / "runs").glob("*.nc")}
+
+
+def test_each_published_case_is_in_the_table_and_has_a_second_method():
+    folder = ROOT / "data/hunt"
+    table = pd.read_csv(folder / "findings.csv").set_index("case")
+    cases = sorted(path.name for path in folder.glob("*.yaml"))
+    assert cases == sorted(table.index[table["confirmed"]])
+    for name in cases:
+        row = table.loc[name]
+        book = Book.read(folder / name)
+        [(_, scenario)] = book.scenarios
+        assert scenario.measures == (row["measure"],)
+        assert book.standards == (row["reference"],)
+        assert scenario.experiment(row["sender"], {}, 1).flows[0].name == row["sender"]
+        assert row["second_method"]
+        assert abs(row["value"] - row["reference_value"]) > row["floor"]
