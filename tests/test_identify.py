@@ -100,6 +100,8 @@ def test_captures_that_cannot_show_the_window_are_refused_in_one_sentence():
         encrypted.sent(number / 10, "application", number, 1200)
     with pytest.raises(TraceError, match=r"QUIC needs its secrets \(keylog\)"):
         qb.identify(encrypted.dataset(source="pcap"))
+    with pytest.raises(TraceError, match="no acknowledgements of tcp 1 to 2: capture both"):
+        qb.identify(encrypted.dataset(source="pcap", title="tcp 1 to 2"))
 
 
 def test_signatures_survive_their_table_and_need_two_controllers_apart():

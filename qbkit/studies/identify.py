@@ -129,10 +129,13 @@ def _of_log(events: xr.Dataset, title: str) -> Connection:
     """The connection of a log; TraceError for a capture that cannot show the window."""
     captured = events.attrs.get("source") == CAPTURE
     if captured and not events.sizes["acked"]:
-        raise TraceError(
-            f"the capture shows no acknowledgements of {title}: QUIC needs its secrets (keylog), "
-            "or captures on both sides of the queue (`qbkit import-pcaps`)"
+        remedy = (
+            "capture both directions"
+            if title.startswith("tcp")
+            else "QUIC needs its secrets (keylog), or captures on both sides of the queue "
+            "(`qbkit import-pcaps`)"
         )
+        raise TraceError(f"the capture shows no acknowledgements of {title}: {remedy}")
     try:
         connection = observe_events(events)
     except MetricError as error:
