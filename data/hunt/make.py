@@ -25,7 +25,7 @@ from qbkit.studies.hunt.case import book_of
 from qbkit.studies.hunt.found import Hunt
 
 HERE = Path(__file__).parent
-HUNTS = {("quinn:bbr", "share"): 120.0}
+HUNTS = {("quinn:bbr", "share"): 120.0, ("tquic:bbr3", "utilisation"): 120.0}
 """Sender and metric → processor seconds."""
 OTHER_RIVAL = {"tcp:cubic": "tcp:reno", "tcp:reno": "tcp:cubic", "tcp:bbr": "tcp:cubic", "": ""}
 SECOND_SEEDS = 3
