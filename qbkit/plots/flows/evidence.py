@@ -47,7 +47,9 @@ def evidence_chart(
     mark = alt.Chart(inline({"time_s": [at_s], "words": [words]})).encode(x)
     ruled = [
         mark.mark_rule(color=theme.INK, strokeDash=[4, 3]),
-        mark.mark_text(align="left", dx=5, y=8, color=theme.INK).encode(text="words:N"),
+        mark.mark_text(align="left", dx=5, color=theme.INK).encode(
+            text="words:N", y=alt.value(HEIGHT - 10)
+        ),
     ]
     head = heading(title, [f"Each flow is alone; the rule: {words}."], WIDTH)
     return LayerChart(layer=[lines, *ruled]).properties(width=WIDTH, height=HEIGHT, **head)
