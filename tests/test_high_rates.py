@@ -70,15 +70,15 @@ def test_memory_is_checked_before_the_run(monkeypatch, tmp_path):
     long = experiment(10_000, 100, duration_s=60)
     assert memory.guest_mb(experiment(10_000, 100)) == 2048
     assert memory.guest_mb(experiment(10_000, 200)) == 6144
-    # 60 s x 1.25 GB/s / 1514 B = 49.5 million frames.
-    assert needs(long).memory_bytes == pytest.approx(25e9, rel=0.01)
-    monkeypatch.setattr(memory, "free_bytes", lambda: 8e9)
+    # 60 s x 1.25 GB/s / 1514 B = 49.5 million frames, of 150 bytes each.
+    assert needs(long).memory_bytes == pytest.approx(7.6e9, rel=0.01)
+    monkeypatch.setattr(memory, "free_bytes", lambda: 4e9)
 
     class Usage:
         free = 1e12
 
     monkeypatch.setattr(preflight.shutil, "disk_usage", lambda _: Usage)
-    with pytest.raises(EngineError, match=r"may need 25\.0 GB of memory, but 8\.0 GB are free"):
+    with pytest.raises(EngineError, match=r"may need 7\.6 GB of memory, but 4\.0 GB are free"):
         require_room([needs(long)], tmp_path, "virtual")
     require_room([needs(experiment(20, 50, duration_s=120))], tmp_path, "virtual")
     require_room([needs(experiment(10_000, 100, duration_s=10))], tmp_path, "virtual")

@@ -46,6 +46,12 @@ def test_half_a_release_is_no_flow(stack):
         qb.Flow(f"{stack}:cubic")
 
 
+def test_the_path_of_a_program_begins_as_a_path():
+    assert qb.Flow("./build/mine:cubic").stack.endswith("/build/mine")
+    with pytest.raises(SpecError, match=r"'build/mine' names no stack; the path of a program"):
+        qb.Flow("build/mine:cubic")
+
+
 def test_a_release_is_a_stack_of_its_own(empty_cache):
     release, present = stacks.get("quinn@0.8.4"), stacks.get("quinn")
     assert (release.name, present.name) == ("quinn@0.8.4", "quinn")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -31,6 +32,18 @@ def test_round_trip_is_exact(tmp_path):
         assert again[name].values.tobytes() == variable.values.tobytes(), name
     assert {type(value) for value in again.attrs.values()} <= {str, int, float}
     assert again.encoding["source"] == str(tmp_path / "run.nc")
+
+
+def test_threads_may_write_and_read_runs_at_once(tmp_path):
+    ds = synthetic_run()
+
+    def stored(number: int) -> float:
+        path = tmp_path / f"{number}.nc"
+        qb.save_run(ds.assign_attrs(rate_mbps=number), path)
+        return qb.load_run(path).load().attrs["rate_mbps"]
+
+    with ThreadPoolExecutor(8) as pool:
+        assert [*pool.map(stored, range(40))] == [*range(40)]
 
 
 @pytest.mark.parametrize("damage", ["truncated", "flipped", "text", "empty"])

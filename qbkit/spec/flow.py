@@ -34,6 +34,8 @@ TEXT_FIELDS = (
     "label",
 )
 """Fields that the text of a flow may set."""
+PATHS = ("/", "./", "../", "~/")
+"""How the path of a program begins."""
 FORM = "stack:controller?name=value&name=value"
 NUMBER = re.compile(r"-?\d+(\.\d+)?([eE][-+]?\d+)?")
 
@@ -181,7 +183,9 @@ def parsed(text: str) -> dict[str, Any]:
     stack, colon, controller = name.partition(":")
     if not (stack and colon and controller):
         raise ValueError(f"{text!r} is not a flow; write stack:controller, such as tcp:cubic")
-    if "/" in stack:
+    if "/" in stack and not stack.startswith(PATHS):
+        raise ValueError(f"{stack!r} names no stack; the path of a program begins with ./ or /")
+    if stack.startswith(PATHS):
         stack = str(Path(stack).expanduser().absolute())
     fields: dict[str, Any] = {"stack": stack, "controller": controller}
     for word in query.split("&") if mark else []:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from typing import Any
+from uuid import uuid4
 
 import h5py
 import numpy as np
@@ -30,8 +31,10 @@ def netcdf_bytes(ds: xr.Dataset) -> bytes:
     """The content of a netCDF-4 file that holds a dataset."""
     variables, attrs = encode_dataset_coordinates(ds.compute() if ds.chunks else ds)
     variables, attrs = cf_encoder(variables, attrs)
-    # In memory: on a full disk HDF5 leaves the file open, and crashes later.
-    with h5py.File("run.nc", "w", driver="core", backing_store=False) as file:
+    # In memory: on a full disk HDF5 leaves the file open, and crashes later. Threads write runs at
+    # once, and HDF5 takes two files of one name for the same.
+    unique = f"run-{uuid4()}.nc"
+    with h5py.File(unique, "w", driver="core", backing_store=False) as file:
         stored = {name: _stored(file, str(name), v) for name, v in variables.items()}
         scales = _scales(file, stored, ds.sizes)
         for name, variable in variables.items():
