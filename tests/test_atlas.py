@@ -82,6 +82,7 @@ def data(tmp_path_factory) -> Path:
             copy = folder / f"{name}{ending}"
             copy.parent.mkdir(exist_ok=True)
             copy.symlink_to(DATA / f"{name}{ending}")
+    (folder / "l4s").symlink_to(DATA / "l4s")  # no implementations as they are: not in the atlas
     (folder / "elsewhere").symlink_to(folder / "controllers")  # the same sweep once more
     (folder / "cases").mkdir()
     for case in ("quiche-now", "ack-10"):  # a stack as it is, and one with an option set

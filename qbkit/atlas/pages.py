@@ -310,7 +310,8 @@ def _shared_link_words(sweep: PublishedSweep) -> str:
     """What the links of all settings of a sweep share: ``100 Mbit/s, 10 ms``."""
     link, varied = _first(sweep).bottleneck, _varied(sweep)
     fields = {f"bottleneck.{name}": getattr(link, name) for name in LINK}
-    return setting_text({f: v for f, v in fields.items() if f not in varied})
+    known = {f: v for f, v in fields.items() if f not in varied and v is not None}
+    return setting_text(known)
 
 
 def _varied(sweep: PublishedSweep) -> set[str]:

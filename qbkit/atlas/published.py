@@ -316,8 +316,10 @@ def _sweep(folder: Path, spec: Path) -> PublishedSweep | None:
     if FIRST in cube.dims and SECOND in cube.dims:
         alike = set(cube[FIRST].values.tolist()) == set(cube[SECOND].values.tolist())
         return InteractionSweep(name, cube, facts) if alike else None
-    # A sweep with a reference among its implementations is published with its map.
-    return ConformanceSweep(name, cube, facts) if "map" in cube.attrs else None
+    # A sweep with a reference among its implementations is published with its map. A reference with
+    # options is an experiment.
+    compares = "map" in cube.attrs and "?" not in reference_of(cube)
+    return ConformanceSweep(name, cube, facts) if compares else None
 
 
 def _studies(folder: Path) -> Iterator[PublishedStudy]:
