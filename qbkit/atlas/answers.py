@@ -18,7 +18,7 @@ DRAFT_WORDS = {"as the draft says": "agrees", "not visible": "unseen", "not appl
 """Answer to a test case → what a cell says; others stay as they are."""
 KINDS = {"worse": "more", "differs": "more", "no worse": "like", "agrees": "like"}
 """What a cell says → its colour, one of a badge's."""
-TOLD = ("worse", "no worse", "undecided", "agrees", "differs", "varies")
+COUNTED = ("worse", "no worse", "undecided", "agrees", "differs", "varies")
 """Answers that are counted on the page of an implementation."""
 DRAFT, EVALUATIONS = "bbr_draft/cases.csv", "evaluations"
 DRAFT_NAME = "draft-ietf-ccwg-bbr"
@@ -57,13 +57,13 @@ class Answers:
         if sender not in self.senders:
             return ""
         words = [answers[self.senders.index(sender)].words for _, _, answers in self.rows]
-        known = Counter(word for word in words if word in TOLD)
+        known = Counter(word for word in words if word in COUNTED)
         return ", ".join(f"{word} in {count}" for word, count in known.most_common())
 
     @property
     def details(self) -> list[tuple[str, str, list[tuple[str, Answer]]]]:
         """Each question that somebody fails or leaves open, with the answers that say why."""
-        told = [
+        reasons = [
             (
                 number,
                 question,
@@ -71,7 +71,7 @@ class Answers:
             )
             for number, question, answers in self.rows
         ]
-        return [row for row in told if row[2]]
+        return [row for row in reasons if row[2]]
 
 
 def published_answers(folder: Path) -> list[Answers]:
