@@ -1,4 +1,4 @@
-"""Workflows and images: each of their steps is an action with a version, or a script of ours."""
+"""Workflows and images: each of their steps is an action with a version, or one of our scripts."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ def identify(
     ``port`` …), a stored run (its file or name), or the dataset of any of these. ``flow`` is the
     only flow of a run to look at. Packets alone decide: when they were sent, acknowledged and lost.
     "unknown" is an answer, and says why: the connection is too short, nothing happened in it that
-    tells controllers apart, or it resembles none of `qbkit.metrics.identity.signatures`, or two.
+    separates controllers, or it resembles none of `qbkit.metrics.identity.signatures`, or two.
     Raises StoreError or TraceError for what is no run, capture or log, and for a capture that
     cannot show the window: encrypted without its secrets, or made at the receiver.
     """

@@ -65,7 +65,7 @@ def features_of(connection: Connection) -> dict[str, float]:
     """The features of a connection; NaN where what they describe did not happen.
 
     Raises MetricError if the connection is too short to tell, or if nothing happened in it that
-    tells controllers apart: no loss after slow start, and no probing.
+    separates controllers: no loss after slow start, and no probing.
     """
     start = start_of(connection)
     observed_s = float(connection.grid_s[-1] - start.settled_s)

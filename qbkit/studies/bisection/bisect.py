@@ -197,7 +197,7 @@ class _Trials:
             )
 
     def _side(self, i: int) -> Side:
-        """On which side a version is; unknown if it cannot be built, run or told."""
+        """On which side a version is; unknown if it cannot be built, run or judged."""
         try:
             values = self._measured(i)
         except QbkitError as error:
