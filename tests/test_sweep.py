@@ -141,7 +141,10 @@ def test_an_option_that_the_swept_stack_lacks_is_refused_before_anything_runs():
         [name_of(point.experiment) for point in made.points()]
 
 
-@pytest.mark.parametrize("spec", sorted(DATA.glob("*/*.yaml")), ids=lambda p: p.stem)
+SWEEPS = sorted(path for path in DATA.glob("*/*.yaml") if path.with_suffix(".nc").exists())
+
+
+@pytest.mark.parametrize("spec", SWEEPS, ids=lambda p: p.stem)
 def test_published_sweeps_still_mean_the_runs_that_were_published(spec: Path):
     made, cube = Sweep.from_file(spec), qb.load_sweep(spec)
     for field, values in made.sweep.items():
