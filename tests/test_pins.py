@@ -13,7 +13,7 @@ from urllib.parse import unquote
 
 import pytest
 
-from qbkit.cli import pin_checks
+from qbkit.cli import checks
 from qbkit.stacks.toolchains import pins
 from qbkit.stacks.toolchains.apt import installed, this_suite
 from qbkit.stacks.toolchains.install import install
@@ -200,7 +200,7 @@ def test_every_pin_names_version_hash_and_path_of_each_file():
 
 def test_what_differs_from_the_pins_is_named_and_what_is_absent_is_not():
     pinned = {"iproute2": "6.1.0-3", "python3": "3.11", "absent": "1"}
-    found = pin_checks.differing({"iproute2": "6.15.0-1", "python3": "3.11"}, pinned)
+    found = checks.differing({"iproute2": "6.15.0-1", "python3": "3.11"}, pinned)
     assert found == "iproute2 6.15.0-1 (pinned: 6.1.0-3)"
 
 
@@ -209,4 +209,4 @@ def test_doctor_compares_this_machine_with_its_pins(monkeypatch):
     assert list(there) == ["libc6"]
     moved = Pin(pins.SYSTEM, "x", DATE, (PinnedFile("libc6", "0.1", "", ""),))
     monkeypatch.setitem(pins.pins(), pins.SYSTEM, moved)
-    assert pin_checks.differences()[pins.SYSTEM] == f"libc6 {there['libc6']} (pinned: 0.1)"
+    assert checks.pin_differences()[pins.SYSTEM] == f"libc6 {there['libc6']} (pinned: 0.1)"

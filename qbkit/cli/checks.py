@@ -6,17 +6,20 @@ import os
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
 from qbkit import stacks
 from qbkit.check import Check
-from qbkit.cli import pin_checks
 from qbkit.errors import QbkitError
 from qbkit.settings import writable_folder
 from qbkit.stacks import quic_go
 from qbkit.stacks.toolchains import go_runtime
+from qbkit.stacks.toolchains.apt import installed
 from qbkit.stacks.toolchains.build import run_tool
+from qbkit.stacks.toolchains.pins import KERNEL, SYSTEM, pins
 from qbkit.testbed import engines, guest_root, kernel, memory
+from qbkit.testbed.pin_writer import debian_programs
 
 
 def examine() -> list[Check]:
@@ -99,7 +102,7 @@ def _pins() -> list[Check]:
     """One line for each group of Debian's packages that is not as pinned."""
     what = "results may differ from published ones"
     fix = "apt-get upgrade, or build it again; `make lock` moves the pins instead"
-    found = pin_checks.differences()
+    found = pin_differences()
     if not found:
         return [Check("pinned packages", True, "all as pinned")]
     return [Check(f"pinned: {name}", False, f"{t}; {what}", fix) for name, t in found.items()]
@@ -128,3 +131,34 @@ def _stack(stack: stacks.Stack) -> Check:
     status = stack.status()
     detail = f"ready, {stack.version()}" if status.ready else status.reason
     return Check(f"stack {stack.name}", status.ready, detail, "" if status.ready else status.reason)
+
+
+def pin_differences() -> dict[str, str]:
+    """Name of a pin → what differs from it, for all that is there; empty if all is as pinned."""
+    pinned = pins()
+    found = {
+        SYSTEM: differing(installed(pinned[SYSTEM].versions), pinned[SYSTEM].versions),
+        KERNEL: _kernel_pin(),
+    }
+    for programs in debian_programs():
+        if programs.ready and programs.pin:
+            found[programs.name] = differing(programs.versions, programs.pin.versions)
+    return {name: text for name, text in found.items() if text}
+
+
+def differing(versions: Mapping[str, str], pinned: Mapping[str, str]) -> str:
+    """The packages of another version than the pinned one, without those that are not there."""
+    return ", ".join(
+        f"{package} {versions[package]} (pinned: {version})"
+        for package, version in pinned.items()
+        if versions.get(package, version) != version
+    )
+
+
+def _kernel_pin() -> str:
+    """Our kernel has its source's version in the name of its folder."""
+    found = kernel.find()
+    (version,) = pins()[KERNEL].versions.values()
+    if found is None or found.path.parent.name.startswith(f"linux-{version}-"):
+        return ""
+    return f"Linux {found.version} (pinned: {version})"

@@ -1,4 +1,4 @@
-"""``qbkit compare``: two runs, versions or option sets side by side."""
+"""What differs, and who is it: ``qbkit compare``, ``bisect`` and ``identify``."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ from qbkit.cli import options
 from qbkit.cli.network import bottleneck, network_options
 from qbkit.cli.output import print_frame, print_json
 
+UNDECIDED = 4
+"""Exit status if the controller of a flow is unknown."""
+
 
 @click.command("compare")
 @click.argument("first", metavar="A")
@@ -20,7 +23,7 @@ from qbkit.cli.output import print_frame, print_json
 @options.as_json
 @click.option("--seed", type=int, default=1, show_default=True, help="Seed of flows that are run.")
 @click.option("--out", type=click.Path(path_type=Path), help="File for a chart of both.")
-def command(
+def compare_command(
     first: str, second: str, as_json: bool, out: Path | None, engine: str | None, **params: Any
 ) -> None:
     """Compare two runs or two studies, or run two flows alone and compare them.
@@ -59,3 +62,74 @@ def command(
             print_frame(different)
     if out:
         click.echo(str(save_chart(found.chart(), out)), err=as_json)
+
+
+@click.command("bisect")
+@click.option("--good", required=True, metavar="STACK@VERSION", help="The earlier version.")
+@click.option("--bad", required=True, metavar="STACK@VERSION", help="The later one, which differs.")
+@click.option(
+    "--metric",
+    default="share",
+    show_default=True,
+    help="share, conformance, loss_percent, beta, packet_bytes …",
+)
+@click.option("--controller", default="cubic", show_default=True, help="Of both versions.")
+@click.option("--reference", default="tcp:cubic", show_default=True, help="The flow beside them.")
+@click.option("--seeds", type=int, default=5, show_default=True, help="Runs of each version.")
+@click.option("--clone", type=click.Path(path_type=Path), help="Bisect commits of this clone.")
+@click.option("--build", metavar="COMMAND", help="Builds a commit, in the clone's folder.")
+@network_options
+@options.as_json
+def bisect_command(good: str, bad: str, as_json: bool, **params: Any) -> None:
+    """Find the first version that differs as the bad one does, and say what most likely changed.
+
+    Versions are the releases that the registry has between both, or with --clone and --build the
+    commits of a stack of your own. One that cannot be built is skipped and named. Runs and builds
+    are stored: a bisection that was stopped goes on where it was.
+    """
+    from qbkit.studies.bisection import bisect
+
+    def say(text: str) -> None:
+        click.echo(text, err=True)
+
+    link = bottleneck(params)
+    found = bisect(good, bad, bottleneck=link, progress=not as_json, say=say, **params)
+    frame = found.frame()
+    if as_json:
+        rows = frame.astype(object).where(frame.notna(), None).to_dict("records")
+        print_json({"lines": found.lines, "versions": rows, "cause": found.explained.to_dict()})
+        return
+    print_frame(frame)
+    click.echo(found)
+
+
+@click.command("identify")
+@click.argument("source", metavar="CAPTURE|RUN")
+@click.option("--flow", help="Label of the only flow of a run. [default: all]")
+@click.option("--keylog", type=click.Path(path_type=Path), help="TLS secrets of a QUIC capture.")
+@click.option("--sender", help="ADDRESS or ADDRESS:PORT that sends. [default: who sends more]")
+@click.option("--port", type=int, help="Port of the connection. [default: that with most bytes]")
+@click.option("--details", is_flag=True, help="Print what each feature counts as well.")
+@options.as_json
+def identify_command(
+    source: str, flow: str | None, details: bool, as_json: bool, **choice: str | int | Path | None
+) -> int:
+    """Which congestion controller is this? From packets alone.
+
+    CAPTURE is a pcap made at the sender or in front of the queue (TCP; QUIC with --keylog), or a
+    qlog; RUN is a file or a name of `qbkit runs`. Exit status: 0, or 4 if a flow's controller is
+    unknown.
+    """
+    from qbkit.studies.identify import UNKNOWN, identify
+
+    given: dict[str, Any] = {name: value for name, value in choice.items() if value is not None}
+    found = identify(source, flow, **given)
+    if as_json:
+        print_json(found.to_dict())
+    else:
+        print_frame(found.frame())
+        for label, one in found.items() if details else ():
+            click.echo(f"\n{label}")
+            print_frame(one.evidence.rename_axis("feature").reset_index())
+    answers = {one.answer for one in found.values()}
+    return UNDECIDED if UNKNOWN in answers else 0

@@ -1,16 +1,21 @@
-"""``qbkit evaluate``: a controller along a book of questions, such as RFC 9743."""
+"""A controller along a book of cases: ``qbkit evaluate``, ``bbr-draft`` and ``hunt``."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 import click
 
 from qbkit.cli import options
-from qbkit.cli.output import print_frame
+from qbkit.cli.output import print_frame, print_json
 
 DEFAULT_OUT = "evaluation.html"
+
+UNIT_S = {"s": 1.0, "m": 60.0, "h": 3600.0}
+NOT_CONFIRMED = 4
+"""Exit status if new seeds do not show the finding."""
 
 
 @click.command("evaluate")
@@ -27,7 +32,7 @@ DEFAULT_OUT = "evaluation.html"
 @options.engine
 @options.scheduler
 @options.as_json
-def command(sender: str, out: tuple[Path, ...], as_json: bool, **params: Any) -> int:
+def evaluate_command(sender: str, out: tuple[Path, ...], as_json: bool, **params: Any) -> int:
     """Does STACK:CC do more harm than standard controllers? (RFC 9743)
 
     Each question of the book gets an answer, beside the kernel's Reno and CUBIC. Runs are stored,
@@ -54,3 +59,75 @@ def command(sender: str, out: tuple[Path, ...], as_json: bool, **params: Any) ->
         click.echo(f"warning: a run failed: {reason}", err=True)
     answers = {result.answer(criterion) for criterion in result.book.criteria}
     return 3 if "more" in answers else 4 if "undecided" in answers else 0
+
+
+@click.command("bbr-draft")
+@click.argument("sender", metavar="STACK:CC")
+@click.option("--seeds", type=click.IntRange(min=1), default=3, show_default=True)
+@options.engine
+@options.scheduler
+@options.as_json
+def bbr_draft_command(sender: str, as_json: bool, **params: Any) -> int:
+    """Does STACK:CC do what the draft of BBR says? (draft-ietf-ccwg-bbr, test cases)
+
+    Each case is an experiment, judged by what the link shows and the sender's own state. Exit
+    status: 0 if no case differs, 3 if one does, 4 if seeds disagree and no case differs.
+    """
+    from qbkit.studies.evaluation.cases import DIFFERS, VARIES, judge_cases
+
+    report = judge_cases(sender, progress=not as_json, **params)
+    if as_json:
+        click.echo(report.to_json())
+    else:
+        print_frame(report.frame().drop(columns="command"))
+    return 3 if DIFFERS in report.answers else 4 if VARIES in report.answers else 0
+
+
+class Budget(click.ParamType):
+    """Processor time: ``90s``, ``30m`` or ``2h``."""
+
+    name = "time"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> float:
+        """The seconds."""
+        if isinstance(value, float):
+            return value
+        found = re.fullmatch(r"(\d+(?:\.\d+)?)([smh])", value)
+        if not found:
+            self.fail(f"{value!r} is no time; write 90s, 30m or 2h", param, ctx)
+        return float(found[1]) * UNIT_S[found[2]]
+
+
+@click.command("hunt")
+@click.argument("sender", metavar="STACK:CC")
+@click.option("--metric", default="share", show_default=True, help="share, utilisation or delay.")
+@click.option(
+    "--budget", type=Budget(), default="30m", show_default=True, help="Processor time, about."
+)
+@click.option("--out", type=click.Path(path_type=Path), help="Case to write (YAML).")
+@options.engine
+@options.scheduler
+@options.as_json
+def hunt_command(
+    sender: str, metric: str, budget: float, out: Path | None, as_json: bool, **how: Any
+) -> int:
+    """Where is STACK:CC at its worst, compared with the kernel's controller?
+
+    Searches networks, shrinks the worst to the simplest that shows the same, runs it with new
+    seeds, and writes a case that `qbkit evaluate STACK:CC --book CASE.yaml` runs again. Runs are
+    stored, so a hunt that was interrupted goes on. Exit status: 0, or 4 if new seeds do not show
+    it.
+    """
+    from qbkit.studies.hunt.hunt import hunt
+
+    found = hunt(sender, metric=metric, budget_s=budget, progress=not as_json, **how)
+    path = out or Path(f"{found.book.name}-{metric}.yaml")
+    found.save(path)
+    if as_json:
+        print_json({**found.to_dict(), "case": str(path)})
+    else:
+        click.echo(found.verdict)
+        click.echo(f"written: {path}")
+    for reason in found.failed:
+        click.echo(f"warning: a run failed: {reason}", err=True)
+    return 0 if found.confirmed else NOT_CONFIRMED

@@ -1,4 +1,4 @@
-"""The command ``qbkit``: thin wrappers of the Python functions, one file per subcommand."""
+"""The command ``qbkit``: thin wrappers of the Python functions, by subject."""
 
 from __future__ import annotations
 
@@ -19,32 +19,32 @@ class Commands(click.Group):
     modules: ClassVar[dict[str, str]] = {
         "run": "run",
         "runs": "runs",
-        "sweep": "sweep",
+        "sweep": "run",
         "web": "web.command",
-        "notebook": "notebook",
+        "notebook": "notebooks",
         "notebooks": "notebooks",
         "conformance": "conformance",
-        "gate": "gate",
+        "gate": "conformance",
         "evaluate": "evaluate",
-        "hunt": "hunt",
-        "identify": "identify",
-        "bbr-draft": "bbr_draft",
-        "bisect": "bisect",
+        "hunt": "evaluate",
+        "identify": "compare",
+        "bbr-draft": "evaluate",
+        "bisect": "compare",
         "compare": "compare",
-        "plot": "plot",
-        "packets": "packets",
-        "replay": "replay",
-        "report": "report",
+        "plot": "publish",
+        "packets": "runs",
+        "replay": "reproduce",
+        "report": "publish",
         "reproduce": "reproduce",
-        "atlas": "atlas",
+        "atlas": "publish",
         "stacks": "stacks",
-        "new-stack": "new_stack",
-        "check-stack": "check_stack",
-        "kernel": "kernel",
-        "doctor": "doctor",
-        "import-pcaps": "import_pcaps",
+        "new-stack": "stacks",
+        "check-stack": "stacks",
+        "kernel": "machine",
+        "doctor": "machine",
+        "import-pcaps": "runs",
     }
-    """Command → its module in this package, where the function ``command`` implements it."""
+    """Command → its module in this package; there ``run_command`` is the command ``run``."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Names of the commands, in the order in which a newcomer needs them."""
@@ -63,7 +63,8 @@ class Commands(click.Group):
         """The command of that name; None for an unknown name."""
         if cmd_name not in self.modules:
             return None
-        command: click.Command = import_module(f"qbkit.cli.{self.modules[cmd_name]}").command
+        module = import_module(f"qbkit.cli.{self.modules[cmd_name]}")
+        command: click.Command = getattr(module, f"{cmd_name.replace('-', '_')}_command")
         return command
 
 

@@ -1,28 +1,95 @@
-"""``qbkit notebooks``: the notebooks and the published data, as files to work on."""
+"""``qbkit notebook`` executes one; ``qbkit notebooks`` lists and copies them."""
 
 from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import click
+
+from qbkit.cli import options
+from qbkit.cli.output import print_json
 
 WHAT = ("notebooks", "data")
 
 
+@click.command("notebook")
+@click.argument("name")
+@click.option(
+    "-p",
+    "parameters",
+    nargs=2,
+    multiple=True,
+    metavar="NAME VALUE",
+    help="A parameter; repeat a name to make a grid.",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    default=Path("executed"),
+    show_default=True,
+    help="Folder for the executed notebooks.",
+)
+@click.option(
+    "--pictures", is_flag=True, help="Charts as PNG, which GitHub and nbviewer show, not HTML."
+)
+@options.scheduler
+@options.as_json
+def notebook_command(
+    name: str,
+    parameters: tuple[tuple[str, str], ...],
+    out: Path,
+    pictures: bool,
+    scheduler: str | None,
+    as_json: bool,
+) -> int:
+    """Execute the notebook whose name begins with NAME (such as 01) and write its HTML too."""
+    import yaml
+
+    from qbkit.execution.notebooks import execute_grid, to_html
+
+    grid: dict[str, list[Any]] = {}
+    for key, value in parameters:
+        grid.setdefault(key, []).append(yaml.safe_load(value))
+    done, failed = execute_grid(
+        name,
+        out.resolve(),
+        grid,
+        pictures=pictures,
+        scheduler=scheduler,
+        progress=not as_json,
+    )
+    pages = [to_html(path) for path in done]
+    if as_json:
+        print_json(
+            {
+                "notebooks": [str(p) for p in done],
+                "html": [str(p) for p in pages],
+                "failures": [{"notebook": n, "reason": r} for n, r in failed.items()],
+            }
+        )
+    else:
+        for page in pages:
+            click.echo(str(page))
+    for stem, reason in failed.items():
+        click.echo(f"{stem}: {reason}", err=True)
+    return 1 if failed else 0
+
+
 @click.group("notebooks")
-def command() -> None:
+def notebooks_command() -> None:
     """List the notebooks, or copy them with the published data that they open."""
 
 
-@command.command("list")
+@notebooks_command.command("list")
 def listing() -> None:
     """List the notebooks by name; `qbkit notebook NAME` executes one."""
     for path in sorted(_source("notebooks").glob("*.ipynb")):
         click.echo(path.stem)
 
 
-@command.command("copy")
+@notebooks_command.command("copy")
 @click.argument("folder", type=click.Path(path_type=Path), default=Path("qbkit"))
 def copy(folder: Path) -> None:
     """Copy notebooks and data into FOLDER, by default ./qbkit; existing files are kept."""

@@ -1,4 +1,4 @@
-"""``qbkit run``: flows over one bottleneck, or a whole experiment from a file."""
+"""``qbkit run`` and ``qbkit sweep``: one experiment, or every combination of its values."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from click.core import ParameterSource
 
 from qbkit.cli import options
 from qbkit.cli.network import bottleneck, network_options
-from qbkit.cli.output import print_run
+from qbkit.cli.output import print_json, print_run
 from qbkit.spec import Experiment, Flow
 
 SPEC_ENDINGS = (".yaml", ".yml", ".json")
@@ -49,7 +49,9 @@ OF_RUN = ("flows", "engine", "out", "keep", "rerun", "force", "as_json")
 @click.option("--rerun", is_flag=True, help="Run again even if the run is stored.")
 @options.force
 @click.pass_context
-def command(context: click.Context, flows: tuple[str, ...], as_json: bool, **params: Any) -> None:
+def run_command(
+    context: click.Context, flows: tuple[str, ...], as_json: bool, **params: Any
+) -> None:
     """Run flows over one bottleneck and store the dataset.
 
     SPEC.yaml (or .json) describes a whole experiment instead: the fields of Experiment, including
@@ -95,3 +97,54 @@ def _leave_dask_out() -> None:
     """
     if "xarray" not in sys.modules:
         sys.modules["dask"] = None  # type: ignore[assignment]  # import then fails
+
+
+@click.command("sweep")
+@click.argument("spec", type=click.Path(path_type=Path), metavar="SPEC.yaml")
+@click.option("--out", help="Folder or fsspec URL for the results; a dry run needs none.")
+@options.scheduler
+@options.engine
+@click.option("--extend", is_flag=True, help="Run only what is not published beside SPEC.yaml yet.")
+@click.option("--dry-run", is_flag=True, help="Show the number of runs and their cost only.")
+@options.as_json
+def sweep_command(
+    spec: Path,
+    out: str | None,
+    scheduler: str | None,
+    engine: str | None,
+    extend: bool,
+    dry_run: bool,
+    as_json: bool,
+) -> int:
+    """Run every combination of the values in SPEC.yaml that has no result in the folder yet."""
+    from qbkit.execution.sweeps import estimate, run_sweep
+    from qbkit.spec.sweep import Sweep
+    from qbkit.store.published import load_published
+
+    sweep = Sweep.from_file(spec)
+    published = load_published(spec) if extend else None
+    if dry_run:
+        report = estimate(sweep, out, engine, published=published)
+        if as_json:
+            print_json(report)
+        else:
+            click.echo(
+                f"{report['runs']} runs, {report['missing']} to do, about "
+                f"{report['cpu_s'] / 3600:.1f} processor hours"
+            )
+        return 0
+    if out is None:
+        raise click.UsageError("give the folder for the results with --out, or use --dry-run")
+    outcome = run_sweep(
+        sweep, out, engine=engine, scheduler=scheduler, progress=not as_json, published=published
+    )
+    failures = [{"run": f.name, "reason": f.reason} for f in outcome.failures]
+    if as_json:
+        counts = {"runs": outcome.runs, "ran": outcome.ran, "ended_early": outcome.ended_early}
+        print_json({**counts, "failures": failures, "out": out})
+    else:
+        early = f", {outcome.ended_early} ended early" if outcome.ended_early else ""
+        click.echo(f"{outcome.runs} runs, {outcome.ran} now{early}, {len(failures)} failed: {out}")
+    for failure in failures:
+        click.echo(f"{failure['run']}: {failure['reason']}", err=True)
+    return 1 if failures else 0

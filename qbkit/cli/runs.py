@@ -1,14 +1,15 @@
-"""``qbkit runs``: list the stored runs."""
+"""What is stored: ``qbkit runs``, ``qbkit packets`` and ``qbkit import-pcaps``."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import click
 
 from qbkit.cli import options
-from qbkit.cli.output import print_json, print_table
+from qbkit.cli.output import print_frame, print_json, print_run, print_table
 
 SHOWN = ("flows", "rate_mbps", "rtt_ms", "qdisc", "duration_s", "seed", "created", "file")
 VERSION = "measurement_version"
@@ -17,7 +18,7 @@ VERSION = "measurement_version"
 @click.command("runs")
 @click.option("--stale", is_flag=True, help="Only runs of another measurement version.")
 @options.as_json
-def command(stale: bool, as_json: bool) -> None:
+def runs_command(stale: bool, as_json: bool) -> None:
     """List the stored runs; files that cannot be read become warnings with the reason."""
     from qbkit import measurement
     from qbkit.store import default_folder, list_runs
@@ -40,3 +41,71 @@ def command(stale: bool, as_json: bool) -> None:
     what = f"runs of another measurement version than {measurement.VERSION}" if stale else "runs"
     count = sum(not row["problem"] for row in rows) if stale else len(rows)
     click.echo(f"{count} {what} in {default_folder()}")
+
+
+@click.command("packets")
+@click.argument("run", metavar="RUN")
+@click.option("--around-s", type=float, required=True, help="Time of the run, in seconds.")
+@click.option("--flow", help="Label of the only flow to show. [default: all]")
+@click.option("--count", type=int, default=50, show_default=True, help="Number of packets.")
+@options.as_json
+def packets_command(run: str, around_s: float, flow: str | None, count: int, as_json: bool) -> None:
+    """Show the packets of a run nearest to a time, with their header fields.
+
+    RUN is a file or the name of a stored run that was made with --keep pcap.
+    """
+    import xarray as xr
+
+    from qbkit.studies.results import is_cube, open_results
+
+    opened = open_results(run)
+    if not isinstance(opened, xr.Dataset) or is_cube(opened):
+        raise click.UsageError(f"{run} is no run; give FILE.nc, or a name of `qbkit runs`")
+    found = opened.qb.packets(around_s, flow=flow, count=count).reset_index()
+    if as_json:
+        print_json(json.loads(found.to_json(orient="records")))
+        return
+    texts = {"time_s": "{:.6f}", "queue_delay_ms": "{:.3f}"}
+    for name in found.columns.intersection([*texts]):
+        found[name] = [texts[name].format(value) for value in found[name]]
+    print_frame(found.astype(object).where(found.notna(), ""))
+
+
+@click.command("import-pcaps")
+@click.argument("before", type=click.Path(path_type=Path))
+@click.argument("after", type=click.Path(path_type=Path))
+@click.option("--flow", "flows", multiple=True, required=True, metavar="PORT=LABEL")
+@click.option(
+    "--sender",
+    multiple=True,
+    help="IP address that sends the data; repeatable. [default: who sends most bytes of a port]",
+)
+@click.option("--rtt-ms", type=float, help="Base RTT. [default: that of the handshakes]")
+@click.option("--propagation-ms", type=float, default=0.0, help="Delay between the captures.")
+@click.option("--out", type=click.Path(path_type=Path), required=True, help="File to write.")
+@options.force
+@options.as_json
+def import_pcaps_command(
+    before: Path,
+    after: Path,
+    flows: tuple[str, ...],
+    out: Path,
+    force: bool,
+    as_json: bool,
+    **params: Any,
+) -> None:
+    """Turn captures of both sides of a queue, made elsewhere, into a run dataset."""
+    from qbkit import store, traces
+
+    named = {}
+    for text in flows:
+        port, equals, label = text.partition("=")
+        if not (equals and label and port.isdigit()):
+            raise click.BadParameter(f"{text!r} is not PORT=LABEL", param_hint="--flow")
+        named[int(port)] = label
+    if not force:
+        store.require_free(out)
+    sender = list(params.pop("sender"))
+    dataset = traces.read_pcaps(before, after, flows=named, sender=sender, **params)
+    store.save_run(dataset, out)
+    print_run(store.load_run(out), as_json)

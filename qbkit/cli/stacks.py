@@ -1,6 +1,8 @@
-"""``qbkit stacks``: list the stacks; ``qbkit stacks build``: build their drivers."""
+"""``qbkit stacks``, ``qbkit new-stack`` and ``qbkit check-stack``."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import click
 
@@ -17,7 +19,7 @@ HIDDEN = ("options", "above")
     "--markdown", "as_markdown", is_flag=True, help="Print the table of the documentation."
 )
 @click.pass_context
-def command(context: click.Context, as_json: bool, as_markdown: bool) -> None:
+def stacks_command(context: click.Context, as_json: bool, as_markdown: bool) -> None:
     """List the stacks: controllers, version, and whether each is ready or what it needs."""
     from qbkit.stacks.listing import markdown_table, release_rows, stack_rows
 
@@ -34,7 +36,7 @@ def command(context: click.Context, as_json: bool, as_markdown: bool) -> None:
         print_table([{**row, "controllers": " ".join(row["controllers"])} for row in rows])
 
 
-@command.command("build")
+@stacks_command.command("build")
 @click.argument("names", nargs=-1, metavar="[STACK ...]")
 def build(names: tuple[str, ...]) -> int:
     """Build the drivers of all stacks or of the named ones, in parallel if memory allows.
@@ -54,3 +56,61 @@ def build(names: tuple[str, ...]) -> int:
         failed |= bool(problem)
         click.echo(f"{stack.name}: {problem or 'ready'}", err=bool(problem))
     return failed
+
+
+@click.command("new-stack")
+@click.argument("name")
+@click.option(
+    "--program",
+    type=click.Path(path_type=Path),
+    help="Your program. [default: an example, copied to the folder]",
+)
+@click.option("--python", "as_class", is_flag=True, help="Write a Python package instead.")
+@click.option(
+    "--folder", type=click.Path(path_type=Path), help="Folder to write. [default: ./NAME]"
+)
+def new_stack_command(name: str, program: Path | None, as_class: bool, folder: Path | None) -> None:
+    """Add a stack NAME that works, to be changed into yours.
+
+    By default: a table in stacks.toml, for a program with a command line of its own. With --python:
+    a package with a class, for anything else.
+    """
+    from qbkit.stacks.external.scaffold import add_table, write_package
+
+    if as_class and program:
+        raise click.UsageError("--python brings its own driver; leave --program out")
+    target = folder or Path(name)
+    if as_class:
+        place = write_package(name, target)
+        click.echo(f"wrote the package {place}; then: pip install -e {place}")
+    else:
+        file, started = add_table(name, program, target)
+        click.echo(f"added [stack.{name}] to {file}, which starts {started}")
+        if program:
+            click.echo("edit its lines controllers, connect and listen")
+    click.echo(f"then: qbkit check-stack {name}")
+
+
+@click.command("check-stack")
+@click.argument("name")
+@options.as_json
+def check_stack_command(name: str, as_json: bool) -> int:
+    """Run the contract of the stack NAME: it fills a link, stops on time, repeats and reports.
+
+    Exits with 1 if something is missing.
+    """
+    from qbkit.studies.contract import check_stack
+
+    checks = []
+    for check in check_stack(name):
+        checks.append(check)
+        if not as_json:
+            click.echo(f"{'ok' if check.ok else 'NO':2}  {check.check}: {check.detail}")
+            if not check.ok:
+                click.echo(f"    {check.fix}")
+    if as_json:
+        print_json([check.to_dict() for check in checks])
+    failed = [check.check for check in checks if not check.ok]
+    if failed:
+        click.echo(f"qbkit: {name} does not keep the contract: {', '.join(failed)}", err=True)
+    return 1 if failed else 0

@@ -59,7 +59,7 @@ class Size(click.ParamType):
 @network_options
 @options.as_json
 @click.pass_context
-def command(
+def web_command(
     context: click.Context,
     urls: tuple[str, ...],
     as_list: bool,

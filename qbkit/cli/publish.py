@@ -1,10 +1,12 @@
-"""``qbkit plot``: a figure or a table of results, for a paper."""
+"""Results as files to show: ``qbkit plot``, ``qbkit report`` and ``qbkit atlas``."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import click
+
+from qbkit.extras import require
 
 TABLES = (".csv", ".tex")
 
@@ -25,7 +27,7 @@ TABLES = (".csv", ".tex")
     show_default=True,
     help="241 or 506 points for a paper, or as in a notebook.",
 )
-def command(results: str, kind: str | None, out: Path, width: str) -> None:
+def plot_command(results: str, kind: str | None, out: Path, width: str) -> None:
     """Draw results that exist; nothing is run.
 
     RUN is a file or the name of a stored run, STUDY the folder of a published study, SWEEP the
@@ -42,3 +44,25 @@ def command(results: str, kind: str | None, out: Path, width: str) -> None:
     # An interactive page has the width of its window.
     paper = None if width == "screen" or out.suffix == ".html" else width
     click.echo(str(plots.save_chart(figure(opened, kind), out, width=paper)))
+
+
+@click.command("report")
+@click.argument("results", metavar="RUN|STUDY|SWEEP")
+@click.option("--out", type=click.Path(path_type=Path), required=True, help="HTML file to write.")
+def report_command(results: str, out: Path) -> None:
+    """Write one HTML file that opens offline: verdict, charts, parameters, suspects, provenance."""
+    from qbkit.studies.report import save_report
+    from qbkit.studies.results import open_results
+
+    click.echo(str(save_report(open_results(results), out)))
+
+
+@click.command("atlas")
+@click.argument("data", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder to write.")
+def atlas_command(data: Path, out: Path) -> None:
+    """Write a site of the published sweeps and studies in the folder DATA; it opens offline."""
+    require("nbconvert", to="write the atlas")
+    from qbkit.atlas import write_atlas
+
+    click.echo(str(write_atlas(data, out)))

@@ -1,4 +1,4 @@
-"""``qbkit kernel``: the virtual-time kernels."""
+"""What works on this machine: ``qbkit doctor`` and ``qbkit kernel``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,27 @@ from typing import Any
 import click
 
 from qbkit.cli import options
-from qbkit.cli.output import print_json
+from qbkit.cli.output import print_json, print_table
+
+ESSENTIAL = ("cache folder", "guest memory", "mininet", "virtual-time kernel", "stack tcp")
+"""Checks that must pass before anything can run."""
+
+
+@click.command("doctor")
+@options.as_json
+def doctor_command(as_json: bool) -> int:
+    """Check the installation and suggest fixes."""
+    from qbkit.cli.checks import examine
+
+    checks = [check.to_dict() for check in examine()]
+    if as_json:
+        print_json(checks)
+    else:
+        print_table([{**c, "ok": "yes" if c["ok"] else "NO"} for c in checks])
+    broken = [str(c["check"]) for c in checks if not c["ok"] and c["check"] in ESSENTIAL]
+    if broken:
+        click.echo(f"qbkit: not working here: {', '.join(broken)}", err=True)
+    return 1 if broken else 0
 
 
 @click.command("kernel")
@@ -18,7 +38,7 @@ from qbkit.cli.output import print_json
     help="Only the kernel for networks that are constant, or that for those that change.",
 )
 @options.as_json
-def command(do_build: bool, only: str | None, as_json: bool) -> None:
+def kernel_command(do_build: bool, only: str | None, as_json: bool) -> None:
     """Show the virtual-time kernels, or build them."""
     from qbkit.testbed import kernel, kernel_build
 
