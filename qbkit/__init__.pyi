@@ -9,6 +9,7 @@ from .spec.bottleneck import Bottleneck as Bottleneck
 from .spec.experiment import Experiment as Experiment
 from .spec.flow import Flow as Flow
 from .spec.loss import GilbertElliott as GilbertElliott
+from .spec.loss import TimedBursts as TimedBursts
 from .spec.sweep import Sweep as Sweep
 from .spec.web import WebLoad as WebLoad
 

@@ -69,7 +69,7 @@ def test_every_command_has_help(words, here):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--loss-model", "gemodel 5"], "'gemodel 5' is no loss model; write random, or gemodel"),
+        (["--loss-model", "gemodel 5"], "'gemodel 5' is no loss model; write random, gemodel"),
         (["--loss-model", "gemodel 1 25", "--loss-percent", "1"], "both set the loss"),
         (["--loss-direction", "up"], "'up' is not one of 'to_receivers', 'to_senders', 'both'"),
     ],

@@ -59,7 +59,9 @@ def test_every_kind_of_setting_has_a_golden_run():
     assert {link.qdisc for link in links} == set(QDISC_OPTIONS)
     losing = [link for link in links if link.mean_loss_percent]
     assert {link.loss_direction for link in losing} == {"to_receivers", "to_senders", "both"}
-    assert {type(link.loss_model).__name__ for link in losing} == {"str", "GilbertElliott"}
+    assert {type(link.loss_model).__name__ for link in losing} == {
+        *("str", "GilbertElliott", "TimedBursts")
+    }
     assert {e.topology for e in EXPERIMENTS.values()} == {"dumbbell", "parking_lot"}
     flows = [flow for experiment in EXPERIMENTS.values() for flow in experiment.flows]
     assert {flow.direction for flow in flows} == {"forward", "reverse"}

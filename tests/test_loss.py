@@ -1,4 +1,4 @@
-"""Loss in bursts: its laws by hand, in the kernel's netem, and in the balance of packets."""
+"""Loss in bursts of packets and of time: laws by hand, in netem, and in the balance of packets."""
 
 from __future__ import annotations
 
@@ -11,12 +11,15 @@ import xarray as xr
 from conservation import assert_conserved
 from hypothesis import given
 from hypothesis import strategies as st
+from ideal_link import served_s
 
 import qbkit as qb
 from qbkit.errors import SpecError
 from qbkit.metrics import packet_balance
+from qbkit.metrics.web.pages import loss_in_words
 from qbkit.plots.drawing.link_words import loss_words
-from qbkit.spec import Bottleneck, GilbertElliott
+from qbkit.plots.web.pages import _spoken
+from qbkit.spec import Bottleneck, GilbertElliott, TimedBursts
 from qbkit.testbed.links import edge_netem
 from qbkit.traces.run.journey import Fate
 
@@ -58,10 +61,38 @@ def test_moments_of_any_model_are_those_of_its_chain(p, r, bad, good):
     assert model.mean_burst_packets == pytest.approx(length)
 
 
+TIMED = TimedBursts(gap_s=0.5, length_s=0.1)
+
+
+@given(gap_s=st.floats(0.01, 5), length_s=st.floats(0.01, 5), seed=st.integers(0, 99))
+def test_bursts_of_time_have_the_lengths_that_they_should(gap_s, length_s, seed):
+    model = TimedBursts(gap_s=gap_s, length_s=length_s)
+    whole_s = 400 * (gap_s + length_s)
+    times_s = np.array(model.until(whole_s, seed))
+    assert (np.diff(times_s.ravel()) >= 0).all() and times_s[0, 0] > 0 and times_s.max() <= whole_s
+    share = (times_s[:, 1] - times_s[:, 0]).sum() / whole_s
+    # The variance of a share of alternating exponential times is 2 g² l² / (g + l)³ / whole.
+    error = (2 * (gap_s * length_s) ** 2 / (gap_s + length_s) ** 3 / whole_s) ** 0.5
+    assert share == pytest.approx(model.mean_loss_percent / 100, abs=5 * error)
+    assert len(times_s) == pytest.approx(400, abs=5 * 400**0.5)
+    # Another end of the experiment draws the same bursts, and the seed alone draws others.
+    half_s = whole_s / 2
+    assert (
+        model.until(half_s, seed)[:-1]
+        == model.until(whole_s, seed)[: -1 + len(model.until(half_s, seed))]
+    )
+    assert model.until(whole_s, seed + 1) != model.until(whole_s, seed)
+
+
 def test_text_dictionary_and_json_are_the_same_model():
     texts = ["gemodel 2 20 60 0.5", "gemodel 2% 20% 60% 0.5%", str(FULL)]
     given = [*texts, FULL, FULL.model_dump()]
     links = [Bottleneck(loss_model=model) for model in given]
+    assert all(link == links[0] for link in links)
+    experiment = qb.Experiment(bottleneck=links[0], flows=["tcp:cubic"])
+    assert qb.Experiment.from_json(experiment.to_json()) == experiment
+    timed = [TIMED, "bursts gap_s=0.5 length_s=0.1", str(TIMED), {"gap_s": 0.5, "length_s": 0.1}]
+    links = [Bottleneck(loss_model=model) for model in timed]
     assert all(link == links[0] for link in links)
     experiment = qb.Experiment(bottleneck=links[0], flows=["tcp:cubic"])
     assert qb.Experiment.from_json(experiment.to_json()) == experiment
@@ -84,16 +115,23 @@ def test_experiments_without_bursts_keep_their_json():
 
 
 def test_a_sweep_of_loss_models():
-    values = ["random", "gemodel 1 25"]
+    values = ["random", "gemodel 1 25", "bursts gap_s=0.5 length_s=0.1"]
     sweep = qb.Sweep(name="x", base={"flows": ["a:b"]}, sweep={"bottleneck.loss_model": values})
     models = [point.experiment.bottleneck.loss_model for point in sweep.points()]
-    assert models == ["random", SIMPLE]
+    assert models == ["random", SIMPLE, TIMED]
 
 
 @pytest.mark.parametrize(
     ("link", "words"),
     [
-        ({"loss_model": "bursts"}, "'bursts' is no loss model; write random, or gemodel P R"),
+        ({"loss_model": "burst"}, "'burst' is no loss model; write random, gemodel P R [1-H"),
+        ({"loss_model": "bursts"}, "'bursts' has no gap_s; write bursts gap_s=2 length_s=0.1"),
+        ({"loss_model": "bursts gap_s=1"}, "has no length_s; write bursts gap_s=2"),
+        ({"loss_model": "bursts gap_s=1 length_s=x"}, "has 'x' where a number must be"),
+        ({"loss_model": "bursts gap_s=1 length_s=1 seed=2"}, "has 'seed=2'; write bursts gap_s"),
+        ({"loss_model": "bursts gap_s=0 length_s=1"}, "gap_s = 0.0: input should be greater"),
+        ({"loss_model": {"gap_s": 1}}, "loss_model.length_s is missing"),
+        ({"loss_model": TIMED, "loss_percent": 1}, "both set the loss; give one of them"),
         ({"loss_model": ""}, "'' is no loss model"),
         ({"loss_model": "gemodel 1"}, "'gemodel 1' is no loss model"),
         ({"loss_model": "gemodel 1 x"}, "'gemodel 1 x' is no loss model"),
@@ -113,6 +151,13 @@ def test_bad_input_gets_one_sentence(link, words):
     assert "\n" not in str(caught.value)
 
 
+def test_bursts_that_are_too_many_get_one_sentence():
+    link = Bottleneck(loss_model="bursts gap_s=0.001 length_s=0.001")
+    with pytest.raises(SpecError, match="has about 30000 bursts; the most is 10000") as caught:
+        qb.Experiment(bottleneck=link, flows=["tcp:cubic"], duration_s=60)
+    assert "\n" not in str(caught.value)
+
+
 def test_words_of_netem_and_of_people():
     ends = " limit 1000000"
     assert edge_netem(Bottleneck()) == {}
@@ -123,6 +168,15 @@ def test_words_of_netem_and_of_people():
     acks = Bottleneck(loss_percent=2, loss_direction="to_senders")
     assert list(edge_netem(acks)) == ["s"]
     assert loss_words(acks) == "2 % loss of ACKs"
+    timed = Bottleneck(loss_model=TIMED)
+    assert edge_netem(timed) == {"d": "loss random 0.0%" + ends}
+    assert loss_words(timed) == "16.7 % loss in bursts of 100 ms"
+
+
+def test_the_words_of_web_loads_name_every_model():
+    for model, words in ((SIMPLE, "3.8 % loss in bursts of 4"), (TIMED, "17 % loss in bursts of")):
+        link = Bottleneck(loss_model=model).model_dump()
+        assert words in _spoken(loss_in_words(link))
 
 
 def burst_lengths(lost: np.ndarray) -> list[int]:
@@ -186,3 +240,73 @@ def test_lost_acks_behind_a_queue():
     assert not (ds.packet_fate == Fate.RANDOM_LOSS).any()
     # Lost ACKs alone cost TCP no data: later ACKs cover them.
     assert float(ds.throughput_mbps.sel(time=slice(2, 8)).mean("time").min()) > 15
+
+
+def in_bursts(run: xr.Dataset, times_s: np.ndarray) -> np.ndarray:
+    """Whether each time is inside of a burst."""
+    edges_s = np.array(run.qb.experiment.loss_bursts_s).ravel()
+    return np.searchsorted(edges_s, times_s) % 2 == 1
+
+
+def behind_the_queue(run: xr.Dataset) -> tuple[np.ndarray, np.ndarray]:
+    """For each packet behind the queue: whether it was lost there, and met a burst.
+
+    An ideal link says when a lost packet came out. It is right to 12 µs (test_changing_links).
+    """
+    passed = run.packet_fate.values != Fate.QUEUE_DROP
+    at_s, sizes = run.packet_time_s.values[passed], run.packet_size_bytes.values[passed]
+    left_s = served_s(at_s, sizes.astype(float), [0], [20])
+    edges_s = np.array(run.qb.experiment.loss_bursts_s).ravel()
+    known = np.abs(left_s[:, np.newaxis] - edges_s).min(axis=1) > 20e-6
+    lost = run.packet_fate.values[passed] == Fate.RANDOM_LOSS
+    return lost[known], in_bursts(run, left_s)[known]
+
+
+@pytest.mark.guest
+def test_a_burst_of_time_takes_all_packets_in_it_and_no_others():
+    # What else netem does at the same port stays: packets are late, and ACKs are held.
+    link = Bottleneck(
+        rate_mbps=20,
+        rtt_ms=20,
+        loss_model=TIMED,
+        loss_direction="both",
+        reorder_percent=5,
+        hold_acks_ms=2,
+    )
+    run = qb.Experiment(bottleneck=link, flows=["tcp:bbr", "quinn:cubic"], duration_s=8).run()
+    assert_conserved(run)
+    lost, inside = behind_the_queue(run)
+    assert np.array_equal(lost, inside)
+    assert lost.sum() > 100
+    late_s = run.packet_departure_s.values - run.packet_left_s.values
+    assert (late_s[np.isfinite(late_s)] > 4e-3).mean() == pytest.approx(0.05, abs=0.01)
+    # ACKs meet no queue: they are captured where they are lost.
+    lost_acks = run.ack_fate.values == Fate.RANDOM_LOSS
+    assert lost_acks.sum() > 3
+    assert np.array_equal(lost_acks, in_bursts(run, run.ack_time_s.values))
+
+
+@pytest.mark.guest
+def test_a_burst_of_time_is_the_same_for_flows_that_meet_no_common_link():
+    spec = qb.Experiment(
+        bottleneck=Bottleneck(loss_model=TIMED, loss_direction="to_senders", rtt_ms=20),
+        flows=["tcp:bbr", "quinn:cubic", "tcp:cubic"],
+        topology="parking_lot",
+        duration_s=5,
+    )
+    run = spec.run()
+    assert_conserved(run)
+    lost = run.ack_fate.values == Fate.RANDOM_LOSS
+    assert np.array_equal(lost, in_bursts(run, run.ack_time_s.values))
+    assert set(run.ack_flow.values[lost].tolist()) == {0, 1, 2}
+
+
+@pytest.mark.guest
+def test_a_part_of_the_packets_of_a_burst():
+    model = TimedBursts(gap_s=0.3, length_s=0.3, percent=30)
+    ds = run(["tcp:bbr"], loss_model=model)
+    lost, inside = behind_the_queue(ds)
+    assert not lost[~inside].any()
+    met = lost[inside]
+    assert met.mean() == pytest.approx(0.3, abs=4 * (0.21 / len(met)) ** 0.5)
+    assert "ack_fate" not in ds

@@ -11,7 +11,7 @@ import click
 from qbkit.errors import SpecError
 from qbkit.spec import Bottleneck
 from qbkit.spec.flow import option_value
-from qbkit.spec.loss import FORM
+from qbkit.spec.loss import FORM, TIMED_FORM
 from qbkit.spec.presets import PRESETS
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -28,7 +28,8 @@ HELP = {
     "qdisc": "Queue discipline.",
     "qdisc_options": "Options of the discipline, as in 'target=5ms ecn=true'.",
     "loss_percent": "Random loss.",
-    "loss_model": f"Loss in bursts, in percent as tc spells it: '{FORM}'.",
+    "loss_model": f"Loss in bursts: of packets, in percent as tc spells it, '{FORM}'; or of time, "
+    f"'{TIMED_FORM}'.",
     "loss_direction": "Where packets are lost: data, ACKs, or both.",
     "capacity": f"Rate over time in Mbit/s: {TIMES}.",
     "delay": f"Base RTT over time in ms: {TIMES}.",

@@ -3,7 +3,7 @@
 from qbkit.spec.bottleneck import FRAME_BYTES, QDISC_OPTIONS, Bottleneck, LossDirection, Qdisc
 from qbkit.spec.experiment import Experiment
 from qbkit.spec.flow import Flow
-from qbkit.spec.loss import GilbertElliott
+from qbkit.spec.loss import GilbertElliott, TimedBursts
 
 __all__ = [
     "FRAME_BYTES",
@@ -14,4 +14,5 @@ __all__ = [
     "GilbertElliott",
     "LossDirection",
     "Qdisc",
+    "TimedBursts",
 ]

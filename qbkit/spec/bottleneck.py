@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, field_validator, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from qbkit.spec import dualpi2, presets
 from qbkit.spec.base import OptionValue, Spec
-from qbkit.spec.loss import GilbertElliott
+from qbkit.spec.loss import LossModel, read_loss
 from qbkit.spec.over_time import Capacity, Delays, Outages, parsed_by
 
 FRAME_BYTES = 1514
@@ -66,9 +66,10 @@ class Bottleneck(Spec):
     """Options of the discipline, as ``tc`` spells them (``{"target": "5ms"}``; a flag is True)."""
     loss_percent: float = Field(default=0.0, ge=0.0, lt=100.0)
     """Random loss after the queue, in percent of the packets, each on its own."""
-    loss_model: Literal["random"] | GilbertElliott = "random"
+    loss_model: Annotated[LossModel, BeforeValidator(read_loss)] = "random"
     """``random``: the loss of ``loss_percent``. A `GilbertElliott`, or its text (``gemodel 1 30``),
-    loses packets in bursts instead. Each flow meets a model of its own in each direction."""
+    loses packets in bursts instead. Each flow meets a model of its own in each direction.
+    `TimedBursts`, or ``bursts gap_s=2 length_s=0.1``, are bursts that last a time."""
     loss_direction: LossDirection = "to_receivers"
     """Where packets are lost: data on the way ``to_receivers``, ACKs on the way back
     ``to_senders``, or ``both``."""
@@ -118,15 +119,6 @@ class Bottleneck(Spec):
             return data
         given = {name: value for name, value in data.items() if name != "preset"}
         return {**presets.fields_of(str(data["preset"])), **given}
-
-    @field_validator("loss_model", mode="before")
-    @classmethod
-    def _known_loss(cls, model: Any) -> Any:
-        if model == "random" or isinstance(model, GilbertElliott):
-            return model
-        if isinstance(model, dict):
-            return GilbertElliott(**model)
-        return GilbertElliott.from_text(str(model))
 
     @model_validator(mode="before")
     @classmethod

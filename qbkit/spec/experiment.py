@@ -20,6 +20,7 @@ from qbkit.json_words import object_of
 from qbkit.spec.base import Spec
 from qbkit.spec.bottleneck import FRAME_BYTES, Bottleneck
 from qbkit.spec.flow import Flow
+from qbkit.spec.loss import TimedBursts
 from qbkit.spec.misbehaving import Attack, read_attacks, require_possible
 from qbkit.spec.spec_file import of_file, read_fields
 
@@ -41,6 +42,8 @@ FIRST_FIELDS = {
     ),
 }
 """Fields that the JSON of an experiment always has."""
+MOST_BURSTS = 10_000
+"""Bursts of loss that an experiment may have on average; each is two changes of the network."""
 MOST_PATH_BYTES = 2**30
 """Most bytes that path and queues may hold: TCP's largest receive window (RFC 7323, 2.3)."""
 
@@ -96,6 +99,14 @@ class Experiment(Spec):
                 f"the outage at {last_s:g} s begins after the experiment's end at "
                 f"{self.duration_s:g} s; lengthen duration_s or leave it out"
             )
+        model = link.loss_model
+        if isinstance(model, TimedBursts):
+            expected = self.duration_s / (model.gap_s + model.length_s)
+            if expected > MOST_BURSTS:
+                raise ValueError(
+                    f"the loss_model {model} has about {expected:.0f} bursts; the most is "
+                    f"{MOST_BURSTS}, so lengthen gap_s or length_s"
+                )
         if self.jitter_shape != "uniform" and not self.jitter_reorders:
             raise ValueError(
                 f"jitter_shape {self.jitter_shape} needs jitter_reorders: only uniform jitter "
@@ -206,6 +217,14 @@ class Experiment(Spec):
             round(flow.start_s + window_s * _uniform(f"start {self.seed} {i}"), 6)
             for i, flow in enumerate(self.flows)
         )
+
+    @property
+    def loss_bursts_s(self) -> list[tuple[float, float]]:
+        """(start, end) in s of each burst of a `TimedBursts`; empty for other losses."""
+        model = self.bottleneck.loss_model
+        if not isinstance(model, TimedBursts):
+            return []
+        return model.until(self.duration_s, self.seed)
 
     @property
     def _shortest_s(self) -> float:

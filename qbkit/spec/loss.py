@@ -1,13 +1,19 @@
-"""Loss in bursts: the model of Gilbert and Elliott, with the four parameters of netem."""
+"""Loss in bursts: of packets (the model of Gilbert and Elliott, as netem has it), or of time."""
 
 from __future__ import annotations
+
+import random
+from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
 from qbkit.spec.base import Spec
+from qbkit.spec.words import number
 
 FORM = "gemodel P R [1-H [1-K]]"
 """How `tc-netem(8)` spells the parameters, in percent; a text of this form stands for the model."""
+TIMED_FORM = "bursts gap_s=2 length_s=0.1 [percent=100]"
+"""The text of `TimedBursts`."""
 
 
 class GilbertElliott(Spec):
@@ -38,7 +44,9 @@ class GilbertElliott(Spec):
         except ValueError:
             percents = []
         if name != "gemodel" or not 2 <= len(percents) <= 4:
-            raise ValueError(f"{text!r} is no loss model; write random, or {FORM} in percent")
+            raise ValueError(
+                f"{text!r} is no loss model; write random, {FORM} in percent, or {TIMED_FORM}"
+            )
         return cls(**dict(zip(cls.model_fields, percents, strict=False)))
 
     @model_validator(mode="after")
@@ -54,6 +62,11 @@ class GilbertElliott(Spec):
     def netem(self) -> str:
         """The model in netem's words."""
         return "loss gemodel " + " ".join(f"{value}%" for _, value in self)
+
+    @property
+    def burst_words(self) -> str:
+        """The mean length of a burst in words."""
+        return f"{self.mean_burst_packets:.3g}"
 
     @property
     def mean_loss_percent(self) -> float:
@@ -82,3 +95,71 @@ class GilbertElliott(Spec):
 
     def __str__(self) -> str:
         return "gemodel " + " ".join(f"{value:g}" for _, value in self)
+
+
+class TimedBursts(Spec):
+    """Bursts that last a time, whether packets come or not, as an outage of a radio does.
+
+    Gaps and bursts have exponential lengths, drawn from the experiment's seed. A burst is the same
+    for all flows, and in both directions if both lose. The text
+    ``bursts gap_s=2 length_s=0.1 percent=50`` stands for the model.
+    """
+
+    gap_s: float = Field(ge=1e-3, le=86_400.0)
+    """Mean time in s from the end of a burst to the beginning of the next one."""
+    length_s: float = Field(ge=1e-3, le=3600.0)
+    """Mean length of a burst in s."""
+    percent: float = Field(default=100.0, gt=0.0, le=100.0)
+    """Loss in a burst, in percent of the packets, each on its own."""
+
+    @classmethod
+    def from_text(cls, text: str) -> TimedBursts:
+        """The model that a text of the form `TIMED_FORM` describes; ValueError for others."""
+        fields: dict[str, float] = {}
+        for word in text.split()[1:]:
+            name, equals, value = word.partition("=")
+            if not equals or name not in cls.model_fields:
+                raise ValueError(f"{text!r} has {word!r}; write {TIMED_FORM}")
+            fields[name] = number(value, text)
+        if missing := [name for name in ("gap_s", "length_s") if name not in fields]:
+            raise ValueError(f"{text!r} has no {missing[0]}; write {TIMED_FORM}")
+        return cls(**fields)
+
+    def until(self, end_s: float, seed: int) -> list[tuple[float, float]]:
+        """(start, end) in s of each burst that begins before ``end_s``, to a microsecond.
+
+        The last one ends with the experiment, so that connections can be closed.
+        """
+        draw, bursts, now_s = random.Random(f"loss {seed}"), [], 0.0
+        while (start_s := round(now_s + draw.expovariate(1 / self.gap_s), 6)) < end_s:
+            now_s = round(start_s + draw.expovariate(1 / self.length_s), 6)
+            bursts.append((start_s, min(now_s, end_s)))
+        return bursts
+
+    @property
+    def mean_loss_percent(self) -> float:
+        """Loss in the long run, of packets that come at an even rate."""
+        return self.percent * self.length_s / (self.gap_s + self.length_s)
+
+    @property
+    def burst_words(self) -> str:
+        """The mean length of a burst in words."""
+        return f"{self.length_s * 1e3:.3g} ms"
+
+    def __str__(self) -> str:
+        return " ".join(["bursts", *(f"{name}={value:g}" for name, value in self)])
+
+
+LossModel = Literal["random"] | GilbertElliott | TimedBursts
+
+
+def read_loss(model: Any) -> LossModel:
+    """The loss model that a text or fields describe; ValueError for others."""
+    if model == "random" or isinstance(model, GilbertElliott | TimedBursts):
+        return model
+    if isinstance(model, dict):
+        of_time = model.keys() & TimedBursts.model_fields.keys()
+        return TimedBursts(**model) if of_time else GilbertElliott(**model)
+    text = str(model)
+    timed = text.split()[:1] == ["bursts"]
+    return TimedBursts.from_text(text) if timed else GilbertElliott.from_text(text)

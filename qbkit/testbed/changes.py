@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-from qbkit.spec import Bottleneck, Experiment, dualpi2, schedule
+from qbkit.spec import Bottleneck, Experiment, TimedBursts, dualpi2, schedule
 from qbkit.spec.over_time import OPPORTUNITY_BYTES
 from qbkit.testbed.links import bottleneck_lines
 
@@ -37,6 +37,8 @@ def of(experiment: Experiment, engine: str, drain_s: float) -> dict[str, Any]:
         # What has left the last queue may still be on its way, and its ACKs after it.
         extra_rtt_ms = max(flow.extra_rtt_ms for flow in experiment.flows)
         found["late_s"] = (link.most_rtt_ms + extra_rtt_ms) / 1e3
+    if isinstance(link.loss_model, TimedBursts):
+        found["bursts"] = _bursts(experiment, link.loss_model.percent)
     if link.mtu_bytes < 1500:
         found["mtu"] = {"bytes": link.mtu_bytes, "icmp": link.mtu_icmp}
     if front := _in_front(link):
@@ -55,6 +57,18 @@ def drain_s(experiment: Experiment) -> float:
     if not link.changes_rate:
         return held_bytes / (link.rate_mbps * 1e6 / 8)
     return schedule.time_to_carry_s(link, experiment.duration_s, held_bytes, MOST_WAIT_S)
+
+
+def _bursts(experiment: Experiment, percent: float) -> dict[str, Any]:
+    """Which hosts' last routers lose packets, by kind, and from when on how many percent."""
+    link = experiment.bottleneck
+    edges = [
+        (at_s, loss)
+        for burst in experiment.loss_bursts_s
+        for at_s, loss in zip(burst, (percent, 0.0), strict=True)
+    ]
+    kinds = {"receiver": link.loses_data, "sender": link.loses_acks}
+    return {"before": [kind for kind, loses in kinds.items() if loses], "s_percent": edges}
 
 
 def _longest_rtt_s(link: Bottleneck, drain_s: float) -> float:

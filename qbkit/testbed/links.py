@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from qbkit.spec import FRAME_BYTES, Bottleneck, Experiment
+from qbkit.spec import FRAME_BYTES, Bottleneck, Experiment, GilbertElliott
 
 NETEM_LIMIT_PACKETS = 1_000_000
 """The delay lines of the hosts never drop."""
@@ -83,7 +83,7 @@ def edge_netem(link: Bottleneck) -> dict[str, str]:
     d(estination) is for receivers, s(ender) for senders; kinds to which nothing happens are left
     out. Packets are lost, duplicated and corrupted in that order, then reordered or held. Each port
     has its own chain of random numbers, which the kernel seeds from its random pool, and so from
-    the seed of the experiment.
+    the seed of the experiment. Bursts of time begin without loss (`qbkit.testbed.changes`).
     """
     data = [*_loss(link, link.loses_data), *_damage(link), *_reordering(link)]
     words = {
@@ -96,7 +96,9 @@ def edge_netem(link: Bottleneck) -> dict[str, str]:
 
 def _loss(link: Bottleneck, loses: bool) -> list[str]:
     model = link.loss_model
-    words = f"loss random {link.loss_percent}%" if model == "random" else model.netem
+    words = f"loss random {link.loss_percent}%"
+    if isinstance(model, GilbertElliott):
+        words = model.netem
     return [words] if loses else []
 
 

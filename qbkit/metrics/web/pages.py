@@ -14,6 +14,7 @@ from qbkit.errors import MetricError
 from qbkit.metrics.web.loads import complete_loads, median_difference
 from qbkit.metrics.web.multiplexing import page_multiplexing
 from qbkit.metrics.web.speed_index import page_speed_index
+from qbkit.spec.loss import read_loss
 
 SETTING = ("server", "client", "page", "loss", "rtt_ms")
 """Columns of `page_table` that make a cell."""
@@ -139,6 +140,8 @@ def _main_image(run: xr.Dataset) -> int | None:
 def loss_in_words(link: dict[str, Any]) -> str:
     """The loss of a link (the JSON of a bottleneck) as in the column ``loss`` of `page_table`."""
     model = link.get("loss_model", "random")
+    if "gap_s" in model:
+        return f"bursts, {read_loss(model)}"
     if model != "random":
         return f"bursts, gemodel {model['to_bad_percent']:g} {model['to_good_percent']:g}"
     return f"random {link['loss_percent']:g} %" if link["loss_percent"] else NO_LOSS

@@ -62,7 +62,7 @@ def loss_words(link: Bottleneck) -> str:
     """The loss after the queue, the length of its bursts, and its direction if not the default."""
     words = f"{link.mean_loss_percent:.3g} % loss"
     if link.loss_model != "random":
-        words += f" in bursts of {link.loss_model.mean_burst_packets:.3g}"
+        words += f" in bursts of {link.loss_model.burst_words}"
     if link.loss_direction == "to_receivers":
         return words
     return words + (" each way" if link.loss_direction == "both" else " of ACKs")

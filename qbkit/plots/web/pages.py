@@ -21,7 +21,7 @@ from qbkit.plots.web.tiles import (
     tile_colour,
     tile_numbers,
 )
-from qbkit.spec.loss import GilbertElliott
+from qbkit.spec.loss import GilbertElliott, read_loss
 
 CELL_WIDTH, CELL_HEIGHT = 144, 34
 TITLES = {
@@ -176,6 +176,9 @@ def _spoken(loss: str) -> str:
     kind, _, numbers = loss.partition(" ")
     if kind == "random":
         return f"{numbers} loss at random"
-    model = GilbertElliott.from_text(numbers)
-    packets = 100 / model.to_good_percent
-    return f"{model.mean_loss_percent:.2g} % loss in bursts of {packets:.2g}"
+    model = read_loss(numbers)
+    assert model != "random"
+    length = model.burst_words
+    if isinstance(model, GilbertElliott):
+        length = f"{100 / model.to_good_percent:.2g}"
+    return f"{model.mean_loss_percent:.2g} % loss in bursts of {length}"

@@ -4,6 +4,7 @@ A schedule lies in the kernel before the flows start; delays change at their tim
 rtnetlink(7), linux/pkt_sched.h and, for the discipline ``capacity``, sch_capacity.c.
 """
 
+import contextlib
 import os
 import socket
 import struct
@@ -20,8 +21,9 @@ BASIC, QUEUE, APP = 1, 3, 4
 SEGMENTS, APPEND, MODE, REPEAT, START = 1, 2, 3, 4, 5
 MOST_SEGMENTS = 3500
 """Of one message: an attribute has at most 65,535 bytes."""
-LATENCY64, JITTER64 = 10, 11
+REORDER, LATENCY64, JITTER64 = 3, 10, 11
 LIMIT_PACKETS = 1_000_000
+PR_SET_TIMERSLACK = 29
 DUALPI2_COUNTERS = (
     "prob",
     "delay_c",
@@ -65,6 +67,42 @@ def set_delay(port, delay_ms, jitter_ms):
         (JITTER64, struct.pack("=q", round(jitter_ms * 1e6))),
     ]
     change(port, 0, ROOT, "netem", options, before)
+
+
+@contextlib.contextmanager
+def exact_timers():
+    """Inside the block the agent wakes at its time, not with a timer up to 50 µs later: prctl(2).
+
+    What it starts would inherit that, so it is for waiting only.
+    """
+    network.libc.prctl(PR_SET_TIMERSLACK, 1)
+    try:
+        yield
+    finally:
+        network.libc.prctl(PR_SET_TIMERSLACK, 0)  # the default
+
+
+def set_loss(net, plan, percent):
+    """Give the last routers another random loss; what else their netem does stays."""
+    share = struct.pack("=I", round(percent / 100 * 0xFFFFFFFF))
+    for flow in plan["flows"]:
+        for role in plan["bursts"]["before"]:
+            port = network.peer(network.ports(net[flow[f"{role}_host"]])[0])
+            known = netem(port)
+            rest = attributes(known[24:])
+            options = [
+                (kind, rest[kind]) for kind in (REORDER, LATENCY64, JITTER64) if kind in rest
+            ]
+            change(port, 0, ROOT, "netem", options, known[:8] + share + known[12:24])
+
+
+def netem(port):
+    """The options of a port's netem: a ``struct tc_netem_qopt``, and attributes."""
+    with port.node.entered():
+        index = socket.if_nametoindex(port.name)
+        messages = talk(RTM_GETQDISC, DUMP, header(0, 0, 0))
+    mine = (m for m in messages if struct.unpack_from("=I", m, 4)[0] == index)
+    return next(attributes(message[20:])[OPTIONS] for message in mine)
 
 
 def set_dualpi2(port, attributes):

@@ -9,7 +9,7 @@ import time
 from programs import ENDED_WELL, ENV, GRACE_S, Program
 from report import RunAborted, say
 
-START, STOP, END, REPORT, NEW_RTT, ATTACK = range(6)
+START, STOP, END, REPORT, NEW_RTT, ATTACK, NEW_LOSS = range(7)
 """What happens during the flows, in this order where times are the same."""
 
 
@@ -59,6 +59,8 @@ class Flows:
                 say(f"time {at_s:.3f}")
             elif kind == NEW_RTT:
                 self.links.changes.set_rtt(self.links.net, self.plan, what)
+            elif kind == NEW_LOSS:
+                self.links.changes.set_loss(self.links.net, self.plan, what)
             elif kind == ATTACK:
                 self.attacker.strike()
 
@@ -67,8 +69,10 @@ class Flows:
 
         Return whether the run is over, because all flows have ended and the plan ends with them.
         """
+        exact = self.links.changes.exact_timers if "bursts" in self.plan else contextlib.nullcontext
         while (left := when_ns - time.time_ns()) > 0:
-            signal.sigtimedwait({signal.SIGCHLD}, left / 1e9)
+            with exact():
+                signal.sigtimedwait({signal.SIGCHLD}, left / 1e9)
             for program in self.programs:
                 code = program.poll()
                 unexpected = code or program not in self.starters.values()
@@ -120,7 +124,7 @@ class Flows:
 
 
 def events(plan):
-    """What happens when: (time, kind, flow or new RTT), in order."""
+    """What happens when: (time, kind, flow, new RTT or loss), in order."""
     found = []
     for flow in plan["flows"]:
         found.append((flow["start_s"], START, flow))
@@ -131,5 +135,6 @@ def events(plan):
     reports = math.ceil(plan["duration_s"] / every_s)
     found += [(k * every_s, REPORT, None) for k in range(1, reports)]
     found += [(at_s, NEW_RTT, rtt_ms) for at_s, rtt_ms in plan.get("delays_s_ms", [])]
+    found += [(at_s, NEW_LOSS, loss) for at_s, loss in plan.get("bursts", {}).get("s_percent", [])]
     found += [(at_s, ATTACK, None) for at_s in plan.get("attacks", {}).get("at_s", [])]
     return sorted(found, key=lambda event: event[:2])
