@@ -8,8 +8,8 @@ import re
 import numpy as np
 import pytest
 
-from qbkit.atlas.causes import source_links
 from qbkit.atlas.differences import Difference
+from qbkit.atlas.standing import source_links
 from qbkit.atlas.tiles import SHARE, VIRIDIS, tile_style
 from qbkit.store.faults import Fault, first_clause
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from qbkit.atlas.published import ConformanceSweep, PublishedStudy, PublishedSweep, Setting
+from qbkit.atlas.published import ConformanceSweep, PublishedSweep, Setting
 
 OPTIONS = ("rate_mbps", "rtt_ms", "buffer_bdp")
 """Fields of the link that have an option of ``qbkit reproduce``."""
@@ -34,16 +34,6 @@ def pair_again(sweep: PublishedSweep, pair: list[str], setting: Setting) -> str:
     """The trials of two implementations in one setting, against what is published."""
     first, second = map(_quoted, pair)
     return f"{_reproduce(sweep)} --flow {first} --where against={second}{_where(setting)}"
-
-
-def study_again(published: PublishedStudy) -> str:
-    """The runs of a study, against what is published."""
-    return f"qbkit reproduce data/{published.name}"
-
-
-def explanation_again(published: PublishedStudy) -> str:
-    """The inference of the parameters, against what is published."""
-    return f"qbkit reproduce data/{published.name}/index.json"
 
 
 def inference_again(name: str) -> str:

@@ -10,13 +10,10 @@ import altair as alt
 
 from qbkit.atlas.again import (
     cell_again,
-    explanation_again,
     inference_again,
     pair_again,
     run_again,
-    study_again,
 )
-from qbkit.atlas.causes import Cause, cause_of
 from qbkit.atlas.inferred import LINK, Inferred
 from qbkit.atlas.multiples import envelope_panels, lone_panels
 from qbkit.atlas.published import (
@@ -26,18 +23,16 @@ from qbkit.atlas.published import (
     PublishedStudy,
     PublishedSweep,
     Share,
+    network_text,
 )
-from qbkit.atlas.standing import KINDS, Standing, standing_of
+from qbkit.atlas.standing import KINDS, Cause, Standing, cause_of, standing_of
 from qbkit.metrics import by_family, summary
 from qbkit.metrics.maps.families import kernel_counterpart
 from qbkit.metrics.maps.interactions import FIRST
 from qbkit.metrics.maps.shares import settle_s
-from qbkit.plots.drawing.html import run_sentence
 from qbkit.plots.drawing.render import chart_fragment
 from qbkit.plots.maps.conformance_map import setting_text
-from qbkit.spec import Bottleneck, Experiment
-from qbkit.studies.conformance import Study
-from qbkit.studies.explain import Explanation
+from qbkit.spec import Experiment
 
 WAITING = "An interactive chart; it needs JavaScript."
 
@@ -69,54 +64,6 @@ class Row:
     cause: Cause | None
     map: list[tuple[str, float, float]]
     """Setting, conformance and noise floor; of the reference the noise floor twice."""
-
-
-@dataclass(frozen=True)
-class Case:
-    """A published study with its title, its place in the page of all, and how to make it again."""
-
-    published: PublishedStudy
-
-    @property
-    def study(self) -> Study:
-        """The runs of both sides."""
-        return self.published.study
-
-    @property
-    def explanation(self) -> Explanation | None:
-        """The causes, if they were published."""
-        return self.published.explanation
-
-    @property
-    def test(self) -> str:
-        """The implementation under test with its options."""
-        return self.published.experiment.flows[0].text
-
-    @property
-    def title(self) -> str:
-        """The test and its network."""
-        return f"{self.test} at {_link_words(self.published.experiment.bottleneck)}"
-
-    @property
-    def anchor(self) -> str:
-        """Its name in the page."""
-        return self.published.name.replace("/", "-")
-
-    @property
-    def where(self) -> str:
-        """Where it is published, and its network."""
-        words = run_sentence(self.study.tests[0], of_one_run=False)
-        return f"{self.published.name}: {words}"
-
-    @property
-    def again(self) -> str:
-        """The command that makes the study again."""
-        return study_again(self.published)
-
-    @property
-    def explained_again(self) -> str:
-        """The command that infers the parameters again."""
-        return explanation_again(self.published)
 
 
 def index_page(published: Published) -> dict[str, Any]:
@@ -157,13 +104,13 @@ def causes_page(published: Published) -> dict[str, Any]:
     ]
     return {
         "likely": [each for each in likely if each[2] and not each[2].source],
-        "studies": [*map(Case, published.studies)],
+        "studies": published.studies,
     }
 
 
 def implementation_page(published: Published, name: str) -> dict[str, Any]:
     """Everything that the data say of one implementation."""
-    mine = [Case(study) for study in published.studies if study.implementation == name]
+    mine = [study for study in published.studies if study.implementation == name]
     sweeps = [sweep for sweep in published.conformance if name in sweep.implementations]
     return {
         "name": name,
@@ -180,8 +127,8 @@ def implementation_page(published: Published, name: str) -> dict[str, Any]:
             for sweep in published.interactions
             if name in sweep.implementations
         ],
-        "studies": [(case, _study_figure(case.published)) for case in mine],
-        "explained": any(case.explanation for case in mine),
+        "studies": [(study, _study_figure(study)) for study in mine],
+        "explained": any(study.explanation for study in mine),
         "inferred": _inferred(published, name),
         "releases": _releases(published, name),
         "faults": published.faults.get(name, ()),
@@ -288,7 +235,7 @@ def sweep_words(sweep: PublishedSweep) -> str:
 
 def _network_words(sweep: PublishedSweep) -> list[str]:
     """Network and time of each setting: ``20 Mbit/s, 20 ms, 5 BDP, 20 to 40 s``."""
-    known, time = _shared_link_words(sweep), _time_words(sweep)
+    known, time = _sharedlink_words(sweep), _time_words(sweep)
     varied = _varied(sweep)
     settings = ({f: v for f, v in setting.items() if f in varied} for setting in sweep.settings)
     each = [(known, setting_text(setting), time) for setting in settings]
@@ -303,10 +250,10 @@ def _time_words(sweep: PublishedSweep) -> str:
 
 def shared_words(sweep: PublishedSweep) -> str:
     """What all settings of a sweep share, and its time: ``100 Mbit/s, 10 ms, 60 s``."""
-    return f"{_shared_link_words(sweep)}, {_time_words(sweep)}"
+    return f"{_sharedlink_words(sweep)}, {_time_words(sweep)}"
 
 
-def _shared_link_words(sweep: PublishedSweep) -> str:
+def _sharedlink_words(sweep: PublishedSweep) -> str:
     """What the links of all settings of a sweep share: ``100 Mbit/s, 10 ms``."""
     link, varied = _first(sweep).bottleneck, _varied(sweep)
     fields = {f"bottleneck.{name}": getattr(link, name) for name in LINK}
@@ -360,12 +307,8 @@ def _inferred(published: Published, name: str) -> dict[str, Any] | None:
 def _lone_words(inferred: Inferred) -> str:
     """Network, duration and number of seeds of the lone flows of an implementation."""
     duration_s = inferred.experiment.duration_s
-    link = _link_words(inferred.experiment.bottleneck)
+    link = network_text(inferred.experiment.bottleneck)
     return f"{link}, {duration_s:g} s, {inferred.seeds} seeds of each"
-
-
-def _link_words(link: Bottleneck) -> str:
-    return f"{link.rate_mbps:g} Mbit/s, {link.rtt_ms:g} ms, {link.buffer_bdp:g} BDP"
 
 
 def _opponents(sweep: InteractionSweep, name: str) -> list[tuple[str, list[Share | None], str]]:

@@ -19,7 +19,8 @@ from qbkit.errors import StoreError
 from qbkit.metrics import cell_envelopes, conformance_map, dominance, interactions, settling
 from qbkit.metrics.envelopes.envelope import Envelope
 from qbkit.metrics.maps.interactions import FIRST, SECOND, SEED
-from qbkit.spec import Experiment
+from qbkit.plots.drawing.html import run_sentence
+from qbkit.spec import Bottleneck, Experiment
 from qbkit.spec.sweep import Sweep
 from qbkit.store.faults import Fault, read_faults
 from qbkit.store.published import INDEX, load_runs, load_sweep, published_index
@@ -213,6 +214,21 @@ class PublishedStudy:
         return self.experiment.flows[0].name
 
     @property
+    def test(self) -> str:
+        """The implementation under test with its options."""
+        return self.experiment.flows[0].text
+
+    @property
+    def title(self) -> str:
+        """The test and its network."""
+        return f"{self.test} at {network_text(self.experiment.bottleneck)}"
+
+    @property
+    def where(self) -> str:
+        """Where it is published, and its network."""
+        return f"{self.name}: {run_sentence(self.study.tests[0], of_one_run=False)}"
+
+    @property
     def experiment(self) -> Experiment:
         """The experiment of the first trial of the test."""
         return Experiment.from_json(self.study.tests[0].attrs["spec"])
@@ -282,6 +298,11 @@ class Published:
             found |= json.loads(self.alone[name].attrs["stack_versions"])
         # The driver's version follows: it is the hash of our own program.
         return str(found.get(stack, "")).partition(",")[0].partition("driver")[0].strip()
+
+
+def network_text(link: Bottleneck) -> str:
+    """Rate, RTT and buffer: ``20 Mbit/s, 50 ms, 1 BDP``."""
+    return f"{link.rate_mbps:g} Mbit/s, {link.rtt_ms:g} ms, {link.buffer_bdp:g} BDP"
 
 
 def read_published(folder: Path) -> Published:

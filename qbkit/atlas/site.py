@@ -17,7 +17,6 @@ from nbconvert.filters import markdown2html
 from qbkit import __version__, progress
 from qbkit.atlas import again
 from qbkit.atlas.answers import published_answers
-from qbkit.atlas.causes import source_links
 from qbkit.atlas.claims import findings
 from qbkit.atlas.inferred import parameter_rows
 from qbkit.atlas.pages import (
@@ -31,6 +30,7 @@ from qbkit.atlas.pages import (
     sweep_words,
 )
 from qbkit.atlas.published import Published, read_published
+from qbkit.atlas.standing import source_links
 from qbkit.atlas.tiles import SHARE, tile_style
 from qbkit.files import write_whole, writing
 from qbkit.metrics import map_sentence

@@ -1,12 +1,22 @@
-"""Where each implementation stands, in words: its known fault, or what it takes."""
+"""Where each implementation stands, in words, and why: its known fault, or what its packets say.
+
+The packets of lone flows give the parameters of an implementation and of the kernel's controller
+(`qbkit.metrics.infer`). Of those that differ, the likely cause is the one that explains most of the
+difference in throughput: it must work in its direction, and be more than a few per cent.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+import re
+from dataclasses import dataclass, field
 
 from qbkit.atlas.differences import Difference
 from qbkit.atlas.published import Published
-from qbkit.store.faults import first_clause
+from qbkit.metrics.maps.families import family, kernel_counterpart
+from qbkit.metrics.parameters.differences import compare
+from qbkit.spec.flow import controller_of
+from qbkit.store.faults import Fault, first_clause
 
 KINDS = {
     "fault": "has a known fault",
@@ -19,6 +29,8 @@ KINDS = {
     "none": "not compared",
 }
 """Kind → its words, in the order in which a reader sorts them."""
+LEAST_PERCENT = 3.0
+INTERVAL = re.compile(r" \[[^\]]*\]")
 
 
 @dataclass(frozen=True)
@@ -57,3 +69,48 @@ def standing_of(published: Published, name: str) -> Standing:
         return Standing(difference.kind, difference)
     known = {sweep.reference for sweep in published.conformance}
     return Standing("reference" if name in known else "none")
+
+
+@dataclass(frozen=True)
+class Cause:
+    """The most likely reason for what an implementation does."""
+
+    text: str
+    """In a few words."""
+    source: list[tuple[str, str]] = field(default_factory=list)
+    """File and line with the address, of a known fault; empty if the packets say it."""
+    percent: float = math.nan
+    """What this cause alone would change in throughput at equal loss."""
+
+
+def cause_of(published: Published, name: str) -> Cause | None:
+    """The first known fault of an implementation, or the likely cause of its difference."""
+    faults = published.faults.get(name)
+    if faults:
+        return Cause(first_clause(faults[0].fault), source_links(faults[0]))
+    difference = published.difference(name)
+    return _from_packets(published, name, difference) if difference else None
+
+
+def source_links(fault: Fault) -> list[tuple[str, str]]:
+    """Each place of ``source`` (``a.rs:56, 65, b.rs:7``) with its address, "" where it has none."""
+    file, places = "", []
+    for part in fault.source.split(", "):
+        name, colon, line = part.rpartition(":")
+        file = name if colon else file
+        places.append(f"{file}:{line}" if colon else line)
+    addresses = fault.url.split()
+    return list(zip(places, addresses + [""] * (len(places) - len(addresses)), strict=False))
+
+
+def _from_packets(published: Published, name: str, difference: Difference) -> Cause | None:
+    mine, kernel = (published.parameters.get(n) for n in (name, kernel_counterpart(name)))
+    if not mine or not kernel or difference.kind not in ("more", "less"):
+        return None
+    part = difference.mbps / difference.reference_mbps
+    models_path = family(controller_of(name)) == "bbr"
+    for each in compare(mine.parameters, kernel.parameters, part, models_path=models_path):
+        percent = 100 * math.expm1(each.effect)
+        if each.role == "cause" and percent * part > 0 and abs(percent) >= LEAST_PERCENT:
+            return Cause(INTERVAL.sub("", str(each)), percent=percent)
+    return None

@@ -104,12 +104,6 @@ class Pairs:
         return int((self._of_two.throughput_ratio_low > 0.5).sum())
 
     @property
-    def reach(self) -> float:
-        """Half the width of an interval, mean over all pairs."""
-        table = self._of_two
-        return float((table.throughput_ratio_high - table.throughput_ratio_low).mean()) / 2
-
-    @property
     def _of_two(self) -> xr.Dataset:
         """The table without the implementations against themselves; NaN there."""
         return self.table.where(self.table[FIRST] != self.table[SECOND])

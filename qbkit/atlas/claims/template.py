@@ -19,10 +19,9 @@ import xarray as xr
 
 import qbkit as qb
 from qbkit.atlas.claims.cases import Cases
-from qbkit.atlas.claims.family import Family, best
+from qbkit.atlas.claims.family import Family, Longer, best
 from qbkit.atlas.claims.faster import Faster
 from qbkit.atlas.claims.findings import Finding, bars, claim, read_findings
-from qbkit.atlas.claims.longer import Longer
 from qbkit.atlas.claims.pairs import Lasting, Pairs
 from qbkit.atlas.published import Published
 from qbkit.metrics.maps.families import FAMILIES
