@@ -22,7 +22,7 @@ from markdown_tables import add_write, record
 
 import qbkit as qb
 from qbkit.cli.network import bottleneck
-from qbkit.cli.run import command as run_command
+from qbkit.cli.run import run_command
 
 SEEDS = (1, 2, 3)
 KEYS = ("report",)

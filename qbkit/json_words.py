@@ -1,9 +1,11 @@
-"""What is wrong with a JSON file, in the words of JSON instead of Python's."""
+"""What is wrong with a JSON file, in the words of JSON instead of Python's; and rows for JSON."""
 
 from __future__ import annotations
 
 import json
+import math
 import re
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 KINDS = {
@@ -55,6 +57,17 @@ def object_of(text: str | bytes) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise ValueError("it must be a JSON object")
     return found
+
+
+def plain_rows(rows: Iterable[Mapping[Any, Any]]) -> list[dict[str, Any]]:
+    """Rows of a table for JSON, which has neither NaN nor infinity: they are null."""
+    return [
+        {
+            str(name): None if isinstance(value, float) and not math.isfinite(value) else value
+            for name, value in row.items()
+        }
+        for row in rows
+    ]
 
 
 def _kind(name: str) -> str:

@@ -20,8 +20,7 @@ from qbkit.atlas import write_atlas
 from qbkit.atlas.again import sample_size
 from qbkit.atlas.pages import shared_words
 from qbkit.atlas.published import ConformanceSweep
-from qbkit.cli.reproduce import MOST_POINTS, wanted_fields
-from qbkit.cli.reproduce import command as reproduce_command
+from qbkit.cli.reproduce import MOST_POINTS, reproduce_command, wanted_fields
 from qbkit.errors import StoreError
 from qbkit.metrics.parameters import PARAMETERS
 from qbkit.studies.reproduction import Point, published_points

@@ -14,8 +14,8 @@ import yaml
 from click.testing import CliRunner
 
 import qbkit as qb
-from qbkit.cli import run as run_command
 from qbkit.cli.group import Commands
+from qbkit.cli.run import run_command
 from qbkit.errors import SpecError, StoreError
 from qbkit.metrics.evaluation.harm import compared, harm
 from qbkit.metrics.evaluation.measures import MEASURES
@@ -141,7 +141,7 @@ def test_a_command_parses_to_the_experiment_of_its_scenario():
         for scenario in criterion.scenarios:
             for setting in scenario.settings(quick=False):
                 words = shlex.split(command(scenario, setting, "quinn:bbr", 3))[2:]
-                with run_command.command.make_context("run", words) as context:
+                with run_command.make_context("run", words) as context:
                     params = dict(context.params)
                 wanted = scenario.experiment("quinn:bbr", setting, 3)
                 assert bottleneck(params) == wanted.bottleneck, words

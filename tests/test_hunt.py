@@ -23,7 +23,7 @@ from qbkit.spec.book import Book
 from qbkit.studies.hunt import hunt as hunting
 from qbkit.studies.hunt import network as networks
 from qbkit.studies.hunt import search as searching
-from qbkit.studies.hunt.case import book_of
+from qbkit.studies.hunt.found import book_of
 from qbkit.studies.hunt.metric import METRICS
 from qbkit.studies.hunt.network import BOUNDS, RIVALS, Network
 from qbkit.studies.hunt.search import Spent, first_networks, search, shrink

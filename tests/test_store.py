@@ -16,7 +16,7 @@ from synthetic import synthetic_run
 
 import qbkit as qb
 from qbkit import measurement, store
-from qbkit.cli import runs
+from qbkit.cli.runs import runs_command
 from qbkit.errors import StoreError
 from qbkit.store.published import load_published
 from qbkit.traces.flow_index import with_flow_index
@@ -71,10 +71,10 @@ def test_stale_runs_are_those_of_another_measurement_version(tmp_path, monkeypat
     unnamed.attrs.pop("measurement_version", None)
     qb.save_run(unnamed, tmp_path / "unnamed.nc")
     qb.save_run(synthetic_run().assign_attrs(spec=""), tmp_path / "imported.nc")
-    done = CliRunner().invoke(runs.command, ["--stale", "--json"])
+    done = CliRunner().invoke(runs_command, ["--stale", "--json"])
     listed = {Path(row["path"]).stem: row["measurement_version"] for row in json.loads(done.output)}
     assert listed == {"old": 1, "next": measurement.VERSION + 1, "unnamed": 1}
-    shown = CliRunner().invoke(runs.command, ["--stale"])
+    shown = CliRunner().invoke(runs_command, ["--stale"])
     assert shown.output.splitlines()[-1].startswith("3 runs of another measurement version than 2")
 
 

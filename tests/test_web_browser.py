@@ -17,7 +17,7 @@ from click.testing import CliRunner
 from haralyzer import HarParser
 
 import qbkit as qb
-from qbkit.cli.web import command as web_command
+from qbkit.cli.web.command import web_command
 from qbkit.errors import SpecError
 from qbkit.stacks.chromium import PYTHON
 from qbkit.stacks.quic_go import QuicGo
@@ -278,6 +278,6 @@ def test_firefox_loads_a_page_as_the_link_lets_it(tmp_path: Path):
 )
 def test_a_bad_page_is_one_sentence_on_the_command_line(words: list[str], sentence: str):
     words = ["--protocol", "h2", *words]
-    done = CliRunner().invoke(web_command.command, words, standalone_mode=False)
+    done = CliRunner().invoke(web_command, words, standalone_mode=False)
     assert done.return_value == 1 or done.exception
     assert sentence in f"{done.output}{done.exception}" and "Traceback" not in done.output

@@ -9,7 +9,7 @@ import xarray as xr
 from click.testing import CliRunner
 
 import qbkit as qb
-from qbkit.cli.web import command as web_command
+from qbkit.cli.web.command import web_command
 from qbkit.errors import MetricError
 from qbkit.metrics import limits_sentence, load_limits
 from qbkit.stacks.web import base as web
@@ -94,7 +94,7 @@ def test_a_run_that_is_no_load_has_no_limits():
 def test_the_command_prints_more_than_one_number():
     words = ["--object", "1MB", "--rate-mbps", "10", "--rtt-ms", "40"]
     runner = CliRunner()
-    done = runner.invoke(web_command.command, [*words, "--json", "--explain"])
+    done = runner.invoke(web_command, [*words, "--json", "--explain"])
     found = json.loads(done.stdout)
     assert [row["protocol"] for row in found["loads"]] == ["h2", "h3"]
     for row, trips in zip(found["loads"], (2, 1), strict=True):
@@ -104,13 +104,13 @@ def test_the_command_prints_more_than_one_number():
         assert sum(row["limits_s"].values()) == pytest.approx(row["time_to_last_byte_s"], abs=1e-5)
     frame = {row["parameter"]: row for row in found["explanation"]["parameters"]}
     assert frame["full frame"]["unit"] == "B" and int(frame["full frame"]["h2"]) == 1514
-    text = runner.invoke(web_command.command, [*words, "--explain"]).stdout
+    text = runner.invoke(web_command, [*words, "--explain"]).stdout
     assert "h3: " in text and "limited_by" in text and "initial window" in text
     assert "limits_s" not in text
-    assert "loads" not in runner.invoke(web_command.command, [*words, "--json"]).stdout
+    assert "loads" not in runner.invoke(web_command, [*words, "--json"]).stdout
 
 
 def test_a_url_has_nothing_to_explain():
     words = ["https://test.example/", "--explain"]
-    done = CliRunner().invoke(web_command.command, words)
+    done = CliRunner().invoke(web_command, words)
     assert done.exit_code == 2 and "--explain is for loads in virtual time" in done.output

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 import qbkit as qb
-from qbkit.cli.web.command import command
+from qbkit.cli.web.command import web_command
 from qbkit.errors import StackNotReady
 from qbkit.spec.web import WebLoad
 from qbkit.stacks.toolchains.apt import private_apt
@@ -62,7 +62,7 @@ def test_clients(client: str, protocol: str):
 def test_the_command_runs_loads_on_workers_and_then_opens_what_they_stored(tmp_path, monkeypatch):
     monkeypatch.setenv("QBKIT_RUNS", str(tmp_path))
     arguments = ["--server", "go:cubic", "--object", "1KB", "--json"]
-    first, again = (CliRunner().invoke(command, arguments) for _ in range(2))
+    first, again = (CliRunner().invoke(web_command, arguments) for _ in range(2))
     assert first.exit_code == 0, first.output
     loads = json.loads(again.stdout)
     assert [load["protocol"] for load in loads] == ["h2", "h3"]
@@ -136,6 +136,6 @@ def test_without_apt_a_debian_program_says_so(tmp_path: Path, monkeypatch):
 
 
 def test_what_cannot_be_built_is_named():
-    done = CliRunner().invoke(command, ["--build", "apache"])
+    done = CliRunner().invoke(web_command, ["--build", "apache"])
     assert done.exit_code
     assert "there is no server or client 'apache'; known are " in str(done.exception)

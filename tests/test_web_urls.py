@@ -17,7 +17,7 @@ from loopback import Bench, end, free_port
 
 import qbkit as qb
 from qbkit.cli import group
-from qbkit.cli.web import command as web_command
+from qbkit.cli.web.command import web_command
 from qbkit.errors import RunFailed, SpecError, StackNotReady, StoreError
 from qbkit.metrics import url_differences
 from qbkit.stacks.web import base as web
@@ -125,7 +125,7 @@ def test_a_file_with_other_results_is_not_overwritten(tmp_path: Path):
 def test_the_command_writes_prints_and_refuses_options_of_the_emulation(serve, tmp_path: Path):
     url, file = serve("nginx"), tmp_path / "out/loads.nc"
     words = [url, "--repeat", "2", "--insecure", "--out", str(file), "--json"]
-    done = CliRunner().invoke(web_command.command, words, standalone_mode=False)
+    done = CliRunner().invoke(web_command, words, standalone_mode=False)
     answer = json.loads(done.stdout)
     (row,) = answer["urls"]
     assert (row["h2_loads"], row["h3_loads"], answer["failures"]) == (2, 2, [])
@@ -133,18 +133,16 @@ def test_the_command_writes_prints_and_refuses_options_of_the_emulation(serve, t
     assert qb.load_run(file).sizes["load"] == 4
     again = [url, "--repeat", "1", "--insecure", "--out", str(file)]
     with pytest.raises(StoreError, match=r"holds other measurements; .* --force"):
-        CliRunner().invoke(
-            web_command.command, again, standalone_mode=False, catch_exceptions=False
-        )
+        CliRunner().invoke(web_command, again, standalone_mode=False, catch_exceptions=False)
     assert qb.load_run(file).sizes["load"] == 4
     words = [*again, "--force"]
-    assert CliRunner().invoke(web_command.command, words, standalone_mode=False).exit_code == 0
+    assert CliRunner().invoke(web_command, words, standalone_mode=False).exit_code == 0
     assert qb.load_run(file).sizes["load"] == 2
     for option, value in (("--rtt-ms", "10"), ("--object", "1MB"), ("--server", "envoy:cubic")):
-        done = CliRunner().invoke(web_command.command, [url, option, value])
+        done = CliRunner().invoke(web_command, [url, option, value])
         assert done.exit_code == 2
         assert f"{option} is for loads in virtual time; URLs are loaded over" in done.output
-    done = CliRunner().invoke(web_command.command, ["--out", "x.nc"])
+    done = CliRunner().invoke(web_command, ["--out", "x.nc"])
     assert "--out, --force and --insecure are for URLs" in done.output
 
 

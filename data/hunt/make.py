@@ -21,8 +21,7 @@ import qbkit as qb
 from qbkit.metrics.parameters import compare, infer
 from qbkit.store.tables import replace_rows
 from qbkit.studies.evaluation.evaluate import evaluate
-from qbkit.studies.hunt.case import book_of
-from qbkit.studies.hunt.found import Hunt
+from qbkit.studies.hunt.found import Hunt, book_of
 
 HERE = Path(__file__).parent
 HUNTS = {("quinn:bbr", "share"): 120.0, ("tquic:bbr3", "utilisation"): 120.0}

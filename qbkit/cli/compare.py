@@ -10,6 +10,7 @@ import click
 from qbkit.cli import options
 from qbkit.cli.network import bottleneck, network_options
 from qbkit.cli.output import print_frame, print_json
+from qbkit.json_words import plain_rows
 
 UNDECIDED = 4
 """Exit status if the controller of a flow is unknown."""
@@ -96,7 +97,7 @@ def bisect_command(good: str, bad: str, as_json: bool, **params: Any) -> None:
     found = bisect(good, bad, bottleneck=link, progress=not as_json, say=say, **params)
     frame = found.frame()
     if as_json:
-        rows = frame.astype(object).where(frame.notna(), None).to_dict("records")
+        rows = plain_rows(frame.to_dict("records"))
         print_json({"lines": found.lines, "versions": rows, "cause": found.explained.to_dict()})
         return
     print_frame(frame)

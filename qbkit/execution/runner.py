@@ -18,6 +18,7 @@ from qbkit.execution.identity import Identity
 from qbkit.execution.preflight import needs, require_room
 from qbkit.execution.stand_ins import CANNOT_RUN, stand_ins
 from qbkit.spec import Experiment, Flow
+from qbkit.spec.flow import as_flow
 from qbkit.stacks import Stack
 from qbkit.stacks.crafted import to_receiver
 from qbkit.testbed import engines
@@ -118,7 +119,7 @@ def _as_experiment(experiment: Experiment | Flow | str) -> Experiment:
     if isinstance(experiment, Experiment):
         return experiment
     if isinstance(experiment, Flow | str):
-        return Experiment(flows=(Flow(experiment) if isinstance(experiment, str) else experiment,))
+        return Experiment(flows=(as_flow(experiment),))
     raise SpecError(
         f"cannot run {experiment!r}; give an Experiment, or for a lone flow its text, such as "
         "'tcp:cubic'"

@@ -177,6 +177,11 @@ class Flow(Spec):
         return f"{name} (reverse)" if self.direction == "reverse" else name
 
 
+def as_flow(flow: str | Flow) -> Flow:
+    """The flow that ``stack:controller`` describes; a `Flow` is returned as it is."""
+    return Flow(flow) if isinstance(flow, str) else flow
+
+
 def parsed(text: str) -> dict[str, Any]:
     """The fields that the text of a flow sets; ValueError says what is wrong with it."""
     name, mark, query = text.partition("?")

@@ -22,6 +22,7 @@ from qbkit.execution.many import run_every
 from qbkit.metrics import Assessment, Gate, assess, envelope, gates
 from qbkit.metrics.verdicts.words import Verdict, study_verdict
 from qbkit.spec import Bottleneck, Experiment, Flow
+from qbkit.spec.flow import as_flow
 from qbkit.store.faults import Fault, fault_line, faults_html, known_faults
 from qbkit.store.published import load_runs, publish_runs, published_index
 
@@ -147,11 +148,6 @@ class Study:
     @cached_property
     def _assessments(self) -> dict[str, Assessment]:
         return {}
-
-
-def as_flow(flow: str | Flow) -> Flow:
-    """The flow that ``stack:controller`` describes; a `Flow` is returned as it is."""
-    return Flow(flow) if isinstance(flow, str) else flow
 
 
 def experiments(

@@ -12,6 +12,7 @@ import math
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -192,7 +193,6 @@ class Explorer:
         self._answering = threading.RLock()
         self._changed = threading.Lock()
         self._worker: threading.Thread | None = None
-        self._widget: Any = None
 
     @property
     def implementations(self) -> list[str]:
@@ -242,14 +242,9 @@ class Explorer:
             return str(error)
         return None if status.ready else status.reason
 
-    @property
+    @cached_property
     def widget(self) -> Any:
         """The controls and both answers, as one widget."""
-        if self._widget is None:
-            self._widget = self._build()
-        return self._widget
-
-    def _build(self) -> Any:
         extras.require("ipywidgets", to="show controls")
         import ipywidgets as w
 

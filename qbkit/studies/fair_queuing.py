@@ -16,7 +16,7 @@ from qbkit.cca.fair_queuing import LOSSY_ROUNDS
 from qbkit.errors import SpecError
 from qbkit.execution.runner import run
 from qbkit.spec import Bottleneck, Experiment, Flow
-from qbkit.studies.conformance import as_flow
+from qbkit.spec.flow import as_flow
 
 DETECTOR = "qbkit:fq-detect"
 HEAD_START_S = 5.0

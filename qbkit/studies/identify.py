@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,20 +25,8 @@ NEAR_RECEIVER = 0.1
 """A capture is the receiver's if less than this part of the RTT passes behind it."""
 
 
-@dataclass(frozen=True, repr=False)
-class Identification(Mapping[str, Identity]):
+class Identification(dict[str, Identity]):
     """The controller of each flow, by the flow's label."""
-
-    identities: dict[str, Identity]
-
-    def __getitem__(self, label: str) -> Identity:
-        return self.identities[label]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.identities)
-
-    def __len__(self) -> int:
-        return len(self.identities)
 
     def frame(self) -> pd.DataFrame:
         """One row per flow: the controller, and why."""

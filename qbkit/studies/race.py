@@ -14,6 +14,7 @@ from qbkit.plots.drawing.html import run_html
 from qbkit.plots.drawing.render import chart_fragment
 from qbkit.spec import Bottleneck, Experiment, Flow
 from qbkit.spec.bottleneck import Qdisc
+from qbkit.spec.flow import as_flow
 
 if TYPE_CHECKING:
     import altair as alt
@@ -66,6 +67,7 @@ def race(
     or flows with more settings, run an `Experiment` and give its dataset to `Race`.
     """
     link = Bottleneck(rate_mbps=rate_mbps, rtt_ms=rtt_ms, buffer_bdp=buffer_bdp, qdisc=qdisc)
-    runners = tuple(Flow(flow) if isinstance(flow, str) else flow for flow in flows)
-    experiment = Experiment(bottleneck=link, flows=runners, duration_s=duration_s, seed=seed)
+    experiment = Experiment(
+        bottleneck=link, flows=tuple(map(as_flow, flows)), duration_s=duration_s, seed=seed
+    )
     return Race(run(experiment, **how))

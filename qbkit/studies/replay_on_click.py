@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from html import escape
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -54,7 +55,6 @@ class ReplayOnClick:
         self, runs: xr.Dataset | Mapping[str, Sequence[xr.Dataset]], chart: alt.TopLevelMixin
     ) -> None:
         self._runs, self._chart = runs, chart
-        self._widget: Any = None
 
     def replayed(self, text: str) -> str:
         """HTML of the replay of a time in seconds, or of the reason why there is none.
@@ -81,14 +81,9 @@ class ReplayOnClick:
         known = "; ".join(f"{name}, {len(runs)}" for name, runs in self._runs.items())
         raise MetricError(f"give a time, a label and a trial, or click on a point: up to {known}")
 
-    @property
+    @cached_property
     def widget(self) -> Any:
         """The chart, the field and the replay as one widget."""
-        if self._widget is None:
-            self._widget = self._build()
-        return self._widget
-
-    def _build(self) -> Any:
         extras.require("ipywidgets", to="show controls")
         import ipywidgets as w
 

@@ -59,14 +59,17 @@ def save_report(results: Results, path: str | Path) -> Path:
         # All charts of a page share the first one's copy of Vega.
         sections.append(f"<h2>{escape(name)}</h2>{without_bundle(html) if drawn else html}")
         drawn = drawn or "qbkit-chart" in html
-    page = (
-        f'<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
-        f"<style>{STYLE}</style></head><body><h1>{escape(title)}</h1>{''.join(sections)}"
-        "</body></html>"
-    )
     with writing(path):
-        write_whole(target, page.encode())
+        write_whole(target, html_page(title, STYLE, "".join(sections)).encode())
     return target
+
+
+def html_page(title: str, style: str, body: str) -> str:
+    """A whole page with its title above the ``body``, which is HTML."""
+    return (
+        f'<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
+        f"<style>{style}</style></head><body><h1>{escape(title)}</h1>{body}</body></html>"
+    )
 
 
 def _title(results: Results) -> str:

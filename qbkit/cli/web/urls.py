@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ import click
 from click.core import ParameterSource
 
 from qbkit.cli.output import print_json, print_table
+from qbkit.json_words import plain_rows
 
 FOR_URLS = {
     *("urls", "protocol", "repeat", "client", "insecure", "duration_s"),
@@ -66,7 +66,7 @@ def measure(
     )
     if out is not None:
         store.save_run(loads, out)
-    rows = [_plain(row) for row in url_differences(loads).to_dict("records")]
+    rows = plain_rows(url_differences(loads).to_dict("records"))
     failures = json.loads(loads.attrs["failures"])
     if as_json:
         print_json({"urls": rows, "failures": failures, "path": out and str(out)})
@@ -75,8 +75,3 @@ def measure(
     for failure in failures:
         click.echo(f"qbkit: {failure['reason']}", err=True)
     return int(bool(failures))
-
-
-def _plain(row: dict[str, Any]) -> dict[str, Any]:
-    """The row with None for NaN, which JSON does not have."""
-    return {k: None if isinstance(v, float) and math.isnan(v) else v for k, v in row.items()}

@@ -19,7 +19,7 @@ from qbkit.metrics.evaluation.measures import MEASURES, Part, state_visits_s
 from qbkit.spec.book import Setting
 from qbkit.spec.case_book import Case, CaseBook, Expectation
 from qbkit.spec.experiment import Experiment
-from qbkit.spec.flow import Flow
+from qbkit.spec.flow import Flow, as_flow
 from qbkit.studies.evaluation.report import command
 
 BOOK = Path(str(files("qbkit.studies.evaluation") / "books/bbr-draft.yaml"))
@@ -100,7 +100,7 @@ def judge_cases(
     has the change. Raises SpecError for a sender
     that is no BBR, and for one that cannot run.
     """
-    tested = sender if isinstance(sender, Flow) else Flow(sender)
+    tested = as_flow(sender)
     if "bbr" not in tested.controller.lower():
         raise SpecError(f"{tested.name} is no BBR; the cases are those of a draft about BBR")
     namer(engine)(Experiment(flows=(tested,)))  # raises for what cannot run at all

@@ -21,7 +21,7 @@ from qbkit.metrics.evaluation.harm import harm
 from qbkit.metrics.evaluation.measures import MEASURES, Part
 from qbkit.spec.book import Book, Criterion, Scenario, Setting
 from qbkit.spec.experiment import Experiment
-from qbkit.spec.flow import Flow
+from qbkit.spec.flow import Flow, as_flow
 from qbkit.studies.evaluation.answers import Evaluation
 from qbkit.suggestions import did_you_mean
 
@@ -101,7 +101,7 @@ def evaluate(
     """
     chosen = book if isinstance(book, Book) else open_book(book)
     _require_measures(chosen)
-    tested = sender if isinstance(sender, Flow) else Flow(sender)
+    tested = as_flow(sender)
     _require_possible(tested, chosen, engine)
     senders = list(dict.fromkeys([tested.text, *chosen.standards, *chosen.others]))
     count = seeds or (QUICK_SEEDS if quick else SEEDS)

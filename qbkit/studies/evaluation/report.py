@@ -12,10 +12,11 @@ import pandas as pd
 
 from qbkit.errors import StoreError
 from qbkit.files import write_whole, writing
+from qbkit.json_words import plain_rows
 from qbkit.plots.drawing.render import chart_fragment, without_bundle
 from qbkit.spec.book import Criterion, Scenario, Setting
 from qbkit.studies.evaluation.answers import WORDS, Evaluation
-from qbkit.studies.report import STYLE
+from qbkit.studies.report import STYLE, html_page
 
 KINDS = (".html", ".md", ".json")
 CSS = (
@@ -69,12 +70,8 @@ def page(evaluation: Evaluation) -> str:
         drawn = drawn or bool(chart)
     title = f"{evaluation.sender} along {book.title}"
     method = METHOD.format(standards=" or ".join(book.standards))
-    return (
-        f'<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
-        f"<style>{CSS}</style></head><body><h1>{escape(title)}</h1>"
-        f"{parts[0]}<details><summary>How it compares</summary><p>{escape(method)}</p></details>"
-        f"{''.join(parts[1:])}</body></html>"
-    )
+    how = f"<details><summary>How it compares</summary><p>{escape(method)}</p></details>"
+    return html_page(title, CSS, "".join([parts[0], how, *parts[1:]]))
 
 
 def summary_html(evaluation: Evaluation) -> str:
@@ -116,10 +113,10 @@ def as_json(evaluation: Evaluation) -> str:
         "quick": evaluation.quick,
         "seeds": evaluation.seeds,
         "answers": evaluation.summary().to_dict(orient="records"),
-        "findings": _records(evaluation.frame()),
+        "findings": plain_rows(evaluation.frame().to_dict("records")),
         "failed": list(evaluation.failed),
         "columns": list(evaluation.values.columns),
-        "values": [list(row.values()) for row in _records(evaluation.values)],
+        "values": [list(row.values()) for row in plain_rows(evaluation.values.to_dict("records"))],
     }
     return _lines(document)
 
@@ -213,15 +210,3 @@ def _lines(document: dict[str, object]) -> str:
         else:
             parts.append(f"{json.dumps(name)}: {json.dumps(value, ensure_ascii=False)}")
     return "{" + ",\n".join(parts) + "}\n"
-
-
-def _records(frame: pd.DataFrame) -> list[dict[str, object]]:
-    """Rows for JSON: unknown and infinite numbers are null."""
-    rows = frame.to_dict(orient="records")
-    return [
-        {
-            str(key): None if isinstance(v, float) and not math.isfinite(v) else v
-            for key, v in row.items()
-        }
-        for row in rows
-    ]

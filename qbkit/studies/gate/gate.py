@@ -16,7 +16,8 @@ from qbkit.metrics.maps.families import kernel_counterpart
 from qbkit.metrics.verdicts.gates import require_bounds
 from qbkit.plots.drawing.link_words import link_words
 from qbkit.spec import Bottleneck, Experiment, Flow
-from qbkit.studies.conformance import DEFAULT_SEEDS, Study, as_flow, experiments
+from qbkit.spec.flow import as_flow
+from qbkit.studies.conformance import DEFAULT_SEEDS, Study, experiments
 from qbkit.studies.explain import probes
 from qbkit.studies.gate.baseline import Baseline, baseline_check, read_baseline, require_alike
 from qbkit.studies.gate.checks import (

@@ -11,6 +11,7 @@ import pandas as pd
 
 from qbkit.errors import StoreError
 from qbkit.files import write_whole, writing
+from qbkit.json_words import plain_rows
 from qbkit.plots import save_chart
 from qbkit.studies.gate.baseline import write_baseline
 from qbkit.studies.gate.checks import Answer, Check
@@ -110,11 +111,4 @@ def to_dict(gated: Gated) -> dict[str, Any]:
 
 
 def _records(check: Check) -> list[dict[str, Any]]:
-    rows = [] if check.table is None else check.table.to_dict("records")
-    return [
-        {
-            str(k): None if isinstance(v, float) and not math.isfinite(v) else v
-            for k, v in row.items()
-        }
-        for row in rows
-    ]
+    return [] if check.table is None else plain_rows(check.table.to_dict("records"))

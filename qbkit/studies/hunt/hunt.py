@@ -28,9 +28,8 @@ from qbkit.metrics.maps.families import kernel_counterpart
 from qbkit.progress import bar as progress_bar
 from qbkit.spec.book import Scenario
 from qbkit.spec.experiment import Experiment
-from qbkit.spec.flow import Flow
-from qbkit.studies.hunt.case import book_of
-from qbkit.studies.hunt.found import Hunt
+from qbkit.spec.flow import Flow, as_flow
+from qbkit.studies.hunt.found import Hunt, book_of
 from qbkit.studies.hunt.metric import METRICS
 from qbkit.studies.hunt.network import Network
 from qbkit.studies.hunt.search import GENERATION, Spent, first_networks, search, shrink
@@ -70,7 +69,7 @@ def hunt(
     Raises SpecError before the first run for an unknown metric, a sender without a counterpart in
     the kernel, and a budget that is too small; RunFailed if no network of the search could be run.
     """
-    tested = sender if isinstance(sender, Flow) else Flow(sender)
+    tested = as_flow(sender)
     if metric not in METRICS:
         near = did_you_mean(metric, list(METRICS))
         raise SpecError(f"there is no metric {metric!r}{near}; choose from {', '.join(METRICS)}")

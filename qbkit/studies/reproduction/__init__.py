@@ -2,8 +2,7 @@
 
 from qbkit.studies.reproduction.check import Reproduced, reproduce
 from qbkit.studies.reproduction.inputs import made_with
-from qbkit.studies.reproduction.points import Point
-from qbkit.studies.reproduction.recipe import Recipe, Table, recipe_of
+from qbkit.studies.reproduction.points import Point, Recipe, Table, recipe_of
 from qbkit.studies.reproduction.sources import published_points, without_points
 from qbkit.studies.reproduction.values import Precision
 

@@ -28,8 +28,7 @@ from qbkit.store.published import SPEC_ENDINGS, STEP, load_published
 from qbkit.studies.explain import probes
 from qbkit.studies.reproduction import values
 from qbkit.studies.reproduction.inputs import inputs_of_files, published_inputs
-from qbkit.studies.reproduction.points import Point, one_run
-from qbkit.studies.reproduction.recipe import Recipe, Table
+from qbkit.studies.reproduction.points import Point, Recipe, Table, one_run
 
 MAKE = "make.py"
 """The program of a folder. ``REPRODUCIBLE`` has a `Table` for each file that it can make again,
