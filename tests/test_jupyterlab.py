@@ -24,12 +24,36 @@ pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 ROOT = Path(__file__).parents[1]
 THEMES = "@jupyterlab/apputils-extension:themes"
-REPLAY = """\
+HERE = """\
 import os
 del os.environ["QBKIT_CACHE"]  # here, an engine runs
 import qbkit as qb
+"""
+REPLAY = f"""{HERE}
 run = qb.Experiment(flows=["tcp:cubic"], duration_s=3).run()
 run.qb.replay_on_click(run.qb.plot.timeline())"""
+STUDY = f"""{HERE}
+study = qb.conformance_study("tcp:reno", "tcp:cubic", seeds=2, duration_s=20)
+study.replay_on_click()"""
+POINTS = """() => {
+    // The operating points of the envelope: where each is on the page, and what it is of.
+    const chart = document.querySelector(".qbkit-chart"), view = chart.vegaView;
+    const {left, top} = chart.querySelector("canvas").getBoundingClientRect();
+    const found = [];
+    const walk = (item, x, y) => {
+        const datum = item.datum || {};
+        const isPoint = datum.queue_delay_ms !== undefined && datum.time_s !== undefined;
+        if (isPoint && item.mark.marktype === "symbol") {
+            const what = `${datum.time_s.toFixed(3)}, ${datum.label}, ${datum.trial}`;
+            found.push([what, x + item.x, y + item.y]);
+        }
+        const at = item.marktype ? [x, y] : [x + (item.x || 0), y + (item.y || 0)];
+        for (const inner of item.items || []) walk(inner, ...at);
+    };
+    const [x, y] = view.origin(), padding = view.padding();
+    walk(view.scenegraph().root, left + x + padding.left, top + y + padding.top);
+    return found;
+}"""
 MIDDLE = """() => {
     // The middle of the first panel, on the page.
     const chart = document.querySelector(".qbkit-chart"), box = chart.querySelector("canvas");
@@ -48,10 +72,11 @@ def lab(tmp_path_factory):
     shutil.copytree(ROOT / "data" / "conformance", root / "data" / "conformance")
     (root / "notebooks").mkdir()
     shutil.copy(ROOT / "notebooks" / "13_parameter_explorer.ipynb", root / "notebooks")
-    cells = [nbformat.v4.new_code_cell(REPLAY)]
     kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3"}}
-    written = nbformat.v4.new_notebook(cells=cells, metadata=kernel)
-    nbformat.write(written, root / "notebooks/replay.ipynb")
+    for name, code in {"replay": REPLAY, "study": STUDY}.items():
+        cells = [nbformat.v4.new_code_cell(code)]
+        written = nbformat.v4.new_notebook(cells=cells, metadata=kernel)
+        nbformat.write(written, root / f"notebooks/{name}.ipynb")
     own = {
         "JUPYTERLAB_SETTINGS_DIR": root / "settings",
         "JUPYTERLAB_WORKSPACES_DIR": root / "workspaces",
@@ -96,6 +121,17 @@ def opened(browser, lab: str, notebook: str, width_px: int):
     page = browser.new_page(viewport={"width": width_px, "height": 1000})
     page.goto(f"{lab}/lab/tree/notebooks/{notebook}?reset")
     page.wait_for_selector(".jp-Notebook", timeout=120_000)
+    return page
+
+
+def with_chart(browser, lab: str, notebook: str):
+    """The page of a notebook whose cells were run, scrolled to its first chart."""
+    page = opened(browser, lab, notebook, 1440)
+    page.wait_for_selector("text=| Idle", timeout=120_000)
+    page.click("text=Run >> nth=0")
+    page.click("text=Run All Cells >> nth=0")
+    page.wait_for_function("document.querySelector('.qbkit-chart')?.vegaView", timeout=240_000)
+    page.locator(".qbkit-chart").first.scroll_into_view_if_needed()
     return page
 
 
@@ -145,15 +181,21 @@ def test_the_explorer_answers_a_choice_from_the_published_sweeps(browser, lab):
 
 @pytest.mark.guest
 def test_a_click_on_the_timeline_replays_that_time(browser, lab):
-    page = opened(browser, lab, "replay.ipynb", 1440)
-    page.wait_for_selector("text=| Idle", timeout=120_000)
-    page.click("text=Run >> nth=0")
-    page.click("text=Run All Cells >> nth=0")
-    page.wait_for_function("document.querySelector('.qbkit-chart')?.vegaView", timeout=240_000)
-    page.locator(".qbkit-chart").first.scroll_into_view_if_needed()
+    page = with_chart(browser, lab, "replay.ipynb")
     page.mouse.click(*page.evaluate(MIDDLE))
     page.wait_for_selector("text=The same bytes as the stored run.", timeout=240_000)
     around_s = float(page.locator(".widget-text input").input_value())
     assert around_s == pytest.approx(1.5, abs=0.1)
     assert page.locator(f"text=tcp:cubic around {around_s:g} s").count() == 1
+    page.close()
+
+
+@pytest.mark.guest
+def test_a_click_on_an_envelope_replays_the_trial_of_its_point(browser, lab):
+    page = with_chart(browser, lab, "study.ipynb")
+    points = page.evaluate(POINTS)
+    what, x, y = max(points, key=lambda point: point[1])  # the envelope is right of the timeline
+    page.mouse.click(x, y)
+    page.wait_for_selector("text=The same bytes as the stored run.", timeout=240_000)
+    assert page.locator(".widget-text input").input_value() == what
     page.close()

@@ -32,7 +32,8 @@ ON_CLICK = """
     const field = document.querySelector(".@FIELD@ input");
     if (time === undefined || moved > 4 || !field) return;
     const { label, trial } = datum;
-    field.value = [Number(time).toFixed(3), ...(@SEVERAL@ ? [label, trial] : [])].join(", ");
+    const which = @SEVERAL@ && label ? [label, trial] : [];
+    field.value = [Number(time).toFixed(3), ...which].join(", ");
     for (const kind of ["input", "change"]) field.dispatchEvent(new Event(kind, { bubbles: true }));
   };
   // A chart that was drawn anew, as for another theme, has another view.
