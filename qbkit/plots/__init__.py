@@ -3,11 +3,10 @@
 from qbkit.plots.drawing.export import save_chart
 from qbkit.plots.drawing.html import experiment_html, run_html
 from qbkit.plots.drawing.render import enable
-from qbkit.plots.envelopes.envelope import envelope_chart
+from qbkit.plots.envelopes.envelope import envelope_chart, what_if_chart
 from qbkit.plots.envelopes.linked import linked_chart
 from qbkit.plots.envelopes.noise import noise_floor_chart
 from qbkit.plots.envelopes.reproduction import beside_paper_chart, cumulative_chart
-from qbkit.plots.envelopes.what_if import what_if_chart
 from qbkit.plots.evaluation import section_chart
 from qbkit.plots.flows.bytes_acked import bandwidth_chart, bytes_acked_chart
 from qbkit.plots.flows.congestion import cwnd_chart

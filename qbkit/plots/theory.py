@@ -14,8 +14,8 @@ from qbkit.errors import MetricError
 from qbkit.plots.drawing import theme
 from qbkit.plots.drawing.captions import heading
 from qbkit.plots.drawing.charts import LayerChart
-from qbkit.plots.drawing.data import inline
-from qbkit.plots.drawing.hover import hover
+from qbkit.plots.drawing.data import inline, require_columns
+from qbkit.plots.drawing.pointer import hover, legend_choice, unless_hidden
 from qbkit.traces.arrays import FloatArray
 
 Model = Callable[[FloatArray], npt.ArrayLike]
@@ -117,7 +117,7 @@ def window_by_loss_chart(
         y_scale=alt.Scale(type="log", nice=True),
         x_axis=alt.Axis(format="~g"),
     )
-    _require(frame, ["label", "loss_rate", "window_packets"])
+    require_columns(frame, ["label", "loss_rate", "window_packets"], "the measurements have")
     percent = frame.assign(loss_percent=frame["loss_rate"] * 100)
     percent = percent[percent["loss_percent"] > 0]
     low, high = _range(percent, axes)
@@ -130,16 +130,9 @@ def _scaled(model: Model, factor: float) -> Model:
     return lambda x: model(x * factor)
 
 
-def _require(frame: pd.DataFrame, columns: list[str]) -> None:
-    missing = [name for name in columns if name not in frame]
-    if missing or not len(frame):
-        lack = f"no column {', '.join(missing)}" if missing else "no rows"
-        raise MetricError(f"the measurements have {lack}; give {', '.join(columns)}")
-
-
 def _range(frame: pd.DataFrame, axes: _Axes) -> tuple[float, float]:
     """Smallest and largest value of the measurements on the horizontal axis."""
-    _require(frame, ["label", axes.x, axes.y])
+    require_columns(frame, ["label", axes.x, axes.y], "the measurements have")
     return float(frame[axes.x].min()), float(frame[axes.x].max())
 
 
@@ -165,7 +158,7 @@ def _chart(
     lines = [means.assign(kind=MEASURED)]
     lines += [_predicted(n, model, grid).assign(kind=PREDICTED) for n, model in models.items()]
     labels = [str(v) for v in dict.fromkeys([*runs["label"], *models])]
-    shown = alt.selection_point(fields=["label"], bind="legend", name="shown")
+    shown = legend_choice()
     x = alt.X("x:Q", title=axes.x_title, scale=axes.x_scale, axis=axes.x_axis)
     y = alt.Y("y:Q", title=axes.y_title, scale=axes.y_scale)
     colour = alt.Color("label:N", scale=theme.colour_scale(labels))
@@ -175,7 +168,7 @@ def _chart(
         alt.Tooltip("y:Q", title=axes.y_title, format=".4~g"),
     ]
     line = (
-        alt.Chart(_inline(pd.concat(lines)))
+        alt.Chart(inline(pd.concat(lines)))
         .mark_line(strokeWidth=1.8)
         .encode(
             x=x,
@@ -184,24 +177,20 @@ def _chart(
             strokeDash=alt.StrokeDash(
                 "kind:N", scale=alt.Scale(domain=[MEASURED, PREDICTED], range=[[1, 0], [5, 4]])
             ),
-            opacity=alt.when(shown).then(alt.value(1.0)).otherwise(alt.value(0.08)),
+            opacity=unless_hidden(shown, 1.0, 0.08),
         )
     )
     points = (
-        alt.Chart(_inline(runs))
+        alt.Chart(inline(runs))
         .mark_point(filled=True, size=40)
         .encode(
             x=x,
             y=y,
             color=colour,
             tooltip=tooltip,
-            opacity=alt.when(shown).then(alt.value(0.8)).otherwise(alt.value(0.05)),
+            opacity=unless_hidden(shown, 0.8, 0.05),
         )
     )
     return LayerChart(layer=[line.add_params(shown), points, hover(line, tooltip)]).properties(
         width=WIDTH, height=HEIGHT, **heading(title, MEANING, WIDTH)
     )
-
-
-def _inline(frame: pd.DataFrame) -> alt.InlineData:
-    return inline({str(name): frame[name].to_numpy() for name in frame})

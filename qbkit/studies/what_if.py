@@ -60,7 +60,7 @@ class WhatIf:
 
     def chart(self) -> alt.HConcatChart:
         """Both envelopes, before and after (IMC'22, Figures 6 and 7)."""
-        from qbkit.plots.envelopes.what_if import what_if_chart
+        from qbkit.plots import what_if_chart
 
         sides = {
             title: (

@@ -15,15 +15,20 @@ from collections.abc import Mapping, Sequence
 import altair as alt
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
+
+from qbkit.errors import MetricError
 
 Column = npt.NDArray[np.generic] | Sequence[object]
 DECIMALS = 3
 """Milliseconds to the microsecond, seconds to the millisecond, Mbit/s to the kbit/s."""
 
 
-def inline(columns: Mapping[str, Column], decimals: int = DECIMALS) -> alt.InlineData:
+def inline(
+    columns: Mapping[str, Column] | pd.DataFrame, decimals: int = DECIMALS
+) -> alt.InlineData:
     """Inline data of equally long columns; floats are rounded, NaN and infinity become null."""
-    cells = {name: np.asarray(values).tolist() for name, values in columns.items()}
+    cells = {str(name): np.asarray(values).tolist() for name, values in columns.items()}
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
     writer.writerow(cells)
@@ -31,6 +36,14 @@ def inline(columns: Mapping[str, Column], decimals: int = DECIMALS) -> alt.Inlin
     parse = {name: kind for name, values in cells.items() if (kind := _kind(values))}
     form = {"type": "csv", "parse": parse}
     return alt.InlineData(values=text.getvalue(), format=alt.DataFormat(**form))
+
+
+def require_columns(frame: pd.DataFrame, columns: Sequence[str], what: str) -> None:
+    """Raise MetricError for a table that lacks columns or rows; ``what`` is "the table has"."""
+    missing = [name for name in columns if name not in frame]
+    if missing or not len(frame):
+        lack = f"no column {', '.join(missing)}" if missing else "no rows"
+        raise MetricError(f"{what} {lack}; give {', '.join(columns)}")
 
 
 def _cell(value: object, decimals: int) -> object:

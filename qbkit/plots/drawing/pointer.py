@@ -1,10 +1,11 @@
-"""What charts over time share: a brush, a zoom, and a rule that follows the pointer."""
+"""What a reader points at: tooltips, the legend, and over time a brush, a zoom and a rule."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import altair as alt
 
@@ -17,8 +18,32 @@ LEFT = "window:mouseout"
 """When the pointer leaves the canvas; a ``pointerout`` also comes at each mark of another layer."""
 POINTS = 400
 """Times that can be pointed at, over the whole axis."""
+SIZE = 70
+"""Area of an invisible point in square pixels: within 5 pixels of it, its tooltip appears."""
 HINT = "Drag: mark a span. Ctrl + wheel: zoom. Shift + drag: move. Double-click: reset."
 """What a chart with `pointed_times` can do."""
+
+
+def hover(line: alt.Chart, tooltip: Sequence[alt.Tooltip]) -> alt.Chart:
+    """Invisible points of a line chart, with a tooltip each; a layer to put above the line.
+
+    A line itself knows no single point.
+    """
+    points = line.copy()
+    points.params = points.name = alt.Undefined  # a name is that of one view
+    kept = {name: getattr(line.encoding, name) for name in ("x", "y")}
+    points.encoding = alt.FacetedEncoding(**kept, tooltip=list(tooltip))
+    return points.mark_circle(size=SIZE, opacity=0)
+
+
+def legend_choice(field: str = "label") -> alt.Parameter:
+    """Selection of the labels clicked in the legend; all labels before the first click."""
+    return alt.selection_point(fields=[field], bind="legend", name="shown")
+
+
+def unless_hidden(shown: alt.Parameter, opacity: float, hidden: float = 0.0) -> Any:
+    """Opacity of a label; ``hidden`` while another label is chosen in the legend."""
+    return alt.when(shown).then(alt.value(opacity)).otherwise(alt.value(hidden))
 
 
 @contextmanager

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import altair as alt
 import numpy as np
@@ -12,13 +11,14 @@ from qbkit.errors import MetricError
 from qbkit.metrics.envelopes.envelope import Envelope
 from qbkit.metrics.verdicts.assessment import Assessment
 from qbkit.plots.drawing import theme
-from qbkit.plots.drawing.captions import envelope_sentences, heading
-from qbkit.plots.drawing.charts import LayerChart
+from qbkit.plots.drawing.captions import assessment_sentences, envelope_sentences, heading
+from qbkit.plots.drawing.charts import HConcatChart, LayerChart
 from qbkit.plots.drawing.data import inline
-from qbkit.plots.drawing.pointer import WHEEL
+from qbkit.plots.drawing.pointer import WHEEL, legend_choice, one_brush, unless_hidden
 from qbkit.traces.arrays import FloatArray
 
 WIDTH, HEIGHT = 460, 340
+WHAT_IF_WIDTH, WHAT_IF_HEIGHT = 380, 300
 X = alt.X("queue_delay_ms:Q", title="Queueing delay (ms)").scale(nice=True, zero=False)
 Y = alt.Y("throughput_mbps:Q", title="Throughput (Mbit/s)").scale(nice=True, zero=False)
 
@@ -46,6 +46,31 @@ def envelope_chart(
     )
 
 
+def what_if_chart(
+    sides: Mapping[str, tuple[Mapping[str, Envelope], Assessment]],
+    *,
+    reference: str,
+    title: str = "What if",
+) -> alt.HConcatChart:
+    """One panel per name, on common axes: envelopes by label; the subtitle has the conformances.
+
+    The ``reference`` is drawn in grey.
+    """
+    panels = [
+        envelope_layers(envelopes, reference).properties(
+            width=WHAT_IF_WIDTH, height=WHAT_IF_HEIGHT, title=alt.TitleParams(name, fontSize=12)
+        )
+        for name, (envelopes, _) in sides.items()
+    ]
+    found = {name: assessment for name, (_, assessment) in sides.items()}
+    numbers = ", ".join(f"{a.conformance:.2f} {name}" for name, a in found.items())
+    sentences = [f"Conformance to cite: {numbers}."]
+    sentences += [f"{name}: {s}" for name, a in found.items() for s in assessment_sentences(a)]
+    with one_brush():
+        chart = HConcatChart(hconcat=panels).resolve_scale(x="shared", y="shared")
+    return chart.properties(**heading(title, sentences, len(panels) * (WHAT_IF_WIDTH + 60)))
+
+
 def envelope_layers(
     envelopes: Mapping[str, Envelope],
     reference: str | None = None,
@@ -70,11 +95,6 @@ def envelope_layers(
     return LayerChart(layer=[hulls, points.add_params(shown), centroids])
 
 
-def legend_choice() -> alt.Parameter:
-    """Selection of the labels clicked in the legend; all labels before the first click."""
-    return alt.selection_point(fields=["label"], bind="legend", name="shown")
-
-
 def _hulls(
     envelopes: Mapping[str, Envelope], scale: alt.Scale, shown: alt.Parameter
 ) -> alt.LayerChart:
@@ -91,8 +111,8 @@ def _hulls(
         x=X, y=Y, order="corner:Q", detail="hull:N", color=alt.Color("label:N", scale=scale)
     )
     # Two marks: a filled line would use two colour channels, and the legend would show both.
-    fill = base.mark_line(filled=True, stroke=None).encode(fillOpacity=_unless_hidden(shown, 0.14))
-    outline = base.mark_line(strokeWidth=1.8).encode(opacity=_unless_hidden(shown, 0.9))
+    fill = base.mark_line(filled=True, stroke=None).encode(fillOpacity=unless_hidden(shown, 0.14))
+    outline = base.mark_line(strokeWidth=1.8).encode(opacity=unless_hidden(shown, 0.9))
     return alt.LayerChart(layer=[fill, outline])
 
 
@@ -146,7 +166,7 @@ def _centroids(
             x=X,
             y=Y,
             color=alt.Color("label:N", scale=scale),
-            opacity=_unless_hidden(shown, 1.0),
+            opacity=unless_hidden(shown, 1.0),
             tooltip=[
                 alt.Tooltip("label:N", title="Centroid of"),
                 alt.Tooltip("queue_delay_ms:Q", title="Queueing delay (ms)", format=".2f"),
@@ -158,7 +178,3 @@ def _centroids(
 
 def _xy(points: FloatArray) -> dict[str, FloatArray]:
     return {"queue_delay_ms": points[:, 0], "throughput_mbps": points[:, 1]}
-
-
-def _unless_hidden(shown: alt.Parameter, opacity: float) -> Any:
-    return alt.when(shown).then(alt.value(opacity)).otherwise(alt.value(0.0))

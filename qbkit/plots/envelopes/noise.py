@@ -5,11 +5,11 @@ from __future__ import annotations
 import altair as alt
 import pandas as pd
 
-from qbkit.errors import MetricError
 from qbkit.plots.drawing import theme
 from qbkit.plots.drawing.captions import heading
 from qbkit.plots.drawing.charts import LayerChart
-from qbkit.plots.drawing.data import inline
+from qbkit.plots.drawing.data import inline, require_columns
+from qbkit.plots.drawing.pointer import legend_choice, unless_hidden
 
 COLUMNS = ("controller", "seeds", "conformance", "low", "high")
 WIDTH, HEIGHT = 460, 280
@@ -30,14 +30,11 @@ def noise_floor_chart(
     is left out. The subtitle names the ``definition``. Raises MetricError for a frame without these
     columns or without rows.
     """
-    missing = [name for name in COLUMNS if name not in frame]
-    if missing or not len(frame):
-        lack = f"no column {', '.join(missing)}" if missing else "no rows"
-        raise MetricError(f"the noise floor has {lack}; give {', '.join(COLUMNS)}")
-    data = inline({name: frame[name].to_numpy() for name in COLUMNS})
+    require_columns(frame, COLUMNS, "the noise floor has")
+    data = inline(frame[[*COLUMNS]])
     labels = [str(v) for v in dict.fromkeys(frame["controller"])]
     scale = theme.colour_scale(labels)
-    shown = alt.selection_point(fields=["controller"], bind="legend", name="shown")
+    shown = legend_choice("controller")
     x = alt.X("seeds:Q", title="Seeds per side").axis(tickMinStep=1, format="d")
     y = alt.Y("conformance:Q", title=Y_TITLE).scale(domain=[0, 1])
     base = alt.Chart(data).encode(x=x.scale(zero=False, nice=False, padding=12))
@@ -45,12 +42,12 @@ def noise_floor_chart(
         y=alt.Y("low:Q", title=Y_TITLE).scale(domain=[0, 1]),
         y2="high:Q",
         color=alt.Color("controller:N", scale=scale),
-        fillOpacity=alt.when(shown).then(alt.value(0.14)).otherwise(alt.value(0.0)),
+        fillOpacity=unless_hidden(shown, 0.14),
     )
     line = base.mark_line(point=alt.OverlayMarkDef(size=38), strokeWidth=1.8).encode(
         y=y,
         color=alt.Color("controller:N", scale=scale),
-        opacity=alt.when(shown).then(alt.value(1.0)).otherwise(alt.value(0.08)),
+        opacity=unless_hidden(shown, 1.0, 0.08),
         tooltip=[
             alt.Tooltip("controller:N", title="Controller"),
             alt.Tooltip("seeds:Q", title="Seeds per side"),

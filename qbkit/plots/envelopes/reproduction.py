@@ -5,11 +5,11 @@ from __future__ import annotations
 import altair as alt
 import pandas as pd
 
-from qbkit.errors import MetricError
 from qbkit.plots.drawing import theme
 from qbkit.plots.drawing.captions import heading
 from qbkit.plots.drawing.charts import HConcatChart, LayerChart
-from qbkit.plots.drawing.data import inline
+from qbkit.plots.drawing.data import inline, require_columns
+from qbkit.plots.drawing.pointer import legend_choice, unless_hidden
 
 PAPER, MEASURED = "paper", "measured"
 PANEL, ROW_HEIGHT = 150, 17
@@ -27,7 +27,7 @@ def beside_paper_chart(
     for a frame without these columns or without rows.
     """
     columns = [f"{metric}_{source}" for source in (PAPER, MEASURED)]
-    _require(frame, ["group", "label", *columns])
+    require_columns(frame, ["group", "label", *columns], "the table has")
     low, high = frame[columns].min(axis=None), frame[columns].max(axis=None)
     margin = 0.06 * (high - low)
     scale = alt.Scale(domain=[low - margin, high + margin], nice=False, zero=False)
@@ -43,7 +43,7 @@ def _panel(
     rows: pd.DataFrame, metric: str, unit: str, scale: alt.Scale, group: str, *, first: bool
 ) -> alt.LayerChart:
     names = ["label", f"{metric}_{PAPER}", f"{metric}_{MEASURED}"]
-    base = alt.Chart(inline({name: rows[name].to_numpy() for name in names}))
+    base = alt.Chart(inline(rows[names]))
     axis = alt.Axis() if first else alt.Axis(labels=False, ticks=False)
     y = alt.Y("label:N", title=None, sort=list(rows["label"]), axis=axis)
     ticks = alt.Axis(tickCount=5)
@@ -78,18 +78,18 @@ def cumulative_chart(
     MetricError for a frame without these columns or without rows.
     """
     columns = ["label", "percent", "value"]
-    _require(frame, columns)
+    require_columns(frame, columns, "the table has")
     labels = [str(label) for label in dict.fromkeys(frame["label"])]
-    shown = alt.selection_point(fields=["label"], bind="legend", name="shown")
+    shown = legend_choice()
     line = (
-        alt.Chart(inline({name: frame[name].to_numpy() for name in columns}))
+        alt.Chart(inline(frame[columns]))
         .mark_line(strokeWidth=1.8)
         .encode(
             x=alt.X("value:Q", title=unit).scale(zero=False),
             y=alt.Y("percent:Q", title=share),
             order="percent:Q",
             color=alt.Color("label:N", title=None, scale=theme.colour_scale(labels)),
-            opacity=alt.when(shown).then(alt.value(1.0)).otherwise(alt.value(0.08)),
+            opacity=unless_hidden(shown, 1.0, 0.08),
             tooltip=[
                 alt.Tooltip("label:N", title="Flow"),
                 alt.Tooltip("percent:Q", title="Percent", format=".0f"),
@@ -99,10 +99,3 @@ def cumulative_chart(
         .add_params(shown)
     )
     return LayerChart(layer=[line]).properties(width=WIDTH, height=HEIGHT, title=title)
-
-
-def _require(frame: pd.DataFrame, columns: list[str]) -> None:
-    missing = [name for name in columns if name not in frame]
-    if missing or not len(frame):
-        lack = f"no column {', '.join(missing)}" if missing else "no rows"
-        raise MetricError(f"the table has {lack}; give {', '.join(columns)}")

@@ -14,7 +14,7 @@ import xarray as xr
 
 from qbkit.errors import MetricError
 from qbkit.metrics.flows.over_time import acked_rate, bytes_acked, is_receiver, is_reported, step_at
-from qbkit.plots.drawing.hover import hover
+from qbkit.plots.drawing.pointer import hover
 from qbkit.plots.flows import connection as pc
 from qbkit.traces.arrays import FloatArray
 

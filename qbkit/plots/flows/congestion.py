@@ -10,7 +10,7 @@ import xarray as xr
 
 from qbkit.errors import MetricError
 from qbkit.metrics.flows.over_time import cwnd_growth, is_reported, value_at
-from qbkit.plots.drawing.hover import hover
+from qbkit.plots.drawing.pointer import hover
 from qbkit.plots.flows.connection import (
     Events,
     Frame,

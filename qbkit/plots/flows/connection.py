@@ -22,13 +22,14 @@ from qbkit.plots.drawing.charts import VConcatChart
 from qbkit.plots.drawing.data import inline
 from qbkit.plots.drawing.pointer import (
     HINT,
+    legend_choice,
     marked_span,
     one_brush,
     pointed_times,
     pointer_rule,
     span_brush,
+    unless_hidden,
 )
-from qbkit.plots.envelopes.envelope import legend_choice
 from qbkit.plots.flows import timeline as tl
 from qbkit.traces.arrays import FloatArray, IntArray
 
@@ -101,7 +102,7 @@ class Frame:
 
     def unless_hidden(self, opacity: float) -> Any:
         """Opacity of a label; lower while another label is chosen in the legend."""
-        return alt.when(self.shown).then(alt.value(opacity)).otherwise(alt.value(0.05))
+        return unless_hidden(self.shown, opacity, 0.05)
 
     def grid_s(self) -> FloatArray:
         """Evenly spaced times over the whole axis, at which readouts are sampled."""

@@ -13,7 +13,7 @@ from qbkit.plots.drawing import theme
 from qbkit.plots.drawing.captions import heading
 from qbkit.plots.drawing.charts import VConcatChart
 from qbkit.plots.drawing.data import inline
-from qbkit.plots.drawing.hover import hover
+from qbkit.plots.drawing.pointer import hover
 from qbkit.plots.flows.series import Series, rows_of
 from qbkit.plots.flows.timeline import averaging
 

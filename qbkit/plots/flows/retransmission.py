@@ -17,8 +17,7 @@ from qbkit.plots.drawing import theme
 from qbkit.plots.drawing.captions import heading
 from qbkit.plots.drawing.charts import LayerChart
 from qbkit.plots.drawing.data import inline
-from qbkit.plots.drawing.hover import hover
-from qbkit.plots.envelopes.envelope import legend_choice
+from qbkit.plots.drawing.pointer import hover, legend_choice, unless_hidden
 
 COLUMNS = ("label", "offset_bytes", "time_s")
 WIDTH, HEIGHT = 460, 320
@@ -98,10 +97,10 @@ def _lines(
         return []
     base = alt.Chart(inline(columns)).encode(x=X, color=alt.Color("label:N", scale=scale))
     band = base.mark_area(clip=True).encode(
-        y=_y("low"), y2="high:Q", fillOpacity=_if(shown, 0.13, 0.0)
+        y=_y("low"), y2="high:Q", fillOpacity=unless_hidden(shown, 0.13, 0.0)
     )
     line = base.mark_line(strokeWidth=1.8, clip=True).encode(
-        y=_y("time_s"), opacity=_if(shown, 1.0, 0.06)
+        y=_y("time_s"), opacity=unless_hidden(shown, 1.0, 0.06)
     )
     tooltip = [
         alt.Tooltip("label:N", title="Regression of"),
@@ -133,7 +132,7 @@ def _dots(known: pd.DataFrame, scale: alt.Scale, shown: alt.Parameter) -> alt.Ch
             x=X,
             y=_y("time_s"),
             color=alt.Color("label:N", scale=scale),
-            opacity=_if(shown, 0.75, 0.05),
+            opacity=unless_hidden(shown, 0.75, 0.05),
             tooltip=tooltip,
         )
     )
@@ -144,7 +143,3 @@ X = alt.X("offset_kb:Q", title="Data offset of the first retransmission (kB)").s
 
 def _y(field: str) -> alt.Y:
     return alt.Y(f"{field}:Q", title="Transfer time (s)").scale(domainMin=0)
-
-
-def _if(shown: alt.Parameter, opacity: float, hidden: float) -> Any:
-    return alt.when(shown).then(alt.value(opacity)).otherwise(alt.value(hidden))

@@ -15,15 +15,16 @@ from qbkit.plots.drawing import theme
 from qbkit.plots.drawing.captions import heading
 from qbkit.plots.drawing.charts import VConcatChart
 from qbkit.plots.drawing.data import inline
-from qbkit.plots.drawing.hover import hover
 from qbkit.plots.drawing.pointer import (
     HINT,
+    hover,
+    legend_choice,
     marked_span,
     one_brush,
     pointed_times,
     pointer_rule,
+    unless_hidden,
 )
-from qbkit.plots.envelopes.envelope import legend_choice
 from qbkit.plots.flows.levels import (
     Level,
     capacity_layer,
@@ -201,7 +202,7 @@ def _panel(shared: _Timeline, name: str) -> alt.LayerChart:
             y=alt.Y(f"{name}:Q", title=title).axis(tickCount=4, titleLimit=200),
             color=colour,
             detail="trial:N",
-            strokeOpacity=alt.when(shown).then(alt.value(strength)).otherwise(alt.value(0.06)),
+            strokeOpacity=unless_hidden(shown, strength, 0.06),
         )
     )
     tooltip = [

@@ -26,8 +26,7 @@ from qbkit.plots.drawing import theme
 from qbkit.plots.drawing.captions import heading
 from qbkit.plots.drawing.charts import HConcatChart, LayerChart, VConcatChart
 from qbkit.plots.drawing.data import inline
-from qbkit.plots.drawing.hover import hover
-from qbkit.plots.drawing.pointer import one_brush
+from qbkit.plots.drawing.pointer import hover, one_brush
 from qbkit.plots.maps.conformance_map import tile_legend
 
 CELL = 27
