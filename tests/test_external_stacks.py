@@ -323,6 +323,18 @@ def test_a_wrong_file_breaks_no_other_stack(tmp_path: Path, monkeypatch: pytest.
         configured.register_all()
 
 
+def test_a_table_with_the_name_of_a_stack_only_warns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    file = tmp_path / "stacks.toml"
+    file.write_text('[stack.tcp]\nprogram = "/bin/true"\ncontrollers = ["cubic"]\n')
+    words = [sys.executable, "-c", "from qbkit import stacks; print(stacks.get('tcp').source)"]
+    monkeypatch.setenv("QBKIT_STACKS", str(file))
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert "the Linux kernel" in done.stdout
+    assert "there is already a stack 'tcp'" in done.stderr
+
+
 def test_a_configured_stack_is_what_its_table_says(tmp_path: Path):
     program = tmp_path / "driver"
     said = {**GOOD, "program": str(program), "options": {"qlog": "write a full qlog"}}

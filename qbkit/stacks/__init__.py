@@ -1,73 +1,22 @@
 """Who sends: the registry of stacks, and one file for each."""
 
-from qbkit.stacks import (
-    aioquic,
-    chromium,
-    external,
-    google_quiche,
-    haproxy,
-    jdk,
-    kwik,
-    lsquic,
-    media,
-    msquic,
-    neqo,
-    nginx,
-    ngtcp2,
-    ngtcp2_0_12,
-    noq,
-    openssl,
-    picoquic,
-    qbkit_cca,
-    quic_go,
-    quiche,
-    quiche_0_7,
-    quinn,
-    releases,
-    s2n_quic,
-    tcp,
-    tquic,
-    x_net_quic,
-)
+from importlib import import_module
+from pkgutil import iter_modules
+
 from qbkit.stacks.base import ServingStack, Stack, Status, Transfer
 from qbkit.stacks.registry import all_stacks, get, register
-from qbkit.stacks.web import clients, servers
 
-__all__ = [
-    "ServingStack",
-    "Stack",
-    "Status",
-    "Transfer",
-    "aioquic",
-    "all_stacks",
-    "chromium",
-    "clients",
-    "external",
-    "get",
-    "google_quiche",
-    "haproxy",
-    "jdk",
-    "kwik",
-    "lsquic",
-    "media",
-    "msquic",
-    "neqo",
-    "nginx",
-    "ngtcp2",
-    "ngtcp2_0_12",
-    "noq",
-    "openssl",
-    "picoquic",
-    "qbkit_cca",
-    "quic_go",
-    "quiche",
-    "quiche_0_7",
-    "quinn",
-    "register",
-    "releases",
-    "s2n_quic",
-    "servers",
-    "tcp",
-    "tquic",
-    "x_net_quic",
-]
+__all__ = ["ServingStack", "Stack", "Status", "Transfer", "all_stacks", "get", "register"]
+
+
+def _register_all() -> None:
+    """Import the files of stacks, releases and web programs, which register what they define."""
+    for folder in ("", ".external", ".releases", ".web.clients", ".web.servers"):
+        package = import_module(f"{__name__}{folder}")
+        for module in iter_modules(package.__path__):
+            import_module(f"{package.__name__}.{module.name}")
+    # The user's come last: one that has the name of one of ours only warns.
+    import_module(f"{__name__}.external.configured").register_all()
+
+
+_register_all()

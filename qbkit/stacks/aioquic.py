@@ -65,7 +65,7 @@ class AioQuic(Stack):
 
     def site_packages(self) -> Path:
         """The folder of this machine that holds aioquic and what it needs."""
-        return _site_packages()
+        return site_packages_of("aioquic")
 
     def modules(self) -> tuple[str, ...]:
         """The modules that its process imports."""
@@ -103,7 +103,7 @@ def driver_fingerprint(folder: Path = DRIVER) -> str:
 
     The version alone is not enough, because the files of a checkout change without it.
     """
-    package = _site_packages() / "aioquic"
+    package = site_packages_of("aioquic") / "aioquic"
     files = [path for path in package.rglob("*") if path.suffix in (".py", ".so")]
     driver = fingerprint(folder.glob("*.py"))  # apart: files count in the order of their paths
     return fingerprint(files, driver, byte_code.version(), *FLAGS, *_needs())
@@ -119,11 +119,13 @@ def _needs() -> list[str]:
     )
 
 
-def _site_packages() -> Path:
-    """The folder of aioquic's package, found without importing it."""
-    spec = importlib.util.find_spec("aioquic")
+def site_packages_of(package: str) -> Path:
+    """The folder that a package of this environment is in, found without importing it."""
+    spec = importlib.util.find_spec(package)
     if not spec or not spec.origin:
-        raise StackNotReady("aioquic is missing in this Python environment; pip install aioquic")
+        raise StackNotReady(
+            f"{package} is missing in this Python environment; pip install {package}"
+        )
     return Path(spec.origin).parents[1]
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import importlib.metadata
-import importlib.util
 from pathlib import Path
 from typing import ClassVar
 
 from qbkit import extras
-from qbkit.errors import SpecError, StackNotReady
+from qbkit.errors import SpecError
 from qbkit.spec.misbehaving import RECEIVERS, Receiver
-from qbkit.stacks.aioquic import FLAGS, python
+from qbkit.stacks.aioquic import FLAGS, python, site_packages_of
 from qbkit.stacks.base import GuestProgram, Options, Stack
 from qbkit.stacks.tcp import Tcp
 from qbkit.stacks.toolchains import byte_code
@@ -48,7 +47,7 @@ class Crafted(GuestProgram):
 
     def mounts(self) -> dict[str, Path]:
         """Our programs, scapy, and the byte code of both."""
-        folders = {f"{MOUNT}/{DRIVER.name}": DRIVER, SITE_MOUNT: _site_packages()}
+        folders = {f"{MOUNT}/{DRIVER.name}": DRIVER, SITE_MOUNT: site_packages_of("scapy")}
         words, path = [python(), *FLAGS], self.env()["PYTHONPATH"]
         code = byte_code.mounts(self.name, words, MODULES, path, folders, self.version())
         return {**folders, **code}
@@ -91,11 +90,3 @@ def to_receiver(stack: Stack, receiver: Receiver) -> Stack:
         f"{stack.name} has no receiver {receiver.kind}: only TCP segments can be crafted, as "
         "QUIC's are encrypted; take tcp, or leave out receiver"
     )
-
-
-def _site_packages() -> Path:
-    """The folder of scapy's package, found without importing it."""
-    spec = importlib.util.find_spec("scapy")
-    if not spec or not spec.origin:
-        raise StackNotReady("scapy is missing in this Python environment; pip install scapy")
-    return Path(spec.origin).parents[1]

@@ -50,6 +50,7 @@ class Jdk(CompiledStack):
 
     name: ClassVar[str] = "jdk"
     source: ClassVar[str] = "package openjdk-26-jre-headless of Debian forky"
+    controller_names: ClassVar[tuple[str, ...]] = ("cubic", "reno")
     reports: ClassVar[tuple[str, ...]] = (
         *CompiledStack.reports,
         "latest_rtt_ms",
@@ -58,10 +59,6 @@ class Jdk(CompiledStack):
 
     def __init__(self) -> None:
         self._receiver = QuicGo()
-
-    def controllers(self) -> tuple[str, ...]:
-        """Both of java.net.http; CUBIC is the default."""
-        return ("cubic", "reno")
 
     def version(self) -> str:
         """Versions of Debian's package, of the driver, its preloaded library, and the receiver."""

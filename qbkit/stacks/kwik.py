@@ -46,6 +46,7 @@ class Kwik(CompiledStack):
 
     name: ClassVar[str] = "kwik"
     source: ClassVar[str] = "Maven artifact tech.kwik:kwik; LGPL 3"
+    controller_names: ClassVar[tuple[str, ...]] = ("newreno",)
     certificate: ClassVar[str] = "browser-"
     tools: ClassVar[dict[str, str]] = {
         "javac": f"a JDK of Java {JAVA} or newer",
@@ -56,10 +57,6 @@ class Kwik(CompiledStack):
         "latest_rtt_ms",
         "lost_packets",
     )
-
-    def controllers(self) -> tuple[str, ...]:
-        """The only one of this version."""
-        return ("newreno",)
 
     def version(self) -> str:
         """Version of kwik, and of our driver."""

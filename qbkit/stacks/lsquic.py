@@ -26,7 +26,7 @@ from qbkit.stacks.toolchains.build import fingerprint, run_tool
 from qbkit.stacks.toolchains.c_program import FLAGS, CStack
 from qbkit.stacks.toolchains.source_packages import CrateSources
 
-VERSION = (4, 6, 2)
+VERSION = "4.6.2"
 """As in ``lsquic.h`` of the crate; the build checks it."""
 LSQUIC = CrateSources(
     "bun_lsquic_sys", "0.1.12", "1eb58e34e29b8cdcaae768a69eedcdaa0a88309b35b6c314a769ff2326fb3dce"
@@ -64,10 +64,13 @@ class Lsquic(CStack):
     """Our small C driver of lsquic."""
 
     name: ClassVar[str] = "lsquic"
+    number: ClassVar[str] = VERSION
     source: ClassVar[str] = (
         "C sources in the crates bun_lsquic_sys and bun_boringssl_sys, a third party's copies; "
         "MIT and Apache 2.0 licences"
     )
+    controller_names: ClassVar[tuple[str, ...]] = ("cubic", "bbr", "adaptive")
+    """``adaptive``, its default, is CUBIC up to an RTT of 1.5 ms."""
     certificate: ClassVar[str] = "browser-"
     tools: ClassVar[dict[str, str]] = {"gcc": "gcc", "g++": "g++", "tar": "tar"}
     links: ClassVar[tuple[str, ...]] = ("-lstdc++", "-lm")
@@ -84,14 +87,6 @@ class Lsquic(CStack):
         "pmtud": "false: do not look for packets larger than the first ones",
         "clock_granularity_us": "resolution of the clock for the pacer, 1 to 1000000; usually 1000",
     }
-
-    def controllers(self) -> tuple[str, ...]:
-        """All of this version; ``adaptive``, its default, is CUBIC up to an RTT of 1.5 ms."""
-        return ("cubic", "bbr", "adaptive")
-
-    def version(self) -> str:
-        """Versions of lsquic and of our driver."""
-        return f"{'.'.join(map(str, VERSION))}, driver {self._key()}"
 
     def library_key(self) -> str:
         """Over the two crates and what is compiled of them, and how."""
@@ -134,9 +129,9 @@ def _listed(crate: CrateSources, suffixes: str) -> list[str]:
 
 
 def _check_version(header: Path) -> None:
-    found = re.findall(r"#define LSQUIC_(?:MAJOR|MINOR|PATCH)_VERSION (\d+)", header.read_text())
-    if found != [str(number) for number in VERSION]:
-        raise StackNotReady(f"{LSQUIC.file} holds another lsquic: {'.'.join(found)}")
+    numbers = re.findall(r"#define LSQUIC_(?:MAJOR|MINOR|PATCH)_VERSION (\d+)", header.read_text())
+    if (found := ".".join(numbers)) != VERSION:
+        raise StackNotReady(f"{LSQUIC.file} holds another lsquic: {found}")
 
 
 register(Lsquic())

@@ -31,6 +31,7 @@ class Media(GoStack):
 
     name: ClassVar[str] = "media"
     source: ClassVar[str] = "Go modules pion/interceptor and mengelbart/scream-go"
+    controller_names: ClassVar[tuple[str, ...]] = tuple(MODULES)
     module: ClassVar[str] = MODULES["gcc"]
     sources: ClassVar[Path] = Path(__file__).parent / "drivers/media"
     tools: ClassVar[dict[str, str]] = {**GO, "g++": "g++"}
@@ -49,10 +50,6 @@ class Media(GoStack):
         "max_mbps": "largest target rate in Mbit/s; 50 by default",
         "fps": "frames each second; 30 by default",
     }
-
-    def controllers(self) -> tuple[str, ...]:
-        """Google congestion control, and SCReAM."""
-        return tuple(MODULES)
 
     def check(self, controller: str, options: Options, source: str | None) -> None:
         """As every stack, and rates are numbers in order."""

@@ -13,6 +13,7 @@ class MsQuic(RustStack):
 
     name: ClassVar[str] = "msquic"
     source: ClassVar[str] = "crate msquic"
+    controller_names: ClassVar[tuple[str, ...]] = ("cubic", "bbr")
     crate: ClassVar[str] = "msquic"
     tools: ClassVar[dict[str, str]] = {
         "cmake": "cmake",
@@ -28,10 +29,6 @@ class MsQuic(RustStack):
         "initial_rtt_ms": "RTT that is assumed until one is measured",
         "max_ack_delay_ms": "how long the receiver may hold back an ACK",
     }
-
-    def controllers(self) -> tuple[str, ...]:
-        """Both that msquic has."""
-        return ("cubic", "bbr")
 
 
 register(MsQuic())

@@ -14,12 +14,9 @@ class Noq(Quinn):
 
     name: ClassVar[str] = "noq"
     source: ClassVar[str] = "crate noq, a fork of quinn"
+    controller_names: ClassVar[tuple[str, ...]] = ("cubic", "newreno", "bbr3")
     crate: ClassVar[str] = "noq"
     transport_crate: ClassVar[str] = "noq-proto"
-
-    def controllers(self) -> tuple[str, ...]:
-        """All controllers of noq-proto."""
-        return ("cubic", "newreno", "bbr3")
 
     def _driver_folders(self) -> list[Path]:
         """Its own, and quinn's, whose files it compiles."""

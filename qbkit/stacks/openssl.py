@@ -43,6 +43,7 @@ class OpenSsl(CStack):
     name: ClassVar[str] = "openssl"
     number: ClassVar[str] = VERSION
     source: ClassVar[str] = "C sources in the crate openssl-src; Apache 2.0 licence"
+    controller_names: ClassVar[tuple[str, ...]] = ("newreno",)
     tools: ClassVar[dict[str, str]] = {"gcc": "gcc", "make": "make", "perl": "perl", "tar": "tar"}
     # As the library is compiled: without it, its internal lists have more fields.
     defines: ClassVar[tuple[str, ...]] = ("-DNDEBUG",)
@@ -55,14 +56,6 @@ class OpenSsl(CStack):
         "latest_rtt_ms",
         "min_rtt_ms",
     )
-
-    def controllers(self) -> tuple[str, ...]:
-        """The only one of this version."""
-        return ("newreno",)
-
-    def version(self) -> str:
-        """Versions of OpenSSL and of our driver."""
-        return f"{self.number}, driver {self._key()}"
 
     def crate(self) -> CrateSources:
         """The crate with the sources."""

@@ -49,6 +49,17 @@ class Picoquic(CStack):
     source: ClassVar[str] = (
         "C sources in the PyPI package aiopquic, a third party's copy; MIT licence"
     )
+    controller_names: ClassVar[tuple[str, ...]] = (
+        "cubic",
+        "newreno",
+        "bbr",
+        "bbr1",
+        "prague",
+        "c4",
+        "dcubic",
+        "fast",
+    )
+    """``bbr`` is BBRv3, ``dcubic`` CUBIC with a reaction to delay."""
     certificate: ClassVar[str] = "browser-"
     tools: ClassVar[dict[str, str]] = {
         "gcc": "gcc",
@@ -80,14 +91,6 @@ class Picoquic(CStack):
         "pmtud": "false: do not look for packets larger than the first ones",
         "qlog": "write a full qlog, of the version draft-00 that qvis reads",
     }
-
-    def controllers(self) -> tuple[str, ...]:
-        """All of this version; ``bbr`` is BBRv3, ``dcubic`` CUBIC with a reaction to delay."""
-        return ("cubic", "newreno", "bbr", "bbr1", "prague", "c4", "dcubic", "fast")
-
-    def version(self) -> str:
-        """Versions of picoquic and of our driver."""
-        return f"{self.number}, driver {self._key()}"
 
     def package(self) -> PythonSources:
         """The source distribution with the sources."""

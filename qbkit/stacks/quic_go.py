@@ -15,17 +15,11 @@ from typing import ClassVar
 
 from qbkit.errors import StackNotReady
 from qbkit.spec.app import APPS
-from qbkit.stacks.base import Say, Stack, Status
+from qbkit.stacks.base import Say, Stack
 from qbkit.stacks.registry import register
 from qbkit.stacks.toolchains import go_runtime
-from qbkit.stacks.toolchains.above import ABOVE, SUFFIX, builds_above, name_below, with_above
-from qbkit.stacks.toolchains.build import (
-    build_once,
-    built_folder,
-    fingerprint,
-    key_by_compiler,
-)
-from qbkit.stacks.toolchains.golang import FLAGS, go_compiler, run_go
+from qbkit.stacks.toolchains.above import ABOVE, with_above
+from qbkit.stacks.toolchains.golang import GoStack, go_compiler, run_go
 from qbkit.stacks.toolchains.sources import together
 
 SOURCES = Path(__file__).parent / "drivers/quic-go"
@@ -37,82 +31,34 @@ SLOWER = "quic-go takes more processor time: our changes do not fit the runtime 
 BY_ENVIRONMENT = 'os.Getenv("QUIC_GO_CONTROLLER") != "cubic",'
 
 
-class QuicGo(Stack):
+class QuicGo(GoStack):
     """Our small Go driver of quic-go."""
 
     name: ClassVar[str] = "quic-go"
     source: ClassVar[str] = f"Go module {MODULE}; CUBIC by one changed Boolean"
+    controller_names: ClassVar[tuple[str, ...]] = ("cubic", "reno")
+    module: ClassVar[str] = MODULE
+    sources: ClassVar[Path] = SOURCES
+    changes: ClassVar[tuple[str, ...]] = (CHOICE, HARD_CODED, BY_ENVIRONMENT)
     apps: ClassVar[tuple[str, ...]] = APPS
     reads_slowly: ClassVar[bool] = True
     offers_window: ClassVar[bool] = True
     options: ClassVar[dict[str, str]] = {"qlog": "write a full qlog"}
-    mount: ClassVar[str] = MOUNT
-    """Folder of the compiled driver in the guest."""
-    sources: ClassVar[Path] = SOURCES
-    """The driver's Go module, with the version of quic-go in its go.mod."""
-
-    def controllers(self) -> tuple[str, ...]:
-        """Both that its code has."""
-        return ("cubic", "reno")
-
-    def module_folder(self) -> Path:
-        """Where the driver is compiled."""
-        return self.sources
 
     def for_app(self) -> Stack:
         """Our driver with something above the transport."""
-        sources = together("quic-go-app-sources", (SOURCES, ABOVE / "quic-go"))
-        return with_above(self, mount=f"{MOUNT}{SUFFIX}", sources=sources)
-
-    def version(self) -> str:
-        """Version of the module, and of our driver."""
-        words = (self.module_folder() / "go.mod").read_text().split()
-        return f"{words[words.index(MODULE) + 1].removeprefix('v')}, driver {self._key()}"
-
-    def status(self) -> Status:
-        """Ready once built."""
-        if (self._folder() / "quic-go").exists():
-            return Status(True)
-        if not shutil.which("go"):
-            return Status(False, f"install Go 1.26 or newer, then: qbkit stacks build {self.name}")
-        return Status(False, f"qbkit stacks build {name_below(self.name)}")
+        return with_above(
+            self, sources=together("quic-go-app-sources", (SOURCES, ABOVE / "quic-go"))
+        )
 
     def build(self, say: Say = lambda _: None) -> None:
         """Download the modules and compile; about a minute the first time."""
         if not shutil.which("go"):
             raise StackNotReady(f"go is missing to build {self.name}; install Go 1.26 or newer")
-        if not self.status().ready:
-            say(f"building {self.name} (about 1 minute)")
-            build_once(self.name, self._key(), self._compile)
-        if builds_above(self):
-            self.for_app().build(say)
+        super().build(say)
 
-    def program(self) -> list[str]:
-        """The compiled driver."""
-        return [f"{self.mount}/quic-go"]
-
-    def mounts(self) -> dict[str, Path]:
-        """The folder of the compiled driver."""
-        return {self.mount: self._folder()}
-
-    def env(self) -> dict[str, str]:
-        """Preemption by signals costs system calls, and the guest has one processor anyway."""
-        return {"GODEBUG": "asyncpreemptoff=1"}
-
-    def _folder(self) -> Path:
-        return built_folder(self.name, self._key())
-
-    def _key(self) -> str:
-        """Over the driver, the changes to module and runtime, and the compiler (if known).
-
-        Not over this file: what it says besides these does not change the program.
-        """
-        module = self.module_folder()
-        sources = [*module.glob("*.go"), module / "go.mod", module / "go.sum"]
-        ours = (CHOICE, HARD_CODED, BY_ENVIRONMENT, *FLAGS, go_runtime.fingerprint())
-        return key_by_compiler(
-            self.name, "go", go_compiler(), lambda words: fingerprint(sources, *ours, words)
-        )
+    def _program(self) -> str:
+        return "quic-go"
 
     def _compile(self, folder: Path) -> None:
         module = self.module_folder()
@@ -126,11 +72,11 @@ class QuicGo(Stack):
             modfile.write_text((module / "go.mod").read_text() + f"\nreplace {MODULE} => {copy}\n")
             shutil.copyfile(module / "go.sum", modfile.with_suffix(".sum"))
             root = Path(run_go(["env", "GOROOT"], self.name, module).strip())
-            flags = [*FLAGS, f"-modfile={modfile}"]
+            flags = [*self.flags, f"-modfile={modfile}"]
             overlay = go_runtime.overlay(root, Path(scratch))
             if not overlay:
                 warnings.warn(f"{SLOWER} ({go_compiler().strip()})", stacklevel=2)
-            words = ["build", *flags, *overlay, "-o", str(folder / "quic-go"), "."]
+            words = ["build", *flags, *overlay, "-o", str(folder / self._program()), "."]
             run_go(words, self.name, module)
 
 

@@ -12,7 +12,7 @@ from typing import ClassVar
 
 from qbkit.spec.app import APPS
 from qbkit.stacks.registry import register
-from qbkit.stacks.toolchains.rust import RustStack
+from qbkit.stacks.toolchains.rust import BORING_SSL, RustStack
 
 
 class Quiche(RustStack):
@@ -20,13 +20,10 @@ class Quiche(RustStack):
 
     name: ClassVar[str] = "quiche"
     source: ClassVar[str] = "crate quiche"
+    controller_names: ClassVar[tuple[str, ...]] = ("cubic", "reno", "bbr2")
     crate: ClassVar[str] = "quiche"
     certificate: ClassVar[str] = "browser-"
-    tools: ClassVar[dict[str, str]] = {
-        "cmake": "cmake",
-        "c++": "g++",
-        "libclang": "libclang-dev",
-    }
+    tools: ClassVar[dict[str, str]] = {**BORING_SSL, "libclang": "libclang-dev"}
     minutes: ClassVar[int] = 5
     reports: ClassVar[tuple[str, ...]] = ("cwnd_bytes", "srtt_ms", "lost_packets")
     apps: ClassVar[tuple[str, ...]] = APPS
@@ -47,10 +44,6 @@ class Quiche(RustStack):
         **dict.fromkeys(("pacing", "max_pacing_rate_mbps"), ("bbr2",)),
         **dict.fromkeys((name for name in options if name.startswith("bbr_")), ("bbr2",)),
     }
-
-    def controllers(self) -> tuple[str, ...]:
-        """All controllers of this version."""
-        return ("cubic", "reno", "bbr2")
 
 
 register(Quiche())

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from qbkit.stacks.registry import register
-from qbkit.stacks.toolchains.rust import RustStack
+from qbkit.stacks.toolchains.rust import BORING_SSL, RustStack
 
 
 class Quiche07(RustStack):
@@ -20,17 +20,14 @@ class Quiche07(RustStack):
 
     name: ClassVar[str] = "quiche-0.7"
     source: ClassVar[str] = "crate quiche, version 0.7.0"
+    controller_names: ClassVar[tuple[str, ...]] = ("cubic", "reno")
     crate: ClassVar[str] = "quiche"
     workspace: ClassVar[Path] = Path(__file__).parent / "drivers/rust-quiche-0.7"
     certificate: ClassVar[str] = "browser-"
-    tools: ClassVar[dict[str, str]] = {"cmake": "cmake", "c++": "g++"}
+    tools: ClassVar[dict[str, str]] = BORING_SSL
     minutes: ClassVar[int] = 3
     reports: ClassVar[tuple[str, ...]] = ("cwnd_bytes", "srtt_ms", "lost_packets")
     options: ClassVar[dict[str, str]] = {"hystart": "false: CUBIC and Reno without HyStart++"}
-
-    def controllers(self) -> tuple[str, ...]:
-        """All controllers of this version."""
-        return ("cubic", "reno")
 
     def _program(self) -> str:
         return "quiche-flow"  # cargo allows no dot in a package's name

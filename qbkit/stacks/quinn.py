@@ -16,6 +16,7 @@ class Quinn(RustStack):
 
     name: ClassVar[str] = "quinn"
     source: ClassVar[str] = "crate quinn"
+    controller_names: ClassVar[tuple[str, ...]] = ("cubic", "newreno", "bbr")
     crate: ClassVar[str] = "quinn"
     transport_crate: ClassVar[str] = "quinn-proto"
     most_window_bytes: ClassVar[int] = 1 << 30
@@ -29,10 +30,6 @@ class Quinn(RustStack):
         "segmentation": "false: no UDP segmentation offload, one system call per packet",
         "qlog": "write a full qlog",
     }
-
-    def controllers(self) -> tuple[str, ...]:
-        """All controllers of quinn-proto."""
-        return ("cubic", "newreno", "bbr")
 
     def version(self) -> str:
         """Versions of the crate, our driver and the preloaded library."""

@@ -14,6 +14,7 @@ class S2nQuic(RustStack):
 
     name: ClassVar[str] = "s2n-quic"
     source: ClassVar[str] = "crate s2n-quic"
+    controller_names: ClassVar[tuple[str, ...]] = ("cubic", "bbr")
     crate: ClassVar[str] = "s2n-quic"
     transport_crate: ClassVar[str] = "s2n-quic-transport"
     tools: ClassVar[dict[str, str]] = {"cc": "gcc"}
@@ -41,10 +42,6 @@ class S2nQuic(RustStack):
         **dict.fromkeys(("hystart", "hystart_plus_plus"), ("cubic",)),
         **dict.fromkeys((name for name in options if name.startswith("bbr_")), ("bbr",)),
     }
-
-    def controllers(self) -> tuple[str, ...]:
-        """Both that s2n-quic has."""
-        return ("cubic", "bbr")
 
 
 register(S2nQuic())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from qbkit.stacks.registry import register
-from qbkit.stacks.toolchains.rust import RustStack
+from qbkit.stacks.toolchains.rust import BORING_SSL, RustStack
 
 
 class Tquic(RustStack):
@@ -13,9 +13,11 @@ class Tquic(RustStack):
 
     name: ClassVar[str] = "tquic"
     source: ClassVar[str] = "crate tquic"
+    controller_names: ClassVar[tuple[str, ...]] = ("cubic", "bbr", "bbr3", "copa")
+    """All of this version but the dummy."""
     crate: ClassVar[str] = "tquic"
     certificate: ClassVar[str] = "browser-"
-    tools: ClassVar[dict[str, str]] = {"cmake": "cmake", "c++": "g++"}
+    tools: ClassVar[dict[str, str]] = BORING_SSL
     minutes: ClassVar[int] = 4
     options: ClassVar[dict[str, str]] = {
         "initial_window_packets": "initial congestion window in packets",
@@ -41,10 +43,6 @@ class Tquic(RustStack):
         **dict.fromkeys((name for name in options if name.startswith("bbr_")), ("bbr",)),
         **dict.fromkeys((name for name in options if name.startswith("copa_")), ("copa",)),
     }
-
-    def controllers(self) -> tuple[str, ...]:
-        """All controllers of this version but the dummy."""
-        return ("cubic", "bbr", "bbr3", "copa")
 
 
 register(Tquic())

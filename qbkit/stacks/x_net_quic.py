@@ -19,6 +19,8 @@ class XNetQuic(GoStack):
     name: ClassVar[str] = "x-net-quic"
     module: ClassVar[str] = "golang.org/x/net"
     source: ClassVar[str] = f"Go module {module}, its package quic; BSD licence"
+    controller_names: ClassVar[tuple[str, ...]] = ("reno",)
+    """The NewReno of RFC 9002."""
     sources: ClassVar[Path] = Path(__file__).parent / "drivers/x-net-quic"
     most_window_bytes: ClassVar[int] = 32 << 20
     reports: ClassVar[tuple[str, ...]] = (
@@ -31,10 +33,6 @@ class XNetQuic(GoStack):
         "lost_packets",
     )
     options: ClassVar[dict[str, str]] = {"qlog": "write a full qlog"}
-
-    def controllers(self) -> tuple[str, ...]:
-        """The NewReno of RFC 9002."""
-        return ("reno",)
 
 
 register(XNetQuic())

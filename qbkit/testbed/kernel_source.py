@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from qbkit.errors import EngineError, StackNotReady
-from qbkit.stacks.toolchains.apt import private_apt
+from qbkit.stacks.toolchains.apt import apt_environment
 from qbkit.stacks.toolchains.pins import KERNEL, pin
 
 SUITE = "unstable"
@@ -116,8 +116,7 @@ def _pinned(scratch: Path, say: Progress) -> Source | None:
 
 def _newest(scratch: Path, say: Progress) -> Source:
     """The newest linux-source of Debian's unstable suite."""
-    config = private_apt(scratch, SUITE)
-    apt = {**os.environ, "APT_CONFIG": str(config), "LC_ALL": "C"}
+    apt = apt_environment(scratch, SUITE)
     run_step(["apt-get", "update", "-q"], env=apt)
     package = newest_package(apt)
     say(f"fetching {package} (160 MB)")

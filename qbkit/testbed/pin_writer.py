@@ -12,7 +12,7 @@ from urllib.parse import unquote
 
 from qbkit import stacks
 from qbkit.stacks import jdk
-from qbkit.stacks.toolchains.apt import private_apt, this_suite
+from qbkit.stacks.toolchains.apt import apt_environment, this_suite
 from qbkit.stacks.toolchains.build import run_tool
 from qbkit.stacks.toolchains.debian import DebianPrograms, apt_suites
 from qbkit.stacks.toolchains.pins import KERNEL, LOCK, SYSTEM, Pin, PinnedFile, pin
@@ -87,7 +87,7 @@ def _files(packages: Iterable[str], apt: dict[str, str]) -> tuple[PinnedFile, ..
 
 def _updated(scratch: Path, suites: str) -> dict[str, str]:
     """The environment of an apt that has read the lists of these suites."""
-    apt = {**os.environ, "APT_CONFIG": str(private_apt(scratch, suites)), "LC_ALL": "C"}
+    apt = apt_environment(scratch, suites)
     run_tool(["apt-get", "update", "-q"], WHAT, env=apt)
     return apt
 

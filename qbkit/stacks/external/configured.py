@@ -219,6 +219,3 @@ def register_all() -> None:
             register(from_table(name, table, path))
         except (SpecError, ValueError) as error:
             warnings.warn(str(error), stacklevel=2)
-
-
-register_all()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from qbkit.stacks.quic_go import MODULE, MOUNT, SOURCES, QuicGo
+from qbkit.stacks.quic_go import MODULE, SOURCES, QuicGo
 from qbkit.stacks.registry import register_releases
 from qbkit.stacks.release import SOURCES as ADAPTERS
 from qbkit.stacks.release import Generation, Releases
@@ -30,11 +30,6 @@ class QuicGoRelease(GoRelease, QuicGo):
         *("main.go", "recv.go", "send.go", "socket.go", "sampler.go", "types.go", "telemetry.go"),
         "end.go",
     )
-
-    @classmethod
-    def own(cls, version: str, generation: Generation) -> dict[str, object]:
-        """Its place in the guest."""
-        return {"mount": f"{MOUNT}@{version}"}
 
 
 def _generation(since: str, *folders: str) -> Generation:

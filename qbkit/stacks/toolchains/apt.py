@@ -15,7 +15,7 @@ from qbkit.errors import StackNotReady
 def private_apt(scratch: Path, suites: str) -> Path:
     """The file of an apt configuration for Debian's suites that writes to ``scratch`` alone.
 
-    Programs read it where the variable APT_CONFIG names it. Raises StackNotReady without an apt.
+    Raises StackNotReady without an apt.
     """
     archive, key = mirror()
     for name in ("state/lists/partial", "cache/archives/partial", "parts"):
@@ -34,6 +34,11 @@ def private_apt(scratch: Path, suites: str) -> Path:
         'Acquire::IndexTargets::deb::Contents-deb::DefaultEnabled "false";\n'
     )
     return config
+
+
+def apt_environment(scratch: Path, suites: str) -> dict[str, str]:
+    """The environment of programs that read the configuration of `private_apt`."""
+    return {**os.environ, "APT_CONFIG": str(private_apt(scratch, suites)), "LC_ALL": "C"}
 
 
 def mirror() -> tuple[str, str]:

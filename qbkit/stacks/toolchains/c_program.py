@@ -26,6 +26,8 @@ class CStack(CompiledStack):
     The library is built and kept by itself, so that another driver costs no build of it.
     """
 
+    number: ClassVar[str]
+    """The library's version."""
     drivers: ClassVar[Path] = DRIVERS
     """Folder of our driver and what it shares."""
     shared: ClassVar[tuple[str, ...]] = SHARED
@@ -33,6 +35,10 @@ class CStack(CompiledStack):
     """Preprocessor flags of driver and library."""
     links: ClassVar[tuple[str, ...]] = ()
     """Linker flags."""
+
+    def version(self) -> str:
+        """Versions of the library and of our driver."""
+        return f"{self.number}, driver {self._key()}"
 
     @abstractmethod
     def library_key(self) -> str:

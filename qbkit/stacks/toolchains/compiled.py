@@ -86,6 +86,13 @@ class CompiledProgram(ABC):
 class CompiledStack(CompiledProgram, Stack):
     """A stack whose driver is ``<name>-flow``, as are those of its releases."""
 
+    controller_names: ClassVar[tuple[str, ...]]
+    """Names of its congestion controllers."""
+
+    def controllers(self) -> tuple[str, ...]:
+        """Those of its present version."""
+        return self.controller_names
+
     def build(self, say: Say = lambda _: None) -> None:
         """Compile the driver, and the one with something above it where there is one."""
         super().build(say)

@@ -6,7 +6,6 @@ installed: a program runs from its folder under the dynamic loader and the C lib
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import tempfile
@@ -16,7 +15,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from qbkit.stacks.base import Say
-from qbkit.stacks.toolchains.apt import private_apt
+from qbkit.stacks.toolchains.apt import apt_environment
 from qbkit.stacks.toolchains.build import build_once, built_folder, fingerprint, run_tool
 from qbkit.stacks.toolchains.pins import Pin, pin
 
@@ -142,8 +141,7 @@ class DebianPrograms:
             return sorted((scratch / "pinned").glob("*.deb"))
         if self.pin:
             say(self.pin.replaced())
-        config = private_apt(scratch, apt_suites(self.suite))
-        apt = {**os.environ, "APT_CONFIG": str(config), "LC_ALL": "C"}
+        apt = apt_environment(scratch, apt_suites(self.suite))
         run_tool(["apt-get", "update", "-q"], self.name, env=apt)
         how = ["--download-only", "--yes", "--no-install-recommends", "-t", self.suite]
         run_tool(["apt-get", "install", "-q", *how, *self.packages], self.name, env=apt)

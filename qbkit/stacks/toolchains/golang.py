@@ -26,6 +26,8 @@ class GoStack(CompiledStack):
     sources: ClassVar[Path]
     """The driver's own module."""
     flags: ClassVar[tuple[str, ...]] = FLAGS
+    changes: ClassVar[tuple[str, ...]] = ()
+    """What the build changes in the stack's module, as far as the program depends on it."""
     cgo: ClassVar[bool] = False
     """Whether the driver contains C or C++."""
 
@@ -50,7 +52,7 @@ class GoStack(CompiledStack):
         """Over the driver, the changes to the runtime, and the compiler (as far as known)."""
         module = self.module_folder()
         sources = [*module.glob("*.go"), module / "go.mod", module / "go.sum"]
-        ours = (*self.flags, go_runtime.fingerprint())
+        ours = (*self.changes, *self.flags, go_runtime.fingerprint())
         return key_by_compiler(
             self.name, "go", go_compiler(), lambda words: fingerprint(sources, *ours, words)
         )
