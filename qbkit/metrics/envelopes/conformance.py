@@ -105,6 +105,18 @@ def conformance_t(test: Envelope, reference: Envelope) -> Translated:
     return Translated(search.count(shift) / total, float(delta[1]), float(delta[0]))
 
 
+def pooled_numbers(test: Envelope, reference: Envelope) -> dict[str, float]:
+    """What compares the envelopes of all trials of both sides, by its name in tables."""
+    moved = conformance_t(test, reference)
+    return {
+        "conformance_pooled": conformance(test, reference),
+        "conformance_t": moved.conformance,
+        "delta_throughput_mbps": moved.delta_throughput_mbps,
+        "delta_delay_ms": moved.delta_delay_ms,
+        "deviation": deviation(test, reference),
+    }
+
+
 class _Search:
     """Shifts tried so far, each with the number of points in the overlap after it."""
 

@@ -10,14 +10,7 @@ import numpy.typing as npt
 import xarray as xr
 
 from qbkit.errors import MetricError
-from qbkit.metrics.flows.lookup import (
-    active_span_s,
-    delivered_packets,
-    flow_index,
-    flow_labels,
-    has_packets,
-    require_rtt,
-)
+from qbkit.metrics.flows import lookup
 from qbkit.traces.arrays import FloatArray
 
 MIN_POINTS = 3
@@ -93,24 +86,24 @@ def operating_points(
 
     Raises MetricError for an unknown flow, impossible parameters, or fewer than 3 points.
     """
-    index = flow_index(ds, flow)
-    rtt_ms = require_rtt(float(ds["base_rtt_ms"].values[index]), flow_labels(ds)[index])
+    index = lookup.flow_index(ds, flow)
+    label = lookup.flow_labels(ds)[index]
+    rtt_ms = lookup.require_rtt(float(ds["base_rtt_ms"].values[index]), label)
     interval_s = interval_rtts * rtt_ms / 1e3
     if not interval_s > 0:
         raise MetricError(
             f"windows of {interval_rtts:g} RTTs of {rtt_ms:g} ms are impossible; both must be "
             "above 0"
         )
-    start_s, stop_s = active_span_s(ds, index)
+    start_s, stop_s = lookup.active_span_s(ds, index)
     if skip_start_s is None:
         skip_start_s = max(MIN_SKIP_START_S, SKIP_START_FRACTION * (stop_s - start_s))
     if skip_end_s is None:
         skip_end_s = interval_s
     edges_s = _window_edges_s(start_s, stop_s, skip_start_s, skip_end_s, interval_s)
-    sample = _from_packets if has_packets(ds) else _from_bins
+    sample = _from_packets if lookup.has_packets(ds) else _from_bins
     throughput_mbps, delay_ms = sample(ds, index, edges_s, interval_s)
     seen = np.isfinite(delay_ms)
-    label = flow_labels(ds)[index]
     _require_enough(
         int(seen.sum()),
         f"{label} from {start_s:g} s to {stop_s:g} s, less {skip_start_s:g} s at the start and "
@@ -150,7 +143,7 @@ def _require_enough(points: int, what: str) -> None:
 def _from_packets(
     ds: xr.Dataset, index: int, edges_s: FloatArray, interval_s: float
 ) -> tuple[FloatArray, FloatArray]:
-    left_s, size_bytes, waited_ms = delivered_packets(ds, index)
+    left_s, size_bytes, waited_ms = lookup.delivered_packets(ds, index)
     return _window_means(left_s, size_bytes, np.ones_like(left_s), waited_ms, edges_s, interval_s)
 
 

@@ -31,14 +31,7 @@ import xarray as xr
 
 from qbkit.errors import MetricError
 from qbkit.metrics.envelopes.points import MIN_POINTS, OperatingPoints
-from qbkit.metrics.flows.lookup import (
-    active_span_s,
-    delivered_packets,
-    flow_index,
-    flow_labels,
-    has_packets,
-    require_rtt,
-)
+from qbkit.metrics.flows import lookup
 from qbkit.traces.arrays import FloatArray, IntArray
 
 TRUNCATE_TRACES_BY = 0.95
@@ -53,18 +46,18 @@ def quicbench_points(ds: xr.Dataset, flow: str | int = 0) -> OperatingPoints:
     Raises MetricError for an unknown flow, a run without packets, a flow that ended before 85.5 %
     of its time (which QUICbench refuses too), and fewer than 3 points.
     """
-    index = flow_index(ds, flow)
-    label = flow_labels(ds)[index]
-    if not has_packets(ds):
+    index = lookup.flow_index(ds, flow)
+    label = lookup.flow_labels(ds)[index]
+    if not lookup.has_packets(ds):
         raise MetricError(
             "the definition 'quicbench' needs the packet table, which this run lacks; keep the "
             "packets or choose imc22"
         )
-    left_s, size_bytes, delay_ms = delivered_packets(ds, index)
+    left_s, size_bytes, delay_ms = lookup.delivered_packets(ds, index)
     order = np.argsort(left_s, kind="stable")
     first_s = _first_frame_s(ds)
-    interval_s = require_rtt(float(ds.attrs["rtt_ms"]), label) / 1e3 * STEP_RTT_MULT
-    start_s, stop_s = active_span_s(ds, index)
+    interval_s = lookup.require_rtt(float(ds.attrs["rtt_ms"]), label) / 1e3 * STEP_RTT_MULT
+    start_s, stop_s = lookup.active_span_s(ds, index)
     try:
         time_s, waited_ms, mbps = moving_window_points(
             np.round(left_s[order] - first_s, 9),

@@ -13,8 +13,8 @@ from typing import Literal
 
 import numpy as np
 
-from qbkit.metrics.envelopes.trials import TrialEstimate, satterthwaite
 from qbkit.metrics.evaluation.measures import MARGIN_PART, Measure
+from qbkit.metrics.verdicts.equivalence import contrast
 
 CONFIDENCE = 0.95
 HARM_MARGIN = 0.05
@@ -86,13 +86,7 @@ def compared(
 
 def _interval(ours: np.ndarray, theirs: np.ndarray, sign: float) -> tuple[float, float]:
     """Welch's interval of how much worse ours are; NaN with one value of a side."""
-    counts = [len(ours), len(theirs)]
-    if min(counts) < 2:
-        return math.nan, math.nan
-    parts = [float(each.var(ddof=1) / len(each)) for each in (ours, theirs)]
-    value = sign * float(ours.mean() - theirs.mean())
-    estimate = TrialEstimate(value, math.sqrt(sum(parts)), satterthwaite(parts, counts))
-    return estimate.interval(CONFIDENCE, -math.inf, math.inf)
+    return contrast(sign * ours, sign * theirs).interval(CONFIDENCE, -math.inf, math.inf)
 
 
 def _finite(values: Sequence[float]) -> np.ndarray:

@@ -9,13 +9,7 @@ import numpy.typing as npt
 import xarray as xr
 
 from qbkit.errors import MetricError
-from qbkit.metrics.flows.lookup import (
-    active_span_s,
-    delivered_bytes,
-    flow_directions,
-    flow_index,
-    flow_labels,
-)
+from qbkit.metrics.flows import lookup
 from qbkit.traces.arrays import FloatArray
 
 
@@ -26,10 +20,10 @@ def throughput_ratio(ds: xr.Dataset, x: str | int, y: str | int) -> float:
     active. Raises MetricError for an unknown flow, the same flow twice, flows in opposite
     directions, flows that were never active together, and if nothing of either arrived.
     """
-    i, j = flow_index(ds, x), flow_index(ds, y)
+    i, j = lookup.flow_index(ds, x), lookup.flow_index(ds, y)
     if i == j:
         raise MetricError(f"the throughput ratio needs two flows, not {x!r} and {y!r}")
-    if len({flow_directions(ds)[k] for k in (i, j)}) > 1:
+    if len({lookup.flow_directions(ds)[k] for k in (i, j)}) > 1:
         raise MetricError(f"{x!r} and {y!r} go in opposite directions, so they share no bottleneck")
     mine, theirs = _common_throughput_mbps(ds, [i, j])
     if mine + theirs == 0:
@@ -44,10 +38,10 @@ def link_share(ds: xr.Dataset, flows: Sequence[str | int]) -> float:
     active. Raises MetricError for an unknown flow, without flows, for a flow given twice, flows in
     opposite directions, flows that were never active together, and if nothing arrived.
     """
-    chosen = [flow_index(ds, flow) for flow in flows]
+    chosen = [lookup.flow_index(ds, flow) for flow in flows]
     if not chosen or len(set(chosen)) < len(chosen):
         raise MetricError(f"a share of the link needs flows, each given once, not {list(flows)}")
-    ways = flow_directions(ds)
+    ways = lookup.flow_directions(ds)
     if len({ways[i] for i in chosen}) > 1:
         raise MetricError(f"{list(flows)} go in opposite directions, so they share no bottleneck")
     others = [i for i, way in enumerate(ways) if way == ways[chosen[0]]]
@@ -66,7 +60,7 @@ def jain_index(values: xr.Dataset | npt.ArrayLike) -> float:
     if all are 0.
     """
     if isinstance(values, xr.Dataset):
-        ways = flow_directions(values)
+        ways = lookup.flow_directions(values)
         forward = [i for i, way in enumerate(ways) if way == "forward"]
         x = _common_throughput_mbps(values, forward or range(len(ways)))
     else:
@@ -83,10 +77,10 @@ def jain_index(values: xr.Dataset | npt.ArrayLike) -> float:
 
 def _common_throughput_mbps(ds: xr.Dataset, indexes: Sequence[int]) -> FloatArray:
     """Throughput of the flows over the time in which all of them were active."""
-    spans = [active_span_s(ds, i) for i in indexes]
+    spans = [lookup.active_span_s(ds, i) for i in indexes]
     start_s, stop_s = max(s for s, _ in spans), min(s for _, s in spans)
     if stop_s <= start_s:
-        names = ", ".join(flow_labels(ds)[i] for i in indexes)
+        names = ", ".join(lookup.flow_labels(ds)[i] for i in indexes)
         raise MetricError(f"the flows {names} were never active at the same time")
-    sent = [delivered_bytes(ds, i, start_s, stop_s) for i in indexes]
+    sent = [lookup.delivered_bytes(ds, i, start_s, stop_s) for i in indexes]
     return np.array(sent) * 8 / 1e6 / (stop_s - start_s)

@@ -8,16 +8,8 @@ import numpy as np
 import xarray as xr
 
 from qbkit.errors import MetricError
+from qbkit.metrics.flows import lookup
 from qbkit.metrics.flows.jitter import flow_jitter_ms
-from qbkit.metrics.flows.lookup import (
-    ack_delays_ms,
-    active_span_s,
-    flow_index,
-    flow_labels,
-    has_packets,
-    known_fate,
-    require_rtt,
-)
 
 SKIPPED_PART = 0.2
 """Fraction of the flow's time that is skipped at its start, for slow start is no steady state."""
@@ -46,20 +38,20 @@ def loss_response(
     ``skip_start_s`` are left out, by default a fifth of the flow's time. Raises MetricError for an
     unknown flow, a run without packets or base RTT, and if nothing was delivered.
     """
-    index = flow_index(ds, flow)
-    label = flow_labels(ds)[index]
-    if not has_packets(ds):
+    index = lookup.flow_index(ds, flow)
+    label = lookup.flow_labels(ds)[index]
+    if not lookup.has_packets(ds):
         raise MetricError(f"the run has no packets of {label}, from which its window is computed")
-    base_ms = require_rtt(float(ds["base_rtt_ms"].values[index]), label)
-    start_s, stop_s = active_span_s(ds, index)
+    base_ms = lookup.require_rtt(float(ds["base_rtt_ms"].values[index]), label)
+    start_s, stop_s = lookup.active_span_s(ds, index)
     start_s += SKIPPED_PART * (stop_s - start_s) if skip_start_s is None else skip_start_s
     time_s, left_s = ds["packet_time_s"].values, ds["packet_departure_s"].values
-    mine = (ds["packet_flow"].values == index) & known_fate(ds)
+    mine = (ds["packet_flow"].values == index) & lookup.known_fate(ds)
     mine &= (time_s >= start_s) & (time_s < stop_s)
     out = mine & np.isfinite(left_s)
     if not out.any():
         raise MetricError(f"nothing of {label} arrived from {start_s:g} s to {stop_s:g} s")
-    rtt_ms = base_ms + (left_s - time_s)[out] * 1e3 + ack_delays_ms(ds, index, left_s[out])
+    rtt_ms = base_ms + (left_s - time_s)[out] * 1e3 + lookup.ack_delays_ms(ds, index, left_s[out])
     mean_rtt_ms = float(np.nanmean(rtt_ms)) + flow_jitter_ms(ds, index)
     return LossResponse(
         label=label,

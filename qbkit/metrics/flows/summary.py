@@ -8,32 +8,15 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
+from qbkit.metrics.flows import lookup
 from qbkit.metrics.flows.further import further_columns
 from qbkit.metrics.flows.jitter import flow_jitter_ms
-from qbkit.metrics.flows.lookup import (
-    ack_delays_ms,
-    active_span_s,
-    delivered_bytes,
-    delivered_packets,
-    flow_directions,
-    has_packets,
-    known_fate,
-    path_delays_ms,
-)
 from qbkit.traces.run.journey import Fate
 
 COLUMNS = (
-    "label",
-    "stack",
-    "controller",
-    "goodput_mbps",
-    "throughput_mbps",
-    "loss_percent",
-    "queue_loss_percent",
-    "random_loss_percent",
-    "rtt_mean_ms",
-    "rtt_std_ms",
-    "queue_delay_mean_ms",
+    *("label", "stack", "controller", "goodput_mbps", "throughput_mbps"),
+    *("loss_percent", "queue_loss_percent", "random_loss_percent"),
+    *("rtt_mean_ms", "rtt_std_ms", "queue_delay_mean_ms"),
 )
 
 
@@ -98,13 +81,13 @@ def flow_summaries(ds: xr.Dataset) -> list[dict[str, str | float | None]]:
 
 
 def _row(ds: xr.Dataset, index: int) -> dict[str, str | float]:
-    start_s, stop_s = active_span_s(ds, index)
+    start_s, stop_s = lookup.active_span_s(ds, index)
     active_s = stop_s - start_s
     delay_ms, rtt_ms, rtt_std_ms = _delays_ms(ds, index)
     received = float(ds["receiver_bytes"].values[index]) if "receiver_bytes" in ds else math.nan
     # Packets still in the queue when the sender stopped belong to the transfer. Packets that left
     # after the experiment do not count, or a deep queue would carry more than its rate.
-    left_bytes = delivered_bytes(ds, index, -math.inf, float(ds.attrs["duration_s"]))
+    left_bytes = lookup.delivered_bytes(ds, index, -math.inf, float(ds.attrs["duration_s"]))
     return {
         "label": str(ds["label"].values[index]),
         "stack": str(ds["stack"].values[index]),
@@ -122,9 +105,9 @@ def _loss_percent(ds: xr.Dataset, index: int) -> dict[str, float]:
     """Losses in percent of the flow's packets of known fate: all, and by cause."""
     names = {"queue_loss_percent": Fate.QUEUE_DROP, "random_loss_percent": Fate.RANDOM_LOSS}
     nothing = dict.fromkeys(("loss_percent", *names), math.nan)
-    if not has_packets(ds):
+    if not lookup.has_packets(ds):
         return nothing
-    mine = (ds["packet_flow"].values == index) & known_fate(ds)
+    mine = (ds["packet_flow"].values == index) & lookup.known_fate(ds)
     if not mine.any():
         return nothing
     lost = np.isnan(ds["packet_departure_s"].values[mine])
@@ -138,10 +121,10 @@ def _loss_percent(ds: xr.Dataset, index: int) -> dict[str, float]:
 def _delays_ms(ds: xr.Dataset, index: int) -> tuple[float, float, float]:
     """Mean queueing delay, mean RTT and its standard deviation, of the packets that left."""
     base_ms = float(ds["base_rtt_ms"].values[index])
-    if has_packets(ds):
-        left_s, _, waited_ms = delivered_packets(ds, index)
-        extra_ms = waited_ms + path_delays_ms(ds, index, left_s)
-        extra_ms = extra_ms + ack_delays_ms(ds, index, left_s)
+    if lookup.has_packets(ds):
+        left_s, _, waited_ms = lookup.delivered_packets(ds, index)
+        extra_ms = waited_ms + lookup.path_delays_ms(ds, index, left_s)
+        extra_ms = extra_ms + lookup.ack_delays_ms(ds, index, left_s)
         jitter_ms = flow_jitter_ms(ds, index)
         extra_ms = extra_ms[np.isfinite(extra_ms)]
         if not len(extra_ms):
@@ -154,5 +137,5 @@ def _delays_ms(ds: xr.Dataset, index: int) -> tuple[float, float, float]:
     if not weight.sum():
         return math.nan, math.nan, math.nan
     mean_ms = float((weight * np.where(seen, delay_ms, 0.0)).sum() / weight.sum())
-    known = "reverse" not in flow_directions(ds)
+    known = "reverse" not in lookup.flow_directions(ds)
     return mean_ms, base_ms + mean_ms if known else math.nan, math.nan

@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 
 from qbkit.errors import MetricError
-from qbkit.metrics.envelopes.conformance import conformance, conformance_t, deviation
+from qbkit.metrics.envelopes.conformance import pooled_numbers
 from qbkit.metrics.envelopes.envelope import definition_of, envelope
 from qbkit.metrics.envelopes.points import MIN_POINTS
 from qbkit.metrics.envelopes.trials import Trials
@@ -142,11 +142,8 @@ def _named(unit: str, text: str) -> dict[str, object]:
 
 def _compare(tests: list[FloatArray], references: list[FloatArray], definition: str) -> _Comparison:
     trials = Trials.of(tests, references, definition_of(definition))
-    whole, known = (
-        envelope(tests, definition=definition),
-        envelope(references, definition=definition),
-    )
-    value, moved = trials.conformance(), conformance_t(whole, known)
+    whole, known = (envelope(side, definition=definition) for side in (tests, references))
+    value = trials.conformance()
     low, high = value.interval(CONFIDENCE, 0.0, 1.0)
     delay, throughput = mean_differences(trials)
     enough = min(trials.tests, trials.references) > 1
@@ -156,11 +153,7 @@ def _compare(tests: list[FloatArray], references: list[FloatArray], definition: 
         "conformance_low": low,
         "conformance_high": high,
         "noise_floor": trials.noise_floor().value,
-        "conformance_pooled": conformance(whole, known),
-        "deviation": deviation(whole, known),
-        "conformance_t": moved.conformance,
-        "delta_throughput_mbps": moved.delta_throughput_mbps,
-        "delta_delay_ms": moved.delta_delay_ms,
+        **pooled_numbers(whole, known),
         "mean_throughput_difference_mbps": throughput.value,
         "mean_delay_difference_ms": delay.value,
         "p_value": float(deals[0]) if enough else np.nan,

@@ -38,7 +38,7 @@ from typing import Any
 import pandas as pd
 
 from qbkit.errors import MetricError
-from qbkit.metrics.envelopes.conformance import conformance, conformance_t, deviation
+from qbkit.metrics.envelopes.conformance import pooled_numbers
 from qbkit.metrics.envelopes.envelope import (
     Trial,
     definition_of,
@@ -231,16 +231,12 @@ def assess(
     whole, known = envelope(ours, definition=definition), envelope(theirs, definition=definition)
     sides = [t.xy for t in ours], [t.xy for t in theirs]
     trials = Trials.of(*sides, rule)
-    apart = deviation(whole, known)
-    translated = conformance_t(whole, known)
+    pooled = pooled_numbers(whole, known)
+    interval = deviation_ci(*sides, rule, confidence, bootstrap, rng_seed)
     numbers = {
         **_numbers(trials, confidence, margin, rng_seed),
-        "conformance_pooled": conformance(whole, known),
-        "conformance_t": translated.conformance,
-        "delta_throughput_mbps": translated.delta_throughput_mbps,
-        "delta_delay_ms": translated.delta_delay_ms,
-        "deviation": apart,
-        "deviation_ci": holding(deviation_ci(*sides, rule, confidence, bootstrap, rng_seed), apart),
+        **pooled,
+        "deviation_ci": holding(interval, pooled["deviation"]),
     }
     outcome = _outcome(trials, numbers, 1 - confidence)
     return Assessment(

@@ -43,8 +43,8 @@ def equivalence_p(trials: Trials, margin: float = MARGIN) -> float:
         return math.nan
     found = [_p_above(trials.above_floor(), -margin)]
     for test, reference in zip(*_columns(trials), strict=True):
-        low = _contrast(test, reference, 1 - margin)
-        high = _contrast(test, reference, 1 + margin)
+        low = contrast(test, reference, 1 - margin)
+        high = contrast(test, reference, 1 + margin)
         found += [
             _p_above(low, 0.0),
             _p_above(TrialEstimate(-high.value, high.error, high.freedom), 0.0),
@@ -54,7 +54,7 @@ def equivalence_p(trials: Trials, margin: float = MARGIN) -> float:
 
 def mean_differences(trials: Trials) -> tuple[TrialEstimate, TrialEstimate]:
     """Test minus reference: mean queueing delay (ms) and mean throughput (Mbit/s)."""
-    delay, throughput = (_contrast(a, b, 1.0) for a, b in zip(*_columns(trials), strict=True))
+    delay, throughput = (contrast(a, b) for a, b in zip(*_columns(trials), strict=True))
     return delay, throughput
 
 
@@ -106,7 +106,7 @@ def _columns(trials: Trials) -> tuple[FloatArray, FloatArray]:
     return trials.means[: trials.tests].T, trials.means[trials.tests :].T
 
 
-def _contrast(test: FloatArray, reference: FloatArray, factor: float) -> TrialEstimate:
+def contrast(test: FloatArray, reference: FloatArray, factor: float = 1.0) -> TrialEstimate:
     """mean(test) - factor * mean(reference) with Welch's standard error; NaN for a single trial."""
     value = float(test.mean() - factor * reference.mean())
     if min(len(test), len(reference)) < 2:

@@ -146,12 +146,22 @@ def web_differences(table: pd.DataFrame) -> pd.DataFrame:
         h2, h3 = (cell.loc[cell.protocol == p, TIME].to_numpy(float) for p in ("h2", "h3"))
         if min(len(h2), len(h3)) < 2:
             continue
-        difference, low, high = median_difference(h3, h2)
-        row = dict(zip(SETTING, setting, strict=True))
-        medians = {"h2_median_s": float(np.median(h2)), "h3_median_s": float(np.median(h3))}
-        interval = {"difference_percent": difference, "low_percent": low, "high_percent": high}
-        rows.append({**row, **medians, **interval, "h2_loads": len(h2), "h3_loads": len(h3)})
+        rows.append({**dict(zip(SETTING, setting, strict=True)), **difference_row(h2, h3)})
     return pd.DataFrame(rows)
+
+
+def difference_row(h2: FloatArray, h3: FloatArray) -> dict[str, float]:
+    """Medians of two or more times of each protocol (s), and the difference with its interval."""
+    difference, low, high = median_difference(h3, h2)
+    return {
+        "h2_median_s": float(np.median(h2)),
+        "h3_median_s": float(np.median(h3)),
+        "difference_percent": difference,
+        "low_percent": low,
+        "high_percent": high,
+        "h2_loads": len(h2),
+        "h3_loads": len(h3),
+    }
 
 
 def client_consistency(table: pd.DataFrame) -> pd.DataFrame:

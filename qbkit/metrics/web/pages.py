@@ -11,7 +11,7 @@ import pandas as pd
 import xarray as xr
 
 from qbkit.errors import MetricError
-from qbkit.metrics.web.loads import complete_loads, median_difference
+from qbkit.metrics.web.loads import complete_loads, difference_row
 from qbkit.metrics.web.multiplexing import page_multiplexing
 from qbkit.metrics.web.speed_index import page_speed_index
 from qbkit.spec.loss import read_loss
@@ -55,20 +55,8 @@ def page_differences(table: pd.DataFrame) -> pd.DataFrame:
             h2, h3 = (side[time].to_numpy(float) for side in sides)
             if np.isnan([*h2, *h3]).all():
                 continue  # the browser does not report it
-            difference, low, high = median_difference(h3, h2)
-            rows.append(
-                {
-                    **dict(zip(SETTING, setting, strict=True)),
-                    "time": time,
-                    "h2_median_s": float(np.median(h2)),
-                    "h3_median_s": float(np.median(h3)),
-                    "difference_percent": difference,
-                    "low_percent": low,
-                    "high_percent": high,
-                    "h2_loads": len(h2),
-                    "h3_loads": len(h3),
-                }
-            )
+            where = dict(zip(SETTING, setting, strict=True))
+            rows.append({**where, "time": time, **difference_row(h2, h3)})
     return pd.DataFrame(rows)
 
 

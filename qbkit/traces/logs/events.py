@@ -27,18 +27,17 @@ from qbkit.traces.logs.columns import (
     Words,
     floats,
 )
+from qbkit.traces.run.telemetry import COLUMNS
 
 METRICS = {
-    "cwnd_bytes": ("B", "congestion window"),
-    "ssthresh_bytes": ("B", "slow start threshold"),
-    "bytes_in_flight": ("B", "bytes in flight"),
-    "srtt_ms": ("ms", "smoothed RTT"),
-    "latest_rtt_ms": ("ms", "latest RTT sample"),
-    "min_rtt_ms": ("ms", "minimum RTT"),
-    "pacing_rate_mbps": ("Mbit/s", "pacing rate"),
+    name: COLUMNS[name]
+    for name in (
+        *("cwnd_bytes", "ssthresh_bytes", "bytes_in_flight"),
+        *("srtt_ms", "latest_rtt_ms", "min_rtt_ms", "pacing_rate_mbps"),
+    )
 }
 FURTHER_METRICS = {
-    "delivery_rate_mbps": ("Mbit/s", "delivery rate estimate"),
+    "delivery_rate_mbps": COLUMNS["delivery_rate_mbps"],
     "receive_window_bytes": ("B", "window that the receiver offers"),
 }
 """Variables of the dataset only where they are reported."""

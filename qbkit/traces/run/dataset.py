@@ -132,22 +132,28 @@ def _variables(
     bins: Bins,
 ) -> dict[str, schema.Variable]:
     """All variables of the dataset: over time, tables, and one number per flow."""
-    senders = [read_sender(flow) for flow in raw.folders]
+    senders, experiment = [read_sender(flow) for flow in raw.folders], raw.experiment
+    base_ms = [experiment.bottleneck.rtt_ms + flow.extra_rtt_ms for flow in experiment.flows]
     tables = {
         **seen.tables,
         **schema.sample_variables(senders, raw.t0_ns),
-        **schema.flow_variables(_flow_columns(raw.experiment, seen.stop_s, received)),
+        **schema.flow_variables(
+            start_s=np.array(experiment.flow_starts_s),
+            stop_s=seen.stop_s,
+            base_rtt_ms=np.array(base_ms),
+            receiver_bytes=received,
+        ),
         **end_variables(ends_of_flows(raw.ends, seen.stop_s)),
-        **object_variables(raw.folders, raw.t0_ns, raw.experiment.duration_s),
-        **forged_variables(raw.folder, raw.experiment, raw.t0_ns),
+        **object_variables(raw.folders, raw.t0_ns, experiment.duration_s),
+        **forged_variables(raw.folder, experiment, raw.t0_ns),
     }
     series = {**seen.series, **goodput}
     telemetry = {  # a controller in Python may log any name
         f"controller_{name}" if name in series or name in tables else name: values
         for name, values in schema.telemetry_series(senders, raw.t0_ns, bins).items()
     }
-    ways = schema.capacity_series(raw.experiment, bins)
-    if raw.experiment.has_return_queue:
+    ways = schema.capacity_series(experiment, bins)
+    if experiment.has_return_queue:
         ways |= schema.directions_of(len(raw.result["qdiscs"]))
     return {**series, **telemetry, **tables, **ways}
 
@@ -231,19 +237,6 @@ def _packets(raw: _Raw) -> tuple[FlowPackets, dict[str, schema.Variable]]:
         has_extra=link.adds_packets,
     )
     return packets, {**captured, **counters}
-
-
-def _flow_columns(
-    experiment: Experiment, stops: FloatArray, received: FloatArray
-) -> dict[str, tuple[FloatArray, str, str]]:
-    """Start, actual end, base RTT and bytes received of each flow."""
-    base = [experiment.bottleneck.rtt_ms + flow.extra_rtt_ms for flow in experiment.flows]
-    return {
-        "start_s": (np.array(experiment.flow_starts_s), "s", "start of the flow"),
-        "stop_s": (stops, "s", "end of the flow"),
-        "base_rtt_ms": (np.array(base), "ms", "RTT without queueing"),
-        "receiver_bytes": (received, "B", "application bytes received"),
-    }
 
 
 def largest_frame(packets: FlowPackets) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 
@@ -76,7 +77,7 @@ def read_pcaps(
     arrivals, copied = _once(read_packets(before), before)
     leaving, copied_out = _once(read_packets(after), after)
     _require_ports(arrivals, flows, before)
-    leaving = _shift(leaving, -round(propagation_ms * 1e6))
+    leaving = replace(leaving, time_ns=leaving.time_ns - round(propagation_ms * 1e6))
     addresses = [_number(a) for a in given] or senders(arrivals, flows)
     ports = {port: i for i, port in enumerate(flows)}
     packets = sort_out(arrivals, leaving, ports, addresses, round(CLOCK_SLACK_MS * 1e6))
@@ -104,11 +105,17 @@ def _run(
     """The variables of a run that two captures show."""
     t0_ns, count = int(packets.data.time_ns[0]), len(labels)
     nothing = [pd.DataFrame({"time_ns": []})] * count
+    spans = [packets.data.time_ns[packets.data_flow == i] for i in range(count)]
     variables = {
         **schema.packet_series(packets, t0_ns, count, bins),
         **schema.goodput_series(nothing, t0_ns, bins)[0],
         **schema.packet_variables(packets, t0_ns),
-        **schema.flow_variables(_flow_columns(packets, t0_ns, base_rtt_ms)),
+        **schema.flow_variables(
+            start_s=np.array([(s[0] - t0_ns) / 1e9 for s in spans]),
+            stop_s=np.array([(s[-1] - t0_ns) / 1e9 for s in spans]),
+            base_rtt_ms=base_rtt_ms,
+            receiver_bytes=np.full(count, np.nan),
+        ),
     }
     names = {
         "label": labels,
@@ -160,11 +167,6 @@ def _number(address: str) -> int:
         return address_number(address)
     except ValueError:
         raise StoreError(f"{address!r} is no IP address") from None
-
-
-def _shift(packets: Packets, by_ns: int) -> Packets:
-    fields = {name: getattr(packets, name) for name in packets.__dataclass_fields__}
-    return Packets(**{**fields, "time_ns": packets.time_ns + by_ns})
 
 
 def _require_flows(flows: Mapping[int, str], bin_s: float) -> None:
@@ -226,19 +228,6 @@ def _early_ms(packets: Matched) -> FloatArray:
     found_ns = departures_ns(found, out.time_ns)
     early_ms = (data.time_ns - found_ns)[found_ns != NEVER] / 1e6
     return early_ms[early_ms > CLOCK_SLACK_MS]
-
-
-def _flow_columns(
-    packets: FlowPackets, t0_ns: int, base_rtt_ms: FloatArray
-) -> dict[str, tuple[FloatArray, str, str]]:
-    flows = len(base_rtt_ms)
-    spans = [packets.data.time_ns[packets.data_flow == i] for i in range(flows)]
-    return {
-        "start_s": (np.array([(s[0] - t0_ns) / 1e9 for s in spans]), "s", "start of the flow"),
-        "stop_s": (np.array([(s[-1] - t0_ns) / 1e9 for s in spans]), "s", "end of the flow"),
-        "base_rtt_ms": (base_rtt_ms, "ms", "RTT without queueing"),
-        "receiver_bytes": (np.full(flows, np.nan), "B", "application bytes received"),
-    }
 
 
 def _warnings(packets: Matched, derived_ms: FloatArray | None) -> list[str]:

@@ -252,9 +252,20 @@ def goodput_series(
     return found, np.array(totals)
 
 
-def flow_variables(columns: dict[str, tuple[FloatArray, str, str]]) -> dict[str, Variable]:
-    """Variables with one number per flow, from name → (values, unit, meaning)."""
-    return {name: variable("flow", v, unit, text) for name, (v, unit, text) in columns.items()}
+def flow_variables(
+    *,
+    start_s: FloatArray,
+    stop_s: FloatArray,
+    base_rtt_ms: FloatArray,
+    receiver_bytes: FloatArray,
+) -> dict[str, Variable]:
+    """Start, actual end, base RTT and bytes received of each flow."""
+    return {
+        "start_s": variable("flow", start_s, "s", "start of the flow"),
+        "stop_s": variable("flow", stop_s, "s", "end of the flow"),
+        "base_rtt_ms": variable("flow", base_rtt_ms, "ms", "RTT without queueing"),
+        "receiver_bytes": variable("flow", receiver_bytes, "B", "application bytes received"),
+    }
 
 
 def assemble(variables: dict[str, Variable], names: dict[str, list[str]], bins: Bins) -> xr.Dataset:
