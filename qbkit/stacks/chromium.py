@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import ClassVar
 
 from qbkit.errors import StackNotReady
-from qbkit.stacks.base import CERTIFICATE_MOUNT, Options, Say, Stack, Status
-from qbkit.stacks.quic_go import QuicGo
+from qbkit.stacks.base import CERTIFICATE_MOUNT, Say, Status
 from qbkit.stacks.registry import register
-from qbkit.stacks.toolchains import byte_code, preload
+from qbkit.stacks.toolchains import byte_code
 from qbkit.stacks.toolchains.build import fingerprint
+from qbkit.stacks.toolchains.preload import CHROMIUM, Library, Preloading
 from qbkit.stacks.toolchains.processor import NO_RANDOM_INSTRUCTIONS, SAME_LIBRARY_FOLDERS
 from qbkit.stacks.toolchains.sources import files_of, together
-from qbkit.stacks.web.uploads import serve_argv
+from qbkit.stacks.web.uploads import UploadingStack
 
 DRIVERS = Path(__file__).parent / "drivers"
 SHARED = DRIVERS / "browsers"
@@ -30,16 +30,13 @@ MOUNT = "/run/qb/stacks/browser"
 PYTHON = ("/usr/bin/python3", "-E", "-s", "-S")
 
 
-class BrowserStack(Stack):
+class BrowserStack(UploadingStack):
     """A browser that Debian packages, driven by our program under the guest's own Python."""
 
     browser: ClassVar[str]
     """Its name in the driver's command line."""
     packages: ClassVar[dict[str, str]]
     """Required Debian packages: name → a file that shows it is installed. The browser is first."""
-
-    def __init__(self) -> None:
-        self._receiver = QuicGo()
 
     def version(self) -> str:
         """Versions of Debian's package, of the driver, and of the receiver."""
@@ -80,17 +77,14 @@ class BrowserStack(Stack):
         """Hide differences between processors, so that runs repeat."""
         return {**self._receiver.env(), **NO_RANDOM_INSTRUCTIONS, **SAME_LIBRARY_FOLDERS}
 
-    def recv_argv(self, *, address: str, out: str, options: Options) -> list[str]:
-        """An HTTP/3 server with a certificate that browsers can verify."""
-        return serve_argv(self._receiver, address, out)
 
-
-class Chromium(BrowserStack):
+class Chromium(Preloading, BrowserStack):
     """Chromium; a connection option of QUICHE chooses its controller."""
 
     name: ClassVar[str] = "chromium"
     source: ClassVar[str] = "Debian's package chromium"
     browser: ClassVar[str] = "chromium"
+    preloaded: ClassVar[Library] = CHROMIUM
     reports: ClassVar[tuple[str, ...]] = ("bytes_in_flight", "latest_rtt_ms", "lost_packets")
     packages: ClassVar[dict[str, str]] = {"chromium": "/usr/lib/chromium/chromium"}
     options: ClassVar[dict[str, str]] = {
@@ -101,18 +95,6 @@ class Chromium(BrowserStack):
     def controllers(self) -> tuple[str, ...]:
         """Those that --quic-client-connection-options can choose; CUBIC is the default."""
         return ("cubic", "bbr", "bbr2", "reno")
-
-    def version(self) -> str:
-        """Versions of the browser, the driver, the receiver and the preloaded library."""
-        return f"{super().version()}, {preload.CHROMIUM.version()}"
-
-    def mounts(self) -> dict[str, Path]:
-        """The folders of every browser, and of the preloaded library."""
-        return {**super().mounts(), **preload.CHROMIUM.mounts()}
-
-    def env(self) -> dict[str, str]:
-        """The environment of every browser, and the preloaded library."""
-        return {**super().env(), **preload.CHROMIUM.env()}
 
 
 def driver_fingerprint() -> str:

@@ -12,8 +12,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import ClassVar
 
-from qbkit.stacks.base import CERTIFICATE_MOUNT, Options, Say, Status
-from qbkit.stacks.quic_go import QuicGo
+from qbkit.stacks.base import CERTIFICATE_MOUNT, Say, Status
 from qbkit.stacks.registry import register
 from qbkit.stacks.toolchains import preload
 from qbkit.stacks.toolchains.build import fingerprint, run_tool
@@ -21,7 +20,7 @@ from qbkit.stacks.toolchains.compiled import CompiledStack
 from qbkit.stacks.toolchains.debian import DebianPrograms
 from qbkit.stacks.toolchains.jvm import JVM_FLAGS
 from qbkit.stacks.toolchains.processor import SAME_LIBRARY_FOLDERS
-from qbkit.stacks.web.uploads import CERTIFICATE, serve_argv
+from qbkit.stacks.web.uploads import CERTIFICATE, UploadingStack
 
 DRIVERS = Path(__file__).parent / "drivers"
 HOME = "usr/lib/jvm/java-26-openjdk-amd64"
@@ -45,7 +44,7 @@ FLAGS = (
 AUTHORITY = f"{CERTIFICATE_MOUNT}/{CERTIFICATE}ca.pem"
 
 
-class Jdk(CompiledStack):
+class Jdk(CompiledStack, UploadingStack):
     """Our small Java driver of java.net.http."""
 
     name: ClassVar[str] = "jdk"
@@ -56,9 +55,6 @@ class Jdk(CompiledStack):
         "latest_rtt_ms",
         "min_rtt_ms",
     )
-
-    def __init__(self) -> None:
-        self._receiver = QuicGo()
 
     def version(self) -> str:
         """Versions of Debian's package, of the driver, its preloaded library, and the receiver."""
@@ -99,10 +95,6 @@ class Jdk(CompiledStack):
             **SAME_LIBRARY_FOLDERS,
             **preload.JDK.env(),
         }
-
-    def recv_argv(self, *, address: str, out: str, options: Options) -> list[str]:
-        """quic-go's HTTP/3 server."""
-        return serve_argv(self._receiver, address, out)
 
     def _key(self) -> str:
         """Over the driver and how it runs."""

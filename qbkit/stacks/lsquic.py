@@ -72,7 +72,7 @@ class Lsquic(CStack):
     controller_names: ClassVar[tuple[str, ...]] = ("cubic", "bbr", "adaptive")
     """``adaptive``, its default, is CUBIC up to an RTT of 1.5 ms."""
     certificate: ClassVar[str] = "browser-"
-    tools: ClassVar[dict[str, str]] = {"gcc": "gcc", "g++": "g++", "tar": "tar"}
+    tools: ClassVar[dict[str, str]] = {"g++": "g++"}
     links: ClassVar[tuple[str, ...]] = ("-lstdc++", "-lm")
     minutes: ClassVar[int] = 3
     reports: ClassVar[tuple[str, ...]] = (

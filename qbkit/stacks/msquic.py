@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from qbkit.stacks.registry import register
-from qbkit.stacks.toolchains.rust import RustStack
+from qbkit.stacks.toolchains.rust import CMAKE, RustStack
 
 
 class MsQuic(RustStack):
@@ -15,12 +15,7 @@ class MsQuic(RustStack):
     source: ClassVar[str] = "crate msquic"
     controller_names: ClassVar[tuple[str, ...]] = ("cubic", "bbr")
     crate: ClassVar[str] = "msquic"
-    tools: ClassVar[dict[str, str]] = {
-        "cmake": "cmake",
-        "perl": "perl",
-        "c++": "g++",
-        "libnuma.a": "libnuma-dev",
-    }
+    tools: ClassVar[dict[str, str]] = {**CMAKE, "perl": "perl", "libnuma.a": "libnuma-dev"}
     minutes: ClassVar[int] = 6
     options: ClassVar[dict[str, str]] = {
         "initial_window_packets": "initial congestion window in packets",

@@ -44,7 +44,7 @@ class OpenSsl(CStack):
     number: ClassVar[str] = VERSION
     source: ClassVar[str] = "C sources in the crate openssl-src; Apache 2.0 licence"
     controller_names: ClassVar[tuple[str, ...]] = ("newreno",)
-    tools: ClassVar[dict[str, str]] = {"gcc": "gcc", "make": "make", "perl": "perl", "tar": "tar"}
+    tools: ClassVar[dict[str, str]] = {"make": "make", "perl": "perl"}
     # As the library is compiled: without it, its internal lists have more fields.
     defines: ClassVar[tuple[str, ...]] = ("-DNDEBUG",)
     links: ClassVar[tuple[str, ...]] = ("-ldl",)

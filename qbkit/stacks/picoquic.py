@@ -61,12 +61,7 @@ class Picoquic(CStack):
     )
     """``bbr`` is BBRv3, ``dcubic`` CUBIC with a reaction to delay."""
     certificate: ClassVar[str] = "browser-"
-    tools: ClassVar[dict[str, str]] = {
-        "gcc": "gcc",
-        "tar": "tar",
-        "openssl/evp.h": "libssl-dev",
-        "libcrypto.a": "libssl-dev",
-    }
+    tools: ClassVar[dict[str, str]] = {"openssl/evp.h": "libssl-dev", "libcrypto.a": "libssl-dev"}
     # Without fusion, an AES that is unfinished (CMakeLists.txt of picoquic says why).
     defines: ClassVar[tuple[str, ...]] = (
         "-DNDEBUG",

@@ -12,7 +12,7 @@ from typing import ClassVar
 
 from qbkit.spec.app import APPS
 from qbkit.stacks.registry import register
-from qbkit.stacks.toolchains.rust import BORING_SSL, RustStack
+from qbkit.stacks.toolchains.rust import CMAKE, RustStack
 
 
 class Quiche(RustStack):
@@ -23,7 +23,7 @@ class Quiche(RustStack):
     controller_names: ClassVar[tuple[str, ...]] = ("cubic", "reno", "bbr2")
     crate: ClassVar[str] = "quiche"
     certificate: ClassVar[str] = "browser-"
-    tools: ClassVar[dict[str, str]] = {**BORING_SSL, "libclang": "libclang-dev"}
+    tools: ClassVar[dict[str, str]] = {**CMAKE, "libclang": "libclang-dev"}
     minutes: ClassVar[int] = 5
     reports: ClassVar[tuple[str, ...]] = ("cwnd_bytes", "srtt_ms", "lost_packets")
     apps: ClassVar[tuple[str, ...]] = APPS

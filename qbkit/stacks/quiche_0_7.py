@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from qbkit.stacks.registry import register
-from qbkit.stacks.toolchains.rust import BORING_SSL, RustStack
+from qbkit.stacks.toolchains.rust import CMAKE, RustStack
 
 
 class Quiche07(RustStack):
@@ -24,7 +24,7 @@ class Quiche07(RustStack):
     crate: ClassVar[str] = "quiche"
     workspace: ClassVar[Path] = Path(__file__).parent / "drivers/rust-quiche-0.7"
     certificate: ClassVar[str] = "browser-"
-    tools: ClassVar[dict[str, str]] = BORING_SSL
+    tools: ClassVar[dict[str, str]] = CMAKE
     minutes: ClassVar[int] = 3
     reports: ClassVar[tuple[str, ...]] = ("cwnd_bytes", "srtt_ms", "lost_packets")
     options: ClassVar[dict[str, str]] = {"hystart": "false: CUBIC and Reno without HyStart++"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from qbkit.stacks.registry import register
-from qbkit.stacks.toolchains.rust import BORING_SSL, RustStack
+from qbkit.stacks.toolchains.rust import CMAKE, RustStack
 
 
 class Tquic(RustStack):
@@ -17,7 +17,7 @@ class Tquic(RustStack):
     """All of this version but the dummy."""
     crate: ClassVar[str] = "tquic"
     certificate: ClassVar[str] = "browser-"
-    tools: ClassVar[dict[str, str]] = BORING_SSL
+    tools: ClassVar[dict[str, str]] = CMAKE
     minutes: ClassVar[int] = 4
     options: ClassVar[dict[str, str]] = {
         "initial_window_packets": "initial congestion window in packets",

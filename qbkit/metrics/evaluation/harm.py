@@ -80,13 +80,9 @@ def compared(
     theirs = known[worst]
     bar = float(np.mean(theirs))
     margin = HARM_MARGIN if is_harm else max(measure.margin, MARGIN_PART * bar)
-    low, high = _interval(ours, theirs, sign)
+    worse = contrast(sign * ours, sign * theirs)
+    low, high = worse.interval(CONFIDENCE, -math.inf, math.inf)
     return Comparison(float(np.mean(ours)), bar, worst, low, high, margin)
-
-
-def _interval(ours: np.ndarray, theirs: np.ndarray, sign: float) -> tuple[float, float]:
-    """Welch's interval of how much worse ours are; NaN with one value of a side."""
-    return contrast(sign * ours, sign * theirs).interval(CONFIDENCE, -math.inf, math.inf)
 
 
 def _finite(values: Sequence[float]) -> np.ndarray:

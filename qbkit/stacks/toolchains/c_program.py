@@ -56,6 +56,9 @@ class CStack(CompiledStack):
         """What the library's folder is called; releases share the library of equal sources."""
         return f"{self._name_alone()}-library"
 
+    def _needs(self) -> dict[str, str]:
+        return {"gcc": "gcc", **self.tools, "tar": "tar"}
+
     def _key(self) -> str:
         """Over our driver and the library in it; part of the version."""
         files = [*self._sources(), self.drivers / "flow.h"]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
+from qbkit.stacks.base import Stack
 from qbkit.stacks.toolchains.build import compile_c, fingerprint
 
 SOURCES = Path(__file__).parents[1] / "drivers/preload"
@@ -33,6 +35,24 @@ class Library:
     @property
     def _files(self) -> list[Path]:
         return [SOURCES / f"{source}.c" for source in self.sources]
+
+
+class Preloading(Stack):
+    """A stack into whose programs a library is preloaded; before its own class in the bases."""
+
+    preloaded: ClassVar[Library]
+
+    def version(self) -> str:
+        """The stack's version, and the library's."""
+        return f"{super().version()}, {self.preloaded.version()}"  # type: ignore[safe-super]
+
+    def mounts(self) -> dict[str, Path]:
+        """The stack's folders, and the library's."""
+        return {**super().mounts(), **self.preloaded.mounts()}
+
+    def env(self) -> dict[str, str]:
+        """The stack's environment, and the library's."""
+        return {**super().env(), **self.preloaded.env()}
 
 
 EVENT_LOOP = Library("fewer_calls", ("fewer_calls",), "/run/qb/stacks/preload")

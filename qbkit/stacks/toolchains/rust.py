@@ -25,8 +25,8 @@ MEMBERS_ABOVE = {
     "s2n-quic-flow": ("rust", "s2n-quic"),
 }
 """Members of the workspace → the folders of `ABOVE` that change them."""
-BORING_SSL = {"cmake": "cmake", "c++": "g++"}
-"""What the build of a crate needs that compiles BoringSSL."""
+CMAKE = {"cmake": "cmake", "c++": "g++"}
+"""What the build of a crate needs that compiles C++ by CMake."""
 WORKSPACE = Path(__file__).parents[1] / "drivers/rust"
 
 
