@@ -33,6 +33,7 @@ def first_cause(test: Parameters, reference: Parameters) -> str:
     return causes[0].name if causes else ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "cause"),
     [

@@ -264,6 +264,7 @@ def test_the_pacing_gain_scales_every_rate(percent: float) -> None:
             assert controller.pacing_rate_bytes_per_s == pytest.approx(rate)
 
 
+@pytest.mark.slow
 def test_probe_rtt_lasts_200_ms_with_four_packets_and_comes_back() -> None:
     times = [t for t, c in path(bbr(), 24) if c.state == "probe_rtt"]
     gaps = np.flatnonzero(np.diff(times) > 1)

@@ -240,6 +240,7 @@ def ack(now_s: float, acked_bytes: int) -> Ack:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("threshold_ms", [10, 20, 50])
 def test_quic_dc_keeps_the_queue_below_its_threshold(threshold_ms: float) -> None:
     controller = make(QuicDc, delay_threshold_ms=threshold_ms)

@@ -82,6 +82,7 @@ def test_vlan_tags_before_an_ip_packet(tmp_path, link, tags):
         assert np.array_equal(getattr(ours, name), getattr(expected, name))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", [".gz", ".zst", ".xz"])
 def test_a_compressed_capture_that_is_cut_off_gives_what_comes_before(tmp_path, ending):
     many = [(t / 100, *rest) for t, (_, *rest) in enumerate(TRANSFER * 200)]

@@ -29,6 +29,7 @@ def frame(number: int, ecn: int, *, six: bool = False) -> bytes:
     return bytes(Ether() / ip / UDP(sport=1, dport=2) / Raw(bytes([number]) * 100))
 
 
+@pytest.mark.slow
 def test_ecn_by_hand(tmp_path: Path):
     """Four packets go in; the queue marks the second, drops the third, and cannot mark the first.
 

@@ -23,6 +23,7 @@ def cubes():
     return [qb.load_sweep(DATA / f"{name}.yaml") for name in ("cubic", "reno")]
 
 
+@pytest.mark.slow
 def test_the_nearest_published_cell_has_the_numbers_of_the_map(cubes):
     exact = nearest(cubes, Setting("quinn:cubic", 20, 50, 3))
     assert exact.sentence == (
@@ -42,6 +43,7 @@ def test_the_nearest_published_cell_has_the_numbers_of_the_map(cubes):
         nearest(cubes, Setting("mine:cubic"))
 
 
+@pytest.mark.slow
 def test_without_an_engine_the_explorer_says_so_and_still_answers(cubes):
     explorer = qb.explore(cubes, live=False)
     assert explorer.live(Setting("tcp:cubic")) == "<p>No live run: live runs are off.</p>"
@@ -51,6 +53,7 @@ def test_without_an_engine_the_explorer_says_so_and_still_answers(cubes):
     assert "application/vnd.jupyter.widget-view+json" in bundle
 
 
+@pytest.mark.slow
 def test_another_stack_keeps_the_controller_if_it_has_it(cubes):
     explorer = qb.explore(cubes, live=False)
     controls, shown, _ = explorer.widget.children
@@ -64,6 +67,7 @@ def test_another_stack_keeps_the_controller_if_it_has_it(cubes):
     assert "Published results of neqo:newreno" in shown.outputs[0]["data"]["text/html"]
 
 
+@pytest.mark.slow
 def test_the_last_of_two_choices_at_once_is_answered_last(cubes, monkeypatch):
     explorer = qb.explore(cubes, live=False)
     controls, shown, _ = explorer.widget.children

@@ -228,6 +228,7 @@ def test_a_client_is_ended_when_its_time_is_over():
     assert time.monotonic() - started >= 0.5
 
 
+@pytest.mark.slow
 def test_a_client_that_ignores_sigint_is_killed():
     deaf = "import signal, time; signal.signal(signal.SIGINT, signal.SIG_IGN); time.sleep(60)"
     client = run_client("--duration-s", "1", "--", sys.executable, "-c", deaf)

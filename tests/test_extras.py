@@ -63,6 +63,7 @@ def test_every_other_module_loads():
     assert not done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("statement", "sentence"),
     [

@@ -135,6 +135,7 @@ SERVE = Path(stacks.__file__).parent / "drivers/server/serve.py"
 BINDS = "import signal, socket, sys, time; s = socket.socket(type=socket.SOCK_DGRAM); "
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("program", "status", "words"),
     [

@@ -229,6 +229,7 @@ class Network:
 NETWORKS = [(m, r, b) for m in (5, 50) for r in (0.01, 0.1) for b in (1, 26, 100)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fair", [True, False])
 @pytest.mark.parametrize(("mbps", "rtt_s", "buffer"), NETWORKS)
 def test_simulated_queues_are_distinguished(
@@ -240,6 +241,7 @@ def test_simulated_queues_are_distinguished(
     assert verdict.is_fair == fair
 
 
+@pytest.mark.slow
 def test_regular_pacing_takes_from_one_flow_what_it_gives_to_the_other() -> None:
     # Section VII: every packet of the one flow comes just after one of the other.
     verdicts = [

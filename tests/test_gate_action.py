@@ -48,6 +48,7 @@ def test_every_input_is_used():
     assert used == set(ACTION["inputs"])
 
 
+@pytest.mark.slow
 def test_a_mistake_is_an_error_of_the_step(tmp_path: Path):
     status, output = gate(tmp_path, SENDER="tcp:cubic", ARGUMENTS="--bbr-draft --seeds 3")
     assert (status, output) == (2, "answer=error\n")

@@ -177,6 +177,7 @@ def test_a_study_of_short_runs_says_why_it_has_no_numbers():
     assert "points" in seen
 
 
+@pytest.mark.slow
 def test_a_study_draws_itself():
     study = load_study(ENVELOPE)
     chart = study.plot.envelope().to_dict()

@@ -32,6 +32,7 @@ def assert_same(one: Packets, other: Packets) -> None:
         assert np.array_equal(mine[one.way], theirs[other.way])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cut", [0, 1, 100, 150])
 def test_windows_of_any_size_give_the_same_packets(folder, tmp_path, monkeypatch, cut):
     content = (folder / "before.pcap").read_bytes()
@@ -84,6 +85,7 @@ def test_a_generated_run_says_what_was_generated(folder):
     xr.testing.assert_equal(run["sample_flow"], xr.zeros_like(run["sample_flow"]))
 
 
+@pytest.mark.slow
 def test_memory_per_packet_at_the_peak():
     few, many = (memory.costs(packets, packets / 400)[0] for packets in (40_000, 240_000))
     assert (many.peak_bytes - few.peak_bytes) / 200_000 <= BYTES_PER_PACKET

@@ -35,6 +35,7 @@ from qbkit.traces.logs.events import EventTables
 UNKNOWN_N = Estimate("emulated_flows", math.nan)
 
 
+@pytest.mark.slow
 @settings(max_examples=6, deadline=None)
 @given(st.floats(0.4, 0.85), st.floats(0.5, 2.5), st.sampled_from([4, 10, 32]))
 @example(0.4375, 2.0390625, 4)

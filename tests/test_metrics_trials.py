@@ -147,6 +147,7 @@ def test_mean_differences_are_those_of_welchs_test() -> None:
     assert (delay.value, throughput.value) == pytest.approx((-10, -1.5))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("edge", [(1.1, 1.0), (0.9, 1.0), (1.0, 1.1), (1.0, 0.9)])
 def test_equivalence_keeps_its_level_at_the_edge_of_the_margin(edge: tuple[float, float]) -> None:
     # At exactly 10 % more or less of one quantity at most 5 % may pass; noise is 3 % a trial.

@@ -78,6 +78,7 @@ def test_a_draft_01_of_the_same_events_is_the_same_log(logs):
     )
 
 
+@pytest.mark.slow
 def test_a_chart_names_those_that_do_not_report_what_it_shows(logs):
     mixed = {kind: qb.read_log(logs[kind]) for kind in ("qlog", "pcap", "netlog of HTTP/2")}
 

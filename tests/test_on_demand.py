@@ -128,6 +128,7 @@ assert xr.Variable("x", chunked["packet_time_s"].data).chunks
 """
 
 
+@pytest.mark.slow
 def test_dask_is_imported_for_its_arrays_and_not_before(path):
     subprocess.run([sys.executable, "-c", SPARING, path], check=True)
 

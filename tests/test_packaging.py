@@ -49,6 +49,7 @@ def imported(folder: str) -> Iterator[tuple[str, Path]]:
                     yield node.module.partition(".")[0], path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("folder", "declared"),
     [

@@ -45,6 +45,7 @@ def units(view):
             yield from units(part)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("width", "points"), [("column", 241), ("text", 506)])
 def test_a_figure_has_the_width_of_a_column_or_of_the_text(tmp_path, width, points):
     chart = plots.timeline_chart(synthetic_run(duration_s=12))
@@ -84,6 +85,7 @@ def legends(spec) -> list[set[str]]:
 LABELS = ["quic-go:cubic", "tcp:cubic #1", "tcp:cubic #2"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["cwnd", "bandwidth", "bytes_acked", "root_cause"])
 def test_each_line_over_time_has_markers_where_dashes_tell_kinds_apart(kind):
     flows = {label: events(rate=True, lost=(50,)) for label in LABELS}
@@ -103,6 +105,7 @@ def test_each_line_over_time_has_markers_where_dashes_tell_kinds_apart(kind):
     assert len([legend for legend in named if legend == named[0]]) == 1
 
 
+@pytest.mark.slow
 def test_a_timeline_shows_its_dashes_in_the_legend():
     spec = paper_spec(synthetic_run(duration_s=12).qb.plot.timeline().to_dict(), "column")
     assert legends(spec) == [{"stroke", "strokeDash"}]
@@ -125,6 +128,7 @@ def test_points_are_thinned_and_hulls_are_not(study, tmp_path):
     assert size < 400_000  # 1.5 MB with all points
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["linked", "timeline"])
 def test_readouts_and_brushes_are_left_out(kind):
     spec = paper_spec(getattr(synthetic_run(duration_s=12).qb.plot, kind)().to_dict(), "text")
@@ -135,6 +139,7 @@ def test_readouts_and_brushes_are_left_out(kind):
     assert drawn_width_px(spec) <= 506
 
 
+@pytest.mark.slow
 def test_a_chart_that_does_not_fit_says_so():
     cube = pairs_cube([f"stack-{i}:cubic" for i in range(40)])
     with pytest.raises(MetricError, match="too many columns for width = 'column'"):
@@ -181,6 +186,7 @@ def test_latex_has_real_minus_signs(tmp_path, cell, latex):
     assert f"\n{latex} \\\\\n" in text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("width", "points"), [("column", 241), ("text", 506)])
 def test_a_png_of_a_figure_is_sharp_in_print(tmp_path, width, points):
     chart = plots.timeline_chart(synthetic_run(duration_s=12))
@@ -196,6 +202,7 @@ def invoke(*words: object) -> str:
     return done.output
 
 
+@pytest.mark.slow
 def test_plot_draws_runs_studies_and_sweeps(tmp_path):
     run = DATA / "start" / "tcp-cubic-tcp-bbr.nc"
     wide = invoke("plot", run, "--width", "text", "--out", tmp_path / "a.pdf")

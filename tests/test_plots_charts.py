@@ -139,6 +139,7 @@ def test_envelope_refuses_nothing_and_an_unknown_reference():
         plots.envelope_chart({"a": envelope(SQUARE)}, reference="b")
 
 
+@pytest.mark.slow
 def test_every_axis_has_a_title_with_its_unit(ds):
     titles = set(axis_titles(plots.linked_chart(ds).to_dict()))
     assert {
@@ -166,12 +167,14 @@ def test_averages_of_merged_bins(ds):
     assert columns["time_s"][:2] == pytest.approx([0.1, 0.3])
 
 
+@pytest.mark.slow
 def test_timeline_says_how_it_averaged(ds):
     assert "Series in bins of 0.1 s." in said(plots.timeline_chart(ds))
     long = synthetic_run(duration_s=120, rate_mbps=1)
     assert "averaged over 0.2 s (2 bins of the run each)." in said(plots.timeline_chart(long))
 
 
+@pytest.mark.slow
 def test_cwnd_is_drawn_only_where_it_is_reported(ds):
     def panels(run):
         return len(plots.timeline_chart(run).to_dict()["vconcat"])
@@ -183,6 +186,7 @@ def test_cwnd_is_drawn_only_where_it_is_reported(ds):
     assert panels(untold) == 2
 
 
+@pytest.mark.slow
 def test_linked_trials_are_chosen_by_seed(ds):
     runs = [synthetic_run(seed=s) for s in (1, 2, 3)]
     spec = plots.linked_chart({"quic-go:cubic": runs, "tcp:cubic": runs[:2]}).to_dict()
@@ -200,6 +204,7 @@ def test_linked_trials_are_chosen_by_seed(ds):
     assert tcp == pytest.approx(np.round(runs[0]["throughput_mbps"].values[1], 3))
 
 
+@pytest.mark.slow
 def test_linked_names_flows_without_an_envelope():
     run = synthetic_run()
     run["stop_s"].values[1] = 3.0  # Shorter than what is cut at the start.
@@ -209,6 +214,7 @@ def test_linked_names_flows_without_an_envelope():
         plots.linked_chart(run)
 
 
+@pytest.mark.slow
 def test_ten_trials_of_two_minutes_stay_small():
     run = synthetic_run(duration_s=120, rate_mbps=1, rtt_ms=50)
     trials = [run.assign_attrs(seed=s) for s in range(10)]
@@ -264,6 +270,7 @@ def test_noise_floor_draws_one_line_a_controller():
         plots.noise_floor_chart(frame[:0])
 
 
+@pytest.mark.slow
 def test_charts_leave_the_settings_of_altair_alone(ds):
     before = alt.renderers.active, alt.theme.active
     assert before == ("default", "default")
@@ -299,6 +306,7 @@ def test_enable_is_for_the_charts_of_the_user():
     assert (alt.renderers.active, alt.theme.active) == ("default", "default")
 
 
+@pytest.mark.slow
 def test_accessor_charts_equal_the_plain_functions(ds):
 
     assert ds.qb.plot.timeline().to_dict() == plots.timeline_chart(ds).to_dict()

@@ -24,6 +24,7 @@ def png_size(content: bytes) -> tuple[int, int]:
     return width, height
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["timeline", "envelope", "linked"])
 def test_pictures_are_drawn_without_internet(ds, tmp_path, kind):
     chart = {
@@ -39,6 +40,7 @@ def test_pictures_are_drawn_without_internet(ds, tmp_path, kind):
     assert len(content) > 20_000
 
 
+@pytest.mark.slow
 def test_every_ending(ds, tmp_path):
     chart = plots.envelope_chart({"a": envelope(ds)})
     heads = {"svg": b"<svg", "pdf": b"%PDF", "html": b"<!DOCTYPE html>", "json": b"{"}
@@ -60,17 +62,20 @@ def test_saving_does_not_depend_on_the_theme_that_is_on(ds, tmp_path):
     assert json.loads(path.read_text())["config"]["background"] == "white"
 
 
+@pytest.mark.slow
 def test_an_unknown_ending_names_the_known(ds, tmp_path):
     with pytest.raises(StoreError, match=r"'a\.gif'; choose from \.png, \.svg, \.pdf"):
         plots.save_chart(plots.timeline_chart(ds), tmp_path / "a.gif")
 
 
+@pytest.mark.slow
 def test_a_missing_folder_leaves_nothing(ds, tmp_path):
     with pytest.raises(StoreError, match="cannot be written: No such file or directory"):
         plots.save_chart(plots.timeline_chart(ds), tmp_path / "none" / "a.json")
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_folder_as_target_leaves_nothing_beside_it(ds, tmp_path):
     (tmp_path / "a.json").mkdir()
     with pytest.raises(StoreError, match="cannot be written"):
@@ -85,6 +90,7 @@ def test_no_text_ends_the_script():
     assert json.loads(text) == {"label": hostile}
 
 
+@pytest.mark.slow
 def test_a_displayed_chart_carries_all_it_needs(ds):
     bundle = plots.timeline_chart(ds)._repr_mimebundle_()
     assert set(bundle) == {"text/html", "text/plain"}
@@ -100,6 +106,7 @@ def test_a_description_is_folded_once_below_the_subtitle():
     assert fragment.count("<summary>") == 1
 
 
+@pytest.mark.slow
 def test_vega_is_bundled_once_a_machine(tmp_path, monkeypatch):
     bundle = render._bundle.__wrapped__
     version = render.vegalite_version()

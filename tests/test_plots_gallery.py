@@ -26,6 +26,7 @@ def panels(chart) -> list[dict]:
     return found
 
 
+@pytest.mark.slow
 def test_three_panels_a_run_with_the_reference_behind_all_others():
     drawn = panels(
         gallery_chart(
@@ -44,6 +45,7 @@ def test_three_panels_a_run_with_the_reference_behind_all_others():
     assert len({str(t) for t in tops.values()}) == 3
 
 
+@pytest.mark.slow
 def test_many_runs_go_into_blocks():
     chart = gallery_chart({f"s{i}:cubic": RUN for i in range(5)}, columns=2).to_dict()
     assert [len(block["concat"]) for block in chart["vconcat"]] == [6, 6, 3]

@@ -50,6 +50,7 @@ def tables(chart) -> list[list[dict]]:
     return [list(csv.DictReader(io.StringIO(text))) for text in data]
 
 
+@pytest.mark.slow
 def test_every_cell_of_the_map_has_the_numbers_of_the_metric():
     cube = settings_cube(["tcp:cubic", "a:cubic", "b:cubic"])
     chart = plots.conformance_map_chart({"tcp:cubic": cube})
@@ -73,6 +74,7 @@ def test_every_cell_of_the_map_has_the_numbers_of_the_metric():
     assert a.delta_delay_ms.values == pytest.approx(4, abs=0.5)
 
 
+@pytest.mark.slow
 def test_the_map_says_what_it_may_claim():
     cube = settings_cube(["tcp:cubic", "a:cubic"], seeds=3)
     found = conformance_map(cube, "tcp:cubic")
@@ -92,6 +94,7 @@ def test_the_map_says_what_it_may_claim():
     )
 
 
+@pytest.mark.slow
 def test_families_share_a_map():
     cubes = {f"tcp:{f}": settings_cube([f"tcp:{f}", f"a:{f}"]) for f in ("cubic", "bbr")}
     drawn = next(t for t in tables(plots.conformance_map_chart(cubes)) if "conformance_t" in t[0])
@@ -99,6 +102,7 @@ def test_families_share_a_map():
     assert rows == ["tcp:cubic with itself", "a:cubic", "tcp:bbr with itself", "a:bbr"]
 
 
+@pytest.mark.slow
 def test_the_most_conformant_row_follows_the_noise_floor():
     cube = settings_cube(["tcp:cubic", "a:cubic", "b:cubic"])  # b is twice as far away
     cube = cube.isel({"flows.0": [2, 1, 0]})
@@ -123,6 +127,7 @@ def test_bad_input_is_one_sentence():
         plots.expectation_chart(pairs_cube(["a:cubic", "a:bbr"]))
 
 
+@pytest.mark.slow
 def test_the_matrix_is_ordered_by_dominance_and_mirrored():
     names = ["tcp:reno", "quinn:bbr", "tcp:cubic"]  # the first is the strongest
     chart = plots.interaction_chart(pairs_cube(names))
@@ -135,6 +140,7 @@ def test_the_matrix_is_ordered_by_dominance_and_mirrored():
             assert ratio[x, y] + ratio[y, x] == pytest.approx(1, abs=2e-3)
 
 
+@pytest.mark.slow
 def test_twenty_five_by_twenty_five_stays_readable_and_small():
     names = [f"stack-{i:02d}:cubic" for i in range(25)]
     chart = plots.interaction_chart(pairs_cube(names, steps=60))

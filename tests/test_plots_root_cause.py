@@ -185,6 +185,7 @@ def test_thinning_keeps_ends_and_extremes(values, rows):
     assert array[kept].max() == array.max()
 
 
+@pytest.mark.slow
 def test_the_window_chart_has_window_and_growth():
     chart = plots.cwnd_chart({"a": events(), "b": events(100)}, reference="b")
     kinds = next(t for t in tables_of(chart) if "kind" in t[0])
@@ -194,6 +195,7 @@ def test_the_window_chart_has_window_and_growth():
     assert len(chart.to_dict()["vconcat"]) == 2
 
 
+@pytest.mark.slow
 def test_bytes_acked_are_compared_with_the_reference():
     logs = {"a": events(lost=(20, 21)), "b": events(), "short": events(100)}
     ahead = next(t for t in tables_of(plots.bytes_acked_chart(logs, reference="b")) if "kb" in t[0])
@@ -203,6 +205,7 @@ def test_bytes_acked_are_compared_with_the_reference():
     assert len(plots.bytes_acked_chart({"a": events()}).to_dict()["vconcat"]) == 1
 
 
+@pytest.mark.slow
 def test_a_receivers_log_shows_what_it_received():
     tables = EventTables()
     tables.sent(0, "application", 0, 100)
@@ -213,6 +216,7 @@ def test_a_receivers_log_shows_what_it_received():
     assert "Bytes received, from a receiver's log: a." in said(plots.bytes_acked_chart({"a": e}))
 
 
+@pytest.mark.slow
 def test_the_bandwidth_chart_says_where_its_numbers_come_from():
     chart = plots.bandwidth_chart({"reported": events(rate=True), "computed": events()})
     words = said(chart)
@@ -227,6 +231,7 @@ def test_the_bandwidth_chart_says_where_its_numbers_come_from():
     assert {r["value"] for r in rows if r["kind"] == "pacing rate"} == {"1"}
 
 
+@pytest.mark.slow
 def test_losses_are_counted_by_trigger_and_kind():
     chart = plots.loss_chart(events(lost=(20, 21, 80), late=(80,)))
     rows = next(t for t in tables_of(chart) if "trigger" in t[0])
@@ -248,6 +253,7 @@ def handshake(point: str = "client", mine: str = "sent"):
     return ds
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("ds", "delay_ms", "sent_ms", "received_ms"),
     [
@@ -308,12 +314,14 @@ def test_bad_input_is_one_sentence():
         plots.retransmission_chart(transfer_table({"a": [events()]}))
 
 
+@pytest.mark.slow
 def test_what_is_not_logged_is_left_out_of_the_root_cause_chart():
     chart = plots.root_cause_chart({"a": events(lost=(20,)), "b": nothing()})
     assert "Not reported: congestion window of b." in said(chart)
     assert len(chart.to_dict()["vconcat"]) == 5  # nobody to be ahead of
 
 
+@pytest.mark.slow
 def test_long_connections_stay_small():
     e = {label: events(12_000, lost=tuple(range(100, 12_000, 7))) for label in "abc"}
     spec = plots.root_cause_chart(e).to_dict()

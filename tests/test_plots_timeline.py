@@ -45,6 +45,7 @@ def test_levels_far_above_the_data_are_left_out():
     assert level_layers(found, "throughput_mbps", most=20.0) == []
 
 
+@pytest.mark.slow
 def test_the_timeline_draws_what_a_controller_logs_and_what_is_asked_for():
     ds = synthetic_run(duration_s=12)
     assert len(plots.timeline_chart(ds).to_dict()["vconcat"]) == 3

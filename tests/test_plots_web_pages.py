@@ -98,6 +98,7 @@ def test_a_run_without_a_page_is_refused():
         page_table([xr.Dataset()])
 
 
+@pytest.mark.slow
 def test_all_charts_are_valid_vega_lite(loads: list[xr.Dataset]):
     table, pair = page_table(loads), {"h2": loads[0], "h3": loads[3]}
     plots = qb.plots

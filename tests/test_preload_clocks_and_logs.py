@@ -129,6 +129,7 @@ def test_other_code_is_left_alone(clock):
     assert clock(1 << 40)[1] == 0, "no code of the program is there"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["google-quiche", *(f"google-quiche@{v}" for v in RELEASES.built)])
 def test_envoys_cycle_clock_is_where_the_library_looks(name):
     stack = get(name)

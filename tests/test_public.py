@@ -68,6 +68,7 @@ def without_names(chart: str) -> str:
     return re.sub("view_[0-9a-f]+", "view", chart)
 
 
+@pytest.mark.slow
 def test_a_chart_of_each_kind_comes_from_the_accessor():
     run = synthetic_run(duration_s=12)
     labels = list(run.label.values)

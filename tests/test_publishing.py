@@ -151,6 +151,7 @@ def test_captures_from_elsewhere_are_published_and_opened_again(tmp_path):
         qb.publish_runs({"a:b": runs[0], "a-b": runs[1]}, tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spec", SPECS, ids=lambda p: p.stem)
 def test_what_this_project_publishes_is_complete(spec):
     cube, facts = qb.load_sweep(spec), json.loads(spec.with_suffix(".json").read_text())
@@ -164,6 +165,7 @@ def test_what_this_project_publishes_is_complete(spec):
     assert throughput_mbps > 0.95 * link.rate_mbps
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spec", sorted(DATA.glob("conformance*/*.yaml")), ids=lambda p: p.stem)
 def test_published_hulls_are_those_of_the_published_points(spec):
     cube = qb.load_sweep(spec)

@@ -91,6 +91,7 @@ def test_wall_clock_and_delta_times(tmp_path):
     assert read(tmp_path, content).sent_time_s.values == pytest.approx([0.005, 0.01, 0.015])
 
 
+@pytest.mark.slow
 @settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_a_file_cut_off_anywhere_gives_what_was_before(tmp_path, data):
@@ -157,6 +158,7 @@ def test_a_huge_acknowledged_range_costs_nothing(tmp_path):
     assert ds.sizes["acked"] == 11
 
 
+@pytest.mark.slow
 @settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_no_bytes_crash_the_reader(tmp_path, data):

@@ -95,6 +95,7 @@ def read(folder: Path, text: str, **how: object) -> xr.Dataset:
         return qb.read_qlog(path, **how)
 
 
+@pytest.mark.slow
 @settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_every_old_form_gives_the_same_tables(tmp_path, data):

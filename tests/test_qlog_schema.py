@@ -61,6 +61,7 @@ def read(folder: Path, text: str, **how: object):
         return qb.read_qlog(path, **how)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_times_of_any_format_in_the_trace_or_in_an_event(tmp_path, data):

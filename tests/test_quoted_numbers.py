@@ -260,6 +260,7 @@ QUOTED = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("page", "sentence", "computed"), QUOTED)
 def test_a_sentence_quotes_its_source(page, sentence, computed):
     text = (ROOT / page).read_text()

@@ -169,6 +169,7 @@ def test_the_limit_of_a_segment_is_its_peers_mss(tmp_path, own_mss, peer_mss, si
     assert ("offload" in ds.attrs["warnings"]) is (len(parts) > 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("version", "captured", "parts"),
     [
@@ -201,6 +202,7 @@ def test_the_limit_of_a_peer_that_announces_none(tmp_path, version, captured, pa
     assert ds.sent_size_bytes.values.tolist() == [20 + part for part in parts]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", [4, 6])
 def test_duplicate_acks_of_one_ms_are_no_copies(tmp_path, version):
     """Without SACK blocks and IP identifications, they are equal byte for byte."""
@@ -222,6 +224,7 @@ def test_duplicate_acks_of_one_ms_are_no_copies(tmp_path, version):
     assert ds.sizes["received"] == len(again)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("times", "later_s"), [(1, 1e-5), (1, 0.3), (2, 1e-5), (2, 0.3)])
 @pytest.mark.parametrize("stamps", [True, False])
 def test_frames_captured_several_times_count_once(tmp_path, times, later_s, stamps):
@@ -385,6 +388,7 @@ def test_the_largest_connection_or_the_one_with_that_port(tmp_path):
         qb.read_capture(path, port=81)
 
 
+@pytest.mark.slow
 def test_a_capture_cut_off_anywhere(tmp_path):
     path = write(tmp_path, TRANSFER)
     content = path.read_bytes()
@@ -418,6 +422,7 @@ def seen() -> Seen:
     return upload(300_000, LOST)
 
 
+@pytest.mark.slow
 @needs_tshark
 def test_quic_is_what_the_client_itself_logged(tmp_path, seen):
     path, keys = seen.write(tmp_path)
@@ -443,6 +448,7 @@ def test_quic_is_what_the_client_itself_logged(tmp_path, seen):
     assert ("received", 3, "settings") in [f[:3] for f in frames]
 
 
+@pytest.mark.slow
 @needs_tshark
 def test_quic_captured_twice_counts_once(tmp_path, seen):
     path, keys = seen.write(tmp_path)
@@ -458,6 +464,7 @@ def test_quic_captured_twice_counts_once(tmp_path, seen):
     ]
 
 
+@pytest.mark.slow
 @needs_tshark
 def test_quic_without_a_key_log_says_what_cannot_be_seen(tmp_path, seen):
     path, keys = seen.write(tmp_path)
@@ -471,6 +478,7 @@ def test_quic_without_a_key_log_says_what_cannot_be_seen(tmp_path, seen):
         qb.read_capture(path, keylog=tmp_path / "nowhere")
 
 
+@pytest.mark.slow
 @needs_tshark
 def test_quic_cut_off(tmp_path, seen):
     path, keys = seen.write(tmp_path)
@@ -481,6 +489,7 @@ def test_quic_cut_off(tmp_path, seen):
     assert 100 < ds.sizes["sent"] < 200
 
 
+@pytest.mark.slow
 def test_udp_that_is_no_quic_and_a_machine_without_tshark(tmp_path, monkeypatch):
     packets = [(0.1 * i, A, B, UDP(sport=A[1], dport=B[1]) / bytes(9)) for i in range(5)]
     path = write(tmp_path, packets)

@@ -86,6 +86,7 @@ def records(document: dict, mark: str) -> str:
     return "".join(f"{mark}{json.dumps(row)}\n" for row in rows)
 
 
+@pytest.mark.slow
 @settings(max_examples=150, **PATIENT)
 @given(data=st.data(), old=st.booleans(), mark=st.sampled_from([None, "", "\x1e"]))
 def test_qlogs_of_other_types(tmp_path, new_qlog, data, old, mark):
@@ -96,6 +97,7 @@ def test_qlogs_of_other_types(tmp_path, new_qlog, data, old, mark):
     quietly(qb.read_qlog, tmp_path / "a.qlog")
 
 
+@pytest.mark.slow
 @settings(max_examples=150, **PATIENT)
 @given(data=st.data(), whole=st.booleans())
 def test_net_logs_of_other_types(tmp_path, data, whole):
@@ -110,6 +112,7 @@ def test_net_logs_of_other_types(tmp_path, data, whole):
     quietly(qb.read_netlog, tmp_path / "net.json")
 
 
+@pytest.mark.slow
 @settings(max_examples=150, **PATIENT)
 @given(data=st.data())
 def test_http_archives_of_other_types(tmp_path, data):
@@ -119,6 +122,7 @@ def test_http_archives_of_other_types(tmp_path, data):
         check_words(text)
 
 
+@pytest.mark.slow
 @settings(max_examples=100, **PATIENT)
 @given(data=st.data(), name=st.sampled_from(["a.pcap", "a.pcapng"]))
 def test_captures_whose_fields_have_other_values(tmp_path, data, name):
@@ -197,6 +201,7 @@ READERS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reader", READERS)
 @pytest.mark.parametrize("kind", FOREIGN)
 def test_every_reader_says_in_words_what_is_wrong_with_a_foreign_file(tmp_path, reader, kind):

@@ -78,6 +78,7 @@ def try_to_read(kind: str, path: Path) -> None:
         assert ds.nbytes < 1000 * (path.stat().st_size + 1000)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["qlog", "netlog", "tcp"])
 @settings(max_examples=80, suppress_health_check=PATIENT, deadline=None)
 @given(data=st.data())
@@ -98,6 +99,7 @@ def test_damaged_captures_of_quic(samples, tmp_path, data):
     try_to_read("quic", path)
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(st.data())
 def test_http3_frames_are_found_in_any_order_and_division(data):

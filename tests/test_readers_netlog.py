@@ -176,6 +176,7 @@ def test_one_of_several_connections(tmp_path):
         read(tmp_path, lines(OTHERS[-1:]))
 
 
+@pytest.mark.slow
 def test_a_log_of_a_browser_that_was_killed(tmp_path):
     text = lines(EVENTS)
     whole = read(tmp_path, text)

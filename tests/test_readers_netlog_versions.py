@@ -25,6 +25,7 @@ def lost(time_ms: int, number: int) -> dict:
                  detection_time_us=detected_us, transmission_type=2)  # fmt: skip
 
 
+@pytest.mark.slow
 @settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_acks_without_their_beginning_acknowledge_the_same_packets(tmp_path, data):
@@ -105,6 +106,7 @@ LAYOUTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("last", [EVENTS, [*EVENTS, OTHERS[-1]]], ids=["shown", "not shown"])
 def test_every_layout_of_the_same_log_is_whole(tmp_path, layout, last):
@@ -128,6 +130,7 @@ def failed(source: int, packets: int, answers: int = 0) -> list[dict]:
 HTTP2 = [e for e in OTHERS if e["source"]["id"] == 11]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("answers", [0, 3])
 @pytest.mark.parametrize("good", [EVENTS, HTTP2], ids=["quic", "http2"])
 @pytest.mark.parametrize("first", [True, False])

@@ -134,6 +134,7 @@ def test_a_log_without_acknowledgements_takes_bounded_memory(tmp_path, monkeypat
     assert ds.acked_number.values[-1] == 999
 
 
+@pytest.mark.slow
 def test_texts_without_end_take_bounded_memory(tmp_path):
     events = [event("recovery:packet_lost", header={"packet_number": n}, trigger=f"{n}" * 5000)
               for n in range(2000)]  # fmt: skip
@@ -158,6 +159,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_hostile_documents(tmp_path, monkeypatch, kind):
     monkeypatch.setattr(jsonfile, "LONGEST_RECORD", 1 << 20)  # a sixteenth: the same, sooner

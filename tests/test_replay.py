@@ -51,6 +51,7 @@ def stored(folder, monkeypatch):
     return load_run(folder / "run.nc")
 
 
+@pytest.mark.slow
 def test_a_second_has_all_its_packets_and_those_in_the_queue_before(stored):
     found = stored.qb.replay(around_s=1.5)
     assert str(found).splitlines()[:2] == [
@@ -68,6 +69,7 @@ def test_a_second_has_all_its_packets_and_those_in_the_queue_before(stored):
     assert f"{len(data)} packets at the queue, {lost} of them lost" in found.counts
 
 
+@pytest.mark.slow
 def test_the_diagram_has_each_packet_in_its_lane(stored):
     found = stored.qb.replay(around_s=1.5)
     spec = found.chart().to_dict()
@@ -94,6 +96,7 @@ def test_many_packets_shorten_the_span(stored, monkeypatch):
     assert ((times_s > start_s) & (times_s < stop_s)).sum() in (100, 101)
 
 
+@pytest.mark.slow
 def test_other_bytes_name_what_differs(stored):
     stored["throughput_mbps"] = stored.throughput_mbps * 1.1
     stored.attrs["stack_versions"] = json.dumps({"quic-go": "0.1", "tcp": "synthetic"})
@@ -133,6 +136,7 @@ def test_times_without_packets_are_one_sentence(stored, monkeypatch):
         replay(stored, 1.23456789)
 
 
+@pytest.mark.slow
 def test_the_command_draws_and_says_what_it_found(stored, tmp_path):
     words = ["replay", stored.encoding["source"], "--at", "1.5", "--out", str(tmp_path / "a.html")]
     done = CliRunner().invoke(group, [*words, "--json"], standalone_mode=False)
@@ -144,6 +148,7 @@ def test_the_command_draws_and_says_what_it_found(stored, tmp_path):
     assert "a diagram cannot be saved as a.htm; choose from" in bad.output
 
 
+@pytest.mark.slow
 def test_a_click_replays_and_bad_times_are_a_sentence(stored):
     clickable = stored.qb.replay_on_click(stored.qb.plot.timeline())
     chart, field, answer = clickable.widget.children
@@ -158,6 +163,7 @@ def test_a_click_replays_and_bad_times_are_a_sentence(stored):
     assert "text/html" in clickable._repr_mimebundle_()
 
 
+@pytest.mark.slow
 def test_a_click_on_a_study_replays_the_trial_of_the_point(stored, folder):
     study = Study("quic-go:cubic", "tcp:cubic", [stored, stored], [load_run(folder / "run.nc")])
     clickable = ReplayOnClick(study.plot.sides, stored.qb.plot.timeline())

@@ -306,6 +306,7 @@ def test_everything_published_has_points_or_a_reason():
     assert drawn == tops  # a sample leaves no folder out as long as it has room
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [

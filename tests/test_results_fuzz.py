@@ -50,6 +50,7 @@ def test_what_is_changed_here_is_right_as_it_is(tmp_path):
     configured.from_table("mine", STACK, Path("stacks.toml"))
 
 
+@pytest.mark.slow
 @settings(max_examples=200, **PATIENT)
 @given(
     data=st.data(), kind=st.sampled_from(list(SPECS)), ending=st.sampled_from([".json", ".yaml"])
@@ -79,6 +80,7 @@ def run_file(tmp_path_factory) -> Path:
 ATTRS = ("spec", "warnings", "format_version", "stack_versions", "seed", "rate_mbps", "engine")
 
 
+@pytest.mark.slow
 @settings(max_examples=60, **PATIENT)
 @given(data=st.data())
 def test_runs_whose_attributes_and_variables_are_others(tmp_path, run_file, data):
@@ -135,6 +137,7 @@ def published(tmp_path_factory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 @settings(max_examples=25, **PATIENT)
 @given(data=st.data(), what=st.sampled_from(["study", "tables", "sweep"]))
 def test_published_data_whose_index_has_other_types(tmp_path, published, data, what):
@@ -190,6 +193,7 @@ def cube(tmp_path_factory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 @settings(max_examples=30, **PATIENT)
 @given(data=st.data())
 def test_cubes_whose_description_has_other_types(tmp_path, cube, data):

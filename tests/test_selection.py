@@ -25,6 +25,7 @@ def run(tmp_path_factory) -> xr.Dataset:
     return qb.load_run(path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chosen", [0, 2, [1], [2, 0], slice(1, None)])
 def test_chosen_flows_keep_their_numbers(run, chosen):
     labels = run["label"].isel(flow=chosen).values.reshape(-1).tolist()
@@ -74,6 +75,7 @@ def test_flows_joined_again_are_found_by_their_labels(run):
         xr.concat([mbps, other], "flow").sel(flow="tcp:bbr")
 
 
+@pytest.mark.slow
 def test_a_run_is_compared_and_reindexed(run, tmp_path):
     qb.save_run(run.copy(), tmp_path / "again.nc")
     xr.testing.assert_identical(qb.load_run(tmp_path / "again.nc"), run)

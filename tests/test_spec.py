@@ -45,6 +45,7 @@ def test_a_text_sets_options_and_fields():
     assert both.options == {"hystart": False, "initial_window_packets": 4}
 
 
+@pytest.mark.slow
 @given(
     options=st.dictionaries(
         st.from_regex(r"opt_[a-z_]{1,9}", fullmatch=True),

@@ -26,6 +26,7 @@ def stack(request: pytest.FixtureRequest) -> Stack:
     return found
 
 
+@pytest.mark.slow
 def test_each_controller_leaves_both_tables(bench: Bench, stack: Stack):
     for controller in stack.controllers():
         received, samples = bench.one_second(stack, controller)
@@ -35,6 +36,7 @@ def test_each_controller_leaves_both_tables(bench: Bench, stack: Stack):
         assert {row["state"] for row in samples} <= {"", *STATES}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size_bytes", [1, 3 * MIB + 7])
 def test_bytes_arrive_exactly(bench: Bench, stack: Stack, size_bytes: int):
     with bench.receiver(stack) as (address, _):
@@ -42,6 +44,7 @@ def test_bytes_arrive_exactly(bench: Bench, stack: Stack, size_bytes: int):
     assert int(bench.rows("receiver.csv")[-1]["bytes"]) == size_bytes
 
 
+@pytest.mark.slow
 def test_sigterm_ends_sender_and_receiver_in_mid_flow(bench: Bench, stack: Stack):
     with bench.receiver(stack) as (address, _):
         sender = bench.send(stack, address, stack.controllers()[0], duration_s=60.0)

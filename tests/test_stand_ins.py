@@ -65,6 +65,7 @@ def test_of_many_runs_those_that_are_published_stand_in(capsys):
     assert "2 published runs" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_published_study_stands_in():
     study = qb.conformance_study(
         "quic-go:cubic", "tcp:cubic", engine="virtual", published=DATA / "envelope"

@@ -34,6 +34,7 @@ def test_round_trip_is_exact(tmp_path):
     assert again.encoding["source"] == str(tmp_path / "run.nc")
 
 
+@pytest.mark.slow
 def test_threads_may_write_and_read_runs_at_once(tmp_path):
     ds = synthetic_run()
 
@@ -61,6 +62,7 @@ def test_damaged_file_is_one_sentence(tmp_path, damage):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.slow
 def test_stale_runs_are_those_of_another_measurement_version(tmp_path, monkeypatch):
     monkeypatch.setenv("QBKIT_RUNS", str(tmp_path))
     versions = {"now": measurement.VERSION, "old": 1, "next": measurement.VERSION + 1}
@@ -78,6 +80,7 @@ def test_stale_runs_are_those_of_another_measurement_version(tmp_path, monkeypat
     assert shown.output.splitlines()[-1].startswith("3 runs of another measurement version than 2")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", ["two", 0, 1.5, True, None])
 def test_a_measurement_version_that_is_none_is_damage(version, tmp_path):
     source = Path(__file__).parents[1] / "data/conformance_120_s/reno"

@@ -144,6 +144,7 @@ def test_an_option_that_the_swept_stack_lacks_is_refused_before_anything_runs():
 SWEEPS = sorted(path for path in DATA.glob("*/*.yaml") if path.with_suffix(".nc").exists())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spec", SWEEPS, ids=lambda p: p.stem)
 def test_published_sweeps_still_mean_the_runs_that_were_published(spec: Path):
     made, cube = Sweep.from_file(spec), qb.load_sweep(spec)
@@ -293,6 +294,7 @@ def worker_of(pid: int) -> int:
     raise AssertionError("the sweep has no guest")
 
 
+@pytest.mark.slow
 def test_a_worker_needs_no_charts():
     # Altair takes a second to import, and ten in a worker's thread.
     words = "import sys, synthetic, qbkit.execution.cluster, qbkit.execution.runner; "

@@ -99,6 +99,7 @@ def write_pcapng(path, frames, *, order="<", link=1, snaplen=128):
             file.write(block(6, head + kept))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", ["<", ">"])
 def test_pcapng_gives_the_same_packets_as_pcap(tmp_path, order):
     six = IPv6(src="2001:db8::1", dst="2001:db8::2") / UDP(sport=1, dport=2) / Raw(bytes(100))
@@ -169,6 +170,7 @@ RECORD_BYTES = 16 + 128
 """One record of a capture of `udp` frames: its header and its frame."""
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @example(cut=226, at=176, flip=170)
 @given(
@@ -206,6 +208,7 @@ def frames_in(capture: bytes) -> int:
     return count
 
 
+@pytest.mark.slow
 @settings(max_examples=100)
 @given(
     kinds=st.lists(st.integers(0, 8), min_size=1, max_size=40),

@@ -168,6 +168,7 @@ def test_the_report_of_ngtcp2_comes_from_its_log_and_qlog(tmp_path: Path):
         Ngtcp2Client().load(tmp_path)  # nothing is saved any more
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("site", [lambda: object_site(321), lambda: page_site("small", 1)])
 def test_the_files_of_a_site_have_the_same_time_whenever_it_was_made(site, tmp_path, monkeypatch):
     """Servers send that time, so runs depend on it."""

@@ -45,6 +45,7 @@ def load(bench: Bench, name: str, protocol: str, address: str, path: str):
     return client, process.returncode, log
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["envoy", "go", "quiche"])
 def test_every_client_loads_the_object_by_the_protocol_it_names(name: str, bench: Bench):
     server, site = ready(web.server(name)), object_site(SIZE_BYTES)
@@ -107,6 +108,7 @@ def test_an_answer_by_http_1_is_never_counted_as_h2(name: str, bench: Bench, tmp
         build_load(tmp_path, spec, client.load(bench.folder), {})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "protocol", "sentence"),
     [

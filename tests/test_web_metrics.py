@@ -87,6 +87,7 @@ def test_the_difference_is_relative_to_the_reference():
         median_difference(same[:1], same)
 
 
+@pytest.mark.slow
 @given(st.lists(st.floats(0.1, 100), min_size=2, max_size=20), st.floats(0.5, 2))
 def test_scaling_all_times_scales_the_difference(times: list[float], factor: float):
     reference = np.array(times)

@@ -30,6 +30,7 @@ def small() -> Page:
     return generate("small", 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("size", "most_bytes"), [("small", 470_000), ("medium", 1_540_000)])
 def test_a_page_has_exactly_its_size_and_all_its_resources(size: str, most_bytes: int):
     page, shape = generate(size, 7), SHAPES[size]
@@ -40,6 +41,7 @@ def test_a_page_has_exactly_its_size_and_all_its_resources(size: str, most_bytes
         assert kinds.count(kind) == getattr(shape, kind)
 
 
+@pytest.mark.slow
 def test_the_seed_alone_decides_the_bytes(small: Page):
     assert generate("small", 1) == small
     assert generate("small", 2) != small

@@ -190,6 +190,7 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     return below + [place for child in inner for place in places(value[child[-1]], child)]
 
 
+@pytest.mark.slow
 @given(place=st.sampled_from(places(WHOLE)), value=ANY)
 def test_any_other_value_gives_a_page_or_one_sentence(
     place: tuple[Any, ...], value: Any, tmp_path_factory: pytest.TempPathFactory

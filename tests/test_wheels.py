@@ -46,6 +46,7 @@ def packed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_pip_installs_a_wheel_and_qbkit_finds_its_folder(tmp_path: Path):
     program = tmp_path / "program"
     program.write_text("#!/bin/sh\necho works\n")
@@ -79,6 +80,7 @@ def test_the_record_of_a_wheel_is_true(tmp_path: Path):
             assert (digest, size) == (f"sha256={found.rstrip('=')}", str(len(content)))
 
 
+@pytest.mark.slow
 def test_a_wheel_that_no_registry_takes_is_refused(tmp_path: Path):
     large = Wheel("qbkit-example", "1.0", "Too large.", "MIT", files={"a": os.urandom(100_100_000)})
     with pytest.raises(ValueError, match=r"qbkit_example-1.0-.*whl has 100 MB"):
@@ -123,6 +125,7 @@ def test_what_is_missing_for_a_guest_is_one_sentence(packed: Path, monkeypatch: 
     assert checks._mininet().detail == "iproute2, mininet: those of qbkit-kernel"
 
 
+@pytest.mark.slow
 def test_every_wheel_of_stacks_says_its_licences():
     for group_name, names in wheels.GROUPS.items():
         ready = [get(name) for name in names if get(name).status().ready]
