@@ -62,6 +62,7 @@ def test_every_kind_of_setting_has_a_golden_run():
     assert {type(link.loss_model).__name__ for link in losing} == {
         *("str", "GilbertElliott", "TimedBursts")
     }
+    assert {e.ip_version for e in EXPERIMENTS.values()} == {4, 6}
     assert {e.topology for e in EXPERIMENTS.values()} == {"dumbbell", "parking_lot"}
     flows = [flow for experiment in EXPERIMENTS.values() for flow in experiment.flows]
     assert {flow.direction for flow in flows} == {"forward", "reverse"}

@@ -15,7 +15,7 @@ from qbkit.cli.output import print_json, print_run
 from qbkit.spec import Experiment, Flow
 
 SPEC_ENDINGS = (".yaml", ".yml", ".json")
-OF_EXPERIMENT = ("duration_s", "seed", "jitter_ms", "start_window_s")
+OF_EXPERIMENT = ("duration_s", "seed", "jitter_ms", "start_window_s", "ip_version")
 """Options that are fields of the experiment."""
 OF_RUN = ("flows", "engine", "out", "keep", "rerun", "force", "as_json")
 """Parameters that may accompany a spec file, which holds everything else."""
@@ -44,6 +44,7 @@ OF_RUN = ("flows", "engine", "out", "keep", "rerun", "force", "as_json")
     metavar="'SECONDS KIND WHERE'",
     help="Forge packets, as in '5 reset on-path' or '5 too-big 600 off-path'; repeatable.",
 )
+@click.option("--ipv6", "ip_version", flag_value=6, type=int, help="Run over IPv6.")
 @click.option("--out", type=click.Path(path_type=Path), help="File to write (netCDF).")
 @click.option("--keep", multiple=True, help="Keep pcap or qlog files beside it.")
 @click.option("--rerun", is_flag=True, help="Run again even if the run is stored.")

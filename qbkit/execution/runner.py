@@ -21,6 +21,7 @@ from qbkit.spec import Experiment, Flow
 from qbkit.spec.flow import as_flow
 from qbkit.stacks import Stack
 from qbkit.stacks.crafted import to_receiver
+from qbkit.stacks.ip6 import with_ip6
 from qbkit.testbed import engines
 from qbkit.testbed.console import OnProgress, Usage
 from qbkit.testbed.plan import make_plan, report_every_s
@@ -153,7 +154,8 @@ def _drivers(experiment: Experiment) -> list[Stack]:
     for flow in experiment.flows:
         stack = stacks.get(flow.stack)
         stack.check(flow.controller, flow.options, flow.source)
-        drivers.append(_with_app(stack, flow))
+        driver = _with_app(stack, flow)
+        drivers.append(with_ip6(driver) if experiment.ip_version == 6 else driver)
     return drivers
 
 

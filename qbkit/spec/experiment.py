@@ -71,6 +71,8 @@ class Experiment(Spec):
     topology: Literal["dumbbell", "parking_lot"] = "dumbbell"
     """``dumbbell``: all flows share one queue. ``parking_lot``: the first flow crosses two such
     links in a row; the others alternate between the first link and the second."""
+    ip_version: Literal[4, 6] = 4
+    """Version of IP; a header of version 6 has 40 bytes, that of version 4 has 20."""
     attacks: Annotated[tuple[Attack, ...], BeforeValidator(read_attacks)] = Field(
         default=(), max_length=100
     )
@@ -134,9 +136,21 @@ class Experiment(Spec):
                 f"path and queue hold {self.most_path_bytes / 2**20:.0f} MiB; the most is "
                 f"{MOST_PATH_BYTES // 2**20} MiB, so lower rate_mbps, rtt_ms or the buffer"
             )
+        if self.ip_version == 6:
+            self._require_ip6()
         one_way = self.topology == "dumbbell" and not self.has_reverse_traffic
         require_possible(self.attacks, self.flow_starts_s, self.duration_s, one_way=one_way)
         return self
+
+    def _require_ip6(self) -> None:
+        """Raise ValueError for what IPv6 cannot be with."""
+        given = {
+            "mtu_bytes": self.bottleneck.mtu_bytes < 1500,
+            "attacks": bool(self.attacks),
+            "receiver": any(flow.receiver for flow in self.flows),
+        }
+        if names := [name for name, there in given.items() if there]:
+            raise ValueError(f"{names[0]} is for IPv4; leave out that, or ip_version")
 
     @property
     def sender_jitter_ms(self) -> float:

@@ -15,7 +15,13 @@ from qbkit.stacks.toolchains.build import compile_c, fingerprint, is_compiled
 
 SOURCE = Path(__file__).parent / "drivers/tcp/tcp_flow.c"
 APP, ABOVE = SOURCE.with_name("app.c"), SOURCE.parents[1] / "above/c/above.c"
-MOUNT, APP_MOUNT = "/run/qb/stacks/tcp", "/run/qb/stacks/tcp-app"
+IP6 = SOURCE.with_name("ip6.c")
+MOUNT = "/run/qb/stacks/tcp"
+APP_CALLS = tuple(f"-D{call}=app_{call}" for call in ("write", "recv", "listen"))
+IP6_CALLS = (
+    "-Dinet_aton=ip6_aton",
+    *(f"-D{call}=ip6_{call}" for call in ("socket", "bind", "connect")),
+)
 ECN: dict[str | int | float | bool, str] = {True: "1", "accurate": "3"}
 """Value of the option ``ecn`` → net.ipv4.tcp_ecn."""
 PAPERS = ("cubic", "reno", "bbr")
@@ -106,23 +112,55 @@ class Tcp(Stack):
         return {MOUNT: compile_c(SOURCE, "tcp_flow").parent}
 
 
-class TcpApp(Tcp):
-    """The same program with an application above it: another one, so that `Tcp` stays as it is."""
+class TcpVariant(Tcp):
+    """The same program with other calls of the system: another one, so that `Tcp` stays as it is.
 
-    name: ClassVar[str] = "tcp-app"
+    Its classes give the program, its files, and the compiler's words.
+    """
+
+    binary: ClassVar[str]
+    files: ClassVar[tuple[Path, ...]]
+    words: ClassVar[tuple[str, ...]]
 
     def version(self) -> str:
-        """Version of the driver and of the application."""
-        return f"driver {fingerprint([SOURCE, APP, ABOVE])}"
+        """Version of the driver and of the other files."""
+        return f"driver {fingerprint(self.files)}"
 
     def program(self) -> list[str]:
         """The compiled driver."""
-        return [f"{APP_MOUNT}/tcp_app"]
+        return [f"/run/qb/stacks/{self.name}/{self.binary}"]
 
     def mounts(self) -> dict[str, Path]:
         """The folder of the compiled driver."""
-        more = [f"-D{call}=app_{call}" for call in ("write", "recv", "listen")]
-        return {APP_MOUNT: compile_c([SOURCE, APP, ABOVE], "tcp_app", more=[*more, "-lm"]).parent}
+        program = compile_c(self.files, self.binary, more=self.words)
+        return {f"/run/qb/stacks/{self.name}": program.parent}
+
+
+class TcpApp(TcpVariant):
+    """With an application above it."""
+
+    name: ClassVar[str] = "tcp-app"
+    binary: ClassVar[str] = "tcp_app"
+    files: ClassVar[tuple[Path, ...]] = (SOURCE, APP, ABOVE)
+    words: ClassVar[tuple[str, ...]] = (*APP_CALLS, "-lm")
+
+
+class TcpIp6(TcpVariant):
+    """Over IPv6."""
+
+    name: ClassVar[str] = "tcp-ip6"
+    binary: ClassVar[str] = "tcp_ip6"
+    files: ClassVar[tuple[Path, ...]] = (SOURCE, IP6)
+    words: ClassVar[tuple[str, ...]] = IP6_CALLS
+
+
+class TcpAppIp6(TcpVariant):
+    """With an application above it, over IPv6."""
+
+    name: ClassVar[str] = "tcp-app-ip6"
+    binary: ClassVar[str] = "tcp_app_ip6"
+    files: ClassVar[tuple[Path, ...]] = (SOURCE, APP, ABOVE, IP6)
+    words: ClassVar[tuple[str, ...]] = (*APP_CALLS, *IP6_CALLS, "-lm")
 
 
 def _for_driver(options: Options) -> Options:

@@ -41,7 +41,7 @@ def of(experiment: Experiment, engine: str, drain_s: float) -> dict[str, Any]:
         found["bursts"] = _bursts(experiment, link.loss_model.percent)
     if link.mtu_bytes < 1500:
         found["mtu"] = {"bytes": link.mtu_bytes, "icmp": link.mtu_icmp}
-    if front := _in_front(link):
+    if front := _in_front(link, experiment.ip_version):
         found["front_tc"] = front
     return found
 
@@ -92,17 +92,19 @@ def _schedule(link: Bottleneck, until_s: float) -> dict[str, Any]:
     return {"mode": RATE, "repeat": 0, "segments": segments}
 
 
-def _in_front(link: Bottleneck) -> list[str]:
+def _in_front(link: Bottleneck, ip_version: int) -> list[str]:
     """``tc`` lines of what packets meet before the queue: a policer, and a router that clears ECN.
 
     On the way out tc's policer counts Ethernet frames, as the link does.
     """
     lines = []
-    every = "filter add dev DEV egress protocol ip prio {} matchall action"
+    protocol = "ip" if ip_version == 4 else "ipv6"
+    every = f"filter add dev DEV egress protocol {protocol} prio {{}} matchall action"
     if link.policer_mbps is not None:
         bucket = f"rate {round(link.policer_mbps * 1e6)}bit burst {link.policer_burst_bytes}"
         police = f"police {bucket} conform-exceed drop/continue"
         lines.append(f"{every.format(1)} {police}")
     if link.bleach_ecn:
-        lines.append(f"{every.format(2)} pedit ex munge ip tos set 0 retain 0x03 pipe csum ip")
+        field, then = ("ip tos", " pipe csum ip") if ip_version == 4 else ("ip6 traffic_class", "")
+        lines.append(f"{every.format(2)} pedit ex munge {field} set 0 retain 0x03{then}")
     return ["qdisc add dev DEV clsact", *lines] if lines else []

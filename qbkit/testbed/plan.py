@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from qbkit.spec import Bottleneck, Experiment, Flow
-from qbkit.stacks import Stack
+from qbkit.stacks import Stack, ip6
 from qbkit.stacks.base import (
     APP,
     APP_OUT,
@@ -77,6 +77,7 @@ def plan_data(
     return {
         "engine": engine,
         "topology": experiment.topology,
+        **({"ip_version": 6} if experiment.ip_version == 6 else {}),
         "duration_s": experiment.duration_s,
         "report_every_s": report_every_s(experiment.duration_s),
         "capture": capture,
@@ -90,7 +91,7 @@ def plan_data(
         **_drain(experiment, engine, drain_s),
         **attacks.of(experiment, _hosts(experiment), RUN_FOLDER),
         "flows": [
-            _flow(experiment, index, flow, stack)
+            _numbered(_flow(experiment, index, flow, stack), experiment.ip_version)
             for index, (flow, stack) in enumerate(zip(experiment.flows, stacks, strict=True))
         ],
     }
@@ -143,6 +144,16 @@ def _hosts(experiment: Experiment) -> list[dict[str, str]]:
     both = {"sender": SENDER_IP, "receiver": RECEIVER_IP}
     flows = range(len(experiment.flows))
     return [{role: address.format(i) for role, address in both.items()} for i in flows]
+
+
+def _numbered(flow: dict[str, Any], ip_version: int) -> dict[str, Any]:
+    """The plan of a flow with the addresses of an IP version in place of IPv4's."""
+    if ip_version == 4:
+        return flow
+    ends = {key: flow[key] for key in ("sender_ip", "receiver_ip")}
+    ports = dict.fromkeys(ends.values(), flow["port"])
+    words = {key: ip6.command(flow[key], ports) for key in ("sender_argv", "receiver_argv")}
+    return flow | {key: ip6.address(four) for key, four in ends.items()} | words
 
 
 def _flow(experiment: Experiment, index: int, flow: Flow, stack: Stack) -> dict[str, Any]:

@@ -6,6 +6,7 @@ and sizes of the same packets, so each row of the dataset finds its frame.
 
 from __future__ import annotations
 
+import json
 from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +18,7 @@ import xarray as xr
 
 from qbkit import extras
 from qbkit.errors import StoreError, TraceError
+from qbkit.stacks import ip6
 from qbkit.testbed.plan import RECEIVER_IP, SENDER_IP
 from qbkit.traces.run.headers import INTEGERS, Headers, source_of
 from qbkit.traces.run.journey import Fate
@@ -92,7 +94,9 @@ def _rows(ds: xr.Dataset, table: str) -> pd.DataFrame:
     """The packets of one direction: time since the start, flow, source, size, delay and fate."""
     direction, address = TABLES[table]
     time_s, flow = ds[f"{table}_time_s"].values, ds[f"{table}_flow"].values.astype(np.int64)
-    hosts = np.array([address.format(i) for i in range(int(flow.max(initial=0)) + 1)])
+    fours = [address.format(i) for i in range(int(flow.max(initial=0)) + 1)]
+    over_ip6 = json.loads(ds.attrs["spec"]).get("ip_version") == 6
+    hosts = np.array([ip6.address(four) for four in fours] if over_ip6 else fours)
     found = pd.DataFrame(
         {
             "time_ns": np.rint(time_s * SECOND_NS).astype(np.int64),

@@ -1,4 +1,4 @@
-"""Header fields of captured IPv4 frames, dissected by scapy: TCP, and what QUIC leaves readable."""
+"""Header fields of captured frames, dissected by scapy: TCP, and what QUIC leaves readable."""
 
 from __future__ import annotations
 
@@ -27,11 +27,18 @@ LONG_HEADER = b"\x80"
 MODULO = 1 << 32
 
 
+IP4, IP6 = b"\x08\x00", b"\x86\xdd"
+"""Types of Ethernet frames."""
+IP6_HEADER = 40
+
+
 def source_of(frame: bytes) -> str:
-    """The source address of an IPv4 frame on Ethernet; empty for other frames."""
-    if frame[12:14] != b"\x08\x00":
-        return ""
-    return socket.inet_ntoa(frame[ETHERNET_HEADER + 12 : ETHERNET_HEADER + 16])
+    """The source address of an IP frame on Ethernet; empty for other frames."""
+    if frame[12:14] == IP4:
+        return socket.inet_ntoa(frame[ETHERNET_HEADER + 12 : ETHERNET_HEADER + 16])
+    if frame[12:14] == IP6:
+        return socket.inet_ntop(socket.AF_INET6, frame[ETHERNET_HEADER + 8 : ETHERNET_HEADER + 24])
+    return ""
 
 
 class Headers:
@@ -49,8 +56,11 @@ class Headers:
         """Remember what a frame of a host shows about its later ones."""
         if not source:
             return
-        protocol = frame[ETHERNET_HEADER + 9]
-        at = ETHERNET_HEADER + 4 * (frame[ETHERNET_HEADER] & 15)
+        if frame[12:14] == IP6:
+            protocol, at = frame[ETHERNET_HEADER + 6], ETHERNET_HEADER + IP6_HEADER
+        else:
+            protocol = frame[ETHERNET_HEADER + 9]
+            at = ETHERNET_HEADER + 4 * (frame[ETHERNET_HEADER] & 15)
         if protocol == TCP and source not in self._first_seq:
             self._first_seq[source] = int.from_bytes(frame[at + 4 : at + 8])
         elif protocol == UDP and frame[at + UDP_HEADER : at + UDP_HEADER + 1] >= LONG_HEADER:
@@ -59,7 +69,7 @@ class Headers:
     def fields(self, frame: bytes) -> dict[str, Any]:
         """Fields of a TCP or UDP packet by name: ``protocol``, ``ecn``, `INTEGERS`, ``header``."""
         ip = _ip(frame)
-        ecn = ECN[ip.tos & 3]
+        ecn = ECN[(ip.tc if ip.version == 6 else ip.tos) & 3]
         if "TCP" in ip:
             return {"protocol": "TCP", "ecn": ecn, **self._tcp(ip)}
         length = ip["UDP"].len - UDP_HEADER
@@ -71,8 +81,9 @@ class Headers:
 
     def _tcp(self, ip: Packet) -> dict[str, Any]:
         tcp = ip["TCP"]
+        transport_bytes = ip.plen if ip.version == 6 else ip.len - 4 * ip.ihl
         found = {
-            "payload_bytes": ip.len - 4 * ip.ihl - 4 * tcp.dataofs,
+            "payload_bytes": transport_bytes - 4 * tcp.dataofs,
             "seq": self._since_first(ip.src, tcp.seq),
         }
         words = [FLAGS[letter] for letter in str(tcp.flags)]
@@ -141,5 +152,6 @@ def _quic_packet(octets: bytes) -> tuple[str, int | None]:
 
 def _ip(frame: bytes) -> Packet:
     from scapy.layers.inet import IP
+    from scapy.layers.inet6 import IPv6
 
-    return IP(frame[ETHERNET_HEADER:])
+    return (IPv6 if frame[12:14] == IP6 else IP)(frame[ETHERNET_HEADER:])

@@ -52,4 +52,5 @@ def build(plan):
         plan["tcp_buffer_bytes"],
         both_ways="return_tc" in plan,
         beside=[HOST] if "attacks" in plan else [],
+        ip_version=plan.get("ip_version", 4),
     )

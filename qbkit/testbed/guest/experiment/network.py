@@ -30,6 +30,17 @@ SYSCTLS = {
     "net/ipv6/conf/all/disable_ipv6": "1",
     "net/ipv6/conf/default/disable_ipv6": "1",
 }
+IP6_SYSCTLS = {
+    "net/ipv6/conf/all/disable_ipv6": "0",
+    "net/ipv6/conf/default/disable_ipv6": "0",
+    # No addresses, routes or packets but those of the plan.
+    "net/ipv6/conf/default/addr_gen_mode": "1",
+    "net/ipv6/conf/default/accept_ra": "0",
+}
+IP6_PREFIX, IP6_BITS = "fd00::", 96
+"""An IPv6 address is that of IPv4 after this prefix (`qbkit.stacks.ip6`)."""
+QUIET_S = 5.0
+"""After so long a host has told all routers its multicast groups (RFC 3810, 9.1 and 9.11)."""
 ROUTER_SYSCTLS = {**SYSCTLS, "net/ipv4/ip_forward": "1", "net/ipv4/conf/all/rp_filter": "0"}
 
 
@@ -93,9 +104,17 @@ class Namespace(Node):
             if libc.unshare(CLONE_NEWNET):
                 raise OSError(f"cannot make a network namespace: {last_error()}")
             self.file = os.open(OWN_NAMESPACE, os.O_RDONLY | os.O_CLOEXEC)
-            for name, value in self.params["sysctls"].items():
+            for name, value in self.sysctls().items():
                 with contextlib.suppress(FileNotFoundError):
                     write_sysctl(name, value)
+
+    def sysctls(self):
+        """Sysctls of the namespace by name."""
+        if "ip_version" not in self.params:
+            return self.params["sysctls"]
+        forwards = str(int("net/ipv4/ip_forward" in self.params["sysctls"]))
+        forward = {"net/ipv6/conf/all/forwarding": forwards}
+        return {**self.params["sysctls"], **IP6_SYSCTLS, **forward}
 
     @property
     def path(self):
@@ -131,7 +150,10 @@ class Namespace(Node):
 
     def udp_overflows(self):
         """Number of datagrams that found a full socket buffer in this namespace."""
-        return self.snmp("Udp", "RcvbufErrors")
+        if "ip_version" not in self.params:
+            return self.snmp("Udp", "RcvbufErrors")
+        with self.entered(), open("/proc/thread-self/net/snmp6") as file:
+            return next(int(line.split()[1]) for line in file if "Udp6RcvbufErrors" in line)
 
 
 class Port(Intf):
@@ -238,7 +260,7 @@ class ParkingLot(RouterLine):
 TOPOLOGIES = {"dumbbell": Dumbbell, "parking_lot": ParkingLot}
 
 
-def build(topology, directions, tcp_buffer_bytes, both_ways, beside=()):
+def build(topology, directions, tcp_buffer_bytes, both_ways, beside=(), ip_version=4):
     """The Mininet network of a named topology, with its namespaces, links, addresses and routes."""
     topo = TOPOLOGIES[topology](
         directions=directions,
@@ -246,6 +268,9 @@ def build(topology, directions, tcp_buffer_bytes, both_ways, beside=()):
         both_ways=both_ways,
         beside=beside,
     )
+    if ip_version == 6:
+        for node in topo.nodes():
+            topo.nodeInfo(node)["ip_version"] = 6
     net = Mininet(topo=topo, host=Namespace, link=Wire, controller=None, build=True)
     addressing = {node: address_lines(node) + route_lines(net, topo, node) for node in net.hosts}
     # Links can be created from any namespace; they come before their nodes are configured.
@@ -273,7 +298,7 @@ def address_lines(node):
         other = peer(port)
         lines += [
             f"link set dev {port.name} gso_max_segs 1",
-            f"addr add {port.params['address']} dev {port.name}",
+            f"addr add {with_bits(port)} dev {port.name}{' nodad' * has_ip6(node)}",
             f"link set dev {port.name} up",
             f"neigh add {_ip(other)} lladdr {other.mac} nud permanent dev {port.name}",
         ]
@@ -288,11 +313,30 @@ def route_lines(net, topo, node):
     lines = []
     for i in range(len(topo.directions)):
         for prefix, end in zip((f"10.1.{i}.0/24", f"10.2.{i}.0/24"), topo.ends(i), strict=True):
+            where = _number(prefix, node)
             if end > here:
-                lines.append(f"route add {prefix} via 10.0.{here}.2")
+                lines.append(f"route add {where} via {_number(f'10.0.{here}.2', node)}")
             elif end < here:
-                lines.append(f"route add {prefix} via 10.0.{here - 1}.1")
+                lines.append(f"route add {where} via {_number(f'10.0.{here - 1}.1', node)}")
     return lines
+
+
+def has_ip6(node):
+    """Whether a node speaks IPv6."""
+    return "ip_version" in node.params
+
+
+def with_bits(port):
+    """The address of a port, with the bits of its network."""
+    return _number(port.params["address"], port.node)
+
+
+def _number(four, node):
+    """An IPv4 address or network, or the IPv6 one in its place on a node that speaks that."""
+    if not has_ip6(node):
+        return four
+    address, slash, bits = four.partition("/")
+    return f"{IP6_PREFIX}{address}" + (f"/{IP6_BITS + int(bits)}" if slash else "")
 
 
 def ports(node):
@@ -351,7 +395,7 @@ def configure(program, sections):
 
 
 def _ip(port):
-    return port.params["address"].split("/")[0]
+    return with_bits(port).split("/")[0]
 
 
 def _mac(address):
