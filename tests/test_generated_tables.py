@@ -27,7 +27,15 @@ from markdown_tables import TABLES, joined, rows_of
 ROOT = Path(__file__).parents[1]
 NAMES = sorted(path.stem for path in TABLES.iterdir())
 README = (ROOT / "benchmarks/README.md").read_text()
-INCLUDED = ("changing_links", "media", "noise_floor", "reports", "scaled_axes", "trial_length")
+INCLUDED = (
+    "changing_links",
+    "mahimahi",
+    "media",
+    "noise_floor",
+    "reports",
+    "scaled_axes",
+    "trial_length",
+)
 """Tables that pages of the documentation include."""
 POINTS = [np.random.default_rng(seed).normal(10, 1, (20, 2)) for seed in range(4)]
 FIGURES = {"cpu_s": 2.0, "duration_s": 20, "virtual_s_per_cpu_s": 10.0}
