@@ -43,9 +43,9 @@ def events_of(connection: Connection, sender_s: float = 0.0, source: str = "pcap
     """A capture of the connection, at a place that is half of ``sender_s`` from the sender."""
     tables = EventTables()
     rtt_s, half_s = connection.min_rtt_s, sender_s / 2
-    tables.handshake(-rtt_s + half_s, "sent", "initial", 0, 60, ["SYN"])
-    tables.handshake(-half_s, "received", "initial", 0, 60, ["SYN", "ACK"])
-    tables.handshake(half_s, "sent", "initial", 1, 60, ["ACK"])
+    tables.handshake.put(-rtt_s + half_s, "sent", "initial", 0, 60, ["SYN"])
+    tables.handshake.put(-half_s, "received", "initial", 0, 60, ["SYN", "ACK"])
+    tables.handshake.put(half_s, "sent", "initial", 1, 60, ["ACK"])
     sent = [(time_s + half_s, 0, n) for n, time_s in enumerate(connection.sent_s)]
     fates = zip(connection.acked_or_lost_s, connection.lost, strict=True)
     came = [(at_s - half_s, 2 if lost else 1, n) for n, (at_s, lost) in enumerate(fates)]

@@ -244,10 +244,10 @@ def test_losses_are_counted_by_trigger_and_kind():
 def handshake(point: str = "client", mine: str = "sent"):
     theirs = "received" if mine == "sent" else "sent"
     tables = EventTables()
-    tables.handshake(0.0, mine, "initial", 0, 1200, ["crypto", "padding"])
-    tables.handshake(0.04, theirs, "initial", 0, 1200, ["ACK 0-0", "crypto"])
-    tables.handshake(0.04, theirs, "handshake", 1, 900, ["crypto"])
-    tables.handshake(0.041, mine, "application", 2, 600, ["stream"])
+    tables.handshake.put(0.0, mine, "initial", 0, 1200, ["crypto", "padding"])
+    tables.handshake.put(0.04, theirs, "initial", 0, 1200, ["ACK 0-0", "crypto"])
+    tables.handshake.put(0.04, theirs, "handshake", 1, 900, ["crypto"])
+    tables.handshake.put(0.041, mine, "application", 2, 600, ["stream"])
     ds = tables.dataset(source="test")
     ds.attrs["vantage_point"] = point
     return ds

@@ -50,14 +50,8 @@ class Picoquic(CStack):
         "C sources in the PyPI package aiopquic, a third party's copy; MIT licence"
     )
     controller_names: ClassVar[tuple[str, ...]] = (
-        "cubic",
-        "newreno",
-        "bbr",
-        "bbr1",
-        "prague",
-        "c4",
-        "dcubic",
-        "fast",
+        *("cubic", "newreno", "bbr", "bbr1"),
+        *("prague", "c4", "dcubic", "fast"),
     )
     """``bbr`` is BBRv3, ``dcubic`` CUBIC with a reaction to delay."""
     certificate: ClassVar[str] = "browser-"
@@ -72,12 +66,8 @@ class Picoquic(CStack):
     most_window_bytes: ClassVar[int] = 1 << 30
     reports: ClassVar[tuple[str, ...]] = (
         *CStack.reports,
-        "latest_rtt_ms",
-        "min_rtt_ms",
-        "pacing_rate_mbps",
-        "delivery_rate_mbps",
-        "lost_packets",
-        "spurious_losses",
+        *("latest_rtt_ms", "min_rtt_ms", "pacing_rate_mbps", "delivery_rate_mbps"),
+        *("lost_packets", "spurious_losses"),
     )
     apps: ClassVar[tuple[str, ...]] = APPS
     options: ClassVar[dict[str, str]] = {

@@ -24,13 +24,8 @@ class XNetQuic(GoStack):
     sources: ClassVar[Path] = Path(__file__).parent / "drivers/x-net-quic"
     most_window_bytes: ClassVar[int] = 32 << 20
     reports: ClassVar[tuple[str, ...]] = (
-        "cwnd_bytes",
-        "bytes_in_flight",
-        "ssthresh_bytes",
-        "srtt_ms",
-        "latest_rtt_ms",
-        "min_rtt_ms",
-        "lost_packets",
+        *("cwnd_bytes", "bytes_in_flight", "ssthresh_bytes"),
+        *("srtt_ms", "latest_rtt_ms", "min_rtt_ms", "lost_packets"),
     )
     options: ClassVar[dict[str, str]] = {"qlog": "write a full qlog"}
 

@@ -13,11 +13,8 @@ from qbkit.errors import MetricError
 from qbkit.metrics.flows.lookup import flow_directions, flow_labels
 
 COLUMNS = {
-    "in_packets": "balance_in_packets",
-    "out_packets": "balance_out_packets",
-    "dropped_packets": "balance_dropped_packets",
-    "random_loss_packets": "balance_random_loss_packets",
-    "queued_packets": "balance_queued_packets",
+    f"{word}_packets": f"balance_{word}_packets"
+    for word in ("in", "out", "dropped", "random_loss", "queued")
 }
 """Column → variable of the run."""
 EXTRA = "extra_packets"

@@ -39,12 +39,7 @@ import pandas as pd
 
 from qbkit.errors import MetricError
 from qbkit.metrics.envelopes.conformance import pooled_numbers
-from qbkit.metrics.envelopes.envelope import (
-    Trial,
-    definition_of,
-    envelope,
-    sample_trials,
-)
+from qbkit.metrics.envelopes.envelope import Trial, definition_of, envelope, sample_trials
 from qbkit.metrics.envelopes.points import MIN_SKIP_START_S, SKIP_START_FRACTION, OperatingPoints
 from qbkit.metrics.envelopes.trials import Trials
 from qbkit.metrics.verdicts import equivalence, permutation

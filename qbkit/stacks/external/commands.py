@@ -9,6 +9,7 @@ programs: neither has to print ``ready`` or to end in time.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
@@ -89,53 +90,37 @@ class Commands(Configured):
 
     def recv_argv(self, *, address: str, out: str, options: Options) -> list[str]:
         """The program that listens."""
-        return self._listening(self._values(address, out))
+        return self._listening(Transfer(address, "", out))
 
     def send_argv(self, transfer: Transfer) -> list[str]:
-        """The program that connects."""
-        return self._connecting(transfer)
-
-    def _values(
-        self,
-        address: str,
-        out: str,
-        controller: str = "",
-        duration_s: float | None = None,
-        size_bytes: int | None = None,
-    ) -> Values:
-        ip, _, port = address.rpartition(":")
-        return {
-            "ip": ip,
-            "port": port,
-            "controller": self.names.get(controller, ""),
-            "duration_s": f"{duration_s or ENDLESS_S:g}",
-            "bytes": str(size_bytes or ENDLESS_BYTES),
-            "cert": CERTIFICATE,
-            "key": KEY,
-            "out": out,
-        }
-
-    def _listening(self, values: Values) -> list[str]:
-        command = [self.place(self.server), *filled(self.listen, values)]
-        return listen_argv(values["port"], command)
-
-    def _connecting(self, transfer: Transfer) -> list[str]:
-        """A program that is given the duration ends by itself; any other is ended."""
+        """The program that connects: given the duration, it ends by itself; any other is ended."""
         if transfer.size_bytes and not any("{bytes}" in word for word in self.connect):
             raise SpecError(
                 f"{self.name} sends for a duration only: nothing in its stacks.toml contains "
                 "{bytes}; give the flow a stop_s instead"
             )
-        values = self._values(
-            transfer.address,
-            transfer.out,
-            transfer.controller,
-            transfer.duration_s,
-            transfer.size_bytes,
-        )
+        command = [self.place(self.file), *filled(self.connect, self._values(transfer))]
         ends_itself = any("{duration_s}" in word for word in self.connect)
-        command = [self.place(self.file), *filled(self.connect, values)]
         return connect_argv(command, None if ends_itself else transfer.duration_s)
+
+    def _listening(self, transfer: Transfer) -> list[str]:
+        """The program that listens, which is not told how long a flow lasts."""
+        values = self._values(replace(transfer, duration_s=None, size_bytes=None))
+        command = [self.place(self.server), *filled(self.listen, values)]
+        return listen_argv(values["port"], command)
+
+    def _values(self, transfer: Transfer) -> Values:
+        ip, _, port = transfer.address.rpartition(":")
+        return {
+            "ip": ip,
+            "port": port,
+            "controller": self.names.get(transfer.controller, ""),
+            "duration_s": f"{transfer.duration_s or ENDLESS_S:g}",
+            "bytes": str(transfer.size_bytes or ENDLESS_BYTES),
+            "cert": CERTIFICATE,
+            "key": KEY,
+            "out": transfer.out,
+        }
 
 
 class ServingCommands(Commands, ServingStack):
@@ -143,8 +128,8 @@ class ServingCommands(Commands, ServingStack):
 
     def serve_argv(self, transfer: Transfer) -> list[str]:
         """The program that listens, and sends."""
-        return self._listening(self._values(transfer.address, transfer.out, transfer.controller))
+        return self._listening(transfer)
 
     def fetch_argv(self, transfer: Transfer) -> list[str]:
         """The program that connects, and receives."""
-        return self._connecting(transfer)
+        return self.send_argv(transfer)

@@ -12,12 +12,7 @@ from pathlib import Path
 from qbkit.stacks.aioquic import DRIVER, FLAGS, MOUNT, AioQuic
 from qbkit.stacks.base import Say, Status
 from qbkit.stacks.registry import register_releases
-from qbkit.stacks.release import (
-    SOURCES,
-    Generation,
-    LockedRelease,
-    Releases,
-)
+from qbkit.stacks.release import SOURCES, Generation, LockedRelease, Releases
 from qbkit.stacks.releases import wheels
 from qbkit.stacks.toolchains import byte_code
 from qbkit.stacks.toolchains.build import build_once, built_folder, fingerprint, python_identity

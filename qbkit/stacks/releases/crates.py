@@ -11,12 +11,7 @@ from typing import ClassVar
 from qbkit.files import lock, write_whole
 from qbkit.settings import cache_folder, writable_folder
 from qbkit.stacks.base import Say
-from qbkit.stacks.release import (
-    SOURCES,
-    Generation,
-    LockedRelease,
-    release_folder,
-)
+from qbkit.stacks.release import SOURCES, Generation, LockedRelease, release_folder
 from qbkit.stacks.toolchains.build import run_tool
 from qbkit.stacks.toolchains.rust import WORKSPACE, RustStack
 from qbkit.stacks.toolchains.source_packages import crate_versions

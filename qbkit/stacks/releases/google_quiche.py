@@ -8,11 +8,7 @@ from __future__ import annotations
 from qbkit.stacks.base import Say, Status
 from qbkit.stacks.google_quiche import FLAGS, MOUNT, GoogleQuiche, fetch_version
 from qbkit.stacks.registry import register_releases
-from qbkit.stacks.release import (
-    Generation,
-    Release,
-    Releases,
-)
+from qbkit.stacks.release import Generation, Release, Releases
 from qbkit.stacks.releases import wheels
 from qbkit.stacks.toolchains.envoy_wheel import PACKAGE, requirement
 

@@ -9,11 +9,7 @@ import json
 
 from qbkit.stacks.openssl import OPENSSL, OpenSsl
 from qbkit.stacks.registry import register_releases
-from qbkit.stacks.release import (
-    Generation,
-    LockedRelease,
-    Releases,
-)
+from qbkit.stacks.release import Generation, LockedRelease, Releases
 from qbkit.stacks.toolchains.source_packages import CrateSources, crate_index
 
 

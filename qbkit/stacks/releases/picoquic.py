@@ -8,11 +8,7 @@ from __future__ import annotations
 
 from qbkit.stacks.picoquic import AIOPQUIC, VERSION, Picoquic
 from qbkit.stacks.registry import register_releases
-from qbkit.stacks.release import (
-    Generation,
-    Release,
-    Releases,
-)
+from qbkit.stacks.release import Generation, Release, Releases
 from qbkit.stacks.toolchains.source_packages import PythonSources
 
 PACKAGES = {

@@ -109,13 +109,23 @@ class Handshake:
             for space in SPACES
         }
 
+    def has_room(self, direction: str, space: str) -> bool:
+        """Whether there is room for another packet of this kind."""
+        return self.room[direction, space] > 0
+
     def put(
-        self, time_s: float, direction: str, space: str, number: int, size: int, frames: list[str]
+        self,
+        time_s: float,
+        direction: str,
+        space: str,
+        number: int,
+        size: int | None,
+        frames: list[str],
     ) -> None:
-        """Add a row if there is room; ``frames`` may still grow."""
-        if self.room[direction, space]:
+        """Add a packet ``sent`` or ``received`` if there is room; ``frames`` may still grow."""
+        if self.has_room(direction, space):
             self.room[direction, space] -= 1
-            self.rows.append((time_s, direction, SPACES.index(space), number, size, frames))
+            self.rows.append((time_s, direction, SPACES.index(space), number, size or 0, frames))
 
     def columns(self) -> list[tuple[str, Any, str | None]]:
         """Name, values and unit of each column; texts have no unit."""
@@ -139,7 +149,7 @@ class HttpColumns:
         self.direction, self.frame = Words(), Words()
 
     def put(self, time_s: float, direction: str, stream: int, frame: str, size: int | None) -> None:
-        """Add a row; raises ValueError for numbers that no frame has."""
+        """Add a frame ``sent`` or ``received``; raises ValueError for numbers that none has."""
         if not (-1 <= stream <= HIGHEST and 0 <= (size or 0) <= HIGHEST):
             raise ValueError(f"an HTTP frame of {size} bytes in stream {stream}")
         self.time_s.append(time_s)

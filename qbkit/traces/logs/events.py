@@ -57,11 +57,11 @@ class EventTables:
         self._state_s, self._states = array("d"), Words()
         self._in_flight = {space: UnackedPackets() for space in SPACES}
         self._lost = {space: Losses() for space in SPACES}
-        self._handshake = Handshake()
-        self._http = HttpColumns()
+        self.handshake = Handshake()
+        self.http = HttpColumns()
 
     def __bool__(self) -> bool:
-        times = (self._metric_s, self._state_s, self._http.time_s)
+        times = (self._metric_s, self._state_s, self.http.time_s)
         return any(times) or any(p.time_s for p in self._packets.values())
 
     def __len__(self) -> int:
@@ -71,10 +71,6 @@ class EventTables:
     def delivered(self) -> int:
         """How many packets were received and acknowledged."""
         return len(self._packets["received"].time_s) + len(self._packets["acked"].time_s)
-
-    def http_frames(self) -> int:
-        """How many HTTP frames there are."""
-        return len(self._http.time_s)
 
     def forgotten(self) -> int:
         """How many packets were in flight for so long that their ACK is no longer expected."""
@@ -151,28 +147,6 @@ class EventTables:
         self._state_s.append(time_s)
         self._states.put(state)
 
-    def shows(self, direction: str, space: str) -> bool:
-        """Whether `handshake` has room for another packet of this kind."""
-        return self._handshake.room[direction, space] > 0
-
-    def handshake(
-        self,
-        time_s: float,
-        direction: str,
-        space: str,
-        number: int,
-        size_bytes: int | None,
-        frames: list[str],
-    ) -> None:
-        """Add a packet ``sent`` or ``received`` with its frames, which may grow until the end."""
-        self._handshake.put(time_s, direction, space, number, size_bytes or 0, frames)
-
-    def http(
-        self, time_s: float, direction: str, stream: int, frame: str, size_bytes: int | None
-    ) -> None:
-        """Add an HTTP frame, ``sent`` or ``received``."""
-        self._http.put(time_s, direction, stream, frame, size_bytes)
-
     def dataset(
         self,
         *,
@@ -208,8 +182,8 @@ class EventTables:
             ds[name] = (("metric",), floats(column), attrs)
         ds["state_time_s"] = (("state",), floats(self._state_s), {"units": "s"})
         ds["state_name"] = (("state",), self._states.values())
-        _put(ds, "handshake", self._handshake.columns())
-        _put(ds, "http", self._http.columns())
+        _put(ds, "handshake", self.handshake.columns())
+        _put(ds, "http", self.http.columns())
         ds.attrs = {
             "source": source,
             "vantage_point": vantage_point,

@@ -218,7 +218,7 @@ class _NetlogReader:
 def _weight(session: Session) -> tuple[bool, int, int, int]:
     """A connection that failed may have sent more packets than one that worked."""
     tables = session.tables
-    return session.answered, tables.delivered(), len(tables), tables.http_frames()
+    return session.answered, tables.delivered(), len(tables), len(tables.http.time_s)
 
 
 def _events_of(text: bytes) -> tuple[list[bytes], bool]:

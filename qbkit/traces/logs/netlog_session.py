@@ -112,8 +112,8 @@ class Session:
             self.sender.sent(
                 time_s, space, number, size, eliciting=eliciting, data=self.pending_data
             )
-            if self.tables.shows("sent", space):
-                self.tables.handshake(time_s, "sent", space, number, size, self.pending)
+            if self.tables.handshake.has_room("sent", space):
+                self.tables.handshake.put(time_s, "sent", space, number, size, self.pending)
             self.last_sent = self.pending
         self._clear()
 
@@ -138,8 +138,8 @@ class Session:
         size, self.datagram_bytes = self.datagram_bytes, 0  # of the first packet in it only
         self.frames = []
         self.tables.received(time_s, self.space, number, size)
-        if self.tables.shows("received", self.space):
-            self.tables.handshake(time_s, "received", self.space, number, size, self.frames)
+        if self.tables.handshake.has_room("received", self.space):
+            self.tables.handshake.put(time_s, "received", self.space, number, size, self.frames)
 
     def _lost(self, time_s: float, number: int, params: Params) -> None:
         if params.detection_time_us is not None:
@@ -184,7 +184,7 @@ class Session:
             size = next((n for n in sizes if n is not None), None)
             frame = what.removesuffix("_FRAME").lower()
             self.answered |= verb == "RECEIVED" and frame in ("headers", "data")
-            self.tables.http(time_s, verb.lower(), stream, frame, size)
+            self.tables.http.put(time_s, verb.lower(), stream, frame, size)
 
     def _http2(self, name: str, time_s: float, params: Params) -> None:
         """HTTP2_SESSION_SEND_{frame} or _RECV_{frame}."""
@@ -193,7 +193,7 @@ class Session:
         if direction and frame not in ("SETTING", "SETTINGS_ACK", "INVALID_HEADER"):
             stream = 0 if params.stream_id is None else params.stream_id
             self.answered |= direction == "received" and frame in ("HEADERS", "DATA")
-            self.tables.http(time_s, direction, stream, frame.lower(), params.size)
+            self.tables.http.put(time_s, direction, stream, frame.lower(), params.size)
 
 
 def _frame_text(kind: str, params: Params) -> str:

@@ -319,9 +319,9 @@ class _QlogReader:
             self.tables.received(time_s, space, number, size)
             self.rtt_unit.received()
             self._acks(time_s, space, data.frames)
-        if self.tables.shows(direction, space):
+        if self.tables.handshake.has_room(direction, space):
             frames = [_frame_text(frame) for frame in data.frames]
-            self.tables.handshake(time_s, direction, space, number, size, frames)
+            self.tables.handshake.put(time_s, direction, space, number, size, frames)
         return None
 
     def _acks(self, time_s: float, space: str, frames: list[QlogFrame]) -> None:
@@ -347,7 +347,7 @@ class _QlogReader:
     def _http(self, name: str, time_s: float, data: Http) -> None:
         direction = "sent" if name.endswith("created") else "received"
         frame = data.frame.frame_type or "unknown"
-        self.tables.http(time_s, direction, data.stream_id or 0, frame, data.size_bytes())
+        self.tables.http.put(time_s, direction, data.stream_id or 0, frame, data.size_bytes())
 
 
 def _first_data(frames: list[QlogFrame]) -> tuple[int, int]:

@@ -131,9 +131,9 @@ class _QuicReader:
             self.tables.received(time_s, space, number, size)
             for ranges, delay_s in acks:
                 self.sender.acked(time_s, space, ranges, delay_s)
-        if self.tables.shows(direction, space):
+        if self.tables.handshake.has_room(direction, space):
             text = _texts(frames, [ranges for ranges, _ in acks])
-            self.tables.handshake(time_s, direction, space, number, size, text)
+            self.tables.handshake.put(time_s, direction, space, number, size, text)
         for stream, offset, content in streams:
             self._http(time_s, direction, stream, offset, content)
 
@@ -155,7 +155,7 @@ class _QuicReader:
                 return
             finder = self.finders[key] = FrameFinder(stream)
         for frame, length in finder.take(offset, data):
-            self.tables.http(time_s, direction, stream, frame, length)
+            self.tables.http.put(time_s, direction, stream, frame, length)
 
 
 def _acks(frames: list[int], packet: Fields) -> Iterator[tuple[list[tuple[int, int]], float]]:

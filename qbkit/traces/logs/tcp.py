@@ -153,7 +153,7 @@ class TcpConnection:
             usual = USUAL_MSS[len(self.sender[0])] if header.is_whole else 0
             self.peer_mss = header.mss or usual or self.peer_mss
         frames = ["SYN", "ACK"] if header.flags & ACK else ["SYN"]
-        self.tables.handshake(time_s, direction, "initial", 0, size, frames)
+        self.tables.handshake.put(time_s, direction, "initial", 0, size, frames)
 
     def _sent(self, time_s: float, header: TcpHeader, size: int) -> None:
         start = self._relative(header.sequence)
@@ -162,9 +162,11 @@ class TcpConnection:
         # closed, a probe of it (RFC 9293, 3.8.6.1).
         if payload == 0 or (payload == 1 and (start < self.acked_to or self.is_closed)):
             return
-        if self.tables.shows("sent", "application"):
+        if self.tables.handshake.has_room("sent", "application"):
             text = [f"data {start}-{start + payload - 1}", *(["FIN"] if header.flags & FIN else [])]
-            self.tables.handshake(time_s, "sent", "application", self.numbers["sent"], size, text)
+            self.tables.handshake.put(
+                time_s, "sent", "application", self.numbers["sent"], size, text
+            )
         head = size - payload
         most = self._most_payload(head)
         self.split_packets += payload > most
@@ -243,9 +245,9 @@ class TcpConnection:
         self.is_closed = header.window == 0
         upto = self._relative(header.acknowledgement)
         blocks = [(self._relative(a), self._relative(b)) for a, b in header.blocks]
-        if self.tables.shows("received", "application"):
+        if self.tables.handshake.has_room("received", "application"):
             text = [ack_text([(0, upto - 1)])] if upto > 0 else ["ACK"]
-            self.tables.handshake(time_s, "received", "application", number, size, text)
+            self.tables.handshake.put(time_s, "received", "application", number, size, text)
         blocks = self._without_duplicate(blocks, upto)
         advanced = upto > self.acked_to
         new = self._covered(time_s, 0, upto) if advanced else []

@@ -19,7 +19,7 @@ from qbkit.traces.run.early_end import EarlyEnd, early_end_sentences, early_ends
 from qbkit.traces.run.ends import arrived_bytes, end_warnings, ends_of_flows, stop_times_s
 from qbkit.traces.run.forged import forged_variables, forged_warnings
 from qbkit.traces.run.frames import Packets, address_number
-from qbkit.traces.run.journey import Captures, Route, flow_between_hosts, follow
+from qbkit.traces.run.journey import Captures, Fate, Route, flow_between_hosts, follow
 from qbkit.traces.run.objects import object_variables
 from qbkit.traces.run.packets import FlowPackets, of_run
 from qbkit.traces.run.pcap import read_packets
@@ -116,7 +116,7 @@ def _seen(raw: _Raw, received: FloatArray, bins: Bins) -> _Seen:
     packets, counts = _packets(raw)
     series = {
         **schema.packet_series(packets, t0_ns, flows, bins),
-        "random_loss_packets": schema.random_loss_series(packets, t0_ns, flows, bins),
+        "random_loss_packets": schema.loss_series(packets, t0_ns, flows, bins, Fate.RANDOM_LOSS),
     }
     tables = {**schema.packet_variables(packets, t0_ns), **counts}
     arrived = arrived_bytes(packets, received)

@@ -19,14 +19,7 @@ from qbkit.opening import open_plain
 from qbkit.traces.arrays import ByteArray, IntArray
 from qbkit.traces.run import pcapng
 from qbkit.traces.run.collector import Collector
-from qbkit.traces.run.frames import (
-    LINK_HEADER,
-    LOOK_AHEAD,
-    OTHER_LINK,
-    Packets,
-    dissect,
-    gather,
-)
+from qbkit.traces.run.frames import LINK_HEADER, LOOK_AHEAD, OTHER_LINK, Packets, dissect, gather
 
 FILE_HEADER, RECORD_HEADER = 24, 16
 MAX_CAPTURED = 262_144

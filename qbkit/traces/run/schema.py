@@ -121,7 +121,7 @@ def packet_series(packets: FlowPackets, t0_ns: int, flows: int, bins: Bins) -> d
         **marks,
         "throughput_mbps": variable(both, throughput, "Mbit/s", "throughput behind the queue"),
         "queue_delay_ms": variable(both, mean_ms, "ms", "mean queueing delay"),
-        "dropped_packets": _losses(packets, t0_ns, flows, bins, Fate.QUEUE_DROP),
+        "dropped_packets": loss_series(packets, t0_ns, flows, bins, Fate.QUEUE_DROP),
     }
 
 
@@ -161,13 +161,8 @@ def capacity_series(experiment: Experiment, bins: Bins) -> dict[str, Variable]:
     return {"capacity_mbps": variable("time", mbps, "Mbit/s", "capacity of the link")}
 
 
-def random_loss_series(packets: FlowPackets, t0_ns: int, flows: int, bins: Bins) -> Variable:
-    """Random losses of every flow over time, where captures distinguish them from drops."""
-    return _losses(packets, t0_ns, flows, bins, Fate.RANDOM_LOSS)
-
-
-def _losses(packets: FlowPackets, t0_ns: int, flows: int, bins: Bins, fate: Fate) -> Variable:
-    """How many packets with this fate reached the queue in each bin."""
+def loss_series(packets: FlowPackets, t0_ns: int, flows: int, bins: Bins, fate: Fate) -> Variable:
+    """How many packets of every flow with this fate reached the queue in each bin."""
     rows = _arrivals(packets, packets.fate == fate, t0_ns, flows, bins)
     return variable(("flow", "time"), rows, "1", LOSSES[fate])
 

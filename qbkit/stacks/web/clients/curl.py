@@ -15,7 +15,7 @@ from qbkit.stacks.web.base import HOST, Target, WebClient, register_client
 
 REPORT = "%{stderr}%{json}\\n%{onerror}%{errormsg}\\n"
 """What curl writes when it ends: its times, and as the last line why it failed, if it did."""
-REPORTING = ["--silent", "--show-error", "--fail", "--output", "/dev/null", "-w", REPORT]
+QUIET, DISCARD = ["--silent", "--show-error", "--fail"], ["--output", "/dev/null", "-w", REPORT]
 WAYS = {"h2": ["--http2"], "h3": ["--http3-only"]}
 PROTOCOLS = {"1.1": "http/1.1", "2": "h2", "3": "h3"}
 
@@ -58,7 +58,7 @@ class Curl(WebClient):
         how = [*WAYS[protocol], *self.tls, "--noproxy", "*", *([] if verify else ["--insecure"])]
         ip = f"[{target.ip}]" if ":" in target.ip else target.ip
         where = ["--resolve", f"{target.host}:{target.port}:{ip}", target.url]
-        return [*self.command_here(), "--disable", *how, *REPORTING, *where]
+        return [*self.command_here(), "--disable", *how, *QUIET, *DISCARD, *where]
 
     def command_here(self) -> list[str]:
         """The start of a command line on this machine."""
@@ -94,17 +94,8 @@ class Curl(WebClient):
 def options(address: str, path: str) -> list[str]:
     """The options of curl for either protocol, and the URL."""
     ip, _, port = address.rpartition(":")
-    how = [
-        "--silent",
-        "--show-error",
-        "--fail",
-        "--insecure",
-        "--output",
-        "/dev/null",
-        "-w",
-        REPORT,
-    ]
-    return [*how, "--resolve", f"{HOST}:{port}:{ip}", f"https://{HOST}:{port}{path}"]
+    where = ["--resolve", f"{HOST}:{port}:{ip}", f"https://{HOST}:{port}{path}"]
+    return [*QUIET, "--insecure", *DISCARD, *where]
 
 
 def _path() -> Path | None:
