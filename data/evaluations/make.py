@@ -13,7 +13,12 @@ from pathlib import Path
 import qbkit as qb
 
 HERE = Path(__file__).parent
-SENDERS = ("tcp:reno", "tcp:cubic", "tcp:bbr", "quinn:cubic", "quinn:bbr", "picoquic:bbr")
+SENDERS = (
+    *("tcp:reno", "tcp:cubic", "tcp:bbr", "tcp:dctcp"),
+    *("quinn:cubic", "quinn:bbr", "quic-go:cubic", "s2n-quic:cubic", "noq:bbr3"),
+    *("picoquic:bbr", "picoquic:c4", "picoquic:prague", "google-quiche:bbr2"),
+    *("qbkit:copa", "qbkit:ledbat", "qbkit:quic-dc"),
+)
 
 
 def main(senders: list[str]) -> None:

@@ -6,19 +6,22 @@ import csv
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import compress
+from operator import not_
 from pathlib import Path
 
 from qbkit.spec.book import Criterion
 from qbkit.studies.evaluation.answers import Evaluation
 from qbkit.studies.evaluation.evaluate import load_evaluation
 
-WORDS = {"more": "worse", "no more": "no worse", "undecided": "undecided", "not measured": "–"}
+NOT_MEASURED = "–"
+WORDS = {"more": "worse", "no more": "no worse", "undecided": "open", "not measured": NOT_MEASURED}
 """Answer of an evaluation → what a cell of the table says."""
 DRAFT_WORDS = {"as the draft says": "agrees", "not visible": "unseen", "not applicable": "n/a"}
 """Answer to a test case → what a cell says; others stay as they are."""
 KINDS = {"worse": "more", "differs": "more", "no worse": "like", "agrees": "like"}
 """What a cell says → its colour, one of a badge's."""
-COUNTED = ("worse", "no worse", "undecided", "agrees", "differs", "varies")
+COUNTED = ("worse", "no worse", "open", "agrees", "differs", "varies")
 """Answers that are counted on the page of an implementation."""
 DRAFT, EVALUATIONS = "bbr_draft/cases.csv", "evaluations"
 DRAFT_NAME = "draft-ietf-ccwg-bbr"
@@ -51,6 +54,8 @@ class Answers:
     """Number of the question, the question, and an answer for each of ``senders``."""
     again: str
     """The command that answers them for one sender."""
+    unanswered: str = ""
+    """The questions that no sender has an answer to, in a sentence; "" if there are none."""
 
     def of(self, sender: str) -> str:
         """How often a sender has each answer, in words; "" for one that is not in the table."""
@@ -87,13 +92,17 @@ def _evaluations(files: Iterable[Path]) -> Answers | None:
         return None
     standards = found[0].book.standards
     found.sort(key=lambda each: (each.sender not in standards, each.sender))
-    rows = [
+    questions = [
         (one.section, one.title, [_answer(each, one) for each in found])
         for one in found[0].book.criteria
     ]
+    measured = [any(each.words != NOT_MEASURED for each in row[2]) for row in questions]
+    rows = list(compress(questions, measured))
+    left = [f"{row[1]} ({row[0]})" for row in compress(questions, map(not_, measured))]
     lead = (
         "Worse means: worse than the kernel's Reno and CUBIC, whichever does worst in the same "
-        "setting, by more than a margin. The RFC sets no thresholds; the margins are ours."
+        "setting, by more than a margin. The RFC sets no thresholds; the margins are ours. Open: "
+        f"{found[0].seeds} seeds do not decide."
     )
     return Answers(
         "rfc9743",
@@ -102,6 +111,7 @@ def _evaluations(files: Iterable[Path]) -> Answers | None:
         [each.sender for each in found],
         rows,
         f"qbkit evaluate {found[-1].sender} --quick --out report.html",
+        f"Not measured: {', '.join(left)}." if left else "",
     )
 
 
