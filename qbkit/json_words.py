@@ -60,14 +60,17 @@ def object_of(text: str | bytes) -> dict[str, Any]:
 
 
 def plain_rows(rows: Iterable[Mapping[Any, Any]]) -> list[dict[str, Any]]:
-    """Rows of a table for JSON, which has neither NaN nor infinity: they are null."""
-    return [
-        {
-            str(name): None if isinstance(value, float) and not math.isfinite(value) else value
-            for name, value in row.items()
-        }
-        for row in rows
-    ]
+    """Rows of a table for JSON (`plain`)."""
+    return [plain(row) for row in rows]
+
+
+def plain(value: Any) -> Any:
+    """A value for JSON, which has neither NaN nor infinity (they are null), nor tuples."""
+    if isinstance(value, Mapping):
+        return {str(name): plain(member) for name, member in value.items()}
+    if isinstance(value, tuple | list):
+        return [plain(member) for member in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _kind(name: str) -> str:

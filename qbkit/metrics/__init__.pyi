@@ -62,6 +62,7 @@ from .web.loads import acked_table as acked_table
 from .web.loads import client_consistency as client_consistency
 from .web.loads import median_difference as median_difference
 from .web.loads import median_loads as median_loads
+from .web.loads import url_differences as url_differences
 from .web.loads import web_differences as web_differences
 from .web.loads import web_table as web_table
 from .web.multiplexing import Multiplexing as Multiplexing
@@ -74,4 +75,3 @@ from .web.pages import page_table as page_table
 from .web.pages import protocol_shares as protocol_shares
 from .web.speed_index import page_speed_index as page_speed_index
 from .web.speed_index import speed_index as speed_index
-from .web.urls import url_differences as url_differences

@@ -49,7 +49,7 @@ def measure(
     from qbkit import store  # slow to import
     from qbkit.execution.runner import check_writable
     from qbkit.execution.web.urls import measure_urls
-    from qbkit.metrics.web.urls import url_differences
+    from qbkit.metrics.web.loads import url_differences
 
     if out is not None:
         if not force:

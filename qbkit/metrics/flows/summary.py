@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
+from qbkit.json_words import plain_rows
 from qbkit.metrics.flows import lookup
 from qbkit.metrics.flows.further import further_columns
 from qbkit.metrics.flows.jitter import flow_jitter_ms
@@ -71,13 +72,7 @@ def summary(ds: xr.Dataset) -> pd.DataFrame:
 def flow_summaries(ds: xr.Dataset) -> list[dict[str, str | float | None]]:
     """`summary` ready for JSON, without stack and controller; unknown values are None."""
     rows = summary(ds).drop(columns=["stack", "controller"]).to_dict(orient="records")
-    return [
-        {
-            str(k): None if isinstance(v, float) and not math.isfinite(v) else v
-            for k, v in row.items()
-        }
-        for row in rows
-    ]
+    return plain_rows(rows)
 
 
 def _row(ds: xr.Dataset, index: int) -> dict[str, str | float]:

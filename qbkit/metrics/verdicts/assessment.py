@@ -38,6 +38,7 @@ from typing import Any
 import pandas as pd
 
 from qbkit.errors import MetricError
+from qbkit.json_words import plain
 from qbkit.metrics.envelopes.conformance import pooled_numbers
 from qbkit.metrics.envelopes.envelope import Trial, definition_of, envelope, sample_trials
 from qbkit.metrics.envelopes.points import MIN_SKIP_START_S, SKIP_START_FRACTION, OperatingPoints
@@ -160,7 +161,7 @@ class Assessment:
     def to_dict(self) -> dict[str, object]:
         """The fields and the verdict, ready for JSON: intervals are lists, NaN is None."""
         verdict = {"verdict": str(self.verdict), "kind": self.verdict.kind}
-        return {key: _jsonable(value) for key, value in {**verdict, **asdict(self)}.items()}
+        return dict(plain({**verdict, **asdict(self)}))
 
     def frame(self) -> pd.DataFrame:
         """One row per number: its name, value, unit, interval if it has one, and meaning."""
@@ -321,11 +322,3 @@ def _seeds_needed(trials: Trials, level: float) -> int | None:
         return max(USUAL_SEEDS, permutation.enough_trials(level))
     more = range(max(trials.tests, trials.references) + 1, MOST_SEEDS + 1)
     return next((n for n in more if not equivalence.coarse(trials, level, n)), None)
-
-
-def _jsonable(value: object) -> object:
-    if isinstance(value, tuple):
-        return [_jsonable(v) for v in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value

@@ -19,6 +19,7 @@ from functools import cache
 from typing import Literal
 
 from qbkit.errors import MetricError
+from qbkit.json_words import plain
 from qbkit.metrics.envelopes.conformance import Translated, conformance_t
 from qbkit.metrics.envelopes.envelope import Trial, definition_of, envelope, sample_trials
 from qbkit.metrics.envelopes.points import OperatingPoints
@@ -83,16 +84,18 @@ class Gate:
 
     def to_dict(self) -> dict[str, object]:
         """The gate, ready for JSON: NaN and infinite bounds are None."""
-        numbers = {"value": self.value, "least": self.least, "most": self.most}
-        return {
+        found = {
             "gate": self.name,
             "unit": self.unit,
             "answer": self.answer,
-            **{key: _finite(value) for key, value in numbers.items()},
-            "interval": [_finite(end) for end in self.interval],
+            "value": self.value,
+            "least": self.least,
+            "most": self.most,
+            "interval": self.interval,
             "seeds": self.seeds,
             "seeds_needed": self.seeds_needed,
         }
+        return dict(plain(found))
 
     @property
     def _bound(self) -> str:
@@ -206,7 +209,3 @@ class _Translation:
     def _compute(self, test: tuple[int, ...], mine: tuple[int, ...]) -> Translated:
         sides = ([self._every[i] for i in side] for side in (test, mine))
         return conformance_t(*(envelope(side, definition=self._definition) for side in sides))
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None

@@ -184,3 +184,30 @@ def median_loads(table: pd.DataFrame) -> pd.DataFrame:
     ranked = table.sort_values([*keys, TIME, "seed"])
     chosen = [rows.index[(len(rows) - 1) // 2] for _, rows in ranked.groupby(keys)]
     return table.loc[chosen]
+
+
+def url_differences(loads: xr.Dataset) -> pd.DataFrame:
+    """One row per URL of the dataset of `qbkit.measure_urls`: medians, and their difference.
+
+    Columns: ``url``, ``h2_loads`` and ``h3_loads`` (counted ones), ``h2_median_s`` and
+    ``h3_median_s`` of the time to last byte, ``difference_percent`` of H3's median to H2's with its
+    95 % bootstrap interval ``low_percent`` and ``high_percent``. NaN where a protocol has no load,
+    or, for the difference, fewer than two.
+    """
+    urls = dict.fromkeys(loads["url"].values.tolist())
+    return pd.DataFrame([_url_row(loads, url) for url in urls])
+
+
+def _url_row(loads: xr.Dataset, url: str) -> dict[str, Any]:
+    mine = loads["url"].values == url
+    times = {p: loads[TIME].values[mine & (loads["protocol"].values == p)] for p in ("h2", "h3")}
+    counts = {f"{p}_loads": len(found) for p, found in times.items()}
+    medians = {
+        f"{p}_median_s": float(np.median(found)) if len(found) else math.nan
+        for p, found in times.items()
+    }
+    difference = (math.nan,) * 3
+    if min(counts.values()) >= 2:
+        difference = median_difference(times["h3"], times["h2"])
+    names = ("difference_percent", "low_percent", "high_percent")
+    return {"url": url, **counts, **medians, **dict(zip(names, difference, strict=True))}
