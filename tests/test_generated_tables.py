@@ -29,6 +29,7 @@ NAMES = sorted(path.stem for path in TABLES.iterdir())
 README = (ROOT / "benchmarks/README.md").read_text()
 INCLUDED = (
     "changing_links",
+    "dualpi2",
     "mahimahi",
     "media",
     "noise_floor",

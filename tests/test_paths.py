@@ -137,6 +137,28 @@ def test_the_l4s_queue_is_short_and_marks_at_its_step():
     assert int(run.packet_is_marked.sum()) > 100
 
 
+@pytest.mark.parametrize("rtt_ms", [10, 20])
+def test_dualpi2_does_what_rfc_9332_expects(rtt_ms: float):
+    """Its sections 1, 2.1 and A; CUBIC is in its Reno mode (benchmarks/dualpi2.py has more)."""
+    link = {"rate_mbps": 40, "rtt_ms": rtt_ms, "buffer_bdp": 16, "qdisc": "dualpi2"}
+    run = conserved_run(
+        *("tcp:dctcp?ecn=accurate", "tcp:cubic"),
+        **{"duration_s": 25, **link, "qdisc_options": {"any_ect": True}},
+    )
+    late = run.isel(packet=run.packet_time_s.values > 8)
+    delay_ms = (late.packet_departure_s - late.packet_time_s) * 1e3
+    scalable, classic = (late.packet_flow == i for i in (0, 1))
+    short_ms, long_ms = (float(delay_ms.where(flow).mean()) for flow in (scalable, classic))
+    assert short_ms < 1 and float(delay_ms.where(scalable).quantile(0.99)) < 2
+    assert long_ms == pytest.approx(15, rel=0.3)  # the target of PI2
+    marked = float(late.packet_is_marked.values[scalable.values].mean())
+    dropped = float((late.packet_fate.values[classic.values] == Fate.QUEUE_DROP).mean())
+    assert marked == pytest.approx(2 * dropped**0.5, rel=0.5)  # k = 2
+    mbps = run.throughput_mbps.sel(time=slice(8, None)).mean("time").values
+    windows = mbps[0] * (rtt_ms + short_ms) / (mbps[1] * (rtt_ms + long_ms))
+    assert 0.5 < windows < 1.25
+
+
 @pytest.mark.parametrize("step", ["1ms", "5ms"])
 def test_options_of_dualpi2_count(step: str):
     link = {"rate_mbps": 20, "rtt_ms": 20, "qdisc": "dualpi2"}
