@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -12,6 +13,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import pytest
+
+from qbkit import stacks
 from qbkit.stacks.base import CERTIFICATE_MOUNT, Options, Stack, Transfer
 from qbkit.stacks.toolchains import certificate
 from qbkit.stacks.web.base import WebProgram
@@ -100,6 +104,15 @@ class Bench:
     def rows(self, name: str) -> list[dict[str, str]]:
         with (self.folder / name).open() as file:
             return list(csv.DictReader(file))
+
+
+def built_with_go(name: str) -> Stack:
+    """The stack, built; the test is skipped where there is no Go to build it with."""
+    stack = stacks.get(name)
+    if not stack.status().ready and not shutil.which("go"):
+        pytest.skip(f"{name} cannot be built here: {stack.status().reason}")
+    stack.build()
+    return stack
 
 
 def free_port() -> int:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import heapq
+from collections.abc import Iterable
 
 import numpy as np
 
 from qbkit.metrics.parameters.connection import Connection, Load, SharedLink, connection_of
+from qbkit.traces.logs.events import EventTables
 
 RATE_PPS, RTT_S = 1000.0, 0.05
 BDP_PACKETS = RATE_PPS * RTT_S
@@ -101,3 +103,14 @@ def simulate(
     through_bytes = PACKET_BYTES * np.arange(1.0, len(left_s) + 1)
     link = SharedLink(RATE_PPS * PACKET_BYTES * 8e-6, left_s, through_bytes)
     return connection_of("simulated", load, np.array(ack_s), RTT_S, link)
+
+
+def put_packets(tables: EventTables, packets: Iterable[tuple[float, int, int]]) -> None:
+    """Write packets to a log: (time in s, 0 sent, 1 acknowledged or 2 lost, number)."""
+    for time_s, kind, number in sorted(packets):
+        if kind == 0:
+            tables.sent(time_s, "application", number, 1500)
+        elif kind == 1:
+            tables.acked(time_s, "application", number, number)
+        else:
+            tables.lost(time_s, "application", number, "reordering_threshold")

@@ -10,7 +10,7 @@ import pytest
 
 import qbkit as qb
 from qbkit.cli import demo
-from qbkit.execution.cost import announcement, cpu_s
+from qbkit.execution.preflight import announcement, cpu_s
 from qbkit.metrics import assess
 
 

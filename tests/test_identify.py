@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
-from simulated import simulate
+from simulated import put_packets, simulate
 from synthetic import synthetic_run
 
 import qbkit as qb
@@ -49,13 +49,7 @@ def events_of(connection: Connection, sender_s: float = 0.0, source: str = "pcap
     sent = [(time_s + half_s, 0, n) for n, time_s in enumerate(connection.sent_s)]
     fates = zip(connection.acked_or_lost_s, connection.lost, strict=True)
     came = [(at_s - half_s, 2 if lost else 1, n) for n, (at_s, lost) in enumerate(fates)]
-    for time_s, kind, number in sorted(sent + came):
-        if kind == 0:
-            tables.sent(time_s, "application", number, 1500)
-        elif kind == 1:
-            tables.acked(time_s, "application", number, number)
-        else:
-            tables.lost(time_s, "application", number, "retransmitted")
+    put_packets(tables, sent + came)
     return tables.dataset(source=source, title="a connection")
 
 

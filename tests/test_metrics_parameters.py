@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from simulated import BDP_PACKETS, simulate
+from simulated import BDP_PACKETS, put_packets, simulate
 from synthetic import synthetic_run
 
 import qbkit as qb
@@ -102,13 +102,7 @@ def test_a_log_and_a_capture_give_the_same_connection():
         (time_s, 2 if lost else 1, n)
         for n, (time_s, lost) in enumerate(zip(c.acked_or_lost_s, c.lost, strict=True))
     ]
-    for time_s, kind, number in sorted(events):
-        if kind == 0:
-            tables.sent(time_s, "application", number, 1500)
-        elif kind == 1:
-            tables.acked(time_s, "application", number, number)
-        else:
-            tables.lost(time_s, "application", number, "reordering_threshold")
+    put_packets(tables, events)
     seen = observe_events(tables.dataset(source="qlog"))
     assert np.array_equal(seen.acked_or_lost_s, c.acked_or_lost_s)
     assert np.array_equal(seen.lost, c.lost)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import itertools
 import json
-import warnings
-from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from qlogs import read
 
 import qbkit as qb
 from qbkit.errors import TraceError
@@ -51,14 +50,6 @@ def document(trace: dict, events: list[dict]) -> str:
 
 
 SERIALISATIONS = {"seq": sequence, "lines": lines, "document": document}
-
-
-def read(folder: Path, text: str, **how: object):
-    path = folder / "some.qlog"
-    path.write_text(text)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        return qb.read_qlog(path, **how)
 
 
 @pytest.mark.slow

@@ -6,17 +6,15 @@ Which controller runs is seen in a guest, where the machine's speed does not mat
 from __future__ import annotations
 
 import json
-import shutil
 import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 import xarray as xr
-from loopback import Bench, end, free_port, silence, succeed
+from loopback import Bench, built_with_go, end, free_port, silence, succeed
 
 import qbkit as qb
-from qbkit import stacks
 from qbkit.errors import StackNotReady
 from qbkit.stacks import quic_go as module
 from qbkit.stacks.base import Stack
@@ -29,11 +27,7 @@ MIB = 1 << 20
 
 @pytest.fixture(scope="module")
 def quic_go() -> Stack:
-    stack = stacks.get("quic-go")
-    if not stack.status().ready and not shutil.which("go"):
-        pytest.skip(f"quic-go cannot be built here: {stack.status().reason}")
-    stack.build()
-    return stack
+    return built_with_go("quic-go")
 
 
 @pytest.mark.parametrize("controller", ["cubic", "reno"])

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import re
-import shutil
 from pathlib import Path
 from subprocess import TimeoutExpired
 
 import pytest
-from loopback import Bench, end, free_port, silence, succeed
+from loopback import Bench, built_with_go, end, free_port, silence, succeed
 
 import qbkit as qb
-from qbkit import stacks
 from qbkit.errors import StackNotReady
 from qbkit.stacks.base import Stack
 from qbkit.traces.run.telemetry import COLUMNS, STATES
@@ -23,11 +21,7 @@ MIB = 1 << 20
 
 @pytest.fixture(scope="module")
 def stack() -> Stack:
-    found = stacks.get("x-net-quic")
-    if not found.status().ready and not shutil.which("go"):
-        pytest.skip(found.status().reason)
-    found.build()
-    return found
+    return built_with_go("x-net-quic")
 
 
 def test_one_second_leaves_both_tables(bench: Bench, stack: Stack):

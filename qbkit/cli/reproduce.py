@@ -67,7 +67,7 @@ def reproduce_command(
 
 def _announced(points: list[Any]) -> str:
     """How many runs the points have, and what they cost; loads of a page or object cost little."""
-    from qbkit.execution.cost import cpu_s
+    from qbkit.execution.preflight import cpu_s
     from qbkit.spec import Experiment
 
     specs = [spec for point in points for spec in point.recipe.specs]

@@ -14,9 +14,8 @@ from qbkit import store
 from qbkit.errors import QbkitError, RunFailed
 from qbkit.execution import runner
 from qbkit.execution.attempts import words
-from qbkit.execution.cost import announcement
 from qbkit.execution.outcome import Ended, completed
-from qbkit.execution.preflight import needs, require_room
+from qbkit.execution.preflight import announcement, needs, require_room
 from qbkit.execution.stand_ins import stand_ins
 from qbkit.spec import Experiment
 from qbkit.traces.run.early_end import EARLY_END, early_end_sentences

@@ -8,6 +8,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -181,19 +182,14 @@ def execute_grid(
         stems["-".join([source.stem, *(_word(chosen[key]) for key in varied)])] = chosen
     require_runnable(source, out, list(stems.values()), scheduler)
     calls = {
-        stem: (_execute_one, name, out, chosen, stem, pictures) for stem, chosen in stems.items()
+        stem: (partial(execute, stem=stem, pictures=pictures), name, out, chosen)
+        for stem, chosen in stems.items()
     }
     engine = "host" if "host" in grid.get("engine", ()) else None  # one at a time, in real time
     done = run_calls(calls, engine=engine, scheduler=scheduler, progress=progress, unit="notebook")
     done.warn(str)
     failed = {stem: str(error) for stem, error in done.failed.items()}
     return [out / f"{stem}.ipynb" for stem in stems if stem not in failed], failed
-
-
-def _execute_one(
-    name: str, out: Path, parameters: dict[str, Any], stem: str, pictures: bool
-) -> None:
-    execute(name, out, parameters, stem=stem, pictures=pictures)
 
 
 def _word(value: Any) -> str:

@@ -19,9 +19,8 @@ from qbkit import extras
 from qbkit.errors import QbkitError, RunFailed, StackNotReady, StoreError
 from qbkit.execution.attempts import words
 from qbkit.execution.cluster import run_calls
-from qbkit.execution.cost import announcement, cpu_s
 from qbkit.execution.many import Outcome, run_on_worker
-from qbkit.execution.preflight import needs, require_room
+from qbkit.execution.preflight import announcement, cpu_s, needs, require_room
 from qbkit.execution.runner import namer
 from qbkit.files import lock
 from qbkit.spec import Experiment

@@ -12,7 +12,6 @@ import altair as alt
 import numpy as np
 import xarray as xr
 
-from qbkit.errors import MetricError
 from qbkit.metrics.flows.over_time import acked_rate, bytes_acked, is_receiver, is_reported, step_at
 from qbkit.plots.drawing.pointer import hover
 from qbkit.plots.flows import connection as pc
@@ -55,22 +54,12 @@ def bandwidth_chart(
 
 def reports_acks(events: xr.Dataset) -> bool:
     """Whether the log reports bytes ACKed."""
-    try:
-        bytes_acked(events)
-    except MetricError:
-        return False
-    return True
+    return pc.computes(bytes_acked, events)
 
 
 def reports_bandwidth(events: xr.Dataset) -> bool:
     """Whether the log reports a delivery rate, or the ACKs and RTTs to compute one."""
-    if is_reported(events, "delivery_rate_mbps"):
-        return True
-    try:
-        acked_rate(events)
-    except MetricError:
-        return False
-    return True
+    return is_reported(events, "delivery_rate_mbps") or pc.computes(acked_rate, events)
 
 
 def acked_panel(frame: pc.Frame, connections: pc.Events, height: int = 130) -> pc.Panel:

@@ -149,6 +149,15 @@ def reporting(
     return shown, [f"Not reported: {what} of {missing}."] if missing else []
 
 
+def computes(compute: Callable[[xr.Dataset], Any], events: xr.Dataset) -> bool:
+    """Whether the log reports what a metric of `qbkit.metrics.flows.over_time` needs."""
+    try:
+        compute(events)
+    except MetricError:
+        return False
+    return True
+
+
 def thinned(values: FloatArray, rows: int) -> IntArray:
     """Indices of at most about ``rows`` points of a line, including its extremes.
 

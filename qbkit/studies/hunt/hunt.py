@@ -19,8 +19,8 @@ import xarray as xr
 
 from qbkit.errors import RunFailed, SpecError
 from qbkit.execution.cluster import local_cluster
-from qbkit.execution.cost import cpu_s
 from qbkit.execution.many import run_all
+from qbkit.execution.preflight import cpu_s
 from qbkit.execution.runner import namer
 from qbkit.metrics.evaluation.harm import compared
 from qbkit.metrics.evaluation.measures import MEASURES
