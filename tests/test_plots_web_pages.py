@@ -74,7 +74,7 @@ def loads() -> list[xr.Dataset]:
 
 def test_the_table_and_its_differences(loads: list[xr.Dataset]):
     table = page_table(loads)
-    assert set(table.loss) == {"random 1 %"}
+    assert set(table.loss) == {"1 % at random"}
     assert set(table.main_end_s) == {0.6} and set(table.lost_packets) == {1}
     assert set(table.speed_index_s) == {0.6}
     cells = page_differences(table).set_index("time")

@@ -29,7 +29,7 @@ NO_LOSS = "none"
 def page_table(loads: Sequence[xr.Dataset]) -> pd.DataFrame:
     """One row per complete page load.
 
-    Columns: `SETTING` (``loss`` is in words: none, random 1 %, or a model in netem's),
+    Columns: `SETTING` (``loss`` is in words: none, 1 % at random, 1 % in bursts of 10),
     ``protocol``, ``seed``, the `PAGE_TIMES` in s since the navigation, ``main_start_s`` and
     ``main_end_s`` of the largest image (figure 15), ``lost_packets``, ``resources``, ``bytes``,
     ``strategy`` (see `page_multiplexing`) and ``cpu_s``. Raises MetricError for a run that is no
@@ -127,9 +127,7 @@ def _main_image(run: xr.Dataset) -> int | None:
 
 def loss_in_words(link: dict[str, Any]) -> str:
     """The loss of a link (the JSON of a bottleneck) as in the column ``loss`` of `page_table`."""
-    model = link.get("loss_model", "random")
-    if "gap_s" in model:
-        return f"bursts, {read_loss(model)}"
+    model = read_loss(link.get("loss_model", "random"))
     if model != "random":
-        return f"bursts, gemodel {model['to_bad_percent']:g} {model['to_good_percent']:g}"
-    return f"random {link['loss_percent']:g} %" if link["loss_percent"] else NO_LOSS
+        return f"{model.mean_loss_percent:.2g} % in bursts of {model.burst_words}"
+    return f"{link['loss_percent']:g} % at random" if link["loss_percent"] else NO_LOSS

@@ -21,7 +21,6 @@ from qbkit.plots.web.tiles import (
     tile_colour,
     tile_numbers,
 )
-from qbkit.spec.loss import GilbertElliott, read_loss
 
 CELL_WIDTH, CELL_HEIGHT = 144, 34
 TITLES = {
@@ -166,19 +165,4 @@ def _setting(row: object) -> str:
     server, page, loss, rtt_ms = (
         getattr(row, name) for name in ("server", "page", "loss", "rtt_ms")
     )
-    return f"{server}, {page}, {_spoken(loss)}, {rtt_ms:g} ms"
-
-
-def _spoken(loss: str) -> str:
-    """The column ``loss`` of `page_table` for a reader who does not know netem."""
-    if loss == NO_LOSS:
-        return "no loss"
-    kind, _, numbers = loss.partition(" ")
-    if kind == "random":
-        return f"{numbers} loss at random"
-    model = read_loss(numbers)
-    assert model != "random"
-    length = model.burst_words
-    if isinstance(model, GilbertElliott):
-        length = f"{100 / model.to_good_percent:.2g}"
-    return f"{model.mean_loss_percent:.2g} % loss in bursts of {length}"
+    return f"{server}, {page}, {'no loss' if loss == NO_LOSS else loss}, {rtt_ms:g} ms"
