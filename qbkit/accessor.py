@@ -21,7 +21,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from qbkit import above
+from qbkit import above, metrics, plots, traces
 from qbkit.dask_on_demand import spare_dask
 
 if TYPE_CHECKING:
@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     from qbkit.studies.replay import Replay
     from qbkit.studies.replay_on_click import ReplayOnClick
 
-# Methods import metrics and charts, which take longer to import than the rest of qbkit.
+# Metrics, charts and traces are imported at their first use, and by methods where they are not
+# public: they take longer to import than the rest of qbkit.
 
 
 class RunPlots:
@@ -47,71 +48,52 @@ class RunPlots:
         self, *, also: Sequence[str] | None = None, reference: str | None = None
     ) -> alt.VConcatChart:
         """Throughput, queueing delay and cwnd over time; see `qbkit.plots.timeline_chart`."""
-        from qbkit.plots import timeline_chart
-
-        return timeline_chart(self._ds, also=also, reference=reference)
+        return plots.timeline_chart(self._ds, also=also, reference=reference)
 
     def envelope(
         self, *, definition: str = "imc22", reference: str | None = None
     ) -> alt.LayerChart:
         """Performance Envelope of every flow; see `qbkit.plots.envelope_chart`."""
         from qbkit.metrics.flows.lookup import flow_labels
-        from qbkit.plots import envelope_chart
 
         run: RunAccessor = self._ds.qb
         labels = flow_labels(self._ds)
         envelopes = {name: run.envelope(i, definition=definition) for i, name in enumerate(labels)}
-        return envelope_chart(envelopes, reference=reference)
+        return plots.envelope_chart(envelopes, reference=reference)
 
     def linked(
         self, *, definition: str = "imc22", reference: str | None = None
     ) -> alt.HConcatChart:
         """Timeline and envelope, linked by a brush; see `qbkit.plots.linked_chart`."""
-        from qbkit.plots import linked_chart
-
-        return linked_chart(self._ds, definition=definition, reference=reference)
+        return plots.linked_chart(self._ds, definition=definition, reference=reference)
 
     def distribution(self, quantity: str = "queue_delay_ms") -> alt.LayerChart:
         """Cumulative distribution of a quantity; see `qbkit.plots.distribution_chart`."""
-        from qbkit.plots import distribution_chart
-
-        return distribution_chart(self._ds, quantity)
+        return plots.distribution_chart(self._ds, quantity)
 
     def frames(self) -> alt.VConcatChart:
         """Latency of each frame, and freezes; see `qbkit.plots.frames_chart`."""
-        from qbkit.plots import frames_chart
-
-        return frames_chart(self._ds)
+        return plots.frames_chart(self._ds)
 
     def cwnd(self, *, reference: str | None = None) -> alt.VConcatChart:
         """Congestion window of every flow; see `qbkit.plots.cwnd_chart`."""
-        from qbkit.plots import cwnd_chart
-
-        return cwnd_chart(self._connections(), reference=reference)
+        return plots.cwnd_chart(self._connections(), reference=reference)
 
     def bytes_acked(self, *, reference: str | None = None) -> alt.VConcatChart:
         """Bytes ACKed of every flow; see `qbkit.plots.bytes_acked_chart`."""
-        from qbkit.plots import bytes_acked_chart
-
-        return bytes_acked_chart(self._connections(), reference=reference)
+        return plots.bytes_acked_chart(self._connections(), reference=reference)
 
     def bandwidth(self, *, reference: str | None = None) -> alt.VConcatChart:
         """Bandwidth estimate and pacing rate of every flow; see `qbkit.plots.bandwidth_chart`."""
-        from qbkit.plots import bandwidth_chart
-
-        return bandwidth_chart(self._connections(), reference=reference)
+        return plots.bandwidth_chart(self._connections(), reference=reference)
 
     def loss(self, *, reference: str | None = None) -> alt.VConcatChart:
         """Losses and recovery of every flow; see `qbkit.plots.loss_chart`."""
-        from qbkit.plots import loss_chart
-
-        return loss_chart(self._connections(), reference=reference)
+        return plots.loss_chart(self._connections(), reference=reference)
 
     def root_cause(self, *, reference: str | None = None) -> alt.VConcatChart:
         """The previous four charts, linked by one brush; see `qbkit.plots.root_cause_chart`."""
-        from qbkit.plots import root_cause_chart
-
-        return root_cause_chart(self._connections(), reference=reference)
+        return plots.root_cause_chart(self._connections(), reference=reference)
 
     def _connections(self) -> dict[str, xr.Dataset]:
         """The events of each flow by its label."""
@@ -136,15 +118,11 @@ class RunAccessor:
 
     def summary(self) -> pd.DataFrame:
         """One row per flow; see `qbkit.metrics.summary`."""
-        from qbkit.metrics import summary
-
-        return summary(self._ds)
+        return metrics.summary(self._ds)
 
     def packet_balance(self) -> pd.DataFrame:
         """Packets in, out and lost per flow and bottleneck; see `qbkit.metrics.packet_balance`."""
-        from qbkit.metrics import packet_balance
-
-        return packet_balance(self._ds)
+        return metrics.packet_balance(self._ds)
 
     def packets(
         self, around_s: float, *, flow: str | int | None = None, count: int = 50
@@ -155,12 +133,11 @@ class RunAccessor:
         ``keep="pcap"``. See `qbkit.traces.packets_around` for the columns and errors.
         """
         from qbkit.metrics.flows.lookup import flow_index
-        from qbkit.traces import packets_around
 
         only = (
             None if flow is None else int(self._of["flow"].values.flat[flow_index(self._ds, flow)])
         )
-        return packets_around(self._of, self.kept_folder, around_s, flow=only, count=count)
+        return traces.packets_around(self._of, self.kept_folder, around_s, flow=only, count=count)
 
     def replay(self, around_s: float) -> Replay:
         """A second of the run, packet by packet; it is run again for that: see `qbkit.replay`."""
@@ -180,15 +157,11 @@ class RunAccessor:
 
     def envelope(self, flow: str | int = 0, *, definition: str = "imc22") -> Envelope:
         """Performance Envelope of a flow (label or index); see `qbkit.metrics.envelope`."""
-        from qbkit.metrics import envelope
-
-        return envelope(self._ds, flow, definition=definition)
+        return metrics.envelope(self._ds, flow, definition=definition)
 
     def events(self, flow: str | int = 0) -> xr.Dataset:
         """Packets, losses, windows and states of a flow over time; see `qbkit.flow_events`."""
-        from qbkit.traces import flow_events
-
-        return flow_events(self._ds, flow)
+        return traces.flow_events(self._ds, flow)
 
     @property
     def experiment(self) -> Experiment | None:

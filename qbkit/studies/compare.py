@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 import xarray as xr
 
+from qbkit import plots
 from qbkit.errors import MetricError
 from qbkit.metrics import summary
 from qbkit.metrics.flows.lookup import flow_labels
@@ -61,11 +62,9 @@ class Comparison:
 
     def chart(self) -> alt.HConcatChart:
         """Timelines and envelopes of the first flow of both, with the first one in grey."""
-        from qbkit.plots import linked_chart
-
         trials = [side.tests if isinstance(side, Study) else side for side in self.sides]
         runs = dict(zip(self.names, trials, strict=True))
-        return linked_chart(runs, reference=self.names[0], title=" against ".join(self.names))
+        return plots.linked_chart(runs, reference=self.names[0], title=" against ".join(self.names))
 
     def __repr__(self) -> str:
         return f"<Comparison of {self.names[0]} and {self.names[1]}>"

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import xarray as xr
 
-from qbkit import stacks
+from qbkit import plots, stacks
 from qbkit.errors import MetricError, SpecError, StoreError
 from qbkit.execution.many import run_every
 from qbkit.metrics import Assessment, Gate, assess, envelope, gates
@@ -44,9 +44,7 @@ class StudyPlots:
 
     def envelope(self, *, definition: str = "imc22") -> alt.LayerChart:
         """Envelopes of both sides, and the verdict; see `qbkit.plots.envelope_chart`."""
-        from qbkit.plots import envelope_chart
-
-        return envelope_chart(
+        return plots.envelope_chart(
             {name: envelope(runs, definition=definition) for name, runs in self.sides.items()},
             reference=self._reference,
             assessment=self._study.assess(definition=definition),
@@ -55,9 +53,7 @@ class StudyPlots:
 
     def linked(self, *, definition: str = "imc22") -> alt.HConcatChart:
         """Timelines and envelopes, linked by a brush; see `qbkit.plots.linked_chart`."""
-        from qbkit.plots import linked_chart
-
-        return linked_chart(self.sides, definition=definition, reference=self._reference)
+        return plots.linked_chart(self.sides, definition=definition, reference=self._reference)
 
 
 @dataclass(frozen=True, repr=False)

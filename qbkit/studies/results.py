@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 import xarray as xr
 
-from qbkit import metrics, store
+from qbkit import metrics, plots, store
 from qbkit.errors import MetricError, StoreError
 from qbkit.metrics.maps.interactions import FIRST, SECOND
 from qbkit.store.index import INDEX
@@ -74,8 +74,6 @@ def figure(results: Results, kind: str | None = None) -> alt.TopLevelMixin:
 
 
 def _figures(results: Results) -> dict[str, Callable[[], Any]]:
-    from qbkit import plots
-
     if isinstance(results, Explanation):
         results = results.study
     if isinstance(results, Study):

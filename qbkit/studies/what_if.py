@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from qbkit import stacks
+from qbkit import plots, stacks
 from qbkit.errors import SpecError
 from qbkit.metrics import Assessment, envelope
 from qbkit.studies.conformance import Study, conformance_study
@@ -60,8 +60,6 @@ class WhatIf:
 
     def chart(self) -> alt.HConcatChart:
         """Both envelopes, before and after (IMC'22, Figures 6 and 7)."""
-        from qbkit.plots import what_if_chart
-
         sides = {
             title: (
                 {
@@ -74,7 +72,7 @@ class WhatIf:
                 ("As it is", self._change), (self.before, self.after), self.assessments, strict=True
             )
         }
-        return what_if_chart(sides, reference=self.before.reference)
+        return plots.what_if_chart(sides, reference=self.before.reference)
 
     def frame(self) -> pd.DataFrame:
         """One row per number of the assessments, before and after the change."""

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
+from qbkit import plots
 from qbkit.metrics import Gate, throughput_ratio
 from qbkit.metrics.envelopes.trials import TrialEstimate
 from qbkit.studies.conformance import Study
@@ -71,8 +72,6 @@ def share_check(
     sender: str, runs: Mapping[str, Sequence[xr.Dataset]], most_percent: float | None
 ) -> Check:
     """What it takes of the link beside each rival, in percent, with the interval over seeds."""
-    from qbkit.plots import section_chart
-
     found = {rival: _share(each) for rival, each in runs.items()}
     answers = [_share_answer(low, high, most_percent) for _, low, high in found.values()]
     words = ", ".join(f"{mean:.0f} % beside {rival}" for rival, (mean, *_) in found.items())
@@ -87,7 +86,9 @@ def share_check(
         for name, value in _both(sender, rival, run)
     ]
     values = pd.DataFrame(drawn, columns=["panel", "sender", "value"])
-    chart = section_chart(values, list(dict.fromkeys(values["sender"])), title=f"{sender}: shares")
+    chart = plots.section_chart(
+        values, list(dict.fromkeys(values["sender"])), title=f"{sender}: shares"
+    )
     return Check("share", worst(answers), f"it takes {words}{bound}", table, chart)
 
 
