@@ -333,7 +333,8 @@ def test_a_table_with_the_name_of_a_stack_only_warns(
     monkeypatch.setenv("QBKIT_STACKS", str(file))
     done = subprocess.run(words, capture_output=True, text=True, check=True)
     assert "the Linux kernel" in done.stdout
-    assert "there is already a stack 'tcp'" in done.stderr
+    assert f"[stack.tcp] in {file}: there is already a stack 'tcp'" in done.stderr
+    assert "choose another name" in done.stderr
 
 
 def test_a_configured_stack_is_what_its_table_says(tmp_path: Path):

@@ -217,5 +217,8 @@ def register_all() -> None:
     for name, table in tables.items():
         try:
             register(from_table(name, table, path))
-        except (SpecError, ValueError) as error:
+        except SpecError as error:
             warnings.warn(str(error), stacklevel=2)
+        except ValueError as error:
+            where = f"[stack.{name}] in {path}"
+            warnings.warn(f"{where}: {error}; choose another name", stacklevel=2)
