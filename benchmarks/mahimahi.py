@@ -54,6 +54,7 @@ def mahimahi() -> Path:
             subprocess.run(["apt-get", "update"], **words)
             subprocess.run(["apt-get", "download", "mahimahi"], **words)
             (package,) = Path(scratch).glob("mahimahi_*.deb")
+            target.mkdir(parents=True)
             subprocess.run(["dpkg", "-x", package, target], **words)
     return target
 

@@ -9,11 +9,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conservation import assert_conserved
+from hypothesis import given
+from hypothesis import strategies as st
 
 from qbkit.errors import RunFailed
 from qbkit.metrics.flows.lookup import delivered_packets
 from qbkit.spec import QDISC_OPTIONS, Bottleneck, Experiment, Flow
 from qbkit.testbed import engines
+from qbkit.testbed.links import large_packets
 
 pytestmark = pytest.mark.guest
 
@@ -230,3 +233,15 @@ def test_host_engine_in_physical_time():
     sent_mbps = result["qdiscs"][0][0]["bytes"] * 8 / seconds / 1e6
     assert 0.5 < sent_mbps < 5.5
     assert report["sizes"]["before.pcap"] > report["sizes"]["after.pcap"] > 10_000
+
+
+@given(st.integers(1, 1500), st.sampled_from([(4, 0), (6, 40)]))
+def test_filters_cover_the_sizes_that_they_should(least: int, of_version: tuple[int, int]):
+    version, header = of_version
+    link = Bottleneck(reorder_percent=1, reorder_min_bytes=least)
+    found = [match.split()[5:7] for match in large_packets(link, version)["matches"]]
+    pairs = [(int(value, 16), int(mask, 16)) for value, mask in found]
+    for size in {header + 1, least - 1, least, least + 1, 1500} - set(range(header)):
+        # IPv6 counts what follows its header; no packet is shorter than that.
+        chosen = sum((size - header) & mask == value for value, mask in pairs)
+        assert chosen == (size >= least or least <= header)

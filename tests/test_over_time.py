@@ -63,6 +63,16 @@ def test_a_trace_is_read_in_each_of_its_forms(tmp_path: Path):
         ({"outages": "5:1 5.5:1"}, "an outage at 5.5 s begins before 6 s"),
         ({"outages": "5:0"}, "the outage at 5 s lasts 0 s"),
         ({"outages": "1:1", "capacity": {"opportunities_ms": [1]}}, "a trace of mahimahi has its"),
+        ({"reorder_min_bytes": 1441}, "reorder_min_bytes without reorder_percent reorders nothing"),
+        (
+            {"reorder_percent": 1, "reorder_min_bytes": 1441, "hold_data_ms": 2},
+            "reorder_min_bytes cannot be with hold_data_ms; leave one of them out",
+        ),
+        (
+            {"reorder_percent": 1, "reorder_min_bytes": 9, "loss_model": "gemodel 1 30"},
+            "reorder_min_bytes cannot be with loss_model",
+        ),
+        ({"reorder_percent": 1, "reorder_min_bytes": 1501}, "reorder_min_bytes = 1501: input"),
         ({"reorder_ms": 5}, "reorder_ms without reorder_percent reorders nothing"),
         ({"return_qdisc": "cake"}, "a queue on the way back needs return_rate_mbps"),
         ({"preset": "lan"}, "there is no preset 'lan'; known are geo, dsl"),

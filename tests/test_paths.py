@@ -33,6 +33,27 @@ def test_the_share_and_the_distance_of_reordering():
     )
 
 
+@pytest.mark.parametrize("ip_version", [4, 6])
+def test_only_packets_of_a_size_are_late(ip_version: int):
+    spec = qb.Experiment(
+        bottleneck={
+            **{"rate_mbps": 30, "rtt_ms": 20, "reorder_percent": 5, "reorder_min_bytes": 1441},
+            **{"loss_percent": 0.2, "loss_direction": "both", "corrupt_percent": 0.1},
+        },
+        flows=["tcp:reno", "ngtcp2:cubic", "msquic:cubic?start_s=1"],
+        duration_s=8,
+        ip_version=ip_version,
+    )
+    run = spec.run()
+    assert_conserved(run)
+    late_ms = (run.packet_departure_s - run.packet_left_s).values * 1e3
+    arrived, large = np.isfinite(late_ms), run.packet_size_bytes.values - 14 >= 1441
+    late = late_ms > 1e-3
+    assert not late[arrived & ~large].any() and (arrived & ~large).sum() > 200
+    count, share = (arrived & large).sum(), late[arrived & large].mean()
+    assert abs(share - 0.05) < 4 * np.sqrt(0.05 * 0.95 / count)
+
+
 def test_reordering_makes_a_stack_without_tolerance_lose_spuriously():
     link = {"rate_mbps": 20, "rtt_ms": 20, "reorder_percent": 2, "reorder_ms": 10}
     run = conserved_run("tcp:cubic", "picoquic:cubic", duration_s=6, **link)

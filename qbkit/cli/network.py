@@ -37,6 +37,7 @@ HELP = {
     "emptied.",
     "reorder_percent": "Packets that others overtake.",
     "reorder_ms": "How late they arrive. [default: a quarter of the RTT]",
+    "reorder_min_bytes": "Smallest IP packet that others overtake. [default: any]",
     "duplicate_percent": "Packets that arrive twice.",
     "corrupt_percent": "Packets with a wrong bit.",
     "hold_data_ms": "Data waits so many ms, and is released together.",

@@ -84,6 +84,8 @@ class Bottleneck(Spec):
     each on its own."""
     reorder_ms: float | None = Field(default=None, gt=0.0, le=10_000.0)
     """How late they arrive, in ms; by default a quarter of ``rtt_ms``."""
+    reorder_min_bytes: int | None = Field(default=None, ge=1, le=1500)
+    """Smallest IP packet in bytes that others may overtake; by default packets of any size."""
     duplicate_percent: Percent = 0.0
     """Packets to the receivers that arrive twice, in percent, each on its own."""
     corrupt_percent: Percent = 0.0
@@ -153,6 +155,8 @@ class Bottleneck(Spec):
             )
         if self.reorder_ms is not None and not self.reorder_percent:
             raise ValueError("reorder_ms without reorder_percent reorders nothing; give both")
+        if self.reorder_min_bytes is not None:
+            self._require_reordering_by_size()
         if self.capacity and self.capacity.opportunities_ms and self.outages:
             raise ValueError("outages need a capacity in steps; a trace of mahimahi has its own")
         if not self.mtu_icmp and self.mtu_bytes == 1500:
@@ -162,6 +166,18 @@ class Bottleneck(Spec):
         ):
             raise ValueError("a queue on the way back needs return_rate_mbps")
         return self
+
+    def _require_reordering_by_size(self) -> None:
+        """Raise ValueError for what cannot be with packets that take different ways."""
+        if not self.reorder_percent:
+            raise ValueError("reorder_min_bytes without reorder_percent reorders nothing")
+        others = {
+            "loss_model": self.loss_model != "random",
+            "duplicate_percent": self.duplicate_percent,
+            "hold_data_ms": self.hold_data_ms,
+        }
+        if names := [name for name, given in others.items() if given]:
+            raise ValueError(f"reorder_min_bytes cannot be with {names[0]}; leave one of them out")
 
     @property
     def return_link(self) -> Bottleneck | None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from qbkit.spec import Bottleneck, Experiment, TimedBursts, dualpi2, schedule
 from qbkit.spec.over_time import OPPORTUNITY_BYTES
-from qbkit.testbed.links import bottleneck_lines
+from qbkit.testbed.links import bottleneck_lines, large_packets
 
 DROPS = 1 << 63
 """Flag of a rate of 0 at which the queue is emptied (kernel_sources/changing/sch_capacity.c)."""
@@ -37,6 +37,8 @@ def of(experiment: Experiment, engine: str, drain_s: float) -> dict[str, Any]:
         # What has left the last queue may still be on its way, and its ACKs after it.
         extra_rtt_ms = max(flow.extra_rtt_ms for flow in experiment.flows)
         found["late_s"] = (link.most_rtt_ms + extra_rtt_ms) / 1e3
+    if link.reorder_min_bytes is not None:
+        found["large"] = large_packets(link, experiment.ip_version)
     if isinstance(link.loss_model, TimedBursts):
         found["bursts"] = _bursts(experiment, link.loss_model.percent)
     if link.mtu_bytes < 1500:

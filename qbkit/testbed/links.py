@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from typing import Any
 
 from qbkit.spec import FRAME_BYTES, Bottleneck, Experiment, GilbertElliott
 
 NETEM_LIMIT_PACKETS = 1_000_000
 """The delay lines of the hosts never drop."""
+IP6_HEADER_BYTES = 40
+"""IPv6 counts the bytes behind it."""
 FRAME_MEMORY_BYTES = 2304
 """Memory (``truesize``) that the kernel holds for a frame of 1514 bytes; cake limits memory."""
 
@@ -85,13 +89,41 @@ def edge_netem(link: Bottleneck) -> dict[str, str]:
     has its own chain of random numbers, which the kernel seeds from its random pool, and so from
     the seed of the experiment. Bursts of time begin without loss (`qbkit.testbed.changes`).
     """
-    data = [*_loss(link, link.loses_data), *_damage(link), *_reordering(link)]
+    data = [*_loss(link, link.loses_data), *_damage(link)]
+    late = _reordering(link) if link.reorder_min_bytes is None else []
     words = {
-        "d": data + _held(link.hold_data_ms),
+        "d": data + late + _held(link.hold_data_ms),
         "s": _loss(link, link.loses_acks) + _held(link.hold_acks_ms),
     }
-    limit = f"limit {NETEM_LIMIT_PACKETS}"
-    return {kind: " ".join([*found, limit]) for kind, found in words.items() if found}
+    some = {"d": link.reorder_min_bytes is not None}
+    return {kind: _netem(found) for kind, found in words.items() if found or some.get(kind)}
+
+
+def large_packets(link: Bottleneck, ip_version: int) -> dict[str, Any]:
+    """netem words for packets to the receivers that may be late by their size, and their filters.
+
+    A filter compares bits of the length in the IP header, so a few of them cover all lengths.
+    """
+    assert link.reorder_min_bytes is not None
+    protocol, offset, header = ("ip", 2, 0) if ip_version == 4 else ("ipv6", 4, IP6_HEADER_BYTES)
+    matches = [
+        f"protocol {protocol} u32 match u16 {low:#x} {mask:#x} at {offset}"
+        for low, mask in _from(max(link.reorder_min_bytes - header, 0))
+    ]
+    words = [*_loss(link, link.loses_data), *_damage(link), *_reordering(link)]
+    return {"netem": _netem(words), "matches": matches}
+
+
+def _from(least: int) -> Iterator[tuple[int, int]]:
+    """(value, mask) of the ranges of 16-bit numbers that together are those from ``least`` on."""
+    while least < 2**16:
+        size = least & -least or 2**16
+        yield least, 2**16 - size
+        least += size
+
+
+def _netem(words: list[str]) -> str:
+    return " ".join([*words, f"limit {NETEM_LIMIT_PACKETS}"])
 
 
 def _loss(link: Bottleneck, loses: bool) -> list[str]:

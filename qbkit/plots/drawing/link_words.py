@@ -36,7 +36,8 @@ def _path(link: Bottleneck) -> Iterator[str]:
         count = len(link.outages.times)
         yield f"{count} outage{'s' * (count > 1)}"
     if link.reorder_percent:
-        yield f"{link.reorder_percent:g} % late by {link.late_ms:g} ms"
+        which = f" from {link.reorder_min_bytes} B on" if link.reorder_min_bytes else ""
+        yield f"{link.reorder_percent:g} %{which} late by {link.late_ms:g} ms"
     for percent, what in ((link.duplicate_percent, "twice"), (link.corrupt_percent, "corrupt")):
         if percent:
             yield f"{percent:g} % {what}"

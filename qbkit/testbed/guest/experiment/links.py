@@ -61,10 +61,10 @@ class Links:
                 node = self.host(flow, role)
                 port = network.ports(node)[0]
                 per_node[node] = [f"qdisc add dev {port.name} root netem {flow[f'{role}_netem']}"]
-        for kind, netem in self.plan["loss_netem"].items():
+        for kind in self.plan["loss_netem"]:
             for router, names in network.edges(self.net, kind).items():
                 per_node.setdefault(router, []).extend(
-                    f"qdisc add dev {name} root netem {netem}" for name in names
+                    line.replace("DEV", name) for name in names for line in self.edge_lines(kind)
                 )
         network.configure("tc", per_node.items())
         for port in self.bottlenecks_with("dualpi2"):
@@ -72,6 +72,18 @@ class Links:
         if "mtu" in self.plan:
             mtu_lines = self.changes.mtu_lines(self.bottlenecks(), self.plan["mtu"])
             network.configure("ip", mtu_lines)
+
+    def edge_lines(self, kind):
+        """``tc`` lines of the last routers' ports (``DEV``) towards a kind of host."""
+        netem, large = self.plan["loss_netem"][kind], self.plan.get("large")
+        if kind != "d" or not large:
+            return [f"qdisc add dev DEV root netem {netem}"]
+        return [
+            "qdisc add dev DEV root handle 1: prio bands 2 priomap" + " 0" * 16,
+            f"qdisc add dev DEV parent 1:1 netem {netem}",
+            f"qdisc add dev DEV parent 1:2 netem {large['netem']}",
+            *(f"filter add dev DEV parent 1: {match} flowid 1:2" for match in large["matches"]),
+        ]
 
     def bottlenecks(self):
         """The ports of the bottlenecks, each with its ``tc`` lines: there, then back."""

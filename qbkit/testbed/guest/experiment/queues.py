@@ -45,8 +45,10 @@ def losses(links, kind):
         return []
     of_port = {}
     for router in network.edges(links.net, kind):
-        for found in counters(links, router):
-            of_port[router, found["dev"]] = found
+        for found in counters(links, router):  # what is below a root drops by itself
+            known = of_port.setdefault((router, found["dev"]), found)
+            if known is not found:
+                known["drops"] += found["drops"]
     role = {"s": "sender", "d": "receiver"}[kind]
     hosts = [links.host(flow, role) for flow in links.plan["flows"]]
     ports = [network.peer(network.ports(node)[0]) for node in hosts]
