@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+import qbkit as qb
 from qbkit.cli import options
 from qbkit.cli.network import bottleneck, network_options
 from qbkit.cli.output import print_frame, print_json
@@ -34,22 +35,15 @@ def compare_command(
     """
     import json
 
-    from qbkit.plots import save_chart
-    from qbkit.studies.compare import compare
-    from qbkit.studies.results import Results, open_results
-
     link = bottleneck(params)
 
-    def opened(text: str) -> Results:
+    def opened(text: str) -> Any:
         if ":" not in text or "://" in text or Path(text).exists():
-            return open_results(text)
-        from qbkit.execution.runner import run
-        from qbkit.spec import Experiment, Flow
+            return qb.open_results(text)
+        experiment = qb.Experiment(bottleneck=link, flows=(qb.Flow(text),), **params)
+        return qb.run(experiment, engine=engine, progress=not as_json)
 
-        experiment = Experiment(bottleneck=link, flows=(Flow(text),), **params)
-        return run(experiment, engine=engine, progress=not as_json)
-
-    found = compare(opened(first), opened(second), names=(first, second))
+    found = qb.compare(opened(first), opened(second), names=(first, second))
     table, different = found.frame(), found.made_differently()
     if as_json:
         rows = json.loads(table.to_json(orient="records"))
@@ -62,7 +56,7 @@ def compare_command(
         if len(different):
             print_frame(different)
     if out:
-        click.echo(str(save_chart(found.chart(), out)), err=as_json)
+        click.echo(str(qb.plots.save_chart(found.chart(), out)), err=as_json)
 
 
 @click.command("bisect")
@@ -88,13 +82,12 @@ def bisect_command(good: str, bad: str, as_json: bool, **params: Any) -> None:
     commits of a stack of your own. One that cannot be built is skipped and named. Runs and builds
     are stored: a bisection that was stopped goes on where it was.
     """
-    from qbkit.studies.bisection import bisect
 
     def say(text: str) -> None:
         click.echo(text, err=True)
 
     link = bottleneck(params)
-    found = bisect(good, bad, bottleneck=link, progress=not as_json, say=say, **params)
+    found = qb.bisect(good, bad, bottleneck=link, progress=not as_json, say=say, **params)
     frame = found.frame()
     if as_json:
         rows = plain_rows(frame.to_dict("records"))
@@ -121,10 +114,10 @@ def identify_command(
     qlog; RUN is a file or a name of `qbkit runs`. Exit status: 0, or 4 if a flow's controller is
     unknown.
     """
-    from qbkit.studies.identify import UNKNOWN, identify
+    from qbkit.studies.identify import UNKNOWN
 
     given: dict[str, Any] = {name: value for name, value in choice.items() if value is not None}
-    found = identify(source, flow, **given)
+    found = qb.identify(source, flow, **given)
     if as_json:
         print_json(found.to_dict())
     else:

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+import qbkit as qb
 from qbkit.cli import options
 from qbkit.cli.network import bottleneck, network_options
 from qbkit.cli.output import print_frame, print_json
-
-if TYPE_CHECKING:
-    from qbkit.metrics import Assessment
-    from qbkit.studies.conformance import Study
-    from qbkit.studies.explain import Explanation
-
 
 GATES = ("min_conformance", "max_delta_throughput_mbps", "max_delta_delay_ms")
 
@@ -54,26 +49,23 @@ def conformance_command(
     exit with 1 or 2.
     """
     bounds = _bounds(params)
-    from qbkit.metrics import DEFINITIONS, answer_of
 
-    if definition not in DEFINITIONS:
-        raise click.BadParameter(f"choose from {', '.join(DEFINITIONS)}", param_hint="--definition")
+    if definition not in qb.metrics.DEFINITIONS:
+        raise click.BadParameter(
+            f"choose from {', '.join(qb.metrics.DEFINITIONS)}", param_hint="--definition"
+        )
     link = bottleneck(params)
     how = {"bottleneck": link, "progress": not as_json, **params}
     explained = None
     if explaining:
-        from qbkit.studies.explain import explain
-
-        explained = explain(test, reference, definition=definition, **how)
+        explained = qb.explain(test, reference, definition=definition, **how)
         study = explained.study
     else:
-        from qbkit.studies.conformance import conformance_study
-
-        study = conformance_study(test, reference, **how)
+        study = qb.conformance_study(test, reference, **how)
     result = study.assess(definition=definition)
     verdict = explained.verdict if explained else study.verdict(definition=definition)
     gates = study.gates(definition=definition, **bounds)
-    answer = answer_of(gates)
+    answer = qb.metrics.answer_of(gates)
     if as_json:
         report = {"test": test, "reference": reference, **result.to_dict()}
         report |= {"verdict": str(verdict), "faults": [f._asdict() for f in study.faults]}
@@ -91,7 +83,9 @@ def conformance_command(
     return options.STATUS[answer]
 
 
-def _print_details(study: Study, result: Assessment, explained: Explanation | None) -> None:
+def _print_details(
+    study: qb.Study, result: qb.metrics.Assessment, explained: qb.Explanation | None
+) -> None:
     """The numbers of the verdict, the known faults, and what differs in the packets."""
     from qbkit.metrics.verdicts.reasons import sentence
 
@@ -106,13 +100,12 @@ def _print_details(study: Study, result: Assessment, explained: Explanation | No
 
 def _bounds(params: dict[str, Any]) -> dict[str, Any]:
     """The gates' bounds, taken out of ``params``; UsageError for an impossible one."""
-    from qbkit.errors import MetricError
     from qbkit.metrics.verdicts.gates import require_bounds
 
     bounds = {name: params.pop(name) for name in GATES}
     try:
         require_bounds(*bounds.values())
-    except MetricError as error:
+    except qb.MetricError as error:
         raise click.UsageError(str(error)) from None
     return bounds
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+import qbkit as qb
 from qbkit.cli import options
 from qbkit.cli.output import print_frame, print_json
 
@@ -39,16 +40,15 @@ def evaluate_command(sender: str, out: tuple[Path, ...], as_json: bool, **params
     so an evaluation that was interrupted goes on where it was. Exit status: 0 if it is worse
     nowhere, 3 if it is worse somewhere, 4 if something is undecided and nothing is worse.
     """
-    from qbkit.studies.evaluation.evaluate import evaluate
     from qbkit.studies.evaluation.report import as_json as to_json
-    from qbkit.studies.evaluation.report import require_name, save_evaluation
+    from qbkit.studies.evaluation.report import require_name
 
     targets = out or (() if as_json else (Path(DEFAULT_OUT),))
     for target in targets:
         require_name(target)
-    result = evaluate(sender, progress=not as_json, **params)
+    result = qb.evaluate(sender, progress=not as_json, **params)
     for target in targets:
-        save_evaluation(result, target)
+        qb.save_evaluation(result, target)
     if as_json:
         click.echo(to_json(result), nl=False)
     else:
@@ -73,9 +73,9 @@ def bbr_draft_command(sender: str, as_json: bool, **params: Any) -> int:
     Each case is an experiment, judged by what the link shows and the sender's own state. Exit
     status: 0 if no case differs, 3 if one does, 4 if seeds disagree and no case differs.
     """
-    from qbkit.studies.evaluation.cases import DIFFERS, VARIES, judge_cases
+    from qbkit.studies.evaluation.cases import DIFFERS, VARIES
 
-    report = judge_cases(sender, progress=not as_json, **params)
+    report = qb.judge_cases(sender, progress=not as_json, **params)
     if as_json:
         click.echo(report.to_json())
     else:
@@ -118,9 +118,7 @@ def hunt_command(
     stored, so a hunt that was interrupted goes on. Exit status: 0, or 4 if new seeds do not show
     it.
     """
-    from qbkit.studies.hunt.hunt import hunt
-
-    found = hunt(sender, metric=metric, budget_s=budget, progress=not as_json, **how)
+    found = qb.hunt(sender, metric=metric, budget_s=budget, progress=not as_json, **how)
     path = out or Path(f"{found.book.name}-{metric}.yaml")
     found.save(path)
     if as_json:

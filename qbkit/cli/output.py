@@ -8,6 +8,8 @@ from typing import Any
 
 import click
 
+import qbkit as qb
+
 
 def print_json(document: object) -> None:
     """Print a document as JSON on one line; ValueError for NaN, which JSON does not have."""
@@ -16,13 +18,12 @@ def print_json(document: object) -> None:
 
 def print_run(dataset: Any, as_json: bool) -> None:
     """Print the flows of a stored run, its warnings (on stderr) and its path."""
-    from qbkit.metrics import flow_summaries, summary
     from qbkit.traces.run.attributes import run_warnings
 
     attrs, path = dataset.attrs, dataset.encoding["source"]
     if as_json:
         cost = {name: attrs.get(name) for name in ("hash", "wall_s", "cpu_s")}
-        flows = flow_summaries(dataset)
+        flows = qb.metrics.flow_summaries(dataset)
         print_json(
             {
                 **{"path": path, **cost, "virtual_s": attrs["duration_s"]},
@@ -30,7 +31,7 @@ def print_run(dataset: Any, as_json: bool) -> None:
             }
         )
         return
-    print_frame(summary(dataset).drop(columns=["stack", "controller"]))
+    print_frame(qb.metrics.summary(dataset).drop(columns=["stack", "controller"]))
     for warning in run_warnings(dataset):
         click.echo(f"warning: {warning}", err=True)
     click.echo(f"{path}")

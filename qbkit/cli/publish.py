@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+import qbkit as qb
 from qbkit.extras import require
 
 TABLES = (".csv", ".tex")
@@ -33,17 +34,15 @@ def plot_command(results: str, kind: str | None, out: Path, width: str) -> None:
     RUN is a file or the name of a stored run, STUDY the folder of a published study, SWEEP the
     folder of a sweep or the SPEC.yaml that it is published beside.
     """
-    from qbkit import plots
-    from qbkit.store.paper_tables import save_table
-    from qbkit.studies.results import figure, open_results, table
+    from qbkit.studies.results import figure, table
 
-    opened = open_results(results)
+    opened = qb.open_results(results)
     if kind == "table" or (kind is None and out.suffix in TABLES):
-        click.echo(str(save_table(table(opened), out)))
+        click.echo(str(qb.save_table(table(opened), out)))
         return
     # An interactive page has the width of its window.
     paper = None if width == "screen" or out.suffix == ".html" else width
-    click.echo(str(plots.save_chart(figure(opened, kind), out, width=paper)))
+    click.echo(str(qb.plots.save_chart(figure(opened, kind), out, width=paper)))
 
 
 @click.command("report")
@@ -51,10 +50,7 @@ def plot_command(results: str, kind: str | None, out: Path, width: str) -> None:
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="HTML file to write.")
 def report_command(results: str, out: Path) -> None:
     """Write one HTML file that opens offline: verdict, charts, parameters, suspects, provenance."""
-    from qbkit.studies.report import save_report
-    from qbkit.studies.results import open_results
-
-    click.echo(str(save_report(open_results(results), out)))
+    click.echo(str(qb.save_report(qb.open_results(results), out)))
 
 
 @click.command("atlas")

@@ -11,8 +11,10 @@ from typing import Any
 
 import click
 
+import qbkit as qb
 from qbkit.cli import options
 from qbkit.cli.output import print_json, print_table
+from qbkit.suggestions import did_you_mean
 
 MOST_POINTS, MOST_VALUES = 20, 12
 FIELDS = ("flow", "rate_mbps", "rtt_ms", "buffer_bdp", "seed")
@@ -68,10 +70,9 @@ def reproduce_command(
 def _announced(points: list[Any]) -> str:
     """How many runs the points have, and what they cost; loads of a page or object cost little."""
     from qbkit.execution.preflight import cpu_s
-    from qbkit.spec import Experiment
 
     specs = [spec for point in points for spec in point.recipe.specs]
-    minutes = math.ceil(sum(cpu_s(s) for s in specs if isinstance(s, Experiment)) / 60)
+    minutes = math.ceil(sum(cpu_s(s) for s in specs if isinstance(s, qb.Experiment)) / 60)
     return f"runs: {len(specs)}; those that are not stored take up to about {minutes} processor min"
 
 
@@ -112,8 +113,6 @@ def points_with(path: Path, wanted: dict[str, str]) -> list[Any]:
 
 def _why_none(points: list[Any], wanted: dict[str, str]) -> str:
     """The wanted value that no point has, and those that there are; or that none has them all."""
-    from qbkit.suggestions import did_you_mean
-
     for name, value in wanted.items():
         if not any(point.has({name: value}) for point in points):
             found = {value for point in points for value in point.known(name)}
@@ -182,17 +181,15 @@ def replay_command(
     options choose a run as in `qbkit reproduce`. The command says whether the run gives the same
     bytes as before, and else what differs.
     """
-    from qbkit import plots
     from qbkit.plots.drawing.export import WRITERS
-    from qbkit.studies.replay import replay
 
     if out.suffix.lower().removeprefix(".") not in WRITERS:
         endings = ", ".join("." + name for name in WRITERS)
         raise click.UsageError(f"a diagram cannot be saved as {out.name}; choose from {endings}")
-    found = replay(
+    found = qb.replay(
         _run_or_point(run, wanted_fields({**fields, "where": where})), around_s, progress=True
     )
-    path = plots.save_chart(found.chart(), out)
+    path = qb.plots.save_chart(found.chart(), out)
     if as_json:
         texts = {"verdict": found.verdict, "inputs": found.inputs, "shown": found.counts}
         print_json({**texts, "run": found.run.encoding["source"], "out": str(path)})

@@ -9,6 +9,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
+import qbkit as qb
 from qbkit.cli import options
 from qbkit.cli.network import bottleneck, network_options
 from qbkit.cli.output import print_json, print_run
@@ -65,9 +66,7 @@ def run_command(
     else:
         experiment = _experiment_of(flows, params)
     _leave_dask_out()
-    from qbkit.execution.runner import run  # slow to import, so after the experiment is valid
-
-    print_run(run(experiment, progress=not as_json, **how), as_json)
+    print_run(qb.run(experiment, progress=not as_json, **how), as_json)
 
 
 def _experiment_in(context: click.Context, flows: tuple[str, ...]) -> Experiment:
@@ -118,11 +117,10 @@ def sweep_command(
     as_json: bool,
 ) -> int:
     """Run every combination of the values in SPEC.yaml that has no result in the folder yet."""
-    from qbkit.execution.sweeps import estimate, run_sweep
-    from qbkit.spec.sweep import Sweep
+    from qbkit.execution.sweeps import estimate
     from qbkit.store.published import load_published
 
-    sweep = Sweep.from_file(spec)
+    sweep = qb.Sweep.from_file(spec)
     published = load_published(spec) if extend else None
     if dry_run:
         report = estimate(sweep, out, engine, published=published)
@@ -136,7 +134,7 @@ def sweep_command(
         return 0
     if out is None:
         raise click.UsageError("give the folder for the results with --out, or use --dry-run")
-    outcome = run_sweep(
+    outcome = qb.run_sweep(
         sweep, out, engine=engine, scheduler=scheduler, progress=not as_json, published=published
     )
     failures = [{"run": f.name, "reason": f.reason} for f in outcome.failures]

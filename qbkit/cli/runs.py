@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+import qbkit as qb
 from qbkit.cli import options
 from qbkit.cli.output import print_frame, print_json, print_run, print_table
 
@@ -21,10 +22,10 @@ VERSION = "measurement_version"
 def runs_command(stale: bool, as_json: bool) -> None:
     """List the stored runs; files that cannot be read become warnings with the reason."""
     from qbkit import measurement
-    from qbkit.store import default_folder, list_runs
+    from qbkit.store import default_folder
 
     # Through JSON, which turns NaN into null and NumPy numbers into Python numbers.
-    rows = json.loads(list_runs().to_json(orient="records"))
+    rows = json.loads(qb.list_runs().to_json(orient="records"))
     if stale:
         versions = {None, measurement.VERSION}  # none: imported captures, and unreadable files
         rows = [row for row in rows if row["problem"] or row[VERSION] not in versions]
@@ -56,9 +57,9 @@ def packets_command(run: str, around_s: float, flow: str | None, count: int, as_
     """
     import xarray as xr
 
-    from qbkit.studies.results import is_cube, open_results
+    from qbkit.studies.results import is_cube
 
-    opened = open_results(run)
+    opened = qb.open_results(run)
     if not isinstance(opened, xr.Dataset) or is_cube(opened):
         raise click.UsageError(f"{run} is no run; give FILE.nc, or a name of `qbkit runs`")
     found = opened.qb.packets(around_s, flow=flow, count=count).reset_index()
@@ -95,7 +96,7 @@ def import_pcaps_command(
     **params: Any,
 ) -> None:
     """Turn captures of both sides of a queue, made elsewhere, into a run dataset."""
-    from qbkit import store, traces
+    from qbkit.store import require_free
 
     named = {}
     for text in flows:
@@ -104,8 +105,8 @@ def import_pcaps_command(
             raise click.BadParameter(f"{text!r} is not PORT=LABEL", param_hint="--flow")
         named[int(port)] = label
     if not force:
-        store.require_free(out)
+        require_free(out)
     sender = list(params.pop("sender"))
-    dataset = traces.read_pcaps(before, after, flows=named, sender=sender, **params)
-    store.save_run(dataset, out)
-    print_run(store.load_run(out), as_json)
+    dataset = qb.read_pcaps(before, after, flows=named, sender=sender, **params)
+    qb.save_run(dataset, out)
+    print_run(qb.load_run(out), as_json)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+import qbkit as qb
 from qbkit.cli import options
 from qbkit.cli.network import bottleneck, network_options
 from qbkit.cli.output import print_json, print_table
@@ -93,16 +94,13 @@ def web_command(
         return measure(context, urls, protocol.split(","), out=out, force=force, as_json=as_json)
     if out or force or insecure:
         raise click.UsageError("--out, --force and --insecure are for URLs")
-    from qbkit.execution.web.load import run_web_all  # slow to import
-    from qbkit.spec.web import WebLoad
-
     fields = _completed(params)
     loads = [
-        WebLoad(**{**fields, "protocol": word, "seed": seed})
+        qb.WebLoad(**{**fields, "protocol": word, "seed": seed})
         for seed in range(1, repeat + 1)
         for word in protocol.split(",")
     ]
-    outcomes = run_web_all(loads, progress=not as_json)
+    outcomes = qb.run_web_all(loads, progress=not as_json)
     _print_outcomes(outcomes, as_json, explaining)
     return int(any(outcome.error is not None for outcome in outcomes))
 

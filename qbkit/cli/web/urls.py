@@ -10,6 +10,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
+import qbkit as qb
 from qbkit.cli.output import print_json, print_table
 from qbkit.json_words import plain_rows
 
@@ -46,17 +47,16 @@ def measure(
             f"{option.opts[-1]} is for loads in virtual time; URLs are loaded over this "
             "machine's own network, which qbkit does not change"
         )
-    from qbkit import store  # slow to import
     from qbkit.execution.runner import check_writable
-    from qbkit.execution.web.urls import measure_urls
     from qbkit.metrics.web.loads import url_differences
+    from qbkit.store import require_free  # slow to import
 
     if out is not None:
         if not force:
-            store.require_free(out)
+            require_free(out)
         check_writable(out)
     names = {"client", "repeat"} & given
-    loads = measure_urls(
+    loads = qb.measure_urls(
         urls,
         protocols=protocols,
         limit_s=context.params["duration_s"],
@@ -65,7 +65,7 @@ def measure(
         **{name: context.params[name] for name in names},
     )
     if out is not None:
-        store.save_run(loads, out)
+        qb.save_run(loads, out)
     rows = plain_rows(url_differences(loads).to_dict("records"))
     failures = json.loads(loads.attrs["failures"])
     if as_json:
