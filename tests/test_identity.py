@@ -168,8 +168,8 @@ def test_a_changed_aioquic_of_the_same_version_renames_runs(
     from qbkit.stacks import aioquic
 
     before = aioquic.driver_fingerprint()
-    copied = shutil.copytree(aioquic._site_packages() / "aioquic", tmp_path / "aioquic")
-    monkeypatch.setattr(aioquic, "_site_packages", lambda: tmp_path)
+    copied = shutil.copytree(aioquic.site_packages_of("aioquic") / "aioquic", tmp_path / "aioquic")
+    monkeypatch.setattr(aioquic, "site_packages_of", lambda _: tmp_path)
     assert aioquic.driver_fingerprint() == before
     with (copied / "quic/recovery.py").open("a") as changed:
         changed.write("\n")
