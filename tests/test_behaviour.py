@@ -42,6 +42,7 @@ def first_cause(test: Parameters, reference: Parameters) -> str:
         ({"bandwidth_rounds": 2}, "bandwidth_memory_rounds"),
         ({"window_gain": 3.0}, "window_gain"),
         ({"cruise_window_gain": 0.5}, "cruise_part"),
+        ({"down_gain": 0.5}, "drain_rate"),
         ({"drains_fully": True}, "left_in_flight_bdp"),
         ({"startup_rounds": 12}, "startup_hold_rtts"),
         ({"drain_gain": 0.8}, "startup_drain_gain"),
@@ -64,6 +65,16 @@ def test_the_units_of_the_path(unchanged):
     assert unchanged["bandwidth_memory_rounds"].value == pytest.approx(12, abs=2)
     assert unchanged["kept_after_burst"].value == pytest.approx(1, abs=0.1)
     assert unchanged["startup_drain_gain"].value == pytest.approx(math.log(2) / 2, abs=0.05)
+
+
+def test_a_low_startup_gain_fills_the_path_later(unchanged):
+    slow = probed(ChangedBbr, startup_gain=1.3)
+    assert slow["startup_reach_rtts"].value > 1.2 * unchanged["startup_reach_rtts"].value
+
+
+def test_rates_of_probes_and_drains(unchanged):
+    assert unchanged["probe_rate"].value == pytest.approx(1.25, abs=0.1)
+    assert unchanged["drain_rate"].value == pytest.approx(0.75, abs=0.1)
 
 
 def test_a_path_is_known_by_what_it_does():
@@ -107,6 +118,39 @@ def test_rules_for_windows_are_not_for_models_of_the_path():
     losses = {"growth": "linear", "window_gain": 2.0, "window_cap_packets": 30.0}
     usual = {"growth": "linear", "window_gain": 3.0}
     assert [d.name for d in compare(known(**losses), known(**usual))] == ["window_cap_packets"]
+
+
+def test_the_curve_of_a_line_is_no_cause():
+    usual = {"growth": "linear", "back_at_loss_part": 0.65, "decrease_factor": 0.5}
+    test = {"growth": "linear", "back_at_loss_part": 0.3, "decrease_factor": 0.7}
+    assert [d.name for d in compare(known(**test), known(**usual))] == ["decrease_factor"]
+    curve = {"growth": "cubic", "back_at_loss_part": 0.3}
+    assert [d.name for d in compare(known(**curve), known(**{**usual, **curve}))] == []
+    hasty = {**curve, "back_at_loss_part": 0.1}
+    assert [d.name for d in compare(known(**hasty), known(**curve))] == ["back_at_loss_part"]
+
+
+@pytest.mark.parametrize(
+    ("name", "usual", "chance", "change"),
+    [
+        ("reverted_reductions_percent", 0.0, 10.0, 50.0),
+        ("packets_per_ack", 2.0, 1.6, 3.0),
+    ],
+)
+def test_what_chance_does_is_no_difference(name, usual, chance, change):
+    reference = known(growth="linear", **{name: usual})
+    found = [
+        [d.name for d in compare(known(growth="linear", **{name: value}), reference)]
+        for value in (chance, change)
+    ]
+    assert found == [[], [name]]
+
+
+def test_a_slower_startup_comes_after_the_receiver_that_causes_it():
+    usual = {"growth": "probing", "packets_per_ack": 2.0, "startup_reach_rtts": 4.0}
+    test = {"growth": "probing", "packets_per_ack": 16.0, "startup_reach_rtts": 7.0}
+    names = [d.name for d in compare(known(**test), known(**usual))]
+    assert names == ["packets_per_ack", "startup_reach_rtts"]
 
 
 def test_every_rule_has_its_words():

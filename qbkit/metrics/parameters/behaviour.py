@@ -20,7 +20,7 @@ from qbkit.metrics.parameters.inference import (
 from qbkit.metrics.parameters.model import ProbePath
 from qbkit.metrics.parameters.reductions import window_reductions_of
 from qbkit.metrics.parameters.rules import RULES
-from qbkit.metrics.parameters.start import start_of
+from qbkit.metrics.parameters.start import shows_pacing, start_of
 
 
 def observed(alone: Sequence[xr.Dataset], probing: Sequence[xr.Dataset] = ()) -> Parameters:
@@ -31,8 +31,11 @@ def observed(alone: Sequence[xr.Dataset], probing: Sequence[xr.Dataset] = ()) ->
     """
     paths = [(run, ProbePath.of(run)) for run in probing]
     links = [model.within(observe(run), 0.0, path.fall_s) for run, path in paths if path]
-    found = infer(list(alone) or links)
-    short = () if alone else ("probe_rtt_interval_s",)  # the first seconds hold one at most
+    seen = [observe(run) for run in alone] or links
+    found = infer(seen)
+    short = [] if alone else ["probe_rtt_interval_s"]  # the first seconds hold one at most
+    if not any(shows_pacing(c, start_of(c)) for c in seen):
+        short.append("pacing")
     kept = [Estimate(e.name, math.nan) if e.name in short else e for e in found.values()]
     shown = zip(behaviour_of(alone), behaviour_of(probing), strict=True)
     return Parameters(

@@ -34,6 +34,9 @@ from qbkit.metrics.parameters.rules import (
 
 LEAST_PART = 0.05
 """Numbers that differ by at most this fraction count as equal, whatever their intervals."""
+LEAST_PARTS = {"reverted_reductions_percent": 0.15, "packets_per_ack": 0.25}
+"""The same where chance does more: two of twenty reductions are restored by it, and a receiver
+acknowledges at once what comes after a loss."""
 AGAINST = 0.3
 """Weight of a cause that would change the throughput in the opposite direction."""
 CLEAR = 0.02
@@ -160,8 +163,8 @@ def compare(
     last = RECEIVERS if models else ()
     causes.sort(
         key=lambda d: (
-            d.name in last,
             d.explained,
+            d.name in last,
             -d.score if math.isfinite(d.score) else unknown,
         )
     )
@@ -173,6 +176,8 @@ def _behaviours(
 ) -> list[Difference]:
     """The rules by which both sides were seen to behave, but not alike."""
     kinds = [name for name in RULES if (name in OF_LOSSES) is not models or name in OF_ALL]
+    if test["growth"].word == reference["growth"].word == "linear":  # no curve, so no K
+        kinds.remove("back_at_loss_part")
     seen = [name for name in kinds if name in test and name in reference]
     differ = [n for n in seen if _breaks(RULES[n], test[n], reference[n])]
     return [_broken(n, test[n], reference[n], moved) for n in differ]
@@ -279,7 +284,7 @@ def _differ(test: Estimate, reference: Estimate) -> bool:
         return bool(test.word and reference.word and test.word != reference.word)
     if not (test.known and reference.known):
         return False
-    if _apart(test, reference) <= LEAST_PART:
+    if _apart(test, reference) <= LEAST_PARTS.get(test.name, LEAST_PART):
         return False
     if math.isnan(test.low) or math.isnan(reference.low):
         return True

@@ -18,14 +18,21 @@ import numpy as np
 import xarray as xr
 
 from qbkit.metrics.parameters.connection import GRID_PARTS, Connection, Load
+from qbkit.metrics.parameters.limits import IDLE, STILL_PACKETS
 from qbkit.metrics.parameters.reductions import WindowReduction
 from qbkit.metrics.parameters.rules import BURST, FALL, START
 from qbkit.traces.arrays import FloatArray
 
 BACK_TO_BACK = 0.25
 """Packets closer than this part of a packet's time on the link left together."""
+PACED_PACKETS = 12
+"""Packets whose rate is judged: fewer than a drain has, and more than a send quantum."""
+EXTREME = (0.02, 0.98)
+"""Parts of the time at a lower rate: a drain and a probe are each a larger part of a cycle."""
 PEAK_RTTS = 40
 """Startup has its peak within this many round trips."""
+FULL_PART = 0.9
+"""A path is full when this part of its BDP is in flight."""
 FALLEN = 0.75
 """What is in flight has fallen below this part of its peak or plateau."""
 NEAR_BDP = 1.4
@@ -47,6 +54,8 @@ MOST_OF = 0.9
 """A window is back when it has regained this part of what it will, and CUBIC then needs
 (1 - (1 - `MOST_OF`)^(1/3)) of its K for it."""
 CAPPED_PERCENT = 50.0
+HELD_PART = 0.05
+"""Largest change of a window that something holds, from one half of the time to the other."""
 AGGREGATED = 8.0
 """Packets per ACK from which on ACKs are aggregated."""
 LINEAR = (0.35, 0.65)
@@ -146,8 +155,29 @@ def steady(c: Connection, after_s: float) -> dict[str, float]:
         "standing_queue_bdp": max(float(low) / bdp - 1, 0.0),
         "cruise_part": float(middle / max(high, 1.0)),
         "probes_reach_bdp": float(high) / bdp,
+        **pace(c, after_s),
         "back_to_back_packets": back_to_back(c, after_s),
         "receiver_wait_ms": receiver_wait_ms(c, after_s),
+    }
+
+
+def pace(c: Connection, after_s: float) -> dict[str, float]:
+    """Sending rate over the link's in probes and in drains, but not in ProbeRTT."""
+    sent_s = c.sent_s[c.sent_s > after_s]
+    if c.link is None or len(sent_s) < 10 * PACED_PACKETS:
+        return {}
+    took_s = np.maximum(sent_s[PACED_PACKETS:] - sent_s[:-PACED_PACKETS], 1e-6)
+    window = np.interp(sent_s, c.grid_s, c.in_flight_packets)
+    window = np.minimum(window[PACED_PACKETS:], window[:-PACED_PACKETS])
+    rate = PACED_PACKETS * c.packet_bytes * 8e-6 / c.link.rate_mbps / took_s
+    usual = window > DIP * np.median(window)
+    order = np.argsort(rate[usual])
+    # Each packet counts by the time until the next one, so that parts of time are chosen.
+    passed_s = np.cumsum(np.diff(sent_s)[: -PACED_PACKETS + 1][usual][order])
+    low, high = np.searchsorted(passed_s, np.array(EXTREME) * passed_s[-1])
+    return {
+        "drain_rate": float(rate[usual][order][low]),
+        "probe_rate": float(rate[usual][order][high]),
     }
 
 
@@ -184,8 +214,10 @@ def startup(c: Connection) -> dict[str, float]:
     high = np.flatnonzero(window >= FALLEN * peak)
     end = int(high[np.argmax(np.append(np.diff(high), len(window)) > GRID_PARTS)])
     rounds = np.cumsum(rtt_s / GRID_PARTS / c.rtt_s[early])
+    full = np.flatnonzero(window >= FULL_PART * bdp)
     found = {
         "startup_peak_bdp": peak / bdp,
+        "startup_reach_rtts": (full[0] + 1) / GRID_PARTS if len(full) else math.nan,
         "startup_hold_rtts": float(rounds[end] - rounds[high[0]]),
     }
     below = np.flatnonzero(window[end:] < NEAR_BDP * bdp)
@@ -233,12 +265,17 @@ def response(c: Connection, path: ProbePath) -> dict[str, float | str]:
     found = _stale(c, flight, path)
     if isinstance(found.get("window_gain"), float):
         window = float(c.in_flight_packets[_between(c, *_stale_span(path))].max())
-        found |= {"window_gain": window / bdp, "ack_room": _ack_room(c, path, window - 2 * bdp)}
+        per_ack = _per_ack(c, path)
+        room = min(max(window - 2 * bdp, 0.0), per_ack)
+        found["window_gain"], found["ack_room"] = window / bdp, 1.0
+        if per_ack >= AGGREGATED:  # what has room for ACKs is no gain
+            found |= {"window_gain": (window - room) / bdp, "ack_room": room / per_ack}
     before = flight[_between(c, path.burst_s - 2 * SETTLED_S, path.burst_s)]
     begin_s, end_s = (path.burst_s + rtts * rtt_s for rtts in BURST_RTTS)
     after = flight[_between(c, begin_s, end_s)]
     if len(before) and len(after) and np.median(before) > 0:
-        found["kept_after_burst"] = float(np.median(after) / np.median(before))
+        # A burst also empties the queue: what fills the path is what is to be kept.
+        found["kept_after_burst"] = float(np.median(after) / min(np.median(before), 1.0))
     return found
 
 
@@ -247,12 +284,11 @@ def _stale_span(path: ProbePath) -> tuple[float, float]:
     return path.fall_s, path.fall_s + 2 * SETTLED_S
 
 
-def _ack_room(c: Connection, path: ProbePath, room_packets: float) -> float:
-    """The part of an ACK's packets for which there is room; 1 where ACKs are not aggregated."""
+def _per_ack(c: Connection, path: ProbePath) -> float:
+    """Packets per ACK before the path becomes slower."""
     at_s = c.acked_or_lost_s
     mine = ~c.lost & (at_s > path.fall_s / 2) & (at_s < path.fall_s)
-    per_ack = mine.sum() / max(len(np.unique(at_s[mine])), 1)
-    return 1.0 if per_ack < AGGREGATED else min(max(room_packets / per_ack, 0.0), 1.0)
+    return float(mine.sum()) / max(len(np.unique(at_s[mine])), 1)
 
 
 def _between(c: Connection, begin_s: float, end_s: float) -> slice:
@@ -316,9 +352,25 @@ def between_losses(
         found["steep_increase_packets_per_rtt"] = float(np.median(slopes))
     if back:
         found["back_at_loss_part"] = float(np.nanmedian(back))
-    if limited_percent > CAPPED_PERCENT:
+    if limited_percent > CAPPED_PERCENT or _is_held(c, window):
         found["window_cap_packets"] = float(np.median(c.in_flight_packets))
     return found
+
+
+def _is_held(c: Connection, window: FloatArray) -> bool:
+    """Whether, for most of the time, the link is idle and the window does not grow, without a loss.
+
+    A receiver that reads slowly holds the window, though it moves with each update of flow control.
+    """
+    if c.link is None:
+        return False
+    since_s = max([float(c.sent_s[0]), *c.loss_detected_s[-1:]]) + PEAK_RTTS * c.min_rtt_s
+    later = c.grid_s > since_s
+    if later.mean() < CAPPED_PERCENT / 100:
+        return False
+    used = c.link.used_part(np.array([since_s]), c.grid_s[-1:])[0]
+    early, late = (float(np.median(half)) for half in np.array_split(window[later], 2))
+    return bool(used < IDLE and abs(late - early) <= max(STILL_PACKETS, HELD_PART * early))
 
 
 def _way_back(c: Connection, grown: FloatArray) -> float:

@@ -28,6 +28,7 @@ MIDDLE = (0.3, 0.9)
 """Part of a round whose rate counts; it excludes an initial burst and a last stray packet."""
 QUEUES = 1.15
 """The packets of a round queue if their median RTT is more than this times the minimum."""
+BURST_GAIN = 2.0
 LARGEST_GAIN = 8.0
 """Packets sent faster than this times cwnd/RTT are a burst."""
 
@@ -128,6 +129,20 @@ def pacing_gains(connection: Connection, start: Start) -> FloatArray:
     chosen = np.array(gains)[counting] if any(counting) else np.array(gains)
     found = chosen[np.isfinite(chosen)]
     return found if 2 * len(found) >= len(chosen) else np.empty(0)
+
+
+def shows_pacing(connection: Connection, start: Start) -> bool:
+    """Whether slow start shows if it is paced: in rounds that hardly queue.
+
+    In a burst, the packets of such a round leave at twice its window per RTT, or faster: the link
+    is not yet full, and each ACK lets out two. A round that is slower is not one.
+    """
+    rounds = [_gain(connection, start, n) for n in range(1, len(start.rounds) - 1)]
+    clear = [(gain, spaced) for gain, spaced, queues in rounds if not queues]
+    if not clear:
+        return False
+    paced = bool(len(pacing_gains(connection, start)))
+    return paced or float(np.median([gain for gain, _ in clear])) > BURST_GAIN
 
 
 def _gain(connection: Connection, start: Start, number: int) -> tuple[float, bool, bool]:
