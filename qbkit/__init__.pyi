@@ -40,10 +40,10 @@ from .studies.conformance import Study as Study
 from .studies.conformance import conformance_study as conformance_study
 from .studies.conformance import load_study as load_study
 from .studies.conformance import publish_study as publish_study
-from .studies.explain import Explanation as Explanation
 from .studies.explain import explain as explain
 from .studies.explain import load_explanation as load_explanation
 from .studies.explain import publish_explanation as publish_explanation
+from .studies.explanation import Explanation as Explanation
 from .studies.what_if import WhatIf as WhatIf
 from .studies.what_if import what_if as what_if
 from .studies.bisection.bisect import Bisection as Bisection

@@ -19,7 +19,8 @@ from qbkit.metrics.parameters.inference import PARAMETERS
 from qbkit.metrics.parameters.model import ProbePath
 from qbkit.metrics.parameters.rules import EXPLAINS, OF_ALL, OF_LOSSES, RECEIVERS, RULES
 from qbkit.plots.flows.evidence import evidence_chart
-from qbkit.studies.explain import Explanation, explanation
+from qbkit.studies.explain import explanation
+from qbkit.studies.explanation import Explanation
 from qbkit.studies.probing import probe_path, probing
 
 

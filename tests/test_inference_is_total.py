@@ -20,7 +20,7 @@ from qbkit.metrics import infer
 from qbkit.metrics.parameters import PARAMETERS, Estimate, Parameters, compare
 from qbkit.metrics.parameters.ranges import range_of
 from qbkit.metrics.parameters.rules import RECEIVERS
-from qbkit.studies.explain import accounts_text, observed_ln_ratio, share_text
+from qbkit.studies.explanation import accounts_text, observed_ln_ratio, share_text
 
 CASES = Path(__file__).parent.parent / "data/cases"
 PATIENT = [HealthCheck.too_slow]

@@ -25,7 +25,7 @@ from qbkit.spec.sweep import Sweep
 from qbkit.store.faults import Fault, read_faults
 from qbkit.store.published import INDEX, load_runs, load_sweep, published_index
 from qbkit.studies.conformance import Study
-from qbkit.studies.explain import Explanation
+from qbkit.studies.explanation import Explanation
 from qbkit.studies.results import open_results, reference_of
 
 RELEASE_COLUMNS = (

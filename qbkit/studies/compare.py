@@ -16,7 +16,7 @@ from qbkit.errors import MetricError
 from qbkit.metrics import summary
 from qbkit.metrics.flows.lookup import flow_labels
 from qbkit.studies.conformance import Study
-from qbkit.studies.explain import Explanation
+from qbkit.studies.explanation import Explanation
 from qbkit.studies.results import Results, is_cube
 
 if TYPE_CHECKING:

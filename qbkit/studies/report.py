@@ -18,7 +18,7 @@ from qbkit.plots.drawing.render import chart_fragment, without_bundle
 from qbkit.store.faults import faults_html
 from qbkit.store.paper_tables import heading
 from qbkit.studies.conformance import Study
-from qbkit.studies.explain import Explanation
+from qbkit.studies.explanation import Explanation
 from qbkit.studies.results import Results, figure, is_cube, kinds_of, table
 
 STYLE = """

@@ -16,7 +16,8 @@ from qbkit.metrics.maps.interactions import FIRST, SECOND
 from qbkit.store.index import INDEX
 from qbkit.store.published import load_sweep, published_index
 from qbkit.studies.conformance import Study, load_study
-from qbkit.studies.explain import Explanation, load_explanation
+from qbkit.studies.explain import load_explanation
+from qbkit.studies.explanation import Explanation
 
 if TYPE_CHECKING:
     import altair as alt

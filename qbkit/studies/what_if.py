@@ -15,7 +15,7 @@ from qbkit import plots, stacks
 from qbkit.errors import SpecError
 from qbkit.metrics import Assessment, envelope
 from qbkit.studies.conformance import Study, conformance_study
-from qbkit.studies.explain import accounts_text, ln_ratio, observed_ln_ratio
+from qbkit.studies.explanation import accounts_text, ln_ratio, observed_ln_ratio
 
 if TYPE_CHECKING:
     import altair as alt

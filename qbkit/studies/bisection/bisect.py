@@ -32,7 +32,8 @@ from qbkit.studies.bisection.measures import Measure, measure_of
 from qbkit.studies.bisection.search import Side, search
 from qbkit.studies.bisection.versions import Clone, Commit, Version, commits, ends, releases
 from qbkit.studies.conformance import DEFAULT_SEEDS, Study, experiments
-from qbkit.studies.explain import PROBE_SEEDS, Explanation, explanation
+from qbkit.studies.explain import PROBE_SEEDS, explanation
+from qbkit.studies.explanation import Explanation
 from qbkit.traces.arrays import FloatArray
 
 if TYPE_CHECKING:

@@ -1,0 +1,323 @@
+"""What sets a test apart from its reference: suspects, their shares, and the verdict in words.
+
+The *share* of the difference that a suspect accounts for is its effect over the observed
+difference, both as ln of a ratio of throughputs. The observed ratio is that of the test over its
+competitor, divided by that of the reference over its own. The effect is that of this one parameter,
+by the response function of the law: at equal loss times in a drop-tail queue, at an equal loss rate
+if losses are random or the queue is managed (`qbkit.metrics.parameters.effects`). Shares add up,
+and may be negative. A rule of thumb gives no share, and without a difference that is shown there is
+none. The definition is ours. A share is an estimate by a model; `qbkit.what_if` measures one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from qbkit.errors import MetricError
+from qbkit.metrics import Assessment
+from qbkit.metrics.parameters import Difference, Parameters, observe
+from qbkit.metrics.parameters.differences import CLEAR
+from qbkit.metrics.parameters.effects import at_equal_loss_times, law
+from qbkit.metrics.parameters.model import ProbePath
+from qbkit.metrics.parameters.rules import PROBES, RECEIVERS, RULES, STEADY
+from qbkit.metrics.verdicts.reasons import sentence
+from qbkit.metrics.verdicts.words import DIFFERS, Verdict
+from qbkit.store.faults import Fault, faults_html
+from qbkit.studies.conformance import Study
+
+if TYPE_CHECKING:
+    import altair as alt
+    import xarray as xr
+
+NEAR = 0.5
+"""The reasons name every suspect whose score is at least this part of the first one's."""
+WHOLE = 1.005
+"""Largest share that is given as a number: 100 % when rounded."""
+LITTLE = 1 / 3
+"""If the suspects together account for less of the difference, the cause is undecided."""
+MOST_SYMPTOMS = 2
+"""Number of symptoms, the largest first, that the reasons name if there is no suspect."""
+MOST_CAUSES = 2
+"""Number of suspects, the likeliest first, that the verdict names."""
+
+
+@dataclass(frozen=True, repr=False)
+class Explanation:
+    """What distinguishes a test from its reference: suspects, and accompanying symptoms."""
+
+    study: Study
+    assessment: Assessment
+    test: Parameters
+    reference: Parameters
+    differences: list[Difference]
+    """Causes, most likely first, then symptoms."""
+    probed: tuple[xr.Dataset, ...] = ()
+    """Test and reference alone on a path that probes them; empty where that was not run."""
+
+    @property
+    def suspects(self) -> list[Difference]:
+        """Every cause that can matter, or whose effect is unknown, in the order of `compare`."""
+        causes = (d for d in self.differences if d.role == "cause")
+        return [d for d in causes if d.score > CLEAR or math.isnan(d.score)]
+
+    @property
+    def symptoms(self) -> list[Difference]:
+        """Differences that are not causes, the largest first."""
+        return [d for d in self.differences if d.role == "symptom"]
+
+    @cached_property
+    def observed(self) -> float:
+        """The difference in throughput, as the module's docstring defines it; NaN if not shown."""
+        return observed_ln_ratio(self.study, self.assessment)
+
+    def share(self, difference: Difference) -> float:
+        """The part of the difference in throughput that a cause accounts for; NaN if unknown."""
+        effect = math.nan if difference.by_thumb else difference.effect
+        if self._is_drop_tail:
+            growth = law(self.test, self.reference)
+            effect = at_equal_loss_times(difference.name, effect, growth)
+        return effect / self.observed
+
+    @property
+    def _is_drop_tail(self) -> bool:
+        """Whether packets are lost only where the queue overflows."""
+        first = self.study.tests[0]
+        spec = first.qb.experiment
+        return first.attrs["qdisc"] == "fifo" and not (spec and spec.bottleneck.mean_loss_percent)
+
+    @property
+    def accounted(self) -> float:
+        """Sum of the shares of all suspects whose share is known; NaN if none is."""
+        shares = [share for d in self.suspects if not math.isnan(share := self.share(d))]
+        return sum(shares) if shares else math.nan
+
+    @cached_property
+    def verdict(self) -> Verdict:
+        """The study's verdict, with the known fault or the likeliest cause as a line."""
+        return self.study.verdict(self.cause_line, definition=self.assessment.definition)
+
+    @property
+    def faults(self) -> list[Fault]:
+        """The known faults of the test, from ``data/faults.csv``."""
+        return self.study.faults
+
+    @property
+    def cause_line(self) -> str:
+        """What most likely sets the test apart, from its packets alone, in one sentence."""
+        if not self.suspects:
+            return "The packets show no cause that differs."
+        first = self.suspects[0]
+        if first.of_model and first.name in RECEIVERS:
+            return f"Undecided: its sender is not seen to differ; {first.clause}."
+        clauses = " and ".join(d.clause for d in self._named[:MOST_CAUSES])
+        if self.accounted >= LITTLE or self._breaks_a_rule:
+            return f"Most likely because {clauses}."
+        return f"The cause is open; what differs most: {clauses}."
+
+    @property
+    def _breaks_a_rule(self) -> bool:
+        """Whether the first suspect is what a sender does, rather than its receiver."""
+        first = self.suspects[0]
+        own = first.name not in RECEIVERS
+        return own and (
+            first.name in RULES or (first.of_model and first.name in (*PROBES, "pacing"))
+        )
+
+    @property
+    def reasons(self) -> str:
+        """What the cause rests on: each suspect's effect alone, and what all account for."""
+        if not self.suspects:
+            return self._undecided
+        what = "; then ".join(f"{d} ({self.effect_text(d)})" for d in self._named)
+        together = ""
+        if self.assessment.outcome == DIFFERS:
+            together = f"; {self._together}"
+        return f"what differs most is {what}{together}"
+
+    @property
+    def _together(self) -> str:
+        """What all suspects explain of the difference, or why that is unknown."""
+        if math.isnan(self.observed):
+            return "the throughput is not shown to differ, and effects on the delay are unknown"
+        if math.isnan(self.accounted):
+            return "no suspect has a known effect"
+        if self.accounted < 0:
+            return "all suspects together work against the difference"
+        return f"all suspects together account for {share_text(self.accounted)}"
+
+    @property
+    def _named(self) -> list[Difference]:
+        """The first suspect, and those with a similar score."""
+        first, *others = self.suspects
+        near = [d for d in others if d.score >= NEAR * first.score and not d.explained]
+        if first.of_model:  # of these only what their sender does
+            near = [d for d in near if d.name not in RECEIVERS]
+        return [first, *near]
+
+    @property
+    def _undecided(self) -> str:
+        """The verdict without a suspect."""
+        shown = "; ".join(str(d) for d in self.symptoms[:MOST_SYMPTOMS])
+        also = f"; symptoms: {shown}" if shown else ""
+        return f"the packets show no cause that differs{also}"
+
+    def effect_text(self, difference: Difference) -> str:
+        """What a cause alone would change in throughput, and its share of the difference."""
+        if math.isnan(difference.effect):
+            return "alone: effect unknown"
+        if rule := RULES.get(difference.name):
+            return f"seen {rule.moment}"
+        size = f"{_percent(difference.effect)} %"
+        if difference.by_thumb:
+            return f"alone: about {size} throughput by a rule of thumb"
+        share = self.share(difference)
+        accounts = "" if math.isnan(share) else f"; {accounts_text(share)}"
+        return f"alone: {size}{_interval(difference)} throughput at equal loss{accounts}"
+
+    def evidence(self) -> alt.LayerChart:
+        """The first cause at a glance: both sides alone, around the moment at which it shows.
+
+        Raises MetricError without a cause, and where the path that shows it was not run.
+        """
+        from qbkit.plots.flows.evidence import evidence_chart
+
+        paths = [ProbePath.of(run) for run in self.probed]
+        if not self.suspects or not paths or paths[0] is None:
+            raise MetricError(
+                "there is no evidence to draw; it needs a cause, and a sender that models its "
+                "path, explained on this machine"
+            )
+        first = self.suspects[0]
+        moment = RULES[first.name].moment if first.name in RULES else STEADY
+        at_s, span_s = paths[0].around(moment)
+        sides = zip((self.study.test, self.study.reference), self.probed, strict=True)
+        return evidence_chart(
+            {name: observe(run) for name, run in sides},
+            span_s,
+            moment=(at_s, moment),
+            title=sentence(first.clause).removesuffix("."),
+            reference=self.study.reference,
+        )
+
+    def frame(self) -> pd.DataFrame:
+        """One row per difference: role, meaning, test, reference, change of throughput."""
+        rows = [
+            {
+                "parameter": d.name,
+                "role": d.role,
+                "meaning": d.meaning,
+                self.study.test: str(d.test),
+                self.study.reference: str(d.reference),
+                "unit": d.test.unit,
+                "throughput_change_percent": round(100 * math.expm1(d.effect), 1),
+                "interval_percent": _interval(d).strip(),
+                "share_percent": _share_cell(self.share(d)),
+                "score": round(d.score, 3),
+            }
+            for d in self.differences
+        ]
+        return pd.DataFrame(rows)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The verdict, the known faults and the differences, ready for JSON."""
+        return {
+            "verdict": str(self.verdict),
+            "reasons": self.reasons,
+            "faults": [fault._asdict() for fault in self.faults],
+            "share": _known(self.accounted),
+            "differences": [
+                {
+                    "parameter": d.name,
+                    "role": d.role,
+                    "meaning": d.meaning,
+                    "test": str(d.test),
+                    "reference": str(d.reference),
+                    "unit": d.test.unit,
+                    "effect": _known(d.effect),
+                    "effect_low": _known(d.effect_low),
+                    "effect_high": _known(d.effect_high),
+                    "rule_of_thumb": d.by_thumb,
+                    "share": _known(self.share(d)),
+                    "score": _known(d.score),
+                }
+                for d in self.differences
+            ],
+        }
+
+    def __repr__(self) -> str:
+        return str(self.verdict)
+
+    def _repr_html_(self) -> str:
+        # Names with spaces wrap, so that the table fits the cell.
+        table = self.frame().drop(columns=["parameter", "score"])
+        table.columns = [
+            str(name).replace("_percent", " (%)").replace("_", " ") for name in table.columns
+        ]
+        suspects = f"<p>{escape(sentence(self.reasons))}</p>{table.to_html(index=False)}"
+        folded = {**faults_html(self.faults), "Suspects and symptoms": suspects}
+        return self.assessment.html(self.verdict, folded)
+
+
+def observed_ln_ratio(study: Study, assessment: Assessment) -> float:
+    """ln of the test's throughput over its competitor's, less the same of the reference.
+
+    NaN without a competitor, and unless both are shown: that the two sides differ, and that their
+    mean throughputs do.
+    """
+    low, high = assessment.mean_throughput_difference_ci
+    if assessment.outcome != DIFFERS or not (low > 0 or high < 0):
+        return math.nan
+    return ln_ratio(study.tests) - ln_ratio(study.references)
+
+
+def ln_ratio(runs: Sequence[xr.Dataset]) -> float:
+    """Mean over runs: ln of the throughput of flow 0 over that of flow 1; NaN without these."""
+    means = [run["throughput_mbps"].mean("time").values for run in runs]
+    if any(len(mbps) < 2 or min(mbps[:2]) <= 0 for mbps in means):
+        return math.nan
+    return sum(math.log(mbps[0] / mbps[1]) for mbps in means) / len(means)
+
+
+def share_text(share: float) -> str:
+    """A positive share in words. Models overshoot: what exceeds the whole is only called more."""
+    if share > WHOLE:
+        return "more than all of the difference"
+    return f"{100 * share:.0f} % of the difference"
+
+
+def accounts_text(share: float) -> str:
+    """What a suspect does to the difference: a part of it, or the opposite."""
+    return f"accounts for {share_text(share)}" if share >= 0 else "works against the difference"
+
+
+def _share_cell(share: float) -> int | str:
+    """A share in a table: whole percents, or words where it is no part; empty if unknown."""
+    if math.isnan(share):
+        return ""
+    if share < 0:
+        return "against"
+    return "more than all" if share > WHOLE else round(100 * share)
+
+
+def _interval(difference: Difference) -> str:
+    """`` [low, high]`` of the effect in %; empty if unknown or if only the sign is known."""
+    low, high = difference.effect_low, difference.effect_high
+    if difference.by_thumb or not math.isfinite(low + high):
+        return ""
+    return f" [{_percent(low)}, {_percent(high)}]"
+
+
+def _percent(effect: float) -> str:
+    return f"{100 * math.expm1(effect):+.0f}"
+
+
+def _known(value: float) -> float | None:
+    """The value rounded for JSON; None for NaN, which JSON does not have."""
+    return round(value, 4) if math.isfinite(value) else None
