@@ -96,12 +96,12 @@ def test_a_guest_that_is_preempted_everywhere_gives_the_same(tmp_path):
 
 def test_byte_code_among_the_packages_does_not_change_a_run(tmp_path, monkeypatch):
     # In virtual time a failed file look-up costs a microsecond.
-    site, twin = aioquic._site_packages(), tmp_path / "site"
+    site, twin = aioquic.site_packages_of("aioquic"), tmp_path / "site"
     twin.mkdir()
     for path in (path for name in AIOQUIC_NEEDS for path in site.glob(name)):
         copy = shutil.copytree if path.is_dir() else shutil.copy
         copy(path, twin / path.name)
-    monkeypatch.setattr(aioquic, "_site_packages", lambda: twin)
+    monkeypatch.setattr(aioquic, "site_packages_of", lambda _: twin)
     with_and_without_byte_code("aioquic:cubic", twin, tmp_path)
 
 
