@@ -285,3 +285,14 @@ def test_packets_are_conserved_whatever_happens_on_the_path(link, flows, seed):
         assert "cannot connect" in str(error)
         assume(False)
     assert_conserved(run)
+
+
+def test_random_loss_may_take_the_messages_of_a_router():
+    link = {"rtt_ms": 40, "mtu_bytes": 1300, "loss_model": "bursts gap_s=0.2 length_s=0.05"}
+    flows = ["quinn:cubic", "quinn:cubic"]
+    said = []
+    for icmp in (True, False):  # receivers probe for the MTU, too
+        run = conserved_run(*flows, duration_s=1.5, seed=14, mtu_icmp=icmp, **link)
+        lost = run.balance_random_loss_packets.sum("bottleneck")
+        said.append(int((run.netem_lost_packets - lost).sum()))
+    assert said[0] > 0 and said[1] == 0

@@ -35,7 +35,7 @@ def packet_balance(ds: xr.Dataset) -> pd.DataFrame:
     rows of the flows add up to the kernel's row; a run in which they do not has a warning. Where
     packets may be duplicated or corrupted, ``extra_packets`` came out beside those that went in;
     the kernel does not count them, nor the packets whose headers were corrupted, which count as
-    lost at random.
+    lost at random. With an MTU, the kernel's random loss may include ICMP messages of routers.
 
     Raises MetricError for a run without counters: imported captures, or a run of an older qbkit.
     """
