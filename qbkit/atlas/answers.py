@@ -6,8 +6,6 @@ import csv
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from itertools import compress
-from operator import not_
 from pathlib import Path
 
 from qbkit.spec.book import Criterion
@@ -96,9 +94,8 @@ def _evaluations(files: Iterable[Path]) -> Answers | None:
         (one.section, one.title, [_answer(each, one) for each in found])
         for one in found[0].book.criteria
     ]
-    measured = [any(each.words != NOT_MEASURED for each in row[2]) for row in questions]
-    rows = list(compress(questions, measured))
-    left = [f"{row[1]} ({row[0]})" for row in compress(questions, map(not_, measured))]
+    rows = [row for row in questions if any(each.words != NOT_MEASURED for each in row[2])]
+    left = [f"{row[1]} ({row[0]})" for row in questions if row not in rows]
     lead = (
         "Worse means: worse than the kernel's Reno and CUBIC, whichever does worst in the same "
         "setting, by more than a margin. The RFC sets no thresholds; the margins are ours. Open: "

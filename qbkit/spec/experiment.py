@@ -101,14 +101,8 @@ class Experiment(Spec):
                 f"the outage at {last_s:g} s begins after the experiment's end at "
                 f"{self.duration_s:g} s; lengthen duration_s or leave it out"
             )
-        model = link.loss_model
-        if isinstance(model, TimedBursts):
-            expected = self.duration_s / (model.gap_s + model.length_s)
-            if expected > MOST_BURSTS:
-                raise ValueError(
-                    f"the loss_model {model} has about {expected:.0f} bursts; the most is "
-                    f"{MOST_BURSTS}, so lengthen gap_s or length_s"
-                )
+        if isinstance(link.loss_model, TimedBursts):
+            self._require_few_bursts(link.loss_model)
         if self.jitter_shape != "uniform" and not self.jitter_reorders:
             raise ValueError(
                 f"jitter_shape {self.jitter_shape} needs jitter_reorders: only uniform jitter "
@@ -141,6 +135,15 @@ class Experiment(Spec):
         one_way = self.topology == "dumbbell" and not self.has_reverse_traffic
         require_possible(self.attacks, self.flow_starts_s, self.duration_s, one_way=one_way)
         return self
+
+    def _require_few_bursts(self, model: TimedBursts) -> None:
+        """Raise ValueError for more bursts than an experiment may have."""
+        expected = self.duration_s / (model.gap_s + model.length_s)
+        if expected > MOST_BURSTS:
+            raise ValueError(
+                f"the loss_model {model} has about {expected:.0f} bursts; the most is "
+                f"{MOST_BURSTS}, so lengthen gap_s or length_s"
+            )
 
     def _require_ip6(self) -> None:
         """Raise ValueError for what IPv6 cannot be with."""
