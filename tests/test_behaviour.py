@@ -154,6 +154,18 @@ def test_a_slower_startup_comes_after_the_receiver_that_causes_it():
     assert names == ["packets_per_ack", "startup_reach_rtts"]
 
 
+def test_reverted_reductions_come_before_the_early_return_that_they_are():
+    # As two lone flows of each show at 20 Mbit/s, 50 ms: quiche's CUBIC at 1 BDP, which reverts
+    # reductions, and ngtcp2 1.11's at 3 BDP, whose K is a hundredth; and the kernel's.
+    usual = {"growth": "cubic", "reverted_reductions_percent": 0.0, "back_at_loss_part": 0.78}
+    quiche = {"reverted_reductions_percent": 76.6, "back_at_loss_part": 0.30}
+    found = [
+        [d.name for d in compare(known(**{**usual, **test}), known(**usual))]
+        for test in (quiche, {"back_at_loss_part": 0.24})
+    ]
+    assert found == [["reverted_reductions_percent", "back_at_loss_part"], ["back_at_loss_part"]]
+
+
 def test_every_rule_has_its_words():
     for name, rule in RULES.items():
         words = rule.clause.format("A", "B")

@@ -309,9 +309,9 @@ EXPLAINS: dict[str, tuple[str, ...]] = {
     "probe_rtt": PROBE_RTTS,
     "probe_rtt_bdp": ("probe_rtt_duration_ms",),
     "steep_increase_packets_per_rtt": (*LOSSES, "back_at_loss_part"),
+    "reverted_reductions_percent": (*LOSSES, "back_at_loss_part"),
     "back_at_loss_part": LOSSES,
     "window_cap_packets": (*STARTUP, *LOSSES),
-    "reverted_reductions_percent": LOSSES,
     "packets_per_ack": (
         "startup_reach_rtts",
         "startup_hold_rtts",
