@@ -17,7 +17,7 @@ from synthetic import synthetic_run
 import qbkit as qb
 from qbkit.cli import group
 from qbkit.errors import MetricError, StoreError, TraceError
-from qbkit.metrics.identity import FEATURES, UNKNOWN, Signatures, features_of, shipped
+from qbkit.metrics.identity import FEATURES, UNKNOWN, Identity, Signatures, features_of, shipped
 from qbkit.metrics.parameters.connection import Connection, sender_side_s
 from qbkit.traces.logs.events import EventTables
 
@@ -135,28 +135,47 @@ def test_the_command(tmp_path):
         qb.identify(tmp_path / "run.nc", keylog="keys")
 
 
-def test_no_answer_comes_from_code_that_the_signatures_have_seen(make, published, monkeypatch):
+def test_neither_answer_nor_needs_come_from_code_that_is_asked_about(make, published, monkeypatch):
     fitted = []
 
     def recorded(features, controllers):
         fitted.append(set(published.loc[features.index, "implementation"].map(make.code_of)))
         return shipped()
 
+    judge = make.Judge(published)
     monkeypatch.setattr(make.Signatures, "fit", recorded)
-    codes = set(published["implementation"].map(make.code_of))
-    make.answers(published)
-    assert len(fitted) == len(codes)
-    assert all(len(codes - seen) == 1 for seen in fitted)
+    codes = set(judge.codes)
+    judge.needs(frozenset({"quinn"}))
+    without = [codes - seen for seen in fitted]
+    assert all("quinn" in each and len(each) == 2 for each in without)
+    assert len(without) == len(codes) - 1
+    [first, *_] = judge.features.index[judge.codes == "quinn"]
+    judge.identify(first, frozenset(), make.NEEDS)
+    assert codes - fitted[-1] == {"quinn"}
     assert {make.code_of(name) for name in ("noq:cubic", "quinn:bbr")} == {"quinn"}
 
 
+def test_a_wrong_answer_takes_back_a_right_one(make):
+    one = Identity(UNKNOWN, "", {"reno": 3.0, "cubic": 1.0}, {}, pd.DataFrame(), ["a", "b"])
+    strict, loose = make.Needs(2.5, 3), make.Needs(2.0, 3)
+    assert [make.gain(one, right, loose) for right in ("reno", "cubic", "")] == [1, -1, -1]
+    assert [make.gain(one, right, strict) for right in ("reno", "cubic", "")] == [0, 0, 1]
+    assert one.doubts(make.Needs(2.0, 1)) == "unlike"
+
+
+@pytest.mark.slow
 def test_what_is_published_follows_from_the_features(make, published):
-    judged = make.answers(published)
+    judge = make.Judge(published)
+    judged = judge.answers()
     answers = pd.read_csv(MAKE.parent / "answers.csv")
     assert list(judged["answer"]) == list(answers["answer"])
     confusion = pd.read_csv(MAKE.parent / "confusion.csv", index_col="right")
     assert int(confusion.to_numpy().sum()) == len(published)
-    fitted = make.signatures(published).table()
+    assert judge.needs() == make.NEEDS
+
+
+def test_the_signatures_follow_from_the_features(make, published):
+    fitted = make.Judge(published).signatures(frozenset()).table()
     stored = shipped().table()
     assert list(fitted["controller"]) == list(stored["controller"])
     assert fitted["value_0"].to_numpy() == pytest.approx(

@@ -9,22 +9,33 @@ as well, whose columns say in which network: they are made again with the others
 not run again, and the rows of other implementations stay, so it can be stopped and started.
 
 Each answer is that of signatures without the connections of any stack that shares code with the
-one in question (`CODE`). A controller that fewer than `LEAST_CODES` code bases have cannot be
-learned in this way, and "unknown" is then the right answer.
+one in question (`CODE`). What an answer needs is fitted without them, too: on the other code bases,
+each with signatures of the rest. A controller that fewer than `LEAST_CODES` code bases have cannot
+be learned in this way, and "unknown" is then the right answer.
 """
 
 from __future__ import annotations
 
 import sys
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import xarray as xr
 
 import qbkit as qb
 from qbkit.errors import MetricError, QbkitError
-from qbkit.metrics.identity import FEATURES, UNKNOWN, Signatures, features_of
+from qbkit.metrics.identity import (
+    FEATURES,
+    NEEDS,
+    UNKNOWN,
+    Identity,
+    Needs,
+    Signatures,
+    features_of,
+)
 from qbkit.metrics.parameters import observe
 from qbkit.store.tables import replace_rows
 from qbkit.studies.reproduction import Precision, Recipe, Table
@@ -35,6 +46,8 @@ SIGNATURES = Path(qb.__file__).parent / "metrics/identity/signatures.csv"
 ALONE = {"rate_mbps": 6, "rtt_ms": 100, "buffer_bdp": 1, "duration_s": 50, "seed": 1}
 """The network of the lone flows."""
 LEAST_CODES = 4
+CHOICES = [Needs(lead, unlike) for lead in np.arange(0, 4.5, 0.5).tolist() for unlike in range(4)]
+"""What an answer may need: the first that has the most right answers, less the wrong ones."""
 KERNEL = (
     *("vegas", "westwood", "bic", "htcp", "illinois", "veno"),
     *("scalable", "highspeed", "hybla", "yeah", "cdg"),
@@ -112,29 +125,58 @@ def told_apart(features: pd.DataFrame) -> pd.Series:
     return controllers.where(controllers.map(codes) >= LEAST_CODES, "")
 
 
-def answers(features: pd.DataFrame) -> pd.DataFrame:
-    """A row per connection: its controller, the answer, why, and the two highest scores."""
-    controllers = told_apart(features)
-    codes = features["implementation"].map(code_of)
-    made = []
-    for code, mine in features.groupby(codes):
-        others = (codes != code) & (features["unknown_because"] == "")
-        known = Signatures.fit(features.loc[others, list(FEATURES)], controllers[others])
-        made += [answered(row, controllers[i], known) for i, row in mine.iterrows()]
-    return pd.DataFrame(made).sort_values(["implementation", "flows", *LINK])
+class Judge:
+    """Identifies connections by signatures of other code."""
+
+    def __init__(self, features: pd.DataFrame) -> None:
+        self.features = features
+        self.controllers = told_apart(features)
+        self.codes = features["implementation"].map(code_of)
+        self.shown = features["unknown_because"] == ""
+        self.signatures = cache(self._signatures)
+
+    def _signatures(self, without: frozenset[str]) -> Signatures:
+        """The signatures of all connections but those of some code bases."""
+        kept = self.shown & ~self.codes.isin(without)
+        return Signatures.fit(self.features.loc[kept, list(FEATURES)], self.controllers[kept])
+
+    def identify(self, i: int, without: frozenset[str], needs: Needs) -> Identity:
+        """What signatures without its code, and some more, say of a connection."""
+        known = self.signatures(without | {self.codes[i]})
+        return known.identify(self.features.loc[i, list(FEATURES)].to_dict(), needs)
+
+    def needs(self, without: frozenset[str] = frozenset()) -> Needs:
+        """What an answer needs, by all code bases but some, each with signatures of the rest."""
+        mine = self.features.index[self.shown & ~self.codes.isin(without)]
+        found = [(self.identify(i, without, CHOICES[0]), self.controllers[i]) for i in mine]
+        return max(CHOICES, key=lambda needs: sum(gain(one, right, needs) for one, right in found))
+
+    def answers(self) -> pd.DataFrame:
+        """A row per connection: its controller, the answer, why, and the two highest scores."""
+        made = []
+        for code, mine in self.features.groupby(self.codes):
+            needs = self.needs(frozenset({str(code)}))
+            made += [self._answer(i, row, needs) for i, row in mine.iterrows()]
+        return pd.DataFrame(made).sort_values(["implementation", "flows", *LINK])
+
+    def _answer(self, i: int, row: pd.Series, needs: Needs) -> dict[str, Any]:
+        head = {name: row[name] for name in ("implementation", "flows", *LINK)}
+        head["controller"] = self.controllers[i] or controller_of(row["implementation"])
+        head["right"] = self.controllers[i] or UNKNOWN
+        head |= {"needed_lead": needs.lead, "most_unlike": needs.most_unlike}
+        if reason := row["unknown_because"]:
+            return {**head, "answer": UNKNOWN, "score": 0.0, "lead": 0.0, "why": reason}
+        found = self.identify(i, frozenset(), needs)
+        first, second = list(found.scores.values())[:2]
+        return {**head, "answer": found.answer, "score": first, "lead": first - second,
+                "why": found.reason}  # fmt: skip
 
 
-def answered(row: pd.Series, controller: str, known: Signatures) -> dict[str, Any]:
-    """The answer for one connection."""
-    head = {name: row[name] for name in ("implementation", "flows", *LINK)}
-    head["controller"] = controller or controller_of(row["implementation"])
-    head["right"] = controller or UNKNOWN
-    if row["unknown_because"]:
-        return {**head, "answer": UNKNOWN, "score": 0.0, "lead": 0.0, "why": row["unknown_because"]}
-    found = known.identify(row[list(FEATURES)].to_dict())
-    first, second = list(found.scores.values())[:2]
-    return {**head, "answer": found.answer, "score": first, "lead": first - second,
-            "why": found.reason}  # fmt: skip
+def gain(found: Identity, right: str, needs: Needs) -> int:
+    """1 for a right answer, -1 for a wrong one; "unknown" is right for a controller of few."""
+    if found.doubts(needs):
+        return int(not right)
+    return 1 if next(iter(found.scores)) == right else -1
 
 
 def run_one(name: str) -> None:
@@ -157,23 +199,19 @@ def published_features() -> pd.DataFrame:
     return features.assign(unknown_because=features["unknown_because"].fillna(""))
 
 
-def signatures(features: pd.DataFrame) -> Signatures:
-    """The signatures of all connections."""
-    shown = features["unknown_because"] == ""
-    return Signatures.fit(features.loc[shown, list(FEATURES)], told_apart(features)[shown])
-
-
 def judge() -> None:
     """Write the signatures, and how often signatures of other code are right."""
-    features = published_features()
-    judged = answers(features)
+    judging = Judge(published_features())
+    judged = judging.answers()
     judged.round(3).to_csv(HERE / "answers.csv", index=False)
     counts = judged.groupby(["right", "answer"]).size().unstack(fill_value=0)
     counts.to_csv(HERE / "confusion.csv")
     accuracy(judged).to_csv(HERE / "accuracy.csv", index=False, float_format="%.3f")
     title = "The controller by its packets, with no code of the stack seen before"
     qb.plots.save_chart(qb.plots.confusion_chart(judged, title=title), HERE / "confusion.png")
-    signatures(features).table().to_csv(SIGNATURES, index=False, float_format="%.4g")
+    shipped = judging.signatures(frozenset())
+    shipped.table().to_csv(SIGNATURES, index=False, float_format="%.4g")
+    print(f"Fitted on all: {judging.needs()}; qbkit has {NEEDS}.")
 
 
 def accuracy(judged: pd.DataFrame) -> pd.DataFrame:
@@ -189,10 +227,10 @@ def accuracy(judged: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for name, chosen in groups.items():
         mine = judged[chosen]
-        right = (mine["answer"] == mine["right"]).mean()
-        unknown = ((mine["answer"] == UNKNOWN) & (mine["right"] != UNKNOWN)).mean()
-        rows.append({"connections": name, "count": len(mine), "right": right,
-                     "unknown": unknown, "wrong": 1 - right - unknown})  # fmt: skip
+        right, unknown = mine["answer"] == mine["right"], mine["answer"] == UNKNOWN
+        rows.append({"connections": name, "count": len(mine), "right": right.mean(),
+                     "unknown": (unknown & ~right).mean(),
+                     "wrong": (~unknown & ~right).mean()})  # fmt: skip
     return pd.DataFrame(rows)
 
 

@@ -9,7 +9,7 @@ where not showing the feature counts as a value. Densities are sums of Laplace k
 feature's closeness around the ten values, and a tenth of a uniform one, for what implementations do
 that nobody has seen. No feature counts for or against by more than `MOST`. The sum over features is
 a naive Bayes classifier, which takes features for independent: they are not, so the sum is an order
-and no probability, and the thresholds of an answer are set on connections of code that the
+and no probability. What an answer needs (`Needs`) is fitted on connections of code that the
 signatures have not seen (``data/identify``).
 """
 
@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 
@@ -36,13 +36,21 @@ UNSEEN = 0.1
 """Part of the density that is uniform over the values of all senders."""
 MOST = 2.5
 """Most that a feature counts for or against a controller."""
-LEAST_SCORE, LEAST_LEAD = 1.5, 1.0
-"""An answer needs this sum, and this much more than the next controller has."""
-FAR, MOST_FAR = 5.0, 1
-"""A value is unlike a controller's if it is this many times `Feature.close` from each of them; an
-answer has at most so many of them."""
+FAR = 5.0
+"""A value is unlike a controller's if it is this many times `Feature.close` from each of them."""
 TOLD = 3
 """A sentence names this many features."""
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What an answer needs; the defaults are what ``data/identify/make.py --judge`` fits."""
+
+    lead: float = 2.5
+    """Its sum exceeds that of the next controller by this. Below 0 there is no answer: the
+    connection is then less like any controller's than like those of all senders."""
+    most_unlike: int = 1
+    """At most so many of its values are unlike all that the controller ever showed."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +67,20 @@ class Identity:
     """What the packets show, as `features_of` gives it."""
     evidence: pd.DataFrame
     """A row per feature: its meaning, its value, and what it counts for each controller."""
+    unlike: Sequence[str] = ()
+    """Features whose values are unlike all that the first controller of the scores ever showed."""
+
+    def doubts(self, needs: Needs) -> str:
+        """Which need an answer would not meet: "score", "lead", "unlike", or ""."""
+        first, second = list(self.scores.values())[:2]
+        if first < 0:
+            return "score"
+        if first - second < needs.lead:
+            return "lead"
+        return "unlike" if len(self.unlike) > needs.most_unlike else ""
+
+
+NEEDS = Needs()
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +129,7 @@ class Signatures:
         seen = table.pivot(index="controller", columns="feature", values="seen")
         return cls(seen[list(FEATURES)], values)
 
-    def identify(self, features: Mapping[str, float]) -> Identity:
+    def identify(self, features: Mapping[str, float], needs: Needs = NEEDS) -> Identity:
         """The controller that a connection with these features has."""
         names = [str(name) for name in self.seen.index if name != ALL]
         evidence = pd.DataFrame(
@@ -115,20 +137,16 @@ class Signatures:
         )
         sums = evidence.sum().sort_values(ascending=False)
         scores = {str(name): float(score) for name, score in sums.items()}
-        first, second = list(scores)[:2]
-        answer = first
+        first = next(iter(scores))
         unlike = [name for name in FEATURES if self._is_far(first, name, features[name])]
-        doubtful = scores[first] < LEAST_SCORE or scores[first] - scores[second] < LEAST_LEAD
-        if doubtful or len(unlike) > MOST_FAR:
-            answer = UNKNOWN
-        reason = _reason(answer, first, second, scores, evidence, features)
-        if unlike and not doubtful and answer == UNKNOWN:
-            reason = f"it behaves as {first}, but not in numbers: {_told(unlike, features)}"
         meanings = [feature.meaning for feature in FEATURES.values()]
         evidence.insert(0, "meaning", meanings)
         evidence.insert(1, "value", [features[name] for name in FEATURES])
         shown = evidence[["meaning", "value", *scores]]
-        return Identity(answer, reason, scores, dict(features), shown)
+        undecided = Identity(UNKNOWN, "", scores, dict(features), shown, unlike)
+        doubts = undecided.doubts(needs)
+        answer = UNKNOWN if doubts else first
+        return replace(undecided, answer=answer, reason=_reason(undecided, doubts, needs))
 
     def _is_far(self, name: str, feature: str, value: float) -> bool:
         """Whether a value is unlike all that a controller's connections show."""
@@ -181,24 +199,21 @@ def _apart(feature: Feature, value: float, values: FloatArray) -> FloatArray:
     return found
 
 
-def _reason(
-    answer: str,
-    first: str,
-    second: str,
-    scores: Mapping[str, float],
-    evidence: pd.DataFrame,
-    features: Mapping[str, float],
-) -> str:
+def _reason(found: Identity, doubts: str, needs: Needs) -> str:
     """Why this is the answer: the features that set it apart from the next, or what is missing."""
-    if answer == UNKNOWN and scores[first] < LEAST_SCORE:
+    (first, score), (second, next_score) = list(found.scores.items())[:2]
+    if doubts == "score":
+        return f"it resembles no controller; {first} comes nearest ({score:.1f}, and 0 is needed)"
+    if doubts == "lead":
         return (
-            f"it resembles no controller enough; {first} comes nearest ({scores[first]:.1f}, and "
-            f"an answer needs {LEAST_SCORE:g})"
+            f"it could be {first} or {second} ({score:.1f} and {next_score:.1f}, and an answer "
+            f"needs a lead of {needs.lead:g})"
         )
-    if answer == UNKNOWN:
-        return f"it could be {first} or {second} ({scores[first]:.1f} and {scores[second]:.1f})"
-    lead = (evidence[first] - evidence[second]).sort_values(ascending=False)
-    return f"{_told(list(lead.index), features)} ({second} is next)"
+    if doubts == "unlike":
+        told = _told(found.unlike, found.features)
+        return f"it behaves as {first}, but not in numbers: {told}"
+    lead = (found.evidence[first] - found.evidence[second]).sort_values(ascending=False)
+    return f"{_told(list(lead.index), found.features)} ({second} is next)"
 
 
 def _told(names: Sequence[str], features: Mapping[str, float]) -> str:
