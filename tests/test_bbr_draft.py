@@ -135,6 +135,18 @@ def test_a_first_run_finds_the_time_of_a_change_and_the_second_is_equal_up_to_th
     assert len(first) != len(second)
 
 
+def test_a_number_that_no_case_has_is_refused():
+    with pytest.raises(SpecError, match="there is no case 23; there are 1 to 22"):
+        qb.judge_cases("tcp:bbr", only=[1, 23])
+
+
+@pytest.mark.guest
+def test_a_second_look_takes_some_cases_with_other_seeds():
+    (judged,) = qb.judge_cases("tcp:bbr", seeds=1, first_seed=4, only=[3]).judgements
+    assert (judged.case.number, judged.answer) == (3, cases.SAYS)
+    assert judged.command.endswith("--seed 4")
+
+
 @pytest.mark.guest
 def test_a_sender_without_the_application_of_a_case_is_not_judged(book, monkeypatch, tmp_path):
     only(book, 11, monkeypatch, tmp_path)

@@ -134,6 +134,11 @@ def test_a_shipped_book_measures_what_exists(name: str):
     assert any(one.quick for one in scenarios)
 
 
+def test_many_flows_have_a_number_before_them():
+    sixteen = open_book("shares").criteria[1].scenarios[1]
+    assert sixteen.flows == ("{}", *["tcp:cubic"] * 15)
+
+
 def test_a_command_parses_to_the_experiment_of_its_scenario():
     from qbkit.cli.network import bottleneck
 

@@ -21,7 +21,9 @@ NOT_CONFIRMED = 4
 
 @click.command("evaluate")
 @click.argument("sender", metavar="STACK:CC")
-@click.option("--book", default="rfc9743", show_default=True, help="rfc9743, c4, or a YAML file.")
+@click.option(
+    "--book", default="rfc9743", show_default=True, help="rfc9743, c4, shares, or a YAML file."
+)
 @click.option("--quick", is_flag=True, help="Few settings and three seeds: about ten minutes.")
 @click.option("--seeds", type=click.IntRange(min=2), help="Seeds of each setting. [default: 5]")
 @click.option(

@@ -86,9 +86,9 @@ def share_by_flows_chart(
         y="share",
         x_title="Other flows",
         y_title="Share of the link",
-        x_scale=alt.Scale(zero=False, nice=False, padding=12),
+        x_scale=alt.Scale(type="log", base=2, nice=False, padding=12),
         y_scale=alt.Scale(domain=[0, 1]),
-        x_axis=alt.Axis(tickMinStep=1, format="d"),
+        x_axis=alt.Axis(format="d"),
     )
     low, high = _range(frame, axes)
     return _chart(frame, models or {}, axes, np.arange(low, high + 1), title)

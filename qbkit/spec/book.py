@@ -8,11 +8,12 @@ what is measured in them. ``{}`` stands for the sender under test; its options m
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from qbkit.spec.base import Spec
 from qbkit.spec.bottleneck import Bottleneck
@@ -21,6 +22,7 @@ from qbkit.spec.flow import Flow
 from qbkit.spec.spec_file import of_file, read_fields
 
 TESTED = "{}"
+COUNTED = re.compile(r"(\d{1,3}) \* (.+)")
 Setting = dict[str, Any]
 
 
@@ -30,7 +32,8 @@ class Scenario(Spec):
     name: str = Field(min_length=1, max_length=80)
     """What happens, in a few words."""
     flows: tuple[str, ...] = Field(default=(TESTED,), min_length=1, max_length=200)
-    """Texts of flows; one of them at least is ``{}``, the sender under test."""
+    """Texts of flows, ``15 * tcp:cubic`` for several; one at least is ``{}``, the sender under
+    test."""
     network: dict[str, Any] = Field(default_factory=dict)
     """Fields of the bottleneck."""
     vary: dict[str, tuple[Any, ...]] = Field(default_factory=dict)
@@ -48,6 +51,16 @@ class Scenario(Spec):
     """Where it ends; by default with the run."""
     quick: bool = False
     """Whether a quick evaluation has it, with the first value of each varied field."""
+
+    @field_validator("flows", mode="before")
+    @classmethod
+    def _counted(cls, flows: Any) -> Any:
+        if not isinstance(flows, list | tuple):
+            return flows
+        found = [
+            (text, COUNTED.fullmatch(text) if isinstance(text, str) else None) for text in flows
+        ]
+        return [each for text, m in found for each in ([m[2]] * int(m[1]) if m else [text])]
 
     @model_validator(mode="after")
     def _possible(self) -> Scenario:

@@ -88,6 +88,8 @@ def judge_cases(
     sender: str | Flow,
     *,
     seeds: int = SEEDS,
+    first_seed: int = 1,
+    only: Sequence[int] = (),
     engine: str | None = None,
     scheduler: str | None = None,
     progress: bool = False,
@@ -97,20 +99,22 @@ def judge_cases(
     A case is "as the draft says" if every seed meets all that it expects, and "differs" if none
     does; "not visible" says why it cannot be judged from outside. Where a case changes the network
     as the sender enters a state, a first run finds the time, and a second one, equal up to there,
-    has the change. Raises SpecError for a sender
-    that is no BBR, and for one that cannot run.
+    has the change. ``only`` are the numbers of the cases to judge, all by default; a second look
+    takes them with another ``first_seed``. Raises SpecError for a sender that is no BBR, for one
+    that cannot run, and for a number that no case has.
     """
     tested = as_flow(sender)
     if "bbr" not in tested.controller.lower():
         raise SpecError(f"{tested.name} is no BBR; the cases are those of a draft about BBR")
-    namer(engine)(Experiment(flows=(tested,)))  # raises for what cannot run at all
     book = CaseBook.read(BOOK)
-    applying = {case.number: case for case in book.cases if _applies(case, tested, book)}
+    cases = _chosen(book, only)
+    namer(engine)(Experiment(flows=(tested,)))  # raises for what cannot run at all
+    applying = {case.number: case for case in cases if _applies(case, tested, book)}
     settings: Settings = {
         (case.number, seed): case.setting()
         for case in applying.values()
         if case.expects
-        for seed in range(1, seeds + 1)
+        for seed in range(first_seed, first_seed + seeds)
     }
     run_every = partial(run_all, engine=engine, scheduler=scheduler, progress=progress)
     trials = _trials(settings, applying, tested, run_every)
@@ -121,10 +125,23 @@ def judge_cases(
     }
     trials |= _trials(changing, applying, tested, run_every)
     judged = (
-        _judged(case, tested, book, [t for key, t in trials.items() if key[0] == case.number])
-        for case in book.cases
+        _judged(
+            case,
+            tested,
+            book,
+            [(seed, trial) for (number, seed), trial in trials.items() if number == case.number],
+        )
+        for case in cases
     )
     return CaseReport(book, tested.text, tuple(judged))
+
+
+def _chosen(book: CaseBook, only: Sequence[int]) -> list[Case]:
+    """The cases of those numbers, or all."""
+    known = {case.number: case for case in book.cases}
+    if unknown := [number for number in only if number not in known]:
+        raise SpecError(f"there is no case {unknown[0]}; there are 1 to {len(known)}")
+    return [case for number, case in known.items() if not only or number in only]
 
 
 def _trials(
@@ -155,13 +172,17 @@ def _applies(case: Case, tested: Flow, book: CaseBook) -> bool:
     return case.since_version == 1 or tested.name not in book.version_1
 
 
-def _judged(case: Case, tested: Flow, book: CaseBook, trials: Sequence[Trial]) -> Judgement:
+def _judged(
+    case: Case, tested: Flow, book: CaseBook, trials: Sequence[tuple[int, Trial]]
+) -> Judgement:
+    """What the trials, each with its seed, say of a case."""
     if case.not_visible:
         return Judgement(case, NOT_VISIBLE, case.not_visible, "")
     if not _applies(case, tested, book):
         return Judgement(case, NOT_APPLICABLE, "the sender has version 1 of BBR", "")
-    outcomes = [trial.outcome for trial in trials]
-    again = command(case.scenario, trials[0].setting, tested.text, 1)
+    outcomes = [trial.outcome for _, trial in trials]
+    seed, first = trials[0]
+    again = command(case.scenario, first.setting, tested.text, seed)
     if failed := [outcome for outcome in outcomes if outcome.run is None]:
         impossible = isinstance(failed[0].error, SpecError)  # such as an app that it does not have
         return Judgement(case, NOT_VISIBLE if impossible else FAILED, failed[0].reason, again)

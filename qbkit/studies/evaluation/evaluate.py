@@ -25,7 +25,7 @@ from qbkit.spec.flow import Flow, as_flow
 from qbkit.studies.evaluation.answers import Evaluation
 from qbkit.suggestions import did_you_mean
 
-BOOKS = ("rfc9743", "c4")
+BOOKS = ("rfc9743", "c4", "shares")
 SEEDS, QUICK_SEEDS = 5, 3
 WORDS = {
     "buffer_bdp": "buffer of {} BDP",
@@ -93,8 +93,8 @@ def evaluate(
 ) -> Evaluation:
     """Answer every question of a book for a sender, beside the standard controllers.
 
-    ``book`` is ``rfc9743``, ``c4``, or the path of a YAML file (`qbkit.spec.book`). ``quick``
-    takes the first setting of the scenarios that are marked so, with three seeds in place of five.
+    ``book`` is one of `BOOKS`, or the path of a YAML file (`qbkit.spec.book`). ``quick`` takes the
+    first setting of the scenarios that are marked so, with three seeds in place of five.
     Runs that are stored are loaded, so an evaluation that was interrupted goes on. A run that fails
     leaves its number out, and the evaluation names it.
     Raises SpecError for an unknown sender, book or measure before the first run.
