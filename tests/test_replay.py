@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -24,6 +25,7 @@ from qbkit.studies.conformance import Study
 from qbkit.studies.replay import replay, same_bytes
 from qbkit.studies.replay_on_click import ReplayOnClick
 from qbkit.studies.reproduction import published_points
+from qbkit.studies.reproduction.inputs import MEASUREMENT, way_back
 from qbkit.traces.run.dissected import packets_within
 
 __all__ = ["published"]  # a fixture, used by its name
@@ -100,10 +102,23 @@ def test_many_packets_shorten_the_span(stored, monkeypatch):
 def test_other_bytes_name_what_differs(stored):
     stored["throughput_mbps"] = stored.throughput_mbps * 1.1
     stored.attrs["stack_versions"] = json.dumps({"quic-go": "0.1", "tcp": "synthetic"})
-    verdict, inputs, _ = str(replay(stored, 1.5)).splitlines()
+    stored.attrs["created"] = "2026-11-23T23:54:52+00:00"
+    verdict, inputs, back, _ = str(replay(stored, 1.5)).splitlines()
     assert verdict.startswith("It differs from the stored run: ")
     assert "of throughput_mbps" in verdict
     assert "quic-go: synthetic instead of 0.1" in inputs
+    assert back == (
+        "To make it as then, in a clone: `git checkout $(git log -1 --format=%h "
+        "--until=2026-11-23T23:54:52+00:00)`, `qbkit stacks build quic-go`."
+    )
+
+
+def test_the_way_back_names_what_moved_and_else_the_commit_of_the_file():
+    then = {"quinn": "0.11.2", "tc": "6.1.0", "kernel build": "12ab", MEASUREMENT: "1"}
+    assert way_back(then, Path("data/table.csv"), then) == (
+        "To make it as then, in a clone: `git checkout $(git log -1 --format=%h -- "
+        "data/table.csv)`, `make kernel`, `qbkit stacks build quinn`, with tc 6.1.0 of the system."
+    )
 
 
 def test_bytes_are_compared_not_values(stored):

@@ -191,7 +191,8 @@ def replay_command(
     )
     path = qb.plots.save_chart(found.chart(), out)
     if as_json:
-        texts = {"verdict": found.verdict, "inputs": found.inputs, "shown": found.counts}
+        texts = {"verdict": found.verdict, "inputs": found.inputs, "way_back": found.way_back}
+        texts["shown"] = found.counts
         print_json({**texts, "run": found.run.encoding["source"], "out": str(path)})
         return
     click.echo(found)

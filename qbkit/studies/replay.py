@@ -23,7 +23,7 @@ from qbkit.plots.drawing.render import chart_fragment
 from qbkit.plots.flows.sequence import sequence_chart
 from qbkit.spec import Experiment
 from qbkit.studies.reproduction.check import SAME, Reproduced, compared
-from qbkit.studies.reproduction.inputs import published_inputs
+from qbkit.studies.reproduction.inputs import published_inputs, way_back
 from qbkit.studies.reproduction.points import Point, one_run
 from qbkit.studies.reproduction.values import of_variables
 from qbkit.traces.run.dissected import packets_within, require_within
@@ -71,6 +71,14 @@ class Replay:
         return f"Inputs: {differ}." if differ else "No input differs."
 
     @property
+    def way_back(self) -> str:
+        """How to have the inputs of then, if others gave another run; else empty."""
+        if self.is_same or (self.is_same is None and self.found.verdict == SAME):
+            return ""
+        point = self.found.point
+        return way_back(point.inputs, point.source, self.found.inputs)
+
+    @property
     def counts(self) -> str:
         """How many packets are shown."""
         start_s, stop_s = self.span_s
@@ -86,11 +94,19 @@ class Replay:
     def chart(self) -> alt.VConcatChart:
         """Sequence diagram: see `qbkit.plots.sequence_chart`."""
         title = f"{' + '.join(flow_labels(self.run))} around {self.around_s:g} s"
-        sentences = [self.verdict, self.inputs, self.counts]
-        return sequence_chart(self.run, self.packets, self.span_s, title=title, sentences=sentences)
+        sentences = self._sentences
+        kept = kept_folder(Path(self.run.encoding["source"]))
+        return sequence_chart(
+            self.run, self.packets, self.span_s, kept=kept, title=title, sentences=sentences
+        )
 
     def __repr__(self) -> str:
-        return "\n".join([self.verdict, self.inputs, self.counts])
+        return "\n".join(self._sentences)
+
+    @property
+    def _sentences(self) -> list[str]:
+        found = [self.verdict, self.inputs, self.way_back, self.counts]
+        return [sentence for sentence in found if sentence]
 
     def _repr_html_(self) -> str:
         return chart_fragment(self.chart().to_dict())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import altair as alt
@@ -16,6 +17,7 @@ from qbkit.plots.drawing.data import inline
 from qbkit.plots.flows.congestion import cwnd_panel, reports_window
 from qbkit.plots.flows.connection import Frame, Panel, stacked
 from qbkit.plots.flows.recovery import loss_panel, reports_losses
+from qbkit.traces.logs.kept import own_events
 from qbkit.traces.logs.run_flow import flow_events
 
 HEIGHT, QUEUE_HEIGHT, WINDOW_HEIGHT = 220, 70, 120
@@ -44,6 +46,7 @@ def sequence_chart(
     packets: pd.DataFrame,
     span_s: tuple[float, float],
     *,
+    kept: Path | None = None,
     title: str = "Packet by packet",
     sentences: Sequence[str] = (),
 ) -> alt.VConcatChart:
@@ -52,17 +55,30 @@ def sequence_chart(
     ``packets`` are those of `qbkit.traces.run.dissected.packets_within`. A line leads from where a
     packet reaches the queue to where it leaves it; a cross is a lost packet. Its tooltip has the
     header, of which QUIC shows only what is not encrypted. ACKs are drawn where they reach the
-    bottleneck on their way back. Windows and states are the stack's own telemetry.
+    bottleneck on their way back. Windows and states are the stack's own: of its qlog, if the folder
+    ``kept`` with the run has one, and else of its telemetry.
     """
-    labels = flow_labels(ds)
-    events = {label: _during(flow_events(ds, i), span_s) for i, label in enumerate(labels)}
+    told = {
+        label: flow_events(ds, i) if kept is None else own_events(ds, kept, i)
+        for i, label in enumerate(flow_labels(ds))
+    }
+    events = {label: _during(each, span_s) for label, each in told.items()}
     frame = Frame(events, span_s=span_s)
     panels = [_ladder(frame, packets), _queue(packets)]
     if any(reports_window(each) for each in events.values()):
         panels.append(cwnd_panel(frame, events, WINDOW_HEIGHT))
     if any(reports_losses(each) for each in events.values()):
         panels.append(loss_panel(frame, events))
-    return stacked(frame, panels, title, (), first=sentences)
+    notes = [
+        _own_note(label, own) for label, each in told.items() if (own := each.attrs.get("own"))
+    ]
+    return stacked(frame, panels, title, notes, first=sentences)
+
+
+def _own_note(label: str, tables: str) -> str:
+    """Which of a flow's lines its qlog draws."""
+    names = {"metric": "window", "state": "states"}
+    return f"By its qlog: {' and '.join(names[t] for t in tables.split())} of {label}."
 
 
 def _during(events: xr.Dataset, span_s: tuple[float, float]) -> xr.Dataset:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import xarray as xr
@@ -14,21 +15,31 @@ from qbkit import measurement
 Inputs = Mapping[str, str]
 """Input → its version."""
 MEASUREMENT = "measurement version"
+MADE = "made"
+"""When it was made, beside the inputs; runs of today have no such input, so it never differs."""
+TOOLS = ("ip", "mininet", "python3", "tc")
+"""Inputs that are packages of the system."""
 DETAILS = ("driver", "preload", "files", "controllers", "client", "server")
 """Words of a version before the fingerprint of one of its parts."""
 
 
 def published_inputs(facts: Mapping[str, Any], versions: Mapping[str, str]) -> dict[str, str]:
     """The inputs that the metadata of a published file name, with the ``versions`` of stacks."""
-    return _named(facts, [versions]) | {MEASUREMENT: _measurement(facts)}
+    made = _made(facts)
+    dated = {MADE: made} if made else {}
+    return _named(facts, [versions]) | {MEASUREMENT: _measurement(facts)} | dated
 
 
 def _measurement(facts: Mapping[str, Any]) -> str:
     """The measurement version; of version 1, which covers different code, also the date."""
     version = measurement.version_of(facts)
-    made = str(facts.get("created") or facts.get("published") or "")
+    made = _made(facts)
     is_dated = made and version == measurement.PUBLISHED_BEFORE
     return f"{version} (qbkit of {made.partition('T')[0]})" if is_dated else str(version)
+
+
+def _made(facts: Mapping[str, Any]) -> str:
+    return str(facts.get("created") or facts.get("published") or "")
 
 
 def inputs_of_files(facts: Iterable[Mapping[str, Any]]) -> dict[str, str]:
@@ -68,6 +79,23 @@ def _texts(versions: Any) -> dict[str, str]:
     """Versions by name, of which datasets and files of one run have the JSON."""
     read = json.loads(versions) if isinstance(versions, str) and versions else versions
     return {str(name): str(text) for name, text in (read or {}).items()}
+
+
+def way_back(inputs: Inputs, source: Path, moved: Iterable[str]) -> str:
+    """A sentence on what brings back what a point was made with: commands in a clone, packages.
+
+    ``moved`` are the inputs that differ; the point is published in ``source``.
+    """
+    made = inputs.get(MADE)
+    when = f"--until={made}" if made else f"-- {source}"
+    moved = set(moved) - {MEASUREMENT}
+    tools = [f"{name} {inputs[name]}" for name in TOOLS if name in moved]
+    kernel = ["`make kernel`"] if any(name.startswith("kernel") for name in moved) else []
+    names = sorted(name for name in moved - {*TOOLS} if not name.startswith("kernel"))
+    stacks = [f"`qbkit stacks build {' '.join(names)}`"] if names else []
+    packages = [f"with {', '.join(tools)} of the system"] if tools else []
+    steps = [f"`git checkout $(git log -1 --format=%h {when})`", *kernel, *stacks, *packages]
+    return f"To make it as then, in a clone: {', '.join(steps)}."
 
 
 def in_words(then: str, now: str) -> str:
