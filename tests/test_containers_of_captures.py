@@ -312,3 +312,9 @@ def test_imported_captures_of_a_bridge_have_each_packet_once(tmp_path, copies):
     of = "copies of frames (of a bridge, or of several places), which are left out"
     expected = [f"in holds {100 * copies} {of}", f"out holds {90 * copies} {of}"]
     assert [t for t in text if "copies" in t] == (expected if copies else [])
+
+
+def test_an_empty_file_is_one_sentence(tmp_path):
+    (tmp_path / "empty.pcap").touch()
+    with pytest.raises(TraceError, match=r"empty\.pcap is empty; give a capture or a log"):
+        qb.read_log(tmp_path / "empty.pcap")

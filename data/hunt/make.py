@@ -24,7 +24,12 @@ from qbkit.studies.evaluation.evaluate import evaluate
 from qbkit.studies.hunt.found import Hunt, book_of
 
 HERE = Path(__file__).parent
-HUNTS = {("quinn:bbr", "share"): 120.0, ("tquic:bbr3", "utilisation"): 120.0}
+HUNTS = {
+    ("quinn:bbr", "share"): 120.0,
+    ("tquic:bbr3", "utilisation"): 120.0,
+    ("s2n-quic:bbr", "share"): 100.0,
+    ("quinn:cubic", "utilisation"): 112.0,
+}
 """Sender and metric → processor seconds."""
 OTHER_RIVAL = {"tcp:cubic": "tcp:reno", "tcp:reno": "tcp:cubic", "tcp:bbr": "tcp:cubic", "": ""}
 SECOND_SEEDS = 3

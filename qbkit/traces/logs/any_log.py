@@ -56,6 +56,8 @@ def _kind(path: str | Path) -> str:
     """Which of `READERS` reads a file."""
     with open_log(path, progress=False) as log:
         head = log.file.read(HEAD)
+    if not head:
+        raise TraceError(f"{Path(path).name} is empty; give a capture or a log")
     if head[:4] in (pcapng.MAGIC, *MAGIC):
         return "capture"
     return "net log" if b'"constants"' in head and b'"qlog_version"' not in head else "qlog"
