@@ -241,6 +241,17 @@ def test_losses_are_counted_by_trigger_and_kind():
     assert "inferred from losses (RFC 9002 §7.3.2)" in said(chart)
 
 
+@pytest.mark.slow
+def test_states_of_a_bbr_have_one_name_each_and_cruise_stays_white():
+    ds = events(lost=(20,))
+    names = ["bbr_startup", "bbr_probe_bw_cruise", "bbr_probe_bw_up"]
+    ds = ds.drop_dims("state").assign(
+        state_time_s=("state", [0.0, 0.5, 1.0]), state_name=("state", names)
+    )
+    rows = next(t for t in tables_of(plots.loss_chart(ds)) if "state" in t[0])
+    assert {row["state"] for row in rows} == {"startup", "probe bw up", "recovery"}
+
+
 def handshake(point: str = "client", mine: str = "sent"):
     theirs = "received" if mine == "sent" else "sent"
     tables = EventTables()

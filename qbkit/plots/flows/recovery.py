@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -23,7 +24,7 @@ TRIGGERS = {
     "random": "lost at random after the queue",
 }
 RECOVERY = "recovery"
-STEADY = {"congestion_avoidance", "probe_bw"}
+STEADY = {"congestion_avoidance", "probe_bw", "probe_bw_cruise"}
 """Steady states, which stay white."""
 STATE_COLOURS = {
     RECOVERY: "#F3B49B",
@@ -31,6 +32,9 @@ STATE_COLOURS = {
     "startup": "#CDE9DC",
     "drain": "#D5D8F5",
     "probe_rtt": "#F6DFA6",
+    "probe_bw_up": "#BFE0F2",
+    "probe_bw_down": "#E3E0D3",
+    "probe_bw_refill": "#DDF0FA",
     "application_limited": "#E4E7EB",
 }
 OTHER_STATE = "#E9D8EC"
@@ -129,7 +133,8 @@ def _infers(events: xr.Dataset) -> bool:
 
 def _spans(events: xr.Dataset) -> dict[str, Any]:
     """Columns of a connection's states other than the steady ones; inferred recovery is on top."""
-    spans = [s for s in states(events) if s.state not in STEADY]
+    told = (replace(s, state=s.state.removeprefix("bbr_")) for s in states(events))  # quiche's
+    spans = [s for s in told if s.state not in STEADY]
     if _infers(events):
         spans += recoveries(events)
     spans = _fewer(spans)
