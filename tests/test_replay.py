@@ -152,11 +152,19 @@ def test_times_without_packets_are_one_sentence(stored, monkeypatch):
 
 
 @pytest.mark.slow
-def test_the_command_draws_and_says_what_it_found(stored, tmp_path):
+def test_the_command_draws_and_says_what_it_found(stored, tmp_path, monkeypatch):
     words = ["replay", stored.encoding["source"], "--at", "1.5", "--out", str(tmp_path / "a.html")]
     done = CliRunner().invoke(group, [*words, "--json"], standalone_mode=False)
     assert json.loads(done.stdout)["verdict"] == "The same bytes as the stored run."
     assert "qbkit-chart" in (tmp_path / "a.html").read_text()
+    (tmp_path / "data/a").mkdir(parents=True)
+    (tmp_path / "data/a/mine.nc").write_bytes(Path(words[1]).read_bytes())
+    monkeypatch.chdir(tmp_path)
+    by_name = ["replay", "mine", *words[2:4], "--out", "b.html"]
+    assert CliRunner().invoke(group, by_name).output.startswith("The same bytes")
+    (tmp_path / "data/mine.nc").write_bytes(Path(words[1]).read_bytes())
+    bad = CliRunner().invoke(group, by_name)
+    assert "mine is published more than once: data/a/mine.nc, data/mine.nc; give" in bad.output
     bad = CliRunner().invoke(group, ["replay", "none", "--at", "1", "--out", "a.html"])
     assert "there is no run none; give FILE.nc" in bad.output
     bad = CliRunner().invoke(group, [*words[:4], "--out", "a.htm"])

@@ -18,6 +18,8 @@ from qbkit.suggestions import did_you_mean
 
 MOST_POINTS, MOST_VALUES = 20, 12
 FIELDS = ("flow", "rate_mbps", "rtt_ms", "buffer_bdp", "seed")
+PUBLISHED = Path("data")
+"""Where a clone, and `qbkit notebooks copy`, have the published data."""
 DIFFERENT = 3
 """Exit status if a number came out differently."""
 
@@ -177,9 +179,9 @@ def replay_command(
 ) -> None:
     """Run a stored or published run again, and draw a second of it packet by packet.
 
-    RUN is a file, the name of a stored run, or a published sweep or table, of which the other
-    options choose a run as in `qbkit reproduce`. The command says whether the run gives the same
-    bytes as before, and else what differs.
+    RUN is a file, the name of a stored run or of a published one in the folder data, or a published
+    sweep or table, of which the other options choose a run as in `qbkit reproduce`. The command
+    says whether the run gives the same bytes as before, and else what differs.
     """
     from qbkit.plots.drawing.export import WRITERS
 
@@ -204,14 +206,19 @@ def _run_or_point(run: str, wanted: dict[str, str]) -> Any:
     from qbkit import store
     from qbkit.studies.results import is_cube
 
-    for path in (Path(run), store.path_of(run)):
+    named = sorted(path for path in PUBLISHED.rglob("*.nc") if path.stem == run)
+    if len(named) > 1:
+        several = ", ".join(map(str, named))
+        raise click.UsageError(f"{run} is published more than once: {several}; give one of these")
+    for path in (Path(run), store.path_of(run), *named):
         if not wanted and path.suffix == ".nc" and path.is_file():
             found = store.load_run(path)
             if not is_cube(found):
                 return found
     if not Path(run).exists():
         raise click.UsageError(
-            f"there is no run {run}; give FILE.nc, a name of `qbkit runs`, or published data"
+            f"there is no run {run}; give FILE.nc, a name of `qbkit runs`, published data, or a "
+            "name in the folder data here"
         )
     points = points_with(Path(run), wanted)
     if len(points) > 1:
