@@ -29,6 +29,8 @@ HUNTS = {
     ("tquic:bbr3", "utilisation"): 120.0,
     ("s2n-quic:bbr", "share"): 100.0,
     ("quinn:cubic", "utilisation"): 112.0,
+    ("quic-go:cubic", "delay"): 112.0,
+    ("s2n-quic:cubic", "utilisation"): 100.0,
 }
 """Sender and metric → processor seconds."""
 OTHER_RIVAL = {"tcp:cubic": "tcp:reno", "tcp:reno": "tcp:cubic", "tcp:bbr": "tcp:cubic", "": ""}
