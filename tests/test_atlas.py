@@ -8,9 +8,11 @@ import shlex
 import shutil
 from collections import defaultdict
 from html import unescape
+from io import StringIO
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+import pandas as pd
 import pytest
 from test_docs import Page
 from test_plots_browser import browser
@@ -20,6 +22,7 @@ from qbkit.atlas import write_atlas
 from qbkit.atlas.again import sample_size
 from qbkit.atlas.pages import shared_words
 from qbkit.atlas.published import ConformanceSweep
+from qbkit.atlas.shares import EQUAL, Shares
 from qbkit.cli.reproduce import MOST_POINTS, reproduce_command, wanted_fields
 from qbkit.errors import StoreError
 from qbkit.metrics.parameters import PARAMETERS
@@ -92,6 +95,7 @@ def data(tmp_path_factory) -> Path:
         "evaluations/tcp-cubic.json",
         "evaluations/tcp-bbr.json",
         "bbr_draft/cases.csv",
+        "shares/shares.csv",
     ):
         (folder / published).parent.mkdir(exist_ok=True)
         (folder / published).symlink_to(DATA / published)
@@ -227,6 +231,19 @@ def test_answers_along_standards_are_a_table_and_on_the_page_of_the_sender(site:
     assert "bbr-draft" not in page
 
 
+def test_shares_over_buffer_and_flows_are_drawn_beside_their_models(site: Path):
+    page = (site / "answers.html").read_text()
+    assert page.count('class="qbkit-chart"') == 2
+    assert "charts.js" in page
+    shares = Shares(pd.read_csv(DATA / "shares/shares.csv"))
+    for chart, predicted in (
+        (shares.by_buffer(), {"tcp:bbr", "tcp:cubic"}),
+        (shares.by_flows(), {"tcp:bbr", "tcp:cubic", EQUAL}),
+    ):
+        lines = pd.read_csv(StringIO(chart.layer[0].data.to_dict()["values"]))
+        assert set(lines[lines["kind"] == "model"]["label"]) == predicted
+
+
 def test_a_known_fault_is_the_verdict_and_its_lines_are_links(site: Path):
     page = (site / "implementations/aioquic-cubic.html").read_text()
     lines = (
@@ -355,7 +372,7 @@ def test_every_chart_draws_itself_and_nothing_is_requested(browser, site: Path):
     names = [
         *("index", "conformance", "interactions", "causes", "findings"),
         *("implementations/qbkit-cubic", "implementations/aioquic-cubic"),
-        "implementations/quiche-cubic",
+        *("implementations/quiche-cubic", "answers"),
     ]
     for name, width_px in [*((name, 1440) for name in names), (names[5], 390), (names[2], 390)]:
         page = browser.new_page(viewport={"width": width_px, "height": 900}, color_scheme="dark")

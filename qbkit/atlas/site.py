@@ -30,6 +30,8 @@ from qbkit.atlas.pages import (
     sweep_words,
 )
 from qbkit.atlas.published import Published, read_published
+from qbkit.atlas.shares import COMMAND as SHARES_AGAIN
+from qbkit.atlas.shares import share_figures
 from qbkit.atlas.standing import source_links
 from qbkit.atlas.tiles import SHARE, tile_style
 from qbkit.files import write_whole, writing
@@ -92,7 +94,8 @@ def _pages(published: Published) -> Iterator[tuple[str, str]]:
             yield name, template.render(root="", **make(published))
         if answers:
             template = environment.get_template("answers.html.jinja")
-            yield "answers.html", template.render(root="", tables=answers)
+            shares = share_figures(published.folder)
+            yield "answers.html", template.render(root="", tables=answers, shares=shares)
         if found:
             groups = {each.group: [f for f in found if f.group == each.group] for each in found}
             template = environment.get_template("findings.html.jinja")
@@ -131,6 +134,7 @@ def _environment(published: Published) -> jinja2.Environment:
             "setting_text": setting_text,
             "map_sentence": map_sentence,
             "command": again.sweep_again,
+            "shares_again": SHARES_AGAIN,
             "releases_again": again.releases_again,
             "parameter_rows": parameter_rows,
         }
