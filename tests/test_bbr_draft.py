@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import xarray as xr
 from click.testing import CliRunner
@@ -17,6 +18,8 @@ from qbkit.errors import SpecError
 from qbkit.metrics.evaluation.measures import MEASURES
 from qbkit.spec.case_book import Case, CaseBook, Expectation
 from qbkit.studies.evaluation import cases
+
+DATA = Path(__file__).parents[1] / "data/bbr_draft"
 
 
 @pytest.fixture
@@ -138,6 +141,14 @@ def test_a_first_run_finds_the_time_of_a_change_and_the_second_is_equal_up_to_th
 def test_a_number_that_no_case_has_is_refused():
     with pytest.raises(SpecError, match="there is no case 23; there are 1 to 22"):
         qb.judge_cases("tcp:bbr", only=[1, 23])
+
+
+def test_published_second_looks_are_of_cases_that_differ_and_agree():
+    first, second = (pd.read_csv(DATA / f"{name}.csv") for name in ("cases", "second_looks"))
+    both = second.merge(first, on=["sender", "case"], suffixes=("", "_before"))
+    assert len(both) == len(second) > 10
+    assert set(both["answer_before"]) == set(both["answer"]) == {cases.DIFFERS}
+    assert not (both["command"] == both["command_before"]).any()  # other seeds
 
 
 @pytest.mark.guest
