@@ -208,7 +208,8 @@ def test_a_bbr_that_does_not_pace_and_a_receiver_alone():
     assert unpaced.verdict.lines[-1] == "Most likely because it does not pace."
     receiver = explained(known(**{**usual, "packets_per_ack": 30.0}), known(**usual))
     assert receiver.verdict.lines[-1] == (
-        "Undecided: its sender is not seen to differ; it gets an ACK for every 30 packets, not 2."
+        "Undecided: its sender is not seen to differ; its receiver sends an ACK for every 30 "
+        "packets, not 2."
     )
 
 

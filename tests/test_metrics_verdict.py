@@ -185,8 +185,8 @@ def test_published_studies(case, lines):
         ),
         (
             "ack-10",
-            "The cause is open; what differs most: it gets an ACK for every 10 packets, not 2 and "
-            "a loss leaves 0.41 of its window, not 0.5.",
+            "The cause is open; what differs most: its receiver sends an ACK for every 10 packets, "
+            "not 2 and a loss leaves 0.41 of its window, not 0.5.",
         ),
         ("bbr-120-explained", "The packets show no cause that differs."),
     ],

@@ -74,6 +74,8 @@ def conformance_command(
         print_json({**report, "explanation": explained.to_dict()} if explained else report)
     else:
         click.echo(str(verdict))
+        for line in explained.next_lines if explained else ():
+            click.echo(line)
         for gate in gates:
             click.echo(f"gate {gate.sentence}")
         if details:

@@ -67,6 +67,10 @@ class AioQuic(Stack):
         """The folder of this machine that holds aioquic and what it needs."""
         return site_packages_of("aioquic")
 
+    def sources_at_hand(self) -> list[Path]:
+        """The package that is installed."""
+        return [self.site_packages() / "aioquic"]
+
     def modules(self) -> tuple[str, ...]:
         """The modules that its process imports."""
         return (f"{DRIVER.name}.__main__",)

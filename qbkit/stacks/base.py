@@ -173,6 +173,10 @@ class Stack(GuestProgram):
         """
         return ""
 
+    def sources_at_hand(self) -> list[Path]:
+        """Folders of this machine with the stack's unpacked sources; nothing is fetched for it."""
+        return []
+
     def for_app(self) -> Stack:
         """The stack whose programs read `APP`, `READ_MBPS` and `WINDOW`: itself, by default."""
         return self

@@ -88,6 +88,10 @@ class Lsquic(CStack):
         "clock_granularity_us": "resolution of the clock for the pacer, 1 to 1000000; usually 1000",
     }
 
+    def sources_at_hand(self) -> list[Path]:
+        """lsquic alone."""
+        return [folder / "csrc/lsquic" for folder in LSQUIC.fetched()]
+
     def library_key(self) -> str:
         """Over the two crates and what is compiled of them, and how."""
         words = [*FLAGS, *LSQUIC_FLAGS, *BORINGSSL_FLAGS, *HEADERS, *OTHER_FILES, *MISSING_PARTS]

@@ -61,6 +61,10 @@ class OpenSsl(CStack):
         """The crate with the sources."""
         return OPENSSL
 
+    def sources_at_hand(self) -> list[Path]:
+        """Its QUIC alone."""
+        return [folder / "openssl/ssl/quic" for folder in self.crate().fetched()]
+
     def library_key(self) -> str:
         """Over the crate and what is compiled of it."""
         return fingerprint([], self.crate().sha256, TARGET, UNUSED)

@@ -81,6 +81,10 @@ class Picoquic(CStack):
         """The source distribution with the sources."""
         return AIOPQUIC
 
+    def sources_at_hand(self) -> list[Path]:
+        """picoquic alone."""
+        return [folder / "third_party/picoquic" for folder in self.package().fetched()]
+
     def library_key(self) -> str:
         """Over the source distribution and what is compiled of it, and how."""
         return fingerprint([], self.package().sha256, FILES, HEADERS, *FLAGS, *self.defines)

@@ -72,6 +72,10 @@ class QbkitCca(AioQuic):
             f"{MOUNT}/qbkit/cca": CONTROLLERS,
         }
 
+    def sources_at_hand(self) -> list[Path]:
+        """The controllers."""
+        return [CONTROLLERS]
+
     def modules(self) -> tuple[str, ...]:
         """aioquic's modules, our driver, and the controllers."""
         files = (name.replace("-", "_") for name in builtin_names())

@@ -30,6 +30,7 @@ from qbkit.metrics.parameters.rules import PROBES, RECEIVERS, RULES, STEADY
 from qbkit.metrics.verdicts.reasons import sentence
 from qbkit.metrics.verdicts.words import DIFFERS, Verdict
 from qbkit.store.faults import Fault, faults_html
+from qbkit.studies.confirming import confirmation, likely_place
 from qbkit.studies.conformance import Study
 
 if TYPE_CHECKING:
@@ -120,6 +121,25 @@ class Explanation:
         if self.accounted >= LITTLE or self._breaks_a_rule:
             return f"Most likely because {clauses}."
         return f"The cause is open; what differs most: {clauses}."
+
+    @property
+    def next_lines(self) -> list[str]:
+        """The first cause where a known fault hides it, what would confirm it, and its source.
+
+        Empty without a cause of a difference. The line of the source is the most likely one; it is
+        left out where the test's source is not at hand.
+        """
+        test, reference = (
+            side[0].qb.experiment for side in (self.study.tests, self.study.references)
+        )
+        if self.assessment.outcome != DIFFERS or not (self.suspects and test and reference):
+            return []
+        first = self.suspects[0]
+        lines = [f"From its packets alone: {self.cause_line}"] if self.faults else []
+        lines.append(confirmation(first, test, reference))
+        if place := likely_place(first, test.flows[0]):
+            lines.append(f"Most likely in the source: {place}.")
+        return lines
 
     @property
     def _breaks_a_rule(self) -> bool:
@@ -230,6 +250,7 @@ class Explanation:
         return {
             "verdict": str(self.verdict),
             "reasons": self.reasons,
+            "next": self.next_lines,
             "faults": [fault._asdict() for fault in self.faults],
             "share": _known(self.accounted),
             "differences": [
@@ -260,7 +281,9 @@ class Explanation:
         table.columns = [
             str(name).replace("_percent", " (%)").replace("_", " ") for name in table.columns
         ]
-        suspects = f"<p>{escape(sentence(self.reasons))}</p>{table.to_html(index=False)}"
+        said = [sentence(self.reasons), *self.next_lines]
+        text = "".join(f"<p>{escape(line)}</p>" for line in said)
+        suspects = f"{text}{table.to_html(index=False)}"
         folded = {**faults_html(self.faults), "Suspects and symptoms": suspects}
         return self.assessment.html(self.verdict, folded)
 

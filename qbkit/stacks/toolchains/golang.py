@@ -44,6 +44,13 @@ class GoStack(CompiledStack):
         words = (self.module_folder() / "go.mod").read_text().split()
         return words[words.index(module) + 1].removeprefix("v")
 
+    def sources_at_hand(self) -> list[Path]:
+        """The module, where Go unpacked it."""
+        path = os.environ.get("GOPATH", str(Path.home() / "go")).split(os.pathsep)[0]
+        unpacked = Path(os.environ.get("GOMODCACHE", Path(path, "pkg/mod")))
+        folder = unpacked / f"{self.module}@v{self.required(self.module)}"
+        return [folder] if folder.exists() else []
+
     def env(self) -> dict[str, str]:
         """Preemption by signals costs system calls, and the guest has one processor anyway."""
         return {"GODEBUG": "asyncpreemptoff=1"}

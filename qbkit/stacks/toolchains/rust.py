@@ -68,6 +68,17 @@ class RustProgram(CompiledProgram):
             self.name, "rustc", _compiler(), lambda words: fingerprint(sources, *crates, words)
         )
 
+    def sources_at_hand(self) -> list[Path]:
+        """The crate, and those of its name with an ending, where cargo unpacked them."""
+        registry = Path(os.environ.get("CARGO_HOME", Path.home() / ".cargo")) / "registry/src"
+        crates = (line.split(" ") for line in locked_crates(self._program(), self.workspace))
+        mine = [
+            f"{name}-{version}"
+            for name, version, _ in crates
+            if name == self.crate or name.startswith(f"{self.crate}-")
+        ]
+        return [path for name in mine for path in sorted(registry.glob(f"*/{name}"))[:1]]
+
     def _driver_folders(self) -> list[Path]:
         """The folders of our crates that the program is compiled from."""
         crates = locked_crates(self._program(), self.workspace)

@@ -22,7 +22,7 @@ from urllib.parse import urljoin
 from urllib.request import Request, urlopen
 
 from qbkit.errors import StackNotReady
-from qbkit.stacks.toolchains.build import build_once, run_tool
+from qbkit.stacks.toolchains.build import build_once, built_folder, run_tool
 
 PYTHON_INDEX = "https://pypi.org/simple"
 FORMATS = "application/vnd.pypi.simple.v1+json, text/html;q=0.5"
@@ -42,8 +42,17 @@ class SourcePackage(ABC):
 
     def fetch(self) -> Path:
         """The folder of its unpacked files, in the cache; raises StackNotReady."""
-        folder = build_once(f"{self.name}-source", self.sha256[:12], self._unpack)
+        folder = build_once(*self._key, self._unpack)
         return folder / f"{self.name}-{self.version}"
+
+    def fetched(self) -> list[Path]:
+        """The same folder if it is there."""
+        folder = built_folder(*self._key) / f"{self.name}-{self.version}"
+        return [folder] if folder.exists() else []
+
+    @property
+    def _key(self) -> tuple[str, str]:
+        return f"{self.name}-source", self.sha256[:12]
 
     @abstractmethod
     def address(self) -> str:
