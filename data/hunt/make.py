@@ -31,6 +31,8 @@ HUNTS = {
     ("quinn:cubic", "utilisation"): 112.0,
     ("quic-go:cubic", "delay"): 112.0,
     ("s2n-quic:cubic", "utilisation"): 100.0,
+    ("tquic:bbr", "share"): 100.0,
+    ("tquic:cubic", "utilisation"): 105.0,
 }
 """Sender and metric → processor seconds."""
 OTHER_RIVAL = {"tcp:cubic": "tcp:reno", "tcp:reno": "tcp:cubic", "tcp:bbr": "tcp:cubic", "": ""}
