@@ -19,6 +19,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import changed_controllers  # noqa: F401  registers them
+import further_controllers  # noqa: F401  likewise
 import xarray as xr
 from markdown_tables import add_write, publish, record, rows_of, table
 
@@ -44,8 +45,12 @@ UP = ("probe_up_gain", "probe_rate", "probes_reach_bdp")
 DOWN = ("probe_down_gain", "drain_rate")
 MEMORY = ("bandwidth_memory_rounds", "bandwidth_filter")
 BBR = "qbkit:changed-bbr"
+OUR_BBRS = (BBR, "qbkit:further-bbr")
 CUBIC, RENO = "qbkit:changed-cubic", "qbkit:changed-reno"
+SLOW = ("paced_part", "probes_reach_bdp")
+NEVER = ("rounds_of_loss",)
 CAP = ("window_cap_packets",)
+BATCHES = ("back_to_back_packets",)
 STEEP = ("steep_increase_packets_per_rtt", "increase_packets_per_rtt")
 
 
@@ -109,7 +114,7 @@ CASES = [
             "loss_beta=0.5": ("kept_after_burst",),
             "pacing=false": ("pacing",),
             "pacing_gain_percent=125": ("standing_queue_bdp",),
-            "pacing_gain_percent=80": ("probes_reach_bdp",),
+            "pacing_gain_percent=80": SLOW,
             "ack_every_packets=16": ("packets_per_ack",),
             "initial_window_packets=40": ("initial_window_packets",),
         },
@@ -154,7 +159,7 @@ CASES = [
             "alpha=2": ("increase_packets_per_rtt", "growth"),
             "initial_window_packets=32": ("initial_window_packets",),
             "pacing=false": ("pacing",),
-            "revert_every=1": ("reverted_reductions_percent",),
+            "revert_every=1": ("reverted_reductions_percent", *NEVER),
             "revert_every=2": ("reverted_reductions_percent",),
             "reductions=2": ("decrease_factor",),
             "every_loss=true": ("decrease_factor",),
@@ -213,6 +218,108 @@ CASES = [
         "ngtcp2:reno",
         {"pmtud=false": ("packet_bytes",), "ack_every_packets=16": ("packets_per_ack",)},
     ),
+    *of(
+        "bbr, later",
+        BBR,
+        {
+            "pacing_gain_percent=90": SLOW,
+            "pacing_gain_percent=115": ("standing_queue_bdp",),
+            "bandwidth_rounds=5": MEMORY,
+            "bandwidth_rounds=30": MEMORY,
+            "startup_gain=4": STARTUP_GAIN,
+            "startup_gain=1.7": STARTUP_GAIN,
+            "startup_rounds=6": ("startup_hold_rtts",),
+            "drain_gain=0.6": ("startup_drain_gain",),
+            "up_gain=1.35": UP,
+            "down_gain=0.25": DOWN,
+            "cruises=12": ("probe_cycle_rtts",),
+            "window_gain=1": ("window_gain",),
+            "window_gain=2.5": ("window_gain",),
+            "cruise_window_gain=0.75": ("cruise_part",),
+            "min_rtt_s=5": ("probe_rtt_every_s", "probe_rtt_interval_s"),
+            "probe_rtt_ms=1000": ("probe_rtt_duration_ms",),
+            "loss_beta=0.7": ("kept_after_burst",),
+        },
+    ),
+    Case("bbr, later", BBR, f"{BBR}?probe_rtt_bdp=0.5", ("probe_rtt_bdp",)),
+    *of(
+        "bbr, later",
+        "qbkit:further-bbr",
+        {
+            "timer_ms=8": BATCHES,
+            "timer_ms=20": BATCHES,
+            "quantum_packets=10": BATCHES,
+            "quantum_packets=24": BATCHES,
+            "round_ms=20": MEMORY,
+            "round_ms=150": MEMORY,
+            "headroom=0.85": ("cruise_part",),
+            "headroom=0.6": ("cruise_part",),
+            "counts_limited=true": ("app_limited_samples",),
+        },
+    ),
+    *of(
+        "loss-based, later",
+        CUBIC,
+        {
+            "beta=0.6": ("decrease_factor",),
+            "c=1": ("cubic_c",),
+            "k_percent=30": ("back_at_loss_part",),
+            "alpha=3": ("increase_packets_per_rtt", "growth"),
+            "most_packets=50": CAP,
+            "start_gain=0.25": ("start_growth",),
+            "hystart=false": ("slow_start_exit",),
+            "revert_every=3": ("reverted_reductions_percent",),
+            "initial_window_packets=64": ("initial_window_packets",),
+            "ack_every_packets=25": ("packets_per_ack",),
+        },
+    ),
+    *of(
+        "loss-based, later",
+        RENO,
+        {
+            "beta=0.35": ("decrease_factor",),
+            "increase=4": STEEP,
+            "least_packets=40": ("decrease_factor",),
+        },
+    ),
+    *of(
+        "loss-based, later",
+        "qbkit:further-reno",
+        {
+            "timer_ms=12": BATCHES,
+            "quantum_packets=16": BATCHES,
+            "collapses=true": ("decrease_factor",),
+            "recovery_s=5": NEVER,
+        },
+    ),
+    *of("loss-based, later", "qbkit:further-cubic", {"timer_ms=25": BATCHES}),
+    *of(
+        "stacks, later",
+        "tcp:cubic",
+        {
+            "receive_window_kb=55": CAP,
+            "read_mbps=7&receive_window_kb=64": CAP,
+            "receiver=withholds every_ms=30": RECEIVERS,
+        },
+    ),
+    *of("stacks, later", "tcp:reno", {"receiver=withholds every_ms=100": RECEIVERS}),
+    *of("stacks, later", "quinn:cubic", {"read_mbps=3&receive_window_kb=100": CAP}),
+    *of("stacks, later", "s2n-quic:cubic", {"max_ack_delay_ms=100": RECEIVERS}),
+    *of(
+        "stacks, later",
+        "tquic:bbr",
+        {
+            "pacing_granularity_ms=20": BATCHES,
+            "bbr_probe_rtt_cwnd_gain=0.25": ("probe_rtt_bdp",),
+        },
+    ),
+    *of("stacks, later", "quiche:bbr2", {"bbr_probe_down_pacing_gain=0.5": DOWN}),
+    *of(
+        "stacks, later",
+        "lsquic:cubic",
+        {"clock_granularity_us=20000": BATCHES, "pmtud=false": ("packet_bytes",)},
+    ),
+    *of("stacks, later", "neqo:cubic", {"hystart=true": ("slow_start_exit",)}),
     Case("released", "tquic:bbr3", "tcp:bbr", ("cruise_part",), RELEASED[1]),
     Case("released", "msquic:bbr", "tcp:bbr", ("pacing",), RELEASED[1]),
     Case("released", "quinn:bbr", "tcp:bbr", ("bandwidth_filter",), RELEASED[3]),
@@ -240,6 +347,8 @@ CASES = [
             "s2n-quic:cubic",
             "msquic:cubic",
             "ngtcp2:reno",
+            "lsquic:cubic",
+            "neqo:cubic",
         )
     ),
     *(
@@ -292,7 +401,7 @@ def named(case: Case, test: Parameters, reference: Parameters) -> list[Differenc
 
 
 def models_path(flow: str) -> bool:
-    return kernel_counterpart(flow.partition("?")[0]) == "tcp:bbr" or flow.startswith(BBR)
+    return kernel_counterpart(flow.partition("?")[0]) == "tcp:bbr" or flow.startswith(OUR_BBRS)
 
 
 def outcome(case: Case, found: Sequence[Difference]) -> str:

@@ -9,14 +9,19 @@ from pathlib import Path
 
 import pytest
 from changed_controllers import ChangedBbr, ChangedCubic, ChangedReno
+from further_controllers import FurtherBbr, FurtherCubic, FurtherReno
 from probed_path import PATH, connection_of, probed
+from simulated import simulate
 
 import qbkit as qb
+from qbkit.cca.builtin.bbr import Bbr
 from qbkit.errors import MetricError
 from qbkit.metrics.parameters import Estimate, Parameters, compare
+from qbkit.metrics.parameters.behaviour import samples_of_path
 from qbkit.metrics.parameters.differences import CLEAR
 from qbkit.metrics.parameters.inference import PARAMETERS
-from qbkit.metrics.parameters.model import ProbePath
+from qbkit.metrics.parameters.model import ProbePath, within
+from qbkit.metrics.parameters.reductions import rounds_of_loss
 from qbkit.metrics.parameters.rules import EXPLAINS, OF_ALL, OF_LOSSES, RECEIVERS, RULES
 from qbkit.plots.flows.evidence import evidence_chart
 from qbkit.studies.explain import explanation
@@ -48,14 +53,33 @@ def first_cause(test: Parameters, reference: Parameters) -> str:
         ({"startup_rounds": 12}, "startup_hold_rtts"),
         ({"drain_gain": 0.8}, "startup_drain_gain"),
         ({"min_rtt_s": 1e5}, "probe_rtt"),
-        ({"loss_beta": 0.3}, "kept_after_burst"),
+        ({"loss_beta": 0.5}, "kept_after_burst"),
+        ({"probe_rtt_ms": 1000.0}, "probe_rtt_duration_ms"),
+        ({"up_gain": 2.0}, "probe_rate"),
+        ({"cruise_window_gain": 0.7}, "cruise_part"),
         ({"pacing": False}, "pacing"),
-        ({"pacing_gain_percent": 125.0}, "standing_queue_bdp"),
+        ({"pacing_gain_percent": 115.0}, "standing_queue_bdp"),
+        ({"pacing_gain_percent": 90.0}, "paced_part"),
         ({"pacing_gain_percent": 80.0}, "probes_reach_bdp"),
     ],
 )
 def test_one_change_of_bbr_is_named(unchanged, change, cause):
     assert first_cause(probed(ChangedBbr, **change), unchanged) == cause
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("change", "cause"),
+    [
+        ({}, ""),
+        ({"timer_ms": 20.0}, "back_to_back_packets"),
+        ({"quantum_packets": 10}, "back_to_back_packets"),
+        ({"headroom": 0.85}, "cruise_part"),
+        ({"round_ms": 20.0}, "bandwidth_memory_rounds"),
+    ],
+)
+def test_one_further_change_of_bbr_is_named(unchanged, change, cause):
+    assert first_cause(probed(FurtherBbr, **change), unchanged) == cause
 
 
 def test_the_units_of_the_path(unchanged):
@@ -113,6 +137,65 @@ def test_a_receiver_is_not_the_first_cause_of_a_bbr():
     assert names == ["window_gain", "packets_per_ack"]
     alone = compare(known(**{**usual, "packets_per_ack": 30.0}), known(**usual))
     assert [d.name for d in alone] == ["packets_per_ack"]
+
+
+def test_a_receiver_comes_before_what_only_the_start_shows():
+    usual = {"growth": "probing", "packets_per_ack": 2.0, "initial_window_packets": 10.0}
+    test = {"growth": "probing", "packets_per_ack": 30.0, "initial_window_packets": 40.0}
+    names = [d.name for d in compare(known(**test), known(**usual))]
+    assert names == ["packets_per_ack", "initial_window_packets"]
+    found = explained(known(**test), known(**usual))
+    assert found.verdict.lines[-1].startswith("Undecided: its sender is not seen to differ beyond")
+
+
+@pytest.mark.parametrize(
+    ("up_gain", "first"), [(1.1, "standing_queue_bdp"), (2.0, "probe_up_gain")]
+)
+def test_an_explanation_has_the_right_direction(up_gain, first):
+    usual = {"growth": "probing", "probe_up_gain": 1.25, "standing_queue_bdp": 0.0}
+    test = {"growth": "probing", "probe_up_gain": up_gain, "standing_queue_bdp": 0.9}
+    assert compare(known(**test), known(**usual))[0].name == first
+
+
+@pytest.mark.parametrize(("batch", "first"), [(3.0, "pacing"), (16.0, "back_to_back_packets")])
+def test_more_at_once_than_an_ack_lets_out_is_a_batch(batch, first):
+    usual = {"growth": "linear", "packets_per_ack": 2.0, "back_to_back_packets": 1.0}
+    test = {**usual, "back_to_back_packets": batch, "pacing": "bursts"}
+    assert compare(known(**test), known(**usual, pacing="paced"))[0].name == first
+
+
+@pytest.mark.parametrize(
+    ("increase", "first"), [(0.75, "decrease_factor"), (3.0, "increase_packets_per_rtt")]
+)
+def test_the_friendly_increase_follows_from_the_decrease(increase, first):
+    usual = {"growth": "linear", "cubic_c": 0.4, "decrease_factor": 0.7}
+    test = {**usual, "decrease_factor": 0.6, "increase_packets_per_rtt": increase}
+    reference = known(**usual, increase_packets_per_rtt=0.53)
+    assert compare(known(**test), reference)[0].name == first
+
+
+def test_a_probe_that_reaches_further_is_no_lower_cruise():
+    usual = {"growth": "probing", "cruise_part": 0.8, "probes_reach_bdp": 1.45}
+    test = {"growth": "probing", "cruise_part": 0.6, "probes_reach_bdp": 2.0}
+    assert compare(known(**test), known(**usual)) == []
+
+
+def test_a_slower_start_is_a_suspect():
+    usual, slow = (known(growth="linear", start_growth=growth) for growth in (2.0, 1.5))
+    (found,) = compare(slow, usual)
+    assert found.name == "start_growth" and found.score > CLEAR
+
+
+def test_a_window_that_is_capped_above_its_path_is_held():
+    c = within(connection_of(ChangedCubic, most_packets=40), 0.0, PATH.fall_s)
+    assert samples_of_path(c, None)["window_cap_packets"] == pytest.approx(40, abs=1)
+    usual = within(connection_of(ChangedCubic, beta=0.5), 0.0, PATH.fall_s)
+    assert "window_cap_packets" not in samples_of_path(usual, None)
+
+
+@pytest.mark.parametrize(("beta", "low", "high"), [(0.5, 1, 3), (1.0, 20, math.inf)])
+def test_losses_go_on_where_they_reduce_nothing(beta, low, high):
+    assert low <= rounds_of_loss(simulate(beta=beta, duration_s=20), 2.0) <= high
 
 
 def test_rules_for_windows_are_not_for_models_of_the_path():
@@ -176,8 +259,8 @@ def test_every_rule_has_its_words():
 
 
 def test_the_changed_controllers_are_ours_by_default():
-    for kind in (ChangedBbr, ChangedCubic, ChangedReno):
-        ours = kind.__mro__[1] if kind is ChangedBbr else kind.__mro__[2]
+    for kind in (ChangedBbr, ChangedCubic, ChangedReno, FurtherBbr, FurtherCubic, FurtherReno):
+        ours = kind.__mro__[1] if issubclass(kind, Bbr) else kind.__mro__[2]
         assert {**ours.options}.items() <= {**kind.options}.items()
 
 

@@ -116,7 +116,9 @@ class Explanation:
             return "The packets show no cause that differs."
         first = self.suspects[0]
         if first.of_model and first.name in RECEIVERS:
-            return f"Undecided: its sender is not seen to differ; {first.clause}."
+            own = [d for d in self.suspects if d.name not in RECEIVERS]
+            beyond = " beyond its start" if own else ""
+            return f"Undecided: its sender is not seen to differ{beyond}; {first.clause}."
         clauses = " and ".join(d.clause for d in self._named[:MOST_CAUSES])
         if self.accounted >= LITTLE or self._breaks_a_rule:
             return f"Most likely because {clauses}."

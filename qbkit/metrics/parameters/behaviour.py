@@ -18,7 +18,7 @@ from qbkit.metrics.parameters.inference import (
     samples_of,
 )
 from qbkit.metrics.parameters.model import ProbePath
-from qbkit.metrics.parameters.reductions import window_reductions_of
+from qbkit.metrics.parameters.reductions import rounds_of_loss, window_reductions_of
 from qbkit.metrics.parameters.rules import RULES
 from qbkit.metrics.parameters.start import shows_pacing, start_of
 
@@ -64,6 +64,7 @@ def samples_of_path(c: Connection, path: ProbePath | None) -> Mapping[str, float
             **model.steady(c, settled_s),
             **model.probe_rtts(c, [(settled_s, float(c.grid_s[-1]))]),
             **model.between_losses(c, reductions, float(limited)),
+            "rounds_of_loss": rounds_of_loss(c, settled_s),
         }
     first = model.within(c, 0.0, path.fall_s)
     settled_s = start_of(first).settled_s

@@ -21,7 +21,10 @@ from qbkit.metrics.parameters.effects import (
 )
 from qbkit.metrics.parameters.inference import PARAMETERS, Estimate, Parameters
 from qbkit.metrics.parameters.rules import (
+    ACK_CLOCK,
+    AT_START,
     DECISIVE,
+    DIRECTIONS,
     EXPLAINS,
     OF_ALL,
     OF_LOSSES,
@@ -41,12 +44,16 @@ AGAINST = 0.3
 """Weight of a cause that would change the throughput in the opposite direction."""
 CLEAR = 0.02
 """Smallest effect that makes a cause a suspect: 2 % of the throughput."""
+BATCH = "back_to_back_packets"
 INCREASE = "increase_packets_per_rtt"
 BEFORE_CURVES = 0.3
 """Of a CUBIC, only some spans are lines, and their slope depends on where they are cut: it must
 differ by this part."""
-LEAST_OF_MODEL = 0.03
-"""Least score of a phase of BBR that differs by a decisive part, as for a rule."""
+FRIENDLY = 0.2
+"""By how much (ln) an increase may differ from what β makes of it."""
+LEAST_OF_SOURCE = 0.03
+"""Least score of a phase of BBR, and of a constant of the start, that differs by a decisive part,
+as for a rule."""
 CLEAR_PART = 0.03
 """Fraction of the fair share above which the sign of a Δ-throughput counts."""
 
@@ -151,20 +158,20 @@ def compare(
     impossible = LOSS_BASED if governing == PROBING else ()
     left_out = (*DERIVED, *impossible)
     names = [n for n in PARAMETERS if n not in left_out and _differ(test[n], reference[n])]
-    if governing == "cubic" and _apart(test[INCREASE], reference[INCREASE]) < BEFORE_CURVES:
+    curved = test["cubic_c"].known and reference["cubic_c"].known
+    if curved and _apart(test[INCREASE], reference[INCREASE]) < BEFORE_CURVES:
         names = [n for n in names if n != INCREASE]
     causes = [_cause(n, test, reference, delta_throughput_part) for n in names if n in EFFECTS]
     causes += _behaviours(test, reference, delta_throughput_part, models=governing == PROBING)
     symptoms = [_symptom(n, test, reference) for n in names if n in SYMPTOMS]
     unknown = math.inf if governing else -math.inf
-    behind = _explained(causes)
+    behind = _explained(causes, test)
     models = governing == PROBING
     causes = [replace(d, explained=d.name in behind, of_model=models) for d in causes]
-    last = RECEIVERS if models else ()
     causes.sort(
         key=lambda d: (
             d.explained,
-            d.name in last,
+            _rank(d.name) if models else 0,
             -d.score if math.isfinite(d.score) else unknown,
         )
     )
@@ -176,11 +183,24 @@ def _behaviours(
 ) -> list[Difference]:
     """The rules by which both sides were seen to behave, but not alike."""
     kinds = [name for name in RULES if (name in OF_LOSSES) is not models or name in OF_ALL]
-    if test["growth"].word == reference["growth"].word == "linear":  # no curve, so no K
-        kinds.remove("back_at_loss_part")
+    growths = {test["growth"].word, reference["growth"].word}
     seen = [name for name in kinds if name in test and name in reference]
-    differ = [n for n in seen if _breaks(RULES[n], test[n], reference[n])]
-    return [_broken(n, test[n], reference[n], moved) for n in differ]
+    differ = {n for n in seen if _breaks(RULES[n], test[n], reference[n])}
+    curved = reference["growth"].word == "cubic" or reference["cubic_c"].known
+    if growths == {"linear"} or not curved:  # no curve, so no K
+        differ.discard("back_at_loss_part")
+    if "cruise_part" in differ and not _cruise_apart(test, reference):
+        differ.remove("cruise_part")
+    return [_broken(n, test[n], reference[n], moved) for n in seen if n in differ]
+
+
+def _cruise_apart(test: Parameters, reference: Parameters) -> bool:
+    """Whether what is in flight while cruising differs, and not only what probes add to it."""
+    ours, theirs = (p["cruise_part"].value * p["probes_reach_bdp"].value for p in (test, reference))
+    if not math.isfinite(ours * theirs) or not theirs:
+        return True
+    less = test["cruise_part"].value < reference["cruise_part"].value
+    return ours < (1 - LEAST_PART) * theirs if less else ours > (1 + LEAST_PART) * theirs
 
 
 def _breaks(rule: Rule, test: Estimate, reference: Estimate) -> bool:
@@ -217,17 +237,54 @@ def _broken(name: str, test: Estimate, reference: Estimate, moved: float) -> Dif
     return Difference(name, test, reference, effect, math.nan, math.nan, score)
 
 
-def _explained(causes: Sequence[Difference]) -> set[str]:
+def _rank(name: str) -> int:
+    """Of a sender that models the path: what it does, its receiver, what it does in the start."""
+    return 1 if name in RECEIVERS else 2 * (name in AT_START)
+
+
+def _explained(causes: Sequence[Difference], test: Parameters) -> set[str]:
     """Those that another one explains; of two that explain each other, the first of `EXPLAINS`."""
-    names = {d.name for d in causes}
-    explaining = {d.name: EXPLAINS[d.name] for d in causes if d.name in EXPLAINS and _explains(d)}
+    found = {d.name: d for d in causes}
+    explaining = {
+        name: [
+            other
+            for other in EXPLAINS[name]
+            if other in found and other != name and _fits(d, found[other])
+        ]
+        for name, d in found.items()
+        if name in EXPLAINS and _explains(d) and not (name == BATCH and _by_ack_clock(test))
+    }
     order = [*EXPLAINS]
     return {
         other
         for name, others in explaining.items()
-        for other in names.intersection(others) - {name}
+        for other in others
         if name not in explaining.get(other, ()) or order.index(name) < order.index(other)
     }
+
+
+def _by_ack_clock(test: Parameters) -> bool:
+    """Whether an ACK can let out as many packets as leave together."""
+    return not test[BATCH].value > ACK_CLOCK * test["packets_per_ack"].value
+
+
+def _fits(cause: Difference, other: Difference) -> bool:
+    """Whether the other differs in the direction in which the cause would change it."""
+    if (cause.name, other.name) == ("decrease_factor", INCREASE):
+        return _is_friendly(cause, other)
+    direction = DIRECTIONS.get((cause.name, other.name))
+    changes = (d.test.value - d.reference.value for d in (cause, other))
+    return direction is None or math.prod(changes) * direction > 0
+
+
+def _is_friendly(decrease: Difference, increase: Difference) -> bool:
+    """Whether the increase follows from β as in CUBIC: 3 (1 - β)/(1 + β) (RFC 9438, equation 4)."""
+    ours, theirs = (1 - e.value for e in (decrease.test, decrease.reference))
+    if min(ours, theirs, increase.test.value, increase.reference.value) <= 0:
+        return False
+    wanted = ours / theirs * (2 - theirs) / (2 - ours)
+    seen = increase.test.value / increase.reference.value
+    return abs(math.log(seen / wanted)) < FRIENDLY
 
 
 def _explains(d: Difference) -> bool:
@@ -249,8 +306,12 @@ def _cause(name: str, test: Parameters, reference: Parameters, moved: float) -> 
     low, high = _effect_interval(name, test, reference)
     against = abs(moved) > CLEAR_PART and effect * moved < 0
     size = abs(effect)
-    if name in (*PROBES, *PROBE_RTTS) and _apart(test[name], reference[name]) > DECISIVE[name]:
-        size = max(size, LEAST_OF_MODEL)
+    if (
+        name in (*PROBES, *PROBE_RTTS, *AT_START)
+        and name in DECISIVE
+        and _apart(test[name], reference[name]) > DECISIVE[name]
+    ):
+        size = max(size, LEAST_OF_SOURCE)
     score = size * (AGAINST if against else 1.0)
     return Difference(name, test[name], reference[name], effect, low, high, score)
 

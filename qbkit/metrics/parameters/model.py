@@ -18,7 +18,7 @@ import numpy as np
 import xarray as xr
 
 from qbkit.metrics.parameters.connection import GRID_PARTS, Connection, Load
-from qbkit.metrics.parameters.limits import IDLE, STILL_PACKETS
+from qbkit.metrics.parameters.limits import STILL_PACKETS
 from qbkit.metrics.parameters.reductions import WindowReduction
 from qbkit.metrics.parameters.rules import BURST, FALL, START
 from qbkit.traces.arrays import FloatArray
@@ -40,14 +40,21 @@ SETTLED_S = 1.0
 """A fall that lasts this long is none of ProbeRTT's."""
 FEWEST_STALE_ROUNDS = 4
 """Least rounds for which a plateau shows the window of a model that is out of date."""
-BURST_RTTS = (4.0, 24.0)
-"""When what a burst of losses leaves is judged: after recovery, before windows have grown again."""
+BURST_RTTS = (4.0, 12.0)
+"""When what a burst of losses leaves is judged: after recovery, and for a whole cycle of BBR's.
+Until the next probe the path misses what was lost."""
+GAINS = (0.75, 1.0, 1.25)
+"""BBR's, of the delivery rate: in a drain, while cruising, and in a probe."""
 DIP = 0.6
 DIP_RTTS = (2.0, 20.0)
-"""ProbeRTT: less than this part of the usual in flight, for so long."""
+"""ProbeRTT: less than this part of the usual in flight, for so long, or `DIP_S` if that is more."""
+DIP_S = 2.0
 FEW_RTTS = (3.0, 12.0)
 """Losses this far apart leave no time for a line or a curve, only for a slope."""
-LEAST_SLOPE = 4.0
+STEEP = 2.0
+"""Packets per RTT: twice Reno's."""
+LEAST_BACK = 4.0
+"""Fewest packets that a window regains for its way back to be seen."""
 C = 0.4
 """CUBIC's, packets/s³ (RFC 9438, section 5.1)."""
 MOST_OF = 0.9
@@ -174,10 +181,12 @@ def pace(c: Connection, after_s: float) -> dict[str, float]:
     order = np.argsort(rate[usual])
     # Each packet counts by the time until the next one, so that parts of time are chosen.
     passed_s = np.cumsum(np.diff(sent_s)[: -PACED_PACKETS + 1][usual][order])
-    low, high = np.searchsorted(passed_s, np.array(EXTREME) * passed_s[-1])
+    at = np.searchsorted(passed_s, np.array([EXTREME[0], 0.5, EXTREME[1]]) * passed_s[-1])
+    rates = rate[usual][order][at]
     return {
-        "drain_rate": float(rate[usual][order][low]),
-        "probe_rate": float(rate[usual][order][high]),
+        "drain_rate": float(rates[0]),
+        "probe_rate": float(rates[2]),
+        "paced_part": min(float((rates / GAINS).max()), 1.0),
     }
 
 
@@ -235,6 +244,7 @@ def probe_rtts(c: Connection, spans: Sequence[tuple[float, float]]) -> dict[str,
     """Whether less is in flight now and then though nothing was lost, and how little."""
     depths: list[float] = []
     observed_s = 0.0
+    most_rtts = max(DIP_RTTS[1], DIP_S / c.min_rtt_s)
     for begin_s, end_s in spans:
         inside = (c.grid_s > begin_s) & (c.grid_s < end_s)
         window = c.in_flight_packets[inside]
@@ -244,7 +254,7 @@ def probe_rtts(c: Connection, spans: Sequence[tuple[float, float]]) -> dict[str,
         edges = np.flatnonzero(np.diff(window < DIP * np.median(window), prepend=0, append=0))
         for low, high in zip(edges[::2], edges[1::2], strict=True):
             dip = (high - low) / GRID_PARTS
-            if low > 0 and high < len(window) and DIP_RTTS[0] <= dip <= DIP_RTTS[1]:
+            if low > 0 and high < len(window) and DIP_RTTS[0] <= dip <= most_rtts:
                 depths.append(float(window[low:high].min()) / bdp_packets(c))
     if not depths:
         return {"probe_rtt": "never"} if observed_s > 3 * 10.0 else {}
@@ -274,8 +284,9 @@ def response(c: Connection, path: ProbePath) -> dict[str, float | str]:
     begin_s, end_s = (path.burst_s + rtts * rtt_s for rtts in BURST_RTTS)
     after = flight[_between(c, begin_s, end_s)]
     if len(before) and len(after) and np.median(before) > 0:
-        # A burst also empties the queue: what fills the path is what is to be kept.
-        found["kept_after_burst"] = float(np.median(after) / min(np.median(before), 1.0))
+        # A burst also empties the queue: what fills the path is what is to be kept, and no more.
+        kept = float(after.max() / min(np.median(before), 1.0))
+        found["kept_after_burst"] = min(kept, 1.0)
     return found
 
 
@@ -343,7 +354,7 @@ def between_losses(
         slope = float(grown[-1] - grown[low]) / max(took, 1.0)
         half = low + int(np.searchsorted(rtts[low:], rtts[low] + took / 2))
         part = float(grown[half] - grown[low]) / max(float(grown[-1] - grown[low]), 1.0)
-        if took < FEW_RTTS[1] and slope > LEAST_SLOPE and LINEAR[0] < part < LINEAR[1]:
+        if took < FEW_RTTS[1] and slope > STEEP and LINEAR[0] < part < LINEAR[1]:
             slopes.append(slope)
         if len(grown) > FEW_RTTS[1] * GRID_PARTS:
             back.append(_way_back(c, grown))
@@ -358,19 +369,16 @@ def between_losses(
 
 
 def _is_held(c: Connection, window: FloatArray) -> bool:
-    """Whether, for most of the time, the link is idle and the window does not grow, without a loss.
+    """Whether, for most of the time, the window does not grow, without a loss.
 
     A receiver that reads slowly holds the window, though it moves with each update of flow control.
     """
-    if c.link is None:
-        return False
     since_s = max([float(c.sent_s[0]), *c.loss_detected_s[-1:]]) + PEAK_RTTS * c.min_rtt_s
     later = c.grid_s > since_s
     if later.mean() < CAPPED_PERCENT / 100:
         return False
-    used = c.link.used_part(np.array([since_s]), c.grid_s[-1:])[0]
     early, late = (float(np.median(half)) for half in np.array_split(window[later], 2))
-    return bool(used < IDLE and abs(late - early) <= max(STILL_PACKETS, HELD_PART * early))
+    return bool(abs(late - early) <= max(STILL_PACKETS, HELD_PART * early))
 
 
 def _way_back(c: Connection, grown: FloatArray) -> float:
@@ -378,7 +386,7 @@ def _way_back(c: Connection, grown: FloatArray) -> float:
     third = len(grown) // 3
     most = float(np.median(grown[third : 2 * third]))
     least = float(grown[:GRID_PARTS].min())
-    if most - least < LEAST_SLOPE:
+    if most - least < LEAST_BACK:
         return math.nan
     at = int(np.argmax(grown >= least + MOST_OF * (most - least)))
     k_s = ((most - least) / C) ** (1 / 3) * (1 - (1 - MOST_OF) ** (1 / 3))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
-from qbkit.metrics.parameters.connection import Connection
+from qbkit.metrics.parameters.connection import GRID_PARTS, Connection
 from qbkit.traces.arrays import FloatArray
 
 APART_RTTS = 1.8
@@ -42,17 +43,41 @@ class WindowReduction:
 
 def window_reductions_of(connection: Connection, after_s: float = 0.0) -> list[WindowReduction]:
     """Window reductions that begin after a time, in order."""
-    loss_detected_s = connection.loss_detected_s[connection.loss_detected_s > after_s]
-    if not len(loss_detected_s):
-        return []
-    rtt_s = np.interp(loss_detected_s, connection.grid_s, connection.rtt_s)
-    first = np.flatnonzero(np.diff(loss_detected_s, prepend=-np.inf) > APART_RTTS * rtt_s)
-    ends = np.append(first[1:], len(loss_detected_s))
+    events = _loss_events(connection, after_s)
     found = [
-        _reduction(connection, loss_detected_s[i], loss_detected_s[j - 1], rtt_s[i])
-        for i, j in zip(first, ends, strict=True)
+        _reduction(connection, losses_s[0], losses_s[-1], _rtt_s(connection, losses_s)[0])
+        for losses_s in events
     ]
     return [reduction for reduction in found if reduction is not None]
+
+
+def rounds_of_loss(connection: Connection, after_s: float) -> float:
+    """Round trips with losses per loss event after a time; NaN without one.
+
+    A window that is reduced (RFC 9002, section 7.3.2) ends the losses within about two.
+    """
+    events = _loss_events(connection, after_s)
+    if not events:
+        return math.nan
+    rounds = np.cumsum(connection.min_rtt_s / GRID_PARTS / connection.rtt_s)
+    lossy = [
+        len(np.unique(np.floor(np.interp(losses_s, connection.grid_s, rounds))))
+        for losses_s in events
+    ]
+    return float(np.mean(lossy))
+
+
+def _loss_events(connection: Connection, after_s: float) -> list[FloatArray]:
+    """When the losses of each recovery period were detected, after a time."""
+    losses_s = connection.loss_detected_s[connection.loss_detected_s > after_s]
+    apart_s = APART_RTTS * _rtt_s(connection, losses_s[:-1])
+    found = np.split(losses_s, np.flatnonzero(np.diff(losses_s) > apart_s) + 1)
+    return [event for event in found if len(event)]
+
+
+def _rtt_s(connection: Connection, at_s: FloatArray) -> FloatArray:
+    rtt_s: FloatArray = np.interp(at_s, connection.grid_s, connection.rtt_s)
+    return rtt_s
 
 
 def _reduction(

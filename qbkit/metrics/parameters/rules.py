@@ -114,7 +114,7 @@ RULES: dict[str, Rule] = {
         "sending rate over the link's while probing for bandwidth",
         "it probes at {0} times the link's rate, not {1}",
         _ratio(0.5),
-        0.12,
+        0.06,
     ),
     "drain_rate": Rule(
         "1",
@@ -122,6 +122,14 @@ RULES: dict[str, Rule] = {
         "it drains a probe at {0} of the link's rate, not {1}",
         _ratio(0.1),
         0.12,
+    ),
+    "paced_part": Rule(
+        "1",
+        "sending rate in every phase over BBR's, whichever is nearest",
+        "it paces at {0} of what its phases should, not {1}",
+        _ratio(1.0),
+        0.05,
+        only_less=True,
     ),
     "probes_reach_bdp": Rule(
         "BDP",
@@ -144,7 +152,7 @@ RULES: dict[str, Rule] = {
         "part of what is in flight that a burst of losses leaves",
         "a burst of losses leaves {0} of what it has in flight, not {1}",
         _ratio(0.5),
-        0.3,
+        0.1,
         moment=BURST,
     ),
     "startup_peak_bdp": Rule(
@@ -216,6 +224,13 @@ RULES: dict[str, Rule] = {
         alone=True,
         least=0.5,
     ),
+    "rounds_of_loss": Rule(
+        "RTT",
+        "round trips with losses before a reduction ends them",
+        "its losses go on for {0} RTTs, not {1}, for they do not reduce its window",
+        _ratio(0.2),
+        1.4,
+    ),
     "back_at_loss_part": Rule(
         "1",
         "when the window is back where the loss was, over CUBIC's K",
@@ -225,8 +240,8 @@ RULES: dict[str, Rule] = {
     ),
     "window_cap_packets": Rule(
         "packets",
-        "window that stays constant though the link is idle",
-        "its window stays at {0} packets though the link is idle",
+        "window that stays constant though nothing is lost",
+        "its window stays at {0} packets though nothing is lost",
         _ratio(1.0),
         0.1,
         alone=True,
@@ -260,6 +275,7 @@ QUEUES = (
     "kept_after_burst",
     "probe_rate",
     "drain_rate",
+    "paced_part",
 )
 PROBE_RTTS = (
     "probe_rtt",
@@ -277,6 +293,17 @@ LOSSES = (
 )
 MODEL = ("window_gain", "ack_room", "bandwidth_memory_rounds")
 EXPLAINS: dict[str, tuple[str, ...]] = {
+    "back_to_back_packets": (
+        "pacing",
+        *STARTUP,
+        *PROBES,
+        "probe_rate",
+        "drain_rate",
+        "paced_part",
+        "cruise_part",
+        *LOSSES,
+        "back_at_loss_part",
+    ),
     "pacing": (
         *STARTUP,
         *PROBES,
@@ -287,12 +314,20 @@ EXPLAINS: dict[str, tuple[str, ...]] = {
         "back_to_back_packets",
     ),
     "bandwidth_filter": (*STARTUP, *PROBES, *QUEUES, *PROBE_RTTS, *MODEL),
-    "bandwidth_memory_rounds": (*STARTUP, *PROBES, *QUEUES, *PROBE_RTTS),
     "probe_up_gain": ("probe_down_gain", "probe_cycle_rtts", *QUEUES, *PROBE_RTTS),
-    "probe_down_gain": ("probe_cycle_rtts", *QUEUES, *PROBE_RTTS),
+    "probe_down_gain": (
+        "probe_cycle_rtts",
+        *(name for name in QUEUES if name != "cruise_part"),
+        *PROBE_RTTS,
+    ),
+    "probe_cycle_rtts": ("kept_after_burst",),
     "standing_queue_bdp": (*STARTUP, *PROBES, *QUEUES, *PROBE_RTTS, *MODEL),
     "probes_reach_bdp": (*STARTUP, *QUEUES, *PROBE_RTTS, *MODEL),
     "cruise_part": (*PROBES, *QUEUES, *PROBE_RTTS, *MODEL),
+    "paced_part": (*STARTUP, *PROBES, *QUEUES, *PROBE_RTTS, *MODEL),
+    "bandwidth_memory_rounds": (*STARTUP, *PROBES, *QUEUES, *PROBE_RTTS),
+    "probe_rate": ("probe_up_gain", "standing_queue_bdp", "probes_reach_bdp"),
+    "drain_rate": ("probe_down_gain", "left_in_flight_bdp"),
     "ack_room": ("window_gain",),
     "window_gain": (
         "left_in_flight_bdp",
@@ -308,7 +343,8 @@ EXPLAINS: dict[str, tuple[str, ...]] = {
     "startup_drain_gain": ("startup_hold_rtts",),
     "probe_rtt": PROBE_RTTS,
     "probe_rtt_bdp": ("probe_rtt_duration_ms",),
-    "steep_increase_packets_per_rtt": (*LOSSES, "back_at_loss_part"),
+    "steep_increase_packets_per_rtt": (*LOSSES, "rounds_of_loss", "back_at_loss_part"),
+    "rounds_of_loss": (*LOSSES, "back_at_loss_part"),
     "reverted_reductions_percent": (*LOSSES, "back_at_loss_part"),
     "back_at_loss_part": LOSSES,
     "window_cap_packets": (*STARTUP, *LOSSES),
@@ -319,22 +355,52 @@ EXPLAINS: dict[str, tuple[str, ...]] = {
         "receiver_wait_ms",
         "ack_delay_ms",
     ),
-    "decrease_factor": ("growth",),
+    "decrease_factor": ("growth", "increase_packets_per_rtt"),
     "receiver_wait_ms": ("packets_per_ack", "ack_delay_ms"),
 }
 """Cause → what else differs because of it. A difference that another one explains comes after all
 that none does; of two that explain each other, the first here comes first."""
+DIRECTIONS = {
+    ("probe_up_gain", "standing_queue_bdp"): 1,
+    ("probe_up_gain", "probes_reach_bdp"): 1,
+    ("probe_up_gain", "probe_rate"): 1,
+    ("standing_queue_bdp", "probe_up_gain"): -1,
+    ("standing_queue_bdp", "probe_rate"): -1,
+    ("probe_cycle_rtts", "kept_after_burst"): -1,
+    ("probe_rate", "standing_queue_bdp"): 1,
+    ("probe_rate", "probes_reach_bdp"): 1,
+    ("probe_rate", "probe_up_gain"): 1,
+    ("drain_rate", "probe_down_gain"): 1,
+    ("drain_rate", "left_in_flight_bdp"): 1,
+    ("cruise_part", "window_gain"): 1,
+    ("cruise_part", "paced_part"): 1,
+}
+"""(Cause, what it explains) → 1 if the greater the one is, the greater is the other, and -1 if the
+smaller. A difference in the other direction is not explained."""
 DECISIVE = {
     **dict.fromkeys(PROBES, 0.15),
     "probe_up_gain": 0.1,
     **dict.fromkeys(PROBE_RTTS, 0.4),
+    "initial_window_packets": 0.25,
+    "start_growth": 0.2,
     "packets_per_ack": 0.5,
     "reverted_reductions_percent": 0.4,
 }
 """Parameter → the part by which it must differ to explain others."""
 RECEIVERS = ("packets_per_ack", "ack_delay_ms", "receiver_wait_ms")
 """Properties of the receiver: no sender that models the path is judged by them first."""
-OF_LOSSES = ("steep_increase_packets_per_rtt", "back_at_loss_part", "window_cap_packets")
+ACK_CLOCK = 2.0
+"""An ACK lets out at most so many times the packets that it acknowledges, in slow start. More that
+leave together have waited for a timer, or until there were enough."""
+AT_START = ("initial_window_packets", *STARTUP)
+"""What a sender does in its first second. Of one that models the path, nothing of this is named
+before a receiver that differs all the time."""
+OF_LOSSES = (
+    "steep_increase_packets_per_rtt",
+    "rounds_of_loss",
+    "back_at_loss_part",
+    "window_cap_packets",
+)
 """Rules for a window that losses reduce; the others are for a sender that models its path, except
 what both have: `OF_ALL`."""
 OF_ALL = ("back_to_back_packets", "receiver_wait_ms")
