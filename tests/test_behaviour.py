@@ -174,6 +174,12 @@ def test_the_friendly_increase_follows_from_the_decrease(increase, first):
     assert compare(known(**test), reference)[0].name == first
 
 
+def test_lines_among_curves_are_no_cause():
+    curve = {"growth": "cubic", "cubic_c": 0.4}
+    seeds = [known(**curve, increase_packets_per_rtt=slope) for slope in (0.43, 0.68)]
+    assert compare(*seeds) == []
+
+
 def test_a_probe_that_reaches_further_is_no_lower_cruise():
     usual = {"growth": "probing", "cruise_part": 0.8, "probes_reach_bdp": 1.45}
     test = {"growth": "probing", "cruise_part": 0.6, "probes_reach_bdp": 2.0}

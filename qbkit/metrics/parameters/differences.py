@@ -48,7 +48,7 @@ BATCH = "back_to_back_packets"
 INCREASE = "increase_packets_per_rtt"
 BEFORE_CURVES = 0.3
 """Of a CUBIC, only some spans are lines, and their slope depends on where they are cut: it must
-differ by this part."""
+differ by this part, and where most spans are curves it says nothing."""
 FRIENDLY = 0.2
 """By how much (ln) an increase may differ from what β makes of it."""
 LEAST_OF_SOURCE = 0.03
@@ -158,9 +158,8 @@ def compare(
     impossible = LOSS_BASED if governing == PROBING else ()
     left_out = (*DERIVED, *impossible)
     names = [n for n in PARAMETERS if n not in left_out and _differ(test[n], reference[n])]
-    curved = test["cubic_c"].known and reference["cubic_c"].known
-    if curved and _apart(test[INCREASE], reference[INCREASE]) < BEFORE_CURVES:
-        names = [n for n in names if n != INCREASE]
+    if INCREASE in names and not _lines_differ(test, reference):
+        names.remove(INCREASE)
     causes = [_cause(n, test, reference, delta_throughput_part) for n in names if n in EFFECTS]
     causes += _behaviours(test, reference, delta_throughput_part, models=governing == PROBING)
     symptoms = [_symptom(n, test, reference) for n in names if n in SYMPTOMS]
@@ -176,6 +175,15 @@ def compare(
         )
     )
     return [*causes, *sorted(symptoms, key=lambda d: -_apart(d.test, d.reference))]
+
+
+def _lines_differ(test: Parameters, reference: Parameters) -> bool:
+    """Whether slopes that differ say so of the law, and not of where CUBIC's curves are cut."""
+    sides = (test, reference)
+    if all(p["growth"].word == "cubic" for p in sides):
+        return False
+    curved = all(p["cubic_c"].known for p in sides)
+    return not curved or _apart(test[INCREASE], reference[INCREASE]) >= BEFORE_CURVES
 
 
 def _behaviours(
