@@ -150,7 +150,7 @@ def test_what_was_published_is_explained(name):
         assert "symptoms: packets in flight" in explained.reasons
     elif name == "ack-10":  # ACK frequency has a rule of thumb only, and β alone is too little
         assert explained.verdict.lines[2].startswith(
-            "The cause is open; what differs most: it gets"
+            "The cause is open; what differs most: its receiver sends"
         )
         assert explained.reasons.startswith("what differs most is packets per ACK")
         assert explained.reasons.endswith(

@@ -145,7 +145,12 @@ CHECKS: dict[str, Check] = {
         ("ackaggregation|extraacked|ackheight", "aggregat"),
     ),
     "standing_queue_bdp": _number("pacing rate", *RATE),
+    "paced_part": _number("pacing rate", *RATE),
     "probes_reach_bdp": _number("pacing rate", *RATE),
+    "rounds_of_loss": Check(
+        "run {both}: after each loss event its window must stay as it was",
+        ("(in|start|end)?recovery(period|start|epoch)", "on(congestionevent|packetslost|loss)"),
+    ),
     "cruise_part": _number("headroom", "headroom", "cruise"),
     "left_in_flight_bdp": _number(
         "rule that ends the drain",
