@@ -248,6 +248,17 @@ def test_a_run_compared_with_itself_differs_in_nothing():
     assert (found.frame()["difference"].dropna() == 0).all()
 
 
+def test_a_comparison_says_what_most_likely_sets_the_two_apart():
+    ack_10, quiche = (qb.load_explanation(DATA / "cases" / n) for n in ("ack-10", "quiche-now"))
+    first, second = qb.compare(ack_10, quiche).verdicts
+    assert first.startswith("A: quinn's NewReno") and "an ACK for every 10 packets" in first
+    assert second.startswith("B: quiche's CUBIC") and "A known fault" in second
+    runs = [synthetic_run(flows=("tcp:cubic",), duration_s=12) for _ in range(2)]
+    (line,) = qb.compare(*runs, names=("old", "new")).verdicts
+    assert line == "What sets new apart from old, from a run of each: no parameter differs."
+    assert qb.compare(synthetic_run(), synthetic_run()).verdicts == []
+
+
 def test_summary_and_comparison_name_the_transport_and_its_version():
     """The version of a stack may be that of the crate on top of it."""
     of = {"quinn": "quinn-proto 0.11.19", "quinn@0.11.14": "quinn-proto 0.11.14"}

@@ -1,4 +1,4 @@
-"""Two runs or two studies side by side: their numbers, and in what they were made differently."""
+"""Two runs or two studies side by side: numbers, causes, and in what they were made differently."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import xarray as xr
 
 from qbkit import plots
 from qbkit.errors import MetricError
-from qbkit.metrics import summary
-from qbkit.metrics.flows.lookup import flow_labels
+from qbkit.metrics import parameters, summary
+from qbkit.metrics.flows.lookup import flow_labels, has_packets
 from qbkit.studies.conformance import Study
 from qbkit.studies.explanation import Explanation
 from qbkit.studies.results import Results, is_cube
@@ -22,13 +22,22 @@ from qbkit.studies.results import Results, is_cube
 if TYPE_CHECKING:
     import altair as alt
 
+MOST_NAMED = 2
+"""Causes in a sentence about two lone flows."""
+
 
 @dataclass(frozen=True, repr=False)
 class Comparison:
-    """Two runs, or two studies, by their names."""
+    """Two runs, or two studies with their explanations if they have them, by their names."""
 
     names: tuple[str, str]
-    sides: tuple[xr.Dataset, xr.Dataset] | tuple[Study, Study]
+    results: tuple[Results, Results]
+
+    @property
+    def sides(self) -> tuple[xr.Dataset | Study, xr.Dataset | Study]:
+        """The two runs, or the two studies."""
+        first, second = (r.study if isinstance(r, Explanation) else r for r in self.results)
+        return first, second
 
     def frame(self) -> pd.DataFrame:
         """One row per number: both values, and the second minus the first."""
@@ -53,12 +62,28 @@ class Comparison:
 
     @property
     def verdicts(self) -> list[str]:
-        """The verdicts of two studies in a line each; none for runs."""
-        studies = [side.verdict() for side in self.sides if isinstance(side, Study)]
+        """The verdicts of two studies in a line each, or what sets two lone flows apart."""
+        first, second = self.results
+        if isinstance(first, xr.Dataset) or isinstance(second, xr.Dataset):
+            return self._apart()
         return [
-            f"{name}: {' '.join(verdict.lines)}"
-            for name, verdict in zip(self.names, studies, strict=False)
+            f"{name}: {' '.join((r.verdict if isinstance(r, Explanation) else r.verdict()).lines)}"
+            for name, r in zip(self.names, (first, second), strict=True)
         ]
+
+    def _apart(self) -> list[str]:
+        """The causes by which two lone flows differ, as a sentence; empty without any."""
+        runs = [r for r in self.results if isinstance(r, xr.Dataset)]
+        if not all(has_packets(run) and run.sizes["flow"] == 1 for run in runs):
+            return []
+        try:
+            first, second = (parameters.infer(run) for run in runs)
+        except MetricError as error:
+            return [f"Their packets show no cause: {error}."]
+        found = [d for d in parameters.compare(second, first) if d.role == "cause"]
+        clauses = [d.clause for d in found if not d.explained][:MOST_NAMED]
+        said = " and ".join(clauses) or "no parameter differs"
+        return [f"What sets {self.names[1]} apart from {self.names[0]}, from a run of each: {said}."]
 
     def chart(self) -> alt.HConcatChart:
         """Timelines and envelopes of the first flow of both, with the first one in grey."""
@@ -81,14 +106,14 @@ class Comparison:
 
 def compare(first: Results, second: Results, names: tuple[str, str] = ("A", "B")) -> Comparison:
     """Two runs or two studies side by side; MetricError for two of different kinds, or sweeps."""
-    sides = tuple(r.study if isinstance(r, Explanation) else r for r in (first, second))
-    if isinstance(sides[0], Study) != isinstance(sides[1], Study):
+    runs = [r for r in (first, second) if isinstance(r, xr.Dataset)]
+    if len(runs) == 1:
         raise MetricError("a run cannot be compared with a study; give two of one kind")
-    if any(isinstance(side, xr.Dataset) and is_cube(side) for side in sides):
+    if any(is_cube(run) for run in runs):
         raise MetricError("sweeps cannot be compared; give two runs or two studies")
     if names[0] == names[1]:
         names = (f"{names[0]} (first)", f"{names[1]} (second)")
-    return Comparison(names, sides)  # type: ignore[arg-type]
+    return Comparison(names, (first, second))
 
 
 def _numbers(side: xr.Dataset | Study) -> dict[tuple[str, str], float | str]:
