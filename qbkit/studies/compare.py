@@ -83,7 +83,8 @@ class Comparison:
         found = [d for d in parameters.compare(second, first) if d.role == "cause"]
         clauses = [d.clause for d in found if not d.explained][:MOST_NAMED]
         said = " and ".join(clauses) or "no parameter differs"
-        return [f"What sets {self.names[1]} apart from {self.names[0]}, from a run of each: {said}."]
+        one, other = self.names
+        return [f"What sets {other} apart from {one}, from a run of each: {said}."]
 
     def chart(self) -> alt.HConcatChart:
         """Timelines and envelopes of the first flow of both, with the first one in grey."""

@@ -184,10 +184,6 @@ CHECKS: dict[str, Check] = {
         "run {both} --rtt-ms {longer}: its window must be back too early there as well",
         ("(?-i:\\b[kK]\\b)\\s*[:=]", "cubicroot|cuberoot|cbrt", "(?-i:\\bK\\b)"),
     ),
-    "rounds_of_loss": Check(
-        f"{SINGLE}: each single loss must reduce the window once",
-        ("recovery(epoch|starttime|start)|inrecovery", "(lossreduction|backoff)", "ssthresh"),
-    ),
     "window_cap_packets": Check(
         "run {test} --rate-mbps {faster}: its throughput must not grow",
         ("max(cwnd|window|congestionwindow)", "receivewindow|flowcontrol"),
