@@ -49,7 +49,7 @@ def test_addresses_and_commands():
 
 @pytest.mark.parametrize("stack", stacks.all_stacks(), ids=lambda stack: stack.name)
 def test_a_stack_has_ipv6_or_is_refused(stack: stacks.Stack):
-    if stack.name in ip6.STACKS:
+    if stack.name in ip6.names():
         assert ip6.with_ip6(stack).controllers() == stack.controllers()
         return
     with pytest.raises(SpecError) as caught:
@@ -60,7 +60,7 @@ def test_a_stack_has_ipv6_or_is_refused(stack: stacks.Stack):
 
 def test_the_guide_names_the_stacks_that_have_it():
     guide = (Path(__file__).parents[1] / "docs/howto/own-network.md").read_text()
-    assert f"{', '.join(ip6.STACKS[:-1])} and {ip6.STACKS[-1]} have it." in guide
+    assert f"{', '.join(ip6.names()[:-1])} and {ip6.names()[-1]} have it." in guide
 
 
 @pytest.mark.parametrize(
@@ -87,8 +87,8 @@ def test_a_file_a_sweep_and_the_command_line(tmp_path):
     assert Experiment.from_file(file).ip_version == 6
     sweep = qb.Sweep(name="x", base={"flows": ["tcp:cubic"]}, sweep={"ip_version": [4, 6]})
     assert [point.experiment.ip_version for point in sweep.points()] == [4, 6]
-    done = CliRunner().invoke(group, ["run", "quinn:cubic", "--ipv6"])
-    assert done.exit_code and "quinn runs over IPv4 alone here" in str(done.exception)
+    done = CliRunner().invoke(group, ["run", "kwik:newreno", "--ipv6"])
+    assert done.exit_code and "kwik runs over IPv4 alone here" in str(done.exception)
 
 
 def test_headers_of_version_6_are_dissected():
@@ -120,7 +120,7 @@ def frames_of(path) -> list[bytes]:
 
 
 @pytest.mark.guest
-@pytest.mark.parametrize("name", ip6.STACKS)
+@pytest.mark.parametrize("name", ip6.names())
 def test_every_stack_that_has_ipv6_speaks_it(name: str, tmp_path):
     flow = f"{name}:{stacks.get(name).controllers()[0]}"
     spec = Experiment(

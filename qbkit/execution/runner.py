@@ -19,7 +19,7 @@ from qbkit.execution.preflight import needs, require_room
 from qbkit.execution.stand_ins import CANNOT_RUN, stand_ins
 from qbkit.spec import Experiment, Flow
 from qbkit.spec.flow import as_flow
-from qbkit.stacks import Stack
+from qbkit.stacks import ServingStack, Stack
 from qbkit.stacks.crafted import to_receiver
 from qbkit.stacks.ip6 import with_ip6
 from qbkit.testbed import engines
@@ -154,23 +154,33 @@ def _drivers(experiment: Experiment) -> list[Stack]:
     for flow in experiment.flows:
         stack = stacks.get(flow.stack)
         stack.check(flow.controller, flow.options, flow.source)
-        driver = _with_app(stack, flow)
-        drivers.append(with_ip6(driver) if experiment.ip_version == 6 else driver)
+        _require_possible(stack, flow)
+        drivers.append(_driver(stack, flow, experiment.ip_version))
     return drivers
 
 
-def _with_app(stack: Stack, flow: Flow) -> Stack:
-    """The stack for what is above a flow's transport; SpecError where that is not possible."""
-    app, reads_slowly = flow.app, flow.read_mbps is not None
+def _driver(stack: Stack, flow: Flow, ip_version: int) -> Stack:
+    """The stack for a flow: for its role, for what is above its transport, and what is below."""
     if flow.receiver:
         return to_receiver(stack, flow.receiver)
+    above = (flow.app, flow.read_mbps, flow.receive_window_kb)
+    app = any(given is not None for given in above)
+    server = flow.role == "server" and not isinstance(stack, ServingStack)
+    if ip_version == 6:
+        return with_ip6(stack, server=server, app=app)
+    return stack.with_more(server=server, app=app)
+
+
+def _require_possible(stack: Stack, flow: Flow) -> None:
+    """Raise SpecError for a role, or something above its transport, that a stack has not."""
+    app, is_server = flow.app, isinstance(stack, ServingStack)
     if app and app.kind not in stack.apps:
         others = f"; it has {', '.join(stack.apps)}" if stack.apps else ""
         raise SpecError(
             f"{stack.name} has no app {app.kind}{others}. "
             f"{_these(lambda s: app.kind in s.apps)} have it; or leave the app out"
         )
-    if reads_slowly and not stack.reads_slowly:
+    if flow.read_mbps is not None and not stack.reads_slowly:
         raise SpecError(
             f"{stack.name}'s receiver reads at once; {_these(lambda s: s.reads_slowly)} "
             "can read slowly, or leave out read_mbps"
@@ -180,8 +190,11 @@ def _with_app(stack: Stack, flow: Flow) -> Stack:
             f"{stack.name}'s receiver chooses its window; {_these(lambda s: s.offers_window)} "
             "offer a given one, or leave out receive_window_kb"
         )
-    above = app or reads_slowly or flow.receive_window_kb is not None
-    return stack.for_app() if above else stack
+    if flow.role == "server" and not (stack.serves or is_server):
+        can = _these(lambda s: s.serves or isinstance(s, ServingStack))
+        raise SpecError(f"{stack.name} sends as a client alone; {can} can be servers that send")
+    if flow.role == "client" and is_server:
+        raise SpecError(f"{stack.name} sends as a server alone; leave out role=client")
 
 
 def _these(have: Callable[[Stack], bool]) -> str:

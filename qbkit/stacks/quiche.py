@@ -21,6 +21,7 @@ class Quiche(RustStack):
     name: ClassVar[str] = "quiche"
     source: ClassVar[str] = "crate quiche"
     controller_names: ClassVar[tuple[str, ...]] = ("cubic", "reno", "bbr2")
+    ip6: ClassVar[bool] = True
     crate: ClassVar[str] = "quiche"
     certificate: ClassVar[str] = "browser-"
     tools: ClassVar[dict[str, str]] = {**CMAKE, "libclang": "libclang-dev"}

@@ -16,6 +16,8 @@ class Quinn(Preloading, RustStack):
     name: ClassVar[str] = "quinn"
     source: ClassVar[str] = "crate quinn"
     controller_names: ClassVar[tuple[str, ...]] = ("cubic", "newreno", "bbr")
+    ip6: ClassVar[bool] = True
+    serves: ClassVar[bool] = True
     crate: ClassVar[str] = "quinn"
     transport_crate: ClassVar[str] = "quinn-proto"
     preloaded: ClassVar[Library] = EVENT_LOOP

@@ -111,6 +111,8 @@ class Release(Stack):
             "apps": (),
             "reads_slowly": False,
             "offers_window": False,
+            "ip6": False,
+            "serves": False,
             **cls.own(version, generation),
         }
         made: Release = type(cls.__name__, (cls,), attributes)()

@@ -9,9 +9,10 @@ from typing import ClassVar
 
 from qbkit.errors import SpecError
 from qbkit.spec.app import APPS
-from qbkit.stacks.base import Options, Say, Stack, Status, Transfer
+from qbkit.stacks.base import Options, Say, Stack, Status, Transfer, as_server
 from qbkit.stacks.registry import register
 from qbkit.stacks.toolchains.build import compile_c, fingerprint, is_compiled
+from qbkit.stacks.toolchains.sources import together
 
 SOURCE = Path(__file__).parent / "drivers/tcp/tcp_flow.c"
 APP, ABOVE = SOURCE.with_name("app.c"), SOURCE.parents[1] / "above/c/above.c"
@@ -44,6 +45,8 @@ class Tcp(Stack):
     most_window_bytes: ClassVar[int] = 1 << 30
     apps: ClassVar[tuple[str, ...]] = APPS
     reads_slowly: ClassVar[bool] = True
+    ip6: ClassVar[bool] = True
+    serves: ClassVar[bool] = True
     offers_window: ClassVar[bool] = True
     options: ClassVar[dict[str, str]] = {
         "initial_window_packets": "initial congestion window in segments",
@@ -75,9 +78,9 @@ class Tcp(Stack):
             return Status(False, "apt-get install gcc libc6-dev")
         return Status(True)
 
-    def for_app(self) -> Stack:
-        """The driver with an application above it."""
-        return TcpApp()
+    def with_more(self, *, server: bool = False, app: bool = False, ip6: bool = False) -> Stack:
+        """A program for each combination."""
+        return variant(server=server, app=app, ip6=ip6) if server or app or ip6 else self
 
     def check(self, controller: str, options: Options, source: str | None) -> None:
         """As every stack, and ``ecn`` is one of `ECN` that changes something."""
@@ -91,13 +94,17 @@ class Tcp(Stack):
         """What makes a socket ask for ECN; the driver has no part in it."""
         return {"net/ipv4/tcp_ecn": ECN[options["ecn"]]} if "ecn" in options else {}
 
+    def driver_options(self, options: Options) -> Options:
+        """All but what `sysctls` sets."""
+        return {name: value for name, value in options.items() if name != "ecn"}
+
     def send_argv(self, transfer: Transfer) -> list[str]:
         """As every driver, without what `sysctls` sets."""
-        return super().send_argv(replace(transfer, options=_for_driver(transfer.options)))
+        return super().send_argv(replace(transfer, options=self.driver_options(transfer.options)))
 
     def receiver_options(self, controller: str, options: Options) -> Options:
         """The sender's, and its controller: ECN is negotiated by the controllers of both ends."""
-        return {**_for_driver(options), "controller": controller}
+        return {**self.driver_options(options), "controller": controller}
 
     def build(self, say: Say = lambda _: None) -> None:
         """Compile the driver."""
@@ -113,14 +120,11 @@ class Tcp(Stack):
 
 
 class TcpVariant(Tcp):
-    """The same program with other calls of the system: another one, so that `Tcp` stays as it is.
+    """Another program, so that `Tcp` stays as it is: `variant` gives its name, files and words."""
 
-    Its classes give the program, its files, and the compiler's words.
-    """
-
-    binary: ClassVar[str]
     files: ClassVar[tuple[Path, ...]]
     words: ClassVar[tuple[str, ...]]
+    """Of the compiler."""
 
     def version(self) -> str:
         """Version of the driver and of the other files."""
@@ -128,43 +132,34 @@ class TcpVariant(Tcp):
 
     def program(self) -> list[str]:
         """The compiled driver."""
-        return [f"/run/qb/stacks/{self.name}/{self.binary}"]
+        return [f"/run/qb/stacks/{self.name}/{self._binary}"]
 
     def mounts(self) -> dict[str, Path]:
         """The folder of the compiled driver."""
-        program = compile_c(self.files, self.binary, more=self.words)
+        program = compile_c(self.files, self._binary, more=self.words)
         return {f"/run/qb/stacks/{self.name}": program.parent}
 
-
-class TcpApp(TcpVariant):
-    """With an application above it."""
-
-    name: ClassVar[str] = "tcp-app"
-    binary: ClassVar[str] = "tcp_app"
-    files: ClassVar[tuple[Path, ...]] = (SOURCE, APP, ABOVE)
-    words: ClassVar[tuple[str, ...]] = (*APP_CALLS, "-lm")
+    @property
+    def _binary(self) -> str:
+        return self.name.replace("-", "_")
 
 
-class TcpIp6(TcpVariant):
-    """Over IPv6."""
-
-    name: ClassVar[str] = "tcp-ip6"
-    binary: ClassVar[str] = "tcp_ip6"
-    files: ClassVar[tuple[Path, ...]] = (SOURCE, IP6)
-    words: ClassVar[tuple[str, ...]] = IP6_CALLS
-
-
-class TcpAppIp6(TcpVariant):
-    """With an application above it, over IPv6."""
-
-    name: ClassVar[str] = "tcp-app-ip6"
-    binary: ClassVar[str] = "tcp_app_ip6"
-    files: ClassVar[tuple[Path, ...]] = (SOURCE, APP, ABOVE, IP6)
-    words: ClassVar[tuple[str, ...]] = (*APP_CALLS, *IP6_CALLS, "-lm")
+def variant(*, server: bool, app: bool, ip6: bool) -> Tcp:
+    """The driver with a server that sends, an application above it, or IPv6."""
+    source = _server_source() if server else SOURCE
+    attributes = {
+        "name": f"tcp{'-server' * server}{'-app' * app}{'-ip6' * ip6}",
+        "files": (source, *(APP, ABOVE) * app, *(IP6,) * ip6),
+        "words": (*APP_CALLS * app, *IP6_CALLS * ip6, *("-lm",) * app),
+    }
+    made: Tcp = type(TcpVariant.__name__, (TcpVariant,), attributes)()
+    return as_server(made) if server else made
 
 
-def _for_driver(options: Options) -> Options:
-    return {name: value for name, value in options.items() if name != "ecn"}
+def _server_source() -> Path:
+    """The driver whose server may send."""
+    parts = (SOURCE.parent, SOURCE.parents[1] / "above/tcp")
+    return together("tcp-server-sources", parts) / SOURCE.name
 
 
 register(Tcp())

@@ -19,6 +19,7 @@ class XNetQuic(GoStack):
     name: ClassVar[str] = "x-net-quic"
     module: ClassVar[str] = "golang.org/x/net"
     source: ClassVar[str] = f"Go module {module}, its package quic; BSD licence"
+    ip6: ClassVar[bool] = True
     controller_names: ClassVar[tuple[str, ...]] = ("reno",)
     """The NewReno of RFC 9002."""
     sources: ClassVar[Path] = Path(__file__).parent / "drivers/x-net-quic"

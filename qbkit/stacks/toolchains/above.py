@@ -1,4 +1,4 @@
-"""Drivers with something above the transport: an application that sends, one that reads slowly.
+"""Drivers that do more: an application above the transport, a slow reader, IPv6 below it.
 
 Each is a program of its own, put together from the driver's files and those of ``drivers/above``,
 so that the driver of bulk transfers, and with it every published run, stays as it is.
@@ -31,5 +31,5 @@ def name_below(name: str) -> str:
 
 def builds_above(stack: Stack) -> bool:
     """Whether a stack's build makes the driver with something above it, too."""
-    can = stack.apps or stack.reads_slowly or stack.offers_window
+    can = stack.apps or stack.reads_slowly or stack.offers_window or stack.ip6 or stack.serves
     return bool(can) and not stack.name.endswith(SUFFIX)

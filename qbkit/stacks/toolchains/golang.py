@@ -9,9 +9,12 @@ from functools import cache
 from pathlib import Path
 from typing import ClassVar
 
+from qbkit.stacks.base import Stack
 from qbkit.stacks.toolchains import go_runtime
+from qbkit.stacks.toolchains.above import ABOVE, SUFFIX, with_above
 from qbkit.stacks.toolchains.build import fingerprint, key_by_compiler, run_tool
 from qbkit.stacks.toolchains.compiled import CompiledStack
+from qbkit.stacks.toolchains.sources import together
 
 FLAGS = ("-trimpath", "-ldflags=-s -w")
 GO = {"go": "Go 1.26 or newer"}
@@ -30,6 +33,11 @@ class GoStack(CompiledStack):
     """What the build changes in the stack's module, as far as the program depends on it."""
     cgo: ClassVar[bool] = False
     """Whether the driver contains C or C++."""
+
+    def for_app(self) -> Stack:
+        """The same driver with what `ABOVE` adds to it."""
+        parts = (self.sources, ABOVE / self.sources.name)
+        return with_above(self, sources=together(f"{self.name}{SUFFIX}-sources", parts))
 
     def module_folder(self) -> Path:
         """The driver's module, with the version of the stack in its go.mod."""

@@ -23,6 +23,8 @@ MEMBERS_ABOVE = {
     "noq-flow": ("noq",),
     "quiche-flow": ("rust", "quiche"),
     "s2n-quic-flow": ("rust", "s2n-quic"),
+    "common": ("common",),
+    "udp": ("udp",),
 }
 """Members of the workspace → the folders of `ABOVE` that change them."""
 CMAKE = {"cmake": "cmake", "c++": "g++"}
