@@ -15,7 +15,6 @@ class Tquic(RustStack):
     source: ClassVar[str] = "crate tquic"
     controller_names: ClassVar[tuple[str, ...]] = ("cubic", "bbr", "bbr3", "copa")
     """All of this version but the dummy."""
-    ip6: ClassVar[bool] = True
     crate: ClassVar[str] = "tquic"
     certificate: ClassVar[str] = "browser-"
     tools: ClassVar[dict[str, str]] = CMAKE
