@@ -54,7 +54,7 @@ def first_cause(test: Parameters, reference: Parameters) -> str:
         ({"drain_gain": 0.8}, "startup_drain_gain"),
         ({"min_rtt_s": 1e5}, "probe_rtt"),
         ({"loss_beta": 0.5}, "kept_after_burst"),
-        ({"probe_rtt_ms": 1000.0}, "probe_rtt_duration_ms"),
+        ({"probe_rtt_ms": 700.0}, "probe_rtt_duration_ms"),
         ({"up_gain": 2.0}, "probe_rate"),
         ({"cruise_window_gain": 0.7}, "cruise_part"),
         ({"pacing": False}, "pacing"),

@@ -22,8 +22,7 @@ LEAST_QUIET = 0.5
 DIP = 0.6
 """ProbeRTT has fewer bytes in flight than this fraction of the usual."""
 DIP_RTTS = (1.0, 20.0)
-"""Shortest and longest ProbeRTT; it may also last up to `DIP_S`, for it is a time in some."""
-DIP_S = 2.0
+"""Shortest and longest ProbeRTT."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,8 +101,7 @@ def _dips(connection: Connection, after_s: float) -> tuple[FloatArray, FloatArra
         (b, _at_bottom_s(connection, b, e))
         for b, e in zip(begins_s[~lossy], ends_s[~lossy], strict=True)
     ]
-    longest_s = max(DIP_RTTS[1] * rtt_s, DIP_S)
-    kept = [(b, d) for b, d in kept if DIP_RTTS[0] * rtt_s <= d <= longest_s]
+    kept = [(b, d) for b, d in kept if DIP_RTTS[0] * rtt_s <= d <= DIP_RTTS[1] * rtt_s]
     return np.array([b for b, _ in kept]), np.array([d for _, d in kept])
 
 

@@ -70,7 +70,7 @@ def rounds_of_loss(connection: Connection, after_s: float) -> float:
 def _loss_events(connection: Connection, after_s: float) -> list[FloatArray]:
     """When the losses of each recovery period were detected, after a time."""
     losses_s = connection.loss_detected_s[connection.loss_detected_s > after_s]
-    apart_s = APART_RTTS * _rtt_s(connection, losses_s[:-1])
+    apart_s = APART_RTTS * _rtt_s(connection, losses_s[1:])
     found = np.split(losses_s, np.flatnonzero(np.diff(losses_s) > apart_s) + 1)
     return [event for event in found if len(event)]
 
