@@ -10,6 +10,7 @@ from types import SimpleNamespace
 
 import click
 import pytest
+from synthetic import synthetic_run
 
 import qbkit as qb
 from qbkit import stacks
@@ -20,6 +21,7 @@ from qbkit.metrics.parameters.effects import EFFECTS, SYMPTOMS
 from qbkit.metrics.parameters.rules import RECEIVERS, RULES
 from qbkit.spec import Flow
 from qbkit.studies.confirming import CHECKS, confirmation, likely_place
+from qbkit.studies.moments import LOSS, moment_of
 from qbkit.studies.source_lines import source_line
 
 CASES = Path(__file__).parents[1] / "data/cases"
@@ -89,7 +91,7 @@ def test_the_lines_below_a_verdict():
     assert "To confirm it" in found._repr_html_()
     known = qb.load_explanation(CASES / "quiche-now")
     assert known.next_lines[0] == (
-        "From its packets alone: Most likely because it reverts 82 % of its window reductions."
+        "From its packets alone: most likely because it reverts 82 % of its window reductions."
     )
     assert qb.load_explanation(CASES / "bbr-120-explained").next_lines == []
     same = replace(found.assessment, outcome="conforms")
@@ -166,3 +168,27 @@ def test_known_faults_are_found_again(flow, name, file, lines):
     where, line = line_of(name, flow)
     assert where.rpartition("/")[2] == file
     assert lines[0] <= line <= lines[1]
+
+
+def test_evidence_is_drawn_at_the_start_or_around_a_loss():
+    run = synthetic_run(flows=("tcp:cubic",), duration_s=12)
+    found = replace(qb.load_explanation(CASES / "quiche-now"), alone=(run, run))
+    seen = qb.metrics.parameters.observe(run)
+    assert moment_of("pacing", run, seen).span_s == (0.0, 4.0)
+    moment = moment_of("decrease_factor", run, seen)
+    assert moment.span_s == (max(moment.at_s - 2, 0), moment.at_s + 10)
+    title = found.evidence().to_dict()["title"]
+    assert "it reverts 82 % of its window reductions" in str(title).lower()
+    with pytest.raises(qb.MetricError, match="no evidence"):
+        qb.load_explanation(CASES / "quiche-now").evidence()
+
+
+@pytest.mark.guest
+def test_evidence_of_a_window_is_at_its_first_loss_after_slow_start():
+    link = qb.Bottleneck(rate_mbps=10, rtt_ms=30, buffer_bdp=1)
+    run = qb.Experiment(flows=["tcp:reno"], bottleneck=link, duration_s=12).run()
+    moment = moment_of("decrease_factor", run, qb.metrics.parameters.observe(run))
+    assert moment.words == LOSS
+    lost_s = run.packet_time_s.values[~(run.packet_departure_s.values > 0)]
+    # A loss is detected a round trip after its packet reached the queue, which was full.
+    assert min(abs(moment.at_s - lost_s)) < 0.1

@@ -16,6 +16,7 @@ from qbkit.errors import MetricError
 from qbkit.metrics import parameters, summary
 from qbkit.metrics.flows.lookup import flow_labels, has_packets
 from qbkit.studies.conformance import Study
+from qbkit.studies.explain import models_path
 from qbkit.studies.explanation import Explanation
 from qbkit.studies.results import Results, is_cube
 
@@ -80,8 +81,11 @@ class Comparison:
             first, second = (parameters.infer(run) for run in runs)
         except MetricError as error:
             return [f"Their packets show no cause: {error}."]
-        found = [d for d in parameters.compare(second, first) if d.role == "cause"]
-        clauses = [d.clause for d in found if not d.explained][:MOST_NAMED]
+        flows = [f"{run.stack.values[0]}:{run.controller.values[0]}" for run in runs]
+        models = models_path(flows, second, first)
+        found = parameters.compare(second, first, models_path=models)
+        causes = [d for d in found if d.role == "cause" and not d.explained]
+        clauses = [d.clause for d in causes[:MOST_NAMED]]
         said = " and ".join(clauses) or "no parameter differs"
         one, other = self.names
         return [f"What sets {other} apart from {one}, from a run of each: {said}."]

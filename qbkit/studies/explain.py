@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -80,13 +80,13 @@ def explain(
         return load_explanation(published, definition=definition)
     halves = alone[: len(ours)], alone[len(ours) :]
     seen: list[list[xr.Dataset]] = [[], []]
-    if _model_path((study.test, study.reference), *(infer(half) for half in halves)):
+    if models_path((study.test, study.reference), *(infer(half) for half in halves)):
         wanted = [run for flow in (test, reference) for run in probing(flow, link)]
         both = run_every(wanted, engine=engine, scheduler=scheduler, progress=progress)
         seen = [both[: len(both) // 2], both[len(both) // 2 :]]
     sides = (observed(half, more) for half, more in zip(halves, seen, strict=True))
     found = explanation(study, *sides, definition=definition)
-    return replace(found, probed=tuple(more[0] for more in seen if more))
+    return replace(found, alone=tuple(each[0] for each in (seen if seen[0] else halves)))
 
 
 def probes(
@@ -104,12 +104,12 @@ def explanation(
     assessment = study.assess(definition=definition)
     fair_mbps = float(study.tests[0].attrs["rate_mbps"]) / study.tests[0].sizes["flow"]
     part = assessment.delta_throughput_mbps / fair_mbps
-    models_path = _model_path((study.test, study.reference), test, reference)
-    differences = compare(test, reference, part, models_path=models_path)
+    models = models_path((study.test, study.reference), test, reference)
+    differences = compare(test, reference, part, models_path=models)
     return Explanation(study, assessment, test, reference, differences)
 
 
-def _model_path(names: tuple[str, str], test: Parameters, reference: Parameters) -> bool:
+def models_path(names: Sequence[str], test: Parameters, reference: Parameters) -> bool:
     """Whether a side is known to model the path, or was seen to."""
     known = any(kernel_counterpart(name) == "tcp:bbr" for name in names)
     return known or law(test, reference) == PROBING

@@ -25,13 +25,13 @@ from qbkit.metrics import Assessment
 from qbkit.metrics.parameters import Difference, Parameters, observe
 from qbkit.metrics.parameters.differences import CLEAR
 from qbkit.metrics.parameters.effects import at_equal_loss_times, law
-from qbkit.metrics.parameters.model import ProbePath
-from qbkit.metrics.parameters.rules import PROBES, RECEIVERS, RULES, STEADY
+from qbkit.metrics.parameters.rules import PROBES, RECEIVERS, RULES
 from qbkit.metrics.verdicts.reasons import sentence
 from qbkit.metrics.verdicts.words import DIFFERS, Verdict
 from qbkit.store.faults import Fault, faults_html
 from qbkit.studies.confirming import confirmation, likely_place
 from qbkit.studies.conformance import Study
+from qbkit.studies.moments import moment_of
 
 if TYPE_CHECKING:
     import altair as alt
@@ -59,8 +59,9 @@ class Explanation:
     reference: Parameters
     differences: list[Difference]
     """Causes, most likely first, then symptoms."""
-    probed: tuple[xr.Dataset, ...] = ()
-    """Test and reference alone on a path that probes them; empty where that was not run."""
+    alone: tuple[xr.Dataset, ...] = ()
+    """A run of the test and one of the reference, each alone: on the path that probes them if the
+    cause may be a model's, else on the link of the study. Empty for a published explanation."""
 
     @property
     def suspects(self) -> list[Difference]:
@@ -137,7 +138,9 @@ class Explanation:
         if self.assessment.outcome != DIFFERS or not (self.suspects and test and reference):
             return []
         first = self.suspects[0]
-        lines = [f"From its packets alone: {self.cause_line}"] if self.faults else []
+        line = self.cause_line
+        alone = f"From its packets alone: {line[0].lower()}{line[1:]}"
+        lines = [alone] if self.faults else []
         lines.append(confirmation(first, test, reference))
         if place := likely_place(first, test.flows[0]):
             lines.append(f"Most likely in the source: {place}.")
@@ -206,24 +209,22 @@ class Explanation:
     def evidence(self) -> alt.LayerChart:
         """The first cause at a glance: both sides alone, around the moment at which it shows.
 
-        Raises MetricError without a cause, and where the path that shows it was not run.
+        Raises MetricError without a cause, and for an explanation that was not made on this
+        machine: published ones have no packets.
         """
         from qbkit.plots.flows.evidence import evidence_chart
 
-        paths = [ProbePath.of(run) for run in self.probed]
-        if not self.suspects or not paths or paths[0] is None:
+        if not (self.suspects and self.alone):
             raise MetricError(
-                "there is no evidence to draw; it needs a cause, and a sender that models its "
-                "path, explained on this machine"
+                "there is no evidence to draw; it needs a cause, explained on this machine"
             )
-        first = self.suspects[0]
-        moment = RULES[first.name].moment if first.name in RULES else STEADY
-        at_s, span_s = paths[0].around(moment)
-        sides = zip((self.study.test, self.study.reference), self.probed, strict=True)
+        first, names = self.suspects[0], (self.study.test, self.study.reference)
+        sides = {name: observe(run) for name, run in zip(names, self.alone, strict=True)}
+        moment = moment_of(first.name, self.alone[0], sides[self.study.test])
         return evidence_chart(
-            {name: observe(run) for name, run in sides},
-            span_s,
-            moment=(at_s, moment),
+            sides,
+            moment.span_s,
+            moment=(moment.at_s, moment.words),
             title=sentence(first.clause).removesuffix("."),
             reference=self.study.reference,
         )

@@ -51,7 +51,7 @@ def evidence_chart(
             text="words:N", y=alt.value(HEIGHT - 10)
         ),
     ]
-    head = heading(title, [f"Each flow is alone; the rule: {words}."], WIDTH)
+    head = heading(title, ["Each flow is alone; the dashed line is the moment."], WIDTH)
     return LayerChart(layer=[lines, *ruled]).properties(width=WIDTH, height=HEIGHT, **head)
 
 

@@ -1,0 +1,52 @@
+"""When a cause shows in a run of a lone flow: the moment, and the seconds around it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import xarray as xr
+
+from qbkit.metrics.parameters.connection import Connection
+from qbkit.metrics.parameters.model import SETTLED_S, ProbePath
+from qbkit.metrics.parameters.reductions import window_reductions_of
+from qbkit.metrics.parameters.rules import AT_START, RULES, START, STEADY
+from qbkit.metrics.parameters.start import start_of
+
+SHOWN_AT_START = (*AT_START, "pacing", "slow_start_exit")
+START_S = 4.0
+AROUND_LOSS_S = (-2.0, 10.0)
+"""Seconds before and after a window reduction: CUBIC is back within them at 20 Mbit/s, 50 ms."""
+
+
+LOSS = "a loss after slow start"
+
+
+class Moment(NamedTuple):
+    """A time (s), what happens then, and the seconds that show it."""
+
+    at_s: float
+    words: str
+    span_s: tuple[float, float]
+
+
+def moment_of(cause: str, run: xr.Dataset, test: Connection) -> Moment:
+    """When a cause of the test shows in its run.
+
+    On a path that probes (`ProbePath`), as the rule of the cause says. Elsewhere at the start, or
+    at the test's first window reduction after slow start; without one, in the middle of the run.
+    """
+    if path := ProbePath.of(run):
+        words = RULES[cause].moment if cause in RULES else STEADY
+        at_s, span_s = path.around(words)
+        return Moment(at_s, words, span_s)
+    if cause in SHOWN_AT_START:
+        return Moment(0.0, START, (0.0, START_S))
+    settled_s = start_of(test).settled_s
+    reductions = window_reductions_of(test, settled_s + SETTLED_S)
+    reductions = reductions or window_reductions_of(test, settled_s)
+    end_s = float(test.grid_s[-1])
+    if not reductions:
+        return Moment(end_s / 2, STEADY, (end_s / 3, 2 * end_s / 3))
+    at_s = reductions[0].begin_s
+    before_s, after_s = AROUND_LOSS_S
+    return Moment(at_s, LOSS, (max(at_s + before_s, 0.0), at_s + after_s))
