@@ -81,7 +81,7 @@ class Comparison:
             first, second = (parameters.infer(run) for run in runs)
         except MetricError as error:
             return [f"Their packets show no cause: {error}."]
-        flows = [f"{run.stack.values[0]}:{run.controller.values[0]}" for run in runs]
+        flows = [f"{run['stack'].values[0]}:{run['controller'].values[0]}" for run in runs]
         models = models_path(flows, second, first)
         found = parameters.compare(second, first, models_path=models)
         causes = [d for d in found if d.role == "cause" and not d.explained]
