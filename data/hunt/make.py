@@ -33,6 +33,7 @@ HUNTS = {
     ("s2n-quic:cubic", "utilisation"): 100.0,
     ("tquic:bbr", "share"): 100.0,
     ("tquic:cubic", "utilisation"): 105.0,
+    ("quinn:cubic", "share"): 100.0,
 }
 """Sender and metric → processor seconds."""
 OTHER_RIVAL = {"tcp:cubic": "tcp:reno", "tcp:reno": "tcp:cubic", "tcp:bbr": "tcp:cubic", "": ""}
