@@ -264,10 +264,15 @@ class SendingServer(ServingStack):
         return [*command, "--out", transfer.out, *options]
 
 
+def changed(stack: Kind, *before: type, **attributes: object) -> Kind:
+    """A stack of the same class, but for these attributes and the classes ``before`` it."""
+    made: Kind = type(type(stack).__name__, (*before, type(stack)), attributes)()
+    return made
+
+
 def as_server(stack: Kind) -> Kind:
     """A stack whose program `serves`, as the server that sends."""
-    made: Kind = type(type(stack).__name__, (SendingServer, type(stack)), {})()
-    return made
+    return changed(stack, SendingServer)
 
 
 def option_words(options: Options) -> list[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ipaddress
 
 from qbkit.errors import SpecError
-from qbkit.stacks.base import Stack
+from qbkit.stacks.base import Stack, changed
 from qbkit.stacks.quic_go import MOUNT as QUIC_GO_MOUNT
 from qbkit.stacks.quic_go import QuicGo
 from qbkit.stacks.registry import all_stacks
@@ -46,14 +46,13 @@ def _beside_quic_go(stack: Stack) -> Stack:
     other = QuicGo().for_app()
     (folder,) = other.mounts().values()
     status = stack.status() if other.status().ready else other.status()
-    attributes = {
-        "name": f"{stack.name}-ip6",
-        "status": lambda _: status,
-        "version": lambda _: f"{stack.version()}, with IPv6 {other.version()}",
-        "mounts": lambda _: {**stack.mounts(), QUIC_GO_MOUNT: folder},
-    }
-    made: Stack = type(type(stack).__name__, (type(stack),), attributes)()
-    return made
+    return changed(
+        stack,
+        name=f"{stack.name}-ip6",
+        status=lambda _: status,
+        version=lambda _: f"{stack.version()}, with IPv6 {other.version()}",
+        mounts=lambda _: {**stack.mounts(), QUIC_GO_MOUNT: folder},
+    )
 
 
 def address(four: str) -> str:

@@ -23,7 +23,7 @@ class Check(NamedTuple):
     """How a cause is put to the test, and where it is looked for."""
 
     experiment: str
-    """What to do, and what it then shows. {test} and {both} are commands of `_commands`."""
+    """What to do, and what it then shows. `confirmation` fills in the commands."""
     identifiers: tuple[str, ...]
     """As `source_line` takes them."""
     of_controller: bool = True

@@ -210,13 +210,13 @@ def _reason(found: Identity, doubts: str, needs: Needs) -> str:
             f"needs a lead of {needs.lead:g})"
         )
     if doubts == "unlike":
-        told = _told(found.unlike, found.features)
-        return f"it behaves as {first}, but not in numbers: {told}"
+        numbers = _in_words(found.unlike, found.features)
+        return f"it behaves as {first}, but not in numbers: {numbers}"
     lead = (found.evidence[first] - found.evidence[second]).sort_values(ascending=False)
-    return f"{_told(list(lead.index), found.features)} ({second} is next)"
+    return f"{_in_words(list(lead.index), found.features)} ({second} is next)"
 
 
-def _told(names: Sequence[str], features: Mapping[str, float]) -> str:
+def _in_words(names: Sequence[str], features: Mapping[str, float]) -> str:
     """The first features, with their values."""
     told = (f"{FEATURES[name].meaning}: {_short(features[name])}" for name in names[:TOLD])
     return "; ".join(told)

@@ -133,8 +133,8 @@ def _infers(events: xr.Dataset) -> bool:
 
 def _spans(events: xr.Dataset) -> dict[str, Any]:
     """Columns of a connection's states other than the steady ones; inferred recovery is on top."""
-    told = (replace(s, state=s.state.removeprefix("bbr_")) for s in states(events))  # quiche's
-    spans = [s for s in told if s.state not in STEADY]
+    named = (replace(s, state=s.state.removeprefix("bbr_")) for s in states(events))  # quiche's
+    spans = [s for s in named if s.state not in STEADY]
     if _infers(events):
         spans += recoveries(events)
     spans = _fewer(spans)

@@ -58,11 +58,11 @@ def sequence_chart(
     bottleneck on their way back. Windows and states are the stack's own: of its qlog, if the folder
     ``kept`` with the run has one, and else of its telemetry.
     """
-    told = {
+    own = {
         label: flow_events(ds, i) if kept is None else own_events(ds, kept, i)
         for i, label in enumerate(flow_labels(ds))
     }
-    events = {label: _during(each, span_s) for label, each in told.items()}
+    events = {label: _during(each, span_s) for label, each in own.items()}
     frame = Frame(events, span_s=span_s)
     panels = [_ladder(frame, packets), _queue(packets)]
     if any(reports_window(each) for each in events.values()):
@@ -70,7 +70,7 @@ def sequence_chart(
     if any(reports_losses(each) for each in events.values()):
         panels.append(loss_panel(frame, events))
     notes = [
-        _own_note(label, own) for label, each in told.items() if (own := each.attrs.get("own"))
+        _own_note(label, tables) for label, each in own.items() if (tables := each.attrs.get("own"))
     ]
     return stacked(frame, panels, title, notes, first=sentences)
 

@@ -7,21 +7,16 @@ so that the driver of bulk transfers, and with it every published run, stays as 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TypeVar
 
-from qbkit.stacks.base import Stack
+from qbkit.stacks.base import Kind, Stack, changed
 
 ABOVE = Path(__file__).parents[1] / "drivers/above"
 SUFFIX = "-app"
 
-Kind = TypeVar("Kind", bound=Stack)
-
 
 def with_above(stack: Kind, **attributes: object) -> Kind:
     """The stack with the driver that these attributes of its class describe."""
-    named = {"name": f"{stack.name}{SUFFIX}", **attributes}
-    made: Kind = type(type(stack).__name__, (type(stack),), named)()
-    return made
+    return changed(stack, name=f"{stack.name}{SUFFIX}", **attributes)
 
 
 def name_below(name: str) -> str:
