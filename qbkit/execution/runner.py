@@ -163,7 +163,7 @@ def _driver(stack: Stack, flow: Flow, ip_version: int) -> Stack:
     """The stack for a flow: for its role, for what is above its transport, and what is below."""
     if flow.receiver:
         return to_receiver(stack, flow.receiver)
-    above = (flow.app, flow.read_mbps, flow.receive_window_kb)
+    above = (flow.app, flow.read_mbps, flow.receive_window_kb, flow.resume)
     app = any(given is not None for given in above)
     server = flow.role == "server" and not isinstance(stack, ServingStack)
     if ip_version == 6:
@@ -172,7 +172,7 @@ def _driver(stack: Stack, flow: Flow, ip_version: int) -> Stack:
 
 
 def _require_possible(stack: Stack, flow: Flow) -> None:
-    """Raise SpecError for a role, or something above its transport, that a stack has not."""
+    """Raise SpecError for a role, or something above its transport, that a stack lacks."""
     app, is_server = flow.app, isinstance(stack, ServingStack)
     if app and app.kind not in stack.apps:
         others = f"; it has {', '.join(stack.apps)}" if stack.apps else ""
@@ -189,6 +189,11 @@ def _require_possible(stack: Stack, flow: Flow) -> None:
         raise SpecError(
             f"{stack.name}'s receiver chooses its window; {_these(lambda s: s.offers_window)} "
             "offer a given one, or leave out receive_window_kb"
+        )
+    if flow.resume and not stack.resumes:
+        raise SpecError(
+            f"{stack.name} has one connection in a flow; {_these(lambda s: s.resumes)} can have a "
+            "second one that resumes, or leave out resume"
         )
     if flow.role == "server" and not (stack.serves or is_server):
         can = _these(lambda s: s.serves or isinstance(s, ServingStack))

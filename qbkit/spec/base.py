@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, get_args
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, model_serializer
 
 from qbkit.errors import SpecError
 from qbkit.suggestions import did_you_mean
@@ -44,6 +44,14 @@ class Spec(BaseModel):
             super().__init__(**data)
         except ValidationError as error:
             raise _spec_error(type(self), error) from None
+
+
+class TextSpec(Spec):
+    """A spec that JSON holds as its text."""
+
+    @model_serializer
+    def _text(self) -> str:
+        return str(self)
 
 
 def _spec_error(kind: type[BaseModel], error: ValidationError) -> SpecError:

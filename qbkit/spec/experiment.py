@@ -118,6 +118,9 @@ class Experiment(Spec):
                 f"start_window_s {self.start_window_s:g} leaves no time for the flow that lasts "
                 f"{self._shortest_s:g} s; make the window shorter than that"
             )
+        for index, flow in enumerate(self.flows):
+            if flow.resume:
+                self._require_time_to_resume(index, flow.resume.pause_s)
         if self.topology == "parking_lot" and link.mtu_bytes < 1500:
             raise ValueError(
                 "mtu_bytes below 1500 needs the dumbbell: a router counts packets that are too big "
@@ -135,6 +138,16 @@ class Experiment(Spec):
         one_way = self.topology == "dumbbell" and not self.has_reverse_traffic
         require_possible(self.attacks, self.flow_starts_s, self.duration_s, one_way=one_way)
         return self
+
+    def _require_time_to_resume(self, index: int, pause_s: float) -> None:
+        """Raise ValueError where a flow is over before its second connection can begin."""
+        flow = self.flows[index]
+        left_s = min(flow.stop_s or self.duration_s, self.duration_s) - flow.start_s
+        if pause_s >= left_s:
+            raise ValueError(
+                f"the flow {flow.name} lasts {left_s:g} s, and pauses for {pause_s:g} s before its "
+                "second connection; shorten pause_s or lengthen the flow"
+            )
 
     def _require_few_bursts(self, model: TimedBursts) -> None:
         """Raise ValueError for more bursts than an experiment may have."""

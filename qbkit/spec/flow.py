@@ -20,6 +20,7 @@ from qbkit.cca.own import registry
 from qbkit.spec.app import App, read_app
 from qbkit.spec.base import OptionValue, Spec, boolean
 from qbkit.spec.misbehaving import Receiver, read_receiver
+from qbkit.spec.resume import Resume, read_resume
 
 TEXT_FIELDS = (
     "start_s",
@@ -30,11 +31,14 @@ TEXT_FIELDS = (
     "read_mbps",
     "receiver",
     "role",
+    "resume",
     "extra_rtt_ms",
     "direction",
     "label",
 )
 """Fields that the text of a flow may set."""
+LATER_FIELDS = (*("source", "app", "receive_window_kb", "read_mbps", "receiver", "role", "resume"),)
+"""Fields that are part of a flow's JSON only where they are set: names of older runs stay."""
 PATHS = ("/", "./", "../", "~/")
 """How the path of a program begins."""
 FORM = "stack:controller?name=value&name=value"
@@ -79,6 +83,9 @@ class Flow(Spec):
     role: Literal["client", "server"] | None = None
     """What the sender is: a client that connects to its receiver, or a server, whose receiver
     connects and asks for data. By default a client, of stacks that can be one."""
+    resume: Annotated[Resume | None, BeforeValidator(read_resume)] = None
+    """Transfer over a second connection, which resumes the session of a short first one, as
+    ``0rtt kb=100 pause_s=1`` (`qbkit.spec.resume`)."""
     extra_rtt_ms: float = Field(default=0.0, ge=0.0, le=10_000.0)
     """Round-trip time in ms that this flow adds to the bottleneck's."""
     direction: Literal["forward", "reverse"] = "forward"
@@ -107,7 +114,7 @@ class Flow(Spec):
     @model_serializer(mode="wrap")
     def _without_empty_source(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
         data = dump(self)
-        for name in ("source", "app", "receive_window_kb", "read_mbps", "receiver", "role"):
+        for name in LATER_FIELDS:
             if data.get(name) is None:
                 data.pop(name, None)
         return data
@@ -140,6 +147,22 @@ class Flow(Spec):
             raise ValueError(f"a receiver that misbehaves has no application; leave out {other}")
         return self
 
+    @model_validator(mode="after")
+    def _one_client_resumes(self) -> Flow:
+        has = {"app": self.app, "receiver": self.receiver, "role": self.role == "server"}
+        if self.resume and any(has.values()):
+            other = next(name for name, value in has.items() if value)
+            raise ValueError(
+                f"a flow that resumes is a client's bulk transfer; leave out {other}, or resume"
+            )
+        return self
+
+    @property
+    def total_bytes(self) -> int | None:
+        """Bytes that all its connections transfer; None without a size."""
+        first_bytes = self.resume.first_bytes if self.resume else 0
+        return None if self.bytes is None else self.bytes + first_bytes
+
     @property
     def name(self) -> str:
         """``stack:controller``."""
@@ -169,8 +192,8 @@ class Flow(Spec):
 
     @property
     def chosen(self) -> dict[str, object]:
-        """The options, a receiver that misbehaves, and a role."""
-        fields = {"receiver": self.receiver, "role": self.role}
+        """The options, a receiver that misbehaves, a role, and a second connection."""
+        fields = {name: getattr(self, name) for name in ("receiver", "role", "resume")}
         return {**self.options, **{name: value for name, value in fields.items() if value}}
 
     @property

@@ -6,13 +6,13 @@ Both are texts: ``optimistic ahead_packets=10`` and ``withholds every_ms=200`` a
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal, Self
 
-from pydantic import Field, model_serializer, model_validator
+from pydantic import Field, model_validator
 
-from qbkit.spec.base import Spec
-from qbkit.spec.words import number
+from qbkit.spec.base import TextSpec
+from qbkit.spec.words import number, settings
 
 RECEIVERS = {"optimistic": "ahead_packets", "withholds": "every_ms"}
 """Kind of receiver → its setting."""
@@ -23,15 +23,7 @@ ATTACK_FORMS = (
 )
 
 
-class _Text(Spec):
-    """A spec that JSON holds as its text."""
-
-    @model_serializer
-    def _text(self) -> str:
-        return str(self)
-
-
-class Receiver(_Text):
+class Receiver(TextSpec):
     """A TCP receiver that is no kernel's: crafted, as misbehaving clients are."""
 
     kind: Literal["optimistic", "withholds"]
@@ -48,7 +40,7 @@ class Receiver(_Text):
         kind, *words = text.split() or [""]
         if kind not in RECEIVERS:
             raise ValueError(f"there is no receiver {kind!r}; write {RECEIVER_FORMS}")
-        found = _settings(words, {RECEIVERS[kind]}, f"receiver {kind}", RECEIVER_FORMS)
+        found = settings(words, {RECEIVERS[kind]}, f"receiver {kind}", RECEIVER_FORMS)
         return cls(kind=kind, **found)  # type: ignore[arg-type]
 
     def __str__(self) -> str:
@@ -57,7 +49,7 @@ class Receiver(_Text):
         return f"{self.kind} {name}={getattr(self, name):.12g}"
 
 
-class Attack(_Text):
+class Attack(TextSpec):
     """Packets that a third host forges as if a flow's receiver had sent them to its sender."""
 
     at_s: float = Field(ge=0.0, le=86_400.0)
@@ -96,7 +88,7 @@ class Attack(_Text):
             raise ValueError(f"{text!r} is no attack; write {ATTACK_FORMS}")
         if len(plain) != sizes[kind] or plain[-1] not in ("on-path", "off-path"):
             raise ValueError(f"{text!r} is no {kind}; write {ATTACK_FORMS}")
-        found = _settings(named, {"guesses", "flow"}, f"{kind}", ATTACK_FORMS)
+        found = settings(named, {"guesses", "flow"}, f"{kind}", ATTACK_FORMS)
         if kind == "too-big":
             found["mtu_bytes"] = number(plain[2], text)
         return cls(at_s=number(plain[0], text), kind=kind, where=plain[-1], **found)  # type: ignore[arg-type]
@@ -150,16 +142,3 @@ def read_attacks(value: Any) -> Any:
     if not isinstance(value, list | tuple):
         return value
     return tuple(Attack.of(one) if isinstance(one, str) else one for one in value)
-
-
-def _settings(
-    words: Sequence[str], names: Collection[str], what: str, forms: str
-) -> dict[str, float]:
-    """The numbers in words such as ``guesses=5``; ValueError for other words."""
-    found: dict[str, float] = {}
-    for word in words:
-        name, equals, value = word.partition("=")
-        if not equals or name not in names:
-            raise ValueError(f"{what} has no {word!r}; write {forms}")
-        found[name] = number(value, word)
-    return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection, Sequence
 
 
 def number(word: str, text: str) -> float:
@@ -22,3 +23,16 @@ def timed(word: str, what: str, form: str) -> tuple[float, float]:
     if not colon:
         raise ValueError(f"{word!r} is no time with its {what}; write {form}")
     return number(first, word), number(second, word)
+
+
+def settings(
+    words: Sequence[str], names: Collection[str], what: str, forms: str
+) -> dict[str, float]:
+    """The numbers in words such as ``guesses=5``; ValueError for other words."""
+    found: dict[str, float] = {}
+    for word in words:
+        name, equals, value = word.partition("=")
+        if not equals or name not in names:
+            raise ValueError(f"{what} has no {word!r}; write {forms}")
+        found[name] = number(value, word)
+    return found

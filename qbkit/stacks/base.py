@@ -24,6 +24,9 @@ READ_MBPS = "QBKIT_READ_MBPS"
 """Environment variable that says how fast a receiver reads."""
 APP, APP_OUT = "QBKIT_APP", "QBKIT_APP_OUT"
 """Environment variables that give a driver its application, and the folder of its tables."""
+RESUME = "QBKIT_RESUME"
+"""Environment variable that asks both drivers of a flow for a second connection that resumes the
+first one's session (`qbkit.spec.resume`)."""
 CERTIFICATE_MOUNT = "/run/qb/certificate"
 """Where the guest finds the test certificate, ``cert.pem`` and ``key.pem``."""
 
@@ -126,6 +129,8 @@ class Stack(GuestProgram):
     """Whether the driver of `for_app` speaks IPv6, too."""
     serves: ClassVar[bool] = False
     """Whether it can send as the server, with the driver of `for_app` (`SendingServer`)."""
+    resumes: ClassVar[bool] = False
+    """Whether the driver of `for_app` can send over a second connection (`RESUME`)."""
     offers_window: ClassVar[bool] = False
     """Whether its receiver offers the window of `WINDOW`, and no more."""
     options: ClassVar[dict[str, str]] = {}

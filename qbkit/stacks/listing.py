@@ -49,7 +49,8 @@ def _above(stack: Stack) -> list[str]:
     found = [f"app={kind}" for kind in stack.apps]
     found += ["receive_window_kb"] if stack.offers_window else []
     found += ["read_mbps"] if stack.reads_slowly else []
-    return found + (["role=server"] if stack.serves or isinstance(stack, ServingStack) else [])
+    found += ["role=server"] if stack.serves or isinstance(stack, ServingStack) else []
+    return found + (["resume"] if stack.resumes else [])
 
 
 def markdown_table() -> str:

@@ -40,6 +40,7 @@ class QuicGo(GoStack):
     changes: ClassVar[tuple[str, ...]] = (CHOICE, HARD_CODED, BY_ENVIRONMENT)
     ip6: ClassVar[bool] = True
     serves: ClassVar[bool] = True
+    resumes: ClassVar[bool] = True
     apps: ClassVar[tuple[str, ...]] = APPS
     reads_slowly: ClassVar[bool] = True
     offers_window: ClassVar[bool] = True

@@ -18,6 +18,7 @@ class Quinn(Preloading, RustStack):
     controller_names: ClassVar[tuple[str, ...]] = ("cubic", "newreno", "bbr")
     ip6: ClassVar[bool] = True
     serves: ClassVar[bool] = True
+    resumes: ClassVar[bool] = True
     crate: ClassVar[str] = "quinn"
     transport_crate: ClassVar[str] = "quinn-proto"
     preloaded: ClassVar[Library] = EVENT_LOOP

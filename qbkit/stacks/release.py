@@ -113,6 +113,7 @@ class Release(Stack):
             "offers_window": False,
             "ip6": False,
             "serves": False,
+            "resumes": False,
             **cls.own(version, generation),
         }
         made: Release = type(cls.__name__, (cls,), attributes)()

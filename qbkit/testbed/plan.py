@@ -17,6 +17,7 @@ from qbkit.stacks.base import (
     APP_OUT,
     LEAST_WINDOW_BYTES,
     READ_MBPS,
+    RESUME,
     WINDOW,
     ServingStack,
     Transfer,
@@ -189,7 +190,8 @@ def _flow(experiment: Experiment, index: int, flow: Flow, stack: Stack) -> dict[
         "window_bytes": window or offered,
         "env": stack.env()
         | ({WINDOW: str(offered)} if offered > LEAST_WINDOW_BYTES else {})
-        | ({APP: flow.app.words(stop_s - start_s), APP_OUT: out} if flow.app else {}),
+        | ({APP: flow.app.words(stop_s - start_s), APP_OUT: out} if flow.app else {})
+        | ({RESUME: flow.resume.words, APP_OUT: out} if flow.resume else {}),
         **({"receiver_env": env} if (env := _receiver_env(flow, window)) else {}),
     }
 

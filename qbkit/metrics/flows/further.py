@@ -15,6 +15,7 @@ from qbkit.traces.arrays import FloatArray
 from qbkit.traces.run.attributes import run_experiment
 from qbkit.traces.run.early_end import EARLY_END
 from qbkit.traces.run.ends import is_complete
+from qbkit.traces.run.resumed import STARTED as RESUMED
 
 Column = list[float] | list[float | str]
 UNFINISHED = "unfinished"
@@ -39,6 +40,8 @@ def further_columns(ds: xr.Dataset) -> dict[str, Column]:
             columns["ce_marked_packets"] = _per_flow(ds, marked, np.sum)
     if "object_flow" in ds:
         columns |= {**object_columns(ds), **frame_columns(ds)}
+    if RESUMED in ds:
+        columns |= resumed_columns(ds)
     if "sample_spurious_losses" in ds:
         columns["spurious_losses"] = _last_samples(ds, "spurious_losses")
     if EARLY_END in ds:
@@ -68,6 +71,16 @@ def object_columns(ds: xr.Dataset) -> dict[str, Column]:
     return columns
 
 
+def resumed_columns(ds: xr.Dataset) -> dict[str, Column]:
+    """Whether 0-RTT was accepted, and when first and last byte of the second connections came."""
+    start_s = ds[RESUMED].values
+    times = {
+        f"second_{name}_ms": list((ds[f"resumed_{name}_s"].values - start_s) * 1e3)
+        for name in ("first_byte", "last_byte")
+    }
+    return {"early_data": list(ds["resumed_early_data"].values), **times}
+
+
 def completion_times_s(ds: xr.Dataset) -> list[float | str]:
     """Time from a transfer's start to its last packet, or "unfinished"; NaN without a size."""
     experiment = run_experiment(ds)
@@ -76,10 +89,10 @@ def completion_times_s(ds: xr.Dataset) -> list[float | str]:
         return found
     labels = [str(label) for label in ds["label"].values]
     for flow, label in zip(experiment.flows, experiment.labels, strict=True):
-        if flow.bytes is not None and label in labels:
+        if flow.total_bytes is not None and label in labels:
             i = labels.index(label)
             took_s = float(ds["stop_s"].values[i] - ds["start_s"].values[i])
-            found[i] = took_s if is_complete(ds, i, flow.bytes) else UNFINISHED
+            found[i] = took_s if is_complete(ds, i, flow.total_bytes) else UNFINISHED
     return found
 
 

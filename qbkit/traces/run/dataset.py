@@ -23,6 +23,7 @@ from qbkit.traces.run.journey import Captures, Fate, Route, flow_between_hosts, 
 from qbkit.traces.run.objects import object_variables
 from qbkit.traces.run.packets import FlowPackets, of_run
 from qbkit.traces.run.pcap import read_packets
+from qbkit.traces.run.resumed import STARTED, resumed_variables, resumed_warnings
 from qbkit.traces.run.series import Bins
 from qbkit.traces.run.telemetry import read_sender, read_table
 
@@ -90,6 +91,8 @@ def build(folder: Path, experiment: Experiment, attrs: dict[str, Any]) -> xr.Dat
         *end_warnings(dataset, experiment),
         *balance.violations(dataset),
     ]
+    if STARTED in dataset:
+        warnings += resumed_warnings(experiment.flows, experiment.labels, dataset[STARTED])
     link = experiment.bottleneck
     return dataset.assign_attrs(
         **attrs,
@@ -145,6 +148,7 @@ def _variables(
         ),
         **end_variables(ends_of_flows(raw.ends, seen.stop_s)),
         **object_variables(raw.folders, raw.t0_ns, experiment.duration_s),
+        **resumed_variables(experiment.flows, raw.folders, raw.t0_ns),
         **forged_variables(raw.folder, experiment, raw.t0_ns),
     }
     series = {**seen.series, **goodput}

@@ -44,7 +44,7 @@ def stop_times_s(
     stops = []
     for i, flow in enumerate(experiment.flows):
         stop_s = flow.stop_s if flow.stop_s is not None else experiment.duration_s
-        if flow.bytes is not None and arrived[i] >= flow.bytes:
+        if flow.total_bytes is not None and arrived[i] >= flow.total_bytes:
             last_ns = int(packets.data.time_ns[packets.data_flow == i][-1])
             stop_s = min(stop_s, (last_ns - t0_ns) / 1e9)
         end = ends[i]
@@ -72,10 +72,11 @@ def end_warnings(run: xr.Dataset, experiment: Experiment) -> list[str]:
     """A sentence for each transfer that is not complete, and for each flow that stalled."""
     found = []
     for i, (flow, label) in enumerate(zip(experiment.flows, experiment.labels, strict=True)):
-        if flow.bytes is not None and not is_complete(run, i, flow.bytes):
+        size_bytes = flow.total_bytes
+        if size_bytes is not None and not is_complete(run, i, size_bytes):
             reported = float(run["receiver_bytes"].values[i])
             arrived = reported if np.isfinite(reported) else _delivered_bytes(run, i)
-            found.append(f"{label} delivered {_of_megabytes(arrived, flow.bytes)}")
+            found.append(f"{label} delivered {_of_megabytes(arrived, size_bytes)}")
         pauses = flow.app is not None or flow.options.get(FINISHES)
         if not pauses and (since_s := _still_since_s(run, i)) is not None:
             stop_s = float(run["stop_s"].values[i])

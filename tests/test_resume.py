@@ -1,0 +1,117 @@
+"""Flows over a second connection that resumes the first one's session, with and without 0-RTT."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from conservation import assert_conserved
+
+import qbkit as qb
+from qbkit import stacks
+from qbkit.errors import SpecError
+from qbkit.execution.runner import _drivers
+from qbkit.testbed.plan import plan_data
+
+RTT_S = 0.1
+LINK = {"rate_mbps": 20, "rtt_ms": 1e3 * RTT_S}
+RESUMING = [stack for stack in stacks.all_stacks() if stack.resumes]
+
+
+def spec_of(flow: str, **fields) -> qb.Experiment:
+    still = {"bottleneck": LINK, "start_window_s": 0, "jitter_ms": 0, "duration_s": 3}
+    return qb.Experiment(flows=[flow], **{**still, **fields})
+
+
+def run_of(flow: str, **fields):
+    run = spec_of(flow, **fields).run()
+    assert_conserved(run)
+    return run
+
+
+def test_a_second_connection_is_part_of_the_text_and_none_is_no_part_of_the_name():
+    flow = qb.Flow("quinn:cubic?resume=0rtt")
+    assert flow.text == "quinn:cubic?resume=0rtt kb=100 pause_s=1"
+    assert qb.Flow(flow.text) == flow
+    assert "resume" not in spec_of("quinn:cubic").to_json()
+    spec = spec_of(flow.text)
+    assert qb.Experiment.from_json(spec.to_json()) == spec
+    both = qb.Experiment(flows=["quinn:cubic", flow])
+    assert both.labels == ["quinn:cubic", f"quinn:cubic?{flow.text.partition('?')[2]}"]
+
+
+def test_both_ends_are_told_and_the_size_is_that_of_both_connections():
+    spec = spec_of("quic-go:cubic?resume=1rtt kb=20 pause_s=0.5&bytes=1000")
+    flow = plan_data(spec, _drivers(spec), "virtual", "capture")["flows"][0]
+    assert flow["env"]["QBKIT_RESUME"] == "1rtt 20000 500000000"
+    assert flow["bytes"] == 1000 and spec.flows[0].total_bytes == 21_000
+
+
+@pytest.mark.parametrize(
+    ("flow", "sentence"),
+    [
+        ("lsquic:cubic?resume=0rtt", "lsquic has one connection in a flow; noq, quic-go, quinn"),
+        ("quinn@0.11.5:cubic?resume=0rtt", "can have a second one that resumes"),
+        ("quinn:cubic?resume=2rtt", "no connection resumes by '2rtt'; write 0rtt"),
+        ("quinn:cubic?resume=0rtt mb=1", "resume 0rtt has no 'mb=1'; write 0rtt"),
+        ("quinn:cubic?resume=0rtt kb=0", "kb = 0.0: input should be greater"),
+        ("quinn:cubic?resume=0rtt&role=server", "leave out role, or resume"),
+        ("quinn:cubic?resume=0rtt&app=rate mbps=2", "leave out app, or resume"),
+        ("tcp:cubic?resume=0rtt&receiver=optimistic", "leave out receiver, or resume"),
+        ("quinn:cubic?resume=0rtt pause_s=3", "lasts 3 s, and pauses for 3 s before its second"),
+        ("quinn:cubic?resume=0rtt&start_s=1&stop_s=2", "lasts 1 s, and pauses for 1 s"),
+    ],
+)
+def test_mistakes_get_one_sentence(flow: str, sentence: str):
+    with pytest.raises(SpecError) as raised:
+        qb.run(spec_of(flow))
+    assert sentence in str(raised.value) and "\n" not in str(raised.value)
+
+
+def bytes_of_first_flight(run) -> int:
+    """What reached the queue in the RTT after the second connection's first packet did."""
+    since_s = run.packet_time_s.values - run.resumed_start_s.values[0] - RTT_S / 2
+    return int(run.packet_size_bytes.values[(since_s > -0.001) & (since_s < 0.9 * RTT_S)].sum())
+
+
+@pytest.mark.guest
+@pytest.mark.parametrize("stack", RESUMING, ids=lambda stack: stack.name)
+def test_0rtt_saves_one_round_trip(stack: stacks.Stack):
+    flow = f"{stack.name}:{stack.controllers()[0]}"
+    runs = [run_of(f"{flow}?resume={kind}") for kind in ("0rtt", "1rtt")]
+    assert [json.loads(run.attrs["warnings"]) for run in runs] == [[], []]
+    assert [float(run.resumed_session[0]) for run in runs] == [1, 1]
+    assert [float(run.resumed_early_data[0]) for run in runs] == [1, 0]
+    came_s = [float((run.resumed_first_byte_s - run.resumed_start_s)[0]) for run in runs]
+    assert came_s[0] == pytest.approx(RTT_S / 2, abs=0.003)
+    later_s = came_s[1] - came_s[0]
+    assert RTT_S - 0.001 < later_s < RTT_S + 0.012  # noq's pacer begins slowly: 109 ms
+    early, later = map(bytes_of_first_flight, runs)
+    assert early > later + 3000  # data, beside the handshake's padded packets
+    shown = runs[0].qb.summary().iloc[0]
+    assert shown.early_data == 1 and shown.second_first_byte_ms == pytest.approx(1e3 * came_s[0])
+
+
+@pytest.mark.guest
+@pytest.mark.parametrize("stack", RESUMING, ids=lambda stack: stack.name)
+def test_a_second_connection_sends_so_many_bytes_over_ipv6_too(stack: stacks.Stack):
+    flow = f"{stack.name}:{stack.controllers()[0]}?resume=0rtt kb=300 pause_s=0.5&bytes=700000"
+    run = run_of(flow, ip_version=6)
+    assert json.loads(run.attrs["warnings"]) == []
+    assert int(run.receiver_bytes[0]) == 1_000_000
+    start_s, last_s = float(run.resumed_start_s[0]), float(run.resumed_last_byte_s[0])
+    assert run.resumed_first_byte_s[0] < last_s < run.stop_s[0] <= last_s + 1.1 * RTT_S
+    silent = (run.packet_time_s > start_s - 0.3) & (run.packet_time_s < start_s)
+    assert not silent.any()  # the first connection ended half a second before
+    assert np.isfinite(run.cwnd_bytes[0].sel(time=slice(start_s + 0.2, last_s))).all()
+
+
+@pytest.mark.guest
+@pytest.mark.parametrize("stack", RESUMING, ids=lambda stack: stack.name)
+def test_a_second_connection_that_never_begins_is_said(stack: stacks.Stack):
+    flow = f"{stack.name}:{stack.controllers()[0]}?resume=0rtt kb=1000"
+    run = run_of(flow, bottleneck={**LINK, "rate_mbps": 2}, duration_s=2)
+    warnings = json.loads(run.attrs["warnings"])
+    assert len(warnings) == 1 and "has no second connection: its time was over" in warnings[0]
+    assert np.isnan(run.resumed_start_s[0]) and run.receiver_bytes[0] > 100_000
