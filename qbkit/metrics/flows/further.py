@@ -78,7 +78,9 @@ def resumed_columns(ds: xr.Dataset) -> dict[str, Column]:
         f"second_{name}_ms": list((ds[f"resumed_{name}_s"].values - start_s) * 1e3)
         for name in ("first_byte", "last_byte")
     }
-    return {"early_data": list(ds["resumed_early_data"].values), **times}
+    words = {1.0: "accepted", 0.0: "none"}
+    early = [words.get(float(is_one), math.nan) for is_one in ds["resumed_early_data"].values]
+    return {"early_data": early, **times}
 
 
 def completion_times_s(ds: xr.Dataset) -> list[float | str]:
