@@ -21,6 +21,7 @@ from dataclasses import dataclass
 
 import changed_controllers  # noqa: F401  registers them
 import further_controllers  # noqa: F401  likewise
+import interrupted_controllers  # noqa: F401  likewise
 import xarray as xr
 from markdown_tables import add_write, publish, record, rows_of, table
 
@@ -30,6 +31,7 @@ from qbkit.metrics.parameters import Difference, Parameters, compare, observed
 from qbkit.metrics.parameters.differences import CLEAR
 from qbkit.metrics.parameters.rules import RECEIVERS
 from qbkit.spec import Bottleneck, Experiment
+from qbkit.spec.over_time import Outages
 from qbkit.studies.conformance import experiments
 from qbkit.studies.probing import SEEDS, probing
 
@@ -46,13 +48,19 @@ UP = ("probe_up_gain", "probe_rate", "probes_reach_bdp")
 DOWN = ("probe_down_gain", "drain_rate")
 MEMORY = ("bandwidth_memory_rounds", "bandwidth_filter")
 BBR = "qbkit:changed-bbr"
-OUR_BBRS = (BBR, "qbkit:further-bbr")
+OUR_BBRS = (BBR, "qbkit:further-bbr", "qbkit:interrupted-bbr")
 CUBIC, RENO = "qbkit:changed-cubic", "qbkit:changed-reno"
 SLOW = ("paced_part", "probes_reach_bdp")
 NEVER = ("rounds_of_loss",)
 CAP = ("window_cap_packets",)
 BATCHES = ("back_to_back_packets",)
 STEEP = ("steep_increase_packets_per_rtt", "increase_packets_per_rtt")
+
+
+PAUSED = "app=onoff on_s=6 off_s=2"
+TWICE = Outages(times=((15.0, 2.0), (35.0, 2.0)), drops=True)
+OUTAGES = LINK.model_copy(update={"outages": TWICE})
+AFTER_PAUSE, AFTER_OUTAGE = ("kept_after_pause",), ("kept_after_outage",)
 
 
 @dataclass(frozen=True)
@@ -72,10 +80,15 @@ class Case:
         return not self.flow.startswith("qbkit")
 
 
-def of(kind: str, reference: str, changes: dict[str, tuple[str, ...]]) -> list[Case]:
+def of(
+    kind: str, reference: str, changes: dict[str, tuple[str, ...]], link: Bottleneck = LINK
+) -> list[Case]:
     """A case for each change of a reference's options."""
     mark = "&" if "?" in reference else "?"
-    return [Case(kind, f"{reference}{mark}{words}", reference, t) for words, t in changes.items()]
+    return [
+        Case(kind, f"{reference}{mark}{words}", reference, truth, link)
+        for words, truth in changes.items()
+    ]
 
 
 CASES = [
@@ -321,6 +334,23 @@ CASES = [
         {"clock_granularity_us=20000": BATCHES, "pmtud=false": ("packet_bytes",)},
     ),
     *of("stacks, later", "neqo:cubic", {"hystart=true": ("slow_start_exit",)}),
+    *(
+        case
+        for name in ("cubic", "reno", "bbr")
+        for case in (
+            *of(
+                "interrupted",
+                f"qbkit:interrupted-{name}?{PAUSED}",
+                {"restart_part=0.1": AFTER_PAUSE, "restart_part=0.4": AFTER_PAUSE},
+            ),
+            *of(
+                "interrupted",
+                f"qbkit:interrupted-{name}",
+                {"collapses=false": AFTER_OUTAGE},
+                OUTAGES,
+            ),
+        )
+    ),
     Case("released", "tquic:bbr3", "tcp:bbr", ("cruise_part",), RELEASED[1]),
     Case("released", "msquic:bbr", "tcp:bbr", ("pacing",), RELEASED[1]),
     Case("released", "quinn:bbr", "tcp:bbr", ("bandwidth_filter",), RELEASED[3]),
@@ -350,6 +380,17 @@ CASES = [
             "ngtcp2:reno",
             "lsquic:cubic",
             "neqo:cubic",
+        )
+    ),
+    *(
+        Case("unchanged", name, name, (), link)
+        for name, link in (
+            (f"qbkit:interrupted-cubic?{PAUSED}", LINK),
+            ("qbkit:interrupted-cubic", OUTAGES),
+            (f"tcp:cubic?{PAUSED}", LINK),
+            ("tcp:cubic", OUTAGES),
+            (f"quinn:cubic?{PAUSED}", LINK),
+            ("quinn:cubic", OUTAGES),
         )
     ),
     *(
@@ -419,7 +460,12 @@ def outcome(case: Case, found: Sequence[Difference]) -> str:
 def parameters(case: Case, flow: str, first_seed: int) -> Parameters | None:
     """What one side shows; None if it has no runs."""
     models = models_path(flow)
-    alone = [] if models and case.link is LINK else experiments([flow], case.link, **LONE)
+    interrupted = "app=" in flow or case.link is OUTAGES
+    alone = (
+        []
+        if models and not interrupted and case.link is LINK
+        else experiments([flow], case.link, **LONE)
+    )
     probed = probing(flow, case.link, seeds=SEEDS if case.of_stack else 1) if models else []
     done = [
         runs([run.model_copy(update={"seed": run.seed + first_seed - 1}) for run in wanted])

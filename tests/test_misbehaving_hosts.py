@@ -109,7 +109,10 @@ def test_attacks_need_data_that_go_one_way(flows: list):
 @pytest.mark.parametrize(
     ("flow", "sentence"),
     [
-        ("tcp:cubic?receiver=lazy", "there is no receiver 'lazy'; write optimistic"),
+        (
+            "tcp:cubic?receiver=lazy",
+            "there is no receiver 'lazy'; write the name of a QUIC stack, optimistic",
+        ),
         ("tcp:cubic?receiver=optimistic every_ms=9", "receiver optimistic has no 'every_ms=9'"),
         ("tcp:cubic?receiver=withholds&app=rate mbps=5", "has no application; leave out app"),
         ("tcp:cubic?receiver=withholds&read_mbps=5", "leave out read_mbps"),

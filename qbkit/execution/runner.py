@@ -20,7 +20,8 @@ from qbkit.execution.stand_ins import CANNOT_RUN, stand_ins
 from qbkit.spec import Experiment, Flow
 from qbkit.spec.flow import as_flow
 from qbkit.stacks import ServingStack, Stack
-from qbkit.stacks.crafted import to_receiver
+from qbkit.stacks.crafted import to_crafted
+from qbkit.stacks.exchanged import to_stack
 from qbkit.stacks.ip6 import with_ip6
 from qbkit.testbed import engines
 from qbkit.testbed.console import OnProgress, Usage
@@ -161,8 +162,10 @@ def _drivers(experiment: Experiment) -> list[Stack]:
 
 def _driver(stack: Stack, flow: Flow, ip_version: int) -> Stack:
     """The stack for a flow: for its role, for what is above its transport, and what is below."""
+    if flow.receiver and flow.receiver.stack:
+        return to_stack(stack, flow.receiver.stack)
     if flow.receiver:
-        return to_receiver(stack, flow.receiver)
+        return to_crafted(stack, flow.receiver)
     above = (flow.app, flow.read_mbps, flow.receive_window_kb, flow.resume)
     app = any(given is not None for given in above)
     server = flow.role == "server" and not isinstance(stack, ServingStack)

@@ -78,8 +78,8 @@ class Flow(Spec):
     read_mbps: float | None = Field(default=None, gt=0, le=1e5)
     """How fast the application at its receiver reads, in Mbit/s; by default at once."""
     receiver: Annotated[Receiver | None, BeforeValidator(read_receiver)] = None
-    """A receiver that misbehaves in place of the kernel's, as ``optimistic ahead_packets=10`` or
-    ``withholds every_ms=200`` (`qbkit.spec.misbehaving`)."""
+    """A receiver in place of the sender's own: another QUIC stack's by its name, or for TCP one
+    that misbehaves, as ``withholds every_ms=200`` (`qbkit.spec.misbehaving`)."""
     role: Literal["client", "server"] | None = None
     """What the sender is: a client that connects to its receiver, or a server, whose receiver
     connects and asks for data. By default a client, of stacks that can be one."""
@@ -144,7 +144,11 @@ class Flow(Spec):
             raise ValueError(f"a server that sends is asked for bytes; leave out {other}, or role")
         if self.receiver and (self.app or self.read_mbps):
             other = "app" if self.app else "read_mbps"
-            raise ValueError(f"a receiver that misbehaves has no application; leave out {other}")
+            raise ValueError(f"a receiver of its own has no application; leave out {other}")
+        if self.receiver and self.receiver.stack and self.receive_window_kb:
+            raise ValueError(
+                "another stack's receiver has its own window; leave out receive_window_kb"
+            )
         return self
 
     @model_validator(mode="after")
@@ -192,7 +196,7 @@ class Flow(Spec):
 
     @property
     def chosen(self) -> dict[str, object]:
-        """The options, a receiver that misbehaves, a role, and a second connection."""
+        """The options, a receiver of its own, a role, and a second connection."""
         fields = {name: getattr(self, name) for name in ("receiver", "role", "resume")}
         return {**self.options, **{name: value for name, value in fields.items() if value}}
 

@@ -1,7 +1,7 @@
-"""Hosts that misbehave: receivers that acknowledge otherwise than they receive, and forgers.
+"""Receivers that are not the sender's own, and hosts that forge packets.
 
-Both are texts: ``optimistic ahead_packets=10`` and ``withholds every_ms=200`` are receivers,
-``5 reset on-path`` and ``5 too-big 600 off-path guesses=1000`` attacks.
+Both are texts: ``quic-go``, ``optimistic ahead_packets=10`` and ``withholds every_ms=200`` are
+receivers, ``5 reset on-path`` and ``5 too-big 600 off-path guesses=1000`` attacks.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ from qbkit.spec.words import number, settings
 
 RECEIVERS = {"optimistic": "ahead_packets", "withholds": "every_ms"}
 """Kind of receiver → its setting."""
-RECEIVER_FORMS = "optimistic [ahead_packets=10], or withholds [every_ms=200]"
+RECEIVER_FORMS = (
+    "the name of a QUIC stack, optimistic [ahead_packets=10], or withholds [every_ms=200]"
+)
 ATTACK_FORMS = (
     "SECONDS reset on-path, SECONDS reset off-path [guesses=1], or SECONDS too-big MTU on-path (or "
     "off-path), and flow=0 to strike that flow alone"
@@ -24,11 +26,14 @@ ATTACK_FORMS = (
 
 
 class Receiver(TextSpec):
-    """A TCP receiver that is no kernel's: crafted, as misbehaving clients are."""
+    """A receiver that is not the sender's own: another stack's, or a TCP one that misbehaves."""
 
-    kind: Literal["optimistic", "withholds"]
-    """``optimistic`` acknowledges data before they arrive, and lost ones as if they had;
-    ``withholds`` acknowledges what has arrived (with SACK), but seldom."""
+    kind: Literal["stack", "optimistic", "withholds"]
+    """``stack``: another QUIC stack's. Two are crafted, for TCP: ``optimistic`` acknowledges data
+    before they arrive, and lost ones as if they had; ``withholds`` acknowledges what has arrived
+    (with SACK), but seldom."""
+    stack: str = ""
+    """Name of the other stack."""
     ahead_packets: int = Field(default=10, ge=0, le=1000)
     """How far an optimistic receiver is ahead of what has arrived."""
     every_ms: float = Field(default=200.0, ge=0.1, le=10_000.0)
@@ -39,12 +44,16 @@ class Receiver(TextSpec):
         """The receiver that a text describes; raises ValueError for others."""
         kind, *words = text.split() or [""]
         if kind not in RECEIVERS:
-            raise ValueError(f"there is no receiver {kind!r}; write {RECEIVER_FORMS}")
+            if words or not kind:
+                raise ValueError(f"there is no receiver {text!r}; write {RECEIVER_FORMS}")
+            return cls(kind="stack", stack=kind)
         found = settings(words, {RECEIVERS[kind]}, f"receiver {kind}", RECEIVER_FORMS)
         return cls(kind=kind, **found)  # type: ignore[arg-type]
 
     def __str__(self) -> str:
         """The text of which `of` makes this receiver."""
+        if self.stack:
+            return self.stack
         name = RECEIVERS[self.kind]
         return f"{self.kind} {name}={getattr(self, name):.12g}"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from copy import copy
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar, TypeVar
@@ -111,6 +112,9 @@ class Stack(GuestProgram):
 
     reports: ClassVar[tuple[str, ...]] = ("cwnd_bytes", "bytes_in_flight", "srtt_ms")
     """Variables of its telemetry that every run has (names: `qbkit.traces.run.telemetry`)."""
+    exchanges: ClassVar[bool] = True
+    """Whether its ends speak with those of another stack that exchanges: over QUIC, with ALPN
+    ``perf`` and one stream."""
     bulk: ClassVar[bool] = True
     """Whether it sends as much as the network carries; surveys leave out a stack that does not."""
     deterministic: ClassVar[bool] = True
@@ -214,6 +218,10 @@ class Stack(GuestProgram):
         """The options for the receiver of a flow with this controller and these options."""
         return options
 
+    def receiver_env(self) -> dict[str, str]:
+        """Environment variables of the receiver alone, beside `env`."""
+        return {}
+
     def recv_argv(self, *, address: str, out: str, options: Options) -> list[str]:
         """The command that receives on ``IP:PORT``."""
         command = [*self.program(), "recv", "--listen", address, *self.keys(), "--out", out]
@@ -271,7 +279,8 @@ class SendingServer(ServingStack):
 
 def changed(stack: Kind, *before: type, **attributes: object) -> Kind:
     """A stack of the same class, but for these attributes and the classes ``before`` it."""
-    made: Kind = type(type(stack).__name__, (*before, type(stack)), attributes)()
+    made = copy(stack)
+    made.__class__ = type(type(stack).__name__, (*before, type(stack)), attributes)
     return made
 
 

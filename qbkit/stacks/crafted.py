@@ -82,7 +82,7 @@ class TcpToCrafted(Tcp):
         return self.crafted.argv("crafted.receiver", *words)
 
 
-def to_receiver(stack: Stack, receiver: Receiver) -> Stack:
+def to_crafted(stack: Stack, receiver: Receiver) -> Stack:
     """The stack that sends to a receiver that misbehaves; SpecError if it is not the kernel's."""
     if isinstance(stack, Tcp):
         return TcpToCrafted(receiver)

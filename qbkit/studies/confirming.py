@@ -184,6 +184,12 @@ CHECKS: dict[str, Check] = {
         "run {both} --rtt-ms {longer}: its window must be back too early there as well",
         ("(?-i:\\b[kK]\\b)\\s*[:=]", "cubicroot|cuberoot|cbrt", "(?-i:\\bK\\b)"),
     ),
+    "kept_after_pause": _number(
+        "window after an idle time", "(after|since|from)idle|idlerestart", "idle", "applimited"
+    ),
+    "kept_after_outage": _number(
+        "rule for persistent congestion", "persistentcongestion", "(on)?(rto|pto|timeout)"
+    ),
     "window_cap_packets": Check(
         "run {test} --rate-mbps {faster}: its throughput must not grow",
         ("max(cwnd|window|congestionwindow)", "receivewindow|flowcontrol"),

@@ -214,6 +214,30 @@ def conformance_study(
     return Study(*names, loaded[:seeds], loaded[seeds:])
 
 
+def study_with(
+    study: Study,
+    test: Flow,
+    *,
+    engine: str | None = None,
+    scheduler: str | None = None,
+    progress: bool = False,
+) -> Study:
+    """A study of experiments once more, with another flow as the test."""
+    spec = study.tests[0].qb.experiment
+    assert spec is not None  # as of experiments
+    return conformance_study(
+        test,
+        spec.flows[1],
+        bottleneck=spec.bottleneck,
+        duration_s=spec.duration_s,
+        seeds=len(study.tests),
+        start_window_s=spec.start_window_s,
+        engine=engine,
+        scheduler=scheduler,
+        progress=progress,
+    )
+
+
 def _require_one_kind(*flows: Flow) -> None:
     """Raise SpecError where only one of test and reference makes bulk transfers."""
     at_a_rate = [flow.name for flow in flows if not stacks.get(flow.stack).bulk]

@@ -26,6 +26,7 @@ from qbkit.studies.conformance import (
     publish_study,
     study_of,
 )
+from qbkit.studies.exchange import exchange
 from qbkit.studies.explanation import Explanation
 from qbkit.studies.probing import probing
 
@@ -54,7 +55,8 @@ def explain(
 
     Besides the conformance study, each of the two runs alone on the same link (60 s or
     ``duration_s`` if that is less, two seeds), because a rival's losses would mask the parameters.
-    Stored runs are loaded. ``published`` is the folder of a published explanation; it,
+    If the likeliest cause is the receiver, the study runs once more with another one. Stored runs
+    are loaded. ``published`` is the folder of a published explanation; it,
     ``scheduler`` and the exceptions are as in `qbkit.conformance_study`.
     """
     link = bottleneck or Bottleneck()
@@ -86,7 +88,13 @@ def explain(
         seen = [both[: len(both) // 2], both[len(both) // 2 :]]
     sides = (observed(half, more) for half, more in zip(halves, seen, strict=True))
     found = explanation(study, *sides, definition=definition)
-    return replace(found, alone=tuple(each[0] for each in (seen if seen[0] else halves)))
+    found = replace(found, alone=tuple(each[0] for each in (seen if seen[0] else halves)))
+    if not found.suspects_receiver:
+        return found
+    exchanged = exchange(
+        study, found.assessment, engine=engine, scheduler=scheduler, progress=progress
+    )
+    return replace(found, exchange=exchanged)
 
 
 def probes(

@@ -31,6 +31,7 @@ from qbkit.metrics.verdicts.words import DIFFERS, Verdict
 from qbkit.store.faults import Fault, faults_html
 from qbkit.studies.confirming import confirmation, likely_place
 from qbkit.studies.conformance import Study
+from qbkit.studies.exchange import Exchange
 from qbkit.studies.moments import moment_of
 
 if TYPE_CHECKING:
@@ -62,12 +63,25 @@ class Explanation:
     alone: tuple[xr.Dataset, ...] = ()
     """A run of the test and one of the reference, each alone: on the path that probes them if the
     cause may be a model's, else on the link of the study. Empty for a published explanation."""
+    exchange: Exchange | None = None
+    """What came of another receiver, where the receiver was the likeliest cause."""
 
     @property
     def suspects(self) -> list[Difference]:
-        """Every cause that can matter, or whose effect is unknown, in the order of `compare`."""
+        """Every cause that can matter, or whose effect is unknown, in the order of `compare`.
+
+        The receiver is none if the difference stays with another one.
+        """
         causes = (d for d in self.differences if d.role == "cause")
-        return [d for d in causes if d.score > CLEAR or math.isnan(d.score)]
+        cleared = RECEIVERS if self.exchange and not self.exchange.is_cause else ()
+        suspects = (d for d in causes if d.score > CLEAR or math.isnan(d.score))
+        return [d for d in suspects if d.name not in cleared]
+
+    @property
+    def suspects_receiver(self) -> bool:
+        """Whether a difference is shown, and the receiver is its likeliest cause."""
+        shown = self.assessment.outcome == DIFFERS
+        return shown and bool(self.suspects) and self.suspects[0].name in RECEIVERS
 
     @property
     def symptoms(self) -> list[Difference]:
@@ -116,6 +130,8 @@ class Explanation:
         if not self.suspects:
             return "The packets show no cause that differs."
         first = self.suspects[0]
+        if self.exchange and self.exchange.is_cause:
+            return f"Most likely because {first.clause}."
         if first.of_model and first.name in RECEIVERS:
             own = [d for d in self.suspects if d.name not in RECEIVERS]
             beyond = " beyond its start" if own else ""
@@ -135,13 +151,15 @@ class Explanation:
         test, reference = (
             side[0].qb.experiment for side in (self.study.tests, self.study.references)
         )
+        exchanged = [str(self.exchange)] if self.exchange else []
         if self.assessment.outcome != DIFFERS or not (self.suspects and test and reference):
-            return []
+            return exchanged
         first = self.suspects[0]
         line = self.cause_line
         alone = f"From its packets alone: {line[0].lower()}{line[1:]}"
-        lines = [alone] if self.faults else []
-        lines.append(confirmation(first, test, reference))
+        lines = [*([alone] if self.faults else []), *exchanged]
+        if first.name not in RECEIVERS or not exchanged:
+            lines.append(confirmation(first, test, reference))
         if place := likely_place(first, test.flows[0]):
             lines.append(f"Most likely in the source: {place}.")
         return lines

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import xarray as xr
 
 from qbkit.metrics.parameters.connection import Connection
+from qbkit.metrics.parameters.interruptions import outages_s, pauses_s
 from qbkit.metrics.parameters.model import SETTLED_S, ProbePath
 from qbkit.metrics.parameters.reductions import window_reductions_of
 from qbkit.metrics.parameters.rules import AT_START, RULES, START, STEADY
@@ -18,6 +19,8 @@ AROUND_LOSS_S = (-2.0, 10.0)
 """Seconds before and after a window reduction: CUBIC is back within them at 20 Mbit/s, 50 ms."""
 
 
+BEFORE_AFTER_S = (-2.0, 4.0)
+"""The same for the end of a pause or an outage."""
 LOSS = "a loss after slow start"
 
 
@@ -39,6 +42,9 @@ def moment_of(cause: str, run: xr.Dataset, test: Connection) -> Moment:
         words = RULES[cause].moment if cause in RULES else STEADY
         at_s, span_s = path.around(words)
         return Moment(at_s, words, span_s)
+    if interrupted := _interruption(cause, run, test):
+        at_s, words = interrupted
+        return Moment(at_s, words, (max(at_s + BEFORE_AFTER_S[0], 0.0), at_s + BEFORE_AFTER_S[1]))
     if cause in SHOWN_AT_START:
         return Moment(0.0, START, (0.0, START_S))
     settled_s = start_of(test).settled_s
@@ -50,3 +56,14 @@ def moment_of(cause: str, run: xr.Dataset, test: Connection) -> Moment:
     at_s = reductions[0].begin_s
     before_s, after_s = AROUND_LOSS_S
     return Moment(at_s, LOSS, (max(at_s + before_s, 0.0), at_s + after_s))
+
+
+def _interruption(cause: str, run: xr.Dataset, test: Connection) -> tuple[float, str] | None:
+    """When the first pause or outage ends after which a cause shows; None for other causes."""
+    if cause == "kept_after_pause":
+        ends_s = [end_s for _, end_s in pauses_s(test)]
+    elif cause == "kept_after_outage":
+        ends_s = [begin_s + length_s for begin_s, length_s in outages_s(run)]
+    else:
+        return None
+    return (ends_s[0], RULES[cause].moment) if ends_s else None

@@ -8,6 +8,7 @@ response to a loss are separate events. The buffer is deep, so that nothing else
 from __future__ import annotations
 
 from qbkit.spec import Bottleneck, Experiment, Flow
+from qbkit.spec.flow import as_flow
 from qbkit.spec.over_time import Capacity, Outages
 from qbkit.studies.conformance import experiments
 
@@ -32,5 +33,6 @@ def probe_path(link: Bottleneck) -> Bottleneck:
 
 
 def probing(flow: str | Flow, link: Bottleneck, *, seeds: int = SEEDS) -> list[Experiment]:
-    """A flow alone on the path for a link."""
+    """A flow alone on the path for a link, with data to send at all times."""
+    flow = as_flow(flow).model_copy(update={"app": None})
     return experiments([flow], probe_path(link), duration_s=END_S, seeds=seeds)

@@ -14,7 +14,7 @@ import pandas as pd
 from qbkit import plots, stacks
 from qbkit.errors import SpecError
 from qbkit.metrics import Assessment, envelope
-from qbkit.studies.conformance import Study, conformance_study
+from qbkit.studies.conformance import Study, study_with
 from qbkit.studies.explanation import accounts_text, ln_ratio, observed_ln_ratio
 
 if TYPE_CHECKING:
@@ -114,15 +114,5 @@ def what_if(
         raise SpecError("there is no option to change; name one and its value")
     stacks.get(flow.stack).check(flow.controller, options, flow.source)
     changed = flow.model_copy(update={"options": {**flow.options, **options}})
-    after = conformance_study(
-        changed,
-        spec.flows[1],
-        bottleneck=spec.bottleneck,
-        duration_s=spec.duration_s,
-        seeds=len(study.tests),
-        start_window_s=spec.start_window_s,
-        engine=engine,
-        scheduler=scheduler,
-        progress=progress,
-    )
+    after = study_with(study, changed, engine=engine, scheduler=scheduler, progress=progress)
     return WhatIf(study, after, options)

@@ -192,27 +192,29 @@ def _flow(experiment: Experiment, index: int, flow: Flow, stack: Stack) -> dict[
         | ({WINDOW: str(offered)} if offered > LEAST_WINDOW_BYTES else {})
         | ({APP: flow.app.words(stop_s - start_s), APP_OUT: out} if flow.app else {})
         | ({RESUME: flow.resume.words, APP_OUT: out} if flow.resume else {}),
-        **({"receiver_env": env} if (env := _receiver_env(flow, window)) else {}),
+        **({"receiver_env": env} if (env := _receiver_env(stack, flow, window)) else {}),
     }
 
 
 def _receiver_window(experiment: Experiment, index: int) -> int | None:
     """The window in bytes that a flow sets, if it does.
 
-    A receiver that misbehaves would let the sender send without end, so it offers no more than what
-    never limits a sender that heeds losses.
+    A crafted receiver would let the sender send without end, so it offers no more than what never
+    limits a sender that heeds losses.
     """
     flow = experiment.flows[index]
     if flow.receive_window_kb is not None:
         return round(flow.receive_window_kb * 1e3)
-    return _ample_bytes(experiment, index) if flow.receiver else None
+    crafted = flow.receiver and not flow.receiver.stack
+    return _ample_bytes(experiment, index) if crafted else None
 
 
-def _receiver_env(flow: Flow, window: int | None) -> dict[str, str]:
-    """What limits the receiver of a flow."""
-    return ({WINDOW: str(window)} if window else {}) | (
-        {READ_MBPS: f"{flow.read_mbps:g}"} if flow.read_mbps else {}
-    )
+def _receiver_env(stack: Stack, flow: Flow, window: int | None) -> dict[str, str]:
+    """What the receiver of a flow needs alone, and what limits it."""
+    needed = stack.receiver_env()
+    offered = {WINDOW: str(window)} if window else {}
+    read = {READ_MBPS: f"{flow.read_mbps:g}"} if flow.read_mbps else {}
+    return needed | offered | read
 
 
 def _programs(

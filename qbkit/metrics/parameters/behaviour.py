@@ -17,6 +17,7 @@ from qbkit.metrics.parameters.inference import (
     infer,
     samples_of,
 )
+from qbkit.metrics.parameters.interruptions import after_interruptions
 from qbkit.metrics.parameters.model import ProbePath
 from qbkit.metrics.parameters.reductions import rounds_of_loss, window_reductions_of
 from qbkit.metrics.parameters.rules import RULES
@@ -45,7 +46,13 @@ def observed(alone: Sequence[xr.Dataset], probing: Sequence[xr.Dataset] = ()) ->
 
 def behaviour_of(runs: Sequence[xr.Dataset]) -> list[Estimate]:
     """Every behaviour of flow 0, alone in each run; unknown where no run shows it."""
-    return of_samples([samples_of_path(observe(run), ProbePath.of(run)) for run in runs])
+    seen = [(observe(run), run) for run in runs]
+    return of_samples(
+        [
+            {**samples_of_path(c, ProbePath.of(run)), **after_interruptions(c, run)}
+            for c, run in seen
+        ]
+    )
 
 
 def of_samples(found: Sequence[Mapping[str, float | str]]) -> list[Estimate]:

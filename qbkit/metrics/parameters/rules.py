@@ -14,11 +14,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 Size = Callable[[float, float], float]
-STEADY, START, FALL, BURST = (
+STEADY, START, FALL, BURST, PAUSE, OUTAGE = (
     "while its path does not change",
     "in its startup",
     "when its path becomes slower",
     "after a burst of losses",
+    "after a pause of its application",
+    "after an outage",
 )
 """When a behaviour shows."""
 
@@ -254,6 +256,24 @@ RULES: dict[str, Rule] = {
         _ratio(0.2),
         0.35,
     ),
+    "kept_after_pause": Rule(
+        "1",
+        "what leaves in the first round after a pause over what was in flight before",
+        "a pause of its application leaves {0} of its window, not {1}",
+        _ratio(0.05),
+        0.2,
+        is_part=True,
+        moment=PAUSE,
+    ),
+    "kept_after_outage": Rule(
+        "1",
+        "what leaves in the first round after an outage over what was in flight before",
+        "an outage leaves {0} of its window, not {1}",
+        _ratio(0.05),
+        0.15,
+        is_part=True,
+        moment=OUTAGE,
+    ),
 }
 """By name, those that explain most first."""
 
@@ -403,4 +423,6 @@ OF_LOSSES = (
 )
 """Rules for a window that losses reduce; the others are for a sender that models its path, except
 what both have: `OF_ALL`."""
-OF_ALL = ("back_to_back_packets", "receiver_wait_ms")
+INTERRUPTED = ("kept_after_pause", "kept_after_outage")
+"""What shows only where the study's application pauses, or its path has outages."""
+OF_ALL = ("back_to_back_packets", "receiver_wait_ms", *INTERRUPTED)

@@ -1,0 +1,74 @@
+"""What a lone sender does after an interruption: a pause of its application, or an outage."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+import numpy as np
+import xarray as xr
+
+from qbkit.metrics.parameters.connection import Connection
+from qbkit.metrics.parameters.model import ProbePath
+
+PAUSE_S, PAUSE_RTTS = 0.3, 5.0
+"""A gap between packets is a pause if it is longer than both, and nothing was lost before it."""
+BEFORE_RTTS = 20.0
+"""The window before is the most in flight in so many round trips."""
+MOST = 0.9
+"""Quantile that stands for the most."""
+ROUND = 0.9
+"""Part of a round trip: what leaves in it was let go before the first ACK came back."""
+
+
+def after_interruptions(c: Connection, run: xr.Dataset) -> dict[str, float]:
+    """How much of a window is left after pauses and outages, each the median of all of a run."""
+    spec = json.loads(run.attrs.get("spec", "{}"))
+    parts: dict[str, list[float]] = {}
+    if spec.get("flows", [{}])[0].get("app"):
+        parts["kept_after_pause"] = _after_pauses(c)
+    if outages := outages_s(run):
+        parts["kept_after_outage"] = _after_outages(c, outages)
+    return {name: float(np.median(of_each)) for name, of_each in parts.items() if of_each}
+
+
+def outages_s(run: xr.Dataset) -> list[tuple[float, float]]:
+    """Begin and length of each outage of a run's path; those of a `ProbePath` are bursts."""
+    link = json.loads(run.attrs.get("spec", "{}")).get("bottleneck", {})
+    times = (link.get("outages") or {}).get("times", ())
+    return [] if ProbePath.of(run) else [(begin_s, length_s) for begin_s, length_s in times]
+
+
+def pauses_s(c: Connection) -> list[tuple[float, float]]:
+    """From the last packet before each pause of an application to the first after it."""
+    after = np.flatnonzero(np.diff(c.sent_s) > max(PAUSE_S, PAUSE_RTTS * c.min_rtt_s)) + 1
+    lossy = c.loss_detected_between(c.sent_s[after - 1], c.sent_s[after])
+    return [(float(c.sent_s[k - 1]), float(c.sent_s[k])) for k in after[~lossy]]
+
+
+def _after_pauses(c: Connection) -> list[float]:
+    """What leaves in the first round after each pause, over what was in flight before it."""
+    ends = pauses_s(c)
+    parts = [_part(c, low_s, high_s, high_s + ROUND * c.min_rtt_s) for low_s, high_s in ends]
+    return [part for part in parts if part]
+
+
+def _after_outages(c: Connection, times: Sequence[tuple[float, float]]) -> list[float]:
+    """The same for the round after the first ACK that comes after each outage."""
+    found = []
+    for begin_s, length_s in times:
+        after = c.delivered_s > begin_s + length_s  # a receiver's own probes are no ACKs
+        if after.any():
+            ack_s = float(c.acked_or_lost_s[after].min())
+            found.append(_part(c, begin_s, ack_s, ack_s + c.min_rtt_s))
+    return [part for part in found if part]
+
+
+def _part(c: Connection, before_s: float, begin_s: float, end_s: float) -> float:
+    """Packets sent from one time to another over those in flight before; 0 if there were none."""
+    earlier = (c.grid_s > before_s - BEFORE_RTTS * c.min_rtt_s) & (c.grid_s < before_s)
+    if not earlier.any():
+        return 0.0
+    most = float(np.quantile(c.in_flight_packets[earlier], MOST))
+    sent = int(((c.sent_s >= begin_s) & (c.sent_s <= end_s)).sum())
+    return min(sent / most, 1.0) if most else 0.0

@@ -1,0 +1,107 @@
+"""What a sender does after a pause or an outage, and that an exchanged receiver decides."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+import qbkit as qb
+from qbkit.metrics.parameters import compare, observe, observed
+from qbkit.metrics.parameters.differences import CLEAR
+from qbkit.metrics.parameters.interruptions import outages_s, pauses_s
+from qbkit.studies.exchange import Exchange, other_receiver
+from qbkit.studies.moments import moment_of
+from qbkit.studies.probing import probing
+
+LINK = qb.Bottleneck(rate_mbps=10, rtt_ms=50, buffer_bdp=1)
+DROPPED = {"outages": "8:2 drop"}
+
+
+def run_of(flow: str, **fields):
+    link = (
+        LINK.model_copy(update={})
+        if not fields
+        else qb.Bottleneck(rate_mbps=10, rtt_ms=50, buffer_bdp=1, **fields)
+    )
+    return qb.Experiment(bottleneck=link, flows=[flow], duration_s=16).run()
+
+
+def first_cause(test, reference) -> str:
+    causes = compare(observed([test]), observed([reference]))
+    return next((d.name for d in causes if d.role == "cause" and not d.score <= CLEAR), "")
+
+
+@pytest.mark.guest
+def test_a_kernel_restarts_after_a_pause_and_quinn_keeps_its_window():
+    """tcp_slow_start_after_idle; RFC 9002, section 7.8, lets a paced sender go on."""
+    paused = "app=onoff on_s=4 off_s=1"
+    kernel, quinn = (run_of(f"{name}:cubic?{paused}") for name in ("tcp", "quinn"))
+    ends = pauses_s(observe(kernel))
+    assert [round(end_s) for _, end_s in ends] == [5, 10, 15]
+    kept = {run.attrs["hash"]: observed([run])["kept_after_pause"].value for run in (kernel, quinn)}
+    assert kept[kernel.attrs["hash"]] == pytest.approx(10 / 80, abs=0.05)  # the initial window
+    assert kept[quinn.attrs["hash"]] > 0.5
+    moment = moment_of("kept_after_pause", kernel, observe(kernel))
+    assert moment.at_s == ends[0][1] and moment.words == "after a pause of its application"
+
+
+@pytest.mark.guest
+def test_an_outage_is_persistent_congestion_for_quinn_and_a_loss_for_quic_go():
+    """RFC 9002, section 7.6; quic-go has no persistent congestion."""
+    quinn, quic_go = (run_of(f"{name}:cubic", **DROPPED) for name in ("quinn", "quic-go"))
+    assert outages_s(quinn) == [(8.0, 2.0)]
+    assert observed([quinn])["kept_after_outage"].value < 0.06
+    assert observed([quic_go])["kept_after_outage"].value > 0.15
+    assert moment_of("kept_after_outage", quinn, observe(quinn)).at_s == 10.0
+
+
+@pytest.mark.guest
+def test_a_bulk_flow_without_an_outage_shows_neither():
+    found = observed([run_of("tcp:cubic")])
+    assert not found["kept_after_pause"].known and not found["kept_after_outage"].known
+
+
+def test_the_path_that_probes_has_no_application():
+    assert all(
+        run.flows[0].app is None for run in probing("tcp:bbr?app=onoff on_s=1 off_s=1", LINK)
+    )
+
+
+@pytest.mark.parametrize(
+    ("test", "reference", "receiver"),
+    [
+        ("quinn:cubic", "tcp:cubic", "quic-go"),
+        ("quic-go:cubic", "tcp:cubic", "quinn"),
+        ("quiche:cubic", "quinn:cubic", "quinn"),
+        ("tcp:cubic", "tcp:reno", None),
+        ("chromium:cubic", "tcp:cubic", None),
+        ("quinn:cubic?app=rate mbps=2", "tcp:cubic", None),
+        ("quinn:cubic?receiver=noq", "tcp:cubic", None),
+    ],
+)
+def test_the_other_receiver_is_the_references_where_both_speak_with_each_other(
+    test: str, reference: str, receiver: str | None
+):
+    assert other_receiver(qb.Flow(test), qb.Flow(reference)) == receiver
+
+
+def assessed(conformance: float, outcome: str) -> SimpleNamespace:
+    return SimpleNamespace(conformance=conformance, noise_floor=0.8, outcome=outcome)
+
+
+@pytest.mark.parametrize(
+    ("conformance", "outcome", "is_cause"),
+    [
+        (0.75, "agrees", True),  # nothing differs any more
+        (0.65, "differs", True),  # more than half of the way from 0.2 to 0.8
+        (0.3, "differs", False),
+    ],
+)
+def test_a_receiver_is_the_cause_if_most_of_the_difference_goes_with_it(
+    conformance: float, outcome: str, is_cause: bool
+):
+    before, after = assessed(0.2, "differs"), assessed(conformance, outcome)
+    exchanged = Exchange("quic-go", before, after)  # type: ignore[arg-type]
+    assert exchanged.is_cause is is_cause
+    assert f"0.20 to {conformance:.2f}" in str(exchanged)
