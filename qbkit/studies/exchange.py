@@ -75,8 +75,8 @@ def exchange(
 
 def other_receiver(test: Flow, reference: Flow) -> str | None:
     """The stack whose receiver a test can have in place of its own; None if there is none."""
-    own = test.receiver or test.app or test.read_mbps or test.receive_window_kb or test.role
-    if own or not exchanges(stacks.get(test.stack)):
+    own = (test.receiver, test.app, test.read_mbps, test.receive_window_kb, test.role, test.resume)
+    if any(own) or not exchanges(stacks.get(test.stack)):
         return None
     for name in dict.fromkeys((reference.stack, *RECEIVERS)):
         stack = stacks.get(name)
