@@ -50,13 +50,32 @@ def test_an_application_is_its_text(text: str):
         ("requests kb=10", "app requests has no think_s"),
         ("objects 1:10 0:5", "the object at 0 s follows one at 1 s"),
         ("objects 1", "'1' is no time with its size"),
-        ("objects 1:0", "a size above 0"),
+        ("objects 1:0", "at least 0.001 kB"),
+        ("onoff on_s=1 off_s=1 seed=²", "has '²' where a number must be"),
+        ("rate mbps=5 mbps=6", "app rate has mbps twice; keep one"),
+        ("rate mbps=1e-6 fps=1000", "makes frames of less than a byte; raise mbps or lower fps"),
     ],
 )
 def test_mistakes_get_one_sentence(text: str, sentence: str):
     with pytest.raises(SpecError) as raised:
         qb.Flow(f"tcp:cubic?app={text}")
     assert sentence in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("app", "sentence"),
+    [
+        ("objects 5:100", "the object at 5 s comes after the flow's end, 2 s after its start"),
+        ("rate mbps=9 fps=1000", None),
+    ],
+)
+def test_an_app_fits_its_flow(app: str, sentence: str | None):
+    text = f"tcp:cubic?app={app}&start_s=1&stop_s=3"
+    if sentence is None:
+        qb.Experiment(flows=[text], duration_s=60)
+        text, sentence = f"tcp:cubic?app={app}", "has 60000 objects in 60 s, too many to list"
+    with pytest.raises(qb.SpecError, match=sentence):
+        qb.Experiment(flows=[text], duration_s=60)
 
 
 def test_an_app_decides_how_much_is_sent():

@@ -314,7 +314,7 @@ def test_imported_pcaps_give_the_same_numbers(tmp_path):
         ),
         (["run", "tcp:cubic?start=3"], "tcp has no option start (did you mean start_s?);"),
         (["run", "tcp:cubic?start_s"], "has 'start_s' after the ?; write stack:controller?name"),
-        (["conformance", "tcp:cubic?start_s=x"], "Flow.start_s = 'x': input should be a valid"),
+        (["conformance", "tcp:cubic?start_s=x"], "Flow.start_s = 'x': must be a number"),
     ],
 )
 def test_bad_input_gets_one_sentence(words, sentence, here):

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -22,6 +23,8 @@ def test_a_text_a_list_and_fields_are_one_capacity():
     of_text = Bottleneck(capacity="0:50 20:5 40:50")
     assert of_text == Bottleneck(capacity=pairs) == Bottleneck(capacity={"steps": pairs})
     assert Bottleneck(delay="0:50 5:100") == Bottleneck(delay=[(0, 50), (5, 100)])
+    assert of_text == Bottleneck(capacity=np.array(pairs)) == Bottleneck(capacity=iter(pairs))
+    assert of_text == Bottleneck(capacity=pd.DataFrame(pairs, columns=["s", "mbps"]))
     assert Bottleneck(outages="5:0.2") == Bottleneck(outages=[(5, 0.2)])
     again = Experiment.from_json(Experiment(bottleneck=of_text, flows=["tcp:cubic"]).to_json())
     assert again.bottleneck == of_text
@@ -39,6 +42,9 @@ def test_a_trace_is_read_in_each_of_its_forms(tmp_path: Path):
     assert scaled.length_s == pytest.approx(3.03)
     (tmp_path / "link.down").write_text("1\n1\n5\n")
     assert Bottleneck(capacity=f"{tmp_path}/link.down").capacity.opportunities_ms == (1, 1, 5)
+    (tmp_path / "a b.csv").write_text("0 5\n1 6\n")
+    of_path = Bottleneck(capacity=tmp_path / "a b.csv").capacity
+    assert of_path == Bottleneck(capacity=f"{tmp_path}/a b.csv hold").capacity
     # A trace of which the experiment needs the beginning; steps by hand would be a mistake.
     Experiment(bottleneck={"capacity": f"{tmp_path}/tabs.txt"}, flows=["tcp:bbr"], duration_s=1)
 
@@ -54,7 +60,18 @@ def test_a_trace_is_read_in_each_of_its_forms(tmp_path: Path):
         ({"capacity": "0:nan 1:5"}, "'0:nan' has 'nan' where a number must be"),
         ({"capacity": "0:50 20"}, "'20' is no time with its value"),
         ({"capacity": "0:50 repeat"}, "one step has no end to repeat at"),
-        ({"capacity": "nowhere.csv"}, "the trace nowhere.csv cannot be read: No such file"),
+        ({"capacity": "nowhere.csv"}, "there is no file 'nowhere.csv'; write seconds:value"),
+        ({"capacity": "0:5 1:10 hold repeat"}, "ends by hold and repeat; keep one"),
+        ({"capacity": "0:5 1:10 scale=2 scale=3"}, "has scale twice; keep one"),
+        ({"capacity": "0:5_0"}, "'0:5_0' has '5_0' where a number must be"),
+        ({"capacity": "0:5 1e9:10"}, "a step at 1e+09 s is too late"),
+        ({"capacity": {0: 20, 5: 10}}, "0 is no name; give pairs, as in [(0, 50), (20, 5)]"),
+        ({"outages": "drop"}, "'drop' has no outage; write seconds:length"),
+        ({"outages": "5:1 cut"}, "'cut' is no time with its length; write seconds:length"),
+        ({"preset": "leo seed=1 seed=2"}, "preset leo has seed twice; keep one"),
+        ({"preset": "leo seed=1.5"}, "preset leo has seed=1.5; give a whole number from 0 on"),
+        ({"preset": "leo mean_mbps=nan"}, "'mean_mbps=nan' has 'nan' where a number must be"),
+        ({"preset": "leo mean_mbps=1e9"}, "preset leo has mean_mbps=1e+09; give 0.1 to 10000"),
         ({"capacity": "0:5 1:10 scale=0"}, "scale=0 leaves no capacity"),
         ({"capacity": {"opportunities_ms": [5, 2]}}, "the opportunity at 2 ms follows one at 5 ms"),
         ({"capacity": {}}, "give steps or opportunities_ms, and not both"),
@@ -93,6 +110,8 @@ def test_mistakes_get_one_sentence(fields: dict, sentence: str):
     [
         (b"0 5\n1 x\n", "line 2: '1 x'; it needs lines of seconds and a value"),
         (b"0 5\n1\n", "line 2: '1'; it needs"),
+        (b"1\n" + b"9" * 5000, "line 1: '1'; it needs"),
+        (b"1\n" + b"9" * 18, "the opportunity at 999999999999999999 ms is too late"),
         (b"", "has no values; it needs"),
         (b"\x00\xff\xfe\x80", "is no text; it needs"),
         (b"0 5\n3 5\n2 5\n", "a step at 2 s follows one at 3 s"),
@@ -113,6 +132,7 @@ def test_mistakes_in_a_trace_name_the_line(content: bytes, sentence: str, tmp_pa
             "capacity has a step at 70 s, after the experiment's end at 60",
         ),
         ({"delay": "0:5 60:10"}, "delay has a step at 60 s, after the experiment's end at 60 s"),
+        ({"capacity": "0:5 1e-6:10 repeat"}, "which makes more than 1000000 steps in 60 s"),
         ({"outages": "61:1"}, "the outage at 61 s begins after the experiment's end at 60 s"),
     ],
 )

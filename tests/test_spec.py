@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from qbkit import stacks
 from qbkit.errors import SpecError
 from qbkit.spec import Bottleneck, Experiment, Flow
+from qbkit.spec.flow import as_flow
 from qbkit.testbed.links import bottleneck_lines
 
 
@@ -146,8 +148,8 @@ def test_bursts_are_part_of_the_spec_where_there_are_any():
     ("value", "words"),
     [
         (0, "burst_packets = 0: input should be greater than or equal to 1"),
-        (1.5, "burst_packets = 1.5: input should be a valid integer"),
-        ("many", "burst_packets = 'many': input should be a valid integer"),
+        (1.5, "burst_packets = 1.5: must be a whole number"),
+        ("many", "burst_packets = 'many': must be a whole number"),
     ],
 )
 def test_a_burst_is_a_number_of_frames(value, words):
@@ -231,6 +233,21 @@ def test_an_old_spec_without_a_start_window_starts_at_once():
     assert Experiment.from_json(json.dumps(old)).flow_starts_s == (0.0, 0.0)
 
 
+SLOW = {"target": "slow"}
+QUEUES = [
+    ("codel", SLOW, "codel's option target is 'slow'; write a time such as 5ms or 500us"),
+    ("codel", {"target": 5}, "codel's option target is 5; write a time such as 5ms"),
+    ("codel", {"ecn": "maybe"}, "codel's option ecn is 'maybe'; write true or false"),
+    ("codel", {"ecn": True, "noecn": True}, "codel cannot have ecn and noecn; keep one"),
+    ("fq_pie", {"flows": 1e8}, "fq_pie's option flows is 100000000.0; write a whole number"),
+    ("fq", {"maxrate": 10}, "fq's option maxrate is 10; write a rate such as 10mbit"),
+    ("cake", {"besteffort": 5}, "cake's option besteffort is 5; write true or false"),
+    ("red", {"min": "abc"}, "red's option min is 'abc'; write a whole number from 1 on"),
+    ("red", {"min": 50_000, "max": 100}, "red's min is 50000 and its max 100 bytes; min must"),
+    ("dualpi2", {"any_ect": "maybe"}, "dualpi2's option any_ect is 'maybe'; write true or false"),
+]
+
+
 @pytest.mark.parametrize(
     ("make", "words"),
     [
@@ -246,13 +263,46 @@ def test_an_old_spec_without_a_start_window_starts_at_once():
         (lambda: Bottleneck(qdisc="fq", qdisc_options={"turbo": 1}), "fq has no option turbo"),
         (lambda: Bottleneck(loss_percent=100), "loss_percent = 100"),
         (lambda: Bottleneck(speed=3), "Bottleneck has no field speed"),
+        (lambda: Bottleneck(20), "Bottleneck takes its values by name, as in name=value: rate"),
+        (lambda: Bottleneck(rate_mbps=True), "rate_mbps is true; give a number"),
+        (lambda: Bottleneck(buffer_packets=False), "buffer_packets is false; give a number"),
+        (lambda: Bottleneck(rate_mbps=timedelta(1)), "rate_mbps = (timedelta): must be a number"),
+        (lambda: Bottleneck(rate_mbps=[[]] * 9), "must be a number"),
+        (lambda: Bottleneck(bleach_ecn="maybe"), "must be true or false"),
+        (lambda: Bottleneck(policer_burst_bytes=9000), "policer_burst_bytes needs policer_mbps"),
+        (lambda: Bottleneck(return_buffer_packets=9), "return_buffer_packets needs return_rate"),
+        (
+            lambda: Bottleneck(return_rate_mbps=1, return_qdisc="pie", return_qdisc_options=SLOW),
+            "pie's option target is 'slow'; write a time such as 5ms",
+        ),
+        *(
+            (lambda q=qdisc, o=options: Bottleneck(qdisc=q, qdisc_options=o), words)
+            for qdisc, options, words in QUEUES
+        ),
+        (lambda: Flow("tcp:cubic", label="a\0b"), "cannot be shown; give a line of text"),
+        (lambda: Flow("tcp:cubic", label=" "), "cannot be shown; give a line of text"),
+        (lambda: Flow("tcp:cubic ", start_s=1), "must begin with a letter or digit and have only"),
+        (lambda: Flow("tcp:cubic?a=" + "9" * 5000, start_s=-1), "Flow.start_s = -1"),
+        (lambda: as_flow(None), "None is no flow; give a Flow, or its text"),
+        (
+            lambda: Experiment(flows=["tcp"] * 9),
+            "flows.4: 'tcp' is not a flow; write stack:controller, such as tcp:cubic; and 4 more",
+        ),
+        (
+            lambda: Experiment(flows=["a:b"] * 201),
+            "must have at most 200 entries, not 201",
+        ),
+        (
+            lambda: setattr(Experiment(flows=["a:b"]), "seed", 2),
+            "cannot be changed; make another one with the value",
+        ),
         (lambda: Flow("tcp", "cubic", start_s=5, stop_s=4), "stops at 4 s, before it starts at 5"),
         (lambda: Flow(controller="cubic"), "Flow.stack is missing"),
         (lambda: Flow("tcp:cubic?"), "has '' after the ?; write stack:controller?name=value"),
         (lambda: Flow("tcp:cubic?a"), "has 'a' after the ?"),
         (lambda: Flow("tcp:cubic?a=1&a=2"), "sets a twice"),
         (lambda: Flow("tcp:cubic?stack=x"), "sets stack; a text sets options and start_s,"),
-        (lambda: Flow("tcp:cubic?start_s=soon"), "Flow.start_s = 'soon': input should be a valid"),
+        (lambda: Flow("tcp:cubic?start_s=soon"), "Flow.start_s = 'soon': must be a number"),
         (lambda: Flow("tcp:cubic?start_s=1", start_s=1), "start_s is set twice, in the text"),
         (lambda: Flow("tcp:cubic?a=1", options={"a": 1}), "a is set twice, in the text"),
         (lambda: Flow("tcp:cubic", stat_s=3), "no field stat_s (did you mean start_s?)"),
@@ -283,7 +333,7 @@ def test_an_old_spec_without_a_start_window_starts_at_once():
         (lambda: Experiment.from_json("[1]"), "must be a JSON object"),
         (
             lambda: Experiment.from_json(json.dumps({"flows": [{"stack": 1}]})),
-            "Experiment.flows.0.stack = 1: input should be a valid string",
+            "Experiment.flows.0.stack = 1: must be a text",
         ),
     ],
 )
@@ -292,3 +342,10 @@ def test_bad_input_gets_one_sentence(make, words):
         make()
     assert words in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_numpy_values_are_the_same_run():
+    plain = Experiment(flows=[Flow("tcp:cubic", options={"initial_window_packets": 5})], seed=3)
+    value = np.int64(5)
+    flow = Flow("tcp:cubic", options={"initial_window_packets": value})
+    assert Experiment(flows=[flow], seed=np.int64(3)).hash == plain.hash

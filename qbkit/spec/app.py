@@ -13,9 +13,13 @@ from typing import Any, Literal
 from pydantic import Field, model_serializer, model_validator
 
 from qbkit.spec.base import Spec
-from qbkit.spec.words import number, timed
+from qbkit.spec.words import settings, timed
 
 MOST_OBJECTS = 5000
+LEAST_KB = 0.001
+"""One byte."""
+MOST_WORDS = 2**17 - 100
+"""Most characters of what a driver reads: Linux's limit of a word, less the variable's name."""
 FORMS = (
     "rate mbps=5 fps=30, onoff on_s=1 off_s=2 [seed=1], requests kb=100 think_s=0.5 [seed=1], or "
     "objects 0:20 0.5:100"
@@ -46,7 +50,7 @@ class App(Spec):
     """``onoff``: how long it sends as much as it can."""
     off_s: float | None = Field(default=None, gt=0, le=3600)
     """``onoff``: how long it sends nothing after that."""
-    kb: float | None = Field(default=None, gt=0, le=1e6)
+    kb: float | None = Field(default=None, ge=LEAST_KB, le=1e6)
     """``requests``: size of each response in kB."""
     think_s: float | None = Field(default=None, ge=0, le=3600)
     """``requests``: from the acknowledgement of a response to the next one."""
@@ -69,9 +73,27 @@ class App(Spec):
                 raise ValueError(
                     f"the object at {after_s:g} s follows one at {before_s:g} s; put them in order"
                 )
-        if any(at_s < 0 or kb <= 0 for at_s, kb in self.objects):
-            raise ValueError("an object has a time from 0 on and a size above 0")
+        if any(at_s < 0 or kb < LEAST_KB for at_s, kb in self.objects):
+            raise ValueError(f"an object has a time from 0 on and at least {LEAST_KB} kB")
+        if self.kind == "rate" and self._frame_kb < LEAST_KB:
+            raise ValueError(
+                f"{self.mbps:g} Mbit/s in {self._fps:g} frames a second makes frames of less than "
+                "a byte; raise mbps or lower fps"
+            )
         return self
+
+    def require_within(self, length_s: float) -> None:
+        """Raise ValueError for what a flow of so many seconds cannot send."""
+        if self.objects and (last_s := self.objects[-1][0]) >= length_s:
+            raise ValueError(
+                f"the object at {last_s:g} s comes after the flow's end, {length_s:g} s after its "
+                "start; lengthen the flow or leave it out"
+            )
+        if len(self.words(length_s)) > MOST_WORDS:
+            raise ValueError(
+                f"the app {self.kind} has {len(self._listed(length_s))} objects in {length_s:g} s, "
+                "too many to list; lower fps, or shorten the flow"
+            )
 
     @classmethod
     def of(cls, text: str) -> App:
@@ -81,12 +103,8 @@ class App(Spec):
             raise ValueError(f"there is no app {kind!r}; write {FORMS}")
         if kind == "objects":
             return cls(kind="objects", objects=tuple(timed(word, "size", FORMS) for word in words))
-        fields: dict[str, float] = {}
-        for word in words:
-            name, equals, value = word.partition("=")
-            if not equals or name not in cls.model_fields or name in ("kind", "objects"):
-                raise ValueError(f"app {kind} has no {word!r}; write {FORMS}")
-            fields[name] = int(value) if name == "seed" and value.isdigit() else number(value, text)
+        names = cls.model_fields.keys() - {"kind", "objects"}
+        fields = settings(words, names, f"app {kind}", FORMS)
         return cls(kind=kind, **fields)  # type: ignore[arg-type]
 
     @model_serializer
@@ -117,9 +135,16 @@ class App(Spec):
         """(s, kB) of each object that begins within the time."""
         if self.kind == "objects":
             return list(self.objects)
-        fps = self.fps or 30.0
-        kb = (self.mbps or 0) * 1e3 / 8 / fps
-        return [(k / fps, kb) for k in range(int(duration_s * fps))]
+        frame_kb = self._frame_kb
+        return [(k / self._fps, frame_kb) for k in range(int(duration_s * self._fps))]
+
+    @property
+    def _fps(self) -> float:
+        return self.fps or 30.0
+
+    @property
+    def _frame_kb(self) -> float:
+        return (self.mbps or 0) * 1e3 / 8 / self._fps
 
 
 def read_app(value: Any) -> Any:

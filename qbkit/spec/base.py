@@ -3,31 +3,56 @@
 from __future__ import annotations
 
 import json
+import types
 from collections.abc import Mapping, Sequence
+from datetime import date
 from typing import Annotated, Any, get_args
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, model_serializer
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    ValidationError,
+    model_serializer,
+    model_validator,
+)
 
 from qbkit.errors import SpecError
 from qbkit.suggestions import did_you_mean
 
+NAMES, NUMBER = "must be names with their values", "must be a number"
 KINDS = {
-    "dict_type": "must be names with their values",
-    "model_type": "must be names with their values",
-    "model_attributes_type": "must be names with their values",
-    "list_type": "must be a list",
-    "tuple_type": "must be a list",
+    **dict.fromkeys(("dict_type", "model_type", "model_attributes_type"), NAMES),
+    **dict.fromkeys(("list_type", "tuple_type"), "must be a list"),
+    **dict.fromkeys(("float_type", "float_parsing"), NUMBER),
+    **dict.fromkeys(
+        ("int_type", "int_parsing", "int_from_float", "int_parsing_size"), "must be a whole number"
+    ),
+    **dict.fromkeys(("bool_type", "bool_parsing"), "must be true or false"),
+    "string_type": "must be a text",
+    "finite_number": "must be a finite number",
+    "string_pattern_mismatch": "must begin with a letter or digit and have only these and _ . + -",
+    "string_too_short": "must not be empty",
+    "string_too_long": "must have at most {max_length} characters",
+    "too_short": "must not be empty",
+    "too_long": "must have at most {max_length} entries, not {actual_length}",
+    "missing": "is missing",
+    "extra_forbidden": "is no field",
+    "frozen_instance": "cannot be changed; make another one with the value",
     "union": "must be a number, a text, true or false",
 }
 """What pydantic says in Python's words, in those of a spec file."""
+MOST_MISTAKES = 5
+"""So many mistakes are told at once; more have a common cause."""
 TYPES = ("str", "int", "float", "bool")
 """The types of an option, as pydantic names them behind its place."""
 
 
-def boolean(value: object) -> object:
-    """``True``, ``TRUE``, ``false``, … as a boolean; any other value as it is."""
-    words = {"true": True, "false": False}
-    return words.get(value.lower(), value) if isinstance(value, str) else value
+def boolean(value: Any) -> object:
+    """``True``, ``TRUE``, ``false``, … as a boolean, NumPy's numbers as Python's, others as is."""
+    if isinstance(value, str):
+        return {"true": True, "false": False}.get(value.lower(), value)
+    return value.item() if getattr(value, "shape", None) == () else value
 
 
 OptionValue = Annotated[str | int | float | bool, BeforeValidator(boolean)]
@@ -39,11 +64,35 @@ class Spec(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
-    def __init__(self, **data: Any) -> None:
+    def __init__(self, *values: Any, **data: Any) -> None:
+        kind = type(self)
+        if values:
+            fields = ", ".join(kind.model_fields)
+            raise SpecError(f"{kind.__name__} takes its values by name, as in name=value: {fields}")
         try:
             super().__init__(**data)
         except ValidationError as error:
+            raise _spec_error(kind, error) from None
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        try:
+            super().__setattr__(name, value)
+        except ValidationError as error:
             raise _spec_error(type(self), error) from None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _no_flags_for_numbers(cls, data: Any) -> Any:
+        """Refuse true and false for a number, of which pydantic would make 1 and 0."""
+        for name, field in cls.model_fields.items() if isinstance(data, dict) else ():
+            if isinstance(data.get(name), bool) and {int, float} & {*_kinds(field.annotation)}:
+                raise ValueError(f"{name} is {_shown(data[name])}; give a number")
+        return data
+
+
+def _kinds(annotation: Any) -> tuple[Any, ...]:
+    """A type, or those of a union."""
+    return get_args(annotation) if isinstance(annotation, types.UnionType) else (annotation,)
 
 
 class TextSpec(Spec):
@@ -60,7 +109,10 @@ def _spec_error(kind: type[BaseModel], error: ValidationError) -> SpecError:
     # pydantic reports a list without a valid item as too short; report only the items' mistakes.
     around = {one["loc"][:depth] for one in found for depth in range(len(one["loc"]))}
     mistakes = [text for one in found if one["loc"] not in around for text in _mistakes(kind, one)]
-    raised = SpecError("; ".join(f"{kind.__name__}{mistake}" for mistake in mistakes))
+    told = [f"{kind.__name__}{mistake}" for mistake in mistakes[:MOST_MISTAKES]]
+    if more := len(mistakes) - len(told):
+        told.append(f"and {more} more such mistakes")
+    raised = SpecError("; ".join(told))
     raised.mistakes = mistakes
     return raised
 
@@ -84,25 +136,32 @@ def _mistakes(kind: type[BaseModel], found: Mapping[str, Any]) -> list[str]:
     inner = found.get("ctx", {}).get("error")
     if isinstance(inner, SpecError) and inner.mistakes:
         return [f"{where}{mistake}" for mistake in inner.mistakes]
-    message = found["msg"].removeprefix("Value error, ")
-    message = message[0].lower() + message[1:]
+    message = in_words(found)
     if found["type"] == "value_error":
         return [f"{where}: {message}"]
     if found["type"] == "missing":
-        return [f"{where} is missing"]
+        return [f"{where} {in_words(found)}"]
     if found["type"] == "extra_forbidden":
         near = did_you_mean(str(last), _fields(kind, parents))
         return [f"{parent} has no field {last}{near}"]
-    message = KINDS.get(found["type"], message)
     return [f"{where} = {_shown(found.get('input'))}: {message}"]
 
 
+def in_words(found: Mapping[str, Any]) -> str:
+    """What one error of pydantic says, without Python's words."""
+    message = str(found["msg"]).removeprefix("Value error, ")
+    text = KINDS.get(found["type"], message[:1].lower() + message[1:])
+    return text.format_map(found["ctx"]) if found["type"] in KINDS and "ctx" in found else text
+
+
 def _shown(value: object) -> str:
-    """A value as it is written in a spec file; texts keep their quotes."""
+    """A value on one line as a spec file has it, with quotes around a text; or its kind."""
     if value is None or isinstance(value, bool | list | tuple | dict):
         text = json.dumps(value, ensure_ascii=False, default=str)
+    elif isinstance(value, str | int | float | date):
+        text = repr(value) if isinstance(value, str) else str(value)
     else:
-        text = repr(value)
+        text = f"({type(value).__name__})"
     return text if len(text) <= 60 else text[:57] + "..."
 
 

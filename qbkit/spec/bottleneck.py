@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from qbkit.spec import dualpi2, presets
+from qbkit.spec import dualpi2, presets, queue_options
 from qbkit.spec.base import OptionValue, Spec
 from qbkit.spec.loss import LossModel, read_loss
 from qbkit.spec.over_time import Capacity, Delays, Outages, parsed_by
@@ -17,23 +17,8 @@ FRAME_BYTES = 1514
 LossDirection = Literal["to_receivers", "to_senders", "both"]
 Qdisc = Literal["fifo", "fq", "fq_codel", "codel", "cake", "pie", "red", "sfq", "fq_pie", "dualpi2"]
 
-QDISC_OPTIONS: dict[str, frozenset[str]] = {
-    "fifo": frozenset(),
-    "fq": frozenset({"flow_limit", "quantum", "initial_quantum", "maxrate", "buckets"}),
-    "fq_codel": frozenset({"flows", "target", "interval", "quantum", "ecn", "noecn"}),
-    "codel": frozenset({"target", "interval", "ecn", "noecn"}),
-    "cake": frozenset(
-        {"besteffort", "diffserv4", "flowblind", "flows", "triple-isolate", "rtt", "ack-filter"}
-    ),
-    "pie": frozenset({"target", "tupdate", "alpha", "beta", "ecn", "noecn"}),
-    "red": frozenset({"min", "max", "probability", "burst", "ecn", "adaptive", "harddrop"}),
-    "sfq": frozenset({"quantum", "perturb", "divisor", "depth"}),
-    "fq_pie": frozenset(
-        {"flows", "target", "tupdate", "alpha", "beta", "quantum", "ecn_prob", "ecn", "noecn"}
-    ),
-    "dualpi2": dualpi2.OPTIONS,
-}
-"""Queue discipline → the ``tc`` options that ``qdisc_options`` may set."""
+NEEDED = {"return_buffer_packets": "return_rate_mbps", "policer_burst_bytes": "policer_mbps"}
+"""Field → the one without which it changes nothing."""
 
 
 Percent = Annotated[float, Field(ge=0.0, lt=100.0)]
@@ -95,7 +80,7 @@ class Bottleneck(Spec):
     as radio links do."""
     hold_acks_ms: float = Field(default=0.0, ge=0.0, le=1000.0)
     """The same for packets back to the senders."""
-    return_rate_mbps: float | None = Field(default=None, ge=0.01, le=10_000.0)
+    return_rate_mbps: float | None = Field(default=None, ge=0.05, le=10_000.0)
     """Rate of the link back to the senders in Mbit/s; by default ACKs meet no queue."""
     return_buffer_packets: int = Field(default=100, ge=1, le=700_000)
     """Size of its queue in packets."""
@@ -120,7 +105,7 @@ class Bottleneck(Spec):
         if not isinstance(data, dict) or "preset" not in data:
             return data
         given = {name: value for name, value in data.items() if name != "preset"}
-        return {**presets.fields_of(str(data["preset"])), **given}
+        return {**presets.fields_of(data["preset"]), **given}
 
     @model_validator(mode="before")
     @classmethod
@@ -140,14 +125,11 @@ class Bottleneck(Spec):
                 f"the buffer holds {self.queue_bytes} bytes, less than one packet of "
                 f"{FRAME_BYTES} bytes; enlarge it"
             )
-        unknown = set(self.qdisc_options) - QDISC_OPTIONS[self.qdisc]
-        if unknown:
-            allowed = ", ".join(sorted(QDISC_OPTIONS[self.qdisc])) or "none"
-            raise ValueError(
-                f"{self.qdisc} has no option {', '.join(sorted(unknown))}; allowed: {allowed}"
-            )
+        queue_options.require(self.qdisc, self.qdisc_options)
         if self.qdisc == "dualpi2":
             dualpi2.attributes(self.queue_packets, self.qdisc_options)
+        if self.qdisc == "red":
+            queue_options.red_thresholds(self.queue_bytes, self.qdisc_options)
         if self.loss_percent and self.loss_model != "random":
             raise ValueError(
                 f"loss_percent {self.loss_percent:g} and the loss_model {self.loss_model} both set "
@@ -159,12 +141,17 @@ class Bottleneck(Spec):
             self._require_reordering_by_size()
         if self.capacity and self.capacity.opportunities_ms and self.outages:
             raise ValueError("outages need a capacity in steps; a trace of mahimahi has its own")
+        for name, needed in NEEDED.items():
+            default = type(self).model_fields[name].default
+            if getattr(self, needed) is None and getattr(self, name) != default:
+                raise ValueError(f"{name} needs {needed}; give both")
         if not self.mtu_icmp and self.mtu_bytes == 1500:
             raise ValueError("mtu_icmp=False needs mtu_bytes below 1500; give both")
         if self.return_rate_mbps is None and (
             self.return_qdisc != "fifo" or self.return_qdisc_options
         ):
             raise ValueError("a queue on the way back needs return_rate_mbps")
+        _ = self.return_link  # which raises for what it cannot be
         return self
 
     def _require_reordering_by_size(self) -> None:

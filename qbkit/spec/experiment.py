@@ -92,6 +92,8 @@ class Experiment(Spec):
                     f"{flow.name} stops at {flow.stop_s:g} s, after the experiment's end at "
                     f"{self.duration_s:g} s"
                 )
+            if flow.app:
+                flow.app.require_within((flow.stop_s or self.duration_s) - flow.start_s)
         link = self.bottleneck
         for what in ("capacity", "delay"):
             if changing := getattr(link, what):

@@ -17,6 +17,7 @@ from pydantic import (
 )
 
 from qbkit.cca.own import registry
+from qbkit.errors import SpecError
 from qbkit.spec.app import App, read_app
 from qbkit.spec.base import OptionValue, Spec, boolean
 from qbkit.spec.misbehaving import Receiver, read_receiver
@@ -42,7 +43,7 @@ LATER_FIELDS = (*("source", "app", "receive_window_kb", "read_mbps", "receiver",
 PATHS = ("/", "./", "../", "~/")
 """How the path of a program begins."""
 FORM = "stack:controller?name=value&name=value"
-NUMBER = re.compile(r"-?\d+(\.\d+)?([eE][-+]?\d+)?")
+NUMBER = re.compile(r"-?\d{1,300}(\.\d+)?([eE][-+]?\d+)?")
 
 
 class Flow(Spec):
@@ -133,6 +134,8 @@ class Flow(Spec):
 
     @model_validator(mode="after")
     def _in_order(self) -> Flow:
+        if self.label is not None and not (self.label.isprintable() and self.label.strip()):
+            raise ValueError(f"the label {self.label!r} cannot be shown; give a line of text")
         if self.stop_s is not None and self.stop_s <= self.start_s:
             raise ValueError(
                 f"the flow stops at {self.stop_s:g} s, before it starts at {self.start_s:g} s"
@@ -213,8 +216,12 @@ class Flow(Spec):
 
 
 def as_flow(flow: str | Flow) -> Flow:
-    """The flow that ``stack:controller`` describes; a `Flow` is returned as it is."""
-    return Flow(flow) if isinstance(flow, str) else flow
+    """The flow that ``stack:controller`` describes; a `Flow` as it is; SpecError for others."""
+    if isinstance(flow, Flow):
+        return flow
+    if isinstance(flow, str):
+        return Flow(flow)
+    raise SpecError(f"{flow!r} is no flow; give a Flow, or its text, such as 'tcp:cubic'")
 
 
 def parsed(text: str) -> dict[str, Any]:

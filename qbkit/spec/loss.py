@@ -8,7 +8,7 @@ from typing import Any, Literal
 from pydantic import Field, model_validator
 
 from qbkit.spec.base import Spec
-from qbkit.spec.words import number
+from qbkit.spec.words import number, settings
 
 FORM = "gemodel P R [1-H [1-K]]"
 """How `tc-netem(8)` spells the parameters, in percent; a text of this form stands for the model."""
@@ -39,14 +39,11 @@ class GilbertElliott(Spec):
     def from_text(cls, text: str) -> GilbertElliott:
         """The model that a text such as ``gemodel 1% 30%`` describes; ValueError for others."""
         name, *words = text.split() or [""]
-        try:
-            percents = [float(word.removesuffix("%")) for word in words]
-        except ValueError:
-            percents = []
-        if name != "gemodel" or not 2 <= len(percents) <= 4:
+        if name != "gemodel" or not 2 <= len(words) <= 4:
             raise ValueError(
                 f"{text!r} is no loss model; write random, {FORM} in percent, or {TIMED_FORM}"
             )
+        percents = [number(word.removesuffix("%"), text) for word in words]
         return cls(**dict(zip(cls.model_fields, percents, strict=False)))
 
     @model_validator(mode="after")
@@ -115,12 +112,7 @@ class TimedBursts(Spec):
     @classmethod
     def from_text(cls, text: str) -> TimedBursts:
         """The model that a text of the form `TIMED_FORM` describes; ValueError for others."""
-        fields: dict[str, float] = {}
-        for word in text.split()[1:]:
-            name, equals, value = word.partition("=")
-            if not equals or name not in cls.model_fields:
-                raise ValueError(f"{text!r} has {word!r}; write {TIMED_FORM}")
-            fields[name] = number(value, text)
+        fields = settings(text.split()[1:], cls.model_fields, repr(text), TIMED_FORM)
         if missing := [name for name in ("gap_s", "length_s") if name not in fields]:
             raise ValueError(f"{text!r} has no {missing[0]}; write {TIMED_FORM}")
         return cls(**fields)
@@ -160,6 +152,6 @@ def read_loss(model: Any) -> LossModel:
     if isinstance(model, dict):
         of_time = model.keys() & TimedBursts.model_fields.keys()
         return TimedBursts(**model) if of_time else GilbertElliott(**model)
-    text = str(model)
+    text = model if isinstance(model, str) else repr(model)
     timed = text.split()[:1] == ["bursts"]
     return TimedBursts.from_text(text) if timed else GilbertElliott.from_text(text)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -16,12 +16,14 @@ from pydantic import Field, model_validator
 
 from qbkit.spec.base import Spec
 from qbkit.spec.trace_file import read_opportunities, read_steps
-from qbkit.spec.words import number, timed
+from qbkit.spec.words import settings, timed
 
 AtEnd = Literal["hold", "repeat", "cut"]
 ENDS: tuple[AtEnd, ...] = ("hold", "repeat", "cut")
 MOST_STEPS = 1_000_000
 MOST_MBPS = 100_000.0
+MOST_S = 1e6
+"""Latest step or opportunity; the kernel counts ns."""
 OPPORTUNITY_BYTES = 1514
 """What mahimahi sends at an opportunity: a packet of 1500 bytes, here with its Ethernet header."""
 
@@ -50,6 +52,10 @@ class Timed(Spec):
                 )
         if self.steps and self.steps[0][0] < 0:
             raise ValueError(f"a step at {self.steps[0][0]:g} s is before the experiment begins")
+        if self.steps and self.steps[-1][0] > MOST_S:
+            raise ValueError(
+                f"a step at {self.steps[-1][0]:g} s is too late; the last may be at {MOST_S:g} s"
+            )
         if self.at_end != "hold" and len(self.steps) == 1:
             raise ValueError(f"one step has no end to {self.at_end} at; give two or more")
         return self
@@ -69,7 +75,12 @@ class Timed(Spec):
         return list(zip(self.times_s, self.values, strict=True))
 
     def require_within(self, end_s: float, what: str) -> None:
-        """Raise ValueError for a step by hand that the experiment does not reach."""
+        """Raise ValueError for a step by hand that the experiment does not reach, or too many."""
+        if self.at_end == "repeat" and end_s / self.length_s * len(self.steps) > MOST_STEPS:
+            raise ValueError(
+                f"{what} repeats after {self.length_s:g} s, which makes more than {MOST_STEPS} "
+                f"steps in {end_s:g} s; make the steps longer"
+            )
         last_s = self.steps[-1][0] if self.steps else 0.0
         if self.name is None and self.at_end != "repeat" and last_s >= end_s:
             raise ValueError(
@@ -125,27 +136,33 @@ class Capacity(Timed):
                     f"the opportunity at {after_ms} ms follows one at {before_ms} ms; put them in "
                     "order of time"
                 )
+        if self.opportunities_ms[-1] > MOST_S * 1e3:
+            raise ValueError(
+                f"the opportunity at {self.opportunities_ms[-1]} ms is too late; the last may be "
+                f"at {MOST_S * 1e3:.0f} ms"
+            )
         if self.at_end == "cut":
             raise ValueError("opportunities repeat, as in mahimahi; they cannot be cut")
 
     @classmethod
     def of(cls, text: str) -> Capacity:
         """The capacity that a text describes; raises ValueError for others."""
-        words, at_end, settings = _words(text, {"scale"})
-        scale = settings.get("scale", 1.0)
+        words, ends, given = _words(text, {"scale"})
+        scale = given.get("scale", 1.0)
         if scale <= 0:
             raise ValueError(f"scale={scale:g} leaves no capacity; allowed are numbers above 0")
         if ":" in words[0]:
-            return cls(steps=_scaled(_pairs(words), scale), at_end=at_end)
-        if len(words) > 1:
-            raise ValueError(f"{text!r} names a file, followed by {words[1]!r}; write {FORM}")
-        lines = Path(words[0])
+            return cls(steps=_scaled(_pairs(words), scale), **ends)
+        lines = _file(words)
         if opportunities := read_opportunities(lines):
-            if "scale" in settings:
+            if "scale" in given:
                 raise ValueError("opportunities cannot be scaled; leave out scale")
+            if ends not in ({}, {"at_end": "repeat"}):
+                raise ValueError(
+                    f"opportunities repeat, as in mahimahi; leave out {ends['at_end']}"
+                )
             return cls(opportunities_ms=opportunities, name=lines.name)
-        steps = _scaled(read_steps(lines), scale)
-        return cls(steps=steps, at_end=at_end, name=lines.name)
+        return cls(steps=_scaled(read_steps(lines), scale), name=lines.name, **ends)
 
     @property
     def most_mbps(self) -> float:
@@ -177,11 +194,11 @@ class Delays(Timed):
     @classmethod
     def of(cls, text: str) -> Delays:
         """The RTTs that a text describes: ``0:50 5:100``, or a file of seconds and ms."""
-        words, at_end, _ = _words(text, set())
+        words, ends, _ = _words(text, set())
         if ":" in words[0]:
-            return cls(steps=_pairs(words), at_end=at_end)
-        lines = Path(words[0])
-        return cls(steps=read_steps(lines), at_end=at_end, name=lines.name)
+            return cls(steps=_pairs(words), **ends)
+        lines = _file(words)
+        return cls(steps=read_steps(lines), name=lines.name, **ends)
 
     def until(self, end_s: float) -> list[tuple[float, float]]:
         """(time in s, RTT in ms) of each change before ``end_s``."""
@@ -222,31 +239,41 @@ class Outages(Spec):
         """The outages that a text describes; raises ValueError for others."""
         words = text.split()
         drops = words[-1:] == ["drop"]
-        return cls(times=_pairs(words[:-1] if drops else words), drops=drops)
+        pairs = tuple(timed(word, "length", OUTAGES) for word in words[: len(words) - drops])
+        if not pairs:
+            raise ValueError(f"{text!r} has no outage; write {OUTAGES}")
+        return cls(times=pairs, drops=drops)
 
 
 FORM = "seconds:value seconds:value …, or a file, then hold, repeat or cut"
+OUTAGES = "seconds:length seconds:length …, then drop or nothing"
 
 
-def _words(text: str, settings: set[str]) -> tuple[list[str], AtEnd, dict[str, float]]:
-    """A text's words, what holds at its end, and its settings of these names."""
-    words, at_end, given = [], "hold", {}
-    for word in text.split():
-        name, equals, value = word.partition("=")
-        if word in ENDS:
-            at_end = word
-        elif equals and name in settings:
-            given[name] = number(value, text)
-        else:
-            words.append(word)
-    if not words:
+def _words(text: str, names: set[str]) -> tuple[list[str], dict[str, Any], dict[str, float]]:
+    """A text's words, what it says of its end, if anything, and its settings of these names."""
+    words = text.split()
+    ends = [word for word in words if word in ENDS]
+    if len(ends) > 1:
+        raise ValueError(f"{text!r} ends by {' and '.join(ends)}; keep one")
+    sets = [word for word in words if word.partition("=")[0] in names and "=" in word]
+    steps = [word for word in words if word not in (*ends, *sets)]
+    if not steps:
         raise ValueError(f"{text!r} has no steps; write {FORM}")
-    return words, at_end, given  # type: ignore[return-value]
+    end = {"at_end": ends[0]} if ends else {}
+    return steps, end, settings(sets, names, repr(text), FORM)
 
 
 def _pairs(words: Sequence[str]) -> Steps:
     """The pairs that words such as ``5:0.2`` describe."""
     return tuple(timed(word, "value", FORM) for word in words)
+
+
+def _file(words: Sequence[str]) -> Path:
+    """The file that words name, whose name may have spaces; ValueError if there is none."""
+    file = Path(" ".join(words))
+    if not file.is_file():
+        raise ValueError(f"there is no file {str(file)!r}; write {FORM}")
+    return file
 
 
 def _scaled(steps: Sequence[tuple[float, float]], scale: float) -> Steps:
@@ -258,8 +285,13 @@ def parsed_by(kind: type[Any]) -> Any:
     pairs = "times" if kind is Outages else "steps"
 
     def parse(value: Any) -> Any:
-        if isinstance(value, str):
-            return kind.of(value)
-        return {pairs: value} if isinstance(value, list | tuple) else value
+        if isinstance(value, str | Path):
+            return kind.of(str(value))
+        if isinstance(value, dict | kind):
+            if other := [key for key in value if not isinstance(key, str)]:
+                raise ValueError(f"{other[0]!r} is no name; give pairs, as in [(0, 50), (20, 5)]")
+            return value
+        value = getattr(value, "values", value)  # of a data frame, whose columns are the pairs
+        return {pairs: list(value)} if isinstance(value, Iterable) else value
 
     return parse

@@ -6,14 +6,16 @@ and traces of real ones are read from files (`qbkit.spec.over_time.Capacity`).
 
 from __future__ import annotations
 
-import inspect
 import itertools
 import random
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from qbkit.spec.words import settings
+
 Fields = dict[str, Any]
 FORM = "NAME seed=1 mean_mbps=20"
+LEAST_MBPS, LEAST_BACK_MBPS, MOST_MBPS = 0.1, 0.05, 10_000.0
 LTE_STEP_S, LTE_STEPS = 0.1, 600
 LTE_PARTS = (0.2, 0.5, 0.8, 1.1, 1.5, 2.0)
 """Rates of the states, in parts of the mean rate; every 0.1 s the state may change to the next."""
@@ -26,18 +28,22 @@ WIFI_STATIONS = 5
 
 def geo(seed: int = 1, mean_mbps: float = 20.0) -> Fields:
     """A geostationary satellite: 600 ms, and a slower way back."""
-    return {"rate_mbps": mean_mbps, "rtt_ms": 600.0, "return_rate_mbps": max(mean_mbps / 8, 0.01)}
+    return {
+        "rate_mbps": mean_mbps,
+        "rtt_ms": 600.0,
+        "return_rate_mbps": max(mean_mbps / 8, LEAST_BACK_MBPS),
+    }
 
 
 def dsl(seed: int = 1, mean_mbps: float = 16.0) -> Fields:
     """A telephone line with a deep buffer, and a sixteenth of the rate on the way back."""
-    back = {"return_rate_mbps": max(mean_mbps / 16, 0.01), "return_buffer_packets": 64}
+    back = {"return_rate_mbps": max(mean_mbps / 16, LEAST_BACK_MBPS), "return_buffer_packets": 64}
     return {"rate_mbps": mean_mbps, "rtt_ms": 30.0, "buffer_bdp": 4.0, **back}
 
 
 def cable(seed: int = 1, mean_mbps: float = 100.0) -> Fields:
     """A cable modem: PIE in its buffer (RFC 8034), and ACKs that wait for a grant of 2 ms."""
-    back = {"return_rate_mbps": max(mean_mbps / 10, 0.01), "hold_acks_ms": 2.0}
+    back = {"return_rate_mbps": max(mean_mbps / 10, LEAST_BACK_MBPS), "hold_acks_ms": 2.0}
     return {"rate_mbps": mean_mbps, "rtt_ms": 20.0, "buffer_bdp": 10.0, "qdisc": "pie", **back}
 
 
@@ -109,21 +115,16 @@ PRESETS: dict[str, Callable[..., Fields]] = {
 """Name of a kind of network → what makes its fields of a `Bottleneck`."""
 
 
-def fields_of(text: str) -> Fields:
+def fields_of(text: Any) -> Fields:
     """The fields of a bottleneck that a text such as ``leo seed=2`` names; or ValueError."""
-    name, *words = text.split() or [""]
+    name, *words = (text.split() if isinstance(text, str) else []) or [""]
     if name not in PRESETS:
         raise ValueError(f"there is no preset {name!r}; known are {', '.join(PRESETS)}")
-    settings: dict[str, float] = {}
-    known = list(inspect.signature(PRESETS[name]).parameters)
-    for word in words:
-        key, _, value = word.partition("=")
-        if key not in known:
-            raise ValueError(f"preset {name} has no {word!r}; write {FORM}")
-        try:
-            settings[key] = int(value) if key == "seed" else float(value)
-        except ValueError:
-            raise ValueError(f"preset {name} has {word!r}; {key} is a number") from None
-    if settings.get("mean_mbps", 1.0) <= 0:
-        raise ValueError(f"preset {name} has mean_mbps={settings['mean_mbps']:g}; give more than 0")
-    return PRESETS[name](**settings)
+    given = settings(words, ("seed", "mean_mbps"), f"preset {name}", FORM)
+    if (seed := given.get("seed", 1)) < 0 or seed != int(seed):
+        raise ValueError(f"preset {name} has seed={seed:g}; give a whole number from 0 on")
+    if not LEAST_MBPS <= (mbps := given.get("mean_mbps", LEAST_MBPS)) <= MOST_MBPS:
+        raise ValueError(
+            f"preset {name} has mean_mbps={mbps:g}; give {LEAST_MBPS:g} to {MOST_MBPS:g}"
+        )
+    return PRESETS[name](**{**given, "seed": int(seed)})

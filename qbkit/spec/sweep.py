@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from qbkit.errors import SpecError
 from qbkit.spec import Experiment, Flow
-from qbkit.spec.base import KINDS
+from qbkit.spec.base import in_words
 from qbkit.spec.flow import parsed
 from qbkit.spec.spec_file import of_file, read_fields
 from qbkit.suggestions import did_you_mean
@@ -67,8 +67,7 @@ class Sweep(BaseModel):
             first = error.errors()[0]
             place = first["loc"][:3]  # behind a value pydantic names a type
             where = ".".join(str(part) for part in place) or "sweep"
-            message = str(first["msg"]).removeprefix("Value error, ")
-            message = KINDS.get(first["type"], message)
+            message = in_words(first)
             if place[:1] == ("sweep",) and len(place) == 3:
                 message = "a value is a number, a text, true or false"
             raise SpecError(f"{where}: {message}; a sweep is written {FORM}") from None

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 FORMS = "lines of seconds and a value, or of one whole number of milliseconds (mahimahi)"
+MOST_DIGITS, MOST_SHOWN = 19, 60
 SEPARATOR = re.compile(r"[\s,;]+")
 
 
@@ -18,7 +19,8 @@ def read_steps(path: Path) -> tuple[tuple[float, float], ...]:
         if len(values) != 2 or not all(map(math.isfinite, values)):
             if not found and not any(map(math.isfinite, values)):
                 continue  # the names of the columns
-            raise ValueError(f"{path}, line {number}: {' '.join(words)!r}; it needs {FORMS}")
+            shown = " ".join(words)[:MOST_SHOWN]
+            raise ValueError(f"{path}, line {number}: {shown!r}; it needs {FORMS}")
         found.append((values[0], values[1]))
     if not found:
         raise ValueError(f"{path} has no values; it needs {FORMS}")
@@ -28,7 +30,7 @@ def read_steps(path: Path) -> tuple[tuple[float, float], ...]:
 def read_opportunities(path: Path) -> tuple[int, ...]:
     """The milliseconds of a file of mahimahi; empty for a file of another form."""
     lines = [words for _, words in _lines(path)]
-    if not all(len(words) == 1 and words[0].isdecimal() for words in lines):
+    if not all(len(w) == 1 and w[0].isdecimal() and len(w[0]) < MOST_DIGITS for w in lines):
         return ()
     return tuple(int(words[0]) for words in lines)
 

@@ -1,4 +1,4 @@
-"""Numbers and pairs in the text forms of specs."""
+"""Numbers, pairs and named values in the text forms of specs."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Collection, Sequence
 
 
 def number(word: str, text: str) -> float:
-    """The finite number that a word of a text is; ValueError quotes both."""
+    """The finite number that a word of a text is, an int for digits; ValueError quotes both."""
     try:
-        value = float(word)
+        value = math.nan if "_" in word else float(word)
     except ValueError:
         value = math.nan
     if not math.isfinite(value):
         raise ValueError(f"{text!r} has {word!r} where a number must be")
-    return value
+    return int(word) if word.isdecimal() else value
 
 
 def timed(word: str, what: str, form: str) -> tuple[float, float]:
@@ -26,13 +26,15 @@ def timed(word: str, what: str, form: str) -> tuple[float, float]:
 
 
 def settings(
-    words: Sequence[str], names: Collection[str], what: str, forms: str
+    words: Sequence[str], names: Collection[str], what: str, form: str
 ) -> dict[str, float]:
-    """The numbers in words such as ``guesses=5``; ValueError for other words."""
+    """The numbers in words such as ``seed=2``; ValueError for another name, or one given twice."""
     found: dict[str, float] = {}
     for word in words:
         name, equals, value = word.partition("=")
         if not equals or name not in names:
-            raise ValueError(f"{what} has no {word!r}; write {forms}")
+            raise ValueError(f"{what} has no {word!r}; write {form}")
+        if name in found:
+            raise ValueError(f"{what} has {name} twice; keep one")
         found[name] = number(value, word)
     return found

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from qbkit.spec import FRAME_BYTES, Bottleneck, Experiment, GilbertElliott
+from qbkit.spec.queue_options import red_thresholds
 
 NETEM_LIMIT_PACKETS = 1_000_000
 """The delay lines of the hosts never drop."""
@@ -61,7 +62,7 @@ def _red(link: Bottleneck) -> str:
     """RED's words; its thresholds default to a quarter and three quarters of the buffer."""
     given, size = link.qdisc_options, link.queue_bytes
     words = [f"red limit {size} avpkt 1000 bandwidth {round(link.rate_mbps * 1e6)}bit"]
-    low, high = int(given.get("min", size // 4)), int(given.get("max", size * 3 // 4))
+    low, high = red_thresholds(size, given)
     if "min" not in given:
         words.append(f"min {low}")
     if "max" not in given:
