@@ -8,5 +8,6 @@ from collections.abc import Iterable
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """`` (did you mean X?)`` for the known word that is nearest; empty if none is near."""
-    near = difflib.get_close_matches(word, list(known), n=1)
-    return f" (did you mean {near[0]}?)" if near else ""
+    folded = {name.casefold(): name for name in known}
+    near = difflib.get_close_matches(word.casefold(), list(folded), n=1)
+    return f" (did you mean {folded[near[0]]}?)" if near else ""

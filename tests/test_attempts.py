@@ -67,7 +67,7 @@ def test_engine_host_is_never_chosen_unasked(tmp_path, monkeypatch):
         engines.choose()
     assert engines.choose("host") is works
     with pytest.raises(
-        EngineError, match="there is no engine 'real'; choose from virtual, physical, host"
+        SpecError, match="there is no engine 'real'; choose from virtual, physical, host"
     ):
         engines.runs_at_once("real")
 

@@ -315,6 +315,28 @@ def test_imported_pcaps_give_the_same_numbers(tmp_path):
         (["run", "tcp:cubic?start=3"], "tcp has no option start (did you mean start_s?);"),
         (["run", "tcp:cubic?start_s"], "has 'start_s' after the ?; write stack:controller?name"),
         (["conformance", "tcp:cubic?start_s=x"], "Flow.start_s = 'x': must be a number"),
+        (["run", "TCP:cubic"], "there is no stack 'TCP' (did you mean tcp?); known are"),
+        (["run", "tcp:CUBIC"], "tcp has no controller 'CUBIC' (did you mean cubic?); it has"),
+        (["run", "tcp:cubic?initial_window_packets=1.5"], "is 1.5; give a whole number from 1"),
+        (["run", "tcp:cubic?pacing=maybe"], "tcp's option pacing is 'maybe'; write true or false"),
+        (["run", "tcp:cubic", "--engine", "Virtual"], "there is no engine 'Virtual'; choose from"),
+        (["run", "tcp:cubic", "--out", ""], "'--out': it is empty; give the name of a file"),
+        (["notebooks", "copy", ""], "it is empty; give the name of a file or folder"),
+        (["notebook", "01", "-p", "seeds", "[1"], "-p seeds [1: it is no YAML"),
+        (["import-pcaps", "a", "b", "--flow", "²=x", "--out", "o"], "'²=x' is not PORT=LABEL"),
+        (["compare", "tcp:cubic", "tcp:nope"], "tcp has no controller 'nope'"),
+        (["compare", "tcp:cubic", "tcp:reno", "--out", "a.odt"], "cannot be saved as 'a.odt'"),
+        (["compare", "a.nc", "b.nc", "--rate-mbps", "5"], "--rate-mbps is for flows that are run"),
+        (["hunt", "quinn:cubic", "--out", "a.pdf"], "a case cannot be saved as a.pdf"),
+        (
+            ["gate", "tcp:reno", "--max-share", "nan", "--out", "/tmp"],
+            "nan % is no share of",
+        ),
+        (["conformance", "tcp:reno", "--min", "2"], "2 is no conformance; give a number from 0"),
+        (["stacks", "--json", "--markdown"], "give --json or --markdown, not both"),
+        (["web", "--client", ""], "client = '': must not be empty"),
+        (["web", "https://a:99999/"], "is not a URL to measure; write https://HOST[:PORT]/PATH"),
+        (["web", "https://a/", "--duration-s", "-1"], "limit_s = -1: give seconds above 0"),
     ],
 )
 def test_bad_input_gets_one_sentence(words, sentence, here):
@@ -324,6 +346,68 @@ def test_bad_input_gets_one_sentence(words, sentence, here):
     assert sentence in complaint
     assert complaint.startswith("qbkit: ")
     assert complaint.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["run", "tcp:cubic", "--force"],
+        ["evaluate", "tcp:reno"],
+        ["hunt", "quinn:cubic"],
+        ["compare", "tcp:cubic", "tcp:reno"],
+    ],
+    ids=lambda words: words[0],
+)
+def test_an_output_that_cannot_be_written_stops_before_anything_runs(words, here, tmp_path):
+    endings = {"run": ".nc", "evaluate": ".html", "hunt": ".yaml", "compare": ".svg"}
+    folder = tmp_path / f"folder{endings[words[0]]}"
+    folder.mkdir()
+    status, _, complaint = here(*words, "--out", str(folder))
+    assert status == 1
+    assert f"{folder} is a folder; give the name of a file" in complaint
+
+
+def test_notebooks_alone_prints_help(here):
+    status, out, complaint = here("notebooks")
+    assert (status, complaint) == (0, "")
+    assert "copy" in out
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: qb.load_run(None),
+        lambda: qb.open_results(5),
+        lambda: qb.load_study(["a"]),
+        lambda: qb.read_log("a\0b"),
+        lambda: qb.Experiment.from_file(""),
+        lambda: qb.run("tcp:cubic", out=5),
+        lambda: qb.run("tcp:cubic", keep=5),
+        lambda: qb.run([qb.Experiment(flows=["tcp:cubic"])] * 9),
+        lambda: qb.run_all(None),
+        lambda: qb.run_all([None]),
+        lambda: qb.run_sweep("sweep.yaml", "out"),
+        lambda: qb.conformance_study(None),
+        lambda: qb.conformance_study("tcp:reno", seeds=2.5),
+        lambda: qb.conformance_study("tcp:reno", seeds=True),
+        lambda: qb.explain("tcp:reno", definition="imc"),
+        lambda: qb.evaluate("tcp:reno", seeds=0),
+        lambda: qb.judge_cases("tcp:bbr", seeds=0),
+        lambda: qb.hunt("quinn:cubic", budget_s="30m"),
+        lambda: qb.hunt("quinn:cubic", budget_s=float("nan")),
+        lambda: qb.bisect(None, 5),
+        lambda: qb.compare(None, None),
+        lambda: qb.replay(None, 1),
+        lambda: qb.identify(5),
+        lambda: qb.measure_urls("https://a/"),
+        lambda: qb.measure_urls(["https://a/"], limit_s=float("nan")),
+    ],
+)
+def test_arguments_of_another_kind_get_one_sentence(call):
+    with pytest.raises(qb.QbkitError) as raised:
+        call()
+    assert "\n" not in str(raised.value)
+    assert len(str(raised.value)) < 300
 
 
 @pytest.mark.parametrize(

@@ -253,7 +253,7 @@ def test_unknown_option_names_the_supported_ones():
 
 
 def test_unknown_engine_names_the_engines():
-    with pytest.raises(EngineError, match="no engine 'moon'; choose from virtual, physical, host"):
+    with pytest.raises(SpecError, match="no engine 'moon'; choose from virtual, physical, host"):
         Experiment(flows=["tcp:cubic"]).run(engine="moon")
 
 

@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from qbkit.errors import MetricError
+from qbkit.errors import SpecError
 from qbkit.metrics import Gate, answer_of, assess, gates
 
 INF, NAN = math.inf, math.nan
@@ -103,7 +103,7 @@ def test_a_reference_meets_its_own_floor_with_enough_trials():
     ],
 )
 def test_impossible_bounds(bound, words):
-    with pytest.raises(MetricError, match=words):
+    with pytest.raises(SpecError, match=words):
         gates(cloud(2, 1, 8), cloud(2, 2, 8), **bound)
 
 

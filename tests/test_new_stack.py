@@ -60,6 +60,7 @@ def test_a_new_table_is_a_stack(here: Path):
         (["Mine"], "lower-case letters, digits, - and _"),
         (["quic-go"], "there is a stack 'quic-go' already; choose another name"),
         (["mine", "--program", "/nowhere/x"], "there is no program /nowhere/x; give the path"),
+        (["mine", "--program", "/etc/passwd"], "there is no program /etc/passwd; give the path"),
         (["there"], "there exists already; choose another folder with --folder"),
         (["9mine", "--python"], "begins with a digit, which a Python package cannot"),
     ],

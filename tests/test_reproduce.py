@@ -342,3 +342,11 @@ def test_a_file_that_was_changed_is_refused(tmp_path: Path):
     (tmp_path / "cubic.nc").write_bytes(content[:-1] + b"x")
     with pytest.raises(StoreError, match="is not the file that was published"):
         list(published_points(tmp_path))
+
+
+def test_a_sweep_whose_facts_are_none_is_no_published_sweep(tmp_path):
+    (tmp_path / "sweep.yaml").write_text("name: x")
+    for content in (b"", b"\xe2 no text", b"[1]", b"{}"):
+        (tmp_path / "sweep.json").write_bytes(content)
+        with pytest.raises(StoreError, match="it is no published sweep"):
+            list(published_points(tmp_path / "sweep.yaml"))

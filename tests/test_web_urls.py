@@ -188,7 +188,7 @@ def test_failures_in_between_are_kept_and_not_counted(plain_server: str, monkeyp
         ({"urls": ["http://example.org/"]}, r"write https://HOST\[:PORT\]/PATH"),
         ({"urls": ["example.org"]}, "'example.org' is not a URL to measure"),
         ({"urls": ["https://a:b@localhost/"]}, "is not a URL to measure"),
-        ({"urls": ["https://localhost:x/"]}, "is not a URL: "),
+        ({"urls": ["https://localhost:x/"]}, "is not a URL to measure; write"),
         ({"urls": ["https://no-such-host.invalid/"]}, "the host no-such-host.invalid has no addr"),
         ({"repeat": 0}, "repeat = 0: give at least 1"),
         ({"protocols": []}, "give h2, h3 or both, each once"),

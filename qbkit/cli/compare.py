@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 import qbkit as qb
 from qbkit.cli import options
@@ -24,9 +25,16 @@ UNDECIDED = 4
 @options.engine
 @options.as_json
 @click.option("--seed", type=int, default=1, show_default=True, help="Seed of flows that are run.")
-@click.option("--out", type=click.Path(path_type=Path), help="File for a chart of both.")
+@click.option("--out", type=options.PATH, help="File for a chart of both.")
+@click.pass_context
 def compare_command(
-    first: str, second: str, as_json: bool, out: Path | None, engine: str | None, **params: Any
+    context: click.Context,
+    first: str,
+    second: str,
+    as_json: bool,
+    out: Path | None,
+    engine: str | None,
+    **params: Any,
 ) -> None:
     """Compare two runs or two studies, or run two flows alone and compare them.
 
@@ -35,15 +43,22 @@ def compare_command(
     """
     import json
 
+    from qbkit.execution.many import run_every
+    from qbkit.execution.runner import check_writable
+    from qbkit.plots.drawing.export import ending_of
+
+    if out:
+        ending_of(out)
+        check_writable(out)
+    flows = [text for text in dict.fromkeys((first, second)) if _is_flow(text)]
+    if not flows:
+        _refuse_settings(context)
     link = bottleneck(params)
-
-    def opened(text: str) -> Any:
-        if ":" not in text or "://" in text or Path(text).exists():
-            return qb.open_results(text)
-        experiment = qb.Experiment(bottleneck=link, flows=(qb.Flow(text),), **params)
-        return qb.run(experiment, engine=engine, progress=not as_json)
-
-    found = qb.compare(opened(first), opened(second), names=(first, second))
+    wanted = [qb.Experiment(bottleneck=link, flows=(qb.Flow(text),), **params) for text in flows]
+    opened = {text: qb.open_results(text) for text in (first, second) if text not in flows}
+    runs = run_every(wanted, engine=engine, progress=not as_json) if wanted else []
+    opened |= dict(zip(flows, runs, strict=True))
+    found = qb.compare(opened[first], opened[second], names=(first, second))
     table, different = found.frame(), found.made_differently()
     if as_json:
         rows = json.loads(table.to_json(orient="records"))
@@ -59,6 +74,18 @@ def compare_command(
         click.echo(str(qb.plots.save_chart(found.chart(), out)), err=as_json)
 
 
+def _is_flow(text: str) -> bool:
+    return ":" in text and "://" not in text and not Path(text).exists()
+
+
+def _refuse_settings(context: click.Context) -> None:
+    """UsageError for an option that says how flows are run, where none is."""
+    for name in context.params.keys() - {"first", "second", "as_json", "out"}:
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            option = "--" + name.replace("_", "-")
+            raise click.UsageError(f"{option} is for flows that are run; both of these are results")
+
+
 @click.command("bisect")
 @click.option("--good", required=True, metavar="STACK@VERSION", help="The earlier version.")
 @click.option("--bad", required=True, metavar="STACK@VERSION", help="The later one, which differs.")
@@ -71,7 +98,7 @@ def compare_command(
 @click.option("--controller", default="cubic", show_default=True, help="Of both versions.")
 @click.option("--reference", default="tcp:cubic", show_default=True, help="The flow beside them.")
 @click.option("--seeds", type=int, default=5, show_default=True, help="Runs of each version.")
-@click.option("--clone", type=click.Path(path_type=Path), help="Bisect commits of this clone.")
+@click.option("--clone", type=options.PATH, help="Bisect commits of this clone.")
 @click.option("--build", metavar="COMMAND", help="Builds a commit, in the clone's folder.")
 @network_options
 @options.as_json
@@ -100,7 +127,7 @@ def bisect_command(good: str, bad: str, as_json: bool, **params: Any) -> None:
 @click.command("identify")
 @click.argument("source", metavar="CAPTURE|RUN")
 @click.option("--flow", help="Label of the only flow of a run. [default: all]")
-@click.option("--keylog", type=click.Path(path_type=Path), help="TLS secrets of a QUIC capture.")
+@click.option("--keylog", type=options.PATH, help="TLS secrets of a QUIC capture.")
 @click.option("--sender", help="ADDRESS or ADDRESS:PORT that sends. [default: who sends more]")
 @click.option("--port", type=int, help="Port of the connection. [default: that with most bytes]")
 @click.option("--details", is_flag=True, help="Print what each feature counts as well.")

@@ -101,14 +101,11 @@ def _print_details(
 
 
 def _bounds(params: dict[str, Any]) -> dict[str, Any]:
-    """The gates' bounds, taken out of ``params``; UsageError for an impossible one."""
+    """The gates' bounds, taken out of ``params``; SpecError for an impossible one."""
     from qbkit.metrics.verdicts.gates import require_bounds
 
     bounds = {name: params.pop(name) for name in GATES}
-    try:
-        require_bounds(*bounds.values())
-    except qb.MetricError as error:
-        raise click.UsageError(str(error)) from None
+    require_bounds(*bounds.values())
     return bounds
 
 
@@ -133,14 +130,14 @@ def _bounds(params: dict[str, Any]) -> dict[str, Any]:
 @click.option("--max-share", "max_share_percent", type=float, help="Most it may take, in %.")
 @click.option(
     "--baseline",
-    type=click.Path(path_type=Path),
+    type=options.PATH,
     help="baseline.zip of an earlier gate: did this build change anything?",
 )
 @click.option("--bbr-draft", is_flag=True, help="Also the test cases of the draft of BBR.")
 @click.option("--evaluate", "evaluation", is_flag=True, help="Also the quick evaluation.")
 @click.option(
     "--out",
-    type=click.Path(path_type=Path),
+    type=options.PATH,
     default=Path("gate"),
     show_default=True,
     help="Folder for summary.md, its pictures, junit.xml and baseline.zip.",

@@ -14,6 +14,7 @@ from qbkit.cli.output import print_frame, print_json
 
 DEFAULT_OUT = "evaluation.html"
 
+SPEC_ENDINGS = (".yaml", ".yml")
 UNIT_S = {"s": 1.0, "m": 60.0, "h": 3600.0}
 NOT_CONFIRMED = 4
 """Exit status if new seeds do not show the finding."""
@@ -28,7 +29,7 @@ NOT_CONFIRMED = 4
 @click.option("--seeds", type=click.IntRange(min=2), help="Seeds of each setting. [default: 5]")
 @click.option(
     "--out",
-    type=click.Path(path_type=Path),
+    type=options.PATH,
     multiple=True,
     help=f"Report: .html, .md or .json; may be given more than once. [default: {DEFAULT_OUT}]",
 )
@@ -42,12 +43,14 @@ def evaluate_command(sender: str, out: tuple[Path, ...], as_json: bool, **params
     so an evaluation that was interrupted goes on where it was. Exit status: 0 if it is worse
     nowhere, 3 if it is worse somewhere, 4 if something is undecided and nothing is worse.
     """
+    from qbkit.execution.runner import check_writable
     from qbkit.studies.evaluation.report import as_json as to_json
     from qbkit.studies.evaluation.report import require_name
 
     targets = out or (() if as_json else (Path(DEFAULT_OUT),))
     for target in targets:
         require_name(target)
+        check_writable(target)
     result = qb.evaluate(sender, progress=not as_json, **params)
     for target in targets:
         qb.save_evaluation(result, target)
@@ -106,7 +109,7 @@ class Budget(click.ParamType):
 @click.option(
     "--budget", type=Budget(), default="30m", show_default=True, help="Processor time, about."
 )
-@click.option("--out", type=click.Path(path_type=Path), help="Case to write (YAML).")
+@click.option("--out", type=options.PATH, help="Case to write (YAML).")
 @options.engine
 @options.scheduler
 @options.as_json
@@ -120,6 +123,12 @@ def hunt_command(
     stored, so a hunt that was interrupted goes on. Exit status: 0, or 4 if new seeds do not show
     it.
     """
+    from qbkit.execution.runner import check_writable
+
+    if out is not None:
+        if out.suffix not in SPEC_ENDINGS:
+            raise click.UsageError(f"a case cannot be saved as {out.name}; write CASE.yaml")
+        check_writable(out)
     found = qb.hunt(sender, metric=metric, budget_s=budget, progress=not as_json, **how)
     path = out or Path(f"{found.book.name}-{metric}.yaml")
     found.save(path)

@@ -86,6 +86,9 @@ def main() -> None:
     warnings.showwarning = lambda message, *_, **__: click.echo(f"warning: {message}", err=True)
     try:
         status = group.main(standalone_mode=False)
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.ctx.get_help() if error.ctx else "")
+        sys.exit(0)
     except click.ClickException as error:
         click.echo(f"qbkit: {error.format_message()} (see --help)", err=True)
         sys.exit(error.exit_code)

@@ -26,7 +26,7 @@ WHAT = ("notebooks", "data")
 )
 @click.option(
     "--out",
-    type=click.Path(path_type=Path),
+    type=options.PATH,
     default=Path("executed"),
     show_default=True,
     help="Folder for the executed notebooks.",
@@ -45,13 +45,11 @@ def notebook_command(
     as_json: bool,
 ) -> int:
     """Execute the notebook whose name begins with NAME (such as 01) and write its HTML too."""
-    import yaml
-
     from qbkit.execution.notebooks import execute_grid, to_html
 
     grid: dict[str, list[Any]] = {}
     for key, value in parameters:
-        grid.setdefault(key, []).append(yaml.safe_load(value))
+        grid.setdefault(key, []).append(_value(key, value))
     done, failed = execute_grid(
         name,
         out.resolve(),
@@ -77,6 +75,18 @@ def notebook_command(
     return 1 if failed else 0
 
 
+def _value(key: str, text: str) -> Any:
+    """The value of a parameter, in YAML; UsageError for a text that is none."""
+    import yaml
+
+    try:
+        return yaml.safe_load(text)
+    except (yaml.YAMLError, ValueError):
+        raise click.UsageError(
+            f"-p {key} {text}: it is no YAML; put a text in quotation marks, as in '\"[1\"'"
+        ) from None
+
+
 @click.group("notebooks")
 def notebooks_command() -> None:
     """List the notebooks, or copy them with the published data that they open."""
@@ -90,7 +100,7 @@ def listing() -> None:
 
 
 @notebooks_command.command("copy")
-@click.argument("folder", type=click.Path(path_type=Path), default=Path("qbkit"))
+@click.argument("folder", type=options.PATH, default=Path("qbkit"))
 def copy(folder: Path) -> None:
     """Copy notebooks and data into FOLDER, by default ./qbkit; existing files are kept."""
     from qbkit.files import writing

@@ -3,10 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import click
 
+
+class NamedPath(click.Path):
+    """A path that has a name: the empty one would be the folder where the command runs."""
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        """The path; UsageError for an empty one."""
+        if not str(value):
+            self.fail("it is empty; give the name of a file or folder", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+PATH = NamedPath(path_type=Path)
 as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 engine = click.option(
     "--engine", help="virtual (default), physical (the same guest in real time), or host."

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 import qbkit as qb
+from qbkit.cli import options
 from qbkit.extras import require
 
 TABLES = (".csv", ".tex")
@@ -17,7 +18,7 @@ TABLES = (".csv", ".tex")
 @click.option("--kind", help="Figure to draw, or: table. [default: the first that results have]")
 @click.option(
     "--out",
-    type=click.Path(path_type=Path),
+    type=options.PATH,
     required=True,
     help=".pdf, .svg, .png, .html or .json; a table: .csv or .tex.",
 )
@@ -47,7 +48,7 @@ def plot_command(results: str, kind: str | None, out: Path, width: str) -> None:
 
 @click.command("report")
 @click.argument("results", metavar="RUN|STUDY|SWEEP")
-@click.option("--out", type=click.Path(path_type=Path), required=True, help="HTML file to write.")
+@click.option("--out", type=options.PATH, required=True, help="HTML file to write.")
 def report_command(results: str, out: Path) -> None:
     """Write one HTML file that opens offline: verdict, charts, parameters, suspects, provenance."""
     click.echo(str(qb.save_report(qb.open_results(results), out)))
@@ -55,7 +56,7 @@ def report_command(results: str, out: Path) -> None:
 
 @click.command("atlas")
 @click.argument("data", type=click.Path(exists=True, file_okay=False, path_type=Path))
-@click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder to write.")
+@click.option("--out", type=options.PATH, required=True, help="Folder to write.")
 def atlas_command(data: Path, out: Path) -> None:
     """Write a site of the published sweeps and studies in the folder DATA; it opens offline."""
     require("nbconvert", to="write the atlas")

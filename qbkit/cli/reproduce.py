@@ -25,7 +25,7 @@ DIFFERENT = 3
 
 
 @click.command("reproduce")
-@click.argument("path", type=click.Path(path_type=Path))
+@click.argument("path", type=options.PATH)
 @options.of_points
 @click.option(
     "--sample",
@@ -163,7 +163,7 @@ def _print(rows: list[Any], as_json: bool) -> None:
 @click.option("--at", "around_s", type=float, required=True, help="Time of the run, in seconds.")
 @click.option(
     "--out",
-    type=click.Path(path_type=Path),
+    type=options.PATH,
     required=True,
     help="Sequence diagram: .html, .png, .svg, .pdf or .json.",
 )
@@ -183,11 +183,13 @@ def replay_command(
     sweep or table, of which the other options choose a run as in `qbkit reproduce`. The command
     says whether the run gives the same bytes as before, and else what differs.
     """
+    from qbkit.execution.runner import check_writable
     from qbkit.plots.drawing.export import WRITERS
 
     if out.suffix.lower().removeprefix(".") not in WRITERS:
         endings = ", ".join("." + name for name in WRITERS)
         raise click.UsageError(f"a diagram cannot be saved as {out.name}; choose from {endings}")
+    check_writable(out)
     found = qb.replay(
         _run_or_point(run, wanted_fields({**fields, "where": where})), around_s, progress=True
     )

@@ -46,7 +46,7 @@ OF_RUN = ("flows", "engine", "out", "keep", "rerun", "force", "as_json")
     help="Forge packets, as in '5 reset on-path' or '5 too-big 600 off-path'; repeatable.",
 )
 @click.option("--ipv6", "ip_version", flag_value=6, type=int, help="Run over IPv6.")
-@click.option("--out", type=click.Path(path_type=Path), help="File to write (netCDF).")
+@click.option("--out", type=options.PATH, help="File to write (netCDF).")
 @click.option("--keep", multiple=True, help="Keep pcap or qlog files beside it.")
 @click.option("--rerun", is_flag=True, help="Run again even if the run is stored.")
 @options.force
@@ -100,7 +100,7 @@ def _leave_dask_out() -> None:
 
 
 @click.command("sweep")
-@click.argument("spec", type=click.Path(path_type=Path), metavar="SPEC.yaml")
+@click.argument("spec", type=options.PATH, metavar="SPEC.yaml")
 @click.option("--out", help="Folder or fsspec URL for the results; a dry run needs none.")
 @options.scheduler
 @options.engine

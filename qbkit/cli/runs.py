@@ -73,8 +73,8 @@ def packets_command(run: str, around_s: float, flow: str | None, count: int, as_
 
 
 @click.command("import-pcaps")
-@click.argument("before", type=click.Path(path_type=Path))
-@click.argument("after", type=click.Path(path_type=Path))
+@click.argument("before", type=options.PATH)
+@click.argument("after", type=options.PATH)
 @click.option("--flow", "flows", multiple=True, required=True, metavar="PORT=LABEL")
 @click.option(
     "--sender",
@@ -83,7 +83,7 @@ def packets_command(run: str, around_s: float, flow: str | None, count: int, as_
 )
 @click.option("--rtt-ms", type=float, help="Base RTT. [default: that of the handshakes]")
 @click.option("--propagation-ms", type=float, default=0.0, help="Delay between the captures.")
-@click.option("--out", type=click.Path(path_type=Path), required=True, help="File to write.")
+@click.option("--out", type=options.PATH, required=True, help="File to write.")
 @options.force
 @options.as_json
 def import_pcaps_command(
@@ -101,7 +101,7 @@ def import_pcaps_command(
     named = {}
     for text in flows:
         port, equals, label = text.partition("=")
-        if not (equals and label and port.isdigit()):
+        if not (equals and label and port.isdecimal()):
             raise click.BadParameter(f"{text!r} is not PORT=LABEL", param_hint="--flow")
         named[int(port)] = label
     if not force:

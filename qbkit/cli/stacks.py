@@ -25,6 +25,8 @@ def stacks_command(context: click.Context, as_json: bool, as_markdown: bool) -> 
 
     if context.invoked_subcommand:
         return
+    if as_markdown and as_json:
+        raise click.UsageError("give --json or --markdown, not both")
     if as_markdown:
         click.echo(markdown_table())
         return
@@ -62,13 +64,11 @@ def build(names: tuple[str, ...]) -> int:
 @click.argument("name")
 @click.option(
     "--program",
-    type=click.Path(path_type=Path),
+    type=options.PATH,
     help="Your program. [default: an example, copied to the folder]",
 )
 @click.option("--python", "as_class", is_flag=True, help="Write a Python package instead.")
-@click.option(
-    "--folder", type=click.Path(path_type=Path), help="Folder to write. [default: ./NAME]"
-)
+@click.option("--folder", type=options.PATH, help="Folder to write. [default: ./NAME]")
 def new_stack_command(name: str, program: Path | None, as_class: bool, folder: Path | None) -> None:
     """Add a stack NAME that works, to be changed into yours.
 

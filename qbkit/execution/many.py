@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import platform
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import xarray as xr
 
 from qbkit import store
-from qbkit.errors import QbkitError, RunFailed
+from qbkit.errors import QbkitError, RunFailed, SpecError
 from qbkit.execution import runner
 from qbkit.execution.attempts import words
 from qbkit.execution.outcome import Ended, completed
@@ -147,7 +147,9 @@ def _stored(
     experiments: Sequence[Experiment], engine: str | None, published: str | Path | None
 ) -> list[Outcome]:
     """Outcomes with the run where it is stored or published, and the error where it cannot run."""
-    outcomes = _named(experiments, engine)
+    if isinstance(experiments, str) or not isinstance(experiments, Iterable):
+        raise SpecError("give the experiments to run as a list")
+    outcomes = _named([runner.as_experiment(one) for one in experiments], engine)
     failures = {o.experiment.hash: o.error for o in outcomes if o.error is not None}
     found = stand_ins(failures, published)
     runs = [found.get(o.experiment.hash) for o in outcomes]

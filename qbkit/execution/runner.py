@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import Any
 import xarray as xr
 
 from qbkit import stacks, store, traces
+from qbkit.arguments import as_path
 from qbkit.errors import SpecError, StoreError
 from qbkit.execution.identity import Identity
 from qbkit.execution.preflight import needs, require_room
@@ -31,6 +32,7 @@ from qbkit.traces.flow_index import with_flow_index
 
 KEEP = {"pcap": "*.pcap", "qlog": "flows"}
 """What `run` can keep → its files in the folder of a run."""
+MOST_SHOWN = 100
 SECONDS_PER_PACKET = 0.006
 """More than the slowest stack needs for a packet on a busy machine."""
 
@@ -60,8 +62,8 @@ def run(
     Raises SpecError, StackNotReady, EngineError, RunFailed or StoreError, each with one sentence. A
     failed run leaves no file that looks complete.
     """
-    keep = (keep,) if isinstance(keep, str) else tuple(keep)
-    experiment = _as_experiment(experiment)
+    keep = (keep,) if isinstance(keep, str) or not isinstance(keep, Iterable) else tuple(keep)
+    experiment = as_experiment(experiment)
     try:
         return _run(with_kept(experiment, keep), engine, out, keep, rerun, force, progress)
     except CANNOT_RUN as error:
@@ -85,13 +87,13 @@ def _run(
     # Where nothing can run (Binder, a Mac), report the missing engine before a missing stack.
     chosen = engines.choose(engine)
     identity = Identity(chosen).of(experiment, drivers)
-    path = Path(out) if out is not None else store.path_of(identity["hash"])
+    path = as_path(out) if out is not None else store.path_of(identity["hash"])
     there, kept = reusable(path, identity["hash"], KEEP, keep)
     if there is not None and not rerun:
         return there
+    check_writable(path)
     if out is not None and not force:
         store.require_free(path, experiment.hash)
-    check_writable(path)
     require_room([needs(experiment, chosen.name)], path.parent, chosen.name)
     with scratch_folder() as folder, _progress(experiment, progress) as on_progress:
         measured = _measure(experiment, drivers, chosen, identity, folder, on_progress)
@@ -117,14 +119,16 @@ def _measure(
     return traces.build(folder / "run", experiment, attrs)
 
 
-def _as_experiment(experiment: Experiment | Flow | str) -> Experiment:
+def as_experiment(experiment: Experiment | Flow | str) -> Experiment:
+    """An experiment as it is, or the one in which a flow is alone; SpecError for anything else."""
     if isinstance(experiment, Experiment):
         return experiment
     if isinstance(experiment, Flow | str):
         return Experiment(flows=(as_flow(experiment),))
+    what = repr(experiment)
     raise SpecError(
-        f"cannot run {experiment!r}; give an Experiment, or for a lone flow its text, such as "
-        "'tcp:cubic'"
+        f"cannot run {what if len(what) < MOST_SHOWN else type(experiment).__name__}; give an "
+        "Experiment, or for a lone flow its text, such as 'tcp:cubic'"
     )
 
 
@@ -135,9 +139,8 @@ def kept_folder(path: Path) -> Path:
 
 def with_kept(experiment: Experiment, keep: tuple[str, ...]) -> Experiment:
     """The experiment with qlog switched on in each stack that writes one, if it is kept."""
-    unknown = set(keep) - set(KEEP)
-    if unknown:
-        raise SpecError(f"cannot keep {', '.join(sorted(unknown))}; choose from {', '.join(KEEP)}")
+    if unknown := [str(word) for word in dict.fromkeys(keep) if word not in KEEP]:
+        raise SpecError(f"cannot keep {', '.join(unknown)}; choose from {', '.join(KEEP)}")
     if "qlog" not in keep:
         return experiment
     flows = [
@@ -222,7 +225,7 @@ def stored(path: Path, name: str) -> xr.Dataset | None:
     """The run with this name (its hash), if the file holds it."""
     try:
         found = store.load_run(path)
-    except StoreError:
+    except (StoreError, OSError):
         return None
     return found if found.attrs.get("hash") == name else None
 
@@ -230,6 +233,7 @@ def stored(path: Path, name: str) -> xr.Dataset | None:
 def check_writable(path: Path) -> None:
     """Raise StoreError, before minutes of work, if the result cannot be written."""
     try:
+        is_folder = path.is_dir()
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=path.parent):
             pass
@@ -237,6 +241,8 @@ def check_writable(path: Path) -> None:
         raise StoreError(
             f"cannot write to {path.parent}: {error.strerror}; choose another"
         ) from None
+    if is_folder:
+        raise StoreError(f"{path} is a folder; give the name of a file, as in {path / 'run.nc'}")
 
 
 @contextmanager

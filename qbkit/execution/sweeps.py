@@ -16,7 +16,7 @@ import xarray as xr
 from filelock import Timeout
 
 from qbkit import extras
-from qbkit.errors import QbkitError, RunFailed, StackNotReady, StoreError
+from qbkit.errors import QbkitError, RunFailed, SpecError, StackNotReady, StoreError
 from qbkit.execution.attempts import words
 from qbkit.execution.cluster import run_calls
 from qbkit.execution.many import Outcome, run_on_worker
@@ -29,6 +29,7 @@ from qbkit.store.cube import cube, figures_of, runs_of
 from qbkit.store.figures import run_figures
 from qbkit.store.published import load_published, write_cube
 from qbkit.store.sweep_folder import CUBE, Results, opened, storage
+from qbkit.testbed import engines
 from qbkit.traces.run.early_end import EARLY_END
 
 FAILURES = "failures.json"
@@ -66,7 +67,10 @@ def run_sweep(
     are gathered into ``out/cube.zarr``. Raises StoreError while another sweep runs in the folder.
     """
     extras.require("zarr", to="write the cube of a sweep")
-    url = str(out)
+    if not isinstance(sweep, Sweep):
+        raise SpecError(f"{sweep!r} is no sweep; read one by qb.Sweep.from_file")
+    if not (url := str(out)):
+        raise SpecError("the folder for the results has no name; give one, or a URL")
     known, earlier = _kept(published)
     with _alone(url):
         there = known.keys() | Results(url).names()
@@ -266,6 +270,7 @@ def estimate(
 
     The seconds are a guess from the bits sent.
     """
+    engines.named(engine)  # raises for an unknown one
     missing = runs = [p.experiment for p in sweep.points()]
     if out is not None or published is not None:
         known, earlier = _kept(published)

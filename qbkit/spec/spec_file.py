@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from qbkit.arguments import as_path
 from qbkit.errors import SpecError
 from qbkit.json_words import in_words
 
@@ -28,7 +29,7 @@ def read_fields(path: str | Path, what: str) -> dict[str, Any]:
 
     ``what`` is the name of the spec in errors.
     """
-    file = Path(path)
+    file = as_path(path)
     try:
         text = file.read_text(encoding="utf-8-sig")
     except OSError as error:

@@ -11,6 +11,7 @@ from typing import ClassVar, TypeVar
 
 from qbkit.errors import SpecError
 from qbkit.spec.flow import TEXT_FIELDS
+from qbkit.stacks.option_values import require_value
 from qbkit.suggestions import did_you_mean
 
 Say = Callable[[str], None]
@@ -151,7 +152,7 @@ class Stack(GuestProgram):
         return self.controllers() if self.bulk else ()
 
     def check(self, controller: str, options: Options, source: str | None) -> None:
-        """Raise SpecError for an unknown controller or option.
+        """Raise SpecError for an unknown controller or option, or a value that it cannot have.
 
         ``source`` is the source of a user's controller, which only the stack ``qbkit`` accepts.
         """
@@ -176,6 +177,8 @@ class Stack(GuestProgram):
                     f"{self.name}'s option {name} changes nothing for {controller}; "
                     f"it counts for {counting}"
                 )
+        for name, value in options.items():
+            require_value(self.name, name, self.options[name], value)
 
     def controllers_of(self, option: str) -> tuple[str, ...]:
         """The controllers whose runs an option changes."""

@@ -24,9 +24,9 @@ class Neqo(BrowserStack):
     packages: ClassVar[dict[str, str]] = {"firefox-esr": "/usr/lib/firefox-esr/firefox-esr"}
     options: ClassVar[dict[str, str]] = {
         "qlog": "write a full qlog",
-        "hystart": "leave slow start by HyStart++; Firefox leaves it by loss alone",
-        "search": "leave slow start by SEARCH (draft-chung-ccwg-search)",
-        "pmtud": "look for a path MTU above neqo's 1280 bytes",
+        "hystart": "true: leave slow start by HyStart++; Firefox leaves it by loss alone",
+        "search": "true: leave slow start by SEARCH (draft-chung-ccwg-search)",
+        "pmtud": "true: look for a path MTU above neqo's 1280 bytes",
     }
 
     def controllers(self) -> tuple[str, ...]:

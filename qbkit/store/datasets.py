@@ -12,6 +12,7 @@ import pandas as pd
 import xarray as xr
 
 from qbkit import measurement
+from qbkit.arguments import as_path
 from qbkit.errors import StoreError
 from qbkit.files import write_whole
 from qbkit.settings import writable_folder
@@ -39,7 +40,7 @@ def save_run(ds: xr.Dataset, path: str | Path) -> None:
 
     Raises StoreError when the file cannot be written (full disk, no permission).
     """
-    target, content = Path(path), netcdf_bytes(ds)
+    target, content = as_path(path), netcdf_bytes(ds)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         write_whole(target, content)
@@ -57,7 +58,7 @@ def load_run(path: str | Path) -> xr.Dataset:
     damaged or foreign file, and for a format newer than this qbkit reads. Damage inside a variable
     raises it when that is read; ``load_run(path).load()`` reads all.
     """
-    if not Path(path).exists():
+    if not as_path(path).exists():
         raise StoreError(f"there is no run file {path}")
     try:
         ds = xr.open_dataset(Path(path), engine=RunBackend)
@@ -71,7 +72,7 @@ def load_run(path: str | Path) -> xr.Dataset:
 
 def require_free(path: str | Path, spec_hash: str = "") -> None:
     """Raise StoreError if a file is there, except a run of the experiment with this hash."""
-    if not Path(path).exists():
+    if not as_path(path).exists():
         return
     try:
         found = load_run(path)

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from qbkit.arguments import as_path
 from qbkit.errors import StoreError
 from qbkit.files import write_whole
 from qbkit.json_words import object_of
@@ -17,7 +18,7 @@ INDEX = "index.json"
 
 def read_index(folder: str | Path, what: str) -> dict[str, Any]:
     """The index of a folder; StoreError where there is none, or where it is damaged."""
-    path = Path(folder) / INDEX
+    path = as_path(folder) / INDEX
     try:
         index = object_of(path.read_bytes())
     except OSError as error:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pandas as pd
 
+from qbkit.arguments import as_path
 from qbkit.errors import StoreError
 from qbkit.files import write_whole, writing
 
@@ -38,7 +39,7 @@ def save_table(frame: pd.DataFrame, path: str | Path) -> Path:
     below 0.01, escapes all texts, and has real minus signs. The file is written atomically. Raises
     StoreError for another file extension and for a folder that cannot be written.
     """
-    path = Path(path)
+    path = as_path(path)
     if path.suffix.lower() == ".csv":
         text = _headed(frame).to_csv(index=False)
     elif path.suffix.lower() == ".tex":

@@ -15,6 +15,7 @@ import numpy as np
 import xarray as xr
 
 from qbkit import measurement, store
+from qbkit.arguments import as_path
 from qbkit.errors import StoreError
 from qbkit.json_words import object_of
 from qbkit.metrics import cell_envelopes, conformance_map, hull_table
@@ -52,7 +53,7 @@ def publish_runs(
     imported captures what is known of these) and the SHA-256 of its file. Raises StoreError if two
     names give the same file.
     """
-    target = Path(folder)
+    target = as_path(folder)
     target.mkdir(parents=True, exist_ok=True)
     files: dict[str, dict[str, Any]] = {}
     for name, run in runs.items():
@@ -97,7 +98,7 @@ def write_cube(cube: xr.Dataset, spec: str | Path) -> Path:
     ``flows.1`` is swept) also gets their hulls (`qbkit.metrics.hull_table`) and its conformance map
     (`qbkit.metrics.maps.kept`). Returns the path of the JSON.
     """
-    source = Path(spec)
+    source = as_path(spec)
     if FIRST in cube.dims and SECOND not in cube.dims:
         # Use the points as a reader will find them: rounding moves a hull.
         derived = [name for name in cube.data_vars if str(name).startswith(("hull_", PREFIX))]
@@ -119,12 +120,12 @@ def load_sweep(path: str | Path) -> xr.Dataset:
 
     Raises StoreError where there is none, or where a published file was changed.
     """
-    return load_published(path) if Path(path).suffix in SPEC_ENDINGS else load_cube(str(path))
+    return load_published(path) if as_path(path).suffix in SPEC_ENDINGS else load_cube(str(path))
 
 
 def load_published(spec: str | Path) -> xr.Dataset:
     """The published cube of SPEC.yaml; raises StoreError if it is missing or was changed."""
-    index = Path(spec).with_suffix(".json")
+    index = as_path(spec).with_suffix(".json")
     target = index.with_suffix(".nc")
     try:
         document = object_of(index.read_bytes())

@@ -10,6 +10,7 @@ from typing import Any
 
 import pandas as pd
 
+from qbkit.arguments import as_path
 from qbkit.errors import StoreError
 from qbkit.files import write_whole
 from qbkit.store.index import INDEX, published_files
@@ -28,7 +29,7 @@ def publish_tables(
 
     The index holds the ``facts`` and the SHA-256 and number of rows of each file.
     """
-    target = Path(folder)
+    target = as_path(folder)
     target.mkdir(parents=True, exist_ok=True)
     files = {}
     for name, table in tables.items():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -111,6 +111,14 @@ class Comparison:
 
 def compare(first: Results, second: Results, names: tuple[str, str] = ("A", "B")) -> Comparison:
     """Two runs or two studies side by side; MetricError for two of different kinds, or sweeps."""
+    for one in (first, second):
+        if not isinstance(one, xr.Dataset | Study | Explanation):
+            raise MetricError(
+                f"{one!r} cannot be compared; give a run, a study or an explanation, as "
+                "qb.open_results opens them"
+            )
+    if not isinstance(names, Sequence) or len(names) != 2:
+        raise MetricError(f"{names!r} are not two names; give one for each of the two results")
     runs = [r for r in (first, second) if isinstance(r, xr.Dataset)]
     if len(runs) == 1:
         raise MetricError("a run cannot be compared with a study; give two of one kind")

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import xarray as xr
 
 from qbkit import plots, stacks
+from qbkit.arguments import whole
 from qbkit.errors import MetricError, SpecError, StoreError
 from qbkit.execution.many import run_every
 from qbkit.metrics import Assessment, Gate, assess, envelope, gates
@@ -189,7 +190,7 @@ def conformance_study(
     folder of a published study, as for `qbkit.run`. Raises what `qbkit.run_all` and `qbkit.run`
     raise.
     """
-    if seeds < 1:
+    if (seeds := whole(seeds, "seeds")) < 1:
         raise SpecError(f"seeds = {seeds}: give at least 1, and 5 or more for a verdict")
     ours, theirs = as_flow(test), as_flow(reference)
     _require_one_kind(ours, theirs)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from qbkit.errors import StoreError
 from qbkit.execution.many import run_every
 from qbkit.execution.stand_ins import CANNOT_RUN
+from qbkit.metrics.envelopes.envelope import definition_of
 from qbkit.metrics.maps.families import kernel_counterpart
 from qbkit.metrics.parameters import PARAMETERS, Parameters, compare, infer, observed
 from qbkit.metrics.parameters.effects import PROBING, law
@@ -59,6 +60,7 @@ def explain(
     are loaded. ``published`` is the folder of a published explanation; it,
     ``scheduler`` and the exceptions are as in `qbkit.conformance_study`.
     """
+    definition_of(definition)  # raises for an unknown one
     link = bottleneck or Bottleneck()
     study = conformance_study(
         test,

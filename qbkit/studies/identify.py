@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
+import xarray as xr
 
 from qbkit import store
+from qbkit.arguments import as_path
 from qbkit.errors import MetricError, StoreError, TraceError
 from qbkit.metrics.flows.lookup import flow_index, flow_labels
 from qbkit.metrics.identity import UNKNOWN, Identity, Signatures, features_of, shipped
@@ -89,9 +91,13 @@ def identify(
 
 def _opened(source: str | Path | xr.Dataset, choice: Mapping[str, Any]) -> xr.Dataset:
     """The dataset of a run, or the events of a log."""
-    if not isinstance(source, str | Path):
+    if isinstance(source, xr.Dataset) and choice:
+        raise StoreError(f"a dataset is read already; {', '.join(choice)} chooses nothing of it")
+    if isinstance(source, xr.Dataset):
         return source
-    path = Path(source)
+    path = as_path(source)
+    if path.is_dir():
+        raise StoreError(f"{source} is a folder; give a capture or a log in it, or a run's FILE.nc")
     stored = path if path.suffix == ".nc" else store.path_of(str(source))
     if path.is_file() and path.suffix != ".nc":
         return read_log(path, **choice)

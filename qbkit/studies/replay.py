@@ -16,7 +16,7 @@ import numpy as np
 import xarray as xr
 
 from qbkit import extras, store
-from qbkit.errors import StoreError, TraceError
+from qbkit.errors import SpecError, StoreError, TraceError
 from qbkit.execution.runner import kept_folder, namer, run, with_kept
 from qbkit.metrics.flows.lookup import flow_labels
 from qbkit.plots.drawing.render import chart_fragment
@@ -124,6 +124,8 @@ def replay(of: xr.Dataset | Point, around_s: float, *, progress: bool = False) -
     be run again (imported captures, runs in real time, loads of pages, points of several runs), and
     else as `qbkit.run` does; MissingExtra without scapy.
     """
+    if not isinstance(of, xr.Dataset | Point):
+        raise SpecError(f"{of!r} is no run; open one by qb.load_run or qb.open_results")
     extras.require("scapy", to="dissect packets")
     point = of if isinstance(of, Point) else _point_of(of)
     experiment = _only_run(point)

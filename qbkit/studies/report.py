@@ -10,6 +10,7 @@ from pathlib import Path
 import pandas as pd
 import xarray as xr
 
+from qbkit.arguments import as_path
 from qbkit.errors import QbkitError, StoreError
 from qbkit.files import write_whole, writing
 from qbkit.metrics.verdicts.reasons import sentence
@@ -50,7 +51,7 @@ def save_report(results: Results, path: str | Path) -> Path:
     Raises StoreError for a name that does not end in ``.html``, and for a folder that cannot be
     written.
     """
-    target = Path(path)
+    target = as_path(path)
     if target.suffix.lower() != ".html":
         raise StoreError(f"a report cannot be saved as {target.name!r}; choose a name with .html")
     title, sections = _title(results), []

@@ -11,6 +11,7 @@ import pandas as pd
 import xarray as xr
 
 from qbkit import metrics, plots, store
+from qbkit.arguments import as_path
 from qbkit.errors import MetricError, StoreError
 from qbkit.metrics.maps.interactions import FIRST, SECOND
 from qbkit.store.index import INDEX
@@ -34,7 +35,7 @@ def open_results(place: str | Path) -> Results:
     that `qbkit.publish_study` or `qbkit.publish_explanation` wrote; a sweep is its folder, or the
     SPEC.yaml that it is published beside. Raises StoreError if there is nothing of the kind.
     """
-    path = Path(place)
+    path = as_path(place)
     if path.suffix in SPEC_ENDINGS or (path / "cube.zarr").exists():
         return load_sweep(path)
     if (path / INDEX).exists():

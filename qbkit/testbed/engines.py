@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from qbkit.errors import EngineError, RunFailed
+from qbkit.errors import EngineError, RunFailed, SpecError
 from qbkit.stacks.base import CERTIFICATE_MOUNT
 from qbkit.stacks.toolchains import certificate
 from qbkit.testbed import guest_root, host, kernel, native, virtual
@@ -111,7 +111,7 @@ def named(name: str | None = None) -> Engine:
     changes them.
     """
     if name is not None and name not in ENGINES:
-        raise EngineError(f"there is no engine {name!r}; choose from {', '.join(ENGINES)}")
+        raise SpecError(f"there is no engine {name!r}; choose from {', '.join(ENGINES)}")
     return ENGINES[name or DEFAULT]
 
 

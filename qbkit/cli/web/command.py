@@ -54,7 +54,7 @@ class Size(click.ParamType):
 @click.option(
     "--explain", "explaining", is_flag=True, help="Say what took the time, and infer parameters."
 )
-@click.option("--out", type=click.Path(path_type=Path), help="URLs: file to write (netCDF).")
+@click.option("--out", type=options.PATH, help="URLs: file to write (netCDF).")
 @click.option("--force", is_flag=True, help="URLs: overwrite the file of --out.")
 @click.option("--insecure", is_flag=True, help="URLs: accept any certificate.")
 @network_options
@@ -86,7 +86,7 @@ def web_command(
     if as_list:
         _print_list(as_json)
         return 0
-    if build:
+    if build is not None:
         return _build(build)
     if urls:
         from qbkit.cli.web.urls import measure
@@ -131,7 +131,8 @@ def _completed(params: dict[str, Any]) -> dict[str, Any]:
     fields = dict(params)
     if fields["page"] is None and fields["object_bytes"] is None:
         fields["object_bytes"] = DEFAULT_OBJECT_BYTES
-    fields["client"] = fields["client"] or ("headless-shell" if fields["page"] else "go")
+    if fields["client"] is None:
+        fields["client"] = "headless-shell" if fields["page"] else "go"
     link = bottleneck(fields)
     limit_s = fields.pop("duration_s")
     return {**fields, "limit_s": limit_s, "bottleneck": link}

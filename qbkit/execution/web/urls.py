@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import socket
 import subprocess
 import time
@@ -19,6 +20,7 @@ from qbkit.stacks.web.base import Target, WebClient
 from qbkit.traces.web.urls import UrlLoad, build_urls, require_response
 
 HTTPS_PORT = 443
+FORM = "write https://HOST[:PORT]/PATH"
 
 
 def measure_urls(
@@ -45,6 +47,10 @@ def measure_urls(
     StackNotReady for a client that is not installed, and RunFailed for a URL that does not answer
     by one of the protocols.
     """
+    if not 0 < limit_s < math.inf:
+        raise SpecError(f"limit_s = {limit_s:g}: give seconds above 0")
+    if isinstance(urls, str) or not isinstance(urls, Sequence):
+        raise SpecError("give the URLs as a list")
     chosen = _client(client, protocols, repeat)
     targets = [_target(url) for url in dict.fromkeys(urls)]
     if not targets:
@@ -98,10 +104,10 @@ def _target(url: str) -> Target:
     try:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port or HTTPS_PORT
-    except ValueError as error:
-        raise SpecError(f"{url!r} is not a URL: {error}") from None
+    except ValueError:
+        raise SpecError(f"{url!r} is not a URL to measure; {FORM}") from None
     if parts.scheme != "https" or not host or parts.username is not None:
-        raise SpecError(f"{url!r} is not a URL to measure; write https://HOST[:PORT]/PATH")
+        raise SpecError(f"{url!r} is not a URL to measure; {FORM}")
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except OSError as error:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Literal
 
-from qbkit.errors import MetricError
+from qbkit.errors import SpecError
 from qbkit.json_words import plain
 from qbkit.metrics.envelopes.conformance import Translated, conformance_t
 from qbkit.metrics.envelopes.envelope import Trial, definition_of, envelope, sample_trials
@@ -159,16 +159,16 @@ def answer_of(found: Sequence[Gate]) -> Answer:
 def require_bounds(
     least: float | str | None, throughput_mbps: float | None, delay_ms: float | None
 ) -> None:
-    """Raise MetricError for a bound that `gates` does not take."""
+    """Raise SpecError for a bound that `gates` does not take."""
     known = least is None or least == FLOOR
     if not known and not (isinstance(least, int | float) and 0 <= least <= 1):
         shown = least if isinstance(least, str) else f"{least:g}"
-        raise MetricError(
+        raise SpecError(
             f"{shown} is no conformance; give a number from 0 to 1, or {FLOOR} for the noise floor"
         )
     for name, most in (("Δ-throughput", throughput_mbps), ("Δ-delay", delay_ms)):
         if most is not None and not 0 < most < math.inf:
-            raise MetricError(f"{most:g} is no bound of {name}; give a number above 0")
+            raise SpecError(f"{most:g} is no bound of {name}; give a number above 0")
 
 
 def _of_conformance(trials: Trials, least: float | str, confidence: float) -> Gate:

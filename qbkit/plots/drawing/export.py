@@ -9,6 +9,7 @@ from typing import Any
 
 import altair as alt
 
+from qbkit.arguments import as_path
 from qbkit.errors import StoreError
 from qbkit.files import write_whole, writing
 from qbkit.plots.drawing import theme
@@ -31,11 +32,8 @@ def save_chart(chart: alt.TopLevelMixin, path: str | Path, *, width: str | None 
     Raises StoreError for another file extension and for a folder that cannot be written,
     MetricError for another width.
     """
-    path = Path(path)
-    ending = path.suffix.lower().removeprefix(".")
-    if ending not in WRITERS:
-        allowed = ", ".join("." + name for name in WRITERS)
-        raise StoreError(f"a chart cannot be saved as {path.name!r}; choose from {allowed}")
+    path = as_path(path)
+    ending = ending_of(path)
     theme.register()
     with alt.theme.enable(theme.THEME):
         spec = chart.to_dict()
@@ -46,6 +44,15 @@ def save_chart(chart: alt.TopLevelMixin, path: str | Path, *, width: str | None 
     with writing(path):
         write_whole(path, content)
     return path
+
+
+def ending_of(path: Path) -> str:
+    """The ending of a chart's file, in small letters; StoreError for one that no chart has."""
+    ending = path.suffix.lower().removeprefix(".")
+    if ending not in WRITERS:
+        allowed = ", ".join("." + name for name in WRITERS)
+        raise StoreError(f"a chart cannot be saved as {path.name!r}; choose from {allowed}")
+    return ending
 
 
 def _rendered(ending: str, **how: Any) -> Callable[[dict[str, Any]], bytes]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 from pathlib import Path
@@ -49,7 +50,7 @@ def add_table(name: str, program: Path | None, folder: Path) -> tuple[Path, Path
         listen, controllers = '["listen", "{port}"]', '["cubic", "reno", "bbr"]'
     else:
         program = program.expanduser().absolute()
-        if not program.is_file():
+        if not (program.is_file() and os.access(program, os.X_OK)):
             raise SpecError(f"there is no program {program}; give the path of an executable file")
         connect, listen = '["{ip}", "{port}"]', '["{port}"]'
         controllers = '["cubic"]'

@@ -21,6 +21,7 @@ import numpy as np
 import pandas as pd
 
 from qbkit import stacks
+from qbkit.arguments import whole
 from qbkit.errors import MetricError, QbkitError, SpecError
 from qbkit.execution.many import run_every
 from qbkit.execution.runner import run
@@ -133,7 +134,7 @@ def bisect(
     that cannot be bisected, and what builds and runs of the ends raise.
     """
     measure = measure_of(metric)
-    if smallest_p(seeds, seeds) > LEVEL:
+    if (seeds := whole(seeds, "seeds")) < 1 or smallest_p(seeds, seeds) > LEVEL:
         raise SpecError(f"seeds = {seeds} cannot decide; give {enough_trials(LEVEL)} or more")
     stack, first, last = ends(good, bad)
     if (clone is None) != (build is None):

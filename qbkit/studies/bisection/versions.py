@@ -154,7 +154,7 @@ def ends(good: str, bad: str) -> tuple[str, str, str]:
     """The stack and both versions of ``STACK@VERSION`` twice; raises SpecError."""
     found = []
     for word, text in (("good", good), ("bad", bad)):
-        match = END.fullmatch(text)
+        match = END.fullmatch(str(text))
         if not match:
             raise SpecError(f"{word} = {text}: write STACK@VERSION, as in quinn@0.11.2")
         found.append(match)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from qbkit.arguments import whole
 from qbkit.errors import SpecError
 from qbkit.execution.many import Outcome, run_all
 from qbkit.execution.runner import namer
@@ -104,6 +105,8 @@ def judge_cases(
     that cannot run, and for a number that no case has.
     """
     tested = as_flow(sender)
+    if (seeds := whole(seeds, "seeds")) < 1:
+        raise SpecError(f"seeds = {seeds}: a case needs at least 1")
     if "bbr" not in tested.controller.lower():
         raise SpecError(f"{tested.name} is no BBR; the cases are those of a draft about BBR")
     book = CaseBook.read(BOOK)

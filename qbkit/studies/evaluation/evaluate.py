@@ -14,6 +14,7 @@ from pathlib import Path
 import pandas as pd
 import xarray as xr
 
+from qbkit.arguments import as_path, whole
 from qbkit.errors import SpecError, StoreError
 from qbkit.execution.many import Outcome, run_all
 from qbkit.execution.runner import namer
@@ -104,7 +105,9 @@ def evaluate(
     tested = as_flow(sender)
     _require_possible(tested, chosen, engine)
     senders = list(dict.fromkeys([tested.text, *chosen.standards, *chosen.others]))
-    count = seeds or (QUICK_SEEDS if quick else SEEDS)
+    count = (QUICK_SEEDS if quick else SEEDS) if seeds is None else whole(seeds, "seeds")
+    if count < 2:
+        raise SpecError(f"seeds = {count}: an evaluation needs at least 2")
     trials = list(_trials(chosen, senders, count, quick=quick))
     rows: list[dict[str, object]] = []
     failed: list[str] = []
@@ -122,7 +125,7 @@ def evaluate(
 def load_evaluation(path: str | Path) -> Evaluation:
     """The evaluation that `save_evaluation` wrote as ``.json``; StoreError for another file."""
     try:
-        stored = json.loads(Path(path).read_text(encoding="utf-8"))
+        stored = json.loads(as_path(path).read_text(encoding="utf-8"))
         rows = pd.DataFrame(stored["values"], columns=stored["columns"])[list(COLUMNS)]
         rows["value"] = rows["value"].astype(float)
         facts = (stored["sender"], bool(stored["quick"]), int(stored["seeds"]))
@@ -141,7 +144,7 @@ def load_evaluation(path: str | Path) -> Evaluation:
 
 def open_book(name: str | Path) -> Book:
     """The book of that name, or in a file; SpecError for an unknown one."""
-    path = Path(name)
+    path = as_path(name)
     if path.suffix in (".yaml", ".yml", ".json"):
         return Book.read(path)
     if str(name) == "bbr-draft":

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from qbkit.arguments import as_path
 from qbkit.errors import StoreError
 from qbkit.files import write_whole, writing
 from qbkit.json_words import plain_rows
@@ -42,7 +43,7 @@ def save_evaluation(evaluation: Evaluation, path: str | Path) -> Path:
 
     Raises StoreError for another name, and for a folder that cannot be written.
     """
-    target = Path(path)
+    target = as_path(path)
     require_name(target)
     writers = dict(zip(KINDS, (page, markdown, as_json), strict=True))
     text = writers[target.suffix.lower()](evaluation)

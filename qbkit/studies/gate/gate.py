@@ -9,7 +9,8 @@ from typing import Literal
 
 import xarray as xr
 
-from qbkit.errors import MetricError, SpecError
+from qbkit.arguments import whole
+from qbkit.errors import SpecError
 from qbkit.execution.many import run_every
 from qbkit.metrics import Parameters, infer
 from qbkit.metrics.maps.families import kernel_counterpart
@@ -111,8 +112,8 @@ def _require(
     """Raise for what cannot be a gate."""
     require_bounds(least, None, None)
     if most_share is not None and not 0 < most_share <= 100:
-        raise MetricError(f"{most_share:g} % is no share of a link; give more than 0, at most 100")
-    if seeds < 2:
+        raise SpecError(f"{most_share:g} % is no share of a link; give more than 0, at most 100")
+    if whole(seeds, "seeds") < 2:
         raise SpecError(f"seeds = {seeds}: a gate needs at least 2, and 5 or more for a verdict")
     if bbr_draft and "bbr" not in ours.controller.lower():
         raise SpecError(f"{ours.title} is no BBR; leave --bbr-draft out")

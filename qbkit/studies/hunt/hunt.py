@@ -71,7 +71,7 @@ def hunt(
     """
     tested = as_flow(sender)
     if metric not in METRICS:
-        near = did_you_mean(metric, list(METRICS))
+        near = did_you_mean(str(metric), list(METRICS))
         raise SpecError(f"there is no metric {metric!r}{near}; choose from {', '.join(METRICS)}")
     reference = kernel_counterpart(tested.name)
     if not reference or tested.text == reference:
@@ -108,6 +108,8 @@ def _require_budget(hunter: _Hunter) -> None:
     first_s = sum(hunter.expected_s(network, 1) for network in networks)
     mean_s = first_s / len(networks)
     needed_s = first_s / SEARCH_PART + mean_s * (SHRINK_STEPS * len(SHRINK_SEEDS) + CONFIRMING)
+    if not isinstance(hunter.budget_s, int | float) or not hunter.budget_s >= 0:
+        raise SpecError(f"budget_s = {hunter.budget_s!r}: give processor seconds")
     if hunter.budget_s < needed_s:
         raise SpecError(
             f"a budget of {hunter.budget_s:.0f} processor seconds is too small for "

@@ -80,8 +80,17 @@ def _sources(place: Path) -> list[Path]:
 def _is_source(file: Path) -> bool:
     if file.name == MAKE:
         return file.exists() and "REPRODUCIBLE" in file.read_text()
-    is_sweep = file.suffix in SPEC_ENDINGS and file.with_suffix(".json").exists()
+    is_sweep = file.suffix in SPEC_ENDINGS and bool(_facts(file))
     return file.exists() and (is_sweep or file.name == INDEX)
+
+
+def _facts(sweep: Path) -> dict[str, Any]:
+    """What a published sweep's JSON says beside it; empty where there is none of the kind."""
+    try:
+        facts = json.loads(sweep.with_suffix(".json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return facts if isinstance(facts, dict) and "stack_versions" in facts else {}
 
 
 def _programs_above(place: Path) -> list[Path]:
@@ -131,7 +140,7 @@ def _reason(file: Path) -> str:
 
 def _of_sweep(path: Path) -> Iterator[Point]:
     """The runs of a published sweep."""
-    facts = json.loads(path.with_suffix(".json").read_text())
+    facts = _facts(path)
     inputs = published_inputs(facts, facts["stack_versions"])
     cube = load_published(path)
     sweep = Sweep(**json.loads(cube.attrs["sweep"]))

@@ -14,6 +14,7 @@ import ijson
 import msgspec
 import numpy as np
 
+from qbkit.arguments import as_path
 from qbkit.errors import TraceError
 from qbkit.json_words import in_words
 from qbkit.opening import open_plain
@@ -192,7 +193,7 @@ def open_log(path: str | Path, progress: bool) -> Iterator[JsonFile]:
     """Open a log, with a progress bar if wanted; raises TraceError if it cannot be read."""
     from qbkit.progress import bar as progress_bar
 
-    source = Path(path)
+    source = as_path(path)
     damage: list[str] = []
     try:
         with (

@@ -73,8 +73,9 @@ def packets_within(ds: xr.Dataset, folder: Path, span_s: tuple[float, float]) ->
 
 def require_within(around_s: float, duration_s: float) -> None:
     """Raise TraceError for a time outside of a run."""
-    if not 0 <= around_s <= duration_s:
-        raise TraceError(f"around_s = {around_s:g}: the run lasts from 0 to {duration_s:g} s")
+    if not isinstance(around_s, int | float) or not 0 <= around_s <= duration_s:
+        shown = f"{around_s:g}" if isinstance(around_s, int | float) else repr(around_s)
+        raise TraceError(f"around_s = {shown}: the run lasts from 0 to {duration_s:g} s")
 
 
 def _all_rows(ds: xr.Dataset, folder: Path) -> pd.DataFrame:
