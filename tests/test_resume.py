@@ -55,7 +55,7 @@ def test_both_ends_are_told_and_the_size_is_that_of_both_connections():
         ("quinn@0.11.5:cubic?resume=0rtt", "can have a second one that resumes"),
         ("quinn:cubic?resume=2rtt", "no connection resumes by '2rtt'; write 0rtt"),
         ("quinn:cubic?resume=0rtt mb=1", "resume 0rtt has no 'mb=1'; write 0rtt"),
-        ("quinn:cubic?resume=0rtt kb=0", "kb = 0.0: input should be greater"),
+        ("quinn:cubic?resume=0rtt kb=0", "kb = 0: input should be greater"),
         ("quinn:cubic?resume=0rtt&role=server", "leave out role, or resume"),
         ("quinn:cubic?resume=0rtt&app=rate mbps=2", "leave out app, or resume"),
         ("tcp:cubic?resume=0rtt&receiver=optimistic", "leave out receiver, or resume"),
@@ -81,14 +81,16 @@ def test_0rtt_saves_one_round_trip(stack: stacks.Stack):
     flow = f"{stack.name}:{stack.controllers()[0]}"
     runs = [run_of(f"{flow}?resume={kind}") for kind in ("0rtt", "1rtt")]
     assert [json.loads(run.attrs["warnings"]) for run in runs] == [[], []]
-    assert [float(run.resumed_session[0]) for run in runs] == [1, 1]
+    session = 0 if stack.name == "tcp" else 1  # TCP has no other than Fast Open's cookie
+    assert [float(run.resumed_session[0]) for run in runs] == [1, session]
     assert [float(run.resumed_early_data[0]) for run in runs] == [1, 0]
     came_s = [float((run.resumed_first_byte_s - run.resumed_start_s)[0]) for run in runs]
     assert came_s[0] == pytest.approx(RTT_S / 2, abs=0.003)
     later_s = came_s[1] - came_s[0]
     assert RTT_S - 0.001 < later_s < RTT_S + 0.012  # noq's pacer begins slowly: 109 ms
     early, later = map(bytes_of_first_flight, runs)
-    assert early > later + 3000  # data, beside the handshake's padded packets
+    least = 1400 if stack.name == "tcp" else 3000  # what a SYN carries
+    assert early > later + least  # beside the handshake's padded packets
     assert [run.qb.summary().early_data.iloc[0] for run in runs] == ["accepted", "none"]
     shown = runs[0].qb.summary().iloc[0]
     assert shown.second_first_byte_ms == pytest.approx(1e3 * came_s[0])
@@ -128,8 +130,9 @@ def test_picoquic_resumes_with_the_window_of_a_first_connection_that_left_slow_s
 @pytest.mark.guest
 @pytest.mark.parametrize("stack", RESUMING, ids=lambda stack: stack.name)
 def test_a_second_connection_that_never_begins_is_said(stack: stacks.Stack):
-    flow = f"{stack.name}:{stack.controllers()[0]}?resume=0rtt kb=1000"
+    flow = f"{stack.name}:{stack.controllers()[0]}?resume=0rtt kb=1000&stop_s=1.5"
     run = run_of(flow, bottleneck={**LINK, "rate_mbps": 2}, duration_s=2)
     warnings = json.loads(run.attrs["warnings"])
     assert len(warnings) == 1 and "has no second connection: its time was over" in warnings[0]
     assert np.isnan(run.resumed_start_s[0]) and run.receiver_bytes[0] > 100_000
+    assert run.packet_time_s.max() < 1.5 + 2.5 * RTT_S  # TCP resets what is still acknowledged

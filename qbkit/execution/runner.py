@@ -169,12 +169,11 @@ def _driver(stack: Stack, flow: Flow, ip_version: int) -> Stack:
         return to_stack(stack, flow.receiver.stack)
     if flow.receiver:
         return to_crafted(stack, flow.receiver)
-    above = (flow.app, flow.read_mbps, flow.receive_window_kb, flow.resume)
+    above = (flow.app, flow.read_mbps, flow.receive_window_kb)
     app = any(given is not None for given in above)
     server = flow.role == "server" and not isinstance(stack, ServingStack)
-    if ip_version == 6:
-        return with_ip6(stack, server=server, app=app)
-    return stack.with_more(server=server, app=app)
+    more = {"server": server, "app": app, "resume": flow.resume is not None}
+    return with_ip6(stack, **more) if ip_version == 6 else stack.with_more(**more)
 
 
 def _require_possible(stack: Stack, flow: Flow) -> None:

@@ -200,9 +200,12 @@ class Stack(GuestProgram):
         """The stack whose programs do all of the above: itself, by default."""
         return self
 
-    def with_more(self, *, server: bool = False, app: bool = False, ip6: bool = False) -> Stack:
-        """The stack as the `SendingServer`, with something above its transport, or over IPv6."""
-        driver = self.for_app() if server or app or ip6 else self
+    def with_more(
+        self, *, server: bool = False, app: bool = False, ip6: bool = False, resume: bool = False
+    ) -> Stack:
+        """The stack as the `SendingServer`, with something above its transport, over IPv6, or over
+        a second connection."""
+        driver = self.for_app() if server or app or ip6 or resume else self
         return as_server(driver) if server else driver
 
     @abstractmethod

@@ -21,14 +21,17 @@ BESIDE_QUIC_GO = frozenset({"chromium", "google-quiche", "haproxy", "nginx", "ng
 PREFIX = int(ipaddress.ip_address("fd00::"))
 
 
-def with_ip6(stack: Stack, *, server: bool = False, app: bool = False) -> Stack:
-    """The stack whose programs speak IPv6; SpecError where there is none."""
+def with_ip6(stack: Stack, **more: bool) -> Stack:
+    """The stack whose programs speak IPv6; SpecError where there is none.
+
+    ``more`` is what `Stack.with_more` takes beside it.
+    """
     if stack.name in TAKE_ADDRESSES:
         return stack
     if stack.name in BESIDE_QUIC_GO:
         return _beside_quic_go(stack)
     if stack.ip6:
-        return stack.with_more(server=server, app=app, ip6=True)
+        return stack.with_more(ip6=True, **more)
     raise SpecError(
         f"{stack.name} runs over IPv4 alone here; over IPv6 do {', '.join(names())}; "
         "take one of them, or leave out ip_version"

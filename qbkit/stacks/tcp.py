@@ -16,13 +16,14 @@ from qbkit.stacks.toolchains.sources import together
 
 SOURCE = Path(__file__).parent / "drivers/tcp/tcp_flow.c"
 APP, ABOVE = SOURCE.with_name("app.c"), SOURCE.parents[1] / "above/c/above.c"
-IP6 = SOURCE.with_name("ip6.c")
+IP6, RESUME = SOURCE.with_name("ip6.c"), SOURCE.with_name("resume.c")
 MOUNT = "/run/qb/stacks/tcp"
 APP_CALLS = tuple(f"-D{call}=app_{call}" for call in ("write", "recv", "listen"))
 IP6_CALLS = (
     "-Dinet_aton=ip6_aton",
     *(f"-D{call}=ip6_{call}" for call in ("socket", "bind", "connect")),
 )
+RESUME_CALLS = tuple(f"-D{call}=resume_{call}" for call in ("connect", "listen", "recv", "close"))
 ECN: dict[str | int | float | bool, str] = {True: "1", "accurate": "3"}
 """Value of the option ``ecn`` → net.ipv4.tcp_ecn."""
 PAPERS = ("cubic", "reno", "bbr")
@@ -48,6 +49,7 @@ class Tcp(Stack):
     reads_slowly: ClassVar[bool] = True
     ip6: ClassVar[bool] = True
     serves: ClassVar[bool] = True
+    resumes: ClassVar[bool] = True
     offers_window: ClassVar[bool] = True
     options: ClassVar[dict[str, str]] = {
         "initial_window_packets": "initial congestion window in segments",
@@ -79,8 +81,12 @@ class Tcp(Stack):
             return Status(False, "apt-get install gcc libc6-dev")
         return Status(True)
 
-    def with_more(self, *, server: bool = False, app: bool = False, ip6: bool = False) -> Stack:
+    def with_more(
+        self, *, server: bool = False, app: bool = False, ip6: bool = False, resume: bool = False
+    ) -> Stack:
         """A program for each combination."""
+        if resume:
+            return resuming(ip6=ip6)
         return variant(server=server, app=app, ip6=ip6) if server or app or ip6 else self
 
     def check(self, controller: str, options: Options, source: str | None) -> None:
@@ -155,6 +161,28 @@ def variant(*, server: bool, app: bool, ip6: bool) -> Tcp:
     }
     made: Tcp = type(TcpVariant.__name__, (TcpVariant,), attributes)()
     return as_server(made) if server else made
+
+
+class TcpResuming(TcpVariant):
+    """Two connections, by TCP Fast Open."""
+
+    def sysctls(self, options: Options) -> dict[str, str]:
+        """Without which a kernel accepts no data in a SYN."""
+        return {**super().sysctls(options), "net/ipv4/tcp_fastopen": "3"}
+
+
+def resuming(*, ip6: bool) -> Tcp:
+    """The driver with an application above it, or a reader, over two connections."""
+    below = "ip6_connect" if ip6 else "connect"
+    words = [word for word in IP6_CALLS if ip6 and not word.startswith("-Dconnect")]
+    words += ["-Dwrite=app_write", *RESUME_CALLS, f"-DCONNECT={below}", "-lm"]
+    attributes = {
+        "name": f"tcp-resume{'-ip6' * ip6}",
+        "files": (SOURCE, APP, ABOVE, RESUME, *(IP6,) * ip6),
+        "words": tuple(words),
+    }
+    made: Tcp = type(TcpResuming.__name__, (TcpResuming,), attributes)()
+    return made
 
 
 def _server_source() -> Path:
