@@ -87,7 +87,8 @@ def test_a_server_sends_like_a_client_half_a_round_trip_later(stack: stacks.Stac
     # Its first packet, as a server's, answers one that took half an RTT, too.
     later_s = np.subtract(begins_s(server), begins_s(client))
     assert later_s[0] == pytest.approx(0.02, abs=0.001)
-    assert 0.017 < later_s[1] < 0.03  # noq's pacer begins more slowly: 28.6 ms
+    # noq's pacer begins more slowly (28.6 ms); picoquic's knows the RTT by then, as no client does.
+    assert (0.008 if stack.name == "picoquic" else 0.017) < later_s[1] < 0.03
 
 
 @pytest.mark.guest

@@ -46,6 +46,7 @@ class Picoquic(CStack):
 
     name: ClassVar[str] = "picoquic"
     ip6: ClassVar[bool] = True
+    serves: ClassVar[bool] = True
     resumes: ClassVar[bool] = True
     number: ClassVar[str] = VERSION
     source: ClassVar[str] = (
