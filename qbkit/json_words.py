@@ -54,6 +54,8 @@ def object_of(text: str | bytes) -> dict[str, Any]:
         found = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"it is not valid JSON: {in_words(error)}") from None
+    except TypeError:
+        raise ValueError("it must be the text of a JSON object") from None
     if not isinstance(found, dict):
         raise ValueError("it must be a JSON object")
     return found

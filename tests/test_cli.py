@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import xarray as xr
 from test_failures import heed_interrupts, wait_for_guest
 
 import qbkit as qb
@@ -175,6 +176,10 @@ def test_a_dry_run_needs_no_folder(here, tmp_path):
     spec.write_text("name: x\nbase: {flows: ['tcp:cubic']}\nsweep: {seed: [1, 2, 3]}")
     status, out, _ = here("sweep", str(spec), "--dry-run")
     assert (status, out.startswith("3 runs, 3 to do, about 0.0")) == (0, True)
+    unknown = tmp_path / "unknown.yaml"
+    unknown.write_text("name: x\nbase: {flows: ['tcp:cubic']}\nsweep: {flows.0: ['tcp:nope']}")
+    status, _, complaint = here("sweep", str(unknown), "--dry-run")
+    assert (status, "tcp has no controller 'nope'" in complaint) == (2, True)
     status, _, complaint = here("sweep", str(spec))
     assert status == 2
     assert "give the folder for the results with --out, or use --dry-run" in complaint
@@ -400,6 +405,15 @@ def test_notebooks_alone_prints_help(here):
         lambda: qb.replay(None, 1),
         lambda: qb.identify(5),
         lambda: qb.measure_urls("https://a/"),
+        lambda: qb.fair_queuing_of(None),
+        lambda: qb.flow_events(None),
+        lambda: qb.save_run(None, "run.nc"),
+        lambda: qb.save_report(None, "run.html"),
+        lambda: qb.metrics.summary(xr.Dataset()),
+        lambda: qb.plots.timeline_chart([]),
+        lambda: qb.plots.interaction_chart(None),
+        lambda: qb.Experiment.from_json(None),
+        lambda: qb.Flow("tcp", "cubic", 5),
         lambda: qb.measure_urls(["https://a/"], limit_s=float("nan")),
     ],
 )

@@ -12,7 +12,7 @@ from scapy.packet import Raw
 
 import qbkit as qb
 from qbkit.errors import SpecError
-from qbkit.execution.runner import _drivers
+from qbkit.execution.runner import drivers_of
 from qbkit.spec.misbehaving import Attack, Receiver
 from qbkit.stacks.crafted import DRIVER
 from qbkit.testbed.plan import plan_data
@@ -72,7 +72,7 @@ def test_a_receiver_is_its_text():
 
 def test_a_spec_and_a_plan_without_them_do_not_mention_them():
     spec = qb.Experiment(flows=["tcp:cubic"])
-    plan = plan_data(spec, _drivers(spec), "virtual", "capture")
+    plan = plan_data(spec, drivers_of(spec), "virtual", "capture")
     assert "attacks" not in plan
     assert "receiver_env" not in plan["flows"][0]
     assert not {"attacks", "receiver"} & set(spec.to_json().replace('"', " ").split())

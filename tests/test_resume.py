@@ -11,7 +11,7 @@ from conservation import assert_conserved
 import qbkit as qb
 from qbkit import stacks
 from qbkit.errors import SpecError
-from qbkit.execution.runner import _drivers
+from qbkit.execution.runner import drivers_of
 from qbkit.testbed.plan import plan_data
 
 RTT_S = 0.1
@@ -43,7 +43,7 @@ def test_a_second_connection_is_part_of_the_text_and_none_is_no_part_of_the_name
 
 def test_both_ends_are_told_and_the_size_is_that_of_both_connections():
     spec = spec_of("quic-go:cubic?resume=1rtt kb=20 pause_s=0.5&bytes=1000")
-    flow = plan_data(spec, _drivers(spec), "virtual", "capture")["flows"][0]
+    flow = plan_data(spec, drivers_of(spec), "virtual", "capture")["flows"][0]
     assert flow["env"]["QBKIT_RESUME"] == "1rtt 20000 500000000"
     assert flow["bytes"] == 1000 and spec.flows[0].total_bytes == 21_000
 

@@ -11,7 +11,7 @@ from conservation import assert_conserved
 import qbkit as qb
 from qbkit import stacks
 from qbkit.errors import SpecError
-from qbkit.execution.runner import _drivers
+from qbkit.execution.runner import drivers_of
 from qbkit.testbed.plan import plan_data
 
 LINK = {"rate_mbps": 20, "rtt_ms": 40}
@@ -42,7 +42,7 @@ def test_a_role_is_part_of_the_text_and_no_role_is_no_part_of_the_name():
 @pytest.mark.parametrize("name", ["tcp", "quic-go", "quinn"])
 def test_the_ends_keep_their_sides_and_change_who_listens(name: str):
     spec = spec_of(f"{name}:cubic?role=server")
-    flow = plan_data(spec, _drivers(spec), "virtual", "capture")["flows"][0]
+    flow = plan_data(spec, drivers_of(spec), "virtual", "capture")["flows"][0]
     assert (flow["listens"], flow["starts"]) == ("sender", "receiver")
     assert (flow["sender_host"], flow["receiver_host"]) == ("s0", "d0")
     for argv, verb, word in (("sender", "send", "--listen"), ("receiver", "recv", "--connect")):

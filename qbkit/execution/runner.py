@@ -83,7 +83,7 @@ def _run(
     progress: bool,
 ) -> xr.Dataset:
     """`run` of an experiment, on this machine."""
-    drivers = _drivers(experiment)
+    drivers = drivers_of(experiment)
     # Where nothing can run (Binder, a Mac), report the missing engine before a missing stack.
     chosen = engines.choose(engine)
     identity = Identity(chosen).of(experiment, drivers)
@@ -152,7 +152,7 @@ def with_kept(experiment: Experiment, keep: tuple[str, ...]) -> Experiment:
     return experiment.model_copy(update={"flows": tuple(flows)})
 
 
-def _drivers(experiment: Experiment) -> list[Stack]:
+def drivers_of(experiment: Experiment) -> list[Stack]:
     """The stack of each flow; raises SpecError for a controller or option that it lacks."""
     drivers = []
     for flow in experiment.flows:
@@ -217,7 +217,7 @@ def namer(engine: str | None = None) -> Callable[[Experiment], str]:
     Both raise as `run` does before it starts. Versions and programs are looked up once.
     """
     identity = Identity(engines.choose(engine))
-    return lambda experiment: str(identity.of(experiment, _drivers(experiment))["hash"])
+    return lambda experiment: str(identity.of(experiment, drivers_of(experiment))["hash"])
 
 
 def stored(path: Path, name: str) -> xr.Dataset | None:

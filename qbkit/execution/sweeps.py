@@ -21,7 +21,7 @@ from qbkit.execution.attempts import words
 from qbkit.execution.cluster import run_calls
 from qbkit.execution.many import Outcome, run_on_worker
 from qbkit.execution.preflight import announcement, cpu_s, needs, require_room
-from qbkit.execution.runner import namer
+from qbkit.execution.runner import drivers_of, namer
 from qbkit.files import lock
 from qbkit.spec import Experiment
 from qbkit.spec.sweep import Sweep
@@ -272,6 +272,8 @@ def estimate(
     """
     engines.named(engine)  # raises for an unknown one
     missing = runs = [p.experiment for p in sweep.points()]
+    for experiment in runs:
+        drivers_of(experiment)  # raises for an unknown stack, controller or option
     if out is not None or published is not None:
         known, earlier = _kept(published)
         there = known.keys() | (set() if out is None else Results(str(out)).names())

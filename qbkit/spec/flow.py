@@ -101,9 +101,11 @@ class Flow(Spec):
     """Source of a controller that `qbkit.controller` registered. It is filled in when the flow is
     created, and only then part of its JSON."""
 
-    def __init__(self, stack: str | None = None, controller: str | None = None, **data: Any):
+    def __init__(
+        self, stack: str | None = None, controller: str | None = None, *others: Any, **data: Any
+    ) -> None:
         positional = {"stack": stack, "controller": controller}
-        super().__init__(**{k: v for k, v in positional.items() if v is not None}, **data)
+        super().__init__(*others, **{k: v for k, v in positional.items() if v is not None}, **data)
 
     @model_validator(mode="before")  # after the next: pydantic begins with the last
     @classmethod

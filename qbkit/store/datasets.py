@@ -40,6 +40,8 @@ def save_run(ds: xr.Dataset, path: str | Path) -> None:
 
     Raises StoreError when the file cannot be written (full disk, no permission).
     """
+    if not isinstance(ds, xr.Dataset):
+        raise StoreError("only a dataset can be saved as a run")
     target, content = as_path(path), netcdf_bytes(ds)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -18,7 +18,7 @@ from qbkit.metrics.flows.lookup import flow_labels, has_packets
 from qbkit.studies.conformance import Study
 from qbkit.studies.explain import models_path
 from qbkit.studies.explanation import Explanation
-from qbkit.studies.results import Results, is_cube
+from qbkit.studies.results import Results, is_cube, require_results
 
 if TYPE_CHECKING:
     import altair as alt
@@ -112,11 +112,7 @@ class Comparison:
 def compare(first: Results, second: Results, names: tuple[str, str] = ("A", "B")) -> Comparison:
     """Two runs or two studies side by side; MetricError for two of different kinds, or sweeps."""
     for one in (first, second):
-        if not isinstance(one, xr.Dataset | Study | Explanation):
-            raise MetricError(
-                f"{one!r} cannot be compared; give a run, a study or an explanation, as "
-                "qb.open_results opens them"
-            )
+        require_results(one)
     if not isinstance(names, Sequence) or len(names) != 2:
         raise MetricError(f"{names!r} are not two names; give one for each of the two results")
     runs = [r for r in (first, second) if isinstance(r, xr.Dataset)]

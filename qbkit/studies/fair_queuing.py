@@ -17,6 +17,7 @@ from qbkit.errors import SpecError
 from qbkit.execution.runner import run
 from qbkit.spec import Bottleneck, Experiment, Flow
 from qbkit.spec.flow import as_flow
+from qbkit.traces.run.attributes import require_run
 
 DETECTOR = "qbkit:fq-detect"
 HEAD_START_S = 5.0
@@ -99,6 +100,7 @@ def detection_experiment(
 
 def fair_queuing_of(ds: xr.Dataset, *, flow: int = 0) -> FairQueuing:
     """The verdict of a run whose given flow is the detector; SpecError if it is not."""
+    require_run(ds)
     if str(ds["controller"].values[flow]) != DETECTOR.partition(":")[2]:
         raise SpecError(f"flow {flow} is {ds['label'].values[flow]}; it must be {DETECTOR}")
     value = {

@@ -20,7 +20,7 @@ from qbkit.store.faults import faults_html
 from qbkit.store.paper_tables import heading
 from qbkit.studies.conformance import Study
 from qbkit.studies.explanation import Explanation
-from qbkit.studies.results import Results, figure, is_cube, kinds_of, table
+from qbkit.studies.results import Results, figure, is_cube, kinds_of, require_results, table
 
 STYLE = """
 body { font: 14px/1.5 Arial, "Liberation Sans", sans-serif; color: #1f2933; background: white;
@@ -51,6 +51,7 @@ def save_report(results: Results, path: str | Path) -> Path:
     Raises StoreError for a name that does not end in ``.html``, and for a folder that cannot be
     written.
     """
+    require_results(results)
     target = as_path(path)
     if target.suffix.lower() != ".html":
         raise StoreError(f"a report cannot be saved as {target.name!r}; choose a name with .html")

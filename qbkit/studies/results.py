@@ -60,6 +60,15 @@ def _names(index: Mapping[str, Any]) -> str:
     return ", ".join(index["files"])
 
 
+def require_results(results: Any) -> None:
+    """Raise MetricError for anything but a run, a sweep, a study or an explanation."""
+    if not isinstance(results, xr.Dataset | Study | Explanation):
+        raise MetricError(
+            f"{results!r} is no result; give a run, a study or an explanation, as qb.open_results "
+            "opens them"
+        )
+
+
 def kinds_of(results: Results) -> tuple[str, ...]:
     """The kinds of figure that these results have, the most telling first."""
     return tuple(_figures(results))
@@ -104,7 +113,7 @@ def _figures(results: Results) -> dict[str, Callable[[], Any]]:
 
 def is_cube(results: xr.Dataset) -> bool:
     """Whether a dataset is the cube of a sweep rather than a run."""
-    return "done" in results
+    return isinstance(results, xr.Dataset) and "done" in results
 
 
 def reference_of(cube: xr.Dataset) -> str:

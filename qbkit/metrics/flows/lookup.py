@@ -7,14 +7,16 @@ import math
 import numpy as np
 import xarray as xr
 
+from qbkit.arguments import whole
 from qbkit.errors import MetricError
 from qbkit.traces.arrays import BoolArray, FloatArray
-from qbkit.traces.run.attributes import run_experiment
+from qbkit.traces.run.attributes import require_run, run_experiment
 from qbkit.traces.run.journey import Fate
 
 
 def flow_labels(ds: xr.Dataset) -> list[str]:
     """Labels of the run's flows, in order."""
+    require_run(ds)
     return [str(v) for v in ds["label"].values]
 
 
@@ -30,8 +32,8 @@ def flow_index(ds: xr.Dataset, flow: str | int) -> int:
     labels = flow_labels(ds)
     if isinstance(flow, str) and flow in labels:
         return labels.index(flow)
-    if not isinstance(flow, str) and 0 <= int(flow) < len(labels):
-        return int(flow)
+    if not isinstance(flow, str) and 0 <= (index := whole(flow, "flow")) < len(labels):
+        return index
     known = ", ".join(f"{i} {label!r}" for i, label in enumerate(labels)) or "none"
     raise MetricError(f"the run has no flow {flow!r}; its flows are: {known}")
 

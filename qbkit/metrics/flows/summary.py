@@ -12,6 +12,7 @@ from qbkit.json_words import plain_rows
 from qbkit.metrics.flows import lookup
 from qbkit.metrics.flows.further import further_columns
 from qbkit.metrics.flows.jitter import flow_jitter_ms
+from qbkit.traces.run.attributes import require_run
 from qbkit.traces.run.journey import Fate
 
 COLUMNS = (
@@ -64,6 +65,7 @@ def summary(ds: xr.Dataset) -> pd.DataFrame:
     Without a packet table, the means come from the binned series, weighted by throughput. Values
     that bins do not contain are NaN: losses, deviation, and with reverse traffic the RTT.
     """
+    require_run(ds)
     rows = [_row(ds, i) for i in range(ds.sizes["flow"])]
     table = pd.DataFrame(rows, columns=list(COLUMNS))
     return table.assign(**further_columns(ds))

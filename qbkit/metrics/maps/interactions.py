@@ -140,6 +140,8 @@ def _square(ratios: xr.DataArray) -> npt.NDArray[np.float64]:
 
 def require_dimensions(cube: xr.Dataset, *dims: str) -> None:
     """Raise MetricError for the first dimension that the cube lacks, with those that it has."""
+    if not isinstance(cube, xr.Dataset):
+        raise MetricError("this is no sweep; give a dataset that qb.load_sweep opens")
     for dim in dims:
         if dim not in cube.dims:
             known = ", ".join(str(d) for d in cube.dims)

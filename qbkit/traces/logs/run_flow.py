@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from qbkit.arguments import whole
 from qbkit.errors import TraceError
 from qbkit.traces.arrays import IntArray
 from qbkit.traces.logs.events import FURTHER_METRICS, METRICS, EventTables
-from qbkit.traces.run.attributes import run_warnings
+from qbkit.traces.run.attributes import require_run, run_warnings
 from qbkit.traces.run.journey import Fate
 
 APPLICATION = 2
@@ -49,12 +50,13 @@ def flow_events(run: xr.Dataset, flow: str | int = 0) -> xr.Dataset:
 
 
 def _index(run: xr.Dataset, flow: int | str) -> int:
+    require_run(run)
     labels = [str(label) for label in run.label.values]
     if isinstance(flow, str):
         if flow not in labels:
             raise TraceError(f"the run has no flow {flow!r}; it has {', '.join(labels)}")
         return labels.index(flow)
-    if not 0 <= flow < len(labels):
+    if not 0 <= (flow := whole(flow, "flow")) < len(labels):
         raise TraceError(f"the run has no flow {flow}; it has {len(labels)}, from 0 on")
     return flow
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import xarray as xr
 
-from qbkit.errors import SpecError
+from qbkit.errors import SpecError, TraceError
 from qbkit.json_words import in_words
 from qbkit.spec import Experiment
 
@@ -24,3 +25,9 @@ def run_warnings(ds: xr.Dataset) -> list[str]:
     except (ValueError, TypeError, RecursionError) as error:
         raise SpecError(f"the run's warnings are not valid JSON: {in_words(error)}") from None
     return [str(w) for w in warnings] if isinstance(warnings, list) else [str(warnings)]
+
+
+def require_run(run: Any) -> None:
+    """Raise TraceError for anything but the dataset of a run."""
+    if not isinstance(run, xr.Dataset) or "label" not in run:
+        raise TraceError("this is no run; give a dataset that qb.run returns or qb.load_run opens")

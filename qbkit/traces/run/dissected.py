@@ -17,6 +17,7 @@ import pandas as pd
 import xarray as xr
 
 from qbkit import extras
+from qbkit.arguments import whole
 from qbkit.errors import StoreError, TraceError
 from qbkit.stacks import ip6
 from qbkit.testbed.plan import RECEIVER_IP, SENDER_IP
@@ -50,7 +51,7 @@ def packets_around(
     or one of another run, and MissingExtra without scapy.
     """
     require_within(around_s, float(ds.attrs["duration_s"]))
-    if count < 1:
+    if whole(count, "count") < 1:
         raise TraceError(f"count = {count}: give a number of packets from 1 on")
     rows = _all_rows(ds, folder)
     flows = np.atleast_1d(ds["flow"].values) if flow is None else [flow]
