@@ -319,7 +319,7 @@ def read_published(folder: Path) -> Published:
         interactions,
         tuple(_studies(folder)),
         alone,
-        read_inferred(folder / "parameters.csv"),
+        read_inferred(folder),
         _releases(folder / "releases"),
         read_faults(folder / "faults.csv"),
         _rows(folder / "checks/physical-time.csv", "flow"),

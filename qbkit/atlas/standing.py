@@ -1,8 +1,9 @@
 """Where each implementation stands, in words, and why: its known fault, or what its packets say.
 
 The packets of lone flows give the parameters of an implementation and of the kernel's controller
-(`qbkit.metrics.infer`). Of those that differ, the likely cause is the one that explains most of the
-difference in throughput: it must work in its direction, and be more than a few per cent.
+(`qbkit.metrics.infer`), and of a BBR how it behaves where its path changes. Of what differs, the
+likely cause comes first in `compare`: it must not work against the difference in throughput, and a
+parameter must make more than a few per cent of it.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from dataclasses import dataclass, field
 from qbkit.atlas.differences import Difference
 from qbkit.atlas.published import Published
 from qbkit.metrics.maps.families import family, kernel_counterpart
-from qbkit.metrics.parameters.differences import compare
+from qbkit.metrics.parameters.differences import CLEAR, compare
+from qbkit.metrics.parameters.rules import RECEIVERS, RULES
 from qbkit.spec.flow import controller_of
 from qbkit.store.faults import Fault, first_clause
 
@@ -109,8 +111,13 @@ def _from_packets(published: Published, name: str, difference: Difference) -> Ca
         return None
     part = difference.mbps / difference.reference_mbps
     models_path = family(controller_of(name)) == "bbr"
-    for each in compare(mine.parameters, kernel.parameters, part, models_path=models_path):
+    differ = compare(mine.parameters, kernel.parameters, part, models_path=models_path)
+    for each in differ:
+        if each.role != "cause" or (models_path and each.name in RECEIVERS):
+            continue
+        if each.name in RULES and each.effect * part >= 0 and each.score > CLEAR:
+            return Cause(each.clause)
         percent = 100 * math.expm1(each.effect)
-        if each.role == "cause" and percent * part > 0 and abs(percent) >= LEAST_PERCENT:
+        if percent * part > 0 and abs(percent) >= LEAST_PERCENT:
             return Cause(INTERVAL.sub("", str(each)), percent=percent)
     return None

@@ -121,7 +121,8 @@ def bisect_command(good: str, bad: str, as_json: bool, **params: Any) -> None:
         print_json({"lines": found.lines, "versions": rows, "cause": found.explained.to_dict()})
         return
     print_frame(frame)
-    click.echo(found)
+    for line in (found, *found.explained.next_lines):
+        click.echo(line)
 
 
 @click.command("identify")

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -83,11 +83,11 @@ def explain(
             raise
         return load_explanation(published, definition=definition)
     halves = alone[: len(ours)], alone[len(ours) :]
-    seen: list[list[xr.Dataset]] = [[], []]
-    if models_path((study.test, study.reference), *(infer(half) for half in halves)):
-        wanted = [run for flow in (test, reference) for run in probing(flow, link)]
-        both = run_every(wanted, engine=engine, scheduler=scheduler, progress=progress)
-        seen = [both[: len(both) // 2], both[len(both) // 2 :]]
+
+    def run(wanted: Sequence[Experiment]) -> list[xr.Dataset]:
+        return run_every(wanted, engine=engine, scheduler=scheduler, progress=progress)
+
+    seen = probed((test, reference), (study.test, study.reference), link, halves, run)
     sides = (observed(half, more) for half, more in zip(halves, seen, strict=True))
     found = explanation(study, *sides, definition=definition)
     found = replace(found, alone=tuple(each[0] for each in (seen if seen[0] else halves)))
@@ -97,6 +97,23 @@ def explain(
         study, found.assessment, engine=engine, scheduler=scheduler, progress=progress
     )
     return replace(found, exchange=exchanged)
+
+
+def probed(
+    flows: Sequence[str | Flow],
+    names: Sequence[str],
+    link: Bottleneck,
+    alone: Sequence[Sequence[xr.Dataset]],
+    run: Callable[[Sequence[Experiment]], list[xr.Dataset]],
+) -> list[list[xr.Dataset]]:
+    """The runs of both flows on a path that probes them, if either models its path; else none.
+
+    ``names`` are those of the study, and ``alone`` the runs of each flow alone on the link.
+    """
+    if not models_path(names, *(infer(half) for half in alone)):
+        return [[] for _ in flows]
+    both = run([each for flow in flows for each in probing(flow, link)])
+    return [both[: len(both) // 2], both[len(both) // 2 :]]
 
 
 def probes(

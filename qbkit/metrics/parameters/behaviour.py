@@ -17,7 +17,7 @@ from qbkit.metrics.parameters.inference import (
     infer,
     samples_of,
 )
-from qbkit.metrics.parameters.interruptions import after_interruptions
+from qbkit.metrics.parameters.interruptions import after_interruptions, is_interrupted
 from qbkit.metrics.parameters.model import ProbePath
 from qbkit.metrics.parameters.reductions import rounds_of_loss, window_reductions_of
 from qbkit.metrics.parameters.rules import RULES
@@ -27,18 +27,21 @@ from qbkit.metrics.parameters.start import shows_pacing, start_of
 def observed(alone: Sequence[xr.Dataset], probing: Sequence[xr.Dataset] = ()) -> Parameters:
     """Parameters and behaviour of flow 0, alone on its link and on a `ProbePath`.
 
-    What it does on its link counts, before what it does elsewhere. Without a run on its link, the
-    first seconds of a `ProbePath` are one. Raises MetricError as `infer` does.
+    What it does on its link counts, before what it does elsewhere. Without a run on its link, or if
+    that was interrupted, the first seconds of a `ProbePath` are one. Raises MetricError as `infer`
+    does.
     """
     paths = [(run, ProbePath.of(run)) for run in probing]
     links = [model.within(observe(run), 0.0, path.fall_s) for run, path in paths if path]
-    seen = [observe(run) for run in alone] or links
+    whole = [run for run in alone if not (links and is_interrupted(run))]
+    seen = [observe(run) for run in whole] or links
     found = infer(seen)
-    short = [] if alone else ["probe_rtt_interval_s"]  # the first seconds hold one at most
+    short = [] if whole else ["probe_rtt_interval_s"]  # the first seconds hold one at most
     if not any(shows_pacing(c, start_of(c)) for c in seen):
         short.append("pacing")
     kept = [Estimate(e.name, math.nan) if e.name in short else e for e in found.values()]
-    shown = zip(behaviour_of(alone), behaviour_of(probing), strict=True)
+    interrupted = of_samples([after_interruptions(observe(run), run) for run in alone])
+    shown = zip(behaviour_of(whole) if whole else interrupted, behaviour_of(probing), strict=True)
     return Parameters(
         found.label, [*kept, *(here if here.known else there for here, there in shown)]
     )

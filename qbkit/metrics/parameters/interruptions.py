@@ -23,13 +23,17 @@ ROUND = 0.9
 
 def after_interruptions(c: Connection, run: xr.Dataset) -> dict[str, float]:
     """How much of a window is left after pauses and outages, each the median of all of a run."""
-    spec = json.loads(run.attrs.get("spec", "{}"))
     parts: dict[str, list[float]] = {}
-    if spec.get("flows", [{}])[0].get("app"):
+    if _has_app(run):
         parts["kept_after_pause"] = _after_pauses(c)
     if outages := outages_s(run):
         parts["kept_after_outage"] = _after_outages(c, outages)
     return {name: float(np.median(of_each)) for name, of_each in parts.items() if of_each}
+
+
+def is_interrupted(run: xr.Dataset) -> bool:
+    """Whether the application of flow 0 may pause, or the path has outages."""
+    return _has_app(run) or bool(outages_s(run))
 
 
 def outages_s(run: xr.Dataset) -> list[tuple[float, float]]:
@@ -37,6 +41,11 @@ def outages_s(run: xr.Dataset) -> list[tuple[float, float]]:
     link = json.loads(run.attrs.get("spec", "{}")).get("bottleneck", {})
     times = (link.get("outages") or {}).get("times", ())
     return [] if ProbePath.of(run) else [(begin_s, length_s) for begin_s, length_s in times]
+
+
+def _has_app(run: xr.Dataset) -> bool:
+    flows = json.loads(run.attrs.get("spec", "{}")).get("flows") or [{}]
+    return bool(flows[0].get("app"))
 
 
 def pauses_s(c: Connection) -> list[tuple[float, float]]:

@@ -25,15 +25,15 @@ from qbkit.arguments import whole
 from qbkit.errors import MetricError, QbkitError, SpecError
 from qbkit.execution.many import run_every
 from qbkit.execution.runner import run
-from qbkit.metrics import infer
+from qbkit.metrics.parameters import observed
 from qbkit.metrics.verdicts.permutation import difference_p, enough_trials, smallest_p
-from qbkit.spec import Bottleneck, Flow
+from qbkit.spec import Bottleneck, Experiment, Flow
 from qbkit.stacks.base import Say
 from qbkit.studies.bisection.measures import Measure, measure_of
 from qbkit.studies.bisection.search import Side, search
 from qbkit.studies.bisection.versions import Clone, Commit, Version, commits, ends, releases
 from qbkit.studies.conformance import DEFAULT_SEEDS, Study, experiments
-from qbkit.studies.explain import PROBE_SEEDS, explanation
+from qbkit.studies.explain import PROBE_SEEDS, explanation, probed
 from qbkit.studies.explanation import Explanation
 from qbkit.traces.arrays import FloatArray
 
@@ -236,7 +236,9 @@ class _Trials:
         return self._run([flow, self.reference], self.seeds)
 
     def _run(self, flows: Sequence[str], seeds: int) -> list[xr.Dataset]:
-        wanted = experiments(flows, self.link, duration_s=self.duration_s, seeds=seeds)
+        return self._run_all(experiments(flows, self.link, duration_s=self.duration_s, seeds=seeds))
+
+    def _run_all(self, wanted: Sequence[Experiment]) -> list[xr.Dataset]:
         if isinstance(self.versions[0], Commit):  # only this process knows their stacks
             return [run(experiment, progress=self.progress) for experiment in wanted]
         return run_every(wanted, progress=self.progress)
@@ -247,7 +249,9 @@ class _Trials:
         new, old = (self._flow(i) for i in (first_bad, last_good))
         trials = self.seeds if self.measure.is_alone else min(self.seeds, PROBE_SEEDS)
         study = Study(new, old, self._competing(new), self._competing(old))
-        return explanation(study, infer(self._run([new], trials)), infer(self._run([old], trials)))
+        alone = [self._run([flow], trials) for flow in (new, old)]
+        seen = probed((new, old), (new, old), self.link, alone, self._run_all)
+        return explanation(study, *(observed(*each) for each in zip(alone, seen, strict=True)))
 
 
 def spread(values: FloatArray) -> float:
