@@ -32,8 +32,7 @@ from qbkit.metrics.parameters.differences import CLEAR
 from qbkit.metrics.parameters.rules import RECEIVERS
 from qbkit.spec import Bottleneck, Experiment
 from qbkit.spec.over_time import Outages
-from qbkit.studies.conformance import experiments
-from qbkit.studies.probing import SEEDS, probing
+from qbkit.studies.probing import SEEDS, alone, interrupted, probing
 
 LONE = {"duration_s": 60.0, "seeds": 1}
 LINK = Bottleneck(rate_mbps=10, rtt_ms=50, buffer_bdp=1)
@@ -462,16 +461,12 @@ def outcome(case: Case, found: Sequence[Difference]) -> str:
 def parameters(case: Case, flow: str, first_seed: int) -> Parameters | None:
     """What one side shows; None if it has no runs."""
     models = models_path(flow)
-    interrupted = "app=" in flow or case.link is OUTAGES
-    alone = (
-        []
-        if models and not interrupted and case.link is LINK
-        else experiments([flow], case.link, **LONE)
-    )
-    probed = probing(flow, case.link, seeds=SEEDS if case.of_stack else 1) if models else []
+    on_link = [] if models and case.link is LINK else alone(flow, case.link, **LONE)
+    on_path = probing(flow, case.link, seeds=SEEDS if case.of_stack else 1) if models else []
+    wanted = (on_link, on_path, interrupted(flow, case.link, **LONE))
     done = [
-        runs([run.model_copy(update={"seed": run.seed + first_seed - 1}) for run in wanted])
-        for wanted in (alone, probed)
+        runs([run.model_copy(update={"seed": run.seed + first_seed - 1}) for run in some])
+        for some in wanted
     ]
     return observed(*done) if any(done) else None
 

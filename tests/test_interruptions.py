@@ -7,12 +7,11 @@ from types import SimpleNamespace
 import pytest
 
 import qbkit as qb
-from qbkit.metrics.parameters import compare, observe, observed
-from qbkit.metrics.parameters.differences import CLEAR
+from qbkit.metrics.parameters import observe, observed
 from qbkit.metrics.parameters.interruptions import outages_s, pauses_s
 from qbkit.studies.exchange import Exchange, other_receiver
 from qbkit.studies.moments import moment_of
-from qbkit.studies.probing import probing
+from qbkit.studies.probing import alone, interrupted, probing
 
 LINK = qb.Bottleneck(rate_mbps=10, rtt_ms=50, buffer_bdp=1)
 DROPPED = {"outages": "8:2 drop"}
@@ -27,11 +26,6 @@ def run_of(flow: str, **fields):
     return qb.Experiment(bottleneck=link, flows=[flow], duration_s=16).run()
 
 
-def first_cause(test, reference) -> str:
-    causes = compare(observed([test]), observed([reference]))
-    return next((d.name for d in causes if d.role == "cause" and not d.score <= CLEAR), "")
-
-
 @pytest.mark.guest
 def test_a_kernel_restarts_after_a_pause_and_quinn_keeps_its_window():
     """tcp_slow_start_after_idle; RFC 9002, section 7.8, lets a paced sender go on."""
@@ -39,7 +33,10 @@ def test_a_kernel_restarts_after_a_pause_and_quinn_keeps_its_window():
     kernel, quinn = (run_of(f"{name}:cubic?{paused}") for name in ("tcp", "quinn"))
     ends = pauses_s(observe(kernel))
     assert [round(end_s) for _, end_s in ends] == [5, 10, 15]
-    kept = {run.attrs["hash"]: observed([run])["kept_after_pause"].value for run in (kernel, quinn)}
+    kept = {
+        run.attrs["hash"]: observed([run], (), [run])["kept_after_pause"].value
+        for run in (kernel, quinn)
+    }
     assert kept[kernel.attrs["hash"]] == pytest.approx(10 / 80, abs=0.05)  # the initial window
     assert kept[quinn.attrs["hash"]] > 0.5
     moment = moment_of("kept_after_pause", kernel, observe(kernel))
@@ -51,21 +48,19 @@ def test_an_outage_is_persistent_congestion_for_quinn_and_a_loss_for_quic_go():
     """RFC 9002, section 7.6; quic-go has no persistent congestion."""
     quinn, quic_go = (run_of(f"{name}:cubic", **DROPPED) for name in ("quinn", "quic-go"))
     assert outages_s(quinn) == [(8.0, 2.0)]
-    assert observed([quinn])["kept_after_outage"].value < 0.06
-    assert observed([quic_go])["kept_after_outage"].value > 0.15
+    assert observed([quinn], (), [quinn])["kept_after_outage"].value < 0.06
+    assert observed([quic_go], (), [quic_go])["kept_after_outage"].value > 0.15
     assert moment_of("kept_after_outage", quinn, observe(quinn)).at_s == 10.0
 
 
-@pytest.mark.guest
-def test_a_bulk_flow_without_an_outage_shows_neither():
-    found = observed([run_of("tcp:cubic")])
-    assert not found["kept_after_pause"].known and not found["kept_after_outage"].known
-
-
-def test_the_path_that_probes_has_no_application():
-    assert all(
-        run.flows[0].app is None for run in probing("tcp:bbr?app=onoff on_s=1 off_s=1", LINK)
-    )
+def test_what_a_flow_does_alone_is_undisturbed_and_interruptions_are_runs_of_their_own():
+    link = qb.Bottleneck(**{**LINK.model_dump(exclude_unset=True), **DROPPED})
+    paused, how = "tcp:bbr?app=onoff on_s=1 off_s=1", {"duration_s": 16, "seeds": 2}
+    for run in (*probing(paused, link), *alone(paused, link, **how)):
+        assert run.flows[0].app is None
+    assert alone("tcp:bbr", LINK, **how) == alone(paused, link, **how)
+    assert interrupted("tcp:bbr", LINK, **how) == []
+    assert [run.bottleneck for run in interrupted(paused, link, **how)] == [link, link]
 
 
 @pytest.mark.parametrize(

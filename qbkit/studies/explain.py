@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,29 +14,22 @@ from qbkit.errors import StoreError
 from qbkit.execution.many import run_every
 from qbkit.execution.stand_ins import CANNOT_RUN
 from qbkit.metrics.envelopes.envelope import definition_of
-from qbkit.metrics.maps.families import kernel_counterpart
-from qbkit.metrics.parameters import PARAMETERS, Parameters, compare, infer, observed
-from qbkit.metrics.parameters.effects import PROBING, law
+from qbkit.metrics.parameters import PARAMETERS, Parameters, compare
 from qbkit.spec import Bottleneck, Experiment, Flow
 from qbkit.store.published import ENVELOPE_SERIES, load_runs, published_index
 from qbkit.studies.conformance import (
     DEFAULT_SEEDS,
     Study,
     conformance_study,
-    experiments,
     publish_study,
     study_of,
 )
 from qbkit.studies.exchange import exchange
 from qbkit.studies.explanation import Explanation
-from qbkit.studies.probing import probing
+from qbkit.studies.lone import lone, models_path
 
 if TYPE_CHECKING:
     import xarray as xr
-
-PROBE_S = 60.0
-PROBE_SEEDS = 2
-"""Longest duration and number of the runs of a lone flow, from which parameters are inferred."""
 
 
 def explain(
@@ -73,55 +66,26 @@ def explain(
         progress=progress,
         published=published,
     )
-    ours, theirs = (
-        probes(flow, link, duration_s=duration_s, seeds=seeds) for flow in (test, reference)
-    )
-    try:
-        alone = run_every([*ours, *theirs], engine=engine, scheduler=scheduler, progress=progress)
-    except CANNOT_RUN:
-        if published is None:
-            raise
-        return load_explanation(published, definition=definition)
-    halves = alone[: len(ours)], alone[len(ours) :]
 
     def run(wanted: Sequence[Experiment]) -> list[xr.Dataset]:
         return run_every(wanted, engine=engine, scheduler=scheduler, progress=progress)
 
-    seen = probed((test, reference), (study.test, study.reference), link, halves, run)
-    sides = (observed(half, more) for half, more in zip(halves, seen, strict=True))
-    found = explanation(study, *sides, definition=definition)
-    found = replace(found, alone=tuple(each[0] for each in (seen if seen[0] else halves)))
+    names = (study.test, study.reference)
+    try:
+        sides = lone((test, reference), names, link, run, duration_s=duration_s, seeds=seeds)
+    except CANNOT_RUN:
+        if published is None:
+            raise
+        return load_explanation(published, definition=definition)
+    found = explanation(study, *(side.parameters for side in sides), definition=definition)
+    first = found.suspects[0].name if found.suspects else ""
+    found = replace(found, alone=tuple(side.showing(first) for side in sides))
     if not found.suspects_receiver:
         return found
     exchanged = exchange(
         study, found.assessment, engine=engine, scheduler=scheduler, progress=progress
     )
     return replace(found, exchange=exchanged)
-
-
-def probed(
-    flows: Sequence[str | Flow],
-    names: Sequence[str],
-    link: Bottleneck,
-    alone: Sequence[Sequence[xr.Dataset]],
-    run: Callable[[Sequence[Experiment]], list[xr.Dataset]],
-) -> list[list[xr.Dataset]]:
-    """The runs of both flows on a path that probes them, if either models its path; else none.
-
-    ``names`` are those of the study, and ``alone`` the runs of each flow alone on the link.
-    """
-    if not models_path(names, *(infer(half) for half in alone)):
-        return [[] for _ in flows]
-    both = run([each for flow in flows for each in probing(flow, link)])
-    return [both[: len(both) // 2], both[len(both) // 2 :]]
-
-
-def probes(
-    flow: str | Flow, link: Bottleneck, *, duration_s: float, seeds: int
-) -> list[Experiment]:
-    """The lone flows from which `explain` infers the parameters of a side."""
-    shorter_s, few = min(duration_s, PROBE_S), min(seeds, PROBE_SEEDS)
-    return experiments([flow], link, duration_s=shorter_s, seeds=few)
 
 
 def explanation(
@@ -134,12 +98,6 @@ def explanation(
     models = models_path((study.test, study.reference), test, reference)
     differences = compare(test, reference, part, models_path=models)
     return Explanation(study, assessment, test, reference, differences)
-
-
-def models_path(names: Sequence[str], test: Parameters, reference: Parameters) -> bool:
-    """Whether a side is known to model the path, or was seen to."""
-    known = any(kernel_counterpart(name) == "tcp:bbr" for name in names)
-    return known or law(test, reference) == PROBING
 
 
 def publish_explanation(explained: Explanation, folder: str | Path) -> Path:

@@ -33,6 +33,7 @@ from qbkit.studies.confirming import confirmation, likely_place
 from qbkit.studies.conformance import Study
 from qbkit.studies.exchange import Exchange
 from qbkit.studies.moments import moment_of
+from qbkit.studies.witness import witness
 
 if TYPE_CHECKING:
     import altair as alt
@@ -61,8 +62,8 @@ class Explanation:
     differences: list[Difference]
     """Causes, most likely first, then symptoms."""
     alone: tuple[xr.Dataset, ...] = ()
-    """A run of the test and one of the reference, each alone: on the path that probes them if the
-    cause may be a model's, else on the link of the study. Empty for a published explanation."""
+    """The run of the test, and that of the reference, which show the first cause best, each alone
+    (`qbkit.studies.lone`). Empty for a published explanation."""
     exchange: Exchange | None = None
     """What came of another receiver, where the receiver was the likeliest cause."""
 
@@ -158,6 +159,8 @@ class Explanation:
         line = self.cause_line
         alone = f"From its packets alone: {line[0].lower()}{line[1:]}"
         lines = [*([alone] if self.faults else []), *exchanged]
+        if self.alone and (said := witness(first, self.alone[0], observe(self.alone[0]))):
+            lines.append(said)
         if first.name not in RECEIVERS or not exchanged:
             lines.append(confirmation(first, test, reference))
         if place := likely_place(first, test.flows[0]):

@@ -7,6 +7,8 @@ response to a loss are separate events. The buffer is deep, so that nothing else
 
 from __future__ import annotations
 
+from typing import Any
+
 from qbkit.spec import Bottleneck, Experiment, Flow
 from qbkit.spec.flow import as_flow
 from qbkit.spec.over_time import Capacity, Outages
@@ -16,6 +18,7 @@ BUFFER_BDP = 6.0
 FALL_S, RISE_S, BURST_S, END_S = 15.0, 40.0, 46.0, 60.0
 LOW_PART = 0.4
 BURST_RTTS = 0.2
+ALONE_S, ALONE_SEEDS = 60.0, 2
 SEEDS = 2
 """A burst may meet any phase: of two runs, both are to differ from both of the reference."""
 
@@ -34,5 +37,30 @@ def probe_path(link: Bottleneck) -> Bottleneck:
 
 def probing(flow: str | Flow, link: Bottleneck, *, seeds: int = SEEDS) -> list[Experiment]:
     """A flow alone on the path for a link, with data to send at all times."""
-    flow = as_flow(flow).model_copy(update={"app": None})
-    return experiments([flow], probe_path(link), duration_s=END_S, seeds=seeds)
+    return experiments([_bulk(flow)], probe_path(link), duration_s=END_S, seeds=seeds)
+
+
+def alone(flow: str | Flow, link: Bottleneck, *, duration_s: float, seeds: int) -> list[Experiment]:
+    """A flow alone on a link, with data to send at all times and no outages.
+
+    Longer than `ALONE_S`, or with more seeds than `ALONE_SEEDS`, no study needs it.
+    """
+    steady = link.model_copy(update={"outages": None})
+    return experiments([_bulk(flow)], steady, **_at_most(duration_s, seeds))
+
+
+def interrupted(
+    flow: str | Flow, link: Bottleneck, *, duration_s: float, seeds: int
+) -> list[Experiment]:
+    """The same with its application and the outages of the link; none without either."""
+    if as_flow(flow).app is None and link.outages is None:
+        return []
+    return experiments([flow], link, **_at_most(duration_s, seeds))
+
+
+def _at_most(duration_s: float, seeds: int) -> dict[str, Any]:
+    return {"duration_s": min(duration_s, ALONE_S), "seeds": min(seeds, ALONE_SEEDS)}
+
+
+def _bulk(flow: str | Flow) -> Flow:
+    return as_flow(flow).model_copy(update={"app": None})

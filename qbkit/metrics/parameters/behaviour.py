@@ -17,45 +17,40 @@ from qbkit.metrics.parameters.inference import (
     infer,
     samples_of,
 )
-from qbkit.metrics.parameters.interruptions import after_interruptions, is_interrupted
+from qbkit.metrics.parameters.interruptions import after_interruptions
 from qbkit.metrics.parameters.model import ProbePath
 from qbkit.metrics.parameters.reductions import rounds_of_loss, window_reductions_of
 from qbkit.metrics.parameters.rules import RULES
 from qbkit.metrics.parameters.start import shows_pacing, start_of
 
 
-def observed(alone: Sequence[xr.Dataset], probing: Sequence[xr.Dataset] = ()) -> Parameters:
-    """Parameters and behaviour of flow 0, alone on its link and on a `ProbePath`.
+def observed(
+    alone: Sequence[xr.Dataset],
+    probing: Sequence[xr.Dataset] = (),
+    interrupted: Sequence[xr.Dataset] = (),
+) -> Parameters:
+    """Parameters and behaviour of flow 0: alone on its link, on a `ProbePath`, and interrupted.
 
-    What it does on its link counts, before what it does elsewhere. Without a run on its link, or if
-    that was interrupted, the first seconds of a `ProbePath` are one. Raises MetricError as `infer`
-    does.
+    What it does on its link counts, before what it does elsewhere. Without a run on its link, the
+    first seconds of a `ProbePath` are one. Raises MetricError as `infer` does.
     """
     paths = [(run, ProbePath.of(run)) for run in probing]
     links = [model.within(observe(run), 0.0, path.fall_s) for run, path in paths if path]
-    whole = [run for run in alone if not (links and is_interrupted(run))]
-    seen = [observe(run) for run in whole] or links
+    seen = [observe(run) for run in alone] or links
     found = infer(seen)
-    short = [] if whole else ["probe_rtt_interval_s"]  # the first seconds hold one at most
+    short = [] if alone else ["probe_rtt_interval_s"]  # the first seconds hold one at most
     if not any(shows_pacing(c, start_of(c)) for c in seen):
         short.append("pacing")
     kept = [Estimate(e.name, math.nan) if e.name in short else e for e in found.values()]
-    interrupted = of_samples([after_interruptions(observe(run), run) for run in alone])
-    shown = zip(behaviour_of(whole) if whole else interrupted, behaviour_of(probing), strict=True)
-    return Parameters(
-        found.label, [*kept, *(here if here.known else there for here, there in shown)]
-    )
+    after = of_samples([after_interruptions(observe(run), run) for run in interrupted])
+    each = zip(behaviour_of(alone), behaviour_of(probing), after, strict=True)
+    shown = [next((e for e in elsewhere if e.known), elsewhere[0]) for elsewhere in each]
+    return Parameters(found.label, [*kept, *shown])
 
 
 def behaviour_of(runs: Sequence[xr.Dataset]) -> list[Estimate]:
     """Every behaviour of flow 0, alone in each run; unknown where no run shows it."""
-    seen = [(observe(run), run) for run in runs]
-    return of_samples(
-        [
-            {**samples_of_path(c, ProbePath.of(run)), **after_interruptions(c, run)}
-            for c, run in seen
-        ]
-    )
+    return of_samples([samples_of_path(observe(run), ProbePath.of(run)) for run in runs])
 
 
 def of_samples(found: Sequence[Mapping[str, float | str]]) -> list[Estimate]:

@@ -31,11 +31,6 @@ def after_interruptions(c: Connection, run: xr.Dataset) -> dict[str, float]:
     return {name: float(np.median(of_each)) for name, of_each in parts.items() if of_each}
 
 
-def is_interrupted(run: xr.Dataset) -> bool:
-    """Whether the application of flow 0 may pause, or the path has outages."""
-    return _has_app(run) or bool(outages_s(run))
-
-
 def outages_s(run: xr.Dataset) -> list[tuple[float, float]]:
     """Begin and length of each outage of a run's path; those of a `ProbePath` are bursts."""
     link = json.loads(run.attrs.get("spec", "{}")).get("bottleneck", {})

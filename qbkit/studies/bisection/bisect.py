@@ -25,7 +25,6 @@ from qbkit.arguments import whole
 from qbkit.errors import MetricError, QbkitError, SpecError
 from qbkit.execution.many import run_every
 from qbkit.execution.runner import run
-from qbkit.metrics.parameters import observed
 from qbkit.metrics.verdicts.permutation import difference_p, enough_trials, smallest_p
 from qbkit.spec import Bottleneck, Experiment, Flow
 from qbkit.stacks.base import Say
@@ -33,8 +32,9 @@ from qbkit.studies.bisection.measures import Measure, measure_of
 from qbkit.studies.bisection.search import Side, search
 from qbkit.studies.bisection.versions import Clone, Commit, Version, commits, ends, releases
 from qbkit.studies.conformance import DEFAULT_SEEDS, Study, experiments
-from qbkit.studies.explain import PROBE_SEEDS, explanation, probed
+from qbkit.studies.explain import explanation
 from qbkit.studies.explanation import Explanation
+from qbkit.studies.lone import lone
 from qbkit.traces.arrays import FloatArray
 
 if TYPE_CHECKING:
@@ -247,11 +247,16 @@ class _Trials:
         """What most likely sets the first bad version apart from the last good one."""
         self.say(f"explaining {self.versions[first_bad].name}")
         new, old = (self._flow(i) for i in (first_bad, last_good))
-        trials = self.seeds if self.measure.is_alone else min(self.seeds, PROBE_SEEDS)
         study = Study(new, old, self._competing(new), self._competing(old))
-        alone = [self._run([flow], trials) for flow in (new, old)]
-        seen = probed((new, old), (new, old), self.link, alone, self._run_all)
-        return explanation(study, *(observed(*each) for each in zip(alone, seen, strict=True)))
+        sides = lone(
+            (new, old),
+            (new, old),
+            self.link,
+            self._run_all,
+            duration_s=self.duration_s,
+            seeds=self.seeds,
+        )
+        return explanation(study, *(side.parameters for side in sides))
 
 
 def spread(values: FloatArray) -> float:

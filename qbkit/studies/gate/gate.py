@@ -19,7 +19,6 @@ from qbkit.plots.drawing.link_words import link_words
 from qbkit.spec import Bottleneck, Experiment, Flow
 from qbkit.spec.flow import as_flow
 from qbkit.studies.conformance import DEFAULT_SEEDS, Study, experiments
-from qbkit.studies.explain import probes
 from qbkit.studies.gate.baseline import Baseline, baseline_check, read_baseline, require_alike
 from qbkit.studies.gate.checks import (
     Answer,
@@ -30,6 +29,7 @@ from qbkit.studies.gate.checks import (
     share_check,
     worst,
 )
+from qbkit.studies.probing import alone
 
 RIVALS = ("tcp:cubic", "tcp:reno", "tcp:bbr")
 DURATION_S = 60.0
@@ -92,7 +92,7 @@ def gate(
     before = read_baseline(baseline) if baseline else None
     if before:
         require_alike(before, [*wanted["test"], *wanted["reference"]])
-    wanted["alone"] = probes(ours, link, duration_s=duration_s, seeds=seeds)
+    wanted["alone"] = alone(ours, link, duration_s=duration_s, seeds=seeds)
     runs = _carried_out(wanted, engine=engine, progress=progress)
     study = Study(ours.title, f"{mine.title}", runs["test"], runs["reference"])
     parameters = infer(runs["alone"])

@@ -25,7 +25,7 @@ from qbkit.spec.web import WebLoad
 from qbkit.store.datasets import load_run
 from qbkit.store.index import INDEX, read_index
 from qbkit.store.published import SPEC_ENDINGS, STEP, load_published
-from qbkit.studies.explain import probes
+from qbkit.studies.probing import alone
 from qbkit.studies.reproduction import values
 from qbkit.studies.reproduction.inputs import inputs_of_files, published_inputs
 from qbkit.studies.reproduction.points import Point, Recipe, Table, one_run
@@ -190,7 +190,7 @@ def _of_parameters(index: Path) -> Iterator[Point]:
         names = [name for name in known["files"] if name.startswith(f"{side}-")]
         one = Experiment.from_json(load_run(index.parent / names[0]).attrs["spec"])
         link, seeds = one.bottleneck, len(names)
-        lone = probes(one.flows[0], link, duration_s=one.duration_s, seeds=seeds)
+        lone = alone(one.flows[0], link, duration_s=one.duration_s, seeds=seeds)
         recipe = Recipe([lone], lambda runs: infer(runs).to_dict()["estimates"])
         published = partial(values.values_of, parameters["estimates"])
         inputs = inputs_of_files(known["files"][name]["provenance"] for name in names)

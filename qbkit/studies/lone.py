@@ -1,0 +1,73 @@
+"""What each side of a study does alone, where no rival's losses mask it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import xarray as xr
+
+from qbkit.metrics.maps.families import kernel_counterpart
+from qbkit.metrics.parameters import Parameters, infer, observed
+from qbkit.metrics.parameters.effects import PROBING, law
+from qbkit.metrics.parameters.rules import INTERRUPTED
+from qbkit.spec import Bottleneck, Experiment, Flow
+from qbkit.studies.probing import alone, interrupted, probing
+
+Run = Callable[[Sequence[Experiment]], list[xr.Dataset]]
+"""From experiments to their runs, in order."""
+
+
+@dataclass(frozen=True)
+class Lone:
+    """The runs of one flow alone."""
+
+    on_link: list[xr.Dataset]
+    """On the link of the study, with data to send at all times and without outages."""
+    on_path: list[xr.Dataset] = field(default_factory=list)
+    """On the path that probes it, if it or the other side may model its path."""
+    interrupted: list[xr.Dataset] = field(default_factory=list)
+    """With the pauses and outages of the study, if there are any."""
+
+    @property
+    def parameters(self) -> Parameters:
+        """What its packets show."""
+        return observed(self.on_link, self.on_path, self.interrupted)
+
+    def showing(self, cause: str) -> xr.Dataset:
+        """The run that shows a cause best."""
+        shown = self.interrupted if cause in INTERRUPTED else self.on_path
+        return (shown or self.on_link)[0]
+
+
+def lone(
+    flows: Sequence[str | Flow],
+    names: Sequence[str],
+    link: Bottleneck,
+    run: Run,
+    *,
+    duration_s: float,
+    seeds: int,
+) -> list[Lone]:
+    """The runs of both flows of a study, whose ``names`` are those of the study."""
+    links = [alone(flow, link, duration_s=duration_s, seeds=seeds) for flow in flows]
+    breaks = [interrupted(flow, link, duration_s=duration_s, seeds=seeds) for flow in flows]
+    runs = _parted(run, [*links, *breaks])
+    on_link, with_breaks = runs[: len(flows)], runs[len(flows) :]
+    paths: list[list[Experiment]] = [[] for _ in flows]
+    if models_path(names, *(infer(some) for some in on_link)):
+        paths = [probing(flow, link) for flow in flows]
+    sides = zip(on_link, _parted(run, paths), with_breaks, strict=True)
+    return [Lone(*side) for side in sides]
+
+
+def _parted(run: Run, wanted: Sequence[Sequence[Experiment]]) -> list[list[xr.Dataset]]:
+    """The runs of all, together, and then each list by itself."""
+    done = iter(run([each for some in wanted for each in some]))
+    return [[next(done) for _ in some] for some in wanted]
+
+
+def models_path(names: Sequence[str], test: Parameters, reference: Parameters) -> bool:
+    """Whether a side is known to model the path, or was seen to."""
+    known = any(kernel_counterpart(name) == "tcp:bbr" for name in names)
+    return known or law(test, reference) == PROBING
