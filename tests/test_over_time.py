@@ -30,6 +30,12 @@ def test_a_text_a_list_and_fields_are_one_capacity():
     assert again.bottleneck == of_text
 
 
+def test_a_schedule_that_was_made_before_is_left_as_it_is():
+    link = Bottleneck(capacity="0:50 20:5", delay="0:40 3:20", outages="5:0.2")
+    again = {name: getattr(link, name) for name in ("capacity", "delay", "outages")}
+    assert Bottleneck(**again) == link
+
+
 def test_a_trace_is_read_in_each_of_its_forms(tmp_path: Path):
     (tmp_path / "tabs.txt").write_text("0.0\t2.5\n1.01\t1.25\n# a comment\n\n2.02\t4\n")
     (tmp_path / "named.csv").write_text("\ufefftime_s,mbps\n0,2.5\n1.01,1.25\n2.02,4\n")

@@ -287,7 +287,9 @@ def parsed_by(kind: type[Any]) -> Any:
     def parse(value: Any) -> Any:
         if isinstance(value, str | Path):
             return kind.of(str(value))
-        if isinstance(value, dict | kind):
+        if isinstance(value, kind):
+            return value
+        if isinstance(value, dict):
             if other := [key for key in value if not isinstance(key, str)]:
                 raise ValueError(f"{other[0]!r} is no name; give pairs, as in [(0, 50), (20, 5)]")
             return value
