@@ -338,6 +338,7 @@ def test_imported_pcaps_give_the_same_numbers(tmp_path):
             "nan % is no share of",
         ),
         (["conformance", "tcp:reno", "--min", "2"], "2 is no conformance; give a number from 0"),
+        (["conformance", "tcp:reno?app=rate mbps=1"], "tcp:reno sends what its app rate gives it"),
         (["stacks", "--json", "--markdown"], "give --json or --markdown, not both"),
         (["web", "--client", ""], "client = '': must not be empty"),
         (["web", "https://a:99999/"], "is not a URL to measure; write https://HOST[:PORT]/PATH"),

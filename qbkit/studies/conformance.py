@@ -241,12 +241,16 @@ def study_with(
 
 def _require_one_kind(*flows: Flow) -> None:
     """Raise SpecError where only one of test and reference makes bulk transfers."""
-    at_a_rate = [flow.name for flow in flows if not stacks.get(flow.stack).bulk]
-    if 0 < len(at_a_rate) < len(flows):
+    others = [flow for flow in flows if flow.app or not stacks.get(flow.stack).bulk]
+    if 0 < len(others) < len(flows):
+        flow = others[0]
+        what = (
+            f"what its app {flow.app.kind} gives it" if flow.app else "frames at a rate of its own"
+        )
+        shown = f"'{flow.text}'" if flow.app else flow.name
         raise SpecError(
-            f"{at_a_rate[0]} sends frames at a rate of its own, so envelopes of bulk transfers say "
-            "nothing of it; give a reference of the same kind, or look at its frames: "
-            f"qbkit run {at_a_rate[0]} tcp:cubic"
+            f"{flow.name} sends {what}, so envelopes of bulk transfers say nothing of it; give a "
+            f"reference of the same kind, or look at it alone: qbkit run {shown} tcp:cubic"
         )
 
 
