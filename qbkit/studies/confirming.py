@@ -184,6 +184,10 @@ CHECKS: dict[str, Check] = {
         "run {both} --rtt-ms {longer}: its window must be back too early there as well",
         ("(?-i:\\b[kK]\\b)\\s*[:=]", "cubicroot|cuberoot|cbrt", "(?-i:\\bK\\b)"),
     ),
+    "kept_after_mark": Check(
+        "run {both} --qdisc fq_codel: each mark must leave as much of the window",
+        ("ecn", "congestionexperienced|\\bce\\b", "beta|ssthresh"),
+    ),
     "kept_after_pause": _number(
         "window after an idle time", "(after|since|from)idle|idlerestart", "idle", "applimited"
     ),

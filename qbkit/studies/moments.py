@@ -8,6 +8,7 @@ import xarray as xr
 
 from qbkit.metrics.parameters.connection import Connection
 from qbkit.metrics.parameters.interruptions import outages_s, pauses_s
+from qbkit.metrics.parameters.marks import heard_s
 from qbkit.metrics.parameters.model import SETTLED_S, ProbePath
 from qbkit.metrics.parameters.reductions import window_reductions_of
 from qbkit.metrics.parameters.rules import AT_START, RULES, START, STEADY
@@ -59,11 +60,13 @@ def moment_of(cause: str, run: xr.Dataset, test: Connection) -> Moment:
 
 
 def _interruption(cause: str, run: xr.Dataset, test: Connection) -> tuple[float, str] | None:
-    """When the first pause or outage ends after which a cause shows; None for other causes."""
+    """When the first pause, outage or mark ends after which a cause shows; None for others."""
     if cause == "kept_after_pause":
         ends_s = [end_s for _, end_s in pauses_s(test)]
     elif cause == "kept_after_outage":
         ends_s = [begin_s + length_s for begin_s, length_s in outages_s(run)]
+    elif cause == "kept_after_mark":
+        ends_s = heard_s(test, run)[heard_s(test, run) > start_of(test).settled_s].tolist()
     else:
         return None
     return (ends_s[0], RULES[cause].moment) if ends_s else None

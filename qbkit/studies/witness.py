@@ -46,9 +46,10 @@ class Reported:
         return self.packets[max(low - 1, 0) : max(high, 1)]
 
     def kept(self, before_s: float, begin_s: float, end_s: float) -> float:
-        """The least window of a span over the one just before a time."""
-        before, after = self.between(before_s, before_s), self.between(begin_s, end_s)
-        return float(after.min() / before[-1]) if len(before) and len(after) else math.nan
+        """The least window of a span over the largest just before a time."""
+        before = self.between(before_s - self.c.min_rtt_s, before_s)
+        after = self.between(begin_s, end_s)
+        return float(after.min() / before.max()) if len(before) and len(after) else math.nan
 
 
 def _start(r: Reported) -> float:
@@ -66,8 +67,8 @@ def _reverted(r: Reported) -> float:
     back = []
     for each in window_reductions_of(r.c, start_of(r.c).settled_s):
         until_s = each.end_s + BACK_RTTS * r.c.min_rtt_s
-        before, after = r.between(each.begin_s, each.begin_s), r.between(each.end_s, until_s)
-        back.append(bool(len(before) and after[-1] >= BACK_PART * before[-1]))
+        before = r.between(each.begin_s - r.c.min_rtt_s, each.begin_s)
+        back.append(bool(r.between(each.end_s, until_s).max() >= BACK_PART * before.max()))
     return 100.0 * float(np.mean(back)) if back else math.nan
 
 

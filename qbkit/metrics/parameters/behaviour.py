@@ -18,6 +18,7 @@ from qbkit.metrics.parameters.inference import (
     samples_of,
 )
 from qbkit.metrics.parameters.interruptions import after_interruptions
+from qbkit.metrics.parameters.marks import kept_after_marks
 from qbkit.metrics.parameters.model import ProbePath
 from qbkit.metrics.parameters.reductions import rounds_of_loss, window_reductions_of
 from qbkit.metrics.parameters.rules import RULES
@@ -41,7 +42,8 @@ def observed(
     short = [] if alone else ["probe_rtt_interval_s"]  # the first seconds hold one at most
     if not any(shows_pacing(c, start_of(c)) for c in seen):
         short.append("pacing")
-    kept = [Estimate(e.name, math.nan) if e.name in short else e for e in found.values()]
+    known = [e for e in found.values() if e.name not in RULES]
+    kept = [Estimate(e.name, math.nan) if e.name in short else e for e in known]
     after = of_samples([after_interruptions(observe(run), run) for run in interrupted])
     each = zip(behaviour_of(alone), behaviour_of(probing), after, strict=True)
     shown = [next((e for e in elsewhere if e.known), elsewhere[0]) for elsewhere in each]
@@ -50,7 +52,15 @@ def observed(
 
 def behaviour_of(runs: Sequence[xr.Dataset]) -> list[Estimate]:
     """Every behaviour of flow 0, alone in each run; unknown where no run shows it."""
-    return of_samples([samples_of_path(observe(run), ProbePath.of(run)) for run in runs])
+    seen = [(observe(run), run) for run in runs]
+    return of_samples(
+        [{**samples_of_path(c, ProbePath.of(run)), **_of_marks(c, run)} for c, run in seen]
+    )
+
+
+def _of_marks(c: Connection, run: xr.Dataset) -> dict[str, float]:
+    kept = kept_after_marks(c, run, after_s=start_of(c).settled_s)
+    return {"kept_after_mark": float(np.median(kept))} if len(kept) else {}
 
 
 def of_samples(found: Sequence[Mapping[str, float | str]]) -> list[Estimate]:

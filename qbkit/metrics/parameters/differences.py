@@ -108,8 +108,7 @@ class Difference:
     @property
     def meaning(self) -> str:
         """Meaning of the parameter, or of the behaviour."""
-        rule = RULES.get(self.name)
-        return rule.meaning if rule else PARAMETERS[self.name][1]
+        return self.test.meaning
 
     @property
     def role(self) -> str:

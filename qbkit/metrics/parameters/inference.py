@@ -16,6 +16,7 @@ from qbkit.errors import MetricError
 from qbkit.metrics.parameters.connection import Connection, observe
 from qbkit.metrics.parameters.growth import growths_of
 from qbkit.metrics.parameters.limits import limited
+from qbkit.metrics.parameters.marks import kept_after_marks
 from qbkit.metrics.parameters.phases import Phases, phases_of
 from qbkit.metrics.parameters.ranges import range_of
 from qbkit.metrics.parameters.reductions import window_reductions_of
@@ -87,6 +88,12 @@ class Estimate:
         return rule.unit if rule else PARAMETERS[self.name][0]
 
     @property
+    def meaning(self) -> str:
+        """What it is, in words."""
+        rule = RULES.get(self.name)
+        return rule.meaning if rule else PARAMETERS[self.name][1]
+
+    @property
     def known(self) -> bool:
         """Whether the traces show the parameter."""
         return bool(self.word) or math.isfinite(self.value)
@@ -120,7 +127,7 @@ class Parameters(Mapping[str, Estimate]):
         rows = [
             {
                 "parameter": e.name,
-                "meaning": PARAMETERS[e.name][1],
+                "meaning": e.meaning,
                 "value": e.word or e.value,
                 "low": e.low,
                 "high": e.high,
@@ -159,7 +166,8 @@ def infer(
 
     ``traces`` are run datasets, of which ``flow`` is observed, or observed connections; the samples
     of several (seeds) are pooled. Inference uses only times and sizes of packets and ACKs, nothing
-    that a stack reports. Most parameters show best if the flow is alone on its link, without a
+    that a stack reports. Where packets were marked CE, what marks leave of the window comes last
+    (``kept_after_mark``). Most parameters show best if the flow is alone on its link, without a
     rival's losses. Raises MetricError without a trace, and if a flow cannot be observed.
     """
     several = [traces] if isinstance(traces, xr.Dataset | Connection) else list(traces)
@@ -180,7 +188,20 @@ def infer(
         else median_of(name, np.concatenate(numbers.get(name, [np.empty(0)])))
         for name in PARAMETERS
     ]
-    return Parameters(seen[0].label, with_flows(estimates))
+    return Parameters(seen[0].label, [*with_flows(estimates), *_after_marks(several, seen, flow)])
+
+
+def _after_marks(
+    traces: Sequence[xr.Dataset | Connection], seen: Sequence[Connection], flow: str | int
+) -> list[Estimate]:
+    """What CE marks leave of the window; none of traces without marks."""
+    kept = [
+        kept_after_marks(c, trace, flow, after_s=start_of(c).settled_s)
+        for trace, c in zip(traces, seen, strict=True)
+        if isinstance(trace, xr.Dataset)
+    ]
+    samples = np.concatenate(kept) if kept else np.empty(0)
+    return [median_of("kept_after_mark", samples)] if len(samples) else []
 
 
 def samples_of(c: Connection) -> dict[str, FloatArray | float | str]:

@@ -45,7 +45,7 @@ def window_reductions_of(connection: Connection, after_s: float = 0.0) -> list[W
     """Window reductions that begin after a time, in order."""
     events = _loss_events(connection, after_s)
     found = [
-        _reduction(connection, losses_s[0], losses_s[-1], _rtt_s(connection, losses_s)[0])
+        reduction_at(connection, losses_s[0], losses_s[-1], _rtt_s(connection, losses_s)[0])
         for losses_s in events
     ]
     return [reduction for reduction in found if reduction is not None]
@@ -80,10 +80,13 @@ def _rtt_s(connection: Connection, at_s: FloatArray) -> FloatArray:
     return rtt_s
 
 
-def _reduction(
+def reduction_at(
     connection: Connection, begin_s: float, last_s: float, rtt_s: float
 ) -> WindowReduction | None:
-    """Reduction of one recovery period; None if the trace ends in it, or nothing was in flight."""
+    """Reduction of one recovery period, whose first and last loss were detected then.
+
+    None if the trace ends in it, or nothing was in flight.
+    """
     grid_s, window = connection.grid_s, connection.in_flight_packets
     # TCP's window shrinks over one RTT (RFC 6937), QUIC's at once (RFC 9002 §7.3.2). Both then stay
     # at the new window until ACKs of packets sent since then open it again.

@@ -14,13 +14,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 Size = Callable[[float, float], float]
-STEADY, START, FALL, BURST, PAUSE, OUTAGE = (
+STEADY, START, FALL, BURST, PAUSE, OUTAGE, MARK = (
     "while its path does not change",
     "in its startup",
     "when its path becomes slower",
     "after a burst of losses",
     "after a pause of its application",
     "after an outage",
+    "after a CE mark",
 )
 """When a behaviour shows."""
 
@@ -256,6 +257,15 @@ RULES: dict[str, Rule] = {
         _ratio(0.2),
         0.35,
     ),
+    "kept_after_mark": Rule(
+        "1",
+        "fraction of the window left after a CE mark",
+        "a CE mark leaves {0} of its window, not {1}",
+        _ratio(0.5),
+        0.08,
+        is_part=True,
+        moment=MARK,
+    ),
     "kept_after_pause": Rule(
         "1",
         "what leaves in the first round after a pause over what was in flight before",
@@ -425,4 +435,4 @@ OF_LOSSES = (
 what both have: `OF_ALL`."""
 INTERRUPTED = ("kept_after_pause", "kept_after_outage")
 """What shows only where the study's application pauses, or its path has outages."""
-OF_ALL = ("back_to_back_packets", "receiver_wait_ms", *INTERRUPTED)
+OF_ALL = ("back_to_back_packets", "receiver_wait_ms", "kept_after_mark", *INTERRUPTED)

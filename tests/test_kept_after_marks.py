@@ -1,0 +1,45 @@
+"""What a CE mark leaves of a window, from packets alone, beside what the standards say."""
+
+from __future__ import annotations
+
+import pytest
+
+import qbkit as qb
+from qbkit.metrics.parameters import compare, infer, observe, observed
+from qbkit.studies.moments import moment_of
+
+
+def run_of(flow: str, qdisc: str = "fq_codel"):
+    link = qb.Bottleneck(rate_mbps=10, rtt_ms=40, buffer_bdp=4, qdisc=qdisc)
+    return qb.Experiment(bottleneck=link, flows=[flow], duration_s=12).run()
+
+
+@pytest.mark.guest
+@pytest.mark.parametrize(
+    ("flow", "kept"),
+    [
+        ("tcp:cubic?ecn=true", 0.7),  # RFC 9438, section 4.6, also for marks
+        ("tcp:reno?ecn=true", 0.5),  # RFC 5681
+        ("tcp:dctcp", 0.97),  # RFC 8257: 1 - α/2, of few marks
+    ],
+)
+def test_a_mark_leaves_what_the_standard_says(flow: str, kept: float):
+    found = infer(run_of(flow))["kept_after_mark"]
+    assert found.value == pytest.approx(kept, abs=0.04)
+    assert found.meaning == "fraction of the window left after a CE mark"
+
+
+@pytest.mark.guest
+def test_another_response_to_marks_is_a_cause_with_its_moment():
+    cubic, reno = (run_of(f"tcp:{name}?ecn=true") for name in ("cubic", "reno"))
+    [cause] = [
+        d for d in compare(observed([reno]), observed([cubic])) if d.name == "kept_after_mark"
+    ]
+    assert cause.clause.startswith("a CE mark leaves 0.5 of its window, not 0.6")
+    moment = moment_of("kept_after_mark", reno, observe(reno))
+    assert moment.words == "after a CE mark" and 0 < moment.at_s < 12
+
+
+@pytest.mark.guest
+def test_without_marks_nothing_is_said_of_them():
+    assert "kept_after_mark" not in infer(run_of("tcp:cubic", "fifo"))
