@@ -111,6 +111,15 @@ def test_a_second_connection_sends_so_many_bytes_over_ipv6_too(stack: stacks.Sta
 
 
 @pytest.mark.guest
+@pytest.mark.parametrize("stack", RESUMING, ids=lambda stack: stack.name)
+def test_a_second_connection_may_begin_while_the_first_one_closes(stack: stacks.Stack):
+    flow = f"{stack.name}:{stack.controllers()[0]}?resume=0rtt kb=20 pause_s=0&bytes=300000"
+    run = run_of(flow, duration_s=2)
+    assert json.loads(run.attrs["warnings"]) == []
+    assert int(run.receiver_bytes[0]) == 320_000 and run.resumed_early_data[0] == 1
+
+
+@pytest.mark.guest
 @pytest.mark.parametrize("controller", ["cubic", "bbr"])
 def test_picoquic_resumes_with_the_window_of_a_first_connection_that_left_slow_start(controller):
     sent_kb, last_s = [], []

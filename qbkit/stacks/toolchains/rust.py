@@ -19,9 +19,9 @@ from qbkit.stacks.toolchains.sources import files_of, put_together
 
 TARGET = "CARGO_TARGET_DIR"
 MEMBERS_ABOVE = {
-    "quinn-flow": ("rust", "quinn"),
+    "quinn-flow": ("rust", "resume", "quinn"),
     "noq-flow": ("noq",),
-    "quiche-flow": ("rust", "quiche"),
+    "quiche-flow": ("rust", "resume", "quiche"),
     "s2n-quic-flow": ("rust", "s2n-quic"),
     "common": ("common",),
     "udp": ("udp",),
