@@ -34,6 +34,12 @@ HUNTS = {
     ("tquic:bbr", "share"): 100.0,
     ("tquic:cubic", "utilisation"): 105.0,
     ("quinn:cubic", "share"): 100.0,
+    ("picoquic:bbr", "share"): 190.0,
+    ("picoquic:cubic", "utilisation"): 250.0,
+    ("msquic:cubic", "share"): 130.0,
+    ("msquic:bbr", "share"): 150.0,
+    ("s2n-quic:bbr", "utilisation"): 120.0,
+    ("quic-go:cubic", "share"): 120.0,
 }
 """Sender and metric → processor seconds."""
 OTHER_RIVAL = {"tcp:cubic": "tcp:reno", "tcp:reno": "tcp:cubic", "tcp:bbr": "tcp:cubic", "": ""}
