@@ -7,7 +7,9 @@ first is the change, near if it is among the first three, undecided if none is n
 otherwise; an unchanged sender, run with other seeds than its reference, is to be silent. Judged
 are lone flows, as in `qb.explain`, at 10 Mbit/s and 50 ms for 60 s: senders that model their path
 on one that probes them (`qbkit.studies.probing`), with two seeds (those in Python, whose runs take
-the longest, with one), and the others at 1 BDP with one seed. The eight released senders are at 20
+the longest, with one), and the others at 1 BDP with one seed (without HyStart, or with it, at 6
+BDP). What a sender does after a pause or an outage is judged with an application that pauses, or a
+path that has two outages of 2 s. The eight released senders are at 20
 Mbit/s, as in the issue, on both. No competitor runs, so no cause is weighed by the sign of what a
 sender gains or loses. Runs that exist are loaded. The kinds that end with "later" were added when
 the rules had been written.
@@ -56,6 +58,9 @@ BATCHES = ("back_to_back_packets",)
 STEEP = ("steep_increase_packets_per_rtt", "increase_packets_per_rtt")
 
 
+DEEP = LINK.model_copy(update={"buffer_bdp": 6.0})
+"""At 1 BDP, HyStart of our CUBIC and of neqo's changes no byte: the queue overflows first."""
+EXIT = ("slow_start_exit",)
 PAUSED = "app=onoff on_s=6 off_s=2"
 TWICE = Outages(times=((15.0, 2.0), (35.0, 2.0)), drops=True)
 OUTAGES = LINK.model_copy(update={"outages": TWICE})
@@ -221,10 +226,10 @@ CASES = [
         "s2n-quic:cubic",
         {
             "pacing=false": ("pacing",),
-            "hystart=false": ("slow_start_exit",),
             "initial_window_packets=40": ("initial_window_packets",),
         },
     ),
+    *of("loss-based of stacks", "s2n-quic:cubic", {"hystart=false": EXIT}, DEEP),
     *of("loss-based of stacks", "msquic:cubic", {"pacing=false": ("pacing",)}),
     *of(
         "loss-based of stacks",
@@ -280,7 +285,6 @@ CASES = [
             "alpha=3": (*STEEP, "growth"),
             "most_packets=50": CAP,
             "start_gain=0.25": ("start_growth",),
-            "hystart=false": ("slow_start_exit",),
             "revert_every=3": ("reverted_reductions_percent",),
             "initial_window_packets=64": ("initial_window_packets",),
             "ack_every_packets=25": ("packets_per_ack",),
@@ -332,7 +336,8 @@ CASES = [
         "lsquic:cubic",
         {"clock_granularity_us=20000": BATCHES, "pmtud=false": ("packet_bytes",)},
     ),
-    *of("stacks, later", "neqo:cubic", {"hystart=true": ("slow_start_exit",)}),
+    *of("loss-based, later", CUBIC, {"hystart=false": EXIT}, DEEP),
+    *of("stacks, later", "neqo:cubic", {"hystart=true": EXIT}, DEEP),
     *(
         case
         for name, part in (("cubic", 0.4), ("reno", 0.4), ("bbr", 0.2))
@@ -392,6 +397,9 @@ CASES = [
             ("tcp:cubic", OUTAGES),
             (f"quinn:cubic?{PAUSED}", LINK),
             ("quinn:cubic", OUTAGES),
+            ("s2n-quic:cubic", DEEP),
+            (CUBIC, DEEP),
+            ("tcp:cubic", DEEP),
         )
     ),
     *(

@@ -87,9 +87,11 @@ def start_of(connection: Connection) -> Start:
         if connection.lost[first:last].any() or _stands(rounds):
             break
         first = last
-    end_s = float(sent_s[rounds[-1].last - 1])
-    # Losses of the last round are detected one round trip later.
-    by_loss = bool((connection.loss_detected_s < end_s + 2 * connection.min_rtt_s).any())
+    last_round = rounds[-1]
+    end_s = float(sent_s[last_round.last - 1])
+    # Losses of the last round are detected one round trip later, which a deep queue makes long.
+    early = (connection.loss_detected_s < end_s + 2 * connection.min_rtt_s).any()
+    by_loss = bool(early or connection.lost[last_round.first : last_round.last].any())
     return Start(rounds, end_s, end_s + SETTLE_RTTS * connection.min_rtt_s, by_loss)
 
 
