@@ -12,15 +12,10 @@ from qbkit import stacks
 from qbkit.errors import SpecError
 from qbkit.execution.runner import namer
 from qbkit.metrics.parameters import infer
-from qbkit.stacks.base import ServingStack
-from qbkit.stacks.external.launcher import External
+from qbkit.stacks.exchanged import SPEAKING
 
 LINK = {"rate_mbps": 10, "rtt_ms": 40}
-EXCHANGING = [
-    stack
-    for stack in stacks.all_stacks()
-    if stack.exchanges and not isinstance(stack, ServingStack | External)
-]
+EXCHANGING = [stacks.get(name) for name in SPEAKING]
 
 
 def spec_of(flow: str, **fields) -> qb.Experiment:

@@ -113,9 +113,6 @@ class Stack(GuestProgram):
 
     reports: ClassVar[tuple[str, ...]] = ("cwnd_bytes", "bytes_in_flight", "srtt_ms")
     """Variables of its telemetry that every run has (names: `qbkit.traces.run.telemetry`)."""
-    exchanges: ClassVar[bool] = True
-    """Whether its ends speak with those of another stack that exchanges: over QUIC, with ALPN
-    ``perf`` and one stream."""
     bulk: ClassVar[bool] = True
     """Whether it sends as much as the network carries; surveys leave out a stack that does not."""
     deterministic: ClassVar[bool] = True

@@ -7,9 +7,16 @@ from pathlib import Path
 from qbkit.errors import SpecError
 from qbkit.spec.misbehaving import RECEIVER_FORMS, RECEIVERS
 from qbkit.stacks.base import Options, ServingStack, Stack, Status, Transfer, changed
+from qbkit.stacks.external.program import Configured
 from qbkit.stacks.listing import all_stacks
 from qbkit.stacks.registry import get
 from qbkit.suggestions import did_you_mean
+
+SPEAKING = (
+    *("aioquic", "kwik", "lsquic", "msquic", "noq", "openssl", "picoquic", "qbkit", "quic-go"),
+    *("quiche", "quinn", "s2n-quic", "tquic", "x-net-quic"),
+)
+"""Stacks whose drivers speak with each other: QUIC with ALPN ``perf``, and one stream."""
 
 
 class ToReceiver(Stack):
@@ -92,4 +99,5 @@ def to_stack(stack: Stack, name: str) -> Stack:
 
 def exchanges(stack: Stack) -> bool:
     """Whether its two ends speak with those of another stack that does so, too."""
-    return stack.exchanges and not isinstance(stack, ServingStack)
+    own = isinstance(stack, Configured) and not isinstance(stack, ServingStack)
+    return own or stack.name.partition("@")[0] in SPEAKING

@@ -42,7 +42,6 @@ class Media(GoStack):
         "-tags=netgo,osusergo",
         "-ldflags=-s -w -linkmode external -extldflags -static",
     )
-    exchanges: ClassVar[bool] = False
     bulk: ClassVar[bool] = False
     reports: ClassVar[tuple[str, ...]] = ("pacing_rate_mbps", "delivery_rate_mbps", "latest_rtt_ms")
     options: ClassVar[dict[str, str]] = {

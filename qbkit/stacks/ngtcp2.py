@@ -37,7 +37,6 @@ class Ngtcp2(Stack):
     debian: ClassVar[DebianPrograms] = DebianPrograms(
         "ngtcp2-1.11", "bookworm-backports", PACKAGES, (CLIENT, RECEIVER)
     )
-    exchanges: ClassVar[bool] = False
     reports: ClassVar[tuple[str, ...]] = (
         "cwnd_bytes",
         "bytes_in_flight",

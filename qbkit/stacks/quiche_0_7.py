@@ -24,7 +24,6 @@ class Quiche07(RustStack):
     crate: ClassVar[str] = "quiche"
     workspace: ClassVar[Path] = Path(__file__).parent / "drivers/rust-quiche-0.7"
     certificate: ClassVar[str] = "browser-"
-    exchanges: ClassVar[bool] = False
     tools: ClassVar[dict[str, str]] = CMAKE
     minutes: ClassVar[int] = 3
     reports: ClassVar[tuple[str, ...]] = ("cwnd_bytes", "srtt_ms", "lost_packets")

@@ -43,7 +43,6 @@ class Tcp(Stack):
 
     name: ClassVar[str] = "tcp"
     source: ClassVar[str] = "the Linux kernel that runs the experiment"
-    exchanges: ClassVar[bool] = False
     most_window_bytes: ClassVar[int] = 1 << 30
     apps: ClassVar[tuple[str, ...]] = APPS
     reads_slowly: ClassVar[bool] = True

@@ -52,7 +52,6 @@ def connect_argv(command: list[str], duration_s: float | None) -> list[str]:
 class External(Stack):
     """Sample programs of a stack, found by the user's setting or on PATH."""
 
-    exchanges: ClassVar[bool] = False
     reports: ClassVar[tuple[str, ...]] = ()
     setting: ClassVar[str]
     """Environment variable with the folder of the programs, or the path of one of them."""

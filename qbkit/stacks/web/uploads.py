@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from qbkit.stacks.base import CERTIFICATE_MOUNT, Options, Stack
 from qbkit.stacks.quic_go import QuicGo
 
@@ -13,8 +11,6 @@ CERTIFICATE = "browser-"
 
 class UploadingStack(Stack):
     """A stack whose receiver is quic-go's HTTP/3 server."""
-
-    exchanges: ClassVar[bool] = False
 
     def __init__(self) -> None:
         self._receiver = QuicGo()
