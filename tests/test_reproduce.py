@@ -293,8 +293,9 @@ def test_everything_published_has_points_or_a_reason():
         *("cases", "changing_networks", "checks", "conformance", "controllers"),
         "conformance_100_mbps_10_ms",
         *("conformance_100_mbps_50_ms", "conformance_120_s", "envelope", "fq_detection"),
-        *("gallery", "identify", "interactions", "l4s", "my_controller", "quic_dc", "shares"),
-        *("parameters.csv", "releases", "root_cause", "start", "web_objects", "web_pages"),
+        *("behaviour", "gallery", "identify", "interactions", "l4s", "my_controller", "quic_dc"),
+        *("parameters.csv", "releases", "root_cause", "shares", "start", "web_objects"),
+        "web_pages",
     }
     assert len(points) > 25_000
     rng = np.random.default_rng(0)

@@ -40,6 +40,7 @@ HUNTS = {
     ("msquic:bbr", "share"): 150.0,
     ("s2n-quic:bbr", "utilisation"): 120.0,
     ("quic-go:cubic", "share"): 120.0,
+    ("noq:bbr3", "utilisation"): 250.0,
 }
 """Sender and metric → processor seconds."""
 OTHER_RIVAL = {"tcp:cubic": "tcp:reno", "tcp:reno": "tcp:cubic", "tcp:bbr": "tcp:cubic", "": ""}
