@@ -143,11 +143,13 @@ def test_a_number_that_no_case_has_is_refused():
         qb.judge_cases("tcp:bbr", only=[1, 23])
 
 
-def test_published_second_looks_are_of_cases_that_differ_and_agree():
+def test_published_second_looks_are_of_all_cases_that_differ_and_nearly_all_agree():
     first, second = (pd.read_csv(DATA / f"{name}.csv") for name in ("cases", "second_looks"))
     both = second.merge(first, on=["sender", "case"], suffixes=("", "_before"))
     assert len(both) == len(second) == (first["answer"] == cases.DIFFERS).sum()
-    assert set(both["answer_before"]) == set(both["answer"]) == {cases.DIFFERS}
+    assert set(both["answer_before"]) == {cases.DIFFERS}
+    others = both[both["answer"] != cases.DIFFERS]
+    assert others[["sender", "case"]].to_numpy().tolist() == [["google-quiche:bbr2", 18]]
     assert not (both["command"] == both["command_before"]).any()  # other seeds
 
 

@@ -22,6 +22,8 @@ KINDS = {"worse": "more", "differs": "more", "no worse": "like", "agrees": "like
 COUNTED = ("worse", "no worse", "open", "agrees", "differs", "varies")
 """Answers that are counted on the page of an implementation."""
 DRAFT, EVALUATIONS = "bbr_draft/cases.csv", "evaluations"
+SECOND = "second_looks.csv"
+"""Beside the table: each case that differs, with other seeds."""
 DRAFT_NAME = "draft-ietf-ccwg-bbr"
 
 
@@ -122,8 +124,9 @@ def _draft(table: Path) -> Answers | None:
     """The draft's test cases, each with what every BBR does."""
     if not table.exists():
         return None
-    with table.open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
+    rows, second = _rows(table), table.with_name(SECOND)
+    looked = {(row["sender"], row["case"]): row for row in _rows(second)} if second.exists() else {}
+    rows = [_with_second(row, looked.get((row["sender"], row["case"]))) for row in rows]
     senders = list(dict.fromkeys(row["sender"] for row in rows))
     cases = {(row["sender"], row["case"]): row for row in rows}
     titles = {row["case"]: row["title"] for row in rows}
@@ -142,6 +145,18 @@ def _draft(table: Path) -> Answers | None:
         ],
         f"qbkit bbr-draft {senders[0]}",
     )
+
+
+def _rows(table: Path) -> list[dict[str, str]]:
+    with table.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def _with_second(row: dict[str, str], second: Mapping[str, str] | None) -> dict[str, str]:
+    """A case that differs, but not with the seeds of its second look, varies."""
+    if second is None or second["answer"] == row["answer"]:
+        return row
+    return row | {"answer": "varies", "seen": f"{row['seen']}; other seeds: {second['seen']}"}
 
 
 def _case(row: Mapping[str, str] | None) -> Answer:
