@@ -31,7 +31,7 @@ from qbkit.execution.many import run_all
 from qbkit.metrics.maps.families import kernel_counterpart
 from qbkit.metrics.parameters import Difference, Parameters, compare, observed
 from qbkit.metrics.parameters.differences import CLEAR
-from qbkit.metrics.parameters.rules import RECEIVERS
+from qbkit.metrics.parameters.relations import RECEIVERS
 from qbkit.spec import Bottleneck, Experiment
 from qbkit.spec.over_time import Outages
 from qbkit.studies.probing import SEEDS, alone, interrupted, probing

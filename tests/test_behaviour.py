@@ -22,7 +22,8 @@ from qbkit.metrics.parameters.differences import CLEAR
 from qbkit.metrics.parameters.inference import PARAMETERS
 from qbkit.metrics.parameters.model import ProbePath, within
 from qbkit.metrics.parameters.reductions import rounds_of_loss
-from qbkit.metrics.parameters.rules import EXPLAINS, OF_ALL, OF_LOSSES, RECEIVERS, RULES
+from qbkit.metrics.parameters.relations import EXPLAINS, OF_ALL, OF_LOSSES, RECEIVERS
+from qbkit.metrics.parameters.rules import RULES
 from qbkit.plots.flows.evidence import evidence_chart
 from qbkit.studies.explain import explanation
 from qbkit.studies.explanation import Explanation

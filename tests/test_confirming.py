@@ -18,7 +18,8 @@ from qbkit.cli.group import group
 from qbkit.cli.network import bottleneck
 from qbkit.metrics.parameters import Difference, Estimate
 from qbkit.metrics.parameters.effects import EFFECTS, SYMPTOMS
-from qbkit.metrics.parameters.rules import RECEIVERS, RULES
+from qbkit.metrics.parameters.relations import RECEIVERS
+from qbkit.metrics.parameters.rules import RULES
 from qbkit.spec import Flow
 from qbkit.studies.confirming import CHECKS, confirmation, likely_place
 from qbkit.studies.moments import LOSS, moment_of

@@ -19,7 +19,7 @@ from qbkit.errors import MetricError
 from qbkit.metrics import infer
 from qbkit.metrics.parameters import PARAMETERS, Estimate, Parameters, compare
 from qbkit.metrics.parameters.ranges import range_of
-from qbkit.metrics.parameters.rules import RECEIVERS
+from qbkit.metrics.parameters.relations import RECEIVERS
 from qbkit.studies.explanation import accounts_text, observed_ln_ratio, share_text
 
 CASES = Path(__file__).parent.parent / "data/cases"

@@ -25,7 +25,8 @@ from qbkit.metrics import Assessment
 from qbkit.metrics.parameters import Difference, Parameters, observe
 from qbkit.metrics.parameters.differences import CLEAR
 from qbkit.metrics.parameters.effects import at_equal_loss_times, law
-from qbkit.metrics.parameters.rules import PROBES, RECEIVERS, RULES
+from qbkit.metrics.parameters.relations import PROBES, RECEIVERS
+from qbkit.metrics.parameters.rules import RULES
 from qbkit.metrics.verdicts.reasons import sentence
 from qbkit.metrics.verdicts.words import DIFFERS, Verdict
 from qbkit.store.faults import Fault, faults_html

@@ -10,7 +10,7 @@ import xarray as xr
 from qbkit.metrics.maps.families import kernel_counterpart
 from qbkit.metrics.parameters import Parameters, infer, observed
 from qbkit.metrics.parameters.effects import PROBING, law
-from qbkit.metrics.parameters.rules import INTERRUPTED
+from qbkit.metrics.parameters.relations import INTERRUPTED
 from qbkit.spec import Bottleneck, Experiment, Flow
 from qbkit.studies.probing import alone, interrupted, probing
 

@@ -11,7 +11,8 @@ from qbkit.metrics.parameters.interruptions import outages_s, pauses_s
 from qbkit.metrics.parameters.marks import heard_s
 from qbkit.metrics.parameters.model import SETTLED_S, ProbePath
 from qbkit.metrics.parameters.reductions import window_reductions_of
-from qbkit.metrics.parameters.rules import AT_START, RULES, START, STEADY
+from qbkit.metrics.parameters.relations import AT_START
+from qbkit.metrics.parameters.rules import RULES, START, STEADY
 from qbkit.metrics.parameters.start import start_of
 
 SHOWN_AT_START = (*AT_START, "pacing", "slow_start_exit")

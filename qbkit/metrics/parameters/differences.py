@@ -20,7 +20,7 @@ from qbkit.metrics.parameters.effects import (
     law,
 )
 from qbkit.metrics.parameters.inference import PARAMETERS, Estimate, Parameters
-from qbkit.metrics.parameters.rules import (
+from qbkit.metrics.parameters.relations import (
     ACK_CLOCK,
     AT_START,
     DECISIVE,
@@ -31,9 +31,8 @@ from qbkit.metrics.parameters.rules import (
     PROBE_RTTS,
     PROBES,
     RECEIVERS,
-    RULES,
-    Rule,
 )
+from qbkit.metrics.parameters.rules import RULES, Rule
 
 LEAST_PART = 0.05
 """Numbers that differ by at most this fraction count as equal, whatever their intervals."""
@@ -101,7 +100,7 @@ class Difference:
     score: float
     """Size of the effect, reduced if it contradicts the observed change; NaN as the effect."""
     explained: bool = False
-    """Whether it differs because another one does (`qbkit.metrics.parameters.rules.EXPLAINS`)."""
+    """Whether it differs because another one does (`EXPLAINS` of `relations`)."""
     of_model: bool = False
     """Whether a side models the path: the packets of such a sender are paced at all times."""
 
