@@ -1,0 +1,157 @@
+"""Which differences explain others, and what belongs together: names of parameters and of rules.
+
+A cause has consequences, which differ as well. Names of numbers in a source are explained in
+`qbkit.metrics.parameters.inference`, those of behaviours in `rules`.
+"""
+
+from __future__ import annotations
+
+STARTUP = (
+    "start_growth",
+    "pacing_gain",
+    "startup_peak_bdp",
+    "startup_reach_rtts",
+    "startup_hold_rtts",
+    "startup_drain_gain",
+    "slow_start_exit",
+)
+PROBES = ("probe_up_gain", "probe_down_gain", "probe_cycle_rtts")
+QUEUES = (
+    "standing_queue_bdp",
+    "cruise_part",
+    "probes_reach_bdp",
+    "left_in_flight_bdp",
+    "kept_after_burst",
+    "probe_rate",
+    "drain_rate",
+    "paced_part",
+)
+PROBE_RTTS = (
+    "probe_rtt",
+    "probe_rtt_every_s",
+    "probe_rtt_bdp",
+    "probe_rtt_interval_s",
+    "probe_rtt_duration_ms",
+)
+LOSSES = (
+    "decrease_factor",
+    "reverted_reductions_percent",
+    "increase_packets_per_rtt",
+    "cubic_c",
+    "growth",
+)
+MODEL = ("window_gain", "ack_room", "bandwidth_memory_rounds")
+EXPLAINS: dict[str, tuple[str, ...]] = {
+    "back_to_back_packets": (
+        "pacing",
+        *STARTUP,
+        *PROBES,
+        "probe_rate",
+        "drain_rate",
+        "paced_part",
+        "cruise_part",
+        *LOSSES,
+        "back_at_loss_part",
+    ),
+    "pacing": (
+        *STARTUP,
+        *PROBES,
+        *QUEUES,
+        *PROBE_RTTS,
+        *MODEL,
+        "bandwidth_filter",
+        "back_to_back_packets",
+    ),
+    "bandwidth_filter": (*STARTUP, *PROBES, *QUEUES, *PROBE_RTTS, *MODEL),
+    "probe_up_gain": ("probe_down_gain", "probe_cycle_rtts", *QUEUES, *PROBE_RTTS),
+    "probe_down_gain": (
+        "probe_cycle_rtts",
+        *(name for name in QUEUES if name != "cruise_part"),
+        *PROBE_RTTS,
+    ),
+    "probe_cycle_rtts": ("kept_after_burst",),
+    "standing_queue_bdp": (*STARTUP, *PROBES, *QUEUES, *PROBE_RTTS, *MODEL),
+    "probes_reach_bdp": (*STARTUP, *QUEUES, *PROBE_RTTS, *MODEL),
+    "cruise_part": (*PROBES, *QUEUES, *PROBE_RTTS, *MODEL),
+    "paced_part": (*STARTUP, *PROBES, *QUEUES, *PROBE_RTTS, *MODEL),
+    "bandwidth_memory_rounds": (*STARTUP, *PROBES, *QUEUES, *PROBE_RTTS),
+    "probe_rate": ("probe_up_gain", "standing_queue_bdp", "probes_reach_bdp"),
+    "drain_rate": ("probe_down_gain", "left_in_flight_bdp"),
+    "ack_room": ("window_gain",),
+    "window_gain": (
+        "left_in_flight_bdp",
+        "kept_after_burst",
+        "bandwidth_memory_rounds",
+    ),
+    "left_in_flight_bdp": ("probe_rtt_interval_s", "probe_rtt_every_s"),
+    "initial_window_packets": ("startup_reach_rtts",),
+    "start_growth": STARTUP,
+    "startup_peak_bdp": ("startup_hold_rtts", "startup_drain_gain", "slow_start_exit"),
+    "startup_reach_rtts": ("startup_hold_rtts", "startup_drain_gain"),
+    "startup_hold_rtts": ("startup_drain_gain",),
+    "startup_drain_gain": ("startup_hold_rtts",),
+    "probe_rtt": PROBE_RTTS,
+    "probe_rtt_bdp": ("probe_rtt_duration_ms",),
+    "steep_increase_packets_per_rtt": (*LOSSES, "rounds_of_loss", "back_at_loss_part"),
+    "rounds_of_loss": (*LOSSES, "back_at_loss_part"),
+    "reverted_reductions_percent": (*LOSSES, "back_at_loss_part"),
+    "back_at_loss_part": LOSSES,
+    "window_cap_packets": (*STARTUP, *LOSSES),
+    "packets_per_ack": (
+        "startup_reach_rtts",
+        "startup_hold_rtts",
+        "back_to_back_packets",
+        "receiver_wait_ms",
+        "ack_delay_ms",
+    ),
+    "decrease_factor": ("growth", "increase_packets_per_rtt"),
+    "receiver_wait_ms": ("packets_per_ack", "ack_delay_ms"),
+}
+"""Cause → what else differs because of it. A difference that another one explains comes after all
+that none does; of two that explain each other, the first here comes first."""
+DIRECTIONS = {
+    ("probe_up_gain", "standing_queue_bdp"): 1,
+    ("probe_up_gain", "probes_reach_bdp"): 1,
+    ("probe_up_gain", "probe_rate"): 1,
+    ("standing_queue_bdp", "probe_up_gain"): -1,
+    ("standing_queue_bdp", "probe_rate"): -1,
+    ("probe_cycle_rtts", "kept_after_burst"): -1,
+    ("probe_rate", "standing_queue_bdp"): 1,
+    ("probe_rate", "probes_reach_bdp"): 1,
+    ("probe_rate", "probe_up_gain"): 1,
+    ("drain_rate", "probe_down_gain"): 1,
+    ("drain_rate", "left_in_flight_bdp"): 1,
+    ("cruise_part", "window_gain"): 1,
+    ("cruise_part", "paced_part"): 1,
+}
+"""(Cause, what it explains) → 1 if the greater the one is, the greater is the other, and -1 if the
+smaller. A difference in the other direction is not explained."""
+DECISIVE = {
+    **dict.fromkeys(PROBES, 0.15),
+    "probe_up_gain": 0.1,
+    **dict.fromkeys(PROBE_RTTS, 0.4),
+    "initial_window_packets": 0.25,
+    "start_growth": 0.2,
+    "packets_per_ack": 0.5,
+    "reverted_reductions_percent": 0.5,  # a median comes of most
+}
+"""Parameter → the part by which it must differ to explain others."""
+RECEIVERS = ("packets_per_ack", "ack_delay_ms", "receiver_wait_ms")
+"""Properties of the receiver: no sender that models the path is judged by them first."""
+ACK_CLOCK = 2.0
+"""An ACK lets out at most so many times the packets that it acknowledges, in slow start. More that
+leave together have waited for a timer, or until there were enough."""
+AT_START = ("initial_window_packets", *STARTUP)
+"""What a sender does in its first second. Of one that models the path, nothing of this is named
+before a receiver that differs all the time."""
+OF_LOSSES = (
+    "steep_increase_packets_per_rtt",
+    "rounds_of_loss",
+    "back_at_loss_part",
+    "window_cap_packets",
+)
+"""Rules for a window that losses reduce; the others are for a sender that models its path, except
+what both have: `OF_ALL`."""
+INTERRUPTED = ("kept_after_pause", "kept_after_outage")
+"""What shows only where the study's application pauses, or its path has outages."""
+OF_ALL = ("back_to_back_packets", "receiver_wait_ms", "kept_after_mark", *INTERRUPTED)
