@@ -233,7 +233,11 @@ def test_the_accessor_is_cheap_and_survives_any_dataset():
 @settings(max_examples=50)
 @given(st.text(max_size=60))
 def test_no_label_escapes(label):
-    e = Experiment(flows=(Flow("tcp", "cubic", label=label or None),))
+    try:
+        flow = Flow("tcp", "cubic", label=label or None)
+    except SpecError:  # refused, as it cannot be shown
+        return
+    e = Experiment(flows=(flow,))
     harmless(experiment_html(e))
 
 
