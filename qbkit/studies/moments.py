@@ -67,7 +67,8 @@ def _interruption(cause: str, run: xr.Dataset, test: Connection) -> tuple[float,
     elif cause == "kept_after_outage":
         ends_s = [begin_s + length_s for begin_s, length_s in outages_s(run)]
     elif cause == "kept_after_mark":
-        ends_s = heard_s(test, run)[heard_s(test, run) > start_of(test).settled_s].tolist()
+        settled_s = start_of(test).settled_s
+        ends_s = [at_s for at_s in heard_s(test, run) if at_s > settled_s]
     else:
         return None
     return (ends_s[0], RULES[cause].moment) if ends_s else None

@@ -7,7 +7,7 @@ window, that is asked once more.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import xarray as xr
@@ -15,8 +15,8 @@ import xarray as xr
 from qbkit.metrics.parameters import Difference
 from qbkit.metrics.parameters.connection import Connection
 from qbkit.metrics.parameters.interruptions import outages_s, pauses_s
-from qbkit.metrics.parameters.model import SETTLED_S, ProbePath, bdp_packets
-from qbkit.metrics.parameters.reductions import window_reductions_of
+from qbkit.metrics.parameters.model import ProbePath, bdp_packets, stale_span
+from qbkit.metrics.parameters.reductions import BACK, BACK_RTTS, window_reductions_of
 from qbkit.metrics.parameters.start import start_of
 from qbkit.traces.arrays import FloatArray
 
@@ -24,8 +24,6 @@ AGREES = 0.2
 """By how much (ln) a reported value may differ from the packets'."""
 FRAME_BYTES = 42
 """Ethernet, IPv4 and UDP: what a frame has beyond the datagram that a window counts."""
-BACK_PART, BACK_RTTS = 0.95, 2.0
-"""A reduction is reverted when so much of the window is back within so many round trips."""
 
 
 class Reported:
@@ -60,7 +58,7 @@ def _start(r: Reported) -> float:
 def _decrease(r: Reported) -> float:
     found = window_reductions_of(r.c, start_of(r.c).settled_s)
     kept = [r.kept(each.begin_s, each.begin_s, each.end_s) for each in found if not each.reverted]
-    return float(np.median(kept)) if kept else math.nan
+    return _median(kept)
 
 
 def _reverted(r: Reported) -> float:
@@ -68,7 +66,7 @@ def _reverted(r: Reported) -> float:
     for each in window_reductions_of(r.c, start_of(r.c).settled_s):
         until_s = each.end_s + BACK_RTTS * r.c.min_rtt_s
         before = r.between(each.begin_s - r.c.min_rtt_s, each.begin_s)
-        back.append(bool(r.between(each.end_s, until_s).max() >= BACK_PART * before.max()))
+        back.append(bool(r.between(each.end_s, until_s).max() >= BACK * before.max()))
     return 100.0 * float(np.mean(back)) if back else math.nan
 
 
@@ -80,19 +78,23 @@ def _stale(r: Reported) -> float:
     path = ProbePath.of(r.run)
     if path is None:
         return math.nan
-    windows = r.between(path.fall_s, path.fall_s + 2 * SETTLED_S)
+    windows = r.between(*stale_span(path))
     return float(windows.max()) / bdp_packets(r.c)
 
 
 def _after_pause(r: Reported) -> float:
     ends = pauses_s(r.c)
     kept = [r.kept(low_s, high_s, high_s + r.c.min_rtt_s) for low_s, high_s in ends]
-    return float(np.median(kept)) if kept else math.nan
+    return _median(kept)
 
 
 def _after_outage(r: Reported) -> float:
     kept = [r.kept(low_s, low_s, low_s + 2 * length_s) for low_s, length_s in outages_s(r.run)]
-    return float(np.median(kept)) if kept else math.nan
+    return _median(kept)
+
+
+def _median(parts: Sequence[float]) -> float:
+    return float(np.median(parts)) if parts else math.nan
 
 
 VALUES: dict[str, Callable[[Reported], float]] = {

@@ -274,7 +274,7 @@ def response(c: Connection, path: ProbePath) -> dict[str, float | str]:
     flight = ndimage.median_filter(packets, GRID_PARTS + 1, mode="nearest") / bdp
     found = _stale(c, flight, path)
     if isinstance(found.get("window_gain"), float):
-        window = float(c.in_flight_packets[_between(c, *_stale_span(path))].max())
+        window = float(c.in_flight_packets[_between(c, *stale_span(path))].max())
         per_ack = _per_ack(c, path)
         room = min(max(window - 2 * bdp, 0.0), per_ack)
         found["window_gain"], found["ack_room"] = window / bdp, 1.0
@@ -290,7 +290,7 @@ def response(c: Connection, path: ProbePath) -> dict[str, float | str]:
     return found
 
 
-def _stale_span(path: ProbePath) -> tuple[float, float]:
+def stale_span(path: ProbePath) -> tuple[float, float]:
     """When what is in flight is the window of a model that is out of date."""
     return path.fall_s, path.fall_s + 2 * SETTLED_S
 
