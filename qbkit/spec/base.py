@@ -43,7 +43,7 @@ KINDS = {
 }
 """What pydantic says in Python's words, in those of a spec file."""
 MOST_MISTAKES = 5
-"""So many mistakes are told at once; more have a common cause."""
+"""So many mistakes are reported at once; more have a common cause."""
 TYPES = ("str", "int", "float", "bool")
 """The types of an option, as pydantic names them behind its place."""
 
@@ -109,10 +109,10 @@ def _spec_error(kind: type[BaseModel], error: ValidationError) -> SpecError:
     # pydantic reports a list without a valid item as too short; report only the items' mistakes.
     around = {one["loc"][:depth] for one in found for depth in range(len(one["loc"]))}
     mistakes = [text for one in found if one["loc"] not in around for text in _mistakes(kind, one)]
-    told = [f"{kind.__name__}{mistake}" for mistake in mistakes[:MOST_MISTAKES]]
-    if more := len(mistakes) - len(told):
-        told.append(f"and {more} more such mistakes")
-    raised = SpecError("; ".join(told))
+    said = [f"{kind.__name__}{mistake}" for mistake in mistakes[:MOST_MISTAKES]]
+    if more := len(mistakes) - len(said):
+        said.append(f"and {more} more such mistakes")
+    raised = SpecError("; ".join(said))
     raised.mistakes = mistakes
     return raised
 
