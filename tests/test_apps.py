@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from conservation import assert_conserved
@@ -43,13 +45,15 @@ def test_an_application_is_its_text(text: str):
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("video", "there is no app 'video'; write rate mbps=5 fps=30"),
+        ("video", "there is no app 'video'; write bulk, rate mbps=5"),
         ("rate fps=30", "app rate has no mbps"),
         ("rate mbps=5 off_s=1", "app rate does not use off_s"),
         ("rate mbps=fast", "has 'fast' where a number must be"),
         ("requests kb=10", "app requests has no think_s"),
         ("objects 1:10 0:5", "the object at 0 s follows one at 1 s"),
-        ("objects 1", "'1' is no time with its size"),
+        ("objects 1", "there is no file '1'; write bulk"),
+        ("objects 1:5 2", "'2' is no time with its size"),
+        ("bulk mbps=5", "there is no app 'bulk mbps=5'; write bulk, rate mbps=5"),
         ("objects 1:0", "at least 0.001 kB"),
         ("onoff on_s=1 off_s=1 seed=²", "has '²' where a number must be"),
         ("rate mbps=5 mbps=6", "app rate has mbps twice; keep one"),
@@ -76,6 +80,19 @@ def test_an_app_fits_its_flow(app: str, sentence: str | None):
         text, sentence = f"tcp:cubic?app={app}", "has 60000 objects in 60 s, too many to list"
     with pytest.raises(qb.SpecError, match=sentence):
         qb.Experiment(flows=[text], duration_s=60)
+
+
+def test_bulk_is_the_default():
+    assert qb.Flow("tcp:cubic?app=bulk") == qb.Flow("tcp:cubic") == qb.Flow("tcp:cubic", app="bulk")
+
+
+def test_a_file_lists_objects(tmp_path: Path):
+    (tmp_path / "page.csv").write_text("time_s,kb\n0,20\n0.5,100\n0.5,3.5\n")
+    flow = qb.Flow(f"tcp:cubic?app=objects {tmp_path}/page.csv")
+    assert flow == qb.Flow("tcp:cubic?app=objects 0:20 0.5:100 0.5:3.5")
+    (tmp_path / "page.csv").write_text("0 20\n5\n")
+    with pytest.raises(SpecError, match=r"line 2: '5'; it needs lines of seconds and a value$"):
+        qb.Flow(f"tcp:cubic?app=objects {tmp_path}/page.csv")
 
 
 def test_an_app_decides_how_much_is_sent():

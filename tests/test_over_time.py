@@ -14,7 +14,7 @@ from ideal_link import capacity_bits
 
 from qbkit.errors import SpecError
 from qbkit.spec import Bottleneck, Experiment, schedule
-from qbkit.spec.presets import PRESETS
+from qbkit.spec.presets import CONSTANT, PRESETS
 from qbkit.testbed import changes
 
 
@@ -59,6 +59,13 @@ def test_a_trace_is_read_in_each_of_its_forms(tmp_path: Path):
     ("fields", "sentence"),
     [
         ({"capacity": "0:50 20:-5 30:5"}, "-5 Mbit/s at 20 s is no rate"),
+        ({"capacity": "0:50 20:1e-6"}, "1e-06 Mbit/s at 20 s is no rate; allowed are 0, and 0.00"),
+        ({"capacity": [(0, True), (1, 5)]}, "capacity: steps has true; give a number"),
+        ({"capacity": {"opportunities_ms": [1, True]}}, "opportunities_ms has true; give a number"),
+        ({"delay": [[0, 50], [False, 60]]}, "delay: steps has false; give a number"),
+        ({"outages": [(1, True)]}, "outages: times has true; give a number"),
+        ({"capacity": 5}, "5 is no list of pairs; write seconds:value"),
+        ({"outages": True}, "true is no list of pairs; write seconds:length"),
         ({"capacity": "0:50 20:0"}, "the rate stays 0 for ever; end with a rate above 0"),
         ({"capacity": "20:50 10:5"}, "a step at 10 s follows one at 20 s; put them in order"),
         ({"capacity": "5:50 5:5"}, "a step at 5 s follows one at 5 s"),
@@ -99,6 +106,7 @@ def test_a_trace_is_read_in_each_of_its_forms(tmp_path: Path):
         ({"reorder_ms": 5}, "reorder_ms without reorder_percent reorders nothing"),
         ({"return_qdisc": "cake"}, "a queue on the way back needs return_rate_mbps"),
         ({"preset": "lan"}, "there is no preset 'lan'; known are geo, dsl"),
+        ({"preset": "geo seed=3"}, "nothing is random in the preset geo; leave out seed"),
         ({"preset": "leo speed=3"}, "preset leo has no 'speed=3'; write NAME seed=1"),
         ({"qdisc": "dualpi2", "qdisc_options": {"target": "fast"}}, "write a time such as 1ms"),
         ({"qdisc": "dualpi2", "qdisc_options": {"coupling_factor": 2.5}}, "write a whole number"),
@@ -140,6 +148,9 @@ def test_mistakes_in_a_trace_name_the_line(content: bytes, sentence: str, tmp_pa
         ({"delay": "0:5 60:10"}, "delay has a step at 60 s, after the experiment's end at 60 s"),
         ({"capacity": "0:5 1e-6:10 repeat"}, "which makes more than 1000000 steps in 60 s"),
         ({"outages": "61:1"}, "the outage at 61 s begins after the experiment's end at 60 s"),
+        ({"outages": "0:100"}, "nothing passes in all of the 60 s; change capacity or outages"),
+        ({"capacity": {"opportunities_ms": [70_000]}}, "nothing passes in all of the 60 s"),
+        ({"capacity": "0:0 50:9", "outages": "40:20"}, "nothing passes in all of the 60 s"),
     ],
 )
 def test_steps_beyond_the_end_are_refused(fields: dict, sentence: str):
@@ -164,7 +175,8 @@ def test_options_of_a_path_do_not_rename_other_experiments():
     assert Experiment(flows=spec.flows, bottleneck={"outages": "5:1"}).hash != spec.hash
 
 
-STEPS = st.lists(st.tuples(st.floats(0.01, 5), st.floats(0, 100)), min_size=2, max_size=12).filter(
+RATES = st.floats(0, 100).map(lambda mbps: round(mbps, 4))
+STEPS = st.lists(st.tuples(st.floats(0.01, 5), RATES), min_size=2, max_size=12).filter(
     lambda steps: any(rate for _, rate in steps)
 )
 
@@ -195,10 +207,14 @@ def test_an_outage_takes_what_the_link_would_carry_in_it(steps, start_s, length_
 
 @pytest.mark.parametrize("name", PRESETS)
 def test_a_preset_is_a_network_and_its_seed_counts(name: str):
-    one, other = Bottleneck(preset=f"{name} seed=1"), Bottleneck(preset=f"{name} seed=2")
-    assert one == Bottleneck(preset=name)
-    assert (one == other) == (one.capacity is None)
+    one = Bottleneck(preset=name)
+    if name not in CONSTANT:
+        assert one == Bottleneck(preset=f"{name} seed=1") != Bottleneck(preset=f"{name} seed=2")
+    for field, value in PRESETS[name]().items():
+        assert isinstance(value, dict) or getattr(one, field) == value
     assert Bottleneck(preset=name, rtt_ms=77).rtt_ms == 77
+    shallow = Bottleneck(preset=name, buffer_packets=9)
+    assert (shallow.buffer_packets, shallow.buffer_bdp) == (9, None)
     faster = Bottleneck(preset=f"{name} mean_mbps=200")
     assert faster.rate_mbps == 200
     if one.capacity:

@@ -243,6 +243,8 @@ QUEUES = [
     ("fq", {"maxrate": 10}, "fq's option maxrate is 10; write a rate such as 10mbit"),
     ("cake", {"besteffort": 5}, "cake's option besteffort is 5; write true or false"),
     ("red", {"min": "abc"}, "red's option min is 'abc'; write a whole number from 1 on"),
+    ("red", {"min": 999, "max": 9000}, "red's min is 999 bytes, by default a quarter of the buff"),
+    ("red", {"min": 40_000, "burst": 40}, "red's burst is 40 packets; with min at 40000 bytes it"),
     ("red", {"min": 50_000, "max": 100}, "red's min is 50000 and its max 100 bytes; min must"),
     ("dualpi2", {"any_ect": "maybe"}, "dualpi2's option any_ect is 'maybe'; write true or false"),
 ]

@@ -23,6 +23,7 @@ from qbkit.errors import EngineError, SpecError, StoreError
 from qbkit.execution import cluster
 from qbkit.execution.runner import namer
 from qbkit.execution.sweeps import estimate, run_sweep
+from qbkit.spec import Bottleneck, Flow
 from qbkit.spec.sweep import Sweep
 
 BASE = {
@@ -81,6 +82,14 @@ def test_as_many_points_as_the_product_says(counts: list[int]):
             "{duration_s: 8} and {duration_s: 8.0} are the same run; drop one",
         ),
         ({"sweep": {"seed": [1]}, "bese": {}}, "bese"),
+        ({"sweep": {"attacks.0": ["1 reset on-path"]}}, "attacks.0: the base has 0 attacks, from"),
+        ({"sweep": {"seed": [1]}, "settle_s": 8}, "settle_s is 8 s, and a run lasts 8 s; give le"),
+        ({"sweep": {"seed": [1]}, "settle_s": True}, "settle_s: must be a number"),
+        ({"sweep": {"bottleneck.preset": ["lan"]}}, "there is no preset 'lan'; known are geo"),
+        (
+            {"sweep": {"flows.0": ["tcp:bbr?app=bulk"], "flows.0.app": ["rate mbps=5"]}},
+            "flows.0 and flows.0.app both set flows.0.app; sweep one of them",
+        ),
     ],
 )
 def test_bad_sweeps_are_one_sentence(data: dict, words: str):
@@ -130,6 +139,45 @@ def test_the_direction_of_a_flow_can_be_swept():
     made = Sweep(name="x", base=BASE, sweep={"flows.0.direction": ["forward", "reverse"]})
     found = [point.experiment.flows[0].direction for point in made.points()]
     assert found == ["forward", "reverse"]
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("app", ["bulk", "rate mbps=2", "objects 0:5"]),
+        ("receive_window_kb", [50, 100]),
+        ("read_mbps", [1, 2]),
+        ("receiver", ["optimistic", "withholds every_ms=5"]),
+        ("role", ["client", "server"]),
+        ("resume", ["0rtt", "1rtt kb=5"]),
+        ("start_s", [0, 1]),
+    ],
+)
+def test_every_field_of_a_flow_can_be_swept(name: str, values: list):
+    points = sweep(**{f"flows__1__{name}": values}).points()
+    wanted = [Flow(stack="tcp", controller="reno", **{name: value}) for value in values]
+    assert [point.experiment.flows[1] for point in points] == wanted
+
+
+def test_presets_can_be_swept_and_fields_of_the_base_win():
+    base = {**BASE, "bottleneck": {"rtt_ms": 35}}
+    fields = {"bottleneck.preset": ["lte", "leo seed=2"], "bottleneck.rate_mbps": [9, 12]}
+    points = list(Sweep(name="x", base=base, sweep=fields).points())
+    assert [point.experiment.bottleneck for point in points] == [
+        Bottleneck(preset=preset, rtt_ms=35, rate_mbps=mbps)
+        for preset in ("lte", "leo seed=2")
+        for mbps in (9, 12)
+    ]
+    with pytest.raises(SpecError, match="needs a base whose bottleneck is names with their"):
+        list(Sweep(name="x", base={**base, "bottleneck": Bottleneck()}, sweep=fields).points())
+
+
+def test_options_of_the_way_back_can_be_swept():
+    link = {"return_rate_mbps": 1, "return_qdisc": "cake"}
+    field = "bottleneck.return_qdisc_options.ack-filter"
+    made = Sweep(name="x", base={**BASE, "bottleneck": link}, sweep={field: [True, False]})
+    found = [point.experiment.bottleneck.return_qdisc_options for point in made.points()]
+    assert found == [{"ack-filter": True}, {"ack-filter": False}]
 
 
 @pytest.mark.guest  # whose kernel is part of a run's name

@@ -2,17 +2,19 @@
 
 The text of an application is a name and its settings: ``rate mbps=5 fps=30``,
 ``onoff on_s=1 off_s=2``, ``requests kb=100 think_s=0.5``, or ``objects 0:20 0.5:100`` with seconds
-and kB.
+and kB, of which a file may have one on each line: ``objects trace.csv``. ``bulk`` is the default.
 """
 
 from __future__ import annotations
 
 import itertools
+from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import Field, model_serializer, model_validator
 
 from qbkit.spec.base import Spec
+from qbkit.spec.trace_file import read_steps
 from qbkit.spec.words import settings, timed
 
 MOST_OBJECTS = 5000
@@ -21,8 +23,8 @@ LEAST_KB = 0.001
 MOST_WORDS = 2**17 - 100
 """Most characters of what a driver reads: Linux's limit of a word, less the variable's name."""
 FORMS = (
-    "rate mbps=5 fps=30, onoff on_s=1 off_s=2 [seed=1], requests kb=100 think_s=0.5 [seed=1], or "
-    "objects 0:20 0.5:100"
+    "bulk, rate mbps=5 fps=30, onoff on_s=1 off_s=2 [seed=1], requests kb=100 think_s=0.5 "
+    "[seed=1], or objects 0:20 0.5:100 (or a file of such times and sizes)"
 )
 
 SETTINGS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
@@ -100,9 +102,9 @@ class App(Spec):
         """The application that a text describes; raises ValueError for others."""
         kind, *words = text.split() or [""]
         if kind not in SETTINGS:
-            raise ValueError(f"there is no app {kind!r}; write {FORMS}")
+            raise ValueError(f"there is no app {text!r}; write {FORMS}")
         if kind == "objects":
-            return cls(kind="objects", objects=tuple(timed(word, "size", FORMS) for word in words))
+            return cls(kind="objects", objects=_objects(words))
         names = cls.model_fields.keys() - {"kind", "objects"}
         fields = settings(words, names, f"app {kind}", FORMS)
         return cls(kind=kind, **fields)  # type: ignore[arg-type]
@@ -148,8 +150,20 @@ class App(Spec):
 
 
 def read_app(value: Any) -> Any:
-    """The application that a text describes; anything else as it is."""
+    """The application that a text describes, None for ``bulk``; anything else as it is."""
+    if value == "bulk":
+        return None
     return App.of(value) if isinstance(value, str) else value
+
+
+def _objects(words: list[str]) -> tuple[tuple[float, float], ...]:
+    """(s, kB) of each object in words such as ``0.5:100``, or in the file that they name."""
+    if not words or ":" in words[0]:
+        return tuple(timed(word, "size", FORMS) for word in words)
+    file = Path(" ".join(words))
+    if not file.is_file():
+        raise ValueError(f"there is no file {str(file)!r}; write {FORMS}")
+    return read_steps(file)
 
 
 def _ns(time_s: float | None) -> int:

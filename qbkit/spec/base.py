@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-import types
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
+from functools import cache
 from typing import Annotated, Any, get_args
 
 from pydantic import (
@@ -84,15 +84,33 @@ class Spec(BaseModel):
     @classmethod
     def _no_flags_for_numbers(cls, data: Any) -> Any:
         """Refuse true and false for a number, of which pydantic would make 1 and 0."""
-        for name, field in cls.model_fields.items() if isinstance(data, dict) else ():
-            if isinstance(data.get(name), bool) and {int, float} & {*_kinds(field.annotation)}:
-                raise ValueError(f"{name} is {_shown(data[name])}; give a number")
+        for name in _numbers(cls) if isinstance(data, dict) else ():
+            for flag in _flags(data.get(name)):
+                verb = "is" if isinstance(data[name], bool) else "has"
+                raise ValueError(f"{name} {verb} {_shown(flag)}; give a number")
         return data
 
 
-def _kinds(annotation: Any) -> tuple[Any, ...]:
-    """A type, or those of a union."""
-    return get_args(annotation) if isinstance(annotation, types.UnionType) else (annotation,)
+@cache
+def _numbers(kind: type[BaseModel]) -> list[str]:
+    """Names of the fields that are or hold numbers, and may not be true or false."""
+    kinds = {name: _kinds(field.annotation) for name, field in kind.model_fields.items()}
+    return [name for name, has in kinds.items() if {int, float} & has and bool not in has]
+
+
+def _kinds(annotation: Any) -> set[Any]:
+    """The types in a type: in a union, or of the entries of a list."""
+    inner = get_args(annotation)
+    return set().union(*map(_kinds, inner)) if inner else {annotation}
+
+
+def _flags(value: Any) -> Iterator[bool]:
+    """The value if it is true or false, or those in its lists."""
+    if isinstance(value, bool):
+        yield value
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            yield from _flags(inner)
 
 
 class TextSpec(Spec):

@@ -17,6 +17,8 @@ FRAME_BYTES = 1514
 LossDirection = Literal["to_receivers", "to_senders", "both"]
 Qdisc = Literal["fifo", "fq", "fq_codel", "codel", "cake", "pie", "red", "sfq", "fq_pie", "dualpi2"]
 
+BUFFERS = ("buffer_bdp", "buffer_bytes", "buffer_packets")
+"""Fields that set the buffer."""
 NEEDED = {"return_buffer_packets": "return_rate_mbps", "policer_burst_bytes": "policer_mbps"}
 """Field → the one without which it changes nothing."""
 
@@ -101,22 +103,24 @@ class Bottleneck(Spec):
 
     @model_validator(mode="before")
     @classmethod
+    def _one_buffer(cls, data: Any) -> Any:
+        if not isinstance(data, dict):
+            return data
+        given = [n for n in BUFFERS if data.get(n) is not None]
+        if len(given) > 1:
+            raise ValueError(f"give the buffer once, not as {' and '.join(given)}")
+        return data if given else {**data, "buffer_bdp": 1.0}
+
+    @model_validator(mode="before")  # before the last: pydantic begins with this one
+    @classmethod
     def _of_preset(cls, data: Any) -> Any:
         if not isinstance(data, dict) or "preset" not in data:
             return data
         given = {name: value for name, value in data.items() if name != "preset"}
-        return {**presets.fields_of(data["preset"]), **given}
-
-    @model_validator(mode="before")
-    @classmethod
-    def _one_buffer(cls, data: Any) -> Any:
-        names = ("buffer_bdp", "buffer_bytes", "buffer_packets")
-        if not isinstance(data, dict):
-            return data
-        given = [n for n in names if data.get(n) is not None]
-        if len(given) > 1:
-            raise ValueError(f"give the buffer once, not as {' and '.join(given)}")
-        return data if given else {**data, "buffer_bdp": 1.0}
+        fields = presets.fields_of(data["preset"])
+        if any(given.get(name) is not None for name in BUFFERS):
+            fields.pop("buffer_bdp", None)
+        return {**fields, **given}
 
     @model_validator(mode="after")
     def _possible(self) -> Bottleneck:

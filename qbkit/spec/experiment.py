@@ -17,6 +17,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from qbkit import above
 from qbkit.errors import SpecError
 from qbkit.json_words import object_of
+from qbkit.spec import schedule
 from qbkit.spec.base import Spec
 from qbkit.spec.bottleneck import FRAME_BYTES, Bottleneck
 from qbkit.spec.flow import Flow
@@ -102,6 +103,10 @@ class Experiment(Spec):
             raise ValueError(
                 f"the outage at {last_s:g} s begins after the experiment's end at "
                 f"{self.duration_s:g} s; lengthen duration_s or leave it out"
+            )
+        if link.changes_rate and not schedule.carried_bits(link, [self.duration_s])[0]:
+            raise ValueError(
+                f"nothing passes in all of the {self.duration_s:g} s; change capacity or outages"
             )
         if isinstance(link.loss_model, TimedBursts):
             self._require_few_bursts(link.loss_model)

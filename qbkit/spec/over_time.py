@@ -15,13 +15,14 @@ from typing import Any, Literal, Self
 from pydantic import Field, model_validator
 
 from qbkit.spec.base import Spec
-from qbkit.spec.trace_file import read_opportunities, read_steps
+from qbkit.spec.trace_file import OPPORTUNITIES, read_opportunities, read_steps
 from qbkit.spec.words import settings, timed
 
 AtEnd = Literal["hold", "repeat", "cut"]
 ENDS: tuple[AtEnd, ...] = ("hold", "repeat", "cut")
 MOST_STEPS = 1_000_000
-MOST_MBPS = 100_000.0
+LEAST_MBPS, MOST_MBPS = 8e-6, 100_000.0
+"""The kernel counts whole bytes a second: the least rate above 0 is one."""
 MOST_S = 1e6
 """Latest step or opportunity; the kernel counts ns."""
 OPPORTUNITY_BYTES = 1514
@@ -113,9 +114,10 @@ class Capacity(Timed):
         if bool(self.steps) == bool(self.opportunities_ms):
             raise ValueError("give steps or opportunities_ms, and not both")
         for time_s, mbps in self.steps:
-            if not 0 <= mbps <= MOST_MBPS:
+            if mbps and not LEAST_MBPS <= mbps <= MOST_MBPS:
                 raise ValueError(
-                    f"{mbps:g} Mbit/s at {time_s:g} s is no rate; allowed are 0 to {MOST_MBPS:g}"
+                    f"{mbps:g} Mbit/s at {time_s:g} s is no rate; allowed are 0, and "
+                    f"{LEAST_MBPS:f} to {MOST_MBPS:g}"
                 )
         ends_at_0 = self.at_end == "hold" and self.steps and self.steps[-1][1] == 0
         if ends_at_0 or (self.steps and not any(self.values)):
@@ -162,7 +164,7 @@ class Capacity(Timed):
                     f"opportunities repeat, as in mahimahi; leave out {ends['at_end']}"
                 )
             return cls(opportunities_ms=opportunities, name=lines.name)
-        return cls(steps=_scaled(read_steps(lines), scale), name=lines.name, **ends)
+        return cls(steps=_scaled(read_steps(lines, OPPORTUNITIES), scale), name=lines.name, **ends)
 
     @property
     def most_mbps(self) -> float:
@@ -282,7 +284,7 @@ def _scaled(steps: Sequence[tuple[float, float]], scale: float) -> Steps:
 
 def parsed_by(kind: type[Any]) -> Any:
     """A validator that reads the text form of a kind, or its pairs; fields are left as they are."""
-    pairs = "times" if kind is Outages else "steps"
+    pairs, form = ("times", OUTAGES) if kind is Outages else ("steps", FORM)
 
     def parse(value: Any) -> Any:
         if isinstance(value, str | Path):
@@ -294,6 +296,8 @@ def parsed_by(kind: type[Any]) -> Any:
                 raise ValueError(f"{other[0]!r} is no name; give pairs, as in [(0, 50), (20, 5)]")
             return value
         value = getattr(value, "values", value)  # of a data frame, whose columns are the pairs
+        if isinstance(value, int | float):
+            raise ValueError(f"{value} is no list of pairs; write {form}")
         return {pairs: list(value)} if isinstance(value, Iterable) else value
 
     return parse

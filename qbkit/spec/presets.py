@@ -26,7 +26,7 @@ WIFI_STATIONS = 5
 """So many stations share the air: those that have data divide it among them."""
 
 
-def geo(seed: int = 1, mean_mbps: float = 20.0) -> Fields:
+def geo(mean_mbps: float = 20.0) -> Fields:
     """A geostationary satellite: 600 ms, and a slower way back."""
     return {
         "rate_mbps": mean_mbps,
@@ -35,13 +35,13 @@ def geo(seed: int = 1, mean_mbps: float = 20.0) -> Fields:
     }
 
 
-def dsl(seed: int = 1, mean_mbps: float = 16.0) -> Fields:
+def dsl(mean_mbps: float = 16.0) -> Fields:
     """A telephone line with a deep buffer, and a sixteenth of the rate on the way back."""
     back = {"return_rate_mbps": max(mean_mbps / 16, LEAST_BACK_MBPS), "return_buffer_packets": 64}
     return {"rate_mbps": mean_mbps, "rtt_ms": 30.0, "buffer_bdp": 4.0, **back}
 
 
-def cable(seed: int = 1, mean_mbps: float = 100.0) -> Fields:
+def cable(mean_mbps: float = 100.0) -> Fields:
     """A cable modem: PIE in its buffer (RFC 8034), and ACKs that wait for a grant of 2 ms."""
     back = {"return_rate_mbps": max(mean_mbps / 10, LEAST_BACK_MBPS), "hold_acks_ms": 2.0}
     return {"rate_mbps": mean_mbps, "rtt_ms": 20.0, "buffer_bdp": 10.0, "qdisc": "pie", **back}
@@ -113,6 +113,8 @@ PRESETS: dict[str, Callable[..., Fields]] = {
     f.__name__: f for f in (geo, dsl, cable, lte, leo, wifi)
 }
 """Name of a kind of network → what makes its fields of a `Bottleneck`."""
+CONSTANT = (geo.__name__, dsl.__name__, cable.__name__)
+"""Those in which nothing is random."""
 
 
 def fields_of(text: Any) -> Fields:
@@ -121,10 +123,12 @@ def fields_of(text: Any) -> Fields:
     if name not in PRESETS:
         raise ValueError(f"there is no preset {name!r}; known are {', '.join(PRESETS)}")
     given = settings(words, ("seed", "mean_mbps"), f"preset {name}", FORM)
+    if name in CONSTANT and "seed" in given:
+        raise ValueError(f"nothing is random in the preset {name}; leave out seed")
     if (seed := given.get("seed", 1)) < 0 or seed != int(seed):
         raise ValueError(f"preset {name} has seed={seed:g}; give a whole number from 0 on")
     if not LEAST_MBPS <= (mbps := given.get("mean_mbps", LEAST_MBPS)) <= MOST_MBPS:
         raise ValueError(
             f"preset {name} has mean_mbps={mbps:g}; give {LEAST_MBPS:g} to {MOST_MBPS:g}"
         )
-    return PRESETS[name](**{**given, "seed": int(seed)})
+    return PRESETS[name](**{**given, "seed": int(seed)} if name not in CONSTANT else given)

@@ -88,15 +88,30 @@ def require(qdisc: str, options: Mapping[str, Any]) -> None:
             raise ValueError(f"{qdisc} cannot have {' and '.join(both)}; keep one")
 
 
+RED_PACKET_BYTES = 1000
+"""``avpkt`` of tc-red(8): what RED counts as a packet."""
+
+
 def red_thresholds(queue_bytes: int, options: Mapping[str, Any]) -> tuple[int, int]:
     """RED's least and largest mean queue in bytes, by default a quarter and three of the buffer.
 
-    Raises ValueError if they are not in order.
+    Raises ValueError if they are not in order, or tc finds no weight for the mean.
     """
     low, high = options.get("min", queue_bytes // 4), options.get("max", queue_bytes * 3 // 4)
     if not low < high <= queue_bytes:
         raise ValueError(
             f"red's min is {low} and its max {high} bytes; min must be below max, and max at most "
             f"the buffer of {queue_bytes} bytes"
+        )
+    if low < RED_PACKET_BYTES:
+        raise ValueError(
+            f"red's min is {low} bytes, by default a quarter of the buffer; it must be at least "
+            f"{RED_PACKET_BYTES}, so raise min or the buffer"
+        )
+    least = low // RED_PACKET_BYTES + 1
+    if "burst" in options and options["burst"] < least:
+        raise ValueError(
+            f"red's burst is {options['burst']} packets; with min at {low} bytes it must be at "
+            f"least {least}"
         )
     return low, high

@@ -15,14 +15,17 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from qbkit.errors import SpecError
 from qbkit.spec import Experiment, Flow
 from qbkit.spec.base import in_words
-from qbkit.spec.flow import parsed
+from qbkit.spec.bottleneck import BUFFERS
+from qbkit.spec.flow import LATER_FIELDS, parsed
 from qbkit.spec.spec_file import of_file, read_fields
 from qbkit.suggestions import did_you_mean
 
+PRESET = "bottleneck.preset"
+"""A field that stands for many, as in `Bottleneck`: those of the base win."""
 Value = str | int | float | bool
+OPTIONS = (["options"], ["qdisc_options"], ["return_qdisc_options"])
+"""Fields that hold any names."""
 FORM = "name: …, base: {…}, sweep: {field: [values]}"
-BUFFERS = ("buffer_bdp", "buffer_bytes", "buffer_packets")
-"""Fields that set the buffer of a bottleneck."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +59,7 @@ class Sweep(BaseModel):
     unordered: tuple[str, str] | None = None
     """Two fields with the same values whose order does not matter: (a, b) is run, (b, a) is not.
     ``[flows.0, flows.1]`` runs every pair of implementations once."""
-    settle_s: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+    settle_s: float = Field(default=0.0, ge=0, allow_inf_nan=False, strict=True)
     """Seconds in which flows settle: throughput ratios (`qbkit.metrics.pair_trials`) leave them out
     at the start of each trial. It changes no run."""
 
@@ -112,20 +115,40 @@ class Sweep(BaseModel):
 
     def points(self) -> Iterator[Point]:
         """Every experiment of the product, the last field varying fastest."""
-        base = Experiment(**self.base).model_dump(mode="json")
+        bases = {preset: self._dumped(preset) for preset in self.sweep.get(PRESET, [None])}
         # Set a flow before its options, whatever their order here: it would overwrite them.
-        wide_first = sorted(self.sweep, key=lambda field: field.count("."))
+        wide_first = sorted(self.sweep.keys() - {PRESET}, key=lambda field: field.count("."))
         seen: dict[str, Mapping[str, Value]] = {}
         for index in self._indices():
             chosen = {f: vs[i] for i, (f, vs) in zip(index, self.sweep.items(), strict=True)}
-            spec = copy.deepcopy(base)
+            spec = copy.deepcopy(bases[chosen.get(PRESET)])
             for field in wide_first:
                 _put(spec, field, chosen[field])
             experiment = Experiment(**spec)
+            self._require_longer_than_settling(experiment)
             same = seen.setdefault(experiment.hash, chosen)
             if same is not chosen:
                 raise SpecError(f"{_words(same)} and {_words(chosen)} are the same run; drop one")
             yield Point(index, experiment)
+
+    def _dumped(self, preset: Value | None) -> dict[str, Any]:
+        """The fields of the base, those of a flow that it leaves out among them."""
+        link = self.base.get("bottleneck", {})
+        if preset is not None and isinstance(link, Mapping):
+            link = {**link, "preset": preset}
+        elif preset is not None:
+            raise SpecError(f"{PRESET} needs a base whose bottleneck is names with their values")
+        spec = Experiment(**{**self.base, "bottleneck": link}).model_dump(mode="json")
+        for flow in spec["flows"]:
+            flow.update({name: None for name in LATER_FIELDS if name not in (*flow, "source")})
+        return spec
+
+    def _require_longer_than_settling(self, experiment: Experiment) -> None:
+        if self.settle_s >= experiment.duration_s:
+            raise SpecError(
+                f"settle_s is {self.settle_s:g} s, and a run lasts {experiment.duration_s:g} s; "
+                "give less, or run longer"
+            )
 
     def _indices(self) -> Iterator[tuple[int, ...]]:
         every = itertools.product(*(range(n) for n in self.shape))
@@ -160,7 +183,7 @@ def _put(spec: dict[str, Any], field: str, value: Value) -> None:
     place: Any = spec
     for depth, part in enumerate(path):
         place = place[_key(place, part, ".".join(path[: depth + 1]))]
-    key = _key(place, last, field, new=path[-1:] in (["options"], ["qdisc_options"]))
+    key = _key(place, last, field, new=path[-1:] in OPTIONS)
     if path == ["flows"] and isinstance(value, str):
         named = Flow(value).model_dump(mode="json", exclude_unset=True)
         options = {**place[key]["options"], **named.pop("options", {})}
@@ -180,7 +203,8 @@ def _key(place: Any, part: str, field: str, *, new: bool = False) -> str | int:
         indices = {str(i): i for i in range(len(place))}
         if part in indices:
             return indices[part]
-        raise SpecError(f"there is no field {field}: the base has {len(place)} flows, from 0 on")
+        name = field.rpartition(".")[0].rpartition(".")[2]
+        raise SpecError(f"there is no field {field}: the base has {len(place)} {name}, from 0 on")
     if isinstance(place, dict) and (new or part in place):
         return part
     known = ", ".join(place) if isinstance(place, dict) else "nothing"

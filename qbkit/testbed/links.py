@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from qbkit.spec import FRAME_BYTES, Bottleneck, Experiment, GilbertElliott
-from qbkit.spec.queue_options import red_thresholds
+from qbkit.spec.queue_options import RED_PACKET_BYTES, red_thresholds
 
 NETEM_LIMIT_PACKETS = 1_000_000
 """The delay lines of the hosts never drop."""
@@ -61,7 +61,9 @@ def queue(link: Bottleneck) -> str:
 def _red(link: Bottleneck) -> str:
     """RED's words; its thresholds default to a quarter and three quarters of the buffer."""
     given, size = link.qdisc_options, link.queue_bytes
-    words = [f"red limit {size} avpkt 1000 bandwidth {round(link.rate_mbps * 1e6)}bit"]
+    words = [
+        f"red limit {size} avpkt {RED_PACKET_BYTES} bandwidth {round(link.rate_mbps * 1e6)}bit"
+    ]
     low, high = red_thresholds(size, given)
     if "min" not in given:
         words.append(f"min {low}")
@@ -69,7 +71,7 @@ def _red(link: Bottleneck) -> str:
         words.append(f"max {high}")
     if "burst" not in given:
         # tc(8) red: the recommended burst is (2*min + max) / (3*avpkt)
-        words.append(f"burst {(2 * low + high) // 3000 + 1}")
+        words.append(f"burst {(2 * low + high) // (3 * RED_PACKET_BYTES) + 1}")
     return " ".join(words)
 
 
