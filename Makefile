@@ -80,7 +80,7 @@ $(VENV)/ready: pyproject.toml requirements.lock
 	@$(BIN)/python -m pip -q --disable-pip-version-check install uv
 	@$(BIN)/uv pip install -q -p $(VENV) -r requirements.lock
 	@$(BIN)/uv pip install -q -p $(VENV) --no-deps -e .
-	@$(BIN)/python -m compileall -q -j 0 $(VENV)/lib || :
+	@$(BIN)/python -m compileall -q -j 0 $(VENV)/lib qbkit || :
 	@touch $@
 
 # The newest versions that pyproject.toml allows, for every Python and system that it allows; and

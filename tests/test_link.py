@@ -194,6 +194,14 @@ def test_start_stop_and_bytes():
     assert int(ds.receiver_bytes[1]) == 1_000_000
 
 
+@pytest.mark.parametrize("stack", ["quinn", "s2n-quic"])
+def test_a_goodbye_may_take_as_long_as_a_deep_queue(stack):
+    # A QUIC sender keeps a closed connection for three probe timeouts, and here an RTT takes 2.6 s.
+    flows = [f"{stack}:cubic", "tcp:cubic"]
+    found = run(flows, duration_s=20, rate_mbps=2, rtt_ms=40, buffer_bdp=64)
+    assert np.nanmax(found["srtt_ms"]) > 2000
+
+
 def test_parking_lot_fills_both_links():
     ds = run(["tcp:cubic"] * 3, duration_s=15, topology="parking_lot", rate_mbps=10, rtt_ms=20)
     mean = ds.throughput_mbps.sel(time=slice(5, 15)).mean("time").values

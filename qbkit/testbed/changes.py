@@ -19,15 +19,16 @@ MOST_WAIT_S = 3600.0
 
 
 def of(experiment: Experiment, engine: str, drain_s: float) -> dict[str, Any]:
-    """The parts of the plan that a constant network does not have; ``drain_s`` is as below."""
+    """The parts of the plan that most networks do not have; ``drain_s`` is as below."""
     link = experiment.bottleneck
     found: dict[str, Any] = {}
     if link.changes_rate:
         found["schedule"] = _schedule(link, experiment.duration_s + drain_s)
     if experiment.has_return_queue:
         found["return_tc"] = bottleneck_lines(link.return_link or link, engine)
-    if link.return_link or link.changes_rate:
-        found["grace_s"] = GRACE_S + GOODBYE_RTTS * _longest_rtt_s(link, drain_s)
+    goodbye_s = GOODBYE_RTTS * _longest_rtt_s(link, drain_s)
+    if link.return_link or link.changes_rate or goodbye_s > GRACE_S:
+        found["grace_s"] = GRACE_S + goodbye_s
     if link.qdisc == "dualpi2":
         found["dualpi2"] = dualpi2.attributes(link.queue_packets, link.qdisc_options)
     if link.delay:
