@@ -147,6 +147,39 @@ def test_marks_are_those_that_the_queue_counts(qdisc: str):
     assert run.qb.summary()["ce_marked_packets"].sum() == marked
 
 
+@pytest.mark.parametrize("step", ["1ms", "1s"])
+def test_dualpi2_counts_twice_what_its_coupling_and_its_step_mark(step: str):
+    run = conserved_run(
+        *("picoquic:prague?stop_s=3.5", "tcp:cubic?stop_s=3.5"),
+        **{"rate_mbps": 28, "rtt_ms": 42, "buffer_bdp": 3, "seed": 5},
+        qdisc="dualpi2",
+        qdisc_options={"step_thresh": step},
+    )
+    marked = run.packet_is_marked.values.astype(bool)
+    waited_s = (run.packet_departure_s - run.packet_time_s).values
+    twice = int(run.qdisc_marked_packets.sum()) - int(marked.sum())
+    if step == "1s":  # no packet waits so long
+        assert twice == 0 < marked.sum()
+    else:
+        assert 0 < twice <= int((marked & (waited_s > 1e-3)).sum())
+
+
+def test_red_without_a_ramp_marks_from_a_step_on():
+    step = {"min": 40_000, "max": 40_001, "probability": 1, "burst": 41, "ecn": True}
+    run = conserved_run(
+        *("tcp:dctcp?stop_s=2.5", "tcp:dctcp?stop_s=2.5"),
+        **{"rate_mbps": 60, "rtt_ms": 4, "buffer_bytes": 600_000, "duration_s": 3},
+        qdisc="red",
+        qdisc_options=step,
+    )
+    marked = run.packet_is_marked.values.astype(bool)
+    assert int(run.qdisc_marked_packets.sum()) == int(marked.sum()) > 100
+    assert int(run.dropped_packets.sum()) == 0
+    late = run.packet_time_s.values > 0.5
+    queued_bytes = (run.packet_departure_s - run.packet_time_s).values * 60e6 / 8
+    assert np.median(queued_bytes[late]) == pytest.approx(40_000, rel=0.1)
+
+
 def test_the_l4s_queue_is_short_and_marks_at_its_step():
     link = {"rate_mbps": 40, "rtt_ms": 20, "buffer_bdp": 8, "qdisc": "dualpi2"}
     run = conserved_run(
