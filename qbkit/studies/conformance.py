@@ -26,6 +26,7 @@ from qbkit.spec import Bottleneck, Experiment, Flow
 from qbkit.spec.flow import as_flow
 from qbkit.store.faults import Fault, fault_line, faults_html, known_faults
 from qbkit.store.published import load_runs, publish_runs, published_index
+from qbkit.studies.alike import require_same
 
 if TYPE_CHECKING:
     import altair as alt
@@ -194,6 +195,7 @@ def conformance_study(
         raise SpecError(f"seeds = {seeds}: give at least 1, and 5 or more for a verdict")
     ours, theirs = as_flow(test), as_flow(reference)
     _require_one_kind(ours, theirs)
+    require_same(ours, [theirs], ("bytes", "direction"))
     link = bottleneck or Bottleneck()
     wanted = [
         run

@@ -21,6 +21,7 @@ from qbkit.spec.book import Setting
 from qbkit.spec.case_book import Case, CaseBook, Expectation
 from qbkit.spec.experiment import Experiment
 from qbkit.spec.flow import Flow, as_flow
+from qbkit.studies.alike import require_same
 from qbkit.studies.evaluation.report import command
 
 BOOK = Path(str(files("qbkit.studies.evaluation") / "books/bbr-draft.yaml"))
@@ -109,6 +110,7 @@ def judge_cases(
         raise SpecError(f"seeds = {seeds}: a case needs at least 1")
     if "bbr" not in tested.controller.lower():
         raise SpecError(f"{tested.name} is no BBR; the cases are those of a draft about BBR")
+    require_same(tested, [Flow("tcp:bbr")])
     book = CaseBook.read(BOOK)
     cases = _chosen(book, only)
     namer(engine)(Experiment(flows=(tested,)))  # raises for what cannot run at all

@@ -23,6 +23,7 @@ from qbkit.metrics.evaluation.measures import MEASURES, Part
 from qbkit.spec.book import Book, Criterion, Scenario, Setting
 from qbkit.spec.experiment import Experiment
 from qbkit.spec.flow import Flow, as_flow
+from qbkit.studies.alike import require_same
 from qbkit.studies.evaluation.answers import Evaluation
 from qbkit.suggestions import did_you_mean
 
@@ -173,6 +174,7 @@ def _require_measures(book: Book) -> None:
 def _require_possible(tested: Flow, book: Book, engine: str | None) -> None:
     """Raise for a sender that cannot run at all, or sets what a scenario sets."""
     namer(engine)(Experiment(flows=(tested,)))
+    require_same(tested, map(as_flow, book.standards))
     for _, scenario in book.scenarios:
         scenario.experiment(tested.text, next(scenario.settings(quick=True)), seed=1)
 

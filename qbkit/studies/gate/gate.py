@@ -18,6 +18,7 @@ from qbkit.metrics.verdicts.gates import require_bounds
 from qbkit.plots.drawing.link_words import link_words
 from qbkit.spec import Bottleneck, Experiment, Flow
 from qbkit.spec.flow import as_flow
+from qbkit.studies.alike import require_same
 from qbkit.studies.conformance import DEFAULT_SEEDS, Study, experiments
 from qbkit.studies.gate.baseline import Baseline, baseline_check, read_baseline, require_alike
 from qbkit.studies.gate.checks import (
@@ -80,6 +81,7 @@ def gate(
     link, ours = bottleneck or Bottleneck(), as_flow(sender)
     mine = Flow(reference or kernel_counterpart(ours.name) or "tcp:cubic")
     _require(min_conformance, max_share_percent, seeds, ours, bbr_draft=bbr_draft)
+    require_same(ours, [mine])
     how = {"duration_s": duration_s, "seeds": seeds}
     wanted = {
         name: experiments(flows, link, **how)  # type: ignore[arg-type]

@@ -29,6 +29,7 @@ from qbkit.progress import bar as progress_bar
 from qbkit.spec.book import Scenario
 from qbkit.spec.experiment import Experiment
 from qbkit.spec.flow import Flow, as_flow
+from qbkit.studies.alike import require_same
 from qbkit.studies.hunt.found import Hunt, book_of
 from qbkit.studies.hunt.metric import METRICS
 from qbkit.studies.hunt.network import Network
@@ -78,6 +79,7 @@ def hunt(
         raise SpecError(
             f"{tested.text} has no other counterpart in the kernel; hunt a CUBIC, Reno or BBR"
         )
+    require_same(tested, [Flow(reference)])
     namer(engine)(Experiment(flows=(tested,)))  # raises for what cannot run at all
     hunter = _Hunter(tested.text, reference, metric, budget_s, engine)
     _require_budget(hunter)
