@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 from conservation import assert_conserved, conserved_run
@@ -123,6 +125,15 @@ def test_a_policer_passes_its_rate_and_burst():
     assert int(run.qdisc_dropped_packets.sum()) == 0 < int(run.policer_dropped_packets.sum())
 
 
+COUNTED = {
+    "codel": {"drop_overlimit"},
+    "fq_codel": {"drop_overlimit"},
+    "pie": {"overlimit"},
+    "fq_pie": {"overlimit"},
+    "red": {"early", "pdrop"},
+    "dualpi2": {"step_marks", "packets_in_c", "packets_in_l"},
+}
+"""What queues count of their own."""
 MARKING = {
     **{name: {"ecn": True} for name in ("codel", "pie", "red", "fq_pie")},
     **{name: {} for name in ("fq_codel", "cake", "dualpi2")},
@@ -144,6 +155,12 @@ def test_marks_are_those_that_the_queue_counts(qdisc: str):
     # RED counts a packet as marked that then finds the queue full.
     full = int(run.qdisc_dropped_packets.sum()) if qdisc == "red" else 0
     assert marked <= int(run.qdisc_marked_packets.sum()) <= marked + full
+    (own,) = json.loads(run.attrs["qdisc_counters"])
+    if qdisc != "cake":  # which counts in its tins
+        assert own["marked" if qdisc == "red" else "ecn_mark"] == int(
+            run.qdisc_marked_packets.sum()
+        )
+    assert own["kind"] == qdisc and COUNTED.get(qdisc, {"tins"}) <= own.keys()
     assert run.qb.summary()["ce_marked_packets"].sum() == marked
 
 

@@ -39,6 +39,13 @@ TOO_BIG = "too_big_packets"
 """Counter of bottlenecks with a smaller MTU than the hosts believe."""
 POLICER, MARKED = "policer_dropped_packets", "qdisc_marked_packets"
 """Counters of bottlenecks that police or mark: of a policer in front, and of the marks with CE."""
+COMMON = frozenset(
+    [
+        *("dev", "handle", "root", "parent", "refcnt", "options"),
+        *("bytes", "packets", "drops", "qlen", "backlog", "overlimits", "requeues"),
+    ]
+)
+"""What ``tc -s`` says of every discipline."""
 MARKS = ("ecn_mark", "ecn_marks", "marked", "ce_mark")
 """How disciplines call the number of packets that they marked."""
 ARRIVED = "path_out_packets"
@@ -98,6 +105,14 @@ def counter_variables(result: dict[str, Any], *, has_extra: bool = False) -> dic
             seen = np.array([found[word] for found in result["ack_losses"]])
             counted[name] = variable("flow", seen, "1", meaning.format("sender", verb))
     return counted
+
+
+def own_counters(result: dict[str, Any]) -> list[dict[str, Any]]:
+    """What each bottleneck's discipline counts beside what all count, as ``tc -s`` names it."""
+    return [
+        {word: value for word, value in found[-1].items() if word not in COMMON}
+        for found in result["qdiscs"]
+    ]
 
 
 def marks_of(disciplines: Sequence[dict[str, Any]]) -> int:

@@ -104,6 +104,7 @@ def build(folder: Path, experiment: Experiment, attrs: dict[str, Any]) -> xr.Dat
         rtt_ms=link.rtt_ms,
         queue_bytes=link.queue_bytes,
         qdisc=link.qdisc,
+        qdisc_counters=json.dumps(balance.own_counters(raw.result)),
         max_frame_bytes=seen.largest_frame_bytes,
         capture_drops=raw.result["capture_drops"],
         warnings=json.dumps(warnings),
