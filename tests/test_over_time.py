@@ -15,6 +15,7 @@ from ideal_link import capacity_bits
 from qbkit.errors import SpecError
 from qbkit.spec import Bottleneck, Experiment, schedule
 from qbkit.spec.presets import CONSTANT, PRESETS
+from qbkit.spec.sweep import Sweep
 from qbkit.testbed import changes
 
 
@@ -28,6 +29,18 @@ def test_a_text_a_list_and_fields_are_one_capacity():
     assert Bottleneck(outages="5:0.2") == Bottleneck(outages=[(5, 0.2)])
     again = Experiment.from_json(Experiment(bottleneck=of_text, flows=["tcp:cubic"]).to_json())
     assert again.bottleneck == of_text
+
+
+def test_a_lone_pair_in_a_file_is_no_number_to_base_60(tmp_path: Path):
+    file = tmp_path / "spec.yaml"
+    file.write_text("flows: [tcp:cubic]\nbottleneck: {outages: 5:0.2, delay: 2:20}\n")
+    link = Experiment.from_file(file).bottleneck
+    assert link == Bottleneck(outages=[(5, 0.2)], delay=[(2, 20)])
+    file.write_text(
+        "name: x\nbase: {flows: [tcp:cubic]}\nsweep: {bottleneck.outages: [5:0.2, 7:1]}"
+    )
+    swept = [point.experiment.bottleneck for point in Sweep.from_file(file).points()]
+    assert swept == [Bottleneck(outages="5:0.2"), Bottleneck(outages="7:1")]
 
 
 def test_a_schedule_that_was_made_before_is_left_as_it_is():

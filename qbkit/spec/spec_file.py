@@ -76,7 +76,7 @@ def _parsed_yaml(text: str, path: str | Path) -> object:
 
     try:
         _require_unique(yaml.compose(text, yaml.SafeLoader), path)
-        return yaml.safe_load(text)
+        return _words_kept(text)
     except SpecError:
         raise
     except yaml.MarkedYAMLError as error:
@@ -87,6 +87,22 @@ def _parsed_yaml(text: str, path: str | Path) -> object:
         raise SpecError(f"{path} is not YAML: it has characters that are no text") from None
     except (ValueError, RecursionError, OverflowError) as error:
         raise SpecError(f"{path} is not YAML: {in_words(error)}") from None
+
+
+def _words_kept(text: str) -> object:
+    """YAML's values; YAML 1.1 reads ``5:0.2`` as a number to base 60, which here stays a text."""
+    import yaml
+
+    class Loader(yaml.SafeLoader):
+        def construct_object(self, node: Any, deep: bool = False) -> Any:
+            is_number = node.tag.endswith((":int", ":float"))
+            return (
+                node.value
+                if is_number and ":" in node.value
+                else super().construct_object(node, deep)
+            )
+
+    return Loader(text).get_single_data()
 
 
 def _require_unique(node: Any, path: str | Path) -> None:
