@@ -90,6 +90,14 @@ def test_fates_by_hand():
     assert emptied.fate.tolist().count(Fate.QUEUE_DROP) == 4
 
 
+def test_what_a_queue_counts_is_found_behind_a_policer():
+    every = {"dev": "r1", "handle": "1:", "bytes": 9, "packets": 1, "drops": 0, "overlimits": 3}
+    queue = {**every, "kind": "codel", "ecn_mark": 3, "drop_overlimit": 2, "options": {}}
+    shaper, policer = {**every, "kind": "tbf", "root": True}, {**every, "kind": "clsact"}
+    found = balance.own_counters({"qdiscs": [[shaper, queue, policer], [shaper, queue]]})
+    assert found == [{"kind": "codel", "ecn_mark": 3, "drop_overlimit": 2}] * 2
+
+
 @given(
     packets=st.lists(
         st.tuples(st.integers(0, 3), st.integers(1, 30), st.integers(0, 60), st.booleans()),

@@ -83,7 +83,8 @@ class Bottleneck(Spec):
     hold_acks_ms: float = Field(default=0.0, ge=0.0, le=1000.0)
     """The same for packets back to the senders."""
     return_rate_mbps: float | None = Field(default=None, ge=0.05, le=10_000.0)
-    """Rate of the link back to the senders in Mbit/s; by default ACKs meet no queue."""
+    """Rate of the link back to the senders in Mbit/s, also for the data of reverse flows; by
+    default ACKs meet no queue."""
     return_buffer_packets: int = Field(default=100, ge=1, le=700_000)
     """Size of its queue in packets."""
     return_qdisc: Qdisc = "fifo"

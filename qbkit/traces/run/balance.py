@@ -108,11 +108,15 @@ def counter_variables(result: dict[str, Any], *, has_extra: bool = False) -> dic
 
 
 def own_counters(result: dict[str, Any]) -> list[dict[str, Any]]:
-    """What each bottleneck's discipline counts beside what all count, as ``tc -s`` names it."""
-    return [
-        {word: value for word, value in found[-1].items() if word not in COMMON}
+    """What each bottleneck's queue counts beside what all count, as ``tc -s`` names it.
+
+    Its queue is the last discipline, but for the one (clsact) that a policer in front needs.
+    """
+    queues = (
+        next(one for one in reversed(found) if one["kind"] != "clsact")
         for found in result["qdiscs"]
-    ]
+    )
+    return [{word: one[word] for word in one if word not in COMMON} for one in queues]
 
 
 def marks_of(disciplines: Sequence[dict[str, Any]]) -> int:
