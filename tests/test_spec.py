@@ -14,6 +14,7 @@ from qbkit import stacks
 from qbkit.errors import SpecError
 from qbkit.spec import Bottleneck, Experiment, Flow
 from qbkit.spec.flow import as_flow
+from qbkit.spec.queue_options import QDISC_OPTIONS
 from qbkit.testbed.links import bottleneck_lines
 
 
@@ -142,6 +143,15 @@ def test_bursts_are_part_of_the_spec_where_there_are_any():
     words = [bottleneck_lines(e.bottleneck, "virtual")[0].split() for e in (one, many)]
     bursts = [int(line[line.index("burst") + 1]) for line in words]
     assert bursts == [1514 + 16, 8 * 1514 + 16]
+
+
+@pytest.mark.parametrize("qdisc", sorted(QDISC_OPTIONS.keys() - {"red"}))
+def test_only_red_needs_a_buffer_for_its_thresholds(qdisc: str):
+    link = Bottleneck(buffer_bytes=1514, qdisc=qdisc)
+    kind = {"fifo": "bfifo"}.get(qdisc, qdisc)
+    assert f"handle 10: {kind}" in bottleneck_lines(link, "virtual")[1]
+    with pytest.raises(SpecError, match="red's min is 378 bytes, by default a quarter of the buff"):
+        Bottleneck(buffer_bytes=1514, qdisc="red")
 
 
 @pytest.mark.parametrize(

@@ -42,6 +42,8 @@ def _child(link: Bottleneck) -> str:
 def queue(link: Bottleneck) -> str:
     """The queue discipline in ``tc``'s syntax, with its buffer in the unit that it counts in."""
     packets, size = link.queue_packets, link.queue_bytes
+    if link.qdisc == "red":
+        return " ".join([_red(link), *_options(link)])
     words = {
         "fifo": f"pfifo limit {packets}" if link.buffer_packets else f"bfifo limit {size}",
         "fq": f"fq limit {packets} flow_limit {packets}",
@@ -49,7 +51,6 @@ def queue(link: Bottleneck) -> str:
         "codel": f"codel limit {packets}",
         "cake": f"cake memlimit {math.ceil(size * FRAME_MEMORY_BYTES / FRAME_BYTES)}",
         "pie": f"pie limit {packets}",
-        "red": _red(link),
         "sfq": f"sfq limit {packets}",
         "fq_pie": f"fq_pie limit {packets}",
         "dualpi2": "dualpi2",
