@@ -57,6 +57,22 @@ def test_only_packets_of_a_size_are_late(ip_version: int):
     assert abs(share - 0.05) < 4 * np.sqrt(0.05 * 0.95 / count)
 
 
+def test_a_packet_back_that_is_too_big_is_not_lost_at_random():
+    # picoquic's receiver, too, looks for a larger MTU.
+    link = {"rate_mbps": 20, "rtt_ms": 40, "mtu_bytes": 1450, "mtu_icmp": False}
+    bursts = {"loss_model": "bursts gap_s=0.4 length_s=0.03", "loss_direction": "both"}
+    run = conserved_run("picoquic:prague", duration_s=2.2, seed=882, **link, **bursts)
+    lost, big = run.ack_fate == Fate.RANDOM_LOSS, run.ack_size_bytes > 1450 + 14
+    assert int(run.ack_too_big_packets.sum()) == int(big.sum()) > 0
+    assert not (lost & big).any() and (run.ack_fate[big] == Fate.QUEUE_DROP).all()
+
+
+def test_losses_before_and_beside_reordering_by_size_count_once():
+    link = {"rate_mbps": 10, "rtt_ms": 40, "reorder_percent": 1, "reorder_min_bytes": 1000}
+    run = conserved_run("tcp:bbr", "quic-go:cubic", loss_percent=1, **link)
+    assert int(run.netem_lost_packets.sum()) > 10
+
+
 def test_reordering_makes_a_stack_without_tolerance_lose_spuriously():
     link = {"rate_mbps": 20, "rtt_ms": 20, "reorder_percent": 2, "reorder_ms": 10}
     run = conserved_run("tcp:cubic", "picoquic:cubic", duration_s=6, **link)

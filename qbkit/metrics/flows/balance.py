@@ -89,6 +89,8 @@ def _of_acks(ds: xr.Dataset, index: int) -> dict[str, Any]:
     """Row of a flow's ACKs that meet no queue, as the captures count them."""
     words = ("in", "out", "random_loss")
     entered, left, lost = (int(ds[f"ack_{word}_packets"][index]) for word in words)
+    if "ack_too_big_packets" in ds:  # a router drops them before the random loss, which counts
+        entered -= int(ds["ack_too_big_packets"][index])
     return _no_queue(flow_labels(ds)[index], CAPTURES, (entered, left, 0, lost, 0))
 
 

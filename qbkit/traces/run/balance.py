@@ -62,6 +62,8 @@ ACKS = {
     "ack_random_loss_packets": "packets back lost at random",
 }
 """Counts from the captures for each flow whose ACKs meet random loss and no queue."""
+ACKS_TOO_BIG = "ack_too_big_packets"
+"""The same for packets back that a router dropped as too big; runs without any do not have it."""
 
 
 def routes_of(flows: Sequence[dict[str, Any]]) -> list[Route]:
@@ -94,7 +96,7 @@ def counter_variables(result: dict[str, Any], *, has_extra: bool = False) -> dic
     if any(marks := [marks_of(found) for found in result["qdiscs"]]):
         text = "packets that the queue says it marked with CE"
         counted[MARKED] = variable("bottleneck", np.array(marks), "1", text)
-    lost = [found["drops"] for found in result["losses"]] or [0] * len(result["flows"])
+    lost = [_lost(found) for found in result["losses"]] or [0] * len(result["flows"])
     meaning = "packets that the random loss on the way to the {} says it {}"
     counted[NETEM] = variable("flow", np.array(lost), "1", meaning.format("receiver", "dropped"))
     if has_extra:
@@ -107,13 +109,19 @@ def counter_variables(result: dict[str, Any], *, has_extra: bool = False) -> dic
     return counted
 
 
+def _lost(found: dict[str, Any]) -> int:
+    """What the disciplines of a port dropped, all added up: prio counts its children's, too."""
+    drops = int(found["drops"])
+    return drops // 2 if found.get("kind") == "prio" else drops
+
+
 def own_counters(result: dict[str, Any]) -> list[dict[str, Any]]:
     """What each bottleneck's queue counts beside what all count, as ``tc -s`` names it.
 
     Its queue is the last discipline, but for the one (clsact) that a policer in front needs.
     """
     queues = (
-        next(one for one in reversed(found) if one["kind"] != "clsact")
+        next(one for one in reversed(found) if one.get("kind") != "clsact")
         for found in result["qdiscs"]
     )
     return [{word: one[word] for word in one if word not in COMMON} for one in queues]
@@ -172,6 +180,11 @@ def balance_variables(
         per_route = (entered, after, np.bincount(journey.flow[lost], minlength=len(routes)))
         for (name, text), count in zip(ACKS.items(), per_route, strict=True):
             found[name] = variable("flow", count[flows:], "1", text)
+        dropped = (journey.fate == Fate.QUEUE_DROP) & (journey.packets.time_ns <= counted_ns)
+        too_big = np.bincount(journey.flow[dropped], minlength=len(routes))[flows:]
+        if too_big.any():
+            text = "packets back that were larger than the MTU"
+            found[ACKS_TOO_BIG] = variable("flow", too_big, "1", text)
     return found
 
 
@@ -222,6 +235,8 @@ def _of_acks(run: xr.Dataset) -> list[str]:
     if not set(ACKS) <= set(run.variables):
         return []
     entered, left, lost = (run[name].values for name in ACKS)
+    if ACKS_TOO_BIG in run:
+        lost = lost + run[ACKS_TOO_BIG].values
     return [
         f"{missing:+d} packets back to the sender of {label} are unaccounted for"
         for label, missing in zip(run.label.values, entered - left - lost, strict=True)

@@ -18,8 +18,15 @@ from qbkit.traces.run import balance, schema
 from qbkit.traces.run.early_end import EarlyEnd, early_end_sentences, early_ends, end_variables
 from qbkit.traces.run.ends import arrived_bytes, end_warnings, ends_of_flows, stop_times_s
 from qbkit.traces.run.forged import forged_variables, forged_warnings
-from qbkit.traces.run.frames import Packets, address_number
-from qbkit.traces.run.journey import Captures, Fate, Route, flow_between_hosts, follow
+from qbkit.traces.run.frames import ETHERNET_HEADER, Packets, address_number
+from qbkit.traces.run.journey import (
+    Captures,
+    Fate,
+    Route,
+    drop_too_big_back,
+    flow_between_hosts,
+    follow,
+)
 from qbkit.traces.run.objects import object_variables
 from qbkit.traces.run.packets import FlowPackets, of_run
 from qbkit.traces.run.pcap import read_packets
@@ -215,6 +222,8 @@ def _packets(raw: _Raw) -> tuple[FlowPackets, dict[str, schema.Variable]]:
     routes = balance.routes_of(result["flows"])
     captures, others = _captures(raw.folder, routes, len(result["qdiscs"]))
     journey = follow(captures, routes, [not found[0]["qlen"] for found in result["qdiscs"]])
+    if link.mtu_bytes < FRAME_BYTES - ETHERNET_HEADER:
+        drop_too_big_back(journey, routes, link.mtu_bytes)
     ports = {flow["port"]: i for i, flow in enumerate(result["flows"])}
     addresses = [address_number(flow["sender_ip"]) for flow in result["flows"]]
     end_ns = result["t0_ns"] + round(experiment.duration_s * 1e9)

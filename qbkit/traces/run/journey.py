@@ -14,7 +14,7 @@ from enum import IntEnum
 import numpy as np
 
 from qbkit.traces.arrays import BoolArray, IntArray, as_slice, pieces, small
-from qbkit.traces.run.frames import Ecn, Packets, address_number
+from qbkit.traces.run.frames import ETHERNET_HEADER, Ecn, Packets, address_number
 from qbkit.traces.run.match import NEVER, departures_ns, match, match_last
 
 
@@ -68,6 +68,13 @@ class Journey:
     """Values of `Fate`."""
     marked: BoolArray
     """Whether the packet arrived with a CE mark that it did not have before its first queue."""
+
+
+def drop_too_big_back(journey: Journey, routes: Sequence[Route], mtu_bytes: int) -> None:
+    """What a router drops on a way back without queues, as the MTU asks, is not lost at random."""
+    no_queue = np.array([not route.bottlenecks for route in routes])[journey.flow]
+    too_big = journey.packets.frame_bytes > mtu_bytes + ETHERNET_HEADER
+    journey.fate[no_queue & too_big & (journey.fate == Fate.RANDOM_LOSS)] = Fate.QUEUE_DROP
 
 
 def follow(captures: Captures, routes: Sequence[Route], emptied: Sequence[bool]) -> Journey:
