@@ -118,6 +118,10 @@ def test_a_trace_is_read_in_each_of_its_forms(tmp_path: Path):
         ({"reorder_percent": 1, "reorder_min_bytes": 1501}, "reorder_min_bytes = 1501: input"),
         ({"reorder_ms": 5}, "reorder_ms without reorder_percent reorders nothing"),
         ({"return_qdisc": "cake"}, "a queue on the way back needs return_rate_mbps"),
+        (
+            {"qdisc": "dualpi2", "return_rate_mbps": 1, "return_qdisc": "dualpi2"},
+            "dualpi2 both ways has one buffer (82 and 100 packets here) and the same options",
+        ),
         ({"preset": "lan"}, "there is no preset 'lan'; known are geo, dsl"),
         ({"preset": "geo seed=3"}, "nothing is random in the preset geo; leave out seed"),
         ({"preset": "leo speed=3"}, "preset leo has no 'speed=3'; write NAME seed=1"),

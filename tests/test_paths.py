@@ -119,6 +119,14 @@ def test_the_way_back_has_a_rate_of_its_own():
     assert list(run.bottleneck_direction.values) == ["forward", "reverse"]
 
 
+def test_dualpi2_can_be_on_the_way_back():
+    link = {"rate_mbps": 20, "rtt_ms": 20, "return_rate_mbps": 0.2, "return_qdisc": "dualpi2"}
+    alone = conserved_run("tcp:cubic", **link)
+    assert json.loads(alone.attrs["qdisc_counters"])[1]["kind"] == "dualpi2"
+    both = conserved_run("tcp:cubic", **link, qdisc="dualpi2", buffer_packets=100)
+    assert [one["kind"] for one in json.loads(both.attrs["qdisc_counters"])] == ["dualpi2"] * 2
+
+
 def test_cake_thins_acks_out():
     link = {"rate_mbps": 50, "rtt_ms": 20, "return_rate_mbps": 0.4, "return_qdisc": "cake"}
     plain = conserved_run("tcp:cubic", **link)

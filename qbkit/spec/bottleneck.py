@@ -131,8 +131,7 @@ class Bottleneck(Spec):
                 f"{FRAME_BYTES} bytes; enlarge it"
             )
         queue_options.require(self.qdisc, self.qdisc_options)
-        if self.qdisc == "dualpi2":
-            dualpi2.attributes(self.queue_packets, self.qdisc_options)
+        _ = self.dualpi2_attributes  # which raises for a bad option
         if self.qdisc == "red":
             queue_options.red_thresholds(self.queue_bytes, self.qdisc_options)
         if self.loss_percent and self.loss_model != "random":
@@ -156,7 +155,9 @@ class Bottleneck(Spec):
             self.return_qdisc != "fifo" or self.return_qdisc_options
         ):
             raise ValueError("a queue on the way back needs return_rate_mbps")
-        _ = self.return_link  # which raises for what it cannot be
+        back = self.return_link  # which raises for what it cannot be
+        if back and self.dualpi2_attributes and back.dualpi2_attributes:
+            self._require_one_dualpi2(back)
         return self
 
     def _require_reordering_by_size(self) -> None:
@@ -170,6 +171,22 @@ class Bottleneck(Spec):
         }
         if names := [name for name, given in others.items() if given]:
             raise ValueError(f"reorder_min_bytes cannot be with {names[0]}; leave one of them out")
+
+    def _require_one_dualpi2(self, back: Bottleneck) -> None:
+        """Raise ValueError for a dualpi2 on the way back that is not that of the way there."""
+        if self.dualpi2_attributes != back.dualpi2_attributes:
+            raise ValueError(
+                f"dualpi2 both ways has one buffer ({self.queue_packets} and {back.queue_packets} "
+                "packets here) and the same options; give return_buffer_packets and "
+                "return_qdisc_options as on the way there, or another return_qdisc"
+            )
+
+    @property
+    def dualpi2_attributes(self) -> list[tuple[int, int, int]]:
+        """What sets the queue if it is a dualpi2; empty for others."""
+        if self.qdisc != "dualpi2":
+            return []
+        return dualpi2.attributes(self.queue_packets, self.qdisc_options)
 
     @property
     def return_link(self) -> Bottleneck | None:

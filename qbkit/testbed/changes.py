@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-from qbkit.spec import Bottleneck, Experiment, TimedBursts, dualpi2, schedule
+from qbkit.spec import Bottleneck, Experiment, TimedBursts, schedule
 from qbkit.spec.over_time import OPPORTUNITY_BYTES
 from qbkit.testbed.links import bottleneck_lines, large_packets
 
@@ -29,8 +29,9 @@ def of(experiment: Experiment, engine: str, drain_s: float) -> dict[str, Any]:
     goodbye_s = GOODBYE_RTTS * _longest_rtt_s(link, drain_s)
     if link.return_link or link.changes_rate or goodbye_s > GRACE_S:
         found["grace_s"] = GRACE_S + goodbye_s
-    if link.qdisc == "dualpi2":
-        found["dualpi2"] = dualpi2.attributes(link.queue_packets, link.qdisc_options)
+    for one in (link, link.return_link):
+        if one and one.dualpi2_attributes:
+            found["dualpi2"] = one.dualpi2_attributes
     if link.delay:
         found["delays_s_ms"] = link.delay.until(experiment.duration_s)[1:]
         found["jitter_ms"] = experiment.sender_jitter_ms
