@@ -87,8 +87,8 @@ from .traces.logs.qlog import read_qlog as read_qlog
 from .traces.logs.run_flow import flow_events as flow_events
 
 # Stacks and their controllers as tables.
-from .stacks.listing import list_implementations as list_implementations
-from .stacks.listing import list_stacks as list_stacks
+from .stacks.about.listing import list_implementations as list_implementations
+from .stacks.about.listing import list_stacks as list_stacks
 
 # Controllers in Python.
 from .cca.own.registry import controller as controller

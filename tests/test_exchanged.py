@@ -12,7 +12,7 @@ from qbkit import stacks
 from qbkit.errors import SpecError
 from qbkit.execution.runner import namer
 from qbkit.metrics.parameters import infer
-from qbkit.stacks.exchanged import SPEAKING
+from qbkit.stacks.variants.exchanged import SPEAKING
 
 LINK = {"rate_mbps": 10, "rtt_ms": 40}
 EXCHANGING = [stacks.get(name) for name in SPEAKING]

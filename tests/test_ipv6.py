@@ -20,7 +20,7 @@ from qbkit.cli.group import group
 from qbkit.errors import SpecError
 from qbkit.execution.runner import kept_folder
 from qbkit.spec import Experiment
-from qbkit.stacks import ip6
+from qbkit.stacks.variants import ip6
 from qbkit.testbed.plan import plan_data
 from qbkit.traces.run.headers import Headers, source_of
 

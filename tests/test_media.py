@@ -16,7 +16,7 @@ import qbkit as qb
 from qbkit import stacks
 from qbkit.errors import MetricError, SpecError
 from qbkit.metrics.flows.frames import Frames, flow_frames, freezes
-from qbkit.stacks.listing import list_implementations
+from qbkit.stacks.about.listing import list_implementations
 from qbkit.studies.conformance import conformance_study
 from qbkit.traces.run.objects import object_variables
 

@@ -14,7 +14,7 @@ import qbkit as qb
 from qbkit.errors import SpecError
 from qbkit.execution.runner import drivers_of
 from qbkit.spec.misbehaving import Attack, Receiver
-from qbkit.stacks.crafted import DRIVER
+from qbkit.stacks.variants.crafted import DRIVER
 from qbkit.testbed.plan import plan_data
 from qbkit.traces.run.forged import forged_variables, forged_warnings
 

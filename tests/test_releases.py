@@ -13,7 +13,7 @@ from qbkit import stacks
 from qbkit.errors import SpecError, StackNotReady
 from qbkit.metrics.maps.families import family
 from qbkit.stacks import registry
-from qbkit.stacks.listing import release_rows
+from qbkit.stacks.about.listing import release_rows
 from qbkit.stacks.release import number
 from qbkit.stacks.releases import noq, openssl, quiche, quinn, s2n_quic, tquic
 from qbkit.stacks.releases.crates import pinned

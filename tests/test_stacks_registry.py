@@ -116,3 +116,10 @@ def test_byte_code_does_not_rename_a_browser(tmp_path, monkeypatch):
     assert list(tmp_path.rglob("*.pyc"))
     monkeypatch.setattr(chromium, "SOURCES", copies)
     assert chromium.driver_fingerprint() == before
+
+
+def test_a_file_at_the_top_of_stacks_is_a_stack():
+    top = Path(stacks.__file__).parent
+    others = {"__init__.py", "base.py", "registry.py", "release.py"}
+    found = {path.name for path in top.glob("*.py") if "register(" not in path.read_text()}
+    assert found <= others

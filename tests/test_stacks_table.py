@@ -9,7 +9,7 @@ import pytest
 from qbkit import stacks
 from qbkit.errors import SpecError, StackNotReady
 from qbkit.metrics.maps.families import by_family, family, kernel_counterpart
-from qbkit.stacks.listing import list_implementations, markdown_table, stack_rows
+from qbkit.stacks.about.listing import list_implementations, markdown_table, stack_rows
 from qbkit.stacks.toolchains import rust
 from qbkit.stacks.toolchains.make_ready import build_all
 

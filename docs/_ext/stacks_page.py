@@ -6,7 +6,7 @@ from pathlib import Path
 
 from sphinx.application import Sphinx
 
-from qbkit.stacks.listing import markdown_table
+from qbkit.stacks.about.listing import markdown_table
 
 TABLE = Path(__file__).parents[1] / "_generated" / "stacks.md"
 

@@ -21,7 +21,7 @@ HIDDEN = ("options", "above")
 @click.pass_context
 def stacks_command(context: click.Context, as_json: bool, as_markdown: bool) -> None:
     """List the stacks: controllers, version, and whether each is ready or what it needs."""
-    from qbkit.stacks.listing import markdown_table, release_rows, stack_rows
+    from qbkit.stacks.about.listing import markdown_table, release_rows, stack_rows
 
     if context.invoked_subcommand:
         return

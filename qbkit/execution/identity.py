@@ -25,9 +25,9 @@ from qbkit.settings import is_built
 from qbkit.spec import Experiment
 from qbkit.spec.web import WebLoad
 from qbkit.stacks import Stack
-from qbkit.stacks.crafted import Crafted
 from qbkit.stacks.external.program import Configured
 from qbkit.stacks.toolchains.build import GUEST_PATH, program_fingerprint, run_tool
+from qbkit.stacks.variants.crafted import Crafted
 from qbkit.testbed import engines, guest_root
 from qbkit.testbed.plan import kernel_of, plan_data
 

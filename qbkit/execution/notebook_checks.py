@@ -13,7 +13,7 @@ from qbkit.execution.preflight import needs, require_room
 from qbkit.execution.runner import check_writable, namer
 from qbkit.metrics.envelopes.envelope import definition_of
 from qbkit.spec import Bottleneck, Experiment
-from qbkit.stacks.listing import list_implementations
+from qbkit.stacks.about.listing import list_implementations
 from qbkit.suggestions import did_you_mean
 from qbkit.testbed import engines
 

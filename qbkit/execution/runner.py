@@ -21,9 +21,9 @@ from qbkit.execution.stand_ins import CANNOT_RUN, stand_ins
 from qbkit.spec import Experiment, Flow
 from qbkit.spec.flow import as_flow
 from qbkit.stacks import ServingStack, Stack
-from qbkit.stacks.crafted import to_crafted
-from qbkit.stacks.exchanged import to_stack
-from qbkit.stacks.ip6 import with_ip6
+from qbkit.stacks.variants.crafted import to_crafted
+from qbkit.stacks.variants.exchanged import to_stack
+from qbkit.stacks.variants.ip6 import with_ip6
 from qbkit.testbed import engines
 from qbkit.testbed.console import OnProgress, Usage
 from qbkit.testbed.plan import make_plan, report_every_s

@@ -11,7 +11,7 @@ from typing import ClassVar, TypeVar
 
 from qbkit.errors import SpecError
 from qbkit.spec.flow import TEXT_FIELDS
-from qbkit.stacks.option_values import require_value
+from qbkit.stacks.about.option_values import require_value
 from qbkit.suggestions import did_you_mean
 
 Say = Callable[[str], None]

@@ -14,7 +14,7 @@ from qbkit import stacks
 from qbkit.metrics import Assessment
 from qbkit.metrics.verdicts.words import DIFFERS
 from qbkit.spec import Flow
-from qbkit.stacks.exchanged import exchanges
+from qbkit.stacks.variants.exchanged import exchanges
 from qbkit.studies.conformance import Study, study_with
 
 RECEIVERS = ("quic-go", "quinn")

@@ -29,7 +29,7 @@ from qbkit.plots import envelope_chart, timeline_chart
 from qbkit.plots.drawing.html import run_html
 from qbkit.plots.drawing.render import chart_fragment, show_html
 from qbkit.spec import Bottleneck, Experiment, Flow
-from qbkit.stacks.listing import list_implementations
+from qbkit.stacks.about.listing import list_implementations
 from qbkit.stacks.registry import get
 from qbkit.studies.results import reference_of
 from qbkit.testbed import engines

@@ -8,7 +8,7 @@ from typing import Any
 
 from qbkit.spec import Experiment
 from qbkit.spec.misbehaving import Attack
-from qbkit.stacks.crafted import Crafted
+from qbkit.stacks.variants.crafted import Crafted
 
 TABLE = "attacks.csv"
 """The attacker's table in the folder of a run."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from qbkit.spec import Bottleneck, Experiment, Flow
-from qbkit.stacks import Stack, ip6
+from qbkit.stacks import Stack
 from qbkit.stacks.base import (
     APP,
     APP_OUT,
@@ -22,7 +22,8 @@ from qbkit.stacks.base import (
     ServingStack,
     Transfer,
 )
-from qbkit.stacks.crafted import Crafted
+from qbkit.stacks.variants import ip6
+from qbkit.stacks.variants.crafted import Crafted
 from qbkit.testbed import attacks, changes, memory
 from qbkit.testbed.kernel import Kind
 from qbkit.testbed.links import bottleneck_lines, delay_netem, edge_netem

@@ -19,7 +19,7 @@ import xarray as xr
 from qbkit import extras
 from qbkit.arguments import whole
 from qbkit.errors import StoreError, TraceError
-from qbkit.stacks import ip6
+from qbkit.stacks.variants import ip6
 from qbkit.testbed.plan import RECEIVER_IP, SENDER_IP
 from qbkit.traces.run.headers import INTEGERS, Headers, source_of
 from qbkit.traces.run.journey import Fate

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from qbkit.errors import SpecError
 from qbkit.spec.misbehaving import RECEIVER_FORMS, RECEIVERS
+from qbkit.stacks.about.listing import all_stacks
 from qbkit.stacks.base import Options, ServingStack, Stack, Status, Transfer, changed
 from qbkit.stacks.external.program import Configured
-from qbkit.stacks.listing import all_stacks
 from qbkit.stacks.registry import get
 from qbkit.suggestions import did_you_mean
 

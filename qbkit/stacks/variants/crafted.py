@@ -15,7 +15,7 @@ from qbkit.stacks.tcp import Tcp
 from qbkit.stacks.toolchains import byte_code
 from qbkit.stacks.toolchains.build import fingerprint
 
-DRIVER = Path(__file__).parent / "drivers/crafted"
+DRIVER = Path(__file__).parents[1] / "drivers/crafted"
 MOUNT = "/run/qb/stacks/crafted"
 SITE_MOUNT = "/run/qb/stacks/crafted-site"
 MODULES = ("crafted.attacker", "crafted.receiver")

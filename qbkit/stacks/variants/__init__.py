@@ -1,0 +1,1 @@
+"""Stacks in some experiments: with another receiver, with IPv6, or crafting their packets."""
