@@ -9,9 +9,11 @@ once. Importing qbkit also registers the accessor ``ds.qb`` (`qbkit.accessor`).
 import lazy_loader
 
 from qbkit import accessor
+from qbkit.kinds import guarded
 
 __version__ = "1.0.0"
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+_lookup, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__ = guarded(_lookup, __name__)
 
 accessor.register()

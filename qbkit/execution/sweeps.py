@@ -16,6 +16,7 @@ import xarray as xr
 from filelock import Timeout
 
 from qbkit import extras
+from qbkit.arguments import as_path
 from qbkit.errors import QbkitError, RunFailed, SpecError, StackNotReady, StoreError
 from qbkit.execution.attempts import words
 from qbkit.execution.cluster import run_calls
@@ -180,7 +181,7 @@ def publish_sweep(spec: str | Path, out: str | Path, *, engine: str | None = Non
     the command that reproduces them, and the SHA-256 of the cube. Returns the path of the JSON.
     Raises StoreError where ``out`` holds none of the runs.
     """
-    source = Path(spec)
+    source = as_path(spec)
     before = load_published(source) if source.with_suffix(".json").exists() else None
     whole = gather(Sweep.from_file(source), out, engine=engine, published=before)
     if not whole["done"].any():

@@ -5,4 +5,7 @@
 
 import lazy_loader
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+from qbkit.kinds import guarded
+
+_lookup, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__ = guarded(_lookup, __name__)

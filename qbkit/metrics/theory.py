@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from qbkit.errors import MetricError
+from qbkit.metrics.arrays import numbers
 from qbkit.traces.arrays import FloatArray
 
 PACKET_BYTES = 1500
@@ -189,14 +190,11 @@ def _loss_rate(value: npt.ArrayLike) -> FloatArray:
 
 def _positive(name: str, value: npt.ArrayLike) -> FloatArray:
     """The numbers as an array; MetricError unless all are finite and above 0."""
-    try:
-        numbers = np.asarray(value, np.float64)
-    except (TypeError, ValueError):
-        raise MetricError(f"{name} must be a number or an array of numbers") from None
-    bad = numbers[~(np.isfinite(numbers) & (numbers > 0))]
+    found = numbers(name, value)
+    bad = found[~(np.isfinite(found) & (found > 0))]
     if bad.size:
         raise MetricError(f"{name} must be above 0 and finite, not {bad.flat[0]:g}")
-    return numbers
+    return found
 
 
 def _require_positive(name: str, value: float) -> None:

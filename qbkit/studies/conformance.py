@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from qbkit.studies.replay_on_click import ReplayOnClick
 
+MOST_SEEDS = 1000
 DEFAULT_SEEDS = 5
 
 
@@ -193,6 +194,8 @@ def conformance_study(
     """
     if (seeds := whole(seeds, "seeds")) < 1:
         raise SpecError(f"seeds = {seeds}: give at least 1, and 5 or more for a verdict")
+    if seeds > MOST_SEEDS:
+        raise SpecError(f"seeds = {seeds}: give at most {MOST_SEEDS}; 5 decide most verdicts")
     ours, theirs = as_flow(test), as_flow(reference)
     _require_one_kind(ours, theirs)
     require_same(ours, [theirs], ("bytes", "direction"))

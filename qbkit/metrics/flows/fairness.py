@@ -9,6 +9,7 @@ import numpy.typing as npt
 import xarray as xr
 
 from qbkit.errors import MetricError
+from qbkit.metrics.arrays import numbers
 from qbkit.metrics.flows import lookup
 from qbkit.traces.arrays import FloatArray
 
@@ -64,7 +65,7 @@ def jain_index(values: xr.Dataset | npt.ArrayLike) -> float:
         forward = [i for i, way in enumerate(ways) if way == "forward"]
         x = _common_throughput_mbps(values, forward or range(len(ways)))
     else:
-        x = np.asarray(values, dtype=np.float64).ravel()
+        x = numbers("values", values).ravel()
     if not len(x) or not np.isfinite(x).all() or (x < 0).any() or x.max() == 0:
         raise MetricError(
             "Jain's index needs at least one allocation, none below 0 and not all of them 0, "

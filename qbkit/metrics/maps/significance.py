@@ -59,7 +59,7 @@ def p_over_settings(settings: Sequence[FloatArray], rng_seed: int = 0) -> float:
 
 def map_sentence(found: xr.Dataset, level: float = LEVEL) -> str:
     """What a conformance map may claim at its number of trials, in two sentences."""
-    if not found.trials.notnull().any():
+    if not found["trials"].notnull().any():
         return f"No cell has runs of both sides, {found.attrs['reference']} and another: run them."
     tests, references = (int(found[name].max()) for name in ("trials", "reference_trials"))
     cells = int(found.p_value.notnull().sum())

@@ -162,7 +162,7 @@ def require_bounds(
     """Raise SpecError for a bound that `gates` does not take."""
     known = least is None or least == FLOOR
     if not known and not (isinstance(least, int | float) and 0 <= least <= 1):
-        shown = least if isinstance(least, str) else f"{least:g}"
+        shown = f"{least:g}" if isinstance(least, int | float) else least
         raise SpecError(
             f"{shown} is no conformance; give a number from 0 to 1, or {FLOOR} for the noise floor"
         )

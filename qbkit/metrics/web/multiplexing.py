@@ -9,7 +9,8 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
-from qbkit.errors import StoreError
+from qbkit.errors import MetricError, StoreError
+from qbkit.metrics.arrays import row
 
 Strategy = Literal["sequential", "by priority", "round-robin", "weighted", "undecided"]
 ALONE, RANKED = 0.9, 0.8
@@ -50,9 +51,15 @@ def multiplexing(
     9218) and ``start`` (index of the first chunk that was sent after the request had arrived) are
     by resource, in the order of the requests. A resource waits from its start to its last chunk.
     """
-    which, sizes = np.asarray(resource, int), np.asarray(size_bytes, float)
-    rank = np.asarray(urgency, int)
-    waiting = _waiting(which, np.asarray(start, int))
+    which, sizes = row("resource", resource).astype(int), row("size_bytes", size_bytes)
+    rank, sent = row("urgency", urgency).astype(int), row("start", start).astype(int)
+    fit = len(which) == len(sizes) and len(rank) == len(sent)
+    if not fit or not np.isin(which, np.arange(len(rank))).all():
+        raise MetricError(
+            "give size_bytes for each chunk, urgency and start for each resource, and in resource "
+            "the index of one for each chunk"
+        )
+    waiting = _waiting(which, sent)
     contended = waiting.sum(axis=1) >= 2
     rows = np.arange(len(which))
 

@@ -6,7 +6,8 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
 
-from qbkit.errors import StoreError
+from qbkit.errors import MetricError, StoreError
+from qbkit.metrics.arrays import row
 
 
 def speed_index(time_s: ArrayLike, progress_percent: ArrayLike) -> float:
@@ -19,8 +20,10 @@ def speed_index(time_s: ArrayLike, progress_percent: ArrayLike) -> float:
     >>> speed_index([1.0, 2.0, 4.0], [50, 80, 100])  # 1 + 1 * 0.5 + 2 * 0.2
     1.9
     """
-    time = np.asarray(time_s, float)
-    missing = 1 - np.asarray(progress_percent, float) / 100
+    time = row("time_s", time_s)
+    missing = 1 - row("progress_percent", progress_percent) / 100
+    if len(time) != len(missing):
+        raise MetricError("give as many times as values of progress")
     painted = np.flatnonzero(missing < 1)
     if not len(painted):
         return float("nan")

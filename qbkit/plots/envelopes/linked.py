@@ -40,7 +40,7 @@ def linked_chart(
     series = _series(runs)
     envelopes, excuses = _envelopes(series, definition)
     if not envelopes:
-        raise MetricError("; ".join(excuses))
+        raise MetricError("; ".join(excuses) or "there are no runs; give some")
     times = tl.timeline_panels(
         series, reference=reference, width=TIMELINE_WIDTH, height=PANEL_HEIGHT
     )

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
+from qbkit.errors import MetricError
 from qbkit.metrics.web.multiplexing import page_multiplexing
 from qbkit.metrics.web.speed_index import page_speed_index
 from qbkit.plots.drawing import theme
@@ -55,6 +56,8 @@ def film_chart(loads: Mapping[str, xr.Dataset]) -> alt.Chart:
     rows = [
         row for place, (name, run) in enumerate(loads.items()) for row in _film(place, name, run)
     ]
+    if not rows:
+        raise MetricError("there is nothing to show; give page loads of a browser by their names")
     end_s = max(row["from_s"] for row in rows)
     last_s = np.ceil(end_s / STEP_S) * STEP_S + STEP_S
     slider = alt.binding_range(min=0, max=float(last_s), step=STEP_S, name="Time (s) ")

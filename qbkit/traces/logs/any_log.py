@@ -16,6 +16,8 @@ from qbkit.traces.run import pcapng
 from qbkit.traces.run.pcap import MAGIC
 
 HEAD = 1 << 16
+BEFORE_JSON = b"\xef\xbb\xbf \t\r\n"
+JSON_STARTS = (b"{", b"[", b"\x1e")
 READERS: dict[str, Callable[..., xr.Dataset]] = {
     "qlog": read_qlog,
     "net log": read_netlog,
@@ -60,4 +62,9 @@ def _kind(path: str | Path) -> str:
         raise TraceError(f"{Path(path).name} is empty; give a capture or a log")
     if head[:4] in (pcapng.MAGIC, *MAGIC):
         return "capture"
+    if head.lstrip(BEFORE_JSON)[:1] not in JSON_STARTS:
+        raise TraceError(
+            f"{Path(path).name} is neither a capture (pcap, pcapng) nor a log (qlog, net log); "
+            "give one of these"
+        )
     return "net log" if b'"constants"' in head and b'"qlog_version"' not in head else "qlog"

@@ -1,0 +1,165 @@
+"""Public functions say in one sentence, before anything, that an argument is of the wrong kind.
+
+`guarded` goes round the ``__getattr__`` of a package of public names. Calls among qbkit's own
+modules do not pass here.
+"""
+
+from __future__ import annotations
+
+import inspect
+import operator
+import sys
+import types
+import typing
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache, wraps
+from os import PathLike
+from pathlib import Path
+from reprlib import repr as short
+from typing import Any
+
+from qbkit.errors import SpecError
+
+NUMBERS: Mapping[type, Callable[[Any], object]] = {int: operator.index, float: float}
+"""Numbers, and what takes those of Python and of NumPy, but not texts that look like them."""
+DATA = ("Dataset", "DataArray", "DataFrame")
+WORDS: Mapping[str, str] = {
+    "str": "a text",
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "True or False",
+    "Path": "the name of a file or folder",
+    "Dataset": "a dataset (of a run, a sweep or a study)",
+    "DataArray": "an array with names (xarray)",
+    "DataFrame": "a table (pandas)",
+    "Sequence": "a list",
+    "Iterable": "a list",
+    "Mapping": "a dict",
+    "tuple": "a pair",
+}
+
+
+def guarded(lookup: Callable[[str], Any], package: str) -> Callable[[str], Any]:
+    """The lookup of a package's names, whose functions check the kinds of their arguments."""
+
+    def find(name: str) -> Any:
+        found = lookup(name)
+        if inspect.isfunction(found):
+            found = _checked(found, package)
+            setattr(sys.modules[package], name, found)  # the next access asks the package only
+        return found
+
+    return find
+
+
+def _checked(function: Callable[..., Any], package: str) -> Callable[..., Any]:
+    """The function, with its arguments checked; pickles and help know it by its public name."""
+    signature = inspect.signature(function)
+    asked = {name: a for name, a in function.__annotations__.items() if name != "return"}
+    asker = types.SimpleNamespace(__annotations__=asked)
+    hints = cache(lambda: typing.get_type_hints(asker, function.__globals__))
+
+    @wraps(function)
+    def call(*args: Any, **options: Any) -> Any:
+        try:
+            given = signature.bind(*args, **options)
+        except TypeError:
+            return function(*args, **options)  # Python says which argument is missing
+        _require_kinds(function, given, hints())
+        try:
+            return function(*args, **options)
+        except KeyError as error:
+            data = [name for name, value in given.arguments.items() if _is_data(value)]
+            if not data:
+                raise
+            raise SpecError(
+                f"{function.__name__}: {' or '.join(data)} lacks something ({error.args[0]}); "
+                "give what the function's help says"
+            ) from error
+
+    call.__module__ = package
+    return call
+
+
+def _require_kinds(
+    function: Callable[..., Any], given: inspect.BoundArguments, hints: Mapping[str, Any]
+) -> None:
+    """Raise SpecError for an argument whose kind is another than the function's types say."""
+    for name, value in given.arguments.items():
+        parameter = given.signature.parameters[name]
+        several = parameter.kind is parameter.VAR_POSITIONAL
+        for one in value if several else [value]:
+            if value is not parameter.default and not _fits(one, hints.get(name, Any)):
+                raise SpecError(
+                    f"{function.__name__}: {name} = {_shown(one)} is of the wrong kind; "
+                    f"give {_wanted(hints[name])}"
+                )
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    """Whether a value is of the kind that a type says; kinds it cannot tell fit."""
+    kind, parts = typing.get_origin(hint) or hint, typing.get_args(hint)
+    if kind in (typing.Union, types.UnionType):
+        return any(_fits(value, part) for part in parts)
+    if kind in (Any, object):
+        return True
+    if value is None and isinstance(kind, type):
+        return kind is type(None)
+    if kind is Path:
+        return isinstance(value, PathLike)
+    if kind in NUMBERS:
+        return _is_number(value, NUMBERS[kind])
+    if kind is bool:
+        return isinstance(value, bool) or type(value).__name__ == "bool"  # NumPy's
+    if not isinstance(kind, type) or getattr(kind, "_is_protocol", False):
+        return True
+    if issubclass(kind, Mapping) and parts:
+        return isinstance(value, kind) and all(_fits(one, parts[-1]) for one in value.values())
+    if issubclass(kind, Iterable) and parts and kind.__module__ in ("collections.abc", "builtins"):
+        if isinstance(value, str | bytes | Mapping) or type(value).__name__ in DATA:
+            return False
+        if not isinstance(value, Iterable):
+            return False
+        if kind is tuple and ... not in parts:
+            return isinstance(value, list | tuple) and len(value) == len(parts)
+        several = value if isinstance(value, list | tuple) else ()
+        return all(any(_fits(one, part) for part in parts) for one in several)
+    return isinstance(value, kind)
+
+
+def _is_data(value: Any) -> bool:
+    """Whether it is a dataset or a table, or a list or a dict of these."""
+    if isinstance(value, Mapping) and not hasattr(value, "variables"):
+        value = list(value.values())
+    first = value[0] if isinstance(value, list | tuple) and value else value
+    return type(first).__name__ in DATA
+
+
+def _is_number(value: Any, convert: Callable[[Any], object]) -> bool:
+    if isinstance(value, str | bytes | bytearray):
+        return False
+    try:
+        convert(value)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def _shown(value: Any) -> str:
+    """A value in a sentence: of tables and objects the name of their kind."""
+    plain = value is None or type(value).__module__ == "builtins"
+    return short(value) if plain else f"a {type(value).__name__}"
+
+
+def _wanted(hint: Any) -> str:
+    """What a type asks for, in words."""
+    kind, parts = typing.get_origin(hint) or hint, typing.get_args(hint)
+    if kind in (typing.Union, types.UnionType):
+        wanted = dict.fromkeys(_wanted(part) for part in parts if part is not type(None))
+        if Path in parts:
+            wanted.pop(WORDS["str"], None)
+        return " or ".join(wanted)
+    name = str(getattr(kind, "__name__", kind))
+    words = WORDS.get(name, f"a value of {name}")
+    inner = _wanted(parts[-1]) if parts and name in ("Sequence", "Iterable", "Mapping") else ""
+    return f"{words}, each {inner}" if inner else words
