@@ -116,6 +116,7 @@ def test_attacks_need_data_that_go_one_way(flows: list):
         ("tcp:cubic?receiver=optimistic every_ms=9", "receiver optimistic has no 'every_ms=9'"),
         ("tcp:cubic?receiver=withholds&app=rate mbps=5", "has no application; leave out app"),
         ("tcp:cubic?receiver=withholds&read_mbps=5", "leave out read_mbps"),
+        ("tcp:cubic?ecn=true&receiver=withholds", "has no ECN; leave out ecn, or receiver"),
         ("quinn:cubic?receiver=optimistic", "only TCP segments can be crafted, as QUIC's are"),
     ],
 )
@@ -177,6 +178,13 @@ def test_a_crafted_receiver_that_withholds_nothing_is_like_the_kernels():
     of_both = [float(run.receiver_bytes[0]) for run in (crafted, kernels)]
     assert of_both[0] == pytest.approx(of_both[1], rel=0.02)
     assert crafted.qb.warnings == []
+
+
+@pytest.mark.guest
+def test_a_crafted_receiver_works_on_the_kernel_of_links_that_change():
+    run = run_of("tcp:reno?receiver=withholds every_ms=30", outages="1:0.1", duration_s=2)
+    assert run.qb.warnings == []
+    assert float(run.goodput_mbps.mean()) > 2
 
 
 @pytest.mark.guest

@@ -150,6 +150,8 @@ class Flow(Spec):
         if self.receiver and (self.app or self.read_mbps):
             other = "app" if self.app else "read_mbps"
             raise ValueError(f"a receiver of its own has no application; leave out {other}")
+        if self.receiver and not self.receiver.stack and self.options.get("ecn"):
+            raise ValueError("a receiver that misbehaves has no ECN; leave out ecn, or receiver")
         if self.receiver and self.receiver.stack and self.receive_window_kb:
             raise ValueError(
                 "another stack's receiver has its own window; leave out receive_window_kb"

@@ -21,7 +21,7 @@ import time
 from scapy.layers.inet import IP, TCP
 from scapy.layers.l2 import Ether
 
-ETH_P_IP, SIOCSIFADDR = 0x0800, 0x8916
+ETH_P_IP, SIOCGIFADDR, SIOCSIFADDR = 0x0800, 0x8915, 0x8916
 MSS, MOST_SACKS, MOST_WINDOW_FIELD = 1460, 3, 65535
 WORD = 1 << 32
 ROW_NS = 100_000_000
@@ -166,9 +166,19 @@ class Receiver:
                 self.acknowledge()
 
 
-def open_link():
-    """A socket for the frames of the only port; takes the address from the kernel."""
-    port = next(name for _, name in socket.if_nameindex() if name != "lo")
+def port_with(ip):
+    """The name of the port with this address; a kernel may have tunnels before it."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+        for _, port in socket.if_nameindex():
+            with contextlib.suppress(OSError):  # of a port without an address
+                found = fcntl.ioctl(any_socket, SIOCGIFADDR, struct.pack("40s", port.encode()))
+                if found[20:24] == socket.inet_aton(ip):
+                    return port
+    raise SystemExit(f"no port has the address {ip}")
+
+
+def open_link(port):
+    """A socket for the frames of a port; takes the address from the kernel."""
     link = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETH_P_IP))
     link.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 26)
     link.bind((port, ETH_P_IP))
@@ -191,7 +201,7 @@ def main():
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     with open(f"{args.out}/receiver.csv", "w") as rows, contextlib.ExitStack() as end:
         rows.write("time_ns,bytes\n")
-        receiver = Receiver(open_link(), (ip, int(port)), policy, window, rows)
+        receiver = Receiver(open_link(port_with(ip)), (ip, int(port)), policy, window, rows)
         end.callback(receiver.write_row, last=True)
         print("ready", flush=True)
         receiver.run()
