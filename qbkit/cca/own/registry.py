@@ -45,9 +45,9 @@ def controller(name: str) -> Callable[[Kind], Kind]:
         raise SpecError(
             f"{name!r} is no name for a controller; use a-z, 0-9 and -, for example my-cc"
         )
-    frame = sys._getframe(1)
 
     def register(kind: Kind) -> Kind:
+        frame = sys._getframe(1)  # of the cell: what makes this decorator may stand in between
         _check_free(name, kind)
         _of_cells[name] = _brought(name, kind, frame.f_code.co_filename, frame.f_globals)
         return kind
