@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import changed_controllers  # noqa: F401  registers them
 import further_controllers  # noqa: F401  likewise
 import interrupted_controllers  # noqa: F401  likewise
+import limited_controllers  # noqa: F401  likewise
 
 from qbkit.metrics.parameters.relations import RECEIVERS
 from qbkit.spec import Bottleneck
@@ -20,7 +21,13 @@ UP = ("probe_up_gain", "probe_rate", "probes_reach_bdp")
 DOWN = ("probe_down_gain", "drain_rate")
 MEMORY = ("bandwidth_memory_rounds", "bandwidth_filter")
 BBR = "qbkit:changed-bbr"
-OUR_BBRS = (BBR, "qbkit:further-bbr", "qbkit:interrupted-bbr")
+OUR_BBRS = (
+    BBR,
+    "qbkit:further-bbr",
+    "qbkit:interrupted-bbr",
+    "qbkit:limited-bbr",
+    "qbkit:unseen-bbr",
+)
 CUBIC, RENO = "qbkit:changed-cubic", "qbkit:changed-reno"
 SLOW = ("paced_part", "probes_reach_bdp")
 NEVER = ("rounds_of_loss",)
@@ -33,6 +40,8 @@ DEEP = LINK.model_copy(update={"buffer_bdp": 6.0})
 """At 1 BDP, HyStart of our CUBIC and of neqo's changes no byte: the queue overflows first."""
 EXIT = ("slow_start_exit",)
 PAUSED = "app=onoff on_s=6 off_s=2"
+REQUESTS = "app=requests kb=30 think_s=0.4"
+"""Half of the path's BDP at a time: each delivery sample is limited by the application."""
 TWICE = Outages(times=((15.0, 2.0), (35.0, 2.0)), drops=True)
 OUTAGES = LINK.model_copy(update={"outages": TWICE})
 AFTER_PAUSE, AFTER_OUTAGE = ("kept_after_pause",), ("kept_after_outage",)
@@ -318,6 +327,11 @@ CASES = [
             {"restart_part=0.1": AFTER_PAUSE, f"restart_part={part}": AFTER_PAUSE},
         )
     ),
+    *of(
+        "interrupted",
+        f"qbkit:limited-bbr?{REQUESTS}",
+        {"counts_limited=true": ("rate_after_pause",)},
+    ),
     *(  # of BBR it changes nothing that it sends: recovery allows one packet per ACK at first
         case
         for name in ("cubic", "reno")
@@ -364,6 +378,7 @@ CASES = [
         for name, link in (
             (f"qbkit:interrupted-cubic?{PAUSED}", LINK),
             ("qbkit:interrupted-cubic", OUTAGES),
+            (f"qbkit:limited-bbr?{REQUESTS}", LINK),
             (f"tcp:cubic?{PAUSED}", LINK),
             ("tcp:cubic", OUTAGES),
             (f"quinn:cubic?{PAUSED}", LINK),

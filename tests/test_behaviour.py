@@ -6,12 +6,15 @@ import csv
 import math
 import statistics
 from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from changed_controllers import ChangedBbr, ChangedCubic, ChangedReno
 from further_controllers import FurtherBbr, FurtherCubic, FurtherReno
 from probed_path import PATH, connection_of, probed
 from simulated import simulate
+from unseen_controllers import UnseenBbr
 
 import qbkit as qb
 from qbkit.cca.builtin.bbr import Bbr
@@ -19,8 +22,9 @@ from qbkit.errors import MetricError
 from qbkit.metrics.parameters import Estimate, Parameters, compare
 from qbkit.metrics.parameters.behaviour import samples_of_path
 from qbkit.metrics.parameters.differences import CLEAR
-from qbkit.metrics.parameters.inference import PARAMETERS
-from qbkit.metrics.parameters.model import ProbePath, within
+from qbkit.metrics.parameters.inference import PARAMETERS, _law
+from qbkit.metrics.parameters.model import ProbePath, _stale, within
+from qbkit.metrics.parameters.phases import Phases
 from qbkit.metrics.parameters.reductions import rounds_of_loss
 from qbkit.metrics.parameters.relations import EXPLAINS, OF_ALL, OF_LOSSES, RECEIVERS
 from qbkit.metrics.parameters.rules import RULES
@@ -33,6 +37,11 @@ from qbkit.studies.probing import probe_path, probing
 @pytest.fixture(scope="module")
 def unchanged() -> Parameters:
     return probed(ChangedBbr, seed=7)
+
+
+@pytest.fixture(scope="module")
+def by_the_clock() -> Parameters:
+    return probed(UnseenBbr, seed=7)
 
 
 def first_cause(test: Parameters, reference: Parameters) -> str:
@@ -185,6 +194,99 @@ def test_a_probe_that_reaches_further_is_no_lower_cruise():
     usual = {"growth": "probing", "cruise_part": 0.8, "probes_reach_bdp": 1.45}
     test = {"growth": "probing", "cruise_part": 0.6, "probes_reach_bdp": 2.0}
     assert compare(known(**test), known(**usual)) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("change", "cause"),
+    [
+        ({}, ""),
+        ({"window_gain": 4.0}, "window_gain"),
+        ({"startup_rounds": 9}, "startup_hold_rtts"),
+        ({"burst_keeps": 0.4}, "kept_after_burst"),
+        ({"probe_rtt_every_s": 2.0}, "probe_rtt_every_s"),
+    ],
+)
+def test_one_change_of_a_bbr_that_probes_by_the_clock_is_named(by_the_clock, change, cause):
+    assert first_cause(probed(UnseenBbr, **change), by_the_clock) == cause
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "first"),
+    [
+        # A startup that ends too early has no time for its peak; a lower gain holds as long.
+        (
+            {"startup_hold_rtts": 0.9, "startup_peak_bdp": 1.3},
+            {"startup_hold_rtts": 4.2, "startup_peak_bdp": 2.0},
+            ["startup_hold_rtts", "startup_peak_bdp"],
+        ),
+        (
+            {"startup_hold_rtts": 7.0, "startup_peak_bdp": 1.3},
+            {"startup_hold_rtts": 4.2, "startup_peak_bdp": 2.0},
+            ["startup_peak_bdp", "startup_hold_rtts"],
+        ),
+        # Rare probes are less of the time; more of them are no slower pace.
+        (
+            {"probe_cycle_rtts": 118.0, "probes_reach_bdp": 1.05},
+            {"probe_cycle_rtts": 26.0, "probes_reach_bdp": 1.32},
+            ["probe_cycle_rtts", "probes_reach_bdp"],
+        ),
+        (
+            {"probe_cycle_rtts": 12.0, "probes_reach_bdp": 1.05},
+            {"probe_cycle_rtts": 26.0, "probes_reach_bdp": 1.32},
+            ["probes_reach_bdp", "probe_cycle_rtts"],
+        ),
+        # A ProbeRTT while the old rate counts takes the RTT of the queue for the path's.
+        (
+            {"probe_rtt_every_s": 2.8, "window_gain": 2.5},
+            {"probe_rtt_every_s": 10.4, "window_gain": 2.1},
+            ["probe_rtt_every_s", "window_gain"],
+        ),
+        # Who cruises nearer to what its probes reach has a queue, by whatever reason.
+        ({"cruise_part": 0.9}, {"cruise_part": 0.7}, []),
+    ],
+)
+def test_what_comes_of_a_model_of_the_path(ours, theirs, first):
+    sides = (known(growth="probing", **values) for values in (ours, theirs))
+    assert [d.name for d in compare(*sides)] == first
+
+
+def test_a_window_of_another_rtt_hides_when_the_rate_is_forgotten():
+    """In flight are 1 BDP, 2 for 3 s after the fall, and then 5 or none more, until 20 s."""
+    grid_s = np.arange(0.0, 60.0, 0.0125)
+    c = SimpleNamespace(grid_s=grid_s, min_rtt_s=0.05, rtt_s=np.full(len(grid_s), 0.1))
+    c.packet_bytes, c.link = 1250, SimpleNamespace(rate_mbps=20.0)  # a BDP of 100 packets
+    steps = np.searchsorted([15.0, 18.0, 20.0], grid_s, "right")
+    found = []
+    for later in (5.0, 2.0):
+        flight = np.array([1.0, 2.0, later, 0.4])[steps]
+        c.in_flight_packets = 100 * flight
+        found.append(_stale(c, flight, PATH))
+    assert found[0] == {"window_gain": 2.0}
+    assert found[1]["bandwidth_memory_rounds"] == pytest.approx(5.0 / 0.1, abs=1)
+    assert found[1]["window_gain"] == 2.0 and found[1]["left_in_flight_bdp"] == pytest.approx(1)
+
+
+def test_chance_on_the_way_back_of_a_deep_queue():
+    near, far, usual = (known(growth="cubic", back_at_loss_part=b) for b in (0.57, 0.24, 0.9))
+    assert compare(near, usual) == []
+    assert [d.name for d in compare(far, usual)] == ["back_at_loss_part"]
+
+
+@pytest.mark.parametrize(("spread", "word"), [(0.1, "cubic"), (0.6, "probing")])
+def test_many_curves_of_one_c_are_no_accident(spread, word):
+    """A deep queue's sawtooth comes as regularly as the probes of a BBR."""
+    none = np.empty(0)
+    regular = Phases(*([1.1] * 8 for _ in range(3)), none, none)
+    curves = 0.4 * np.array([1 - spread, 1 - spread, 1, 1, 1 + spread, 1 + spread])
+    assert _law(none, curves, np.full(6, 0.7), regular) == word
+    assert _law(none, curves, np.full(6, 1.0), regular) == "probing"  # no loss reduces it
+
+
+def test_a_single_fitted_curve_must_differ_by_more_than_chance():
+    usual, near, far = (known(growth="cubic", cubic_c=c) for c in (0.33, 0.4, 1.0))
+    assert [compare(test, usual) for test in (near, usual)] == [[], []]
+    assert [d.name for d in compare(far, usual)] == ["cubic_c"]
 
 
 def test_a_slower_start_is_a_suspect():

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from types import SimpleNamespace
 
+import limited_controllers  # noqa: F401  registers it
+import numpy as np
 import pytest
+import xarray as xr
 
 import qbkit as qb
-from qbkit.metrics.parameters import observe, observed
-from qbkit.metrics.parameters.interruptions import outages_s, pauses_s
+from qbkit.metrics.parameters import compare, observe, observed
+from qbkit.metrics.parameters.connection import Load, SharedLink, connection_of
+from qbkit.metrics.parameters.interruptions import after_interruptions, outages_s, pauses_s
+from qbkit.metrics.parameters.relations import INTERRUPTED
 from qbkit.studies.exchange import Exchange, other_receiver
 from qbkit.studies.moments import moment_of
 from qbkit.studies.probing import alone, interrupted, probing
@@ -51,6 +57,35 @@ def test_an_outage_is_persistent_congestion_for_quinn_and_a_loss_for_quic_go():
     assert observed([quinn], (), [quinn])["kept_after_outage"].value < 0.06
     assert observed([quic_go], (), [quic_go])["kept_after_outage"].value > 0.15
     assert moment_of("kept_after_outage", quinn, observe(quinn)).at_s == 10.0
+
+
+@pytest.mark.guest
+def test_a_bbr_that_takes_its_application_for_the_path_sends_slowly_after_a_pause():
+    """30 kB every half second: a sample of it is 30 kB per round trip at most, half of the link."""
+    app = "app=requests kb=30 think_s=0.4"
+    flows = (f"qbkit:limited-bbr?{app}{more}" for more in ("&counts_limited=true", ""))
+    sides = [observed([run], (), [run]) for run in map(run_of, flows)]
+    trusting, usual = (side["rate_after_pause"].value for side in sides)
+    assert trusting < 0.7 < 0.9 < usual
+    found = [d.name for d in compare(*sides, models_path=True) if d.name in INTERRUPTED]
+    assert found == ["rate_after_pause"]
+
+
+def test_the_rate_after_a_pause():
+    """Twenty packets each second, 1 ms apart, on a link that takes 2 ms for each."""
+    starts_s = np.arange(0.0, 5.0)[:, None]
+    sent_s = (starts_s + 1e-3 * np.arange(20) * [[1], [4], [4], [8], [4]]).ravel()
+    load = Load(sent_s, sent_s + 0.05, sent_s + 0.03, np.full(100, 1500.0))
+    link = SharedLink(6.0, load.delivered_s, 1500.0 * np.arange(1, 101))
+    c = connection_of("bursts", load, sent_s + 0.05, 0.05, link)
+    run = xr.Dataset(attrs={"spec": json.dumps({"flows": [{"app": {"kind": "requests"}}]})})
+    # A round holds 12 of the packets 4 ms apart, which leave at half of the link's rate, and the
+    # first six of those 8 ms apart, at a quarter.
+    rates = [0.5, 0.5, 0.25, 0.5]
+    assert after_interruptions(c, run)["rate_after_pause"] == pytest.approx(np.median(rates))
+    unknown = connection_of("bursts", load, sent_s + 0.05, 0.05)
+    assert "rate_after_pause" not in after_interruptions(unknown, run)
+    assert "rate_after_pause" not in after_interruptions(c, xr.Dataset())
 
 
 def test_what_a_flow_does_alone_is_undisturbed_and_interruptions_are_runs_of_their_own():

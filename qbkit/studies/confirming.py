@@ -191,6 +191,9 @@ CHECKS: dict[str, Check] = {
     "kept_after_pause": _number(
         "window after an idle time", "(after|since|from)idle|idlerestart", "idle", "applimited"
     ),
+    "rate_after_pause": _number(
+        "test for samples that the application limits", "(is)?applimited", "deliveryrate"
+    ),
     "kept_after_outage": _number(
         "rule for persistent congestion", "persistentcongestion", "(on)?(rto|pto|timeout)"
     ),

@@ -62,7 +62,7 @@ def moment_of(cause: str, run: xr.Dataset, test: Connection) -> Moment:
 
 def _interruption(cause: str, run: xr.Dataset, test: Connection) -> tuple[float, str] | None:
     """When the first pause, outage or mark ends after which a cause shows; None for others."""
-    if cause == "kept_after_pause":
+    if cause in ("kept_after_pause", "rate_after_pause"):
         ends_s = [end_s for _, end_s in pauses_s(test)]
     elif cause == "kept_after_outage":
         ends_s = [begin_s + length_s for begin_s, length_s in outages_s(run)]

@@ -36,6 +36,9 @@ from qbkit.metrics.parameters.rules import RULES, Rule
 
 LEAST_PART = 0.05
 """Numbers that differ by at most this fraction count as equal, whatever their intervals."""
+FEW_PART = 0.3
+"""The same of a value fitted to one or two spans: it has no interval, and chance in it."""
+FITTED = ("cubic_c", "increase_packets_per_rtt")
 LEAST_PARTS = {"reverted_reductions_percent": 0.15, "packets_per_ack": 0.25}
 """The same where chance does more: two of twenty reductions are restored by it, and a receiver
 acknowledges at once what comes after a loss."""
@@ -354,7 +357,7 @@ def _differ(test: Estimate, reference: Estimate) -> bool:
     if _apart(test, reference) <= LEAST_PARTS.get(test.name, LEAST_PART):
         return False
     if math.isnan(test.low) or math.isnan(reference.low):
-        return True
+        return test.name not in FITTED or _apart(test, reference) > FEW_PART
     return test.low > reference.high or test.high < reference.low
 
 

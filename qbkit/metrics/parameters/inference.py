@@ -30,6 +30,8 @@ MOST_LEFT = 0.99
 """Largest β for the number of emulated flows, which is infinite at 1."""
 REDUCES = 0.95
 """A sender that keeps more than this fraction of its window does not reduce it at a loss."""
+FEWEST_CURVES, ALIKE = 5, 0.2
+"""Curves that are none by accident: so many, and half of their C within this part of the median."""
 LEAST_INCREASE = 0.05
 """Packets per round trip above which a line rises: BBR's constant window is a line as well."""
 CUBIC_BETA = 0.7
@@ -246,16 +248,26 @@ def _law(lines: FloatArray, curves: FloatArray, factors: FloatArray, phases: Pha
 
     Rising lines and curves are laws of a loss-based controller, whose window a loss reduces. A
     controller that probes in cycles models the path; a curve can fit such a window by accident, a
-    line cannot.
+    line cannot, nor many curves of the same C.
     """
     lines, curves = lines[np.isfinite(lines)], curves[np.isfinite(curves)]
     reduces = len(factors) > 0 and float(np.median(factors)) <= REDUCES
     straight = len(lines) > 0 and len(lines) >= len(curves)
     if reduces and straight and np.median(lines) > LEAST_INCREASE:
         return "linear"
+    if reduces and _are_alike(curves):
+        return "cubic"
     if len(phases.up_gain):
         return "probing"
     return "cubic" if reduces and len(curves) > len(lines) else ""
+
+
+def _are_alike(curves: FloatArray) -> bool:
+    """Whether many curves have the same C."""
+    if len(curves) < FEWEST_CURVES:
+        return False
+    low, middle, high = np.quantile(curves, [0.25, 0.5, 0.75])
+    return bool(high - low <= ALIKE * middle)
 
 
 def _acks(c: Connection, after_s: float) -> dict[str, FloatArray | float | str]:

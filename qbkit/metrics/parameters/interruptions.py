@@ -19,6 +19,8 @@ MOST = 0.9
 """Quantile that stands for the most."""
 ROUND = 0.9
 """Part of a round trip: what leaves in it was let go before the first ACK came back."""
+FEWEST_PACED = 6
+"""Packets whose rate after a pause is judged: more than leave at once."""
 
 
 def after_interruptions(c: Connection, run: xr.Dataset) -> dict[str, float]:
@@ -26,6 +28,7 @@ def after_interruptions(c: Connection, run: xr.Dataset) -> dict[str, float]:
     parts: dict[str, list[float]] = {}
     if _has_app(run):
         parts["kept_after_pause"] = _after_pauses(c)
+        parts["rate_after_pause"] = _rates_after_pauses(c)
     if outages := outages_s(run):
         parts["kept_after_outage"] = _after_outages(c, outages)
     return {name: float(np.median(of_each)) for name, of_each in parts.items() if of_each}
@@ -55,6 +58,20 @@ def _after_pauses(c: Connection) -> list[float]:
     ends = pauses_s(c)
     parts = [_part(c, low_s, high_s, high_s + ROUND * c.min_rtt_s) for low_s, high_s in ends]
     return [part for part in parts if part]
+
+
+def _rates_after_pauses(c: Connection) -> list[float]:
+    """Sending rate over the link's in the first round after each pause, 1 at most."""
+    if c.link is None:
+        return []
+    rates = []
+    for _, begin_s in pauses_s(c):
+        low, high = np.searchsorted(c.sent_s, [begin_s, begin_s + ROUND * c.min_rtt_s])
+        if high - low >= FEWEST_PACED:
+            took_s = max(float(c.sent_s[high - 1] - c.sent_s[low]), 1e-6)
+            bits = (high - low - 1) * c.packet_bytes * 8
+            rates.append(min(bits / took_s / (c.link.rate_mbps * 1e6), 1.0))
+    return rates
 
 
 def _after_outages(c: Connection, times: Sequence[tuple[float, float]]) -> list[float]:

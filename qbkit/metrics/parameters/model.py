@@ -35,6 +35,8 @@ FULL_PART = 0.9
 """A path is full when this part of its BDP is in flight."""
 FALLEN = 0.75
 """What is in flight has fallen below this part of its peak or plateau."""
+RISEN = 1.3
+"""What is in flight has risen above this part of a plateau."""
 NEAR_BDP = 1.4
 SETTLED_S = 1.0
 """A fall that lasts this long is none of ProbeRTT's."""
@@ -291,8 +293,11 @@ def response(c: Connection, path: ProbePath) -> dict[str, float | str]:
 
 
 def stale_span(path: ProbePath) -> tuple[float, float]:
-    """When what is in flight is the window of a model that is out of date."""
-    return path.fall_s, path.fall_s + 2 * SETTLED_S
+    """When what is in flight is the window of a model that is out of date.
+
+    Later, a sender may have taken the RTT of its own queue for the path's.
+    """
+    return path.fall_s, path.fall_s + SETTLED_S
 
 
 def _per_ack(c: Connection, path: ProbePath) -> float:
@@ -314,14 +319,17 @@ def _stale(c: Connection, flight: FloatArray, path: ProbePath) -> dict[str, floa
     if span.stop - span.start < 4 * ahead:
         return {}
     inside = flight[span]
-    plateau = float(inside[: 2 * ahead].max())
+    first = int(inside[:ahead].argmax())
+    plateau = float(inside[first])
     if plateau < 1.5 * path.low_part:
         return {}
     highest = np.lib.stride_tricks.sliding_window_view(inside, ahead).max(axis=1)
-    low = np.flatnonzero(highest < FALLEN * plateau)
+    low = np.flatnonzero(highest[first:] < FALLEN * plateau)
     if not len(low):
         return {"bandwidth_filter": "never forgets", "window_gain": plateau}
-    forgot = int(low[0])
+    forgot = first + int(low[0])
+    if inside[first:forgot].max() > RISEN * plateau:  # of another RTT: it hides the rate
+        return {"window_gain": plateau} if forgot - first > ahead else {}
     rounds = np.cumsum(c.min_rtt_s / GRID_PARTS / c.rtt_s[span])
     later = c.in_flight_packets[span][forgot + ahead // 2 : forgot + ahead + ahead // 2]
     found: dict[str, float | str] = {

@@ -15,6 +15,8 @@ PROMINENT = 0.08
 """Least prominence of probing in the ratio; it must also exceed the step of one ACK."""
 FEWEST_CYCLES = 6
 """Fewest cycles of probing; random losses sometimes look like three regular ones."""
+FEWEST_CLEAN = 3
+"""The same where nothing is lost."""
 REGULAR = 0.5
 """Largest interquartile range of regular cycle lengths, as a fraction of their median."""
 LEAST_QUIET = 0.5
@@ -56,7 +58,12 @@ def phases_of(connection: Connection, after_s: float) -> Phases:
     ups, _ = signal.find_peaks(ratio, prominence=least, height=1 + least, distance=apart)
     downs, _ = signal.find_peaks(-ratio, prominence=least, height=-1 + least, distance=apart)
     cycles = np.diff(time_s[ups]) / connection.min_rtt_s
-    if len(ups) < FEWEST_CYCLES or not len(downs) or not _regular(cycles):
+    losses = connection.loss_detected_between(time_s[:1], time_s[-1:]).any()
+    if (
+        len(ups) < (FEWEST_CYCLES if losses else FEWEST_CLEAN)
+        or not len(downs)
+        or not _regular(cycles)
+    ):
         return Phases(none, none, none, begins_s, durations_s)
     return Phases(ratio[ups], ratio[downs], cycles, begins_s, durations_s)
 

@@ -69,7 +69,7 @@ EXPLAINS: dict[str, tuple[str, ...]] = {
         *(name for name in QUEUES if name != "cruise_part"),
         *PROBE_RTTS,
     ),
-    "probe_cycle_rtts": ("kept_after_burst",),
+    "probe_cycle_rtts": ("kept_after_burst", "probes_reach_bdp", "probe_rate"),
     "standing_queue_bdp": (*STARTUP, *PROBES, *QUEUES, *PROBE_RTTS, *MODEL),
     "probes_reach_bdp": (*STARTUP, *QUEUES, *PROBE_RTTS, *MODEL),
     "cruise_part": (*PROBES, *QUEUES, *PROBE_RTTS, *MODEL),
@@ -86,11 +86,12 @@ EXPLAINS: dict[str, tuple[str, ...]] = {
     "left_in_flight_bdp": ("probe_rtt_interval_s", "probe_rtt_every_s"),
     "initial_window_packets": ("startup_reach_rtts",),
     "start_growth": STARTUP,
+    "startup_hold_rtts": ("startup_peak_bdp", "startup_drain_gain"),
     "startup_peak_bdp": ("startup_hold_rtts", "startup_drain_gain", "slow_start_exit"),
     "startup_reach_rtts": ("startup_hold_rtts", "startup_drain_gain"),
-    "startup_hold_rtts": ("startup_drain_gain",),
     "startup_drain_gain": ("startup_hold_rtts",),
     "probe_rtt": PROBE_RTTS,
+    "probe_rtt_every_s": ("window_gain",),
     "probe_rtt_bdp": ("probe_rtt_duration_ms",),
     "steep_increase_packets_per_rtt": (*LOSSES, "rounds_of_loss", "back_at_loss_part"),
     "rounds_of_loss": (*LOSSES, "back_at_loss_part"),
@@ -104,6 +105,7 @@ EXPLAINS: dict[str, tuple[str, ...]] = {
         "receiver_wait_ms",
         "ack_delay_ms",
     ),
+    "rate_after_pause": ("kept_after_pause",),
     "decrease_factor": ("growth", "increase_packets_per_rtt"),
     "receiver_wait_ms": ("packets_per_ack", "ack_delay_ms"),
 }
@@ -116,11 +118,15 @@ DIRECTIONS = {
     ("standing_queue_bdp", "probe_up_gain"): -1,
     ("standing_queue_bdp", "probe_rate"): -1,
     ("probe_cycle_rtts", "kept_after_burst"): -1,
+    ("probe_cycle_rtts", "probes_reach_bdp"): -1,
+    ("probe_cycle_rtts", "probe_rate"): -1,
     ("probe_rate", "standing_queue_bdp"): 1,
     ("probe_rate", "probes_reach_bdp"): 1,
     ("probe_rate", "probe_up_gain"): 1,
     ("drain_rate", "probe_down_gain"): 1,
     ("drain_rate", "left_in_flight_bdp"): 1,
+    ("probe_rtt_every_s", "window_gain"): -1,
+    ("startup_hold_rtts", "startup_peak_bdp"): 1,
     ("cruise_part", "window_gain"): 1,
     ("cruise_part", "paced_part"): 1,
 }
@@ -152,6 +158,7 @@ OF_LOSSES = (
 )
 """Rules for a window that losses reduce; the others are for a sender that models its path, except
 what both have: `OF_ALL`."""
-INTERRUPTED = ("kept_after_pause", "kept_after_outage")
+AFTER = ("kept_after_pause", "kept_after_outage")
+INTERRUPTED = (*AFTER, "rate_after_pause")
 """What shows only where the study's application pauses, or its path has outages."""
-OF_ALL = ("back_to_back_packets", "receiver_wait_ms", "kept_after_mark", *INTERRUPTED)
+OF_ALL = ("back_to_back_packets", "receiver_wait_ms", "kept_after_mark", *AFTER)

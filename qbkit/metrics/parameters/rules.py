@@ -111,6 +111,7 @@ RULES: dict[str, Rule] = {
         "it cruises at {0} of what its probes have in flight, not {1}",
         _ratio(1.0),
         0.15,
+        only_less=True,
     ),
     "probe_rate": Rule(
         "1",
@@ -239,7 +240,7 @@ RULES: dict[str, Rule] = {
         "when the window is back where the loss was, over CUBIC's K",
         "its window is back where the loss was after {0} of K, not {1}",
         _ratio(-0.25),
-        0.45,
+        0.6,
     ),
     "window_cap_packets": Rule(
         "packets",
@@ -265,6 +266,16 @@ RULES: dict[str, Rule] = {
         0.08,
         is_part=True,
         moment=MARK,
+    ),
+    "rate_after_pause": Rule(
+        "1",
+        "sending rate over the link's in the first round after a pause",
+        "it takes its application for the path: after a pause it sends at {0} of the link's rate, "
+        "not {1}",
+        _ratio(0.5),
+        0.25,
+        only_less=True,
+        moment=PAUSE,
     ),
     "kept_after_pause": Rule(
         "1",
