@@ -101,7 +101,7 @@ def _evaluations(files: Iterable[Path]) -> Answers | None:
     lead = (
         "Worse means: worse than the kernel's Reno and CUBIC, whichever does worst in the same "
         "setting, by more than a margin. The RFC sets no thresholds; the margins are ours. Open: "
-        f"{found[0].seeds} seeds do not decide."
+        f"the seeds do not decide. {_seeds(found)}"
     )
     return Answers(
         "rfc9743",
@@ -111,6 +111,17 @@ def _evaluations(files: Iterable[Path]) -> Answers | None:
         rows,
         f"qbkit evaluate {found[-1].sender} --quick --out report.html",
         f"Not measured: {', '.join(left)}." if left else "",
+    )
+
+
+def _seeds(found: Iterable[Evaluation]) -> str:
+    """How many seeds stand behind the columns, and which columns are whole evaluations."""
+    seeds: dict[bool, int] = {each.quick: each.seeds for each in found}
+    if len(seeds) == 1:
+        return f"{seeds.popitem()[1]} seeds each."
+    whole = [each.sender for each in found if not each.quick]
+    return (
+        f"{seeds[True]} seeds and the first settings; {seeds[False]} and all: {', '.join(whole)}."
     )
 
 
