@@ -23,6 +23,8 @@ from qbkit.errors import SpecError
 NUMBERS: Mapping[type, Callable[[Any], object]] = {int: operator.index, float: float}
 """Numbers, and what takes those of Python and of NumPy, but not texts that look like them."""
 DATA = ("Dataset", "DataArray", "DataFrame")
+TEXTS, TABLES = (str, bytes), ("Dataset", "DataFrame")
+"""What one can iterate over, but nobody means as a list."""
 WORDS: Mapping[str, str] = {
     "str": "a text",
     "int": "a whole number",
@@ -87,11 +89,15 @@ def _require_kinds(
     """Raise SpecError for an argument whose kind is another than the function's types say."""
     for name, value in given.arguments.items():
         parameter = given.signature.parameters[name]
-        several = parameter.kind is parameter.VAR_POSITIONAL
-        for one in value if several else [value]:
-            if value is not parameter.default and not _fits(one, hints.get(name, Any)):
+        several: Mapping[str, Any] = {name: value}
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            several = {f"{name}[{place}]": one for place, one in enumerate(value)}
+        elif parameter.kind is parameter.VAR_KEYWORD:
+            several = value
+        for word, one in several.items():
+            if one is not parameter.default and not _fits(one, hints.get(name, Any)):
                 raise SpecError(
-                    f"{function.__name__}: {name} = {_shown(one)} is of the wrong kind; "
+                    f"{function.__name__}: {word} = {_shown(one)} is of the wrong kind; "
                     f"give {_wanted(hints[name])}"
                 )
 
@@ -116,10 +122,14 @@ def _fits(value: Any, hint: Any) -> bool:
     if issubclass(kind, Mapping) and parts:
         return isinstance(value, kind) and all(_fits(one, parts[-1]) for one in value.values())
     if issubclass(kind, Iterable) and parts and kind.__module__ in ("collections.abc", "builtins"):
-        if isinstance(value, str | bytes | Mapping) or type(value).__name__ in DATA:
+        if not isinstance(value, Iterable) or isinstance(value, TEXTS):
             return False
-        if not isinstance(value, Iterable):
+        if type(value).__name__ in TABLES:
             return False
+        if isinstance(value, Mapping):  # a list of its keys
+            return kind is Iterable and all(
+                any(_fits(one, part) for part in parts) for one in value
+            )
         if kind is tuple and ... not in parts:
             return isinstance(value, list | tuple) and len(value) == len(parts)
         several = value if isinstance(value, list | tuple) else ()

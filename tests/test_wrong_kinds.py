@@ -85,6 +85,23 @@ def test_the_sentence_names_the_argument_and_what_it_takes():
 def test_numbers_of_numpy_and_lists_of_any_kind_are_taken():
     assert qb.metrics.window_throughput_mbps(np.float32(10), np.int64(20)) > 0
     assert qb.metrics.jain_index((1, 1)) == qb.metrics.jain_index(np.ones(2)) == 1
+    names = ["tcp:cubic", "tcp:bbr"]
+    families = qb.metrics.by_family(names)
+    for given in (
+        tuple(names),
+        dict.fromkeys(names),
+        iter(names),
+        pd.Index(names),
+        np.array(names),
+    ):
+        assert qb.metrics.by_family(given) == families
+
+
+def test_what_a_function_hands_on_by_name_is_checked_one_by_one(tmp_path: Path):
+    with pytest.raises(qb.TraceError, match=r"no\.qlog: No such file"):
+        qb.read_log(tmp_path / "no.qlog", trace=0)
+    with pytest.raises(qb.SpecError, match=r"^read_log: trace = \[\] is of the wrong kind"):
+        qb.read_log(tmp_path / "no.qlog", trace=[])
 
 
 def test_a_public_function_is_one_object_that_pickles():

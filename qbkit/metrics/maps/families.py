@@ -26,8 +26,9 @@ def kernel_counterpart(name: str) -> str:
 def by_family(names: Iterable[str]) -> dict[str, list[str]]:
     """Names ``stack:controller`` by algorithm, the kernel's first; the rest are under "Others"."""
     groups: dict[str, list[str]] = {}
+    several = list(names)
     for key, title in [*FAMILIES.items(), ("", "Others")]:
-        mine = [name for name in names if family(controller_of(name)) == key]
+        mine = [name for name in several if family(controller_of(name)) == key]
         if mine:
             groups[title] = sorted(mine, key=lambda name: (name != f"tcp:{key}", name))
     return groups
