@@ -20,6 +20,7 @@ from test_plots_browser import browser
 import qbkit as qb
 from qbkit.atlas import write_atlas
 from qbkit.atlas.again import sample_size
+from qbkit.atlas.answers import published_answers
 from qbkit.atlas.pages import shared_words
 from qbkit.atlas.published import ConformanceSweep
 from qbkit.atlas.shares import EQUAL, Shares
@@ -229,6 +230,11 @@ def test_answers_along_standards_are_a_table_and_on_the_page_of_the_sender(site:
     page = (site / "implementations/tcp-cubic.html").read_text()
     assert re.search(r'answers.html#rfc9743">[^<]*</a>: no worse in \d+, open in \d+ of 17', page)
     assert "bbr-draft" not in page
+
+
+def test_the_page_says_which_evaluations_are_whole():
+    lead = published_answers(DATA)[0].lead
+    assert "Quick evaluations of 3 seeds; whole ones of 5: tcp:dctcp." in lead
 
 
 def test_shares_over_buffer_and_flows_are_drawn_beside_their_models(site: Path):

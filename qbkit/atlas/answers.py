@@ -120,9 +120,8 @@ def _seeds(found: Iterable[Evaluation]) -> str:
     if len(seeds) == 1:
         return f"{seeds.popitem()[1]} seeds each."
     whole = [each.sender for each in found if not each.quick]
-    return (
-        f"{seeds[True]} seeds and the first settings; {seeds[False]} and all: {', '.join(whole)}."
-    )
+    names = ", ".join(whole)
+    return f"Quick evaluations of {seeds[True]} seeds; whole ones of {seeds[False]}: {names}."
 
 
 def _answer(evaluation: Evaluation, criterion: Criterion) -> Answer:
