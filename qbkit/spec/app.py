@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import itertools
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
-from pydantic import Field, model_serializer, model_validator
+from pydantic import Field, model_validator
 
-from qbkit.spec.base import Spec
+from qbkit.spec.base import TextSpec
 from qbkit.spec.trace_file import read_steps
 from qbkit.spec.words import settings, timed
 
@@ -40,7 +40,7 @@ APPS = tuple(SETTINGS)
 """Kinds of applications."""
 
 
-class App(Spec):
+class App(TextSpec):
     """An application above a flow; see the module for its text forms."""
 
     kind: Literal["rate", "onoff", "requests", "objects"]
@@ -62,7 +62,7 @@ class App(Spec):
     """``objects``: (time in s after the start of the flow, kB) of each."""
 
     @model_validator(mode="after")
-    def _fits(self) -> App:
+    def _fits(self) -> Self:
         needed, allowed = SETTINGS[self.kind]
         names = (name for name in type(self).model_fields if name != "kind")
         given = {name for name in names if getattr(self, name) not in (None, ())}
@@ -98,7 +98,7 @@ class App(Spec):
             )
 
     @classmethod
-    def of(cls, text: str) -> App:
+    def of(cls, text: str) -> Self:
         """The application that a text describes; raises ValueError for others."""
         kind, *words = text.split() or [""]
         if kind not in SETTINGS:
@@ -108,10 +108,6 @@ class App(Spec):
         names = cls.model_fields.keys() - {"kind", "objects"}
         fields = settings(words, names, f"app {kind}", FORMS)
         return cls(kind=kind, **fields)  # type: ignore[arg-type]
-
-    @model_serializer
-    def _text(self) -> str:
-        return str(self)
 
     def __str__(self) -> str:
         """The text of which `of` makes this application."""
@@ -149,11 +145,9 @@ class App(Spec):
         return (self.mbps or 0) * 1e3 / 8 / self._fps
 
 
-def read_app(value: Any) -> Any:
-    """The application that a text describes, None for ``bulk``; anything else as it is."""
-    if value == "bulk":
-        return None
-    return App.of(value) if isinstance(value, str) else value
+def without_bulk(value: Any) -> Any:
+    """None for ``bulk``, a flow without an application; anything else as it is."""
+    return None if value == "bulk" else value
 
 
 def _objects(words: list[str]) -> tuple[tuple[float, float], ...]:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from functools import cache
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any, Self, get_args
 
 from pydantic import (
     BaseModel,
     BeforeValidator,
     ConfigDict,
+    ModelWrapValidatorHandler,
     ValidationError,
     model_serializer,
     model_validator,
@@ -114,7 +116,17 @@ def _flags(value: Any) -> Iterator[bool]:
 
 
 class TextSpec(Spec):
-    """A spec that JSON holds as its text."""
+    """A spec that JSON holds as its text, and for which its text stands wherever it is a field."""
+
+    @classmethod
+    @abstractmethod
+    def of(cls, text: str) -> Self:
+        """What a text describes; raises ValueError for others. ``str`` gives the text back."""
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _of_text(cls, value: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        return cls.of(value) if isinstance(value, str) else handler(value)
 
     @model_serializer
     def _text(self) -> str:

@@ -17,12 +17,12 @@ from pydantic import BeforeValidator, Field, model_validator
 from qbkit import above
 from qbkit.errors import SpecError
 from qbkit.json_words import object_of
-from qbkit.spec import schedule
+from qbkit.spec import possible
 from qbkit.spec.base import Spec
 from qbkit.spec.bottleneck import FRAME_BYTES, Bottleneck
 from qbkit.spec.flow import Flow
 from qbkit.spec.loss import TimedBursts
-from qbkit.spec.misbehaving import Attack, read_attacks, require_possible
+from qbkit.spec.misbehaving import Attack, as_list
 from qbkit.spec.spec_file import of_file, read_fields
 
 if TYPE_CHECKING:
@@ -43,10 +43,6 @@ FIRST_FIELDS = {
     ),
 }
 """Fields that the JSON of an experiment always has."""
-MOST_BURSTS = 10_000
-"""Bursts of loss that an experiment may have on average; each is two changes of the network."""
-MOST_PATH_BYTES = 2**30
-"""Most bytes that path and queues may hold: TCP's largest receive window (RFC 7323, 2.3)."""
 
 
 class Experiment(Spec):
@@ -74,7 +70,7 @@ class Experiment(Spec):
     links in a row; the others alternate between the first link and the second."""
     ip_version: Literal[4, 6] = 4
     """Version of IP; a header of version 6 has 40 bytes, that of version 4 has 20."""
-    attacks: Annotated[tuple[Attack, ...], BeforeValidator(read_attacks)] = Field(
+    attacks: Annotated[tuple[Attack, ...], BeforeValidator(as_list)] = Field(
         default=(), max_length=100
     )
     """Packets that a third host forges, as ``5 reset on-path`` or ``5 too-big 600 off-path``
@@ -82,98 +78,9 @@ class Experiment(Spec):
 
     @model_validator(mode="after")
     def _possible(self) -> Experiment:
-        for flow in self.flows:
-            if flow.start_s >= self.duration_s:
-                raise ValueError(
-                    f"{flow.name} starts at {flow.start_s:g} s, after the experiment's end at "
-                    f"{self.duration_s:g} s"
-                )
-            if flow.stop_s is not None and flow.stop_s > self.duration_s:
-                raise ValueError(
-                    f"{flow.name} stops at {flow.stop_s:g} s, after the experiment's end at "
-                    f"{self.duration_s:g} s"
-                )
-            if flow.app:
-                flow.app.require_within((flow.stop_s or self.duration_s) - flow.start_s)
-        link = self.bottleneck
-        for what in ("capacity", "delay"):
-            if changing := getattr(link, what):
-                changing.require_within(self.duration_s, what)
-        if link.outages and (last_s := link.outages.times[-1][0]) >= self.duration_s:
-            raise ValueError(
-                f"the outage at {last_s:g} s begins after the experiment's end at "
-                f"{self.duration_s:g} s; lengthen duration_s or leave it out"
-            )
-        if link.changes_rate and not schedule.carried_bits(link, [self.duration_s])[0]:
-            raise ValueError(
-                f"nothing passes in all of the {self.duration_s:g} s; change capacity or outages"
-            )
-        if isinstance(link.loss_model, TimedBursts):
-            self._require_few_bursts(link.loss_model)
-        if self.jitter_shape != "uniform" and not self.jitter_reorders:
-            raise ValueError(
-                f"jitter_shape {self.jitter_shape} needs jitter_reorders: only uniform jitter "
-                "keeps the order of packets"
-            )
-        if (self.jitter_ms or 0) > self.bottleneck.rtt_ms / 2:
-            raise ValueError(
-                f"jitter_ms {self.jitter_ms:g} is more than the one-way delay of "
-                f"{self.bottleneck.rtt_ms / 2:g} ms"
-            )
-        if (self.start_window_s or 0) >= self._shortest_s:
-            raise ValueError(
-                f"start_window_s {self.start_window_s:g} leaves no time for the flow that lasts "
-                f"{self._shortest_s:g} s; make the window shorter than that"
-            )
-        for index, flow in enumerate(self.flows):
-            if flow.resume:
-                self._require_time_to_resume(index, flow.resume.pause_s)
-        if self.topology == "parking_lot" and link.mtu_bytes < 1500:
-            raise ValueError(
-                "mtu_bytes below 1500 needs the dumbbell: a router counts packets that are too big "
-                "for all of its links together"
-            )
-        if self.topology == "parking_lot" and len(self.flows) < 3:
-            raise ValueError("a parking_lot needs at least 3 flows: one across, one on each link")
-        if self.most_path_bytes > MOST_PATH_BYTES:
-            raise ValueError(
-                f"path and queue hold {self.most_path_bytes / 2**20:.0f} MiB; the most is "
-                f"{MOST_PATH_BYTES // 2**20} MiB, so lower rate_mbps, rtt_ms or the buffer"
-            )
-        if self.ip_version == 6:
-            self._require_ip6()
-        one_way = self.topology == "dumbbell" and not self.has_reverse_traffic
-        require_possible(self.attacks, self.flow_starts_s, self.duration_s, one_way=one_way)
+        for check in possible.CHECKS:
+            check(self)
         return self
-
-    def _require_time_to_resume(self, index: int, pause_s: float) -> None:
-        """Raise ValueError where a flow is over before its second connection can begin."""
-        flow = self.flows[index]
-        left_s = min(flow.stop_s or self.duration_s, self.duration_s) - flow.start_s
-        if pause_s >= left_s:
-            raise ValueError(
-                f"the flow {flow.name} lasts {left_s:g} s, and pauses for {pause_s:g} s before its "
-                "second connection; shorten pause_s or lengthen the flow"
-            )
-
-    def _require_few_bursts(self, model: TimedBursts) -> None:
-        """Raise ValueError for more bursts than an experiment may have."""
-        expected = self.duration_s / (model.gap_s + model.length_s)
-        if expected > MOST_BURSTS:
-            raise ValueError(
-                f"the loss_model {model} has about {expected:.0f} bursts; the most is "
-                f"{MOST_BURSTS}, so lengthen gap_s or length_s"
-            )
-
-    def _require_ip6(self) -> None:
-        """Raise ValueError for what IPv6 cannot be with."""
-        given = {
-            "mtu_bytes": self.bottleneck.mtu_bytes < 1500,
-            "attacks": bool(self.attacks),
-            "receiver": any(flow.receiver for flow in self.flows),
-        }
-        if names := [name for name, there in given.items() if there]:
-            raise ValueError(f"{names[0]} is for IPv4; leave out that, or ip_version")
 
     @property
     def sender_jitter_ms(self) -> float:
@@ -239,7 +146,7 @@ class Experiment(Spec):
             return self.start_window_s
         if len(self.flows) == 1:
             return 0.0
-        return min(START_WINDOW_RTTS * self.bottleneck.rtt_ms / 1e3, self._shortest_s / 10)
+        return min(START_WINDOW_RTTS * self.bottleneck.rtt_ms / 1e3, self.shortest_s / 10)
 
     @property
     def flow_starts_s(self) -> tuple[float, ...]:
@@ -264,7 +171,7 @@ class Experiment(Spec):
         return model.until(self.duration_s, self.seed)
 
     @property
-    def _shortest_s(self) -> float:
+    def shortest_s(self) -> float:
         """Duration of the shortest flow in s."""
         ends_s = (self.duration_s if f.stop_s is None else f.stop_s for f in self.flows)
         return min(end_s - f.start_s for end_s, f in zip(ends_s, self.flows, strict=True))

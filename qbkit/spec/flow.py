@@ -18,10 +18,10 @@ from pydantic import (
 
 from qbkit.cca.own import registry
 from qbkit.errors import SpecError
-from qbkit.spec.app import App, read_app
+from qbkit.spec.app import App, without_bulk
 from qbkit.spec.base import OptionValue, Spec, boolean
-from qbkit.spec.misbehaving import Receiver, read_receiver
-from qbkit.spec.resume import Resume, read_resume
+from qbkit.spec.misbehaving import Receiver
+from qbkit.spec.resume import Resume
 
 TEXT_FIELDS = (
     "start_s",
@@ -70,7 +70,7 @@ class Flow(Spec):
     """When it stops sending; by default at the end of the experiment."""
     bytes: int | None = Field(default=None, gt=0, le=2**45)
     """How many bytes it transfers; by default as many as it can until it stops."""
-    app: Annotated[App | None, BeforeValidator(read_app)] = None
+    app: Annotated[App | None, BeforeValidator(without_bulk)] = None
     """What it has to send, and when; by default as much as it can. A text, as in
     ``app=rate mbps=5 fps=30`` (`qbkit.spec.app`)."""
     receive_window_kb: float | None = Field(default=None, ge=4, le=2**17)
@@ -78,13 +78,13 @@ class Flow(Spec):
     It is that of the transport: congestion control decides below it."""
     read_mbps: float | None = Field(default=None, gt=0, le=1e5)
     """How fast the application at its receiver reads, in Mbit/s; by default at once."""
-    receiver: Annotated[Receiver | None, BeforeValidator(read_receiver)] = None
+    receiver: Receiver | None = None
     """A receiver in place of the sender's own: another QUIC stack's by its name, or for TCP one
     that misbehaves, as ``withholds every_ms=200`` (`qbkit.spec.misbehaving`)."""
     role: Literal["client", "server"] | None = None
     """What the sender is: a client that connects to its receiver, or a server, whose receiver
     connects and asks for data. By default a client, of stacks that can be one."""
-    resume: Annotated[Resume | None, BeforeValidator(read_resume)] = None
+    resume: Resume | None = None
     """Transfer over a second connection, which resumes the session of a short first one, as
     ``0rtt kb=100 pause_s=1`` (`qbkit.spec.resume`)."""
     extra_rtt_ms: float = Field(default=0.0, ge=0.0, le=10_000.0)

@@ -139,15 +139,6 @@ def require_possible(
         raise ValueError("attacks need the dumbbell, with forward flows alone")
 
 
-def read_receiver(value: Any) -> Any:
-    """The receiver that a text describes; anything else as it is."""
-    return Receiver.of(value) if isinstance(value, str) else value
-
-
-def read_attacks(value: Any) -> Any:
-    """The attacks that texts describe, or a lone text; anything else as it is."""
-    if isinstance(value, str):
-        value = [value]
-    if not isinstance(value, list | tuple):
-        return value
-    return tuple(Attack.of(one) if isinstance(one, str) else one for one in value)
+def as_list(value: Any) -> Any:
+    """A lone text as a list; anything else as it is."""
+    return [value] if isinstance(value, str) else value

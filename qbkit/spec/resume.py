@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 from pydantic import Field
 
@@ -47,8 +47,3 @@ class Resume(TextSpec):
     def words(self) -> str:
         """What a driver reads: kind, bytes of the first connection, pause in ns."""
         return f"{self.kind} {self.first_bytes} {round(self.pause_s * 1e9)}"
-
-
-def read_resume(value: Any) -> Any:
-    """The second connection that a text describes; anything else as it is."""
-    return Resume.of(value) if isinstance(value, str) else value
