@@ -22,9 +22,7 @@ from markdown_tables import add_write, record
 
 import qbkit as qb
 from qbkit.metrics.evaluation.measures import MEASURES, Part
-from qbkit.spec.case_book import CaseBook
-from qbkit.studies.evaluation.cases import BOOK
-from qbkit.studies.evaluation.evaluate import open_book
+from qbkit.studies.evaluation.shelf import open_book
 from qbkit.traces.run.attributes import run_experiment
 
 ENGINES = ("virtual", "physical")
@@ -53,7 +51,7 @@ def question(sender: str) -> Kind:
 
 def case(sender: str, number: int) -> Kind:
     """A test case of the BBR draft, which changes the rate."""
-    (found,) = [one for one in CaseBook.read(BOOK).cases if one.number == number]
+    (found,) = [one for one in open_book("bbr-draft").cases if one.number == number]
     made = partial(found.scenario.experiment, sender, found.setting())
     expected = found.expects[0]
     return Kind(f"{found.title}, {sender}", made, (expected.measure,), expected.from_s)

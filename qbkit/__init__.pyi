@@ -52,11 +52,11 @@ from .studies.fair_queuing import FairQueuing as FairQueuing
 from .studies.fair_queuing import detect_fair_queuing as detect_fair_queuing
 from .studies.fair_queuing import fair_queuing_of as fair_queuing_of
 from .studies.evaluation.answers import Evaluation as Evaluation
-from .studies.evaluation.cases import CaseReport as CaseReport
+from .studies.evaluation.judgements import CaseReport as CaseReport
 from .studies.evaluation.cases import judge_cases as judge_cases
 from .studies.evaluation.evaluate import evaluate as evaluate
 from .studies.evaluation.evaluate import load_evaluation as load_evaluation
-from .studies.evaluation.report import save_evaluation as save_evaluation
+from .studies.evaluation.saving import save_evaluation as save_evaluation
 from .studies.replay import Replay as Replay
 from .studies.replay import replay as replay
 from .studies.replay_on_click import ReplayOnClick as ReplayOnClick

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from pathlib import Path
@@ -17,14 +18,16 @@ from qbkit.cli.group import Commands
 from qbkit.errors import SpecError
 from qbkit.metrics.evaluation.measures import MEASURES
 from qbkit.spec.case_book import Case, CaseBook, Expectation
+from qbkit.store.datasets import path_of
 from qbkit.studies.evaluation import cases
+from qbkit.studies.evaluation.shelf import open_book
 
 DATA = Path(__file__).parents[1] / "data/bbr_draft"
 
 
 @pytest.fixture
 def book() -> CaseBook:
-    return CaseBook.read(cases.BOOK)
+    return open_book("bbr-draft")
 
 
 def test_the_book_has_the_drafts_22_cases_and_measures_what_exists(book: CaseBook):
@@ -108,21 +111,12 @@ def test_visits_to_a_state(states: list[int], visits_s):
     np.testing.assert_allclose(cases.state_visits_s(reporting(states), "drain"), visits_s)
 
 
-def only(book: CaseBook, number: int, monkeypatch: pytest.MonkeyPatch, folder: Path) -> Case:
-    """One case of the book, and nothing else to judge."""
-    case = next(case for case in book.cases if case.number == number)
-    path = folder / "only.yaml"
-    path.write_text(book.model_copy(update={"cases": (case,)}).model_dump_json())
-    monkeypatch.setattr(cases, "BOOK", path)
-    return case
-
-
 @pytest.mark.guest
 def test_a_first_run_finds_the_time_of_a_change_and_the_second_is_equal_up_to_there(
-    book: CaseBook, monkeypatch, tmp_path
+    book: CaseBook,
 ):
-    fourth = only(book, 4, monkeypatch, tmp_path)
-    (judged,) = qb.judge_cases("picoquic:bbr1", seeds=1).judgements
+    fourth = book.cases[3]
+    (judged,) = qb.judge_cases("picoquic:bbr1", seeds=1, only=[4]).judgements
     assert judged.answer == cases.SAYS, judged.seen
     changes_at_s = float(re.search(r"0:20 ([\d.]+):18", judged.command)[1])
 
@@ -162,10 +156,65 @@ def test_a_second_look_takes_some_cases_with_other_seeds():
 
 
 @pytest.mark.guest
-def test_a_sender_without_the_application_of_a_case_is_not_judged(book, monkeypatch, tmp_path):
-    only(book, 11, monkeypatch, tmp_path)
-    (judged,) = qb.judge_cases("tquic:bbr", seeds=1).judgements
-    assert (judged.answer, judged.seen[:24]) == (cases.NOT_VISIBLE, "tquic has no app objects")
+def test_a_sender_without_the_application_of_a_case_is_not_judged():
+    (judged,) = qb.judge_cases("google-quiche:bbr", seeds=1, only=[11]).judgements
+    assert (judged.answer, judged.seen[:24]) == (cases.NOT_VISIBLE, "google-quiche has no app")
+
+
+MINE = """
+name: mine
+title: My cases
+version: 1
+source: our draft
+cases:
+  - number: 7
+    title: Too much to ask
+    network: {rate_mbps: 10, rtt_ms: 20, buffer_bdp: 4}
+    duration_s: 4
+    expects:
+      - {words: no queue at all, measure: queue, from_s: 1, at_most: 0.5}
+"""
+
+
+@pytest.mark.guest
+def test_a_book_of_cases_of_ones_own_becomes_a_page_with_the_packets(tmp_path: Path):
+    (tmp_path / "mine.yaml").write_text(MINE)
+    outs = [str(tmp_path / name) for name in ("r.html", "r.md", "r.json")]
+    words = ["evaluate", "tcp:reno", "--book", str(tmp_path / "mine.yaml"), "--seeds", "2"]
+    done = CliRunner().invoke(Commands(), [*words, *(w for out in outs for w in ("--out", out))])
+    assert done.exit_code == 3, done.output
+    page, text, stored = (Path(out).read_text() for out in outs)
+    assert "1 case: 1 differs" in page
+    assert "no queue at all: at most 0.5" in page
+    assert "until it left the queue (ms)" in page
+    assert "| 7 | Too much to ask | differs |" in text
+    (case,) = json.loads(stored)["cases"]
+    (missed,) = case["missed"]
+    run = qb.load_run(path_of(case["run"]))
+    sent_s = run.packet_time_s.values
+    delay_ms = pd.Series((run.packet_departure_s.values - sent_s) * 1e3)
+    by_second = delay_ms.groupby(np.floor(sent_s)).mean()
+    assert math.floor(missed["moment_s"]) == by_second.loc[1:3].idxmax()
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (("measure: queue", "measure: queues"), "case 7 measures 'queues'"),
+        (("at_most: 0.5", "words: x"), "words is given twice"),
+        (("cases:", "criteria:"), "criteria"),
+    ],
+)
+def test_a_mistake_in_ones_own_cases_is_one_sentence(tmp_path: Path, change, sentence: str):
+    (tmp_path / "mine.yaml").write_text(MINE.replace(*change))
+    with pytest.raises(SpecError) as raised:
+        qb.evaluate("tcp:reno", tmp_path / "mine.yaml")
+    assert sentence in str(raised.value)
+
+
+def test_a_book_of_questions_has_no_cases_to_judge():
+    with pytest.raises(SpecError, match="rfc9743 is a book of questions"):
+        qb.judge_cases("tcp:bbr", "rfc9743")
 
 
 @pytest.mark.guest

@@ -19,7 +19,7 @@ from qbkit.cli import group
 from qbkit.errors import SpecError
 from qbkit.metrics.evaluation.harm import Comparison
 from qbkit.metrics.evaluation.measures import MEASURES, Part
-from qbkit.spec.book import Book
+from qbkit.studies.evaluation.shelf import open_book
 from qbkit.studies.hunt import hunt as hunting
 from qbkit.studies.hunt import network as networks
 from qbkit.studies.hunt import search as searching
@@ -143,7 +143,7 @@ def test_a_case_is_a_book_that_evaluate_reads(tmp_path):
     assert "worse by 0.35 to 0.45" in lines[1]
     assert lines[2].startswith("A known fault")
     found.save(tmp_path / "case.yaml")
-    book = Book.read(tmp_path / "case.yaml")
+    book = open_book(tmp_path / "case.yaml")
     assert book == found.book
     text = (tmp_path / "case.yaml").read_text()
     assert "qbkit evaluate quiche:cubic --book case.yaml --quick --seeds 5" in text
@@ -203,7 +203,7 @@ def test_each_published_case_is_in_the_table_and_has_a_second_method():
     assert cases == sorted(table.index[table["confirmed"]])
     for name in cases:
         row = table.loc[name]
-        book = Book.read(folder / name)
+        book = open_book(folder / name)
         [(_, scenario)] = book.scenarios
         assert scenario.measures == (row["measure"],)
         assert book.standards == (row["reference"],)

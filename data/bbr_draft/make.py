@@ -18,7 +18,7 @@ import pandas as pd
 
 import qbkit as qb
 from qbkit.errors import QbkitError
-from qbkit.studies.evaluation.cases import CaseReport
+from qbkit.studies.evaluation.judgements import CaseReport
 
 TABLE = Path(__file__).with_name("cases.csv")
 SECOND = TABLE.with_name("second_looks.csv")

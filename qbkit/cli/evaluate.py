@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ DEFAULT_OUT = "evaluation.html"
 
 SPEC_ENDINGS = (".yaml", ".yml")
 UNIT_S = {"s": 1.0, "m": 60.0, "h": 3600.0}
+EXIT = {"more": 3, "differs": 3, "undecided": 4, "varies": 4}
+"""The worst answer → exit status; 0 for others."""
 NOT_CONFIRMED = 4
 """Exit status if new seeds do not show the finding."""
 
@@ -23,10 +26,17 @@ NOT_CONFIRMED = 4
 @click.command("evaluate")
 @click.argument("sender", metavar="STACK:CC")
 @click.option(
-    "--book", default="rfc9743", show_default=True, help="rfc9743, c4, shares, or a YAML file."
+    "--book",
+    default="rfc9743",
+    show_default=True,
+    help="rfc9743, bbr-draft, c4, shares, or a YAML file.",
 )
 @click.option("--quick", is_flag=True, help="Few settings and three seeds: about ten minutes.")
-@click.option("--seeds", type=click.IntRange(min=2), help="Seeds of each setting. [default: 5]")
+@click.option(
+    "--seeds",
+    type=click.IntRange(min=2),
+    help="Seeds of each setting. [default: 5; 3 of each test case]",
+)
 @click.option(
     "--out",
     type=options.PATH,
@@ -41,13 +51,41 @@ def evaluate_command(sender: str, out: tuple[Path, ...], as_json: bool, **params
 
     Each question of the book gets an answer, beside the kernel's Reno and CUBIC. Runs are stored,
     so an evaluation that was interrupted goes on where it was. Exit status: 0 if it is worse
-    nowhere, 3 if it is worse somewhere, 4 if something is undecided and nothing is worse.
+    nowhere, 3 if it is worse somewhere, 4 if something is undecided and nothing is worse. For a
+    book of test cases they are those of `qbkit bbr-draft`.
     """
-    from qbkit.execution.runner import check_writable
-    from qbkit.studies.evaluation.report import as_json as to_json
-    from qbkit.studies.evaluation.report import require_name
-
     targets = out or (() if as_json else (Path(DEFAULT_OUT),))
+    return _evaluated(sender, targets, as_json, **params)
+
+
+@click.command("bbr-draft")
+@click.argument("sender", metavar="STACK:CC")
+@click.option("--seeds", type=click.IntRange(min=1), default=3, show_default=True)
+@click.option(
+    "--out",
+    type=options.PATH,
+    multiple=True,
+    help="Report: .html, .md or .json; may be given more than once.",
+)
+@options.engine
+@options.scheduler
+@options.as_json
+def bbr_draft_command(sender: str, out: tuple[Path, ...], as_json: bool, **params: Any) -> int:
+    """Does STACK:CC do what the draft of BBR says? (draft-ietf-ccwg-bbr, test cases)
+
+    Each case is an experiment, judged by what the link shows and the sender's own state. Short for
+    `qbkit evaluate STACK:CC --book bbr-draft`. Exit status: 0 if no case differs, 3 if one does,
+    4 if seeds disagree and no case differs.
+    """
+    return _evaluated(sender, out, as_json, book="bbr-draft", **params)
+
+
+def _evaluated(sender: str, targets: Sequence[Path], as_json: bool, **params: Any) -> int:
+    """Evaluate, write the reports, print the answers, and return the exit status."""
+    from qbkit.execution.runner import check_writable
+    from qbkit.studies.evaluation.saving import as_json as to_json
+    from qbkit.studies.evaluation.saving import require_name
+
     for target in targets:
         require_name(target)
         check_writable(target)
@@ -57,35 +95,13 @@ def evaluate_command(sender: str, out: tuple[Path, ...], as_json: bool, **params
     if as_json:
         click.echo(to_json(result), nl=False)
     else:
-        print_frame(result.summary().drop(columns="answer"))
+        summary = result.summary()  # a question's sentence begins with its answer
+        print_frame(summary.drop(columns="answer") if "sentence" in summary else summary)
         for target in targets:
             click.echo(f"written: {target}")
     for reason in dict.fromkeys(result.failed):
         click.echo(f"warning: a run failed: {reason}", err=True)
-    answers = {result.answer(criterion) for criterion in result.book.criteria}
-    return 3 if "more" in answers else 4 if "undecided" in answers else 0
-
-
-@click.command("bbr-draft")
-@click.argument("sender", metavar="STACK:CC")
-@click.option("--seeds", type=click.IntRange(min=1), default=3, show_default=True)
-@options.engine
-@options.scheduler
-@options.as_json
-def bbr_draft_command(sender: str, as_json: bool, **params: Any) -> int:
-    """Does STACK:CC do what the draft of BBR says? (draft-ietf-ccwg-bbr, test cases)
-
-    Each case is an experiment, judged by what the link shows and the sender's own state. Exit
-    status: 0 if no case differs, 3 if one does, 4 if seeds disagree and no case differs.
-    """
-    from qbkit.studies.evaluation.cases import DIFFERS, VARIES
-
-    report = qb.judge_cases(sender, progress=not as_json, **params)
-    if as_json:
-        click.echo(report.to_json())
-    else:
-        print_frame(report.frame().drop(columns="command"))
-    return 3 if DIFFERS in report.answers else 4 if VARIES in report.answers else 0
+    return EXIT.get(result.worst, 0)
 
 
 class Budget(click.ParamType):

@@ -10,7 +10,6 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from pydantic import Field, field_validator, model_validator
@@ -19,7 +18,6 @@ from qbkit.spec.base import Spec
 from qbkit.spec.bottleneck import Bottleneck
 from qbkit.spec.experiment import Experiment
 from qbkit.spec.flow import Flow
-from qbkit.spec.spec_file import of_file, read_fields
 
 TESTED = "{}"
 COUNTED = re.compile(r"(\d{1,3}) \* (.+)")
@@ -140,13 +138,6 @@ class Book(Spec):
     def scenarios(self) -> list[tuple[Criterion, Scenario]]:
         """Each scenario, with its criterion."""
         return [(one, scenario) for one in self.criteria for scenario in one.scenarios]
-
-    @classmethod
-    def read(cls, path: str | Path) -> Book:
-        """The book in a YAML or JSON file; SpecError says what is wrong with it."""
-        fields = read_fields(path, "a book")
-        with of_file(path):
-            return cls(**fields)
 
 
 def _flow(text: str, sender: str) -> Flow:

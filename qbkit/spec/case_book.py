@@ -6,14 +6,12 @@ The cases are those of an Internet-Draft; a YAML file holds them (`qbkit.studies
 from __future__ import annotations
 
 from functools import cached_property
-from pathlib import Path
 from typing import Literal
 
 from pydantic import Field, model_validator
 
 from qbkit.spec.base import Spec
 from qbkit.spec.book import Scenario, Setting
-from qbkit.spec.spec_file import of_file, read_fields
 
 LAST_S = 0.001
 
@@ -40,6 +38,12 @@ class Expectation(Spec):
         low = -float("inf") if self.at_least is None else self.at_least
         high = float("inf") if self.at_most is None else self.at_most
         return low <= value <= high
+
+    def beyond(self, value: float) -> float:
+        """How far a value lies beyond a bound: above 0 outside, below 0 inside, in its unit."""
+        low = -float("inf") if self.at_least is None else self.at_least - value
+        high = -float("inf") if self.at_most is None else value - self.at_most
+        return max(low, high)
 
     @property
     def bound(self) -> str:
@@ -113,13 +117,8 @@ class CaseBook(Spec):
     title: str
     version: int = Field(ge=1)
     source: str
+    controllers: str = ""
+    """What the name of a controller must have in it, such as ``bbr``; by default, nothing."""
     version_1: tuple[str, ...] = ()
     """Senders that are known to implement the controller's first version."""
     cases: tuple[Case, ...] = Field(min_length=1)
-
-    @classmethod
-    def read(cls, path: str | Path) -> CaseBook:
-        """The book in a YAML or JSON file; SpecError says what is wrong with it."""
-        fields = read_fields(path, "a book of cases")
-        with of_file(path):
-            return cls(**fields)

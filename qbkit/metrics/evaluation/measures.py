@@ -218,8 +218,12 @@ def _moving_mbps(
 
 
 def _percentile(values: FloatArray, percent: float) -> float:
-    """A percentile; NaN without values."""
-    return float(np.percentile(values, percent)) if len(values) else math.nan
+    """A percentile; NaN without values, infinite between two that are."""
+    if not len(values):
+        return math.nan
+    with np.errstate(invalid="ignore"):  # infinite - infinite, of objects that did not arrive
+        found = float(np.percentile(values, percent))
+    return math.inf if math.isnan(found) and not np.isnan(values).any() else found
 
 
 def _rate_mbps(part: Part) -> FloatArray:

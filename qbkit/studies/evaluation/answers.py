@@ -97,6 +97,12 @@ class Evaluation:
         found = {finding.compared.answer for finding in self.of(criterion)}
         return next((word for word in ORDER if word in found), "not measured")
 
+    @property
+    def worst(self) -> str:
+        """The worst answer of all sections."""
+        found = {self.answer(criterion) for criterion in self.book.criteria}
+        return next((word for word in ORDER if word in found), "not measured")
+
     def sentence(self, criterion: Criterion) -> str:
         """The answer to a section's question, with the largest difference."""
         return f"{WORDS[self.answer(criterion)].capitalize()}: {self.detail(criterion)}."

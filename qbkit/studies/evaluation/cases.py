@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
-from importlib.resources import files
+from functools import partial
+from itertools import pairwise
 from pathlib import Path
 
-import pandas as pd
+import numpy as np
 
 from qbkit.arguments import whole
 from qbkit.errors import SpecError
@@ -22,13 +21,23 @@ from qbkit.spec.case_book import Case, CaseBook, Expectation
 from qbkit.spec.experiment import Experiment
 from qbkit.spec.flow import Flow, as_flow
 from qbkit.studies.alike import require_same
-from qbkit.studies.evaluation.report import command
+from qbkit.studies.evaluation.commands import command
+from qbkit.studies.evaluation.judgements import (
+    DIFFERS,
+    FAILED,
+    NOT_APPLICABLE,
+    NOT_VISIBLE,
+    SAYS,
+    VARIES,
+    CaseReport,
+    Judgement,
+    Missed,
+)
+from qbkit.studies.evaluation.shelf import DRAFT, open_book, require_measures
 
-BOOK = Path(str(files("qbkit.studies.evaluation") / "books/bbr-draft.yaml"))
 SEEDS = 3
-SAYS, DIFFERS, VARIES = "as the draft says", "differs", "varies"
-NOT_VISIBLE, NOT_APPLICABLE, FAILED = "not visible", "not applicable", "not run"
-
+LEAST_PART_S, MOST_PARTS = 1.0, 20
+"""A span is searched for where an expectation is missed most in so many parts at most."""
 
 Settings = dict[tuple[int, int], Setting]
 """(Number of the case, seed) → what is added to the network of the case."""
@@ -42,52 +51,9 @@ class Trial:
     outcome: Outcome
 
 
-@dataclass(frozen=True)
-class Judgement:
-    """A case and what was seen of it."""
-
-    case: Case
-    answer: str
-    seen: str
-    command: str
-    """What makes the first run again; empty where there is none."""
-
-
-@dataclass(frozen=True, repr=False)
-class CaseReport:
-    """A sender along the cases of a draft."""
-
-    book: CaseBook
-    sender: str
-    judgements: tuple[Judgement, ...]
-
-    @cached_property
-    def answers(self) -> set[str]:
-        """Which answers there are."""
-        return {one.answer for one in self.judgements}
-
-    def frame(self) -> pd.DataFrame:
-        """One row per case: number, title, answer, what was seen, and the command."""
-        rows = [
-            (one.case.number, one.case.title, one.answer, one.seen, one.command)
-            for one in self.judgements
-        ]
-        return pd.DataFrame(rows, columns=["case", "title", "answer", "seen", "command"])
-
-    def to_json(self) -> str:
-        """The same as a JSON document."""
-        head = {"sender": self.sender, "book": self.book.name, "version": self.book.version}
-        return json.dumps({**head, "cases": self.frame().to_dict(orient="records")}, indent=1)
-
-    def __repr__(self) -> str:
-        return f"<{self.sender} along {self.book.name}: {len(self.judgements)} cases>"
-
-    def _repr_html_(self) -> str:
-        return str(self.frame().drop(columns="command").to_html(index=False, border=0))
-
-
 def judge_cases(
     sender: str | Flow,
+    book: str | Path | CaseBook = DRAFT,
     *,
     seeds: int = SEEDS,
     first_seed: int = 1,
@@ -96,25 +62,24 @@ def judge_cases(
     scheduler: str | None = None,
     progress: bool = False,
 ) -> CaseReport:
-    """Judge a BBR by the test cases of draft-ietf-ccwg-bbr, from packets and its own state.
+    """Judge a sender by the test cases of a draft, from packets and its own state.
+
+    ``book`` is that of draft-ietf-ccwg-bbr, or the path of a YAML file (`qbkit.spec.case_book`).
 
     A case is "as the draft says" if every seed meets all that it expects, and "differs" if none
     does; "not visible" says why it cannot be judged from outside. Where a case changes the network
     as the sender enters a state, a first run finds the time, and a second one, equal up to there,
     has the change. ``only`` are the numbers of the cases to judge, all by default; a second look
-    takes them with another ``first_seed``. Raises SpecError for a sender that is no BBR, for one
-    that cannot run, and for a number that no case has.
+    takes them with another ``first_seed``. Raises SpecError for a sender that the book is not
+    about, for one that cannot run, for a number that no case has, and for a book of questions.
     """
     tested = as_flow(sender)
     if (seeds := whole(seeds, "seeds")) < 1:
         raise SpecError(f"seeds = {seeds}: a case needs at least 1")
-    if "bbr" not in tested.controller.lower():
-        raise SpecError(f"{tested.name} is no BBR; the cases are those of a draft about BBR")
-    require_same(tested, [Flow("tcp:bbr")])
-    book = CaseBook.read(BOOK)
-    cases = _chosen(book, only)
+    along = _require_about(tested, book)
+    cases = _chosen(along, only)
     namer(engine)(Experiment(flows=(tested,)))  # raises for what cannot run at all
-    applying = {case.number: case for case in cases if _applies(case, tested, book)}
+    applying = {case.number: case for case in cases if _applies(case, tested, along)}
     settings: Settings = {
         (case.number, seed): case.setting()
         for case in applying.values()
@@ -133,19 +98,34 @@ def judge_cases(
         _judged(
             case,
             tested,
-            book,
+            along,
             [(seed, trial) for (number, seed), trial in trials.items() if number == case.number],
         )
         for case in cases
     )
-    return CaseReport(book, tested.text, tuple(judged))
+    failed = tuple(t.outcome.reason for t in trials.values() if t.outcome.run is None)
+    return CaseReport(along, tested.text, tuple(judged), failed)
+
+
+def _require_about(tested: Flow, book: str | Path | CaseBook) -> CaseBook:
+    """The book of cases; SpecError if it is another kind of book, or not about the sender."""
+    along = book if isinstance(book, CaseBook) else open_book(book)
+    if not isinstance(along, CaseBook):
+        raise SpecError(f"{along.name} is a book of questions; give it to qbkit evaluate --book")
+    if along.controllers.lower() not in tested.controller.lower():
+        kind = along.controllers.upper()
+        raise SpecError(f"{tested.name} is no {kind}; the cases are those of a draft about {kind}")
+    require_same(tested, [Flow("tcp:cubic")])
+    require_measures(along)
+    return along
 
 
 def _chosen(book: CaseBook, only: Sequence[int]) -> list[Case]:
     """The cases of those numbers, or all."""
     known = {case.number: case for case in book.cases}
     if unknown := [number for number in only if number not in known]:
-        raise SpecError(f"there is no case {unknown[0]}; there are 1 to {len(known)}")
+        there = ", ".join(map(str, known)) if max(known) > len(known) else f"1 to {len(known)}"
+        raise SpecError(f"there is no case {unknown[0]}; there are {there}")
     return [case for number, case in known.items() if not only or number in only]
 
 
@@ -198,7 +178,11 @@ def _judged(
         )
     met = [all(one.met(each[i]) for one, each in values) for i in range(len(outcomes))]
     answer = SAYS if all(met) else VARIES if any(met) else DIFFERS
-    return Judgement(case, answer, "; ".join(_seen(one, each) for one, each in values), again)
+    seen = "; ".join(_seen(one, each) for one, each in values)
+    missed = tuple(
+        Missed(one, _moment_s(case, one, first)) for one, each in values if not one.met(each[0])
+    )
+    return Judgement(case, answer, seen, again, first.outcome.name, missed)
 
 
 def _values(case: Case, one: Expectation, outcomes: Sequence[Outcome]) -> Iterator[float]:
@@ -207,6 +191,25 @@ def _values(case: Case, one: Expectation, outcomes: Sequence[Outcome]) -> Iterat
     for outcome in outcomes:
         if outcome.run is not None:
             yield MEASURES[one.measure].compute(Part(outcome.run, flows, one.from_s, end_s))
+
+
+def _moment_s(case: Case, one: Expectation, trial: Trial) -> float:
+    """Where a run misses an expectation most, in s: the middle of the worst part of its span.
+
+    Where all parts are alike, it is the moment of the case's change, or the span's start.
+    """
+    run, end_s = trial.outcome.run, one.to_s or case.duration_s
+    if run is None:
+        return math.nan
+    count = int(np.clip((end_s - one.from_s) / LEAST_PART_S, 1, MOST_PARTS))
+    edges_s = np.linspace(one.from_s, end_s, count + 1)
+    compute, flows = MEASURES[one.measure].compute, case.scenario.tested()
+    values = [compute(Part(run, flows, *map(float, pair))) for pair in pairwise(edges_s)]
+    beyond = np.array([one.beyond(value) for value in values])
+    if not (beyond > np.nanmin(beyond, initial=np.inf)).any():
+        return _changes_at_s(case, trial) or one.from_s
+    worst = int(np.nanargmax(beyond))
+    return float(edges_s[worst : worst + 2].mean())
 
 
 def _seen(one: Expectation, values: Sequence[float]) -> str:

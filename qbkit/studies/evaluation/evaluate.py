@@ -8,8 +8,8 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from importlib.resources import files
 from pathlib import Path
+from typing import Any, Literal, overload
 
 import pandas as pd
 import xarray as xr
@@ -21,13 +21,16 @@ from qbkit.execution.runner import namer
 from qbkit.metrics.evaluation.harm import harm
 from qbkit.metrics.evaluation.measures import MEASURES, Part
 from qbkit.spec.book import Book, Criterion, Scenario, Setting
+from qbkit.spec.case_book import CaseBook
 from qbkit.spec.experiment import Experiment
 from qbkit.spec.flow import Flow, as_flow
 from qbkit.studies.alike import require_same
 from qbkit.studies.evaluation.answers import Evaluation
-from qbkit.suggestions import did_you_mean
+from qbkit.studies.evaluation.cases import SEEDS as CASE_SEEDS
+from qbkit.studies.evaluation.cases import judge_cases
+from qbkit.studies.evaluation.judgements import CaseReport
+from qbkit.studies.evaluation.shelf import open_book, require_measures
 
-BOOKS = ("rfc9743", "c4", "shares")
 SEEDS, QUICK_SEEDS = 5, 3
 WORDS = {
     "buffer_bdp": "buffer of {} BDP",
@@ -83,44 +86,79 @@ class Trial:
         return self.scenario.harm and MEASURES[measure].of == "others"
 
 
+@overload
 def evaluate(
     sender: str | Flow,
-    book: str | Path | Book = "rfc9743",
+    book: Book | Literal["rfc9743", "c4", "shares"] = ...,
+    *,
+    quick: bool = ...,
+    seeds: int | None = ...,
+    engine: str | None = ...,
+    scheduler: str | None = ...,
+    progress: bool = ...,
+) -> Evaluation: ...
+@overload
+def evaluate(
+    sender: str | Flow,
+    book: str | Path | Book | CaseBook,
+    *,
+    quick: bool = ...,
+    seeds: int | None = ...,
+    engine: str | None = ...,
+    scheduler: str | None = ...,
+    progress: bool = ...,
+) -> Evaluation | CaseReport: ...
+def evaluate(
+    sender: str | Flow,
+    book: str | Path | Book | CaseBook = "rfc9743",
     *,
     quick: bool = False,
     seeds: int | None = None,
     engine: str | None = None,
     scheduler: str | None = None,
     progress: bool = False,
-) -> Evaluation:
+) -> Evaluation | CaseReport:
     """Answer every question of a book for a sender, beside the standard controllers.
 
     ``book`` is one of `BOOKS`, or the path of a YAML file (`qbkit.spec.book`). ``quick`` takes the
     first setting of the scenarios that are marked so, with three seeds in place of five.
+    ``bbr-draft``, and a file with ``cases``, are test cases without a comparison (`judge_cases`).
     Runs that are stored are loaded, so an evaluation that was interrupted goes on. A run that fails
     leaves its number out, and the evaluation names it.
-    Raises SpecError for an unknown sender, book or measure before the first run.
+    Raises SpecError for an unknown sender, book or measure before the first run, and for ``quick``
+    with test cases.
     """
-    chosen = book if isinstance(book, Book) else open_book(book)
-    _require_measures(chosen)
-    tested = as_flow(sender)
-    _require_possible(tested, chosen, engine)
-    senders = list(dict.fromkeys([tested.text, *chosen.standards, *chosen.others]))
+    how: dict[str, Any] = {"engine": engine, "scheduler": scheduler, "progress": progress}
+    chosen = book if isinstance(book, Book | CaseBook) else open_book(book)
+    if isinstance(chosen, CaseBook):
+        if quick:
+            raise SpecError(f"{chosen.name} has test cases, which are all quick; leave out quick")
+        return judge_cases(sender, chosen, seeds=CASE_SEEDS if seeds is None else seeds, **how)
+    return _answered(as_flow(sender), chosen, quick, seeds, **how)
+
+
+def _answered(
+    tested: Flow, book: Book, quick: bool, seeds: int | None, *, engine: str | None, **how: Any
+) -> Evaluation:
+    """Each question of a book, answered for a sender."""
+    require_measures(book)
+    _require_possible(tested, book, engine)
+    senders = list(dict.fromkeys([tested.text, *book.standards, *book.others]))
     count = (QUICK_SEEDS if quick else SEEDS) if seeds is None else whole(seeds, "seeds")
     if count < 2:
         raise SpecError(f"seeds = {count}: an evaluation needs at least 2")
-    trials = list(_trials(chosen, senders, count, quick=quick))
     rows: list[dict[str, object]] = []
     failed: list[str] = []
-    for batch in _batches(trials):
+    for batch in _batches(list(_trials(book, senders, count, quick=quick))):
         wanted = {e.to_json(): e for trial in batch for e in trial.experiments}
-        done = run_all(list(wanted.values()), engine=engine, scheduler=scheduler, progress=progress)
-        outcomes = dict(zip(wanted, done, strict=True))
+        outcomes = dict(
+            zip(wanted, run_all(list(wanted.values()), engine=engine, **how), strict=True)
+        )
         failed += [o.reason for o in outcomes.values() if o.run is None]
         for trial in batch:
             rows += _rows(trial, outcomes)
     values = pd.DataFrame(rows, columns=list(COLUMNS))
-    return Evaluation(chosen, tested.text, quick, count, values, tuple(failed))
+    return Evaluation(book, tested.text, quick, count, values, tuple(failed))
 
 
 def load_evaluation(path: str | Path) -> Evaluation:
@@ -130,45 +168,20 @@ def load_evaluation(path: str | Path) -> Evaluation:
         rows = pd.DataFrame(stored["values"], columns=stored["columns"])[list(COLUMNS)]
         rows["value"] = rows["value"].astype(float)
         facts = (stored["sender"], bool(stored["quick"]), int(stored["seeds"]))
-        book = open_book(stored["book"]["name"])
+        whole_book = stored["book"].get("whole")
+        book = Book(**whole_book) if whole_book else open_book(stored["book"]["name"])
     except OSError as error:
         raise StoreError(f"cannot read {path}: {error.strerror}") from None
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, SpecError):
         raise StoreError(f"{path} is no evaluation that qbkit wrote as JSON") from None
+    if isinstance(book, CaseBook):
+        raise StoreError(f"{path} has test cases, not an evaluation; read it as JSON")
     if stored["book"]["version"] != book.version:
         raise StoreError(
             f"{path} follows version {stored['book']['version']} of {book.name}, and this is "
             f"version {book.version}; evaluate again"
         )
     return Evaluation(book, *facts, rows, tuple(stored["failed"]))
-
-
-def open_book(name: str | Path) -> Book:
-    """The book of that name, or in a file; SpecError for an unknown one."""
-    path = as_path(name)
-    if path.suffix in (".yaml", ".yml", ".json"):
-        return Book.read(path)
-    if str(name) == "bbr-draft":
-        raise SpecError(
-            "the test cases of the BBR draft have a command of their own: qbkit bbr-draft STACK:CC"
-        )
-    if str(name) not in BOOKS:
-        near = did_you_mean(str(name), BOOKS)
-        raise SpecError(
-            f"there is no book {str(name)!r}{near}; there is {', '.join(BOOKS)}, or a YAML file"
-        )
-    return Book.read(Path(str(files("qbkit.studies.evaluation") / f"books/{name}.yaml")))
-
-
-def _require_measures(book: Book) -> None:
-    for criterion, scenario in book.scenarios:
-        for name in scenario.measures:
-            if name not in MEASURES:
-                near = did_you_mean(name, list(MEASURES))
-                raise SpecError(
-                    f"section {criterion.section} measures {name!r}{near}; "
-                    f"choose from {', '.join(MEASURES)}"
-                )
 
 
 def _require_possible(tested: Flow, book: Book, engine: str | None) -> None:

@@ -4,31 +4,19 @@ from __future__ import annotations
 
 import json
 import math
-import shlex
 from html import escape
-from pathlib import Path
 
 import pandas as pd
 
-from qbkit.arguments import as_path
-from qbkit.errors import StoreError
-from qbkit.files import write_whole, writing
 from qbkit.json_words import plain_rows
 from qbkit.plots.drawing.render import chart_fragment, without_bundle
-from qbkit.spec.book import Criterion, Scenario, Setting
+from qbkit.spec.book import Criterion
 from qbkit.studies.evaluation.answers import WORDS, Evaluation
-from qbkit.studies.report import STYLE, html_page
+from qbkit.studies.evaluation.badges import CSS, badge
+from qbkit.studies.evaluation.commands import command
+from qbkit.studies.evaluation.shelf import is_shipped
+from qbkit.studies.report import html_page
 
-KINDS = (".html", ".md", ".json")
-CSS = (
-    STYLE
-    + """
-.answer { display: inline-block; padding: 0 0.5em; border-radius: 0.6em; font-size: 0.85em;
-  color: white; background: #7b8794; }
-.answer.more { background: #b4432c; } .answer.no { background: #2c7a4b; }
-summary { cursor: pointer; color: #52606d; } code { font-size: 0.85em; overflow-wrap: anywhere; }
-"""
-)
 METHOD = (
     "Each number is compared with that of the standard controller ({standards}) that does worst in "
     "the same setting. Worse means: the 95 % interval of the difference lies beyond the margin. "
@@ -36,28 +24,6 @@ METHOD = (
     "of comparisons, so look twice at a single one. RFC 9743 sets no thresholds; the margins are "
     "ours. Harm is what others lose beside the sender, as a part of what they have without it."
 )
-
-
-def save_evaluation(evaluation: Evaluation, path: str | Path) -> Path:
-    """Write an evaluation as ``.html``, ``.md`` or ``.json``, by the name, and return its path.
-
-    Raises StoreError for another name, and for a folder that cannot be written.
-    """
-    target = as_path(path)
-    require_name(target)
-    writers = dict(zip(KINDS, (page, markdown, as_json), strict=True))
-    text = writers[target.suffix.lower()](evaluation)
-    with writing(path):
-        write_whole(target, text.encode())
-    return target
-
-
-def require_name(path: Path) -> None:
-    """Raise StoreError for a name that says no kind of report."""
-    if path.suffix.lower() not in KINDS:
-        raise StoreError(
-            f"an evaluation cannot be saved as {path.name!r}; choose a name with {', '.join(KINDS)}"
-        )
 
 
 def page(evaluation: Evaluation) -> str:
@@ -108,9 +74,12 @@ def markdown(evaluation: Evaluation) -> str:
 def as_json(evaluation: Evaluation) -> str:
     """Answers, findings and every number as a JSON document."""
     book = evaluation.book
+    of_book = {"name": book.name, "version": book.version, "source": book.source}
+    if not is_shipped(book):
+        of_book["whole"] = book.model_dump(mode="json")
     document = {
         "sender": evaluation.sender,
-        "book": {"name": book.name, "version": book.version, "source": book.source},
+        "book": of_book,
         "quick": evaluation.quick,
         "seeds": evaluation.seeds,
         "answers": evaluation.summary().to_dict(orient="records"),
@@ -122,29 +91,8 @@ def as_json(evaluation: Evaluation) -> str:
     return _lines(document)
 
 
-def command(scenario: Scenario, setting: Setting, sender: str, seed: int) -> str:
-    """The command that makes a run of a scenario again."""
-    experiment = scenario.experiment(sender, setting, seed)
-    words = ["qbkit", "run", *(flow.text for flow in experiment.flows)]
-    for name, value in {**scenario.network, **setting}.items():
-        flag = f"--{name.replace('_', '-')}"
-        if value is True:
-            words.append(flag)
-        elif value is False:
-            words.append(f"--no-{flag[2:]}")
-        elif isinstance(value, dict):
-            words += [flag, " ".join(f"{key}={_word(v)}" for key, v in value.items())]
-        else:
-            words += [flag, _word(value)]
-    return shlex.join([*words, "--duration-s", _word(scenario.duration_s), "--seed", str(seed)])
-
-
-def _word(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else f"{value}".removesuffix(".0")
-
-
 def _badge(answer: str) -> str:
-    return f'<span class="answer {answer.split()[0]}">{escape(WORDS[answer])}</span>'
+    return badge(answer.split()[0], WORDS[answer])
 
 
 def _section(evaluation: Evaluation, criterion: Criterion, chart: str, frame: pd.DataFrame) -> str:

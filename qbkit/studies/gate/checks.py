@@ -16,7 +16,7 @@ from qbkit.metrics import Gate, throughput_ratio
 from qbkit.metrics.envelopes.trials import TrialEstimate
 from qbkit.studies.conformance import Study
 from qbkit.studies.evaluation.answers import Evaluation
-from qbkit.studies.evaluation.cases import DIFFERS, FAILED, SAYS, VARIES, CaseReport
+from qbkit.studies.evaluation.judgements import DIFFERS, FAILED, SAYS, VARIES, CaseReport
 
 if TYPE_CHECKING:
     import altair as alt

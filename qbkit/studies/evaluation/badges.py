@@ -1,0 +1,22 @@
+"""What the pages of both kinds of book look like."""
+
+from __future__ import annotations
+
+from html import escape
+
+from qbkit.studies.report import STYLE
+
+CSS = (
+    STYLE
+    + """
+.answer { display: inline-block; padding: 0 0.5em; border-radius: 0.6em; font-size: 0.85em;
+  color: white; background: #7b8794; white-space: nowrap; }
+.answer.more { background: #b4432c; } .answer.no { background: #2c7a4b; }
+summary { cursor: pointer; color: #52606d; } code { font-size: 0.85em; overflow-wrap: anywhere; }
+"""
+)
+
+
+def badge(kind: str, words: str) -> str:
+    """An answer as HTML: red for the kind ``more``, green for ``no``, grey for others."""
+    return f'<span class="answer {kind}">{escape(words)}</span>'

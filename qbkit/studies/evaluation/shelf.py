@@ -1,0 +1,61 @@
+"""The books that qbkit ships, and those in a user's files."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from pathlib import Path
+
+from qbkit.arguments import as_path
+from qbkit.errors import SpecError
+from qbkit.metrics.evaluation.measures import MEASURES
+from qbkit.spec.book import Book
+from qbkit.spec.case_book import CaseBook
+from qbkit.spec.spec_file import of_file, read_fields
+from qbkit.suggestions import did_you_mean
+
+DRAFT = "bbr-draft"
+BOOKS = ("rfc9743", DRAFT, "c4", "shares")
+ENDINGS = (".yaml", ".yml", ".json")
+
+
+def open_book(name: str | Path) -> Book | CaseBook:
+    """The book of that name, or in a file; SpecError for an unknown one.
+
+    A file with ``cases`` is a book of test cases, any other one a book of questions.
+    """
+    path = as_path(name)
+    if path.suffix not in ENDINGS:
+        if str(name) not in BOOKS:
+            near = did_you_mean(str(name), BOOKS)
+            raise SpecError(
+                f"there is no book {str(name)!r}{near}; there is {', '.join(BOOKS)}, or a YAML file"
+            )
+        path = Path(str(files("qbkit.studies.evaluation") / f"books/{name}.yaml"))
+    fields = read_fields(path, "a book")
+    with of_file(path):
+        return CaseBook(**fields) if "cases" in fields else Book(**fields)
+
+
+def is_shipped(book: Book) -> bool:
+    """Whether a book is one of `BOOKS`, and not a changed copy with its name."""
+    return book.name in BOOKS and book == open_book(book.name)
+
+
+def require_measures(book: Book | CaseBook) -> None:
+    """Raise SpecError for a measure of a book that does not exist."""
+    for place, name in _measured(book):
+        if name not in MEASURES:
+            near = did_you_mean(name, list(MEASURES))
+            known = ", ".join(MEASURES)
+            raise SpecError(f"{place} measures {name!r}{near}; choose from {known}")
+
+
+def _measured(book: Book | CaseBook) -> list[tuple[str, str]]:
+    """Each place of a book that measures, and the name of the measure."""
+    if isinstance(book, CaseBook):
+        return [(f"case {case.number}", one.measure) for case in book.cases for one in case.expects]
+    return [
+        (f"section {criterion.section}", name)
+        for criterion, scenario in book.scenarios
+        for name in scenario.measures
+    ]
