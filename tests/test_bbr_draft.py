@@ -181,8 +181,9 @@ def test_a_book_of_cases_of_ones_own_becomes_a_page_with_the_packets(tmp_path: P
     (tmp_path / "mine.yaml").write_text(MINE)
     outs = [str(tmp_path / name) for name in ("r.html", "r.md", "r.json")]
     words = ["evaluate", "tcp:reno", "--book", str(tmp_path / "mine.yaml"), "--seeds", "2"]
-    done = CliRunner().invoke(Commands(), [*words, *(w for out in outs for w in ("--out", out))])
-    assert done.exit_code == 3, done.output
+    words += [word for out in outs for word in ("--out", out)]
+    done = CliRunner().invoke(Commands(), words, standalone_mode=False)
+    assert done.return_value == 3, done.output
     page, text, stored = (Path(out).read_text() for out in outs)
     assert "1 case: 1 differs" in page
     assert "no queue at all: at most 0.5" in page
