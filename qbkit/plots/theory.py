@@ -43,6 +43,14 @@ class _Axes:
     x_axis: alt.Axis
 
 
+def _share(x: str, x_title: str, x_format: str) -> _Axes:
+    """A share of the link, against powers of two."""
+    powers = alt.Scale(type="log", base=2, nice=False, padding=12)
+    parts = alt.Scale(domain=[0, 1])
+    ticks = alt.Axis(format=x_format)
+    return _Axes(x, "share", x_title, "Share of the link", powers, parts, ticks)
+
+
 def share_by_buffer_chart(
     frame: pd.DataFrame,
     *,
@@ -56,15 +64,7 @@ def share_by_buffer_chart(
     ``{"tcp:bbr": lambda x: bbr_share(x, rate_mbps=20, rtt_ms=40)}``. Raises MetricError for a frame
     without these columns or rows, and for a model that is valid nowhere on the axis.
     """
-    axes = _Axes(
-        x="buffer_bdp",
-        y="share",
-        x_title="Buffer (BDP)",
-        y_title="Share of the link",
-        x_scale=alt.Scale(type="log", base=2, nice=False, padding=12),
-        y_scale=alt.Scale(domain=[0, 1]),
-        x_axis=alt.Axis(format="~g"),
-    )
+    axes = _share("buffer_bdp", "Buffer (BDP)", "~g")
     low, high = _range(frame, axes)
     grid = np.unique(np.round(np.geomspace(low, high, MODEL_POINTS), 3))
     return _chart(frame, models or {}, axes, grid, title)
@@ -81,15 +81,7 @@ def share_by_flows_chart(
     Like `share_by_buffer_chart`, with the column ``flows`` (number of other flows) in place of the
     buffer.
     """
-    axes = _Axes(
-        x="flows",
-        y="share",
-        x_title="Other flows",
-        y_title="Share of the link",
-        x_scale=alt.Scale(type="log", base=2, nice=False, padding=12),
-        y_scale=alt.Scale(domain=[0, 1]),
-        x_axis=alt.Axis(format="d"),
-    )
+    axes = _share("flows", "Other flows", "d")
     low, high = _range(frame, axes)
     return _chart(frame, models or {}, axes, np.arange(low, high + 1), title)
 

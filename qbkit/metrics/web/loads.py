@@ -151,11 +151,15 @@ def web_differences(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def difference_row(h2: FloatArray, h3: FloatArray) -> dict[str, float]:
-    """Medians of two or more times of each protocol (s), and the difference with its interval."""
-    difference, low, high = median_difference(h3, h2)
+    """Medians of the times of each protocol (s), and the difference with its interval.
+
+    NaN where a protocol has no time, or, for the difference, fewer than two.
+    """
+    few = min(len(h2), len(h3)) < 2
+    difference, low, high = (math.nan,) * 3 if few else median_difference(h3, h2)
     return {
-        "h2_median_s": float(np.median(h2)),
-        "h3_median_s": float(np.median(h3)),
+        "h2_median_s": float(np.median(h2)) if len(h2) else math.nan,
+        "h3_median_s": float(np.median(h3)) if len(h3) else math.nan,
         "difference_percent": difference,
         "low_percent": low,
         "high_percent": high,
@@ -189,25 +193,14 @@ def median_loads(table: pd.DataFrame) -> pd.DataFrame:
 def url_differences(loads: xr.Dataset) -> pd.DataFrame:
     """One row per URL of the dataset of `qbkit.measure_urls`: medians, and their difference.
 
-    Columns: ``url``, ``h2_loads`` and ``h3_loads`` (counted ones), ``h2_median_s`` and
-    ``h3_median_s`` of the time to last byte, ``difference_percent`` of H3's median to H2's with its
-    95 % bootstrap interval ``low_percent`` and ``high_percent``. NaN where a protocol has no load,
-    or, for the difference, fewer than two.
+    Columns: ``url``, ``h2_median_s`` and ``h3_median_s`` of the time to last byte,
+    ``difference_percent`` of H3's median to H2's with its 95 % bootstrap interval ``low_percent``
+    and ``high_percent``, and ``h2_loads`` and ``h3_loads`` (counted ones). NaN where a protocol has
+    no load, or, for the difference, fewer than two.
     """
-    urls = dict.fromkeys(loads["url"].values.tolist())
-    return pd.DataFrame([_url_row(loads, url) for url in urls])
-
-
-def _url_row(loads: xr.Dataset, url: str) -> dict[str, Any]:
-    mine = loads["url"].values == url
-    times = {p: loads[TIME].values[mine & (loads["protocol"].values == p)] for p in ("h2", "h3")}
-    counts = {f"{p}_loads": len(found) for p, found in times.items()}
-    medians = {
-        f"{p}_median_s": float(np.median(found)) if len(found) else math.nan
-        for p, found in times.items()
-    }
-    difference = (math.nan,) * 3
-    if min(counts.values()) >= 2:
-        difference = median_difference(times["h3"], times["h2"])
-    names = ("difference_percent", "low_percent", "high_percent")
-    return {"url": url, **counts, **medians, **dict(zip(names, difference, strict=True))}
+    rows = []
+    for url in dict.fromkeys(loads["url"].values.tolist()):
+        mine = loads.isel(load=loads["url"].values == url)
+        h2, h3 = (mine[TIME].values[mine["protocol"].values == p] for p in ("h2", "h3"))
+        rows.append({"url": url, **difference_row(h2, h3)})
+    return pd.DataFrame(rows)
