@@ -12,7 +12,8 @@ from qbkit.cca import Controller
 from qbkit.metrics.parameters import Parameters, infer
 from qbkit.metrics.parameters.behaviour import of_samples, samples_of_path
 from qbkit.metrics.parameters.connection import Connection, Load, SharedLink
-from qbkit.metrics.parameters.model import ProbePath, within
+from qbkit.metrics.parameters.model import within
+from qbkit.metrics.parameters.probe_path import ProbePath
 
 RATE_MBPS, RTT_S = 5.0, 0.05
 PATH = ProbePath(fall_s=15.0, rise_s=40.0, burst_s=46.0, end_s=60.0, low_part=0.4)

@@ -23,8 +23,9 @@ from qbkit.metrics.parameters import Estimate, Parameters, compare
 from qbkit.metrics.parameters.behaviour import samples_of_path
 from qbkit.metrics.parameters.differences import CLEAR
 from qbkit.metrics.parameters.inference import PARAMETERS, _law
-from qbkit.metrics.parameters.model import ProbePath, _stale, within
+from qbkit.metrics.parameters.model import within
 from qbkit.metrics.parameters.phases import Phases
+from qbkit.metrics.parameters.probe_path import ProbePath, _stale
 from qbkit.metrics.parameters.reductions import rounds_of_loss
 from qbkit.metrics.parameters.relations import EXPLAINS, OF_ALL, OF_LOSSES, RECEIVERS
 from qbkit.metrics.parameters.rules import RULES

@@ -9,7 +9,7 @@ import xarray as xr
 from qbkit.metrics.parameters.connection import Connection
 from qbkit.metrics.parameters.interruptions import outages_s, pauses_s
 from qbkit.metrics.parameters.marks import heard_s
-from qbkit.metrics.parameters.model import SETTLED_S, ProbePath
+from qbkit.metrics.parameters.probe_path import SETTLED_S, ProbePath
 from qbkit.metrics.parameters.reductions import window_reductions_of
 from qbkit.metrics.parameters.relations import AT_START
 from qbkit.metrics.parameters.rules import RULES, START, STEADY

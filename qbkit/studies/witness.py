@@ -15,7 +15,8 @@ import xarray as xr
 from qbkit.metrics.parameters import Difference
 from qbkit.metrics.parameters.connection import Connection
 from qbkit.metrics.parameters.interruptions import outages_s, pauses_s
-from qbkit.metrics.parameters.model import ProbePath, bdp_packets, stale_span
+from qbkit.metrics.parameters.model import bdp_packets
+from qbkit.metrics.parameters.probe_path import ProbePath, stale_span
 from qbkit.metrics.parameters.reductions import BACK, BACK_RTTS, window_reductions_of
 from qbkit.metrics.parameters.start import start_of
 from qbkit.traces.arrays import FloatArray

@@ -10,6 +10,7 @@ import numpy as np
 import xarray as xr
 
 from qbkit.metrics.parameters import model
+from qbkit.metrics.parameters.between_losses import between_losses
 from qbkit.metrics.parameters.connection import Connection, observe
 from qbkit.metrics.parameters.inference import (
     Estimate,
@@ -19,7 +20,7 @@ from qbkit.metrics.parameters.inference import (
 )
 from qbkit.metrics.parameters.interruptions import after_interruptions
 from qbkit.metrics.parameters.marks import kept_after_marks
-from qbkit.metrics.parameters.model import ProbePath
+from qbkit.metrics.parameters.probe_path import ProbePath, response
 from qbkit.metrics.parameters.reductions import rounds_of_loss, window_reductions_of
 from qbkit.metrics.parameters.rules import RULES
 from qbkit.metrics.parameters.start import shows_pacing, start_of
@@ -78,7 +79,7 @@ def samples_of_path(c: Connection, path: ProbePath | None) -> Mapping[str, float
         return {
             **model.steady(c, settled_s),
             **model.probe_rtts(c, [(settled_s, float(c.grid_s[-1]))]),
-            **model.between_losses(c, reductions, float(limited)),
+            **between_losses(c, reductions, float(limited)),
             "rounds_of_loss": rounds_of_loss(c, settled_s),
         }
     first = model.within(c, 0.0, path.fall_s)
@@ -92,7 +93,7 @@ def samples_of_path(c: Connection, path: ProbePath | None) -> Mapping[str, float
         **found,
         **model.startup(first),
         **model.probe_rtts(c, [(settled_s, path.fall_s), *others]),
-        **model.response(c, path),
+        **response(c, path),
     }
 
 

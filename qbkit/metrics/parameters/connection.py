@@ -259,6 +259,12 @@ def connection_of(
     )
 
 
+def between(grid_s: FloatArray, begin_s: float, end_s: float) -> slice:
+    """Points of a grid from a time on, until before another."""
+    low, high = np.searchsorted(grid_s, [begin_s, end_s])
+    return slice(int(low), int(high))
+
+
 def _summed(event_s: FloatArray, size_bytes: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Times of the events in order, and the cumulative bytes at each."""
     order = np.argsort(event_s, kind="stable")

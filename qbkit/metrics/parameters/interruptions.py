@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 
 from qbkit.metrics.parameters.connection import Connection
-from qbkit.metrics.parameters.model import ProbePath
+from qbkit.metrics.parameters.probe_path import ProbePath
 
 PAUSE_S, PAUSE_RTTS = 0.3, 5.0
 """A gap between packets is a pause if it is longer than both, and nothing was lost before it."""

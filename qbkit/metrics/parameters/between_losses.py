@@ -1,0 +1,91 @@
+"""What a window that losses reduce does between two of them, and what holds one without losses."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from qbkit.metrics.parameters.connection import GRID_PARTS, Connection, between
+from qbkit.metrics.parameters.limits import STILL_PACKETS
+from qbkit.metrics.parameters.model import PEAK_RTTS
+from qbkit.metrics.parameters.reductions import WindowReduction
+from qbkit.traces.arrays import FloatArray
+
+FEW_RTTS = (3.0, 12.0)
+"""Losses this far apart leave no time for a line or a curve, only for a slope."""
+STEEP = 2.0
+"""Packets per RTT: twice Reno's."""
+LEAST_BACK = 4.0
+"""Fewest packets that a window regains for its way back to be seen."""
+C = 0.4
+"""CUBIC's, packets/s³ (RFC 9438, section 5.1)."""
+MOST_OF = 0.9
+"""A window is back when it has regained this part of what it will, and CUBIC then needs
+(1 - (1 - `MOST_OF`)^(1/3)) of its K for it."""
+CAPPED_PERCENT = 50.0
+HELD_PART = 0.05
+"""Largest change of a window that something holds, from one half of the time to the other."""
+LINEAR = (0.35, 0.65)
+"""Part of its growth after half of its time, if a window grows along a line."""
+
+
+def between_losses(
+    c: Connection, reductions: Sequence[WindowReduction], limited_percent: float
+) -> dict[str, float]:
+    """Growth where losses are close to each other, the way back to the last, and a cap."""
+    from scipy import ndimage  # slow to load
+
+    window = ndimage.median_filter(c.in_flight_packets, GRID_PARTS + 1, mode="nearest")
+    rounds = np.cumsum(c.min_rtt_s / GRID_PARTS / c.rtt_s)
+    slopes: list[float] = []
+    back: list[float] = []
+    for this, following in itertools.pairwise(reductions):
+        span = between(c.grid_s, this.end_s, following.begin_s)
+        grown, rtts = window[span], rounds[span]
+        if len(grown) < 2 * GRID_PARTS:
+            continue
+        low = int(np.argmin(grown))
+        took = float(rtts[-1] - rtts[low])
+        slope = float(grown[-1] - grown[low]) / max(took, 1.0)
+        half = low + int(np.searchsorted(rtts[low:], rtts[low] + took / 2))
+        part = float(grown[half] - grown[low]) / max(float(grown[-1] - grown[low]), 1.0)
+        if took < FEW_RTTS[1] and slope > STEEP and LINEAR[0] < part < LINEAR[1]:
+            slopes.append(slope)
+        if len(grown) > FEW_RTTS[1] * GRID_PARTS:
+            back.append(_way_back(c, grown))
+    found = {}
+    if slopes and 2 * len(slopes) > len(reductions) - 1:
+        found["steep_increase_packets_per_rtt"] = float(np.median(slopes))
+    if back:
+        found["back_at_loss_part"] = float(np.nanmedian(back))
+    if limited_percent > CAPPED_PERCENT or _is_held(c, window):
+        found["window_cap_packets"] = float(np.median(c.in_flight_packets))
+    return found
+
+
+def _is_held(c: Connection, window: FloatArray) -> bool:
+    """Whether, for most of the time, the window does not grow, without a loss.
+
+    A receiver that reads slowly holds the window, though it moves with each update of flow control.
+    """
+    since_s = max([float(c.sent_s[0]), *c.loss_detected_s[-1:]]) + PEAK_RTTS * c.min_rtt_s
+    later = c.grid_s > since_s
+    if later.mean() < CAPPED_PERCENT / 100:
+        return False
+    early, late = (float(np.median(half)) for half in np.array_split(window[later], 2))
+    return bool(abs(late - early) <= max(STILL_PACKETS, HELD_PART * early))
+
+
+def _way_back(c: Connection, grown: FloatArray) -> float:
+    """When most of what a window regains until the middle of a span is back, over CUBIC's K."""
+    third = len(grown) // 3
+    most = float(np.median(grown[third : 2 * third]))
+    least = float(grown[:GRID_PARTS].min())
+    if most - least < LEAST_BACK:
+        return math.nan
+    at = int(np.argmax(grown >= least + MOST_OF * (most - least)))
+    k_s = ((most - least) / C) ** (1 / 3) * (1 - (1 - MOST_OF) ** (1 / 3))
+    return float(at * c.min_rtt_s / GRID_PARTS / k_s)
