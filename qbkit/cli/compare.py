@@ -97,7 +97,7 @@ def _refuse_settings(context: click.Context) -> None:
 )
 @click.option("--controller", default="cubic", show_default=True, help="Of both versions.")
 @click.option("--reference", default="tcp:cubic", show_default=True, help="The flow beside them.")
-@click.option("--seeds", type=int, default=5, show_default=True, help="Runs of each version.")
+@options.seeds("Runs of each version.")
 @click.option("--clone", type=options.PATH, help="Bisect commits of this clone.")
 @click.option("--build", metavar="COMMAND", help="Builds a commit, in the clone's folder.")
 @network_options

@@ -21,7 +21,7 @@ GATES = ("min_conformance", "max_delta_throughput_mbps", "max_delta_delay_ms")
 @network_options
 @options.engine
 @options.as_json
-@click.option("--seeds", type=int, default=5, show_default=True, help="Trials of each side.")
+@options.seeds("Trials of each side.")
 @click.option("--definition", default="imc22", show_default=True, help="imc22|refined|quicbench.")
 @click.option(
     "--min",
@@ -112,13 +112,11 @@ def _bounds(params: dict[str, Any]) -> dict[str, Any]:
 @click.command("gate", context_settings={"default_map": {"duration_s": 60.0}})
 @click.argument("sender", metavar="STACK:CC")
 @click.option("--reference", help="What to conform to. [default: the kernel's of the family]")
-@click.option(
+@options.flows(
     "--beside",
-    multiple=True,
-    metavar="STACK:CC",
-    help="Rival for a share of the link; repeat it. [default: tcp:cubic, tcp:reno and tcp:bbr]",
+    "Rival for a share of the link; repeat it. [default: tcp:cubic, tcp:reno and tcp:bbr]",
 )
-@click.option("--seeds", type=int, default=5, show_default=True, help="Trials of each pair.")
+@options.seeds("Trials of each pair.")
 @click.option(
     "--min",
     "min_conformance",
@@ -135,13 +133,7 @@ def _bounds(params: dict[str, Any]) -> dict[str, Any]:
 )
 @click.option("--bbr-draft", is_flag=True, help="Also the test cases of the draft of BBR.")
 @click.option("--evaluate", "evaluation", is_flag=True, help="Also the quick evaluation.")
-@click.option(
-    "--out",
-    type=options.PATH,
-    default=Path("gate"),
-    show_default=True,
-    help="Folder for summary.md, its pictures, junit.xml and baseline.zip.",
-)
+@options.folder("gate", "summary.md, its pictures, junit.xml and baseline.zip")
 @network_options
 @options.engine
 @options.as_json

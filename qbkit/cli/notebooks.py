@@ -24,13 +24,7 @@ WHAT = ("notebooks", "data")
     metavar="NAME VALUE",
     help="A parameter; repeat a name to make a grid.",
 )
-@click.option(
-    "--out",
-    type=options.PATH,
-    default=Path("executed"),
-    show_default=True,
-    help="Folder for the executed notebooks.",
-)
+@options.folder("executed", "the executed notebooks")
 @click.option(
     "--pictures", is_flag=True, help="Charts as PNG, which GitHub and nbviewer show, not HTML."
 )

@@ -28,6 +28,25 @@ force = click.option(
     "--force", is_flag=True, help="Overwrite --out even if it holds another experiment's run."
 )
 scheduler = click.option("--scheduler", help="Address of a Dask scheduler. [default: this machine]")
+
+
+def flows(name: str, about: str) -> Callable[..., Any]:
+    """A repeatable option that names flows."""
+    return click.option(name, multiple=True, metavar="STACK:CC", help=about)
+
+
+def folder(default: str, about: str) -> Callable[..., Any]:
+    """The folder ``--out``, which has a default."""
+    return click.option(
+        "--out", type=PATH, default=Path(default), show_default=True, help=f"Folder for {about}."
+    )
+
+
+def seeds(about: str) -> Callable[..., Any]:
+    """The number of runs with other seeds."""
+    return click.option("--seeds", type=int, default=5, show_default=True, help=about)
+
+
 OF_POINTS = (
     click.option("--flow", help="Only this implementation, as STACK:CC; of web loads, the server."),
     click.option("--rate-mbps", help="Only this rate."),

@@ -27,12 +27,7 @@ OF_RUN = ("flows", "engine", "out", "keep", "rerun", "force", "as_json")
 @network_options
 @options.engine
 @options.as_json
-@click.option(
-    "--reverse",
-    multiple=True,
-    metavar="STACK:CC",
-    help="A flow in the other direction; repeatable.",
-)
+@options.flows("--reverse", "A flow in the other direction; repeatable.")
 @click.option("--seed", type=int, default=1, show_default=True, help="Seed of all randomness.")
 @click.option("--jitter-ms", type=float, help="Half-width of the senders' jitter.")
 @click.option(
