@@ -3,21 +3,31 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 import xarray as xr
+from hypothesis import HealthCheck, Phase, settings
 
 from qbkit.metrics import packet_balance
-from qbkit.spec import Experiment
+from qbkit.spec import Bottleneck, Experiment
 
 COUNTS = [
     *("in_packets", "out_packets", "dropped_packets", "random_loss_packets", "queued_packets"),
 ]
 
+IN_GUEST = settings(
+    phases=[Phase.generate],  # a guest is no place to shrink an example in
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
 
-def conserved_run(*flows: str, duration_s: float = 4, seed: int = 1, **link) -> xr.Dataset:
-    """The run of flows over a link of these fields, after `assert_conserved`."""
-    spec = Experiment(bottleneck=link, flows=flows, duration_s=duration_s, seed=seed)
-    found = spec.run()
+
+def conserved_run(
+    *flows: str, duration_s: float = 4, keep: Sequence[str] = (), **fields
+) -> xr.Dataset:
+    """The run of flows, after `assert_conserved`; the fields are the experiment's or its link's."""
+    link = {name: fields.pop(name) for name in Bottleneck.model_fields.keys() & fields.keys()}
+    spec = Experiment(bottleneck=link, flows=flows, duration_s=duration_s, **fields)
+    found = spec.run(keep=keep)
     assert_conserved(found)
     return found
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -100,6 +101,37 @@ class Bench:
         times_ns = [int(row["time_ns"]) for row in samples]
         assert times_ns == sorted(times_ns)
         return received[-1][1], samples
+
+    def arrived_bytes(self, stack: Stack, controller: str = "reno", *, size_bytes: int) -> int:
+        """What the receiver counts of a transfer of a size."""
+        with self.receiver(stack) as (address, _):
+            succeed(self.send(stack, address, controller, size_bytes=size_bytes))
+        return int(self.rows("receiver.csv")[-1]["bytes"])
+
+    def end_in_mid_flow(self, stack: Stack, controller: str = "reno", after_s: float = 0.5) -> None:
+        """Sender, then receiver, end well on SIGTERM before the flow is over."""
+        with self.receiver(stack) as (address, _):
+            sender = self.send(stack, address, controller, duration_s=60.0)
+            with pytest.raises(subprocess.TimeoutExpired):
+                sender.wait(after_s)
+            end(sender)
+
+    def fail_in_silence(self, stack: Stack, controller: str = "reno", **transfer: Any) -> None:
+        """A sender whose receiver never answers says so after ten seconds."""
+        with silence() as address:
+            sender = self.send(stack, address, controller, **transfer)
+            _, words = sender.communicate(timeout=60)
+        assert (sender.returncode, words) == (1, f"cannot connect to {address} within 10 s\n")
+
+    def end_while_connecting(
+        self, stack: Stack, controller: str = "reno", after_s: float = 0.5
+    ) -> None:
+        """A sender that nobody answers ends well on SIGTERM."""
+        with silence() as address:
+            sender = self.send(stack, address, controller, size_bytes=1)
+            with pytest.raises(subprocess.TimeoutExpired):
+                sender.wait(after_s)
+            end(sender)
 
     def rows(self, name: str) -> list[dict[str, str]]:
         with (self.folder / name).open() as file:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 import xarray as xr
-from test_ends import end_of
+from test_ends import end_of, silence_receiver
 
 import qbkit as qb
 from qbkit import stacks
@@ -76,11 +76,7 @@ def test_a_page_that_crashes_ends_its_upload(killed):
 
 
 def test_a_browser_reports_a_server_that_falls_silent(monkeypatch: pytest.MonkeyPatch):
-    real = stacks.get("chromium")
-    recv_argv, script = real.recv_argv, '"$@" & sleep 4; kill -STOP $!; wait'
-    monkeypatch.setattr(
-        real, "recv_argv", lambda **how: ["/bin/sh", "-c", script, "sh", *recv_argv(**how)]
-    )
+    silence_receiver(monkeypatch, "chromium", after_s=4)
     run = Experiment(flows=["chromium:cubic"], duration_s=30).run(engine="virtual")
     assert 4 < float(run.ended_s[0]) < 20
     found = end_of(run)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from conservation import assert_conserved, conserved_run
-from hypothesis import HealthCheck, Phase, given, settings
+from conservation import IN_GUEST, assert_conserved, conserved_run
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from ideal_link import by_opportunities_s, capacity_bits, departures, served_s
 
@@ -28,11 +28,7 @@ STEPS = st.lists(
 )
 
 
-@settings(
-    max_examples=4,
-    phases=[Phase.generate],  # a guest is no place to shrink an example in
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
+@settings(IN_GUEST, max_examples=4)
 @given(first=st.floats(2, 40), steps=STEPS, seed=st.integers(1, 99))
 def test_every_frame_leaves_when_an_ideal_link_would_send_it(first, steps, seed):
     times_s, mbps = [0.0], [first]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import xarray as xr
-from test_ends import end_of
+from test_ends import end_of, silence_receiver
 
 from qbkit import stacks
 from qbkit.spec import Experiment, Flow
@@ -85,11 +85,7 @@ def test_quiche_0_7_says_what_it_knows_of_its_peer(killed, monkeypatch: pytest.M
 
 
 def test_quiche_0_7_reports_a_receiver_that_fell_silent(monkeypatch: pytest.MonkeyPatch):
-    real = stacks.get("quiche-0.7")
-    recv_argv, script = real.recv_argv, '"$@" & sleep 2; kill -STOP $!; wait'
-    monkeypatch.setattr(
-        real, "recv_argv", lambda **how: ["/bin/sh", "-c", script, "sh", *recv_argv(**how)]
-    )
+    silence_receiver(monkeypatch, "quiche-0.7", after_s=2)
     run = Experiment(flows=["quiche-0.7:cubic"], duration_s=90).run(engine="virtual")
     assert end_of(run)["by"] == "timeout"
     assert 30 < float(run.ended_s[0]) < 80

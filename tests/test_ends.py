@@ -56,6 +56,15 @@ def closing(monkeypatch):
     return "bad:closes"
 
 
+def silence_receiver(monkeypatch: pytest.MonkeyPatch, name: str, after_s: int) -> None:
+    """A stack's receiver stops, and says nothing more, so long after it started."""
+    real = stacks.get(name)
+    recv_argv, script = real.recv_argv, f'"$@" & sleep {after_s}; kill -STOP $!; wait'
+    monkeypatch.setattr(
+        real, "recv_argv", lambda **how: ["/bin/sh", "-c", script, "sh", *recv_argv(**how)]
+    )
+
+
 def end_of(run: xr.Dataset, flow: int = 0) -> dict[str, object]:
     """How a flow ended, without when."""
     return {n: run[f"ended_{n}"].values[flow].item() for n in ("by", "code", "name", "reason")}

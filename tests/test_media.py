@@ -8,11 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import xarray as xr
-from conservation import assert_conserved
+from conservation import conserved_run
 from loopback import Bench, free_port, succeed
 from synthetic import synthetic_run
 
-import qbkit as qb
 from qbkit import stacks
 from qbkit.errors import MetricError, SpecError
 from qbkit.metrics.flows.frames import Frames, flow_frames, freezes
@@ -111,25 +110,6 @@ def test_frames_are_read_by_their_number(tmp_path: Path):
     np.testing.assert_allclose(found["object_arrived_s"][1], [1.5e-6, np.nan, 3.5e-6])
 
 
-@pytest.mark.parametrize(
-    ("flow", "sentence"),
-    [
-        ("media:cubic", "media has no controller 'cubic'; it has gcc, scream"),
-        ("media:gcc?fps=0", "media's option fps is 0; give a number above 0 and up to 240"),
-        ("media:gcc?fps=fast", "media's option fps is 'fast'; give a number above 0"),
-        ("media:gcc?max_mbps=true", "media's option max_mbps is True; give a number"),
-        ("media:gcc?max_mbps=0.5", "cannot start at 1000 kbit/s, outside of 150 to 500 kbit/s"),
-        ("media:scream?min_kbps=2000", "cannot start at 1000 kbit/s, outside of 2000 to 50000"),
-        ("media:gcc?bitrate=3", "media has no option bitrate; supported: fps, max_mbps"),
-        ("media:gcc?app=rate mbps=2", "media has no app rate"),
-    ],
-)
-def test_mistakes_get_one_sentence(flow: str, sentence: str):
-    with pytest.raises(SpecError) as raised:
-        qb.Experiment(flows=[flow], duration_s=1).run()
-    assert sentence in str(raised.value)
-
-
 def test_surveys_of_bulk_transfers_leave_it_out():
     assert not [name for name in list_implementations(ready=False) if name.startswith("media")]
     assert list_implementations(["media"]) == list(BOTH)
@@ -176,15 +156,11 @@ def test_its_driver_names_what_is_wrong(bench: Bench):
         assert (sender.returncode, words) == (1, f"{sentence}\n")
 
 
-def run_of(*flows: str, duration_s: float = 4, **link: float) -> xr.Dataset:
+def run_of(*flows: str, **fields: float) -> xr.Dataset:
     if not stacks.get("media").status().ready:
         pytest.skip(stacks.get("media").status().reason)
-    path = {"rate_mbps": 5, "rtt_ms": 50, **link}
-    run = qb.Experiment(
-        bottleneck=path, flows=flows, duration_s=duration_s, start_window_s=0, jitter_ms=0
-    ).run()
-    assert_conserved(run)
-    return run
+    still = {"rate_mbps": 5, "rtt_ms": 50, "start_window_s": 0, "jitter_ms": 0}
+    return conserved_run(*flows, **{**still, **fields})
 
 
 @pytest.mark.guest

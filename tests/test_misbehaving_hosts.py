@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import importlib
+from functools import partial
 
 import numpy as np
 import pytest
-from conservation import assert_conserved
+from conservation import conserved_run
 from scapy.layers.inet import ICMP, IP, TCP
 from scapy.packet import Raw
 
@@ -18,21 +19,7 @@ from qbkit.stacks.variants.crafted import DRIVER
 from qbkit.testbed.plan import plan_data
 from qbkit.traces.run.forged import forged_variables, forged_warnings
 
-LINK = {"rate_mbps": 10, "rtt_ms": 40}
-
-
-def run_of(*flows: str, duration_s: float = 4, attacks=(), keep=(), **link):
-    """A conserved run of flows that start at once."""
-    spec = qb.Experiment(
-        bottleneck={**LINK, **link},
-        flows=flows,
-        duration_s=duration_s,
-        attacks=attacks,
-        start_window_s=0,
-    )
-    run = spec.run(keep=keep)
-    assert_conserved(run)
-    return run
+run_of = partial(conserved_run, rate_mbps=10, rtt_ms=40, start_window_s=0)
 
 
 def frames(run, after_s: float, flow: int = 0) -> np.ndarray:
@@ -104,26 +91,6 @@ def test_attacks_that_cannot_be_get_one_sentence(attack: str, sentence: str):
 def test_attacks_need_data_that_go_one_way(flows: list):
     with pytest.raises(SpecError, match="attacks need the dumbbell, with forward flows alone"):
         qb.Experiment(flows=flows, attacks=["5 reset on-path"], start_window_s=0)
-
-
-@pytest.mark.parametrize(
-    ("flow", "sentence"),
-    [
-        (
-            "tcp:cubic?receiver=lazy",
-            "there is no receiver 'lazy'; write the name of a QUIC stack, optimistic",
-        ),
-        ("tcp:cubic?receiver=optimistic every_ms=9", "receiver optimistic has no 'every_ms=9'"),
-        ("tcp:cubic?receiver=withholds&app=rate mbps=5", "has no application; leave out app"),
-        ("tcp:cubic?receiver=withholds&read_mbps=5", "leave out read_mbps"),
-        ("tcp:cubic?ecn=true&receiver=withholds", "has no ECN; leave out ecn, or receiver"),
-        ("quinn:cubic?receiver=optimistic", "only TCP segments can be crafted, as QUIC's are"),
-    ],
-)
-def test_receivers_that_cannot_be_get_one_sentence(flow: str, sentence: str):
-    with pytest.raises(SpecError) as raised:
-        run_of(flow)
-    assert sentence in str(raised.value)
 
 
 @pytest.fixture
@@ -217,7 +184,7 @@ def test_an_optimistic_receiver_takes_more_than_its_share_from_cubic():
 @pytest.mark.guest
 def test_misbehaviour_repeats_to_the_byte():
     spec = qb.Experiment(
-        bottleneck=LINK,
+        bottleneck={"rate_mbps": 10, "rtt_ms": 40},
         flows=["tcp:cubic?receiver=optimistic", "tcp:reno"],
         duration_s=2,
         attacks=["1.5 reset off-path guesses=5"],

@@ -6,8 +6,8 @@ import json
 
 import numpy as np
 import pytest
-from conservation import assert_conserved, conserved_run
-from hypothesis import HealthCheck, Phase, assume, given, settings
+from conservation import IN_GUEST, assert_conserved, conserved_run
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import qbkit as qb
@@ -341,11 +341,7 @@ FLOWS = st.lists(
 )
 
 
-@settings(
-    max_examples=12,
-    phases=[Phase.generate],  # a guest is no place to shrink an example in
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
+@settings(IN_GUEST, max_examples=12)
 @given(link=ANYTHING, flows=FLOWS, seed=st.integers(1, 1000))
 def test_packets_are_conserved_whatever_happens_on_the_path(link, flows, seed):
     if "loss_model" in link:

@@ -47,8 +47,7 @@ def nothing_runs(monkeypatch, tmp_path: Path):
         monkeypatch.setattr(module, "run_calls", lambda *_, **__: pytest.fail("a run has started"))
 
 
-@pytest.mark.guest
-@pytest.mark.parametrize(
+each_that_cannot_run = pytest.mark.parametrize(
     ("flow", "error", "said"),
     [
         ("quinn@0.11.13:cubic", StackNotReady, "qbkit stacks build quinn@0.11.13"),
@@ -58,6 +57,10 @@ def nothing_runs(monkeypatch, tmp_path: Path):
         ("tcp:cubic?nagle=true", SpecError, "tcp has no option nagle"),
     ],
 )
+
+
+@pytest.mark.guest
+@each_that_cannot_run
 def test_a_flow_that_cannot_run_is_reported_before_the_first_run(nothing_runs, flow, error, said):
     bad = qb.Experiment(bottleneck=LINK, flows=[flow], duration_s=2)
     with pytest.raises(error, match=re.escape(said)):
@@ -77,14 +80,7 @@ def test_the_conformance_command_names_a_test_that_is_not_built(nothing_runs, mo
 
 
 @pytest.mark.guest
-@pytest.mark.parametrize(
-    ("flow", "error", "said"),
-    [
-        ("quinn@0.11.13:cubic", StackNotReady, "qbkit stacks build quinn@0.11.13"),
-        ("tcp:cubik", SpecError, "did you mean cubic"),
-        ("tcp:cubic?nagle=true", SpecError, "tcp has no option nagle"),
-    ],
-)
+@each_that_cannot_run
 def test_a_sweep_reports_its_last_flow_before_the_first_run(
     nothing_runs, tmp_path, flow, error, said
 ):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from cryptography import x509
-from loopback import Bench, end, free_port, silence, succeed
+from loopback import Bench, end, free_port, succeed
 
 from qbkit import stacks
 from qbkit.stacks.base import Stack
@@ -43,9 +43,7 @@ def test_one_second_leaves_both_files(bench: Bench, aioquic: Stack, controller: 
 
 @pytest.mark.parametrize("size_bytes", [1, 3 * MIB + 7])
 def test_bytes_arrive_exactly(bench: Bench, aioquic: Stack, size_bytes: int) -> None:
-    with bench.receiver(aioquic) as (address, _):
-        succeed(bench.send(aioquic, address, size_bytes=size_bytes))
-    assert int(bench.rows("receiver.csv")[-1]["bytes"]) == size_bytes
+    assert bench.arrived_bytes(aioquic, size_bytes=size_bytes) == size_bytes
 
 
 def test_sigterm_ends_sender_and_receiver_in_mid_flow(bench: Bench, aioquic: Stack) -> None:
@@ -82,11 +80,7 @@ def test_a_closed_port_is_named_at_once(bench: Bench, aioquic: Stack) -> None:
 
 
 def test_silence_is_a_failure_after_ten_seconds(bench: Bench, aioquic: Stack) -> None:
-    with silence() as address:
-        sender = bench.send(aioquic, address, duration_s=1.0)
-        _, words = sender.communicate(timeout=30)
-    assert words == f"cannot connect to {address} within 10 s\n"
-    assert sender.returncode == 1
+    bench.fail_in_silence(aioquic, duration_s=1.0)
 
 
 def test_an_unknown_controller_is_one_sentence(bench: Bench, aioquic: Stack) -> None:

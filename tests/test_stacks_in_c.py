@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from subprocess import TimeoutExpired
 
 import pytest
-from loopback import Bench, end, free_port, silence, succeed
+from loopback import Bench, free_port, succeed
 
 from qbkit import stacks
 from qbkit.stacks.base import Stack
@@ -39,27 +38,19 @@ def test_each_controller_leaves_both_tables(bench: Bench, stack: Stack):
 @pytest.mark.slow
 @pytest.mark.parametrize("size_bytes", [1, 3 * MIB + 7])
 def test_bytes_arrive_exactly(bench: Bench, stack: Stack, size_bytes: int):
-    with bench.receiver(stack) as (address, _):
-        succeed(bench.send(stack, address, stack.controllers()[0], size_bytes=size_bytes))
-    assert int(bench.rows("receiver.csv")[-1]["bytes"]) == size_bytes
+    first = stack.controllers()[0]
+    assert bench.arrived_bytes(stack, first, size_bytes=size_bytes) == size_bytes
 
 
 @pytest.mark.slow
 def test_sigterm_ends_sender_and_receiver_in_mid_flow(bench: Bench, stack: Stack):
-    with bench.receiver(stack) as (address, _):
-        sender = bench.send(stack, address, stack.controllers()[0], duration_s=60.0)
-        with pytest.raises(TimeoutExpired):
-            sender.wait(0.5)
-        end(sender)
+    bench.end_in_mid_flow(stack, stack.controllers()[0])
     assert bench.rows("sender.csv")
 
 
 @pytest.mark.slow
 def test_silence_is_a_failure_after_ten_seconds(bench: Bench, stack: Stack):
-    with silence() as address:
-        sender = bench.send(stack, address, stack.controllers()[0], duration_s=15.0)
-        _, words = sender.communicate(timeout=60)
-    assert (sender.returncode, words) == (1, f"cannot connect to {address} within 10 s\n")
+    bench.fail_in_silence(stack, stack.controllers()[0], duration_s=15.0)
 
 
 def test_what_is_wrong_is_one_sentence(bench: Bench, stack: Stack):

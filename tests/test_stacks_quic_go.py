@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import xarray as xr
-from loopback import Bench, built_with_go, end, free_port, silence, succeed
+from loopback import Bench, built_with_go, end, free_port
 
 import qbkit as qb
 from qbkit.errors import StackNotReady
@@ -50,9 +50,7 @@ def test_one_second_leaves_both_files(bench: Bench, quic_go: Stack, controller: 
 
 @pytest.mark.parametrize("size_bytes", [1, 3 * MIB + 7])
 def test_bytes_arrive_exactly(bench: Bench, quic_go: Stack, size_bytes: int) -> None:
-    with bench.receiver(quic_go) as (address, _):
-        succeed(bench.send(quic_go, address, size_bytes=size_bytes))
-    assert int(bench.rows("receiver.csv")[-1]["bytes"]) == size_bytes
+    assert bench.arrived_bytes(quic_go, size_bytes=size_bytes) == size_bytes
 
 
 def growth_steps(run: xr.Dataset) -> np.ndarray:
@@ -111,18 +109,11 @@ def test_a_receiver_without_a_sender_ends(bench: Bench, quic_go: Stack) -> None:
 
 
 def test_silence_is_a_failure_after_ten_seconds(bench: Bench, quic_go: Stack) -> None:
-    with silence() as address:
-        sender = bench.send(quic_go, address, size_bytes=1)
-        _, words = sender.communicate(timeout=30)
-    assert sender.returncode == 1
-    assert words == f"cannot connect to {address} within 10 s\n"
+    bench.fail_in_silence(quic_go, size_bytes=1)
 
 
 def test_sigterm_ends_a_sender_that_still_connects(bench: Bench, quic_go: Stack) -> None:
-    with silence() as address:
-        sender = bench.send(quic_go, address, size_bytes=1)
-        time.sleep(0.5)
-        end(sender)
+    bench.end_while_connecting(quic_go)
 
 
 def test_an_unknown_controller_is_one_sentence(bench: Bench, quic_go: Stack) -> None:

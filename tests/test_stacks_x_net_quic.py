@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from subprocess import TimeoutExpired
 
 import pytest
-from loopback import Bench, built_with_go, end, free_port, silence, succeed
+from loopback import Bench, built_with_go, free_port, succeed
 
 import qbkit as qb
 from qbkit.errors import StackNotReady
@@ -37,17 +36,11 @@ def test_one_second_leaves_both_tables(bench: Bench, stack: Stack):
 
 @pytest.mark.parametrize("size_bytes", [1, 3 * MIB + 7])
 def test_bytes_arrive_exactly(bench: Bench, stack: Stack, size_bytes: int):
-    with bench.receiver(stack) as (address, _):
-        succeed(bench.send(stack, address, size_bytes=size_bytes))
-    assert int(bench.rows("receiver.csv")[-1]["bytes"]) == size_bytes
+    assert bench.arrived_bytes(stack, size_bytes=size_bytes) == size_bytes
 
 
 def test_sigterm_ends_sender_and_receiver_in_mid_flow(bench: Bench, stack: Stack):
-    with bench.receiver(stack) as (address, _):
-        sender = bench.send(stack, address, duration_s=60.0)
-        with pytest.raises(TimeoutExpired):
-            sender.wait(0.5)
-        end(sender)
+    bench.end_in_mid_flow(stack)
     assert int(bench.rows("receiver.csv")[-1]["bytes"]) > 0
     assert len(bench.rows("sender.csv")) > 5
 
@@ -62,18 +55,11 @@ def test_its_qlog_names_each_packet(bench: Bench, stack: Stack):
 
 
 def test_silence_is_a_failure_after_ten_seconds(bench: Bench, stack: Stack):
-    with silence() as address:
-        sender = bench.send(stack, address, size_bytes=1)
-        _, words = sender.communicate(timeout=30)
-    assert (sender.returncode, words) == (1, f"cannot connect to {address} within 10 s\n")
+    bench.fail_in_silence(stack, size_bytes=1)
 
 
 def test_sigterm_ends_a_sender_that_still_connects(bench: Bench, stack: Stack):
-    with silence() as address:
-        sender = bench.send(stack, address, size_bytes=1)
-        with pytest.raises(TimeoutExpired):
-            sender.wait(0.5)
-        end(sender)
+    bench.end_while_connecting(stack)
 
 
 def test_what_is_wrong_is_one_sentence(bench: Bench, stack: Stack):

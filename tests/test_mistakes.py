@@ -1,0 +1,49 @@
+"""Flows that cannot be, alone or on their stack: refused in one sentence before anything runs."""
+
+from __future__ import annotations
+
+import pytest
+
+import qbkit as qb
+from qbkit.errors import SpecError
+
+OF_RECEIVERS = [
+    (
+        "tcp:cubic?receiver=lazy",
+        "there is no receiver 'lazy'; write the name of a QUIC stack, optimistic",
+    ),
+    ("tcp:cubic?receiver=optimistic every_ms=9", "receiver optimistic has no 'every_ms=9'"),
+    ("tcp:cubic?receiver=withholds&app=rate mbps=5", "has no application; leave out app"),
+    ("tcp:cubic?receiver=withholds&read_mbps=5", "leave out read_mbps"),
+    ("tcp:cubic?ecn=true&receiver=withholds", "has no ECN; leave out ecn, or receiver"),
+    ("quinn:cubic?receiver=optimistic", "only TCP segments can be crafted, as QUIC's are"),
+]
+OF_SECOND_CONNECTIONS = [
+    ("lsquic:cubic?resume=0rtt", "lsquic has one connection in a flow; noq, picoquic, quic-go"),
+    ("quinn@0.11.5:cubic?resume=0rtt", "can have a second one that resumes"),
+    ("quinn:cubic?resume=2rtt", "no connection resumes by '2rtt'; write 0rtt"),
+    ("quinn:cubic?resume=0rtt mb=1", "resume 0rtt has no 'mb=1'; write 0rtt"),
+    ("quinn:cubic?resume=0rtt kb=0", "kb = 0: input should be greater"),
+    ("quinn:cubic?resume=0rtt&role=server", "leave out role, or resume"),
+    ("quinn:cubic?resume=0rtt&app=rate mbps=2", "leave out app, or resume"),
+    ("tcp:cubic?resume=0rtt&receiver=optimistic", "leave out receiver, or resume"),
+    ("quinn:cubic?resume=0rtt pause_s=3", "lasts 3 s, and pauses for 3 s before its second"),
+    ("quinn:cubic?resume=0rtt&start_s=1&stop_s=2", "lasts 1 s, and pauses for 1 s"),
+]
+OF_VIDEO = [
+    ("media:cubic", "media has no controller 'cubic'; it has gcc, scream"),
+    ("media:gcc?fps=0", "media's option fps is 0; give a number above 0 and up to 240"),
+    ("media:gcc?fps=fast", "media's option fps is 'fast'; give a number above 0"),
+    ("media:gcc?max_mbps=true", "media's option max_mbps is True; give a number"),
+    ("media:gcc?max_mbps=0.5", "cannot start at 1000 kbit/s, outside of 150 to 500 kbit/s"),
+    ("media:scream?min_kbps=2000", "cannot start at 1000 kbit/s, outside of 2000 to 50000"),
+    ("media:gcc?bitrate=3", "media has no option bitrate; supported: fps, max_mbps"),
+    ("media:gcc?app=rate mbps=2", "media has no app rate"),
+]
+
+
+@pytest.mark.parametrize(("flow", "sentence"), [*OF_RECEIVERS, *OF_SECOND_CONNECTIONS, *OF_VIDEO])
+def test_mistakes_get_one_sentence(flow: str, sentence: str):
+    with pytest.raises(SpecError) as raised:
+        qb.Experiment(flows=[flow], duration_s=3).run()
+    assert sentence in str(raised.value) and "\n" not in str(raised.value)
