@@ -16,12 +16,11 @@ import xarray as xr
 from qbkit.metrics.envelopes.envelope import Envelope
 from qbkit.plots.drawing import theme
 from qbkit.plots.drawing.data import inline
+from qbkit.plots.envelopes.plane import TOOLTIP, X, Y, ring, thinned
 from qbkit.plots.flows.gallery import QUANTITIES
 from qbkit.plots.flows.series import Series, rows_of
 
 WIDTH, HEIGHT, COLUMNS = 250, 170, 4
-MAX_POINTS = 60
-"""Most operating points drawn of each side of a panel."""
 SIDES = {"reference": theme.REFERENCE_COLOUR, "test": theme.PALETTE[1]}
 """Side → colour; the reference is drawn first."""
 FIELDS = ("panel", "side", "hull", "corner", "queue_delay_ms", "throughput_mbps")
@@ -54,25 +53,19 @@ def _with(spec: dict[str, Any], rows: Mapping[str, Any]) -> dict[str, Any]:
 def _rows(envelope: Envelope) -> Iterator[tuple[str, int, float, float]]:
     """Hull (1, 2, …; "" for a point), number of the corner, delay and throughput."""
     for number, hull in enumerate(envelope.hulls, 1):
-        for corner, (delay_ms, mbps) in enumerate([*hull, hull[0]]):
+        for corner, (delay_ms, mbps) in enumerate(ring(hull)):
             yield str(number), corner, float(delay_ms), float(mbps)
-    for delay_ms, mbps in envelope.points[:: max(1, -(-len(envelope.points) // MAX_POINTS))]:
+    for delay_ms, mbps in thinned(envelope.points):
         yield "", 0, float(delay_ms), float(mbps)
 
 
 @cache
 def _envelopes() -> dict[str, Any]:
     """The chart of the envelopes without its table."""
-    x = alt.X("queue_delay_ms:Q", title="Queueing delay (ms)").scale(zero=False)
-    y = alt.Y("throughput_mbps:Q", title="Throughput (Mbit/s)").scale(zero=False)
-    base = alt.Chart().encode(x=x, y=y, color=_colour())
+    base = alt.Chart().encode(x=X, y=Y, color=_colour())
     hulls = base.transform_filter("datum.hull !== ''").encode(detail="hull:N", order="corner:Q")
     points = base.transform_filter("datum.hull === ''").encode(
-        tooltip=[
-            alt.Tooltip("side:N", title="Side"),
-            alt.Tooltip("queue_delay_ms:Q", title="Queueing delay (ms)", format=".2f"),
-            alt.Tooltip("throughput_mbps:Q", title="Throughput (Mbit/s)", format=".2f"),
-        ]
+        tooltip=[alt.Tooltip("side:N", title="Side"), *TOOLTIP]
     )
     layers = alt.layer(
         hulls.mark_line(filled=True, stroke=None, fillOpacity=0.14),

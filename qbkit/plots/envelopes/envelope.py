@@ -15,12 +15,10 @@ from qbkit.plots.drawing.captions import assessment_sentences, envelope_sentence
 from qbkit.plots.drawing.charts import HConcatChart, LayerChart
 from qbkit.plots.drawing.data import inline
 from qbkit.plots.drawing.pointer import WHEEL, legend_choice, one_brush, unless_hidden
-from qbkit.traces.arrays import FloatArray
+from qbkit.plots.envelopes.plane import TOOLTIP, X, Y, coordinates, ring
 
 WIDTH, HEIGHT = 460, 340
 WHAT_IF_WIDTH, WHAT_IF_HEIGHT = 380, 300
-X = alt.X("queue_delay_ms:Q", title="Queueing delay (ms)").scale(nice=True, zero=False)
-Y = alt.Y("throughput_mbps:Q", title="Throughput (Mbit/s)").scale(nice=True, zero=False)
 
 
 def envelope_chart(
@@ -106,8 +104,8 @@ def _hulls(
             rows["label"] += [label] * (len(hull) + 1)
             rows["hull"] += [f"{label} {number}"] * (len(hull) + 1)
             rows["corner"] += range(len(hull) + 1)
-            corners.append(np.concatenate([hull, hull[:1]]))
-    base = alt.Chart(inline({**rows, **_xy(np.concatenate(corners))})).encode(
+            corners.append(ring(hull))
+    base = alt.Chart(inline({**rows, **coordinates(corners)})).encode(
         x=X, y=Y, order="corner:Q", detail="hull:N", color=alt.Color("label:N", scale=scale)
     )
     # Two marks: a filled line would use two colour channels, and the legend would show both.
@@ -129,7 +127,7 @@ def _points(
         rows["trial"] += [names[i] for i in e.trial.tolist()]
         rows["kept"] += e.kept.tolist()
     time_s = np.concatenate([e.time_s for e in envelopes.values()])
-    points = _xy(np.concatenate([e.points for e in envelopes.values()]))
+    points = coordinates([e.points for e in envelopes.values()])
     hidden, *faint = fading
     opacity = alt.when(hidden).then(alt.value(0.0))  # type: ignore[arg-type]
     for predicate in faint:
@@ -147,8 +145,7 @@ def _points(
                 alt.Tooltip("label:N", title="Flow"),
                 alt.Tooltip("trial:N", title="Trial"),
                 alt.Tooltip("time_s:Q", title="Time (s)", format=".1f"),
-                alt.Tooltip("queue_delay_ms:Q", title="Queueing delay (ms)", format=".2f"),
-                alt.Tooltip("throughput_mbps:Q", title="Throughput (Mbit/s)", format=".2f"),
+                *TOOLTIP,
                 alt.Tooltip("kept:N", title="In the hull"),
             ],
         )
@@ -158,7 +155,7 @@ def _points(
 def _centroids(
     envelopes: Mapping[str, Envelope], scale: alt.Scale, shown: alt.Parameter
 ) -> alt.Chart:
-    centroids = _xy(np.array([e.centroid for e in envelopes.values()]))
+    centroids = coordinates([np.array([e.centroid]) for e in envelopes.values()])
     return (
         alt.Chart(inline({"label": list(envelopes), **centroids}))
         .mark_point(shape="diamond", size=120, filled=True, stroke=theme.GROUND, strokeWidth=1.5)
@@ -167,14 +164,6 @@ def _centroids(
             y=Y,
             color=alt.Color("label:N", scale=scale),
             opacity=unless_hidden(shown, 1.0),
-            tooltip=[
-                alt.Tooltip("label:N", title="Centroid of"),
-                alt.Tooltip("queue_delay_ms:Q", title="Queueing delay (ms)", format=".2f"),
-                alt.Tooltip("throughput_mbps:Q", title="Throughput (Mbit/s)", format=".2f"),
-            ],
+            tooltip=[alt.Tooltip("label:N", title="Centroid of"), *TOOLTIP],
         )
     )
-
-
-def _xy(points: FloatArray) -> dict[str, FloatArray]:
-    return {"queue_delay_ms": points[:, 0], "throughput_mbps": points[:, 1]}

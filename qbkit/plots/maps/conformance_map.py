@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -13,7 +12,6 @@ import numpy as np
 import xarray as xr
 
 from qbkit.errors import MetricError
-from qbkit.metrics.envelopes.envelope import Envelope
 from qbkit.metrics.maps.cells import cell_envelopes, conformance_map
 from qbkit.metrics.maps.families import family
 from qbkit.metrics.maps.interactions import FIRST
@@ -24,11 +22,9 @@ from qbkit.plots.drawing.captions import heading
 from qbkit.plots.drawing.charts import HConcatChart
 from qbkit.plots.drawing.data import inline
 from qbkit.plots.drawing.pointer import one_brush
+from qbkit.plots.maps.cell import DETAIL_WIDTH, MapCell, detail_chart
 
 CELL_WIDTH, CELL_HEIGHT = 36, 20
-DETAIL_WIDTH, DETAIL_HEIGHT = 310, 270
-MAX_POINTS = 60
-"""Most operating points drawn per envelope."""
 QUANTITIES: dict[str, tuple[str, Any, tuple[float, float] | None, str]] = {
     "conformance": ("Conformance", "viridis", (0.0, 1.0), ".2f"),
     "deviation": ("Deviation", "lighttealblue", None, ".2f"),
@@ -57,7 +53,6 @@ SHORT = {
     "bottleneck.rtt_ms": "{:g} ms",
     "bottleneck.buffer_bdp": "{:g} BDP",
 }
-TEST_COLOUR = theme.PALETTE[1]
 OF_ITSELF = " with itself"
 """After the name of the reference: its row has the noise floor."""
 
@@ -107,7 +102,7 @@ def conformance_map_chart(
         _heat(table, cells, settings, name, chosen, i == 0) for i, name in enumerate(quantities)
     ]
     with one_brush():
-        chart = HConcatChart(hconcat=[*maps, _detail(cells, chosen)], spacing=24)
+        chart = HConcatChart(hconcat=[*maps, detail_chart(cells, chosen)], spacing=24)
     sentences = ["Click a cell to see its envelope (orange) over the reference's (grey)."]
     if not all(cell.settles for cell in cells):
         sentences.append("In brackets: the implementation does not settle in its trials.")
@@ -116,20 +111,7 @@ def conformance_map_chart(
     return chart.resolve_scale(color="independent").properties(**heading(title, sentences, width))
 
 
-@dataclass(frozen=True)
-class _MapCell:
-    """One implementation in one setting."""
-
-    row: str
-    values: tuple[Any, ...]
-    setting: str
-    test: Envelope
-    reference: Envelope
-    figures: dict[str, float]
-    settles: bool
-
-
-def _cells(cube: xr.Dataset, definition: str, found: xr.Dataset) -> Iterator[_MapCell]:
+def _cells(cube: xr.Dataset, definition: str, found: xr.Dataset) -> Iterator[MapCell]:
     """Cells of a conformance map that have the envelopes of both sides: those of the noise floor,
     then the most conformant implementation's."""
     reference = found.attrs["reference"]
@@ -151,7 +133,7 @@ def _cells(cube: xr.Dataset, definition: str, found: xr.Dataset) -> Iterator[_Ma
             )
             figures = _figures(found, number, place)
             figures["drift_mbps"] = float(settles.drift_mbps.values[place])
-            yield _MapCell(
+            yield MapCell(
                 f"{name}{OF_ITSELF}" if number is None else name,
                 values,
                 setting_text(dict(zip(fields, values, strict=True))),
@@ -181,13 +163,13 @@ def setting_text(values: Mapping[str, Any]) -> str:
     return ", ".join(SHORT.get(f, f"{f} {{}}").format(v) for f, v in values.items())
 
 
-def _in_order(cells: Iterable[_MapCell]) -> list[str]:
+def _in_order(cells: Iterable[MapCell]) -> list[str]:
     """Settings in the order of the values of their fields."""
     known = {cell.setting: cell.values for cell in cells}
     return sorted(known, key=lambda setting: known[setting])
 
 
-def _table(cells: Sequence[_MapCell]) -> alt.InlineData:
+def _table(cells: Sequence[MapCell]) -> alt.InlineData:
     columns: dict[str, list[object]] = {
         "row": [c.row for c in cells],
         "setting": [c.setting for c in cells],
@@ -200,7 +182,7 @@ def _table(cells: Sequence[_MapCell]) -> alt.InlineData:
 
 def _heat(
     table: alt.InlineData,
-    cells: Sequence[_MapCell],
+    cells: Sequence[MapCell],
     settings: Sequence[str],
     name: str,
     chosen: alt.Parameter,
@@ -254,7 +236,7 @@ def _heat(
     )
 
 
-def _separators(cells: Sequence[_MapCell]) -> list[alt.Chart]:
+def _separators(cells: Sequence[MapCell]) -> list[alt.Chart]:
     """Lines between the rows of different families of controllers."""
     rows = list(dict.fromkeys(c.row for c in cells))
     families = [family(row.partition(":")[2]) for row in rows]
@@ -285,90 +267,3 @@ def _dark(scheme: str, name: str, low: float, high: float) -> str:
     if low < 0:
         return f"abs(datum.{name}) > {0.75 * high}"
     return f"datum.{name} > {low + 0.7 * (high - low)}"
-
-
-def _detail(cells: Sequence[_MapCell], chosen: alt.Parameter) -> alt.LayerChart:
-    """Points and hulls of the chosen cell over its reference in grey, with its name on top."""
-    x = alt.X("queue_delay_ms:Q", title="Queueing delay (ms)").scale(nice=True, zero=False)
-    y = alt.Y("throughput_mbps:Q", title="Throughput (Mbit/s)").scale(nice=True, zero=False)
-    colour = alt.Color("side:N", legend=alt.Legend(orient="bottom")).scale(
-        domain=["test", "reference"], range=[TEST_COLOUR, theme.REFERENCE_COLOUR]
-    )
-    points = (
-        alt.Chart(_points(cells))
-        .transform_filter(chosen)
-        .mark_circle(size=16, opacity=0.5)
-        .encode(
-            x=x,
-            y=y,
-            color=colour,
-            tooltip=[
-                alt.Tooltip("side:N", title="Side"),
-                alt.Tooltip("queue_delay_ms:Q", title="Queueing delay (ms)", format=".2f"),
-                alt.Tooltip("throughput_mbps:Q", title="Throughput (Mbit/s)", format=".2f"),
-            ],
-        )
-    )
-    base = alt.Chart(_hulls(cells)).transform_filter(chosen)
-    hulls = base.encode(x=x, y=y, color=colour, detail="hull:N", order="corner:Q")
-    name = _caption(cells, chosen)
-    return alt.LayerChart(
-        layer=[
-            hulls.mark_line(filled=True, stroke=None, fillOpacity=0.12),
-            hulls.mark_line(strokeWidth=1.8),
-            points,
-            name,
-        ]
-    ).properties(width=DETAIL_WIDTH, height=DETAIL_HEIGHT)
-
-
-def _caption(cells: Sequence[_MapCell], chosen: alt.Parameter) -> alt.Chart:
-    words = [f"{c.row}, {c.setting}" for c in cells]
-    columns = {"row": [c.row for c in cells], "setting": [c.setting for c in cells], "words": words}
-    return (
-        alt.Chart(inline(columns))
-        .transform_filter(chosen)
-        .mark_text(align="left", baseline="bottom", fontSize=12, fontWeight=600, color=theme.INK)
-        .encode(x=alt.value(0), y=alt.value(-8), text="words:N")
-    )
-
-
-def _sides(cell: _MapCell) -> Iterator[tuple[str, Envelope]]:
-    yield "reference", cell.reference
-    yield "test", cell.test
-
-
-def _points(cells: Sequence[_MapCell]) -> alt.InlineData:
-    """Table of every n-th operating point, so that a map of hundreds of cells stays small."""
-    rows: dict[str, list[object]] = {"row": [], "setting": [], "side": []}
-    xy = []
-    for cell in cells:
-        for side, e in _sides(cell):
-            some = e.points[:: max(1, -(-len(e.points) // MAX_POINTS))]
-            rows["row"] += [cell.row] * len(some)
-            rows["setting"] += [cell.setting] * len(some)
-            rows["side"] += [side] * len(some)
-            xy.append(some)
-    return inline({**rows, **_columns(xy)})
-
-
-def _hulls(cells: Sequence[_MapCell]) -> alt.InlineData:
-    """Table of the corners of each hull, closed by the first corner."""
-    rows: dict[str, list[object]] = {"row": [], "setting": [], "side": [], "hull": [], "corner": []}
-    xy = []
-    for cell in cells:
-        for side, e in _sides(cell):
-            for number, hull in enumerate(e.hulls):
-                count = len(hull) + 1
-                rows["row"] += [cell.row] * count
-                rows["setting"] += [cell.setting] * count
-                rows["side"] += [side] * count
-                rows["hull"] += [f"{side} {number}"] * count
-                rows["corner"] += range(count)
-                xy.append(np.concatenate([hull, hull[:1]]))
-    return inline({**rows, **_columns(xy)})
-
-
-def _columns(xy: Sequence[Any]) -> dict[str, Any]:
-    both = np.concatenate(xy)
-    return {"queue_delay_ms": both[:, 0], "throughput_mbps": both[:, 1]}
