@@ -220,15 +220,9 @@ def conformance_study(
     return Study(*names, loaded[:seeds], loaded[seeds:])
 
 
-def study_with(
-    study: Study,
-    test: Flow,
-    *,
-    engine: str | None = None,
-    scheduler: str | None = None,
-    progress: bool = False,
-) -> Study:
-    """A study of experiments once more, with another flow as the test."""
+def study_with(study: Study, test: Flow, **how: Any) -> Study:
+    """A study of experiments once more, with another flow as the test; `conformance_study` knows
+    ``how``."""
     spec = study.tests[0].qb.experiment
     assert spec is not None  # as of experiments
     return conformance_study(
@@ -238,9 +232,7 @@ def study_with(
         duration_s=spec.duration_s,
         seeds=len(study.tests),
         start_window_s=spec.start_window_s,
-        engine=engine,
-        scheduler=scheduler,
-        progress=progress,
+        **how,
     )
 
 

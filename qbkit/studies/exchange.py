@@ -9,6 +9,7 @@ kernel does.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from qbkit import stacks
 from qbkit.metrics import Assessment
@@ -50,17 +51,10 @@ class Exchange:
         )
 
 
-def exchange(
-    study: Study,
-    before: Assessment,
-    *,
-    engine: str | None = None,
-    scheduler: str | None = None,
-    progress: bool = False,
-) -> Exchange | None:
+def exchange(study: Study, before: Assessment, **how: Any) -> Exchange | None:
     """Run a study that differs again with another receiver; None if the test can have none.
 
-    It raises what `qbkit.conformance_study` raises.
+    ``how`` goes to `qbkit.conformance_study`, whose exceptions it raises.
     """
     test, reference = (side[0].qb.experiment for side in (study.tests, study.references))
     if test is None or reference is None:
@@ -69,7 +63,7 @@ def exchange(
     if receiver is None:
         return None
     changed = Flow.model_validate({**test.flows[0].model_dump(), "receiver": receiver})
-    after = study_with(study, changed, engine=engine, scheduler=scheduler, progress=progress)
+    after = study_with(study, changed, **how)
     return Exchange(receiver, before, after.assess(definition=before.definition))
 
 

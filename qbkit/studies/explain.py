@@ -5,17 +5,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from qbkit.errors import StoreError
 from qbkit.execution.many import run_every
 from qbkit.execution.stand_ins import CANNOT_RUN
 from qbkit.metrics.envelopes.envelope import definition_of
 from qbkit.metrics.parameters import PARAMETERS, Parameters, compare
-from qbkit.spec import Bottleneck, Experiment, Flow
+from qbkit.spec import Bottleneck, Flow
 from qbkit.store.published import ENVELOPE_SERIES, load_runs, published_index
 from qbkit.studies.conformance import (
     DEFAULT_SEEDS,
@@ -27,9 +28,6 @@ from qbkit.studies.conformance import (
 from qbkit.studies.exchange import exchange
 from qbkit.studies.explanation import Explanation
 from qbkit.studies.lone import lone, models_path
-
-if TYPE_CHECKING:
-    import xarray as xr
 
 
 def explain(
@@ -55,24 +53,12 @@ def explain(
     """
     definition_of(definition)  # raises for an unknown one
     link = bottleneck or Bottleneck()
-    study = conformance_study(
-        test,
-        reference,
-        bottleneck=link,
-        duration_s=duration_s,
-        seeds=seeds,
-        engine=engine,
-        scheduler=scheduler,
-        progress=progress,
-        published=published,
-    )
-
-    def run(wanted: Sequence[Experiment]) -> list[xr.Dataset]:
-        return run_every(wanted, engine=engine, scheduler=scheduler, progress=progress)
-
+    much: dict[str, Any] = {"duration_s": duration_s, "seeds": seeds}
+    how: dict[str, Any] = {"engine": engine, "scheduler": scheduler, "progress": progress}
+    study = conformance_study(test, reference, bottleneck=link, published=published, **much, **how)
     names = (study.test, study.reference)
     try:
-        sides = lone((test, reference), names, link, run, duration_s=duration_s, seeds=seeds)
+        sides = lone((test, reference), names, link, partial(run_every, **how), **much)
     except CANNOT_RUN:
         if published is None:
             raise
@@ -82,10 +68,7 @@ def explain(
     found = replace(found, alone=tuple(side.showing(first) for side in sides))
     if not found.suspects_receiver:
         return found
-    exchanged = exchange(
-        study, found.assessment, engine=engine, scheduler=scheduler, progress=progress
-    )
-    return replace(found, exchange=exchanged)
+    return replace(found, exchange=exchange(study, found.assessment, **how))
 
 
 def explanation(
