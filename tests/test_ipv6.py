@@ -87,8 +87,8 @@ def test_a_file_a_sweep_and_the_command_line(tmp_path):
     assert Experiment.from_file(file).ip_version == 6
     sweep = qb.Sweep(name="x", base={"flows": ["tcp:cubic"]}, sweep={"ip_version": [4, 6]})
     assert [point.experiment.ip_version for point in sweep.points()] == [4, 6]
-    done = CliRunner().invoke(group, ["run", "kwik:newreno", "--ipv6"])
-    assert done.exit_code and "kwik runs over IPv4 alone here" in str(done.exception)
+    done = CliRunner().invoke(group, ["run", "neqo:cubic", "--ipv6"])
+    assert done.exit_code and "neqo runs over IPv4 alone here" in str(done.exception)
 
 
 def test_headers_of_version_6_are_dissected():

@@ -12,17 +12,19 @@ from __future__ import annotations
 from pathlib import Path
 from typing import ClassVar
 
-from qbkit.stacks.base import CERTIFICATE_MOUNT, Say, Status
+from qbkit.stacks.base import CERTIFICATE_MOUNT, Say, Stack, Status, changed
 from qbkit.stacks.registry import register
 from qbkit.stacks.toolchains import preload
 from qbkit.stacks.toolchains.build import fingerprint, run_tool
-from qbkit.stacks.toolchains.compiled import CompiledStack
 from qbkit.stacks.toolchains.debian import DebianPrograms
-from qbkit.stacks.toolchains.jvm import JVM_FLAGS
+from qbkit.stacks.toolchains.jvm import JVM_FLAGS, JavaStack
 from qbkit.stacks.toolchains.processor import SAME_LIBRARY_FOLDERS
-from qbkit.stacks.web.uploads import CERTIFICATE, UploadingStack
+from qbkit.stacks.web.uploads import CERTIFICATE, ReadingServer, UploadingStack
 
 DRIVERS = Path(__file__).parent / "drivers"
+SOURCES = DRIVERS / "jdk"
+TABLE = DRIVERS / "kwik/flow/Table.java"
+"""kwik's driver writes its tables as this one does."""
 HOME = "usr/lib/jvm/java-26-openjdk-amd64"
 JAVA = f"{HOME}/bin/java"
 DEBIAN = DebianPrograms(
@@ -44,17 +46,23 @@ FLAGS = (
 AUTHORITY = f"{CERTIFICATE_MOUNT}/{CERTIFICATE}ca.pem"
 
 
-class Jdk(CompiledStack, UploadingStack):
+class Jdk(JavaStack, UploadingStack):
     """Our small Java driver of java.net.http."""
 
     name: ClassVar[str] = "jdk"
     source: ClassVar[str] = "package openjdk-26-jre-headless of Debian forky"
     controller_names: ClassVar[tuple[str, ...]] = ("cubic", "reno")
+    sources: ClassVar[Path] = SOURCES
+    flags: ClassVar[tuple[str, ...]] = FLAGS
     reports: ClassVar[tuple[str, ...]] = (
-        *CompiledStack.reports,
+        *JavaStack.reports,
         "latest_rtt_ms",
         "min_rtt_ms",
     )
+
+    def for_app(self) -> Stack:
+        """The driver, and the receiver, with what `ABOVE` adds to them."""
+        return changed(super().for_app(), _receiver=ReadingServer().for_app())
 
     def version(self) -> str:
         """Versions of Debian's package, of the driver, its preloaded library, and the receiver."""
@@ -80,7 +88,7 @@ class Jdk(CompiledStack, UploadingStack):
     def program(self) -> list[str]:
         """The main class, in the Java of the package."""
         path = f"{self._mount()}/{self._program()}"
-        return [*DEBIAN.command(JAVA), *FLAGS, "-cp", path, "flow.Flow", AUTHORITY]
+        return [*DEBIAN.command(JAVA), *self.flags, "-cp", path, "flow.Flow", AUTHORITY]
 
     def mounts(self) -> dict[str, Path]:
         """The driver, its preloaded library, the JDK with its libraries, and the receiver."""
@@ -98,20 +106,15 @@ class Jdk(CompiledStack, UploadingStack):
 
     def _key(self) -> str:
         """Over the driver and how it runs."""
-        return fingerprint(_sources(), *FLAGS)
+        return fingerprint(self._files(), *self.flags)
 
     def _compile(self, folder: Path) -> None:
         target = str(folder / self._program())
         java = DEBIAN.command(JAVA, root=DEBIAN.folder)
-        run_tool([*java, *COMPILER, "-d", target, *_sources()], self.name)
+        run_tool([*java, *COMPILER, "-d", target, *self._files()], self.name)
 
-    def _program(self) -> str:
-        return "classes"
-
-
-def _sources() -> list[Path]:
-    """Our files; kwik's driver writes its tables as this one does."""
-    return [*sorted((DRIVERS / "jdk").rglob("*.java")), DRIVERS / "kwik/flow/Table.java"]
+    def _files(self) -> list[Path]:
+        return [*super()._files(), TABLE]
 
 
 register(Jdk())

@@ -23,8 +23,7 @@ from typing import ClassVar
 
 from qbkit.stacks.registry import register
 from qbkit.stacks.toolchains.build import fingerprint, run_tool
-from qbkit.stacks.toolchains.compiled import CompiledStack
-from qbkit.stacks.toolchains.jvm import JVM_FLAGS
+from qbkit.stacks.toolchains.jvm import JVM_FLAGS, JavaStack
 from qbkit.stacks.toolchains.maven import listed_jars
 from qbkit.stacks.toolchains.processor import SAME_LIBRARY_FOLDERS
 
@@ -41,19 +40,21 @@ FLAGS = (
 )
 
 
-class Kwik(CompiledStack):
+class Kwik(JavaStack):
     """Our small Java driver of kwik."""
 
     name: ClassVar[str] = "kwik"
     source: ClassVar[str] = "Maven artifact tech.kwik:kwik; LGPL 3"
     controller_names: ClassVar[tuple[str, ...]] = ("newreno",)
+    sources: ClassVar[Path] = SOURCES
+    flags: ClassVar[tuple[str, ...]] = FLAGS
     certificate: ClassVar[str] = "browser-"
     tools: ClassVar[dict[str, str]] = {
         "javac": f"a JDK of Java {JAVA} or newer",
         BATCH[0]: "util-linux",
     }
     reports: ClassVar[tuple[str, ...]] = (
-        *CompiledStack.reports,
+        *JavaStack.reports,
         "latest_rtt_ms",
         "lost_packets",
     )
@@ -66,7 +67,7 @@ class Kwik(CompiledStack):
         """The main class, in this machine's Java."""
         files = [self._program(), *(jar.file for jar in JARS)]
         path = ":".join(f"{self._mount()}/{file}" for file in files)
-        return [*BATCH, f"{JDK_MOUNT}/bin/java", *FLAGS, "-cp", path, "flow.Flow"]
+        return [*BATCH, f"{JDK_MOUNT}/bin/java", *self.flags, "-cp", path, "flow.Flow"]
 
     def mounts(self) -> dict[str, Path]:
         """The driver with its jars, and the JDK, wherever it is."""
@@ -78,22 +79,15 @@ class Kwik(CompiledStack):
 
     def _key(self) -> str:
         """Over the driver, the jars and how they run, and the JDK (as far as known)."""
-        sources = [*_sources(), SOURCES / "jars.txt"]
-        return fingerprint(sources, *BATCH, *FLAGS, _java())
+        files = [*self._files(), self.sources / "jars.txt"]
+        return fingerprint(files, *BATCH, *self.flags, _java())
 
     def _compile(self, folder: Path) -> None:
         for jar in JARS:
             shutil.copy2(jar.fetch(), folder)
         target = str(folder / self._program())
         flags = ["--release", str(JAVA), "-cp", f"{folder}/*", "-d", target]
-        run_tool(["javac", *flags, *_sources()], self.name)
-
-    def _program(self) -> str:
-        return "classes"
-
-
-def _sources() -> list[Path]:
-    return sorted(SOURCES.rglob("*.java"))
+        run_tool(["javac", *flags, *self._files()], self.name)
 
 
 def _jdk() -> Path:

@@ -1,7 +1,8 @@
 """golang.org/x/net/quic, the QUIC of Go's own extended library, with its one controller, Reno.
 
 Its API is not stable, and HTTP/3 on top of it is not public yet. It sends datagrams of 1200 bytes,
-looks for no larger ones, and acknowledges every tenth packet after the first hundred.
+looks for no larger ones, and acknowledges every tenth packet after the first hundred. Its pacer
+refills only when one of its timers fires, so that a part of what follows a pause may wait 2 ms.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import ClassVar
 
+from qbkit.spec.app import APPS
 from qbkit.stacks.registry import register
 from qbkit.stacks.toolchains.golang import GoStack
 
@@ -20,6 +22,9 @@ class XNetQuic(GoStack):
     module: ClassVar[str] = "golang.org/x/net"
     source: ClassVar[str] = f"Go module {module}, its package quic; BSD licence"
     ip6: ClassVar[bool] = True
+    apps: ClassVar[tuple[str, ...]] = APPS
+    reads_slowly: ClassVar[bool] = True
+    offers_window: ClassVar[bool] = True
     controller_names: ClassVar[tuple[str, ...]] = ("reno",)
     """The NewReno of RFC 9002."""
     sources: ClassVar[Path] = Path(__file__).parent / "drivers/x-net-quic"

@@ -33,11 +33,14 @@ class GoStack(CompiledStack):
     """What the build changes in the stack's module, as far as the program depends on it."""
     cgo: ClassVar[bool] = False
     """Whether the driver contains C or C++."""
+    more_above: ClassVar[tuple[str, ...]] = ()
+    """Further folders of `ABOVE` that `for_app` adds."""
 
     def for_app(self) -> Stack:
         """The same driver with what `ABOVE` adds to it."""
-        parts = (self.sources, ABOVE / self.sources.name)
-        return with_above(self, sources=together(f"{self.name}{SUFFIX}-sources", parts))
+        above = (ABOVE / name for name in ("go", self.sources.name, *self.more_above))
+        folder = together(f"{self.name}{SUFFIX}-sources", (self.sources, *above))
+        return with_above(self, sources=folder)
 
     def module_folder(self) -> Path:
         """The driver's module, with the version of the stack in its go.mod."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from qbkit.stacks.base import CERTIFICATE_MOUNT, Options, Stack
 from qbkit.stacks.quic_go import QuicGo
 
@@ -9,11 +11,20 @@ CERTIFICATE = "browser-"
 """Prefix of a test certificate that browsers can verify."""
 
 
+class ReadingServer(QuicGo):
+    """The same server, whose `for_app` reads as applications do, and writes down each read."""
+
+    name: ClassVar[str] = "quic-go-uploads"
+    more_above: ClassVar[tuple[str, ...]] = ("uploads",)
+
+    def _how(self) -> str:
+        return "qbkit stacks build jdk"
+
+
 class UploadingStack(Stack):
     """A stack whose receiver is quic-go's HTTP/3 server."""
 
-    def __init__(self) -> None:
-        self._receiver = QuicGo()
+    _receiver: ClassVar[Stack] = QuicGo()
 
     def recv_argv(self, *, address: str, out: str, options: Options) -> list[str]:
         """The server, which takes uploads on ``IP:PORT``."""
