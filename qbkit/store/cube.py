@@ -14,6 +14,7 @@ from qbkit import measurement
 from qbkit.spec.sweep import Sweep
 from qbkit.store.figures import FIGURES, STEP_S
 from qbkit.traces.run.early_end import EARLY_END
+from qbkit.traces.run.schema import variable
 
 SAME_IN_ALL = ("kernel_build", "tool_versions")
 """Facts that a cube has if they are the same in all runs."""
@@ -36,7 +37,7 @@ def cube(sweep: Sweep, names: Sequence[str], figures: Mapping[str, dict[str, Any
     flat = _Flat(math.prod(sweep.shape), flows, points, steps)
     for point, name in zip(sweep.points(), names, strict=True):
         flat.put(int(np.ravel_multi_index(point.index, sweep.shape)), name, figures.get(name))
-    time_s = ("time", np.arange(steps) * STEP_S, {"units": "s", "long_name": "time"})
+    time_s = variable("time", np.arange(steps) * STEP_S, "s", "time")
     ds = xr.Dataset(flat.variables(sweep), coords={**_coordinates(sweep), "time": time_s})
     versions = {n: text for d in found for n, text in json.loads(d["stack_versions"]).items()}
     ds.attrs = {
@@ -138,22 +139,23 @@ class _Flat:
         runs, each = list(sweep.sweep), [*sweep.sweep, "flow"]
         fold = lambda values: values.reshape(*sweep.shape, *values.shape[1:])  # noqa: E731
         found: dict[str, Any] = {
-            name: (each, fold(values), {"units": FIGURES[name][0], "long_name": FIGURES[name][1]})
-            for name, values in self.figures.items()
+            name: (each, fold(values), FIGURES[name]) for name, values in self.figures.items()
         }
         if np.isfinite(self.ended_s).any():
-            named = {"units": "s", "long_name": "end of a connection that ended before its flow"}
-            found[EARLY_END] = (each, fold(self.ended_s), named)
+            text = "end of a connection that ended before its flow"
+            found[EARLY_END] = variable(each, fold(self.ended_s), "s", text)
         found["label"] = (each, fold(self.labels.astype(str)))
-        named = {"units": "ms", "long_name": "queueing delay of the operating points"}
-        found["point_delay_ms"] = ([*each, "point"], fold(self.points[..., 0]), named)
-        named = {"units": "Mbit/s", "long_name": "throughput of the operating points"}
-        found["point_throughput_mbps"] = ([*each, "point"], fold(self.points[..., 1]), named)
-        named = {"units": "Mbit/s", "long_name": "throughput of each step of time"}
-        found["series_throughput_mbps"] = ([*each, "time"], fold(self.series), named)
-        found["cpu_s"] = (runs, fold(self.cpu_s), {"units": "s", "long_name": "processor time"})
+        delays_ms, mbps = (fold(self.points[..., axis]) for axis in (0, 1))
+        points, steps = [*each, "point"], [*each, "time"]
+        text = "queueing delay of the operating points"
+        found["point_delay_ms"] = variable(points, delays_ms, "ms", text)
+        text = "throughput of the operating points"
+        found["point_throughput_mbps"] = variable(points, mbps, "Mbit/s", text)
+        text = "throughput of each step of time"
+        found["series_throughput_mbps"] = variable(steps, fold(self.series), "Mbit/s", text)
+        found["cpu_s"] = variable(runs, fold(self.cpu_s), "s", "processor time")
         found["run"] = (runs, fold(self.names.astype(str)), {"long_name": "name of the run"})
-        found["done"] = (runs, fold(self.done), {"units": "1", "long_name": "whether it ran"})
+        found["done"] = variable(runs, fold(self.done), "1", "whether it ran")
         return found
 
 

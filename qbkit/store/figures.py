@@ -12,16 +12,17 @@ from qbkit import measurement
 from qbkit.errors import MetricError
 from qbkit.metrics import operating_points, summary
 from qbkit.traces.run.early_end import EARLY_END
+from qbkit.traces.run.schema import named
 
 FIGURES = {
-    "goodput_mbps": ("Mbit/s", "application bytes received"),
-    "throughput_mbps": ("Mbit/s", "frame bytes that left the queue"),
-    "loss_percent": ("%", "packets that did not arrive, of those sent"),
-    "rtt_mean_ms": ("ms", "mean RTT seen at the bottleneck"),
-    "rtt_std_ms": ("ms", "standard deviation of that RTT"),
-    "queue_delay_mean_ms": ("ms", "mean queueing delay"),
+    "goodput_mbps": named("Mbit/s", "application bytes received"),
+    "throughput_mbps": named("Mbit/s", "frame bytes that left the queue"),
+    "loss_percent": named("%", "packets that did not arrive, of those sent"),
+    "rtt_mean_ms": named("ms", "mean RTT seen at the bottleneck"),
+    "rtt_std_ms": named("ms", "standard deviation of that RTT"),
+    "queue_delay_mean_ms": named("ms", "mean queueing delay"),
 }
-"""Columns of `qbkit.metrics.flows.summary` → unit and meaning."""
+"""Columns of `qbkit.metrics.flows.summary` → attributes of the variable."""
 DECIMALS = 4
 STEP_S = 1.0
 """Bin width of the throughput that a sweep keeps."""

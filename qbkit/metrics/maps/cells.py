@@ -18,25 +18,26 @@ from qbkit.metrics.maps.significance import false_discovery, p_over_settings
 from qbkit.metrics.verdicts.equivalence import mean_differences
 from qbkit.metrics.verdicts.permutation import deal_p_values
 from qbkit.traces.arrays import FloatArray
+from qbkit.traces.run.schema import named
 
 CONFIDENCE = 0.95
 MAP = {
-    "conformance": ("1", "conformance of one trial with one of the reference"),
-    "conformance_low": ("1", "lower end of its 95 % interval"),
-    "conformance_high": ("1", "upper end of its 95 % interval"),
-    "noise_floor": ("1", "conformance of one trial of the reference with another"),
-    "conformance_pooled": ("1", "conformance of the pooled envelopes"),
-    "deviation": ("1", "deviation"),
-    "conformance_t": ("1", "Conformance-T"),
-    "delta_throughput_mbps": ("Mbit/s", "Δ-throughput, of the best translation"),
-    "delta_delay_ms": ("ms", "Δ-delay, of the best translation"),
-    "mean_throughput_difference_mbps": ("Mbit/s", "mean throughput minus the reference's"),
-    "mean_delay_difference_ms": ("ms", "mean queueing delay minus the reference's"),
-    "p_value": ("1", "p of the permutation test"),
-    "trials": ("1", "trials of the implementation"),
-    "reference_trials": ("1", "trials of the reference"),
+    "conformance": named("1", "conformance of one trial with one of the reference"),
+    "conformance_low": named("1", "lower end of its 95 % interval"),
+    "conformance_high": named("1", "upper end of its 95 % interval"),
+    "noise_floor": named("1", "conformance of one trial of the reference with another"),
+    "conformance_pooled": named("1", "conformance of the pooled envelopes"),
+    "deviation": named("1", "deviation"),
+    "conformance_t": named("1", "Conformance-T"),
+    "delta_throughput_mbps": named("Mbit/s", "Δ-throughput, of the best translation"),
+    "delta_delay_ms": named("ms", "Δ-delay, of the best translation"),
+    "mean_throughput_difference_mbps": named("Mbit/s", "mean throughput minus the reference's"),
+    "mean_delay_difference_ms": named("ms", "mean queueing delay minus the reference's"),
+    "p_value": named("1", "p of the permutation test"),
+    "trials": named("1", "trials of the implementation"),
+    "reference_trials": named("1", "trials of the reference"),
 }
-"""Variable of a map → unit and meaning; `qbkit.metrics.verdicts.assessment` names the sources."""
+"""Variable of a map → its attributes; `qbkit.metrics.verdicts.assessment` names the sources."""
 
 
 class _Comparison(NamedTuple):
@@ -78,10 +79,10 @@ def conformance_map(cube: xr.Dataset, reference: str, *, definition: str = "imc2
             deals[place[0]] += [cell.deals] if len(cell.deals) else []
     rows = np.array([p_over_settings(each) for each in deals])
     variables = {
-        **{key: (tests.dims, found[key], _named(*MAP[key])) for key in MAP},
-        "q_value": (tests.dims, false_discovery(found["p_value"]), _named("1", "q of the cell")),
-        "p_value_over_settings": (FIRST, rows, _named("1", "p over all settings")),
-        "q_value_over_settings": (FIRST, false_discovery(rows), _named("1", "q over all settings")),
+        **{key: (tests.dims, found[key], MAP[key]) for key in MAP},
+        "q_value": (tests.dims, false_discovery(found["p_value"]), named("1", "q of the cell")),
+        "p_value_over_settings": (FIRST, rows, named("1", "p over all settings")),
+        "q_value_over_settings": (FIRST, false_discovery(rows), named("1", "q over all settings")),
     }
     return xr.Dataset(variables, tests.coords, {"reference": reference, "definition": definition})
 
@@ -127,17 +128,13 @@ def hull_table(envelopes: xr.DataArray) -> xr.Dataset:
         for number, hull in enumerate(each):
             vertices[(*place, number, slice(len(hull)))] = hull
     dims = (*envelopes.dims, "hull", "vertex")
-    delay = {"units": "ms", "long_name": "queueing delay of the hulls", **envelopes.attrs}
-    mbps = {"units": "Mbit/s", "long_name": "throughput of the hulls", **envelopes.attrs}
+    delay = named("ms", "queueing delay of the hulls") | envelopes.attrs
+    mbps = named("Mbit/s", "throughput of the hulls") | envelopes.attrs
     variables = {
         "hull_delay_ms": (dims, vertices[..., 0], delay),
         "hull_throughput_mbps": (dims, vertices[..., 1], mbps),
     }
     return xr.Dataset(variables, envelopes.coords)
-
-
-def _named(unit: str, text: str) -> dict[str, object]:
-    return {"units": unit, "long_name": text}
 
 
 def _compare(tests: list[FloatArray], references: list[FloatArray], definition: str) -> _Comparison:

@@ -12,6 +12,7 @@ from qbkit.errors import MetricError
 from qbkit.metrics.maps.families import family
 from qbkit.metrics.maps.shares import Span, shares
 from qbkit.spec.flow import controller_of
+from qbkit.traces.run.schema import named
 
 FIRST, SECOND, SEED = "flows.0", "flows.1", "seed"
 """Dimensions of a cube: the implementation under test, the other one, the trials."""
@@ -82,7 +83,7 @@ def dominance(ratios: xr.DataArray) -> xr.DataArray:
     names = ratios[FIRST].values
     mean = mean_of_known(values, axis=1)
     order = np.argsort(-mean, kind="stable")
-    attrs = {"units": "1", "long_name": "mean throughput ratio against the others"}
+    attrs = named("1", "mean throughput ratio against the others")
     return xr.DataArray(mean[order], [(FIRST, names[order])], name="dominance", attrs=attrs)
 
 

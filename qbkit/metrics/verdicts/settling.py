@@ -17,6 +17,7 @@ from qbkit.metrics.envelopes.trials import TrialEstimate
 from qbkit.metrics.maps.cells import cell_trials
 from qbkit.metrics.verdicts.equivalence import MARGIN
 from qbkit.traces.arrays import FloatArray
+from qbkit.traces.run.schema import named
 
 CONFIDENCE = 0.95
 
@@ -63,10 +64,10 @@ def settling(cube: xr.Dataset) -> xr.Dataset:
         if mine:
             drifts[(slice(None), *place)] = drift_mbps(mine).value, *drift_interval_mbps(mine)
             settled[place] = settles(mine)
-    named = {"units": "Mbit/s", "long_name": "throughput, second half of a trial minus the first"}
+    attrs = named("Mbit/s", "throughput, second half of a trial minus the first")
     names = ("drift_mbps", "drift_low_mbps", "drift_high_mbps")
     variables = {
-        name: (trials.dims, values, named) for name, values in zip(names, drifts, strict=True)
+        name: (trials.dims, values, attrs) for name, values in zip(names, drifts, strict=True)
     }
     return xr.Dataset({**variables, "settles": (trials.dims, settled)}, trials.coords)
 

@@ -27,6 +27,7 @@ from qbkit.traces.logs.columns import (
     Words,
     floats,
 )
+from qbkit.traces.run.schema import variable
 from qbkit.traces.run.telemetry import COLUMNS
 
 METRICS = {
@@ -178,8 +179,7 @@ class EventTables:
         ds["metric_time_s"] = (("metric",), floats(self._metric_s), {"units": "s"})
         for name, column in self._metrics.items():
             unit, meaning = METRICS.get(name) or FURTHER_METRICS[name]
-            attrs = {"units": unit, "long_name": meaning}
-            ds[name] = (("metric",), floats(column), attrs)
+            ds[name] = variable("metric", floats(column), unit, meaning)
         ds["state_time_s"] = (("state",), floats(self._state_s), {"units": "s"})
         ds["state_name"] = (("state",), self._states.values())
         _put(ds, "handshake", self.handshake.columns())

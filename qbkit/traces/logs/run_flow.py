@@ -13,6 +13,7 @@ from qbkit.traces.arrays import IntArray
 from qbkit.traces.logs.events import FURTHER_METRICS, METRICS, EventTables
 from qbkit.traces.run.attributes import require_run, run_warnings
 from qbkit.traces.run.journey import Fate
+from qbkit.traces.run.schema import named
 
 APPLICATION = 2
 
@@ -45,7 +46,7 @@ def flow_events(run: xr.Dataset, flow: str | int = 0) -> xr.Dataset:
     found = kept.assign(fresh)
     for name, (unit, meaning) in FURTHER_METRICS.items():
         if name in found:
-            found[name].attrs = {"units": unit, "long_name": meaning}
+            found[name].attrs = named(unit, meaning)
     return found[list(ds.variables) + [v for v in found.variables if v not in ds]]
 
 

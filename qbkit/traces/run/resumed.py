@@ -15,17 +15,19 @@ import numpy as np
 import pandas as pd
 
 from qbkit.spec import Flow
-from qbkit.traces.run.schema import Variable, variable
+from qbkit.traces.run.schema import Variable, named
 from qbkit.traces.run.telemetry import read_table
 
 MEANINGS = {
-    "resumed_start_s": ("s", "start of the flow's second connection"),
-    "resumed_session": ("1", "whether the second connection resumed the session of the first"),
-    "resumed_early_data": ("1", "whether the server accepted data before the handshake's end"),
-    "resumed_first_byte_s": ("s", "arrival of the second connection's first byte"),
-    "resumed_last_byte_s": ("s", "arrival of the last byte of a second connection with a size"),
+    "resumed_start_s": named("s", "start of the flow's second connection"),
+    "resumed_session": named("1", "whether the second connection resumed the session of the first"),
+    "resumed_early_data": named("1", "whether the server accepted data before the handshake's end"),
+    "resumed_first_byte_s": named("s", "arrival of the second connection's first byte"),
+    "resumed_last_byte_s": named(
+        "s", "arrival of the last byte of a second connection with a size"
+    ),
 }
-"""Variables of runs in which a flow resumes, one value per flow → (unit, meaning)."""
+"""Variables of runs in which a flow resumes, one value per flow → its attributes."""
 STARTED = "resumed_start_s"
 
 
@@ -37,10 +39,7 @@ def resumed_variables(
         return {}
     rows = [_second(flow, folder, t0_ns) for flow, folder in zip(flows, folders, strict=True)]
     columns = zip(MEANINGS.items(), zip(*rows, strict=True), strict=True)
-    return {
-        name: variable("flow", np.array(values, float), unit, text)
-        for (name, (unit, text)), values in columns
-    }
+    return {name: (("flow",), np.array(values, float), attrs) for (name, attrs), values in columns}
 
 
 def resumed_warnings(flows: Sequence[Flow], labels: Sequence[str], starts_s: object) -> list[str]:

@@ -278,7 +278,12 @@ def assemble(variables: dict[str, Variable], names: dict[str, list[str]], bins: 
 def variable(dims: str | Sequence[str], values: object, unit: str, text: str) -> Variable:
     """A variable with its unit and long name."""
     dims = (dims,) if isinstance(dims, str) else dims
-    return dims, values, {"units": unit, "long_name": text}
+    return dims, values, named(unit, text)
+
+
+def named(unit: str, text: str) -> dict[str, object]:
+    """Attributes of a variable: its unit and long name."""
+    return {"units": unit, "long_name": text}
 
 
 def _smallest(*sizes: UintArray) -> type[np.unsignedinteger]:
