@@ -22,8 +22,9 @@ import argparse
 from collections.abc import Iterator, Sequence
 
 import xarray as xr
-from changed_senders import CASES, OUR_BBRS, RELEASED, Case
+from changed_senders import CASES, OUR_BBRS, RELEASED
 from markdown_tables import add_write, publish, record, rows_of, table
+from sender_cases import Case
 from unseen_senders import UNSEEN
 
 from qbkit.execution.many import run_all

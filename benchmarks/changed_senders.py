@@ -2,24 +2,34 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import changed_controllers  # noqa: F401  registers them
 import further_controllers  # noqa: F401  likewise
 import interrupted_controllers  # noqa: F401  likewise
 import limited_controllers  # noqa: F401  likewise
+from sender_cases import (
+    AFTER_OUTAGE,
+    AFTER_PAUSE,
+    BATCHES,
+    CAP,
+    DOWN,
+    EXIT,
+    LINK,
+    MEMORY,
+    NEVER,
+    SLOW,
+    STARTUP_GAIN,
+    STEEP,
+    UP,
+    Case,
+    of,
+)
 
 from qbkit.metrics.parameters.relations import RECEIVERS
 from qbkit.spec import Bottleneck
 from qbkit.spec.over_time import Outages
 
-LINK = Bottleneck(rate_mbps=10, rtt_ms=50, buffer_bdp=1)
 RELEASED = {bdp: Bottleneck(rate_mbps=20, rtt_ms=50, buffer_bdp=bdp) for bdp in (1, 3)}
 
-STARTUP_GAIN = ("start_growth", "startup_peak_bdp", "startup_reach_rtts", "pacing_gain")
-UP = ("probe_up_gain", "probe_rate", "probes_reach_bdp")
-DOWN = ("probe_down_gain", "drain_rate")
-MEMORY = ("bandwidth_memory_rounds", "bandwidth_filter")
 BBR = "qbkit:changed-bbr"
 OUR_BBRS = (
     BBR,
@@ -29,50 +39,15 @@ OUR_BBRS = (
     "qbkit:unseen-bbr",
 )
 CUBIC, RENO = "qbkit:changed-cubic", "qbkit:changed-reno"
-SLOW = ("paced_part", "probes_reach_bdp")
-NEVER = ("rounds_of_loss",)
-CAP = ("window_cap_packets",)
-BATCHES = ("back_to_back_packets",)
-STEEP = ("steep_increase_packets_per_rtt", "increase_packets_per_rtt")
 
 
 DEEP = LINK.model_copy(update={"buffer_bdp": 6.0})
 """At 1 BDP, HyStart of our CUBIC and of neqo's changes no byte: the queue overflows first."""
-EXIT = ("slow_start_exit",)
 PAUSED = "app=onoff on_s=6 off_s=2"
 REQUESTS = "app=requests kb=30 think_s=0.4"
 """Half of the path's BDP at a time: each delivery sample is limited by the application."""
 TWICE = Outages(times=((15.0, 2.0), (35.0, 2.0)), drops=True)
 OUTAGES = LINK.model_copy(update={"outages": TWICE})
-AFTER_PAUSE, AFTER_OUTAGE = ("kept_after_pause",), ("kept_after_outage",)
-
-
-@dataclass(frozen=True)
-class Case:
-    """A changed sender, its reference, and the names under which the change may be found."""
-
-    kind: str
-    flow: str
-    reference: str
-    truth: tuple[str, ...] = ()
-    """None for an unchanged sender."""
-    link: Bottleneck = LINK
-
-    @property
-    def of_stack(self) -> bool:
-        """Whether it is no Python, whose runs take the longest."""
-        return not self.flow.startswith("qbkit")
-
-
-def of(
-    kind: str, reference: str, changes: dict[str, tuple[str, ...]], link: Bottleneck = LINK
-) -> list[Case]:
-    """A case for each change of a reference's options."""
-    mark = "&" if "?" in reference else "?"
-    return [
-        Case(kind, f"{reference}{mark}{words}", reference, truth, link)
-        for words, truth in changes.items()
-    ]
 
 
 CASES = [

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import unseen_controllers  # noqa: F401  registers it
 import unseen_loss_based  # noqa: F401  likewise
-from changed_senders import (
+from sender_cases import (
     AFTER_OUTAGE,
     BATCHES,
     CAP,
