@@ -23,7 +23,8 @@ from qbkit.plots.drawing.html import run_sentence
 from qbkit.spec import Bottleneck, Experiment
 from qbkit.spec.sweep import Sweep
 from qbkit.store.faults import Fault, read_faults
-from qbkit.store.published import INDEX, load_runs, load_sweep, published_index
+from qbkit.store.index import INDEX
+from qbkit.store.published import load_runs, load_sweep, published_index
 from qbkit.studies.conformance import Study
 from qbkit.studies.explanation import Explanation
 from qbkit.studies.results import open_results, reference_of

@@ -8,13 +8,12 @@ and kB, of which a file may have one on each line: ``objects trace.csv``. ``bulk
 from __future__ import annotations
 
 import itertools
-from pathlib import Path
 from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
 from qbkit.spec.base import TextSpec
-from qbkit.spec.trace_file import read_steps
+from qbkit.spec.trace_file import named_file, read_steps
 from qbkit.spec.words import settings, timed
 
 MOST_OBJECTS = 5000
@@ -154,10 +153,7 @@ def _objects(words: list[str]) -> tuple[tuple[float, float], ...]:
     """(s, kB) of each object in words such as ``0.5:100``, or in the file that they name."""
     if not words or ":" in words[0]:
         return tuple(timed(word, "size", FORMS) for word in words)
-    file = Path(" ".join(words))
-    if not file.is_file():
-        raise ValueError(f"there is no file {str(file)!r}; write {FORMS}")
-    return read_steps(file)
+    return read_steps(named_file(words, FORMS))
 
 
 def _ns(time_s: float | None) -> int:

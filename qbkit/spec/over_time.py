@@ -15,7 +15,7 @@ from typing import Any, Literal, Self
 from pydantic import Field, model_validator
 
 from qbkit.spec.base import Spec
-from qbkit.spec.trace_file import OPPORTUNITIES, read_opportunities, read_steps
+from qbkit.spec.trace_file import OPPORTUNITIES, named_file, read_opportunities, read_steps
 from qbkit.spec.words import settings, timed
 
 AtEnd = Literal["hold", "repeat", "cut"]
@@ -155,7 +155,7 @@ class Capacity(Timed):
             raise ValueError(f"scale={scale:g} leaves no capacity; allowed are numbers above 0")
         if ":" in words[0]:
             return cls(steps=_scaled(_pairs(words), scale), **ends)
-        lines = _file(words)
+        lines = named_file(words, FORM)
         if opportunities := read_opportunities(lines):
             if "scale" in given:
                 raise ValueError("opportunities cannot be scaled; leave out scale")
@@ -199,7 +199,7 @@ class Delays(Timed):
         words, ends, _ = _words(text, set())
         if ":" in words[0]:
             return cls(steps=_pairs(words), **ends)
-        lines = _file(words)
+        lines = named_file(words, FORM)
         return cls(steps=read_steps(lines), name=lines.name, **ends)
 
     def until(self, end_s: float) -> list[tuple[float, float]]:
@@ -268,14 +268,6 @@ def _words(text: str, names: set[str]) -> tuple[list[str], dict[str, Any], dict[
 def _pairs(words: Sequence[str]) -> Steps:
     """The pairs that words such as ``5:0.2`` describe."""
     return tuple(timed(word, "value", FORM) for word in words)
-
-
-def _file(words: Sequence[str]) -> Path:
-    """The file that words name, whose name may have spaces; ValueError if there is none."""
-    file = Path(" ".join(words))
-    if not file.is_file():
-        raise ValueError(f"there is no file {str(file)!r}; write {FORM}")
-    return file
 
 
 def _scaled(steps: Sequence[tuple[float, float]], scale: float) -> Steps:

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 FORM = "lines of seconds and a value"
 OPPORTUNITIES = f"{FORM}, or of one whole number of milliseconds (mahimahi)"
 MOST_DIGITS, MOST_SHOWN = 19, 60
 SEPARATOR = re.compile(r"[\s,;]+")
+
+
+def named_file(words: Sequence[str], form: str) -> Path:
+    """The file that words name, whose name may have spaces; ValueError if there is none."""
+    file = Path(" ".join(words))
+    if not file.is_file():
+        raise ValueError(f"there is no file {str(file)!r}; write {form}")
+    return file
 
 
 def read_steps(path: Path, form: str = FORM) -> tuple[tuple[float, float], ...]:

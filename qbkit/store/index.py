@@ -31,6 +31,15 @@ def read_index(folder: str | Path, what: str) -> dict[str, Any]:
     return index
 
 
+def write_index(
+    folder: Path, files: Mapping[str, Mapping[str, Any]], facts: Mapping[str, Any] | None
+) -> Path:
+    """Write the index of a folder: its ``facts``, and those of each file; returns its path."""
+    index = folder / INDEX
+    index.write_text(json.dumps({**(facts or {}), "files": files}, indent=1) + "\n")
+    return index
+
+
 def name_in_index(path: Path, facts: Mapping[str, Any]) -> None:
     """Write the facts of a published file to the index of its folder, beside those of others."""
     index = path.parent / INDEX

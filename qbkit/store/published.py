@@ -22,7 +22,7 @@ from qbkit.metrics import cell_envelopes, conformance_map, hull_table
 from qbkit.metrics.maps.interactions import FIRST, SECOND
 from qbkit.metrics.maps.kept import PREFIX, with_map
 from qbkit.spec.sweep import Sweep
-from qbkit.store.index import INDEX, published_files, read_index, require_unchanged
+from qbkit.store.index import published_files, read_index, require_unchanged, write_index
 from qbkit.store.sweep_folder import load_cube
 
 STEP = 0.01
@@ -69,9 +69,7 @@ def publish_runs(
         spec = json.loads(run.attrs["spec"] or "null")  # imported captures have none
         provenance = {"spec": spec, **facts_of_run}
         files[path.name] = {"name": name, "sha256": _sha256(path), "provenance": provenance}
-    index = target / INDEX
-    index.write_text(json.dumps({**(facts or {}), "files": files}, indent=1) + "\n")
-    return index
+    return write_index(target, files, facts)
 
 
 def load_runs(folder: str | Path) -> dict[str, xr.Dataset]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ import pandas as pd
 from qbkit.arguments import as_path
 from qbkit.errors import StoreError
 from qbkit.files import write_whole
-from qbkit.store.index import INDEX, published_files
+from qbkit.store.index import published_files, write_index
 
 DIGITS = 7
 """Significant digits of published numbers: a microsecond in a load of ten seconds."""
@@ -37,9 +36,7 @@ def publish_tables(
         content = table.to_csv(index=False, float_format=f"%.{DIGITS}g").encode()
         path.write_bytes(content)
         files[path.name] = {"rows": len(table), "sha256": hashlib.sha256(content).hexdigest()}
-    index = target / INDEX
-    index.write_text(json.dumps({**(facts or {}), "files": files}, indent=1) + "\n")
-    return index
+    return write_index(target, files, facts)
 
 
 def replace_rows(table: Path, rows: pd.DataFrame, key: str) -> None:

@@ -154,10 +154,15 @@ def _version_of(path: Path) -> str:
     try:
         return run_step([path, "--version"]).strip()
     except OSError as error:
-        raise EngineError(
-            f"the kernel {path} cannot be started here: {error.strerror}; "
-            "build one for this machine with `qbkit kernel --build`"
-        ) from None
+        raise cannot_start(path, error) from None
+
+
+def cannot_start(path: Path, error: OSError) -> EngineError:
+    """The error of a kernel that this machine does not start, as one of another architecture."""
+    return EngineError(
+        f"the kernel {path} cannot be started here: {error.strerror}; "
+        "build one for this machine with `qbkit kernel --build`"
+    )
 
 
 class _Content(NamedTuple):

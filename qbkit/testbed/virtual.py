@@ -113,10 +113,7 @@ def _start(
             preexec_fn=in_child,
         )
     except OSError as error:
-        raise EngineError(
-            f"the kernel {binary} cannot be started here: {error.strerror}; "
-            "build one for this machine with `qbkit kernel --build`"
-        ) from None
+        raise kernel.cannot_start(binary, error) from None
 
 
 def _stalled(pid: int, processor: int, console: Console, silence_s: float) -> RunStalled:

@@ -61,7 +61,7 @@ class Family:
     @property
     def names(self) -> list[str]:
         """The implementations, without the reference."""
-        return [str(name) for name in self.map[FIRST].values]
+        return self._sweep.implementations
 
     def of(self, name: str, quantity: str = "conformance") -> float:
         """A quantity of one implementation, mean over the settings."""

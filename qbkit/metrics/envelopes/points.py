@@ -86,8 +86,7 @@ def operating_points(
 
     Raises MetricError for an unknown flow, impossible parameters, or fewer than 3 points.
     """
-    index = lookup.flow_index(ds, flow)
-    label = lookup.flow_labels(ds)[index]
+    index, label = lookup.flow_and_label(ds, flow)
     rtt_ms = lookup.require_rtt(float(ds["base_rtt_ms"].values[index]), label)
     interval_s = interval_rtts * rtt_ms / 1e3
     if not interval_s > 0:

@@ -46,8 +46,7 @@ def quicbench_points(ds: xr.Dataset, flow: str | int = 0) -> OperatingPoints:
     Raises MetricError for an unknown flow, a run without packets, a flow that ended before 85.5 %
     of its time (which QUICbench refuses too), and fewer than 3 points.
     """
-    index = lookup.flow_index(ds, flow)
-    label = lookup.flow_labels(ds)[index]
+    index, label = lookup.flow_and_label(ds, flow)
     if not lookup.has_packets(ds):
         raise MetricError(
             "the definition 'quicbench' needs the packet table, which this run lacks; keep the "

@@ -38,6 +38,12 @@ def flow_index(ds: xr.Dataset, flow: str | int) -> int:
     raise MetricError(f"the run has no flow {flow!r}; its flows are: {known}")
 
 
+def flow_and_label(ds: xr.Dataset, flow: str | int) -> tuple[int, str]:
+    """Index and label of a flow given by either, as `flow_index`."""
+    index = flow_index(ds, flow)
+    return index, flow_labels(ds)[index]
+
+
 def active_span_s(ds: xr.Dataset, index: int) -> tuple[float, float]:
     """When the flow started and stopped sending, in seconds of the experiment.
 

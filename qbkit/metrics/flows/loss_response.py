@@ -38,8 +38,7 @@ def loss_response(
     ``skip_start_s`` are left out, by default a fifth of the flow's time. Raises MetricError for an
     unknown flow, a run without packets or base RTT, and if nothing was delivered.
     """
-    index = lookup.flow_index(ds, flow)
-    label = lookup.flow_labels(ds)[index]
+    index, label = lookup.flow_and_label(ds, flow)
     if not lookup.has_packets(ds):
         raise MetricError(f"the run has no packets of {label}, from which its window is computed")
     base_ms = lookup.require_rtt(float(ds["base_rtt_ms"].values[index]), label)

@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 
 from qbkit.errors import MetricError
-from qbkit.metrics.flows.lookup import active_span_s, flow_index, flow_labels, has_packets
+from qbkit.metrics.flows.lookup import active_span_s, flow_and_label, has_packets
 from qbkit.metrics.flows.loss_response import SKIPPED_PART
 from qbkit.traces.arrays import FloatArray, IntArray
 
@@ -57,8 +57,7 @@ def packet_trains(
     with ``jitter_ms=0``. Raises MetricError for an unknown flow, a run without packets, and fewer
     than two packets.
     """
-    index = flow_index(ds, flow)
-    label = flow_labels(ds)[index]
+    index, label = flow_and_label(ds, flow)
     if not has_packets(ds):
         raise MetricError(f"the run has no packets of {label}, from which gaps are computed")
     start_s, stop_s = active_span_s(ds, index)

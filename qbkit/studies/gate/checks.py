@@ -119,15 +119,19 @@ def draft_check(report: CaseReport) -> Check:
     """The test cases of the draft of BBR."""
     frame = report.frame().drop(columns="command")
     answer = worst([FROM_DRAFT.get(each, "shown") for each in report.answers])
-    counts = frame["answer"].value_counts()
-    words = ", ".join(f"{count} {word}" for word, count in counts.items())
-    return Check("bbr-draft", answer, f"of {len(frame)} cases of the draft: {words}", frame)
+    sentence = f"of {len(frame)} cases of the draft: {_counted(frame['answer'])}"
+    return Check("bbr-draft", answer, sentence, frame)
 
 
 def evaluation_check(evaluation: Evaluation) -> Check:
     """The questions of RFC 9743."""
     found = [FROM_EVALUATION[evaluation.answer(one)] for one in evaluation.book.criteria]
-    counts = evaluation.summary()["answer"].value_counts()
-    words = ", ".join(f"{count} {word}" for word, count in counts.items())
-    table = evaluation.summary()[["section", "title", "sentence"]]
-    return Check("evaluation", worst(found), f"of {len(found)} questions: {words}", table)
+    summary = evaluation.summary()
+    sentence = f"of {len(found)} questions: {_counted(summary['answer'])}"
+    table = summary[["section", "title", "sentence"]]
+    return Check("evaluation", worst(found), sentence, table)
+
+
+def _counted(answers: pd.Series) -> str:
+    """How often there is each answer: "3 as the draft says, 1 differs"."""
+    return ", ".join(f"{count} {word}" for word, count in answers.value_counts().items())
