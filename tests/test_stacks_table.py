@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
 
 import pytest
 
@@ -116,3 +117,23 @@ def test_without_its_tools_a_stack_in_c_says_what_to_install(monkeypatch, tmp_pa
         StackNotReady, match=r"lsquic cannot be built here; install gcc, g\+\+, tar"
     ):
         stacks.get("lsquic").build()
+
+
+@pytest.mark.skipif(not shutil.which("cargo"), reason="needs cargo")
+def test_programs_of_two_workspaces_are_two_also_where_their_crates_are_compiled_once(tmp_path):
+    for name in ("old", "new"):  # the second one is no newer than what is made of the first
+        folder = tmp_path / name / "x-flow"
+        (folder / "src").mkdir(parents=True)
+        (folder.parent / "Cargo.toml").write_text("[workspace]\nmembers = ['x-flow']\n")
+        package = "[package]\nname = 'x-flow'\nversion = '0.1.0'\n"
+        (folder / "Cargo.toml").write_text(package)
+        (folder.parent / "Cargo.lock").write_text(package.replace("[package]", "[[package]]"))
+        (folder / "src/main.rs").write_text(f'fn main() {{ print!("{name}") }}')
+    found = []
+    for name in ("old", "new", "old"):
+        made = type("X", (rust.RustStack,), {"name": "x", "workspace": tmp_path / name})
+        made.__abstractmethods__ = frozenset()
+        (folder := tmp_path / f"program-{len(found)}").mkdir()
+        made()._cargo_build(tmp_path / "target", folder)
+        found.append(subprocess.run([folder / "x-flow"], stdout=subprocess.PIPE).stdout.decode())
+    assert found == ["old", "new", "old"]

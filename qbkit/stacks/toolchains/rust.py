@@ -98,6 +98,9 @@ class RustProgram(CompiledProgram):
     def _cargo_build(self, target: Path, folder: Path) -> None:
         """Compile in ``target``; keep the program in ``folder``, or the log of a failure."""
         env = {**os.environ, **self.build_env, TARGET: str(target)}
+        # Cargo tells our crates in one workspace from those in another by their times alone.
+        ours = [word for folder in self._driver_folders() for word in ("--package", folder.name)]
+        run_tool(["cargo", "clean", "--release", "--locked", *ours], self.name, env, self.workspace)
         words = ["cargo", "build", "--release", "--locked", "--package", self._program()]
         run_tool(words, self.name, env, self.workspace, log=folder / "build.log")
         shutil.copy2(target / "release" / self._program(), folder)
