@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
+import numpy as np
 import xarray as xr
 from hypothesis import HealthCheck, Phase, settings
 
@@ -30,6 +31,13 @@ def conserved_run(
     found = spec.run(keep=keep)
     assert_conserved(found)
     return found
+
+
+def busy_rate_mbps(arrival: np.ndarray, departure: np.ndarray, size: np.ndarray) -> float:
+    """Rate of a link while packets wait for it; at least 1000 of them, in order, as times in s."""
+    waited = arrival[1:] < departure[:-1]
+    assert waited.sum() > 1000
+    return float(size[1:][waited].sum() * 8 / np.diff(departure)[waited].sum() / 1e6)
 
 
 def assert_conserved(run: xr.Dataset) -> None:

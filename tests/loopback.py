@@ -133,6 +133,15 @@ class Bench:
                 sender.wait(after_s)
             end(sender)
 
+    def refuse(
+        self, stack: Stack, controller: str, sentence: str, options: Options | None = None
+    ) -> None:
+        """A sender says what is wrong in a sentence, and connects to nobody."""
+        address = f"127.0.0.1:{free_port()}"
+        sender = self.send(stack, address, controller, duration_s=1.0, options=options)
+        _, words = sender.communicate(timeout=30)
+        assert (sender.returncode, words) == (1, f"{sentence}\n")
+
     def rows(self, name: str) -> list[dict[str, str]]:
         with (self.folder / name).open() as file:
             return list(csv.DictReader(file))

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from processes import descendants
+from processes import assert_gone, descendants
 from test_failures import heed_interrupts
 
 import qbkit as qb
@@ -142,10 +142,7 @@ def test_ctrl_c_ends_a_study_with_its_guests_and_workers():
         first_guest(process.pid)
         family = descendants(process.pid)
         process.send_signal(signal.SIGINT)
-    deadline = time.monotonic() + 10
-    while any(Path(f"/proc/{pid}").exists() for pid in family) and time.monotonic() < deadline:
-        time.sleep(0.1)
-    assert not [pid for pid in family if Path(f"/proc/{pid}").exists()]
+    assert_gone(family)
 
 
 @pytest.mark.guest

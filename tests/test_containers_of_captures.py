@@ -62,19 +62,24 @@ def test_what_decompresses_to_more_of_the_same_ends(tmp_path):
         qb.read_capture(tmp_path / "x.pcap.gz")
 
 
+def with_headers(path: Path, link: int, header: bytes) -> Path:
+    """The transfer as a capture of a link type, with this header before each IP packet."""
+    records = [struct.pack("<IHHIIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, link)]
+    for frame in frames(TRANSFER):
+        packet = header + bytes(frame[IP])
+        seconds, micros = divmod(round(float(frame.time) * 1e6), 10**6)
+        records.append(struct.pack("<4I", seconds, micros, len(packet), len(packet)) + packet)
+    path.write_bytes(b"".join(records))
+    return path
+
+
 @pytest.mark.parametrize(
     ("link", "tags"),
     [(1, (0x8100,)), (1, (0x88A8, 0x8100)), (1, (0x9100, 0x8100)), (113, (0x8100,)), (113, ())],
 )
 def test_vlan_tags_before_an_ip_packet(tmp_path, link, tags):
-    path = tmp_path / "x.pcap"
     between = bytes(12 if link == 1 else 14) + b"".join(struct.pack(">HH", t, 42) for t in tags)
-    records = [struct.pack("<IHHIIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, link)]
-    for frame in frames(TRANSFER):
-        packet = between + struct.pack(">H", 0x0800) + bytes(frame[IP])
-        seconds, micros = divmod(round(float(frame.time) * 1e6), 10**6)
-        records.append(struct.pack("<4I", seconds, micros, len(packet), len(packet)) + packet)
-    path.write_bytes(b"".join(records))
+    path = with_headers(tmp_path / "x.pcap", link, between + struct.pack(">H", 0x0800))
     plain = write(tmp_path, TRANSFER, "ethernet.pcap")
     assert qb.read_capture(path).drop_attrs().equals(qb.read_capture(plain).drop_attrs())
     ours, expected = read_packets(path), read_packets(plain)
@@ -167,13 +172,7 @@ def test_a_compressed_log_is_the_same(tmp_path, ending):
     ],
 )
 def test_link_types_before_a_bare_ip_packet(tmp_path, link, header):
-    path = tmp_path / "x.pcap"
-    records = [struct.pack("<IHHIIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, link)]
-    for frame in frames(TRANSFER):
-        packet = header + bytes(frame[IP])
-        seconds, micros = divmod(round(float(frame.time) * 1e6), 10**6)
-        records.append(struct.pack("<4I", seconds, micros, len(packet), len(packet)) + packet)
-    path.write_bytes(b"".join(records))
+    path = with_headers(tmp_path / "x.pcap", link, header)
     expected = qb.read_capture(write(tmp_path, TRANSFER, "ethernet.pcap"))
     assert np.array_equal(qb.read_capture(path).sent_size_bytes, expected.sent_size_bytes)
     assert len(read_packets(path)) == len(TRANSFER)

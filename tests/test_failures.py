@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 import pytest
-from processes import descendants
+from processes import assert_gone, descendants
 
 from qbkit import stacks
 from qbkit.errors import EngineError, RunFailed, RunStalled, SpecError, StackNotReady, StoreError
@@ -208,10 +208,7 @@ def test_guest_ends_with_whoever_started_it(number, own_runs):
     children = wait_for_guest(process.pid)
     process.send_signal(number)
     process.wait(20)
-    deadline = time.monotonic() + 10
-    while any(Path(f"/proc/{pid}").exists() for pid in children) and time.monotonic() < deadline:
-        time.sleep(0.1)
-    assert not [pid for pid in children if Path(f"/proc/{pid}").exists()]
+    assert_gone(children)
     assert not list(own_runs.glob("*.nc"))
 
 

@@ -85,16 +85,12 @@ def test_bursts_of_time_have_the_lengths_that_they_should(gap_s, length_s, seed)
 
 def test_text_dictionary_and_json_are_the_same_model():
     texts = ["gemodel 2 20 60 0.5", "gemodel 2% 20% 60% 0.5%", str(FULL)]
-    given = [*texts, FULL, FULL.model_dump()]
-    links = [Bottleneck(loss_model=model) for model in given]
-    assert all(link == links[0] for link in links)
-    experiment = qb.Experiment(bottleneck=links[0], flows=["tcp:cubic"])
-    assert qb.Experiment.from_json(experiment.to_json()) == experiment
     timed = [TIMED, "bursts gap_s=0.5 length_s=0.1", str(TIMED), {"gap_s": 0.5, "length_s": 0.1}]
-    links = [Bottleneck(loss_model=model) for model in timed]
-    assert all(link == links[0] for link in links)
-    experiment = qb.Experiment(bottleneck=links[0], flows=["tcp:cubic"])
-    assert qb.Experiment.from_json(experiment.to_json()) == experiment
+    for alike in ([*texts, FULL, FULL.model_dump()], timed):
+        links = [Bottleneck(loss_model=model) for model in alike]
+        assert all(link == links[0] for link in links)
+        experiment = qb.Experiment(bottleneck=links[0], flows=["tcp:cubic"])
+        assert qb.Experiment.from_json(experiment.to_json()) == experiment
 
 
 def test_experiments_without_bursts_keep_their_json():

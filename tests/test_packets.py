@@ -6,6 +6,7 @@ import re
 
 import numpy as np
 import pytest
+import xarray as xr
 from click.testing import CliRunner
 from scapy.layers.inet import IP, TCP, UDP
 from scapy.layers.l2 import Ether
@@ -70,13 +71,18 @@ def write_capture(path, ds, start_s=START_S):
             writer.write_packet(frame[:SNAPLEN], **at, wirelen=len(frame))
 
 
+def in_whole_ns(ds: xr.Dataset) -> xr.Dataset:
+    """A run whose packets came at whole nanoseconds, as a capture has them."""
+    for table in ("packet", "ack"):
+        ds[f"{table}_time_s"].values[:] = np.rint(ds[f"{table}_time_s"].values * 1e9) / 1e9
+    return ds
+
+
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     """A stored run with a capture beside it that has the same packets."""
     path = tmp_path_factory.mktemp("runs") / "run.nc"
-    ds = synthetic_run(duration_s=3, rate_mbps=1)
-    for table in ("packet", "ack"):
-        ds[f"{table}_time_s"].values[:] = np.rint(ds[f"{table}_time_s"].values * 1e9) / 1e9
+    ds = in_whole_ns(synthetic_run(duration_s=3, rate_mbps=1))
     save_run(ds, path)
     write_capture(kept_folder(path) / "before.pcap", ds)
     return load_run(path)

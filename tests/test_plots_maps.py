@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import csv
-import io
-
 import pytest
-from chart_words import said
+from chart_words import said, tables_of
 from synthetic_cubes import pairs_cube, settings_cube
 from test_plots_browser import browser, opened, settled
 
@@ -44,17 +41,11 @@ WORDS = """() => {
 }"""
 
 
-def tables(chart) -> list[list[dict]]:
-    """Every inline table of a chart."""
-    data = chart.to_dict()["datasets"].values()
-    return [list(csv.DictReader(io.StringIO(text))) for text in data]
-
-
 @pytest.mark.slow
 def test_every_cell_of_the_map_has_the_numbers_of_the_metric():
     cube = settings_cube(["tcp:cubic", "a:cubic", "b:cubic"])
     chart = plots.conformance_map_chart({"tcp:cubic": cube})
-    drawn = next(t for t in tables(chart) if "conformance_t" in t[0])
+    drawn = next(t for t in tables_of(chart) if "conformance_t" in t[0])
     known = conformance_map(cube, "tcp:cubic")
     assert len(drawn) == 3 * 4
     floors, cells = drawn[:4], drawn[4:]
@@ -97,7 +88,9 @@ def test_the_map_says_what_it_may_claim():
 @pytest.mark.slow
 def test_families_share_a_map():
     cubes = {f"tcp:{f}": settings_cube([f"tcp:{f}", f"a:{f}"]) for f in ("cubic", "bbr")}
-    drawn = next(t for t in tables(plots.conformance_map_chart(cubes)) if "conformance_t" in t[0])
+    drawn = next(
+        t for t in tables_of(plots.conformance_map_chart(cubes)) if "conformance_t" in t[0]
+    )
     rows = list(dict.fromkeys(cell["row"] for cell in drawn))
     assert rows == ["tcp:cubic with itself", "a:cubic", "tcp:bbr with itself", "a:bbr"]
 
@@ -107,7 +100,7 @@ def test_the_most_conformant_row_follows_the_noise_floor():
     cube = settings_cube(["tcp:cubic", "a:cubic", "b:cubic"])  # b is twice as far away
     cube = cube.isel({"flows.0": [2, 1, 0]})
     drawn = next(
-        t for t in tables(plots.conformance_map_chart({"tcp:cubic": cube})) if "settles" in t[0]
+        t for t in tables_of(plots.conformance_map_chart({"tcp:cubic": cube})) if "settles" in t[0]
     )
     rows = list(dict.fromkeys(cell["row"] for cell in drawn))
     assert rows == ["tcp:cubic with itself", "a:cubic", "b:cubic"]
@@ -131,7 +124,7 @@ def test_bad_input_is_one_sentence():
 def test_the_matrix_is_ordered_by_dominance_and_mirrored():
     names = ["tcp:reno", "quinn:bbr", "tcp:cubic"]  # the first is the strongest
     chart = plots.interaction_chart(pairs_cube(names))
-    cells = next(t for t in tables(chart) if "ratio" in t[0])
+    cells = next(t for t in tables_of(chart) if "ratio" in t[0])
     assert list(dict.fromkeys(c["row"] for c in cells)) == names
     ratio = {(c["row"], c["column"]): float(c["ratio"]) for c in cells}
     assert ratio["tcp:reno", "tcp:cubic"] == pytest.approx(0.5 + 0.4 * 2 / 3, abs=1e-3)
@@ -146,7 +139,7 @@ def test_twenty_five_by_twenty_five_stays_readable_and_small():
     chart = plots.interaction_chart(pairs_cube(names, steps=60))
     matrix = chart.to_dict()["hconcat"][0]
     assert matrix["width"] / 25 >= 27  # room for four digits of 9.5 pixels
-    assert sum(len(t) for t in tables(chart)) < 30_000
+    assert sum(len(t) for t in tables_of(chart)) < 30_000
 
 
 @pytest.mark.browser

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 
 import numpy as np
 import pandas as pd
 import pytest
-from chart_words import said
+from chart_words import said, tables_of
 from hypothesis import given
 from hypothesis import strategies as st
 from test_plots_browser import PANEL_WIDTH, browser, opened, settled, zooms_and_has_rules
@@ -86,13 +84,6 @@ def nothing():
     tables = EventTables()
     tables.sent(0.5, "application", 0, None)
     return tables.dataset(source="test")
-
-
-def tables_of(spec) -> list[list[dict]]:
-    """Every inline table of a chart, or of its specification."""
-    spec = spec if isinstance(spec, dict) else spec.to_dict()
-    data = spec["datasets"].values()
-    return [list(csv.DictReader(io.StringIO(text))) for text in data if isinstance(text, str)]
 
 
 def test_figures_of_a_connection_by_hand():

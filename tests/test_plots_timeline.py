@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import csv
-import io
-
 import numpy as np
 import pytest
+from chart_words import tables_of
 from synthetic import synthetic_run
 
 from qbkit import plots
 from qbkit.errors import MetricError
 from qbkit.plots.drawing.captions import PIXELS_PER_LETTER, heading
 from qbkit.plots.flows.levels import Level, common_levels, level_layers, levels
-
-
-def tables(chart) -> list[list[dict]]:
-    texts = chart.to_dict()["datasets"].values()
-    return [list(csv.DictReader(io.StringIO(t))) for t in texts if isinstance(t, str)]
 
 
 def test_levels_are_those_of_the_link():
@@ -54,7 +47,7 @@ def test_the_timeline_draws_what_a_controller_logs_and_what_is_asked_for():
     logged = ds.assign(bw_mbps=(("flow", "time"), values, about))
     spec = logged.qb.plot.timeline().to_dict()
     assert len(spec["vconcat"]) == 4
-    rows = next(t for t in tables(logged.qb.plot.timeline()) if "bw_mbps" in t[0])
+    rows = next(t for t in tables_of(logged.qb.plot.timeline()) if "bw_mbps" in t[0])
     first = [float(r["bw_mbps"]) for r in rows if r["label"] == "quic-go:cubic"]
     assert first == values[0].tolist()
     assert '"title": "bw_mbps (Mbit/s)"' in str(spec).replace("'", '"')

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from synthetic import synthetic_run
-from test_packets import write_capture
+from test_packets import in_whole_ns, write_capture
 from test_reproduce import published
 
 import qbkit as qb
@@ -35,11 +35,8 @@ __all__ = ["published"]  # a fixture, used by its name
 def folder(tmp_path_factory):
     """A run that is stored twice, the second time with captures."""
     place = tmp_path_factory.mktemp("runs")
-    ds = synthetic_run(duration_s=3, rate_mbps=2).assign_attrs(
-        tool_versions="{}", measurement_version=measurement.VERSION
-    )
-    for table in ("packet", "ack"):
-        ds[f"{table}_time_s"].values[:] = np.rint(ds[f"{table}_time_s"].values * 1e9) / 1e9
+    facts = {"tool_versions": "{}", "measurement_version": measurement.VERSION}
+    ds = in_whole_ns(synthetic_run(duration_s=3, rate_mbps=2).assign_attrs(facts))
     save_run(ds, place / "run.nc")
     save_run(ds, place / "again.nc")
     write_capture(kept_folder(place / "again.nc") / "before.pcap", ds)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from conservation import assert_conserved
+from conservation import assert_conserved, busy_rate_mbps
 
 from qbkit import metrics
 from qbkit.spec import Bottleneck, Experiment, Flow
@@ -52,10 +52,7 @@ def test_data_and_acks_share_the_rate_of_a_link(both, data, acks):
         columns.append([both[name].values[mine].astype(float) for name in names])
     arrival, departure, size = np.concatenate(columns, axis=1)
     order = np.argsort(departure)[: np.isfinite(departure).sum()]
-    arrival, departure, size = arrival[order], departure[order], size[order]
-    waited = arrival[1:] < departure[:-1]
-    rate_mbps = size[1:][waited].sum() * 8 / np.diff(departure)[waited].sum() / 1e6
-    assert waited.sum() > 1000
+    rate_mbps = busy_rate_mbps(arrival[order], departure[order], size[order])
     assert rate_mbps == pytest.approx(10, rel=2e-3)
 
 

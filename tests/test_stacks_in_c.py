@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from loopback import Bench, free_port, succeed
+from loopback import Bench, succeed
 
 from qbkit import stacks
 from qbkit.stacks.base import Stack
@@ -54,16 +54,13 @@ def test_silence_is_a_failure_after_ten_seconds(bench: Bench, stack: Stack):
 
 
 def test_what_is_wrong_is_one_sentence(bench: Bench, stack: Stack):
-    address = f"127.0.0.1:{free_port()}"
     name, first, switch = stack.name, stack.controllers()[0], next(iter(stack.options))
     for controller, options, sentence in (
         ("vegas", {}, f"{name} has no controller vegas"),
         (first, {"nagle": 1}, f"{name} has no option nagle=1"),
         (first, {switch: 3}, f"the option {switch} cannot be 3; it is true or false"),
     ):
-        sender = bench.send(stack, address, controller, duration_s=1.0, options=options)
-        _, words = sender.communicate(timeout=30)
-        assert (sender.returncode, words) == (1, f"{sentence}\n")
+        bench.refuse(stack, controller, sentence, options)
 
 
 @pytest.mark.parametrize("granularity_us", ["0", "-1", "1.5", "1000001", "fine"])
@@ -71,14 +68,10 @@ def test_lsquics_clock_has_a_granularity_of_up_to_a_second(bench: Bench, granula
     stack = stacks.get("lsquic")
     if not stack.status().ready:
         pytest.skip(stack.status().reason)
-    options = {"clock_granularity_us": granularity_us}
-    address = f"127.0.0.1:{free_port()}"
-    sender = bench.send(stack, address, "bbr", duration_s=1.0, options=options)
-    _, words = sender.communicate(timeout=30)
     sentence = (
         f"clock_granularity_us cannot be {granularity_us}; it is a whole number from 1 to 1000000"
     )
-    assert (sender.returncode, words) == (1, f"{sentence}\n")
+    bench.refuse(stack, "bbr", sentence, {"clock_granularity_us": granularity_us})
 
 
 def test_picoquics_qlog_is_whole(bench: Bench):

@@ -8,7 +8,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from loopback import Bench, free_port, succeed
+from loopback import Bench, succeed
 
 from qbkit import stacks
 from qbkit.errors import StackNotReady
@@ -87,10 +87,7 @@ WRONG = {
 @pytest.mark.slow
 def test_what_is_wrong_is_one_sentence(bench: Bench, stack: Stack):
     for controller, options, sentence in WRONG[stack.name]:
-        address = f"127.0.0.1:{free_port()}"
-        sender = bench.send(stack, address, controller, duration_s=1.0, options=options)
-        _, words = sender.communicate(timeout=30)
-        assert (sender.returncode, words) == (1, f"{sentence}\n")
+        bench.refuse(stack, controller, sentence, options)
 
 
 @pytest.mark.slow

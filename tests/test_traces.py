@@ -299,11 +299,17 @@ def test_dataset_by_hand(tmp_path):
     assert all("units" in v.attrs and "long_name" in v.attrs for v in ds.data_vars.values())
 
 
+def cut_off_folder(folder: Path) -> Experiment:
+    """A `raw_folder` whose capture behind the queue ends before the last two packets."""
+    experiment = raw_folder(folder)
+    out = [(T0_NS + i * 10**7 + 5 * 10**6, udp(i, ttl=62)) for i in range(8) if i != 3]
+    write_pcap(folder / "after.pcap", out)
+    return experiment
+
+
 def test_what_was_still_queued_is_of_unknown_fate(tmp_path):
     # The last two packets were in the queue when the capture ended, and the kernel says so.
-    experiment = raw_folder(tmp_path)
-    out = [(T0_NS + i * 10**7 + 5 * 10**6, udp(i, ttl=62)) for i in range(8) if i != 3]
-    write_pcap(tmp_path / "after.pcap", out)
+    experiment = cut_off_folder(tmp_path)
     result = json.loads((tmp_path / "result.json").read_text())
     result["qdiscs"] = [[{"packets": 7, "drops": 1, "qlen": 2}]]
     (tmp_path / "result.json").write_text(json.dumps(result))
@@ -461,9 +467,7 @@ def test_senders_and_base_rtts_are_found(tmp_path):
 
 
 def test_the_end_of_an_imported_capture_is_no_loss(tmp_path):
-    raw_folder(tmp_path)
-    out = [(T0_NS + i * 10**7 + 5 * 10**6, udp(i, ttl=62)) for i in range(8) if i != 3]
-    write_pcap(tmp_path / "after.pcap", out)
+    cut_off_folder(tmp_path)
     paths = tmp_path / "before.pcap", tmp_path / "after.pcap"
     ds = read_pcaps(*paths, flows={4001: "mine"}, sender="10.1.0.1", rtt_ms=20)
     assert ds.packet_fate.values.tolist() == [0, 0, 0, 1, 0, 0, 0, 0, 3, 3]

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
+from chart_words import tables_of
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -138,7 +139,7 @@ def test_the_heat_map_labels_what_differs_and_a_click_chooses_its_loads():
     table = table_of([1.0, 2.0, 4.0], [1.0, 1.5, 9.0])
     curves = table.iloc[:1].merge(acked_table(load_run()), how="cross")
     chart = qb.plots.web_objects_chart(table, curves, base_rtt_ms=20).to_dict()
-    tables = [list(csv.DictReader(io.StringIO(text))) for text in chart["datasets"].values()]
+    tables = tables_of(chart)
     (cell,) = next(rows for rows in tables if "percent" in rows[0])
     assert (cell["row"], cell["column"]) == ("envoy:cubic · 3 KB", "0 %, +0 ms")
     assert cell["label"] == "−25" and float(cell["low"]) <= -25 <= float(cell["high"])
@@ -152,7 +153,7 @@ def test_small_differences_have_no_label():
     chart = qb.plots.web_objects_chart(
         table, table.iloc[:1].merge(acked_table(load_run()), how="cross"), base_rtt_ms=20
     ).to_dict()
-    tables = [list(csv.DictReader(io.StringIO(text))) for text in chart["datasets"].values()]
+    tables = tables_of(chart)
     assert next(rows for rows in tables if "percent" in rows[0])[0]["label"] == ""
 
 
