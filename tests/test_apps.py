@@ -2,68 +2,28 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
-from conservation import assert_conserved
+from conservation import conserved_run
 
 import qbkit as qb
 from qbkit import stacks
 from qbkit.errors import SpecError
-from qbkit.spec.app import App
 
 LINK = {"rate_mbps": 20, "rtt_ms": 40}
 
 
-def run_of(*flows: str, duration_s: float = 5, **link):
-    spec = qb.Experiment(
-        bottleneck={**LINK, **link}, flows=flows, duration_s=duration_s, start_window_s=0
-    )
-    run = spec.run()
-    assert_conserved(run)
-    return run
+run_of = partial(conserved_run, **LINK, duration_s=5, start_window_s=0)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "rate mbps=5 fps=24",
-        "onoff on_s=1 off_s=0.25 seed=7",
-        "requests kb=100 think_s=0",
-        "objects 0:20 0.123456789:100",
-    ],
-)
-def test_an_application_is_its_text(text: str):
-    assert str(App.of(text)) == text
-    flow = qb.Flow(f"tcp:cubic?app={text}&start_s=1")
+def test_an_application_is_part_of_the_text_of_its_flow():
+    flow = qb.Flow("tcp:cubic?app=objects 0:20 0.123456789:100&start_s=1")
     assert qb.Flow(flow.text) == flow
     spec = qb.Experiment(flows=[flow])
     assert qb.Experiment.from_json(spec.to_json()) == spec
-
-
-@pytest.mark.parametrize(
-    ("text", "sentence"),
-    [
-        ("video", "there is no app 'video'; write bulk, rate mbps=5"),
-        ("rate fps=30", "app rate has no mbps"),
-        ("rate mbps=5 off_s=1", "app rate does not use off_s"),
-        ("rate mbps=fast", "has 'fast' where a number must be"),
-        ("requests kb=10", "app requests has no think_s"),
-        ("objects 1:10 0:5", "the object at 0 s follows one at 1 s"),
-        ("objects 1", "there is no file '1'; write bulk"),
-        ("objects 1:5 2", "'2' is no time with its size"),
-        ("bulk mbps=5", "there is no app 'bulk mbps=5'; write bulk, rate mbps=5"),
-        ("objects 1:0", "at least 0.001 kB"),
-        ("onoff on_s=1 off_s=1 seed=²", "has '²' where a number must be"),
-        ("rate mbps=5 mbps=6", "app rate has mbps twice; keep one"),
-        ("rate mbps=1e-6 fps=1000", "makes frames of less than a byte; raise mbps or lower fps"),
-    ],
-)
-def test_mistakes_get_one_sentence(text: str, sentence: str):
-    with pytest.raises(SpecError) as raised:
-        qb.Flow(f"tcp:cubic?app={text}")
-    assert sentence in str(raised.value)
 
 
 @pytest.mark.parametrize(

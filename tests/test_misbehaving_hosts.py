@@ -14,7 +14,7 @@ from scapy.packet import Raw
 import qbkit as qb
 from qbkit.errors import SpecError
 from qbkit.execution.runner import drivers_of
-from qbkit.spec.misbehaving import Attack, Receiver
+from qbkit.spec.misbehaving import Receiver
 from qbkit.stacks.variants.crafted import DRIVER
 from qbkit.testbed.plan import plan_data
 from qbkit.traces.run.forged import forged_variables, forged_warnings
@@ -34,16 +34,8 @@ def share_of_first(run) -> float:
     return late[0] / late.sum()
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "5 reset on-path",
-        "5.25 reset off-path guesses=70000 flow=1",
-        "3 too-big 600 off-path",
-    ],
-)
-def test_an_attack_is_its_text(text: str):
-    assert str(Attack.of(text)) == text
+def test_an_attack_is_its_text():
+    text = "5.25 reset off-path guesses=70000 flow=1"
     spec = qb.Experiment(flows=["tcp:cubic", "tcp:reno"], attacks=text, start_window_s=0)
     assert qb.Experiment.from_json(spec.to_json()) == spec
     assert spec.attacks == qb.Experiment(flows=spec.flows, attacks=[text]).attacks

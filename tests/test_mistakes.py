@@ -7,6 +7,21 @@ import pytest
 import qbkit as qb
 from qbkit.errors import SpecError
 
+OF_APPS = [
+    ("video", "there is no app 'video'; write bulk, rate mbps=5"),
+    ("rate fps=30", "app rate has no mbps"),
+    ("rate mbps=5 off_s=1", "app rate does not use off_s"),
+    ("rate mbps=fast", "has 'fast' where a number must be"),
+    ("requests kb=10", "app requests has no think_s"),
+    ("objects 1:10 0:5", "the object at 0 s follows one at 1 s"),
+    ("objects 1", "there is no file '1'; write bulk"),
+    ("objects 1:5 2", "'2' is no time with its size"),
+    ("bulk mbps=5", "there is no app 'bulk mbps=5'; write bulk, rate mbps=5"),
+    ("objects 1:0", "at least 0.001 kB"),
+    ("onoff on_s=1 off_s=1 seed=²", "has '²' where a number must be"),
+    ("rate mbps=5 mbps=6", "app rate has mbps twice; keep one"),
+    ("rate mbps=1e-6 fps=1000", "makes frames of less than a byte; raise mbps or lower fps"),
+]
 OF_RECEIVERS = [
     (
         "tcp:cubic?receiver=lazy",
@@ -42,7 +57,11 @@ OF_VIDEO = [
 ]
 
 
-@pytest.mark.parametrize(("flow", "sentence"), [*OF_RECEIVERS, *OF_SECOND_CONNECTIONS, *OF_VIDEO])
+FLOWS = [(f"tcp:cubic?app={text}", sentence) for text, sentence in OF_APPS]
+FLOWS += [*OF_RECEIVERS, *OF_SECOND_CONNECTIONS, *OF_VIDEO]
+
+
+@pytest.mark.parametrize(("flow", "sentence"), FLOWS)
 def test_mistakes_get_one_sentence(flow: str, sentence: str):
     with pytest.raises(SpecError) as raised:
         qb.Experiment(flows=[flow], duration_s=3).run()

@@ -13,8 +13,12 @@ from hypothesis import strategies as st
 from qbkit import stacks
 from qbkit.errors import SpecError
 from qbkit.spec import Bottleneck, Experiment, Flow
+from qbkit.spec.app import App
+from qbkit.spec.base import TextSpec
 from qbkit.spec.flow import as_flow
+from qbkit.spec.misbehaving import Attack, Receiver
 from qbkit.spec.queue_options import QDISC_OPTIONS
+from qbkit.spec.resume import Resume
 from qbkit.testbed.links import bottleneck_lines
 
 
@@ -46,6 +50,24 @@ def test_a_text_sets_options_and_fields():
     )
     both = Flow("tcp:cubic?hystart=false", options={"initial_window_packets": 4})
     assert both.options == {"hystart": False, "initial_window_packets": 4}
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        *((App, text) for text in ("rate mbps=5 fps=24", "onoff on_s=1 off_s=0.25 seed=7")),
+        *((App, text) for text in ("requests kb=100 think_s=0", "objects 0:20 0.123456789:100")),
+        *((Attack, text) for text in ("5 reset on-path", "3 too-big 600 off-path")),
+        (Attack, "5.25 reset off-path guesses=70000 flow=1"),
+        *((Receiver, text) for text in ("quic-go", "withholds every_ms=50")),
+        (Resume, "0rtt kb=100 pause_s=1"),
+    ],
+)
+def test_what_json_holds_as_a_text_is_that_text(kind: type[TextSpec], text: str):
+    assert str(kind.of(text)) == text
+    assert kind.model_validate(text) == kind.of(text)
+    with pytest.raises(ValueError):
+        kind.of("")
 
 
 @pytest.mark.slow

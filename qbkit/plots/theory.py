@@ -65,9 +65,7 @@ def share_by_buffer_chart(
     without these columns or rows, and for a model that is valid nowhere on the axis.
     """
     axes = _share("buffer_bdp", "Buffer (BDP)", "~g")
-    low, high = _range(frame, axes)
-    grid = np.unique(np.round(np.geomspace(low, high, MODEL_POINTS), 3))
-    return _chart(frame, models or {}, axes, grid, title)
+    return _chart(frame, models or {}, axes, _grid(frame, axes), title)
 
 
 def share_by_flows_chart(
@@ -112,8 +110,7 @@ def window_by_loss_chart(
     require_columns(frame, ["label", "loss_rate", "window_packets"], "the measurements have")
     percent = frame.assign(loss_percent=frame["loss_rate"] * 100)
     percent = percent[percent["loss_percent"] > 0]
-    low, high = _range(percent, axes)
-    grid = np.unique(np.round(np.geomspace(low, high, MODEL_POINTS), 3))
+    grid = _grid(percent, axes)
     of_percent = {name: _scaled(model, 0.01) for name, model in (models or {}).items()}
     return _chart(percent, of_percent, axes, grid[grid > 0], title)
 
@@ -126,6 +123,11 @@ def _range(frame: pd.DataFrame, axes: _Axes) -> tuple[float, float]:
     """Smallest and largest value of the measurements on the horizontal axis."""
     require_columns(frame, ["label", axes.x, axes.y], "the measurements have")
     return float(frame[axes.x].min()), float(frame[axes.x].max())
+
+
+def _grid(frame: pd.DataFrame, axes: _Axes) -> FloatArray:
+    """Values at equal ratios over the range of the measurements."""
+    return np.unique(np.round(np.geomspace(*_range(frame, axes), MODEL_POINTS), 3))
 
 
 def _predicted(name: str, model: Model, grid: FloatArray) -> pd.DataFrame:

@@ -10,6 +10,7 @@ import xarray as xr
 from qbkit.errors import MetricError
 from qbkit.metrics.flows.lookup import active_span_s, delivered_packets, flow_labels, has_packets
 from qbkit.plots.envelopes.reproduction import cumulative_chart
+from qbkit.plots.flows.series import series_names
 from qbkit.traces.arrays import FloatArray
 
 PERCENTS = np.unique(np.concatenate([np.arange(0, 100.5, 0.5), [99.9]]))
@@ -25,7 +26,7 @@ def distribution_chart(
     any series of the run in its bins, such as ``throughput_mbps`` or ``srtt_ms``, while the flow is
     active. Raises MetricError for another quantity, and if no flow has a value of it.
     """
-    series = [str(name) for name, v in ds.data_vars.items() if set(v.dims) == {"flow", "time"}]
+    series = series_names(ds)
     if quantity not in series:
         raise MetricError(f"the run has no {quantity!r}; choose from {', '.join(series)}")
     per_packet = quantity == DELAY and has_packets(ds)

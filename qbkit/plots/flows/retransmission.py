@@ -16,7 +16,7 @@ from qbkit.metrics.flows.retransmissions import Regression, regression
 from qbkit.plots.drawing import theme
 from qbkit.plots.drawing.captions import heading
 from qbkit.plots.drawing.charts import LayerChart
-from qbkit.plots.drawing.data import inline
+from qbkit.plots.drawing.data import inline, require_columns
 from qbkit.plots.drawing.pointer import hover, legend_choice, unless_hidden
 
 COLUMNS = ("label", "offset_bytes", "time_s")
@@ -40,9 +40,7 @@ def retransmission_chart(
     subtitle has slope and r² of each line, and the number of transfers without a retransmission.
     Raises MetricError for a frame without these columns, or if nothing was retransmitted at all.
     """
-    missing = [name for name in COLUMNS if name not in transfers]
-    if missing:
-        raise MetricError(f"the transfers have no column {', '.join(missing)}")
+    require_columns(transfers, COLUMNS, "the transfers have")
     known = transfers[np.isfinite(transfers["offset_bytes"]) & np.isfinite(transfers["time_s"])]
     if known.empty:
         raise MetricError("no transfer has a retransmission; try more loss or more bytes")
@@ -113,20 +111,14 @@ def _lines(
 def _dots(known: pd.DataFrame, scale: alt.Scale, shown: alt.Parameter) -> alt.Chart:
     if len(known) > MAX_DOTS:
         known = known.sample(MAX_DOTS, random_state=0)
-    data = inline(
-        {
-            "label": known["label"].astype(str).tolist(),
-            "offset_kb": known["offset_bytes"].to_numpy(float) / 1e3,
-            "time_s": known["time_s"].to_numpy(float),
-        }
-    )
+    data = known.assign(label=known["label"].astype(str), offset_kb=known["offset_bytes"] / 1e3)
     tooltip = [
         alt.Tooltip("label:N", title="Transfer by"),
         alt.Tooltip("offset_kb:Q", title="First retransmission at (kB)", format=".1f"),
         alt.Tooltip("time_s:Q", title="Transfer time (s)", format=".3f"),
     ]
     return (
-        alt.Chart(data)
+        alt.Chart(inline(data[["label", "offset_kb", "time_s"]]))
         .mark_circle(size=30)
         .encode(
             x=X,

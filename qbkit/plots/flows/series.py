@@ -28,6 +28,11 @@ class Series:
     trial: str
 
 
+def series_names(ds: xr.Dataset) -> list[str]:
+    """The variables of a run that have a value for each flow and bin."""
+    return [str(name) for name, v in ds.data_vars.items() if set(v.dims) == {"flow", "time"}]
+
+
 def bins_per_row(series: Sequence[Series]) -> int:
     """Number of bins of the datasets that are averaged into one row of the chart."""
     wanted = min(MAX_BINS, max(MIN_BINS, MAX_ROWS // max(len(series), 1)))

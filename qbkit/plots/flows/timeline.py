@@ -32,7 +32,7 @@ from qbkit.plots.flows.levels import (
     common_levels,
     level_layers,
 )
-from qbkit.plots.flows.series import Series, bins_per_row, largest, rows_of
+from qbkit.plots.flows.series import Series, bins_per_row, largest, rows_of, series_names
 
 WIDTH, PANEL_HEIGHT, MEANS_WIDTH = 560, 118, 62
 ALL_TRIALS = "all"
@@ -83,7 +83,7 @@ def timeline_chart(
 
 def _further(ds: xr.Dataset, wanted: Sequence[str] | None) -> dict[str, tuple[str, str]]:
     """Further series → title and format of their panels."""
-    names = [str(name) for name, v in ds.data_vars.items() if set(v.dims) == {"flow", "time"}]
+    names = series_names(ds)
     if wanted is None:
         logged = [n for n in names if "logged by" in str(ds[n].attrs.get("long_name", ""))]
         wanted = logged[:MAX_LOGGED]

@@ -94,11 +94,10 @@ def page_times_chart(table: pd.DataFrame, *, columns: int = 3) -> alt.Chart:
         given = {"what": TITLES[name], "setting": settings, "time": known[name], "share": share}
         parts.append(known[["protocol", "seed"]].assign(**given))
     frame = pd.concat(parts)
-    data = {name: frame[name].tolist() for name in frame.columns}
     menu = alt.binding_select(options=list(TITLES.values()), name="Time ")
     what = alt.param(name="page_time", value=TITLES[PAGE_TIMES[0]], bind=menu)
     return (
-        Chart(inline(data), title="Share of the loads that are as fast")
+        Chart(inline(frame), title="Share of the loads that are as fast")
         .mark_line(interpolate="step-after", point=alt.OverlayMarkDef(size=18))
         .encode(
             x=alt.X(
@@ -109,7 +108,7 @@ def page_times_chart(table: pd.DataFrame, *, columns: int = 3) -> alt.Chart:
             strokeDash=alt.StrokeDash("protocol:N", sort=list(PROTOCOLS), legend=None),
             facet=alt.Facet(
                 "setting:N",
-                sort=list(dict.fromkeys(data["setting"])),
+                sort=list(dict.fromkeys(frame["setting"])),
                 columns=columns,
                 title=None,
                 header=TWO_LINES,
@@ -142,9 +141,8 @@ def main_image_chart(table: pd.DataFrame, *, columns: int = 3) -> alt.Chart:
     ]
     frame = pd.DataFrame(parts)
     order = list(dict.fromkeys(frame["setting"]))
-    data = {name: frame[name].tolist() for name in frame.columns}
     return (
-        Chart(inline(data), title="The main image: request and last byte")
+        Chart(inline(frame), title="The main image: request and last byte")
         .mark_point(size=28, filled=True, opacity=0.7)
         .encode(
             x=alt.X("time:Q", title="Time since the navigation (s)"),
