@@ -156,6 +156,8 @@ def test_a_command_parses_to_the_experiment_of_its_scenario():
                 assert bottleneck(params) == wanted.bottleneck, words
                 flows = params.get("flows") or params.get("flow")
                 assert tuple(qb.Flow(text) for text in flows) == wanted.flows
+                again = qb.Experiment(flows=["tcp:cubic"], attacks=params["attacks"], duration_s=60)
+                assert again.attacks == wanted.attacks
 
 
 @pytest.mark.parametrize(
@@ -167,6 +169,8 @@ def test_a_command_parses_to_the_experiment_of_its_scenario():
         (book(network={"rate_mbps": -1}), "rate_mbps"),
         (book(network={"colour": "red"}), "colour"),
         (book(vary={"buffer_bdp": [1, -1]}), "buffer_bdp"),
+        (book(attacks=["5 rest on-path"]), "write SECONDS reset on-path"),
+        (book(attacks=["15 reset on-path"]), "15 s"),
         ({**BOOK, "criteria": [CRITERION, CRITERION]}, "section 5.2 twice"),
         ({**BOOK, "criteria": [{**CRITERION, "scenarios": []}]}, "say in not_measured why"),
     ],
@@ -194,6 +198,28 @@ def test_a_mistake_in_a_book_is_one_sentence(tmp_path: Path, fields: dict, sente
 def test_the_command_refuses_before_anything_runs(words: list[str], sentence: str):
     done = CliRunner().invoke(Commands(), ["evaluate", *words])
     assert sentence in (done.output + str(done.exception))
+
+
+def test_what_a_sender_cannot_run_is_left_out_with_its_reason(tmp_path: Path):
+    fields = book(flows=["{}?receiver=optimistic"], harm=False)
+    (tmp_path / "book.yaml").write_text(yaml.safe_dump(fields))
+    for sender, why in (("quinn:cubic", "can be crafted"), ("tcp:dctcp", "needs ECN")):
+        found = qb.evaluate(sender, tmp_path / "book.yaml", seeds=2)
+        (reason,) = found.left_out.values()
+        assert why in reason
+        assert not found.failed
+        assert found.answer(found.book.criteria[0]) == "not measured"
+        assert why in found.sentence(found.book.criteria[0])
+        again = qb.load_evaluation(qb.save_evaluation(found, tmp_path / "e.json"))
+        assert again.left_out == found.left_out
+        assert why in qb.save_evaluation(found, tmp_path / "e.html").read_text()
+
+
+def test_what_nobody_can_run_is_a_mistake_of_the_book(tmp_path: Path):
+    fields = book(flows=["{}", "tcp:dctcp?receiver=withholds"])
+    (tmp_path / "book.yaml").write_text(yaml.safe_dump(fields))
+    with pytest.raises(SpecError, match="tcp:dctcp needs ECN"):
+        qb.evaluate("tcp:bbr", tmp_path / "book.yaml")
 
 
 @pytest.mark.guest

@@ -32,6 +32,7 @@ OF_RECEIVERS = [
     ("tcp:cubic?receiver=withholds&read_mbps=5", "leave out read_mbps"),
     ("tcp:cubic?ecn=true&receiver=withholds", "has no ECN; leave out ecn, or receiver"),
     ("quinn:cubic?receiver=optimistic", "only TCP segments can be crafted, as QUIC's are"),
+    ("tcp:dctcp?receiver=withholds", "tcp:dctcp needs ECN, which a receiver that misbehaves"),
 ]
 OF_SECOND_CONNECTIONS = [
     ("lsquic:cubic?resume=0rtt", "lsquic has one connection in a flow; noq, picoquic, quic-go"),

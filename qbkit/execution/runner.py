@@ -168,7 +168,7 @@ def _driver(stack: Stack, flow: Flow, ip_version: int) -> Stack:
     if flow.receiver and flow.receiver.stack:
         return to_stack(stack, flow.receiver.stack)
     if flow.receiver:
-        return to_crafted(stack, flow.receiver)
+        return to_crafted(stack, flow.controller, flow.receiver)
     above = (flow.app, flow.read_mbps, flow.receive_window_kb)
     app = any(given is not None for given in above)
     server = flow.role == "server" and not isinstance(stack, ServingStack)

@@ -18,6 +18,7 @@ from qbkit.spec.base import Spec
 from qbkit.spec.bottleneck import Bottleneck
 from qbkit.spec.experiment import Experiment
 from qbkit.spec.flow import Flow
+from qbkit.spec.misbehaving import Attack
 
 TESTED = "{}"
 COUNTED = re.compile(r"(\d{1,3}) \* (.+)")
@@ -37,6 +38,8 @@ class Scenario(Spec):
     vary: dict[str, tuple[Any, ...]] = Field(default_factory=dict)
     """Fields of the bottleneck with several values each: the scenario has a setting for each
     combination."""
+    attacks: tuple[Attack, ...] = ()
+    """What a third host forges, as texts: ``5 reset off-path guesses=1000``."""
     measures: tuple[str, ...] = Field(min_length=1)
     """Names of what is measured (`qbkit.metrics.evaluation.measures`)."""
     harm: bool = False
@@ -84,6 +87,7 @@ class Scenario(Spec):
         return Experiment(
             bottleneck=Bottleneck(**{**self.network, **setting}),
             flows=tuple(_flow(text, sender or "") for text in texts),
+            attacks=self.attacks,
             duration_s=self.duration_s,
             seed=seed,
         )

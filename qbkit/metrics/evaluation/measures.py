@@ -168,6 +168,13 @@ def utilisation(part: Part) -> float:
     return throughput_mbps(part) / rate_mbps if rate_mbps else math.nan
 
 
+def kept(part: Part) -> float:
+    """Throughput of the flows in the second half of the span, as a part of that in the first."""
+    middle_s = (part.from_s + part.to_s) / 2
+    before = throughput_mbps(replace(part, to_s=middle_s))
+    return throughput_mbps(replace(part, from_s=middle_s)) / before if before else math.nan
+
+
 def sent_packets_per_s(part: Part) -> float:
     """Packets that the flows sent in the span, in 1/s."""
     return float(np.count_nonzero(_sent_in(part)) / part.span_s)
@@ -283,6 +290,7 @@ MEASURES = {
         Measure("jain", "Jain's index of its flows", "", "more", "tested", 0.05, jain),
         Measure("late_share", "share of a latecomer", "", "more", "tested", 0.1, late_share),
         Measure("utilisation", "use of the link", "", "more", "all", 0.05, utilisation),
+        Measure("kept", "throughput kept from the middle on", "", "more", "tested", 0.1, kept),
         Measure("sending_rate", "packets sent", "1/s", "less", "tested", 1.0, sent_packets_per_s),
         Measure("recovery", "time to 90 % of the link", "s", "less", "tested", 1.0, recovery_s),
         Measure("objects", "95 % of objects", "ms", "less", "others", 10.0, objects_p95_ms),

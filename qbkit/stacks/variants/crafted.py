@@ -82,8 +82,16 @@ class TcpToCrafted(Tcp):
         return self.crafted.argv("crafted.receiver", *words)
 
 
-def to_crafted(stack: Stack, receiver: Receiver) -> Stack:
-    """The stack that sends to a receiver that misbehaves; SpecError if it is not the kernel's."""
+def to_crafted(stack: Stack, controller: str, receiver: Receiver) -> Stack:
+    """The stack that sends to a receiver that misbehaves.
+
+    Raises SpecError if it is not the kernel's, or its controller needs ECN.
+    """
+    if isinstance(stack, Tcp) and controller == "dctcp":
+        raise SpecError(
+            "tcp:dctcp needs ECN, which a receiver that misbehaves does not have; take another "
+            "controller, or leave out receiver"
+        )
     if isinstance(stack, Tcp):
         return TcpToCrafted(receiver)
     raise SpecError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -16,6 +16,8 @@ from qbkit.plots import section_chart
 from qbkit.plots.drawing.charts import VConcatChart
 from qbkit.spec.book import Book, Criterion
 
+LeftOut = dict[tuple[str, str], str]
+"""(Section, name of a scenario) → why the sender cannot run it."""
 KEYS = ["section", "scenario", "setting", "measure", "harm"]
 WORDS = {
     "more": "worse than the standard controllers",
@@ -68,6 +70,7 @@ class Evaluation:
     """A row per number: section, scenario, setting, measure, harm, sender, seed, value, run."""
     failed: tuple[str, ...] = ()
     """Why runs failed, a sentence each."""
+    left_out: LeftOut = field(default_factory=dict)
 
     @cached_property
     def findings(self) -> list[Finding]:
@@ -111,14 +114,18 @@ class Evaluation:
         """What an answer rests on, in a few words: the largest difference, where there is one."""
         answer, found = self.answer(criterion), self.of(criterion)
         if answer == "not measured":
-            left_out = "not in a quick evaluation" if criterion.scenarios else "not possible here"
-            return criterion.not_measured or left_out
+            return criterion.not_measured or self._why_not(criterion)
         if answer == "no more":
             return f"in {len(found)} comparison{'s' if len(found) > 1 else ''}"
         telling = [one for one in found if one.compared.answer == answer]
         worst = max(telling, key=lambda one: _excess(one.compared))
         more = f" (and {len(telling) - 1} more of {len(found)})" if len(telling) > 1 else ""
         return f"{worst.quantity}, {worst.place}: {worst.numbers}{more}"
+
+    def _why_not(self, criterion: Criterion) -> str:
+        """Why a section that has scenarios was not measured."""
+        reasons = {section: why for (section, _), why in self.left_out.items()}
+        return reasons.get(criterion.section, "not in a quick evaluation")
 
     def chart(self, section: str) -> VConcatChart:
         """The numbers of a section, a panel each, with all senders; MetricError without any."""

@@ -21,6 +21,7 @@ def command(scenario: Scenario, setting: Setting, sender: str, seed: int) -> str
             words += [flag, " ".join(f"{key}={_word(v)}" for key, v in value.items())]
         else:
             words += [flag, _word(value)]
+    words += [word for attack in scenario.attacks for word in ("--attack", str(attack))]
     return shlex.join([*words, "--duration-s", _word(scenario.duration_s), "--seed", str(seed)])
 
 

@@ -25,7 +25,7 @@ from qbkit.spec.case_book import CaseBook
 from qbkit.spec.experiment import Experiment
 from qbkit.spec.flow import Flow, as_flow
 from qbkit.studies.alike import require_same
-from qbkit.studies.evaluation.answers import Evaluation
+from qbkit.studies.evaluation.answers import Evaluation, LeftOut
 from qbkit.studies.evaluation.cases import SEEDS as CASE_SEEDS
 from qbkit.studies.evaluation.cases import judge_cases
 from qbkit.studies.evaluation.judgements import CaseReport
@@ -124,7 +124,8 @@ def evaluate(
     first setting of the scenarios that are marked so, with three seeds in place of five.
     ``bbr-draft``, and a file with ``cases``, are test cases without a comparison (`judge_cases`).
     Runs that are stored are loaded, so an evaluation that was interrupted goes on. A run that fails
-    leaves its number out, and the evaluation names it.
+    leaves its number out, and the evaluation names it; so does a scenario that the sender cannot
+    run, such as one with an application that it does not have.
     Raises SpecError for an unknown sender, book or measure before the first run, and for ``quick``
     with test cases.
     """
@@ -142,14 +143,14 @@ def _answered(
 ) -> Evaluation:
     """Each question of a book, answered for a sender."""
     require_measures(book)
-    _require_possible(tested, book, engine)
+    left_out = _left_out(tested, book, engine)
     senders = list(dict.fromkeys([tested.text, *book.standards, *book.others]))
     count = (QUICK_SEEDS if quick else SEEDS) if seeds is None else whole(seeds, "seeds")
     if count < 2:
         raise SpecError(f"seeds = {count}: an evaluation needs at least 2")
     rows: list[dict[str, object]] = []
     failed: list[str] = []
-    for batch in _batches(list(_trials(book, senders, count, quick=quick))):
+    for batch in _batches(list(_trials(book, senders, count, left_out, quick=quick))):
         wanted = {e.to_json(): e for trial in batch for e in trial.experiments}
         outcomes = dict(
             zip(wanted, run_all(list(wanted.values()), engine=engine, **how), strict=True)
@@ -158,7 +159,7 @@ def _answered(
         for trial in batch:
             rows += _rows(trial, outcomes)
     values = pd.DataFrame(rows, columns=list(COLUMNS))
-    return Evaluation(book, tested.text, quick, count, values, tuple(failed))
+    return Evaluation(book, tested.text, quick, count, values, tuple(failed), left_out)
 
 
 def load_evaluation(path: str | Path) -> Evaluation:
@@ -181,20 +182,36 @@ def load_evaluation(path: str | Path) -> Evaluation:
             f"{path} follows version {stored['book']['version']} of {book.name}, and this is "
             f"version {book.version}; evaluate again"
         )
-    return Evaluation(book, *facts, rows, tuple(stored["failed"]))
+    left_out = {(section, name): why for section, name, why in stored.get("left_out", [])}
+    return Evaluation(book, *facts, rows, tuple(stored["failed"]), left_out)
 
 
-def _require_possible(tested: Flow, book: Book, engine: str | None) -> None:
-    """Raise for a sender that cannot run at all, or sets what a scenario sets."""
-    namer(engine)(Experiment(flows=(tested,)))
+def _left_out(tested: Flow, book: Book, engine: str | None) -> LeftOut:
+    """Scenarios that the sender cannot run though a standard controller can, and why.
+
+    Raises SpecError for a sender that cannot run at all, or sets what a scenario sets, and for a
+    scenario that nobody can run.
+    """
+    require = namer(engine)
+    require(Experiment(flows=(tested,)))
     require_same(tested, map(as_flow, book.standards))
-    for _, scenario in book.scenarios:
-        scenario.experiment(tested.text, next(scenario.settings(quick=True)), seed=1)
-
-
-def _trials(book: Book, senders: Sequence[str], seeds: int, *, quick: bool) -> Iterator[Trial]:
+    left_out: LeftOut = {}
     for criterion, scenario in book.scenarios:
-        if quick and not scenario.quick:
+        setting = next(scenario.settings(quick=True))
+        wanted = scenario.experiment(tested.text, setting, seed=1)
+        try:
+            require(wanted)
+        except SpecError as error:
+            require(scenario.experiment(book.standards[0], setting, seed=1))
+            left_out[criterion.section, scenario.name] = str(error)
+    return left_out
+
+
+def _trials(
+    book: Book, senders: Sequence[str], seeds: int, left_out: LeftOut, *, quick: bool
+) -> Iterator[Trial]:
+    for criterion, scenario in book.scenarios:
+        if (quick and not scenario.quick) or (criterion.section, scenario.name) in left_out:
             continue
         for setting in scenario.settings(quick=quick):
             for sender, seed in itertools.product(senders, range(1, seeds + 1)):

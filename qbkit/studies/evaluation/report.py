@@ -67,6 +67,11 @@ def markdown(evaluation: Evaluation) -> str:
     for criterion in book.criteria:
         lines += [f"## {criterion.section} {criterion.title}", "", criterion.question, ""]
         lines += [f"**{evaluation.sentence(criterion)}**", ""]
+        lines += [
+            f"Left out: {name} ({why}).\n"
+            for (section, name), why in evaluation.left_out.items()
+            if section == criterion.section
+        ]
         lines += _markdown_table(evaluation, criterion)
     return "\n".join(lines).rstrip() + "\n"
 
@@ -85,6 +90,7 @@ def as_json(evaluation: Evaluation) -> str:
         "answers": evaluation.summary().to_dict(orient="records"),
         "findings": plain_rows(evaluation.frame().to_dict("records")),
         "failed": list(evaluation.failed),
+        "left_out": [[*key, why] for key, why in evaluation.left_out.items()],
         "columns": list(evaluation.values.columns),
         "values": [list(row.values()) for row in plain_rows(evaluation.values.to_dict("records"))],
     }
@@ -100,7 +106,7 @@ def _section(evaluation: Evaluation, criterion: Criterion, chart: str, frame: pd
         f'<h2 id="s{escape(criterion.section)}">{escape(criterion.section)} '
         f"{escape(criterion.title)}</h2><p>{escape(criterion.question)}</p>"
         f'<div class="verdict">{_badge(evaluation.answer(criterion))} '
-        f"{escape(evaluation.detail(criterion))}</div>"
+        f"{escape(evaluation.detail(criterion))}</div>{_left_out_html(evaluation, criterion)}"
     )
     found = evaluation.of(criterion)
     if not found:
@@ -116,11 +122,21 @@ def _section(evaluation: Evaluation, criterion: Criterion, chart: str, frame: pd
     )
 
 
+def _left_out_html(evaluation: Evaluation, criterion: Criterion) -> str:
+    """The scenarios of a section that the sender cannot run."""
+    return "".join(
+        f"<p>Left out: {escape(name)} ({escape(why)}).</p>"
+        for (section, name), why in evaluation.left_out.items()
+        if section == criterion.section
+    )
+
+
 def _commands(evaluation: Evaluation, criterion: Criterion) -> list[str]:
     return [
         command(scenario, setting, evaluation.sender, 1)
         for scenario in criterion.scenarios
         if scenario.quick or not evaluation.quick
+        if (criterion.section, scenario.name) not in evaluation.left_out
         for setting in scenario.settings(quick=evaluation.quick)
     ]
 
