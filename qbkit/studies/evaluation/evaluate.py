@@ -143,7 +143,7 @@ def _answered(
 ) -> Evaluation:
     """Each question of a book, answered for a sender."""
     require_measures(book)
-    left_out = _left_out(tested, book, engine)
+    left_out = _left_out(tested, book, engine, quick=quick)
     senders = list(dict.fromkeys([tested.text, *book.standards, *book.others]))
     count = (QUICK_SEEDS if quick else SEEDS) if seeds is None else whole(seeds, "seeds")
     if count < 2:
@@ -186,8 +186,8 @@ def load_evaluation(path: str | Path) -> Evaluation:
     return Evaluation(book, *facts, rows, tuple(stored["failed"]), left_out)
 
 
-def _left_out(tested: Flow, book: Book, engine: str | None) -> LeftOut:
-    """Scenarios that the sender cannot run though a standard controller can, and why.
+def _left_out(tested: Flow, book: Book, engine: str | None, *, quick: bool) -> LeftOut:
+    """What is asked for that the sender cannot run though a standard controller can, and why.
 
     Raises SpecError for a sender that cannot run at all, or sets what a scenario sets, and for a
     scenario that nobody can run.
@@ -203,7 +203,8 @@ def _left_out(tested: Flow, book: Book, engine: str | None) -> LeftOut:
             require(wanted)
         except SpecError as error:
             require(scenario.experiment(book.standards[0], setting, seed=1))
-            left_out[criterion.section, scenario.name] = str(error)
+            if scenario.quick or not quick:
+                left_out[criterion.section, scenario.name] = str(error)
     return left_out
 
 
