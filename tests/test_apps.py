@@ -63,18 +63,12 @@ def test_an_app_decides_how_much_is_sent():
 @pytest.mark.parametrize(
     ("flow", "sentence"),
     [
-        (
-            "msquic:cubic?app=rate mbps=5",
-            "msquic has no app rate. aioquic, jdk, kwik, noq, picoquic, qbkit",
-        ),
+        ("ngtcp2:cubic?app=rate mbps=5", "ngtcp2 has no app rate. aioquic, "),
         ("s2n-quic:cubic?app=onoff on_s=1 off_s=1", "it has rate, requests, objects"),
-        (
-            "picoquic:cubic?read_mbps=5",
-            "picoquic's receiver reads at once; jdk, kwik, noq, quic-go, quinn",
-        ),
+        ("picoquic:cubic?read_mbps=5", "picoquic's receiver reads at once; "),
         (
             "aioquic:cubic?receive_window_kb=50",
-            "aioquic's receiver chooses its window; jdk, kwik, lsquic",
+            "aioquic's receiver chooses its window; jdk, kwik, lsquic, msquic",
         ),
     ],
 )

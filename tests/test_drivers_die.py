@@ -24,6 +24,8 @@ PROGRAMS = {("sender", 0): "send_argv", ("receiver", 0): "recv_argv"} | {
     ("receiver", 1): "fetch_argv",
 }
 STACKS = [s.name for s in stacks.all_stacks() if not s.source.startswith("external")]
+WITH_APPS = [name for name in STACKS if name != "tcp" and "requests" in stacks.get(name).apps]
+"""Those whose driver with an application is the killed one; tcp's is another program."""
 
 
 @pytest.fixture
@@ -32,14 +34,15 @@ def killed(monkeypatch: pytest.MonkeyPatch) -> Callable[..., xr.Dataset]:
 
     def run(name: str, role: str, number: int = 9, **flow: object) -> xr.Dataset:
         real = stacks.get(name)
-        argv_name, mounts = PROGRAMS[role, isinstance(real, ServingStack)], real.mounts
-        argv, bad = getattr(real, argv_name), Path(__file__).parent / "bad"
+        kind, argv_name = type(real), PROGRAMS[role, isinstance(real, ServingStack)]
+        argv, mounts, bad = getattr(kind, argv_name), kind.mounts, Path(__file__).parent / "bad"
 
-        def killing(*given: object, **named: object) -> list[str]:
-            return [*KILLER, str(AFTER_S), str(number), *argv(*given, **named)]
+        def killing(stack: stacks.Stack, *given: object, **named: object) -> list[str]:
+            return [*KILLER, str(AFTER_S), str(number), *argv(stack, *given, **named)]
 
-        monkeypatch.setattr(real, argv_name, killing)
-        monkeypatch.setattr(real, "mounts", lambda: {**mounts(), "/run/qb/stacks/killed": bad})
+        # Of the class, so that the driver with an application above it is killed, too.
+        monkeypatch.setattr(kind, argv_name, killing)
+        monkeypatch.setattr(kind, "mounts", lambda s: {**mounts(s), "/run/qb/stacks/killed": bad})
         other = "quinn:cubic" if name == "tcp" else "tcp:cubic"
         mine = Flow(f"{name}:{real.controllers()[0]}", **flow)
         return Experiment(flows=[mine, other], duration_s=2.5).run(engine="virtual")
@@ -59,6 +62,15 @@ def test_a_program_that_is_killed_ends_its_flow_alone(killed, name: str, role: s
     assert run.qb.warnings[0].startswith(f"{run.label.values[0]} ended at {at_s:.1f} s: the {role}")
     assert math.isnan(float(run.ended_s[1]))
     assert run.packet_time_s.values[run.packet_flow.values == 1].max() > 2.4
+
+
+@pytest.mark.parametrize("role", ["sender", "receiver"])
+@pytest.mark.parametrize("name", WITH_APPS)
+def test_one_whose_application_thinks_meanwhile_ends_it_too(killed, name: str, role: str):
+    run = killed(name, role, app="requests kb=20 think_s=0.4")
+    assert (end_of(run)["by"], end_of(run)["code"]) == (f"{role}-program", 9)
+    assert 0.2 < float(run.ended_s[0]) < 2
+    assert run.object_release_s.size > 1
 
 
 @pytest.mark.parametrize(("number", "name"), [(4, "SIGILL"), (6, "SIGABRT"), (15, "status 0")])

@@ -58,6 +58,11 @@ def test_a_stack_has_ipv6_or_is_refused(stack: stacks.Stack):
     assert "\n" not in str(caught.value)
 
 
+def test_an_application_over_ipv6_is_in_the_driver_that_has_both():
+    for name in ("msquic", "tquic"):
+        assert ip6.with_ip6(stacks.get(name), app=True).name == f"{name}-app"
+
+
 def test_the_guide_names_the_stacks_that_have_it():
     guide = (Path(__file__).parents[1] / "docs/howto/own-network.md").read_text()
     assert f"{', '.join(ip6.names()[:-1])} and {ip6.names()[-1]} have it." in guide

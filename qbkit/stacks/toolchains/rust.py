@@ -23,6 +23,8 @@ MEMBERS_ABOVE = {
     "noq-flow": ("noq",),
     "quiche-flow": ("rust", "resume", "quiche"),
     "s2n-quic-flow": ("rust", "s2n-quic"),
+    "tquic-flow": ("rust", "tquic"),
+    "msquic-flow": ("rust", "msquic"),
     "common": ("common",),
     "udp": ("udp",),
 }

@@ -27,7 +27,7 @@ def with_ip6(stack: Stack, **more: bool) -> Stack:
     ``more`` is what `Stack.with_more` takes beside it.
     """
     if stack.name in TAKE_ADDRESSES:
-        return stack
+        return stack.with_more(**more)
     if stack.name in BESIDE_QUIC_GO:
         return _beside_quic_go(stack)
     if stack.ip6:
