@@ -180,7 +180,7 @@ def test_a_seed_draws_the_times_and_the_same_ones_again():
     assert not np.array_equal(one, other)
 
 
-SENDERS = ("quinn:cubic", "quic-go:cubic", "picoquic:cubic", "aioquic:cubic")
+SENDERS = ("quinn:cubic", "quic-go:cubic", "picoquic:cubic", "aioquic:cubic", "kwik:newreno")
 
 
 @pytest.mark.guest

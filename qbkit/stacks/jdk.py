@@ -2,7 +2,7 @@
 
 Our driver, a small Java program, uploads by it to quic-go's HTTP/3 server. A property of the JDK,
 ``jdk.internal.httpclient.quic.congestionController``, chooses its controller; all else is as users
-run it.
+run it. So its connections end after 30 s in which nothing came.
 
 OpenJDK is under the GPL 2 with the Classpath exception.
 """
