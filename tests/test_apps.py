@@ -116,7 +116,7 @@ def test_every_sender_is_silent_while_it_is_off(flow: str):
     mbps = run.throughput_mbps.values[0]
     for start_s in run.object_release_s.values[:2]:
         silent = slice(round(start_s * 10) + 16, round(start_s * 10) + 19)
-        assert mbps[silent].max() == 0
+        assert mbps[silent].max() < 0.02  # idle ends of lsquic send each other 76 bytes at times
         busy = slice(round(start_s * 10) + 4, round(start_s * 10) + 9)
         assert mbps[busy].max() > 12
 
@@ -180,7 +180,10 @@ def test_a_seed_draws_the_times_and_the_same_ones_again():
     assert not np.array_equal(one, other)
 
 
-SENDERS = ("quinn:cubic", "quic-go:cubic", "picoquic:cubic", "aioquic:cubic", "kwik:newreno")
+SENDERS = (
+    *("quinn:cubic", "quic-go:cubic", "picoquic:cubic", "lsquic:cubic"),
+    *("aioquic:cubic", "kwik:newreno"),
+)
 
 
 @pytest.mark.guest

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from qbkit.errors import StackNotReady
+from qbkit.spec.app import APPS
 from qbkit.stacks.registry import register
 from qbkit.stacks.toolchains.build import fingerprint, run_tool
 from qbkit.stacks.toolchains.c_program import FLAGS, CStack
@@ -83,7 +84,9 @@ class Lsquic(CStack):
         "delivery_rate_mbps",
         "lost_packets",
     )
+    apps: ClassVar[tuple[str, ...]] = APPS
     offers_window: ClassVar[bool] = True
+    reads_slowly: ClassVar[bool] = True
     options: ClassVar[dict[str, str]] = {
         "pmtud": "false: do not look for packets larger than the first ones",
         "clock_granularity_us": "resolution of the clock for the pacer, 1 to 1000000; usually 1000",

@@ -16,6 +16,7 @@ import tempfile
 from pathlib import Path
 from typing import ClassVar
 
+from qbkit.spec.app import APPS
 from qbkit.stacks.registry import register
 from qbkit.stacks.toolchains.build import built_folder, fingerprint, run_tool
 from qbkit.stacks.toolchains.c_program import CStack
@@ -51,6 +52,7 @@ class OpenSsl(CStack):
     links: ClassVar[tuple[str, ...]] = ("-ldl",)
     minutes: ClassVar[int] = 3
     most_window_bytes: ClassVar[int] = 6 << 20
+    apps: ClassVar[tuple[str, ...]] = APPS
     options: ClassVar[dict[str, str]] = {"qlog": "write a full qlog"}
     reports: ClassVar[tuple[str, ...]] = (
         *CStack.reports,
