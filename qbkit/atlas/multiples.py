@@ -15,27 +15,26 @@ import xarray as xr
 
 from qbkit.metrics.envelopes.envelope import Envelope
 from qbkit.plots.drawing import theme
-from qbkit.plots.drawing.data import inline
-from qbkit.plots.envelopes.plane import TOOLTIP, X, Y, ring, thinned
+from qbkit.plots.drawing.data import inline, long_table
+from qbkit.plots.envelopes.plane import TOOLTIP, X, Y, coordinates, corners, thinned
 from qbkit.plots.flows.gallery import QUANTITIES
 from qbkit.plots.flows.series import Series, rows_of
 
 WIDTH, HEIGHT, COLUMNS = 250, 170, 4
 SIDES = {"reference": theme.REFERENCE_COLOUR, "test": theme.PALETTE[1]}
 """Side → colour; the reference is drawn first."""
-FIELDS = ("panel", "side", "hull", "corner", "queue_delay_ms", "throughput_mbps")
 DATA = "table"
 
 
 def envelope_panels(pairs: Mapping[str, tuple[Envelope, Envelope]]) -> dict[str, Any]:
     """Specification of a panel for each title, with the test's envelope over the reference's."""
-    rows = [
-        (title, side, *row)
-        for title, sides in pairs.items()
-        for side, envelope in zip(("reference", "test"), reversed(sides), strict=True)
-        for row in _rows(envelope)
-    ]
-    return _with(_envelopes(), dict(zip(FIELDS, zip(*rows, strict=True), strict=True)))
+    parts = (
+        part
+        for title, (test, reference) in pairs.items()
+        for side, envelope in (("reference", reference), ("test", test))
+        for part in _parts({"panel": title, "side": side}, envelope)
+    )
+    return _with(_envelopes(), long_table(parts))
 
 
 def lone_panels(test: xr.Dataset, reference: xr.Dataset | None) -> dict[str, Any]:
@@ -50,13 +49,13 @@ def _with(spec: dict[str, Any], rows: Mapping[str, Any]) -> dict[str, Any]:
     return {**spec, "data": {"name": DATA, **inline(rows).to_dict()}}
 
 
-def _rows(envelope: Envelope) -> Iterator[tuple[str, int, float, float]]:
-    """Hull (1, 2, …; "" for a point), number of the corner, delay and throughput."""
+def _parts(
+    where: dict[str, str], envelope: Envelope
+) -> Iterator[tuple[dict[str, object], dict[str, Any]]]:
+    """Each hull (1, 2, …) with its corners, and the points, which are of no hull."""
     for number, hull in enumerate(envelope.hulls, 1):
-        for corner, (delay_ms, mbps) in enumerate(ring(hull)):
-            yield str(number), corner, float(delay_ms), float(mbps)
-    for delay_ms, mbps in thinned(envelope.points):
-        yield "", 0, float(delay_ms), float(mbps)
+        yield {**where, "hull": str(number)}, corners(hull)
+    yield {**where, "hull": "", "corner": 0}, coordinates(thinned(envelope.points))
 
 
 @cache

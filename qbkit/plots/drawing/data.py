@@ -10,7 +10,7 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import altair as alt
 import numpy as np
@@ -36,6 +36,19 @@ def inline(
     parse = {name: kind for name, values in cells.items() if (kind := _kind(values))}
     form = {"type": "csv", "parse": parse}
     return alt.InlineData(values=text.getvalue(), format=alt.DataFormat(**form))
+
+
+def long_table(
+    parts: Iterable[tuple[Mapping[str, object], Mapping[str, Column]]],
+) -> dict[str, list[object]]:
+    """Columns of parts below each other: what all rows of a part share, and its own columns."""
+    columns: dict[str, list[object]] = {}
+    for shared, own in parts:
+        lists = {name: np.asarray(values).tolist() for name, values in own.items()}
+        count = len(next(iter(lists.values())))
+        for name, values in {**{k: [v] * count for k, v in shared.items()}, **lists}.items():
+            columns.setdefault(name, []).extend(values)
+    return columns
 
 
 def require_columns(frame: pd.DataFrame, columns: Sequence[str], what: str) -> None:

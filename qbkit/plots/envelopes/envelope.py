@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import altair as alt
 import numpy as np
@@ -13,9 +14,9 @@ from qbkit.metrics.verdicts.assessment import Assessment
 from qbkit.plots.drawing import theme
 from qbkit.plots.drawing.captions import assessment_sentences, envelope_sentences, heading
 from qbkit.plots.drawing.charts import HConcatChart, LayerChart
-from qbkit.plots.drawing.data import inline
+from qbkit.plots.drawing.data import inline, long_table
 from qbkit.plots.drawing.pointer import WHEEL, legend_choice, one_brush, unless_hidden
-from qbkit.plots.envelopes.plane import TOOLTIP, X, Y, coordinates, ring
+from qbkit.plots.envelopes.plane import TOOLTIP, X, Y, coordinates, corners
 
 WIDTH, HEIGHT = 460, 340
 WHAT_IF_WIDTH, WHAT_IF_HEIGHT = 380, 300
@@ -97,15 +98,12 @@ def _hulls(
     envelopes: Mapping[str, Envelope], scale: alt.Scale, shown: alt.Parameter
 ) -> alt.LayerChart:
     """Filled polygons, one per cluster and label, each closed by its first vertex."""
-    rows: dict[str, list[object]] = {"label": [], "hull": [], "corner": []}
-    corners = []
-    for label, e in envelopes.items():
-        for number, hull in enumerate(e.hulls):
-            rows["label"] += [label] * (len(hull) + 1)
-            rows["hull"] += [f"{label} {number}"] * (len(hull) + 1)
-            rows["corner"] += range(len(hull) + 1)
-            corners.append(ring(hull))
-    base = alt.Chart(inline({**rows, **coordinates(corners)})).encode(
+    parts = (
+        ({"label": label, "hull": f"{label} {number}"}, corners(hull))
+        for label, e in envelopes.items()
+        for number, hull in enumerate(e.hulls)
+    )
+    base = alt.Chart(inline(long_table(parts))).encode(
         x=X, y=Y, order="corner:Q", detail="hull:N", color=alt.Color("label:N", scale=scale)
     )
     # Two marks: a filled line would use two colour channels, and the legend would show both.
@@ -120,21 +118,24 @@ def _points(
     scale: alt.Scale,
     fading: Sequence[object],
 ) -> alt.Chart:
-    rows: dict[str, list[object]] = {"label": [], "trial": [], "kept": []}
+    parts = []
     for label, e in envelopes.items():
         names = trial_names.get(label) or [str(i + 1) for i in range(int(e.trial.max()) + 1)]
-        rows["label"] += [label] * len(e.points)
-        rows["trial"] += [names[i] for i in e.trial.tolist()]
-        rows["kept"] += e.kept.tolist()
-    time_s = np.concatenate([e.time_s for e in envelopes.values()])
-    points = coordinates([e.points for e in envelopes.values()])
+        trials = [names[i] for i in e.trial.tolist()]
+        own: dict[str, Any] = {
+            "trial": trials,
+            "kept": e.kept,
+            "time_s": e.time_s,
+            **coordinates(e.points),
+        }
+        parts.append(({"label": label}, own))
     hidden, *faint = fading
     opacity = alt.when(hidden).then(alt.value(0.0))  # type: ignore[arg-type]
     for predicate in faint:
         opacity = opacity.when(predicate).then(alt.value(0.06))  # type: ignore[arg-type]
     opacity = opacity.when(alt.datum.kept).then(alt.value(0.7))
     return (
-        alt.Chart(inline({**rows, "time_s": time_s, **points}))
+        alt.Chart(inline(long_table(parts)))
         .mark_circle(size=22)
         .encode(
             x=X,
@@ -155,7 +156,7 @@ def _points(
 def _centroids(
     envelopes: Mapping[str, Envelope], scale: alt.Scale, shown: alt.Parameter
 ) -> alt.Chart:
-    centroids = coordinates([np.array([e.centroid]) for e in envelopes.values()])
+    centroids = coordinates(np.array([e.centroid for e in envelopes.values()]))
     return (
         alt.Chart(inline({"label": list(envelopes), **centroids}))
         .mark_point(shape="diamond", size=120, filled=True, stroke=theme.GROUND, strokeWidth=1.5)

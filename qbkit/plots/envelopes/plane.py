@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import Any
 
 import altair as alt
 import numpy as np
@@ -19,15 +19,15 @@ MAX_POINTS = 60
 """Most operating points of an envelope that is drawn small, among many."""
 
 
-def coordinates(points: Sequence[FloatArray]) -> dict[str, FloatArray]:
-    """Columns of a table with all these points, each array (n, 2)."""
-    both = np.concatenate(points)
-    return {"queue_delay_ms": both[:, 0], "throughput_mbps": both[:, 1]}
+def coordinates(points: FloatArray) -> dict[str, FloatArray]:
+    """Columns of a table with points (n, 2)."""
+    return {"queue_delay_ms": points[:, 0], "throughput_mbps": points[:, 1]}
 
 
-def ring(hull: FloatArray) -> FloatArray:
-    """The corners of a hull, closed by the first one: (n + 1, 2)."""
-    return np.concatenate([hull, hull[:1]])
+def corners(hull: FloatArray) -> dict[str, Any]:
+    """Columns of a table with the numbered corners of a hull, closed by the first one."""
+    closed = np.concatenate([hull, hull[:1]])
+    return {"corner": range(len(closed)), **coordinates(closed)}
 
 
 def thinned(points: FloatArray) -> FloatArray:

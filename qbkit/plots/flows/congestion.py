@@ -10,6 +10,7 @@ import xarray as xr
 
 from qbkit.errors import MetricError
 from qbkit.metrics.flows.over_time import cwnd_growth, is_reported, value_at
+from qbkit.plots.drawing.data import long_table
 from qbkit.plots.drawing.pointer import hover
 from qbkit.plots.flows.connection import (
     Events,
@@ -126,7 +127,7 @@ def growth_panel(frame: Frame, connections: Events, height: int = 130) -> Panel:
 
 def _lines(events: xr.Dataset, kinds: dict[str, str], rows: int) -> dict[str, list[object]]:
     """Rows of every kind of line that a connection reports."""
-    columns: dict[str, list[object]] = {"kind": [], "time_s": [], "kb": []}
+    parts = []
     time_s = events["metric_time_s"].values
     for kind, name in kinds.items():
         if not is_reported(events, name):
@@ -134,10 +135,8 @@ def _lines(events: xr.Dataset, kinds: dict[str, str], rows: int) -> dict[str, li
         values = events[name].values
         known = np.flatnonzero(np.isfinite(values))
         kept = known[thinned(values[known], rows)]
-        columns["kind"] += [kind] * len(kept)
-        columns["time_s"] += time_s[kept].tolist()
-        columns["kb"] += (values[kept] / 1e3).tolist()
-    return columns
+        parts.append(({"kind": kind}, {"time_s": time_s[kept], "kb": values[kept] / 1e3}))
+    return long_table(parts)
 
 
 def _grid(frame: Frame, connections: Events) -> alt.InlineData:

@@ -19,7 +19,7 @@ from qbkit.metrics.flows.over_time import time_span_s
 from qbkit.plots.drawing import theme
 from qbkit.plots.drawing.captions import heading
 from qbkit.plots.drawing.charts import VConcatChart
-from qbkit.plots.drawing.data import inline
+from qbkit.plots.drawing.data import inline, long_table
 from qbkit.plots.drawing.pointer import (
     HINT,
     legend_choice,
@@ -176,13 +176,8 @@ def thinned(values: FloatArray, rows: int) -> IntArray:
 
 def table(*parts: Mapping[str, Mapping[str, Any]]) -> alt.InlineData:
     """One inline table of columns by label; all parts have the same columns."""
-    columns: dict[str, list[object]] = {"label": []}
-    for label, values in (item for part in parts for item in part.items()):
-        lists = {name: np.asarray(column).tolist() for name, column in values.items()}
-        columns["label"] += [label] * len(next(iter(lists.values())))
-        for name, column in lists.items():
-            columns.setdefault(name, []).extend(column)
-    return inline(columns)
+    items = (item for part in parts for item in part.items())
+    return inline(long_table(({"label": label}, values) for label, values in items))
 
 
 def at_time(field: str, title: str, number: str, **names: str) -> list[alt.Tooltip]:

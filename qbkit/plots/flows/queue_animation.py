@@ -18,7 +18,7 @@ from qbkit.metrics.flows.lookup import flow_labels, has_packets
 from qbkit.plots.drawing import theme
 from qbkit.plots.drawing.captions import heading
 from qbkit.plots.drawing.charts import VConcatChart
-from qbkit.plots.drawing.data import inline
+from qbkit.plots.drawing.data import inline, long_table
 from qbkit.traces.arrays import FloatArray
 from qbkit.traces.run.journey import Fate
 
@@ -150,16 +150,14 @@ def _length(
 ) -> alt.LayerChart:
     """Bytes in the queue by flow over the span, with a line at the time of the slider."""
     at_ms = np.linspace(0, seconds * 1e3, STEPS)
-    columns: dict[str, list[object]] = {"label": [], "ms": [], "kb": []}
+    parts = []
     for label in labels:
         mine = (table["label"] == label) & ~table["dropped"]
         kb = _bytes_at(at_ms, *(table[name][mine] for name in ("in_ms", "out_ms", "bytes"))) / 1e3
-        columns["label"] += [label] * STEPS
-        columns["ms"] += at_ms.tolist()
-        columns["kb"] += kb.tolist()
+        parts.append(({"label": label}, {"ms": at_ms, "kb": kb}))
     x = alt.X("ms:Q", title="Time (ms)").scale(domain=[0, seconds * 1e3], nice=False)
     areas = (
-        alt.Chart(inline(columns))
+        alt.Chart(inline(long_table(parts)))
         .mark_area(opacity=0.75, interpolate="step-after")
         .encode(
             x=x,

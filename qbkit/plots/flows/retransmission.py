@@ -5,8 +5,6 @@ After Yu and Benson, "Dissecting Performance of Production QUIC", WWW '21, figur
 
 from __future__ import annotations
 
-from typing import Any
-
 import altair as alt
 import numpy as np
 import pandas as pd
@@ -16,7 +14,7 @@ from qbkit.metrics.flows.retransmissions import Regression, regression
 from qbkit.plots.drawing import theme
 from qbkit.plots.drawing.captions import heading
 from qbkit.plots.drawing.charts import LayerChart
-from qbkit.plots.drawing.data import inline, require_columns
+from qbkit.plots.drawing.data import inline, long_table, require_columns
 from qbkit.plots.drawing.pointer import hover, legend_choice, unless_hidden
 
 COLUMNS = ("label", "offset_bytes", "time_s")
@@ -79,21 +77,16 @@ def _fits(transfers: pd.DataFrame, labels: list[str]) -> tuple[dict[str, Regress
 def _lines(
     known: pd.DataFrame, fits: dict[str, Regression], scale: alt.Scale, shown: alt.Parameter
 ) -> list[alt.Chart]:
-    columns: dict[str, list[Any]] = {n: [] for n in ("label", "offset_kb", "time_s", "low", "high")}
+    parts = []
     for label, fit in fits.items():
         offset = known.loc[known["label"] == label, "offset_bytes"]
         x = np.linspace(offset.min(), offset.max(), LINE_POINTS)
         line, half = fit.line_s(x), fit.band_s(x, LEVEL)
-        columns["label"] += [label] * len(x)
-        for name, values in zip(
-            ("offset_kb", "time_s", "low", "high"),
-            (x / 1e3, line, line - half, line + half),
-            strict=True,
-        ):
-            columns[name] += values.tolist()
+        own = {"offset_kb": x / 1e3, "time_s": line, "low": line - half, "high": line + half}
+        parts.append(({"label": label}, own))
     if not fits:
         return []
-    base = alt.Chart(inline(columns)).encode(x=X, color=alt.Color("label:N", scale=scale))
+    base = alt.Chart(inline(long_table(parts))).encode(x=X, color=alt.Color("label:N", scale=scale))
     band = base.mark_area(clip=True).encode(
         y=_y("low"), y2="high:Q", fillOpacity=unless_hidden(shown, 0.13, 0.0)
     )

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from qbkit.plots.drawing.data import long_table
 from qbkit.traces.arrays import FloatArray
 
 MAX_ROWS = 6000
@@ -46,14 +47,9 @@ def rows_of(series: Sequence[Series], also: Sequence[str] = ()) -> dict[str, lis
     ``also`` names further variables of the runs; NaN where a run does not have them.
     """
     factor = bins_per_row(series)
-    columns: dict[str, list[object]] = {"label": [], "trial": []}
-    for s in series:
-        averaged = _averaged(s, factor, also)
-        count = len(averaged["time_s"])
-        columns["label"] += [s.label] * count
-        columns["trial"] += [s.trial] * count
-        for name, values in averaged.items():
-            columns.setdefault(name, []).extend(values.tolist())
+    columns = long_table(
+        ({"label": s.label, "trial": s.trial}, _averaged(s, factor, also)) for s in series
+    )
     if all(v != v for v in columns["cwnd_kb"]):  # NaN: no stack reports it.
         del columns["cwnd_kb"]
     return columns

@@ -10,8 +10,8 @@ import altair as alt
 
 from qbkit.metrics.envelopes.envelope import Envelope
 from qbkit.plots.drawing import theme
-from qbkit.plots.drawing.data import inline
-from qbkit.plots.envelopes.plane import TOOLTIP, X, Y, coordinates, ring, thinned
+from qbkit.plots.drawing.data import inline, long_table
+from qbkit.plots.envelopes.plane import TOOLTIP, X, Y, coordinates, corners, thinned
 
 DETAIL_WIDTH, DETAIL_HEIGHT = 310, 270
 TEST_COLOUR = theme.PALETTE[1]
@@ -65,37 +65,28 @@ def _caption(cells: Sequence[MapCell], chosen: alt.Parameter) -> alt.Chart:
     )
 
 
-def _sides(cell: MapCell) -> Iterator[tuple[str, Envelope]]:
-    yield "reference", cell.reference
-    yield "test", cell.test
+def _sides(cell: MapCell) -> Iterator[tuple[dict[str, str], Envelope]]:
+    """Both envelopes of a cell, each with what all rows of a table say of it."""
+    for side, envelope in (("reference", cell.reference), ("test", cell.test)):
+        yield {"row": cell.row, "setting": cell.setting, "side": side}, envelope
 
 
 def _points(cells: Sequence[MapCell]) -> alt.InlineData:
     """Table of every n-th operating point, so that a map of hundreds of cells stays small."""
-    rows: dict[str, list[object]] = {"row": [], "setting": [], "side": []}
-    xy = []
-    for cell in cells:
-        for side, e in _sides(cell):
-            some = thinned(e.points)
-            rows["row"] += [cell.row] * len(some)
-            rows["setting"] += [cell.setting] * len(some)
-            rows["side"] += [side] * len(some)
-            xy.append(some)
-    return inline({**rows, **coordinates(xy)})
+    return inline(
+        long_table(
+            (where, coordinates(thinned(e.points))) for cell in cells for where, e in _sides(cell)
+        )
+    )
 
 
 def _hulls(cells: Sequence[MapCell]) -> alt.InlineData:
     """Table of the corners of each hull, closed by the first corner."""
-    rows: dict[str, list[object]] = {"row": [], "setting": [], "side": [], "hull": [], "corner": []}
-    xy = []
-    for cell in cells:
-        for side, e in _sides(cell):
-            for number, hull in enumerate(e.hulls):
-                count = len(hull) + 1
-                rows["row"] += [cell.row] * count
-                rows["setting"] += [cell.setting] * count
-                rows["side"] += [side] * count
-                rows["hull"] += [f"{side} {number}"] * count
-                rows["corner"] += range(count)
-                xy.append(ring(hull))
-    return inline({**rows, **coordinates(xy)})
+    return inline(
+        long_table(
+            ({**where, "hull": f"{where['side']} {number}"}, corners(hull))
+            for cell in cells
+            for where, e in _sides(cell)
+            for number, hull in enumerate(e.hulls)
+        )
+    )

@@ -25,7 +25,7 @@ from qbkit.metrics.verdicts.reasons import interval_text
 from qbkit.plots.drawing import theme
 from qbkit.plots.drawing.captions import heading
 from qbkit.plots.drawing.charts import HConcatChart, LayerChart, VConcatChart
-from qbkit.plots.drawing.data import inline
+from qbkit.plots.drawing.data import inline, long_table
 from qbkit.plots.drawing.pointer import hover, one_brush
 from qbkit.plots.maps.conformance_map import tile_legend
 
@@ -239,9 +239,8 @@ def _series(cube: xr.Dataset) -> alt.InlineData:
     names = [str(n) for n in mbps[FIRST].values]
     factor = max(1, -(-4 * mbps.sizes["time"] * len(names) ** 2 // 2 // MAX_ROWS))
     coarse = mbps.coarsen(time=factor, boundary="trim").mean()
-    rows: dict[str, list[object]] = {k: [] for k in ("row", "column", "side", "name")}
-    time_s: list[float] = []
-    values: list[float] = []
+    time_s = coarse["time"].values
+    parts = []
     for i, j in np.argwhere(np.isfinite(coarse.values).any(axis=(2, 3))):
         x, y = names[i], names[j]
         run = coarse.values[i, j]
@@ -255,13 +254,8 @@ def _series(cube: xr.Dataset) -> alt.InlineData:
         )
         for row, column, flows in ways:
             for side, name, flow in zip(("row", "column"), (row, column), flows, strict=True):
-                count = len(flow)
-                rows["row"] += [row] * count
-                rows["column"] += [column] * count
-                rows["side"] += [side] * count
-                rows["name"] += [name] * count
-                time_s += coarse["time"].values.tolist()
-                values += flow.tolist()
-    if not values:
+                where = {"row": row, "column": column, "side": side, "name": name}
+                parts.append((where, {"time_s": time_s, "throughput_mbps": flow}))
+    if not parts:
         raise MetricError("the cube has no series of a pair; run the sweep first")
-    return inline({**rows, "time_s": time_s, "throughput_mbps": values})
+    return inline(long_table(parts))
