@@ -23,6 +23,7 @@ from qbkit.spec.book import Book
 from qbkit.studies.evaluation.answers import Evaluation
 from qbkit.studies.evaluation.commands import command
 from qbkit.studies.evaluation.evaluate import COLUMNS
+from qbkit.studies.evaluation.numbers import three_digits
 from qbkit.studies.evaluation.shelf import BOOKS, DRAFT, open_book
 
 SCENARIO = {
@@ -118,6 +119,14 @@ def test_where_more_is_better_less_is_worse():
     )
     assert found.answer == "more"
     assert found.low > 0
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0.01179, "0.0118"), (59.64, "59.6"), (999.6, "1,000"), (1713.2, "1,710"), (-0.5, "-0.5")],
+)
+def test_numbers_have_three_digits_and_no_exponent(value: float, text: str):
+    assert three_digits(value) == text
 
 
 def test_the_sentence_names_the_largest_difference():

@@ -15,6 +15,7 @@ from qbkit.metrics.evaluation.measures import MEASURES
 from qbkit.plots import section_chart
 from qbkit.plots.drawing.charts import VConcatChart
 from qbkit.spec.book import Book, Criterion
+from qbkit.studies.evaluation.numbers import three_digits
 
 LeftOut = dict[tuple[str, str], str]
 """(Section, name of a scenario) → why the sender cannot run it."""
@@ -55,7 +56,8 @@ class Finding:
         """The sender's number against the bar's."""
         one = self.compared
         unit = "" if self.is_harm else f" {MEASURES[self.measure].unit}"
-        return f"{one.value:.3g} against {one.bar:.3g}{unit} of {one.bar_name}".replace("  ", " ")
+        ours, bar = three_digits(one.value), three_digits(one.bar)
+        return f"{ours} against {bar}{unit} of {one.bar_name}".replace("  ", " ")
 
 
 @dataclass(frozen=True, repr=False)

@@ -33,6 +33,7 @@ from qbkit.studies.evaluation.judgements import (
     Judgement,
     Missed,
 )
+from qbkit.studies.evaluation.numbers import three_digits
 from qbkit.studies.evaluation.shelf import DRAFT, open_book, require_measures
 
 SEEDS = 3
@@ -215,7 +216,7 @@ def _moment_s(case: Case, one: Expectation, trial: Trial) -> float:
 def _seen(one: Expectation, values: Sequence[float]) -> str:
     """What was seen of an expectation, and its bound."""
     low, high = min(values), max(values)
-    span = f"{low:.3g}" if f"{low:.3g}" == f"{high:.3g}" else f"{low:.3g} to {high:.3g}"
+    span = " to ".join(dict.fromkeys(map(three_digits, (low, high))))
     measure = MEASURES[one.measure]
     unit = f" {measure.unit}" if measure.unit else ""
     return f"{measure.words} {span}{unit} ({one.bound})"

@@ -14,6 +14,7 @@ from qbkit.spec.book import Criterion
 from qbkit.studies.evaluation.answers import WORDS, Evaluation
 from qbkit.studies.evaluation.badges import CSS, badge
 from qbkit.studies.evaluation.commands import command
+from qbkit.studies.evaluation.numbers import three_digits
 from qbkit.studies.evaluation.shelf import is_shipped
 from qbkit.studies.report import html_page
 
@@ -112,7 +113,7 @@ def _section(evaluation: Evaluation, criterion: Criterion, chart: str, frame: pd
     if not found:
         return head
     table = frame[frame["section"] == criterion.section].drop(columns="section")
-    numbers = table.to_html(index=False, border=0, float_format="{:.3g}".format, na_rep="–")
+    numbers = table.to_html(index=False, border=0, float_format=three_digits, na_rep="–")
     commands = "".join(
         f"<li><code>{escape(one)}</code></li>" for one in _commands(evaluation, criterion)
     )
@@ -157,11 +158,10 @@ def _markdown_table(evaluation: Evaluation, criterion: Criterion) -> list[str]:
     ]
     for one in found:
         c = one.compared
-        span = f"{c.low:.3g} to {c.high:.3g}" if math.isfinite(c.low) else "–"
-        lines.append(
-            f"| {one.place} | {one.quantity} | {c.value:.3g} | {c.bar:.3g} ({c.bar_name}) | {span} "
-            f"| {WORDS[c.answer]} |"
-        )
+        ours, bar, low, high = map(three_digits, (c.value, c.bar, c.low, c.high))
+        span = f"{low} to {high}" if math.isfinite(c.low) else "–"
+        cells = (one.place, one.quantity, ours, f"{bar} ({c.bar_name})", span, WORDS[c.answer])
+        lines.append(f"| {' | '.join(cells)} |")
     return [*lines, ""]
 
 

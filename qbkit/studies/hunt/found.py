@@ -14,6 +14,7 @@ from qbkit.metrics.evaluation.harm import Comparison
 from qbkit.metrics.evaluation.measures import MEASURES
 from qbkit.spec.book import Book, Criterion, Scenario
 from qbkit.store.faults import Fault, fault_line, known_faults
+from qbkit.studies.evaluation.numbers import three_digits
 from qbkit.studies.hunt.network import Network
 
 SETTINGS = ("name", "flows", "network", "measures", "duration_s", "from_s", "quick")
@@ -72,8 +73,8 @@ class Hunt:
             return f"{self.sender} at {self.network}: no run of a side ended."
         unit = f" {measure.unit}" if measure.unit else ""
         return (
-            f"{self.sender} at {self.network}: {measure.words} {one.value:.3g}{unit}, "
-            f"and {one.bar:.3g}{unit} with {self.reference} in its place."
+            f"{self.sender} at {self.network}: {measure.words} {three_digits(one.value)}{unit}, "
+            f"and {three_digits(one.bar)}{unit} with {self.reference} in its place."
         )
 
     @property
@@ -82,8 +83,9 @@ class Hunt:
         if one is None or math.isnan(one.low):
             return "Not confirmed: too few runs ended."
         word = "Confirmed" if self.confirmed else "Not confirmed"
+        span = f"{three_digits(one.low)} to {three_digits(one.high)}"
         return (
-            f"{word} with {self.seeds} new seeds: worse by {one.low:.3g} to {one.high:.3g} (95 %); "
+            f"{word} with {self.seeds} new seeds: worse by {span} (95 %); "
             f"the reference differs from itself by {self.floor:.2g}."
         )
 
