@@ -66,6 +66,7 @@ class Lsquic(CStack):
 
     name: ClassVar[str] = "lsquic"
     ip6: ClassVar[bool] = True
+    serves: ClassVar[bool] = True
     number: ClassVar[str] = VERSION
     source: ClassVar[str] = (
         "C sources in the crates bun_lsquic_sys and bun_boringssl_sys, a third party's copies; "

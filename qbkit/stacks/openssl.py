@@ -43,6 +43,7 @@ class OpenSsl(CStack):
 
     name: ClassVar[str] = "openssl"
     ip6: ClassVar[bool] = True
+    serves: ClassVar[bool] = True
     number: ClassVar[str] = VERSION
     source: ClassVar[str] = "C sources in the crate openssl-src; Apache 2.0 licence"
     controller_names: ClassVar[tuple[str, ...]] = ("newreno",)
