@@ -449,6 +449,7 @@ def test_mistakes_in_a_file_get_a_sentence_each(text, sentences, here, tmp_path)
     [
         (["{}", "--rate-mbps", "20"], "--rate-mbps belongs in {}, which holds the experiment"),
         (["{}", "--seed", "1"], "--seed belongs in {}"),
+        (["{}", "--ipv6"], "--ipv6 belongs in {}"),
         (["{}", "tcp:cubic"], "give one SPEC.yaml or flows, not {} tcp:cubic"),
         (["nowhere.yaml"], "cannot read nowhere.yaml: No such file or directory"),
     ],

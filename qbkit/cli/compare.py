@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-from click.core import ParameterSource
 
 import qbkit as qb
 from qbkit.cli import options
@@ -80,10 +79,9 @@ def _is_flow(text: str) -> bool:
 
 def _refuse_settings(context: click.Context) -> None:
     """UsageError for an option that says how flows are run, where none is."""
-    for name in context.params.keys() - {"first", "second", "as_json", "out"}:
-        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
-            option = "--" + name.replace("_", "-")
-            raise click.UsageError(f"{option} is for flows that are run; both of these are results")
+    for name, flag in options.given(context).items():
+        if name not in ("as_json", "out"):
+            raise click.UsageError(f"{flag} is for flows that are run; both of these are results")
 
 
 @click.command("bisect")

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 
 class NamedPath(click.Path):
@@ -62,6 +63,15 @@ def of_points(command: Callable[..., Any]) -> Callable[..., Any]:
     for option in reversed(OF_POINTS):
         command = option(command)
     return command
+
+
+def given(context: click.Context) -> dict[str, str]:
+    """Name → flag of each option that stands on the command line, in the order of its help."""
+    typed = ParameterSource.COMMANDLINE
+    options = (p for p in context.command.params if isinstance(p, click.Option) and p.name)
+    return {
+        str(p.name): p.opts[-1] for p in options if context.get_parameter_source(p.name) is typed
+    }
 
 
 STATUS = {"meets": 0, "shown": 0, "fails": 3, "undecided": 4}

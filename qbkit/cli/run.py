@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-from click.core import ParameterSource
 
 import qbkit as qb
 from qbkit.cli import options
@@ -68,10 +67,9 @@ def _experiment_in(context: click.Context, flows: tuple[str, ...]) -> Experiment
     """The experiment in the file; UsageError for options that belong into the file."""
     if len(flows) > 1:
         raise click.UsageError(f"give one SPEC.yaml or flows, not {' '.join(flows)}")
-    for name in context.params.keys() - set(OF_RUN):
-        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
-            option = "--" + name.replace("_", "-")
-            raise click.UsageError(f"{option} belongs in {flows[0]}, which holds the experiment")
+    for name, flag in options.given(context).items():
+        if name not in OF_RUN:
+            raise click.UsageError(f"{flag} belongs in {flows[0]}, which holds the experiment")
     return Experiment.from_file(flows[0])
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import click
-from click.core import ParameterSource
 
 import qbkit as qb
+from qbkit.cli import options
 from qbkit.cli.output import print_json, print_table
 from qbkit.json_words import plain_rows
 
@@ -35,18 +35,13 @@ def measure(
     Raises UsageError for options of the emulation, and StoreError, before anything is measured, if
     ``out`` exists or cannot be written.
     """
-    given = {
-        name
-        for name in context.params
-        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE
-    }
-    for option in context.command.params:
-        if option.name not in given - FOR_URLS:
-            continue
-        raise click.UsageError(
-            f"{option.opts[-1]} is for loads in virtual time; URLs are loaded over this "
-            "machine's own network, which qbkit does not change"
-        )
+    given = options.given(context)
+    for name, flag in given.items():
+        if name not in FOR_URLS:
+            raise click.UsageError(
+                f"{flag} is for loads in virtual time; URLs are loaded over this machine's own "
+                "network, which qbkit does not change"
+            )
     from qbkit.execution.runner import check_writable
     from qbkit.metrics.web.loads import url_differences
     from qbkit.store import require_free  # slow to import
@@ -55,7 +50,7 @@ def measure(
         if not force:
             require_free(out)
         check_writable(out)
-    names = {"client", "repeat"} & given
+    names = {"client", "repeat"} & given.keys()
     loads = qb.measure_urls(
         urls,
         protocols=protocols,
