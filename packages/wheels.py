@@ -20,7 +20,7 @@ from qbkit.errors import EngineError, StackNotReady
 from qbkit.settings import cache_folder
 from qbkit.stacks.base import Stack
 from qbkit.stacks.toolchains import golang, preload, rust
-from qbkit.stacks.toolchains.above import builds_above
+from qbkit.stacks.toolchains.above import drivers_above
 from qbkit.stacks.toolchains.pins import KERNEL, SNAPSHOT, Pin, pin
 from qbkit.testbed import guest_root, kernel, native
 
@@ -117,7 +117,7 @@ def _stacks(group: str, names: Iterable[str], without: Wheel) -> Wheel:
     needs = (SAME, f"qbkit-kernel=={__version__}")
     wheel = Wheel(f"qbkit-stacks-{group}", __version__, summary, "MIT", requires=needs)
     found = [stacks.get(name) for name in names]
-    for stack in [*found, *(one.for_app() for one in found if builds_above(one))]:
+    for stack in [*found, *(driver for one in found for driver in drivers_above(one))]:
         if not stack.status().ready:
             raise StackNotReady(f"{stack.name} is not ready: {stack.status().reason}")
         for folder in _built(stack):

@@ -12,6 +12,7 @@ from qbkit.errors import SpecError, StackNotReady
 from qbkit.metrics.maps.families import by_family, family, kernel_counterpart
 from qbkit.stacks.about.listing import list_implementations, markdown_table, stack_rows
 from qbkit.stacks.toolchains import rust
+from qbkit.stacks.toolchains.above import drivers_above
 from qbkit.stacks.toolchains.make_ready import build_all
 
 
@@ -117,6 +118,15 @@ def test_without_its_tools_a_stack_in_c_says_what_to_install(monkeypatch, tmp_pa
         StackNotReady, match=r"lsquic cannot be built here; install gcc, g\+\+, tar"
     ):
         stacks.get("lsquic").build()
+
+
+def test_a_build_makes_every_driver_above_a_stack():
+    made = {name: [d.name for d in drivers_above(stacks.get(name))] for name in ("quinn", "quiche")}
+    assert made == {"quinn": ["quinn-app"], "quiche": ["quiche-app", "quiche-server"]}
+    for driver in drivers_above(stacks.get("quiche")):
+        assert not drivers_above(driver)
+        assert driver._program() == "quiche-flow"
+    assert not drivers_above(stacks.get("ngtcp2"))
 
 
 @pytest.mark.skipif(not shutil.which("cargo"), reason="needs cargo")

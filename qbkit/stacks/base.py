@@ -130,7 +130,7 @@ class Stack(GuestProgram):
     ip6: ClassVar[bool] = False
     """Whether the driver of `for_app` speaks IPv6, too."""
     serves: ClassVar[bool] = False
-    """Whether it can send as the server, with the driver of `for_app` (`SendingServer`)."""
+    """Whether it can send as the server, with the driver of `for_server` (`SendingServer`)."""
     resumes: ClassVar[bool] = False
     """Whether the driver of `for_app` can send over a second connection (`RESUME`)."""
     offers_window: ClassVar[bool] = False
@@ -197,13 +197,18 @@ class Stack(GuestProgram):
         """The stack whose programs do all of the above: itself, by default."""
         return self
 
+    def for_server(self) -> Stack:
+        """The stack whose program `serves`, and does all else: that of `for_app`, by default."""
+        return self.for_app()
+
     def with_more(
         self, *, server: bool = False, app: bool = False, ip6: bool = False, resume: bool = False
     ) -> Stack:
         """The stack as the `SendingServer`, with something above its transport, over IPv6, or over
         a second connection."""
-        driver = self.for_app() if server or app or ip6 or resume else self
-        return as_server(driver) if server else driver
+        if server:
+            return as_server(self.for_server())
+        return self.for_app() if app or ip6 or resume else self
 
     @abstractmethod
     def program(self) -> list[str]:

@@ -22,6 +22,7 @@ class Quiche(RustStack):
     source: ClassVar[str] = "crate quiche"
     controller_names: ClassVar[tuple[str, ...]] = ("cubic", "reno", "bbr2")
     ip6: ClassVar[bool] = True
+    serves: ClassVar[bool] = True
     resumes: ClassVar[bool] = True
     crate: ClassVar[str] = "quiche"
     certificate: ClassVar[str] = "browser-"

@@ -16,6 +16,7 @@ class S2nQuic(RustStack):
     source: ClassVar[str] = "crate s2n-quic"
     controller_names: ClassVar[tuple[str, ...]] = ("cubic", "bbr")
     ip6: ClassVar[bool] = True
+    serves: ClassVar[bool] = True
     crate: ClassVar[str] = "s2n-quic"
     transport_crate: ClassVar[str] = "s2n-quic-transport"
     tools: ClassVar[dict[str, str]] = {"cc": "gcc"}

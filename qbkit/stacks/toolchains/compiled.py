@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from qbkit.errors import StackNotReady
 from qbkit.stacks.base import Say, Stack, Status
-from qbkit.stacks.toolchains.above import builds_above, name_below
+from qbkit.stacks.toolchains.above import drivers_above, name_below
 from qbkit.stacks.toolchains.build import build_once, built_folder, is_installed
 from qbkit.stacks.toolchains.processor import NO_RANDOM_INSTRUCTIONS
 
@@ -94,10 +94,10 @@ class CompiledStack(CompiledProgram, Stack):
         return self.controller_names
 
     def build(self, say: Say = lambda _: None) -> None:
-        """Compile the driver, and the one with something above it where there is one."""
+        """Compile the driver, and those with something above it where there are any."""
         super().build(say)
-        if builds_above(self):
-            self.for_app().build(say)
+        for driver in drivers_above(self):
+            driver.build(say)
 
     def _program(self) -> str:
         return f"{self._name_alone()}-flow"

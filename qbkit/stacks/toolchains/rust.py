@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from qbkit.settings import writable_folder
 from qbkit.stacks.base import Say, Stack
-from qbkit.stacks.toolchains.above import ABOVE, with_above
+from qbkit.stacks.toolchains.above import ABOVE, SERVER, with_above
 from qbkit.stacks.toolchains.build import build_once, fingerprint, key_by_compiler, run_tool
 from qbkit.stacks.toolchains.compiled import CompiledProgram, CompiledStack
 from qbkit.stacks.toolchains.sources import files_of, put_together
@@ -29,6 +29,11 @@ MEMBERS_ABOVE = {
     "udp": ("udp",),
 }
 """Members of the workspace → the folders of `ABOVE` that change them."""
+MEMBERS_SERVING = {
+    "quiche-flow": ("quiche-server",),
+    "s2n-quic-flow": ("s2n-quic-server",),
+}
+"""Members → what else makes servers of them that send, so that other runs stay as they are."""
 CMAKE = {"cmake": "cmake", "c++": "g++"}
 """What the build of a crate needs that compiles C++ by CMake."""
 WORKSPACE = Path(__file__).parents[1] / "drivers/rust"
@@ -125,18 +130,37 @@ class RustStack(RustProgram, CompiledStack):
         """Its driver with something above the transport."""
         return with_above(self, workspace=_workspace_above(), target=self.target)
 
+    def for_server(self) -> Stack:
+        """Its driver that sends as a server, too."""
+        if self._program() not in MEMBERS_SERVING:
+            return self.for_app()
+        return with_above(self, SERVER, workspace=_workspace_serving(), target=self.target)
+
 
 @cache
 def _workspace_above() -> Path:
     """The workspace, with something above the transports of `MEMBERS_ABOVE`."""
-    parts = [ABOVE / name for names in MEMBERS_ABOVE.values() for name in names]
+    return _workspace_of("rust-app", MEMBERS_ABOVE)
+
+
+@cache
+def _workspace_serving() -> Path:
+    """The same, with what makes servers of `MEMBERS_SERVING`."""
+    more = {member: MEMBERS_SERVING.get(member, ()) for member in MEMBERS_ABOVE}
+    members = {member: (*names, *more[member]) for member, names in MEMBERS_ABOVE.items()}
+    return _workspace_of("rust-server", members)
+
+
+def _workspace_of(name: str, members: dict[str, tuple[str, ...]]) -> Path:
+    """The workspace with members that folders of `ABOVE` change."""
+    parts = [ABOVE / part for parts in members.values() for part in parts]
 
     def make(folder: Path) -> None:
         shutil.copytree(WORKSPACE, folder, dirs_exist_ok=True)
-        for member, names in MEMBERS_ABOVE.items():
+        for member, names in members.items():
             put_together((ABOVE / name for name in names), folder / member / "src")
 
-    return build_once("rust-app", fingerprint(files_of([WORKSPACE, *parts])), make)
+    return build_once(name, fingerprint(files_of([WORKSPACE, *parts])), make)
 
 
 def locked_version(crate: str, workspace: Path = WORKSPACE) -> str:
