@@ -53,7 +53,7 @@ def test_the_ends_keep_their_sides_and_change_who_listens(name: str):
 @pytest.mark.parametrize(
     ("flow", "sentence"),
     [
-        ("quiche:cubic?role=server", "quiche sends as a client alone; google-quiche, haproxy, "),
+        ("tquic:cubic?role=server", "tquic sends as a client alone; google-quiche, haproxy, "),
         (
             "google-quiche:cubic?role=client",
             "google-quiche sends as a server alone; leave out role",
