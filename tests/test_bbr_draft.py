@@ -18,7 +18,7 @@ from qbkit.cli.group import Commands
 from qbkit.errors import SpecError
 from qbkit.metrics.evaluation.measures import MEASURES
 from qbkit.spec.case_book import Case, CaseBook, Expectation
-from qbkit.store.datasets import path_of
+from qbkit.store import path_of
 from qbkit.studies.evaluation import cases
 from qbkit.studies.evaluation.shelf import open_book
 

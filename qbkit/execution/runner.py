@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import shutil
+import sys
 import tempfile
+import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from importlib import import_module
 from pathlib import Path
-from typing import Any
-
-import xarray as xr
+from typing import TYPE_CHECKING, Any
 
 from qbkit import stacks, store, traces
 from qbkit.arguments import as_path
@@ -28,7 +29,9 @@ from qbkit.testbed import engines
 from qbkit.testbed.console import OnProgress, Usage
 from qbkit.testbed.plan import make_plan, report_every_s
 from qbkit.testbed.scratch import scratch_folder
-from qbkit.traces.flow_index import with_flow_index
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 KEEP = {"pcap": "*.pcap", "qlog": "flows"}
 """What `run` can keep → its files in the folder of a run."""
@@ -97,6 +100,8 @@ def _run(
     require_room([needs(experiment, chosen.name)], path.parent, chosen.name)
     with scratch_folder() as folder, _progress(experiment, progress) as on_progress:
         measured = _measure(experiment, drivers, chosen, identity, folder, on_progress)
+        from qbkit.traces.flow_index import with_flow_index  # slow to import
+
         dataset = with_flow_index(measured)
         with kept_files(folder / "run", path, [KEEP[word] for word in kept.union(keep)]):
             store.save_run(dataset, path)
@@ -113,10 +118,17 @@ def _measure(
 ) -> xr.Dataset:
     """Execute an experiment in a folder, and build the dataset from the files it wrote there."""
     plan = make_plan(experiment, drivers, engine.name, engines.CAPTURE)
+    _import_meanwhile("qbkit.store.datasets")
     silence_s = _silence_s(experiment)
     result, usage = engines.carry_out(engine, plan, folder, experiment.seed, silence_s, on_progress)
     attrs = {**identity, **cost(usage), "kernel_version": result["kernel_version"]}
     return traces.build(folder / "run", experiment, attrs)
+
+
+def _import_meanwhile(module: str) -> None:
+    """Import what a dataset needs while the guest runs, on another processor: half a second."""
+    if "xarray" not in sys.modules:
+        threading.Thread(target=import_module, args=(module,), daemon=True).start()
 
 
 def as_experiment(experiment: Experiment | Flow | str) -> Experiment:
@@ -222,6 +234,8 @@ def namer(engine: str | None = None) -> Callable[[Experiment], str]:
 
 def stored(path: Path, name: str) -> xr.Dataset | None:
     """The run with this name (its hash), if the file holds it."""
+    if not path.exists():
+        return None
     try:
         found = store.load_run(path)
     except (StoreError, OSError):

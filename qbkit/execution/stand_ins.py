@@ -5,15 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
-
-import xarray as xr
+from typing import TYPE_CHECKING, Any
 
 from qbkit.errors import EngineError, QbkitError, StackNotReady
 from qbkit.progress import notice
 from qbkit.spec import Experiment
-from qbkit.store.datasets import load_run
-from qbkit.store.index import published_files
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 CANNOT_RUN = (EngineError, StackNotReady)
 """What says that an experiment cannot run on this machine, whatever its numbers."""
@@ -31,6 +30,9 @@ def stand_ins(
     wanted = {name: error for name, error in failures.items() if isinstance(error, CANNOT_RUN)}
     if folder is None or not wanted:
         return {}
+    from qbkit.store.datasets import load_run
+    from qbkit.store.index import published_files
+
     places = {_spec_hash(facts): path for path, facts in published_files(folder, "runs")}
     found = {name: load_run(places[name]) for name in wanted if name in places}
     if found:

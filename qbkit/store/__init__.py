@@ -1,21 +1,9 @@
-"""Data on disk: runs, the results of sweeps, published data."""
+"""Data on disk: runs, the results of sweeps, published data.
 
-from qbkit.store.datasets import (
-    FORMAT_VERSION,
-    default_folder,
-    list_runs,
-    load_run,
-    path_of,
-    require_free,
-    save_run,
-)
+`__init__.pyi` lists the names. Each is imported at its first use, since the name of a run's file
+needs no xarray.
+"""
 
-__all__ = [
-    "FORMAT_VERSION",
-    "default_folder",
-    "list_runs",
-    "load_run",
-    "path_of",
-    "require_free",
-    "save_run",
-]
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

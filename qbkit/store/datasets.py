@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -15,24 +14,13 @@ from qbkit import measurement
 from qbkit.arguments import as_path
 from qbkit.errors import StoreError
 from qbkit.files import write_whole
-from qbkit.settings import writable_folder
 from qbkit.store.netcdf import netcdf_bytes
 from qbkit.store.on_demand import RunBackend
+from qbkit.store.places import default_folder
 from qbkit.traces.flow_index import with_flow_index
 from qbkit.traces.run.dataset import FORMAT_VERSION
 
 INDEX = ("hash", "rate_mbps", "rtt_ms", "queue_bytes", "qdisc", "duration_s", "seed", "engine")
-
-
-def default_folder() -> Path:
-    """``QBKIT_RUNS``, else ``runs`` in `settings.writable_folder`."""
-    chosen = os.environ.get("QBKIT_RUNS")
-    return Path(chosen) if chosen else writable_folder() / "runs"
-
-
-def path_of(name: str) -> Path:
-    """The path of the run with this name (its hash), stored or not."""
-    return default_folder() / f"{name}.nc"
 
 
 def save_run(ds: xr.Dataset, path: str | Path) -> None:
