@@ -224,6 +224,12 @@ def test_what_a_sender_cannot_run_is_left_out_with_its_reason(tmp_path: Path):
         assert why in qb.save_evaluation(found, tmp_path / "e.html").read_text()
 
 
+def test_a_section_whose_runs_failed_says_so():
+    nothing = [math.nan, math.nan]
+    one = evaluation(a_b=nothing, tcp_reno=[0.5, 0.6], tcp_cubic=[0.4, 0.5])
+    assert one.sentence(one.book.criteria[0]) == "Not measured: its runs failed."
+
+
 def test_what_nobody_can_run_is_a_mistake_of_the_book(tmp_path: Path):
     fields = book(flows=["{}", "tcp:dctcp?receiver=withholds"])
     (tmp_path / "book.yaml").write_text(yaml.safe_dump(fields))

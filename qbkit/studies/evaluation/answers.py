@@ -126,6 +126,8 @@ class Evaluation:
 
     def _why_not(self, criterion: Criterion) -> str:
         """Why a section that has scenarios was not measured."""
+        if criterion.section in set(self.values["section"]):
+            return "its runs failed"
         reasons = {section: why for (section, _), why in self.left_out.items()}
         return reasons.get(criterion.section, "not in a quick evaluation")
 
