@@ -243,6 +243,17 @@ def test_one_change_of_a_bbr_that_probes_by_the_clock_is_named(by_the_clock, cha
             {"probe_rtt_every_s": 10.4, "window_gain": 2.1},
             ["probe_rtt_every_s", "window_gain"],
         ),
+        # Without a ProbeRTT its RTT of the path has a queue in it, so it drains less.
+        (
+            {"probe_rtt": "never", "left_in_flight_bdp": 2.4},
+            {"probe_rtt": "often", "left_in_flight_bdp": 1.0},
+            ["probe_rtt", "left_in_flight_bdp"],
+        ),
+        (
+            {"probe_rtt": "never", "left_in_flight_bdp": 1.0},
+            {"probe_rtt": "often", "left_in_flight_bdp": 2.4},
+            ["left_in_flight_bdp", "probe_rtt"],
+        ),
         # Who cruises nearer to what its probes reach has a queue, by whatever reason.
         ({"cruise_part": 0.9}, {"cruise_part": 0.7}, []),
     ],

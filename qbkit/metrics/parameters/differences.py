@@ -26,6 +26,7 @@ from qbkit.metrics.parameters.relations import (
     DECISIVE,
     DIRECTIONS,
     EXPLAINS,
+    GREATER_WITH,
     OF_ALL,
     OF_LOSSES,
     PROBE_RTTS,
@@ -281,6 +282,10 @@ def _fits(cause: Difference, other: Difference) -> bool:
     """Whether the other differs in the direction in which the cause would change it."""
     if (cause.name, other.name) == ("decrease_factor", INCREASE):
         return _is_friendly(cause, other)
+    if word := GREATER_WITH.get((cause.name, other.name)):
+        sides = (cause.test.word, other.test), (cause.reference.word, other.reference)
+        values = {said == word: estimate.value for said, estimate in sides}
+        return len(values) == 2 and values[True] > values[False]
     direction = DIRECTIONS.get((cause.name, other.name))
     changes = (d.test.value - d.reference.value for d in (cause, other))
     return direction is None or math.prod(changes) * direction > 0

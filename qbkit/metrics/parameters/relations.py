@@ -90,7 +90,7 @@ EXPLAINS: dict[str, tuple[str, ...]] = {
     "startup_peak_bdp": ("startup_hold_rtts", "startup_drain_gain", "slow_start_exit"),
     "startup_reach_rtts": ("startup_hold_rtts", "startup_drain_gain"),
     "startup_drain_gain": ("startup_hold_rtts",),
-    "probe_rtt": PROBE_RTTS,
+    "probe_rtt": (*PROBE_RTTS, "left_in_flight_bdp"),
     "probe_rtt_every_s": ("window_gain",),
     "probe_rtt_bdp": ("probe_rtt_duration_ms",),
     "steep_increase_packets_per_rtt": (*LOSSES, "rounds_of_loss", "back_at_loss_part"),
@@ -132,6 +132,8 @@ DIRECTIONS = {
 }
 """(Cause, what it explains) → 1 if the greater the one is, the greater is the other, and -1 if the
 smaller. A difference in the other direction is not explained."""
+GREATER_WITH = {("probe_rtt", "left_in_flight_bdp"): "never"}
+"""(Cause that is a word, what it explains) → the word with which the other is greater."""
 DECISIVE = {
     **dict.fromkeys(PROBES, 0.15),
     "probe_up_gain": 0.1,
