@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,12 @@ NOT_CONFIRMED = 4
 """Exit status if new seeds do not show the finding."""
 
 
+def reports(default: str = "") -> Callable[..., Any]:
+    """The files ``--out``, and what is said of their default."""
+    about = f"Report: .html, .md or .json; may be given more than once.{default}"
+    return click.option("--out", type=options.PATH, multiple=True, help=about)
+
+
 @click.command("evaluate")
 @click.argument("sender", metavar="STACK:CC")
 @click.option(
@@ -37,12 +43,7 @@ NOT_CONFIRMED = 4
     type=click.IntRange(min=2),
     help="Seeds of each setting. [default: 5; 3 of each test case]",
 )
-@click.option(
-    "--out",
-    type=options.PATH,
-    multiple=True,
-    help=f"Report: .html, .md or .json; may be given more than once. [default: {DEFAULT_OUT}]",
-)
+@reports(f" [default: {DEFAULT_OUT}]")
 @options.engine
 @options.scheduler
 @options.as_json
@@ -61,12 +62,7 @@ def evaluate_command(sender: str, out: tuple[Path, ...], as_json: bool, **params
 @click.command("bbr-draft")
 @click.argument("sender", metavar="STACK:CC")
 @click.option("--seeds", type=click.IntRange(min=1), default=3, show_default=True)
-@click.option(
-    "--out",
-    type=options.PATH,
-    multiple=True,
-    help="Report: .html, .md or .json; may be given more than once.",
-)
+@reports()
 @options.engine
 @options.scheduler
 @options.as_json

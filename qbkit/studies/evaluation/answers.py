@@ -124,12 +124,17 @@ class Evaluation:
         more = f" (and {len(telling) - 1} more of {len(found)})" if len(telling) > 1 else ""
         return f"{worst.quantity}, {worst.place}: {worst.numbers}{more}"
 
+    def left_out_of(self, criterion: Criterion) -> dict[str, str]:
+        """The scenarios of a section that the sender cannot run, and why."""
+        found = self.left_out.items()
+        return {name: why for (section, name), why in found if section == criterion.section}
+
     def _why_not(self, criterion: Criterion) -> str:
         """Why a section that has scenarios was not measured."""
         if criterion.section in set(self.values["section"]):
             return "its runs failed"
-        reasons = {section: why for (section, _), why in self.left_out.items()}
-        return reasons.get(criterion.section, "not in a quick evaluation")
+        reasons = list(self.left_out_of(criterion).values())
+        return reasons[-1] if reasons else "not in a quick evaluation"
 
     def chart(self, section: str) -> VConcatChart:
         """The numbers of a section, a panel each, with all senders; MetricError without any."""

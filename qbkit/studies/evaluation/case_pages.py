@@ -26,6 +26,8 @@ from qbkit.studies.report import html_page
 from qbkit.traces.run.journey import Fate
 
 BADGES = {DIFFERS: "more", SAYS: "no"}
+SHOWN = (DIFFERS, VARIES)
+"""Answers that have a section of their own."""
 PACKETS = 12
 METHOD = (
     "A case is as the draft says if every seed meets all that it expects, and differs if none "
@@ -38,7 +40,7 @@ def page(report: CaseReport) -> str:
     """One HTML page that opens without a network: a table, then each case that differs."""
     parts, drawn = [_table(report)], False
     for one in report.judgements:
-        if one.answer in (DIFFERS, VARIES):
+        if one.answer in SHOWN:
             run = _run(one)
             chart = _chart(report, one, run) if run is not None else ""
             parts.append(_section(one, without_bundle(chart) if drawn else chart, run))
@@ -60,7 +62,7 @@ def _table(report: CaseReport) -> str:
     book = report.book
     rows = "".join(
         f"<tr><td>{_link(one)}</td><td>{escape(one.case.title)}</td>"
-        f"<td>{badge(BADGES.get(one.answer, ''), one.answer)}</td><td>{escape(one.seen)}</td></tr>"
+        f"<td>{_badge(one)}</td><td>{escape(one.seen)}</td></tr>"
         for one in report.judgements
     )
     failed = "".join(f"<li>{escape(reason)}</li>" for reason in dict.fromkeys(report.failed))
@@ -72,9 +74,13 @@ def _table(report: CaseReport) -> str:
     )
 
 
+def _badge(one: Judgement) -> str:
+    return badge(BADGES.get(one.answer, ""), one.answer)
+
+
 def _link(one: Judgement) -> str:
     number = one.case.number
-    return f'<a href="#c{number}">{number}</a>' if one.answer in (DIFFERS, VARIES) else f"{number}"
+    return f'<a href="#c{number}">{number}</a>' if one.answer in SHOWN else f"{number}"
 
 
 def _section(one: Judgement, chart: str, run: xr.Dataset | None) -> str:
@@ -82,7 +88,7 @@ def _section(one: Judgement, chart: str, run: xr.Dataset | None) -> str:
     packets = "" if run is None else "".join(_packets_html(run, each) for each in one.missed)
     return (
         f'<h2 id="c{one.case.number}">Case {one.case.number}: {escape(one.case.title)}</h2>'
-        f'<div class="verdict">{badge(BADGES.get(one.answer, ""), one.answer)} '
+        f'<div class="verdict">{_badge(one)} '
         f"{escape(one.seen)}</div><p>The case expects:</p><ul>{wanted}</ul>{chart}"
         f"<details><summary>Packets and command</summary>{packets}"
         f"<p><code>{escape(one.command)}</code></p></details>"

@@ -70,8 +70,7 @@ def markdown(evaluation: Evaluation) -> str:
         lines += [f"**{evaluation.sentence(criterion)}**", ""]
         lines += [
             f"Left out: {name} ({why}).\n"
-            for (section, name), why in evaluation.left_out.items()
-            if section == criterion.section
+            for name, why in evaluation.left_out_of(criterion).items()
         ]
         lines += _markdown_table(evaluation, criterion)
     return "\n".join(lines).rstrip() + "\n"
@@ -127,8 +126,7 @@ def _left_out_html(evaluation: Evaluation, criterion: Criterion) -> str:
     """The scenarios of a section that the sender cannot run."""
     return "".join(
         f"<p>Left out: {escape(name)} ({escape(why)}).</p>"
-        for (section, name), why in evaluation.left_out.items()
-        if section == criterion.section
+        for name, why in evaluation.left_out_of(criterion).items()
     )
 
 
@@ -137,7 +135,7 @@ def _commands(evaluation: Evaluation, criterion: Criterion) -> list[str]:
         command(scenario, setting, evaluation.sender, 1)
         for scenario in criterion.scenarios
         if scenario.quick or not evaluation.quick
-        if (criterion.section, scenario.name) not in evaluation.left_out
+        if scenario.name not in evaluation.left_out_of(criterion)
         for setting in scenario.settings(quick=evaluation.quick)
     ]
 
