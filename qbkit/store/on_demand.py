@@ -6,7 +6,7 @@ be pickled. h5netcdf takes five times as long to say what is in it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,8 @@ from xarray.core import indexing
 from qbkit.errors import StoreError
 from qbkit.store.netcdf import ENCODING, SCALE, WITHOUT_VARIABLE
 
-OF_FORMAT = {"CLASS", "NAME", "DIMENSION_LIST", "REFERENCE_LIST", "_NCProperties"}
+DIMENSIONS = "DIMENSION_LIST"
+OF_FORMAT = {"CLASS", "NAME", DIMENSIONS, "REFERENCE_LIST", "_NCProperties"}
 """Attributes with which netCDF describes dimensions in HDF5; so do those that begin as follows."""
 OF_NETCDF = "_Netcdf4"
 
@@ -36,11 +37,11 @@ class RunBackend(BackendEntrypoint):
         file = image.file
         skip = set(drop_variables or ())
         variables = {
-            name: _variable(image, name, found)
+            name: _variable(image, name, found, described)
             for name, found in file.items()
-            if name not in skip and _is_variable(found)
+            if name not in skip and _is_variable(found, described := list(found.attrs))
         }
-        return xr.decode_cf(xr.Dataset(variables, attrs=_attributes(file)))
+        return xr.decode_cf(xr.Dataset(variables, attrs=_attributes(file, list(file.attrs))))
 
 
 class _Image:
@@ -82,34 +83,41 @@ class _Stored(BackendArray):
             ) from None
 
 
-def _variable(image: _Image, name: str, found: h5py.Dataset) -> xr.Variable:
-    """A variable whose values are read later; texts, which are few, are read now."""
+def _variable(
+    image: _Image, name: str, found: h5py.Dataset, described: Collection[str]
+) -> xr.Variable:
+    """A variable whose values are read later; texts, which are few, are read now.
+
+    ``described`` are the names of its attributes.
+    """
     values: Any = indexing.LazilyIndexedArray(_Stored(image, name, found))
     if found.dtype.kind == "O":
         values = found.asstr()[()].astype(str)
     encoding = ENCODING if found.chunks else {}
-    return xr.Variable(_dimensions(name, found), values, _attributes(found), encoding)
+    dimensions = [name] if found.ndim else []  # a coordinate has its own
+    if DIMENSIONS in described:
+        dimensions = _dimensions(image.file, found)
+    return xr.Variable(dimensions, values, _attributes(found, described), encoding)
 
 
-def _dimensions(name: str, found: h5py.Dataset) -> list[str]:
-    """The names of a variable's dimensions; a coordinate has its own."""
-    if "DIMENSION_LIST" in found.attrs:
-        scales = (found.file[refs[0]] for refs in found.attrs["DIMENSION_LIST"])
-        return [str(scale.name).lstrip("/") for scale in scales]
-    return [name] if found.ndim else []
+def _dimensions(file: h5py.File, found: h5py.Dataset) -> list[str]:
+    """The names of a variable's dimensions, which HDF5 looks up without opening them."""
+    names = (h5py.h5r.get_name(refs[0], file.id) for refs in found.attrs[DIMENSIONS])
+    return [name.decode().lstrip("/") for name in names]
 
 
-def _is_variable(found: h5py.HLObject) -> bool:
+def _is_variable(found: h5py.HLObject, described: Collection[str]) -> bool:
     """Whether it is no group, and no dimension without values."""
-    is_scale = found.attrs.get("CLASS") == SCALE
+    is_scale = "CLASS" in described and found.attrs["CLASS"] == SCALE
     is_dimension = is_scale and found.attrs["NAME"].startswith(WITHOUT_VARIABLE)
     return isinstance(found, h5py.Dataset) and not is_dimension
 
 
-def _attributes(found: h5py.HLObject) -> dict[str, Any]:
+def _attributes(found: h5py.HLObject, described: Collection[str]) -> dict[str, Any]:
     """The attributes of a file or variable that are not of the format."""
-    names = (n for n in found.attrs if n not in OF_FORMAT and not n.startswith(OF_NETCDF))
-    return {name: _plain(found.attrs[name]) for name in names}
+    attrs = found.attrs
+    names = [n for n in described if n not in OF_FORMAT and not n.startswith(OF_NETCDF)]
+    return {name: _plain(attrs[name]) for name in names}
 
 
 def _plain(value: Any) -> Any:
