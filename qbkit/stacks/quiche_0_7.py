@@ -11,8 +11,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import ClassVar
 
+from qbkit.spec.app import APPS
+from qbkit.stacks.base import Stack
 from qbkit.stacks.registry import register
-from qbkit.stacks.toolchains.rust import CMAKE, RustStack
+from qbkit.stacks.toolchains.above import with_above
+from qbkit.stacks.toolchains.rust import CMAKE, RustStack, workspace_beside
 
 
 class Quiche07(RustStack):
@@ -23,11 +26,19 @@ class Quiche07(RustStack):
     controller_names: ClassVar[tuple[str, ...]] = ("cubic", "reno")
     crate: ClassVar[str] = "quiche"
     workspace: ClassVar[Path] = Path(__file__).parent / "drivers/rust-quiche-0.7"
+    apps: ClassVar[tuple[str, ...]] = APPS
+    ip6: ClassVar[bool] = True
     certificate: ClassVar[str] = "browser-"
     tools: ClassVar[dict[str, str]] = CMAKE
     minutes: ClassVar[int] = 3
     reports: ClassVar[tuple[str, ...]] = ("cwnd_bytes", "srtt_ms", "lost_packets")
     options: ClassVar[dict[str, str]] = {"hystart": "false: CUBIC and Reno without HyStart++"}
+
+    def for_app(self) -> Stack:
+        """Its driver with something above the transport."""
+        members = {self._program(): ("rust", "quiche-streams", "quiche-0.7")}
+        workspace = workspace_beside(self.workspace, members)
+        return with_above(self, workspace=workspace, target=self.target)
 
     def _program(self) -> str:
         return "quiche-flow"  # cargo allows no dot in a package's name

@@ -6,6 +6,7 @@ import os
 import shutil
 import tempfile
 import tomllib
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar
@@ -18,18 +19,19 @@ from qbkit.stacks.toolchains.compiled import CompiledProgram, CompiledStack
 from qbkit.stacks.toolchains.sources import files_of, put_together
 
 TARGET = "CARGO_TARGET_DIR"
-MEMBERS_ABOVE = {
+Members = Mapping[str, tuple[str, ...]]
+"""Members of a workspace → the folders of `ABOVE` that change them."""
+MEMBERS_ABOVE: Members = {
     "quinn-flow": ("rust", "resume", "quinn"),
     "noq-flow": ("noq",),
-    "quiche-flow": ("rust", "resume", "quiche"),
+    "quiche-flow": ("rust", "resume", "quiche-streams", "quiche"),
     "s2n-quic-flow": ("rust", "s2n-quic"),
     "tquic-flow": ("rust", "tquic"),
     "msquic-flow": ("rust", "msquic"),
     "common": ("common",),
     "udp": ("udp",),
 }
-"""Members of the workspace → the folders of `ABOVE` that change them."""
-MEMBERS_SERVING = {
+MEMBERS_SERVING: Members = {
     "quiche-flow": ("quiche-server",),
     "s2n-quic-flow": ("s2n-quic-server",),
 }
@@ -92,7 +94,9 @@ class RustProgram(CompiledProgram):
         """The folders of our crates that the program is compiled from."""
         crates = locked_crates(self._program(), self.workspace)
         ours = [name for name, _, checksum in (line.split(" ") for line in crates) if not checksum]
-        return [_first_existing(self.workspace / name, WORKSPACE / name) for name in ours]
+        beside = self.workspace.parent / WORKSPACE.name
+        places = (self.workspace, beside, WORKSPACE)
+        return [_first_existing(*(place / name for place in places)) for name in ours]
 
     def _compile(self, folder: Path) -> None:
         # Who works on a driver sets Cargo's own variable, to keep compiled crates between builds.
@@ -151,16 +155,39 @@ def _workspace_serving() -> Path:
     return _workspace_of("rust-server", members)
 
 
-def _workspace_of(name: str, members: dict[str, tuple[str, ...]]) -> Path:
+def _workspace_of(name: str, members: Members) -> Path:
     """The workspace with members that folders of `ABOVE` change."""
-    parts = [ABOVE / part for parts in members.values() for part in parts]
 
     def make(folder: Path) -> None:
         shutil.copytree(WORKSPACE, folder, dirs_exist_ok=True)
-        for member, names in members.items():
-            put_together((ABOVE / name for name in names), folder / member / "src")
+        _change(folder, members)
 
-    return build_once(name, fingerprint(files_of([WORKSPACE, *parts])), make)
+    return build_once(name, fingerprint(files_of([WORKSPACE, *_folders(members)])), make)
+
+
+def workspace_beside(workspace: Path, members: Members) -> Path:
+    """A workspace beside ours, both with members that folders of `ABOVE` change.
+
+    Its manifests name our crates by the place where they are beside it.
+    """
+    ours = _workspace_above()
+
+    def make(folder: Path) -> None:
+        shutil.copytree(ours, folder / WORKSPACE.name)
+        shutil.copytree(workspace, folder / workspace.name)
+        _change(folder / workspace.name, members)
+
+    key = fingerprint(files_of([ours, workspace, *_folders(members)]))
+    return build_once(f"{workspace.name}-app", key, make) / workspace.name
+
+
+def _folders(members: Members) -> list[Path]:
+    return [ABOVE / name for names in members.values() for name in names]
+
+
+def _change(workspace: Path, members: Members) -> None:
+    for member, names in members.items():
+        put_together((ABOVE / name for name in names), workspace / member / "src")
 
 
 def locked_version(crate: str, workspace: Path = WORKSPACE) -> str:
