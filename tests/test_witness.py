@@ -111,6 +111,33 @@ def test_a_pause_and_an_outage():
     assert said == "The window that it reports says 0.05, not 0.5."
 
 
+def test_the_pacing_rate_of_each_phase(connection):
+    # A cycle of eight parts on a link of 12 Mbit/s: 15, 9, then six times 12; faster at its start.
+    run = run_of({0.0: 20.0})
+    time_s = run["sample_time_s"].values
+    cycle_mbps = np.array([15.0, 9.0, *[12.0] * 6])
+    rates_mbps = np.where(time_s < 1, 100.0, cycle_mbps[(time_s / RTT_S).astype(int) % 8])
+    run = run.assign(sample_pacing_rate_mbps=("sample", rates_mbps))
+    values = {"probe_rate": 1.25, "drain_rate": 0.75, "probe_up_gain": 1.25}
+    for name, value in values.items():
+        said = witness(cause(name, value), run, connection)
+        assert said == f"The pacing rate that it reports agrees: {value:.3g}."
+    said = witness(cause("probe_down_gain", 0.5), run, connection)
+    assert said == "The pacing rate that it reports says 0.75, not 0.5."
+    assert witness(cause("probe_rate", 1.25), run_of({0.0: 20.0}), connection) == ""
+
+
+def test_how_often_it_is_in_probe_rtt(connection):
+    # Entered at 6, 12 and 18 s of the 21.95 s between the first 40 RTTs and the last packet.
+    run = run_of({0.0: 20.0})
+    time_s = run["sample_time_s"].values
+    state = ("sample", np.where((time_s > 1) & (time_s % 6 < 0.2), 7, 6))
+    names = {"flag_values": [6, 7], "flag_meanings": "probe_bw probe_rtt"}
+    run = run.assign(sample_state=(*state, names))
+    said = witness(cause("probe_rtt_every_s", 10.0), run, connection)
+    assert said == "The state that it reports says 7.32 s, not 10."
+
+
 def test_what_it_says_nothing_of(connection):
     run = run_of({0.0: 20.0})
     assert "pacing_gain" not in VALUES

@@ -1,21 +1,23 @@
-"""A second witness of a cause: the congestion window that a stack reports itself.
+"""A second witness of a cause: what a stack reports itself, its window, pacing rate or state.
 
-Causes are found in packets alone, which no stack can get wrong. Where a stack also reports its
-window, that is asked once more.
+Causes are found in packets alone, which no stack can get wrong. What a stack also reports is asked
+once more.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import cached_property
 
 import numpy as np
 import xarray as xr
 
+from qbkit.metrics.flows.lookup import state_values
 from qbkit.metrics.parameters import Difference
 from qbkit.metrics.parameters.connection import Connection
 from qbkit.metrics.parameters.interruptions import outages_s, pauses_s
-from qbkit.metrics.parameters.model import bdp_packets
+from qbkit.metrics.parameters.model import EXTREME, PEAK_RTTS, bdp_packets
 from qbkit.metrics.parameters.probe_path import ProbePath, stale_span
 from qbkit.metrics.parameters.reductions import BACK, BACK_RTTS, window_reductions_of
 from qbkit.metrics.parameters.start import start_of
@@ -28,16 +30,40 @@ FRAME_BYTES = 42
 
 
 class Reported:
-    """The window of flow 0 as its stack reports it, and the packets of the same run."""
+    """What the stack of flow 0 reports, and the packets of the same run."""
 
     def __init__(self, run: xr.Dataset, c: Connection) -> None:
         """Of a run with the samples of `qbkit.traces.run.telemetry`; empty without them."""
         self.run, self.c = run, c
-        mine = run["sample_flow"].values == 0 if "sample_flow" in run else np.zeros(0, bool)
-        known = mine.any() and "sample_cwnd_bytes" in run
-        self.time_s = run["sample_time_s"].values[mine] if known else np.empty(0)
-        cwnd_bytes = run["sample_cwnd_bytes"].values[mine] if known else np.empty(0)
-        self.packets: FloatArray = cwnd_bytes / (c.packet_bytes - FRAME_BYTES)
+        known = "sample_flow" in run
+        self._mine = run["sample_flow"].values == 0 if known else np.zeros(0, bool)
+        self.time_s = self.column("time_s")
+
+    def column(self, name: str) -> FloatArray:
+        """The samples of flow 0; empty where its stack reports none."""
+        if f"sample_{name}" not in self.run:
+            return np.empty(0)
+        values: FloatArray = self.run[f"sample_{name}"].values[self._mine]
+        return values if np.isfinite(values).any() else np.empty(0)
+
+    @cached_property
+    def packets(self) -> FloatArray:
+        """Its window."""
+        return self.column(COLUMNS[WINDOW]) / (self.c.packet_bytes - FRAME_BYTES)
+
+    @cached_property
+    def spans_s(self) -> list[tuple[float, float]]:
+        """From and until when the path is as it was at first, after the start of the flow."""
+        path = ProbePath.of(self.run)
+        (_, end_s), *others = path.spans if path else [(0.0, float(self.c.sent_s[-1]))]
+        return [(float(self.c.sent_s[0]) + PEAK_RTTS * self.c.min_rtt_s, end_s), *others]
+
+    def pacing(self, part: float) -> float:
+        """The pacing rate (Mbit/s) below which it is for a part of the time; NaN if unknown."""
+        low, high = np.searchsorted(self.time_s, self.spans_s[0])
+        rates_mbps = self.column(COLUMNS[PACING])[low:high]
+        known = rates_mbps[np.isfinite(rates_mbps)]
+        return float(np.quantile(known, part)) if len(known) else math.nan
 
     def between(self, begin_s: float, end_s: float) -> FloatArray:
         """The windows (packets) reported from one time to another, and the one before them."""
@@ -94,35 +120,71 @@ def _after_outage(r: Reported) -> float:
     return _median(kept)
 
 
+def _phase(part: float) -> Callable[[Reported], float]:
+    """The pacing rate of a phase over the link's: only the fastest and the slowest are known."""
+
+    def rate(r: Reported) -> float:
+        return r.pacing(part) / r.c.link.rate_mbps if r.c.link else math.nan
+
+    return rate
+
+
+def _gain(part: float) -> Callable[[Reported], float]:
+    """The pacing rate of a phase over that of most of the time, while it cruises."""
+
+    def gain(r: Reported) -> float:
+        return r.pacing(part) / max(r.pacing(0.5), 1e-3)
+
+    return gain
+
+
+def _probe_rtt_every_s(r: Reported) -> float:
+    inside = r.column(COLUMNS[STATE]) == state_values(r.run).get("probe_rtt", math.nan)
+    begins_s = r.time_s[inside & ~np.append(False, inside[:-1])]
+    visits = sum(((begins_s > low_s) & (begins_s < high_s)).sum() for low_s, high_s in r.spans_s)
+    return sum(high_s - low_s for low_s, high_s in r.spans_s) / visits if visits else math.nan
+
+
+def _nothing(_: Reported) -> float:
+    return math.nan
+
+
 def _median(parts: Sequence[float]) -> float:
     return float(np.median(parts)) if parts else math.nan
 
 
-VALUES: dict[str, Callable[[Reported], float]] = {
-    "initial_window_packets": _start,
-    "decrease_factor": _decrease,
-    "reverted_reductions_percent": _reverted,
-    "window_cap_packets": _cap,
-    "window_gain": _stale,
-    "kept_after_pause": _after_pause,
-    "kept_after_outage": _after_outage,
+WINDOW, PACING, STATE = "window", "pacing rate", "state"
+COLUMNS = {WINDOW: "cwnd_bytes", PACING: "pacing_rate_mbps", STATE: "state"}
+"""What is reported → the column of the samples that has it."""
+VALUES: dict[str, tuple[str, Callable[[Reported], float]]] = {
+    "initial_window_packets": (WINDOW, _start),
+    "decrease_factor": (WINDOW, _decrease),
+    "reverted_reductions_percent": (WINDOW, _reverted),
+    "window_cap_packets": (WINDOW, _cap),
+    "window_gain": (WINDOW, _stale),
+    "kept_after_pause": (WINDOW, _after_pause),
+    "kept_after_outage": (WINDOW, _after_outage),
+    "drain_rate": (PACING, _phase(EXTREME[0])),
+    "probe_rate": (PACING, _phase(EXTREME[1])),
+    "probe_down_gain": (PACING, _gain(EXTREME[0])),
+    "probe_up_gain": (PACING, _gain(EXTREME[1])),
+    "probe_rtt_every_s": (STATE, _probe_rtt_every_s),
 }
-"""Cause → its value by the reported window."""
+"""Cause → what is reported, and the cause's value by it."""
 
 
 def witness(cause: Difference, run: xr.Dataset, c: Connection) -> str:
-    """What the test's own report of its window says of a cause; "" where it says nothing.
+    """What the test's own report says of a cause; "" where it says nothing.
 
     ``run`` is one of the test alone, and ``c`` its packets.
     """
     reported = Reported(run, c)
-    if cause.name not in VALUES or not len(reported.packets):
-        return ""
-    value = VALUES[cause.name](reported)
+    what, value_of = VALUES.get(cause.name, (WINDOW, _nothing))
+    value = value_of(reported) if len(reported.column(COLUMNS[what])) else math.nan
     if not math.isfinite(value):
         return ""
     unit = f" {cause.test.unit}" if cause.test.unit not in ("", "1") else ""
     apart = abs(math.log(max(value, 1e-3) / max(cause.test.value, 1e-3)))
     if apart <= AGREES:
-        return f"The window that it reports agrees: {value:.3g}{unit}."
-    return f"The window that it reports says {value:.3g}{unit}, not {cause.test.value:.3g}."
+        return f"The {what} that it reports agrees: {value:.3g}{unit}."
+    return f"The {what} that it reports says {value:.3g}{unit}, not {cause.test.value:.3g}."
