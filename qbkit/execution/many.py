@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import xarray as xr
 
@@ -14,7 +15,7 @@ from qbkit import store
 from qbkit.errors import QbkitError, RunFailed, SpecError
 from qbkit.execution import runner
 from qbkit.execution.attempts import words
-from qbkit.execution.outcome import Ended, completed
+from qbkit.execution.outcome import Ended, called, completed
 from qbkit.execution.preflight import announcement, needs, require_room
 from qbkit.execution.stand_ins import stand_ins
 from qbkit.spec import Experiment
@@ -54,31 +55,58 @@ def run_all(
     return _completed(_stored(experiments, engine, published), engine, scheduler, progress)
 
 
+def run_missing(
+    experiments: Sequence[Experiment],
+    *,
+    engine: str | None = None,
+    scheduler: str | None = None,
+    progress: bool = False,
+) -> dict[str, QbkitError]:
+    """Run experiments that have no file yet, and load none: there may be more than memory holds.
+
+    Otherwise like `run_all`. Returns the error of each that failed or cannot run, by its hash.
+    """
+    outcomes = _named(experiments, engine)
+    missing = [o for o in outcomes if o.error is None and not store.path_of(o.name).exists()]
+    total = len({o.name for o in outcomes if o.error is None})
+    failed = called(**_calls(missing, total, engine, scheduler, progress))
+    errors = {o.experiment.hash: o.error or failed.get(o.name) for o in outcomes}
+    return {name: error for name, error in errors.items() if error is not None}
+
+
 def _completed(
     outcomes: list[Outcome], engine: str | None, scheduler: str | None, progress: bool
 ) -> list[Outcome]:
     """The outcomes, with the runs that were not stored."""
-    missing = {o.name: o.experiment for o in outcomes if o.run is None and o.error is None}
+    missing = [o for o in outcomes if o.run is None and o.error is None]
+    total = len({o.name for o in outcomes})
+    return completed(outcomes, **_calls(missing, total, engine, scheduler, progress))
+
+
+def _calls(
+    outcomes: Sequence[Outcome],
+    total: int,
+    engine: str | None,
+    scheduler: str | None,
+    progress: bool,
+) -> dict[str, Any]:
+    """What `called` takes for those of so many runs that are missing, which must have room."""
+    missing = {o.name: o.experiment for o in outcomes}
     room = [needs(experiment, engine) for experiment in missing.values()]
     require_room(room, store.default_folder(), engine, scheduler)
-    calls = {
-        name: (_run_to_file, experiment.to_json(), name, _path(name), engine)
-        for name, experiment in missing.items()
+    title = announcement(list(missing.values()), total, engine, scheduler) if missing else None
+    return {
+        "calls": {
+            name: (_run_to_file, experiment.to_json(), name, _path(name), engine)
+            for name, experiment in missing.items()
+        },
+        "words": lambda name: words(missing[name]),
+        "engine": engine,
+        "scheduler": scheduler,
+        "progress": progress,
+        "unit": "run",
+        "title": title,
     }
-    title = None
-    if missing:
-        total = len({o.name for o in outcomes})
-        title = announcement(list(missing.values()), total, engine, scheduler)
-    return completed(
-        outcomes,
-        calls,
-        lambda name: words(missing[name]),
-        engine=engine,
-        scheduler=scheduler,
-        progress=progress,
-        unit="run",
-        title=title,
-    )
 
 
 def run_every(
@@ -147,9 +175,7 @@ def _stored(
     experiments: Sequence[Experiment], engine: str | None, published: str | Path | None
 ) -> list[Outcome]:
     """Outcomes with the run where it is stored or published, and the error where it cannot run."""
-    if isinstance(experiments, str) or not isinstance(experiments, Iterable):
-        raise SpecError("give the experiments to run as a list")
-    outcomes = _named([runner.as_experiment(one) for one in experiments], engine)
+    outcomes = [o if o.error else _with_run(o) for o in _named(experiments, engine)]
     failures = {o.experiment.hash: o.error for o in outcomes if o.error is not None}
     found = stand_ins(failures, published)
     runs = [found.get(o.experiment.hash) for o in outcomes]
@@ -159,21 +185,26 @@ def _stored(
     ]
 
 
+def _with_run(outcome: Outcome) -> Outcome:
+    """The outcome with its run, if that is stored."""
+    return replace(outcome, run=runner.stored(store.path_of(outcome.name), outcome.name))
+
+
 def _named(experiments: Sequence[Experiment], engine: str | None) -> list[Outcome]:
-    """Outcomes with the run where it is stored, and with the error where it cannot be named."""
+    """Outcomes with the name of the run, or with the error where it cannot be named."""
+    if isinstance(experiments, str) or not isinstance(experiments, Iterable):
+        raise SpecError("give the experiments to run as a list")
+    wanted = [runner.as_experiment(one) for one in experiments]
     try:
         name_of = runner.namer(engine)
     except QbkitError as error:
-        return [Outcome(experiment, error=error) for experiment in experiments]
+        return [Outcome(experiment, error=error) for experiment in wanted]
     outcomes = []
-    for experiment in experiments:
+    for experiment in wanted:
         try:
-            name = name_of(experiment)
+            outcomes.append(Outcome(experiment, name=name_of(experiment)))
         except QbkitError as error:
             outcomes.append(Outcome(experiment, error=error))
-        else:
-            run = runner.stored(store.path_of(name), name)
-            outcomes.append(Outcome(experiment, name=name, run=run))
     return outcomes
 
 

@@ -48,10 +48,18 @@ def completed(
     words: Callable[[str], str],
     **how: Any,
 ) -> list[Kind]:
-    """The outcomes, after the calls for those that were not stored (see `run_calls`), by name.
+    """The outcomes, after the calls for those that were not stored, by name (see `called`)."""
+    failed = called(calls, words, **how)
+    return [o.loaded(failed) if o.name in calls else o for o in outcomes]
+
+
+def called(
+    calls: Mapping[str, tuple[Any, ...]], words: Callable[[str], str], **how: Any
+) -> Mapping[str, QbkitError]:
+    """The errors of those calls that failed, by name (see `run_calls`).
 
     Warns of a run that passed when it was retried; ``words`` says which it is.
     """
     done = run_calls(calls, **how)
     done.warn(words)
-    return [o.loaded(done.failed) if o.name in calls else o for o in outcomes]
+    return done.failed

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -16,7 +16,7 @@ import xarray as xr
 
 from qbkit.arguments import as_path, whole
 from qbkit.errors import SpecError, StoreError
-from qbkit.execution.many import Outcome, run_all
+from qbkit.execution.many import run_all, run_missing
 from qbkit.execution.runner import namer
 from qbkit.metrics.evaluation.harm import harm
 from qbkit.metrics.evaluation.measures import MEASURES, Part
@@ -148,18 +148,20 @@ def _answered(
     count = (QUICK_SEEDS if quick else SEEDS) if seeds is None else whole(seeds, "seeds")
     if count < 2:
         raise SpecError(f"seeds = {count}: an evaluation needs at least 2")
+    trials = list(_trials(book, senders, count, left_out, quick=quick))
+    every = {e.hash: e for trial in trials for e in trial.experiments}
+    errors = run_missing(list(every.values()), engine=engine, **how)
     rows: list[dict[str, object]] = []
-    failed: list[str] = []
-    for batch in _batches(list(_trials(book, senders, count, left_out, quick=quick))):
-        wanted = {e.to_json(): e for trial in batch for e in trial.experiments}
-        outcomes = dict(
-            zip(wanted, run_all(list(wanted.values()), engine=engine, **how), strict=True)
-        )
-        failed += [o.reason for o in outcomes.values() if o.run is None]
+    failed: dict[str, str] = {name: str(error) for name, error in errors.items()}
+    for batch in _batches(trials):
+        wanted = {e.hash: e for trial in batch for e in trial.experiments if e.hash not in failed}
+        outcomes = run_all(list(wanted.values()), engine=engine)
+        failed |= {o.experiment.hash: o.reason for o in outcomes if o.run is None}
+        runs = {o.experiment.hash: o.run for o in outcomes if o.run is not None}
         for trial in batch:
-            rows += _rows(trial, outcomes)
+            rows += _rows(trial, runs)
     values = pd.DataFrame(rows, columns=list(COLUMNS))
-    return Evaluation(book, tested.text, quick, count, values, tuple(failed), left_out)
+    return Evaluation(book, tested.text, quick, count, values, tuple(failed.values()), left_out)
 
 
 def load_evaluation(path: str | Path) -> Evaluation:
@@ -224,10 +226,10 @@ def _batches(trials: Sequence[Trial]) -> Iterator[list[Trial]]:
         yield list(trials[start : start + AT_ONCE])
 
 
-def _rows(trial: Trial, outcomes: dict[str, Outcome]) -> Iterator[dict[str, object]]:
+def _rows(trial: Trial, runs: Mapping[str, xr.Dataset]) -> Iterator[dict[str, object]]:
     """A row for each measure of a trial; the value is NaN where a run failed."""
-    run = outcomes[trial.experiment.to_json()].run
-    alone = outcomes[trial.alone.to_json()].run if trial.alone else None
+    run = runs.get(trial.experiment.hash)
+    alone = runs.get(trial.alone.hash) if trial.alone else None
     for name in trial.scenario.measures:
         yield {
             "section": trial.criterion.section,
