@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import re
 import shutil
+from pathlib import Path
 
+import numpy as np
 import pytest
+from conservation import conserved_run
 from registries import build_or_skip
 
 import qbkit as qb
 from qbkit import stacks
 from qbkit.errors import SpecError, StackNotReady
 from qbkit.metrics.maps.families import family
-from qbkit.stacks import registry
+from qbkit.stacks import Stack, registry
 from qbkit.stacks.about.listing import release_rows
 from qbkit.stacks.release import number
 from qbkit.stacks.releases import noq, openssl, quiche, quinn, s2n_quic, tquic
@@ -310,6 +313,46 @@ def test_a_version_that_cargo_cannot_select_has_its_reason_in_the_message(tmp_pa
     assert log.read_text() == CARGO_WITHOUT_THE_FEATURE
 
 
+@pytest.mark.parametrize("known", registry._releases.values(), ids=lambda known: known.name)
+def test_the_guide_says_which_releases_have_applications(known):
+    guide = (Path(__file__).parents[1] / "docs/howto/own-stack.md").read_text()
+    (said,) = re.findall(rf"^\| {known.name} \|.* \| ([^|]*) \|$", guide, re.M)
+    have = [known.stack(one.since).apps != () for one in known.generations]
+    assert have == sorted(have)  # no release without them after one that has them
+    since = [one.since for one, has in zip(known.generations, have, strict=True) if has]
+    assert said == (f"{since[0]} and later" if since else "none")
+
+
+def test_a_release_without_applications_is_refused():
+    with pytest.raises(SpecError, match=r"^google-quiche@1\.40\.0 has no app rate\. aioquic, "):
+        qb.run(qb.Experiment(flows=["google-quiche@1.40.0:cubic?app=rate mbps=2"]))
+
+
+def old_release(flow: str) -> Stack:
+    """The release of a flow, built in seconds."""
+    name = qb.Flow(flow).stack
+    if not name.startswith("aioquic") and not shutil.which("go"):
+        pytest.skip("Go is missing")
+    release = stacks.get(name)
+    build_or_skip(release, release.released)
+    return release
+
+
+@pytest.mark.guest
+@pytest.mark.parametrize("flow", ["aioquic@1.0.0:cubic", "x-net-quic@0.22.0:reno"])
+@pytest.mark.parametrize("ip_version", [4, 6])
+def test_an_old_release_has_frames_and_requests(flow, ip_version):
+    old_release(flow)
+    apps = ("rate mbps=2 fps=25", "requests kb=20 think_s=0.1")
+    flows = [f"{flow}?app={app}" for app in apps]
+    run = conserved_run(*flows, rate_mbps=20, rtt_ms=40, ip_version=ip_version)
+    of, release_s = run.object_flow.values, run.object_release_s.values
+    assert np.diff(release_s[of == 0]) == pytest.approx(1 / 25, abs=1e-6)
+    took_ms = 1e3 * (run.object_arrived_s.values - release_s)[of == 0][:-10]
+    assert 24 < np.median(took_ms) < 26  # half an RTT, and 4 ms on the link
+    assert 20 < (of == 1).sum() < 28  # an RTT, thinking, and 8 ms on the link
+
+
 @pytest.mark.guest
 @pytest.mark.parametrize(
     "flow",
@@ -321,12 +364,8 @@ def test_a_version_that_cargo_cannot_select_has_its_reason_in_the_message(tmp_pa
     ],
 )
 def test_an_old_release_fills_a_link(flow):
-    """They are built in seconds; two of them need an adapter."""
-    name = qb.Flow(flow).stack
-    if not name.startswith("aioquic") and not shutil.which("go"):
-        pytest.skip("Go is missing")
-    release = stacks.get(name)
-    build_or_skip(release, release.released)
+    """Two of them need an adapter."""
+    name = old_release(flow).name
     run = qb.Experiment(
         bottleneck=qb.Bottleneck(rate_mbps=5, rtt_ms=20, buffer_bdp=2),
         flows=[flow],

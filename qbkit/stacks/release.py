@@ -14,10 +14,17 @@ from qbkit.errors import SpecError, StackNotReady
 from qbkit.files import write_whole
 from qbkit.settings import cache_folder
 from qbkit.stacks.base import Say, Stack
+from qbkit.stacks.toolchains.above import name_below
 
 VERSION = re.compile(r"\d{1,9}(\.\d{1,9}){1,3}")
 SOURCES = Path(__file__).parent / "drivers/releases"
 """Our drivers of earlier releases, as far as they differ from the present one."""
+NONE_ABOVE: dict[str, object] = {
+    "apps": (),
+    **dict.fromkeys(("reads_slowly", "offers_window", "ip6", "serves", "resumes"), False),
+}
+"""A stack whose driver has nothing above its transport: attribute → value."""
+ALL_ABOVE = tuple(NONE_ABOVE)
 
 
 @dataclass(frozen=True)
@@ -34,6 +41,10 @@ class Generation:
     reports: tuple[str, ...] = ("cwnd_bytes", "bytes_in_flight", "srtt_ms")
     others: tuple[tuple[str, str], ...] = ()
     """Further crates of the driver, each with the version that its releases need."""
+    above: tuple[str, ...] = ()
+    """Those of `ALL_ABOVE` that the driver of ``for_app`` has like the present one."""
+    sources_above: tuple[Path, ...] = ()
+    """Further folders of that driver."""
 
 
 @dataclass(frozen=True)
@@ -107,13 +118,7 @@ class Release(Stack):
             "number": version,
             "generation": generation,
             "source": cls.origin.format(version=version),
-            # The adapters of older releases have nothing above their transport.
-            "apps": (),
-            "reads_slowly": False,
-            "offers_window": False,
-            "ip6": False,
-            "serves": False,
-            "resumes": False,
+            **{name: none for name, none in NONE_ABOVE.items() if name not in generation.above},
             **cls.own(version, generation),
         }
         made: Release = type(cls.__name__, (cls,), attributes)()
@@ -165,7 +170,7 @@ class Release(Stack):
         return None if self.number in there else self.of.unknown(self.number, there)
 
     def _lock_file(self) -> Path:
-        return release_folder(self.name) / self.lock_name
+        return release_folder(name_below(self.name)) / self.lock_name
 
     def _write_lock_file(self, text: str) -> None:
         write_whole(self._lock_file(), text.encode())

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import ClassVar
 
-from qbkit.stacks.aioquic import DRIVER, FLAGS, MOUNT, AioQuic
-from qbkit.stacks.base import Say, Status
+from qbkit.stacks.aioquic import DRIVER, FLAGS, AioQuic
+from qbkit.stacks.base import Say, Stack, Status, changed
 from qbkit.stacks.registry import register_releases
-from qbkit.stacks.release import SOURCES, Generation, LockedRelease, Releases
+from qbkit.stacks.release import ALL_ABOVE, SOURCES, Generation, LockedRelease, Releases
 from qbkit.stacks.releases import wheels
 from qbkit.stacks.toolchains import byte_code
 from qbkit.stacks.toolchains.build import build_once, built_folder, fingerprint, python_identity
@@ -24,11 +25,17 @@ class AioQuicRelease(LockedRelease, AioQuic):
     """A release of aioquic."""
 
     origin = "the Python package aioquic {version}"
+    installed: ClassVar[Path | None] = None
+    """The installed packages, where they are those of another driver."""
 
     @classmethod
     def own(cls, version: str, generation: Generation) -> dict[str, object]:
         """Its adapter."""
         return {"package": generation.sources[-1].name}
+
+    def for_app(self) -> Stack:
+        """The driver with something above the transport, and the same packages."""
+        return changed(super().for_app(), installed=self._folder())
 
     def version(self) -> str:
         """Version of the package, and a fingerprint of the driver and all that it runs with."""
@@ -58,19 +65,25 @@ class AioQuicRelease(LockedRelease, AioQuic):
 
     def packages(self) -> dict[str, Path]:
         """The driver, and its adapter if it needs one."""
-        return {f"{MOUNT}/{folder.name}": folder for folder in self.generation.sources}
+        folders = {folder.name: folder for folder in self.generation.sources}
+        folders[DRIVER.name] = self.driver
+        return {f"{self.mount}/{name}": folder for name, folder in folders.items()}
 
     def modules(self) -> tuple[str, ...]:
         """The modules that its process imports."""
         return (f"{self.package}.__main__",)
 
     def _folder(self) -> Path:
-        return built_folder(self.name, self._key())
+        return self.installed or built_folder(self.name, self._key())
 
     def _locked_key(self) -> str:
         """Over the driver, the locked packages and the interpreter."""
-        sources = [file for folder in self.generation.sources for file in folder.glob("*.py")]
         words = [*FLAGS, byte_code.version(), python_identity(Path(sys.executable))]
+        folders = list(self.generation.sources)
+        if self.driver != DRIVER:  # apart: files count in the order of their paths
+            folders.remove(DRIVER)
+            words.append(fingerprint(self.driver.glob("*.py")))
+        sources = [file for folder in folders for file in folder.glob("*.py")]
         return fingerprint(sources, self._lock_file().read_text(), *words)
 
     def _choose(self) -> None:
@@ -85,12 +98,16 @@ class AioQuicRelease(LockedRelease, AioQuic):
         wheels.pip_install(*words, what=self.name)
 
 
+def _generation(since: str, *sources: Path) -> Generation:
+    return Generation(since, sources, ("cubic", "reno"), above=ALL_ABOVE)
+
+
 RELEASES = Releases(
     name=AioQuic.name,
     package="wheel aioquic",
     generations=(
-        Generation("0.9.21", (DRIVER, ADAPTERS / "aioquic_before_1_2"), ("cubic", "reno")),
-        Generation("1.2.0", (DRIVER,), ("cubic", "reno")),
+        _generation("0.9.21", DRIVER, ADAPTERS / "aioquic_before_1_2"),
+        _generation("1.2.0", DRIVER),
     ),
     built=("0.9.25", "1.0.0", "1.2.0", "1.3.0", "1.4.0", "1.7.2"),
     make=AioQuicRelease.make,

@@ -8,9 +8,14 @@ from pathlib import Path
 from typing import ClassVar
 
 from qbkit.files import write_whole
-from qbkit.stacks.base import Say
-from qbkit.stacks.release import LockedRelease, release_folder
+from qbkit.stacks.base import Say, Stack
+from qbkit.stacks.release import LockedRelease
+from qbkit.stacks.toolchains.above import ABOVE, SUFFIX, with_above
+from qbkit.stacks.toolchains.build import build_once, fingerprint
 from qbkit.stacks.toolchains.golang import run_go
+from qbkit.stacks.toolchains.sources import files_of, put_together
+
+LOCKED = ("go.mod", "go.sum")
 
 
 class GoRelease(LockedRelease):
@@ -27,10 +32,28 @@ class GoRelease(LockedRelease):
     """The folder of the present driver."""
     files: ClassVar[tuple[str, ...]]
     """Those of its files that a release's driver has."""
+    above: ClassVar[Path | None] = None
+    """The module of the driver with something above the transport."""
 
     def module_folder(self) -> Path:
         """The module in the cache."""
-        return release_folder(self.name)
+        return self.above or self._lock_file().parent
+
+    def for_app(self) -> Stack:
+        """The driver with what `ABOVE` adds to the present one, and its generation to that."""
+        if not self._lock_file().exists():
+            return with_above(self)
+        files = [*self._files().values(), *(self._lock_file().with_name(n) for n in LOCKED)]
+        names = ("go", self.present.name)
+        above = (*(ABOVE / name for name in names), *self.generation.sources_above)
+
+        def make(folder: Path) -> None:
+            for file in files:
+                shutil.copyfile(file, folder / file.name)
+            put_together(above, folder)
+
+        key = fingerprint([*files, *files_of(above)])
+        return with_above(self, above=build_once(f"{self.name}{SUFFIX}-sources", key, make))
 
     def version(self) -> str:
         """Version of the module, and of our driver."""
@@ -49,13 +72,16 @@ class GoRelease(LockedRelease):
         _, *versions = run_go(words, self.name, self.present).split()
         return [version.removeprefix("v") for version in versions]
 
-    def _put_together(self) -> None:
-        """Copy the driver's files, those of the generation in place of today's."""
+    def _files(self) -> dict[str, Path]:
+        """The driver's files by name, those of the generation in place of today's."""
         files = {name: self.present / name for name in self.files}
         for folder in self.generation.sources:
             files |= {file.name: file for file in folder.glob("*.go")}
-        for name, file in files.items():
-            write_whole(self.module_folder() / name, file.read_bytes())
+        return files
+
+    def _put_together(self) -> None:
+        for name, file in self._files().items():
+            write_whole(self._lock_file().with_name(name), file.read_bytes())
 
     def _choose(self) -> None:
         """Let go choose the modules that this release needs."""

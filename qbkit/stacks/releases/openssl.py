@@ -9,7 +9,7 @@ import json
 
 from qbkit.stacks.openssl import OPENSSL, OpenSsl
 from qbkit.stacks.registry import register_releases
-from qbkit.stacks.release import Generation, LockedRelease, Releases
+from qbkit.stacks.release import ALL_ABOVE, Generation, LockedRelease, Releases
 from qbkit.stacks.toolchains.source_packages import CrateSources, crate_index
 
 
@@ -48,7 +48,7 @@ def crates_by_openssl(index: str) -> dict[str, str]:
 RELEASES = Releases(
     name=OpenSsl.name,
     package=f"crate {OPENSSL.name}'s OpenSSL",
-    generations=(Generation("3.5.0", (), OpenSsl().controllers()),),
+    generations=(Generation("3.5.0", (), OpenSsl().controllers(), above=ALL_ABOVE),),
     built=("3.5.0", "3.5.4", "3.5.5", "3.6.2", "4.0.1", "4.0.2", "4.0.3"),
     make=OpenSslRelease.make,
 )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from qbkit.stacks.picoquic import AIOPQUIC, VERSION, Picoquic
 from qbkit.stacks.registry import register_releases
-from qbkit.stacks.release import Generation, Release, Releases
+from qbkit.stacks.release import ALL_ABOVE, Generation, Release, Releases
 from qbkit.stacks.toolchains.source_packages import PythonSources
 
 PACKAGES = {
@@ -48,7 +48,7 @@ class PicoquicRelease(Release, Picoquic):
 RELEASES = Releases(
     name=Picoquic.name,
     package="sources of picoquic in the wheel aiopquic",
-    generations=(Generation("1.1.51.0", (), Picoquic().controllers()),),
+    generations=(Generation("1.1.51.0", (), Picoquic().controllers(), above=ALL_ABOVE),),
     built=tuple(PACKAGES),
     make=PicoquicRelease.make,
 )
