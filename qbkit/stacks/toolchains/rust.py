@@ -92,11 +92,14 @@ class RustProgram(CompiledProgram):
 
     def _driver_folders(self) -> list[Path]:
         """The folders of our crates that the program is compiled from."""
-        crates = locked_crates(self._program(), self.workspace)
-        ours = [name for name, _, checksum in (line.split(" ") for line in crates) if not checksum]
         beside = self.workspace.parent / WORKSPACE.name
         places = (self.workspace, beside, WORKSPACE)
-        return [_first_existing(*(place / name for place in places)) for name in ours]
+        return [_first_existing(*(place / name for place in places)) for name in self._ours()]
+
+    def _ours(self) -> list[str]:
+        """Our crates that the program is compiled from."""
+        crates = locked_crates(self._program(), self.workspace)
+        return [name for name, _, checksum in (line.split(" ") for line in crates) if not checksum]
 
     def _compile(self, folder: Path) -> None:
         # Who works on a driver sets Cargo's own variable, to keep compiled crates between builds.
@@ -110,7 +113,7 @@ class RustProgram(CompiledProgram):
         """Compile in ``target``; keep the program in ``folder``, or the log of a failure."""
         env = {**os.environ, **self.build_env, TARGET: str(target)}
         # Cargo tells our crates in one workspace from those in another by their times alone.
-        ours = [word for folder in self._driver_folders() for word in ("--package", folder.name)]
+        ours = [word for name in self._ours() for word in ("--package", name)]
         run_tool(["cargo", "clean", "--release", "--locked", *ours], self.name, env, self.workspace)
         words = ["cargo", "build", "--release", "--locked", "--package", self._program()]
         run_tool(words, self.name, env, self.workspace, log=folder / "build.log")
