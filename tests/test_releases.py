@@ -148,6 +148,13 @@ def test_the_driver_of_a_release_of_a_crate_fits_together(name, generation, tmp_
     run_tool(["rustfmt", "--check", *form, tmp_path / "src/main.rs"], name)
 
 
+def test_cargo_builds_a_release_of_a_crate_without_what_it_compiled_before(empty_cache):
+    release, lock_file = stacks.get("quinn@0.11.14"), empty_cache / "releases/quinn@0.11.14"
+    lock_file.mkdir(parents=True)
+    shutil.copy(WORKSPACE / "Cargo.lock", lock_file)
+    assert sorted(release._ours()) == ["common", "quinn-flow"]
+
+
 def test_later_files_replace_and_patches_change_those_of_earlier_folders(tmp_path):
     files = {
         "first/a.rs": "one\ntwo\n",
@@ -339,7 +346,9 @@ def old_release(flow: str) -> Stack:
 
 
 @pytest.mark.guest
-@pytest.mark.parametrize("flow", ["aioquic@1.0.0:cubic", "x-net-quic@0.22.0:reno"])
+@pytest.mark.parametrize(
+    "flow", ["aioquic@1.0.0:cubic", "quic-go@0.37.5:cubic", "x-net-quic@0.22.0:reno"]
+)
 @pytest.mark.parametrize("ip_version", [4, 6])
 def test_an_old_release_has_frames_and_requests(flow, ip_version):
     old_release(flow)

@@ -32,6 +32,8 @@ class GoRelease(LockedRelease):
     """The folder of the present driver."""
     files: ClassVar[tuple[str, ...]]
     """Those of its files that a release's driver has."""
+    changed_above: ClassVar[tuple[str, ...]] = ()
+    """Others that `ABOVE` changes, before a folder of the generation replaces them."""
     above: ClassVar[Path | None] = None
     """The module of the driver with something above the transport."""
 
@@ -43,7 +45,8 @@ class GoRelease(LockedRelease):
         """The driver with what `ABOVE` adds to the present one, and its generation to that."""
         if not self._lock_file().exists():
             return with_above(self)
-        files = [*self._files().values(), *(self._lock_file().with_name(n) for n in LOCKED)]
+        ours = self._files() | {name: self.present / name for name in self.changed_above}
+        files = [*ours.values(), *(self._lock_file().with_name(name) for name in LOCKED)]
         names = ("go", self.present.name)
         above = (*(ABOVE / name for name in names), *self.generation.sources_above)
 

@@ -10,9 +10,12 @@ from typing import ClassVar
 
 from qbkit.stacks.quic_go import MODULE, SOURCES, QuicGo
 from qbkit.stacks.registry import register_releases
+from qbkit.stacks.release import ALL_ABOVE, Generation, Releases
 from qbkit.stacks.release import SOURCES as ADAPTERS
-from qbkit.stacks.release import Generation, Releases
 from qbkit.stacks.releases.go_modules import GoRelease
+
+UPLOADS_ABOVE = ("uploads-above",)
+INTERFACES_ABOVE = (*UPLOADS_ABOVE, "interfaces-above")
 
 
 class QuicGoRelease(GoRelease, QuicGo):
@@ -30,20 +33,24 @@ class QuicGoRelease(GoRelease, QuicGo):
         *("main.go", "recv.go", "send.go", "socket.go", "sampler.go", "types.go", "telemetry.go"),
         "end.go",
     )
+    changed_above = ("roles.go",)
 
 
-def _generation(since: str, *folders: str) -> Generation:
-    return Generation(
-        since, tuple(ADAPTERS / "quic-go" / name for name in folders), ("cubic", "reno")
+def _generation(since: str, *folders: str, above: tuple[str, ...] = UPLOADS_ABOVE) -> Generation:
+    sources, more = (
+        tuple(ADAPTERS / "quic-go" / name for name in names) for names in (folders, above)
     )
+    return Generation(since, sources, ("cubic", "reno"), above=ALL_ABOVE, sources_above=more)
 
 
 RELEASES = Releases(
     name=QuicGo.name,
     package=f"Go module {MODULE}",
     generations=(
-        _generation("0.37.0", "uploads", "common", "tracer_interface", "interfaces"),
-        _generation("0.40.0", "uploads", "common", "logging", "interfaces"),
+        _generation(
+            "0.37.0", "uploads", "common", "tracer_interface", "interfaces", above=INTERFACES_ABOVE
+        ),
+        _generation("0.40.0", "uploads", "common", "logging", "interfaces", above=INTERFACES_ABOVE),
         _generation("0.53.0", "uploads", "common", "logging"),
         _generation("0.56.0", "uploads"),
     ),
