@@ -210,6 +210,13 @@ def test_a_run_that_exists_is_not_run_again():
 
 
 @pytest.mark.guest
+def test_conformance_of_flows_too_short_runs_nothing(own_runs):
+    done = qbkit("conformance", "tcp:cubic", "--duration-s", "6")
+    assert done.returncode == 2
+    assert "give at least 7.5 s" in done.stderr
+    assert not own_runs.exists()
+
+
 def test_conformance_gates():
     words = ["conformance", "tcp:cubic", "--reference", "tcp:cubic", "--rtt-ms", "10"]
     words += ["--rate-mbps", "10", "--duration-s", "20", "--seeds", "2", "--json"]

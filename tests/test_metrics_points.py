@@ -7,8 +7,10 @@ import pytest
 import xarray as xr
 from synthetic import synthetic_run
 
-from qbkit.errors import MetricError
+import qbkit as qb
+from qbkit.errors import MetricError, SpecError
 from qbkit.metrics import operating_points
+from qbkit.metrics.envelopes.envelope import require_hull
 
 
 def without_packets(ds: xr.Dataset) -> xr.Dataset:
@@ -106,6 +108,19 @@ def test_bins_that_do_not_tile_the_windows_still_agree_on_a_steady_flow() -> Non
     points = operating_points(ds, 0)
     assert points.throughput_mbps == pytest.approx(np.ones(len(points)))
     assert points.delay_ms == pytest.approx(np.full(len(points), 3.0))
+
+
+def test_flows_too_short_for_a_hull_are_refused_before_they_run() -> None:
+    # At 50 ms: 5 s of the start, 3 windows of 0.5 s, one at the end, and a start 0.5 s late.
+    require_hull("imc22", 7.5, 50.0)
+    require_hull("quicbench", 1.0, 50.0)  # which skips no start
+    with pytest.raises(SpecError, match=r"3 windows of 10 RTTs.*at least 7.5 s for RTTs of 50 ms"):
+        require_hull("refined", 7.4, 50.0)
+    # At 600 ms four windows are 24 s, and with them a tenth of the time is skipped: 29 s, and 6 s.
+    with pytest.raises(SpecError, match="at least 35 s for RTTs of 600 ms"):
+        require_hull("imc22", 31.0, 600.0)
+    with pytest.raises(SpecError, match="duration_s = 6"):
+        qb.explain("tcp:reno", duration_s=6)
 
 
 def test_errors_say_what_to_do() -> None:

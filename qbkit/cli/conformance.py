@@ -48,6 +48,8 @@ def conformance_command(
     given), 3 if one fails, 4 if one is undecided and none fails: more seeds would decide it. Errors
     exit with 1 or 2.
     """
+    from qbkit.metrics.envelopes.envelope import require_hull  # slow to load
+
     bounds = _bounds(params)
 
     if definition not in qb.metrics.DEFINITIONS:
@@ -55,6 +57,7 @@ def conformance_command(
             f"choose from {', '.join(qb.metrics.DEFINITIONS)}", param_hint="--definition"
         )
     link = bottleneck(params)
+    require_hull(definition, params["duration_s"], link.rtt_ms)
     how = {"bottleneck": link, "progress": not as_json, **params}
     explained = None
     if explaining:

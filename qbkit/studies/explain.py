@@ -14,7 +14,7 @@ from typing import Any
 from qbkit.errors import StoreError
 from qbkit.execution.many import run_every
 from qbkit.execution.stand_ins import CANNOT_RUN
-from qbkit.metrics.envelopes.envelope import definition_of
+from qbkit.metrics.envelopes.envelope import require_hull
 from qbkit.metrics.parameters import PARAMETERS, Parameters, compare
 from qbkit.spec import Bottleneck, Flow
 from qbkit.store.published import ENVELOPE_SERIES, load_runs, published_index
@@ -48,11 +48,11 @@ def explain(
     Besides the conformance study, each of the two runs alone on the same link (60 s or
     ``duration_s`` if that is less, two seeds), because a rival's losses would mask the parameters.
     If the likeliest cause is the receiver, the study runs once more with another one. Stored runs
-    are loaded. ``published`` is the folder of a published explanation; it,
-    ``scheduler`` and the exceptions are as in `qbkit.conformance_study`.
+    are loaded. ``published`` is the folder of a published explanation; it, ``scheduler`` and the
+    exceptions are as in `qbkit.conformance_study`. Flows too short for a hull are a SpecError.
     """
-    definition_of(definition)  # raises for an unknown one
     link = bottleneck or Bottleneck()
+    require_hull(definition, duration_s, link.rtt_ms)
     much: dict[str, Any] = {"duration_s": duration_s, "seeds": seeds}
     how: dict[str, Any] = {"engine": engine, "scheduler": scheduler, "progress": progress}
     study = conformance_study(test, reference, bottleneck=link, published=published, **much, **how)

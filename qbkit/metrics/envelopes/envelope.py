@@ -30,7 +30,12 @@ import xarray as xr
 from qbkit.errors import MetricError
 from qbkit.metrics.envelopes.clusters import cluster_points
 from qbkit.metrics.envelopes.hulls import BOUNDARY_TOLERANCE, convex_hull, inside, pick, to_geometry
-from qbkit.metrics.envelopes.points import MIN_POINTS, OperatingPoints, operating_points
+from qbkit.metrics.envelopes.points import (
+    MIN_POINTS,
+    OperatingPoints,
+    operating_points,
+    require_long_enough,
+)
 from qbkit.metrics.envelopes.quicbench import quicbench_points
 from qbkit.traces.arrays import BoolArray, FloatArray, IntArray
 
@@ -119,6 +124,15 @@ def definition_of(name: str) -> Definition:
             f"there is no envelope definition {name!r}; choose one of {', '.join(DEFINITIONS)}"
         )
     return DEFINITIONS[name]
+
+
+def require_hull(definition: str, duration_s: float, rtt_ms: float) -> None:
+    """Raise SpecError for flows too short for the definition's hull, as far as that is known.
+
+    Raises MetricError for an unknown definition.
+    """
+    if definition_of(definition).sample is operating_points:
+        require_long_enough(duration_s, rtt_ms)
 
 
 @dataclass(frozen=True, eq=False)

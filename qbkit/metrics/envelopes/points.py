@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from qbkit.errors import MetricError
+from qbkit.errors import MetricError, SpecError
 from qbkit.metrics.flows import lookup
 from qbkit.traces.arrays import FloatArray
 
@@ -117,6 +117,20 @@ def operating_points(
         skip_end_s=float(skip_end_s),
         label=label,
     )
+
+
+def require_long_enough(duration_s: float, rtt_ms: float) -> None:
+    """Raise SpecError for flows too short for a hull, wherever in 10 RTTs they start."""
+    interval_s = 10 * rtt_ms / 1e3
+    used_s = (MIN_POINTS + 1) * interval_s
+    needed_s = max(MIN_SKIP_START_S + used_s, used_s / (1 - SKIP_START_FRACTION))
+    starts_s = min(interval_s, duration_s / 10)
+    if duration_s - starts_s < needed_s:
+        raise SpecError(
+            f"duration_s = {duration_s:g}: a hull needs {MIN_POINTS} windows of 10 RTTs after the "
+            f"start of a flow and before its end; give at least {needed_s + interval_s:g} s for "
+            f"RTTs of {rtt_ms:g} ms"
+        )
 
 
 def _window_edges_s(
