@@ -148,6 +148,28 @@ def test_the_driver_of_a_release_of_a_crate_fits_together(name, generation, tmp_
     run_tool(["rustfmt", "--check", *form, tmp_path / "src/main.rs"], name)
 
 
+ABOVE = [(name, generation) for name, generation in CRATES if generation.above]
+
+
+@pytest.mark.parametrize(
+    ("name", "generation"), ABOVE, ids=lambda value: getattr(value, "since", value)
+)
+def test_what_is_above_a_release_of_a_crate_fits_together(name, generation, empty_cache):
+    """Each patch fits, and what is above changes our own crates, too."""
+    since = generation.since
+    release = stacks.get(f"{name}@{since}")
+    assert release.for_app().version().startswith(f"{since}, driver unlocked")
+    lock_file = empty_cache / f"releases/{name}@{since}/Cargo.lock"
+    lock_file.parent.mkdir(parents=True)
+    shutil.copy(WORKSPACE / "Cargo.lock", lock_file)
+    driver = release.for_app()
+    member = driver.workspace / driver._program()
+    assert {"above.rs", "app"} <= {path.name for path in (member / "src").iterdir()}
+    assert "any_port" in (driver.workspace / "common/src/lib.rs").read_text()
+    assert f'"={since}"' in (member / "Cargo.toml").read_text()
+    assert driver.version() != release.version()
+
+
 def test_cargo_builds_a_release_of_a_crate_without_what_it_compiled_before(empty_cache):
     release, lock_file = stacks.get("quinn@0.11.14"), empty_cache / "releases/quinn@0.11.14"
     lock_file.mkdir(parents=True)

@@ -5,17 +5,19 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
 from qbkit.files import lock, write_whole
 from qbkit.settings import cache_folder, writable_folder
-from qbkit.stacks.base import Say
+from qbkit.stacks.base import Say, Stack, changed
 from qbkit.stacks.release import SOURCES, Generation, LockedRelease, release_folder
-from qbkit.stacks.toolchains.build import run_tool
+from qbkit.stacks.toolchains.above import ABOVE, with_above
+from qbkit.stacks.toolchains.build import build_once, fingerprint, run_tool
 from qbkit.stacks.toolchains.rust import WORKSPACE, RustStack
 from qbkit.stacks.toolchains.source_packages import crate_versions
-from qbkit.stacks.toolchains.sources import put_together
+from qbkit.stacks.toolchains.sources import files_of, put_together
 
 OLD_RUSTLS = SOURCES / "rustls-0.20"
 """A client that believes any certificate, for drivers of crates with rustls 0.20 or 0.21."""
@@ -31,6 +33,8 @@ class CrateRelease(LockedRelease, RustStack):
     lock_name = "Cargo.lock"
     ours: ClassVar[tuple[str, ...]]
     """Our crates beside the driver."""
+    is_above: ClassVar[bool] = False
+    """Whether it is the driver of ``for_app``, whose crates of ours `ABOVE` changes."""
 
     @classmethod
     def own(cls, version: str, generation: Generation) -> dict[str, object]:
@@ -46,6 +50,22 @@ class CrateRelease(LockedRelease, RustStack):
         if not self._missing():
             self.lock()
         super().build(say)
+
+    def for_app(self) -> Stack:
+        """The driver with what its generation adds, and the same other crates."""
+        if not self._lock_file().exists():
+            return with_above(self)
+        sources = (*self.generation.sources, *self.generation.sources_above)
+        generation = replace(self.generation, sources=sources)
+        made = with_above(self, generation=generation, is_above=True)
+
+        def make(folder: Path) -> None:
+            shutil.copyfile(self._lock_file(), folder / self.lock_name)
+            made._put_together(folder)
+
+        files = files_of(made._driver_folders())
+        key = fingerprint([*files, SOURCES / "Cargo.toml", self._lock_file()], self.number)
+        return changed(made, workspace=build_once(f"{made.name}-sources", key, make))
 
     def released(self) -> list[str]:
         """The versions of the crate that nobody withdrew."""
@@ -64,7 +84,12 @@ class CrateRelease(LockedRelease, RustStack):
         return self.number
 
     def _driver_folders(self) -> list[Path]:
-        return [*self.generation.sources, *(WORKSPACE / name for name in self.ours)]
+        ours = [folder for name in self.ours for folder in self._folders_of(name)]
+        return [*self.generation.sources, *ours]
+
+    def _folders_of(self, ours: str) -> list[Path]:
+        """Those of a crate of ours, and of what changes its files."""
+        return [WORKSPACE / ours, *([ABOVE / ours] if self.is_above else [])]
 
     def _compile(self, folder: Path) -> None:
         """Compile in a folder that all releases share, as most of their crates are the same."""
@@ -82,7 +107,9 @@ class CrateRelease(LockedRelease, RustStack):
         put_together(self.generation.sources, member / "src")
         shutil.copyfile(SOURCES / "Cargo.toml", workspace / "Cargo.toml")
         for name in self.ours:
-            shutil.copytree(WORKSPACE / name, workspace / name)
+            present, *changes = self._folders_of(name)
+            shutil.copytree(present, workspace / name)
+            put_together(changes, workspace / name / "src")
         manifest = (member / "src/Cargo.toml").rename(member / "Cargo.toml")
         text = manifest.read_text()
         for crate, version in ((self.crate, self.number), *self.generation.others):

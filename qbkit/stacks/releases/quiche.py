@@ -12,6 +12,7 @@ from qbkit.stacks.quiche import Quiche
 from qbkit.stacks.registry import register_releases
 from qbkit.stacks.release import SOURCES, Generation, Releases
 from qbkit.stacks.releases.crates import crate_release
+from qbkit.stacks.toolchains.above import ABOVE
 from qbkit.stacks.toolchains.rust import WORKSPACE
 
 FOLDER = SOURCES / "quiche"
@@ -23,9 +24,20 @@ LOSS_BASED = ("cubic", "reno")
 OPTIONS = ("hystart",)
 
 
-def _generation(since: str, *folders: Path, bbr: tuple[str, ...] = ()) -> Generation:
+FEED = tuple(ABOVE / name for name in ("rust", "resume", "quiche-streams", "quiche"))
+
+
+def _generation(
+    since: str, *folders: Path, bbr: tuple[str, ...] = (), resumes: bool = False
+) -> Generation:
     return Generation(
-        since, (PRESENT, BY_NAME, *folders), (*LOSS_BASED, *bbr), OPTIONS, reports=Quiche.reports
+        since,
+        (PRESENT, BY_NAME, *folders),
+        (*LOSS_BASED, *bbr),
+        OPTIONS,
+        reports=Quiche.reports,
+        above=("apps", "ip6", "resumes") if resumes else (),
+        sources_above=FEED if resumes else (),
     )
 
 
@@ -37,7 +49,7 @@ RELEASES = Releases(
         _generation("0.16.0", PATHS, bbr=("bbr",)),
         _generation("0.20.0", PATHS, bbr=("bbr", "bbr2")),
         _generation("0.24.0", bbr=("bbr", "bbr2")),
-        _generation("0.26.0", bbr=("bbr2",)),
+        _generation("0.26.0", bbr=("bbr2",), resumes=True),
     ),
     built=("0.9.0", "0.12.0", "0.16.0", "0.18.0", "0.20.1", "0.22.0", "0.24.5", "0.26.1", "0.30.0"),
     make=crate_release(Quiche(), "quiche", ours=("common", "udp")).make,
