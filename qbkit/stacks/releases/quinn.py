@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from qbkit.stacks.quinn import Quinn
 from qbkit.stacks.registry import register_releases
-from qbkit.stacks.release import SOURCES, Generation, Releases
+from qbkit.stacks.release import ALL_ABOVE, SOURCES, Generation, Releases
 from qbkit.stacks.releases.crates import OLD_RUSTLS, crate_release
+from qbkit.stacks.toolchains.above import ABOVE
 from qbkit.stacks.toolchains.rust import WORKSPACE
 
 FOLDER = SOURCES / "quinn"
@@ -13,6 +14,7 @@ NEWEST = (WORKSPACE / "quinn-flow/src", FOLDER / "0.11")
 OLD_TLS = (OLD_RUSTLS, FOLDER / "rustls-0.20")
 WITH_MTU = (*NEWEST, *OLD_TLS, FOLDER / "0.10")
 FIXED_MTU = (*WITH_MTU, FOLDER / "0.9")
+FEED = tuple(ABOVE / name for name in ("rust", "resume", "quinn"))
 CONTROLLERS = ("cubic", "newreno", "bbr")
 OPTIONS = ("initial_window_packets", "packet_threshold", "segmentation", "ack_every_packets")
 
@@ -32,7 +34,8 @@ RELEASES = Releases(
         Generation("0.11.0", NEWEST, CONTROLLERS, OPTIONS),
         # The crate quinn 0.11.9 asks for 0.11.12 or later, but calls a method that this one lacks.
         Generation("0.11.12", NEWEST, CONTROLLERS, OPTIONS, others=(("quinn", "0.11.8"),)),
-        Generation("0.11.14", NEWEST, CONTROLLERS, OPTIONS),
+        # From here on quinn lets a program bound what waits in a connection.
+        Generation("0.11.14", NEWEST, CONTROLLERS, OPTIONS, above=ALL_ABOVE, sources_above=FEED),
     ),
     built=("0.8.4", "0.9.6", "0.10.6", "0.11.2", "0.11.8", "0.11.12", "0.11.14"),
     make=crate_release(Quinn(), "quinn-proto").make,
