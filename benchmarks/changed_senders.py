@@ -6,6 +6,7 @@ import changed_controllers  # noqa: F401  registers them
 import further_controllers  # noqa: F401  likewise
 import interrupted_controllers  # noqa: F401  likewise
 import limited_controllers  # noqa: F401  likewise
+import unseen_controllers  # noqa: F401  likewise
 from sender_cases import (
     AFTER_OUTAGE,
     AFTER_PAUSE,
@@ -13,6 +14,7 @@ from sender_cases import (
     CAP,
     DOWN,
     EXIT,
+    FAST,
     LINK,
     MEMORY,
     NEVER,
@@ -23,6 +25,7 @@ from sender_cases import (
     Case,
     of,
 )
+from unseen_senders import LINK as FASTER_LINK
 
 from qbkit.metrics.parameters.relations import RECEIVERS
 from qbkit.spec import Bottleneck
@@ -86,7 +89,7 @@ CASES = [
             "loss_beta=0.3": ("kept_after_burst",),
             "loss_beta=0.5": ("kept_after_burst",),
             "pacing=false": ("pacing",),
-            "pacing_gain_percent=125": ("standing_queue_bdp",),
+            "pacing_gain_percent=125": FAST,
             "pacing_gain_percent=80": SLOW,
             "ack_every_packets=16": ("packets_per_ack",),
             "initial_window_packets=40": ("initial_window_packets",),
@@ -196,7 +199,7 @@ CASES = [
         BBR,
         {
             "pacing_gain_percent=90": SLOW,
-            "pacing_gain_percent=115": ("standing_queue_bdp",),
+            "pacing_gain_percent=115": FAST,
             "bandwidth_rounds=5": MEMORY,
             "bandwidth_rounds=30": MEMORY,
             "startup_gain=4": STARTUP_GAIN,
@@ -229,6 +232,24 @@ CASES = [
             "headroom=0.6": ("cruise_part",),
             "counts_limited=true": ("app_limited_samples",),
         },
+    ),
+    *of(
+        "bbr, one factor",
+        BBR,
+        {
+            **{f"pacing_gain_percent={percent}": SLOW for percent in (70, 82, 85, 87)},
+            **{f"pacing_gain_percent={percent}": FAST for percent in (103, 110, 117, 140)},
+        },
+    ),
+    *of(
+        "bbr, one factor",
+        "qbkit:unseen-bbr",
+        {
+            **{f"rate_percent={percent}": SLOW for percent in (70, 75, 85, 87, 90, 95)},
+            **{f"rate_percent={percent}": FAST for percent in (103, 105, 110, 115, 117, 128)},
+            **{f"rate_percent={percent}": FAST for percent in (130, 140)},
+        },
+        FASTER_LINK,
     ),
     *of(
         "loss-based, later",

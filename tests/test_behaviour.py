@@ -20,10 +20,10 @@ import qbkit as qb
 from qbkit.cca.builtin.bbr import Bbr
 from qbkit.errors import MetricError
 from qbkit.metrics.parameters import Estimate, Parameters, compare
-from qbkit.metrics.parameters.behaviour import samples_of_path
+from qbkit.metrics.parameters.behaviour import of_samples, samples_of_path
 from qbkit.metrics.parameters.differences import CLEAR
 from qbkit.metrics.parameters.inference import PARAMETERS, _law
-from qbkit.metrics.parameters.model import within
+from qbkit.metrics.parameters.model import pace, phase_rates, within
 from qbkit.metrics.parameters.phases import Phases
 from qbkit.metrics.parameters.probe_path import ProbePath, _stale
 from qbkit.metrics.parameters.reductions import rounds_of_loss
@@ -69,9 +69,13 @@ def first_cause(test: Parameters, reference: Parameters) -> str:
         ({"up_gain": 2.0}, "probe_rate"),
         ({"cruise_window_gain": 0.7}, "cruise_part"),
         ({"pacing": False}, "pacing"),
+        ({"pacing_gain_percent": 140.0}, "standing_queue_bdp"),
         ({"pacing_gain_percent": 115.0}, "standing_queue_bdp"),
+        ({"pacing_gain_percent": 105.0}, "standing_queue_bdp"),
         ({"pacing_gain_percent": 90.0}, "paced_part"),
+        ({"pacing_gain_percent": 85.0}, "paced_part"),
         ({"pacing_gain_percent": 80.0}, "probes_reach_bdp"),
+        ({"pacing_gain_percent": 70.0}, "probes_reach_bdp"),
     ],
 )
 def test_one_change_of_bbr_is_named(unchanged, change, cause):
@@ -206,10 +210,53 @@ def test_a_probe_that_reaches_further_is_no_lower_cruise():
         ({"startup_rounds": 9}, "startup_hold_rtts"),
         ({"burst_keeps": 0.4}, "kept_after_burst"),
         ({"probe_rtt_every_s": 2.0}, "probe_rtt_every_s"),
+        ({"probe_s": 4.0}, "probe_cycle_rtts"),
+        ({"rate_percent": 90.0}, "paced_part"),
+        ({"rate_percent": 122.0}, "standing_queue_bdp"),
+        ({"rate_percent": 125.0}, "standing_queue_bdp"),
     ],
 )
 def test_one_change_of_a_bbr_that_probes_by_the_clock_is_named(by_the_clock, change, cause):
     assert first_cause(probed(UnseenBbr, **change), by_the_clock) == cause
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("percent", [90.0, 110.0, 122.0])
+def test_the_factor_that_all_phases_share(percent):
+    """Whether probes, cruising and drains are 0.9, 1.1 or 1.22 times what they should be."""
+    c = within(connection_of(UnseenBbr, rate_percent=percent), 0.0, PATH.fall_s)
+    _, cruise, _ = phase_rates(c, 5.0)
+    assert cruise == pytest.approx(percent / 100, rel=0.01)
+    assert pace(c, 5.0)["paced_part"] == pytest.approx(percent / 100, rel=0.01)
+
+
+def test_one_gain_is_not_the_pace_of_all_phases(unchanged):
+    for change in ({"up_gain": 1.1}, {"down_gain": 0.5}, {"cruise_window_gain": 0.7}):
+        found = probed(ChangedBbr, **change)["paced_part"].value
+        assert found == pytest.approx(unchanged["paced_part"].value, abs=0.02)
+
+
+@pytest.mark.parametrize(
+    ("pace", "probe", "queue", "first"),
+    [
+        (1.2, 1.5, 0.9, "standing_queue_bdp"),
+        (1.0, 1.5, 0.9, "probe_up_gain"),
+        (0.9, 1.1, 0.0, "paced_part"),
+    ],
+)
+def test_what_all_phases_share_comes_before_one_of_them(pace, probe, queue, first):
+    usual = {"growth": "probing", "paced_part": 1.0, "standing_queue_bdp": 0.0}
+    test = {**usual, "paced_part": pace, "standing_queue_bdp": queue, "probe_up_gain": probe}
+    assert compare(known(**test), known(**usual, probe_up_gain=1.25))[0].name == first
+
+
+def test_no_probe_rtt_in_half_a_minute_may_be_a_rare_one():
+    usual, rare = (known(growth="probing", probe_rtt=word) for word in ("often", "never"))
+    (found,) = compare(rare, usual)
+    assert found.clause == "it rarely or never probes for the RTT"
+    runs = [{"probe_rtt": word} for word in ("never", "never", "often")]
+    found = {estimate.name: estimate for estimate in of_samples(runs)}
+    assert found["probe_rtt"].word == "often" and found["probe_rtt"].samples == 1
 
 
 @pytest.mark.parametrize(
@@ -277,6 +324,24 @@ def test_a_window_of_another_rtt_hides_when_the_rate_is_forgotten():
     assert found[0] == {"window_gain": 2.0}
     assert found[1]["bandwidth_memory_rounds"] == pytest.approx(5.0 / 0.1, abs=1)
     assert found[1]["window_gain"] == 2.0 and found[1]["left_in_flight_bdp"] == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    ("later", "found"),
+    [
+        (3.7, {"window_gain": 2.0}),
+        (8.0, {"bandwidth_filter": "never forgets", "window_gain": 2.0}),
+    ],
+)
+def test_a_rate_that_is_forgotten_after_the_rtt_of_its_own_queue(later, found):
+    """In flight are 1 BDP, 2 for 3 s after the fall, then 15, and less than 2 never again."""
+    grid_s = np.arange(0.0, 60.0, 0.0125)
+    c = SimpleNamespace(grid_s=grid_s, min_rtt_s=0.05, rtt_s=np.full(len(grid_s), 0.1))
+    c.packet_bytes, c.link = 1250, SimpleNamespace(rate_mbps=20.0)
+    steps = np.searchsorted([15.0, 18.0, 30.0], grid_s, "right")
+    flight = np.array([1.0, 2.0, 15.0, later])[steps]
+    c.in_flight_packets = 100 * flight
+    assert _stale(c, flight, PATH) == found
 
 
 def test_chance_on_the_way_back_of_a_deep_queue():

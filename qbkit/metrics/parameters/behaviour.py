@@ -25,6 +25,9 @@ from qbkit.metrics.parameters.reductions import rounds_of_loss, window_reduction
 from qbkit.metrics.parameters.rules import RULES
 from qbkit.metrics.parameters.start import shows_pacing, start_of
 
+SEEN = ("often",)
+"""Words for what one run shows, though another does not."""
+
 
 def observed(
     alone: Sequence[xr.Dataset],
@@ -101,7 +104,8 @@ def _estimate(name: str, samples: Sequence[float | str]) -> Estimate:
     """The median of the runs and their range; of words, the most common one."""
     words = Counter(value for value in samples if isinstance(value, str))
     if words:
-        word, count = words.most_common(1)[0]
+        seen = [(word, words[word]) for word in SEEN if word in words]
+        word, count = [*seen, *words.most_common(1)][0]
         return Estimate(name, math.nan, samples=count, word=word)
     values = np.array([*samples], dtype=float)
     values = values[np.isfinite(values)]

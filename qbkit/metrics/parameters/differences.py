@@ -7,7 +7,7 @@ The effect of a cause is the change of throughput that it alone would bring at e
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from qbkit.metrics.parameters.effects import (
@@ -20,6 +20,7 @@ from qbkit.metrics.parameters.effects import (
     law,
 )
 from qbkit.metrics.parameters.inference import PARAMETERS, Estimate, Parameters
+from qbkit.metrics.parameters.model import ABOVE
 from qbkit.metrics.parameters.relations import (
     ACK_CLOCK,
     AT_START,
@@ -48,6 +49,8 @@ AGAINST = 0.3
 CLEAR = 0.02
 """Smallest effect that makes a cause a suspect: 2 % of the throughput."""
 BATCH = "back_to_back_packets"
+QUEUE, PACE = "standing_queue_bdp", "paced_part"
+PROBING_RATES = (*PROBES, "probe_rate")
 INCREASE = "increase_packets_per_rtt"
 BEFORE_CURVES = 0.3
 """Of a CUBIC, only some spans are lines, and their slope depends on where they are cut: it must
@@ -84,7 +87,7 @@ CLAUSES = {
 """Cause → what it is in a sentence about the test: {0} is its value, {1} the reference's."""
 NOT_PACED = {"bursts": "it does not pace"}
 """What it is to send slow start in bursts for a sender that models the path."""
-WORDS = {"bursts": "in bursts"}
+WORDS = {"bursts": "in bursts", "never": "rarely or never"}
 """Words that need another form in a clause."""
 
 
@@ -255,11 +258,12 @@ def _rank(name: str) -> int:
 def _explained(causes: Sequence[Difference], test: Parameters) -> set[str]:
     """Those that another one explains; of two that explain each other, the first of `EXPLAINS`."""
     found = {d.name: d for d in causes}
+    too_fast = _paces_above(test, found)
     explaining = {
         name: [
             other
             for other in EXPLAINS[name]
-            if other in found and other != name and _fits(d, found[other])
+            if other in found and other != name and _follows(d, found[other], too_fast)
         ]
         for name, d in found.items()
         if name in EXPLAINS and _explains(d) and not (name == BATCH and _by_ack_clock(test))
@@ -276,6 +280,25 @@ def _explained(causes: Sequence[Difference], test: Parameters) -> set[str]:
 def _by_ack_clock(test: Parameters) -> bool:
     """Whether an ACK can let out as many packets as leave together."""
     return not test[BATCH].value > ACK_CLOCK * test["packets_per_ack"].value
+
+
+def _paces_above(test: Parameters, found: Mapping[str, Difference]) -> bool:
+    """Whether it paces above the delivery rate in all phases, as cruising or its drains show."""
+    drain = found.get("drain_rate")
+    drains_faster = drain is not None and drain.test.value > drain.reference.value
+    return drains_faster or (PACE in test and test[PACE].value > ABOVE)
+
+
+def _follows(cause: Difference, other: Difference, too_fast: bool) -> bool:
+    """Whether the other difference comes of the cause.
+
+    Where all phases are too fast, a queue is not left by probes, and the probes are fast as well.
+    """
+    if too_fast and other.name == QUEUE and cause.name in PROBING_RATES:
+        return False
+    if too_fast and cause.name == QUEUE and other.name in PROBING_RATES:
+        return True
+    return _fits(cause, other)
 
 
 def _fits(cause: Difference, other: Difference) -> bool:

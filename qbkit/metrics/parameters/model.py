@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from qbkit.metrics.parameters.connection import GRID_PARTS, Connection, Load
-from qbkit.traces.arrays import FloatArray
+from qbkit.traces.arrays import BoolArray, FloatArray
 
 BACK_TO_BACK = 0.25
 """Packets closer than this part of a packet's time on the link left together."""
@@ -30,10 +30,21 @@ FALLEN = 0.75
 NEAR_BDP = 1.4
 GAINS = (0.75, 1.0, 1.25)
 """BBR's, of the delivery rate: in a drain, while cruising, and in a probe."""
+FALLS_BDP = 0.015
+"""What is in flight falls by more than this in the round trip of a drain."""
+CRUISING = 0.15
+"""Of the time outside of drains, the part with the least in flight: it shows the rate of cruising
+before the window ends one that is too fast, and hardly any probe."""
+DRAINED = 0.88
+"""A drain is slower than this times cruising; drains that are not are too short to be seen."""
+ABOVE = 1.03
+"""A sender that cruises faster than this times the link's rate fills a queue after each drain."""
 DIP = 0.6
 DIP_RTTS = (2.0, 20.0)
 """ProbeRTT: less than this part of the usual in flight, for so long, or `DIP_S` if that is more."""
 DIP_S = 2.0
+INTERVAL_S = 10.0
+"""From ProbeRTT to ProbeRTT in BBR."""
 
 
 def within(c: Connection, begin_s: float, end_s: float) -> Connection:
@@ -84,36 +95,73 @@ def steady(c: Connection, after_s: float) -> dict[str, float]:
     if len(window) < 40 * GRID_PARTS or math.isnan(bdp):
         return {}
     low, middle, high = np.quantile(window, [0.1, 0.5, 0.97])
+    paces = pace(c, after_s)
+    fills = paces.get("paced_part", 1.0) > ABOVE
     return {
-        "standing_queue_bdp": max(float(low) / bdp - 1, 0.0),
+        "standing_queue_bdp": max(float(middle if fills else low) / bdp - 1, 0.0),
         "cruise_part": float(middle / max(high, 1.0)),
         "probes_reach_bdp": float(high) / bdp,
-        **pace(c, after_s),
+        **paces,
         "back_to_back_packets": back_to_back(c, after_s),
         "receiver_wait_ms": receiver_wait_ms(c, after_s),
     }
 
 
 def pace(c: Connection, after_s: float) -> dict[str, float]:
-    """Sending rate over the link's in probes and in drains, but not in ProbeRTT."""
+    """Sending rate over the link's in drains and probes, and the factor that all phases share.
+
+    A window may hide how fast a probe is, so a factor above 1 is read while cruising.
+    """
+    rates = phase_rates(c, after_s)
+    if rates is None:
+        return {}
+    drain, cruise, probe = (float(rate) for rate in rates)
+    factors = rates / GAINS
+    seen = factors if drain < DRAINED * cruise else factors[1:]
+    shared = max(min(float(seen.max()), 1.0), cruise)
+    return {"drain_rate": drain, "probe_rate": probe, "paced_part": shared}
+
+
+def phase_rates(c: Connection, after_s: float) -> FloatArray | None:
+    """(3,) sending rate over the link's in a drain, while cruising, and in a probe.
+
+    ProbeRTT does not count. None if too few packets are sent.
+    """
     sent_s = c.sent_s[c.sent_s > after_s]
     if c.link is None or len(sent_s) < 10 * PACED_PACKETS:
-        return {}
+        return None
     took_s = np.maximum(sent_s[PACED_PACKETS:] - sent_s[:-PACED_PACKETS], 1e-6)
     window = np.interp(sent_s, c.grid_s, c.in_flight_packets)
     window = np.minimum(window[PACED_PACKETS:], window[:-PACED_PACKETS])
     rate = PACED_PACKETS * c.packet_bytes * 8e-6 / c.link.rate_mbps / took_s
     usual = window > DIP * np.median(window)
-    order = np.argsort(rate[usual])
     # Each packet counts by the time until the next one, so that parts of time are chosen.
-    passed_s = np.cumsum(np.diff(sent_s)[: -PACED_PACKETS + 1][usual][order])
-    at = np.searchsorted(passed_s, np.array([EXTREME[0], 0.5, EXTREME[1]]) * passed_s[-1])
-    rates = rate[usual][order][at]
-    return {
-        "drain_rate": float(rates[0]),
-        "probe_rate": float(rates[2]),
-        "paced_part": min(float((rates / GAINS).max()), 1.0),
-    }
+    passed_s = np.diff(sent_s)[: -PACED_PACKETS + 1]
+    drain, middle, probe = _at([EXTREME[0], 0.5, EXTREME[1]], rate[usual], passed_s[usual])
+    kept = usual & ~_falls(c, (sent_s[PACED_PACKETS:] + sent_s[:-PACED_PACKETS]) / 2)
+    if not kept.any():
+        return np.array([drain, middle, probe])
+    (least,) = _at([CRUISING], window[kept], passed_s[kept])
+    cruising = kept & (window <= least)
+    (cruise,) = _at([0.5], rate[cruising], passed_s[cruising])
+    return np.array([drain, cruise, probe])
+
+
+def _falls(c: Connection, at_s: FloatArray) -> BoolArray:
+    """Whether what is in flight falls around each time, as in a drain."""
+    before, after = (
+        np.interp(at_s + side * c.min_rtt_s / 2, c.grid_s, c.in_flight_packets) for side in (-1, 1)
+    )
+    falls: BoolArray = after - before <= -FALLS_BDP * bdp_packets(c)
+    return falls
+
+
+def _at(parts: Sequence[float], values: FloatArray, weights: FloatArray) -> FloatArray:
+    """Quantiles of values with weights, one for each part."""
+    order = np.argsort(values)
+    passed = np.cumsum(weights[order])
+    found: FloatArray = values[order][np.searchsorted(passed, np.multiply(parts, passed[-1]))]
+    return found
 
 
 def back_to_back(c: Connection, after_s: float) -> float:
@@ -167,7 +215,10 @@ def startup(c: Connection) -> dict[str, float]:
 
 
 def probe_rtts(c: Connection, spans: Sequence[tuple[float, float]]) -> dict[str, float | str]:
-    """Whether less is in flight now and then though nothing was lost, and how little."""
+    """Whether less is in flight now and then though nothing was lost, and how little.
+
+    ``never`` is what was seen in three of BBR's intervals; a longer interval may hide in it.
+    """
     depths: list[float] = []
     observed_s = 0.0
     most_rtts = max(DIP_RTTS[1], DIP_S / c.min_rtt_s)
@@ -183,7 +234,7 @@ def probe_rtts(c: Connection, spans: Sequence[tuple[float, float]]) -> dict[str,
             if low > 0 and high < len(window) and DIP_RTTS[0] <= dip <= most_rtts:
                 depths.append(float(window[low:high].min()) / bdp_packets(c))
     if not depths:
-        return {"probe_rtt": "never"} if observed_s > 3 * 10.0 else {}
+        return {"probe_rtt": "never"} if observed_s > 3 * INTERVAL_S else {}
     every_s = observed_s / len(depths)
     depth = float(np.median(depths))
     return {"probe_rtt": "often", "probe_rtt_every_s": every_s, "probe_rtt_bdp": depth}

@@ -124,6 +124,10 @@ def _stale(c: Connection, flight: FloatArray, path: ProbePath) -> dict[str, floa
     highest = np.lib.stride_tricks.sliding_window_view(inside, ahead).max(axis=1)
     low = np.flatnonzero(highest[first:] < FALLEN * plateau)
     if not len(low):
+        top = int(inside.argmax())
+        forgot_later = bool((highest[top:] < path.low_part * inside[top]).any())
+        if forgot_later and inside[top] > RISEN * plateau:  # of another RTT, as below
+            return {"window_gain": plateau}
         return {"bandwidth_filter": "never forgets", "window_gain": plateau}
     forgot = first + int(low[0])
     if inside[first:forgot].max() > RISEN * plateau:  # of another RTT: it hides the rate

@@ -63,10 +63,15 @@ EXPLAINS: dict[str, tuple[str, ...]] = {
         "back_to_back_packets",
     ),
     "bandwidth_filter": (*STARTUP, *PROBES, *QUEUES, *PROBE_RTTS, *MODEL),
-    "probe_up_gain": ("probe_down_gain", "probe_cycle_rtts", *QUEUES, *PROBE_RTTS),
+    "probe_up_gain": (
+        "probe_down_gain",
+        "probe_cycle_rtts",
+        *(name for name in QUEUES if name != "paced_part"),
+        *PROBE_RTTS,
+    ),
     "probe_down_gain": (
         "probe_cycle_rtts",
-        *(name for name in QUEUES if name != "cruise_part"),
+        *(name for name in QUEUES if name not in ("cruise_part", "paced_part")),
         *PROBE_RTTS,
     ),
     "probe_cycle_rtts": ("kept_after_burst", "probes_reach_bdp", "probe_rate"),

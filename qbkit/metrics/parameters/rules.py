@@ -99,7 +99,7 @@ RULES: dict[str, Rule] = {
     ),
     "standing_queue_bdp": Rule(
         "BDP",
-        "queue that is never drained",
+        "queue that no drain empties, or that cruising fills again at once",
         "it paces above the delivery rate and keeps a queue of {0} BDP, not {1}",
         _step(0.3),
         0.3,
@@ -129,7 +129,7 @@ RULES: dict[str, Rule] = {
     ),
     "paced_part": Rule(
         "1",
-        "sending rate in every phase over BBR's, whichever is nearest",
+        "factor that the sending rates of all phases have in common, over BBR's",
         "it paces at {0} of what its phases should, not {1}",
         _ratio(1.0),
         0.05,
@@ -193,7 +193,7 @@ RULES: dict[str, Rule] = {
     ),
     "probe_rtt": Rule(
         "",
-        "whether it probes for the RTT",
+        "whether it is seen to probe for the RTT",
         "it {0} probes for the RTT",
         _step(0.0),
         0.0,
