@@ -8,8 +8,9 @@ debug log, which has no round-trip times.
 from __future__ import annotations
 
 from qbkit.stacks.registry import register_releases
-from qbkit.stacks.release import SOURCES, Generation, Releases
+from qbkit.stacks.release import ALL_ABOVE, SOURCES, Generation, Releases
 from qbkit.stacks.releases.crates import crate_release
+from qbkit.stacks.toolchains.above import ABOVE
 from qbkit.stacks.toolchains.rust import WORKSPACE
 from qbkit.stacks.tquic import Tquic
 
@@ -49,7 +50,15 @@ RELEASES = Releases(
         Generation(
             "0.15.0", FEWER_KNOBS, CONTROLLERS, (*BBR, "pacing_granularity_ms", "qlog"), ALL
         ),
-        Generation("1.2.0", PRESENT, CONTROLLERS, tuple(Tquic.options), ALL),
+        Generation(
+            "1.2.0",
+            PRESENT,
+            CONTROLLERS,
+            tuple(Tquic.options),
+            ALL,
+            above=ALL_ABOVE,
+            sources_above=(ABOVE / "rust", ABOVE / "tquic"),
+        ),
     ),
     built=(
         *("0.1.0", "0.3.0", "0.4.0", "0.8.1", "0.9.0", "0.10.0"),
