@@ -9,6 +9,7 @@ from qbkit.stacks.registry import register_releases
 from qbkit.stacks.release import SOURCES, Generation, Releases
 from qbkit.stacks.releases.crates import OLD_RUSTLS, crate_release
 from qbkit.stacks.s2n_quic import S2nQuic
+from qbkit.stacks.toolchains.above import ABOVE
 from qbkit.stacks.toolchains.rust import WORKSPACE
 
 FOLDER = SOURCES / "s2n-quic"
@@ -29,7 +30,14 @@ RELEASES = Releases(
         Generation("1.21.0", (*BEFORE_1_33, FOLDER / "1.21"), CONTROLLERS, OPTIONS[:1]),
         Generation("1.27.0", (*BEFORE_1_33, FOLDER / "1.33"), CONTROLLERS, OPTIONS[:1]),
         Generation("1.33.0", (*NO_BUILDERS, FOLDER / "1.33"), CONTROLLERS, OPTIONS[:3]),
-        Generation("1.52.0", (PRESENT, FOLDER / "1.52"), CONTROLLERS, OPTIONS),
+        Generation(
+            "1.52.0",
+            (PRESENT, FOLDER / "1.52"),
+            CONTROLLERS,
+            OPTIONS,
+            above=("apps", "reads_slowly", "offers_window", "ip6"),
+            sources_above=(ABOVE / "rust", ABOVE / "s2n-quic"),
+        ),
     ),
     built=(
         *("1.18.0", "1.20.0", "1.24.0", "1.27.0", "1.30.0", "1.32.0"),
