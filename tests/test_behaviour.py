@@ -13,7 +13,7 @@ import pytest
 from changed_controllers import ChangedBbr, ChangedCubic, ChangedReno
 from further_controllers import FurtherBbr, FurtherCubic, FurtherReno
 from probed_path import PATH, connection_of, probed
-from simulated import simulate
+from simulated import BDP_PACKETS, simulate
 from unseen_controllers import UnseenBbr
 
 import qbkit as qb
@@ -21,12 +21,13 @@ from qbkit.cca.builtin.bbr import Bbr
 from qbkit.errors import MetricError
 from qbkit.metrics.parameters import Estimate, Parameters, compare
 from qbkit.metrics.parameters.behaviour import of_samples, samples_of_path
+from qbkit.metrics.parameters.between_losses import between_losses
 from qbkit.metrics.parameters.differences import CLEAR
 from qbkit.metrics.parameters.inference import PARAMETERS, _law
 from qbkit.metrics.parameters.model import pace, phase_rates, within
 from qbkit.metrics.parameters.phases import Phases
 from qbkit.metrics.parameters.probe_path import ProbePath, _stale
-from qbkit.metrics.parameters.reductions import rounds_of_loss
+from qbkit.metrics.parameters.reductions import rounds_of_loss, window_reductions_of
 from qbkit.metrics.parameters.relations import EXPLAINS, OF_ALL, OF_LOSSES, RECEIVERS
 from qbkit.metrics.parameters.rules import RULES
 from qbkit.plots.flows.evidence import evidence_chart
@@ -497,3 +498,22 @@ def test_the_evidence_marks_the_moment():
     assert rule == [["15", "slower"]]
     with pytest.raises(MetricError, match="no evidence"):
         qb.load_explanation(CASE).evidence()
+
+
+@pytest.mark.parametrize(
+    ("factor", "two_rtts", "first"),
+    [(0.7, 0.84, []), (0.7, 0.75, ["decrease_factor"]), (0.5, 0.84, ["decrease_factor"])],
+)
+def test_a_dip_after_a_loss_is_no_other_decrease(factor, two_rtts, first):
+    """As lsquic's CUBIC shows with its pacer (reference) and with a clock that hides it."""
+    usual = known(growth="cubic", decrease_factor=factor, kept_two_rtts=0.845)
+    test = known(growth="cubic", decrease_factor=0.82, kept_two_rtts=two_rtts)
+    assert [d.name for d in compare(test, usual)] == first
+
+
+@pytest.mark.parametrize("beta", [0.5, 0.8])
+def test_what_a_loss_leaves_is_there_two_round_trips_later(beta):
+    c = simulate(beta=beta, duration_s=20)
+    found = between_losses(c, window_reductions_of(c, 2.0), 0.0)
+    # Of a window of 2 BDP; by then it has grown by up to three packets.
+    assert beta - 0.01 < found["kept_two_rtts"] < beta + 0.01 + 3 / (2 * BDP_PACKETS)

@@ -18,7 +18,7 @@ from qbkit.cli.group import group
 from qbkit.cli.network import bottleneck
 from qbkit.metrics.parameters import Difference, Estimate
 from qbkit.metrics.parameters.effects import EFFECTS, SYMPTOMS
-from qbkit.metrics.parameters.relations import RECEIVERS
+from qbkit.metrics.parameters.relations import EVIDENCE, RECEIVERS
 from qbkit.metrics.parameters.rules import RULES
 from qbkit.spec import Flow
 from qbkit.studies.confirming import CHECKS, confirmation, likely_place
@@ -50,7 +50,7 @@ def parsed(sentence: str) -> click.Context:
 
 
 def test_every_cause_has_its_check():
-    assert {*CHECKS} == {*EFFECTS, *RULES} - {*SYMPTOMS}
+    assert {*CHECKS} == {*EFFECTS, *RULES} - {*SYMPTOMS, *EVIDENCE}
 
 
 @pytest.mark.parametrize("name", [n for n, c in CHECKS.items() if c.experiment.startswith("run ")])

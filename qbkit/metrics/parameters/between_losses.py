@@ -28,6 +28,8 @@ MOST_OF = 0.9
 CAPPED_PERCENT = 50.0
 HELD_PART = 0.05
 """Largest change of a window that something holds, from one half of the time to the other."""
+SETTLED_RTTS = (2.0, 2.5)
+"""When a window that was reduced is used again, also by a sender that paced below it at first."""
 LINEAR = (0.35, 0.65)
 """Part of its growth after half of its time, if a window grows along a line."""
 
@@ -59,11 +61,25 @@ def between_losses(
     found = {}
     if slopes and 2 * len(slopes) > len(reductions) - 1:
         found["steep_increase_packets_per_rtt"] = float(np.median(slopes))
+    if kept := _settled(c, reductions):
+        found["kept_two_rtts"] = float(np.median(kept))
     if back:
         found["back_at_loss_part"] = float(np.nanmedian(back))
     if limited_percent > CAPPED_PERCENT or _is_held(c, window):
         found["window_cap_packets"] = float(np.median(c.in_flight_packets))
     return found
+
+
+def _settled(c: Connection, reductions: Sequence[WindowReduction]) -> list[float]:
+    """Part of its window that is there a while after each loss but the last."""
+    kept = []
+    for this, following in itertools.pairwise(reductions):
+        rtt_s = float(np.interp(this.end_s, c.grid_s, c.rtt_s))
+        begin_s, end_s = (this.end_s + rtts * rtt_s for rtts in SETTLED_RTTS)
+        window = c.in_flight_packets[between(c.grid_s, begin_s, end_s)]
+        if len(window) and end_s < following.begin_s:
+            kept.append(float(np.median(window)) / this.before_packets)
+    return kept
 
 
 def _is_held(c: Connection, window: FloatArray) -> bool:

@@ -26,6 +26,7 @@ from qbkit.metrics.parameters.relations import (
     AT_START,
     DECISIVE,
     DIRECTIONS,
+    EVIDENCE,
     EXPLAINS,
     GREATER_WITH,
     OF_ALL,
@@ -49,9 +50,12 @@ AGAINST = 0.3
 CLEAR = 0.02
 """Smallest effect that makes a cause a suspect: 2 % of the throughput."""
 BATCH = "back_to_back_packets"
+SETTLED = "kept_two_rtts"
 QUEUE, PACE = "standing_queue_bdp", "paced_part"
 PROBING_RATES = (*PROBES, "probe_rate")
-INCREASE = "increase_packets_per_rtt"
+DECREASE, INCREASE = "decrease_factor", "increase_packets_per_rtt"
+DIP = 0.25
+"""What pacing takes of a window in the round trip after a loss is at most this part of it."""
 BEFORE_CURVES = 0.3
 """Of a CUBIC, only some spans are lines, and their slope depends on where they are cut: it must
 differ by this part, and where most spans are curves it says nothing."""
@@ -165,6 +169,8 @@ def compare(
     names = [n for n in PARAMETERS if n not in left_out and _differ(test[n], reference[n])]
     if INCREASE in names and not _lines_differ(test, reference):
         names.remove(INCREASE)
+    if DECREASE in names and _is_a_dip(test, reference):
+        names.remove(DECREASE)
     causes = [_cause(n, test, reference, delta_throughput_part) for n in names if n in EFFECTS]
     causes += _behaviours(test, reference, delta_throughput_part, models=governing == PROBING)
     symptoms = [_symptom(n, test, reference) for n in names if n in SYMPTOMS]
@@ -191,11 +197,26 @@ def _lines_differ(test: Parameters, reference: Parameters) -> bool:
     return not curved or _apart(test[INCREASE], reference[INCREASE]) >= BEFORE_CURVES
 
 
+def _is_a_dip(test: Parameters, reference: Parameters) -> bool:
+    """Whether both have the same part of their windows two round trips after a loss.
+
+    Until then a sender that paces may have less in flight than its window allows.
+    """
+    sides = [p[SETTLED] for p in (test, reference) if SETTLED in p and p[SETTLED].known]
+    if len(sides) < 2:
+        return False
+    return _apart(*sides) <= LEAST_PART and _apart(test[DECREASE], reference[DECREASE]) < DIP
+
+
 def _behaviours(
     test: Parameters, reference: Parameters, moved: float, *, models: bool
 ) -> list[Difference]:
     """The rules by which both sides were seen to behave, but not alike."""
-    kinds = [name for name in RULES if (name in OF_LOSSES) is not models or name in OF_ALL]
+    kinds = [
+        name
+        for name in RULES
+        if ((name in OF_LOSSES) is not models or name in OF_ALL) and name not in EVIDENCE
+    ]
     growths = {test["growth"].word, reference["growth"].word}
     seen = [name for name in kinds if name in test and name in reference]
     differ = {n for n in seen if _breaks(RULES[n], test[n], reference[n])}

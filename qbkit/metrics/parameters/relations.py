@@ -165,6 +165,8 @@ OF_LOSSES = (
 )
 """Rules for a window that losses reduce; the others are for a sender that models its path, except
 what both have: `OF_ALL`."""
+EVIDENCE = ("kept_two_rtts",)
+"""Rules that are no cause: they say whether another one is."""
 AFTER = ("kept_after_pause", "kept_after_outage")
 INTERRUPTED = (*AFTER, "rate_after_pause")
 """What shows only where the study's application pauses, or its path has outages."""

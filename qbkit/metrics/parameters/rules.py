@@ -242,6 +242,13 @@ RULES: dict[str, Rule] = {
         _ratio(-0.25),
         0.6,
     ),
+    "kept_two_rtts": Rule(
+        "1",
+        "fraction of the window that is there two round trips after a loss",
+        "two round trips after a loss it has {0} of its window, not {1}",
+        _ratio(0.5),
+        0.1,
+    ),
     "window_cap_packets": Rule(
         "packets",
         "window that stays constant though nothing is lost",
