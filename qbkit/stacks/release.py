@@ -45,6 +45,8 @@ class Generation:
     """Those of `ALL_ABOVE` that the driver of ``for_app`` has like the present one."""
     sources_above: tuple[Path, ...] = ()
     """Further folders of that driver."""
+    without: tuple[str, ...] = ()
+    """Kinds of the present stack's applications that it does not have."""
 
 
 @dataclass(frozen=True)
@@ -118,6 +120,7 @@ class Release(Stack):
             "number": version,
             "generation": generation,
             "source": cls.origin.format(version=version),
+            "apps": tuple(kind for kind in cls.apps if kind not in generation.without),
             **{name: none for name, none in NONE_ABOVE.items() if name not in generation.above},
             **cls.own(version, generation),
         }

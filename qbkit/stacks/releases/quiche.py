@@ -36,8 +36,10 @@ def _generation(
         (*LOSS_BASED, *bbr),
         OPTIONS,
         reports=Quiche.reports,
-        above=("apps", "ip6", "resumes") if resumes else (),
-        sources_above=FEED if resumes else (),
+        above=("apps", "ip6", *(["resumes"] if resumes else [])),
+        sources_above=FEED if resumes else (*FEED, FOLDER / "above-before-0.26"),
+        # With pacing, these releases take bytes without end, and send them long after an on-time.
+        without=() if resumes else ("onoff",),
     )
 
 
