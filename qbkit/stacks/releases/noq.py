@@ -45,7 +45,7 @@ RELEASES = Releases(
         # Up to here the crate noq counts one ahead.
         _generation("0.16.0", FOLDER / "0.16", bbr="bbr", others=(("noq", "0.17.0"),)),
         _generation("0.17.0", FOLDER / "0.16", bbr="bbr", others=(("noq", "0.18.0"),)),
-        _generation("1.0.0", PRESENT, FOLDER / "1.0", bbr="bbr3"),
+        _generation("1.0.0", PRESENT, FOLDER / "1.0", bbr="bbr3", above=ALL_ABOVE),
         _generation("1.2.0", PRESENT, bbr="bbr3", above=ALL_ABOVE),
     ),
     built=("0.16.0", "0.17.0", "1.0.0", "1.0.1", "1.1.1", "1.2.0", "1.3.0", "1.4.0"),
