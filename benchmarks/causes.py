@@ -1,6 +1,6 @@
 """Causes that `qb.explain` names, beside the truth: senders with one known change each.
 
-    python benchmarks/causes.py [--unseen] [--kind bbr …] [--write]
+    python benchmarks/causes.py [--unseen | --third] [--kind bbr …] [--write]
 
 The tables are ``causes`` (each case) and ``causes_by_kind``. A case is right if the cause named
 first is the change, near if it is among the first three, undecided if none is named, and wrong
@@ -13,7 +13,7 @@ path that has two outages of 2 s. The eight released senders are at 20
 Mbit/s, as in the issue, on both. No competitor runs, so no cause is weighed by the sign of what a
 sender gains or loses. Runs that exist are loaded. The kinds that end with "later" were added when
 the rules had been written; the tables of those that no rule had seen are ``causes_unseen`` and
-``causes_unseen_by_kind``.
+``causes_unseen_by_kind``, and those of a third set ``causes_third`` and ``causes_third_by_kind``.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ import xarray as xr
 from changed_senders import CASES, OUR_BBRS, RELEASED
 from markdown_tables import add_write, publish, record, rows_of, table
 from sender_cases import Case
+from third_senders import THIRD
 from unseen_senders import UNSEEN
 
 from qbkit.execution.many import run_all
@@ -39,22 +40,27 @@ LONE = {"duration_s": 60.0, "seeds": 1}
 OTHER_SEED = 11
 HEAD = ("kind", "link", "flow", "reference", "truth", "named first", "then", "outcome")
 KEYS = HEAD[:4]
+SETS = {"causes": CASES, "causes_unseen": UNSEEN, "causes_third": THIRD}
 OUTCOMES = ("right", "near", "undecided", "wrong", "silent", "spoke")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    kinds = sorted({case.kind for case in (*CASES, *UNSEEN)})
-    parser.add_argument("--unseen", action="store_true", help="those that no rule had seen")
+    kinds = sorted({case.kind for cases in SETS.values() for case in cases})
+    other = parser.add_mutually_exclusive_group()
+    for name, what in (("unseen", "those that no rule had seen"), ("third", "the third set")):
+        other.add_argument(
+            f"--{name}", dest="name", action="store_const", const=f"causes_{name}", help=what
+        )
+    parser.set_defaults(name="causes")
     parser.add_argument("--kind", nargs="*", choices=kinds)
     add_write(parser)
     words = parser.parse_args()
-    name = "causes_unseen" if words.unseen else "causes"
-    for case in UNSEEN if words.unseen else CASES:
+    for case in SETS[words.name]:
         if not words.kind or case.kind in words.kind:
-            record(name, judged(case), KEYS, words.write)
+            record(words.name, judged(case), KEYS, words.write)
     if words.write:
-        publish(f"{name}_by_kind", by_kind(rows_of(name)))
+        publish(f"{words.name}_by_kind", by_kind(rows_of(words.name)))
 
 
 def judged(case: Case) -> Iterator[dict[str, object]]:
