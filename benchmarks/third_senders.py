@@ -1,7 +1,8 @@
 """Senders with one known change each, for ``causes.py --third``: a third set, out of sample.
 
-Their truths were written down, and committed, by someone who had not read the rules of
-`qbkit.metrics.parameters`, before the first of them was run. No rule is to be corrected by them.
+Their truths were written down, without the rules of `qbkit.metrics.parameters` at hand, and
+committed before the first of them was run. No rule had been corrected by them when their tables
+were written.
 """
 
 from __future__ import annotations
