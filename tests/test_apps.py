@@ -13,6 +13,8 @@ import qbkit as qb
 from qbkit import stacks
 from qbkit.errors import SpecError
 
+PACED = ("quiche:bbr2", "tquic:bbr", "noq:bbr3")
+"""Their pacers, and not their windows, hold back what an application gives them."""
 LINK = {"rate_mbps": 20, "rtt_ms": 40}
 
 
@@ -110,7 +112,7 @@ def test_frames_objects_and_requests_of_every_stack_that_has_them(flow: str):
 
 
 @pytest.mark.guest
-@pytest.mark.parametrize("flow", stacks_with("onoff"))
+@pytest.mark.parametrize("flow", [*stacks_with("onoff"), *PACED])
 def test_every_sender_is_silent_while_it_is_off(flow: str):
     run = run_of(f"{flow}?app=onoff on_s=1 off_s=1", duration_s=4)
     mbps = run.throughput_mbps.values[0]
