@@ -158,7 +158,7 @@ def test_a_study_names_the_run_that_failed_twice_and_keeps_the_others(own_runs: 
 
 @pytest.mark.guest
 def test_studies_use_the_scheduler_they_are_given(monkeypatch: pytest.MonkeyPatch):
-    how = {"bottleneck": LINK, "duration_s": 1, "seeds": 1}
+    how = {"bottleneck": LINK, "duration_s": 6, "seeds": 1}
     with cluster.local_cluster(1) as given:
         study = qb.conformance_study(
             "tcp:reno", "tcp:reno", scheduler=given.scheduler_address, **how
