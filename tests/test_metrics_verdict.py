@@ -9,7 +9,7 @@ import pytest
 
 import qbkit as qb
 from qbkit.metrics import assess
-from qbkit.metrics.parameters.differences import CLAUSES
+from qbkit.metrics.parameters.difference import CLAUSES
 from qbkit.metrics.parameters.effects import EFFECTS
 from qbkit.metrics.verdicts.words import Verdict, spoken, spoken_beside, study_verdict
 from qbkit.spec import Flow

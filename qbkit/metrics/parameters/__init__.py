@@ -2,7 +2,8 @@
 
 from qbkit.metrics.parameters.behaviour import observed
 from qbkit.metrics.parameters.connection import Connection, observe, observe_events
-from qbkit.metrics.parameters.differences import Difference, compare
+from qbkit.metrics.parameters.difference import Difference
+from qbkit.metrics.parameters.differences import compare
 from qbkit.metrics.parameters.inference import PARAMETERS, Estimate, Parameters, infer
 
 __all__ = [

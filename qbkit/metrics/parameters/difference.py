@@ -1,0 +1,91 @@
+"""A parameter that differs between two controllers, and how a person says so."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from qbkit.metrics.parameters.effects import SYMPTOMS, THUMB
+from qbkit.metrics.parameters.inference import Estimate
+from qbkit.metrics.parameters.rules import RULES
+
+CLAUSES = {
+    "initial_window_packets": "it starts with {0} packets, not {1}",
+    "start_growth": "its window grows by {0} per round of slow start, not {1}",
+    "slow_start_exit": "its slow start ends by {0}, not by {1}",
+    "pacing": "its slow start is {0}, not {1}",
+    "pacing_gain": "it paces slow start at {0} windows per RTT, not {1}",
+    "packet_bytes": "its frames have {0} bytes, not {1}",
+    "packets_per_ack": "its receiver sends an ACK for every {0} packets, not {1}",
+    "ack_delay_ms": "its receiver waits up to {0} ms with an ACK, not {1}",
+    "decrease_factor": "a loss leaves {0} of its window, not {1}",
+    "reverted_reductions_percent": "it reverts {0} % of its window reductions, not {1}",
+    "growth": "the law of its window's growth is {0}, not {1}",
+    "increase_packets_per_rtt": "it adds {0} packets per RTT, not {1}",
+    "cubic_c": "its C is {0} packets/s³, not {1}",
+    "probe_up_gain": "it probes at {0} times the delivery rate, not {1}",
+    "probe_down_gain": "it drains at {0} times the delivery rate, not {1}",
+    "probe_cycle_rtts": "it probes every {0} RTTs, not {1}",
+    "probe_rtt_interval_s": "it probes for the RTT every {0} s, not {1}",
+    "probe_rtt_duration_ms": "its ProbeRTT lasts {0} ms, not {1}",
+}
+"""Cause → what it is in a sentence about the test: {0} is its value, {1} the reference's."""
+NOT_PACED = {"bursts": "it does not pace"}
+"""What it is to send slow start in bursts for a sender that models the path."""
+WORDS = {"bursts": "in bursts", "never": "rarely or never"}
+"""Words that need another form in a clause."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One parameter that differs."""
+
+    name: str
+    test: Estimate
+    reference: Estimate
+    effect: float
+    """Expected ln of throughput over the reference's, if nothing else differed; NaN if unknown, and
+    for a symptom."""
+    effect_low: float
+    effect_high: float
+    """Interval of the effect, from the intervals of both estimates; NaN if either has none."""
+    score: float
+    """Size of the effect, reduced if it contradicts the observed change; NaN as the effect."""
+    explained: bool = False
+    """Whether it differs because another one does (`EXPLAINS` of `relations`)."""
+    of_model: bool = False
+    """Whether a side models the path: the packets of such a sender are paced at all times."""
+
+    @property
+    def meaning(self) -> str:
+        """Meaning of the parameter, or of the behaviour."""
+        return self.test.meaning
+
+    @property
+    def role(self) -> str:
+        """``cause``: written into the controller; ``symptom``: a consequence."""
+        return "symptom" if self.name in SYMPTOMS else "cause"
+
+    @property
+    def by_thumb(self) -> bool:
+        """Whether the effect comes from a rule of thumb instead of a response function."""
+        return self.name in THUMB or self.name in RULES
+
+    @property
+    def clause(self) -> str:
+        """A cause without intervals, as a verdict says it: "it reverts 82 % of …"."""
+        sides = (self.test, self.reference)
+        shown = (WORDS.get(e.word, e.word) or _rounded(e.value) for e in sides)
+        rule = RULES.get(self.name)
+        if self.name == "pacing" and self.of_model and self.test.word in NOT_PACED:
+            return NOT_PACED[self.test.word]
+        clause = rule.clause if rule else CLAUSES[self.name]
+        return clause.format(*shown).removesuffix(", not 0")
+
+    def __str__(self) -> str:
+        unit = f" {self.test.unit}" if self.test.unit not in ("", "1") else ""
+        return f"{self.meaning}: {self.test}{unit} instead of {self.reference}{unit}"
+
+
+def _rounded(value: float) -> str:
+    """Two digits, or all before the point."""
+    return f"{value:.0f}" if abs(value) >= 10 else f"{value:.2g}"
