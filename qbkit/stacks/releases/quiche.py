@@ -12,8 +12,7 @@ from qbkit.stacks.quiche import Quiche
 from qbkit.stacks.registry import register_releases
 from qbkit.stacks.release import SOURCES, Generation, Releases
 from qbkit.stacks.releases.crates import crate_release
-from qbkit.stacks.toolchains.above import ABOVE
-from qbkit.stacks.toolchains.rust import WORKSPACE
+from qbkit.stacks.toolchains.rust import WORKSPACE, folders_above
 
 FOLDER = SOURCES / "quiche"
 PRESENT = WORKSPACE / "quiche-flow/src"
@@ -24,7 +23,7 @@ LOSS_BASED = ("cubic", "reno")
 OPTIONS = ("hystart",)
 
 
-FEED = tuple(ABOVE / name for name in ("rust", "resume", "quiche-streams", "quiche"))
+FEED = folders_above("quiche-flow")
 
 
 def _generation(

@@ -6,15 +6,14 @@ from qbkit.stacks.quinn import Quinn
 from qbkit.stacks.registry import register_releases
 from qbkit.stacks.release import ALL_ABOVE, SOURCES, Generation, Releases
 from qbkit.stacks.releases.crates import OLD_RUSTLS, crate_release
-from qbkit.stacks.toolchains.above import ABOVE
-from qbkit.stacks.toolchains.rust import WORKSPACE
+from qbkit.stacks.toolchains.rust import WORKSPACE, folders_above
 
 FOLDER = SOURCES / "quinn"
 NEWEST = (WORKSPACE / "quinn-flow/src", FOLDER / "0.11")
 OLD_TLS = (OLD_RUSTLS, FOLDER / "rustls-0.20")
 WITH_MTU = (*NEWEST, *OLD_TLS, FOLDER / "0.10")
 FIXED_MTU = (*WITH_MTU, FOLDER / "0.9")
-FEED = tuple(ABOVE / name for name in ("rust", "resume", "quinn"))
+FEED = folders_above("quinn-flow")
 CONTROLLERS = ("cubic", "newreno", "bbr")
 OPTIONS = ("initial_window_packets", "packet_threshold", "segmentation", "ack_every_packets")
 

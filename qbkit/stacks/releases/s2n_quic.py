@@ -9,8 +9,7 @@ from qbkit.stacks.registry import register_releases
 from qbkit.stacks.release import SOURCES, Generation, Releases
 from qbkit.stacks.releases.crates import OLD_RUSTLS, crate_release
 from qbkit.stacks.s2n_quic import S2nQuic
-from qbkit.stacks.toolchains.above import ABOVE
-from qbkit.stacks.toolchains.rust import WORKSPACE
+from qbkit.stacks.toolchains.rust import WORKSPACE, folders_above
 
 FOLDER = SOURCES / "s2n-quic"
 PRESENT = WORKSPACE / "s2n-quic-flow/src"
@@ -36,7 +35,7 @@ RELEASES = Releases(
             CONTROLLERS,
             OPTIONS,
             above=("apps", "reads_slowly", "offers_window", "ip6"),
-            sources_above=(ABOVE / "rust", ABOVE / "s2n-quic"),
+            sources_above=folders_above("s2n-quic-flow"),
         ),
     ),
     built=(

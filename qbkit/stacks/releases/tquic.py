@@ -10,8 +10,7 @@ from __future__ import annotations
 from qbkit.stacks.registry import register_releases
 from qbkit.stacks.release import ALL_ABOVE, SOURCES, Generation, Releases
 from qbkit.stacks.releases.crates import crate_release
-from qbkit.stacks.toolchains.above import ABOVE
-from qbkit.stacks.toolchains.rust import WORKSPACE
+from qbkit.stacks.toolchains.rust import WORKSPACE, folders_above
 from qbkit.stacks.tquic import Tquic
 
 FOLDER = SOURCES / "tquic"
@@ -57,7 +56,7 @@ RELEASES = Releases(
             tuple(Tquic.options),
             ALL,
             above=ALL_ABOVE,
-            sources_above=(ABOVE / "rust", ABOVE / "tquic"),
+            sources_above=folders_above("tquic-flow"),
         ),
     ),
     built=(

@@ -184,13 +184,18 @@ def workspace_beside(workspace: Path, members: Members) -> Path:
     return build_once(f"{workspace.name}-app", key, make) / workspace.name
 
 
+def folders_above(member: str, members: Members = MEMBERS_ABOVE) -> tuple[Path, ...]:
+    """The folders of `ABOVE` that change a member of the workspace, in their order."""
+    return tuple(ABOVE / name for name in members[member])
+
+
 def _folders(members: Members) -> list[Path]:
-    return [ABOVE / name for names in members.values() for name in names]
+    return [folder for member in members for folder in folders_above(member, members)]
 
 
 def _change(workspace: Path, members: Members) -> None:
-    for member, names in members.items():
-        put_together((ABOVE / name for name in names), workspace / member / "src")
+    for member in members:
+        put_together(folders_above(member, members), workspace / member / "src")
 
 
 def locked_version(crate: str, workspace: Path = WORKSPACE) -> str:
