@@ -145,10 +145,6 @@ def _probe_rtt_every_s(r: Reported) -> float:
     return sum(high_s - low_s for low_s, high_s in r.spans_s) / visits if visits else math.nan
 
 
-def _nothing(_: Reported) -> float:
-    return math.nan
-
-
 def _median(parts: Sequence[float]) -> float:
     return float(np.median(parts)) if parts else math.nan
 
@@ -178,8 +174,10 @@ def witness(cause: Difference, run: xr.Dataset, c: Connection) -> str:
 
     ``run`` is one of the test alone, and ``c`` its packets.
     """
+    if cause.name not in VALUES:
+        return ""
     reported = Reported(run, c)
-    what, value_of = VALUES.get(cause.name, (WINDOW, _nothing))
+    what, value_of = VALUES[cause.name]
     value = value_of(reported) if len(reported.column(COLUMNS[what])) else math.nan
     if not math.isfinite(value):
         return ""
