@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import ClassVar
 
 from qbkit.errors import StackNotReady
-from qbkit.spec.app import APPS
 from qbkit.stacks.registry import register
 from qbkit.stacks.toolchains.build import fingerprint, run_tool
 from qbkit.stacks.toolchains.c_program import FLAGS, CStack
@@ -65,7 +64,6 @@ class Lsquic(CStack):
     """Our small C driver of lsquic."""
 
     name: ClassVar[str] = "lsquic"
-    ip6: ClassVar[bool] = True
     serves: ClassVar[bool] = True
     number: ClassVar[str] = VERSION
     source: ClassVar[str] = (
@@ -85,7 +83,6 @@ class Lsquic(CStack):
         "delivery_rate_mbps",
         "lost_packets",
     )
-    apps: ClassVar[tuple[str, ...]] = APPS
     offers_window: ClassVar[bool] = True
     reads_slowly: ClassVar[bool] = True
     options: ClassVar[dict[str, str]] = {

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from qbkit.spec.app import APPS
 from qbkit.stacks.registry import register
 from qbkit.stacks.toolchains.rust import CMAKE, RustStack
 
@@ -18,9 +17,7 @@ class MsQuic(RustStack):
     crate: ClassVar[str] = "msquic"
     tools: ClassVar[dict[str, str]] = {**CMAKE, "perl": "perl", "libnuma.a": "libnuma-dev"}
     minutes: ClassVar[int] = 6
-    apps: ClassVar[tuple[str, ...]] = APPS
-    reads_slowly: ClassVar[bool] = True
-    offers_window: ClassVar[bool] = True
+    ip6: ClassVar[bool] = False
     options: ClassVar[dict[str, str]] = {
         "initial_window_packets": "initial congestion window in packets",
         "pacing": "false: no pacing",

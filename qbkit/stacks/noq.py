@@ -15,7 +15,6 @@ class Noq(Quinn):
     name: ClassVar[str] = "noq"
     source: ClassVar[str] = "crate noq, a fork of quinn"
     controller_names: ClassVar[tuple[str, ...]] = ("cubic", "newreno", "bbr3")
-    ip6: ClassVar[bool] = True
     crate: ClassVar[str] = "noq"
     transport_crate: ClassVar[str] = "noq-proto"
 

@@ -16,7 +16,6 @@ import tempfile
 from pathlib import Path
 from typing import ClassVar
 
-from qbkit.spec.app import APPS
 from qbkit.stacks.registry import register
 from qbkit.stacks.toolchains.build import built_folder, fingerprint, run_tool
 from qbkit.stacks.toolchains.c_program import CStack
@@ -42,7 +41,6 @@ class OpenSsl(CStack):
     """Our small C driver of OpenSSL."""
 
     name: ClassVar[str] = "openssl"
-    ip6: ClassVar[bool] = True
     serves: ClassVar[bool] = True
     number: ClassVar[str] = VERSION
     source: ClassVar[str] = "C sources in the crate openssl-src; Apache 2.0 licence"
@@ -53,7 +51,6 @@ class OpenSsl(CStack):
     links: ClassVar[tuple[str, ...]] = ("-ldl",)
     minutes: ClassVar[int] = 3
     most_window_bytes: ClassVar[int] = 6 << 20
-    apps: ClassVar[tuple[str, ...]] = APPS
     options: ClassVar[dict[str, str]] = {"qlog": "write a full qlog"}
     reports: ClassVar[tuple[str, ...]] = (
         *CStack.reports,

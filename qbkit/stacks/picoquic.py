@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import ClassVar
 
 from qbkit.errors import StackNotReady
-from qbkit.spec.app import APPS
 from qbkit.stacks.registry import register
 from qbkit.stacks.toolchains.build import fingerprint, run_tool
 from qbkit.stacks.toolchains.c_program import FLAGS, CStack
@@ -45,7 +44,6 @@ class Picoquic(CStack):
     """Our small C driver of picoquic."""
 
     name: ClassVar[str] = "picoquic"
-    ip6: ClassVar[bool] = True
     serves: ClassVar[bool] = True
     resumes: ClassVar[bool] = True
     number: ClassVar[str] = VERSION
@@ -72,7 +70,6 @@ class Picoquic(CStack):
         *("latest_rtt_ms", "min_rtt_ms", "pacing_rate_mbps", "delivery_rate_mbps"),
         *("lost_packets", "spurious_losses"),
     )
-    apps: ClassVar[tuple[str, ...]] = APPS
     options: ClassVar[dict[str, str]] = {
         "ack_frequency": "false: the sender does not ask its receiver for fewer ACKs",
         "ecn": "false: no ECN marks; by default ECT(1) for prague and c4, ECT(0) for the others",

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from qbkit.spec.app import APPS
 from qbkit.stacks.registry import register
 from qbkit.stacks.toolchains.rust import CMAKE, RustStack
 
@@ -21,7 +20,6 @@ class Quiche(RustStack):
     name: ClassVar[str] = "quiche"
     source: ClassVar[str] = "crate quiche"
     controller_names: ClassVar[tuple[str, ...]] = ("cubic", "reno", "bbr2")
-    ip6: ClassVar[bool] = True
     serves: ClassVar[bool] = True
     resumes: ClassVar[bool] = True
     crate: ClassVar[str] = "quiche"
@@ -29,7 +27,8 @@ class Quiche(RustStack):
     tools: ClassVar[dict[str, str]] = {**CMAKE, "libclang": "libclang-dev"}
     minutes: ClassVar[int] = 5
     reports: ClassVar[tuple[str, ...]] = ("cwnd_bytes", "srtt_ms", "lost_packets")
-    apps: ClassVar[tuple[str, ...]] = APPS
+    reads_slowly: ClassVar[bool] = False
+    offers_window: ClassVar[bool] = False
     options: ClassVar[dict[str, str]] = {
         "initial_window_packets": "initial congestion window in packets",
         "pacing": "false: BBRv2 does not pace",

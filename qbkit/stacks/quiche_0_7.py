@@ -11,7 +11,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import ClassVar
 
-from qbkit.spec.app import APPS
 from qbkit.stacks.base import Stack
 from qbkit.stacks.registry import register
 from qbkit.stacks.toolchains.above import with_above
@@ -26,8 +25,8 @@ class Quiche07(RustStack):
     controller_names: ClassVar[tuple[str, ...]] = ("cubic", "reno")
     crate: ClassVar[str] = "quiche"
     workspace: ClassVar[Path] = Path(__file__).parent / "drivers/rust-quiche-0.7"
-    apps: ClassVar[tuple[str, ...]] = APPS
-    ip6: ClassVar[bool] = True
+    reads_slowly: ClassVar[bool] = False
+    offers_window: ClassVar[bool] = False
     certificate: ClassVar[str] = "browser-"
     tools: ClassVar[dict[str, str]] = CMAKE
     minutes: ClassVar[int] = 3

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from qbkit.spec.app import APPS
 from qbkit.stacks.registry import register
 from qbkit.stacks.toolchains.preload import EVENT_LOOP, Library, Preloading
 from qbkit.stacks.toolchains.rust import RustStack
@@ -16,16 +15,12 @@ class Quinn(Preloading, RustStack):
     name: ClassVar[str] = "quinn"
     source: ClassVar[str] = "crate quinn"
     controller_names: ClassVar[tuple[str, ...]] = ("cubic", "newreno", "bbr")
-    ip6: ClassVar[bool] = True
     serves: ClassVar[bool] = True
     resumes: ClassVar[bool] = True
     crate: ClassVar[str] = "quinn"
     transport_crate: ClassVar[str] = "quinn-proto"
     preloaded: ClassVar[Library] = EVENT_LOOP
     most_window_bytes: ClassVar[int] = 1 << 30
-    apps: ClassVar[tuple[str, ...]] = APPS
-    reads_slowly: ClassVar[bool] = True
-    offers_window: ClassVar[bool] = True
     options: ClassVar[dict[str, str]] = {
         "initial_window_packets": "initial congestion window in packets of 1200 bytes",
         "ack_every_packets": "the receiver acknowledges every n-th packet (ACK Frequency)",

@@ -15,7 +15,6 @@ class S2nQuic(RustStack):
     name: ClassVar[str] = "s2n-quic"
     source: ClassVar[str] = "crate s2n-quic"
     controller_names: ClassVar[tuple[str, ...]] = ("cubic", "bbr")
-    ip6: ClassVar[bool] = True
     serves: ClassVar[bool] = True
     crate: ClassVar[str] = "s2n-quic"
     transport_crate: ClassVar[str] = "s2n-quic-transport"
@@ -26,8 +25,6 @@ class S2nQuic(RustStack):
     most_window_bytes: ClassVar[int] = 1 << 30
     apps: ClassVar[tuple[str, ...]] = tuple(name for name in APPS if name != "onoff")
     """Not ``onoff``: how much is unsent when it is switched off cannot be limited."""
-    reads_slowly: ClassVar[bool] = True
-    offers_window: ClassVar[bool] = True
     options: ClassVar[dict[str, str]] = {
         "initial_window_packets": "initial congestion window in packets",
         "pacing": "false: no pacing",

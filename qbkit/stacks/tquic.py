@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from qbkit.spec.app import APPS
 from qbkit.stacks.registry import register
 from qbkit.stacks.toolchains.rust import CMAKE, RustStack
 
@@ -16,14 +15,10 @@ class Tquic(RustStack):
     source: ClassVar[str] = "crate tquic"
     controller_names: ClassVar[tuple[str, ...]] = ("cubic", "bbr", "bbr3", "copa")
     """All of this version but the dummy."""
-    ip6: ClassVar[bool] = True
     crate: ClassVar[str] = "tquic"
     certificate: ClassVar[str] = "browser-"
     tools: ClassVar[dict[str, str]] = CMAKE
     minutes: ClassVar[int] = 4
-    apps: ClassVar[tuple[str, ...]] = APPS
-    reads_slowly: ClassVar[bool] = True
-    offers_window: ClassVar[bool] = True
     options: ClassVar[dict[str, str]] = {
         "initial_window_packets": "initial congestion window in packets",
         "min_window_packets": "least congestion window in packets",

@@ -6,6 +6,7 @@ from abc import abstractmethod
 from pathlib import Path
 from typing import ClassVar
 
+from qbkit.spec.app import APPS
 from qbkit.stacks.base import Stack
 from qbkit.stacks.toolchains.above import ABOVE, with_above
 from qbkit.stacks.toolchains.build import build_once, fingerprint, run_tool
@@ -26,6 +27,8 @@ class CStack(CompiledStack):
     The library is built and kept by itself, so that another driver costs no build of it.
     """
 
+    ip6: ClassVar[bool] = True
+    apps: ClassVar[tuple[str, ...]] = APPS
     number: ClassVar[str]
     """The library's version."""
     drivers: ClassVar[Path] = DRIVERS

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from qbkit.settings import writable_folder
+from qbkit.spec.app import APPS
 from qbkit.stacks.base import Say, Stack
 from qbkit.stacks.toolchains.above import ABOVE, SERVER, with_above
 from qbkit.stacks.toolchains.build import build_once, fingerprint, key_by_compiler, run_tool
@@ -121,7 +122,15 @@ class RustProgram(CompiledProgram):
 
 
 class RustStack(RustProgram, CompiledStack):
-    """A crate and our driver of it, the member ``<name>-flow`` of the workspace."""
+    """A crate and our driver of it, the member ``<name>-flow`` of the workspace.
+
+    A driver has all of this above its transport, unless its stack says otherwise.
+    """
+
+    apps: ClassVar[tuple[str, ...]] = APPS
+    reads_slowly: ClassVar[bool] = True
+    offers_window: ClassVar[bool] = True
+    ip6: ClassVar[bool] = True
 
     def build(self, say: Say = lambda _: None) -> None:
         """Compile the driver, and the one with something above it from the same crates."""
