@@ -1,6 +1,6 @@
 """Causes that `qb.explain` names, beside the truth: senders with one known change each.
 
-    python benchmarks/causes.py [--unseen | --third] [--kind bbr …] [--write]
+    python benchmarks/causes.py [--unseen | --third | --fourth | --fifth] [--kind bbr …] [--write]
 
 The tables are ``causes`` (each case) and ``causes_by_kind``. A case is right if the cause named
 first is the change, near if it is among the first three, undecided if none is named, and wrong
@@ -14,6 +14,7 @@ Mbit/s, as in the issue, on both. No competitor runs, so no cause is weighed by 
 sender gains or loses. Runs that exist are loaded. The kinds that end with "later" were added when
 the rules had been written; the tables of those that no rule had seen are ``causes_unseen`` and
 ``causes_unseen_by_kind``, and those of a third set ``causes_third`` and ``causes_third_by_kind``.
+Those of a fourth and a fifth set, which were kept back (``fourth_senders.py``), are named likewise.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from collections.abc import Iterator, Sequence
 
 import xarray as xr
 from changed_senders import CASES, OUR_BBRS, RELEASED
+from fourth_senders import FIFTH, FOURTH
 from markdown_tables import add_write, publish, record, rows_of, table
 from sender_cases import Case
 from third_senders import THIRD
@@ -40,7 +42,13 @@ LONE = {"duration_s": 60.0, "seeds": 1}
 OTHER_SEED = 11
 HEAD = ("kind", "link", "flow", "reference", "truth", "named first", "then", "outcome")
 KEYS = HEAD[:4]
-SETS = {"causes": CASES, "causes_unseen": UNSEEN, "causes_third": THIRD}
+SETS = {
+    "causes": CASES,
+    "causes_unseen": UNSEEN,
+    "causes_third": THIRD,
+    "causes_fourth": FOURTH,
+    "causes_fifth": FIFTH,
+}
 OUTCOMES = ("right", "near", "undecided", "wrong", "silent", "spoke")
 
 
@@ -48,7 +56,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     kinds = sorted({case.kind for cases in SETS.values() for case in cases})
     other = parser.add_mutually_exclusive_group()
-    for name, what in (("unseen", "those that no rule had seen"), ("third", "the third set")):
+    for name, what in (
+        ("unseen", "those that no rule had seen"),
+        ("third", "the third set"),
+        ("fourth", "the fourth set, kept back"),
+        ("fifth", "the fifth set, kept back"),
+    ):
         other.add_argument(
             f"--{name}", dest="name", action="store_const", const=f"causes_{name}", help=what
         )

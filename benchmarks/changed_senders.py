@@ -40,6 +40,7 @@ OUR_BBRS = (
     "qbkit:interrupted-bbr",
     "qbkit:limited-bbr",
     "qbkit:unseen-bbr",
+    "qbkit:fourth-bbr",
 )
 CUBIC, RENO = "qbkit:changed-cubic", "qbkit:changed-reno"
 
