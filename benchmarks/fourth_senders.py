@@ -109,15 +109,8 @@ FOURTH = [
     *of("loss-based, fourth", CHANGED_CUBIC, {"hystart_rise=8": END}, FOURTH_DEEP),
     *of(
         "stacks, fourth",
-        "google-quiche:cubic",
-        {
-            "connection_options=1CON": (
-                "emulated_flows",
-                "decrease_factor",
-                "increase_packets_per_rtt",
-                "growth",
-            )
-        },
+        "msquic:cubic",
+        {"initial_window_packets=50": ("initial_window_packets",)},
         FOURTH_MIDDLE,
     ),
     *of("stacks, fourth", "tquic:cubic", {"pacing=false": UNPACED}, FOURTH_LONG),
@@ -160,7 +153,7 @@ FIFTH = [
     *of(
         "bbr, fifth",
         BBR,
-        {"loss_keeps=0.35": ("kept_after_burst",), "growth=1.9": EARLY},
+        {"loss_keeps=0.35": ("kept_after_burst",), "flat_rounds=10": ("startup_hold_rtts",)},
         FIFTH_SLOW,
     ),
     *of(
@@ -213,7 +206,7 @@ FIFTH = [
         {"initial_window_packets=45": ("initial_window_packets",)},
         FIFTH_QUICK,
     ),
-    *of("stacks, fifth", "tquic:cubic", {"pacing_granularity_ms=25": COARSE}, FIFTH_MIDDLE),
+    *of("stacks, fifth", "lsquic:cubic", {"clock_granularity_us=40000": COARSE}, FIFTH_MIDDLE),
     *of("stacks, fifth", "tcp:reno", {"receive_window_kb=110": LIMITED}, FIFTH_MIDDLE),
     *of(
         "stacks, fifth",
