@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True)
-class Check:
+class Check(NamedTuple):
     """One line of a report."""
 
     check: str
@@ -16,4 +15,4 @@ class Check:
 
     def to_dict(self) -> dict[str, object]:
         """The fields, ready for JSON; the fix is empty for a check that passed."""
-        return {**asdict(self), "fix": "" if self.ok else self.fix}
+        return {**self._asdict(), "fix": "" if self.ok else self.fix}

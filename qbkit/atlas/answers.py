@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from qbkit.spec.book import Criterion
 from qbkit.studies.evaluation.answers import Evaluation
@@ -27,8 +28,7 @@ SECOND = "second_looks.csv"
 DRAFT_NAME = "draft-ietf-ccwg-bbr"
 
 
-@dataclass(frozen=True)
-class Answer:
+class Answer(NamedTuple):
     """What one sender does in one question."""
 
     words: str

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import pandas as pd
 
@@ -16,8 +16,7 @@ from qbkit.spec import Experiment
 LINK = ("rate_mbps", "rtt_ms", "buffer_bdp")
 
 
-@dataclass(frozen=True)
-class Inferred:
+class Inferred(NamedTuple):
     """What the packets of an implementation's lone flows say."""
 
     parameters: Parameters

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import altair as alt
 
@@ -37,8 +37,7 @@ from qbkit.spec import Experiment
 WAITING = "An interactive chart; it needs JavaScript."
 
 
-@dataclass(frozen=True)
-class Figure:
+class Figure(NamedTuple):
     """A chart with a name for those who do not see it."""
 
     name: str

@@ -75,7 +75,10 @@ def run_missing(
 
 
 def _completed(
-    outcomes: list[Outcome], engine: str | None, scheduler: str | None, progress: bool
+    outcomes: list[Outcome],
+    engine: str | None,
+    scheduler: str | None = None,
+    progress: bool = False,
 ) -> list[Outcome]:
     """The outcomes, with the runs that were not stored."""
     missing = [o for o in outcomes if o.run is None and o.error is None]
@@ -113,11 +116,10 @@ def run_every(
     experiments: Sequence[Experiment],
     *,
     engine: str | None = None,
-    scheduler: str | None = None,
-    progress: bool = False,
     published: str | Path | None = None,
+    **how: Any,
 ) -> list[xr.Dataset]:
-    """The runs of experiments that are all needed, as in `run_all`.
+    """The runs of experiments that are all needed, with the arguments of `run_all`.
 
     Raises SpecError, StackNotReady or EngineError before the first run if any of them cannot run,
     and RunFailed if one failed.
@@ -126,7 +128,7 @@ def run_every(
     for outcome in outcomes:
         if outcome.error is not None:
             raise outcome.error
-    return datasets(_completed(outcomes, engine, scheduler, progress))
+    return datasets(_completed(outcomes, engine, **how))
 
 
 def datasets(outcomes: Sequence[Outcome]) -> list[xr.Dataset]:

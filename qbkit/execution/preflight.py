@@ -6,8 +6,8 @@ import math
 import os
 import shutil
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from qbkit.errors import EngineError, StoreError
 from qbkit.spec import FRAME_BYTES, Experiment
@@ -66,8 +66,7 @@ def announcement(
     return f"{head} {math.ceil(seconds / processors / 60)} min on {where}"
 
 
-@dataclass(frozen=True)
-class Needs:
+class Needs(NamedTuple):
     """About the most that a run takes: its link is full all the time."""
 
     guest_bytes: float

@@ -17,14 +17,13 @@ from filelock import Timeout
 
 from qbkit import extras
 from qbkit.arguments import as_path
-from qbkit.errors import QbkitError, RunFailed, SpecError, StackNotReady, StoreError
+from qbkit.errors import RunFailed, SpecError, StackNotReady, StoreError
 from qbkit.execution.attempts import words
-from qbkit.execution.cluster import run_calls
 from qbkit.execution.many import Outcome, run_on_worker
+from qbkit.execution.outcome import called
 from qbkit.execution.preflight import announcement, cpu_s, needs, require_room
 from qbkit.execution.runner import drivers_of, namer
 from qbkit.files import lock
-from qbkit.spec import Experiment
 from qbkit.spec.sweep import Sweep
 from qbkit.store.cube import cube, figures_of, runs_of
 from qbkit.store.figures import run_figures
@@ -82,7 +81,9 @@ def run_sweep(
             room = [needs(experiment, engine) for experiment in missing.values()]
             require_room(room, Path(url), engine, scheduler)
         title = announcement(list(missing.values()), len(experiments), engine, scheduler)
-        failed = _run_missing(missing, url, engine, scheduler, progress, title)
+        how = {"engine": engine, "scheduler": scheduler, "progress": progress, "title": title}
+        calls = {n: (_run_into, e.to_json(), n, url, engine) for n, e in missing.items()}
+        failed = {**called(calls, lambda name: words(missing[name]), unit="run", **how)}
         found = {**known, **Results(url).figures(ids)}
         lost = [name for name in experiments if name not in found and name not in failed]
         reason = f"it ended, but its result is not in {url}; give a folder that all workers share"
@@ -92,23 +93,6 @@ def run_sweep(
         _write(whole, failures, url)
     early = sum(EARLY_END in found[name] for name in experiments if name in found)
     return SweepResult(whole, failures, len(experiments), len(missing), early)
-
-
-def _run_missing(
-    missing: dict[str, Experiment],
-    url: str,
-    engine: str | None,
-    scheduler: str | None,
-    progress: bool,
-    title: str,
-) -> dict[str, QbkitError]:
-    """Run experiments by name into ``url``; return what failed twice, warn of what failed once."""
-    calls = {name: (_run_into, e.to_json(), name, url, engine) for name, e in missing.items()}
-    done = run_calls(
-        calls, engine=engine, scheduler=scheduler, progress=progress, unit="run", title=title
-    )
-    done.warn(lambda name: words(missing[name]))
-    return done.failed
 
 
 def _run_into(spec: str, name: str, url: str, engine: str | None) -> None:

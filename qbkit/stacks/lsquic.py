@@ -83,8 +83,7 @@ class Lsquic(CStack):
         "delivery_rate_mbps",
         "lost_packets",
     )
-    offers_window: ClassVar[bool] = True
-    reads_slowly: ClassVar[bool] = True
+    reads_slowly = offers_window = True
     options: ClassVar[dict[str, str]] = {
         "pmtud": "false: do not look for packets larger than the first ones",
         "clock_granularity_us": "resolution of the clock for the pacer, 1 to 1000000; usually 1000",

@@ -39,11 +39,9 @@ class QuicGo(GoStack):
     sources: ClassVar[Path] = SOURCES
     changes: ClassVar[tuple[str, ...]] = (CHOICE, HARD_CODED, BY_ENVIRONMENT)
     ip6: ClassVar[bool] = True
-    serves: ClassVar[bool] = True
-    resumes: ClassVar[bool] = True
+    serves = resumes = True
     apps: ClassVar[tuple[str, ...]] = APPS
-    reads_slowly: ClassVar[bool] = True
-    offers_window: ClassVar[bool] = True
+    reads_slowly = offers_window = True
     options: ClassVar[dict[str, str]] = {"qlog": "write a full qlog"}
 
     def build(self, say: Say = lambda _: None) -> None:

@@ -20,15 +20,13 @@ class Quiche(RustStack):
     name: ClassVar[str] = "quiche"
     source: ClassVar[str] = "crate quiche"
     controller_names: ClassVar[tuple[str, ...]] = ("cubic", "reno", "bbr2")
-    serves: ClassVar[bool] = True
-    resumes: ClassVar[bool] = True
     crate: ClassVar[str] = "quiche"
     certificate: ClassVar[str] = "browser-"
     tools: ClassVar[dict[str, str]] = {**CMAKE, "libclang": "libclang-dev"}
     minutes: ClassVar[int] = 5
     reports: ClassVar[tuple[str, ...]] = ("cwnd_bytes", "srtt_ms", "lost_packets")
-    reads_slowly: ClassVar[bool] = False
-    offers_window: ClassVar[bool] = False
+    reads_slowly = offers_window = False
+    serves = resumes = True
     options: ClassVar[dict[str, str]] = {
         "initial_window_packets": "initial congestion window in packets",
         "pacing": "false: BBRv2 does not pace",

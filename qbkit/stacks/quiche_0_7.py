@@ -25,8 +25,7 @@ class Quiche07(RustStack):
     controller_names: ClassVar[tuple[str, ...]] = ("cubic", "reno")
     crate: ClassVar[str] = "quiche"
     workspace: ClassVar[Path] = Path(__file__).parent / "drivers/rust-quiche-0.7"
-    reads_slowly: ClassVar[bool] = False
-    offers_window: ClassVar[bool] = False
+    reads_slowly = offers_window = False
     certificate: ClassVar[str] = "browser-"
     tools: ClassVar[dict[str, str]] = CMAKE
     minutes: ClassVar[int] = 3

@@ -15,8 +15,7 @@ class Quinn(Preloading, RustStack):
     name: ClassVar[str] = "quinn"
     source: ClassVar[str] = "crate quinn"
     controller_names: ClassVar[tuple[str, ...]] = ("cubic", "newreno", "bbr")
-    serves: ClassVar[bool] = True
-    resumes: ClassVar[bool] = True
+    serves = resumes = True
     crate: ClassVar[str] = "quinn"
     transport_crate: ClassVar[str] = "quinn-proto"
     preloaded: ClassVar[Library] = EVENT_LOOP

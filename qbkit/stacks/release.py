@@ -8,7 +8,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from qbkit.errors import SpecError, StackNotReady
 from qbkit.files import write_whole
@@ -49,8 +49,7 @@ class Generation:
     """Kinds of the present stack's applications that it does not have."""
 
 
-@dataclass(frozen=True)
-class Releases:
+class Releases(NamedTuple):
     """How to make a stack of a release of the stack ``name``."""
 
     name: str

@@ -45,11 +45,7 @@ class Tcp(Stack):
     source: ClassVar[str] = "the Linux kernel that runs the experiment"
     most_window_bytes: ClassVar[int] = 1 << 30
     apps: ClassVar[tuple[str, ...]] = APPS
-    reads_slowly: ClassVar[bool] = True
-    ip6: ClassVar[bool] = True
-    serves: ClassVar[bool] = True
-    resumes: ClassVar[bool] = True
-    offers_window: ClassVar[bool] = True
+    reads_slowly = offers_window = ip6 = serves = resumes = True
     options: ClassVar[dict[str, str]] = {
         "initial_window_packets": "initial congestion window in segments",
         "pacing": "true: pace by 2 cwnd/srtt in slow start, by 1.2 cwnd/srtt after it",

@@ -23,8 +23,7 @@ class XNetQuic(GoStack):
     source: ClassVar[str] = f"Go module {module}, its package quic; BSD licence"
     ip6: ClassVar[bool] = True
     apps: ClassVar[tuple[str, ...]] = APPS
-    reads_slowly: ClassVar[bool] = True
-    offers_window: ClassVar[bool] = True
+    reads_slowly = offers_window = True
     controller_names: ClassVar[tuple[str, ...]] = ("reno",)
     """The NewReno of RFC 9002."""
     sources: ClassVar[Path] = Path(__file__).parent / "drivers/x-net-quic"

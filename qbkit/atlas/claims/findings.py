@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from qbkit.errors import QbkitError
 
@@ -50,8 +51,7 @@ class Picture:
         return max(0.0, self.mark or 0.0, *self.rows.values()) or 1.0
 
 
-@dataclass(frozen=True)
-class Finding:
+class Finding(NamedTuple):
     """One claim of at most `MOST_WORDS` words."""
 
     group: str

@@ -15,8 +15,7 @@ from qbkit.traces.arrays import FloatArray
 
 MIN_POINTS = 3
 """A hull needs a triangle."""
-MIN_SKIP_START_S = 5.0
-SKIP_START_FRACTION = 0.1
+MIN_SKIP_START_S, SKIP_START_FRACTION = 5.0, 0.1
 
 
 @dataclass(frozen=True, eq=False)

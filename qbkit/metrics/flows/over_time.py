@@ -6,7 +6,7 @@ of log, and consider the application data packet number space.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import xarray as xr
@@ -22,8 +22,7 @@ REORDERING = 3
 """A packet is lost when one sent this many packets later is ACKed (RFC 9002 §6.1.1)."""
 
 
-@dataclass(frozen=True)
-class Span:
+class Span(NamedTuple):
     """A congestion state from ``from_s`` to ``to_s``, in seconds."""
 
     state: str

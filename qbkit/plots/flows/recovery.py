@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -133,7 +132,7 @@ def _infers(events: xr.Dataset) -> bool:
 
 def _spans(events: xr.Dataset) -> dict[str, Any]:
     """Columns of a connection's states other than the steady ones; inferred recovery is on top."""
-    named = (replace(s, state=s.state.removeprefix("bbr_")) for s in states(events))  # quiche's
+    named = (s._replace(state=s.state.removeprefix("bbr_")) for s in states(events))  # quiche's
     spans = [s for s in named if s.state not in STEADY]
     if _infers(events):
         spans += recoveries(events)

@@ -30,8 +30,7 @@ class JavaStack(CompiledStack):
     """How Java runs it."""
     ip6: ClassVar[bool] = True
     apps: ClassVar[tuple[str, ...]] = APPS
-    reads_slowly: ClassVar[bool] = True
-    offers_window: ClassVar[bool] = True
+    reads_slowly = offers_window = True
 
     def for_app(self) -> Stack:
         """The same driver with what `ABOVE` adds to it, and sockets of both IP versions."""

@@ -128,8 +128,7 @@ class RustStack(RustProgram, CompiledStack):
     """
 
     apps: ClassVar[tuple[str, ...]] = APPS
-    reads_slowly: ClassVar[bool] = True
-    offers_window: ClassVar[bool] = True
+    reads_slowly = offers_window = True
     ip6: ClassVar[bool] = True
 
     def build(self, say: Say = lambda _: None) -> None:

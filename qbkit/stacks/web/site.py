@@ -9,6 +9,7 @@ import random
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 from qbkit.stacks.toolchains.build import build_once, fingerprint
 
@@ -22,8 +23,7 @@ OK, NO_CONTENT = 200, 204
 BINARY = "application/octet-stream"
 
 
-@dataclass(frozen=True)
-class File:
+class File(NamedTuple):
     """One file of a site."""
 
     path: str

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 Side = Literal["good", "bad", "unknown"]
 
 
-@dataclass(frozen=True)
-class Found:
+class Found(NamedTuple):
     """Between which two versions the difference begins."""
 
     last_good: int

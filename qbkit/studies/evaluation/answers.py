@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -30,8 +30,7 @@ WORDS = {
 ORDER = ("more", "undecided", "no more")
 
 
-@dataclass(frozen=True)
-class Finding:
+class Finding(NamedTuple):
     """One measure in one setting: the sender beside the standards."""
 
     section: str

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import pandas as pd
 
@@ -14,8 +15,7 @@ SAYS, DIFFERS, VARIES = "as the draft says", "differs", "varies"
 NOT_VISIBLE, NOT_APPLICABLE, FAILED = "not visible", "not applicable", "not run"
 
 
-@dataclass(frozen=True)
-class Missed:
+class Missed(NamedTuple):
     """An expectation that the first run does not meet."""
 
     expectation: Expectation

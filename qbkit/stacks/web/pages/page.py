@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 from urllib.parse import urlsplit
 
 from qbkit.errors import SpecError
@@ -30,8 +30,7 @@ TYPES: dict[str, Kind] = {
 """Media types → kinds; ``image/…`` and ``font/…`` are known by their first word."""
 
 
-@dataclass(frozen=True)
-class Resource:
+class Resource(NamedTuple):
     """One response of a page."""
 
     url: str
