@@ -10,14 +10,13 @@ table is ``changing_links``.
 
 from __future__ import annotations
 
-import argparse
 import tempfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from ideal_link import departures, served_s
-from markdown_tables import add_write, record
+from markdown_tables import arguments, record
 
 from qbkit.execution import runner
 from qbkit.spec import Bottleneck, Experiment
@@ -54,9 +53,8 @@ def measured(flow: str, capacity: list[tuple[float, float]] | None) -> tuple[lis
 
 def main() -> None:
     """Print or write a row for each length of the steps."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = arguments(__doc__)
     parser.add_argument("--flow", default="tcp:cubic")
-    add_write(parser)
     words = parser.parse_args()
     constant, base_us = measured(words.flow, None)
     rows = [["none, tc's tbf", "0", *constant, f"{base_us:.1f}", "1.00"]]

@@ -9,7 +9,6 @@ With several kernels each runs all repeats; they must give the same bytes, too. 
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import os
 import sys
@@ -19,7 +18,7 @@ from pathlib import Path
 
 import xarray as xr
 from background_load import PREEMPTING, SPINNING, background_load
-from markdown_tables import add_write, record
+from markdown_tables import arguments, record
 
 from qbkit.spec import Experiment
 from qbkit.testbed import kernel
@@ -44,13 +43,12 @@ def run_with(path: str, experiment: Experiment) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = arguments(__doc__)
     parser.add_argument("--flows", nargs="+", default=["quic-go:cubic", "tcp:cubic"])
     parser.add_argument("--repeats", type=int, default=20)
     parser.add_argument("--duration-s", type=float, default=20)
     parser.add_argument("--kernels", nargs="+", help="kernels to compare (default: the one in use)")
     parser.add_argument("--quiet", action="store_true", help="without the neighbours")
-    add_write(parser)
     words = parser.parse_args()
     kernels = words.kernels or [str(kernel.require().path)]
     experiment = Experiment(flows=words.flows, duration_s=words.duration_s)

@@ -13,11 +13,9 @@ medians of three seeds; the table is ``dualpi2``.
 
 from __future__ import annotations
 
-import argparse
-
 import numpy as np
 import xarray as xr
-from markdown_tables import add_write, record
+from markdown_tables import arguments, record
 
 from qbkit.spec import Bottleneck, Experiment
 from qbkit.traces.run.journey import Fate
@@ -112,10 +110,9 @@ def row(scalable: str, rate_mbps: float, rtt_ms: float, each: int) -> dict[str, 
 
 def main() -> None:
     """Print or write a row for each sender and path."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = arguments(__doc__)
     parser.add_argument("--path", help="only this one, as Mbit/s:ms")
     parser.add_argument("--flows", type=int, default=1, help="flows of each kind")
-    add_write(parser)
     words = parser.parse_args()
     paths = [tuple(map(float, words.path.split(":")))] if words.path else PATHS
     rows = [row(scalable, *path, words.flows) for scalable in SCALABLE for path in paths]

@@ -10,7 +10,6 @@ its own. A run is as long as slow start needs to fill the path, and half as long
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import multiprocessing
 import resource
@@ -18,7 +17,7 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-from markdown_tables import add_write, record
+from markdown_tables import arguments, record
 
 from qbkit.execution import runner
 from qbkit.spec import Bottleneck, Experiment
@@ -66,11 +65,10 @@ def row(flow: str, rate_mbps: float, rtt_ms: float) -> dict[str, str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = arguments(__doc__)
     parser.add_argument("--flows", nargs="+", default=["tcp:cubic", "tcp:bbr", "s2n-quic:cubic"])
     parser.add_argument("--rates-mbps", nargs="+", type=float, default=[1000, 5000, 10000])
     parser.add_argument("--rtts-ms", nargs="+", type=float, default=[10, 100])
-    add_write(parser)
     words = parser.parse_args()
     context = multiprocessing.get_context("fork")
     for case in itertools.product(words.flows, words.rates_mbps, words.rtts_ms):

@@ -8,13 +8,12 @@ are loaded, a new one takes 3 (TCP) to 50 processor seconds.
 
 from __future__ import annotations
 
-import argparse
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from markdown_tables import add_write, record
+from markdown_tables import arguments, record
 
 from qbkit import stacks
 from qbkit.execution.many import datasets, run_all
@@ -80,10 +79,9 @@ CASES = [
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = arguments(__doc__)
     parser.add_argument("implementations", nargs="*")
     parser.add_argument("--seeds", type=int, default=2)
-    add_write(parser)
     words = parser.parse_args()
     ready = {stack.name for stack in stacks.all_stacks() if stack.status().ready}
     for case in CASES:

@@ -10,7 +10,6 @@ when each left. mm-link knows milliseconds alone; ours sends at the opportunity 
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import subprocess
@@ -19,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 from ideal_link import departures
-from markdown_tables import add_write, record
+from markdown_tables import arguments, record
 
 from qbkit.settings import cache_folder
 from qbkit.spec import Bottleneck, Experiment
@@ -95,8 +94,7 @@ def compared(name: str, opportunities_ms: list[int]) -> dict[str, object]:
 
 def main() -> None:
     """Print or write a row for each trace."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    add_write(parser)
+    parser = arguments(__doc__)
     words = parser.parse_args()
     rows = [compared(name, opportunities_ms) for name, opportunities_ms in traces().items()]
     record("mahimahi", rows, ["trace"], words.write)

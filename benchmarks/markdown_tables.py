@@ -65,6 +65,13 @@ def record(
         (TABLES / f"{name}.md").write_text(joined(rows_of(name), measured, keys))
 
 
+def arguments(about: str) -> argparse.ArgumentParser:
+    """A parser of a benchmark's arguments, with the option of `add_write`."""
+    parser = argparse.ArgumentParser(description=about)
+    add_write(parser)
+    return parser
+
+
 def add_write(parser: argparse.ArgumentParser) -> None:
     """The option that writes what was measured into ``tables/``."""
     parser.add_argument("--write", action="store_true", help="put the rows into benchmarks/tables")

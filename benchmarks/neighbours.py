@@ -24,7 +24,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from background_load import PREEMPTING, SPINNING
-from markdown_tables import add_write, record
+from markdown_tables import arguments, record
 
 from qbkit import stacks
 from qbkit.settings import cache_folder
@@ -127,12 +127,11 @@ def measure(flow: str, kind: str, seconds: float) -> tuple[float, float, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = arguments(__doc__)
     parser.add_argument("--kernels", nargs="+", help="kernels to compare (default: the one in use)")
     parser.add_argument("--flow", default="quic-go:cubic")
     parser.add_argument("--seconds", type=float, default=4.0, help="wall-clock, for each line")
     parser.add_argument("--as-guest", action="store_true", help=argparse.SUPPRESS)
-    add_write(parser)
     words = parser.parse_args()
     if words.as_guest:
         return be_guest(words.flow)

@@ -16,7 +16,7 @@ from __future__ import annotations
 import argparse
 
 import numpy as np
-from markdown_tables import add_write, record
+from markdown_tables import arguments, record
 
 from qbkit.execution.many import datasets, run_all
 from qbkit.metrics import conformance, envelope, operating_points
@@ -87,14 +87,13 @@ def column(controller: str, definition: str, words: argparse.Namespace) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = arguments(__doc__)
     parser.add_argument("--controllers", nargs="+", default=["cubic", "reno", "bbr"])
     parser.add_argument("--seeds", type=int, default=SEEDS)
     parser.add_argument("--duration-s", type=float, default=120)
     parser.add_argument("--jitter-ms", type=float)
     parser.add_argument("--start-window-s", type=float, help="0: both flows start at once")
     parser.add_argument("--definitions", nargs="+", default=["imc22"])
-    add_write(parser)
     words = parser.parse_args()
     floors, spreads = [], []
     for controller in words.controllers:

@@ -8,9 +8,7 @@ longer depends on it. The table is ``phase_effects``.
 
 from __future__ import annotations
 
-import argparse
-
-from markdown_tables import add_write, record
+from markdown_tables import arguments, record
 
 from qbkit.execution.many import datasets, run_all
 from qbkit.metrics import throughput_ratio
@@ -21,10 +19,9 @@ KEYS = ["flow", "jitter, ms"]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = arguments(__doc__)
     parser.add_argument("--test", default="quic-go:cubic")
     parser.add_argument("--seeds", type=int, default=4)
-    add_write(parser)
     words = parser.parse_args()
     flows = [words.test, "tcp:cubic"]
     for jitter_ms in JITTERS_MS:

@@ -11,14 +11,13 @@ machine idle.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 import xarray as xr
-from markdown_tables import add_write, record
+from markdown_tables import arguments, record
 
 import qbkit as qb
 from qbkit.metrics.evaluation.measures import MEASURES, Part
@@ -71,9 +70,8 @@ KINDS = (question("tcp:bbr"), case("tcp:bbr", 15), case("quinn:bbr", 16), l4s("p
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = arguments(__doc__)
     parser.add_argument("--seeds", type=int, default=5)
-    add_write(parser)
     args = parser.parse_args()
     rows = [row for kind in KINDS for row in compared(kind, args.seeds)]
     record("physical_cases", rows, ["experiment", "measure"], args.write)

@@ -16,7 +16,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from markdown_tables import add_write, record
+from markdown_tables import arguments, record
 
 import qbkit as qb
 
@@ -25,10 +25,9 @@ RUN_S = 10
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = arguments(__doc__)
     parser.add_argument("megabytes", type=int, nargs="?", default=1000)
     parser.add_argument("--peak-of", help=argparse.SUPPRESS)
-    add_write(parser)
     words = parser.parse_args()
     if words.peak_of:
         return peak(words.peak_of)

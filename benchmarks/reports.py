@@ -10,7 +10,6 @@ shows.
 
 from __future__ import annotations
 
-import argparse
 import shlex
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -18,7 +17,7 @@ from statistics import median
 
 import numpy as np
 import xarray as xr
-from markdown_tables import add_write, record
+from markdown_tables import arguments, record
 
 import qbkit as qb
 from qbkit.cli.network import bottleneck
@@ -326,9 +325,8 @@ def row(report: Report) -> dict[str, object]:
 
 def main() -> None:
     """Run the reports, or those whose name contains a text."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = arguments(__doc__)
     parser.add_argument("--only", default="", help="a part of the name of a report")
-    add_write(parser)
     words = parser.parse_args()
     for report in REPORTS:
         if words.only in report.name:

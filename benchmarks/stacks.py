@@ -8,9 +8,7 @@ idle machine.
 
 from __future__ import annotations
 
-import argparse
-
-from markdown_tables import add_write, record
+from markdown_tables import arguments, record
 
 import qbkit as qb
 
@@ -18,8 +16,7 @@ KEYS = ["implementation"]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    add_write(parser)
+    parser = arguments(__doc__)
     words = parser.parse_args()
     for name in qb.list_implementations():
         run = qb.Experiment(flows=[name], duration_s=20, seed=1).run(rerun=True)

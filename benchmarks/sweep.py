@@ -24,7 +24,7 @@ from unittest import mock
 import dask
 import psutil
 from distributed import Client
-from markdown_tables import add_write, record
+from markdown_tables import arguments, record
 
 from qbkit.execution import cluster
 from qbkit.execution.many import run_all
@@ -51,9 +51,8 @@ def sweep(seeds: range) -> Sweep:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = arguments(__doc__)
     parser.add_argument("--peak-of", nargs=2, help=argparse.SUPPRESS)
-    add_write(parser)
     words = parser.parse_args()
     if words.peak_of:
         return peak(int(words.peak_of[0]), Path(words.peak_of[1]))

@@ -14,10 +14,8 @@ false-positive rate), and the median of the shift that the verdict calls detecta
 
 from __future__ import annotations
 
-import argparse
-
 import numpy as np
-from markdown_tables import add_write, record
+from markdown_tables import arguments, record
 from noise_floor import trials
 
 from qbkit.metrics.envelopes.envelope import DEFINITIONS
@@ -73,7 +71,7 @@ def rows(
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = arguments(__doc__)
     parser.add_argument("--controller", default="cubic")
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--draws", type=int, default=400)
@@ -81,7 +79,6 @@ def main() -> None:
     parser.add_argument("--duration-s", type=float, default=120)
     parser.add_argument("--jitter-ms", type=float)
     parser.add_argument("--start-window-s", type=float, help="0: both flows start at once")
-    add_write(parser)
     words = parser.parse_args()
     points = trials(words.controller, words)
     for name, (_, quantity) in AXES.items():

@@ -43,7 +43,7 @@ def has_free(monkeypatch, disk_bytes: float = 1e12, memory_bytes: float = 1e12) 
 def nothing_runs(monkeypatch, tmp_path: Path):
     """An empty store, where the start of any run fails the test."""
     monkeypatch.setenv("QBKIT_RUNS", str(tmp_path / "runs"))
-    for module in (outcome, sweeps, notebooks):
+    for module in (outcome, notebooks):
         monkeypatch.setattr(module, "run_calls", lambda *_, **__: pytest.fail("a run has started"))
 
 

@@ -19,7 +19,6 @@ from qbkit.errors import StoreError
 from qbkit.metrics import cell_envelopes, conformance_map, dominance, interactions, settling
 from qbkit.metrics.envelopes.envelope import Envelope
 from qbkit.metrics.maps.interactions import FIRST, SECOND, SEED
-from qbkit.plots.drawing.html import run_sentence
 from qbkit.spec import Bottleneck, Experiment
 from qbkit.spec.sweep import Sweep
 from qbkit.store.faults import Fault, read_faults
@@ -225,11 +224,6 @@ class PublishedStudy:
         return f"{self.test} at {network_text(self.experiment.bottleneck)}"
 
     @property
-    def where(self) -> str:
-        """Where it is published, and its network."""
-        return f"{self.name}: {run_sentence(self.study.tests[0], of_one_run=False)}"
-
-    @property
     def experiment(self) -> Experiment:
         """The experiment of the first trial of the test."""
         return Experiment.from_json(self.study.tests[0].attrs["spec"])
@@ -262,14 +256,6 @@ class Published:
     def sweeps(self) -> tuple[PublishedSweep, ...]:
         """All sweeps."""
         return (*self.conformance, *self.interactions)
-
-    def sweep(self, name: str) -> PublishedSweep:
-        """The sweep of that name; StoreError if it is not published."""
-        for found in self.sweeps:
-            if found.name == name:
-                return found
-        known = ", ".join(each.name for each in self.sweeps)
-        raise StoreError(f"{self.folder} holds no sweep {name}, only {known}; choose one of them")
 
     @cached_property
     def implementations(self) -> list[str]:

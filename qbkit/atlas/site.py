@@ -36,6 +36,7 @@ from qbkit.atlas.standing import source_links
 from qbkit.atlas.tiles import SHARE, tile_style
 from qbkit.files import write_whole, writing
 from qbkit.metrics import map_sentence
+from qbkit.plots.drawing.html import run_sentence
 from qbkit.plots.drawing.render import shared_script
 from qbkit.plots.maps.conformance_map import setting_text
 
@@ -125,6 +126,7 @@ def _environment(published: Published) -> jinja2.Environment:
             "pages": {name: page_of(name) for name in published.implementations},
             "version": __version__,
             "published": published,
+            "run_sentence": run_sentence,
             "seconds_text": seconds_text,
             "source_links": source_links,
             "tile": tile_style,

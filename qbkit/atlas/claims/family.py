@@ -10,7 +10,7 @@ from typing import Any
 import xarray as xr
 
 import qbkit as qb
-from qbkit.atlas.published import ConformanceSweep, Published
+from qbkit.atlas.published import ConformanceSweep
 from qbkit.metrics.maps.interactions import FIRST
 
 BUFFER, RTT = "bottleneck.buffer_bdp", "bottleneck.rtt_ms"
@@ -23,32 +23,24 @@ LATE_S = 40
 class Family:
     """The published conformance sweep of a family of controllers, and its map."""
 
-    published: Published
-    path: str
-    """The name of its sweep: ``conformance/cubic``."""
+    sweep: ConformanceSweep
     buffers_bdp: tuple[float, ...] = ()
     """The buffers that count; () for all."""
 
     @property
     def name(self) -> str:
         """The family: ``cubic``."""
-        return self.path.rpartition("/")[2]
+        return self.sweep.name.rpartition("/")[2]
 
     @cached_property
     def cube(self) -> xr.Dataset:
         """The cube of the sweep."""
-        return self._that_count(self._sweep.cube)
+        return self._that_count(self.sweep.cube)
 
     @cached_property
     def map(self) -> xr.Dataset:
         """Its conformance map against the kernel's controller; all buffers are judged together."""
-        return self._that_count(self._sweep.map)
-
-    @cached_property
-    def _sweep(self) -> ConformanceSweep:
-        found = self.published.sweep(self.path)
-        assert isinstance(found, ConformanceSweep)
-        return found
+        return self._that_count(self.sweep.map)
 
     def _that_count(self, values: xr.Dataset) -> xr.Dataset:
         return values.sel({BUFFER: list(self.buffers_bdp)}) if self.buffers_bdp else values
@@ -61,7 +53,7 @@ class Family:
     @property
     def names(self) -> list[str]:
         """The implementations, without the reference."""
-        return self._sweep.implementations
+        return self.sweep.implementations
 
     def of(self, name: str, quantity: str = "conformance") -> float:
         """A quantity of one implementation, mean over the settings."""
@@ -105,7 +97,7 @@ class Family:
     @cached_property
     def unsettled(self) -> xr.DataArray:
         """Whether an implementation, the reference too, does not settle, by setting."""
-        return ~self._that_count(self._sweep.settling).settles
+        return ~self._that_count(self.sweep.settling).settles
 
     def unsettled_cells(self, **where: float) -> int:
         """In how many cells an implementation does not settle."""

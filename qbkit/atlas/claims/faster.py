@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 
 import pandas as pd
 import xarray as xr
@@ -25,6 +26,8 @@ class Faster:
 
     fast: Family
     slow: Family
+    folder: Path
+    """Of the published data."""
 
     @property
     def names(self) -> list[str]:
@@ -82,9 +85,7 @@ class Faster:
 
     @cached_property
     def _trains_packets(self) -> pd.Series:
-        table = pd.read_csv(
-            self.fast.published.folder / "checks/trains_faster.csv", index_col="flow"
-        )
+        table = pd.read_csv(self.folder / "checks/trains_faster.csv", index_col="flow")
         return table.train_packets_p50
 
     def apart(self, place: int) -> float:

@@ -12,7 +12,7 @@ import pandas as pd
 import xarray as xr
 
 import qbkit as qb
-from qbkit.atlas.published import InteractionSweep, Published
+from qbkit.atlas.published import InteractionSweep
 from qbkit.metrics.maps.interactions import FIRST, SECOND, SEED
 from qbkit.metrics.verdicts.reasons import interval_text
 
@@ -23,35 +23,14 @@ Pair = tuple[str, str]
 class Pairs:
     """A published sweep of interactions."""
 
-    published: Published
-    path: str
-    """The name of its sweep: ``interactions/deep``."""
-
-    @cached_property
-    def sweep(self) -> qb.Sweep:
-        """Its specification."""
-        return qb.Sweep.from_file(self.published.folder / f"{self.path}.yaml")
-
-    @property
-    def cube(self) -> xr.Dataset:
-        """All runs."""
-        return self._sweep.cube
-
-    @property
-    def table(self) -> xr.Dataset:
-        """See `qbkit.metrics.interactions`."""
-        return self._sweep.table
-
-    @cached_property
-    def _sweep(self) -> InteractionSweep:
-        found = self.published.sweep(self.path)
-        assert isinstance(found, InteractionSweep)
-        return found
+    sweep: InteractionSweep
+    folder: Path
+    """Of the published data."""
 
     @cached_property
     def ratios(self) -> xr.DataArray:
         """Share of the row's implementation against the column's."""
-        return self.table.throughput_ratio
+        return self.sweep.table.throughput_ratio
 
     @cached_property
     def order(self) -> dict[str, float]:
@@ -106,7 +85,7 @@ class Pairs:
     @property
     def _of_two(self) -> xr.Dataset:
         """The table without the implementations against themselves; NaN there."""
-        return self.table.where(self.table[FIRST] != self.table[SECOND])
+        return self.sweep.table.where(self.sweep.table[FIRST] != self.sweep.table[SECOND])
 
     def triples(self, margin: float) -> list[tuple[str, str, str]]:
         """Intransitive triples, whose wins are all above one half by more than ``margin``."""
@@ -120,7 +99,7 @@ class Pairs:
     @property
     def certain_triples(self) -> list[tuple[str, str, str]]:
         """Intransitive triples in which all three intervals exclude one half."""
-        return qb.metrics.intransitive_triples(self.table.throughput_ratio_low, 0)
+        return qb.metrics.intransitive_triples(self.sweep.table.throughput_ratio_low, 0)
 
     def certain_triples_with(self, first: str, second: str) -> list[tuple[str, str, str]]:
         """Those of `certain_triples` that rest on a pair."""
@@ -141,8 +120,9 @@ class Pairs:
     @cached_property
     def earlier(self) -> dict[str, float]:
         """Share of the flow that starts first, where both are of one implementation."""
-        starts_s = {p.experiment.seed: p.experiment.flow_starts_s for p in self.sweep.points()}
-        mbps = qb.metrics.settled_throughput_mbps(self.cube)
+        sweep = qb.Sweep.from_file(self.folder / f"{self.sweep.name}.yaml")
+        starts_s = {p.experiment.seed: p.experiment.flow_starts_s for p in sweep.points()}
+        mbps = qb.metrics.settled_throughput_mbps(self.sweep.cube)
         shares = [
             mbps.sel({SEED: seed}).isel(flow=int(np.argmin(each)))
             for seed, each in starts_s.items()
@@ -152,7 +132,7 @@ class Pairs:
 
     def part(self, start_s: float, stop_s: float) -> xr.DataArray:
         """The throughput ratios of a part of each trial."""
-        return qb.metrics.throughput_ratios(self.cube, (start_s, stop_s))
+        return qb.metrics.throughput_ratios(self.sweep.cube, (start_s, stop_s))
 
     def mean_shares(self, start_s: float, stop_s: float) -> xr.DataArray:
         """Mean share of each implementation against all others in a part of each trial."""
@@ -168,7 +148,7 @@ class Pairs:
         return int(np.triu(early != late, 1).sum())
 
     def _of(self, first: str, second: str) -> xr.Dataset:
-        return self.table.sel({FIRST: first, SECOND: second})
+        return self.sweep.table.sel({FIRST: first, SECOND: second})
 
 
 @dataclass(frozen=True)

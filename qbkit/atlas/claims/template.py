@@ -58,12 +58,13 @@ def findings(published: Published) -> list[Finding]:
 
 def _families(published: Published) -> dict[str, Any]:
     """The families of controllers, also on other links."""
-    families = {name: Family(published, f"conformance/{name}") for name in FAMILIES}
+    sweeps = {sweep.name: sweep for sweep in published.conformance}
+    families = {name: Family(sweeps[f"conformance/{name}"]) for name in FAMILIES}
 
     def at_100_mbps(rtt_ms: int, *buffers_bdp: float) -> dict[str, Faster]:
         folder = f"conformance_100_mbps_{rtt_ms}_ms"
         return {
-            name: Faster(Family(published, f"{folder}/{name}", buffers_bdp), slow)
+            name: Faster(Family(sweeps[f"{folder}/{name}"], buffers_bdp), slow, published.folder)
             for name, slow in families.items()
         }
 
@@ -73,7 +74,7 @@ def _families(published: Published) -> dict[str, Any]:
         "deep": at_100_mbps(10, 3, 5),
         "far": at_100_mbps(50),
         "longer": {
-            name: Longer(Family(published, f"conformance_120_s/{name}"), families[name])
+            name: Longer(Family(sweeps[f"conformance_120_s/{name}"]), families[name])
             for name in ("cubic", "reno")
         },
         "best": best,
@@ -83,13 +84,14 @@ def _families(published: Published) -> dict[str, Any]:
 def _facts(published: Published, cases: Cases) -> dict[str, Any]:
     """The other names that the template may use."""
     data = published.folder
+    sweeps = {sweep.name: sweep for sweep in published.interactions}
     pairs = ("shallow", "deep", "start")
     of_cases = (
         *("explained", "assess", "share_percent"),
         *("removed_percent", "throughput_ratio", "acked_mb"),
     )
     return {
-        "pairs": {name: Pairs(published, f"interactions/{name}") for name in pairs},
+        "pairs": {name: Pairs(sweeps[f"interactions/{name}"], data) for name in pairs},
         "lasting": Lasting(data / "checks/settled.csv"),
         **{name: getattr(cases, name) for name in of_cases},
         "rows": lambda path: pd.read_csv(data / path),
