@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,8 +25,6 @@ class Pairs:
     """A published sweep of interactions."""
 
     sweep: InteractionSweep
-    folder: Path
-    """Of the published data."""
 
     @cached_property
     def ratios(self) -> xr.DataArray:
@@ -120,7 +119,7 @@ class Pairs:
     @cached_property
     def earlier(self) -> dict[str, float]:
         """Share of the flow that starts first, where both are of one implementation."""
-        sweep = qb.Sweep.from_file(self.folder / f"{self.sweep.name}.yaml")
+        sweep = qb.Sweep(**json.loads(self.sweep.cube.attrs["sweep"]))
         starts_s = {p.experiment.seed: p.experiment.flow_starts_s for p in sweep.points()}
         mbps = qb.metrics.settled_throughput_mbps(self.sweep.cube)
         shares = [

@@ -91,7 +91,7 @@ def _facts(published: Published, cases: Cases) -> dict[str, Any]:
         *("removed_percent", "throughput_ratio", "acked_mb"),
     )
     return {
-        "pairs": {name: Pairs(sweeps[f"interactions/{name}"], data) for name in pairs},
+        "pairs": {name: Pairs(sweeps[f"interactions/{name}"]) for name in pairs},
         "lasting": Lasting(data / "checks/settled.csv"),
         **{name: getattr(cases, name) for name in of_cases},
         "rows": lambda path: pd.read_csv(data / path),

@@ -44,14 +44,14 @@ def false_discovery(p_values: FloatArray) -> FloatArray:
     return q_values
 
 
-def p_over_settings(settings: Sequence[FloatArray], rng_seed: int = 0) -> float:
+def p_over_settings(settings: Sequence[FloatArray]) -> float:
     """p of the observed labels in all settings together; NaN without a setting.
 
     ``settings`` has, for each setting, the p-values (deals,) of all deals, the observed one first.
     """
     if not settings:
         return math.nan
-    rng = np.random.default_rng(rng_seed)
+    rng = np.random.default_rng(0)
     observed = sum(math.log(p[0]) for p in settings)
     drawn = np.sum([np.log(p[rng.integers(0, len(p), DRAWS - 1)]) for p in settings], axis=0)
     return float(1 + np.sum(drawn <= observed + 1e-9)) / DRAWS

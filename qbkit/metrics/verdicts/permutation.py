@@ -65,7 +65,7 @@ def deal_p_values(trials: Trials, rng_seed: int = 0) -> tuple[FloatArray, FloatA
     return _p_values(-np.minimum(envelopes, means)), envelopes, means
 
 
-def difference_p(tests: FloatArray, references: FloatArray, rng_seed: int = 0) -> float:
+def difference_p(tests: FloatArray, references: FloatArray) -> float:
     """p of the difference between the means of one number per trial; NaN if one is unknown.
 
     As `permutation_test`, with that difference as the only statistic.
@@ -73,7 +73,7 @@ def difference_p(tests: FloatArray, references: FloatArray, rng_seed: int = 0) -
     values = np.concatenate([tests, references])
     if not np.isfinite(values).all():
         return math.nan
-    deals = _deals(len(tests), len(references), rng_seed)
+    deals = _deals(len(tests), len(references), 0)
     apart = deals @ values / len(tests) - (1 - deals) @ values / len(references)
     return float(_p_values(np.abs(apart))[0])
 

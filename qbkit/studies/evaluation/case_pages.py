@@ -116,15 +116,15 @@ def _packets_html(run: xr.Dataset, missed: Missed) -> str:
     )
 
 
-def packets_at(run: xr.Dataset, at_s: float, count: int = PACKETS) -> pd.DataFrame:
+def packets_at(run: xr.Dataset, at_s: float) -> pd.DataFrame:
     """The packets of a run that came to the queue next to a moment, in order of time.
 
     A row each: time, flow, size, the time until it had left the queue, and what became of it.
     """
     sent_s = run["packet_time_s"].values
     middle = int(np.searchsorted(sent_s, at_s))
-    first = max(min(middle - count // 2, len(sent_s) - count), 0)
-    some = run.isel(packet=slice(first, first + count))
+    first = max(min(middle - PACKETS // 2, len(sent_s) - PACKETS), 0)
+    some = run.isel(packet=slice(first, first + PACKETS))
     wait_s = some["packet_departure_s"].values - some["packet_time_s"].values
     labels = flow_labels(run)
     return pd.DataFrame(
