@@ -14,6 +14,8 @@ from qbkit.stacks.toolchains.debian import LIBRARIES
 from qbkit.testbed import guest_root
 
 PYTHON = "python3.11"
+PRESET = 9
+"""Of xz: as small as it can be, which takes most of the time."""
 FOLDERS = ("proc", "sys", "dev", "run", "tmp", "etc", "lib64", guest_root.MACHINE.lstrip("/"))
 
 
@@ -64,7 +66,7 @@ def _versions(root: Path) -> dict[str, str]:
 def _packed(root: Path) -> bytes:
     """The files in order, without their owners and times."""
     archive = io.BytesIO()
-    with tarfile.open(fileobj=archive, mode="w:xz", preset=9) as tar:
+    with tarfile.open(fileobj=archive, mode="w:xz", preset=PRESET) as tar:
         for path in sorted(root.rglob("*")):
             entry = tar.gettarinfo(path, str(path.relative_to(root)))
             entry.uid = entry.gid = entry.mtime = 0

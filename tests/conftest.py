@@ -23,11 +23,13 @@ settings.load_profile("repeatable")
 
 
 LONG = (
-    *("determinism", "docs", "stacks_alone", "options", "golden", "kernel_builds", "notebooks"),
-    *("ends", "cli", "releases", "web_browser", "browsers_die", "sweep", "cca"),
-    *("publishing", "generated_tables", "fair_queuing", "own_programs_die", "atlas"),
+    *("docs", "options", "stacks_alone", "apps", "drivers_die", "determinism", "notebooks"),
+    *("jupyterlab", "ends", "golden", "ipv6", "web_recordings_guest", "wheels", "kernel_builds"),
+    *("release_versions", "reproduce", "web_browser", "sweep", "notebook_own_logs", "atlas"),
+    *("misbehaving_hosts", "stacks_nginx_haproxy", "stacks_in_java", "cli", "plots_browser"),
+    *("paths", "replay", "publishing", "identify", "releases", "browsers_die", "paper", "bisect"),
 )
-"""The files that take longest, the longest first."""
+"""The files that take half a minute and more, the longest first."""
 MAY_SKIP = (
     r"^build .* then set QBKIT_",  # the four external stacks, which no registry has
     r"install Go |Go is missing|go is not installed|Rust|JDK",  # toolchains
@@ -56,9 +58,12 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
     """A bench for programs of stacks, which end with the test."""
     made = Bench(tmp_path)
     yield made
-    for process in made.processes:
-        process.kill()
-        process.communicate()
+    made.close()
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """One more than processors: tests also wait, for browsers, registries and other processes."""
+    return len(os.sched_getaffinity(0)) + 1
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

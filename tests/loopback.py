@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -116,13 +115,6 @@ class Bench:
                 sender.wait(after_s)
             end(sender)
 
-    def fail_in_silence(self, stack: Stack, controller: str = "reno", **transfer: Any) -> None:
-        """A sender whose receiver never answers says so after ten seconds."""
-        with silence() as address:
-            sender = self.send(stack, address, controller, **transfer)
-            _, words = sender.communicate(timeout=60)
-        assert (sender.returncode, words) == (1, f"cannot connect to {address} within 10 s\n")
-
     def end_while_connecting(
         self, stack: Stack, controller: str = "reno", after_s: float = 0.5
     ) -> None:
@@ -141,6 +133,12 @@ class Bench:
         sender = self.send(stack, address, controller, duration_s=1.0, options=options)
         _, words = sender.communicate(timeout=30)
         assert (sender.returncode, words) == (1, f"{sentence}\n")
+
+    def close(self) -> None:
+        """End what still runs."""
+        for process in self.processes:
+            process.kill()
+            process.communicate()
 
     def rows(self, name: str) -> list[dict[str, str]]:
         with (self.folder / name).open() as file:

@@ -6,13 +6,14 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from background_load import PREEMPTING, SPINNING, background_load
+from sameness import assert_same_bytes
 
 from qbkit import stacks
 from qbkit.spec import Experiment
@@ -27,36 +28,38 @@ AIOQUIC_NEEDS = (
 """What site-packages holds of aioquic and its dependencies."""
 
 
-def flows_that_are_ready():
-    """Two flows for each ready deterministic stack: the stack's and the kernel's TCP."""
-    for stack in stacks.all_stacks():
+BUSY = ("tcp", "quic-go", "quinn", "picoquic", "aioquic", "jdk", "neqo")
+"""One stack of each kind of program: they repeat beside spinning neighbours, too."""
+
+
+def pairs(names: Iterable[str]) -> Iterator[list[str]]:
+    """Two flows for each deterministic stack of these that is ready: its own and the kernel's."""
+    for stack in map(stacks.get, names):
         if stack.deterministic and stack.status().ready:
             known = stack.controllers()
             yield [f"{stack.name}:{'cubic' if 'cubic' in known else known[0]}", "tcp:cubic"]
-    yield ["tcp:bbr", "tcp:reno"]
 
 
-BUSY = ("tcp", "quic-go", "quinn", "picoquic", "aioquic", "jdk", "neqo")
-"""One stack of each kind of program: they also repeat beside spinning neighbours."""
-
-
-@pytest.mark.parametrize("flows", list(flows_that_are_ready()), ids=" vs ".join)
+@pytest.mark.parametrize("flows", [*pairs(BUSY), ["tcp:bbr", "tcp:reno"]], ids=" vs ".join)
 def test_two_runs_are_identical(flows, tmp_path):
-    # The two runs are each other's neighbours, beside the other tests; some have more.
+    # The two runs are each other's neighbours, beside those that spin and the other tests. All
+    # stacks repeat alone (tests/test_stacks_alone.py), and beside TCP (tests/test_golden.py).
     experiment = Experiment(flows=flows, duration_s=3)
     (tmp_path / "elsewhere").mkdir()
     places = (tmp_path / "a.nc", tmp_path / "elsewhere/other-name.nc")
-    spinning = flows[0].partition(":")[0] in BUSY
-    neighbours = len(os.sched_getaffinity(0)) * [SPINNING] if spinning else []
+    neighbours = len(os.sched_getaffinity(0)) * [SPINNING]
     with background_load(neighbours), ThreadPoolExecutor(2) as both:
         runs = both.map(lambda out: experiment.run(engine="virtual", out=out), places)
-        first, second = runs
-    assert first.identical(second.assign_attrs(first.attrs))
-    for name, variable in first.variables.items():
-        assert variable.values.tobytes() == second[name].values.tobytes(), name
+        assert_same_bytes(*runs)
 
 
-@pytest.mark.parametrize("flows", list(flows_that_are_ready()), ids=" vs ".join)
+def where_the_loader_searches_differs() -> list[str]:
+    """Stacks that do not hide from their programs which processor this is."""
+    hidden = SAME_LIBRARY_FOLDERS.items()
+    return [stack.name for stack in stacks.all_stacks() if not hidden <= stack.env().items()]
+
+
+@pytest.mark.parametrize("flows", list(pairs(where_the_loader_searches_differs())), ids=" vs ".join)
 def test_where_the_loader_may_search_does_not_change_a_run(flows, tmp_path, monkeypatch):
     # A processor with AVX-512 has more folders of libraries. A stack that would notice hides them;
     # here the setting is added to those that do not.

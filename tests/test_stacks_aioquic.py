@@ -79,10 +79,6 @@ def test_a_closed_port_is_named_at_once(bench: Bench, aioquic: Stack) -> None:
     assert sender.returncode == 1
 
 
-def test_silence_is_a_failure_after_ten_seconds(bench: Bench, aioquic: Stack) -> None:
-    bench.fail_in_silence(aioquic, duration_s=1.0)
-
-
 def test_an_unknown_controller_is_one_sentence(bench: Bench, aioquic: Stack) -> None:
     sender = bench.send(aioquic, "127.0.0.1:9", "bbr", duration_s=1.0)
     _, words = sender.communicate(timeout=30)

@@ -48,11 +48,6 @@ def test_sigterm_ends_sender_and_receiver_in_mid_flow(bench: Bench, stack: Stack
     assert bench.rows("sender.csv")
 
 
-@pytest.mark.slow
-def test_silence_is_a_failure_after_ten_seconds(bench: Bench, stack: Stack):
-    bench.fail_in_silence(stack, stack.controllers()[0], duration_s=15.0)
-
-
 def test_what_is_wrong_is_one_sentence(bench: Bench, stack: Stack):
     name, first, switch = stack.name, stack.controllers()[0], next(iter(stack.options))
     for controller, options, sentence in (

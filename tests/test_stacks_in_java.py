@@ -63,11 +63,6 @@ def test_sigterm_ends_sender_and_receiver_in_mid_flow(bench: Bench, stack: Stack
 
 
 @pytest.mark.slow
-def test_silence_is_a_failure_after_ten_seconds(bench: Bench, stack: Stack):
-    bench.fail_in_silence(stack, stack.controllers()[0], size_bytes=1)
-
-
-@pytest.mark.slow
 def test_sigterm_ends_a_sender_that_still_connects(bench: Bench, stack: Stack):
     bench.end_while_connecting(stack, stack.controllers()[0], after_s=3)
 

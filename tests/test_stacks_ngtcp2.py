@@ -136,12 +136,3 @@ def test_an_upload_leaves_its_table(bench: Bench, ngtcp2: Stack, limit: dict[str
     assert int(rows[0]["cwnd_bytes"]) >= 10 * 1200  # RFC 9002, 7.2
     assert rows[-1]["min_rtt_ms"] != ""
     assert not (bench.folder / "upload").exists()
-
-
-@pytest.mark.slow
-def test_nobody_there_is_one_sentence(bench: Bench, ngtcp2: Stack):
-    port = free_port()
-    sender = bench.send(ngtcp2, f"127.0.0.1:{port}", "cubic", duration_s=15.0)
-    _, text = sender.communicate(timeout=60)
-    assert sender.returncode == 1
-    assert f"cannot connect to 127.0.0.1:{port} within 10 s" in text

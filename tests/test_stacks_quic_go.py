@@ -108,10 +108,6 @@ def test_a_receiver_without_a_sender_ends(bench: Bench, quic_go: Stack) -> None:
     assert [row["bytes"] for row in bench.rows("receiver.csv")] == ["0"]
 
 
-def test_silence_is_a_failure_after_ten_seconds(bench: Bench, quic_go: Stack) -> None:
-    bench.fail_in_silence(quic_go, size_bytes=1)
-
-
 def test_sigterm_ends_a_sender_that_still_connects(bench: Bench, quic_go: Stack) -> None:
     bench.end_while_connecting(quic_go)
 

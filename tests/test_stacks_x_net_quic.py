@@ -54,10 +54,6 @@ def test_its_qlog_names_each_packet(bench: Bench, stack: Stack):
     assert (log.sent_size_bytes <= 1200).all()
 
 
-def test_silence_is_a_failure_after_ten_seconds(bench: Bench, stack: Stack):
-    bench.fail_in_silence(stack, size_bytes=1)
-
-
 def test_sigterm_ends_a_sender_that_still_connects(bench: Bench, stack: Stack):
     bench.end_while_connecting(stack)
 
