@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -188,11 +188,16 @@ SENDERS = (
 )
 
 
+@cache
+def drawn_times_s(flow: str) -> np.ndarray:
+    """When a sender that is on and off at random goes on."""
+    return run_of(f"{flow}?app=onoff on_s=0.3 off_s=0.3 seed=3").object_release_s.values
+
+
 @pytest.mark.guest
 @pytest.mark.parametrize("flow", SENDERS)
 def test_a_seed_draws_the_same_times_in_every_language(flow: str):
-    app = "onoff on_s=0.3 off_s=0.3 seed=3"
-    ours, of_tcp = (run_of(f"{f}?app={app}").object_release_s.values for f in (flow, "tcp:cubic"))
+    ours, of_tcp = drawn_times_s(flow), drawn_times_s("tcp:cubic")
     assert len(ours) == len(of_tcp) > 3
     assert np.diff(ours) == pytest.approx(np.diff(of_tcp), abs=0.05)
 

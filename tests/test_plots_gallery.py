@@ -56,3 +56,14 @@ def test_bad_input_is_one_sentence():
         gallery_chart({})
     with pytest.raises(MetricError, match="the reference b is not among the runs: a"):
         gallery_chart({"a": RUN}, reference="b")
+
+
+def test_the_panels_are_not_copied_to_write_a_gallery_down():
+    chart = gallery_chart({"a": RUN, "b": RUN})
+    shared = chart.copy(deep=False)
+    assert type(shared) is type(chart)
+    assert all(one is other for one, other in zip(shared.vconcat, chart.vconcat, strict=True))
+    assert shared.to_dict() == chart.to_dict()
+    shared.title = "another"
+    assert chart.title != "another"
+    assert chart.copy().vconcat[0] is not chart.vconcat[0]

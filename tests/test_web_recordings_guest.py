@@ -88,7 +88,8 @@ def test_a_load_that_does_not_complete_names_what_it_waits_for(client: str, tmp_
         entry(large, 200, "image/png", size=20_000_000),
     ]
     del entries[1]["response"]["content"]["text"]
-    load = load_of(tmp_path, entries, client, limit_s=5)
+    slow = qb.Bottleneck(rate_mbps=3, rtt_ms=50)  # few packets: the rest never comes
+    load = load_of(tmp_path, entries, client, limit_s=5, bottleneck=slow)
     with pytest.raises(RunFailed) as caught:
         qb.run_web(load, out=tmp_path / "run.nc")
     assert str(caught.value).endswith(

@@ -37,6 +37,20 @@ class _Own(alt.TopLevelMixin):
         with _own_theme():
             return super().to_dict(*args, **kwds)
 
+    def copy(self: Any, deep: Any = True, ignore: list[str] | None = None) -> Any:
+        """A copy, as Altair's is.
+
+        `to_dict` asks for one that shares everything. Altair's would combine the charts below
+        anew, and so copy them whole at every level, which takes most of the time of many panels.
+        """
+        if deep is not False:
+            altairs: Any = super()
+            return altairs.copy(deep, ignore)
+        made = object.__new__(type(self))
+        object.__setattr__(made, "_args", self._args)
+        object.__setattr__(made, "_kwds", dict(self._kwds))
+        return made
+
     def _repr_mimebundle_(self, *args: Any, **kwds: Any) -> Any:
         if alt.renderers.active != "default":
             return super()._repr_mimebundle_(*args, **kwds)
@@ -49,6 +63,10 @@ class Chart(_Own, alt.Chart):
 
 class LayerChart(_Own, alt.LayerChart):
     """Layered charts."""
+
+
+class ConcatChart(_Own, alt.ConcatChart):
+    """Charts in rows of so many columns."""
 
 
 class HConcatChart(_Own, alt.HConcatChart):

@@ -109,7 +109,7 @@ def _hulls(
     # Two marks: a filled line would use two colour channels, and the legend would show both.
     fill = base.mark_line(filled=True, stroke=None).encode(fillOpacity=unless_hidden(shown, 0.14))
     outline = base.mark_line(strokeWidth=1.8).encode(opacity=unless_hidden(shown, 0.9))
-    return alt.LayerChart(layer=[fill, outline])
+    return LayerChart(layer=[fill, outline])
 
 
 def _points(

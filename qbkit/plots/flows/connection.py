@@ -18,7 +18,7 @@ from qbkit.errors import MetricError
 from qbkit.metrics.flows.over_time import time_span_s
 from qbkit.plots.drawing import theme
 from qbkit.plots.drawing.captions import heading
-from qbkit.plots.drawing.charts import VConcatChart
+from qbkit.plots.drawing.charts import LayerChart, VConcatChart
 from qbkit.plots.drawing.data import inline, long_table
 from qbkit.plots.drawing.pointer import (
     HINT,
@@ -202,7 +202,7 @@ def _row(frame: Frame, number: int, panel: Panel, *, last: bool) -> Any:
     times = pointed_times(f"panel{number}", x, frame.colour, span_s, frame.shown)
     *lower, top = panel.draw(x)
     layers = [times, marked_span(), *lower, pointer_rule(), top]
-    chart = alt.LayerChart(layer=layers).properties(width=WIDTH, height=panel.height)
+    chart = LayerChart(layer=layers).properties(width=WIDTH, height=panel.height)
     if panel.readout is None or len(frame.labels) > tl.MAX_MEANS:
         return chart
     beside = _readout(frame, panel.readout).properties(height=panel.height)
@@ -228,4 +228,4 @@ def _readout(frame: Frame, readout: Readout) -> alt.LayerChart:
         .mark_text(align="left", baseline="bottom", fontSize=10, color=theme.QUIET_INK)
         .encode(x=alt.value(0), y=alt.value(2), text=alt.value(readout.heading))
     )
-    return alt.LayerChart(layer=[numbers, heading]).properties(width=READOUT_WIDTH)
+    return LayerChart(layer=[numbers, heading]).properties(width=READOUT_WIDTH)

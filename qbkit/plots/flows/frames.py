@@ -11,7 +11,7 @@ from qbkit.metrics.flows.frames import Frames, flow_frames, freezes
 from qbkit.metrics.flows.lookup import flow_labels
 from qbkit.plots.drawing import theme
 from qbkit.plots.drawing.captions import heading
-from qbkit.plots.drawing.charts import VConcatChart
+from qbkit.plots.drawing.charts import LayerChart, VConcatChart
 from qbkit.plots.drawing.data import inline
 
 WIDTH, HEIGHT = 620, 130
@@ -79,6 +79,6 @@ def _panel(frames: Frames, label: str, colour: str) -> alt.LayerChart:
             ],
         )
     )
-    return alt.LayerChart(layer=[bands, dots]).properties(
+    return LayerChart(layer=[bands, dots]).properties(
         width=WIDTH, height=HEIGHT, title=alt.TitleParams(label, fontSize=11.5, offset=4)
     )

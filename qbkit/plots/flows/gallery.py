@@ -11,7 +11,7 @@ import xarray as xr
 from qbkit.errors import MetricError
 from qbkit.plots.drawing import theme
 from qbkit.plots.drawing.captions import heading
-from qbkit.plots.drawing.charts import VConcatChart
+from qbkit.plots.drawing.charts import ConcatChart, LayerChart, VConcatChart
 from qbkit.plots.drawing.data import inline
 from qbkit.plots.drawing.pointer import hover
 from qbkit.plots.flows.series import Series, rows_of
@@ -61,7 +61,7 @@ def gallery_chart(
     words = [f"Grey in each panel: {reference}."] if others else []
     words.append(averaging(series))
     width = WIDTH * min(columns, max(len(labels), 3))
-    return VConcatChart(vconcat=blocks, spacing=26).properties(**heading(title, words, width))
+    return VConcatChart(vconcat=blocks, spacing=26, **heading(title, words, width))
 
 
 def _top(values: Sequence[object]) -> float:
@@ -92,9 +92,8 @@ class _Panels:
             for name in names
             for label in labels
         ]
-        return alt.concat(
-            *panels, columns=len(labels), align="each", spacing={"row": 8, "column": 10}
-        )
+        spacing = {"row": 8, "column": 10}
+        return ConcatChart(concat=panels, columns=len(labels), align="each", spacing=spacing)
 
     def _panel(
         self,
@@ -132,10 +131,8 @@ class _Panels:
             alt.Tooltip(f"{name}:Q", title=QUANTITIES[name], format=".2f"),
         ]
         layers.append(hover(layers[-1], tooltip))
-        panel = alt.LayerChart(layer=layers).properties(width=WIDTH, height=HEIGHT)
-        if not named:
-            return panel
         name_of_run = alt.TitleParams(
             label, fontSize=11, color=self.colours[label], anchor="middle", offset=4
         )
-        return panel.properties(title=name_of_run)
+        title = name_of_run if named else alt.Undefined
+        return LayerChart(layer=layers, width=WIDTH, height=HEIGHT, title=title)

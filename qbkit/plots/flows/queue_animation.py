@@ -17,7 +17,7 @@ from qbkit.errors import MetricError
 from qbkit.metrics.flows.lookup import flow_labels, has_packets
 from qbkit.plots.drawing import theme
 from qbkit.plots.drawing.captions import heading
-from qbkit.plots.drawing.charts import VConcatChart
+from qbkit.plots.drawing.charts import LayerChart, VConcatChart
 from qbkit.plots.drawing.data import inline, long_table
 from qbkit.traces.arrays import FloatArray
 from qbkit.traces.run.journey import Fate
@@ -142,7 +142,7 @@ def _queue(data: alt.InlineData, scale: alt.Scale, queue_kb: float) -> alt.Layer
             ],
         )
     )
-    return alt.LayerChart(layer=[tiles, drops]).properties(width=WIDTH, height=QUEUE_HEIGHT)
+    return LayerChart(layer=[tiles, drops]).properties(width=WIDTH, height=QUEUE_HEIGHT)
 
 
 def _length(
@@ -176,7 +176,7 @@ def _length(
         .mark_rule(color=theme.INK, strokeWidth=1.4)
         .encode(x=alt.X("now:Q"))
     )
-    return alt.LayerChart(layer=[areas, now]).properties(width=WIDTH, height=LENGTH_HEIGHT)
+    return LayerChart(layer=[areas, now]).properties(width=WIDTH, height=LENGTH_HEIGHT)
 
 
 def _bytes_at(

@@ -13,7 +13,7 @@ from qbkit.errors import MetricError
 from qbkit.metrics.flows.lookup import flow_labels
 from qbkit.plots.drawing import theme
 from qbkit.plots.drawing.captions import heading
-from qbkit.plots.drawing.charts import VConcatChart
+from qbkit.plots.drawing.charts import LayerChart, VConcatChart
 from qbkit.plots.drawing.data import inline
 from qbkit.plots.drawing.pointer import (
     HINT,
@@ -218,7 +218,7 @@ def _panel(shared: _Timeline, name: str) -> alt.LayerChart:
         levels = [shared.capacity, *levels]
     width, height = shared.size
     layers = [times, marked_span(), *levels, lines, pointer_rule(), points]
-    return alt.LayerChart(layer=layers).properties(width=width, height=height)
+    return LayerChart(layer=layers).properties(width=width, height=height)
 
 
 def _beside(panels: Sequence[alt.LayerChart], means: Sequence[alt.Chart]) -> list[Any]:

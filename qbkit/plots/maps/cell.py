@@ -10,6 +10,7 @@ import altair as alt
 
 from qbkit.metrics.envelopes.envelope import Envelope
 from qbkit.plots.drawing import theme
+from qbkit.plots.drawing.charts import LayerChart
 from qbkit.plots.drawing.data import inline, long_table
 from qbkit.plots.envelopes.plane import TOOLTIP, X, Y, coordinates, corners, thinned
 
@@ -44,7 +45,7 @@ def detail_chart(cells: Sequence[MapCell], chosen: alt.Parameter) -> alt.LayerCh
     base = alt.Chart(_hulls(cells)).transform_filter(chosen)
     hulls = base.encode(x=X, y=Y, color=colour, detail="hull:N", order="corner:Q")
     name = _caption(cells, chosen)
-    return alt.LayerChart(
+    return LayerChart(
         layer=[
             hulls.mark_line(filled=True, stroke=None, fillOpacity=0.12),
             hulls.mark_line(strokeWidth=1.8),

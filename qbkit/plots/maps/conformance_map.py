@@ -19,7 +19,7 @@ from qbkit.metrics.maps.significance import map_sentence
 from qbkit.metrics.verdicts.settling import settling
 from qbkit.plots.drawing import theme
 from qbkit.plots.drawing.captions import heading
-from qbkit.plots.drawing.charts import HConcatChart
+from qbkit.plots.drawing.charts import HConcatChart, LayerChart
 from qbkit.plots.drawing.data import inline
 from qbkit.plots.drawing.pointer import one_brush
 from qbkit.plots.maps.cell import DETAIL_WIDTH, MapCell, detail_chart
@@ -229,7 +229,7 @@ def _heat(
         for colour, width in ((theme.ON_TILE, 4.5), ("white", 1.8))
     ]
     layers = [tiles.add_params(chosen), numbers, *_separators(cells), *frame]
-    return alt.LayerChart(layer=layers).properties(
+    return LayerChart(layer=layers).properties(
         width=CELL_WIDTH * len(settings),
         height=CELL_HEIGHT * len(rows),
         title=alt.TitleParams(title, fontSize=12, anchor="middle"),

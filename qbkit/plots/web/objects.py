@@ -16,7 +16,7 @@ from qbkit.errors import MetricError
 from qbkit.metrics.web.loads import TIME, client_consistency, web_differences
 from qbkit.plots.drawing import theme
 from qbkit.plots.drawing.captions import heading
-from qbkit.plots.drawing.charts import LayerChart, VConcatChart
+from qbkit.plots.drawing.charts import HConcatChart, LayerChart, VConcatChart
 from qbkit.plots.drawing.data import inline
 from qbkit.plots.web.tiles import (
     DIFFERENCE,
@@ -62,7 +62,7 @@ def web_objects_chart(
     )
     data = {**_places(cells, base_rtt_ms), **difference_columns(cells)}
     map_ = _heat_map(data, columns, rows, difference_tips())
-    details = alt.HConcatChart(
+    details = HConcatChart(
         hconcat=[_acked(curves, chosen, base_rtt_ms), _retransmissions(table, chosen, base_rtt_ms)]
     )
     return (

@@ -17,7 +17,7 @@ from qbkit.metrics.web.multiplexing import page_multiplexing
 from qbkit.metrics.web.speed_index import page_speed_index
 from qbkit.plots.drawing import theme
 from qbkit.plots.drawing.captions import heading
-from qbkit.plots.drawing.charts import Chart, VConcatChart
+from qbkit.plots.drawing.charts import Chart, LayerChart, VConcatChart
 from qbkit.plots.drawing.data import inline
 
 WIDTH = 640
@@ -159,7 +159,7 @@ def _streams(name: str, run: xr.Dataset) -> alt.LayerChart:
         color=shade,
         tooltip=["url:N", "urgency:O", "from_s:Q", alt.Tooltip("kb:Q", format=".1f")],
     )
-    return alt.LayerChart(layer=[spans_layer, data_layer]).properties(
+    return LayerChart(layer=[spans_layer, data_layer]).properties(
         title=name, width=WIDTH, height=ROW_HEIGHT * run.sizes["resource"]
     )
 

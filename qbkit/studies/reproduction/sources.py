@@ -151,15 +151,16 @@ def _of_sweep(path: Path) -> Iterator[Point]:
             row = dict(zip(sweep.sweep, point.index, strict=True))
             published = partial(values.of_cube, cube, row)
             recipe = one_run(point.experiment, measure)
-            ranges = partial(values.ranges_of, cube, _seeds(cube, row))
+            ranges = partial(_ranges, cube, row)
             yield Point(path, recipe, published, values.Precision(step=STEP), inputs, ranges)
 
 
-def _seeds(cube: xr.Dataset, row: Mapping[str, int]) -> list[dict[str, int]]:
-    """The places in a cube of the completed runs with all seeds of a run."""
+def _ranges(cube: xr.Dataset, row: Mapping[str, int]) -> values.Ranges:
+    """Least and greatest value of the completed runs with all seeds of a run."""
     every = range(cube.sizes.get("seed", 0))
     places: list[dict[str, int]] = [{**row, "seed": i} for i in every]
-    return [place for place in places if bool(cube["done"].isel(place))]
+    done = [place for place in places if bool(cube["done"].isel(place))]
+    return values.ranges_of(cube, done)
 
 
 def _of_run(path: Path) -> Iterator[Point]:
