@@ -194,7 +194,7 @@ def test_what_only_a_loss_based_controller_has_is_no_cause_for_a_bbr():
     ],
 )
 def test_what_cannot_be_is_unknown(name, samples, value, ends):
-    found = median_of(name, np.array(samples))
+    found = median_of(name, [np.array(samples)])
     assert found.value == pytest.approx(value, nan_ok=True)
     assert (found.low, found.high) == pytest.approx(ends, nan_ok=True)
     assert str(found) == "not seen" or found.known

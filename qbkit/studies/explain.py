@@ -28,6 +28,7 @@ from qbkit.studies.conformance import (
 from qbkit.studies.exchange import exchange
 from qbkit.studies.explanation import Explanation
 from qbkit.studies.lone import lone, models_path
+from qbkit.studies.probing import ALONE_SEEDS
 
 
 def explain(
@@ -46,7 +47,7 @@ def explain(
     """Assess ``test`` against ``reference`` and find what most likely causes the difference.
 
     Besides the conformance study, each of the two runs alone on the same link (60 s or
-    ``duration_s`` if that is less, two seeds), because a rival's losses would mask the parameters.
+    ``duration_s`` if that is less, four seeds), because a rival's losses would mask the parameters.
     If the likeliest cause is the receiver, the study runs once more with another one. Stored runs
     are loaded. ``published`` is the folder of a published explanation; it, ``scheduler`` and the
     exceptions are as in `qbkit.conformance_study`. Flows too short for a hull are a SpecError.
@@ -86,7 +87,8 @@ def explanation(
 def publish_explanation(explained: Explanation, folder: str | Path) -> Path:
     """Write a study's envelopes and the inferred parameters, and return the path of the index."""
     sides = {"test": explained.test, "reference": explained.reference}
-    facts = {
+    facts: dict[str, Any] = {
+        "alone_seeds": ALONE_SEEDS,
         "parameters": {side: _part(found, of_source=True) for side, found in sides.items()},
         "behaviour": {side: _part(found, of_source=False) for side, found in sides.items()},
     }

@@ -26,7 +26,7 @@ from qbkit.metrics.parameters.rules import RULES
 from qbkit.metrics.parameters.start import shows_pacing, start_of
 
 SEEN = ("often",)
-"""Words for what one run shows, though another does not."""
+"""Words for what half of the runs show, though others do not."""
 
 
 def observed(
@@ -69,7 +69,7 @@ def _of_marks(c: Connection, run: xr.Dataset) -> dict[str, float]:
 
 def of_samples(found: Sequence[Mapping[str, float | str]]) -> list[Estimate]:
     """The estimate of each behaviour, from the samples of several connections."""
-    pooled = {name: [each[name] for each in found if name in each] for name in RULES}
+    pooled = {name: [each.get(name, math.nan) for each in found] for name in RULES}
     return [_estimate(name, samples) for name, samples in pooled.items()]
 
 
@@ -102,14 +102,15 @@ def samples_of_path(c: Connection, path: ProbePath | None) -> Mapping[str, float
 
 def _estimate(name: str, samples: Sequence[float | str]) -> Estimate:
     """The median of the runs and their range; of words, the most common one."""
+    runs = tuple(samples)
     words = Counter(value for value in samples if isinstance(value, str))
     if words:
-        seen = [(word, words[word]) for word in SEEN if word in words]
+        seen = [(word, words[word]) for word in SEEN if 2 * words[word] >= words.total()]
         word, count = [*seen, *words.most_common(1)][0]
-        return Estimate(name, math.nan, samples=count, word=word)
+        return Estimate(name, math.nan, samples=count, word=word, runs=runs)
     values = np.array([*samples], dtype=float)
     values = values[np.isfinite(values)]
     if not len(values):
         return Estimate(name, math.nan)
     low, high = (float(values.min()), float(values.max())) if len(values) > 1 else (math.nan,) * 2
-    return Estimate(name, float(np.median(values)), low, high, len(values))
+    return Estimate(name, float(np.median(values)), low, high, len(values), runs=runs)

@@ -10,6 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from qbkit.metrics.parameters.between_runs import runs_apart
 from qbkit.metrics.parameters.difference import Difference
 from qbkit.metrics.parameters.effects import (
     DERIVED,
@@ -34,6 +35,7 @@ from qbkit.metrics.parameters.relations import (
     PROBE_RTTS,
     PROBES,
     RECEIVERS,
+    STRONGER,
 )
 from qbkit.metrics.parameters.rules import RULES, Rule
 
@@ -51,7 +53,10 @@ CLEAR = 0.02
 """Smallest effect that makes a cause a suspect: 2 % of the throughput."""
 BATCH = "back_to_back_packets"
 SETTLED = "kept_two_rtts"
-QUEUE, PACE = "standing_queue_bdp", "paced_part"
+QUEUE, PACE, WINDOW = "standing_queue_bdp", "paced_part", "window_gain"
+FILLED = (QUEUE, "probes_reach_bdp")
+FILLED_BDP = 0.25
+"""A queue is as long as a window allows if it is within this part of the BDP of it."""
 PROBING_RATES = (*PROBES, "probe_rate")
 DECREASE, INCREASE = "decrease_factor", "increase_packets_per_rtt"
 DIP = 0.25
@@ -162,6 +167,8 @@ def _cruise_apart(test: Parameters, reference: Parameters) -> bool:
 def _breaks(rule: Rule, test: Estimate, reference: Estimate) -> bool:
     """Whether two behaviours differ by more than seeds do. What is seen on one side only is not a
     difference, except for a way that one side has at all (`Rule.alone`)."""
+    if not runs_apart(test, reference):
+        return False
     if test.word or reference.word:
         return bool(test.word and reference.word and test.word != reference.word)
     if rule.alone and test.known != reference.known:
@@ -170,18 +177,10 @@ def _breaks(rule: Rule, test: Estimate, reference: Estimate) -> bool:
         return False
     if rule.only_less and test.value > reference.value:
         return False
-    (low, high), (least, most) = _range(test), _range(reference)
-    if low <= most and least <= high:
-        return False
     if rule.is_part:
         return abs(test.value - reference.value) > rule.apart
     least = rule.apart / 100
     return abs(math.log(max(test.value, least) / max(reference.value, least))) > rule.apart
-
-
-def _range(e: Estimate) -> tuple[float, float]:
-    """From the least to the greatest run."""
-    return (e.value, e.value) if math.isnan(e.low) else (e.low, e.high)
 
 
 def _broken(name: str, test: Estimate, reference: Estimate, moved: float) -> Difference:
@@ -202,11 +201,12 @@ def _explained(causes: Sequence[Difference], test: Parameters) -> set[str]:
     """Those that another one explains; of two that explain each other, the first of `EXPLAINS`."""
     found = {d.name: d for d in causes}
     too_fast = _paces_above(test, found)
+    filled = _fill_windows(found)
     explaining = {
         name: [
             other
             for other in EXPLAINS[name]
-            if other in found and other != name and _follows(d, found[other], too_fast)
+            if other in found and other != name and _follows(d, found[other], too_fast, filled)
         ]
         for name, d in found.items()
         if name in EXPLAINS and _explains(d) and not (name == BATCH and _by_ack_clock(test))
@@ -232,11 +232,25 @@ def _paces_above(test: Parameters, found: Mapping[str, Difference]) -> bool:
     return drains_faster or (PACE in test and test[PACE].value > ABOVE)
 
 
-def _follows(cause: Difference, other: Difference, too_fast: bool) -> bool:
+def _fill_windows(found: Mapping[str, Difference]) -> bool:
+    """Whether both sides keep a queue as long as their windows let them: it is the windows'."""
+    queue, window = found.get(QUEUE), found.get(WINDOW)
+    if not (queue and window):
+        return False
+    pairs = ((queue.test, window.test), (queue.reference, window.reference))
+    return all(abs(kept.value + 1 - gain.value) < FILLED_BDP for kept, gain in pairs)
+
+
+def _follows(cause: Difference, other: Difference, too_fast: bool, filled: bool) -> bool:
     """Whether the other difference comes of the cause.
 
     Where all phases are too fast, a queue is not left by probes, and the probes are fast as well.
+    Where windows are ``filled``, they make the queue.
     """
+    if cause.name == WINDOW and other.name in FILLED:
+        return filled
+    if filled and cause.name in FILLED and other.name == WINDOW:
+        return False
     if too_fast and other.name == QUEUE and cause.name in PROBING_RATES:
         return False
     if too_fast and cause.name == QUEUE and other.name in PROBING_RATES:
@@ -248,6 +262,8 @@ def _fits(cause: Difference, other: Difference) -> bool:
     """Whether the other differs in the direction in which the cause would change it."""
     if (cause.name, other.name) == ("decrease_factor", INCREASE):
         return _is_friendly(cause, other)
+    if (cause.name, other.name) in STRONGER:
+        return _times(cause) >= _times(other)
     if word := GREATER_WITH.get((cause.name, other.name)):
         sides = (cause.test.word, other.test), (cause.reference.word, other.reference)
         values = {said == word: estimate.value for said, estimate in sides}
@@ -255,6 +271,12 @@ def _fits(cause: Difference, other: Difference) -> bool:
     direction = DIRECTIONS.get((cause.name, other.name))
     changes = (d.test.value - d.reference.value for d in (cause, other))
     return direction is None or math.prod(changes) * direction > 0
+
+
+def _times(d: Difference) -> float:
+    """By how much (ln) the sides differ."""
+    ours, theirs = (max(e.value, 1e-3) for e in (d.test, d.reference))
+    return abs(math.log(ours / theirs))
 
 
 def _is_friendly(decrease: Difference, increase: Difference) -> bool:
@@ -315,7 +337,9 @@ def _with(parameters: Parameters, name: str, value: float) -> Parameters:
 
 
 def _differ(test: Estimate, reference: Estimate) -> bool:
-    """Whether two estimates differ."""
+    """Whether two estimates differ, and every run of one side from every run of the other."""
+    if not runs_apart(test, reference):
+        return False
     if test.word or reference.word:
         return bool(test.word and reference.word and test.word != reference.word)
     if not (test.known and reference.known):

@@ -36,22 +36,28 @@ def law(test: Parameters, reference: Parameters) -> str:
     """The law that determines effects: ``linear``, ``cubic``, ``probing``, or "" if unknown.
 
     It is the test's law, or ``probing`` if either of the two models the path: losses then do not
-    determine the throughput.
+    determine the throughput. A window that something else than the path holds is no model of it:
+    updates of flow control come in cycles as well.
     """
     ours, theirs = (
         p["growth"].word or (PROBING if p["probe_up_gain"].known else "") for p in (test, reference)
     )
+    if ours == PROBING and theirs in ROOTS and "window_cap_packets" in test:
+        return theirs if test["window_cap_packets"].known else PROBING
     return PROBING if PROBING in (ours, theirs) else ours
 
 
 def _response(beta: float, growth: str) -> float:
-    """The part of ln(window) at a given loss rate that depends on β; 0 if none does."""
+    """The part of ln(window) at a given loss rate that depends on β; 0 if none does.
+
+    Of an unknown law, the smaller one of the two known.
+    """
     beta = min(max(beta, 0.0), MOST_LEFT)
     if growth == "linear":  # AIMD, RFC 9438 §4.3
         return 0.5 * math.log((1 + beta) / (1 - beta))
-    if growth == "cubic":  # RFC 9438 §5.1
-        return 0.25 * math.log((3 + beta) / (1 - beta))
-    return 0.0 if growth == PROBING else math.nan
+    if growth == PROBING:
+        return 0.0
+    return 0.25 * math.log((3 + beta) / (1 - beta))  # CUBIC, RFC 9438 §5.1
 
 
 def _decrease(test: Parameters, reference: Parameters) -> float:

@@ -82,6 +82,8 @@ class Estimate:
 
     ``growth`` is ``linear`` (AIMD), ``cubic``, or ``probing`` (by a model of the path, as in BBR).
     """
+    runs: tuple[float | str, ...] = ()
+    """What each trace by itself shows: its median, or its word; NaN if it does not show it."""
 
     @property
     def unit(self) -> str:
@@ -142,18 +144,14 @@ class Parameters(Mapping[str, Estimate]):
 
     def to_dict(self) -> dict[str, Any]:
         """The estimates, ready for JSON; unknown numbers are None."""
-        rows = [
-            {k: None if v != v else v for k, v in asdict(estimate).items()}
-            for estimate in self.values()
-        ]
+        rows = [{k: _json_of(v) for k, v in asdict(estimate).items()} for estimate in self.values()]
         return {"label": self.label, "estimates": rows}
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Parameters:
         """Parameters from what `to_dict` returned; KeyError or TypeError for anything else."""
         rows: list[dict[str, Any]] = [
-            {k: math.nan if v is None else v for k, v in row.items()}
-            for row in document["estimates"]
+            {k: _value_of(v) for k, v in row.items()} for row in document["estimates"]
         ]
         return cls(str(document["label"]), [Estimate(**row) for row in rows])
 
@@ -176,19 +174,12 @@ def infer(
     if not several:
         raise MetricError("parameters are inferred from traces; give at least one")
     seen = [t if isinstance(t, Connection) else observe(t, flow) for t in several]
-    numbers: dict[str, list[FloatArray]] = {}
-    words: dict[str, list[str]] = {}
-    for connection in seen:
-        for name, value in samples_of(connection).items():
-            if isinstance(value, str):
-                words.setdefault(name, []).append(value)
-            else:
-                numbers.setdefault(name, []).append(np.atleast_1d(np.asarray(value, float)))
+    found = [samples_of(connection) for connection in seen]
     estimates = [
-        _common(name, words.get(name, []))
-        if not PARAMETERS[name][0]
-        else median_of(name, np.concatenate(numbers.get(name, [np.empty(0)])))
-        for name in PARAMETERS
+        _common(name, [str(each.get(name, "")) for each in found])
+        if not unit
+        else median_of(name, [np.array(each.get(name, ()), float, ndmin=1) for each in found])
+        for name, (unit, _) in PARAMETERS.items()
     ]
     return Parameters(seen[0].label, [*with_flows(estimates), *_after_marks(several, seen, flow)])
 
@@ -202,8 +193,7 @@ def _after_marks(
         for trace, c in zip(traces, seen, strict=True)
         if isinstance(trace, xr.Dataset)
     ]
-    samples = np.concatenate(kept) if kept else np.empty(0)
-    return [median_of("kept_after_mark", samples)] if len(samples) else []
+    return [median_of("kept_after_mark", kept)] if any(map(len, kept)) else []
 
 
 def samples_of(c: Connection) -> dict[str, FloatArray | float | str]:
@@ -300,27 +290,31 @@ def _steady(c: Connection, after_s: float) -> dict[str, FloatArray | float | str
     }
 
 
-def median_of(name: str, samples: FloatArray) -> Estimate:
-    """The median of the samples and its interval; unknown where the median is impossible."""
-    samples = samples[np.isfinite(samples)]
+def median_of(name: str, of_traces: Sequence[FloatArray]) -> Estimate:
+    """The median of all traces' samples and its interval; unknown where that is impossible."""
+    kept = [samples[np.isfinite(samples)] for samples in of_traces]
+    samples = np.concatenate([np.empty(0), *kept])
     possible = range_of(name)
     value = float(np.median(samples)) if len(samples) else math.nan
     if value not in possible:
         return Estimate(name, math.nan)
+    runs = tuple(possible.clip(float(np.median(of))) if len(of) else math.nan for of in kept)
     if len(samples) < 3:
-        return Estimate(name, value, samples=len(samples))
+        return Estimate(name, value, samples=len(samples), runs=runs)
     rng = np.random.default_rng(0)
     drawn = np.median(rng.choice(samples, (RESAMPLES, len(samples))), axis=1)
     ends = np.quantile(drawn, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
     low, high = (possible.clip(float(end)) for end in ends)
-    return Estimate(name, value, low, high, len(samples))
+    return Estimate(name, value, low, high, len(samples), runs=runs)
 
 
-def _common(name: str, words: list[str]) -> Estimate:
-    if not words:
+def _common(name: str, words: Sequence[str]) -> Estimate:
+    counts = Counter(word for word in words if word)
+    if not counts:
         return Estimate(name, math.nan)
-    word, count = Counter(words).most_common(1)[0]
-    return Estimate(name, math.nan, samples=count, word=word)
+    word, count = counts.most_common(1)[0]
+    runs = tuple(word or math.nan for word in words)
+    return Estimate(name, math.nan, samples=count, word=word, runs=runs)
 
 
 def with_flows(estimates: list[Estimate]) -> list[Estimate]:
@@ -351,3 +345,17 @@ def with_flows(estimates: list[Estimate]) -> list[Estimate]:
 def _short(value: float) -> str:
     """The number with three significant digits, without an exponent for thousands."""
     return f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def _json_of(value: Any) -> Any:
+    """None for NaN, which JSON does not have."""
+    if isinstance(value, tuple):
+        return [_json_of(each) for each in value]
+    return None if value != value else value
+
+
+def _value_of(value: Any) -> Any:
+    """What `_json_of` was given."""
+    if isinstance(value, list):
+        return tuple(_value_of(each) for each in value)
+    return math.nan if value is None else value

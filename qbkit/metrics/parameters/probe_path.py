@@ -25,6 +25,8 @@ BURST_RTTS = (4.0, 12.0)
 Until the next probe the path misses what was lost."""
 AGGREGATED = 8.0
 """Packets per ACK from which on ACKs are aggregated."""
+TWICE = 1.9
+"""BDP from which on a window is twice the BDP, and has room for ACKs or not."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +85,7 @@ def response(c: Connection, path: ProbePath) -> dict[str, float | str]:
         per_ack = _per_ack(c, path)
         room = min(max(window - 2 * bdp, 0.0), per_ack)
         found["window_gain"], found["ack_room"] = window / bdp, 1.0
-        if per_ack >= AGGREGATED:  # what has room for ACKs is no gain
+        if per_ack >= AGGREGATED and window >= TWICE * bdp:  # what has room for ACKs is no gain
             found |= {"window_gain": (window - room) / bdp, "ack_room": room / per_ack}
     before = flight[between(c.grid_s, path.burst_s - 2 * SETTLED_S, path.burst_s)]
     begin_s, end_s = (path.burst_s + rtts * rtt_s for rtts in BURST_RTTS)
@@ -131,7 +133,8 @@ def _stale(c: Connection, flight: FloatArray, path: ProbePath) -> dict[str, floa
         return {"bandwidth_filter": "never forgets", "window_gain": plateau}
     forgot = first + int(low[0])
     if inside[first:forgot].max() > RISEN * plateau:  # of another RTT: it hides the rate
-        return {"window_gain": plateau} if forgot - first > ahead else {}
+        gain = {"window_gain": plateau} if forgot - first > ahead else {}
+        return {"bandwidth_filter": "forgets", **gain}
     rounds = np.cumsum(c.min_rtt_s / GRID_PARTS / c.rtt_s[span])
     later = c.in_flight_packets[span][forgot + ahead // 2 : forgot + ahead + ahead // 2]
     found: dict[str, float | str] = {

@@ -84,6 +84,8 @@ EXPLAINS: dict[str, tuple[str, ...]] = {
     "drain_rate": ("probe_down_gain", "left_in_flight_bdp"),
     "ack_room": ("window_gain",),
     "window_gain": (
+        "standing_queue_bdp",
+        "probes_reach_bdp",
         "left_in_flight_bdp",
         "kept_after_burst",
         "bandwidth_memory_rounds",
@@ -102,7 +104,7 @@ EXPLAINS: dict[str, tuple[str, ...]] = {
     "rounds_of_loss": (*LOSSES, "back_at_loss_part"),
     "reverted_reductions_percent": (*LOSSES, "back_at_loss_part"),
     "back_at_loss_part": LOSSES,
-    "window_cap_packets": (*STARTUP, *LOSSES),
+    "window_cap_packets": (*STARTUP, *LOSSES, "back_to_back_packets"),
     "packets_per_ack": (
         "startup_reach_rtts",
         "startup_hold_rtts",
@@ -137,6 +139,8 @@ DIRECTIONS = {
 }
 """(Cause, what it explains) → 1 if the greater the one is, the greater is the other, and -1 if the
 smaller. A difference in the other direction is not explained."""
+STRONGER = {("startup_hold_rtts", "startup_drain_gain")}
+"""(Cause, what it explains) where the cause must differ by more than what it explains."""
 GREATER_WITH = {("probe_rtt", "left_in_flight_bdp"): "never"}
 """(Cause that is a word, what it explains) → the word with which the other is greater."""
 DECISIVE = {

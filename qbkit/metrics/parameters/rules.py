@@ -172,7 +172,7 @@ RULES: dict[str, Rule] = {
         "how long startup takes to fill the path",
         "its startup fills the path after {0} RTTs, not {1}",
         _ratio(-0.02),
-        0.35,
+        0.15,
         moment=START,
     ),
     "startup_hold_rtts": Rule(
@@ -180,7 +180,7 @@ RULES: dict[str, Rule] = {
         "how long startup goes on at its peak",
         "its startup goes on for {0} RTTs at its peak, not {1}",
         _ratio(-0.02),
-        0.45,
+        0.28,
         moment=START,
     ),
     "startup_drain_gain": Rule(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import statistics
 from dataclasses import dataclass
 
 import numpy as np
@@ -91,8 +92,14 @@ def start_of(connection: Connection) -> Start:
     end_s = float(sent_s[last_round.last - 1])
     # Losses of the last round are detected one round trip later, which a deep queue makes long.
     early = (connection.loss_detected_s < end_s + 2 * connection.min_rtt_s).any()
-    by_loss = bool(early or connection.lost[last_round.first : last_round.last].any())
+    lossy = bool(early or connection.lost[last_round.first : last_round.last].any())
+    by_loss = lossy and not _stood(rounds)
     return Start(rounds, end_s, end_s + SETTLE_RTTS * connection.min_rtt_s, by_loss)
+
+
+def _stood(rounds: list[Round]) -> bool:
+    """Whether the last whole round had not grown: slow start ended before the loss that came."""
+    return len(rounds) > STAND and rounds[-2].packets < GROWS * rounds[-3].packets
 
 
 def _stands(rounds: list[Round]) -> bool:
@@ -137,14 +144,15 @@ def shows_pacing(connection: Connection, start: Start) -> bool:
     """Whether slow start shows if it is paced: in rounds that hardly queue.
 
     In a burst, the packets of such a round leave at twice its window per RTT, or faster: the link
-    is not yet full, and each ACK lets out two. A round that is slower is not one.
+    is not yet full, and each ACK lets out two. A round that is slower is not one. What leaves all
+    at once shows it, too, although it queues.
     """
     rounds = [_gain(connection, start, n) for n in range(1, len(start.rounds) - 1)]
-    clear = [(gain, spaced) for gain, spaced, queues in rounds if not queues]
+    clear = [(gain, spaced) for gain, spaced, queues in rounds if not queues or gain > LARGEST_GAIN]
     if not clear:
         return False
     paced = bool(len(pacing_gains(connection, start)))
-    return paced or float(np.median([gain for gain, _ in clear])) > BURST_GAIN
+    return paced or statistics.median_low([gain for gain, _ in clear]) > BURST_GAIN
 
 
 def _gain(connection: Connection, start: Start, number: int) -> tuple[float, bool, bool]:

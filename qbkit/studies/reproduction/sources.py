@@ -190,8 +190,8 @@ def _of_parameters(index: Path) -> Iterator[Point]:
     for side, parameters in known["parameters"].items():
         names = [name for name in known["files"] if name.startswith(f"{side}-")]
         one = Experiment.from_json(load_run(index.parent / names[0]).attrs["spec"])
-        link, seeds = one.bottleneck, len(names)
-        lone = alone(one.flows[0], link, duration_s=one.duration_s, seeds=seeds)
+        seeds = min(len(names), int(known["alone_seeds"]))
+        lone = alone(one.flows[0], one.bottleneck, duration_s=one.duration_s, seeds=seeds)
         recipe = Recipe([lone], lambda runs: infer(runs).to_dict()["estimates"])
         published = partial(values.values_of, parameters["estimates"])
         inputs = inputs_of_files(known["files"][name]["provenance"] for name in names)

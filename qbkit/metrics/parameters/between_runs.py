@@ -1,0 +1,39 @@
+"""Whether two sides differ in every run, or as seeds alone do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from qbkit.metrics.parameters.inference import Estimate
+
+MOST_RUNS = 0.75
+"""Part of the runs that say a word, for it to be their sender's."""
+
+
+def runs_apart(test: Estimate, reference: Estimate) -> bool:
+    """Whether no run of one side is like one of the other, and half of each side's show it.
+
+    Of a value that differs by chance alone, one in 35 does so in four runs of each side.
+    """
+    ours, theirs = _shown(test), _shown(reference)
+    if _seldom(test, ours) or _seldom(reference, theirs):
+        return False
+    if test.word or reference.word:
+        return _says(test, ours) and _says(reference, theirs)
+    numbers = [[float(value) for value in shown] for shown in (ours, theirs)]
+    if not all(numbers):
+        return True
+    (low, high), (least, most) = ((min(values), max(values)) for values in numbers)
+    return low > most or high < least
+
+
+def _shown(e: Estimate) -> list[float | str]:
+    return [value for value in e.runs if value == value]  # NaN is not
+
+
+def _seldom(e: Estimate, shown: Sequence[float | str]) -> bool:
+    return e.known and 2 * len(shown) < len(e.runs)
+
+
+def _says(e: Estimate, shown: Sequence[float | str]) -> bool:
+    return shown.count(e.word) >= MOST_RUNS * len(shown)

@@ -1,0 +1,136 @@
+"""A cause is what every run of one side shows, and no run of the other: seeds alone do little."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from qbkit.metrics.parameters import Estimate, Parameters, compare
+from qbkit.metrics.parameters.behaviour import of_samples
+from qbkit.metrics.parameters.differences import CLEAR
+from qbkit.metrics.parameters.inference import PARAMETERS, median_of
+from qbkit.metrics.parameters.model import probe_rtts
+from qbkit.metrics.parameters.start import Round, _stood
+
+
+def side(**runs: list[float] | list[str]) -> Parameters:
+    """Parameters of which each of four runs shows the given values; all others are not seen."""
+    rules = [{name: values[k] for name, values in runs.items()} for k in range(4)]
+    behaviours = [e for e in of_samples(rules) if e.name not in PARAMETERS]
+    return Parameters("side", [*(_parameter(n, runs.get(n, [])) for n in PARAMETERS), *behaviours])
+
+
+def _parameter(name: str, values: list[float] | list[str]) -> Estimate:
+    if values and isinstance(values[0], str):
+        return Estimate(name, math.nan, word=str(values[0]), runs=tuple(values))
+    return median_of(name, [np.array([value]) for value in values])
+
+
+def causes(test: Parameters, reference: Parameters, *, models_path: bool = True) -> list[str]:
+    found = compare(test, reference, models_path=models_path)
+    return [d.name for d in found if d.role == "cause" and not d.score <= CLEAR]
+
+
+def test_one_run_like_the_others_side_is_enough_for_silence():
+    reference = side(left_in_flight_bdp=[1.0, 1.1, 1.0, 2.6])
+    apart = side(left_in_flight_bdp=[2.7, 2.8, 3.0, 2.9])
+    alike = side(left_in_flight_bdp=[2.5, 2.8, 3.0, 2.9])
+    assert causes(apart, reference) == ["left_in_flight_bdp"]
+    assert causes(alike, reference) == []
+
+
+def test_four_runs_of_one_sender_seldom_differ_from_four_others():
+    orders = list(itertools.combinations(range(8), 4))
+    apart = [set(o) == {0, 1, 2, 3} or set(o) == {4, 5, 6, 7} for o in orders]
+    assert sum(apart) / len(orders) == pytest.approx(1 / 35)  # what the docstrings say
+    values = np.array([1.0, 1.4, 1.9, 2.5, 3.2, 4.0, 5.0, 6.5])
+    found = [
+        bool(
+            causes(
+                side(left_in_flight_bdp=[*values[list(o)]]),
+                side(left_in_flight_bdp=[*np.delete(values, o)]),
+            )
+        )
+        for o in orders
+    ]
+    assert sum(found) / len(orders) == pytest.approx(1 / 35)
+
+
+def test_few_reductions_that_are_reverted_in_some_runs_are_no_cause():
+    few = side(reverted_reductions_percent=[50.0, 100.0, 50.0, 66.0])
+    all_of_them = side(reverted_reductions_percent=[100.0, 100.0, 100.0, 66.0])
+    none = side(reverted_reductions_percent=[0.0, 0.0, 10.0, 0.0])
+    assert causes(few, all_of_them, models_path=False) == []
+    assert causes(all_of_them, none, models_path=False) == ["reverted_reductions_percent"]
+
+
+@pytest.mark.parametrize(
+    ("ours", "seen"),
+    [
+        (["never"] * 4, True),
+        (["never", "never", "never", "often"], True),
+        (["never", "never", "often", "often"], False),
+        (["often"] * 4, False),
+    ],
+)
+def test_a_word_is_what_three_of_four_runs_say(ours, seen):
+    found = causes(side(probe_rtt=ours), side(probe_rtt=["often"] * 4))
+    assert found == (["probe_rtt"] if seen else [])
+
+
+def test_what_one_of_four_runs_shows_at_all_is_no_cause():
+    once = side(window_cap_packets=[80.0, math.nan, math.nan, math.nan])
+    always = side(window_cap_packets=[80.0] * 4)
+    assert causes(once, side(), models_path=False) == []
+    assert causes(always, side(), models_path=False) == ["window_cap_packets"]
+
+
+@pytest.mark.parametrize(("queue", "first"), [(0.35, "window_gain"), (0.0, "standing_queue_bdp")])
+def test_a_queue_as_long_as_the_window_allows_is_the_windows(queue, first):
+    reference = side(standing_queue_bdp=[1.0] * 4, window_gain=[2.0] * 4)
+    test = side(standing_queue_bdp=[queue] * 4, window_gain=[1.4] * 4)
+    assert causes(test, reference)[0] == first
+
+
+def test_what_flow_control_holds_is_no_model_of_the_path():
+    cubic = side(decrease_factor=[0.7] * 4, growth=["cubic"] * 4)
+    held = side(probe_up_gain=[1.2] * 4, growth=["probing"] * 4, window_cap_packets=[90.0] * 4)
+    free = side(probe_up_gain=[1.2] * 4, growth=["probing"] * 4)
+    assert causes(held, cubic, models_path=False)[0] == "window_cap_packets"
+    assert "window_cap_packets" not in causes(free, cubic, models_path=False)
+
+
+@pytest.mark.parametrize(("bottom", "word"), [([0.0] * 3, "never"), ([0.1] * 16, "often")])
+def test_a_drain_that_goes_too_far_is_no_probe_for_the_rtt(bottom, word):
+    # What is in flight, every quarter of an RTT of 50 ms: 40 s, with a dip every 5 s.
+    cycle = [1.0] * (400 - 8 - len(bottom)) + [0.75, 0.5, 0.3, 0.1, *bottom, 0.3, 0.5, 0.7, 0.9]
+    rate_mbps, rtt_s, packet_bytes = 10.0, 0.05, 1250  # 50 packets fill the path
+    path = SimpleNamespace(
+        grid_s=np.arange(8 * 400) * rtt_s / 4,
+        in_flight_packets=50 * np.tile(cycle, 8),
+        min_rtt_s=rtt_s,
+        packet_bytes=packet_bytes,
+        link=SimpleNamespace(rate_mbps=rate_mbps),
+    )
+    found = probe_rtts(path, [(0.0, 40.0)])
+    assert found["probe_rtt"] == word
+    assert word == "never" or found["probe_rtt_bdp"] == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize(
+    ("packets", "stood"), [([300, 600, 614, 615], True), ([300, 600, 1203], False)]
+)
+def test_a_loss_after_slow_start_has_ended_does_not_end_it(packets, stood):
+    ends = np.cumsum([0, *packets])
+    assert _stood([Round(low, high) for low, high in itertools.pairwise(ends)]) == stood
+
+
+def test_of_an_unknown_law_a_small_decrease_comes_after_the_receiver():
+    # The law of a window is not seen where ACKs come for many packets at once.
+    few = side(decrease_factor=[0.75] * 4, packets_per_ack=[2.0] * 4)
+    many = side(decrease_factor=[0.70] * 4, packets_per_ack=[12.0] * 4)
+    assert causes(many, few, models_path=False) == ["packets_per_ack", "decrease_factor"]
