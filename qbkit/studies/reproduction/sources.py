@@ -35,6 +35,8 @@ MAKE = "make.py"
 ``again(file, row)`` the recipe of a row, and ``OTHER`` says of the rest why it cannot."""
 ENDINGS = {*SPEC_ENDINGS, ".csv", ".nc", ".png"}
 """Of files that may hold results."""
+ALONE_SEEDS_BEFORE = 2
+"""Of explanations that do not say how many lone runs of each side they rest on."""
 UNKNOWN = "no make.py says how it was made"
 
 
@@ -190,7 +192,7 @@ def _of_parameters(index: Path) -> Iterator[Point]:
     for side, parameters in known["parameters"].items():
         names = [name for name in known["files"] if name.startswith(f"{side}-")]
         one = Experiment.from_json(load_run(index.parent / names[0]).attrs["spec"])
-        seeds = min(len(names), int(known["alone_seeds"]))
+        seeds = min(len(names), int(known.get("alone_seeds", ALONE_SEEDS_BEFORE)))
         lone = alone(one.flows[0], one.bottleneck, duration_s=one.duration_s, seeds=seeds)
         recipe = Recipe([lone], lambda runs: infer(runs).to_dict()["estimates"])
         published = partial(values.values_of, parameters["estimates"])

@@ -56,7 +56,7 @@ def values_of(made: dict[str, Any] | list[dict[str, Any]] | xr.Dataset) -> Value
 
 def _of_row(row: Mapping[str, Any]) -> Iterator[tuple[str, float | str]]:
     for name, value in row.items():
-        if name in COSTS or value is None:
+        if name in COSTS or value is None or isinstance(value, list):
             continue
         try:
             # An empty field of a published table is read as NaN.
