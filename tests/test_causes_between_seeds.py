@@ -134,3 +134,10 @@ def test_of_an_unknown_law_a_small_decrease_comes_after_the_receiver():
     few = side(decrease_factor=[0.75] * 4, packets_per_ack=[2.0] * 4)
     many = side(decrease_factor=[0.70] * 4, packets_per_ack=[12.0] * 4)
     assert causes(many, few, models_path=False) == ["packets_per_ack", "decrease_factor"]
+
+
+def test_a_broken_rule_is_not_hidden_by_the_sign_of_a_rule_of_thumb():
+    # A startup that goes on is expected to cost throughput; here its sender gains.
+    usual, longer = side(startup_hold_rtts=[3.0] * 4), side(startup_hold_rtts=[6.0] * 4)
+    (found,) = compare(longer, usual, 0.2, models_path=True)
+    assert found.effect < 0 and found.score > CLEAR

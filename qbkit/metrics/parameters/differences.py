@@ -188,7 +188,8 @@ def _broken(name: str, test: Estimate, reference: Estimate, moved: float) -> Dif
     values = (0.0 if math.isnan(e.value) else e.value for e in (test, reference))
     effect = rule.effect(*values)
     against = abs(moved) > CLEAR_PART and effect * moved < 0
-    score = max(abs(effect), rule.least) * (AGAINST if against else 1.0)
+    # A rule of thumb may have the wrong sign, so it moves a rule that is broken, but never hides it.
+    score = max(abs(effect) * (AGAINST if against else 1.0), rule.least)
     return Difference(name, test, reference, effect, math.nan, math.nan, score)
 
 
@@ -302,14 +303,13 @@ def _cause(name: str, test: Parameters, reference: Parameters, moved: float) -> 
     effect = EFFECTS[name](test, reference)
     low, high = _effect_interval(name, test, reference)
     against = abs(moved) > CLEAR_PART and effect * moved < 0
-    size = abs(effect)
+    score = abs(effect) * (AGAINST if against else 1.0)
     if (
         name in (*PROBES, *PROBE_RTTS, *AT_START)
         and name in DECISIVE
         and _apart(test[name], reference[name]) > DECISIVE[name]
     ):
-        size = max(size, LEAST_OF_SOURCE)
-    score = size * (AGAINST if against else 1.0)
+        score = max(score, LEAST_OF_SOURCE)
     return Difference(name, test[name], reference[name], effect, low, high, score)
 
 
