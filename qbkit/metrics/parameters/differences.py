@@ -55,6 +55,10 @@ BATCH = "back_to_back_packets"
 SETTLED = "kept_two_rtts"
 QUEUE, PACE, WINDOW = "standing_queue_bdp", "paced_part", "window_gain"
 FILLED = (QUEUE, "probes_reach_bdp")
+CYCLE, LONG = "probe_cycle_rtts", 0.5
+BY_CYCLE = ("probe_up_gain", "probe_down_gain", QUEUE)
+"""Probes that last longer, so that cycles are so much (ln) longer, show more of their gains and
+leave a longer queue."""
 FILLED_BDP = 0.25
 """A queue is as long as a window allows if it is within this part of the BDP of it."""
 PROBING_RATES = (*PROBES, "probe_rate")
@@ -188,7 +192,7 @@ def _broken(name: str, test: Estimate, reference: Estimate, moved: float) -> Dif
     values = (0.0 if math.isnan(e.value) else e.value for e in (test, reference))
     effect = rule.effect(*values)
     against = abs(moved) > CLEAR_PART and effect * moved < 0
-    # A rule of thumb may have the wrong sign, so it moves a rule that is broken, but never hides it.
+    # A rule of thumb may have the wrong sign: it moves a rule that is broken, but never hides it.
     score = max(abs(effect) * (AGAINST if against else 1.0), rule.least)
     return Difference(name, test, reference, effect, math.nan, math.nan, score)
 
@@ -248,6 +252,10 @@ def _follows(cause: Difference, other: Difference, too_fast: bool, filled: bool)
     Where all phases are too fast, a queue is not left by probes, and the probes are fast as well.
     Where windows are ``filled``, they make the queue.
     """
+    if cause.name == CYCLE and other.name in BY_CYCLE:
+        return _lasts(cause)
+    if cause.name in BY_CYCLE and other.name == CYCLE and _lasts(other):
+        return False
     if cause.name == WINDOW and other.name in FILLED:
         return filled
     if filled and cause.name in FILLED and other.name == WINDOW:
@@ -257,6 +265,10 @@ def _follows(cause: Difference, other: Difference, too_fast: bool, filled: bool)
     if too_fast and cause.name == QUEUE and other.name in PROBING_RATES:
         return True
     return _fits(cause, other)
+
+
+def _lasts(cycle: Difference) -> bool:
+    return _times(cycle) > LONG and cycle.test.value > cycle.reference.value
 
 
 def _fits(cause: Difference, other: Difference) -> bool:

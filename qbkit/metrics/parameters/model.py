@@ -44,9 +44,9 @@ DIP_RTTS = (2.0, 20.0)
 """ProbeRTT: less than this part of the usual in flight, for so long, or `DIP_S` if that is more."""
 DIP_S = 2.0
 BOTTOM_RTTS = 1.25
-"""ProbeRTT stays near its least for so long; a drain that goes too far turns at once."""
-BOTTOM = 0.05
-"""What is near the least, as a part of the BDP."""
+"""ProbeRTT keeps the same in flight for so long; a drain that goes too far turns at once."""
+BOTTOM_PACKETS, BOTTOM_BDP = 2.0, 0.05
+"""What is the same: it differs by less than one or the other."""
 INTERVAL_S = 10.0
 """From ProbeRTT to ProbeRTT in BBR."""
 
@@ -235,11 +235,12 @@ def probe_rtts(c: Connection, spans: Sequence[tuple[float, float]]) -> dict[str,
         edges = np.flatnonzero(np.diff(window < DIP * np.median(window), prepend=0, append=0))
         for low, high in zip(edges[::2], edges[1::2], strict=True):
             dip = (high - low) / GRID_PARTS
-            flight = window[low:high] / bdp_packets(c)
-            bottom = flight[flight <= flight.min() + BOTTOM]
+            near = max(BOTTOM_PACKETS, BOTTOM_BDP * bdp_packets(c))
+            flight = window[low:high]
+            bottom = flight[np.abs(flight - np.median(flight)) <= near]
             stays = len(bottom) >= BOTTOM_RTTS * GRID_PARTS
             if low > 0 and high < len(window) and DIP_RTTS[0] <= dip <= most_rtts and stays:
-                depths.append(float(np.median(bottom)))
+                depths.append(float(np.median(bottom)) / bdp_packets(c))
     if not depths:
         return {"probe_rtt": "never"} if observed_s > 3 * INTERVAL_S else {}
     every_s = observed_s / len(depths)

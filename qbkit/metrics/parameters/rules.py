@@ -210,7 +210,7 @@ RULES: dict[str, Rule] = {
         "what is in flight in ProbeRTT",
         "its ProbeRTT keeps {0} BDP in flight, not {1}",
         _ratio(0.03),
-        1.0,
+        0.6,
     ),
     "back_to_back_packets": Rule(
         "packets",
