@@ -6,17 +6,17 @@ The tables are ``causes`` (each case) and ``causes_by_kind``. A case is right if
 first is the change, near if it is among the first three, undecided if none is named, and wrong
 otherwise; an unchanged sender, run with other seeds than its reference, is to be silent. Judged are
 lone flows, as in `qb.explain`, for 60 s with four seeds: on their link and, if they model their
-path, on one that probes them (`qbkit.studies.probing`). The first two sets, whose runs would take
-half a day, have fewer: at 10 Mbit/s and 50 ms, senders that model their path run only on the one
-that probes them, with two seeds (those in Python, whose runs take the longest, with one), and the
-others at 1 BDP with one seed (without HyStart, or with it, at 6 BDP). What a sender does after a
-pause or an outage is judged with an application that pauses, or a path that has two outages of 2 s.
-The eight released senders are at 20 Mbit/s, as in the issue, on both. No competitor runs, so no
-cause is weighed by the sign of what a sender gains or loses. Runs that exist are loaded. The kinds
-that end with "later" were added when the rules had been written; the tables of those that no rule
-had seen are ``causes_unseen`` and ``causes_unseen_by_kind``, and those of a third set
-``causes_third`` and ``causes_third_by_kind``. Those of a fourth and a fifth set, which were kept
-back (``fourth_senders.py``), are named likewise.
+path, on one that probes them (`qbkit.studies.probing`). The first three sets, whose runs would take
+half a day, have fewer: senders that model their path run only on the one that probes them. The
+first two have two seeds (those in Python, whose runs take the longest, one), and one of the others.
+The first is at 10 Mbit/s and 50 ms, its loss-based senders at 1 BDP (with HyStart, or without it,
+at 6 BDP). What a sender does after a pause or an outage is judged with an application that pauses,
+or a path that has two outages of 2 s. The eight released senders are at 20 Mbit/s, as in the issue,
+on both. No competitor runs, so no cause is weighed by the sign of what a sender gains or loses.
+Runs that exist are loaded. The kinds that end with "later" were added when the rules had been
+written; the tables of those that no rule had seen are ``causes_unseen`` and
+``causes_unseen_by_kind``, and those of a third set ``causes_third`` and ``causes_third_by_kind``.
+Those of a fourth and a fifth set, which were kept back (``fourth_senders.py``), are named likewise.
 """
 
 from __future__ import annotations
@@ -41,7 +41,6 @@ from qbkit.spec import Experiment
 from qbkit.studies.probing import ALONE_S, ALONE_SEEDS, SEEDS, alone, interrupted, probing
 
 LONE = {"duration_s": ALONE_S, "seeds": ALONE_SEEDS}
-EARLY_LONE, EARLY_SEEDS = {"duration_s": ALONE_S, "seeds": 1}, 2
 OTHER_SEED = 11
 HEAD = ("kind", "link", "flow", "reference", "truth", "named first", "then", "outcome")
 KEYS = HEAD[:4]
@@ -52,7 +51,10 @@ SETS = {
     "causes_fourth": FOURTH,
     "causes_fifth": FIFTH,
 }
-EARLY = ("causes", "causes_unseen")
+FEW_SEEDS = ("causes", "causes_unseen")
+"""Sets with one or two seeds."""
+PATH_ALONE = (*FEW_SEEDS, "causes_third")
+"""Sets whose senders that model their path run on the one that probes them, and on no other."""
 OUTCOMES = ("right", "near", "undecided", "wrong", "silent", "spoke")
 
 
@@ -75,16 +77,16 @@ def main() -> None:
     words = parser.parse_args()
     for case in SETS[words.name]:
         if not words.kind or case.kind in words.kind:
-            record(words.name, judged(case, early=words.name in EARLY), KEYS, words.write)
+            record(words.name, judged(case, words.name), KEYS, words.write)
     if words.write:
         publish(f"{words.name}_by_kind", by_kind(rows_of(words.name)))
 
 
-def judged(case: Case, *, early: bool) -> Iterator[dict[str, object]]:
+def judged(case: Case, name: str) -> Iterator[dict[str, object]]:
     """The row of a case; none if a run of it cannot be had here."""
     first = OTHER_SEED if case.flow == case.reference else 1
     test, reference = (
-        parameters(case, flow, seed, early=early)
+        parameters(case, flow, seed, name)
         for flow, seed in ((case.flow, first), (case.reference, 1))
     )
     if test and reference:
@@ -121,16 +123,17 @@ def outcome(case: Case, found: Sequence[Difference]) -> str:
     return "near" if {*names[:3]} & {*case.truth} else "wrong"
 
 
-def parameters(case: Case, flow: str, first_seed: int, *, early: bool) -> Parameters | None:
-    """What one side shows; None if it has no runs."""
-    models, much, seeds = models_path(flow), LONE, SEEDS
-    if early:
-        much, seeds = EARLY_LONE, EARLY_SEEDS if case.of_stack else 1
-    on_link = alone(flow, case.link, **much)
-    if models and early and case.link not in RELEASED.values():
-        on_link = []
-    on_path = probing(flow, case.link, seeds=seeds) if models else []
-    wanted = (on_link, on_path, interrupted(flow, case.link, **much))
+def parameters(case: Case, flow: str, first_seed: int, name: str) -> Parameters | None:
+    """What one side of a case of a set shows; None if it has no runs."""
+    few, models = name in FEW_SEEDS, models_path(flow)
+    much = LONE | {"seeds": 1} if few else LONE
+    seeds = SEEDS if not few else 2 if case.of_stack else 1
+    path_alone = name in PATH_ALONE and case.link not in RELEASED.values()
+    wanted = (
+        [] if models and path_alone else alone(flow, case.link, **much),
+        probing(flow, case.link, seeds=seeds) if models else [],
+        interrupted(flow, case.link, **much),
+    )
     done = [
         runs([run.model_copy(update={"seed": run.seed + first_seed - 1}) for run in some])
         for some in wanted
