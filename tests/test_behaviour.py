@@ -474,6 +474,17 @@ def test_a_broken_rule_is_said_plainly_and_survives_publishing(tmp_path):
     assert [d.name for d in again.differences] == [d.name for d in found.differences]
 
 
+@pytest.mark.parametrize(
+    ("observed", "said"),
+    [(-0.3, "The cause is open; what differs most: "), (math.nan, "Most likely because ")],
+)
+def test_two_packets_in_probe_rtt_are_not_a_quarter_of_the_throughput(observed, said):
+    usual = {"growth": "probing", "probe_rtt_bdp": 0.048}
+    found = explained(known(**{**usual, "probe_rtt_bdp": 0.024}), known(**usual))
+    vars(found)["observed"] = observed  # as if its throughputs had shown this
+    assert found.cause_line == f"{said}its ProbeRTT keeps 0.024 BDP in flight, not 0.048."
+
+
 def test_a_bbr_that_does_not_pace_and_a_receiver_alone():
     usual = {"growth": "probing", "pacing": "paced", "packets_per_ack": 2.0}
     unpaced = explained(known(**{**usual, "pacing": "bursts"}), known(**usual))

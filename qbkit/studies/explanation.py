@@ -46,6 +46,8 @@ WHOLE = 1.005
 """Largest share that is given as a number: 100 % when rounded."""
 LITTLE = 1 / 3
 """If the suspects together account for less of the difference, the cause is undecided."""
+TOO_SMALL = 0.1
+"""Even by a rule of thumb, a cause with less than this part of the difference is not the cause."""
 MOST_SYMPTOMS = 2
 """Number of symptoms, the largest first, that the reasons name if there is no suspect."""
 MOST_CAUSES = 2
@@ -173,7 +175,8 @@ class Explanation:
         """Whether the first suspect is what a sender does, rather than its receiver."""
         first = self.suspects[0]
         own = first.name not in RECEIVERS
-        return own and (
+        too_small = 0 < abs(first.effect) < TOO_SMALL * abs(self.observed)
+        return (own and not too_small) and (
             first.name in RULES or (first.of_model and first.name in (*PROBES, "pacing"))
         )
 
