@@ -181,10 +181,18 @@ def _breaks(rule: Rule, test: Estimate, reference: Estimate) -> bool:
         return False
     if rule.only_less and test.value > reference.value:
         return False
+    (low, high), (least, most) = _range(test), _range(reference)
+    if low <= most and least <= high:
+        return False
     if rule.is_part:
         return abs(test.value - reference.value) > rule.apart
     least = rule.apart / 100
     return abs(math.log(max(test.value, least) / max(reference.value, least))) > rule.apart
+
+
+def _range(e: Estimate) -> tuple[float, float]:
+    """From the least to the greatest run, also of a published table, which has no more of them."""
+    return (e.value, e.value) if math.isnan(e.low) else (e.low, e.high)
 
 
 def _broken(name: str, test: Estimate, reference: Estimate, moved: float) -> Difference:

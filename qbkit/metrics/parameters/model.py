@@ -43,8 +43,8 @@ DIP = 0.6
 DIP_RTTS = (2.0, 20.0)
 """ProbeRTT: less than this part of the usual in flight, for so long, or `DIP_S` if that is more."""
 DIP_S = 2.0
-BOTTOM_RTTS = 1.25
-"""ProbeRTT keeps the same in flight for so long; a drain that goes too far turns at once."""
+BOTTOM_POINTS = 5
+"""ProbeRTT keeps the same in flight for more than an RTT; a drain that goes too far turns."""
 BOTTOM_PACKETS, BOTTOM_BDP = 2.0, 0.05
 """What is the same: it differs by less than one or the other."""
 INTERVAL_S = 10.0
@@ -235,14 +235,23 @@ def probe_rtts(c: Connection, spans: Sequence[tuple[float, float]]) -> dict[str,
         edges = np.flatnonzero(np.diff(window < DIP * np.median(window), prepend=0, append=0))
         for low, high in zip(edges[::2], edges[1::2], strict=True):
             dip = (high - low) / GRID_PARTS
-            near = max(BOTTOM_PACKETS, BOTTOM_BDP * bdp_packets(c))
-            flight = window[low:high]
-            bottom = flight[np.abs(flight - np.median(flight)) <= near]
-            stays = len(bottom) >= BOTTOM_RTTS * GRID_PARTS
-            if low > 0 and high < len(window) and DIP_RTTS[0] <= dip <= most_rtts and stays:
-                depths.append(float(np.median(bottom)) / bdp_packets(c))
+            level = _bottom(window[low:high], bdp_packets(c))
+            whole = low > 0 and high < len(window) and math.isfinite(level)
+            if whole and DIP_RTTS[0] <= dip <= most_rtts:
+                depths.append(level / bdp_packets(c))
     if not depths:
         return {"probe_rtt": "never"} if observed_s > 3 * INTERVAL_S else {}
     every_s = observed_s / len(depths)
     depth = float(np.median(depths))
     return {"probe_rtt": "often", "probe_rtt_every_s": every_s, "probe_rtt_bdp": depth}
+
+
+def _bottom(window: FloatArray, bdp: float) -> float:
+    """The least number of packets at which a dip stays; NaN if it turns at once."""
+    near, least = max(BOTTOM_PACKETS, BOTTOM_BDP * bdp), np.sort(window)
+    more = BOTTOM_POINTS - 1
+    stays = np.flatnonzero(least[more:] - least[:-more] <= near)
+    if not len(stays):
+        return math.nan
+    level = least[stays[0]]
+    return float(np.median(least[(least >= level) & (least <= level + near)]))
