@@ -57,26 +57,30 @@ def findings(published: Published) -> list[Finding]:
 
 
 def _families(published: Published) -> dict[str, Any]:
-    """The families of controllers, also on other links."""
+    """The families of controllers, also on other links, of which there are sweeps."""
     sweeps = {sweep.name: sweep for sweep in published.conformance}
-    families = {name: Family(sweeps[f"conformance/{name}"]) for name in FAMILIES}
+
+    def families(folder: str, buffers_bdp: tuple[float, ...] = ()) -> dict[str, Family]:
+        paths = {name: f"{folder}/{name}" for name in FAMILIES}
+        return {n: Family(sweeps[p], buffers_bdp) for n, p in paths.items() if p in sweeps}
+
+    usual = families("conformance")
 
     def at_100_mbps(rtt_ms: int, *buffers_bdp: float) -> dict[str, Faster]:
-        folder = f"conformance_100_mbps_{rtt_ms}_ms"
+        fast = families(f"conformance_100_mbps_{rtt_ms}_ms", buffers_bdp)
         return {
-            name: Faster(Family(sweeps[f"{folder}/{name}"], buffers_bdp), slow, published.folder)
-            for name, slow in families.items()
+            name: Faster(family, usual[name], published.folder)
+            for name, family in fast.items()
+            if name in usual
         }
 
+    lasting = families("conformance_120_s")
     return {
-        **families,
+        **usual,
         "faster": at_100_mbps(10, 0.5, 1),
         "deep": at_100_mbps(10, 3, 5),
         "far": at_100_mbps(50),
-        "longer": {
-            name: Longer(Family(sweeps[f"conformance_120_s/{name}"]), families[name])
-            for name in ("cubic", "reno")
-        },
+        "longer": {name: Longer(long, usual[name]) for name, long in lasting.items()},
         "best": best,
     }
 
@@ -91,7 +95,7 @@ def _facts(published: Published, cases: Cases) -> dict[str, Any]:
         *("removed_percent", "throughput_ratio", "acked_mb"),
     )
     return {
-        "pairs": {name: Pairs(sweeps[f"interactions/{name}"]) for name in pairs},
+        "pairs": {n: Pairs(sweeps[p]) for n in pairs if (p := f"interactions/{n}") in sweeps},
         "lasting": Lasting(data / "checks/settled.csv"),
         **{name: getattr(cases, name) for name in of_cases},
         "rows": lambda path: pd.read_csv(data / path),
