@@ -52,9 +52,11 @@ def test_the_modules_of_a_folder_import_one_another_from_one_file(tmp_path: Path
 
 @pytest.fixture
 def module(monkeypatch: pytest.MonkeyPatch):
-    """Imports a module of the agent as its neighbours do."""
+    """Imports a module of the agent as its neighbours do, not one of the same name."""
     for folder in FOLDERS:
         monkeypatch.syspath_prepend(native.AGENT_SOURCES / folder)
+    for source in native.AGENT_SOURCES.rglob("*.py"):  # data/checks has programs.py as well
+        monkeypatch.delitem(sys.modules, source.stem, raising=False)
     before = set(sys.modules)
     yield importlib.import_module
     for name in sys.modules.keys() - before:
