@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from qbkit.spec import Bottleneck, Experiment, Flow
+from qbkit.spec import FRAME_BYTES, Bottleneck, Experiment, Flow
 from qbkit.stacks import Stack
 from qbkit.stacks.base import (
     APP,
@@ -36,6 +36,8 @@ RUN_FOLDER = "/run/qb/run"
 MOST_REPORTS, LEAST_REPORT_S = 50, 0.1
 SPARE_DRAIN_S, MOST_DRAIN_S = 10.0, 10.0
 """Extra time for the queue to run empty, and the maximum time for that in real time."""
+LEAST_CAPTURE_BLOCKS, MOST_CAPTURE_BLOCKS, FRAMES_PER_BLOCK = 8, 64, 1024
+"""Blocks of a capture's ring, and how many frames fill one (capture.c)."""
 LEAST_TCP_BUFFER_BYTES, MOST_TCP_BUFFER_BYTES = 64 << 20, 2**31 - 1
 """Buffer of a TCP socket each way; the kernel's maximum is the second."""
 
@@ -83,6 +85,7 @@ def plan_data(
         "duration_s": experiment.duration_s,
         "report_every_s": report_every_s(experiment.duration_s),
         "capture": capture,
+        "capture_blocks": capture_blocks(experiment),
         "tcp_buffer_bytes": tcp_buffer_bytes(experiment),
         "tcp_memory_bytes": max(2**30, 8 * experiment.most_path_bytes),
         "bottleneck_tc": bottleneck_lines(experiment.bottleneck, engine),
@@ -105,6 +108,17 @@ def report_every_s(duration_s: float) -> float:
     A report costs as much as a few dozen packets.
     """
     return max(duration_s / MOST_REPORTS, LEAST_REPORT_S)
+
+
+def capture_blocks(experiment: Experiment) -> int:
+    """Blocks of the capture's ring: what the link carries in a second, and the largest burst.
+
+    The guest touches each page of a ring as the run begins, which a short run feels.
+    """
+    link_bytes = experiment.most_data_mbps * 1e6 / 8
+    frames = (link_bytes + 4 * experiment.most_path_bytes) / FRAME_BYTES
+    wanted = math.ceil(2 * frames / FRAMES_PER_BLOCK)
+    return min(max(wanted, LEAST_CAPTURE_BLOCKS), MOST_CAPTURE_BLOCKS)
 
 
 def window_bytes(experiment: Experiment, index: int, stack: Stack) -> int:

@@ -1,13 +1,13 @@
 /* Captures both sides of a bottleneck into two nanosecond pcap files.
  *
- *   capture BEFORE BEHIND ROUTER...     ROUTER = PATH:senders:IF,IF,... or PATH:receivers:IF,IF,...
+ *   capture BLOCKS BEFORE BEHIND ROUTER...     ROUTER = PATH:senders:IF,IF,... or PATH:receivers:IF,IF,...
  *                                                or PATH:FILE:IF
  *
  * PATH is the network namespace of a router, IF its ports towards hosts. What senders' ports
  * receive has not seen the queue: BEFORE. What receivers' ports send has passed it: BEHIND. What
  * receivers' ports receive are acknowledgements: BEFORE. Where random loss or a second queue stands
  * between the two, the port behind a queue gives what it receives to a FILE (a path with a slash) of
- * its own. One memory-mapped ring a router, read a
+ * its own. One memory-mapped ring of so many BLOCKS a router, read a
  * block at a time, keeps the capture cheap: a system call costs the guest 8 µs, a packet does not.
  * Prints "ready" when it captures; on SIGTERM drains the rings, prints "drops N", and exits.
  */
@@ -30,12 +30,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { SNAPLEN = 128, BLOCK_BYTES = 1 << 18, BLOCKS = 64, RETIRE_MS = 500, MAX_PORTS = 250 };
+enum { SNAPLEN = 128, BLOCK_BYTES = 1 << 18, RETIRE_MS = 500, MAX_PORTS = 250 };
 
 struct ring {
     int socket;
     uint8_t *blocks;
-    unsigned next;
+    unsigned next, count;
     FILE *received, *sent; /* where its frames go, by direction */
 };
 
@@ -83,13 +83,13 @@ static void attach_filter(int sock, const unsigned *ports, unsigned count)
     if (setsockopt(sock, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program)) fail("filter");
 }
 
-static struct ring open_ring(int receive_only, const unsigned *ports, unsigned count)
+static struct ring open_ring(int receive_only, const unsigned *ports, unsigned count, unsigned blocks)
 {
-    struct ring ring = {.socket = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0)};
+    struct ring ring = {.socket = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0), .count = blocks};
     int version = TPACKET_V3, one = 1;
     struct tpacket_req3 request = {
-        .tp_block_size = BLOCK_BYTES, .tp_block_nr = BLOCKS, .tp_frame_size = 2048,
-        .tp_frame_nr = BLOCK_BYTES / 2048 * BLOCKS, .tp_retire_blk_tov = RETIRE_MS};
+        .tp_block_size = BLOCK_BYTES, .tp_block_nr = blocks, .tp_frame_size = 2048,
+        .tp_frame_nr = BLOCK_BYTES / 2048 * blocks, .tp_retire_blk_tov = RETIRE_MS};
     struct sockaddr_ll all = {.sll_family = AF_PACKET, .sll_protocol = htons(ETH_P_ALL)};
 
     if (ring.socket < 0) fail("packet socket");
@@ -99,7 +99,7 @@ static struct ring open_ring(int receive_only, const unsigned *ports, unsigned c
     if (setsockopt(ring.socket, SOL_PACKET, PACKET_VERSION, &version, sizeof version) ||
         setsockopt(ring.socket, SOL_PACKET, PACKET_RX_RING, &request, sizeof request))
         fail("packet ring");
-    ring.blocks = mmap(NULL, (size_t)BLOCK_BYTES * BLOCKS, PROT_READ | PROT_WRITE, MAP_SHARED,
+    ring.blocks = mmap(NULL, (size_t)BLOCK_BYTES * blocks, PROT_READ | PROT_WRITE, MAP_SHARED,
                        ring.socket, 0);
     if (ring.blocks == MAP_FAILED) fail("map ring");
     if (bind(ring.socket, (struct sockaddr *)&all, sizeof all)) fail("bind");
@@ -107,7 +107,7 @@ static struct ring open_ring(int receive_only, const unsigned *ports, unsigned c
 }
 
 /* "PATH:senders:IF,IF" -> a ring in that namespace, and the files of its frames. */
-static struct ring open_router(char *text, FILE *before, FILE *behind)
+static struct ring open_router(char *text, unsigned blocks, FILE *before, FILE *behind)
 {
     char *rest = text;
     const char *path = strsep(&rest, ":"), *side = strsep(&rest, ":"), *name;
@@ -118,7 +118,7 @@ static struct ring open_router(char *text, FILE *before, FILE *behind)
     close(ns);
     while (count < MAX_PORTS && (name = strsep(&rest, ",")))
         if (!(ports[count++] = if_nametoindex(name))) fail(name);
-    struct ring ring = open_ring(!side || strcmp(side, "receivers"), ports, count);
+    struct ring ring = open_ring(!side || strcmp(side, "receivers"), ports, count, blocks);
     ring.received = side && strchr(side, '/') ? open_pcap(side) : before;
     ring.sent = behind;
     return ring;
@@ -149,7 +149,7 @@ static void drain(struct ring *ring)
         write_block(block, ring);
         __sync_synchronize();
         *status = TP_STATUS_KERNEL;
-        ring->next = (ring->next + 1) % BLOCKS;
+        ring->next = (ring->next + 1) % ring->count;
     }
 }
 
@@ -166,18 +166,18 @@ static void drain_all(struct ring *rings, int count)
 
 int main(int argc, char **argv)
 {
-    int count = argc - 3;
-    unsigned drops = 0;
-    if (count < 1) {
-        fprintf(stderr, "usage: capture BEFORE BEHIND PATH:senders|receivers|FILE:IF,IF...\n");
+    int count = argc - 4;
+    unsigned blocks = argc > 1 ? (unsigned)atoi(argv[1]) : 0, drops = 0;
+    if (count < 1 || !blocks) {
+        fprintf(stderr, "usage: capture BLOCKS BEFORE BEHIND PATH:senders|receivers|FILE:IF,IF...\n");
         return 2;
     }
     signal(SIGTERM, on_term);
-    FILE *before = open_pcap(argv[1]), *behind = open_pcap(argv[2]);
+    FILE *before = open_pcap(argv[2]), *behind = open_pcap(argv[3]);
     struct ring *rings = calloc((size_t)count, sizeof *rings);
     struct pollfd *waits = calloc((size_t)count, sizeof *waits);
     for (int i = 0; i < count; i++) {
-        rings[i] = open_router(argv[3 + i], before, behind);
+        rings[i] = open_router(argv[4 + i], blocks, before, behind);
         waits[i] = (struct pollfd){.fd = rings[i].socket, .events = POLLIN};
     }
     puts("ready");

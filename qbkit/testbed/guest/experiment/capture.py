@@ -12,7 +12,8 @@ class Capture:
 
     def __init__(self, links, programs):
         files = [f"{FOLDER}/before.pcap", f"{FOLDER}/after.pcap"]
-        argv = [links.plan["capture"], *files, *places(links)]
+        blocks = str(links.plan["capture_blocks"])
+        argv = [links.plan["capture"], blocks, *files, *places(links)]
         self.program = Program(None, "the capture", argv, f"{FOLDER}/capture.log", ENV)
         programs.append(self.program)
         self.program.wait_ready()
