@@ -57,6 +57,16 @@ def test_windows_and_buffers_follow_the_path():
     assert plan.WINDOW not in wide["flows"][1]["env"]
 
 
+@pytest.mark.parametrize(
+    ("rate_mbps", "rtt_ms", "blocks"),
+    # 20 Mbit/s: 2.5 MB in a second and a burst of 4 x 250 kB, 2,312 frames: twice that is 4.5.
+    # 100 Mbit/s: 12.5 MB and 4 x 1.25 MB are 11,559 frames; twice that fills 22.6 blocks.
+    [(20, 50, 8), (100, 50, 23), (10_000, 10, 64)],
+)
+def test_the_captures_ring_holds_a_second_and_a_burst(rate_mbps, rtt_ms, blocks):
+    assert data_of(experiment(rate_mbps, rtt_ms))["capture_blocks"] == blocks
+
+
 def test_bucket_holds_one_frame_and_a_late_timer():
     def burst(rate_mbps):
         words = links.bottleneck_lines(Bottleneck(rate_mbps=rate_mbps), "virtual")[0].split()
