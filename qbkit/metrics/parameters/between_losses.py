@@ -63,8 +63,8 @@ def between_losses(
         found["steep_increase_packets_per_rtt"] = float(np.median(slopes))
     if kept := _settled(c, reductions):
         found["kept_two_rtts"] = float(np.median(kept))
-    if back:
-        found["back_at_loss_part"] = float(np.nanmedian(back))
+    if known := [part for part in back if np.isfinite(part)]:
+        found["back_at_loss_part"] = float(np.median(known))
     if limited_percent > CAPPED_PERCENT or _is_held(c, window):
         found["window_cap_packets"] = float(np.median(c.in_flight_packets))
     return found
