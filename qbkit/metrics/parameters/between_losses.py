@@ -12,12 +12,11 @@ from qbkit.metrics.parameters.connection import GRID_PARTS, Connection, between
 from qbkit.metrics.parameters.limits import STILL_PACKETS
 from qbkit.metrics.parameters.model import PEAK_RTTS
 from qbkit.metrics.parameters.reductions import WindowReduction
+from qbkit.metrics.parameters.rules import STEEP
 from qbkit.traces.arrays import FloatArray
 
 FEW_RTTS = (3.0, 12.0)
 """Losses this far apart leave no time for a line or a curve, only for a slope."""
-STEEP = 2.0
-"""Packets per RTT: twice Reno's."""
 LEAST_BACK = 4.0
 """Fewest packets that a window regains for its way back to be seen."""
 C = 0.4

@@ -63,7 +63,7 @@ FILLED_BDP = 0.25
 """A queue is as long as a window allows if it is within this part of the BDP of it."""
 PROBING_RATES = (*PROBES, "probe_rate")
 DECREASE, INCREASE = "decrease_factor", "increase_packets_per_rtt"
-DIP = 0.25
+DIP = 0.35
 """What pacing takes of a window in the round trip after a loss is at most this part of it."""
 BEFORE_CURVES = 0.3
 """Of a CUBIC, only some spans are lines, and their slope depends on where they are cut: it must
@@ -176,7 +176,8 @@ def _breaks(rule: Rule, test: Estimate, reference: Estimate) -> bool:
     if test.word or reference.word:
         return bool(test.word and reference.word and test.word != reference.word)
     if rule.alone and test.known != reference.known:
-        return True
+        seen = test if test.known else reference
+        return seen.value > rule.seen_from * math.exp(rule.apart / 2)
     if not (test.known and reference.known):
         return False
     if rule.only_less and test.value > reference.value:

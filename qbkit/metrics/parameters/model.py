@@ -13,6 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from qbkit.metrics.parameters.connection import GRID_PARTS, Connection, Load
+from qbkit.metrics.parameters.phases import DIP, DIP_S
 from qbkit.traces.arrays import BoolArray, FloatArray
 
 BACK_TO_BACK = 0.25
@@ -39,10 +40,8 @@ DRAINED = 0.88
 """A drain is slower than this times cruising; drains that are not are too short to be seen."""
 ABOVE = 1.03
 """A sender that cruises faster than this times the link's rate fills a queue after each drain."""
-DIP = 0.6
 DIP_RTTS = (2.0, 20.0)
-"""ProbeRTT: less than this part of the usual in flight, for so long, or `DIP_S` if that is more."""
-DIP_S = 2.0
+"""ProbeRTT: less than `DIP` of the usual in flight, for so long, or `DIP_S` if that is more."""
 BOTTOM_POINTS = 5
 """ProbeRTT keeps the same in flight for more than an RTT; a drain that goes too far turns."""
 BOTTOM_PACKETS, BOTTOM_BDP = 2.0, 0.05

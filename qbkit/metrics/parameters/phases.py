@@ -24,7 +24,10 @@ LEAST_QUIET = 0.5
 DIP = 0.6
 """ProbeRTT has fewer bytes in flight than this fraction of the usual."""
 DIP_RTTS = (1.0, 20.0)
-"""Shortest and longest ProbeRTT."""
+"""Shortest and longest ProbeRTT, or `DIP_S` if that is longer."""
+DIP_S = 2.0
+SAWTOOTH_RTTS, SAWTOOTH_S, MOST = 100, 3.5, 0.7
+"""Probes of BBR are closer; cycles that are not, and mostly have a loss, are a sawtooth's."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,9 +66,18 @@ def phases_of(connection: Connection, after_s: float) -> Phases:
         len(ups) < (FEWEST_CYCLES if losses else FEWEST_CLEAN)
         or not len(downs)
         or not _regular(cycles)
+        or _is_sawtooth(connection, time_s[ups])
     ):
         return Phases(none, none, none, begins_s, durations_s)
     return Phases(ratio[ups], ratio[downs], cycles, begins_s, durations_s)
+
+
+def _is_sawtooth(connection: Connection, peaks_s: FloatArray) -> bool:
+    """Whether losses make the cycles, as those of a window that they reduce."""
+    each_s = float(np.median(np.diff(peaks_s)))
+    if each_s < max(SAWTOOTH_S, SAWTOOTH_RTTS * connection.min_rtt_s):
+        return False
+    return bool(connection.loss_detected_between(peaks_s[:-1], peaks_s[1:]).mean() > MOST)
 
 
 def _regular(cycles: FloatArray) -> bool:
@@ -108,7 +120,8 @@ def _dips(connection: Connection, after_s: float) -> tuple[FloatArray, FloatArra
         (b, _at_bottom_s(connection, b, e))
         for b, e in zip(begins_s[~lossy], ends_s[~lossy], strict=True)
     ]
-    kept = [(b, d) for b, d in kept if DIP_RTTS[0] * rtt_s <= d <= DIP_RTTS[1] * rtt_s]
+    least_s, most_s = DIP_RTTS[0] * rtt_s, max(DIP_RTTS[1] * rtt_s, DIP_S)
+    kept = [(b, d) for b, d in kept if least_s <= d <= most_s]
     return np.array([b for b, _ in kept]), np.array([d for _, d in kept])
 
 

@@ -13,6 +13,8 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
+STEEP = 2.0
+"""Packets per RTT from which on growth between close losses is seen: twice Reno's."""
 Size = Callable[[float, float], float]
 STEADY, START, FALL, BURST, PAUSE, OUTAGE, MARK = (
     "while its path does not change",
@@ -53,6 +55,8 @@ class Rule:
     """Whether it is a difference only where the test's value is the smaller one."""
     alone: bool = False
     """Whether it is a difference that only one side does so at all."""
+    seen_from: float = 0.0
+    """Least value that is seen; one side alone must be half of ``apart`` above it."""
     explains_if_less: bool = False
     """Whether it explains others only where the test's value is the smaller one."""
     moment: str = STEADY
@@ -226,6 +230,7 @@ RULES: dict[str, Rule] = {
         _ratio(0.5),
         0.5,
         alone=True,
+        seen_from=STEEP,
         least=0.5,
     ),
     "rounds_of_loss": Rule(

@@ -16,6 +16,8 @@ GROWS = 1.3
 """Slow start continues while a round sends at least this times the packets of the one before."""
 STAND = 2
 """Number of rounds in a row without growth that end slow start; pacing may delay a single one."""
+ADDS = 1.1
+"""A round that grows by less belongs to what follows slow start."""
 SETTLE_RTTS = 4
 HANDSHAKE = 3.0
 """If a flight exceeds all before it by this factor, these were the handshake."""
@@ -71,9 +73,10 @@ class Start:
 
     @property
     def growth(self) -> FloatArray:
-        """Ratio of each round to the one before it, without the last round, which is cut short."""
+        """Ratio of each round to the one before it, without the round that the end cut short."""
         whole = self.window_packets[:-1]
-        return whole[1:] / whole[:-1]
+        grown = whole[1:] / whole[:-1]
+        return grown[:-2] if len(grown) and grown[-1] < ADDS else grown
 
 
 def start_of(connection: Connection) -> Start:
