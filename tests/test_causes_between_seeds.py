@@ -141,3 +141,12 @@ def test_a_broken_rule_is_not_hidden_by_the_sign_of_a_rule_of_thumb():
     usual, longer = side(startup_hold_rtts=[3.0] * 4), side(startup_hold_rtts=[6.0] * 4)
     (found,) = compare(longer, usual, 0.2, models_path=True)
     assert found.effect < 0 and found.score > CLEAR
+
+
+def test_growth_that_one_side_barely_shows_is_no_difference():
+    """Growth between close losses is seen from 2 packets per RTT on; the other may have 1.9."""
+    unseen = side(growth=["linear"] * 4)
+    for value, named in ((2.3, []), (2.9, ["steep_increase_packets_per_rtt"])):
+        seen = side(growth=["linear"] * 4, steep_increase_packets_per_rtt=[value] * 4)
+        assert causes(seen, unseen, models_path=False) == named
+        assert causes(unseen, seen, models_path=False) == named

@@ -317,3 +317,20 @@ def test_what_if_runs_the_same_study_with_another_option():
 def test_three_figures_and_no_exponent():
     assert str(Estimate("packet_bytes", 1318.2)) == "1318"
     assert str(Estimate("decrease_factor", 0.70013, 0.6996, 0.7)) == "0.7 [0.7, 0.7]"
+
+
+@pytest.mark.parametrize(("threshold", "grows"), [(13, 0), (16, 0), (25, 1), (70, 2)])
+def test_growth_is_of_slow_start_alone(threshold, grows):
+    """What a threshold cuts short, and what Reno adds after it, is no growth per round."""
+    start = start_of(simulate(threshold_packets=threshold, duration_s=5))
+    assert start.growth == pytest.approx([2.0] * grows)
+
+
+@pytest.mark.guest
+@pytest.mark.slow
+def test_the_sawtooth_of_a_deep_queue_is_no_probing(tmp_path):
+    """A CUBIC that loses each 5 s, 170 RTTs, was taken for a model that probes its path."""
+    link = qb.Bottleneck(rate_mbps=18, rtt_ms=30, buffer_bdp=5)
+    lone = qb.Experiment(flows=["s2n-quic:cubic"], bottleneck=link, duration_s=60, seed=2)
+    found = qb.metrics.infer(lone.run(engine="virtual", out=tmp_path / "run.nc"))
+    assert found["growth"].word != "probing" and not found["probe_up_gain"].known

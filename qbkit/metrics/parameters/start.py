@@ -16,7 +16,7 @@ GROWS = 1.3
 """Slow start continues while a round sends at least this times the packets of the one before."""
 STAND = 2
 """Number of rounds in a row without growth that end slow start; pacing may delay a single one."""
-ADDS = 1.1
+ADDS = 1.15
 """A round that grows by less belongs to what follows slow start."""
 SETTLE_RTTS = 4
 HANDSHAKE = 3.0
@@ -73,10 +73,15 @@ class Start:
 
     @property
     def growth(self) -> FloatArray:
-        """Ratio of each round to the one before it, without the round that the end cut short."""
-        whole = self.window_packets[:-1]
-        grown = whole[1:] / whole[:-1]
-        return grown[:-2] if len(grown) and grown[-1] < ADDS else grown
+        """Ratio of each round to the one before it, without what the end of slow start cut short.
+
+        A loss cuts the last round. Else its end cuts the last round that grows.
+        """
+        grown = self.window_packets[1:] / self.window_packets[:-1]
+        if self.by_loss or not len(grown) or grown[-1] >= ADDS:
+            return grown[:-1]
+        grows = np.flatnonzero(grown >= ADDS)
+        return grown[: grows[-1]] if len(grows) else grown[:0]
 
 
 def start_of(connection: Connection) -> Start:
