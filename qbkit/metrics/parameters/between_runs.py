@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from qbkit.metrics.parameters.inference import Estimate
@@ -13,18 +14,27 @@ MOST_RUNS = 0.75
 def runs_apart(test: Estimate, reference: Estimate) -> bool:
     """Whether no run of one side is like one of the other, and half of each side's show it.
 
-    Of a value that differs by chance alone, one in 35 does so in four runs of each side.
+    Words must differ, too. Of a value that differs by chance alone, one in 35 does so in four runs
+    of each side.
     """
     ours, theirs = _shown(test), _shown(reference)
     if _seldom(test, ours) or _seldom(reference, theirs):
         return False
     if test.word or reference.word:
-        return _says(test, ours) and _says(reference, theirs)
-    numbers = [[float(value) for value in shown] for shown in (ours, theirs)]
+        differ = bool(test.word and reference.word) and test.word != reference.word
+        return differ and _says(test, ours) and _says(reference, theirs)
+    numbers = [_numbers(test, ours), _numbers(reference, theirs)]
     if not all(numbers):
         return True
     (low, high), (least, most) = ((min(values), max(values)) for values in numbers)
     return low > most or high < least
+
+
+def _numbers(e: Estimate, shown: Sequence[float | str]) -> list[float]:
+    """What the runs show; of a published table, which has no runs, the ends of the interval."""
+    if shown or not e.known:
+        return [float(value) for value in shown]
+    return [e.value] if math.isnan(e.low) else [e.low, e.high]
 
 
 def _shown(e: Estimate) -> list[float | str]:

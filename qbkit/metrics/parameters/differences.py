@@ -174,7 +174,7 @@ def _breaks(rule: Rule, test: Estimate, reference: Estimate) -> bool:
     if not runs_apart(test, reference):
         return False
     if test.word or reference.word:
-        return bool(test.word and reference.word and test.word != reference.word)
+        return True
     if rule.alone and test.known != reference.known:
         seen = test if test.known else reference
         return seen.value > rule.seen_from * math.exp(rule.apart / 2)
@@ -182,18 +182,10 @@ def _breaks(rule: Rule, test: Estimate, reference: Estimate) -> bool:
         return False
     if rule.only_less and test.value > reference.value:
         return False
-    (low, high), (least, most) = _range(test), _range(reference)
-    if low <= most and least <= high:
-        return False
     if rule.is_part:
         return abs(test.value - reference.value) > rule.apart
     least = rule.apart / 100
     return abs(math.log(max(test.value, least) / max(reference.value, least))) > rule.apart
-
-
-def _range(e: Estimate) -> tuple[float, float]:
-    """From the least to the greatest run, also of a published table, which has no more of them."""
-    return (e.value, e.value) if math.isnan(e.low) else (e.low, e.high)
 
 
 def _broken(name: str, test: Estimate, reference: Estimate, moved: float) -> Difference:
@@ -362,7 +354,7 @@ def _differ(test: Estimate, reference: Estimate) -> bool:
     if not runs_apart(test, reference):
         return False
     if test.word or reference.word:
-        return bool(test.word and reference.word and test.word != reference.word)
+        return True
     if not (test.known and reference.known):
         return False
     if _apart(test, reference) <= LEAST_PARTS.get(test.name, LEAST_PART):
