@@ -1,6 +1,7 @@
 """Causes that `qb.explain` names, beside the truth: senders with one known change each.
 
-    python benchmarks/causes.py [--unseen | --third | --fourth | --fifth] [--kind bbr …] [--write]
+    python benchmarks/causes.py [--unseen | --third | --fourth | --fifth | --sixth]
+        [--kind bbr …] [--write]
 
 The tables are ``causes`` (each case) and ``causes_by_kind``. A case is right if the cause named
 first is the change, near if it is among the first three, undecided if none is named, and wrong
@@ -16,7 +17,8 @@ on both. No competitor runs, so no cause is weighed by the sign of what a sender
 Runs that exist are loaded. The kinds that end with "later" were added when the rules had been
 written; the tables of those that no rule had seen are ``causes_unseen`` and
 ``causes_unseen_by_kind``, and those of a third set ``causes_third`` and ``causes_third_by_kind``.
-Those of a fourth and a fifth set, which were kept back (``fourth_senders.py``), are named likewise.
+Those of a fourth, a fifth and a sixth set, which were kept back (``fourth_senders.py``,
+``sixth_senders.py``), are named likewise.
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ from changed_senders import CASES, OUR_BBRS, RELEASED
 from fourth_senders import FIFTH, FOURTH
 from markdown_tables import add_write, publish, record, rows_of, table
 from sender_cases import Case
+from sixth_senders import SIXTH
 from third_senders import THIRD
 from unseen_senders import UNSEEN
 
@@ -50,6 +53,7 @@ SETS = {
     "causes_third": THIRD,
     "causes_fourth": FOURTH,
     "causes_fifth": FIFTH,
+    "causes_sixth": SIXTH,
 }
 FEW_SEEDS = ("causes", "causes_unseen")
 """Sets with one or two seeds."""
@@ -67,6 +71,7 @@ def main() -> None:
         ("third", "the third set"),
         ("fourth", "the fourth set, kept back"),
         ("fifth", "the fifth set, kept back"),
+        ("sixth", "the sixth set, kept back"),
     ):
         other.add_argument(
             f"--{name}", dest="name", action="store_const", const=f"causes_{name}", help=what

@@ -41,6 +41,7 @@ OUR_BBRS = (
     "qbkit:limited-bbr",
     "qbkit:unseen-bbr",
     "qbkit:fourth-bbr",
+    "qbkit:sixth-bbr",
 )
 CUBIC, RENO = "qbkit:changed-cubic", "qbkit:changed-reno"
 
