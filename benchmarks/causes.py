@@ -17,8 +17,7 @@ on both. No competitor runs, so no cause is weighed by the sign of what a sender
 Runs that exist are loaded. The kinds that end with "later" were added when the rules had been
 written; the tables of those that no rule had seen are ``causes_unseen`` and
 ``causes_unseen_by_kind``, and those of a third set ``causes_third`` and ``causes_third_by_kind``.
-Those of a fourth, a fifth and a sixth set, which were kept back (``fourth_senders.py``,
-``sixth_senders.py``), are named likewise.
+Those of a fourth, a fifth and a sixth set, which were kept back, are named likewise.
 """
 
 from __future__ import annotations
@@ -27,34 +26,24 @@ import argparse
 from collections.abc import Iterator, Sequence
 
 import xarray as xr
-from changed_senders import CASES, OUR_BBRS, RELEASED
-from fourth_senders import FIFTH, FOURTH
 from markdown_tables import add_write, publish, record, rows_of, table
-from sender_cases import Case
-from sixth_senders import SIXTH
-from third_senders import THIRD
-from unseen_senders import UNSEEN
+from sender_cases import OUR_BBRS, Case, sets
 
 from qbkit.execution.many import run_all
 from qbkit.metrics.maps.families import kernel_counterpart
 from qbkit.metrics.parameters import Difference, Parameters, compare, observed
 from qbkit.metrics.parameters.differences import CLEAR
 from qbkit.metrics.parameters.relations import RECEIVERS
-from qbkit.spec import Experiment
+from qbkit.spec import Bottleneck, Experiment
 from qbkit.studies.probing import ALONE_S, ALONE_SEEDS, SEEDS, alone, interrupted, probing
 
 LONE = {"duration_s": ALONE_S, "seeds": ALONE_SEEDS}
 OTHER_SEED = 11
 HEAD = ("kind", "link", "flow", "reference", "truth", "named first", "then", "outcome")
 KEYS = HEAD[:4]
-SETS = {
-    "causes": CASES,
-    "causes_unseen": UNSEEN,
-    "causes_third": THIRD,
-    "causes_fourth": FOURTH,
-    "causes_fifth": FIFTH,
-    "causes_sixth": SIXTH,
-}
+SETS = sets()
+RELEASED = [Bottleneck(rate_mbps=20, rtt_ms=50, buffer_bdp=bdp) for bdp in (1, 3)]
+"""The links of released senders."""
 FEW_SEEDS = ("causes", "causes_unseen")
 """Sets with one or two seeds."""
 PATH_ALONE = (*FEW_SEEDS, "causes_third")
@@ -133,7 +122,7 @@ def parameters(case: Case, flow: str, first_seed: int, name: str) -> Parameters 
     few, models = name in FEW_SEEDS, models_path(flow)
     much = LONE | {"seeds": 1} if few else LONE
     seeds = SEEDS if not few else 2 if case.of_stack else 1
-    path_alone = name in PATH_ALONE and case.link not in RELEASED.values()
+    path_alone = name in PATH_ALONE and case.link not in RELEASED
     wanted = (
         [] if models and path_alone else alone(flow, case.link, **much),
         probing(flow, case.link, seeds=seeds) if models else [],
