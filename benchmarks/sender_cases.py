@@ -38,13 +38,15 @@ OUR_BBRS = tuple(
 
 @dataclass(frozen=True)
 class Case:
-    """A changed sender, its reference, and the names under which the change may be found."""
+    """A changed sender, its reference, and the names under which the change may be found.
+
+    The truth of an unchanged sender has no name.
+    """
 
     kind: str
     flow: str
     reference: str
     truth: tuple[str, ...]
-    """None for an unchanged sender."""
     link: Bottleneck
 
     @property

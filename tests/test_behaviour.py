@@ -263,54 +263,27 @@ def test_no_probe_rtt_in_half_a_minute_may_be_a_rare_one():
 
 
 @pytest.mark.parametrize(
-    ("ours", "theirs", "first"),
+    ("apart", "count"),
     [
         # A startup that ends too early has no time for its peak; a lower gain holds as long.
-        (
-            {"startup_hold_rtts": 0.9, "startup_peak_bdp": 1.3},
-            {"startup_hold_rtts": 4.2, "startup_peak_bdp": 2.0},
-            ["startup_hold_rtts", "startup_peak_bdp"],
-        ),
-        (
-            {"startup_hold_rtts": 7.0, "startup_peak_bdp": 1.3},
-            {"startup_hold_rtts": 4.2, "startup_peak_bdp": 2.0},
-            ["startup_peak_bdp", "startup_hold_rtts"],
-        ),
+        ({"startup_hold_rtts": (0.9, 4.2), "startup_peak_bdp": (1.3, 2.0)}, 2),
+        ({"startup_peak_bdp": (1.3, 2.0), "startup_hold_rtts": (7.0, 4.2)}, 2),
         # Rare probes are less of the time; more of them are no slower pace.
-        (
-            {"probe_cycle_rtts": 118.0, "probes_reach_bdp": 1.05},
-            {"probe_cycle_rtts": 26.0, "probes_reach_bdp": 1.32},
-            ["probe_cycle_rtts", "probes_reach_bdp"],
-        ),
-        (
-            {"probe_cycle_rtts": 12.0, "probes_reach_bdp": 1.05},
-            {"probe_cycle_rtts": 26.0, "probes_reach_bdp": 1.32},
-            ["probes_reach_bdp", "probe_cycle_rtts"],
-        ),
+        ({"probe_cycle_rtts": (118.0, 26.0), "probes_reach_bdp": (1.05, 1.32)}, 2),
+        ({"probes_reach_bdp": (1.05, 1.32), "probe_cycle_rtts": (12.0, 26.0)}, 2),
         # A ProbeRTT while the old rate counts takes the RTT of the queue for the path's.
-        (
-            {"probe_rtt_every_s": 2.8, "window_gain": 2.5},
-            {"probe_rtt_every_s": 10.4, "window_gain": 2.1},
-            ["probe_rtt_every_s", "window_gain"],
-        ),
+        ({"probe_rtt_every_s": (2.8, 10.4), "window_gain": (2.5, 2.1)}, 2),
         # Without a ProbeRTT its RTT of the path has a queue in it, so it drains less.
-        (
-            {"probe_rtt": "never", "left_in_flight_bdp": 2.4},
-            {"probe_rtt": "often", "left_in_flight_bdp": 1.0},
-            ["probe_rtt", "left_in_flight_bdp"],
-        ),
-        (
-            {"probe_rtt": "never", "left_in_flight_bdp": 1.0},
-            {"probe_rtt": "often", "left_in_flight_bdp": 2.4},
-            ["left_in_flight_bdp", "probe_rtt"],
-        ),
+        ({"probe_rtt": ("never", "often"), "left_in_flight_bdp": (2.4, 1.0)}, 2),
+        ({"left_in_flight_bdp": (1.0, 2.4), "probe_rtt": ("never", "often")}, 2),
         # Who cruises nearer to what its probes reach has a queue, by whatever reason.
-        ({"cruise_part": 0.9}, {"cruise_part": 0.7}, []),
+        ({"cruise_part": (0.9, 0.7)}, 0),
     ],
 )
-def test_what_comes_of_a_model_of_the_path(ours, theirs, first):
-    sides = (known(growth="probing", **values) for values in (ours, theirs))
-    assert [d.name for d in compare(*sides)] == first
+def test_what_comes_of_a_model_of_the_path(apart, count):
+    """What is apart, as (ours, theirs), is found in this order."""
+    sides = (known(growth="probing", **{n: v[side] for n, v in apart.items()}) for side in (0, 1))
+    assert [d.name for d in compare(*sides)] == [*apart][:count]
 
 
 def test_a_window_of_another_rtt_hides_when_the_rate_is_forgotten():

@@ -21,7 +21,7 @@ from qbkit.metrics.parameters.effects import EFFECTS, SYMPTOMS
 from qbkit.metrics.parameters.relations import EVIDENCE, RECEIVERS
 from qbkit.metrics.parameters.rules import RULES
 from qbkit.spec import Flow
-from qbkit.studies.confirming import CHECKS, confirmation, likely_place
+from qbkit.studies.confirming import checks, confirmation, likely_place
 from qbkit.studies.moments import LOSS, moment_of
 from qbkit.studies.source_lines import source_line
 
@@ -50,10 +50,12 @@ def parsed(sentence: str) -> click.Context:
 
 
 def test_every_cause_has_its_check():
-    assert {*CHECKS} == {*EFFECTS, *RULES} - {*SYMPTOMS, *EVIDENCE}
+    assert {*checks()} == {*EFFECTS, *RULES} - {*SYMPTOMS, *EVIDENCE}
 
 
-@pytest.mark.parametrize("name", [n for n, c in CHECKS.items() if c.experiment.startswith("run ")])
+@pytest.mark.parametrize(
+    "name", [n for n, c in checks().items() if c.experiment.startswith("run ")]
+)
 def test_every_experiment_is_a_command(name):
     sentence = said(name, "quinn:newreno?ack_every_packets=10")
     context = parsed(sentence)
