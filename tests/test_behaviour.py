@@ -302,23 +302,28 @@ def test_a_window_of_another_rtt_hides_when_the_rate_is_forgotten():
     assert found[1]["window_gain"] == 2.0 and found[1]["left_in_flight_bdp"] == pytest.approx(1)
 
 
+FORGETS, NEVER = ({"bandwidth_filter": word} for word in ("forgets", "never forgets"))
+
+
 @pytest.mark.parametrize(
-    ("later", "found"),
+    ("later", "lost_part", "found"),
     [
-        (3.7, {"window_gain": 2.0}),
-        (0.9, {"bandwidth_filter": "forgets", "window_gain": 2.0}),
-        (8.0, {"bandwidth_filter": "never forgets", "window_gain": 2.0}),
+        (3.7, 0.5, {}),
+        (0.9, 0.0, FORGETS),
+        (8.0, 0.5, NEVER),
+        (8.0, 0.01, {}),  # at the old rate, 60 % would be lost
     ],
 )
-def test_a_rate_that_is_forgotten_after_the_rtt_of_its_own_queue(later, found):
+def test_a_rate_that_is_forgotten_after_the_rtt_of_its_own_queue(later, lost_part, found):
     """In flight are 1 BDP, 2 for 3 s after the fall, then 15, and then another number."""
     grid_s = np.arange(0.0, 60.0, 0.0125)
     c = SimpleNamespace(grid_s=grid_s, min_rtt_s=0.05, rtt_s=np.full(len(grid_s), 0.1))
     c.packet_bytes, c.link = 1250, SimpleNamespace(rate_mbps=20.0)
+    c.sent_s, c.lost = grid_s, np.arange(len(grid_s)) % 100 < 100 * lost_part
     steps = np.searchsorted([15.0, 18.0, 30.0], grid_s, "right")
     flight = np.array([1.0, 2.0, 15.0, later])[steps]
     c.in_flight_packets = 100 * flight
-    assert _stale(c, flight, PATH) == found
+    assert _stale(c, flight, PATH) == {**found, "window_gain": 2.0}
 
 
 def test_chance_on_the_way_back_of_a_deep_queue():

@@ -96,6 +96,54 @@ def test_a_queue_as_long_as_the_window_allows_is_the_windows(queue, first):
     assert causes(test, reference)[0] == first
 
 
+@pytest.mark.parametrize(("window", "first"), [(1.33, "window_gain"), (2.0, "probes_reach_bdp")])
+def test_probes_that_reach_as_far_as_the_window_are_the_windows(window, first):
+    reference = side(probes_reach_bdp=[2.26] * 4, window_gain=[2.21] * 4)
+    test = side(probes_reach_bdp=[1.25] * 4, window_gain=[window] * 4)
+    assert causes(test, reference)[0] == first
+
+
+def test_a_slower_start_is_why_delay_ends_it():
+    reference = side(start_growth=[1.84, 1.9, 1.87, 1.9], slow_start_exit=["loss"] * 4)
+    test = side(start_growth=[1.47] * 4, slow_start_exit=["delay"] * 4)
+    found = causes(test, reference, models_path=False)
+    assert found == ["start_growth", "slow_start_exit"]
+
+
+@pytest.mark.parametrize(
+    ("probe_rate", "batch", "first"),
+    [
+        (1.8, 2.0, "window_cap_packets"),
+        (0.7, 2.0, "probes_reach_bdp"),  # it is paced below the link's rate
+        (1.8, 18.0, "back_to_back_packets"),  # packets wait until there are 18
+    ],
+)
+def test_a_window_that_never_fills_the_path_is_held(probe_rate, batch, first):
+    filled = {"probe_rate": [1.28] * 4, "back_to_back_packets": [2.0] * 4}
+    reference = side(
+        probes_reach_bdp=[1.8, 1.8, 1.9, 1.9],
+        window_cap_packets=[107.0, math.nan, 113.0, math.nan],
+        **filled,
+    )
+    test = side(
+        probes_reach_bdp=[0.83] * 4,
+        window_cap_packets=[52.7] * 4,
+        probe_rate=[probe_rate] * 4,
+        back_to_back_packets=[batch] * 4,
+        packets_per_ack=[2.0] * 4,
+    )
+    found = causes(test, reference)
+    assert found[0] == first
+    assert ("window_cap_packets" in found) is (first == "window_cap_packets")
+
+
+@pytest.mark.parametrize(("limited", "found"), [(36.0, []), (7.0, ["probe_down_gain"])])
+def test_drains_that_a_window_makes_are_no_gain(limited, found):
+    reference = side(probe_down_gain=[0.71] * 4, limited_percent=[6.0] * 4)
+    test = side(probe_down_gain=[0.27] * 4, limited_percent=[limited] * 4)
+    assert causes(test, reference) == found
+
+
 def test_what_flow_control_holds_is_no_model_of_the_path():
     cubic = side(decrease_factor=[0.7] * 4, growth=["cubic"] * 4)
     held = side(probe_up_gain=[1.2] * 4, growth=["probing"] * 4, window_cap_packets=[90.0] * 4)

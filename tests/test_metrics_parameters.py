@@ -26,9 +26,10 @@ from qbkit.metrics.parameters import (
     observe,
     observe_events,
 )
-from qbkit.metrics.parameters.connection import SharedLink
+from qbkit.metrics.parameters.connection import Connection, Load, SharedLink
 from qbkit.metrics.parameters.effects import DERIVED, EFFECTS, SYMPTOMS, law
 from qbkit.metrics.parameters.inference import median_of, with_flows
+from qbkit.metrics.parameters.phases import phases_of
 from qbkit.metrics.parameters.start import start_of
 from qbkit.traces.logs.events import EventTables
 
@@ -280,6 +281,25 @@ def test_the_kernel_from_its_packets():
     assert bbr["probe_rtt_duration_ms"].value == pytest.approx(200, rel=0.2)
     cubic, other = alone("cubic"), alone("cubic", hystart=False)
     assert (cubic["slow_start_exit"].word, other["slow_start_exit"].word) == ("delay", "loss")
+
+
+def test_a_probe_that_begins_and_ends_with_a_peak_is_one():
+    """Each 20 RTTs: a round at 1.25 times the link's rate, 1.5 at it, one at 1.25, a drain."""
+    rtt_s, link_pps, rounds = 0.05, 2000.0, 20.0
+    at = np.arange(0.0, rounds, 0.01)
+    gain = np.ones(len(at))
+    gain[(at < 1) | ((at >= 2.5) & (at < 3.5))] = 1.25
+    gain[(at >= 3.5) & (at < 4.5)] = 0.5
+    sent = np.cumsum(np.tile(gain, 40)) * 0.01 * rtt_s * link_pps
+    sent_s = np.interp(np.arange(1, int(sent[-1])), sent, 0.01 * rtt_s * np.arange(len(sent)))
+    in_queue_s = np.arange(len(sent_s)) / link_pps
+    delivered_s = np.maximum.accumulate(sent_s + rtt_s / 2 - in_queue_s) + in_queue_s
+    acked_s = delivered_s + rtt_s / 2
+    load = Load(sent_s, acked_s, delivered_s, np.full(len(sent_s), 1250.0))
+    c = Connection("c", sent_s, acked_s, delivered_s, acked_s, 1250, rtt_s, load)
+    cycles = phases_of(c, 2.0).cycle_rtts
+    assert 35 <= len(cycles) <= 40 and np.median(cycles) == pytest.approx(rounds, abs=0.5)
+    assert np.ptp(cycles) <= 5
 
 
 @pytest.mark.guest

@@ -21,7 +21,7 @@ from qbkit.metrics.parameters.effects import (
     law,
 )
 from qbkit.metrics.parameters.inference import PARAMETERS, Estimate, Parameters
-from qbkit.metrics.parameters.model import ABOVE
+from qbkit.metrics.parameters.model import ABOVE, UNFILLED
 from qbkit.metrics.parameters.relations import (
     ACK_CLOCK,
     AT_START,
@@ -54,14 +54,19 @@ CLEAR = 0.02
 BATCH = "back_to_back_packets"
 SETTLED = "kept_two_rtts"
 QUEUE, PACE, WINDOW = "standing_queue_bdp", "paced_part", "window_gain"
-FILLED = (QUEUE, "probes_reach_bdp")
+REACH, CAP = "probes_reach_bdp", "window_cap_packets"
+FILLED = (QUEUE, REACH)
 CYCLE, LONG = "probe_cycle_rtts", 0.5
 BY_CYCLE = ("probe_up_gain", "probe_down_gain", QUEUE)
 """Probes that last longer, so that cycles are so much (ln) longer, show more of their gains and
 leave a longer queue."""
+LIMITED, IDLE_PERCENT = "limited_percent", 15.0
+"""From this difference of the time on, in percent, a window makes drains."""
+DRAINS = ("probe_down_gain", "drain_rate")
 FILLED_BDP = 0.25
-"""A queue is as long as a window allows if it is within this part of the BDP of it."""
-PROBING_RATES = (*PROBES, "probe_rate")
+"""A queue or a probe is as long as a window allows if it is within this part of the BDP of it."""
+RATE = "probe_rate"
+PROBING_RATES = (*PROBES, RATE)
 DECREASE, INCREASE = "decrease_factor", "increase_packets_per_rtt"
 DIP = 0.35
 """What pacing takes of a window in the round trip after a loss is at most this part of it."""
@@ -104,6 +109,8 @@ def compare(
         names.remove(DECREASE)
     causes = [_cause(n, test, reference, delta_throughput_part) for n in names if n in EFFECTS]
     causes += _behaviours(test, reference, delta_throughput_part, models=governing == PROBING)
+    if governing == PROBING and _is_limited_more(test, reference):
+        causes = [d for d in causes if d.name not in DRAINS or d.test.value > d.reference.value]
     symptoms = [_symptom(n, test, reference) for n in names if n in SYMPTOMS]
     unknown = math.inf if governing else -math.inf
     behind = _explained(causes, test)
@@ -143,14 +150,18 @@ def _behaviours(
     test: Parameters, reference: Parameters, moved: float, *, models: bool
 ) -> list[Difference]:
     """The rules by which both sides were seen to behave, but not alike."""
+    held = models and _is_held_below(test, reference)
     kinds = [
         name
         for name in RULES
-        if ((name in OF_LOSSES) is not models or name in OF_ALL) and name not in EVIDENCE
+        if ((name in OF_LOSSES) is not models or name in OF_ALL or (held and name == CAP))
+        and name not in EVIDENCE
     ]
     growths = {test["growth"].word, reference["growth"].word}
     seen = [name for name in kinds if name in test and name in reference]
     differ = {n for n in seen if _breaks(RULES[n], test[n], reference[n])}
+    if held:
+        differ.add(CAP)
     curved = reference["growth"].word == "cubic" or reference["cubic_c"].known
     if growths == {"linear"} or not curved:  # no curve, so no K
         differ.discard("back_at_loss_part")
@@ -159,9 +170,24 @@ def _behaviours(
     return [_broken(n, test[n], reference[n], moved) for n in seen if n in differ]
 
 
+def _is_held_below(test: Parameters, reference: Parameters) -> bool:
+    """Whether something holds the window of the test below what fills the path, and only that.
+
+    A pace below the link's rate fills no path either, nor do packets that wait until there are
+    enough to leave together.
+    """
+    sides = test, reference
+    if not all(name in side for name in (REACH, CAP, RATE, BATCH) for side in sides):
+        return False
+    (ours, theirs), (batch, usual) = ([side[name] for side in sides] for name in (REACH, BATCH))
+    held = test[CAP].known and ours.value < UNFILLED <= theirs.value and runs_apart(ours, theirs)
+    waits = batch.value > usual.value and _breaks(RULES[BATCH], batch, usual)
+    return held and not waits and test[RATE].value > ABOVE
+
+
 def _cruise_apart(test: Parameters, reference: Parameters) -> bool:
     """Whether what is in flight while cruising differs, and not only what probes add to it."""
-    ours, theirs = (p["cruise_part"].value * p["probes_reach_bdp"].value for p in (test, reference))
+    ours, theirs = (p["cruise_part"].value * p[REACH].value for p in (test, reference))
     if not math.isfinite(ours * theirs) or not theirs:
         return True
     less = test["cruise_part"].value < reference["cruise_part"].value
@@ -196,6 +222,13 @@ def _broken(name: str, test: Estimate, reference: Estimate, moved: float) -> Dif
     # A rule of thumb may have the wrong sign: it moves a rule that is broken, but never hides it.
     score = max(abs(effect) * (AGAINST if against else 1.0), rule.least)
     return Difference(name, test, reference, effect, math.nan, math.nan, score)
+
+
+def _is_limited_more(test: Parameters, reference: Parameters) -> bool:
+    """Whether a window leaves the link idle more often: it, and no gain, then makes the drains."""
+    sides = ours, theirs = test[LIMITED], reference[LIMITED]
+    known = all(side.known for side in sides)
+    return known and ours.value - theirs.value > IDLE_PERCENT and runs_apart(*sides)
 
 
 def _rank(name: str) -> int:
@@ -239,12 +272,14 @@ def _paces_above(test: Parameters, found: Mapping[str, Difference]) -> bool:
 
 
 def _fill_windows(found: Mapping[str, Difference]) -> bool:
-    """Whether both sides keep a queue as long as their windows let them: it is the windows'."""
-    queue, window = found.get(QUEUE), found.get(WINDOW)
-    if not (queue and window):
-        return False
-    pairs = ((queue.test, window.test), (queue.reference, window.reference))
-    return all(abs(kept.value + 1 - gain.value) < FILLED_BDP for kept, gain in pairs)
+    """Whether both sides keep a queue, or send in probes, as much as their windows let them."""
+    window = found.get(WINDOW)
+    for name, path_bdp in ((QUEUE, 1), (REACH, 0)):
+        if window and (kept := found.get(name)):
+            pairs = ((kept.test, window.test), (kept.reference, window.reference))
+            if all(abs(k.value + path_bdp - gain.value) < FILLED_BDP for k, gain in pairs):
+                return True
+    return False
 
 
 def _follows(cause: Difference, other: Difference, too_fast: bool, filled: bool) -> bool:

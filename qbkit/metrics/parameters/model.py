@@ -38,6 +38,8 @@ CRUISING = 0.15
 before the window ends one that is too fast, and hardly any probe."""
 DRAINED = 0.88
 """A drain is slower than this times cruising; drains that are not are too short to be seen."""
+UNFILLED = 0.95
+"""Something holds a window that never fills this part of the path, unless it is paced below it."""
 ABOVE = 1.03
 """A sender that cruises faster than this times the link's rate fills a queue after each drain."""
 DIP_RTTS = (2.0, 20.0)
@@ -100,10 +102,12 @@ def steady(c: Connection, after_s: float) -> dict[str, float]:
     low, middle, high = np.quantile(window, [0.1, 0.5, 0.97])
     paces = pace(c, after_s)
     fills = paces.get("paced_part", 1.0) > ABOVE
+    held = high < UNFILLED * bdp and paces.get("probe_rate", 0.0) > ABOVE
     return {
         "standing_queue_bdp": max(float(middle if fills else low) / bdp - 1, 0.0),
         "cruise_part": float(middle / max(high, 1.0)),
         "probes_reach_bdp": float(high) / bdp,
+        **({"window_cap_packets": float(high)} if held else {}),
         **paces,
         "back_to_back_packets": back_to_back(c, after_s),
         "receiver_wait_ms": receiver_wait_ms(c, after_s),

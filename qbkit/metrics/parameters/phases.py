@@ -13,6 +13,9 @@ LEAST_PACKETS = 40
 """Packets from which on the ratio of two counts is known to about 3 %."""
 PROMINENT = 0.08
 """Least prominence of probing in the ratio; it must also exceed the step of one ACK."""
+APART_RTTS, CLEAN_RTTS = 2, 3
+"""Peaks of two probes are farther apart. Where nothing is lost, a probe of several rounds may begin
+and end with one; two close peaks of a sawtooth show that it does not probe."""
 FEWEST_CYCLES = 6
 """Fewest cycles of probing; random losses sometimes look like three regular ones."""
 FEWEST_CLEAN = 3
@@ -52,16 +55,16 @@ def phases_of(connection: Connection, after_s: float) -> Phases:
     time_s, ratio, step = _ratio(connection, after_s)
     least = max(PROMINENT, 1.2 * step)
     quiet = _far_from(time_s, begins_s, durations_s, connection)
-    apart = 2 * GRID_PARTS
     none = np.empty(0)
     lossy = quiet.mean() < LEAST_QUIET if len(quiet) else True
     time_s, ratio = time_s[quiet], ratio[quiet]
+    losses = len(time_s) > 0 and connection.loss_detected_between(time_s[:1], time_s[-1:]).any()
+    apart = GRID_PARTS * (APART_RTTS if losses else CLEAN_RTTS)
     if lossy or len(ratio) < 4 * apart:
         return Phases(none, none, none, begins_s, durations_s)
     ups, _ = signal.find_peaks(ratio, prominence=least, height=1 + least, distance=apart)
     downs, _ = signal.find_peaks(-ratio, prominence=least, height=-1 + least, distance=apart)
     cycles = np.diff(time_s[ups]) / connection.min_rtt_s
-    losses = connection.loss_detected_between(time_s[:1], time_s[-1:]).any()
     if (
         len(ups) < (FEWEST_CYCLES if losses else FEWEST_CLEAN)
         or not len(downs)

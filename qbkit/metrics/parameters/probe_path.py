@@ -105,6 +105,12 @@ def stale_span(path: ProbePath) -> tuple[float, float]:
     return path.fall_s, path.fall_s + SETTLED_S
 
 
+def _sends_too_much(c: Connection, path: ProbePath) -> bool:
+    """Whether most of what the old rate sends and the slower path cannot take is lost."""
+    slow = between(c.sent_s, path.fall_s + SETTLED_S, path.rise_s)
+    return bool(c.lost[slow].mean() > (1 - path.low_part) / 2)
+
+
 def _per_ack(c: Connection, path: ProbePath) -> float:
     """Packets per ACK before the path becomes slower."""
     at_s = c.acked_or_lost_s
@@ -128,7 +134,8 @@ def _stale(c: Connection, flight: FloatArray, path: ProbePath) -> dict[str, floa
     if not len(low):
         top = int(inside.argmax())
         forgot_later = bool((highest[top:] < path.low_part * inside[top]).any())
-        if forgot_later and inside[top] > RISEN * plateau:  # of another RTT, as below
+        grown = inside[top] > RISEN * plateau  # of another RTT, as below
+        if grown and (forgot_later or not _sends_too_much(c, path)):
             return {"window_gain": plateau}
         return {"bandwidth_filter": "never forgets", "window_gain": plateau}
     forgot = first + int(low[0])

@@ -109,7 +109,16 @@ EXPLAINS: dict[str, tuple[str, ...]] = {
     "rounds_of_loss": (*LOSSES, "back_at_loss_part"),
     "reverted_reductions_percent": (*LOSSES, "back_at_loss_part"),
     "back_at_loss_part": LOSSES,
-    "window_cap_packets": (*STARTUP, *LOSSES, "back_to_back_packets"),
+    "window_cap_packets": (
+        *STARTUP,
+        *LOSSES,
+        "back_to_back_packets",
+        *PROBES,
+        *QUEUES,
+        *PROBE_RTTS,
+        *MODEL,
+        "bandwidth_filter",
+    ),
     "packets_per_ack": (
         "startup_reach_rtts",
         "startup_hold_rtts",
@@ -153,7 +162,7 @@ DECISIVE = {
     "probe_up_gain": 0.1,
     **dict.fromkeys(PROBE_RTTS, 0.4),
     "initial_window_packets": 0.25,
-    "start_growth": 0.2,
+    "start_growth": 0.15,
     "packets_per_ack": 0.5,
     "reverted_reductions_percent": 0.5,  # a median comes of most
 }
