@@ -5,7 +5,8 @@
 
 The tables are ``causes`` (each case) and ``causes_by_kind``. A case is right if the cause named
 first is the change, near if it is among the first three, undecided if none is named, and wrong
-otherwise; an unchanged sender, run with other seeds than its reference, is to be silent. Judged are
+otherwise; an unchanged sender, run with other seeds than its reference, is to be silent. The last
+column is the outcome if the sides are exchanged: what sets them apart is the same. Judged are
 lone flows, as in `qb.explain`, for 60 s with four seeds: on their link and, if they model their
 path, on one that probes them (`qbkit.studies.probing`). The first three sets, whose runs would take
 half a day, have fewer: senders that model their path run only on the one that probes them. The
@@ -39,7 +40,7 @@ from qbkit.studies.probing import ALONE_S, ALONE_SEEDS, SEEDS, alone, interrupte
 
 LONE = {"duration_s": ALONE_S, "seeds": ALONE_SEEDS}
 OTHER_SEED = 11
-HEAD = ("kind", "link", "flow", "reference", "truth", "named first", "then", "outcome")
+HEAD = ("kind", "link", "flow", "reference", "truth", "named first", "then", "outcome", "exchanged")
 KEYS = HEAD[:4]
 SETS = sets()
 RELEASED = [Bottleneck(rate_mbps=20, rtt_ms=50, buffer_bdp=bdp) for bdp in (1, 3)]
@@ -85,10 +86,12 @@ def judged(case: Case, name: str) -> Iterator[dict[str, object]]:
     )
     if test and reference:
         found = named(case, test, reference)
+        exchanged = outcome(case, named(case, reference, test))
         first, *others = [d.name for d in found[:3]] or [""]
         link = f"{case.link.rate_mbps:g} Mbit/s, {case.link.buffer_bdp:g} BDP"
         cells = (case.kind, link, case.flow, case.reference, ", ".join(case.truth))
-        yield dict(zip(HEAD, (*cells, first, ", ".join(others), outcome(case, found)), strict=True))
+        seen = (first, ", ".join(others), outcome(case, found), exchanged)
+        yield dict(zip(HEAD, (*cells, *seen), strict=True))
 
 
 def named(case: Case, test: Parameters, reference: Parameters) -> list[Difference]:

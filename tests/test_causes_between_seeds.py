@@ -96,10 +96,12 @@ def test_a_queue_as_long_as_the_window_allows_is_the_windows(queue, first):
     assert causes(test, reference)[0] == first
 
 
-@pytest.mark.parametrize(("window", "first"), [(1.33, "window_gain"), (2.0, "probes_reach_bdp")])
-def test_probes_that_reach_as_far_as_the_window_are_the_windows(window, first):
+@pytest.mark.parametrize(
+    ("reach", "window", "first"), [(1.25, 1.33, "window_gain"), (1.1, 2.0, "probes_reach_bdp")]
+)
+def test_probes_that_reach_as_far_as_the_window_are_the_windows(reach, window, first):
     reference = side(probes_reach_bdp=[2.26] * 4, window_gain=[2.21] * 4)
-    test = side(probes_reach_bdp=[1.25] * 4, window_gain=[window] * 4)
+    test = side(probes_reach_bdp=[reach] * 4, window_gain=[window] * 4)
     assert causes(test, reference)[0] == first
 
 
@@ -135,6 +137,51 @@ def test_a_window_that_never_fills_the_path_is_held(probe_rate, batch, first):
     found = causes(test, reference)
     assert found[0] == first
     assert ("window_cap_packets" in found) is (first == "window_cap_packets")
+
+
+def both(**values: tuple[float, float]) -> list[Parameters]:
+    """Two sides, each of whose runs show the first or the second of the values."""
+    return [side(**{name: [v[k]] * 4 for name, v in values.items()}) for k in (0, 1)]
+
+
+@pytest.mark.parametrize(
+    ("sides", "cause"),
+    [
+        (
+            both(
+                probes_reach_bdp=(0.83, 1.8),
+                window_cap_packets=(52.7, 107.0),
+                probe_rate=(1.8, 1.28),
+                back_to_back_packets=(2.0, 2.0),
+            ),
+            "window_cap_packets",
+        ),
+        (
+            both(cruise_part=(0.5, 0.7), probes_reach_bdp=(1.3, 1.4), window_gain=(1.5, 2.0)),
+            "cruise_part",
+        ),
+        (both(paced_part=(0.8, 1.0), probe_rate=(1.0, 1.25), drain_rate=(0.6, 0.75)), "paced_part"),
+        (both(probe_rate=(1.6, 1.25), paced_part=(1.0, 0.93)), "probe_rate"),
+        (both(window_gain=(4.0, 2.2), probes_reach_bdp=(3.1, 2.2)), "window_gain"),
+    ],
+)
+def test_the_cause_is_the_same_whichever_side_is_the_test(sides, cause):
+    assert [causes(*order)[0] for order in (sides, sides[::-1])] == [cause, cause]
+
+
+def test_batches_are_the_cause_whichever_side_has_them():
+    batches, usual = (
+        side(back_to_back_packets=[b] * 4, packets_per_ack=[2.0] * 4, pacing=[word] * 4)
+        for b, word in ((16.0, "bursts"), (2.0, "paced"))
+    )
+    for order in ((batches, usual), (usual, batches)):
+        assert causes(*order, models_path=False)[0] == "back_to_back_packets"
+
+
+def test_what_the_reference_alone_does_is_said_so():
+    held, free = both(window_cap_packets=(52.7, math.nan))
+    (found,) = (d for d in compare(free, held) if d.role == "cause")
+    assert found.clause == "its window does not stay at 53 packets, as the reference's does"
 
 
 @pytest.mark.parametrize(("limited", "found"), [(36.0, []), (7.0, ["probe_down_gain"])])

@@ -79,6 +79,8 @@ class Difference:
         if self.name == "pacing" and self.of_model and self.test.word in NOT_PACED:
             return NOT_PACED[self.test.word]
         clause = rule.clause if rule else CLAUSES[self.name]
+        if rule and rule.missing and not self.test.known:
+            clause = rule.missing
         return clause.format(*shown).removesuffix(", not 0")
 
     def __str__(self) -> str:

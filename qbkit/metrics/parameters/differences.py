@@ -21,7 +21,7 @@ from qbkit.metrics.parameters.effects import (
     law,
 )
 from qbkit.metrics.parameters.inference import PARAMETERS, Estimate, Parameters
-from qbkit.metrics.parameters.model import ABOVE, UNFILLED
+from qbkit.metrics.parameters.model import ABOVE
 from qbkit.metrics.parameters.relations import (
     ACK_CLOCK,
     AT_START,
@@ -38,11 +38,19 @@ from qbkit.metrics.parameters.relations import (
     STRONGER,
 )
 from qbkit.metrics.parameters.rules import RULES, Rule
+from qbkit.metrics.parameters.windows import (
+    CAP,
+    LEAST_PART,
+    RATE,
+    REACH,
+    cruise_apart,
+    is_held_below,
+    never_fills,
+    of_windows,
+)
 
-LEAST_PART = 0.05
-"""Numbers that differ by at most this fraction count as equal, whatever their intervals."""
 FEW_PART = 0.3
-"""The same of a value fitted to one or two spans: it has no interval, and chance in it."""
+"""As `LEAST_PART`, of a value fitted to one or two spans: it has no interval, and chance in it."""
 FITTED = ("cubic_c", "increase_packets_per_rtt")
 LEAST_PARTS = {"reverted_reductions_percent": 0.15, "packets_per_ack": 0.25}
 """The same where chance does more: two of twenty reductions are restored by it, and a receiver
@@ -54,18 +62,16 @@ CLEAR = 0.02
 BATCH = "back_to_back_packets"
 SETTLED = "kept_two_rtts"
 QUEUE, PACE, WINDOW = "standing_queue_bdp", "paced_part", "window_gain"
-REACH, CAP = "probes_reach_bdp", "window_cap_packets"
+PROBES_ALONE = 2.0
+"""Where probes differ by so many times (ln) what all phases do, it is theirs."""
 FILLED = (QUEUE, REACH)
 CYCLE, LONG = "probe_cycle_rtts", 0.5
 BY_CYCLE = ("probe_up_gain", "probe_down_gain", QUEUE)
 """Probes that last longer, so that cycles are so much (ln) longer, show more of their gains and
 leave a longer queue."""
-LIMITED, IDLE_PERCENT = "limited_percent", 15.0
-"""From this difference of the time on, in percent, a window makes drains."""
 DRAINS = ("probe_down_gain", "drain_rate")
 FILLED_BDP = 0.25
 """A queue or a probe is as long as a window allows if it is within this part of the BDP of it."""
-RATE = "probe_rate"
 PROBING_RATES = (*PROBES, RATE)
 DECREASE, INCREASE = "decrease_factor", "increase_packets_per_rtt"
 DIP = 0.35
@@ -109,11 +115,11 @@ def compare(
         names.remove(DECREASE)
     causes = [_cause(n, test, reference, delta_throughput_part) for n in names if n in EFFECTS]
     causes += _behaviours(test, reference, delta_throughput_part, models=governing == PROBING)
-    if governing == PROBING and _is_limited_more(test, reference):
-        causes = [d for d in causes if d.name not in DRAINS or d.test.value > d.reference.value]
+    if governing == PROBING:
+        causes = [d for d in causes if d.name not in DRAINS or not of_windows(d, test, reference)]
     symptoms = [_symptom(n, test, reference) for n in names if n in SYMPTOMS]
     unknown = math.inf if governing else -math.inf
-    behind = _explained(causes, test)
+    behind = _explained(causes, test, reference)
     models = governing == PROBING
     causes = [replace(d, explained=d.name in behind, of_model=models) for d in causes]
     causes.sort(
@@ -150,48 +156,25 @@ def _behaviours(
     test: Parameters, reference: Parameters, moved: float, *, models: bool
 ) -> list[Difference]:
     """The rules by which both sides were seen to behave, but not alike."""
-    held = models and _is_held_below(test, reference)
     kinds = [
         name
         for name in RULES
-        if ((name in OF_LOSSES) is not models or name in OF_ALL or (held and name == CAP))
-        and name not in EVIDENCE
+        if ((name in OF_LOSSES) is not models or name in OF_ALL) and name not in EVIDENCE
     ]
     growths = {test["growth"].word, reference["growth"].word}
     seen = [name for name in kinds if name in test and name in reference]
     differ = {n for n in seen if _breaks(RULES[n], test[n], reference[n])}
-    if held:
-        differ.add(CAP)
-    curved = reference["growth"].word == "cubic" or reference["cubic_c"].known
+    curved = any(p["growth"].word == "cubic" or p["cubic_c"].known for p in (test, reference))
     if growths == {"linear"} or not curved:  # no curve, so no K
         differ.discard("back_at_loss_part")
-    if "cruise_part" in differ and not _cruise_apart(test, reference):
+    if "cruise_part" in differ and not cruise_apart(test, reference):
         differ.remove("cruise_part")
-    return [_broken(n, test[n], reference[n], moved) for n in seen if n in differ]
-
-
-def _is_held_below(test: Parameters, reference: Parameters) -> bool:
-    """Whether something holds the window of the test below what fills the path, and only that.
-
-    A pace below the link's rate fills no path either, nor do packets that wait until there are
-    enough to leave together.
-    """
-    sides = test, reference
-    if not all(name in side for name in (REACH, CAP, RATE, BATCH) for side in sides):
-        return False
-    (ours, theirs), (batch, usual) = ([side[name] for side in sides] for name in (REACH, BATCH))
-    held = test[CAP].known and ours.value < UNFILLED <= theirs.value and runs_apart(ours, theirs)
-    waits = batch.value > usual.value and _breaks(RULES[BATCH], batch, usual)
-    return held and not waits and test[RATE].value > ABOVE
-
-
-def _cruise_apart(test: Parameters, reference: Parameters) -> bool:
-    """Whether what is in flight while cruising differs, and not only what probes add to it."""
-    ours, theirs = (p["cruise_part"].value * p[REACH].value for p in (test, reference))
-    if not math.isfinite(ours * theirs) or not theirs:
-        return True
-    less = test["cruise_part"].value < reference["cruise_part"].value
-    return ours < (1 - LEAST_PART) * theirs if less else ours > (1 + LEAST_PART) * theirs
+    found = [_broken(n, test[n], reference[n], moved) for n in seen if n in differ]
+    if models and is_held_below(test, reference, batches=BATCH in differ):
+        unheld = Estimate(CAP, math.nan)
+        ours, theirs = (p[CAP] if never_fills(p) else unheld for p in (test, reference))
+        found.append(_broken(CAP, ours, theirs, moved))
+    return found
 
 
 def _breaks(rule: Rule, test: Estimate, reference: Estimate) -> bool:
@@ -206,7 +189,7 @@ def _breaks(rule: Rule, test: Estimate, reference: Estimate) -> bool:
         return seen.value > rule.seen_from * math.exp(rule.apart / 2)
     if not (test.known and reference.known):
         return False
-    if rule.only_less and test.value > reference.value:
+    if rule.only_less and test.value > min(reference.value, rule.only_below):
         return False
     if rule.is_part:
         return abs(test.value - reference.value) > rule.apart
@@ -224,19 +207,12 @@ def _broken(name: str, test: Estimate, reference: Estimate, moved: float) -> Dif
     return Difference(name, test, reference, effect, math.nan, math.nan, score)
 
 
-def _is_limited_more(test: Parameters, reference: Parameters) -> bool:
-    """Whether a window leaves the link idle more often: it, and no gain, then makes the drains."""
-    sides = ours, theirs = test[LIMITED], reference[LIMITED]
-    known = all(side.known for side in sides)
-    return known and ours.value - theirs.value > IDLE_PERCENT and runs_apart(*sides)
-
-
 def _rank(name: str) -> int:
     """Of a sender that models the path: what it does, its receiver, what it does in the start."""
     return 1 if name in RECEIVERS else 2 * (name in AT_START)
 
 
-def _explained(causes: Sequence[Difference], test: Parameters) -> set[str]:
+def _explained(causes: Sequence[Difference], test: Parameters, reference: Parameters) -> set[str]:
     """Those that another one explains; of two that explain each other, the first of `EXPLAINS`."""
     found = {d.name: d for d in causes}
     too_fast = _paces_above(test, found)
@@ -248,7 +224,9 @@ def _explained(causes: Sequence[Difference], test: Parameters) -> set[str]:
             if other in found and other != name and _follows(d, found[other], too_fast, filled)
         ]
         for name, d in found.items()
-        if name in EXPLAINS and _explains(d) and not (name == BATCH and _by_ack_clock(test))
+        if name in EXPLAINS
+        and _explains(d)
+        and not (name == BATCH and _by_ack_clock(test, reference))
     }
     order = [*EXPLAINS]
     return {
@@ -259,9 +237,10 @@ def _explained(causes: Sequence[Difference], test: Parameters) -> set[str]:
     }
 
 
-def _by_ack_clock(test: Parameters) -> bool:
-    """Whether an ACK can let out as many packets as leave together."""
-    return not test[BATCH].value > ACK_CLOCK * test["packets_per_ack"].value
+def _by_ack_clock(*sides: Parameters) -> bool:
+    """Whether an ACK can let out as many packets as leave together, where more do."""
+    more = max(sides, key=lambda side: side[BATCH].value)
+    return not more[BATCH].value > ACK_CLOCK * more["packets_per_ack"].value
 
 
 def _paces_above(test: Parameters, found: Mapping[str, Difference]) -> bool:
@@ -296,6 +275,10 @@ def _follows(cause: Difference, other: Difference, too_fast: bool, filled: bool)
         return filled
     if filled and cause.name in FILLED and other.name == WINDOW:
         return False
+    if {cause.name, other.name} == {RATE, PACE}:
+        rate, pace = (cause, other) if cause.name == RATE else (other, cause)
+        of_probes = _times(rate) > PROBES_ALONE * _times(pace)
+        return of_probes is (cause is rate)
     if too_fast and other.name == QUEUE and cause.name in PROBING_RATES:
         return False
     if too_fast and cause.name == QUEUE and other.name in PROBING_RATES:

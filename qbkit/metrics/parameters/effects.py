@@ -42,8 +42,10 @@ def law(test: Parameters, reference: Parameters) -> str:
     ours, theirs = (
         p["growth"].word or (PROBING if p["probe_up_gain"].known else "") for p in (test, reference)
     )
-    if ours == PROBING and theirs in ROOTS and "window_cap_packets" in test:
-        return theirs if test["window_cap_packets"].known else PROBING
+    for own, other, side in ((ours, theirs, test), (theirs, ours, reference)):
+        held = "window_cap_packets" in side and side["window_cap_packets"].known
+        if own == PROBING and other in ROOTS and held:
+            return other
     return PROBING if PROBING in (ours, theirs) else ours
 
 

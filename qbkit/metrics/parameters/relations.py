@@ -85,7 +85,7 @@ EXPLAINS: dict[str, tuple[str, ...]] = {
     "cruise_part": (*PROBES, *QUEUES, *PROBE_RTTS, *MODEL),
     "paced_part": (*STARTUP, *PROBES, *QUEUES, *PROBE_RTTS, *MODEL),
     "bandwidth_memory_rounds": (*STARTUP, *PROBES, *QUEUES, *PROBE_RTTS),
-    "probe_rate": ("probe_up_gain", "standing_queue_bdp", "probes_reach_bdp"),
+    "probe_rate": ("probe_up_gain", "standing_queue_bdp", "probes_reach_bdp", "paced_part"),
     "drain_rate": ("probe_down_gain", "left_in_flight_bdp"),
     "ack_room": ("window_gain",),
     "window_gain": (

@@ -53,8 +53,12 @@ class Rule:
     is_part: bool = False
     only_less: bool = False
     """Whether it is a difference only where the test's value is the smaller one."""
+    only_below: float = math.inf
+    """Value of the test below which that is so."""
     alone: bool = False
     """Whether it is a difference that only one side does so at all."""
+    missing: str = ""
+    """The clause if only the reference does."""
     seen_from: float = 0.0
     """Least value that is seen; one side alone must be half of ``apart`` above it."""
     explains_if_less: bool = False
@@ -115,7 +119,6 @@ RULES: dict[str, Rule] = {
         "it cruises at {0} of what its probes have in flight, not {1}",
         _ratio(1.0),
         0.15,
-        only_less=True,
     ),
     "probe_rate": Rule(
         "1",
@@ -137,7 +140,6 @@ RULES: dict[str, Rule] = {
         "it paces at {0} of what its phases should, not {1}",
         _ratio(1.0),
         0.05,
-        only_less=True,
     ),
     "probes_reach_bdp": Rule(
         "BDP",
@@ -146,6 +148,7 @@ RULES: dict[str, Rule] = {
         _ratio(1.0),
         0.1,
         only_less=True,
+        only_below=1.2,
     ),
     "left_in_flight_bdp": Rule(
         "BDP",
@@ -230,6 +233,7 @@ RULES: dict[str, Rule] = {
         _ratio(0.5),
         0.5,
         alone=True,
+        missing="it does not add {1} packets per RTT between losses",
         seen_from=STEEP,
         least=0.5,
     ),
@@ -261,6 +265,7 @@ RULES: dict[str, Rule] = {
         _ratio(1.0),
         0.1,
         alone=True,
+        missing="its window does not stay at {1} packets, as the reference's does",
         least=0.5,
     ),
     "receiver_wait_ms": Rule(

@@ -1,0 +1,61 @@
+"""What a window does where a sender models its path, and no gain or pace of it."""
+
+from __future__ import annotations
+
+import math
+
+from qbkit.metrics.parameters.between_runs import runs_apart
+from qbkit.metrics.parameters.difference import Difference
+from qbkit.metrics.parameters.inference import Parameters
+from qbkit.metrics.parameters.model import ABOVE, UNFILLED
+
+LEAST_PART = 0.05
+"""Numbers that differ by at most this fraction count as equal, whatever their intervals."""
+REACH, CAP, RATE = "probes_reach_bdp", "window_cap_packets", "probe_rate"
+BATCH, CRUISE, LIMITED = "back_to_back_packets", "cruise_part", "limited_percent"
+CRUISES = 0.97
+"""Who cruises with more than this part of the BDP in flight has no headroom."""
+IDLE_PERCENT = 15.0
+"""From this difference of the time on, a window that leaves the link idle makes drains."""
+
+
+def never_fills(side: Parameters) -> bool:
+    """Whether its window is held below what fills the path; a pace below the link's rate is not."""
+    return side[CAP].known and side[REACH].value < UNFILLED and side[RATE].value > ABOVE
+
+
+def is_held_below(test: Parameters, reference: Parameters, *, batches: bool) -> bool:
+    """Whether something holds the window of one side, and of one only, below what fills the path.
+
+    ``batches``: whether the sides differ in the packets that leave together. Those that wait until
+    there are enough fill no path either.
+    """
+    sides = test, reference
+    if not all(name in side for name in (REACH, CAP, RATE, BATCH) for side in sides):
+        return False
+    held = [never_fills(side) for side in sides]
+    if held[0] == held[1] or not runs_apart(test[REACH], reference[REACH]):
+        return False
+    batch, usual = (side[BATCH].value for side in (sides if held[0] else sides[::-1]))
+    return not (batches and batch > usual)
+
+
+def cruise_apart(test: Parameters, reference: Parameters) -> bool:
+    """Whether what is in flight while cruising differs, and not only what probes add to it.
+
+    One of the two cruises below what fills the path; more than that is a queue.
+    """
+    ours, theirs = (p[CRUISE].value * p[REACH].value for p in (test, reference))
+    if not math.isfinite(ours * theirs) or not theirs:
+        return True
+    less = test[CRUISE].value < reference[CRUISE].value
+    low, high = (ours, theirs) if less else (theirs, ours)
+    return low < min((1 - LEAST_PART) * high, CRUISES)
+
+
+def of_windows(drain: Difference, test: Parameters, reference: Parameters) -> bool:
+    """Whether a window that leaves the link idle more often, and no gain, makes deeper drains."""
+    sides = ours, theirs = test[LIMITED], reference[LIMITED]
+    apart = ours.value - theirs.value if all(side.known for side in sides) else 0.0
+    deeper = drain.reference.value - drain.test.value
+    return abs(apart) > IDLE_PERCENT and apart * deeper > 0 and runs_apart(*sides)
