@@ -45,10 +45,10 @@ def cruise_apart(test: Parameters, reference: Parameters) -> bool:
 
     One of the two cruises below what fills the path; more than that is a queue.
     """
+    less = test[CRUISE].value < reference[CRUISE].value
     ours, theirs = (p[CRUISE].value * p[REACH].value for p in (test, reference))
     if not math.isfinite(ours * theirs) or not theirs:
-        return True
-    less = test[CRUISE].value < reference[CRUISE].value
+        return less
     low, high = (ours, theirs) if less else (theirs, ours)
     return low < min((1 - LEAST_PART) * high, CRUISES)
 
