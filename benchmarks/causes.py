@@ -56,16 +56,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     kinds = sorted({case.kind for cases in SETS.values() for case in cases})
     other = parser.add_mutually_exclusive_group()
-    for name, what in (
-        ("unseen", "those that no rule had seen"),
-        ("third", "the third set"),
-        ("fourth", "the fourth set, kept back"),
-        ("fifth", "the fifth set, kept back"),
-        ("sixth", "the sixth set, kept back"),
-    ):
-        other.add_argument(
-            f"--{name}", dest="name", action="store_const", const=f"causes_{name}", help=what
-        )
+    for name in [*SETS][1:]:
+        option = f"--{name.removeprefix('causes_')}"
+        other.add_argument(option, dest="name", action="store_const", const=name, help="that set")
     parser.set_defaults(name="causes")
     parser.add_argument("--kind", nargs="*", choices=kinds)
     add_write(parser)

@@ -9,6 +9,8 @@ from qbkit.metrics.parameters.inference import Estimate
 
 MOST_RUNS = 0.75
 """Part of the runs that say a word, for it to be their sender's."""
+LEAST_PART = 0.05
+"""Numbers that differ by at most this fraction count as equal, whatever their intervals."""
 
 
 def runs_apart(test: Estimate, reference: Estimate) -> bool:

@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from qbkit.metrics.parameters.between_runs import runs_apart
+from qbkit.metrics.parameters.between_runs import LEAST_PART, runs_apart
 from qbkit.metrics.parameters.difference import Difference
 from qbkit.metrics.parameters.effects import (
     DERIVED,
@@ -39,8 +39,9 @@ from qbkit.metrics.parameters.relations import (
 )
 from qbkit.metrics.parameters.rules import RULES, Rule
 from qbkit.metrics.parameters.windows import (
+    BATCH,
     CAP,
-    LEAST_PART,
+    CRUISE,
     RATE,
     REACH,
     cruise_apart,
@@ -59,7 +60,6 @@ AGAINST = 0.3
 """Weight of a cause that would change the throughput in the opposite direction."""
 CLEAR = 0.02
 """Smallest effect that makes a cause a suspect: 2 % of the throughput."""
-BATCH = "back_to_back_packets"
 SETTLED = "kept_two_rtts"
 QUEUE, PACE, WINDOW = "standing_queue_bdp", "paced_part", "window_gain"
 PROBES_ALONE = 2.0
@@ -106,7 +106,8 @@ def compare(
     loss the packets may not show it. What only a loss-based controller has is then no cause.
     """
     governing = PROBING if models_path else law(test, reference)
-    impossible = LOSS_BASED if governing == PROBING else ()
+    models = governing == PROBING
+    impossible = LOSS_BASED if models else ()
     left_out = (*DERIVED, *impossible)
     names = [n for n in PARAMETERS if n not in left_out and _differ(test[n], reference[n])]
     if INCREASE in names and not _lines_differ(test, reference):
@@ -114,13 +115,12 @@ def compare(
     if DECREASE in names and _is_a_dip(test, reference):
         names.remove(DECREASE)
     causes = [_cause(n, test, reference, delta_throughput_part) for n in names if n in EFFECTS]
-    causes += _behaviours(test, reference, delta_throughput_part, models=governing == PROBING)
-    if governing == PROBING:
+    causes += _behaviours(test, reference, delta_throughput_part, models=models)
+    if models:
         causes = [d for d in causes if d.name not in DRAINS or not of_windows(d, test, reference)]
     symptoms = [_symptom(n, test, reference) for n in names if n in SYMPTOMS]
     unknown = math.inf if governing else -math.inf
     behind = _explained(causes, test, reference)
-    models = governing == PROBING
     causes = [replace(d, explained=d.name in behind, of_model=models) for d in causes]
     causes.sort(
         key=lambda d: (
@@ -167,8 +167,8 @@ def _behaviours(
     curved = any(p["growth"].word == "cubic" or p["cubic_c"].known for p in (test, reference))
     if growths == {"linear"} or not curved:  # no curve, so no K
         differ.discard("back_at_loss_part")
-    if "cruise_part" in differ and not cruise_apart(test, reference):
-        differ.remove("cruise_part")
+    if CRUISE in differ and not cruise_apart(test, reference):
+        differ.remove(CRUISE)
     found = [_broken(n, test[n], reference[n], moved) for n in seen if n in differ]
     if models and is_held_below(test, reference, batches=BATCH in differ):
         unheld = Estimate(CAP, math.nan)
@@ -253,12 +253,12 @@ def _paces_above(test: Parameters, found: Mapping[str, Difference]) -> bool:
 def _fill_windows(found: Mapping[str, Difference]) -> bool:
     """Whether both sides keep a queue, or send in probes, as much as their windows let them."""
     window = found.get(WINDOW)
-    for name, path_bdp in ((QUEUE, 1), (REACH, 0)):
-        if window and (kept := found.get(name)):
-            pairs = ((kept.test, window.test), (kept.reference, window.reference))
-            if all(abs(k.value + path_bdp - gain.value) < FILLED_BDP for k, gain in pairs):
-                return True
-    return False
+    kept = [(found[name], bdp) for name, bdp in ((QUEUE, 1), (REACH, 0)) if name in found]
+    return window is not None and any(
+        abs(most.test.value + path_bdp - window.test.value) < FILLED_BDP
+        and abs(most.reference.value + path_bdp - window.reference.value) < FILLED_BDP
+        for most, path_bdp in kept
+    )
 
 
 def _follows(cause: Difference, other: Difference, too_fast: bool, filled: bool) -> bool:

@@ -58,7 +58,7 @@ def phases_of(connection: Connection, after_s: float) -> Phases:
     none = np.empty(0)
     lossy = quiet.mean() < LEAST_QUIET if len(quiet) else True
     time_s, ratio = time_s[quiet], ratio[quiet]
-    losses = len(time_s) > 0 and connection.loss_detected_between(time_s[:1], time_s[-1:]).any()
+    losses = connection.loss_detected_between(time_s[:1], time_s[-1:]).any()
     apart = GRID_PARTS * (APART_RTTS if losses else CLEAN_RTTS)
     if lossy or len(ratio) < 4 * apart:
         return Phases(none, none, none, begins_s, durations_s)

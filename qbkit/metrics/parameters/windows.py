@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import math
 
-from qbkit.metrics.parameters.between_runs import runs_apart
+from qbkit.metrics.parameters.between_runs import LEAST_PART, runs_apart
 from qbkit.metrics.parameters.difference import Difference
 from qbkit.metrics.parameters.inference import Parameters
 from qbkit.metrics.parameters.model import ABOVE, UNFILLED
 
-LEAST_PART = 0.05
-"""Numbers that differ by at most this fraction count as equal, whatever their intervals."""
 REACH, CAP, RATE = "probes_reach_bdp", "window_cap_packets", "probe_rate"
 BATCH, CRUISE, LIMITED = "back_to_back_packets", "cruise_part", "limited_percent"
 CRUISES = 0.97
