@@ -419,8 +419,9 @@ def test_reverted_reductions_come_before_the_early_return_that_they_are():
 
 def test_every_rule_has_its_words():
     for name, rule in RULES.items():
-        words = rule.clause.format("A", "B")
-        assert "A" in words and words[0].islower() and not words.endswith(".")
+        for clause in {rule.clause, rule.if_more or rule.clause, rule.if_less or rule.clause}:
+            words = clause.format("A", "B")
+            assert "A" in words and words[0].islower() and not words.endswith(".")
         assert name not in PARAMETERS
     for names in (EXPLAINS, *EXPLAINS.values(), OF_ALL, OF_LOSSES, RECEIVERS):
         assert {*names} <= {*RULES, *PARAMETERS}

@@ -163,6 +163,15 @@ def both(**values: tuple[float, float]) -> list[Parameters]:
         (both(paced_part=(0.8, 1.0), probe_rate=(1.0, 1.25), drain_rate=(0.6, 0.75)), "paced_part"),
         (both(probe_rate=(1.6, 1.25), paced_part=(1.0, 0.93)), "probe_rate"),
         (both(window_gain=(4.0, 2.2), probes_reach_bdp=(3.1, 2.2)), "window_gain"),
+        (both(rate_after_pause=(0.4, 1.0)), "rate_after_pause"),
+        (
+            both(bandwidth_memory_rounds=(2.0, 10.0), left_in_flight_bdp=(0.5, 1.1)),
+            "bandwidth_memory_rounds",
+        ),
+        (
+            both(paced_part=(1.25, 1.0), standing_queue_bdp=(0.9, 0.0), probe_rate=(1.6, 1.25)),
+            "standing_queue_bdp",
+        ),
     ],
 )
 def test_the_cause_is_the_same_whichever_side_is_the_test(sides, cause):
@@ -182,6 +191,22 @@ def test_what_the_reference_alone_does_is_said_so():
     held, free = both(window_cap_packets=(52.7, math.nan))
     (found,) = (d for d in compare(free, held) if d.role == "cause")
     assert found.clause == "its window does not stay at 53 packets, as the reference's does"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "usual", "words"),
+    [
+        ("standing_queue_bdp", 0.9, 0.1, "paces above the delivery rate"),
+        ("probes_reach_bdp", 0.9, 1.5, "paces below the delivery rate"),
+        ("rate_after_pause", 0.4, 1.0, "takes its application for the path"),
+    ],
+)
+def test_why_is_said_of_the_side_that_does_it(name, value, usual, words):
+    sides = both(**{name: (value, usual)})
+    for (test, reference), said in ((sides, True), (sides[::-1], False)):
+        (found,) = (d for d in compare(test, reference, models_path=True) if d.role == "cause")
+        assert (words in found.clause) is said
+        assert f"{test[name].value:g}" in found.clause
 
 
 @pytest.mark.parametrize(("limited", "found"), [(36.0, []), (7.0, ["probe_down_gain"])])

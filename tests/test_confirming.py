@@ -78,6 +78,15 @@ def test_an_option_gives_the_test_the_value_of_the_reference():
     assert "leaves slow start by delay" in said("slow_start_exit", "quiche:cubic", word="other")
 
 
+@pytest.mark.parametrize("held", [0, 1])
+def test_what_holds_a_window_is_asked_of_the_side_that_is_held(held):
+    name, flows = "window_cap_packets", ("quinn:cubic", "tcp:cubic")
+    sides = [Estimate(name, 40.0 if n == held else math.nan) for n in range(2)]
+    runs = (qb.Experiment(flows=[flow], bottleneck=LINK) for flow in flows)
+    sentence = confirmation(Difference(name, *sides, *[0.0] * 4), *runs)
+    assert f" qbkit run {flows[held]} --rtt-ms 30 --rate-mbps 50: " in sentence
+
+
 @pytest.mark.parametrize("name", RECEIVERS)
 def test_what_a_receiver_does_is_said_of_the_receiver(name):
     assert "property of the receiver" in said(name, "nginx-1.26:reno")

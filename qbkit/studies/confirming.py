@@ -71,7 +71,7 @@ def confirmation(cause: Difference, test: Experiment, reference: Experiment) -> 
     else:
         where = _link(link, check.experiment)
         done = check.experiment.format(
-            test=f"qbkit run {_quoted(ours)}{where}",
+            held=f"qbkit run {_quoted(ours if cause.test.known else theirs)}{where}",
             both=f"qbkit compare {_quoted(ours)} {_quoted(theirs)}{where}",
             longer=f"{4 * link.rtt_ms:g}",
             faster=f"{5 * link.rate_mbps:g}",

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from qbkit.metrics.parameters.effects import SYMPTOMS, THUMB
 from qbkit.metrics.parameters.inference import Estimate
-from qbkit.metrics.parameters.rules import RULES
+from qbkit.metrics.parameters.rules import RULES, Rule
 
 CLAUSES = {
     "initial_window_packets": "it starts with {0} packets, not {1}",
@@ -78,10 +78,15 @@ class Difference:
         rule = RULES.get(self.name)
         if self.name == "pacing" and self.of_model and self.test.word in NOT_PACED:
             return NOT_PACED[self.test.word]
-        clause = rule.clause if rule else CLAUSES[self.name]
-        if rule and rule.missing and not self.test.known:
-            clause = rule.missing
+        clause = self._clause_of(rule) if rule else CLAUSES[self.name]
         return clause.format(*shown).removesuffix(", not 0")
+
+    def _clause_of(self, rule: Rule) -> str:
+        ours, theirs = self.test.value, self.reference.value  # a comparison with NaN is false
+        if not self.test.known:
+            return rule.missing or rule.clause
+        special = rule.if_more if ours > theirs else rule.if_less if ours < theirs else ""
+        return special or rule.clause
 
     def __str__(self) -> str:
         unit = f" {self.test.unit}" if self.test.unit not in ("", "1") else ""

@@ -189,7 +189,7 @@ def _breaks(rule: Rule, test: Estimate, reference: Estimate) -> bool:
         return seen.value > rule.seen_from * math.exp(rule.apart / 2)
     if not (test.known and reference.known):
         return False
-    if rule.only_less and test.value > min(reference.value, rule.only_below):
+    if min(test.value, reference.value) > rule.only_below:
         return False
     if rule.is_part:
         return abs(test.value - reference.value) > rule.apart
@@ -215,7 +215,9 @@ def _rank(name: str) -> int:
 def _explained(causes: Sequence[Difference], test: Parameters, reference: Parameters) -> set[str]:
     """Those that another one explains; of two that explain each other, the first of `EXPLAINS`."""
     found = {d.name: d for d in causes}
-    too_fast = _paces_above(test, found)
+    too_fast = "drain_rate" in found or any(
+        PACE in side and side[PACE].value > ABOVE for side in (test, reference)
+    )
     filled = _fill_windows(found)
     explaining = {
         name: [
@@ -243,13 +245,6 @@ def _by_ack_clock(*sides: Parameters) -> bool:
     return not more[BATCH].value > ACK_CLOCK * more["packets_per_ack"].value
 
 
-def _paces_above(test: Parameters, found: Mapping[str, Difference]) -> bool:
-    """Whether it paces above the delivery rate in all phases, as cruising or its drains show."""
-    drain = found.get("drain_rate")
-    drains_faster = drain is not None and drain.test.value > drain.reference.value
-    return drains_faster or (PACE in test and test[PACE].value > ABOVE)
-
-
 def _fill_windows(found: Mapping[str, Difference]) -> bool:
     """Whether both sides keep a queue, or send in probes, as much as their windows let them."""
     window = found.get(WINDOW)
@@ -264,8 +259,8 @@ def _fill_windows(found: Mapping[str, Difference]) -> bool:
 def _follows(cause: Difference, other: Difference, too_fast: bool, filled: bool) -> bool:
     """Whether the other difference comes of the cause.
 
-    Where all phases are too fast, a queue is not left by probes, and the probes are fast as well.
-    Where windows are ``filled``, they make the queue.
+    Where all phases of a side are ``too_fast``, as cruising or its drains show, a queue is not left
+    by probes, and the probes are fast as well. Where windows are ``filled``, they make the queue.
     """
     if cause.name == CYCLE and other.name in BY_CYCLE:
         return _lasts(cause)
@@ -287,7 +282,8 @@ def _follows(cause: Difference, other: Difference, too_fast: bool, filled: bool)
 
 
 def _lasts(cycle: Difference) -> bool:
-    return _times(cycle) > LONG and cycle.test.value > cycle.reference.value
+    """Whether the cycles of one side are much longer."""
+    return _times(cycle) > LONG
 
 
 def _fits(cause: Difference, other: Difference) -> bool:
@@ -324,8 +320,8 @@ def _is_friendly(decrease: Difference, increase: Difference) -> bool:
 def _explains(d: Difference) -> bool:
     """Whether a difference is large enough to explain others."""
     rule = RULES.get(d.name)
-    if rule and rule.explains_if_less:
-        return d.test.value < d.reference.value
+    if rule and min(d.test.value, d.reference.value) >= rule.explains_below:
+        return False
     large = bool(rule or d.test.word) or _apart(d.test, d.reference) > DECISIVE.get(d.name, 0.0)
     return large and not d.score <= CLEAR
 

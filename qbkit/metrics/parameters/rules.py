@@ -15,6 +15,8 @@ from dataclasses import dataclass
 
 STEEP = 2.0
 """Packets per RTT from which on growth between close losses is seen: twice Reno's."""
+FEW_ROUNDS = 6.0
+"""A filter that forgets within fewer rounds than a cycle of probes follows each of its phases."""
 Size = Callable[[float, float], float]
 STEADY, START, FALL, BURST, PAUSE, OUTAGE, MARK = (
     "while its path does not change",
@@ -51,18 +53,20 @@ class Rule:
     apart: float
     """Least difference that counts, in the ln of the ratio, or as it is if ``is_part``."""
     is_part: bool = False
-    only_less: bool = False
-    """Whether it is a difference only where the test's value is the smaller one."""
     only_below: float = math.inf
-    """Value of the test below which that is so."""
+    """It is a difference only where the smaller value is below this."""
     alone: bool = False
     """Whether it is a difference that only one side does so at all."""
     missing: str = ""
     """The clause if only the reference does."""
+    if_more: str = ""
+    """The clause if both do, the test more, where it then says why."""
+    if_less: str = ""
+    """The same if the test does it less."""
     seen_from: float = 0.0
     """Least value that is seen; one side alone must be half of ``apart`` above it."""
-    explains_if_less: bool = False
-    """Whether it explains others only where the test's value is the smaller one."""
+    explains_below: float = math.inf
+    """It explains others only where the smaller value is below this."""
     moment: str = STEADY
     """When it shows."""
     least: float = 0.03
@@ -85,7 +89,7 @@ RULES: dict[str, Rule] = {
         "its bandwidth filter forgets after {0} rounds, not {1}",
         _ratio(0.2),
         0.7,
-        explains_if_less=True,
+        explains_below=FEW_ROUNDS,
         moment=FALL,
     ),
     "window_gain": Rule(
@@ -108,10 +112,11 @@ RULES: dict[str, Rule] = {
     "standing_queue_bdp": Rule(
         "BDP",
         "queue that no drain empties, or that cruising fills again at once",
-        "it paces above the delivery rate and keeps a queue of {0} BDP, not {1}",
+        "it keeps a queue of {0} BDP, not {1}",
         _step(0.3),
         0.3,
         is_part=True,
+        if_more="it paces above the delivery rate and keeps a queue of {0} BDP, not {1}",
     ),
     "cruise_part": Rule(
         "1",
@@ -144,10 +149,10 @@ RULES: dict[str, Rule] = {
     "probes_reach_bdp": Rule(
         "BDP",
         "most in flight while probing for bandwidth",
-        "it paces below the delivery rate: its probes reach {0} BDP, not {1}",
+        "its probes reach {0} BDP, not {1}",
         _ratio(1.0),
         0.1,
-        only_less=True,
+        if_less="it paces below the delivery rate: its probes reach {0} BDP, not {1}",
         only_below=1.2,
     ),
     "left_in_flight_bdp": Rule(
@@ -240,9 +245,10 @@ RULES: dict[str, Rule] = {
     "rounds_of_loss": Rule(
         "RTT",
         "round trips with losses before a reduction ends them",
-        "its losses go on for {0} RTTs, not {1}, for they do not reduce its window",
+        "its losses go on for {0} RTTs, not {1}",
         _ratio(0.2),
         1.4,
+        if_more="its losses go on for {0} RTTs, not {1}, for they do not reduce its window",
     ),
     "back_at_loss_part": Rule(
         "1",
@@ -266,6 +272,7 @@ RULES: dict[str, Rule] = {
         0.1,
         alone=True,
         missing="its window does not stay at {1} packets, as the reference's does",
+        if_more="its window stays at {0} packets though nothing is lost, the reference's at {1}",
         least=0.5,
     ),
     "receiver_wait_ms": Rule(
@@ -287,11 +294,12 @@ RULES: dict[str, Rule] = {
     "rate_after_pause": Rule(
         "1",
         "sending rate over the link's in the first round after a pause",
-        "it takes its application for the path: after a pause it sends at {0} of the link's rate, "
-        "not {1}",
+        "after a pause it sends at {0} of the link's rate, not {1}",
         _ratio(0.5),
         0.25,
-        only_less=True,
+        if_less="it takes its application for the path: after a pause it sends at {0} of the "
+        "link's rate, not {1}",
+        only_below=1.0,
         moment=PAUSE,
     ),
     "kept_after_pause": Rule(
