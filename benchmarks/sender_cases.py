@@ -22,6 +22,7 @@ import fourth_controllers  # noqa: F401  likewise
 import further_controllers  # noqa: F401  likewise
 import interrupted_controllers  # noqa: F401  likewise
 import limited_controllers  # noqa: F401  likewise
+import seventh_controllers  # noqa: F401  likewise
 import sixth_controllers  # noqa: F401  likewise
 import unseen_controllers  # noqa: F401  likewise
 import unseen_loss_based  # noqa: F401  likewise
@@ -32,7 +33,9 @@ from qbkit.spec.over_time import Outages
 TABLE = Path(__file__).parent / "senders.csv"
 OUR_BBRS = tuple(
     f"qbkit:{name}-bbr"
-    for name in ("changed", "further", "interrupted", "limited", "unseen", "fourth", "sixth")
+    for name in (
+        *("changed", "further", "interrupted", "limited", "unseen", "fourth", "sixth", "seventh"),
+    )
 )
 
 
