@@ -33,7 +33,7 @@ from sender_cases import OUR_BBRS, Case, sets
 from qbkit.execution.many import run_all
 from qbkit.metrics.maps.families import kernel_counterpart
 from qbkit.metrics.parameters import Difference, Parameters, compare, observed
-from qbkit.metrics.parameters.differences import CLEAR
+from qbkit.metrics.parameters.difference import CLEAR
 from qbkit.metrics.parameters.relations import RECEIVERS
 from qbkit.spec import Bottleneck, Experiment
 from qbkit.studies.probing import ALONE_S, ALONE_SEEDS, SEEDS, alone, interrupted, probing

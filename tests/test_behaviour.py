@@ -22,7 +22,7 @@ from qbkit.errors import MetricError
 from qbkit.metrics.parameters import Estimate, Parameters, compare
 from qbkit.metrics.parameters.behaviour import of_samples, samples_of_path
 from qbkit.metrics.parameters.between_losses import between_losses
-from qbkit.metrics.parameters.differences import CLEAR
+from qbkit.metrics.parameters.difference import CLEAR
 from qbkit.metrics.parameters.inference import PARAMETERS, _law
 from qbkit.metrics.parameters.model import pace, phase_rates, within
 from qbkit.metrics.parameters.phases import Phases

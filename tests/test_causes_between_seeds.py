@@ -11,7 +11,7 @@ import pytest
 
 from qbkit.metrics.parameters import Estimate, Parameters, compare
 from qbkit.metrics.parameters.behaviour import of_samples
-from qbkit.metrics.parameters.differences import CLEAR
+from qbkit.metrics.parameters.difference import CLEAR
 from qbkit.metrics.parameters.inference import PARAMETERS, median_of
 from qbkit.metrics.parameters.model import probe_rtts
 from qbkit.metrics.parameters.start import Round, _stood

@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 from qbkit.atlas.differences import Difference
 from qbkit.atlas.published import Published
 from qbkit.metrics.maps.families import family, kernel_counterpart
-from qbkit.metrics.parameters.differences import CLEAR, compare
+from qbkit.metrics.parameters.difference import CLEAR
+from qbkit.metrics.parameters.differences import compare
 from qbkit.metrics.parameters.relations import RECEIVERS
 from qbkit.metrics.parameters.rules import RULES
 from qbkit.spec.flow import controller_of

@@ -23,7 +23,7 @@ import pandas as pd
 from qbkit.errors import MetricError
 from qbkit.metrics import Assessment
 from qbkit.metrics.parameters import Difference, Parameters, observe
-from qbkit.metrics.parameters.differences import CLEAR
+from qbkit.metrics.parameters.difference import CLEAR
 from qbkit.metrics.parameters.effects import at_equal_loss_times, law
 from qbkit.metrics.parameters.relations import PROBES, RECEIVERS
 from qbkit.metrics.parameters.rules import RULES

@@ -11,6 +11,12 @@ MOST_RUNS = 0.75
 """Part of the runs that say a word, for it to be their sender's."""
 LEAST_PART = 0.05
 """Numbers that differ by at most this fraction count as equal, whatever their intervals."""
+FEW_PART = 0.3
+"""As `LEAST_PART`, of a value fitted to one or two spans: it has no interval, and chance in it."""
+FITTED = ("cubic_c", "increase_packets_per_rtt")
+LEAST_PARTS = {"reverted_reductions_percent": 0.15, "packets_per_ack": 0.25}
+"""The same where chance does more: two of twenty reductions are restored by it, and a receiver
+acknowledges at once what comes after a loss."""
 
 
 def runs_apart(test: Estimate, reference: Estimate) -> bool:
@@ -30,6 +36,29 @@ def runs_apart(test: Estimate, reference: Estimate) -> bool:
         return True
     (low, high), (least, most) = ((min(values), max(values)) for values in numbers)
     return low > most or high < least
+
+
+def estimates_differ(test: Estimate, reference: Estimate) -> bool:
+    """Whether two estimates differ, and every run of one side from every run of the other."""
+    if not runs_apart(test, reference):
+        return False
+    if test.word or reference.word:
+        return True
+    if not (test.known and reference.known):
+        return False
+    if apart(test, reference) <= LEAST_PARTS.get(test.name, LEAST_PART):
+        return False
+    if math.isnan(test.low) or math.isnan(reference.low):
+        return test.name not in FITTED or apart(test, reference) > FEW_PART
+    return test.low > reference.high or test.high < reference.low
+
+
+def apart(test: Estimate, reference: Estimate) -> float:
+    """Relative difference: over the larger number, or over 100 for percentages; 0 for two zeros."""
+    if test.unit == "%":
+        return abs(test.value - reference.value) / 100
+    largest = max(abs(test.value), abs(reference.value))
+    return abs(test.value - reference.value) / largest if largest else 0.0
 
 
 def _numbers(e: Estimate, shown: Sequence[float | str]) -> list[float]:

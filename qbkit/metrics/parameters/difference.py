@@ -34,6 +34,9 @@ NOT_PACED = {"bursts": "it does not pace"}
 WORDS = {"bursts": "in bursts", "never": "rarely or never"}
 """Words that need another form in a clause."""
 
+CLEAR = 0.02
+"""Smallest effect that makes a cause a suspect: 2 % of the throughput."""
+
 
 @dataclass(frozen=True)
 class Difference:
