@@ -9,6 +9,7 @@ import os
 import socket
 import struct
 
+import namespaces
 import network
 
 CLSACT, CLSACT_EGRESS, MATCHALL_ACT, ACT_STATS = 0xFFFFFFF1, 0xFFFFFFF3, 2, 4
@@ -75,11 +76,11 @@ def exact_timers():
 
     What it starts would inherit that, so it is for waiting only.
     """
-    network.libc.prctl(PR_SET_TIMERSLACK, 1)
+    namespaces.libc.prctl(PR_SET_TIMERSLACK, 1)
     try:
         yield
     finally:
-        network.libc.prctl(PR_SET_TIMERSLACK, 0)  # the default
+        namespaces.libc.prctl(PR_SET_TIMERSLACK, 0)  # the default
 
 
 def set_loss(net, plan, percent):

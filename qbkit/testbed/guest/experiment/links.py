@@ -3,6 +3,7 @@
 import math
 import time
 
+import namespaces
 import network
 from system import allow_tcp_controller
 
@@ -37,13 +38,13 @@ class Links:
             for name, value in flow.get("sysctls", {}).items():
                 for role in ("sender", "receiver"):
                     with self.host(flow, role).entered():
-                        network.write_sysctl(name, value)
+                        namespaces.write_sysctl(name, value)
             node = self.host(flow, "sender")
             if controller := flow.get("tcp_controller"):
                 # Only controllers that every process may use can be the default of a namespace.
                 allow_tcp_controller(controller)
                 with node.entered():
-                    network.write_sysctl("net/ipv4/tcp_congestion_control", controller)
+                    namespaces.write_sysctl("net/ipv4/tcp_congestion_control", controller)
             if packets := flow.get("tcp_initial_window_packets"):
                 line = network.route_lines(self.net, self.net.topo, node)[-1]
                 change = line.replace("add", "change") + f" initcwnd {packets}"
