@@ -164,6 +164,7 @@ def both(**values: tuple[float, float]) -> list[Parameters]:
         (both(probe_rate=(1.6, 1.25), paced_part=(1.0, 0.93)), "probe_rate"),
         (both(window_gain=(4.0, 2.2), probes_reach_bdp=(3.1, 2.2)), "window_gain"),
         (both(rate_after_pause=(0.4, 1.0)), "rate_after_pause"),
+        (both(probe_rate=(1.07, 1.19), kept_after_burst=(0.89, 1.0)), "probe_rate"),
         (
             both(bandwidth_memory_rounds=(2.0, 10.0), left_in_flight_bdp=(0.5, 1.1)),
             "bandwidth_memory_rounds",
@@ -220,7 +221,9 @@ def test_what_flow_control_holds_is_no_model_of_the_path():
     cubic = side(decrease_factor=[0.7] * 4, growth=["cubic"] * 4)
     held = side(probe_up_gain=[1.2] * 4, growth=["probing"] * 4, window_cap_packets=[90.0] * 4)
     free = side(probe_up_gain=[1.2] * 4, growth=["probing"] * 4)
-    assert causes(held, cubic, models_path=False)[0] == "window_cap_packets"
+    unknown = side(window_cap_packets=[140.0] * 4)  # of a law that no span of its window shows
+    for usual in (cubic, unknown):
+        assert causes(held, usual, models_path=False)[0] == "window_cap_packets"
     assert "window_cap_packets" not in causes(free, cubic, models_path=False)
 
 
@@ -270,3 +273,9 @@ def test_growth_that_one_side_barely_shows_is_no_difference():
         seen = side(growth=["linear"] * 4, steep_increase_packets_per_rtt=[value] * 4)
         assert causes(seen, unseen, models_path=False) == named
         assert causes(unseen, seen, models_path=False) == named
+
+
+@pytest.mark.parametrize(("gain", "found"), [(4.9, ["pacing_gain"]), (2.6, [])])
+def test_a_start_that_is_paced_much_faster_is_named_though_it_gains_little(gain, found):
+    test, usual = both(pacing_gain=(gain, 2.0))
+    assert causes(test, usual, models_path=False) == found

@@ -36,15 +36,15 @@ def law(test: Parameters, reference: Parameters) -> str:
     """The law that determines effects: ``linear``, ``cubic``, ``probing``, or "" if unknown.
 
     It is the test's law, or ``probing`` if either of the two models the path: losses then do not
-    determine the throughput. A window that something else than the path holds is no model of it:
-    updates of flow control come in cycles as well.
+    determine the throughput. A window that something else than the path holds is no model of it,
+    where the other one models none: updates of flow control come in cycles as well.
     """
     ours, theirs = (
         p["growth"].word or (PROBING if p["probe_up_gain"].known else "") for p in (test, reference)
     )
     for own, other, side in ((ours, theirs, test), (theirs, ours, reference)):
         held = "window_cap_packets" in side and side["window_cap_packets"].known
-        if own == PROBING and other in ROOTS and held:
+        if own == PROBING and other != PROBING and held:
             return other
     return PROBING if PROBING in (ours, theirs) else ours
 

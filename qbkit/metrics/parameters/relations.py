@@ -85,7 +85,13 @@ EXPLAINS: dict[str, tuple[str, ...]] = {
     "cruise_part": (*PROBES, *QUEUES, *PROBE_RTTS, *MODEL),
     "paced_part": (*STARTUP, *PROBES, *QUEUES, *PROBE_RTTS, *MODEL),
     "bandwidth_memory_rounds": (*STARTUP, *PROBES, *QUEUES, *PROBE_RTTS),
-    "probe_rate": ("probe_up_gain", "standing_queue_bdp", "probes_reach_bdp", "paced_part"),
+    "probe_rate": (
+        "probe_up_gain",
+        "standing_queue_bdp",
+        "probes_reach_bdp",
+        "paced_part",
+        "kept_after_burst",
+    ),
     "drain_rate": ("probe_down_gain", "left_in_flight_bdp"),
     "ack_room": ("window_gain",),
     "window_gain": (
@@ -144,6 +150,7 @@ DIRECTIONS = {
     ("probe_rate", "standing_queue_bdp"): 1,
     ("probe_rate", "probes_reach_bdp"): 1,
     ("probe_rate", "probe_up_gain"): 1,
+    ("probe_rate", "kept_after_burst"): 1,
     ("drain_rate", "probe_down_gain"): 1,
     ("drain_rate", "left_in_flight_bdp"): 1,
     ("probe_rtt_every_s", "window_gain"): -1,
@@ -163,6 +170,7 @@ DECISIVE = {
     **dict.fromkeys(PROBE_RTTS, 0.4),
     "initial_window_packets": 0.25,
     "start_growth": 0.15,
+    "pacing_gain": 0.4,
     "packets_per_ack": 0.5,
     "reverted_reductions_percent": 0.5,  # a median comes of most
 }
