@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from numbers import Integral
 from typing import Any
-
-import numpy as np
 
 VERSION = 2
 """Raise it when results change on purpose; the golden runs (tests/test_golden.py) guard it.
@@ -23,6 +22,6 @@ def version_of(facts: Mapping[Any, Any]) -> int:
     Raises ValueError if that is no whole number from 1 on.
     """
     found = facts.get("measurement_version", PUBLISHED_BEFORE)
-    if isinstance(found, bool) or not isinstance(found, int | np.integer) or found < 1:
+    if isinstance(found, bool) or not isinstance(found, Integral) or found < 1:
         raise ValueError(f"measurement_version is {found!r}, and must be a whole number from 1 on")
     return int(found)
