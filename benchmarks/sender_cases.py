@@ -31,12 +31,8 @@ from qbkit.spec import Bottleneck
 from qbkit.spec.over_time import Outages
 
 TABLE = Path(__file__).parent / "senders.csv"
-OUR_BBRS = tuple(
-    f"qbkit:{name}-bbr"
-    for name in (
-        *("changed", "further", "interrupted", "limited", "unseen", "fourth", "sixth", "seventh"),
-    )
-)
+OURS = ["changed", "further", "interrupted", "limited", "unseen", "fourth", "sixth", "seventh"]
+OUR_BBRS = tuple(f"qbkit:{name}-bbr" for name in OURS)
 
 
 @dataclass(frozen=True)

@@ -420,8 +420,9 @@ def test_reverted_reductions_come_before_the_early_return_that_they_are():
 def test_every_rule_has_its_words():
     for name, rule in RULES.items():
         for clause in {rule.clause, rule.if_more or rule.clause, rule.if_less or rule.clause}:
-            words = clause.format("A", "B")
-            assert "A" in words and words[0].islower() and not words.endswith(".")
+            words = clause.format("«A»", "«B»")
+            assert "«A»" in words and words[0].islower() and not words.endswith(".")
+        assert not rule.missing or "«B»" in rule.missing.format("«A»", "«B»")
         assert name not in PARAMETERS
     for names in (EXPLAINS, *EXPLAINS.values(), OF_ALL, OF_LOSSES, RECEIVERS):
         assert {*names} <= {*RULES, *PARAMETERS}

@@ -12,8 +12,10 @@ import pytest
 from qbkit.metrics.parameters import Estimate, Parameters, compare
 from qbkit.metrics.parameters.behaviour import of_samples
 from qbkit.metrics.parameters.difference import CLEAR
+from qbkit.metrics.parameters.effects import law
 from qbkit.metrics.parameters.inference import PARAMETERS, median_of
 from qbkit.metrics.parameters.model import probe_rtts
+from qbkit.metrics.parameters.rules import RULES
 from qbkit.metrics.parameters.start import Round, _stood
 
 
@@ -166,6 +168,14 @@ def both(**values: tuple[float, float]) -> list[Parameters]:
         (both(rate_after_pause=(0.4, 1.0)), "rate_after_pause"),
         (both(probe_rate=(1.07, 1.19), kept_after_burst=(0.89, 1.0)), "probe_rate"),
         (
+            both(drain_rate=(0.5, 0.75), probe_rate=(1.6, 1.25), standing_queue_bdp=(0.5, 0.0)),
+            "probe_rate",
+        ),
+        (
+            both(drain_rate=(0.95, 0.75), probe_rate=(1.6, 1.25), standing_queue_bdp=(0.5, 0.0)),
+            "standing_queue_bdp",
+        ),
+        (
             both(bandwidth_memory_rounds=(2.0, 10.0), left_in_flight_bdp=(0.5, 1.1)),
             "bandwidth_memory_rounds",
         ),
@@ -191,7 +201,16 @@ def test_batches_are_the_cause_whichever_side_has_them():
 def test_what_the_reference_alone_does_is_said_so():
     held, free = both(window_cap_packets=(52.7, math.nan))
     (found,) = (d for d in compare(free, held) if d.role == "cause")
-    assert found.clause == "its window does not stay at 53 packets, as the reference's does"
+    assert found.clause == (
+        "the reference's window stays at 53 packets though nothing is lost, and its own does not"
+    )
+
+
+@pytest.mark.parametrize("name", [name for name, rule in RULES.items() if rule.alone])
+def test_what_the_test_alone_does_is_said_without_a_second_number(name):
+    does, never = both(**{name: (50.0, math.nan)})
+    (found,) = (d for d in compare(does, never) if d.role == "cause")
+    assert "50" in found.clause and "nan" not in found.clause
 
 
 @pytest.mark.parametrize(
@@ -279,3 +298,9 @@ def test_growth_that_one_side_barely_shows_is_no_difference():
 def test_a_start_that_is_paced_much_faster_is_named_though_it_gains_little(gain, found):
     test, usual = both(pacing_gain=(gain, 2.0))
     assert causes(test, usual, models_path=False) == found
+
+
+def test_the_law_is_the_same_whichever_side_is_the_test():
+    linear, cubic, unknown = (side(growth=[w] * 4) for w in ("linear", "cubic", "other"))
+    for pair, word in (((linear, cubic), "linear"), ((cubic, unknown), "cubic")):
+        assert law(*pair) == law(*pair[::-1]) == word

@@ -166,7 +166,7 @@ class Explanation:
             lines.append(said)
         if first.name not in RECEIVERS or not exchanged:
             lines.append(confirmation(first, test, reference))
-        if place := likely_place(first, test.flows[0]):
+        if first.test.known and (place := likely_place(first, test.flows[0])):
             lines.append(f"Most likely in the source: {place}.")
         return lines
 

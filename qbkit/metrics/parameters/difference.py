@@ -82,7 +82,7 @@ class Difference:
         if self.name == "pacing" and self.of_model and self.test.word in NOT_PACED:
             return NOT_PACED[self.test.word]
         clause = self._clause_of(rule) if rule else CLAUSES[self.name]
-        return clause.format(*shown).removesuffix(", not 0")
+        return clause.format(*shown).removesuffix(", not 0").removesuffix(", not nan")
 
     def _clause_of(self, rule: Rule) -> str:
         ours, theirs = self.test.value, self.reference.value  # a comparison with NaN is false

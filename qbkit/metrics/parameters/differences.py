@@ -81,7 +81,7 @@ def compare(
     impossible = LOSS_BASED if models else ()
     left_out = (*DERIVED, *impossible)
     names = [n for n in PARAMETERS if n not in left_out and estimates_differ(test[n], reference[n])]
-    if INCREASE in names and not _linesdiffer(test, reference):
+    if INCREASE in names and not _lines_differ(test, reference):
         names.remove(INCREASE)
     if DECREASE in names and _is_a_dip(test, reference):
         names.remove(DECREASE)
@@ -103,7 +103,7 @@ def compare(
     return [*causes, *sorted(symptoms, key=lambda d: -apart(d.test, d.reference))]
 
 
-def _linesdiffer(test: Parameters, reference: Parameters) -> bool:
+def _lines_differ(test: Parameters, reference: Parameters) -> bool:
     """Whether slopes that differ say so of the law, and not of where CUBIC's curves are cut."""
     sides = (test, reference)
     if all(p["growth"].word == "cubic" for p in sides):

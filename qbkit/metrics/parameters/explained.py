@@ -22,6 +22,7 @@ from qbkit.metrics.parameters.rules import RULES
 from qbkit.metrics.parameters.windows import BATCH, RATE, REACH
 
 QUEUE, PACE, WINDOW = "standing_queue_bdp", "paced_part", "window_gain"
+DRAIN = "drain_rate"
 PROBES_ALONE = 2.0
 """Where probes differ by so many times (ln) what all phases do, it is theirs."""
 FILLED = (QUEUE, REACH)
@@ -39,7 +40,7 @@ FRIENDLY = 0.2
 def explained(causes: Sequence[Difference], test: Parameters, reference: Parameters) -> set[str]:
     """Those that another one explains; of two that explain each other, the first of `EXPLAINS`."""
     found = {d.name: d for d in causes}
-    too_fast = "drain_rate" in found or any(
+    too_fast = _fast_drains_leave_a_queue(found) or any(
         PACE in side and side[PACE].value > ABOVE for side in (test, reference)
     )
     filled = _fill_windows(found)
@@ -67,6 +68,14 @@ def _by_ack_clock(*sides: Parameters) -> bool:
     """Whether an ACK can let out as many packets as leave together, where more do."""
     more = max(sides, key=lambda side: side[BATCH].value)
     return not more[BATCH].value > ACK_CLOCK * more["packets_per_ack"].value
+
+
+def _fast_drains_leave_a_queue(found: Mapping[str, Difference]) -> bool:
+    """Whether the side whose drains are faster keeps the longer queue."""
+    if not {DRAIN, QUEUE} <= {*found}:
+        return False
+    changes = (found[name].test.value - found[name].reference.value for name in (DRAIN, QUEUE))
+    return math.prod(changes) > 0
 
 
 def _fill_windows(found: Mapping[str, Difference]) -> bool:

@@ -17,6 +17,7 @@ STEEP = 2.0
 """Packets per RTT from which on growth between close losses is seen: twice Reno's."""
 FEW_ROUNDS = 6.0
 """A filter that forgets within fewer rounds than a cycle of probes follows each of its phases."""
+BOTH_STAY = "its window stays at {0} packets though nothing is lost, the reference's at {1}"
 Size = Callable[[float, float], float]
 STEADY, START, FALL, BURST, PAUSE, OUTAGE, MARK = (
     "while its path does not change",
@@ -60,9 +61,9 @@ class Rule:
     missing: str = ""
     """The clause if only the reference does."""
     if_more: str = ""
-    """The clause if both do, the test more, where it then says why."""
+    """The clause where both values are known and the test's is greater; it may then say why."""
     if_less: str = ""
-    """The same if the test does it less."""
+    """The same where the test's is smaller."""
     seen_from: float = 0.0
     """Least value that is seen; one side alone must be half of ``apart`` above it."""
     explains_below: float = math.inf
@@ -248,7 +249,7 @@ RULES: dict[str, Rule] = {
         "its losses go on for {0} RTTs, not {1}",
         _ratio(0.2),
         1.4,
-        if_more="its losses go on for {0} RTTs, not {1}, for they do not reduce its window",
+        if_more="its losses do not reduce its window: they go on for {0} RTTs, not {1}",
     ),
     "back_at_loss_part": Rule(
         "1",
@@ -271,8 +272,10 @@ RULES: dict[str, Rule] = {
         _ratio(1.0),
         0.1,
         alone=True,
-        missing="its window does not stay at {1} packets, as the reference's does",
-        if_more="its window stays at {0} packets though nothing is lost, the reference's at {1}",
+        missing="the reference's window stays at {1} packets though nothing is lost, and its own "
+        "does not",
+        if_more=BOTH_STAY,
+        if_less=BOTH_STAY,
         least=0.5,
     ),
     "receiver_wait_ms": Rule(
@@ -299,7 +302,7 @@ RULES: dict[str, Rule] = {
         0.25,
         if_less="it takes its application for the path: after a pause it sends at {0} of the "
         "link's rate, not {1}",
-        only_below=1.0,
+        only_below=0.9,
         moment=PAUSE,
     ),
     "kept_after_pause": Rule(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 from qbkit.metrics.parameters.between_runs import LEAST_PART, runs_apart
 from qbkit.metrics.parameters.difference import Difference
 from qbkit.metrics.parameters.inference import Parameters
@@ -43,11 +41,8 @@ def cruise_apart(test: Parameters, reference: Parameters) -> bool:
 
     One of the two cruises below what fills the path; more than that is a queue.
     """
-    less = test[CRUISE].value < reference[CRUISE].value
-    ours, theirs = (p[CRUISE].value * p[REACH].value for p in (test, reference))
-    if not math.isfinite(ours * theirs) or not theirs:
-        return less
-    low, high = (ours, theirs) if less else (theirs, ours)
+    ordered = sorted((test, reference), key=lambda side: side[CRUISE].value)
+    low, high = (side[CRUISE].value * side[REACH].value for side in ordered)
     return low < min((1 - LEAST_PART) * high, CRUISES)
 
 

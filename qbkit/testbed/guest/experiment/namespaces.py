@@ -1,4 +1,4 @@
-"""Mininet nodes and links that are cheap to create.
+"""Mininet nodes and links that are cheap to create; see `network` for where this runs.
 
 Each of Mininet's own nodes keeps a shell and configures every interface by separate commands, about
 0.2 s of processor time per flow in the guest. Here a node is a bare network namespace, and one
@@ -103,7 +103,7 @@ class Namespace(Node):
             return subprocess.Popen(argv, **{**PIPES, **words})
 
     def config(self, **_params):
-        """Do nothing: `build` configures all nodes at once."""
+        """Do nothing: `network.build` configures all nodes at once."""
         return {}
 
     configDefault = config
@@ -126,10 +126,10 @@ class Namespace(Node):
 
 
 class Port(Intf):
-    """An interface set up by `configure`; ``params['address']`` is its IPv4 address."""
+    """An interface set up by `network.configure`; ``params['address']`` is its IPv4 address."""
 
     def config(self, **_params):
-        """Do nothing: `configure` sets up all ports at once."""
+        """Do nothing: `network.configure` sets up all ports at once."""
         return {}
 
 
@@ -142,7 +142,7 @@ class Wire(Link):
 
     @classmethod
     def makeIntfPair(cls, *_args, **_kwargs):
-        """Do nothing: `configure` creates all pairs at once."""
+        """Do nothing: `network.configure` creates all pairs at once."""
 
     def stop(self):
         """Do nothing: the pair ends with its namespaces."""

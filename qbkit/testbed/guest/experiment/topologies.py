@@ -1,4 +1,4 @@
-"""Mininet topologies: hosts on a line of routers, and their sysctls."""
+"""Mininet topologies: hosts on a line of routers, and their sysctls; see `network`."""
 
 from mininet.topo import Topo
 
@@ -44,7 +44,7 @@ class RouterLine(Topo):
         return (right, left) if self.directions[flow] == "reverse" else (left, right)
 
     def crossed(self, enters, leaves):
-        """Numbers of the `bottlenecks` between two routers, in the order of the path."""
+        """Numbers of the `network.bottlenecks` between two routers, in the order of the path."""
         if enters < leaves:
             return list(range(enters, leaves))
         links = self.routers - 1
