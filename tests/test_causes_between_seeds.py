@@ -8,11 +8,13 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from qbkit.metrics.parameters import Estimate, Parameters, compare
 from qbkit.metrics.parameters.behaviour import of_samples
 from qbkit.metrics.parameters.difference import CLEAR
-from qbkit.metrics.parameters.effects import law
+from qbkit.metrics.parameters.effects import DERIVED, law
 from qbkit.metrics.parameters.inference import PARAMETERS, median_of
 from qbkit.metrics.parameters.model import probe_rtts
 from qbkit.metrics.parameters.rules import RULES
@@ -187,6 +189,32 @@ def both(**values: tuple[float, float]) -> list[Parameters]:
 )
 def test_the_cause_is_the_same_whichever_side_is_the_test(sides, cause):
     assert [causes(*order)[0] for order in (sides, sides[::-1])] == [cause, cause]
+
+
+WORDS = {
+    "slow_start_exit": ["loss", "delay"],
+    "pacing": ["paced", "bursts"],
+    "growth": ["linear", "cubic", "probing", "other"],
+    "bandwidth_filter": ["forgets", "never forgets"],
+    "probe_rtt": ["often", "never"],
+}
+NUMBERS = [0.0, 0.3, 0.7, 1.0, 1.3, 2.0, 5.0, 40.0]
+SHOWN = st.fixed_dictionaries(
+    {},
+    optional={
+        name: st.sampled_from(WORDS.get(name, NUMBERS))
+        for name in (*PARAMETERS, *RULES)
+        if name not in DERIVED
+    },
+)
+
+
+@given(SHOWN, SHOWN, st.booleans())
+@settings(max_examples=200)
+def test_no_rule_looks_at_one_side(ours, theirs, models_path):
+    sides = [side(**{name: [value] * 4 for name, value in of.items()}) for of in (ours, theirs)]
+    first, exchanged = (causes(*order, models_path=models_path) for order in (sides, sides[::-1]))
+    assert first[:1] == exchanged[:1]
 
 
 def test_batches_are_the_cause_whichever_side_has_them():
