@@ -1,4 +1,4 @@
-"""Effect of one parameter alone on the throughput, by the law that both follow (`law`).
+"""Effect of one parameter alone on the throughput, by the law that the test follows.
 
 Every effect is ln(throughput with the test's value / throughput with the reference's), with all
 other parameters as in the test, at equal loss; NaN if no law determines it. A loss-based controller
@@ -35,10 +35,9 @@ USUAL_BETA = 0.7
 def law(test: Parameters, reference: Parameters) -> str:
     """The law that determines effects: ``linear``, ``cubic``, ``probing``, or "" if unknown.
 
-    It is ``probing`` if either of the two models the path: losses then do not determine the
-    throughput. Else it is linear if either is, else cubic. A window that something else than the
-    path holds is no model of it, unless the other side models the path: updates of flow control
-    come in cycles as well.
+    It is the test's law, or ``probing`` if either of the two models the path: losses then do not
+    determine the throughput. A window that something else than the path holds is no model of it,
+    unless the other side models the path: updates of flow control come in cycles as well.
     """
     ours, theirs = (
         p["growth"].word or (PROBING if p["probe_up_gain"].known else "") for p in (test, reference)
@@ -47,7 +46,7 @@ def law(test: Parameters, reference: Parameters) -> str:
         held = "window_cap_packets" in side and side["window_cap_packets"].known
         if own == PROBING and other != PROBING and held:
             return other
-    return next((each for each in (PROBING, *ROOTS) if each in (ours, theirs)), "")
+    return PROBING if PROBING in (ours, theirs) else ours
 
 
 def _response(beta: float, growth: str) -> float:
