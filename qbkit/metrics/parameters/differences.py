@@ -172,9 +172,8 @@ def _broken(name: str, test: Estimate, reference: Estimate, moved: float) -> Dif
     rule = RULES[name]
     values = (0.0 if math.isnan(e.value) else e.value for e in (test, reference))
     effect = rule.effect(*values)
-    against = abs(moved) > CLEAR_PART and effect * moved < 0
     # A rule of thumb may have the wrong sign: it moves a rule that is broken, but never hides it.
-    score = max(abs(effect) * (AGAINST if against else 1.0), rule.least)
+    score = max(_weighed(effect, moved), rule.least)
     return Difference(name, test, reference, effect, math.nan, math.nan, score)
 
 
@@ -186,8 +185,7 @@ def _rank(name: str) -> int:
 def _cause(name: str, test: Parameters, reference: Parameters, moved: float) -> Difference:
     effect = EFFECTS[name](test, reference)
     low, high = _effect_interval(name, test, reference)
-    against = abs(moved) > CLEAR_PART and effect * moved < 0
-    score = abs(effect) * (AGAINST if against else 1.0)
+    score = _weighed(effect, moved)
     if (
         name in (*PROBES, *PROBE_RTTS, *AT_START)
         and name in DECISIVE
@@ -195,6 +193,12 @@ def _cause(name: str, test: Parameters, reference: Parameters, moved: float) -> 
     ):
         score = max(score, LEAST_OF_SOURCE)
     return Difference(name, test[name], reference[name], effect, low, high, score)
+
+
+def _weighed(effect: float, moved: float) -> float:
+    """Size of an effect, less if the throughput moved the other way."""
+    against = abs(moved) > CLEAR_PART and effect * moved < 0
+    return abs(effect) * (AGAINST if against else 1.0)
 
 
 def _symptom(name: str, test: Parameters, reference: Parameters) -> Difference:

@@ -40,7 +40,8 @@ FRIENDLY = 0.2
 def explained(causes: Sequence[Difference], test: Parameters, reference: Parameters) -> set[str]:
     """Those that another one explains; of two that explain each other, the first of `EXPLAINS`."""
     found = {d.name: d for d in causes}
-    too_fast = _fast_drains_leave_a_queue(found) or any(
+    fast_drains_leave_a_queue = {DRAIN, QUEUE} <= {*found} and _alike(found[DRAIN], found[QUEUE])
+    too_fast = fast_drains_leave_a_queue or any(
         PACE in side and side[PACE].value > ABOVE for side in (test, reference)
     )
     filled = _fill_windows(found)
@@ -68,14 +69,6 @@ def _by_ack_clock(*sides: Parameters) -> bool:
     """Whether an ACK can let out as many packets as leave together, where more do."""
     more = max(sides, key=lambda side: side[BATCH].value)
     return not more[BATCH].value > ACK_CLOCK * more["packets_per_ack"].value
-
-
-def _fast_drains_leave_a_queue(found: Mapping[str, Difference]) -> bool:
-    """Whether the side whose drains are faster keeps the longer queue."""
-    if not {DRAIN, QUEUE} <= {*found}:
-        return False
-    changes = (found[name].test.value - found[name].reference.value for name in (DRAIN, QUEUE))
-    return math.prod(changes) > 0
 
 
 def _fill_windows(found: Mapping[str, Difference]) -> bool:
@@ -130,8 +123,16 @@ def _fits(cause: Difference, other: Difference) -> bool:
         values = {said == word: estimate.value for said, estimate in sides}
         return len(values) == 2 and values[True] > values[False]
     direction = DIRECTIONS.get((cause.name, other.name))
-    changes = (d.test.value - d.reference.value for d in (cause, other))
-    return direction is None or math.prod(changes) * direction > 0
+    return direction is None or _alike(cause, other, direction)
+
+
+def _alike(one: Difference, other: Difference, direction: int = 1) -> bool:
+    """Whether the side that has more of the one has more of the other; less if ``direction`` is -1.
+
+    Neither, if a value is unknown.
+    """
+    changes = (d.test.value - d.reference.value for d in (one, other))
+    return math.prod(changes) * direction > 0
 
 
 def _times(d: Difference) -> float:
