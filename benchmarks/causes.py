@@ -32,10 +32,17 @@ from sender_cases import OUR_BBRS, Case, sets
 
 from qbkit.execution.many import run_all
 from qbkit.metrics.maps.families import kernel_counterpart
-from qbkit.metrics.parameters import Difference, Parameters, compare, observed
-from qbkit.metrics.parameters.difference import CLEAR
+from qbkit.metrics.parameters import (
+    Difference,
+    Parameters,
+    compare,
+    known_precedents,
+    observed,
+    voted,
+)
 from qbkit.metrics.parameters.relations import RECEIVERS
 from qbkit.spec import Bottleneck, Experiment
+from qbkit.studies.lone import is_one_change
 from qbkit.studies.probing import ALONE_S, ALONE_SEEDS, SEEDS, alone, interrupted, probing
 
 LONE = {"duration_s": ALONE_S, "seeds": ALONE_SEEDS}
@@ -45,9 +52,9 @@ KEYS = HEAD[:4]
 SETS = sets()
 RELEASED = [Bottleneck(rate_mbps=20, rtt_ms=50, buffer_bdp=bdp) for bdp in (1, 3)]
 """The links of released senders."""
-FEW_SEEDS = ("causes", "causes_unseen")
+FEW_SEEDS = ("causes", "causes_unseen", "precedents")
 """Sets with one or two seeds."""
-PATH_ALONE = (*FEW_SEEDS, "causes_third")
+PATH_ALONE = ("causes", "causes_unseen", "causes_third")
 """Sets whose senders that model their path run on the one that probes them, and on no other."""
 OUTCOMES = ("right", "near", "undecided", "wrong", "silent", "spoke")
 
@@ -78,8 +85,8 @@ def judged(case: Case, name: str) -> Iterator[dict[str, object]]:
         for flow, seed in ((case.flow, first), (case.reference, 1))
     )
     if test and reference:
-        found = named(case, test, reference)
-        exchanged = outcome(case, named(case, reference, test))
+        found = named(case, test, reference, name)
+        exchanged = outcome(case, named(case, reference, test, name))
         first, *others = [d.name for d in found[:3]] or [""]
         link = f"{case.link.rate_mbps:g} Mbit/s, {case.link.buffer_bdp:g} BDP"
         cells = (case.kind, link, case.flow, case.reference, ", ".join(case.truth))
@@ -87,11 +94,13 @@ def judged(case: Case, name: str) -> Iterator[dict[str, object]]:
         yield dict(zip(HEAD, (*cells, *seen), strict=True))
 
 
-def named(case: Case, test: Parameters, reference: Parameters) -> list[Difference]:
-    """The suspects, likeliest first."""
+def named(case: Case, test: Parameters, reference: Parameters, name: str) -> list[Difference]:
+    """The suspects, likeliest first; precedents of the case's own set have no vote."""
     known = models_path(case.flow) or models_path(case.reference)
-    causes = [d for d in compare(test, reference, models_path=known) if d.role == "cause"]
-    suspects = [d for d in causes if not d.score <= CLEAR]
+    found = compare(test, reference, models_path=known)
+    if is_one_change((case.flow, case.reference)):
+        found = voted(found, test, reference, known_precedents(name), models_path=known)
+    suspects = [d for d in found if d.is_suspect]
     # Of a sender that models its path, the receiver is said to differ, but not to be the cause.
     if suspects and suspects[0].of_model and suspects[0].name in RECEIVERS:
         return []

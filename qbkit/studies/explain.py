@@ -15,7 +15,7 @@ from qbkit.errors import StoreError
 from qbkit.execution.many import run_every
 from qbkit.execution.stand_ins import CANNOT_RUN
 from qbkit.metrics.envelopes.envelope import require_hull
-from qbkit.metrics.parameters import PARAMETERS, Parameters, compare
+from qbkit.metrics.parameters import PARAMETERS, Parameters
 from qbkit.spec import Bottleneck, Flow
 from qbkit.store.published import ENVELOPE_SERIES, load_runs, published_index
 from qbkit.studies.conformance import (
@@ -27,7 +27,7 @@ from qbkit.studies.conformance import (
 )
 from qbkit.studies.exchange import exchange
 from qbkit.studies.explanation import Explanation
-from qbkit.studies.lone import lone, models_path
+from qbkit.studies.lone import differences, lone
 from qbkit.studies.probing import ALONE_SEEDS
 
 
@@ -79,9 +79,9 @@ def explanation(
     assessment = study.assess(definition=definition)
     fair_mbps = float(study.tests[0].attrs["rate_mbps"]) / study.tests[0].sizes["flow"]
     part = assessment.delta_throughput_mbps / fair_mbps
-    models = models_path((study.test, study.reference), test, reference)
-    differences = compare(test, reference, part, models_path=models)
-    return Explanation(study, assessment, test, reference, differences)
+    names = (study.test, study.reference)
+    found = differences(names, test, reference, part)
+    return Explanation(study, assessment, test, reference, found)
 
 
 def publish_explanation(explained: Explanation, folder: str | Path) -> Path:

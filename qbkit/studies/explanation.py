@@ -23,7 +23,6 @@ import pandas as pd
 from qbkit.errors import MetricError
 from qbkit.metrics import Assessment
 from qbkit.metrics.parameters import Difference, Parameters, observe
-from qbkit.metrics.parameters.difference import CLEAR
 from qbkit.metrics.parameters.effects import at_equal_loss_times, law
 from qbkit.metrics.parameters.relations import PROBES, RECEIVERS
 from qbkit.metrics.parameters.rules import RULES
@@ -50,6 +49,8 @@ TOO_SMALL = 0.1
 """Even by a rule of thumb, a cause with less than this part of the difference is not the cause."""
 MOST_SYMPTOMS = 2
 """Number of symptoms, the largest first, that the reasons name if there is no suspect."""
+MOST_VOTES = 0.5
+"""Of two sides that differ by one change, the cause is what so many precedents are."""
 MOST_CAUSES = 2
 """Number of suspects, the likeliest first, that the verdict names."""
 
@@ -76,10 +77,8 @@ class Explanation:
 
         The receiver is none if the difference stays with another one.
         """
-        causes = (d for d in self.differences if d.role == "cause")
         cleared = RECEIVERS if self.exchange and not self.exchange.is_cause else ()
-        suspects = (d for d in causes if d.score > CLEAR or math.isnan(d.score))
-        return [d for d in suspects if d.name not in cleared]
+        return [d for d in self.differences if d.is_suspect and d.name not in cleared]
 
     @property
     def suspects_receiver(self) -> bool:
@@ -141,7 +140,7 @@ class Explanation:
             beyond = " beyond its start" if own else ""
             return f"Undecided: its sender is not seen to differ{beyond}; {first.clause}."
         clauses = " and ".join(d.clause for d in self._named[:MOST_CAUSES])
-        if self.accounted >= LITTLE or self._breaks_a_rule:
+        if self.accounted >= LITTLE or self._breaks_a_rule or first.votes >= MOST_VOTES:
             return f"Most likely because {clauses}."
         return f"The cause is open; what differs most: {clauses}."
 
@@ -204,8 +203,10 @@ class Explanation:
 
     @property
     def _named(self) -> list[Difference]:
-        """The first suspect, and those with a similar score."""
+        """The first suspect, and those with a similar score, unless there is but one change."""
         first, *others = self.suspects
+        if not math.isnan(first.votes):
+            return [first]
         near = [d for d in others if d.score >= NEAR * first.score and not d.explained]
         if first.of_model:  # of these only what their sender does
             near = [d for d in near if d.name not in RECEIVERS]

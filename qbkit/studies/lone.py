@@ -1,14 +1,23 @@
-"""What each side of a study does alone, where no rival's losses mask it."""
+"""What each side of a study does alone, where no rival's losses mask it, and how both differ."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import xarray as xr
 
 from qbkit.metrics.maps.families import kernel_counterpart
-from qbkit.metrics.parameters import Parameters, infer, observed
+from qbkit.metrics.parameters import (
+    Difference,
+    Parameters,
+    compare,
+    infer,
+    known_precedents,
+    observed,
+    voted,
+)
 from qbkit.metrics.parameters.effects import PROBING, law
 from qbkit.metrics.parameters.relations import INTERRUPTED
 from qbkit.spec import Bottleneck, Experiment, Flow
@@ -71,3 +80,29 @@ def models_path(names: Sequence[str], test: Parameters, reference: Parameters) -
     """Whether a side is known to model the path, or was seen to."""
     known = any(kernel_counterpart(name) == "tcp:bbr" for name in names)
     return known or law(test, reference) == PROBING
+
+
+def is_one_change(names: Sequence[str]) -> bool:
+    """Whether both sides are one sender, whatever their options and releases."""
+    senders = {
+        (stack.partition("@")[0], controller)
+        for stack, _, controller in (name.partition("?")[0].rpartition(":") for name in names)
+    }
+    return len(senders) == 1
+
+
+def differences(
+    names: Sequence[str],
+    test: Parameters,
+    reference: Parameters,
+    delta_throughput_part: float = math.nan,
+) -> list[Difference]:
+    """Differences of two sides, as `qbkit.metrics.parameters.compare` has them.
+
+    If both are one sender, precedents say which change most likely sets them apart.
+    """
+    models = models_path(names, test, reference)
+    found = compare(test, reference, delta_throughput_part, models_path=models)
+    if not is_one_change(names):
+        return found
+    return voted(found, test, reference, known_precedents(), models_path=models)

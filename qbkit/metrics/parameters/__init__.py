@@ -5,6 +5,8 @@ from qbkit.metrics.parameters.connection import Connection, observe, observe_eve
 from qbkit.metrics.parameters.difference import Difference
 from qbkit.metrics.parameters.differences import compare
 from qbkit.metrics.parameters.inference import PARAMETERS, Estimate, Parameters, infer
+from qbkit.metrics.parameters.precedents import known_precedents
+from qbkit.metrics.parameters.voting import voted
 
 __all__ = [
     "PARAMETERS",
@@ -14,7 +16,9 @@ __all__ = [
     "Parameters",
     "compare",
     "infer",
+    "known_precedents",
     "observe",
     "observe_events",
     "observed",
+    "voted",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from qbkit.metrics.parameters.effects import SYMPTOMS, THUMB
@@ -57,6 +58,8 @@ class Difference:
     """Whether it differs because another one does (`EXPLAINS` of `relations`)."""
     of_model: bool = False
     """Whether a side models the path: the packets of such a sender are paced at all times."""
+    votes: float = math.nan
+    """Part of the votes of precedents for it; NaN if the sides differ by more than one change."""
 
     @property
     def meaning(self) -> str:
@@ -67,6 +70,11 @@ class Difference:
     def role(self) -> str:
         """``cause``: written into the controller; ``symptom``: a consequence."""
         return "symptom" if self.name in SYMPTOMS else "cause"
+
+    @property
+    def is_suspect(self) -> bool:
+        """Whether it is a cause that can matter, or whose effect is unknown."""
+        return self.role == "cause" and not self.score <= CLEAR
 
     @property
     def by_thumb(self) -> bool:

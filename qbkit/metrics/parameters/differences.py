@@ -21,14 +21,12 @@ from qbkit.metrics.parameters.effects import (
 )
 from qbkit.metrics.parameters.explained import explained
 from qbkit.metrics.parameters.inference import PARAMETERS, Estimate, Parameters
+from qbkit.metrics.parameters.making import by_effect, by_rule, symptom
 from qbkit.metrics.parameters.relations import (
     AT_START,
-    DECISIVE,
     EVIDENCE,
     OF_ALL,
     OF_LOSSES,
-    PROBE_RTTS,
-    PROBES,
     RECEIVERS,
 )
 from qbkit.metrics.parameters.rules import RULES, Rule
@@ -42,8 +40,6 @@ from qbkit.metrics.parameters.windows import (
     of_windows,
 )
 
-AGAINST = 0.3
-"""Weight of a cause that would change the throughput in the opposite direction."""
 SETTLED = "kept_two_rtts"
 DRAINS = ("probe_down_gain", "drain_rate")
 DECREASE, INCREASE = "decrease_factor", "increase_packets_per_rtt"
@@ -52,11 +48,6 @@ DIP = 0.35
 BEFORE_CURVES = 0.3
 """Of a CUBIC, only some spans are lines, and their slope depends on where they are cut: it must
 differ by this part, and where most spans are curves it says nothing."""
-LEAST_OF_SOURCE = 0.03
-"""Least score of a phase of BBR, and of a constant of the start, that differs by a decisive part,
-as for a rule."""
-CLEAR_PART = 0.03
-"""Fraction of the fair share above which the sign of a Δ-throughput counts."""
 
 
 def compare(
@@ -85,11 +76,11 @@ def compare(
         names.remove(INCREASE)
     if DECREASE in names and _is_a_dip(test, reference):
         names.remove(DECREASE)
-    causes = [_cause(n, test, reference, delta_throughput_part) for n in names if n in EFFECTS]
+    causes = [by_effect(n, test, reference, delta_throughput_part) for n in names if n in EFFECTS]
     causes += _behaviours(test, reference, delta_throughput_part, models=models)
     if models:
         causes = [d for d in causes if d.name not in DRAINS or not of_windows(d, test, reference)]
-    symptoms = [_symptom(n, test, reference) for n in names if n in SYMPTOMS]
+    symptoms = [symptom(n, test, reference) for n in names if n in SYMPTOMS]
     unknown = math.inf if governing else -math.inf
     behind = explained(causes, test, reference)
     causes = [replace(d, explained=d.name in behind, of_model=models) for d in causes]
@@ -127,25 +118,29 @@ def _behaviours(
     test: Parameters, reference: Parameters, moved: float, *, models: bool
 ) -> list[Difference]:
     """The rules by which both sides were seen to behave, but not alike."""
-    kinds = [
-        name
-        for name in RULES
-        if ((name in OF_LOSSES) is not models or name in OF_ALL) and name not in EVIDENCE
-    ]
     growths = {test["growth"].word, reference["growth"].word}
-    seen = [name for name in kinds if name in test and name in reference]
+    seen = [name for name in rules_of(models) if name in test and name in reference]
     differ = {n for n in seen if _breaks(RULES[n], test[n], reference[n])}
     curved = any(p["growth"].word == "cubic" or p["cubic_c"].known for p in (test, reference))
     if growths == {"linear"} or not curved:  # no curve, so no K
         differ.discard("back_at_loss_part")
     if CRUISE in differ and not cruise_apart(test, reference):
         differ.remove(CRUISE)
-    found = [_broken(n, test[n], reference[n], moved) for n in seen if n in differ]
+    found = [by_rule(n, test[n], reference[n], moved) for n in seen if n in differ]
     if models and is_held_below(test, reference, batches=BATCH in differ):
         unheld = Estimate(CAP, math.nan)
         ours, theirs = (p[CAP] if never_fills(p) else unheld for p in (test, reference))
-        found.append(_broken(CAP, ours, theirs, moved))
+        found.append(by_rule(CAP, ours, theirs, moved))
     return found
+
+
+def rules_of(models: bool) -> list[str]:
+    """The rules for senders that model the path, or for those that do not."""
+    return [
+        name
+        for name in RULES
+        if ((name in OF_LOSSES) is not models or name in OF_ALL) and name not in EVIDENCE
+    ]
 
 
 def _breaks(rule: Rule, test: Estimate, reference: Estimate) -> bool:
@@ -168,57 +163,6 @@ def _breaks(rule: Rule, test: Estimate, reference: Estimate) -> bool:
     return abs(math.log(max(test.value, least) / max(reference.value, least))) > rule.apart
 
 
-def _broken(name: str, test: Estimate, reference: Estimate, moved: float) -> Difference:
-    rule = RULES[name]
-    values = (0.0 if math.isnan(e.value) else e.value for e in (test, reference))
-    effect = rule.effect(*values)
-    # A rule of thumb may have the wrong sign: it moves a rule that is broken, but never hides it.
-    score = max(_weighed(effect, moved), rule.least)
-    return Difference(name, test, reference, effect, math.nan, math.nan, score)
-
-
 def _rank(name: str) -> int:
     """Of a sender that models the path: what it does, its receiver, what it does in the start."""
     return 1 if name in RECEIVERS else 2 * (name in AT_START)
-
-
-def _cause(name: str, test: Parameters, reference: Parameters, moved: float) -> Difference:
-    effect = EFFECTS[name](test, reference)
-    low, high = _effect_interval(name, test, reference)
-    score = _weighed(effect, moved)
-    if (
-        name in (*PROBES, *PROBE_RTTS, *AT_START)
-        and name in DECISIVE
-        and apart(test[name], reference[name]) > DECISIVE[name]
-    ):
-        score = max(score, LEAST_OF_SOURCE)
-    return Difference(name, test[name], reference[name], effect, low, high, score)
-
-
-def _weighed(effect: float, moved: float) -> float:
-    """Size of an effect, less if the throughput moved the other way."""
-    against = abs(moved) > CLEAR_PART and effect * moved < 0
-    return abs(effect) * (AGAINST if against else 1.0)
-
-
-def _symptom(name: str, test: Parameters, reference: Parameters) -> Difference:
-    nan = math.nan
-    return Difference(name, test[name], reference[name], nan, nan, nan, nan)
-
-
-def _effect_interval(name: str, test: Parameters, reference: Parameters) -> tuple[float, float]:
-    """Effects at the ends of both intervals that are farthest apart; effects are monotonic."""
-    ends = (test[name].low, test[name].high), (reference[name].low, reference[name].high)
-    if not all(math.isfinite(end) for pair in ends for end in pair):
-        return math.nan, math.nan
-    found = sorted(
-        EFFECTS[name](_with(test, name, ours), _with(reference, name, theirs))
-        for ours, theirs in zip(ends[0], reversed(ends[1]), strict=True)
-    )
-    return found[0], found[1]
-
-
-def _with(parameters: Parameters, name: str, value: float) -> Parameters:
-    """The parameters with the value of one replaced."""
-    changed = (replace(e, value=value) if e.name == name else e for e in parameters.values())
-    return Parameters(parameters.label, changed)

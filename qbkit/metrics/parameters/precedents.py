@@ -1,0 +1,140 @@
+"""Which change makes two senders differ like this: precedents, of which the change is known.
+
+``precedents.csv`` has a row for each pair of senders that differ by one change: the set it belongs
+to, the names under which the change is found, and by how much each parameter differs. The rows
+most like a new pair vote on its change. ``benchmarks/precedents.py`` writes the table, and
+``benchmarks/causes.py`` judges each set by the rows of the others.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from qbkit.metrics.parameters.between_runs import runs_apart
+from qbkit.metrics.parameters.inference import Estimate, Parameters
+from qbkit.metrics.parameters.rules import RULES
+from qbkit.traces.arrays import FloatArray
+
+TABLE = Path(__file__).with_suffix(".csv")
+VOTERS, POWER = 5, 4
+"""So many rows vote, each with its likeness to this power."""
+OF_SOURCE = 0.15
+"""By how much (ln) a number of a source differs to count as one step; rules have their own."""
+MOST_STEPS = 3.0
+BY_CHANCE = 0.2
+"""Weight of a difference that seeds alone could make."""
+ONE_SIDE, WORD = 1.5, 2.0
+"""Steps for a number that one side alone shows, and for another word."""
+LEAST_VALUE = 1e-3
+"""Numbers below this count as this where ratios are taken."""
+SEEN = " seen"
+"""Ends a key of `steps` that says which side shows a number."""
+
+
+@dataclass(frozen=True)
+class Votes:
+    """What the precedents of a pair of senders say."""
+
+    of: Mapping[str, float]
+    """The name of a change → the part of the votes that it has."""
+    likeness: float
+    """Of the one most like it, from 0 to 1 (the same differences)."""
+    own_steps: Mapping[str, float]
+    """The name of a parameter → by how many steps the pair differs in it."""
+
+
+class Precedents:
+    """Pairs of senders that differ by one known change: rows of the table, at least one."""
+
+    def __init__(self, rows: list[dict[str, str]]) -> None:
+        self._names = [row["truth"].split() for row in rows]
+        seen = [parsed(row["steps"]) for row in rows]
+        self._columns = sorted({key for found in seen for key in found})
+        self._differences = np.array([self._direction(found)[0] for found in seen])
+
+    def votes(self, test: Parameters, reference: Parameters) -> Votes:
+        """The votes on the change between two senders; either may be the changed one."""
+        found = steps(test, reference)
+        direction, part = self._direction(found)
+        # With the sides of a pair exchanged, all its steps change their signs.
+        likeness = np.abs(self._differences @ direction) * part
+        counted: defaultdict[str, float] = defaultdict(float)
+        for voter in np.argsort(-likeness, kind="stable")[:VOTERS]:
+            for name in self._names[voter]:
+                counted[name] += float(likeness[voter]) ** POWER / len(self._names[voter])
+        total = sum(counted.values()) or 1.0
+        parts = {name: votes / total for name, votes in counted.items()}
+        return Votes(parts, float(likeness.max()), own_steps(found))
+
+    def _direction(self, found: Mapping[str, float]) -> tuple[FloatArray, float]:
+        """The steps as a vector of length 1, and what part of their length the columns have."""
+        vector = np.array([found.get(key, 0.0) for key in self._columns])
+        whole = math.hypot(*found.values()) or 1.0
+        length = float(np.linalg.norm(vector)) or 1.0
+        return vector / length, length / whole
+
+
+@cache
+def known_precedents(without: str = "") -> Precedents:
+    """The precedents of the table; ``without`` is a set that is left out, as if it was unseen."""
+    with TABLE.open(newline="") as file:
+        return Precedents([row for row in csv.DictReader(file) if row["set"] != without])
+
+
+def steps(test: Parameters, reference: Parameters) -> dict[str, float]:
+    """By how much two senders differ, in steps that count; without those that are equal.
+
+    A key is the name of a parameter, ``NAME seen`` where one side alone shows it, and
+    ``NAME=WORD`` for a word of one side.
+    """
+    found: dict[str, float] = {}
+    for name in test.keys() & reference.keys():
+        ours, theirs = test[name], reference[name]
+        apart = runs_apart(ours, theirs)
+        if ours.known != theirs.known:
+            found[f"{name}{SEEN}"] = math.copysign(ONE_SIDE, ours.known - theirs.known)
+        elif ours.known and not (ours.word or theirs.word):
+            found[name] = _steps(ours, theirs) * (1.0 if apart else BY_CHANCE)
+        for sign, side in ((WORD, ours), (-WORD, theirs)):
+            if apart and side.word and ours.word != theirs.word:
+                found[f"{name}={side.word}"] = sign
+    return {key: round(value, 1) for key, value in sorted(found.items()) if round(value, 1)}
+
+
+def own_steps(found: Mapping[str, float]) -> dict[str, float]:
+    """The name of a parameter → by how many steps two senders differ in it."""
+    own: dict[str, float] = {}
+    for key, value in found.items():
+        name = key.split("=")[0].removesuffix(SEEN)
+        own[name] = max(own.get(name, 0.0), abs(value))
+    return own
+
+
+def _steps(test: Estimate, reference: Estimate) -> float:
+    rule = RULES.get(test.name)
+    step = rule.apart if rule and rule.apart else OF_SOURCE
+    if rule and rule.is_part:
+        difference = test.value - reference.value
+    else:
+        ours, theirs = (max(side.value, LEAST_VALUE) for side in (test, reference))
+        difference = math.log(ours / theirs)
+    return max(-MOST_STEPS, min(MOST_STEPS, difference / step))
+
+
+def written(found: Mapping[str, float]) -> str:
+    """Steps as a cell of the table."""
+    return "; ".join(f"{key}: {value:g}" for key, value in found.items())
+
+
+def parsed(cell: str) -> dict[str, float]:
+    """What `written` was given."""
+    pairs = (pair.rpartition(": ") for pair in cell.split("; ") if pair)
+    return {key: float(value) for key, _, value in pairs}

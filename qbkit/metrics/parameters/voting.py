@@ -1,0 +1,81 @@
+"""Causes of two senders that differ by one change, in the order that precedents give them.
+
+The rules of `qbkit.metrics.parameters.differences` order causes by what each does to the
+throughput. Where there is one change only, what matters is which it was.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+from qbkit.metrics.parameters.difference import Difference
+from qbkit.metrics.parameters.differences import rules_of
+from qbkit.metrics.parameters.effects import EFFECTS, LOSS_BASED
+from qbkit.metrics.parameters.inference import Parameters
+from qbkit.metrics.parameters.making import LEAST_OF_SOURCE, by_effect, by_rule
+from qbkit.metrics.parameters.precedents import Precedents, Votes
+
+BESIDE, OF_MORE, OF_OTHERS = 0.1, 0.5, 0.2
+"""What a suspect of the rules has beside its votes; what votes count for those after the first, and
+for what the rules do not suspect."""
+LEAST_STEPS = 1.2
+"""Least difference of what the rules do not suspect."""
+LIKE, MOST_VOTES = 0.75, 0.3
+"""If the rules suspect nothing, a precedent must be so much like the two, and the votes so many."""
+
+
+def voted(
+    differences: Sequence[Difference],
+    test: Parameters,
+    reference: Parameters,
+    precedents: Precedents,
+    *,
+    models_path: bool,
+) -> list[Difference]:
+    """The differences that `compare` found, the causes in the order of the votes.
+
+    What the rules do not suspect can become a cause, too.
+    """
+    votes = precedents.votes(test, reference)
+    suspects = [d for d in differences if d.is_suspect]
+    names = [d.name for d in suspects]
+    others = [
+        replace(_made(name, test, reference), of_model=models_path)
+        for name in _others(votes, models_path=models_path)
+        if name not in names and (suspects or _is_decided(votes, name))
+    ]
+    weights = {
+        name: (votes.of.get(name, 0.0) + BESIDE) * (OF_MORE if name in names[1:] else 1.0)
+        for name in names
+    }
+    weights |= {d.name: OF_OTHERS * votes.of[d.name] for d in others}
+    causes = [replace(d, votes=votes.of.get(d.name, 0.0)) for d in (*suspects, *others)]
+    causes.sort(key=lambda d: -weights[d.name])
+    return [*causes, *(d for d in differences if d.name not in weights)]
+
+
+def _others(votes: Votes, *, models_path: bool) -> list[str]:
+    """Names with votes that can be causes and differ, whatever the rules suspect."""
+    impossible = LOSS_BASED if models_path else ()
+    possible = {*EFFECTS, *rules_of(models_path)} - {*impossible}
+    return [
+        name
+        for name in votes.of
+        if votes.own_steps.get(name, 0.0) >= LEAST_STEPS and name in possible
+    ]
+
+
+def _made(name: str, test: Parameters, reference: Parameters) -> Difference:
+    """A cause that no rule suspects, as one that just matters."""
+    if name in EFFECTS:
+        found = by_effect(name, test, reference, math.nan)
+    else:
+        found = by_rule(name, test[name], reference[name], math.nan)
+    return replace(found, score=max(found.score, LEAST_OF_SOURCE))
+
+
+def _is_decided(votes: Votes, name: str) -> bool:
+    """Whether the votes alone are enough."""
+    return votes.likeness >= LIKE and votes.of[name] >= MOST_VOTES

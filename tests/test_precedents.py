@@ -1,0 +1,105 @@
+"""Precedents vote on the one change by which two senders differ; rules alone do not decide then."""
+
+from __future__ import annotations
+
+import csv
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sender_cases import sets
+from test_causes_between_seeds import side
+
+from qbkit.metrics.parameters import Parameters, compare, known_precedents, voted
+from qbkit.metrics.parameters.inference import PARAMETERS
+from qbkit.metrics.parameters.precedents import TABLE, Precedents, parsed, steps, written
+from qbkit.metrics.parameters.rules import RULES
+from qbkit.studies.lone import is_one_change
+
+USUAL = {"standing_queue_bdp": [0.2] * 4, "drain_rate": [0.75] * 4, "window_gain": [2.0] * 4}
+FAST = {"standing_queue_bdp": [0.9] * 4, "drain_rate": [0.95] * 4, "window_gain": [2.0] * 4}
+
+
+def row(truth: str, test: Parameters, reference: Parameters) -> dict[str, str]:
+    return {"set": "mine", "truth": truth, "steps": written(steps(test, reference))}
+
+
+def suspects(test: Parameters, reference: Parameters, rows: list[dict[str, str]]) -> list[str]:
+    found = compare(test, reference, models_path=True)
+    judged = voted(found, test, reference, Precedents(rows), models_path=True)
+    return [d.name for d in judged if d.is_suspect]
+
+
+def rows_of_table() -> list[dict[str, str]]:
+    with TABLE.open(newline="") as file:
+        return [*csv.DictReader(file)]
+
+
+def test_steps_change_their_signs_with_the_sides():
+    test, reference = side(**FAST, growth=["cubic"] * 4), side(**USUAL, growth=["linear"] * 4)
+    ours, theirs = steps(test, reference), steps(reference, test)
+    assert ours.keys() == theirs.keys() and len(ours) >= 4
+    assert all(ours[key] == -theirs[key] for key in ours)
+
+
+def test_what_one_side_alone_shows_counts_by_itself():
+    assert steps(side(probe_up_gain=[1.25] * 4), side()) == {"probe_up_gain seen": 1.5}
+
+
+def test_the_most_alike_decide_among_what_the_rules_suspect():
+    test, reference = side(**FAST), side(**USUAL)
+    for truth in ("standing_queue_bdp", "drain_rate"):
+        first, *_ = suspects(test, reference, [row(truth, test, reference)])
+        assert first == truth
+        first, *_ = suspects(reference, test, [row(truth, test, reference)])
+        assert first == truth
+
+
+def test_a_change_that_no_rule_suspects_needs_a_precedent_like_it():
+    # Seeds of a side differ in the filter by less than the rule asks for, but all alike.
+    test, reference = (
+        side(bandwidth_memory_rounds=[17.0] * 4),
+        side(bandwidth_memory_rounds=[10.0] * 4),
+    )
+    assert suspects(test, reference, [row("window_gain", side(**FAST), side(**USUAL))]) == []
+
+
+@given(st.sampled_from([*USUAL]), st.floats(0.3, 3.0))
+def test_equal_senders_have_no_suspect(name: str, value: float):
+    both = side(**{name: [value, value * 1.1, value, value * 0.9]})
+    assert suspects(both, both, rows_of_table()) == []
+
+
+def test_a_cell_is_read_as_it_was_written():
+    found = {"growth=cubic": -2.0, "probe_up_gain seen": 1.5, "window_gain": -0.3}
+    assert parsed(written(found)) == found
+    assert parsed("") == {}
+
+
+def test_the_table_has_the_changed_senders_of_the_benchmark():
+    rows = rows_of_table()
+    assert len(rows) > 400
+    cases = sets()
+    for each in rows:
+        truths = [c.truth for c in cases[each["set"]] if c.flow == each["flow"]]
+        assert tuple(each["truth"].split()) in truths, each["flow"]
+        assert {*each["truth"].split()} <= {*PARAMETERS, *RULES, "app_limited_samples"}
+    assert len({(r["set"], r["flow"], r["link"]) for r in rows}) == len(rows)
+
+
+def test_a_set_is_judged_without_its_own_rows():
+    fewer = known_precedents("causes")
+    assert len(fewer._names) == sum(row["set"] != "causes" for row in rows_of_table())
+
+
+@pytest.mark.parametrize(
+    ("names", "one"),
+    [
+        (("quiche:cubic?pacing=false", "quiche:cubic"), True),
+        (("quiche@0.20.0:cubic", "quiche:cubic"), True),
+        (("quiche:cubic", "quiche:reno"), False),
+        (("quinn:bbr", "tcp:bbr"), False),
+    ],
+)
+def test_one_change_is_between_two_of_the_same_sender(names: tuple[str, str], one: bool):
+    assert is_one_change(names) is one
