@@ -1,7 +1,7 @@
 """Causes that `qb.explain` names, beside the truth: senders with one known change each.
 
-    python benchmarks/causes.py [--unseen | --third | --fourth | --fifth | --sixth | --seventh]
-        [--kind bbr …] [--write]
+    python benchmarks/causes.py [--unseen | --third | --fourth | --fifth | --sixth | --seventh |
+        --eighth] [--kind bbr …] [--write]
 
 The tables are ``causes`` (each case) and ``causes_by_kind``. A case is right if the cause named
 first is the change, near if it is among the first three, undecided if none is named, and wrong
@@ -18,7 +18,7 @@ on both. No competitor runs, so no cause is weighed by the sign of what a sender
 Runs that exist are loaded. The kinds that end with "later" were added when the rules had been
 written; the tables of those that no rule had seen are ``causes_unseen`` and
 ``causes_unseen_by_kind``, and those of a third set ``causes_third`` and ``causes_third_by_kind``.
-Those of a fourth, a fifth, a sixth and a seventh set, which were kept back, are named likewise.
+Those of a fourth to an eighth set, which were kept back, are named likewise.
 """
 
 from __future__ import annotations

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import changed_controllers  # noqa: F401  registers them
+import eighth_controllers  # noqa: F401  likewise
 import fourth_controllers  # noqa: F401  likewise
 import further_controllers  # noqa: F401  likewise
 import interrupted_controllers  # noqa: F401  likewise
@@ -31,7 +32,17 @@ from qbkit.spec import Bottleneck
 from qbkit.spec.over_time import Outages
 
 TABLE = Path(__file__).parent / "senders.csv"
-OURS = ["changed", "further", "interrupted", "limited", "unseen", "fourth", "sixth", "seventh"]
+OURS = [
+    "changed",
+    "further",
+    "interrupted",
+    "limited",
+    "unseen",
+    "fourth",
+    "sixth",
+    "seventh",
+    "eighth",
+]
 OUR_BBRS = tuple(f"qbkit:{name}-bbr" for name in OURS)
 
 
