@@ -184,7 +184,7 @@ class Explanation:
         """What the cause rests on: each suspect's effect alone, and what all account for."""
         if not self.suspects:
             return self._undecided
-        what = "; then ".join(f"{d} ({self.effect_text(d)})" for d in self._named)
+        what = "; then ".join(f"{d} ({self.effect_text(d)}{_votes(d)})" for d in self._named)
         together = ""
         if self.assessment.outcome == DIFFERS:
             together = f"; {self._together}"
@@ -296,6 +296,7 @@ class Explanation:
                     "rule_of_thumb": d.by_thumb,
                     "share": _known(self.share(d)),
                     "score": _known(d.score),
+                    "votes": _known(d.votes),
                 }
                 for d in self.differences
             ],
@@ -347,6 +348,13 @@ def share_text(share: float) -> str:
 def accounts_text(share: float) -> str:
     """What a suspect does to the difference: a part of it, or the opposite."""
     return f"accounts for {share_text(share)}" if share >= 0 else "works against the difference"
+
+
+def _votes(difference: Difference) -> str:
+    """Part of the precedents that are this change; empty if there is more than one change."""
+    if math.isnan(difference.votes):
+        return ""
+    return f"; {100 * difference.votes:.0f} % of the votes of precedents"
 
 
 def _share_cell(share: float) -> int | str:

@@ -85,8 +85,10 @@ class Difference:
     def clause(self) -> str:
         """A cause without intervals, as a verdict says it: "it reverts 82 % of …"."""
         sides = (self.test, self.reference)
-        shown = (WORDS.get(e.word, e.word) or _rounded(e.value) for e in sides)
+        shown = [WORDS.get(e.word, e.word) or _rounded(e.value) for e in sides]
         rule = RULES.get(self.name)
+        if not (self.test.known or (rule and rule.missing)):
+            return f"its {self.meaning} cannot be seen, the reference's is {shown[1]}"
         if self.name == "pacing" and self.of_model and self.test.word in NOT_PACED:
             return NOT_PACED[self.test.word]
         clause = self._clause_of(rule) if rule else CLAUSES[self.name]
@@ -95,7 +97,7 @@ class Difference:
     def _clause_of(self, rule: Rule) -> str:
         ours, theirs = self.test.value, self.reference.value  # a comparison with NaN is false
         if not self.test.known:
-            return rule.missing or rule.clause
+            return rule.missing
         special = rule.if_more if ours > theirs else rule.if_less if ours < theirs else ""
         return special or rule.clause
 

@@ -111,11 +111,7 @@ def steps(test: Parameters, reference: Parameters) -> dict[str, float]:
 
 def own_steps(found: Mapping[str, float]) -> dict[str, float]:
     """The name of a parameter → by how many steps two senders differ in it."""
-    own: dict[str, float] = {}
-    for key, value in found.items():
-        name = key.split("=")[0].removesuffix(SEEN)
-        own[name] = max(own.get(name, 0.0), abs(value))
-    return own
+    return {key.split("=")[0].removesuffix(SEEN): abs(found[key]) for key in found}
 
 
 def _steps(test: Estimate, reference: Estimate) -> float:
