@@ -31,6 +31,8 @@ OF_SOURCE = 0.15
 MOST_STEPS = 3.0
 BY_CHANCE = 0.2
 """Weight of a difference that seeds alone could make."""
+LEAST = 0.3
+"""Less counts as equal."""
 ONE_SIDE, WORD = 1.5, 2.0
 """Steps for a number that one side alone shows, and for another word."""
 LEAST_VALUE = 1e-3
@@ -106,7 +108,7 @@ def steps(test: Parameters, reference: Parameters) -> dict[str, float]:
         for sign, side in ((WORD, ours), (-WORD, theirs)):
             if apart and side.word and ours.word != theirs.word:
                 found[f"{name}={side.word}"] = sign
-    return {key: round(value, 1) for key, value in sorted(found.items()) if round(value, 1)}
+    return {key: round(value, 1) for key, value in sorted(found.items()) if abs(value) >= LEAST}
 
 
 def own_steps(found: Mapping[str, float]) -> dict[str, float]:
