@@ -18,7 +18,8 @@ on both. No competitor runs, so no cause is weighed by the sign of what a sender
 Runs that exist are loaded. The kinds that end with "later" were added when the rules had been
 written; the tables of those that no rule had seen are ``causes_unseen`` and
 ``causes_unseen_by_kind``, and those of a third set ``causes_third`` and ``causes_third_by_kind``.
-Those of a fourth to an eighth set, which were kept back, are named likewise.
+Those of a fourth to an eighth set, which were kept back, are named likewise. The set
+``precedents``, with one or two seeds, is run by ``precedents.py`` alone.
 """
 
 from __future__ import annotations

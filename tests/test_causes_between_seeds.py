@@ -76,12 +76,12 @@ def test_few_reductions_that_are_reverted_in_some_runs_are_no_cause():
     ("ours", "seen"),
     [
         (["never"] * 4, True),
-        (["never", "never", "never", "often"], True),
+        (["never", "never", "never", "often"], False),
         (["never", "never", "often", "often"], False),
         (["often"] * 4, False),
     ],
 )
-def test_a_word_is_what_three_of_four_runs_say(ours, seen):
+def test_a_word_is_what_every_run_says(ours, seen):
     found = causes(side(probe_rtt=ours), side(probe_rtt=["often"] * 4))
     assert found == (["probe_rtt"] if seen else [])
 
