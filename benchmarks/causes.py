@@ -64,7 +64,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     kinds = sorted({case.kind for cases in SETS.values() for case in cases})
     other = parser.add_mutually_exclusive_group()
-    for name in [*SETS][1:]:
+    for name in (name for name in SETS if name.startswith("causes_")):
         option = f"--{name.removeprefix('causes_')}"
         other.add_argument(option, dest="name", action="store_const", const=name, help="that set")
     parser.set_defaults(name="causes")
