@@ -44,3 +44,24 @@ def test_the_command_run_loads_neither_dask_nor_scipy(tmp_path):
     assert (tmp_path / "run.nc").exists()
     assert "xarray" in loaded
     assert not {"dask.array", "distributed", "scipy", "shapely"} & loaded
+
+
+@pytest.mark.guest
+def test_nothing_is_imported_while_the_guest_is_forked(tmp_path, monkeypatch):
+    # A fork in the middle of an import of h5py prints that its lock cannot be released.
+    monkeypatch.setenv("QBKIT_RUNS", str(tmp_path))
+    main = """
+from qbkit.cli import main
+seen = []
+def audit(event, args):
+    if event == "subprocess.Popen" and args[1][0] == "linux":
+        seen.append("guest")
+    if event == "import" and args[0] == "h5py":
+        seen.append("h5py")
+sys.addaudithook(audit)
+sys.argv = ["qbkit", "run", "tcp:cubic", "--duration-s", "0.1"]
+try: main()
+except SystemExit: pass
+sys.modules["first-" + "-".join(seen[:2])] = None
+"""
+    assert "first-guest-h5py" in loaded_by(main)

@@ -118,9 +118,15 @@ def _measure(
 ) -> xr.Dataset:
     """Execute an experiment in a folder, and build the dataset from the files it wrote there."""
     plan = make_plan(experiment, drivers, engine.name, engines.CAPTURE)
-    _import_meanwhile("qbkit.store.datasets")
     silence_s = _silence_s(experiment)
-    result, usage = engines.carry_out(engine, plan, folder, experiment.seed, silence_s, on_progress)
+
+    def report(at_s: float) -> None:
+        # Not before the guest runs: a fork in the middle of an import upsets the lock of h5py.
+        if at_s == 0:
+            _import_meanwhile("qbkit.store.datasets")
+        on_progress(at_s)
+
+    result, usage = engines.carry_out(engine, plan, folder, experiment.seed, silence_s, report)
     attrs = {**identity, **cost(usage), "kernel_version": result["kernel_version"]}
     return traces.build(folder / "run", experiment, attrs)
 

@@ -64,7 +64,11 @@ class Console:
         self.last_started: str | None = None
 
     def follow(self, silence_s: float) -> None:
-        """Read until the console closes; raises TimeoutError after that long a silence."""
+        """Read until the console closes; raises TimeoutError after that long a silence.
+
+        Reports a progress of 0 first.
+        """
+        self.on_progress(0.0)
         os.set_blocking(self.stream.fileno(), False)
         rest = b""
         with selectors.DefaultSelector() as selector:
