@@ -43,7 +43,7 @@ from qbkit.metrics.parameters import (
 )
 from qbkit.metrics.parameters.relations import RECEIVERS
 from qbkit.spec import Bottleneck, Experiment
-from qbkit.studies.lone import is_one_change
+from qbkit.studies.lone import is_one_sender
 from qbkit.studies.probing import ALONE_S, ALONE_SEEDS, SEEDS, alone, interrupted, probing
 
 LONE = {"duration_s": ALONE_S, "seeds": ALONE_SEEDS}
@@ -99,8 +99,9 @@ def named(case: Case, test: Parameters, reference: Parameters, name: str) -> lis
     """The suspects, likeliest first; precedents of the case's own set have no vote."""
     known = models_path(case.flow) or models_path(case.reference)
     found = compare(test, reference, models_path=known)
-    if is_one_change((case.flow, case.reference)):
+    if is_one_sender((case.flow, case.reference)):
         found = voted(found, test, reference, known_precedents(name), models_path=known)
+        return [d for d in found if d.is_suspect]
     suspects = [d for d in found if d.is_suspect]
     # Of a sender that models its path, the receiver is said to differ, but not to be the cause.
     if suspects and suspects[0].of_model and suspects[0].name in RECEIVERS:

@@ -16,6 +16,7 @@ from causes import SETS, parameters
 from sender_cases import Case
 
 from qbkit.metrics.parameters.precedents import TABLE, steps, written
+from qbkit.studies.lone import is_one_sender
 
 HEAD = ("set", "flow", "link", "truth", "steps")
 KEY = HEAD[:3]
@@ -28,7 +29,8 @@ def main() -> None:
     rows = {tuple(row[name] for name in KEY): row for row in stored()}
     for name in chosen:
         for case in SETS[name]:
-            if case.truth and (row := row_of(case, name)):
+            one = is_one_sender((case.flow, case.reference))
+            if case.truth and one and (row := row_of(case, name)):
                 rows[tuple(row[key] for key in KEY)] = row
                 write([*rows.values()])
 

@@ -16,7 +16,7 @@ from qbkit.errors import MetricError
 from qbkit.metrics import parameters, summary
 from qbkit.metrics.flows.lookup import flow_labels, has_packets
 from qbkit.studies.conformance import Study
-from qbkit.studies.explain import differences
+from qbkit.studies.lone import models_path
 from qbkit.studies.explanation import Explanation
 from qbkit.studies.results import Results, is_cube, require_results
 
@@ -82,7 +82,8 @@ class Comparison:
         except MetricError as error:
             return [f"Their packets show no cause: {error}."]
         flows = [f"{run['stack'].values[0]}:{run['controller'].values[0]}" for run in runs]
-        found = differences(flows, second, first)
+        models = models_path(flows, second, first)
+        found = parameters.compare(second, first, models_path=models)
         causes = [d for d in found if d.role == "cause" and not d.explained]
         clauses = [d.clause for d in causes[:MOST_NAMED]]
         said = " and ".join(clauses) or "no parameter differs"

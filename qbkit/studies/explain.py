@@ -79,8 +79,7 @@ def explanation(
     assessment = study.assess(definition=definition)
     fair_mbps = float(study.tests[0].attrs["rate_mbps"]) / study.tests[0].sizes["flow"]
     part = assessment.delta_throughput_mbps / fair_mbps
-    names = (study.test, study.reference)
-    found = differences(names, test, reference, part)
+    found = differences(study, test, reference, part)
     return Explanation(study, assessment, test, reference, found)
 
 

@@ -49,8 +49,8 @@ TOO_SMALL = 0.1
 """Even by a rule of thumb, a cause with less than this part of the difference is not the cause."""
 MOST_SYMPTOMS = 2
 """Number of symptoms, the largest first, that the reasons name if there is no suspect."""
-MOST_VOTES = 0.5
-"""Of two sides that differ by one change, the cause is what so many precedents are."""
+DECISIVE_VOTES = 0.5
+"""Between two of the same sender, the cause is the change of so many of the precedents."""
 MOST_CAUSES = 2
 """Number of suspects, the likeliest first, that the verdict names."""
 
@@ -73,7 +73,7 @@ class Explanation:
 
     @property
     def suspects(self) -> list[Difference]:
-        """Every cause that can matter, or whose effect is unknown, in the order of `compare`.
+        """Every cause that can matter, or whose effect is unknown, likeliest first.
 
         The receiver is none if the difference stays with another one.
         """
@@ -135,12 +135,12 @@ class Explanation:
         first = self.suspects[0]
         if self.exchange and self.exchange.is_cause:
             return f"Most likely because {first.clause}."
-        if first.of_model and first.name in RECEIVERS:
+        if first.of_model and first.name in RECEIVERS and math.isnan(first.votes):
             own = [d for d in self.suspects if d.name not in RECEIVERS]
             beyond = " beyond its start" if own else ""
             return f"Undecided: its sender is not seen to differ{beyond}; {first.clause}."
         clauses = " and ".join(d.clause for d in self._named[:MOST_CAUSES])
-        if self.accounted >= LITTLE or self._breaks_a_rule or first.votes >= MOST_VOTES:
+        if self.accounted >= LITTLE or self._breaks_a_rule or first.votes >= DECISIVE_VOTES:
             return f"Most likely because {clauses}."
         return f"The cause is open; what differs most: {clauses}."
 
@@ -351,7 +351,7 @@ def accounts_text(share: float) -> str:
 
 
 def _votes(difference: Difference) -> str:
-    """Part of the precedents that are this change; empty if there is more than one change."""
+    """Part of the precedents' votes that name it; empty between two different senders."""
     if math.isnan(difference.votes):
         return ""
     return f"; {100 * difference.votes:.0f} % of the votes of precedents"

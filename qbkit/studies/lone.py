@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -21,6 +20,7 @@ from qbkit.metrics.parameters import (
 from qbkit.metrics.parameters.effects import PROBING, law
 from qbkit.metrics.parameters.relations import INTERRUPTED
 from qbkit.spec import Bottleneck, Experiment, Flow
+from qbkit.studies.conformance import Study
 from qbkit.studies.probing import alone, interrupted, probing
 
 Run = Callable[[Sequence[Experiment]], list[xr.Dataset]]
@@ -82,27 +82,22 @@ def models_path(names: Sequence[str], test: Parameters, reference: Parameters) -
     return known or law(test, reference) == PROBING
 
 
-def is_one_change(names: Sequence[str]) -> bool:
-    """Whether both sides are one sender, whatever their options and releases."""
-    senders = {
-        (stack.partition("@")[0], controller)
-        for stack, _, controller in (name.partition("?")[0].rpartition(":") for name in names)
-    }
-    return len(senders) == 1
+def is_one_sender(senders: Sequence[str]) -> bool:
+    """Whether both have the same stack and controller, whatever their options and releases."""
+    parts = [sender.partition("?")[0].rpartition(":") for sender in senders]
+    return len({(stack.partition("@")[0], controller) for stack, _, controller in parts}) == 1
 
 
 def differences(
-    names: Sequence[str],
-    test: Parameters,
-    reference: Parameters,
-    delta_throughput_part: float = math.nan,
+    study: Study, test: Parameters, reference: Parameters, delta_throughput_part: float
 ) -> list[Difference]:
-    """Differences of two sides, as `qbkit.metrics.parameters.compare` has them.
+    """Differences of the sides of a study, as `qbkit.metrics.parameters.compare` has them.
 
     If both are one sender, precedents say which change most likely sets them apart.
     """
-    models = models_path(names, test, reference)
+    models = models_path((study.test, study.reference), test, reference)
     found = compare(test, reference, delta_throughput_part, models_path=models)
-    if not is_one_change(names):
+    runs = (study.tests[0], study.references[0])
+    if not is_one_sender([f"{r['stack'].values[0]}:{r['controller'].values[0]}" for r in runs]):
         return found
     return voted(found, test, reference, known_precedents(), models_path=models)

@@ -174,7 +174,7 @@ def witness(cause: Difference, run: xr.Dataset, c: Connection) -> str:
 
     ``run`` is one of the test alone, and ``c`` its packets.
     """
-    if cause.name not in VALUES:
+    if cause.name not in VALUES or not cause.test.known:
         return ""
     reported = Reported(run, c)
     what, value_of = VALUES[cause.name]

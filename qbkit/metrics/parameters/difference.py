@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 
 from qbkit.metrics.parameters.effects import SYMPTOMS, THUMB
@@ -34,6 +35,8 @@ NOT_PACED = {"bursts": "it does not pace"}
 """What it is to send slow start in bursts for a sender that models the path."""
 WORDS = {"bursts": "in bursts", "never": "rarely or never"}
 """Words that need another form in a clause."""
+NOTHING = re.compile(r", not (by |for )?(0|nan)$")
+"""End of a clause where the reference has nothing, or is not seen to."""
 
 CLEAR = 0.02
 """Smallest effect that makes a cause a suspect: 2 % of the throughput."""
@@ -59,7 +62,7 @@ class Difference:
     of_model: bool = False
     """Whether a side models the path: the packets of such a sender are paced at all times."""
     votes: float = math.nan
-    """Part of the votes of precedents for it; NaN if the sides differ by more than one change."""
+    """Part of the precedents' votes that name it; NaN for what was not voted on."""
 
     @property
     def meaning(self) -> str:
@@ -88,11 +91,11 @@ class Difference:
         shown = [WORDS.get(e.word, e.word) or _rounded(e.value) for e in sides]
         rule = RULES.get(self.name)
         if not (self.test.known or (rule and rule.missing)):
-            return f"its {self.meaning} cannot be seen, the reference's is {shown[1]}"
+            return f"only the reference shows {self.meaning} ({shown[1]}{_unit(self.reference)})"
         if self.name == "pacing" and self.of_model and self.test.word in NOT_PACED:
             return NOT_PACED[self.test.word]
         clause = self._clause_of(rule) if rule else CLAUSES[self.name]
-        return clause.format(*shown).removesuffix(", not 0").removesuffix(", not nan")
+        return NOTHING.sub("", clause.format(*shown))
 
     def _clause_of(self, rule: Rule) -> str:
         ours, theirs = self.test.value, self.reference.value  # a comparison with NaN is false
@@ -102,8 +105,13 @@ class Difference:
         return special or rule.clause
 
     def __str__(self) -> str:
-        unit = f" {self.test.unit}" if self.test.unit not in ("", "1") else ""
-        return f"{self.meaning}: {self.test}{unit} instead of {self.reference}{unit}"
+        ours, theirs = (f"{side}{_unit(side)}" for side in (self.test, self.reference))
+        return f"{self.meaning}: {ours} instead of {theirs}"
+
+
+def _unit(estimate: Estimate) -> str:
+    """The unit of a number, after a space; empty for words, ratios, and what is not seen."""
+    return f" {estimate.unit}" if estimate.known and estimate.unit not in ("", "1") else ""
 
 
 def _rounded(value: float) -> str:

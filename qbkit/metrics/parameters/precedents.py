@@ -46,7 +46,9 @@ class Votes:
     """What the precedents of a pair of senders say."""
 
     of: Mapping[str, float]
-    """The name of a change → the part of the votes that it has."""
+    """The name of a change → its part of the votes; those for several names are divided."""
+    named: Mapping[str, float]
+    """The name of a change → the part of the votes that name it, alone or among others."""
     likeness: float
     """Of the one most like it, from 0 to 1 (the same differences)."""
     own_steps: Mapping[str, float]
@@ -68,13 +70,16 @@ class Precedents:
         direction, part = self._direction(found)
         # With the sides of a pair exchanged, all its steps change their signs.
         likeness = np.abs(self._differences @ direction) * part
-        counted: defaultdict[str, float] = defaultdict(float)
-        for voter in np.argsort(-likeness, kind="stable")[:VOTERS]:
+        voters = np.argsort(-likeness, kind="stable")[:VOTERS]
+        weights = likeness[voters] ** POWER
+        weights /= weights.sum() or 1.0
+        divided: defaultdict[str, float] = defaultdict(float)
+        whole: defaultdict[str, float] = defaultdict(float)
+        for voter, weight in zip(voters, weights, strict=True):
             for name in self._names[voter]:
-                counted[name] += float(likeness[voter]) ** POWER / len(self._names[voter])
-        total = sum(counted.values()) or 1.0
-        parts = {name: votes / total for name, votes in counted.items()}
-        return Votes(parts, float(likeness.max()), own_steps(found))
+                divided[name] += float(weight) / len(self._names[voter])
+                whole[name] += float(weight)
+        return Votes(divided, whole, float(likeness.max()), own_steps(found))
 
     def _direction(self, found: Mapping[str, float]) -> tuple[FloatArray, float]:
         """The steps as a vector of length 1, and what part of their length the columns have."""
@@ -101,10 +106,11 @@ def steps(test: Parameters, reference: Parameters) -> dict[str, float]:
     for name in test.keys() & reference.keys():
         ours, theirs = test[name], reference[name]
         apart = runs_apart(ours, theirs)
+        weight = 1.0 if apart else BY_CHANCE
         if ours.known != theirs.known:
-            found[f"{name}{SEEN}"] = math.copysign(ONE_SIDE, ours.known - theirs.known)
+            found[f"{name}{SEEN}"] = math.copysign(ONE_SIDE, ours.known - theirs.known) * weight
         elif ours.known and not (ours.word or theirs.word):
-            found[name] = _steps(ours, theirs) * (1.0 if apart else BY_CHANCE)
+            found[name] = _steps(ours, theirs) * weight
         for sign, side in ((WORD, ours), (-WORD, theirs)):
             if apart and side.word and ours.word != theirs.word:
                 found[f"{name}={side.word}"] = sign

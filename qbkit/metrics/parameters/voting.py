@@ -17,13 +17,14 @@ from qbkit.metrics.parameters.inference import Parameters
 from qbkit.metrics.parameters.making import LEAST_OF_SOURCE, by_effect, by_rule
 from qbkit.metrics.parameters.precedents import Precedents, Votes
 
-BESIDE, OF_MORE, OF_OTHERS = 0.1, 0.5, 0.2
+BESIDE, LATER, OF_OTHERS = 0.1, 0.5, 0.2
 """What a suspect of the rules has beside its votes; what votes count for those after the first, and
 for what the rules do not suspect."""
 LEAST_STEPS = 1.2
 """Least difference of what the rules do not suspect."""
-LIKE, MOST_VOTES = 0.75, 0.3
-"""If the rules suspect nothing, a precedent must be so much like the two, and the votes so many."""
+LIKE, LEAST_VOTES = 0.75, 0.7
+"""For what the rules do not suspect, a precedent must be so much like the two, and where they
+suspect nothing, so many votes must name it."""
 
 
 def voted(
@@ -44,20 +45,22 @@ def voted(
     others = [
         replace(_made(name, test, reference), of_model=models_path)
         for name in _others(votes, models_path=models_path)
-        if name not in names and (suspects or _is_decided(votes, name))
+        if name not in names and (suspects or votes.named[name] >= LEAST_VOTES)
     ]
     weights = {
-        name: (votes.of.get(name, 0.0) + BESIDE) * (OF_MORE if name in names[1:] else 1.0)
+        name: (votes.of.get(name, 0.0) + BESIDE) * (LATER if name in names[1:] else 1.0)
         for name in names
     }
     weights |= {d.name: OF_OTHERS * votes.of[d.name] for d in others}
-    causes = [replace(d, votes=votes.of.get(d.name, 0.0)) for d in (*suspects, *others)]
+    causes = [replace(d, votes=votes.named.get(d.name, 0.0)) for d in (*suspects, *others)]
     causes.sort(key=lambda d: -weights[d.name])
     return [*causes, *(d for d in differences if d.name not in weights)]
 
 
 def _others(votes: Votes, *, models_path: bool) -> list[str]:
     """Names with votes that can be causes and differ, whatever the rules suspect."""
+    if votes.likeness < LIKE:
+        return []
     impossible = LOSS_BASED if models_path else ()
     possible = {*EFFECTS, *rules_of(models_path)} - {*impossible}
     return [
@@ -69,13 +72,11 @@ def _others(votes: Votes, *, models_path: bool) -> list[str]:
 
 def _made(name: str, test: Parameters, reference: Parameters) -> Difference:
     """A cause that no rule suspects, as one that just matters."""
+    nan = math.nan
+    if not (test[name].known and reference[name].known):
+        return Difference(name, test[name], reference[name], nan, nan, nan, LEAST_OF_SOURCE)
     if name in EFFECTS:
-        found = by_effect(name, test, reference, math.nan)
+        found = by_effect(name, test, reference, nan)
     else:
-        found = by_rule(name, test[name], reference[name], math.nan)
+        found = by_rule(name, test[name], reference[name], nan)
     return replace(found, score=max(found.score, LEAST_OF_SOURCE))
-
-
-def _is_decided(votes: Votes, name: str) -> bool:
-    """Whether the votes alone are enough."""
-    return votes.likeness >= LIKE and votes.of[name] >= MOST_VOTES
