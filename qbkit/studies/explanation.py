@@ -265,7 +265,7 @@ class Explanation:
                 self.study.test: str(d.test),
                 self.study.reference: str(d.reference),
                 "unit": d.test.unit,
-                "throughput_change_percent": round(100 * math.expm1(d.effect), 1),
+                "throughput_change_percent": _change_percent(d),
                 "interval_percent": _interval(d).strip(),
                 "share_percent": _share_cell(self.share(d)),
                 "score": round(d.score, 3),
@@ -348,6 +348,12 @@ def share_text(share: float) -> str:
 def accounts_text(share: float) -> str:
     """What a suspect does to the difference: a part of it, or the opposite."""
     return f"accounts for {share_text(share)}" if share >= 0 else "works against the difference"
+
+
+def _change_percent(difference: Difference) -> float:
+    """What a cause alone would change in throughput; NaN if a side does not show it."""
+    shown = difference.test.known and difference.reference.known
+    return round(100 * math.expm1(difference.effect), 1) if shown else math.nan
 
 
 def _votes(difference: Difference) -> str:
