@@ -16,8 +16,8 @@ from qbkit.errors import MetricError
 from qbkit.metrics import parameters, summary
 from qbkit.metrics.flows.lookup import flow_labels, has_packets
 from qbkit.studies.conformance import Study
-from qbkit.studies.lone import models_path
 from qbkit.studies.explanation import Explanation
+from qbkit.studies.lone import models_path
 from qbkit.studies.results import Results, is_cube, require_results
 
 if TYPE_CHECKING:
