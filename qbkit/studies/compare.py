@@ -17,7 +17,7 @@ from qbkit.metrics import parameters, summary
 from qbkit.metrics.flows.lookup import flow_labels, has_packets
 from qbkit.studies.conformance import Study
 from qbkit.studies.explanation import Explanation
-from qbkit.studies.lone import models_path
+from qbkit.studies.lone import first_sender, models_path
 from qbkit.studies.results import Results, is_cube, require_results
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class Comparison:
             first, second = (parameters.infer(run) for run in runs)
         except MetricError as error:
             return [f"Their packets show no cause: {error}."]
-        flows = [f"{run['stack'].values[0]}:{run['controller'].values[0]}" for run in runs]
+        flows = [first_sender(run) for run in runs]
         models = models_path(flows, second, first)
         found = parameters.compare(second, first, models_path=models)
         causes = [d for d in found if d.role == "cause" and not d.explained]

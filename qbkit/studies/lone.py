@@ -82,6 +82,11 @@ def models_path(names: Sequence[str], test: Parameters, reference: Parameters) -
     return known or law(test, reference) == PROBING
 
 
+def first_sender(run: xr.Dataset) -> str:
+    """Stack and controller of a run's first flow, whatever its label: ``quinn:bbr``."""
+    return f"{run['stack'].values[0]}:{run['controller'].values[0]}"
+
+
 def is_one_sender(senders: Sequence[str]) -> bool:
     """Whether both have the same stack and controller, whatever their options and releases."""
     parts = [sender.partition("?")[0].rpartition(":") for sender in senders]
@@ -98,6 +103,6 @@ def differences(
     models = models_path((study.test, study.reference), test, reference)
     found = compare(test, reference, delta_throughput_part, models_path=models)
     runs = (study.tests[0], study.references[0])
-    if not is_one_sender([f"{r['stack'].values[0]}:{r['controller'].values[0]}" for r in runs]):
+    if not is_one_sender([first_sender(run) for run in runs]):
         return found
     return voted(found, test, reference, known_precedents(), models_path=models)

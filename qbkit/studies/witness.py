@@ -16,6 +16,7 @@ import xarray as xr
 from qbkit.metrics.flows.lookup import state_values
 from qbkit.metrics.parameters import Difference
 from qbkit.metrics.parameters.connection import Connection
+from qbkit.metrics.parameters.difference import unit_after
 from qbkit.metrics.parameters.interruptions import outages_s, pauses_s
 from qbkit.metrics.parameters.model import EXTREME, PEAK_RTTS, bdp_packets
 from qbkit.metrics.parameters.probe_path import ProbePath, stale_span
@@ -181,7 +182,7 @@ def witness(cause: Difference, run: xr.Dataset, c: Connection) -> str:
     value = value_of(reported) if len(reported.column(COLUMNS[what])) else math.nan
     if not math.isfinite(value):
         return ""
-    unit = f" {cause.test.unit}" if cause.test.unit not in ("", "1") else ""
+    unit = unit_after(cause.test)
     apart = abs(math.log(max(value, 1e-3) / max(cause.test.value, 1e-3)))
     if apart <= AGREES:
         return f"The {what} that it reports agrees: {value:.3g}{unit}."

@@ -91,7 +91,9 @@ class Difference:
         shown = [WORDS.get(e.word, e.word) or _rounded(e.value) for e in sides]
         rule = RULES.get(self.name)
         if not (self.test.known or (rule and rule.missing)):
-            return f"only the reference shows {self.meaning} ({shown[1]}{_unit(self.reference)})"
+            return (
+                f"only the reference shows {self.meaning} ({shown[1]}{unit_after(self.reference)})"
+            )
         if self.name == "pacing" and self.of_model and self.test.word in NOT_PACED:
             return NOT_PACED[self.test.word]
         clause = self._clause_of(rule) if rule else CLAUSES[self.name]
@@ -105,11 +107,11 @@ class Difference:
         return special or rule.clause
 
     def __str__(self) -> str:
-        ours, theirs = (f"{side}{_unit(side)}" for side in (self.test, self.reference))
+        ours, theirs = (f"{side}{unit_after(side)}" for side in (self.test, self.reference))
         return f"{self.meaning}: {ours} instead of {theirs}"
 
 
-def _unit(estimate: Estimate) -> str:
+def unit_after(estimate: Estimate) -> str:
     """The unit of a number, after a space; empty for words, ratios, and what is not seen."""
     return f" {estimate.unit}" if estimate.known and estimate.unit not in ("", "1") else ""
 
