@@ -23,6 +23,8 @@ import fourth_controllers  # noqa: F401  likewise
 import further_controllers  # noqa: F401  likewise
 import interrupted_controllers  # noqa: F401  likewise
 import limited_controllers  # noqa: F401  likewise
+import ninth_controllers  # noqa: F401  likewise
+import ninth_loss_based  # noqa: F401  likewise
 import seventh_controllers  # noqa: F401  likewise
 import sixth_controllers  # noqa: F401  likewise
 import unseen_controllers  # noqa: F401  likewise
@@ -42,6 +44,7 @@ OURS = [
     "sixth",
     "seventh",
     "eighth",
+    "ninth",
 ]
 OUR_BBRS = tuple(f"qbkit:{name}-bbr" for name in OURS)
 
