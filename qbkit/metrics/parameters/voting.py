@@ -22,9 +22,8 @@ BESIDE, LATER, OF_OTHERS = 0.1, 0.5, 0.2
 for what the rules do not suspect."""
 LEAST_STEPS = 1.2
 """Least difference of what the rules do not suspect."""
-LIKE, LEAST_VOTES = 0.75, 0.7
-"""For what the rules do not suspect, a precedent must be so much like the two, and where they
-suspect nothing, so many votes must name it."""
+LIKE = 0.75
+"""How much a precedent must be like the two for what the rules do not suspect."""
 
 
 def voted(
@@ -37,15 +36,18 @@ def voted(
 ) -> list[Difference]:
     """The differences that `compare` found, the causes in the order of the votes.
 
-    What the rules do not suspect can become a cause, too.
+    Beside what the rules suspect, something else can become a cause. Where they suspect nothing,
+    there is none.
     """
-    votes = precedents.votes(test, reference)
     suspects = [d for d in differences if d.is_suspect]
+    if not suspects:
+        return [*differences]
+    votes = precedents.votes(test, reference)
     names = [d.name for d in suspects]
     others = [
         replace(_made(name, test, reference), of_model=models_path)
         for name in _others(votes, models_path=models_path)
-        if name not in names and (suspects or votes.named[name] >= LEAST_VOTES)
+        if name not in names
     ]
     weights = {
         name: (votes.of.get(name, 0.0) + BESIDE) * (LATER if name in names[1:] else 1.0)
