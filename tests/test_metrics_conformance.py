@@ -19,6 +19,7 @@ from qbkit.metrics import (
     envelope,
     overlap,
 )
+from qbkit.metrics.envelopes.conformance import pairwise_conformance
 
 DEFINITION = pytest.mark.parametrize("definition", DEFINITIONS)
 QUICK = settings(deadline=None, max_examples=12)
@@ -101,6 +102,15 @@ def test_symmetry_and_bounds(definition: str, a: np.ndarray, b: np.ndarray) -> N
     assert 0 <= conformance(x, y) <= 1
     if definition != "quicbench":
         assert deviation(x, y) <= math.sqrt(2)
+
+
+@DEFINITION
+@given(many=st.lists(clouds, min_size=1, max_size=5))
+@QUICK
+def test_many_at_once_are_as_pair_by_pair(definition: str, many: list[np.ndarray]) -> None:
+    envelopes = [envelope(points, definition=definition) for points in many]
+    by_pair = [[conformance(one, other) for other in envelopes] for one in envelopes]
+    assert np.array_equal(pairwise_conformance(envelopes), by_pair)
 
 
 @pytest.mark.parametrize("definition", ["imc22", "refined"])

@@ -20,7 +20,6 @@ out whole trials only.
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -28,7 +27,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from qbkit.metrics.envelopes.conformance import conformance
+from qbkit.metrics.envelopes.conformance import pairwise_conformance
 from qbkit.metrics.envelopes.envelope import Definition, Envelope, join, region
 from qbkit.traces.arrays import FloatArray, IntArray
 
@@ -82,10 +81,8 @@ class Trials:
         ends = np.cumsum([len(p) for p in points])[:-1]
         clusters = np.split(rule.cluster(join(points)), ends)
         single = [_single(p, c, rule) for p, c in zip(points, clusters, strict=True)]
-        pairs = np.eye(len(single))
-        for i, j in itertools.combinations(range(len(single)), 2):
-            pairs[i, j] = pairs[j, i] = conformance(single[i], single[j])
-        return cls(pairs, np.array([p.mean(axis=0) for p in points]), len(tests))
+        means = np.array([p.mean(axis=0) for p in points])
+        return cls(pairwise_conformance(single), means, len(tests))
 
     @property
     def references(self) -> int:

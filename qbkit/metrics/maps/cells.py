@@ -21,6 +21,7 @@ from qbkit.traces.arrays import FloatArray
 from qbkit.traces.run.schema import named
 
 CONFIDENCE = 0.95
+POINTS = ("point_delay_ms", "point_throughput_mbps")
 MAP = {
     "conformance": named("1", "conformance of one trial with one of the reference"),
     "conformance_low": named("1", "lower end of its 95 % interval"),
@@ -96,8 +97,9 @@ def cell_trials(cube: xr.Dataset) -> xr.DataArray:
     require_dimensions(cube, FIRST)
     dims = [FIRST, *(d for d in cube["done"].dims if d not in (FIRST, SEED))]
     found = np.full([cube.sizes[d] for d in dims], None, dtype=object)
+    delay_ms, mbps = (cube[name].isel(flow=0).transpose(*dims, ...).values for name in POINTS)
     for place in np.ndindex(*found.shape):
-        found[place] = _trials(cube.isel(dict(zip(dims, place, strict=True))))
+        found[place] = _trials(delay_ms[place], mbps[place])
     return xr.DataArray(found, {d: cube[d].values for d in dims}, dims)
 
 
@@ -160,13 +162,13 @@ def _compare(tests: list[FloatArray], references: list[FloatArray], definition: 
     return _Comparison(figures, deals)
 
 
-def _trials(cell: xr.Dataset) -> list[FloatArray]:
-    """Operating points of each trial of one implementation in one setting."""
-    mine = cell.isel(flow=0)
-    delay_ms = np.atleast_2d(mine["point_delay_ms"].values)
-    mbps = np.atleast_2d(mine["point_throughput_mbps"].values)
+def _trials(delay_ms: FloatArray, mbps: FloatArray) -> list[FloatArray]:
+    """Operating points of each trial of one implementation in one setting.
+
+    The arguments have the points of a trial, or of each trial (a row each).
+    """
     trials = [
         np.column_stack([d[np.isfinite(d)], t[np.isfinite(d)]]).astype(float)
-        for d, t in zip(delay_ms, mbps, strict=True)
+        for d, t in zip(np.atleast_2d(delay_ms), np.atleast_2d(mbps), strict=True)
     ]
     return [t for t in trials if len(t) >= MIN_POINTS]
