@@ -20,7 +20,7 @@ RTT_S = 0.050
 
 
 def first_seconds(
-    name: str, duration_s: float = 4.0, buffer_bdp: float = 1, **options: object
+    name: str, duration_s: float = 2.0, buffer_bdp: float = 1, **options: object
 ) -> xr.Dataset:
     stack, _, controller = name.partition(":")
     if not stacks.get(stack).status().ready:
@@ -75,7 +75,7 @@ def test_ack_frequency(name: str):
 @pytest.mark.parametrize("name", offering("pmtud"))
 def test_path_mtu_discovery(name: str):
     found, small = (
-        int(first_seconds(name, 2.0, pmtud=on).packet_size_bytes.max()) for on in (True, False)
+        int(first_seconds(name, 1.0, pmtud=on).packet_size_bytes.max()) for on in (True, False)
     )
     assert small < 1300 < 1400 < found
 

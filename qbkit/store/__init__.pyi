@@ -1,4 +1,5 @@
 from .datasets import FORMAT_VERSION as FORMAT_VERSION
+from .datasets import attributes_of_run as attributes_of_run
 from .datasets import list_runs as list_runs
 from .datasets import load_run as load_run
 from .datasets import require_free as require_free

@@ -60,6 +60,19 @@ def load_run(path: str | Path) -> xr.Dataset:
     return with_flow_index(ds)
 
 
+def attributes_of_run(path: str | Path) -> dict[str, Any]:
+    """The attributes of a run, read without its variables. Raises StoreError as `load_run` does."""
+    if not as_path(path).exists():
+        raise StoreError(f"there is no run file {path}")
+    try:
+        with h5py.File(path, "r") as file:
+            attrs = {name: _plain(value) for name, value in file.attrs.items()}
+    except Exception:  # as in `load_run`
+        raise StoreError(f"{path} is damaged or no netCDF file") from None
+    _require_format(attrs, path)
+    return attrs
+
+
 def require_free(path: str | Path, spec_hash: str = "") -> None:
     """Raise StoreError if a file is there, except a run of the experiment with this hash."""
     if not as_path(path).exists():
@@ -98,9 +111,7 @@ def list_runs(folder: str | Path | None = None) -> pd.DataFrame:
 
 def _index_row(path: Path) -> dict[str, Any]:
     try:
-        with h5py.File(path, "r") as file:
-            attrs = {name: _plain(value) for name, value in file.attrs.items()}
-        _require_format(attrs, path)
+        attrs = attributes_of_run(path)
         spec = json.loads(attrs["spec"] or '{"flows": []}')
         flows = " + ".join(f"{f['stack']}:{f['controller']}" for f in spec["flows"])
     except StoreError as error:

@@ -122,7 +122,7 @@ def _study_sections(results: Results, study: Study) -> Iterator[Section]:
 
 def _chart(results: Results, kind: str) -> str:
     try:
-        return chart_fragment(figure(results, kind).to_dict())
+        return chart_fragment(figure(results, kind).to_dict(validate=False))
     except QbkitError as error:
         return f"<p>Not drawn: {escape(str(error))}.</p>"
 

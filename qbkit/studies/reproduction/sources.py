@@ -22,7 +22,7 @@ from qbkit.metrics.parameters import infer
 from qbkit.spec import Experiment
 from qbkit.spec.sweep import Sweep
 from qbkit.spec.web import WebLoad
-from qbkit.store.datasets import load_run
+from qbkit.store.datasets import attributes_of_run, load_run
 from qbkit.store.index import INDEX, read_index
 from qbkit.store.published import SPEC_ENDINGS, STEP, load_published
 from qbkit.studies.probing import alone
@@ -168,7 +168,7 @@ def _ranges(cube: xr.Dataset, row: Mapping[str, int]) -> values.Ranges:
 def _of_run(path: Path) -> Iterator[Point]:
     """A run of a folder with an index."""
     provenance = read_index(path.parent, "runs")["files"][path.name]["provenance"]
-    attrs = load_run(path).attrs
+    attrs = attributes_of_run(path)
     is_load = "web_load" in attrs
     spec: Experiment | WebLoad = (
         WebLoad.from_json(attrs["web_load"]) if is_load else Experiment.from_json(attrs["spec"])
@@ -191,7 +191,7 @@ def _of_parameters(index: Path) -> Iterator[Point]:
     known = read_index(index.parent, "runs")
     for side, parameters in known["parameters"].items():
         names = [name for name in known["files"] if name.startswith(f"{side}-")]
-        one = Experiment.from_json(load_run(index.parent / names[0]).attrs["spec"])
+        one = Experiment.from_json(attributes_of_run(index.parent / names[0])["spec"])
         seeds = min(len(names), int(known.get("alone_seeds", ALONE_SEEDS_BEFORE)))
         lone = alone(one.flows[0], one.bottleneck, duration_s=one.duration_s, seeds=seeds)
         recipe = Recipe([lone], lambda runs: infer(runs).to_dict()["estimates"])
