@@ -23,7 +23,6 @@ from qbkit.atlas.published import (
     PublishedStudy,
     PublishedSweep,
     Share,
-    network_text,
 )
 from qbkit.atlas.standing import KINDS, Cause, Standing, cause_of, standing_of
 from qbkit.metrics import by_family, summary
@@ -33,6 +32,7 @@ from qbkit.metrics.maps.shares import settle_s
 from qbkit.plots.drawing.render import chart_fragment
 from qbkit.plots.maps.conformance_map import setting_text
 from qbkit.spec import Experiment
+from qbkit.spec.network_words import network_text
 
 WAITING = "An interactive chart; it needs JavaScript."
 

@@ -19,7 +19,8 @@ from qbkit.errors import StoreError
 from qbkit.metrics import cell_envelopes, conformance_map, dominance, interactions, settling
 from qbkit.metrics.envelopes.envelope import Envelope
 from qbkit.metrics.maps.interactions import FIRST, SECOND, SEED
-from qbkit.spec import Bottleneck, Experiment
+from qbkit.spec import Experiment
+from qbkit.spec.network_words import network_text
 from qbkit.spec.sweep import Sweep
 from qbkit.store.faults import Fault, read_faults
 from qbkit.store.index import INDEX
@@ -285,11 +286,6 @@ class Published:
             found |= json.loads(self.alone[name].attrs["stack_versions"])
         # The driver's version follows: it is the hash of our own program.
         return str(found.get(stack, "")).partition(",")[0].partition("driver")[0].strip()
-
-
-def network_text(link: Bottleneck) -> str:
-    """Rate, RTT and buffer: ``20 Mbit/s, 50 ms, 1 BDP``."""
-    return f"{link.rate_mbps:g} Mbit/s, {link.rtt_ms:g} ms, {link.buffer_bdp:g} BDP"
 
 
 def read_published(folder: Path) -> Published:

@@ -12,6 +12,7 @@ import pandas as pd
 from qbkit.atlas.pages import Figure, drawn
 from qbkit.metrics.theory import bbr_share, cubic_share, equal_share
 from qbkit.plots.theory import Model, share_by_buffer_chart, share_by_flows_chart
+from qbkit.spec.network_words import FORMS, network_text
 
 TABLE = "shares/shares.csv"
 EQUAL = "equal shares"
@@ -32,9 +33,7 @@ class Shares:
     def network(self, what: str) -> str:
         """The link and the buffer that all of these rows have in common."""
         rows = self.over(what)
-        words = [f"{rows['rate_mbps'].iloc[0]:g} Mbit/s", f"{rows['rtt_ms'].iloc[0]:g} ms"]
-        buffers = rows["buffer_bdp"].unique()
-        return ", ".join([*words, *[f"{bdp:g} BDP" for bdp in buffers if len(buffers) == 1]])
+        return network_text(rows.iloc[0], [name for name in FORMS if rows[name].nunique() == 1])
 
     def by_buffer(self) -> alt.LayerChart:
         """One flow beside one other."""

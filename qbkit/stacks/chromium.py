@@ -8,6 +8,7 @@ its net log.
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import ClassVar
@@ -42,7 +43,7 @@ class BrowserStack(UploadingStack):
         """Versions of Debian's package, of the driver, and of the receiver."""
         package, file = next(iter(self.packages.items()))
         return (
-            f"{package_version(package, file)}, driver {driver_fingerprint()}, "
+            f"{package_version(package, file)}, driver {driver_fingerprint(SOURCES)}, "
             f"receiver quic-go {self._receiver.version()}"
         )
 
@@ -69,8 +70,8 @@ class BrowserStack(UploadingStack):
 
     def mounts(self) -> dict[str, Path]:
         """The driver, its byte code, and the receiver."""
-        driver = {MOUNT: driver_folder()}
-        code = byte_code.mounts("browser", PYTHON, ["main"], MOUNT, driver, driver_fingerprint())
+        driver, key = {MOUNT: driver_folder()}, driver_fingerprint(SOURCES)
+        code = byte_code.mounts("browser", PYTHON, ["main"], MOUNT, driver, key)
         return {**driver, **code, **self._receiver.mounts()}
 
     def env(self) -> dict[str, str]:
@@ -97,9 +98,9 @@ class Chromium(Preloading, BrowserStack):
         return ("cubic", "bbr", "bbr2", "reno")
 
 
-def driver_fingerprint() -> str:
-    """12 hexadecimal digits over the driver's files and the flags that start them."""
-    return fingerprint(files_of(SOURCES), byte_code.version(), *PYTHON)
+def driver_fingerprint(sources: Sequence[Path]) -> str:
+    """12 hexadecimal digits over a driver's files and the flags that start them."""
+    return fingerprint(files_of(sources), byte_code.version(), *PYTHON)
 
 
 def driver_folder() -> Path:

@@ -29,6 +29,7 @@ from qbkit.plots import envelope_chart, timeline_chart
 from qbkit.plots.drawing.html import run_html
 from qbkit.plots.drawing.render import chart_fragment, show_html
 from qbkit.spec import Bottleneck, Experiment, Flow
+from qbkit.spec.network_words import FORMS, network_text
 from qbkit.stacks.about.listing import list_implementations
 from qbkit.stacks.registry import get
 from qbkit.studies.results import reference_of
@@ -40,12 +41,8 @@ if TYPE_CHECKING:
 RATES_MBPS = (5.0, 10.0, 20.0, 50.0, 100.0)
 RTTS_MS = (5.0, 10.0, 20.0, 50.0, 100.0)
 BUFFERS_BDP = (0.25, 0.5, 1.0, 2.0, 3.0, 5.0)
-FIELDS = {
-    "bottleneck.rate_mbps": ("rate_mbps", "{:g} Mbit/s"),
-    "bottleneck.rtt_ms": ("rtt_ms", "{:g} ms"),
-    "bottleneck.buffer_bdp": ("buffer_bdp", "{:g} BDP"),
-}
-"""Field of a sweep → field of `Setting`, and how it is written."""
+FIELDS = {f"bottleneck.{name}": name for name in FORMS}
+"""Field of a sweep → field of `Setting`."""
 LEVEL = 0.05
 """A verdict needs a p-value of at most this."""
 MUCH_LOSS_PERCENT = 10.0
@@ -67,8 +64,7 @@ class Setting:
     buffer_bdp: float = 1.0
 
     def __str__(self) -> str:
-        values = [form.format(getattr(self, name)) for name, form in FIELDS.values()]
-        return f"{self.implementation}, {', '.join(values)}"
+        return f"{self.implementation}, {network_text(self)}"
 
 
 @dataclass(frozen=True)
@@ -142,7 +138,7 @@ def nearest(
             continue
         base = json.loads(cube.attrs["sweep"])["base"]["bottleneck"]
         place, away = {}, 0.0
-        for field, (name, _) in FIELDS.items():
+        for field, name in FIELDS.items():
             given = [base.get(name, getattr(Setting(""), name))]
             values = cube[field].values.tolist() if field in cube.dims else given
             asked = getattr(wanted, name)
@@ -169,7 +165,7 @@ def _published(
     envelopes = {name: every.sel({FIRST: name, **at}).item() for name in names}
     cell = known.sel({FIRST: wanted.implementation, **at})
     cell = cell.assign(settling(small).sel({FIRST: wanted.implementation, **at}).data_vars)
-    chosen = {name: place[field] for field, (name, _) in FIELDS.items()}
+    chosen = {name: place[field] for field, name in FIELDS.items()}
     return Published(wanted, Setting(wanted.implementation, **chosen), reference, cell, envelopes)
 
 

@@ -18,10 +18,13 @@ from qbkit.spec.loss import read_loss
 
 SETTING = ("server", "client", "page", "loss", "rtt_ms")
 """Columns of `page_table` that make a cell."""
-PAGE_TIMES = (
-    *("page_load_time_s", "speed_index_s", "first_contentful_paint_s"),
-    "largest_contentful_paint_s",
-)
+TITLES = {
+    "page_load_time_s": "Page load time",
+    "speed_index_s": "Speed Index",
+    "first_contentful_paint_s": "First contentful paint",
+    "largest_contentful_paint_s": "Largest contentful paint",
+}
+PAGE_TIMES = tuple(TITLES)
 """Columns of `page_table` that are compared."""
 NO_LOSS = "none"
 

@@ -23,6 +23,7 @@ from qbkit.plots.drawing.charts import HConcatChart, LayerChart
 from qbkit.plots.drawing.data import inline
 from qbkit.plots.drawing.pointer import one_brush
 from qbkit.plots.maps.cell import DETAIL_WIDTH, MapCell, detail_chart
+from qbkit.spec.network_words import FORMS
 
 CELL_WIDTH, CELL_HEIGHT = 36, 20
 QUANTITIES: dict[str, tuple[str, Any, tuple[float, float] | None, str]] = {
@@ -48,11 +49,8 @@ BESIDE = {
     "drift_mbps": ("Throughput, second half of a trial minus the first (Mbit/s)", "+.1f"),
 }
 """Further rows of the tooltip: variable → title, number format."""
-SHORT = {
-    "bottleneck.rate_mbps": "{:g} Mbit/s",
-    "bottleneck.rtt_ms": "{:g} ms",
-    "bottleneck.buffer_bdp": "{:g} BDP",
-}
+LINK = "bottleneck."
+"""What precedes a field of the link in the name of a swept field."""
 OF_ITSELF = " with itself"
 """After the name of the reference: its row has the noise floor."""
 
@@ -160,7 +158,8 @@ def _figures(found: xr.Dataset, number: int | None, place: tuple[int, ...]) -> d
 
 def setting_text(values: Mapping[str, Any]) -> str:
     """Values of swept fields in a few words: ``10 ms, 0.5 BDP``."""
-    return ", ".join(SHORT.get(f, f"{f} {{}}").format(v) for f, v in values.items())
+    forms = ((FORMS.get(f.removeprefix(LINK), f"{f} {{}}"), v) for f, v in values.items())
+    return ", ".join(form.format(value) for form, value in forms)
 
 
 def _in_order(cells: Iterable[MapCell]) -> list[str]:

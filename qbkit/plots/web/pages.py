@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from qbkit.errors import MetricError
-from qbkit.metrics.web.pages import NO_LOSS, PAGE_TIMES, page_differences
+from qbkit.metrics.web.pages import NO_LOSS, PAGE_TIMES, TITLES, page_differences
 from qbkit.plots.drawing import theme
 from qbkit.plots.drawing.captions import heading
 from qbkit.plots.drawing.charts import Chart, LayerChart
@@ -23,12 +23,6 @@ from qbkit.plots.web.tiles import (
 )
 
 CELL_WIDTH, CELL_HEIGHT = 144, 34
-TITLES = {
-    "page_load_time_s": "Page load time",
-    "speed_index_s": "Speed Index",
-    "first_contentful_paint_s": "First contentful paint",
-    "largest_contentful_paint_s": "Largest contentful paint",
-}
 PANEL_WIDTH, PANEL_HEIGHT = 190, 150
 LABEL_LINES = 32
 """Room for the further lines of a column's name, which Vega draws towards the cells."""

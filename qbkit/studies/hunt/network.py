@@ -9,6 +9,7 @@ from typing import Any
 
 from qbkit.spec.book import TESTED, Scenario
 from qbkit.spec.bottleneck import FRAME_BYTES
+from qbkit.spec.network_words import network_text
 
 DURATION_S = 30.0
 QDISCS = ("fifo", "codel", "pie")
@@ -114,7 +115,7 @@ class Network:
                 yield simpler
 
     def __str__(self) -> str:
-        parts = [f"{self.rate_mbps:g} Mbit/s, {self.rtt_ms:g} ms, {self.buffer_bdp:g} BDP"]
+        parts = [network_text(self)]
         parts += [self.qdisc] if self.qdisc != "fifo" else []
         parts += [f"{self.loss_percent:g} % lost"] if self.loss_percent else []
         parts += [f"{self.later_mbps:g} Mbit/s from {STEP_AT_S:g} s"] if self.step != 1 else []

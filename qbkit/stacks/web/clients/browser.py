@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import ClassVar
 
 from qbkit.stacks.base import CERTIFICATE_MOUNT, Status
-from qbkit.stacks.chromium import DRIVERS, PYTHON, SHARED, package_version
+from qbkit.stacks.chromium import DRIVERS, PYTHON, SHARED, driver_fingerprint, package_version
 from qbkit.stacks.toolchains import byte_code
-from qbkit.stacks.toolchains.build import fingerprint
 from qbkit.stacks.toolchains.processor import NO_RANDOM_INSTRUCTIONS, SAME_LIBRARY_FOLDERS
-from qbkit.stacks.toolchains.sources import files_of, together
+from qbkit.stacks.toolchains.sources import together
 from qbkit.stacks.web.base import WebClient
 from qbkit.stacks.web.site import Site
 
@@ -32,7 +31,8 @@ class Browser(WebClient):
 
     def version(self) -> str:
         """Versions of the package and of the driver."""
-        return f"{package_version(self.package, self.program)}, driver {_driver()}"
+        key = driver_fingerprint(SOURCES)
+        return f"{package_version(self.package, self.program)}, driver {key}"
 
     def status(self) -> Status:
         """Ready when the package is installed."""
@@ -42,8 +42,8 @@ class Browser(WebClient):
 
     def mounts(self) -> dict[str, Path]:
         """The driver and its byte code."""
-        driver, modules = {MOUNT: driver_folder()}, [self.script]
-        code = byte_code.mounts(self.code, PYTHON, modules, MOUNT, driver, _driver())
+        driver, key = {MOUNT: driver_folder()}, driver_fingerprint(SOURCES)
+        code = byte_code.mounts(self.code, PYTHON, [self.script], MOUNT, driver, key)
         return {**driver, **code}
 
     def env(self) -> dict[str, str]:
@@ -65,11 +65,6 @@ class Browser(WebClient):
         hosts = [word for host in site.hosts for word in ("--host", host)]
         how = ["--protocol", protocol, "--limit-s", f"{limit_s:g}", "--out", out]
         return [*PYTHON, *driver, CERTIFICATE_MOUNT, *where, *hosts, *how]
-
-
-def _driver() -> str:
-    """12 hexadecimal digits over the driver's files and the flags that start them."""
-    return fingerprint(files_of(SOURCES), byte_code.version(), *PYTHON)
 
 
 def driver_folder() -> Path:
