@@ -72,9 +72,13 @@ def writable_folder() -> Path:
     return wanted if _is_writable(wanted) else _temporary_folder(wanted)
 
 
+def existing(folder: Path) -> Path:
+    """The folder, or the nearest one above it that exists."""
+    return next(path for path in (folder, *folder.absolute().parents) if path.exists())
+
+
 def _is_writable(folder: Path) -> bool:
-    there = next(path for path in (folder, *folder.absolute().parents) if path.exists())
-    return os.access(there, os.W_OK | os.X_OK)
+    return os.access(existing(folder), os.W_OK | os.X_OK)
 
 
 @cache

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from qbkit.errors import EngineError, StoreError
+from qbkit.settings import existing
 from qbkit.spec import FRAME_BYTES, Experiment
 from qbkit.testbed import engines, memory
 from qbkit.testbed.machine import own_folder
@@ -147,18 +148,13 @@ def _require_space(runs: int, wanted: Sequence[tuple[Path, float, str]]) -> None
     """
     disks: dict[int, list[tuple[Path, float, str]]] = {}
     for row in wanted:
-        disks.setdefault(_existing(row[0]).stat().st_dev, []).append(row)
+        disks.setdefault(existing(row[0]).stat().st_dev, []).append(row)
     for rows in disks.values():
         folders, sizes, how = zip(*rows, strict=True)
-        free_bytes = shutil.disk_usage(_existing(folders[0])).free
+        free_bytes = shutil.disk_usage(existing(folders[0])).free
         if sum(sizes) > free_bytes:
             raise StoreError(
                 f"{'the run' if runs == 1 else f'{runs} runs'} may need {sum(sizes) / 1e6:.1f} MB "
                 f"of disk space, but {free_bytes / 1e6:.1f} MB are free in "
                 f"{' and '.join(map(str, folders))}; free some, or {' or '.join(how)}"
             )
-
-
-def _existing(folder: Path) -> Path:
-    """The folder, or the nearest one above it that exists."""
-    return next(path for path in (folder, *folder.absolute().parents) if path.exists())

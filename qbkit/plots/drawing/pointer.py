@@ -41,6 +41,14 @@ def legend_choice(field: str = "label") -> alt.Parameter:
     return alt.selection_point(fields=[field], bind="legend", name="shown")
 
 
+def cell_choice(name: str, **first: str) -> alt.Parameter:
+    """Selection of the cell of a map that was clicked last; before that the one with these values.
+
+    One cell is always chosen.
+    """
+    return alt.selection_point(name=name, fields=[*first], value=[first], toggle=False, empty=False)
+
+
 def unless_hidden(shown: alt.Parameter, opacity: float, hidden: float = 0.0) -> Any:
     """Opacity of a label; ``hidden`` while another label is chosen in the legend."""
     return alt.when(shown).then(alt.value(opacity)).otherwise(alt.value(hidden))

@@ -21,7 +21,7 @@ from qbkit.plots.drawing import theme
 from qbkit.plots.drawing.captions import heading
 from qbkit.plots.drawing.charts import HConcatChart, LayerChart
 from qbkit.plots.drawing.data import inline
-from qbkit.plots.drawing.pointer import one_brush
+from qbkit.plots.drawing.pointer import cell_choice, one_brush
 from qbkit.plots.maps.cell import DETAIL_WIDTH, MapCell, detail_chart
 from qbkit.spec.network_words import FORMS
 
@@ -88,14 +88,7 @@ def conformance_map_chart(
         raise MetricError("no cell has envelopes of both sides; give a cube with runs of both")
     table = _table(cells)
     settings = _in_order(cells)
-    first = cells[0]
-    chosen = alt.selection_point(
-        name="cell",
-        fields=["row", "setting"],
-        value=[{"row": first.row, "setting": first.setting}],
-        toggle=False,
-        empty=False,
-    )
+    chosen = cell_choice("cell", row=cells[0].row, setting=cells[0].setting)
     maps = [
         _heat(table, cells, settings, name, chosen, i == 0) for i, name in enumerate(quantities)
     ]

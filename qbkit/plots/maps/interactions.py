@@ -26,7 +26,7 @@ from qbkit.plots.drawing import theme
 from qbkit.plots.drawing.captions import heading
 from qbkit.plots.drawing.charts import HConcatChart, LayerChart, VConcatChart
 from qbkit.plots.drawing.data import inline, long_table
-from qbkit.plots.drawing.pointer import hover, one_brush
+from qbkit.plots.drawing.pointer import cell_choice, hover, one_brush
 from qbkit.plots.maps.conformance_map import tile_legend
 
 CELL = 27
@@ -58,7 +58,7 @@ def interaction_chart(
     """
     found = interactions(cube)
     names = [str(n) for n in dominance(found.throughput_ratio)[FIRST].values]
-    chosen = _choice(names[0], names[-1])
+    chosen = cell_choice("pair", row=names[0], column=names[-1])
     matrix = _matrix(found, names, names, chosen)
     sentences = [
         "Orange: the row takes more than the column.",
@@ -98,16 +98,6 @@ def expectation_chart(
     ]
     return _matrix(found, cubic, bbr, None, framed=seen.reversed).properties(
         **heading(title, sentences, max(420, CELL * len(bbr)))
-    )
-
-
-def _choice(row: str, column: str) -> alt.Parameter:
-    return alt.selection_point(
-        name="pair",
-        fields=["row", "column"],
-        value=[{"row": row, "column": column}],
-        toggle=False,
-        empty=False,
     )
 
 

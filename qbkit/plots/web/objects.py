@@ -18,6 +18,7 @@ from qbkit.plots.drawing import theme
 from qbkit.plots.drawing.captions import heading
 from qbkit.plots.drawing.charts import HConcatChart, LayerChart, VConcatChart
 from qbkit.plots.drawing.data import inline
+from qbkit.plots.drawing.pointer import cell_choice
 from qbkit.plots.web.tiles import (
     DIFFERENCE,
     difference_columns,
@@ -56,10 +57,7 @@ def web_objects_chart(
         raise MetricError("no setting has two loads of each protocol; run more seeds")
     columns = _column_order(cells, base_rtt_ms)
     rows = list(dict.fromkeys(_row(c.server, c.object_bytes) for c in cells.itertuples()))
-    first = {"column": columns[-1], "row": rows[min(1, len(rows) - 1)]}
-    chosen = alt.selection_point(
-        fields=["row", "column"], value=[first], empty=False, toggle=False, name="cell"
-    )
+    chosen = cell_choice("cell", row=rows[min(1, len(rows) - 1)], column=columns[-1])
     data = {**_places(cells, base_rtt_ms), **difference_columns(cells)}
     map_ = _heat_map(data, columns, rows, difference_tips())
     details = HConcatChart(

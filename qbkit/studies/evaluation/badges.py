@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from html import escape
 
 from qbkit.studies.report import STYLE
@@ -20,3 +21,9 @@ summary { cursor: pointer; color: #52606d; } code { font-size: 0.85em; overflow-
 def badge(kind: str, words: str) -> str:
     """An answer as HTML: red for the kind ``more``, green for ``no``, grey for others."""
     return f'<span class="answer {kind}">{escape(words)}</span>'
+
+
+def failures(reasons: Iterable[str]) -> str:
+    """The runs that failed as HTML, each reason once; empty without any."""
+    items = "".join(f"<li>{escape(reason)}</li>" for reason in dict.fromkeys(reasons))
+    return f"<p>Runs that failed:</p><ul>{items}</ul>" if items else ""

@@ -13,7 +13,7 @@ from qbkit.errors import StoreError
 from qbkit.metrics.flows.lookup import flow_labels
 from qbkit.plots import timeline_chart
 from qbkit.plots.drawing.render import chart_fragment, without_bundle
-from qbkit.studies.evaluation.badges import CSS, badge
+from qbkit.studies.evaluation.badges import CSS, badge, failures
 from qbkit.studies.evaluation.judgements import (
     DIFFERS,
     SAYS,
@@ -65,11 +65,10 @@ def _table(report: CaseReport) -> str:
         f"<td>{_badge(one)}</td><td>{escape(one.seen)}</td></tr>"
         for one in report.judgements
     )
-    failed = "".join(f"<li>{escape(reason)}</li>" for reason in dict.fromkeys(report.failed))
-    more = f"<p>Runs that failed:</p><ul>{failed}</ul>" if failed else ""
     return (
         f"<p>{escape(report.sentence)}. Book {escape(book.name)} version {book.version}, from "
-        f'<a href="{escape(book.source)}">{escape(book.source)}</a>.</p><table>{rows}</table>{more}'
+        f'<a href="{escape(book.source)}">{escape(book.source)}</a>.</p><table>{rows}</table>'
+        f"{failures(report.failed)}"
         f"<details><summary>How it judges</summary><p>{METHOD}</p></details>"
     )
 

@@ -12,7 +12,7 @@ from qbkit.json_words import plain_rows
 from qbkit.plots.drawing.render import chart_fragment, without_bundle
 from qbkit.spec.book import Criterion
 from qbkit.studies.evaluation.answers import WORDS, Evaluation
-from qbkit.studies.evaluation.badges import CSS, badge
+from qbkit.studies.evaluation.badges import CSS, badge, failures
 from qbkit.studies.evaluation.commands import command
 from qbkit.studies.evaluation.numbers import three_digits
 from qbkit.studies.evaluation.shelf import is_shipped
@@ -55,9 +55,7 @@ def summary_html(evaluation: Evaluation) -> str:
         f"<p>{escape(evaluation.sender)}, {kind} evaluation, {evaluation.seeds} seeds, book "
         f"{escape(evaluation.book.name)} version {evaluation.book.version}.</p>"
     )
-    failed = "".join(f"<li>{escape(reason)}</li>" for reason in dict.fromkeys(evaluation.failed))
-    more = f"<p>Runs that failed:</p><ul>{failed}</ul>" if failed else ""
-    return f"{facts}<table>{''.join(rows)}</table>{more}"
+    return f"{facts}<table>{''.join(rows)}</table>{failures(evaluation.failed)}"
 
 
 def markdown(evaluation: Evaluation) -> str:
