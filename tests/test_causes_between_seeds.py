@@ -93,6 +93,30 @@ def test_what_one_of_four_runs_shows_at_all_is_no_cause():
     assert causes(always, side(), models_path=False) == ["window_cap_packets"]
 
 
+def test_what_half_of_the_runs_show_is_no_cause():
+    nan = math.nan
+    ours, theirs = [9.0, nan, 9.5, nan], [30.0, nan, nan, 44.0]
+    assert causes(side(probe_cycle_rtts=ours), side(probe_cycle_rtts=theirs)) == []
+    more = side(probe_cycle_rtts=[30.0, 44.0, nan, 31.0])
+    assert causes(side(probe_cycle_rtts=[9.0, 9.2, 9.5, nan]), more) == ["probe_cycle_rtts"]
+
+
+@pytest.mark.parametrize(
+    ("slope", "kept", "found"),
+    [(1.0, 0.63, True), (1.0, 0.53, False), (1.5, 0.63, False)],
+    ids=["it kept more", "it kept as much", "it grew by more"],
+)
+def test_a_reduction_is_seen_beneath_what_pacing_takes_at_first(slope, kept, found):
+    usual = {"growth": ["linear"] * 4, "decrease_factor": [0.5, 0.41, 0.5, 0.49]}
+    reference = side(**usual, increase_packets_per_rtt=[1.0] * 4, kept_two_rtts=[0.51] * 4)
+    test = side(**usual, increase_packets_per_rtt=[slope] * 4, kept_two_rtts=[kept] * 4)
+    for pair in ((test, reference), (reference, test)):
+        assert ("decrease_factor" in causes(*pair, models_path=False)) is found
+    if found:
+        first, *_ = compare(test, reference)
+        assert (first.test.value, first.reference.value) == (0.63, 0.51)
+
+
 @pytest.mark.parametrize(("queue", "first"), [(0.35, "window_gain"), (0.0, "standing_queue_bdp")])
 def test_a_queue_as_long_as_the_window_allows_is_the_windows(queue, first):
     reference = side(standing_queue_bdp=[1.0] * 4, window_gain=[2.0] * 4)

@@ -11,6 +11,8 @@ LEAST_PART = 0.05
 """Numbers that differ by at most this fraction count as equal, whatever their intervals."""
 FEW_PART = 0.3
 """As `LEAST_PART`, of a value fitted to one or two spans: it has no interval, and chance in it."""
+MOST = 0.75
+"""A value must be seen in this part of the runs."""
 FITTED = ("cubic_c", "increase_packets_per_rtt")
 LEAST_PARTS = {"reverted_reductions_percent": 0.15, "packets_per_ack": 0.25}
 """The same where chance does more: two of twenty reductions are restored by it, and a receiver
@@ -18,10 +20,10 @@ acknowledges at once what comes after a loss."""
 
 
 def runs_apart(test: Estimate, reference: Estimate) -> bool:
-    """Whether no run of one side is like one of the other, and half of each side's show it.
+    """Whether no run of one side is like one of the other, and most of each side's show it.
 
     No run of one side may say a word of the other. Of a value that differs by chance alone, one in
-    35 does so in four runs of each side.
+    35 does so in four runs of each side, and one in three if only two of each show it.
     """
     ours, theirs = _shown(test), _shown(reference)
     if _seldom(test, ours) or _seldom(reference, theirs):
@@ -72,4 +74,4 @@ def _shown(e: Estimate) -> list[float | str]:
 
 
 def _seldom(e: Estimate, shown: Sequence[float | str]) -> bool:
-    return e.known and 2 * len(shown) < len(e.runs)
+    return e.known and len(shown) < MOST * len(e.runs)

@@ -9,8 +9,15 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from qbkit.metrics.parameters.between_runs import LEAST_PART, apart, estimates_differ, runs_apart
+from qbkit.metrics.parameters.between_runs import apart, estimates_differ, runs_apart
 from qbkit.metrics.parameters.difference import Difference
+from qbkit.metrics.parameters.dips import (
+    DECREASE,
+    INCREASE,
+    hides_a_reduction,
+    is_a_dip,
+    settled,
+)
 from qbkit.metrics.parameters.effects import (
     DERIVED,
     EFFECTS,
@@ -40,11 +47,7 @@ from qbkit.metrics.parameters.windows import (
     of_windows,
 )
 
-SETTLED = "kept_two_rtts"
 DRAINS = ("probe_down_gain", "drain_rate")
-DECREASE, INCREASE = "decrease_factor", "increase_packets_per_rtt"
-DIP = 0.35
-"""What pacing takes of a window in the round trip after a loss is at most this part of it."""
 BEFORE_CURVES = 0.3
 """Of a CUBIC, only some spans are lines, and their slope depends on where they are cut: it must
 differ by this part, and where most spans are curves it says nothing."""
@@ -74,8 +77,11 @@ def compare(
     names = [n for n in PARAMETERS if n not in left_out and estimates_differ(test[n], reference[n])]
     if INCREASE in names and not _lines_differ(test, reference):
         names.remove(INCREASE)
-    if DECREASE in names and _is_a_dip(test, reference):
+    if DECREASE in names and is_a_dip(test, reference):
         names.remove(DECREASE)
+    elif not models and hides_a_reduction(test, reference):
+        names.append(DECREASE)
+        test, reference = settled(test), settled(reference)
     causes = [by_effect(n, test, reference, delta_throughput_part) for n in names if n in EFFECTS]
     causes += _behaviours(test, reference, delta_throughput_part, models=models)
     if models:
@@ -101,17 +107,6 @@ def _lines_differ(test: Parameters, reference: Parameters) -> bool:
         return False
     curved = all(p["cubic_c"].known for p in sides)
     return not curved or apart(test[INCREASE], reference[INCREASE]) >= BEFORE_CURVES
-
-
-def _is_a_dip(test: Parameters, reference: Parameters) -> bool:
-    """Whether both have the same part of their windows two round trips after a loss.
-
-    Until then a sender that paces may have less in flight than its window allows.
-    """
-    sides = [p[SETTLED] for p in (test, reference) if SETTLED in p and p[SETTLED].known]
-    if len(sides) < 2:
-        return False
-    return apart(*sides) <= LEAST_PART and apart(test[DECREASE], reference[DECREASE]) < DIP
 
 
 def _behaviours(
