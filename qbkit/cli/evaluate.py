@@ -15,7 +15,6 @@ from qbkit.cli.output import print_frame, print_json
 
 DEFAULT_OUT = "evaluation.html"
 
-SPEC_ENDINGS = (".yaml", ".yml")
 UNIT_S = {"s": 1.0, "m": 60.0, "h": 3600.0}
 EXIT = {"more": 3, "differs": 3, "undecided": 4, "varies": 4}
 """The worst answer → exit status; 0 for others."""
@@ -136,9 +135,10 @@ def hunt_command(
     it.
     """
     from qbkit.execution.runner import check_writable
+    from qbkit.spec.spec_file import YAML
 
     if out is not None:
-        if out.suffix not in SPEC_ENDINGS:
+        if out.suffix not in YAML:
             raise click.UsageError(f"a case cannot be saved as {out.name}; write CASE.yaml")
         check_writable(out)
     found = qb.hunt(sender, metric=metric, budget_s=budget, progress=not as_json, **how)

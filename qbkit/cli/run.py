@@ -13,8 +13,8 @@ from qbkit.cli import options
 from qbkit.cli.network import bottleneck, network_options
 from qbkit.cli.output import print_json, print_run
 from qbkit.spec import Experiment, Flow
+from qbkit.spec.spec_file import ENDINGS
 
-SPEC_ENDINGS = (".yaml", ".yml", ".json")
 OF_EXPERIMENT = ("duration_s", "seed", "jitter_ms", "start_window_s", "ip_version")
 """Options that are fields of the experiment."""
 OF_RUN = ("flows", "engine", "out", "keep", "rerun", "force", "as_json")
@@ -55,7 +55,7 @@ def run_command(
     follow a question mark, in quotation marks: 'quinn:cubic?initial_window_packets=20&start_s=5'.
     """
     how = {name: params.pop(name) for name in OF_RUN if name in params}
-    if any(text.endswith(SPEC_ENDINGS) for text in flows):
+    if any(text.endswith(ENDINGS) for text in flows):
         experiment = _experiment_in(context, flows)
     else:
         experiment = _experiment_of(flows, params)

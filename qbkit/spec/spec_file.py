@@ -12,6 +12,10 @@ from qbkit.arguments import as_path
 from qbkit.errors import SpecError
 from qbkit.json_words import in_words
 
+YAML = (".yaml", ".yml")
+ENDINGS = (*YAML, ".json")
+"""Of the names of spec files."""
+
 
 @contextmanager
 def of_file(path: str | Path) -> Iterator[None]:

@@ -21,6 +21,7 @@ from qbkit.json_words import object_of
 from qbkit.metrics import cell_envelopes, conformance_map, hull_table
 from qbkit.metrics.maps.interactions import FIRST, SECOND
 from qbkit.metrics.maps.kept import PREFIX, with_map
+from qbkit.spec.spec_file import YAML
 from qbkit.spec.sweep import Sweep
 from qbkit.store.index import published_files, read_index, require_unchanged, write_index
 from qbkit.store.sweep_folder import load_cube
@@ -28,7 +29,6 @@ from qbkit.store.sweep_folder import load_cube
 STEP = 0.01
 """Published values are rounded to 0.01 of their unit (ms, Mbit/s, %, s): a tenth of the size."""
 EMPTY = np.iinfo(np.int32).min
-SPEC_ENDINGS = {".yaml", ".yml"}
 PACKET_TABLES = {"packet", "ack", "sample", "object"}
 """Dimensions whose variables are not published."""
 ENVELOPE_SERIES = ("throughput_mbps", "queue_delay_ms")
@@ -118,7 +118,7 @@ def load_sweep(path: str | Path) -> xr.Dataset:
 
     Raises StoreError where there is none, or where a published file was changed.
     """
-    return load_published(path) if as_path(path).suffix in SPEC_ENDINGS else load_cube(str(path))
+    return load_published(path) if as_path(path).suffix in YAML else load_cube(str(path))
 
 
 def load_published(spec: str | Path) -> xr.Dataset:

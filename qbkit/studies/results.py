@@ -14,6 +14,7 @@ from qbkit import metrics, plots, store
 from qbkit.arguments import as_path
 from qbkit.errors import MetricError, StoreError
 from qbkit.metrics.maps.interactions import FIRST, SECOND
+from qbkit.spec.spec_file import YAML
 from qbkit.store.index import INDEX
 from qbkit.store.published import load_sweep, published_index
 from qbkit.studies.conformance import Study, load_study
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
 Results = xr.Dataset | Study | Explanation
 """A run or the cube of a sweep (both datasets), a study, or an explanation."""
-SPEC_ENDINGS = (".yaml", ".yml")
 
 
 def open_results(place: str | Path) -> Results:
@@ -36,7 +36,7 @@ def open_results(place: str | Path) -> Results:
     SPEC.yaml that it is published beside. Raises StoreError if there is nothing of the kind.
     """
     path = as_path(place)
-    if path.suffix in SPEC_ENDINGS or (path / "cube.zarr").exists():
+    if path.suffix in YAML or (path / "cube.zarr").exists():
         return load_sweep(path)
     if (path / INDEX).exists():
         index = published_index(path)

@@ -10,12 +10,11 @@ from qbkit.errors import SpecError
 from qbkit.metrics.evaluation.measures import MEASURES
 from qbkit.spec.book import Book
 from qbkit.spec.case_book import CaseBook
-from qbkit.spec.spec_file import of_file, read_fields
+from qbkit.spec.spec_file import ENDINGS, of_file, read_fields
 from qbkit.suggestions import did_you_mean
 
 DRAFT = "bbr-draft"
 BOOKS = ("rfc9743", DRAFT, "c4", "shares")
-ENDINGS = (".yaml", ".yml", ".json")
 
 
 def open_book(name: str | Path) -> Book | CaseBook:

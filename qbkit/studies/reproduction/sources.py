@@ -20,11 +20,12 @@ from qbkit.errors import StoreError
 from qbkit.measurement import version_of
 from qbkit.metrics.parameters import infer
 from qbkit.spec import Experiment
+from qbkit.spec.spec_file import YAML
 from qbkit.spec.sweep import Sweep
 from qbkit.spec.web import WebLoad
 from qbkit.store.datasets import attributes_of_run, load_run
 from qbkit.store.index import INDEX, read_index
-from qbkit.store.published import SPEC_ENDINGS, STEP, load_published
+from qbkit.store.published import STEP, load_published
 from qbkit.studies.probing import alone
 from qbkit.studies.reproduction import values
 from qbkit.studies.reproduction.inputs import inputs_of_files, published_inputs
@@ -33,7 +34,7 @@ from qbkit.studies.reproduction.points import Point, Recipe, Table, one_run
 MAKE = "make.py"
 """The program of a folder. ``REPRODUCIBLE`` has a `Table` for each file that it can make again,
 ``again(file, row)`` the recipe of a row, and ``OTHER`` says of the rest why it cannot."""
-ENDINGS = {*SPEC_ENDINGS, ".csv", ".nc", ".png"}
+ENDINGS = {*YAML, ".csv", ".nc", ".png"}
 """Of files that may hold results."""
 ALONE_SEEDS_BEFORE = 2
 """Of explanations that do not say how many lone runs of each side they rest on."""
@@ -82,7 +83,7 @@ def _sources(place: Path) -> list[Path]:
 def _is_source(file: Path) -> bool:
     if file.name == MAKE:
         return file.exists() and "REPRODUCIBLE" in file.read_text()
-    is_sweep = file.suffix in SPEC_ENDINGS and bool(_facts(file))
+    is_sweep = file.suffix in YAML and bool(_facts(file))
     return file.exists() and (is_sweep or file.name == INDEX)
 
 
@@ -122,7 +123,7 @@ def _files(source: Path) -> list[Path]:
 
 def _named_by(place: Path) -> Path:
     """The file or folder, or of a sweep's other files its YAML."""
-    specs = [place.with_suffix(ending) for ending in SPEC_ENDINGS]
+    specs = [place.with_suffix(ending) for ending in YAML]
     return next((spec for spec in specs if _is_source(spec)), place)
 
 
@@ -133,7 +134,7 @@ def _reason(file: Path) -> str:
         for pattern, reason in getattr(_program(make), "OTHER", {}).items():
             if fnmatch(name, pattern):
                 return str(reason)
-    if file.suffix in SPEC_ENDINGS:
+    if file.suffix in YAML:
         return "it is no published sweep"
     index = file.parent / INDEX
     is_import = index.exists() and file.name in read_index(index.parent, "runs")["files"]

@@ -46,7 +46,7 @@ class Links:
                 with node.entered():
                     namespaces.write_sysctl("net/ipv4/tcp_congestion_control", controller)
             if packets := flow.get("tcp_initial_window_packets"):
-                line = network.route_lines(self.net, self.net.topo, node)[-1]
+                line = network.route_lines(self.net.topo, node)[-1]
                 change = line.replace("add", "change") + f" initcwnd {packets}"
                 network.configure("ip", [(node, [change])])
 

@@ -30,7 +30,7 @@ def build(topology, directions, tcp_buffer_bytes, both_ways, beside=(), ip_versi
         for node in topo.nodes():
             topo.nodeInfo(node)["ip_version"] = 6
     net = Mininet(topo=topo, host=Namespace, link=Wire, controller=None, build=True)
-    addressing = {node: address_lines(node) + route_lines(net, topo, node) for node in net.hosts}
+    addressing = {node: address_lines(node) + route_lines(topo, node) for node in net.hosts}
     # Links can be created from any namespace; they come before their nodes are configured.
     sections = [(net.hosts[0], link_lines(net)), *addressing.items()]
     configure("ip", sections)
@@ -63,7 +63,7 @@ def address_lines(node):
     return lines
 
 
-def route_lines(net, topo, node):
+def route_lines(topo, node):
     """Routes: a host's router, and on a router the way left or right along the line."""
     if not node.name.startswith("r"):
         return [f"route add default via {_ip(peer(ports(node)[0]))}"]
