@@ -15,6 +15,7 @@ from urllib.parse import unquote, urlsplit
 import nbformat
 import pytest
 from click.testing import CliRunner
+from PIL import Image
 
 import qbkit as qb
 from qbkit.atlas.claims.findings import MOST_WORDS
@@ -108,6 +109,22 @@ def test_tutorials_show_charts_and_are_those_of_the_page_of_tutorials(site: Path
         page = (site / "tutorials" / f"{name}.html").read_text()
         assert 'class="qbkit-chart"' in page, name
         assert page.count("<h1>") == 1, name
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("source", executed_notebooks.tutorials(), ids=lambda path: path.stem)
+def test_a_notebook_begins_with_the_chart_that_it_draws(site: Path, source: Path):
+    notebook = nbformat.read(executed_notebooks.TUTORIALS / source.name, as_version=4)
+    outputs = [
+        output.get("data", {}).get("text/plain", "")
+        for cell in notebook.cells
+        if "picture" in cell.metadata.get("tags", [])
+        for output in cell.outputs
+    ]
+    drawn = [text for text in outputs if "qbkit chart" in text] or [""]  # images and widgets
+    picture = Image.open(site / f"_static/pictures/{source.stem}.png")
+    said = picture.text["Description"]  # by the chart when docs/pictures.py drew it
+    assert said in drawn, f"run: python docs/pictures.py {source.stem[:2]}"
 
 
 STAND_IN = "because this machine cannot run the same"

@@ -127,16 +127,24 @@ def _headed(spec: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     config = {**spec.get("config", {}), "background": "transparent"}
     spec = {**spec, "config": config}
     rest = {name: value for name, value in spec.items() if name != "title"}
+    title, lines = _title(spec)
+    if not title:
+        return "", spec
+    words = _lines(lines)
+    if more := spec.get("description"):
+        words += f"<details><summary>More</summary>{_lines(more.splitlines())}</details>"
+    head = f'<div class="qbkit-title">{escape(title)}</div>'
+    return head + f'<div class="qbkit-subtitle">{words}</div>', rest
+
+
+def _title(spec: dict[str, Any]) -> tuple[str, list[str]]:
+    """The chart's title in one line, if it has one, and the lines of its subtitle."""
     title = spec.get("title") or {}
     title = {"text": title} if isinstance(title, str) else title
     if not isinstance(title.get("text"), str):
-        return "", spec
+        return "", []
     lines = title.get("subtitle", [])
-    words = _lines([lines] if isinstance(lines, str) else lines)
-    if more := spec.get("description"):
-        words += f"<details><summary>More</summary>{_lines(more.splitlines())}</details>"
-    head = f'<div class="qbkit-title">{escape(title["text"])}</div>'
-    return head + f'<div class="qbkit-subtitle">{words}</div>', rest
+    return title["text"], [lines] if isinstance(lines, str) else lines
 
 
 def _lines(sentences: Sequence[str]) -> str:
@@ -165,10 +173,15 @@ def vegalite_version() -> str:
 
 
 def mimebundle(spec: dict[str, Any], **_metadata: Any) -> dict[str, str]:
-    """MIME bundle that displays a specification in a notebook: HTML, or see `settings.CHARTS`."""
+    """MIME bundle that displays a specification in a notebook: HTML, or see `settings.CHARTS`.
+
+    As plain text, a chart is its title and subtitle.
+    """
+    title, lines = _title(spec)
+    text = {"text/plain": f"<qbkit chart: {'; '.join([title, *lines])}>"}
     if os.environ.get(CHARTS) == "png":
-        return {"image/png": _picture(spec), "text/plain": "<qbkit chart>"}
-    return {"text/html": chart_fragment(spec), "text/plain": "<qbkit chart>"}
+        return {"image/png": _picture(spec), **text}
+    return {"text/html": chart_fragment(spec), **text}
 
 
 def show_html(output: Any, html: str) -> None:

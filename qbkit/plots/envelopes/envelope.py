@@ -62,7 +62,7 @@ def what_if_chart(
         for name, (envelopes, _) in sides.items()
     ]
     found = {name: assessment for name, (_, assessment) in sides.items()}
-    numbers = ", ".join(f"{a.conformance:.2f} {name}" for name, a in found.items())
+    numbers = ", ".join(f"{a.conformance:.2f} ({name})" for name, a in found.items())
     sentences = [f"Conformance to cite: {numbers}."]
     sentences += [f"{name}: {s}" for name, a in found.items() for s in assessment_sentences(a)]
     with one_brush():

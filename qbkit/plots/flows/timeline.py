@@ -233,6 +233,7 @@ def _means(shared: _Timeline, name: str) -> alt.Chart:
     return (
         shared.rows()
         .transform_filter({"param": "span"})
+        .transform_filter(alt.FieldValidPredicate(field=name, valid=True))
         .mark_text(align="left", fontSize=11.5, fontWeight=600)
         .encode(
             x=alt.value(2),

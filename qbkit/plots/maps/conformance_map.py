@@ -88,7 +88,8 @@ def conformance_map_chart(
         raise MetricError("no cell has envelopes of both sides; give a cube with runs of both")
     table = _table(cells)
     settings = _in_order(cells)
-    chosen = cell_choice("cell", row=cells[0].row, setting=cells[0].setting)
+    first = next((cell for cell in cells if not cell.row.endswith(OF_ITSELF)), cells[0])
+    chosen = cell_choice("cell", row=first.row, setting=first.setting)
     maps = [
         _heat(table, cells, settings, name, chosen, i == 0) for i, name in enumerate(quantities)
     ]
