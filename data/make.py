@@ -43,7 +43,6 @@ REPRODUCIBLE = {
 OTHER = {
     "external.csv": "it says how programs were built outside of qbkit",
     "faults.csv": "it names lines of source code, with their evidence",
-    "envelope/envelope.png": "it is drawn from the runs beside it",
     "start/one-second.nc": "it holds packets of the run beside it",
 }
 

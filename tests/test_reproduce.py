@@ -325,7 +325,7 @@ def test_everything_published_has_points_or_a_reason():
         (["controllers/cubic.yaml", "--sample", "0"], "0 is not in the range x>=1"),
         (["controllers/cubic.yml"], "does not exist; give data, a folder in it, or a published"),
         (["external.csv"], "(external.csv: it says how programs were built outside of qbkit)"),
-        (["envelope/envelope.png"], "it is drawn from the runs beside it"),
+        (["start/one-second.nc"], "it holds packets of the run beside it"),
         (["README.md"], "has no published point (it has no results)"),
     ],
 )
