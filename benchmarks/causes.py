@@ -43,6 +43,7 @@ from qbkit.metrics.parameters import (
 )
 from qbkit.metrics.parameters.relations import RECEIVERS
 from qbkit.spec import Bottleneck, Experiment
+from qbkit.spec.network_words import network_text
 from qbkit.studies.lone import is_one_sender
 from qbkit.studies.probing import ALONE_S, ALONE_SEEDS, SEEDS, alone, interrupted, probing
 
@@ -89,7 +90,7 @@ def judged(case: Case, name: str) -> Iterator[dict[str, object]]:
         found = named(case, test, reference, name)
         exchanged = outcome(case, named(case, reference, test, name))
         first, *others = [d.name for d in found[:3]] or [""]
-        link = f"{case.link.rate_mbps:g} Mbit/s, {case.link.buffer_bdp:g} BDP"
+        link = network_text(case.link, ("rate_mbps", "buffer_bdp"))
         cells = (case.kind, link, case.flow, case.reference, ", ".join(case.truth))
         seen = (first, ", ".join(others), outcome(case, found), exchanged)
         yield dict(zip(HEAD, (*cells, *seen), strict=True))

@@ -16,6 +16,7 @@ from causes import SETS, parameters
 from sender_cases import Case
 
 from qbkit.metrics.parameters.precedents import TABLE, steps, written
+from qbkit.spec.network_words import network_text
 from qbkit.studies.lone import is_one_sender
 
 HEAD = ("set", "flow", "link", "truth", "steps")
@@ -40,8 +41,8 @@ def row_of(case: Case, name: str) -> dict[str, str] | None:
     test, reference = (parameters(case, flow, 1, name) for flow in (case.flow, case.reference))
     if not (test and reference):
         return None
-    link = f"{case.link.rate_mbps:g} Mbit/s, {case.link.rtt_ms:g} ms, {case.link.buffer_bdp:g} BDP"
-    cells = (name, case.flow, link, " ".join(case.truth), written(steps(test, reference)))
+    truth, link = " ".join(case.truth), network_text(case.link)
+    cells = (name, case.flow, link, truth, written(steps(test, reference)))
     return dict(zip(HEAD, cells, strict=True))
 
 

@@ -37,13 +37,14 @@ def main(names: list[str]) -> None:
     PICTURES.mkdir(exist_ok=True)
     os.environ[CHARTS] = "png"
     if not names or "README" in names:
-        save(both_are_cubic(), name="both-are-cubic")
+        save(both_are_cubic(), "both-are-cubic")
     with tempfile.TemporaryDirectory() as nothing:
         os.environ |= {"QBKIT_CACHE": nothing, "QBKIT_RUNS": nothing}
         for path in sorted(notebooks.FOLDER.glob("*.ipynb")):
-            if path.name[:2] in (names or path.name[:2]):
+            if not names or path.name[:2] in names:
                 is_widget = path.name.startswith("13")
-                save(*((explored(),) if is_widget else first_picture(path)), name=path.stem)
+                content, text = (explored(), "") if is_widget else first_picture(path)
+                save(content, path.stem, text)
 
 
 def both_are_cubic() -> bytes:
@@ -85,7 +86,7 @@ def first_picture(path: Path) -> tuple[bytes, str]:
     return base64.b64decode(data["image/png"]), text
 
 
-def save(content: bytes, text: str = "", *, name: str) -> None:
+def save(content: bytes, name: str, text: str = "") -> None:
     """A picture that is narrow and small enough for a repository."""
     picture = Image.open(io.BytesIO(content)).convert("RGB")
     picture.thumbnail((MOST_PX, 2 * MOST_PX))

@@ -99,13 +99,16 @@ def test_a_chart_names_those_that_do_not_report_what_it_shows(logs):
 @pytest.mark.parametrize(
     ("test", "reference"),
     [
+        ("qlog draft-01", "pcap"),
+        ("netlog", "netlog"),
         ("pcap", "pcapng"),
-        ("quic", "netlog"),
+        ("netlog of HTTP/2", "qlog of lines"),
+        ("quic", "qlog"),
         ("netlog of HTTP/2", "netlog of HTTP/2"),
     ],
 )
 def test_notebook_05_takes_a_log_of_each_kind(tmp_path, logs, test, reference):
-    if test == "quic" and not shutil.which("tshark"):
+    if "quic" in (test, reference) and not shutil.which("tshark"):
         pytest.skip("apt-get install tshark")
     parameters = {
         **{"test": f"A: {test}", "reference": f"B: {reference}", "study_seeds": 0},
@@ -133,7 +136,7 @@ def test_notebook_05_opens_the_chosen_trace_of_two(tmp_path, logs):
     }
     log["traces"].append(other)
     parameters = {
-        **{"study_seeds": 0, "reference_log": str(logs["qlog of lines"])},
+        **{"study_seeds": 0, "reference_log": str(logs["qlog"])},
         **{"test_log": str(tmp_path / "two.qlog"), "test_choice": {"trace": "client"}},
     }
     (tmp_path / "two.qlog").write_text(json.dumps(log))

@@ -178,7 +178,8 @@ def mimebundle(spec: dict[str, Any], **_metadata: Any) -> dict[str, str]:
     As plain text, a chart is its title and subtitle.
     """
     title, lines = _title(spec)
-    text = {"text/plain": f"<qbkit chart: {'; '.join([title, *lines])}>"}
+    words = f": {'; '.join([title, *lines])}" if title else ""
+    text = {"text/plain": f"<qbkit chart{words}>"}
     if os.environ.get(CHARTS) == "png":
         return {"image/png": _picture(spec), **text}
     return {"text/html": chart_fragment(spec), **text}
