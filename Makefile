@@ -74,7 +74,7 @@ venv: $(VENV)/ready
 #
 # uv leaves byte code to the first import. Where Python may not write it (PYTHONDONTWRITEBYTECODE, a
 # read-only disk), every command would compile all it imports: 8 processor seconds instead of 3.
-$(VENV)/ready: pyproject.toml requirements.lock
+$(VENV)/ready: pyproject.toml requirements.lock qbkit/__init__.py
 	@echo "qbkit: installing the Python packages into $(VENV) (about 1 minute)"
 	@[ -x $(BIN)/python ] || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip -q --disable-pip-version-check install uv

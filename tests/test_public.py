@@ -15,7 +15,8 @@ import qbkit as qb
 from qbkit import errors
 from qbkit.accessor import RunAccessor, RunPlots
 
-NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
+ROOT = Path(__file__).parents[1]
+NOTEBOOKS = ROOT / "notebooks"
 WITH_DATA = {
     "summary": qb.metrics.summary,
     "packet_balance": qb.metrics.packet_balance,
@@ -40,6 +41,13 @@ def test_every_public_name_is_there_and_explained(name: str):
 
 def test_the_version_is_that_of_the_installed_package():
     assert qb.__version__ == version("qbkit")
+
+
+def test_the_changelog_and_the_citation_name_the_version():
+    released = re.search(r"^## (\d[\d.]*) \(", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    cited = re.search(r"^version: (.+)$", (ROOT / "CITATION.cff").read_text(), re.MULTILINE)
+    assert released and cited
+    assert released[1] == cited[1] == qb.__version__
 
 
 def test_every_exception_is_public():
