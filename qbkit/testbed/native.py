@@ -33,6 +33,11 @@ def getrandom() -> Path:
     return compile_c(SOURCES / "getrandom.c", "getrandom.so", shared=True)
 
 
+def huge_pages() -> Path:
+    """Library with which the guest's memory begins in huge pages."""
+    return compile_c(SOURCES / "huge_pages.c", "huge_pages.so", shared=True)
+
+
 def agent(root: Path | None = None) -> Path:
     """Folder of the agent's byte code for the Python of a `guest_root`.
 

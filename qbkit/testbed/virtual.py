@@ -101,7 +101,7 @@ def _start(
             executable=binary,
             cwd=folder,
             env={
-                "LD_PRELOAD": str(native.getrandom()),
+                "LD_PRELOAD": f"{native.getrandom()}:{native.huge_pages()}",
                 "QBKIT_SEED": str(seed),
                 "HOME": ".",  # the kernel makes .uml in it, and crashes where it may not
                 "TMPDIR": str(memory.file_folder()),
