@@ -3,9 +3,10 @@
     python benchmarks/causes.py [--unseen | --third | --fourth | --fifth | --sixth | --seventh |
         --eighth | --ninth] [--kind bbr …] [--write]
 
-The tables are ``causes`` (each case) and ``causes_by_kind``. A case is right if the cause named
-first is the change, near if it is among the first three, undecided if none is named, and wrong
-otherwise; an unchanged sender, run with other seeds than its reference, is to be silent. The last
+The tables are ``causes`` (each case), ``causes_by_kind`` and, of all sets, ``causes_by_votes``. A
+case is right if the cause named first is the change, near if it is among the first three, undecided
+if none is named, and wrong otherwise; an unchanged sender, run with other seeds than its reference,
+is to be silent. ``votes`` is the part of the precedents' votes that names the first cause. The last
 column is the outcome if the sides are exchanged: what sets them apart is the same. Judged are
 lone flows, as in `qb.explain`, for 60 s with four seeds: on their link and, if they model their
 path, on one that probes them (`qbkit.studies.probing`). The first three sets, whose runs would take
@@ -25,6 +26,7 @@ Those of a fourth to a ninth set, which were kept back, are named likewise. The 
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Iterator, Sequence
 
 import xarray as xr
@@ -49,7 +51,10 @@ from qbkit.studies.probing import ALONE_S, ALONE_SEEDS, SEEDS, alone, interrupte
 
 LONE = {"duration_s": ALONE_S, "seeds": ALONE_SEEDS}
 OTHER_SEED = 11
-HEAD = ("kind", "link", "flow", "reference", "truth", "named first", "then", "outcome", "exchanged")
+HEAD = (
+    *("kind", "link", "flow", "reference", "truth"),
+    *("named first", "votes", "then", "outcome", "exchanged"),
+)
 KEYS = HEAD[:4]
 SETS = sets()
 RELEASED = [Bottleneck(rate_mbps=20, rtt_ms=50, buffer_bdp=bdp) for bdp in (1, 3)]
@@ -59,6 +64,9 @@ FEW_SEEDS = ("causes", "causes_unseen", "precedents")
 PATH_ALONE = ("causes", "causes_unseen", "causes_third")
 """Sets whose senders that model their path run on the one that probes them, and on no other."""
 OUTCOMES = ("right", "near", "undecided", "wrong", "silent", "spoke")
+WITH_PRECEDENTS = ("causes_eighth", "causes_ninth")
+"""Sets that were kept back until precedents voted."""
+PARTS_OF_VOTES = (0.95, 0.8, 0.6, 0.4, 0.2, 0.0)
 
 
 def main() -> None:
@@ -77,6 +85,7 @@ def main() -> None:
             record(words.name, judged(case, words.name), KEYS, words.write)
     if words.write:
         publish(f"{words.name}_by_kind", by_kind(rows_of(words.name)))
+        publish("causes_by_votes", by_votes())
 
 
 def judged(case: Case, name: str) -> Iterator[dict[str, object]]:
@@ -90,9 +99,10 @@ def judged(case: Case, name: str) -> Iterator[dict[str, object]]:
         found = named(case, test, reference, name)
         exchanged = outcome(case, named(case, reference, test, name))
         first, *others = [d.name for d in found[:3]] or [""]
+        votes = f"{found[0].votes:.2f}" if found and not math.isnan(found[0].votes) else ""
         link = network_text(case.link, ("rate_mbps", "buffer_bdp"))
         cells = (case.kind, link, case.flow, case.reference, ", ".join(case.truth))
-        seen = (first, ", ".join(others), outcome(case, found), exchanged)
+        seen = (first, votes, ", ".join(others), outcome(case, found), exchanged)
         yield dict(zip(HEAD, (*cells, *seen), strict=True))
 
 
@@ -155,6 +165,20 @@ def by_kind(rows: Sequence[dict[str, str]]) -> str:
         for kind in kinds
     ]
     return table(["kind", *OUTCOMES], counted)
+
+
+def by_votes() -> str:
+    """How often the first cause is right, by the part of the precedents' votes that name it."""
+    every = [name for name in SETS if rows_of(name)]
+    counted = []
+    for sets, words in ((every, "all"), (WITH_PRECEDENTS, "eighth and ninth")):
+        rows = [row for name in sets for row in rows_of(name) if row["votes"] and row["truth"]]
+        most = math.inf
+        for least in PARTS_OF_VOTES:
+            found = [row["outcome"] for row in rows if least <= float(row["votes"]) < most]
+            counted.append([words, least, *(found.count(o) for o in ("right", "near", "wrong"))])
+            most = least
+    return table(["sets", "least part of the votes", "right", "near", "wrong"], counted)
 
 
 if __name__ == "__main__":

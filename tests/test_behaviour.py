@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import math
 import statistics
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -464,6 +465,27 @@ def test_two_packets_in_probe_rtt_are_not_a_quarter_of_the_throughput(observed, 
     found = explained(known(**{**usual, "probe_rtt_bdp": 0.024}), known(**usual))
     vars(found)["observed"] = observed  # as if its throughputs had shown this
     assert found.cause_line == f"{said}its ProbeRTT keeps 0.024 BDP in flight, not 0.048."
+
+
+@pytest.mark.parametrize(
+    ("votes", "said"),
+    [
+        (0.8, "Most likely because its bandwidth filter never forgets."),
+        (
+            0.79,
+            "Perhaps because its bandwidth filter never forgets, or because its packets leave "
+            "back to back, not 1.",
+        ),
+    ],
+)
+def test_of_two_of_one_sender_the_words_are_as_sure_as_the_precedents(votes, said):
+    usual = {"growth": "probing", "bandwidth_filter": "forgets", "back_to_back_packets": 1.0}
+    changed = {**usual, "bandwidth_filter": "never forgets", "back_to_back_packets": 4.5}
+    found = explained(known(**changed), known(**usual))
+    voted = [
+        replace(d, votes=votes if d.name == "bandwidth_filter" else 0.1) for d in found.differences
+    ]
+    assert replace(found, differences=voted).cause_line == said
 
 
 def test_a_bbr_that_does_not_pace_and_a_receiver_alone():

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -48,12 +50,8 @@ def load_run(path: str | Path) -> xr.Dataset:
     damaged or foreign file, and for a format newer than this qbkit reads. Damage inside a variable
     raises it when that is read; ``load_run(path).load()`` reads all.
     """
-    if not as_path(path).exists():
-        raise StoreError(f"there is no run file {path}")
-    try:
+    with _opening(path):
         ds = xr.open_dataset(Path(path), engine=RunBackend)
-    except Exception:  # h5py raises nearly anything on damaged files
-        raise StoreError(f"{path} is damaged or no netCDF file") from None
     _require_format(ds.attrs, path)
     ds.attrs = {name: _plain(value) for name, value in ds.attrs.items()}
     ds.encoding["source"] = str(path)
@@ -62,15 +60,21 @@ def load_run(path: str | Path) -> xr.Dataset:
 
 def attributes_of_run(path: str | Path) -> dict[str, Any]:
     """The attributes of a run, read without its variables. Raises StoreError as `load_run` does."""
+    with _opening(path), h5py.File(path, "r") as file:
+        attrs = {name: _plain(value) for name, value in file.attrs.items()}
+    _require_format(attrs, path)
+    return attrs
+
+
+@contextmanager
+def _opening(path: str | Path) -> Iterator[None]:
+    """Raises StoreError where a run's file is missing, or what is done with it fails."""
     if not as_path(path).exists():
         raise StoreError(f"there is no run file {path}")
     try:
-        with h5py.File(path, "r") as file:
-            attrs = {name: _plain(value) for name, value in file.attrs.items()}
-    except Exception:  # as in `load_run`
+        yield
+    except Exception:  # h5py raises nearly anything on damaged files
         raise StoreError(f"{path} is damaged or no netCDF file") from None
-    _require_format(attrs, path)
-    return attrs
 
 
 def require_free(path: str | Path, spec_hash: str = "") -> None:

@@ -49,8 +49,9 @@ TOO_SMALL = 0.1
 """Even by a rule of thumb, a cause with less than this part of the difference is not the cause."""
 MOST_SYMPTOMS = 2
 """Number of symptoms, the largest first, that the reasons name if there is no suspect."""
-DECISIVE_VOTES = 0.5
-"""Between two of the same sender, the cause is the change of so many of the precedents."""
+DECISIVE_VOTES = 0.8
+"""Between two of the same sender, the first cause is likely if so many of the precedents' votes name
+it, and one of two otherwise (`benchmarks/votes.py` has how often each is right)."""
 MOST_CAUSES = 2
 """Number of suspects, the likeliest first, that the verdict names."""
 
@@ -135,14 +136,25 @@ class Explanation:
         first = self.suspects[0]
         if self.exchange and self.exchange.is_cause:
             return f"Most likely because {first.clause}."
-        if first.of_model and first.name in RECEIVERS and math.isnan(first.votes):
+        if not math.isnan(first.votes):
+            return self._one_change
+        if first.of_model and first.name in RECEIVERS:
             own = [d for d in self.suspects if d.name not in RECEIVERS]
             beyond = " beyond its start" if own else ""
             return f"Undecided: its sender is not seen to differ{beyond}; {first.clause}."
         clauses = " and ".join(d.clause for d in self._named[:MOST_CAUSES])
-        if self.accounted >= LITTLE or self._breaks_a_rule or first.votes >= DECISIVE_VOTES:
+        if self.accounted >= LITTLE or self._breaks_a_rule:
             return f"Most likely because {clauses}."
         return f"The cause is open; what differs most: {clauses}."
+
+    @property
+    def _one_change(self) -> str:
+        """The cause of two of the same sender, as sure as precedents and throughput are of it."""
+        first, *others = self.suspects
+        if first.votes >= DECISIVE_VOTES or self.share(first) >= LITTLE:
+            return f"Most likely because {first.clause}."
+        other = f", or because {others[0].clause}" if others else ""
+        return f"Perhaps because {first.clause}{other}."
 
     @property
     def next_lines(self) -> list[str]:
