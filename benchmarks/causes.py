@@ -171,8 +171,8 @@ def by_votes() -> str:
     """How often the first cause is right, by the part of the precedents' votes that name it."""
     every = [name for name in SETS if rows_of(name)]
     counted = []
-    for sets, words in ((every, "all"), (WITH_PRECEDENTS, "eighth and ninth")):
-        rows = [row for name in sets for row in rows_of(name) if row["votes"] and row["truth"]]
+    for chosen, words in ((every, "all"), (WITH_PRECEDENTS, "eighth and ninth")):
+        rows = [row for name in chosen for row in rows_of(name) if row["votes"] and row["truth"]]
         most = math.inf
         for least in PARTS_OF_VOTES:
             found = [row["outcome"] for row in rows if least <= float(row["votes"]) < most]

@@ -474,7 +474,7 @@ def test_two_packets_in_probe_rtt_are_not_a_quarter_of_the_throughput(observed, 
         (
             0.79,
             "Perhaps because its bandwidth filter never forgets, or because its packets leave "
-            "back to back, not 1.",
+            "4.5 at a time, not 1.",
         ),
     ],
 )

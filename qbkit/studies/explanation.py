@@ -50,8 +50,8 @@ TOO_SMALL = 0.1
 MOST_SYMPTOMS = 2
 """Number of symptoms, the largest first, that the reasons name if there is no suspect."""
 DECISIVE_VOTES = 0.8
-"""Between two of the same sender, the first cause is likely if so many of the precedents' votes name
-it, and one of two otherwise (`benchmarks/votes.py` has how often each is right)."""
+"""Between two of the same sender, the first cause is likely if so many of the precedents' votes
+name it, and one of two otherwise (`benchmarks/causes.py` counts how often each is right)."""
 MOST_CAUSES = 2
 """Number of suspects, the likeliest first, that the verdict names."""
 
