@@ -131,6 +131,8 @@ def test_a_set_is_judged_without_its_own_rows():
         (("quiche@0.20.0:cubic", "quiche:cubic"), True),
         (("quiche:cubic", "quiche:reno"), False),
         (("quinn:bbr", "tcp:bbr"), False),
+        (("./new/mine:cubic", "/home/me@work/old/mine:cubic"), True),
+        (("./build/mine:cubic", "./build/other:cubic"), False),
     ],
 )
 def test_one_sender_has_options_and_releases(names: tuple[str, str], one: bool):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import xarray as xr
 
@@ -88,9 +89,13 @@ def first_sender(run: xr.Dataset) -> str:
 
 
 def is_one_sender(senders: Sequence[str]) -> bool:
-    """Whether both have the same stack and controller, whatever their options and releases."""
+    """Whether both have the same stack and controller, whatever their options and releases.
+
+    Two programs of one name are two builds of one stack: ``./old/mine:cubic``, ``./mine:cubic``.
+    """
     parts = [sender.partition("?")[0].rpartition(":") for sender in senders]
-    return len({(stack.partition("@")[0], controller) for stack, _, controller in parts}) == 1
+    names = {(Path(stack).name.partition("@")[0], controller) for stack, _, controller in parts}
+    return len(names) == 1
 
 
 def differences(
