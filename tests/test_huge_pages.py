@@ -37,7 +37,7 @@ huge = re.search(rf"^{at:x}-.*?^ShmemPmdMapped: +(\\d+) kB", maps, re.DOTALL | r
 print(int(huge[1]) // 1024, not any(zeros), written == b"\\x07")
 """
 GUEST_MB = 2048
-FIRST_MB, TABLE_MB = 64, 32
+FIRST_MB, TABLE_MB = 40, 32
 SINCE = 6, 1
 """Linux has MADV_COLLAPSE since this version."""
 
