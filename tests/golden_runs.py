@@ -22,6 +22,7 @@ from qbkit.execution.runner import kept_folder, run
 from qbkit.execution.web.load import run_web
 from qbkit.measurement import VERSION
 from qbkit.spec import Experiment
+from qbkit.spec.presets import fields_of
 from qbkit.spec.web import WebLoad
 from qbkit.store.digests import digests, moved
 from qbkit.testbed.plan import FIRST_PORT
@@ -52,6 +53,8 @@ def _with(defaults: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, An
     if "web" in given:
         return {"web": {"bottleneck": defaults["bottleneck"], **given["web"]}}
     link = {**defaults["bottleneck"], **given.get("bottleneck", {})}
+    if "preset" in link:  # whose schedules stay: here the defaults only size the buffer
+        link = {**fields_of(link.pop("preset")), **link}
     return {**defaults, **given, "bottleneck": link}
 
 

@@ -7,6 +7,7 @@ import itertools
 import math
 import random
 from collections import deque
+from pathlib import Path
 
 import pytest
 import xarray as xr
@@ -271,6 +272,9 @@ def test_a_real_queue(qdisc: str, is_fair: bool) -> None:
     assert found.sent_packets[1] == pytest.approx(2 * found.sent_packets[0], rel=0.2)
     assert repr(found).startswith(f"FairQueuing({'' if is_fair else 'no '}fair queuing: loss ratio")
     assert not found.run.qb.warnings  # packets of either connection are conserved
+    if is_fair:
+        guide = Path(__file__).parents[1] / "docs/howto/fair-queuing.md"
+        assert f"# {found!r}\n" in guide.read_text()
 
 
 @pytest.mark.guest

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 
 import numpy as np
 import pytest
@@ -102,6 +103,16 @@ def test_flow_summaries_are_json() -> None:
     ]
     assert second["goodput_mbps"] is None
     json.dumps([first, second], allow_nan=False)
+
+
+@pytest.mark.parametrize(("percent", "of_tcp"), [(0, 7), (5, math.nan)])
+def test_duplicate_sacks_of_duplicated_packets_are_no_spurious_losses(percent, of_tcp) -> None:
+    ds = synthetic_run(flows=["quic-go:cubic", "tcp:cubic"])
+    ds = ds.assign(sample_spurious_losses=xr.full_like(ds.sample_srtt_ms, 7.0))
+    spec = json.loads(ds.attrs["spec"])
+    spec["bottleneck"]["duplicate_percent"] = percent
+    found = summary(ds.assign_attrs(spec=json.dumps(spec)))["spurious_losses"]
+    assert found.tolist() == pytest.approx([7, of_tcp], nan_ok=True)
 
 
 def test_summary_without_packets_uses_bins() -> None:

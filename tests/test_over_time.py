@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -125,6 +126,20 @@ def test_a_trace_is_read_in_each_of_its_forms(tmp_path: Path):
         ({"preset": "lan"}, "there is no preset 'lan'; known are geo, dsl"),
         ({"preset": "geo seed=3"}, "nothing is random in the preset geo; leave out seed"),
         ({"preset": "leo speed=3"}, "preset leo has no 'speed=3'; write NAME seed=1"),
+        (
+            {"preset": "lte", "rate_mbps": 5},
+            "rate_mbps would only size the buffer of the preset lte, which has a capacity over "
+            "time; write preset = 'lte mean_mbps=5'",
+        ),
+        (
+            {"preset": "leo mean_mbps=20 seed=2", "rate_mbps": 7.5},
+            "write preset = 'leo seed=2 mean_mbps=7.5'",
+        ),
+        (
+            {"preset": "leo", "rtt_ms": 40.0},
+            "rtt_ms would only size the buffer of the preset leo, which has a delay over time; "
+            "write delay = '0:40'",
+        ),
         ({"qdisc": "dualpi2", "qdisc_options": {"target": "fast"}}, "write a time such as 1ms"),
         ({"qdisc": "dualpi2", "qdisc_options": {"coupling_factor": 2.5}}, "write a whole number"),
     ],
@@ -229,7 +244,7 @@ def test_a_preset_is_a_network_and_its_seed_counts(name: str):
         assert one == Bottleneck(preset=f"{name} seed=1") != Bottleneck(preset=f"{name} seed=2")
     for field, value in PRESETS[name]().items():
         assert isinstance(value, dict) or getattr(one, field) == value
-    assert Bottleneck(preset=name, rtt_ms=77).rtt_ms == 77
+    assert Bottleneck(preset=name, return_rate_mbps=7).return_rate_mbps == 7
     shallow = Bottleneck(preset=name, buffer_packets=9)
     assert (shallow.buffer_packets, shallow.buffer_bdp) == (9, None)
     faster = Bottleneck(preset=f"{name} mean_mbps=200")
@@ -238,6 +253,27 @@ def test_a_preset_is_a_network_and_its_seed_counts(name: str):
         end_s = one.capacity.length_s
         mean = schedule.mean_mbps(faster, [0.0, end_s])[0]
         assert mean == pytest.approx(200, rel=0.25)
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_what_a_preset_tells_to_write_is_right(name: str):
+    for field in ("rate_mbps", "rtt_ms"):
+        try:
+            constant = Bottleneck(**{"preset": name, field: 40})
+        except SpecError as error:
+            instead, value = re.search(r"write (\w+) = '(.*)'$", str(error)).groups()
+            link = Bottleneck(**{"preset": name, instead: value})
+            assert 40 in (link.rate_mbps, *(link.delay.values if link.delay else ()))
+        else:
+            assert getattr(constant, field) == 40
+            assert not getattr(constant, {"rate_mbps": "capacity", "rtt_ms": "delay"}[field])
+
+
+def test_a_value_beside_a_preset_that_has_an_effect_is_accepted():
+    own = Bottleneck(preset="leo", delay="0:40", rtt_ms=40, capacity=None, rate_mbps=5)
+    assert (own.rate_mbps, own.rtt_ms, own.capacity, own.delay.values) == (5, 40, None, [40])
+    spec = Experiment(flows=["tcp:cubic"], bottleneck={"preset": "leo"})
+    assert Experiment.from_json(spec.to_json()) == spec
 
 
 def test_a_plan_of_a_constant_network_has_nothing_of_the_others():
@@ -253,3 +289,11 @@ def test_every_field_of_a_bottleneck_is_on_the_command_line():
     from qbkit.cli.network import HELP
 
     assert {"preset", *Bottleneck.model_fields} == set(HELP)
+
+
+def test_the_first_step_holds_from_0_on_and_the_command_line_says_so():
+    from qbkit.cli.network import HELP
+
+    assert schedule.mean_mbps(Bottleneck(capacity="5:5"), [0, 5])[0] == 5
+    for name, field in (("capacity", "--rate-mbps"), ("delay", "--rtt-ms")):
+        assert f"holds from 0 on; {field} then only sizes the buffer" in HELP[name]

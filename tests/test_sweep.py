@@ -161,15 +161,29 @@ def test_every_field_of_a_flow_can_be_swept(name: str, values: list):
 
 def test_presets_can_be_swept_and_fields_of_the_base_win():
     base = {**BASE, "bottleneck": {"rtt_ms": 35}}
-    fields = {"bottleneck.preset": ["lte", "leo seed=2"], "bottleneck.rate_mbps": [9, 12]}
+    fields = {"bottleneck.preset": ["lte", "wifi seed=2"], "bottleneck.return_rate_mbps": [9, 12]}
     points = list(Sweep(name="x", base=base, sweep=fields).points())
     assert [point.experiment.bottleneck for point in points] == [
-        Bottleneck(preset=preset, rtt_ms=35, rate_mbps=mbps)
-        for preset in ("lte", "leo seed=2")
+        Bottleneck(preset=preset, rtt_ms=35, return_rate_mbps=mbps)
+        for preset in ("lte", "wifi seed=2")
         for mbps in (9, 12)
     ]
     with pytest.raises(SpecError, match="needs a base whose bottleneck is names with their"):
         list(Sweep(name="x", base={**base, "bottleneck": Bottleneck()}, sweep=fields).points())
+
+
+@pytest.mark.parametrize(
+    ("link", "fields"),
+    [
+        ({"preset": "lte"}, {"bottleneck.rate_mbps": [5]}),
+        ({}, {"bottleneck.preset": ["geo", "lte"], "bottleneck.rate_mbps": [5]}),
+        ({"rate_mbps": 5}, {"bottleneck.preset": ["geo", "lte"]}),
+    ],
+)
+def test_a_value_that_the_schedule_of_a_preset_makes_void_is_refused(link: dict, fields: dict):
+    made = Sweep(name="x", base={**BASE, "bottleneck": link}, sweep=fields)
+    with pytest.raises(SpecError, match="write preset = 'lte mean_mbps=5'"):
+        list(made.points())
 
 
 def test_options_of_the_way_back_can_be_swept():

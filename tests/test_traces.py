@@ -358,6 +358,18 @@ def test_checks_of_every_run(tmp_path):
     assert any("limited by its send buffer for 25 %" in text for text in found)
 
 
+def test_packets_with_a_wrong_bit_are_said_not_to_count_as_lost(tmp_path):
+    link = Bottleneck(rate_mbps=10, rtt_ms=20, corrupt_percent=5)
+    experiment = raw_folder(tmp_path).model_copy(update={"bottleneck": link})
+    result = json.loads((tmp_path / "result.json").read_text())
+    result["losses"] = [{"packets": 9, "drops": 0}]
+    (tmp_path / "result.json").write_text(json.dumps(result))
+    assert json.loads(build(tmp_path, experiment, {}).attrs["warnings"]) == [
+        "one bit is wrong in 5 % of the packets to the receivers, which drop most of these by "
+        "their checksum; they arrived, and do not count as lost"
+    ]
+
+
 def test_datagrams_that_a_full_socket_drops_are_reported(tmp_path):
     experiment = raw_folder(tmp_path)
     result = json.loads((tmp_path / "result.json").read_text())

@@ -15,10 +15,10 @@ from qbkit.spec.loss import FORM, TIMED_FORM
 from qbkit.spec.presets import PRESETS
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-TIMES = "'0:50 20:5 40:50', or a file; then hold, repeat or cut"
+TIMES = "'0:50 20:5 40:50', or a file; then hold, repeat or cut. The first value holds from 0 on"
 HELP = {
     "preset": f"A kind of network, which the other options change: {', '.join(PRESETS)}; "
-    "as in 'leo seed=2'.",
+    "as in 'leo seed=2 mean_mbps=50'.",
     "rate_mbps": "Rate.",
     "burst_packets": "Full frames that may leave back to back after a pause.",
     "rtt_ms": "Base RTT.",
@@ -31,8 +31,8 @@ HELP = {
     "loss_model": f"Loss in bursts: of packets, in percent as tc spells it, '{FORM}'; or of time, "
     f"'{TIMED_FORM}'.",
     "loss_direction": "Where packets are lost: data, ACKs, or both.",
-    "capacity": f"Rate over time in Mbit/s: {TIMES}.",
-    "delay": f"Base RTT over time in ms: {TIMES}.",
+    "capacity": f"Rate over time in Mbit/s: {TIMES}; --rate-mbps then only sizes the buffer.",
+    "delay": f"Base RTT over time in ms: {TIMES}; --rtt-ms then only sizes the buffer.",
     "outages": "When nothing passes, and for how long: '5:0.2 20:1'; with 'drop' the queue is "
     "emptied.",
     "reorder_percent": "Packets that others overtake.",

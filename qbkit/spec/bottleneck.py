@@ -31,7 +31,8 @@ class Bottleneck(Spec):
 
     Give at most one of ``buffer_bdp``, ``buffer_bytes`` and ``buffer_packets``. By default the
     buffer is one bandwidth-delay product. ``preset="leo seed=2"`` fills in the fields of a kind of
-    network (`qbkit.spec.presets`); those given beside it win.
+    network (`qbkit.spec.presets`); those given beside it win. ``rate_mbps`` is refused beside a
+    preset that has a ``capacity``, and ``rtt_ms`` beside one that has a ``delay``.
     """
 
     rate_mbps: float = Field(default=20.0, ge=0.05, le=10_000.0)
@@ -118,7 +119,7 @@ class Bottleneck(Spec):
         if not isinstance(data, dict) or "preset" not in data:
             return data
         given = {name: value for name, value in data.items() if name != "preset"}
-        fields = presets.fields_of(data["preset"])
+        fields = presets.fields_beside(data["preset"], given)
         if any(given.get(name) is not None for name in BUFFERS):
             fields.pop("buffer_bdp", None)
         return {**fields, **given}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from qbkit.spec.words import settings
@@ -115,6 +115,32 @@ PRESETS: dict[str, Callable[..., Fields]] = {
 """Name of a kind of network → what makes its fields of a `Bottleneck`."""
 CONSTANT = (geo.__name__, dsl.__name__, cable.__name__)
 """Those in which nothing is random."""
+IN_PLACE = {"rate_mbps": "capacity", "rtt_ms": "delay"}
+"""Field → the schedule that a link has in its place; the field then only sizes the buffer."""
+
+
+def fields_beside(text: Any, given: Mapping[str, Any]) -> Fields:
+    """The fields of a preset (`fields_of`) for a bottleneck with these given ones.
+
+    Raises ValueError for a given one in whose place the preset has a schedule.
+    """
+    fields = fields_of(text)
+    for name, schedule in IN_PLACE.items():
+        if given.get(name) is not None and schedule in fields and schedule not in given:
+            raise ValueError(
+                f"{name} would only size the buffer of the preset {text.split()[0]}, which has a "
+                f"{schedule} over time; write {_instead(text, name, given[name])}"
+            )
+    return fields
+
+
+def _instead(text: str, name: str, value: Any) -> str:
+    """What sets the rate or the RTT of a preset that has a schedule of it."""
+    value = f"{value:g}" if isinstance(value, float) else value
+    if name == "rtt_ms":
+        return f"delay = '0:{value}'"
+    others = [word for word in text.split() if not word.startswith("mean_mbps=")]
+    return f"preset = '{' '.join(others)} mean_mbps={value}'"
 
 
 def fields_of(text: Any) -> Fields:

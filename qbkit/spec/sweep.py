@@ -13,7 +13,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from qbkit.errors import SpecError
-from qbkit.spec import Experiment, Flow
+from qbkit.spec import Experiment, Flow, presets
 from qbkit.spec.base import in_words
 from qbkit.spec.bottleneck import BUFFERS
 from qbkit.spec.flow import LATER_FIELDS, parsed
@@ -121,6 +121,7 @@ class Sweep(BaseModel):
         seen: dict[str, Mapping[str, Value]] = {}
         for index in self._indices():
             chosen = {f: vs[i] for i, (f, vs) in zip(index, self.sweep.items(), strict=True)}
+            self._require_effect(chosen)
             spec = copy.deepcopy(bases[chosen.get(PRESET)])
             for field in wide_first:
                 _put(spec, field, chosen[field])
@@ -142,6 +143,19 @@ class Sweep(BaseModel):
         for flow in spec["flows"]:
             flow.update({name: None for name in LATER_FIELDS if name not in (*flow, "source")})
         return spec
+
+    def _require_effect(self, chosen: Mapping[str, Value]) -> None:
+        """Raise SpecError for a swept value in whose place the preset has a schedule."""
+        link = self.base.get("bottleneck", {})
+        if not isinstance(link, Mapping):
+            return
+        place = "bottleneck."
+        swept = {f.removeprefix(place): v for f, v in chosen.items() if f.startswith(place)}
+        if "preset" in (given := {**link, **swept}):
+            try:
+                presets.fields_beside(given["preset"], given)
+            except ValueError as error:
+                raise SpecError(f"{_words(chosen)}: {error}") from None
 
     def _require_longer_than_settling(self, experiment: Experiment) -> None:
         if self.settle_s >= experiment.duration_s:

@@ -43,7 +43,7 @@ def further_columns(ds: xr.Dataset) -> dict[str, Column]:
     if RESUMED in ds:
         columns |= resumed_columns(ds)
     if "sample_spurious_losses" in ds:
-        columns["spurious_losses"] = _last_samples(ds, "spurious_losses")
+        columns["spurious_losses"] = spurious_losses(ds)
     if EARLY_END in ds:
         columns[EARLY_END] = [float(s) for s in ds[EARLY_END].values]
     return {name: values for name, values in columns.items() if any(map(_is_news, values))}
@@ -115,6 +115,21 @@ def slow_start_losses(ds: xr.Dataset) -> list[float]:
             early = (ds["packet_flow"].values == i) & (ds["packet_time_s"].values < until_s)
             found[i] = float((lost & early).sum())
     return found
+
+
+def spurious_losses(ds: xr.Dataset) -> list[float]:
+    """Packets declared lost that arrived, as stacks report them; NaN if unknown.
+
+    The kernel's TCP counts duplicate SACKs. A packet that the network duplicates causes one, too,
+    so the number is unknown there.
+    """
+    experiment, found = run_experiment(ds), _last_samples(ds, "spurious_losses")
+    if experiment is None or not experiment.bottleneck.duplicate_percent:
+        return found
+    stacks = ds["stack"].values.astype(str)
+    return [
+        math.nan if stack == "tcp" else value for stack, value in zip(stacks, found, strict=True)
+    ]
 
 
 def _per_flow(ds: xr.Dataset, values: FloatArray, of: Callable[[FloatArray], float]) -> list[float]:

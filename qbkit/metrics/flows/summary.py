@@ -32,7 +32,7 @@ def summary(ds: xr.Dataset) -> pd.DataFrame:
       within the experiment. Packets of unknown fate (in the queue when the capture ended) do not
       count. ``queue_loss_percent`` and ``random_loss_percent`` are its parts by cause: dropped by
       a queue, or lost at random after it; NaN if captures do not show the cause (imported and older
-      runs).
+      runs). Packets with a wrong bit (``corrupt_percent``) arrive, although receivers drop them.
     - ``rtt_mean_ms``, ``rtt_std_ms``: the RTT of a packet is the flow's base RTT plus the packet's
       queueing delay, measured passively at the bottleneck. It excludes delay inside the hosts (ACK
       delay, pacing), so it is comparable between stacks; dropped packets have none. With reverse
@@ -59,7 +59,8 @@ def summary(ds: xr.Dataset) -> pd.DataFrame:
       ``freezes``, and ``frozen_s`` in them (`qbkit.metrics.flows.frames.freezes`). Only flows with
       a constant frame rate have these.
     - ``spurious_losses``: packets that were declared lost and arrived, as the stack reports them;
-      the kernel's TCP counts duplicate SACKs.
+      the kernel's TCP counts duplicate SACKs, and has NaN where the network duplicates packets
+      (``duplicate_percent``), which cause them as well.
     - ``ended_s``: when the flow's connection ended before its time; ``stop_s`` is the same.
 
     Without a packet table, the means come from the binned series, weighted by throughput. Values

@@ -49,7 +49,7 @@ class GoogleQuicheRelease(Release, GoogleQuiche):
 RELEASES = Releases(
     name=GoogleQuiche.name,
     package=f"wheel {PACKAGE}",
-    generations=(Generation("1.36.0", (), tuple(FLAGS)),),
+    generations=(Generation("1.36.2", (), tuple(FLAGS)),),
     built=("1.36.2", "1.37.0", "1.38.2", "1.39.0", "1.40.0"),
     make=GoogleQuicheRelease.make,
 )

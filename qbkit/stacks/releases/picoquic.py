@@ -48,7 +48,7 @@ class PicoquicRelease(Release, Picoquic):
 RELEASES = Releases(
     name=Picoquic.name,
     package="sources of picoquic in the wheel aiopquic",
-    generations=(Generation("1.1.51.0", (), Picoquic().controllers(), above=ALL_ABOVE),),
+    generations=(Generation("1.1.51.1", (), Picoquic().controllers(), above=ALL_ABOVE),),
     built=tuple(PACKAGES),
     make=PicoquicRelease.make,
 )

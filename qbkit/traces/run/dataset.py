@@ -274,6 +274,11 @@ def _warnings(raw: _Raw, largest: int) -> list[str]:
     found = offload_warning(largest)
     if raw.result["capture_drops"]:
         found.append(f"the capture lost {raw.result['capture_drops']} packets")
+    if percent := raw.experiment.bottleneck.corrupt_percent:
+        found.append(
+            f"one bit is wrong in {percent:g} % of the packets to the receivers, which drop most "
+            "of these by their checksum; they arrived, and do not count as lost"
+        )
     for i, label in enumerate(raw.experiment.labels):
         found += _flow_warnings(raw, i, label)
     return found
