@@ -110,6 +110,19 @@ def test_the_lines_below_a_verdict():
     assert replace(found, assessment=same).next_lines == []
 
 
+def test_what_both_sides_share_is_no_place_of_a_cause(monkeypatch):
+    monkeypatch.setattr("qbkit.studies.explanation.likely_place", lambda *_: "a.rs:7")
+    found = qb.load_explanation(CASES / "ack-10")
+    assert found.next_lines[-1] == "Most likely in the source: a.rs:7."
+    spec = found.study.tests[0].attrs["spec"]
+    same = replace(
+        found.study, references=[run.assign_attrs(spec=spec) for run in found.study.references]
+    )
+    assert "a.rs" not in " ".join(replace(found, study=same).next_lines)
+    known = qb.load_explanation(CASES / "quiche-now")  # its fault has a place of its own
+    assert "Most likely in the source" not in " ".join(known.next_lines)
+
+
 FILES = {
     "src/congestion/cubic.rs": (
         "// beta, as in RFC 9438\nuse crate::BETA;\nfn on_loss() { w = w * BETA; }\n"

@@ -88,6 +88,15 @@ def test_the_first_line_says_what_differs(test, reference, kind, first):
     assert "p =" not in str(verdict)
 
 
+def test_what_cannot_be_decided_has_no_cause():
+    found = assess(trials(3, 1, 16), trials(3, 2), names=NAMES, bootstrap=1)
+    first, second = study_verdict(found, "Most likely because it does not pace.").lines
+    assert first == "3 seeds cannot decide; 5 can."
+    assert second == (
+        "No cause is named before a difference is shown; the details have what differs."
+    )
+
+
 def test_trials_that_only_detect_a_large_difference_cannot_decide():
     # Means between 2 and 18 Mbit/s: five trials would detect a difference of about 10 only.
     wide = [trials(5, seed, scatter=4.5) for seed in (5, 6)]
@@ -95,7 +104,7 @@ def test_trials_that_only_detect_a_large_difference_cannot_decide():
     assert found.p_value > 0.05
     assert found.detectable_throughput_mbps > 5
     assert found.outcome == "undecided"
-    assert f"5 seeds cannot decide; {found.seeds_needed} can." in str(found.verdict)
+    assert f"5 seeds cannot decide; about {found.seeds_needed} can." in str(found.verdict)
     assert 6 <= found.seeds_needed <= 60
     # With as many trials of that scatter a difference of half the mean would be detected.
     more = assess(*(trials(found.seeds_needed, s, scatter=4.5) for s in (7, 8)), bootstrap=1)

@@ -259,6 +259,17 @@ def test_a_comparison_says_what_most_likely_sets_the_two_apart():
     assert qb.compare(synthetic_run(), synthetic_run()).verdicts == []
 
 
+@pytest.mark.guest
+def test_a_comparison_of_one_sender_with_itself_names_the_one_change():
+    runs = [
+        qb.Experiment(flows=[flow], duration_s=8).run()
+        for flow in ("tcp:cubic", "tcp:cubic?receive_window_kb=60")
+    ]
+    (line,) = qb.compare(*runs, names=("usual", "held")).verdicts
+    said = "its window stays at 40 packets though nothing is lost."
+    assert line == f"What sets held apart from usual, from a run of each: {said}"
+
+
 def test_summary_and_comparison_name_the_transport_and_its_version():
     """The version of a stack may be that of the crate on top of it."""
     of = {"quinn": "quinn-proto 0.11.19", "quinn@0.11.14": "quinn-proto 0.11.14"}

@@ -12,6 +12,7 @@ from qbkit.atlas.differences import Difference
 from qbkit.atlas.standing import source_links
 from qbkit.atlas.tiles import SHARE, VIRIDIS, tile_style
 from qbkit.store.faults import Fault, first_clause
+from qbkit.studies.conformance import Study
 
 
 @pytest.mark.parametrize(
@@ -72,3 +73,11 @@ def luminance(colour: str) -> float:
     parts = [int(colour[i : i + size] * (3 - size), 16) / 255 for i in range(0, 3 * size, size)]
     linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
     return float(np.dot((0.2126, 0.7152, 0.0722), linear))
+
+
+def test_a_fault_that_the_reference_has_too_is_no_reason():
+    def faults(test: str, reference: str) -> list[Fault]:
+        return Study(test, reference, [], []).faults
+
+    assert faults("quinn:cubic", "tcp:cubic")
+    assert faults("quinn:cubic?initial_window_packets=40", "quinn:cubic") == []

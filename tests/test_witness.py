@@ -88,6 +88,8 @@ def test_a_cap_and_a_window_that_is_out_of_date(connection):
     run = run_of({0.0: 10.0, 2.0: 30.0})
     said = witness(cause("window_cap_packets", 30.0), run, connection)
     assert said == "The window that it reports agrees: 30 packets."
+    held = witness(cause("window_cap_packets", 20.0), run, connection)
+    assert held == "The window that it reports is 30 packets, so something else is the limit."
     # The path slows down at 15 s; a BDP is 50 packets, and the rate is taken for the old one 2 s.
     (experiment,) = probing("tcp:bbr", LINK, seeds=1)
     steps = {0.0: 3 * BDP_PACKETS, 14.5: 2.5 * BDP_PACKETS, 17.5: 4 * BDP_PACKETS}

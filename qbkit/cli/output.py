@@ -10,6 +10,9 @@ import click
 
 import qbkit as qb
 
+UNFOLDED = 1000
+"""Width of a table that no terminal shows, in characters: no row is as long."""
+
 
 def print_json(document: object) -> None:
     """Print a document as JSON on one line; ValueError for NaN, which JSON does not have."""
@@ -43,7 +46,7 @@ def print_frame(frame: Any) -> None:
 
 
 def print_table(rows: list[dict[str, Any]]) -> None:
-    """Print a plain table that survives pipes and narrow terminals."""
+    """Print a plain table: folded in a narrow terminal, one line a row in a pipe or a file."""
     from rich.console import Console
     from rich.table import Table
 
@@ -52,12 +55,12 @@ def print_table(rows: list[dict[str, Any]]) -> None:
         table.add_column(str(name), overflow="fold")
     for row in rows:
         table.add_row(*(plain(value) for value in row.values()))
-    Console(width=None if sys.stdout.isatty() else 200).print(table)
+    Console(width=None if sys.stdout.isatty() else UNFOLDED).print(table)
 
 
 def plain(value: Any) -> str:
-    """A value as a table shows it: four digits, an interval with two dots."""
-    if value is None:
+    """A value as a table shows it: four digits, an interval with two dots, a dash if unknown."""
+    if value is None or value != value:
         return "-"
     if isinstance(value, float):
         return f"{value:.4g}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -17,7 +18,7 @@ from qbkit.metrics import parameters, summary
 from qbkit.metrics.flows.lookup import flow_labels, has_packets
 from qbkit.studies.conformance import Study
 from qbkit.studies.explanation import Explanation
-from qbkit.studies.lone import first_sender, models_path
+from qbkit.studies.lone import differences_of_runs
 from qbkit.studies.results import Results, is_cube, require_results
 
 if TYPE_CHECKING:
@@ -41,7 +42,10 @@ class Comparison:
         return first, second
 
     def frame(self) -> pd.DataFrame:
-        """One row per number: both values, and the second minus the first."""
+        """One row per number: both values, and the second minus the first.
+
+        Two lone flows also have what their packets show of their senders.
+        """
         first, second = (_numbers(side) for side in self.sides)
         rows = []
         for key in dict.fromkeys([*first, *second]):
@@ -75,17 +79,15 @@ class Comparison:
     def _apart(self) -> list[str]:
         """The causes by which two lone flows differ, as a sentence; empty without any."""
         runs = [r for r in self.results if isinstance(r, xr.Dataset)]
-        if not all(has_packets(run) and run.sizes["flow"] == 1 for run in runs):
+        if not all(map(_is_lone, runs)):
             return []
         try:
-            first, second = (parameters.infer(run) for run in runs)
+            found = differences_of_runs(runs[1], runs[0])
         except MetricError as error:
             return [f"Their packets show no cause: {error}."]
-        flows = [first_sender(run) for run in runs]
-        models = models_path(flows, second, first)
-        found = parameters.compare(second, first, models_path=models)
         causes = [d for d in found if d.role == "cause" and not d.explained]
-        clauses = [d.clause for d in causes[:MOST_NAMED]]
+        voted = bool(causes) and not math.isnan(causes[0].votes)  # on the one change
+        clauses = [d.clause for d in causes[: 1 if voted else MOST_NAMED]]
         said = " and ".join(clauses) or "no parameter differs"
         one, other = self.names
         return [f"What sets {other} apart from {one}, from a run of each: {said}."]
@@ -132,11 +134,27 @@ def _numbers(side: xr.Dataset | Study) -> dict[tuple[str, str], float | str]:
         rows = a.frame().iloc[:, :2].itertuples(index=False)
         return {("study", "outcome"): a.outcome, **{("study", str(n)): float(v) for n, v in rows}}
     table = summary(side).drop(columns=["label", "stack", "controller"])
-    return {
+    numbers = {
         (f"flow {i + 1}", str(name)): value if isinstance(value, str) else float(value)
         for i in range(len(flow_labels(side)))
         for name, value in table.iloc[i].items()
     }
+    return numbers | _inferred(side)
+
+
+def _inferred(run: xr.Dataset) -> dict[tuple[str, str], float | str]:
+    """What the packets of a lone flow show of its sender; empty for other runs."""
+    if not _is_lone(run):
+        return {}
+    try:
+        found = parameters.infer(run)
+    except MetricError:
+        return {}
+    return {("flow 1", e.name): e.word or e.value for e in found.values() if e.known}
+
+
+def _is_lone(run: xr.Dataset) -> bool:
+    return has_packets(run) and run.sizes["flow"] == 1
 
 
 def _origin(side: xr.Dataset | Study) -> dict[str, str]:

@@ -84,9 +84,12 @@ class Study:
 
     @cached_property
     def faults(self) -> list[Fault]:
-        """The known faults of the test, from ``data/faults.csv``."""
-        spec = self.tests[0].qb.experiment if self.tests else None
-        return known_faults(spec.flows[0] if spec else self.test)
+        """The known faults of the test that the reference lacks, from ``data/faults.csv``."""
+        ours, theirs = (
+            known_faults(_first_flow(runs) or name)
+            for runs, name in ((self.tests, self.test), (self.references, self.reference))
+        )
+        return [fault for fault in ours if fault.fault not in {each.fault for each in theirs}]
 
     def verdict(self, cause: str = "", *, definition: str = "imc22") -> Verdict:
         """The verdict, with a known fault of the test, or else with ``cause``, as a line."""
@@ -267,6 +270,12 @@ def publish_study(
     runs = {name: run for side, runs in sides for name, run in _by_name(side, runs).items()}
     named = {"test": study.test, "reference": study.reference, **(facts or {})}
     return publish_runs(runs, folder, facts=named, series=series)
+
+
+def _first_flow(runs: Sequence[xr.Dataset]) -> Flow | None:
+    """The flow under test; None where there is no run, or none of an experiment of ours."""
+    spec = runs[0].qb.experiment if runs else None
+    return spec.flows[0] if spec else None
 
 
 def _by_name(side: str, runs: Sequence[xr.Dataset]) -> dict[str, xr.Dataset]:

@@ -125,7 +125,7 @@ class Explanation:
 
     @property
     def faults(self) -> list[Fault]:
-        """The known faults of the test, from ``data/faults.csv``."""
+        """The known faults of the test that the reference lacks, from ``data/faults.csv``."""
         return self.study.faults
 
     @property
@@ -161,7 +161,8 @@ class Explanation:
         """The first cause where a known fault hides it, what would confirm it, and its source.
 
         Empty without a cause of a difference. The line of the source is the most likely one; it is
-        left out where the test's source is not at hand.
+        left out where the test's source is not at hand or is the reference's, too, and beside a
+        known fault, which has one.
         """
         test, reference = (
             side[0].qb.experiment for side in (self.study.tests, self.study.references)
@@ -177,8 +178,11 @@ class Explanation:
             lines.append(said)
         if first.name not in RECEIVERS or not exchanged:
             lines.append(confirmation(first, test, reference))
-        if first.test.known and (place := likely_place(first, test.flows[0])):
-            lines.append(f"Most likely in the source: {place}.")
+        ours, theirs = test.flows[0], reference.flows[0]
+        one_source = (ours.stack, ours.source) == (theirs.stack, theirs.source)
+        if first.test.known and not (self.faults or one_source):
+            place = likely_place(first, ours)
+            lines += [f"Most likely in the source: {place}."] if place else []
         return lines
 
     @property

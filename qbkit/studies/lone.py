@@ -105,9 +105,22 @@ def differences(
 
     If both are one sender, precedents say which change most likely sets them apart.
     """
+    senders = [first_sender(runs[0]) for runs in (study.tests, study.references)]
     models = models_path((study.test, study.reference), test, reference)
     found = compare(test, reference, delta_throughput_part, models_path=models)
-    runs = (study.tests[0], study.references[0])
-    if not is_one_sender([first_sender(run) for run in runs]):
+    if not is_one_sender(senders):
         return found
     return voted(found, test, reference, known_precedents(), models_path=models)
+
+
+def differences_of_runs(test: xr.Dataset, reference: xr.Dataset) -> list[Difference]:
+    """Differences of two lone flows, from a run of each, as `differences` has them.
+
+    Raises MetricError as `infer` does.
+    """
+    senders = [first_sender(run) for run in (test, reference)]
+    one = is_one_sender(senders)
+    ours, theirs = (observed([run]) if one else infer(run) for run in (test, reference))
+    models = models_path(senders, ours, theirs)
+    found = compare(ours, theirs, models_path=models)
+    return voted(found, ours, theirs, known_precedents(), models_path=models) if one else found

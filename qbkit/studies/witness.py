@@ -150,6 +150,8 @@ def _median(parts: Sequence[float]) -> float:
     return float(np.median(parts)) if parts else math.nan
 
 
+CAP = "window_cap_packets"
+"""Flow control, a slow reader or the application can hold what is in flight, too."""
 WINDOW, PACING, STATE = "window", "pacing rate", "state"
 COLUMNS = {WINDOW: "cwnd_bytes", PACING: "pacing_rate_mbps", STATE: "state"}
 """What is reported → the column of the samples that has it."""
@@ -157,7 +159,7 @@ VALUES: dict[str, tuple[str, Callable[[Reported], float]]] = {
     "initial_window_packets": (WINDOW, _start),
     "decrease_factor": (WINDOW, _decrease),
     "reverted_reductions_percent": (WINDOW, _reverted),
-    "window_cap_packets": (WINDOW, _cap),
+    CAP: (WINDOW, _cap),
     "window_gain": (WINDOW, _stale),
     "kept_after_pause": (WINDOW, _after_pause),
     "kept_after_outage": (WINDOW, _after_outage),
@@ -186,4 +188,6 @@ def witness(cause: Difference, run: xr.Dataset, c: Connection) -> str:
     apart = abs(math.log(max(value, 1e-3) / max(cause.test.value, 1e-3)))
     if apart <= AGREES:
         return f"The {what} that it reports agrees: {value:.3g}{unit}."
+    if cause.name == CAP and value > cause.test.value:
+        return f"The window that it reports is {value:.3g}{unit}, so something else is the limit."
     return f"The {what} that it reports says {value:.3g}{unit}, not {cause.test.value:.3g}."

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Literal
 
+from qbkit.metrics.verdicts import permutation
 from qbkit.spec.flow import controller_of
 
 if TYPE_CHECKING:
@@ -35,6 +36,8 @@ CONTROLLERS = {
     "prague": "Prague",
 }
 """Controllers whose usual spelling is not their name in the program."""
+
+NOT_YET = "No cause is named before a difference is shown; the details have what differs."
 
 
 @dataclass(frozen=True)
@@ -93,6 +96,7 @@ def study_verdict(
     )
     why = [fault] if fault else []
     if a.outcome == UNDECIDED:
+        why = why or [NOT_YET] * bool(cause)
         return Verdict("open", (_cannot_decide(a, theirs), *why), "cannot decide")
     if a.outcome == CONFORMS:
         within = f"throughput, delay and conformance lie within {100 * a.margin:.0f} %"
@@ -127,7 +131,9 @@ def _cannot_decide(a: Assessment, theirs: str) -> str:
     if a.seeds_needed is None:
         return f"{seeds}: the trials vary too much; run longer."
     each = "" if a.seeds == a.reference_seeds else " of each"
-    return f"{seeds}; {a.seeds_needed}{each} can."
+    too_few = permutation.smallest_p(a.seeds, a.reference_seeds) > 1 - a.confidence
+    about = "" if too_few else "about "  # how many show a difference depends on its size
+    return f"{seeds}; {about}{a.seeds_needed}{each} can."
 
 
 def _how_it_differs(a: Assessment) -> tuple[Kind, str]:
