@@ -4,11 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+MISNAMED = (FileNotFoundError, FileExistsError, NotADirectoryError, IsADirectoryError)
+"""What the system says of a name under which there is nothing, or something of another kind."""
+
 
 class QbkitError(Exception):
-    """Base of all expected failures; the CLI prints it as one line and exits with ``exit_code``."""
+    """Base of all expected failures; the CLI prints it as one line and exits with ``exit_code``.
+
+    That is 1 for what failed, as a run, a build, or the reading of a damaged file. It is 2 for what
+    was refused because another name, option or value is needed: a `SpecError`, or any error that is
+    raised with ``refused``.
+    """
 
     exit_code = 1
+
+    def __init__(self, *texts: object, refused: bool = False) -> None:
+        super().__init__(*texts)
+        if refused:
+            self.exit_code = SpecError.exit_code
 
 
 class SpecError(QbkitError, ValueError):

@@ -17,6 +17,7 @@ import qbkit as qb
 from qbkit.cli import main
 
 QBKIT = [sys.executable, "-m", "qbkit.cli"]
+PUBLISHED = str(Path(__file__).parents[1] / "data/gallery/quic-go-cubic.nc")
 
 
 def qbkit(*words: str, timeout: float = 300) -> subprocess.CompletedProcess[str]:
@@ -183,7 +184,7 @@ def test_a_file_with_another_run_is_kept(tmp_path, here):
     assert (flow.start_s, flow.options) == (0.25, {"initial_window_packets": 20})
     before = out.read_bytes()
     status, _, complaint = here("run", "tcp:reno", *words)
-    assert status == 1
+    assert status == 2
     assert f"{out} holds another experiment's run (tcp:cubic, seed 1); choose" in complaint
     assert out.read_bytes() == before
     assert here("run", "tcp:reno", *words, "--force")[0] == 0
@@ -268,7 +269,7 @@ def test_imported_pcaps_give_the_same_numbers(tmp_path):
     assert [flow["label"] for flow in found["flows"]] == ["a", "b"]
     assert qb.load_run(alone).base_rtt_ms.values == pytest.approx([50, 50], abs=1)
     again = qbkit("import-pcaps", *words, "--out", str(out))
-    assert again.returncode == 1
+    assert again.returncode == 2
     assert "holds another experiment's run (tcp:cubic + tcp:bbr, seed 1)" in again.stderr
 
 
@@ -302,7 +303,7 @@ def test_imported_pcaps_give_the_same_numbers(tmp_path):
             "PORT=LABEL",
         ),
         (
-            ["import-pcaps", "a", "b", "--flow", "1=x", "--sender", "1.2.3.4", "--out", "o"],
+            ["import-pcaps", "a", "b", "--flow", "1=x", "--sender", "1.2.3.4", "--out", "o.nc"],
             "read a",
         ),
         (["dance"], "No such command 'dance'"),
@@ -339,11 +340,47 @@ def test_imported_pcaps_give_the_same_numbers(tmp_path):
         (["web", "--client", ""], "client = '': must not be empty"),
         (["web", "https://a:99999/"], "is not a URL to measure; write https://HOST[:PORT]/PATH"),
         (["web", "https://a/", "--duration-s", "-1"], "limit_s = -1: give seconds above 0"),
+        # A name with an ending that says another kind, or none.
+        (["run", "tcp:cubic", "--out", "x.csv"], "cannot be saved as 'x.csv'; choose a name with"),
+        (["run", "tcp:cubic", "--out", "x"], "a run cannot be saved as 'x'; choose a name"),
+        (["web", "https://a/", "--out", "x.csv"], "a run cannot be saved as 'x.csv'"),
+        (["import-pcaps", "a", "b", "--flow", "1=x", "--out", "x"], "a run cannot be saved as 'x'"),
+        (["evaluate", "tcp:reno", "--out", "a.txt"], "an evaluation cannot be saved as 'a.txt'"),
+        (["bbr-draft", "tcp:bbr", "--out", "a.txt"], "an evaluation cannot be saved as 'a.txt'"),
+        (["plot", PUBLISHED, "--out", "a.odt"], "a chart cannot be saved as 'a.odt'"),
+        (["plot", PUBLISHED, "--kind", "table", "--out", "a.odt"], "a table cannot be saved as"),
+        (["report", PUBLISHED, "--out", "a.pdf"], "a report cannot be saved as 'a.pdf'"),
+        (["replay", PUBLISHED, "--at", "3", "--out", "a.txt"], "diagram cannot be saved as a.txt"),
+        # A file, a folder or a run that does not exist, or is of another kind.
+        (["reproduce", "nowhere"], "nowhere does not exist; give data"),
+        (["compare", "a.nc", "b.nc"], "there are no results at a.nc"),
+        (["identify", "nowhere.nc"], "there is no nowhere.nc"),
+        (["identify", "/tmp"], "/tmp is a folder; give a capture"),
+        (["identify", __file__], "test_cli.py is neither a capture"),
+        (["plot", "nowhere", "--out", "a.pdf"], "there are no results at nowhere"),
+        (["plot", "nowhere.yaml", "--out", "a.pdf"], "no results of nowhere.yaml are published"),
+        (["report", "nowhere", "--out", "a.html"], "there are no results at nowhere"),
+        (["packets", "nowhere", "--around-s", "3"], "there are no results at nowhere"),
+        (["replay", "nowhere", "--at", "3", "--out", "a.html"], "there is no run nowhere"),
+        (["sweep", "nowhere.yaml", "--out", "x"], "cannot read nowhere.yaml"),
+        (["atlas", "nowhere", "--out", "x"], "Directory 'nowhere' does not exist"),
+        (["notebooks", "copy", PUBLISHED], "is a file"),
+        # A name or a value that there is not.
+        (["bisect", "--good", "quinn@0.8.4", "--bad", "quinn", "--metric", "no"], "no metric 'no'"),
+        (["hunt", "tcp:reno", "--metric", "foo"], "there is no metric 'foo'"),
+        (["plot", PUBLISHED, "--kind", "foo", "--out", "a.pdf"], "have no figure 'foo'"),
+        (["reproduce", PUBLISHED, "--where", "foo=3"], "an experiment has no field 'foo'"),
+        (["identify", PUBLISHED, "--flow", "foo"], "the run has no flow 'foo'"),
+        (["replay", PUBLISHED, "--at", "300", "--out", "/tmp/a.html"], "lasts from 0 to 20 s"),
+        (
+            ["packets", PUBLISHED, "--around-s", "3"],
+            f"have no packets; `qbkit replay {PUBLISHED} --at 3 --out FILE.html` runs it again",
+        ),
     ],
 )
 def test_bad_input_gets_one_sentence(words, sentence, here):
     status, out, complaint = here(*words)
-    assert status != 0
+    assert status == 2
     assert out == ""
     assert sentence in complaint
     assert complaint.startswith("qbkit: ")
@@ -365,8 +402,20 @@ def test_an_output_that_cannot_be_written_stops_before_anything_runs(words, here
     folder = tmp_path / f"folder{endings[words[0]]}"
     folder.mkdir()
     status, _, complaint = here(*words, "--out", str(folder))
-    assert status == 1
+    assert status == 2
     assert f"{folder} is a folder; give the name of a file" in complaint
+
+
+def test_what_fails_is_told_from_what_is_refused(here, tmp_path, monkeypatch):
+    damaged, cut = tmp_path / "damaged.nc", tmp_path / "cut.pcap"
+    damaged.write_bytes(Path(PUBLISHED).read_bytes()[:5000])
+    cut.write_bytes(b"\xd4\xc3\xb2\xa1\x02\x00")
+    assert here("plot", str(damaged), "--out", str(tmp_path / "a.pdf"))[0] == 1
+    assert here("identify", str(cut))[0] == 1
+    out = ["--flow", "1=x", "--out", str(tmp_path / "run.nc")]
+    assert here("import-pcaps", str(cut), str(cut), *out)[0] == 1
+    monkeypatch.setenv("QBKIT_KERNEL", str(cut))
+    assert here("run", "tcp:cubic", "--duration-s", "1")[0] == 1
 
 
 def test_notebooks_alone_prints_help(here):

@@ -58,6 +58,12 @@ OF_VIDEO = [
 ]
 
 
+OF_SETTINGS = [
+    (lambda: qb.race("tcp:cubic", rate=5), "race has no setting rate (did you mean rate_mbps?);"),
+    (lambda: qb.race("tcp:cubic", rerum=True), "race has no setting rerum (did you mean rerun?)"),
+    (lambda: qb.explore([], engines="host"), "explore has no setting engines (did you mean engine"),
+]
+
 FLOWS = [(f"tcp:cubic?app={text}", sentence) for text, sentence in OF_APPS]
 FLOWS += [*OF_RECEIVERS, *OF_SECOND_CONNECTIONS, *OF_VIDEO]
 
@@ -67,3 +73,10 @@ def test_mistakes_get_one_sentence(flow: str, sentence: str):
     with pytest.raises(SpecError) as raised:
         qb.Experiment(flows=[flow], duration_s=3).run()
     assert sentence in str(raised.value) and "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(("call", "sentence"), OF_SETTINGS)
+def test_a_setting_that_is_handed_on_is_one_that_there_is(call, sentence: str):
+    with pytest.raises(SpecError) as raised:
+        call()
+    assert str(raised.value).startswith(sentence)

@@ -142,7 +142,8 @@ def test_readouts_and_brushes_are_left_out(kind):
 @pytest.mark.slow
 def test_a_chart_that_does_not_fit_says_so():
     cube = pairs_cube([f"stack-{i}:cubic" for i in range(40)])
-    with pytest.raises(MetricError, match="too many columns for width = 'column'"):
+    remedy = "width = 'column'; draw fewer, or give width = 'text' or no width"
+    with pytest.raises(MetricError, match=f"too many columns for {remedy}"):
         paper_spec(plots.interaction_chart(cube).to_dict(), "column")
     with pytest.raises(MetricError, match="width = 'page': choose from column, text"):
         paper_spec(plots.timeline_chart(synthetic_run(duration_s=12)).to_dict(), "page")
@@ -212,6 +213,8 @@ def test_plot_draws_runs_studies_and_sweeps(tmp_path):
     assert len(table) == 160  # twenty implementations in eight settings
     assert {"implementation", "rtt (ms)", "buffer (BDP)", "noise floor"} <= set(table)
     assert (table["conformance low"] <= table["conformance"]).all()
+    narrow = invoke("plot", DATA / "conformance" / "reno.yaml", "--out", tmp_path / "cells.pdf")
+    assert "for --width column; give --width text or --width screen" in narrow
 
 
 def test_plot_says_what_there_is(tmp_path):

@@ -294,7 +294,9 @@ def read_published(folder: Path) -> Published:
     conformance = tuple(s for s in sweeps if isinstance(s, ConformanceSweep))
     interactions = tuple(s for s in sweeps if isinstance(s, InteractionSweep))
     if not conformance:
-        raise StoreError(f"{folder} holds no conformance sweep; give the folder of published data")
+        raise StoreError(
+            f"{folder} holds no conformance sweep; give the folder of published data", refused=True
+        )
     alone = load_runs(folder / "gallery") if (folder / "gallery" / INDEX).exists() else {}
     return Published(
         folder,

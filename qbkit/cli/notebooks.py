@@ -94,7 +94,7 @@ def listing() -> None:
 
 
 @notebooks_command.command("copy")
-@click.argument("folder", type=options.PATH, default=Path("qbkit"))
+@click.argument("folder", type=options.FOLDER, default=Path("qbkit"))
 def copy(folder: Path) -> None:
     """Copy notebooks and data into FOLDER, by default ./qbkit; existing files are kept."""
     from qbkit.files import writing

@@ -21,6 +21,7 @@ class NamedPath(click.Path):
 
 
 PATH = NamedPath(path_type=Path)
+FOLDER = NamedPath(path_type=Path, file_okay=False)
 as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 engine = click.option(
     "--engine", help="virtual (default), physical (the same guest in real time), or host."
@@ -39,7 +40,7 @@ def flows(name: str, about: str) -> Callable[..., Any]:
 def folder(default: str, about: str) -> Callable[..., Any]:
     """The folder ``--out``, which has a default."""
     return click.option(
-        "--out", type=PATH, default=Path(default), show_default=True, help=f"Folder for {about}."
+        "--out", type=FOLDER, default=Path(default), show_default=True, help=f"Folder for {about}."
     )
 
 
@@ -75,7 +76,8 @@ def given(context: click.Context) -> dict[str, str]:
 
 
 STATUS = {"meets": 0, "shown": 0, "fails": 3, "undecided": 4}
-"""Answer of gates and checks → exit status. 1 and 2 are errors: there is no answer."""
+"""Answer of gates and checks → exit status. 1 (something failed) and 2 (a wrong command line) are
+errors: there is no answer."""
 
 
 class Least(click.ParamType):

@@ -35,15 +35,24 @@ def plot_command(results: str, kind: str | None, out: Path, width: str) -> None:
     RUN is a file or the name of a stored run, STUDY the folder of a published study, SWEEP the
     folder of a sweep or the SPEC.yaml that it is published beside.
     """
+    from qbkit.execution.runner import check_writable
+    from qbkit.plots.drawing.paper import TooNarrow
     from qbkit.studies.results import figure, table
 
     opened = qb.open_results(results)
+    check_writable(out)
     if kind == "table" or (kind is None and out.suffix in TABLES):
         click.echo(str(qb.save_table(table(opened), out)))
         return
     # An interactive page has the width of its window.
     paper = None if width == "screen" or out.suffix == ".html" else width
-    click.echo(str(qb.plots.save_chart(figure(opened, kind), out, width=paper)))
+    try:
+        click.echo(str(qb.plots.save_chart(figure(opened, kind), out, width=paper)))
+    except TooNarrow as error:
+        wider = " or ".join(f"--width {name}" for name in (*error.fitting, "screen"))
+        raise click.UsageError(
+            f"the chart has too many columns for --width {width}; give {wider}"
+        ) from None
 
 
 @click.command("report")
@@ -51,12 +60,16 @@ def plot_command(results: str, kind: str | None, out: Path, width: str) -> None:
 @click.option("--out", type=options.PATH, required=True, help="HTML file to write.")
 def report_command(results: str, out: Path) -> None:
     """Write one HTML file that opens offline: verdict, charts, parameters, suspects, provenance."""
-    click.echo(str(qb.save_report(qb.open_results(results), out)))
+    from qbkit.execution.runner import check_writable
+
+    opened = qb.open_results(results)
+    check_writable(out)
+    click.echo(str(qb.save_report(opened, out)))
 
 
 @click.command("atlas")
 @click.argument("data", type=click.Path(exists=True, file_okay=False, path_type=Path))
-@click.option("--out", type=options.PATH, required=True, help="Folder to write.")
+@click.option("--out", type=options.FOLDER, required=True, help="Folder to write.")
 def atlas_command(data: Path, out: Path) -> None:
     """Write a site of the published sweeps and studies in the folder DATA; it opens offline."""
     require("nbconvert", to="write the atlas")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +63,12 @@ def packets_command(run: str, around_s: float, flow: str | None, count: int, as_
     opened = qb.open_results(run)
     if not isinstance(opened, xr.Dataset) or is_cube(opened):
         raise click.UsageError(f"{run} is no run; give FILE.nc, or a name of `qbkit runs`")
+    if _is_published(opened):
+        again = f"qbkit replay {shlex.quote(run)} --at {around_s:g} --out FILE.html"
+        raise click.UsageError(
+            f"{run} is a published run, and these have no packets; `{again}` runs it again and "
+            "draws them"
+        )
     found = opened.qb.packets(around_s, flow=flow, count=count).reset_index()
     if as_json:
         print_json(json.loads(found.to_json(orient="records")))
@@ -70,6 +77,11 @@ def packets_command(run: str, around_s: float, flow: str | None, count: int, as_
     for name in found.columns.intersection([*texts]):
         found[name] = [texts[name].format(value) for value in found[name]]
     print_frame(found.astype(object).where(found.notna(), ""))
+
+
+def _is_published(run: Any) -> bool:
+    """Whether a run of flows, opened whole, has no packets, as those that are published."""
+    return "packet_flow" not in run and "spec" in run.attrs and "web_load" not in run.attrs
 
 
 @click.command("import-pcaps")
@@ -96,7 +108,7 @@ def import_pcaps_command(
     **params: Any,
 ) -> None:
     """Turn captures of both sides of a queue, made elsewhere, into a run dataset."""
-    from qbkit.store import require_free
+    from qbkit.store import require_free, require_run_name
 
     named = {}
     for text in flows:
@@ -104,6 +116,7 @@ def import_pcaps_command(
         if not (equals and label and port.isdecimal()):
             raise click.BadParameter(f"{text!r} is not PORT=LABEL", param_hint="--flow")
         named[int(port)] = label
+    require_run_name(out)
     if not force:
         require_free(out)
     sender = list(params.pop("sender"))

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from qbkit import stacks, store, traces
 from qbkit.arguments import as_path
-from qbkit.errors import SpecError, StoreError
+from qbkit.errors import MISNAMED, SpecError, StoreError
 from qbkit.execution.identity import Identity
 from qbkit.execution.preflight import needs, require_room
 from qbkit.execution.stand_ins import CANNOT_RUN, stand_ins
@@ -86,6 +86,8 @@ def _run(
     progress: bool,
 ) -> xr.Dataset:
     """`run` of an experiment, on this machine."""
+    if out is not None:
+        store.require_run_name(out)
     drivers = drivers_of(experiment)
     # Where nothing can run (Binder, a Mac), report the missing engine before a missing stack.
     chosen = engines.choose(engine)
@@ -258,10 +260,13 @@ def check_writable(path: Path) -> None:
             pass
     except OSError as error:
         raise StoreError(
-            f"cannot write to {path.parent}: {error.strerror}; choose another"
+            f"cannot write to {path.parent}: {error.strerror}; choose another",
+            refused=isinstance(error, MISNAMED),
         ) from None
     if is_folder:
-        raise StoreError(f"{path} is a folder; give the name of a file, as in {path / 'run.nc'}")
+        raise StoreError(
+            f"{path} is a folder; give the name of a file, as in {path / 'run.nc'}", refused=True
+        )
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from filelock import Timeout
 
 from qbkit import extras
 from qbkit.arguments import as_path
-from qbkit.errors import RunFailed, SpecError, StackNotReady, StoreError
+from qbkit.errors import MISNAMED, RunFailed, SpecError, StackNotReady, StoreError
 from qbkit.execution.attempts import words
 from qbkit.execution.many import Outcome, run_on_worker
 from qbkit.execution.outcome import called
@@ -169,7 +169,9 @@ def publish_sweep(spec: str | Path, out: str | Path, *, engine: str | None = Non
     before = load_published(source) if source.with_suffix(".json").exists() else None
     whole = gather(Sweep.from_file(source), out, engine=engine, published=before)
     if not whole["done"].any():
-        raise StoreError(f"no run of {source} is in {out}; run `qbkit sweep {source} --out {out}`")
+        raise StoreError(
+            f"no run of {source} is in {out}; run `qbkit sweep {source} --out {out}`", refused=True
+        )
     return write_cube(whole, source)
 
 
@@ -230,7 +232,10 @@ def _alone(url: str) -> Iterator[None]:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise StoreError(f"cannot use {folder} for results: {error.strerror}") from None
+        raise StoreError(
+            f"cannot use {folder} for results: {error.strerror}",
+            refused=isinstance(error, MISNAMED),
+        ) from None
     owner = folder / LOCK
     with ExitStack() as held:
         try:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Sized
 from pathlib import Path
+from reprlib import repr as short
 from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
@@ -274,9 +275,18 @@ def _scaled(steps: Sequence[tuple[float, float]], scale: float) -> Steps:
     return tuple((time_s, value * scale) for time_s, value in steps)
 
 
+PAIRS = {
+    Capacity: "step; give its time in s and the rate in Mbit/s, as in [(0, 50), (20, 5)]",
+    Delays: "step; give its time in s and the base RTT in ms, as in [(0, 50), (20, 5)]",
+    Outages: "outage; give its start and its length in seconds, as in [(5, 0.2), (20, 1)]",
+}
+"""A kind → what each of its pairs is, after the words ``is no``."""
+
+
 def parsed_by(kind: type[Any]) -> Any:
     """A validator that reads the text form of a kind, or its pairs; fields are left as they are."""
     pairs, form = ("times", OUTAGES) if kind is Outages else ("steps", FORM)
+    what = PAIRS[kind]
 
     def parse(value: Any) -> Any:
         if isinstance(value, str | Path):
@@ -286,10 +296,21 @@ def parsed_by(kind: type[Any]) -> Any:
         if isinstance(value, dict):
             if other := [key for key in value if not isinstance(key, str)]:
                 raise ValueError(f"{other[0]!r} is no name; give pairs, as in [(0, 50), (20, 5)]")
+            _require_pairs(value.get(pairs), what)
             return value
         value = getattr(value, "values", value)  # of a data frame, whose columns are the pairs
         if isinstance(value, int | float):
             raise ValueError(f"{value} is no list of pairs; write {form}")
-        return {pairs: list(value)} if isinstance(value, Iterable) else value
+        if not isinstance(value, Iterable):
+            return value
+        _require_pairs(entries := list(value), what)
+        return {pairs: entries}
 
     return parse
+
+
+def _require_pairs(entries: Any, what: str) -> None:
+    """Raise ValueError for the first entry of a list that is no pair, nor of another list."""
+    for entry in entries if isinstance(entries, list | tuple) else ():
+        if isinstance(entry, str | Mapping) or not isinstance(entry, Sized) or len(entry) != 2:
+            raise ValueError(f"{short(entry)} is no {what}")

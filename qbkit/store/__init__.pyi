@@ -6,3 +6,4 @@ from .datasets import require_free as require_free
 from .datasets import save_run as save_run
 from .places import default_folder as default_folder
 from .places import path_of as path_of
+from .places import require_run_name as require_run_name

@@ -18,7 +18,7 @@ from qbkit.errors import StoreError
 from qbkit.files import write_whole
 from qbkit.store.netcdf import netcdf_bytes
 from qbkit.store.on_demand import RunBackend
-from qbkit.store.places import default_folder
+from qbkit.store.places import default_folder, require_run_name
 from qbkit.traces.flow_index import with_flow_index
 from qbkit.traces.run.dataset import FORMAT_VERSION
 
@@ -28,10 +28,12 @@ INDEX = ("hash", "rate_mbps", "rtt_ms", "queue_bytes", "qdisc", "duration_s", "s
 def save_run(ds: xr.Dataset, path: str | Path) -> None:
     """Write a run atomically, and set ``ds.encoding["source"]`` to its path.
 
-    Raises StoreError when the file cannot be written (full disk, no permission).
+    Raises StoreError for a name that does not end in ``.nc``, and when the file cannot be written
+    (full disk, no permission).
     """
     if not isinstance(ds, xr.Dataset):
         raise StoreError("only a dataset can be saved as a run")
+    require_run_name(path)
     target, content = as_path(path), netcdf_bytes(ds)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -70,7 +72,7 @@ def attributes_of_run(path: str | Path) -> dict[str, Any]:
 def _opening(path: str | Path) -> Iterator[None]:
     """Raises StoreError where a run's file is missing, or what is done with it fails."""
     if not as_path(path).exists():
-        raise StoreError(f"there is no run file {path}")
+        raise StoreError(f"there is no run file {path}", refused=True)
     try:
         yield
     except Exception:  # h5py raises nearly anything on damaged files
@@ -90,7 +92,8 @@ def require_free(path: str | Path, spec_hash: str = "") -> None:
             return
         what = f"holds {_described(found)}"
     raise StoreError(
-        f"{path} {what}; choose another file, or overwrite it with --force (force=True)"
+        f"{path} {what}; choose another file, or overwrite it with --force (force=True)",
+        refused=True,
     )
 
 
@@ -132,7 +135,7 @@ def _require_format(attrs: dict[Any, Any], path: str | Path) -> None:
     try:
         found = int(attrs["format_version"])
     except (KeyError, TypeError, ValueError, OverflowError):
-        raise StoreError(f"{path} is no run of qbkit") from None
+        raise StoreError(f"{path} is no run of qbkit", refused=True) from None
     if found > FORMAT_VERSION:
         raise StoreError(
             f"{path} has format {found}, this qbkit reads up to {FORMAT_VERSION}; update qbkit"

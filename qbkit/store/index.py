@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from qbkit.arguments import as_path
-from qbkit.errors import StoreError
+from qbkit.errors import MISNAMED, StoreError
 from qbkit.files import write_whole
 from qbkit.json_words import object_of
 
@@ -22,7 +22,10 @@ def read_index(folder: str | Path, what: str) -> dict[str, Any]:
     try:
         index = object_of(path.read_bytes())
     except OSError as error:
-        raise StoreError(f"there are no published {what} in {folder}: {error.strerror}") from None
+        raise StoreError(
+            f"there are no published {what} in {folder}: {error.strerror}",
+            refused=isinstance(error, MISNAMED),
+        ) from None
     except ValueError as error:
         raise StoreError(f"{path} is damaged: {error}; fetch it again") from None
     files = index.get("files")

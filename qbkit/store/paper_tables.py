@@ -45,7 +45,9 @@ def save_table(frame: pd.DataFrame, path: str | Path) -> Path:
     elif path.suffix.lower() == ".tex":
         text = _latex(frame)
     else:
-        raise StoreError(f"a table cannot be saved as {path.name!r}; choose from .csv, .tex")
+        raise StoreError(
+            f"a table cannot be saved as {path.name!r}; choose from .csv, .tex", refused=True
+        )
     with writing(path):
         write_whole(path, text.encode())
     return path

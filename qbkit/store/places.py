@@ -5,7 +5,12 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from qbkit.arguments import as_path
+from qbkit.errors import StoreError
 from qbkit.settings import writable_folder
+
+ENDING = ".nc"
+"""Of the names of runs; whoever opens a file goes by it."""
 
 
 def default_folder() -> Path:
@@ -16,4 +21,13 @@ def default_folder() -> Path:
 
 def path_of(name: str) -> Path:
     """The path of the run with this name (its hash), stored or not."""
-    return default_folder() / f"{name}.nc"
+    return default_folder() / f"{name}{ENDING}"
+
+
+def require_run_name(path: str | Path) -> None:
+    """Raise StoreError for a name that is not one of a run's file."""
+    target = as_path(path)
+    if target.suffix != ENDING:
+        raise StoreError(
+            f"a run cannot be saved as {target.name!r}; choose a name with {ENDING}", refused=True
+        )

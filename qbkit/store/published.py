@@ -16,7 +16,7 @@ import xarray as xr
 
 from qbkit import measurement, store
 from qbkit.arguments import as_path
-from qbkit.errors import StoreError
+from qbkit.errors import MISNAMED, StoreError
 from qbkit.json_words import object_of
 from qbkit.metrics import cell_envelopes, conformance_map, hull_table
 from qbkit.metrics.maps.interactions import FIRST, SECOND
@@ -128,9 +128,10 @@ def load_published(spec: str | Path) -> xr.Dataset:
     try:
         document = object_of(index.read_bytes())
         content = target.read_bytes()
-    except (OSError, ValueError):
+    except (OSError, ValueError) as error:
         words = f"run it, or publish it with qb.publish_sweep('{spec}', FOLDER)"
-        raise StoreError(f"no results of {spec} are published; {words}") from None
+        missing = isinstance(error, MISNAMED)
+        raise StoreError(f"no results of {spec} are published; {words}", refused=missing) from None
     require_unchanged(target, content, document)
     try:
         version = measurement.version_of(document)

@@ -52,7 +52,7 @@ def opened(url: str) -> tuple[AbstractFileSystem, str]:
     try:
         files, root = fsspec.core.url_to_fs(url)
     except (ValueError, ImportError) as error:
-        raise StoreError(f"cannot use {url} for results: {error}; {USABLE}") from None
+        raise StoreError(f"cannot use {url} for results: {error}; {USABLE}", refused=True) from None
     return files, root.rstrip("/")
 
 

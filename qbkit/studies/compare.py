@@ -116,12 +116,16 @@ def compare(first: Results, second: Results, names: tuple[str, str] = ("A", "B")
     for one in (first, second):
         require_results(one)
     if not isinstance(names, Sequence) or len(names) != 2:
-        raise MetricError(f"{names!r} are not two names; give one for each of the two results")
+        raise MetricError(
+            f"{names!r} are not two names; give one for each of the two results", refused=True
+        )
     runs = [r for r in (first, second) if isinstance(r, xr.Dataset)]
     if len(runs) == 1:
-        raise MetricError("a run cannot be compared with a study; give two of one kind")
+        raise MetricError(
+            "a run cannot be compared with a study; give two of one kind", refused=True
+        )
     if any(is_cube(run) for run in runs):
-        raise MetricError("sweeps cannot be compared; give two runs or two studies")
+        raise MetricError("sweeps cannot be compared; give two runs or two studies", refused=True)
     if names[0] == names[1]:
         names = (f"{names[0]} (first)", f"{names[1]} (second)")
     return Comparison(names, (first, second))

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import xarray as xr
 
 from qbkit import extras
+from qbkit.arguments import require_settings
 from qbkit.errors import MetricError, QbkitError, SpecError
 from qbkit.execution.runner import run
 from qbkit.metrics import cell_envelopes, conformance_map, settling, summary
@@ -359,6 +360,7 @@ def explore(cubes: Sequence[xr.Dataset], **how: Any) -> Explorer:
 
     ``cubes`` are those of sweeps against a reference each (`qbkit.load_sweep`).
     ``how``: ``live`` (False: published results only), ``duration_s`` of a live run (default 20),
-    and ``engine``. Raises EngineError for an unknown engine.
+    and ``engine``. Raises EngineError for an unknown engine, and SpecError for another setting.
     """
+    require_settings(how, explore, Explorer)
     return Explorer(cubes, **how)

@@ -92,22 +92,29 @@ def identify(
 def _opened(source: str | Path | xr.Dataset, choice: Mapping[str, Any]) -> xr.Dataset:
     """The dataset of a run, or the events of a log."""
     if isinstance(source, xr.Dataset) and choice:
-        raise StoreError(f"a dataset is read already; {', '.join(choice)} chooses nothing of it")
+        raise StoreError(
+            f"a dataset is read already; {', '.join(choice)} chooses nothing of it", refused=True
+        )
     if isinstance(source, xr.Dataset):
         return source
     path = as_path(source)
     if path.is_dir():
-        raise StoreError(f"{source} is a folder; give a capture or a log in it, or a run's FILE.nc")
+        raise StoreError(
+            f"{source} is a folder; give a capture or a log in it, or a run's FILE.nc", refused=True
+        )
     stored = path if path.suffix == ".nc" else store.path_of(str(source))
     if path.is_file() and path.suffix != ".nc":
         return read_log(path, **choice)
     if not stored.exists():
         raise StoreError(
             f"there is no {source}; give a capture or a log, a run's FILE.nc, or a name of "
-            "`qbkit runs`"
+            "`qbkit runs`",
+            refused=True,
         )
     if choice:
-        raise StoreError(f"{source} is a run, of which {', '.join(choice)} chooses nothing")
+        raise StoreError(
+            f"{source} is a run, of which {', '.join(choice)} chooses nothing", refused=True
+        )
     return store.load_run(stored)
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import xarray as xr
 
+from qbkit.arguments import require_settings
 from qbkit.execution.runner import run
 from qbkit.metrics import jain_index, summary
 from qbkit.plots import timeline_chart
@@ -63,9 +64,11 @@ def race(
 ) -> Race:
     """Let flows (``stack:controller``, or `Flow`) share a bottleneck: ``race("qbkit:my-cc", ...)``.
 
-    ``how`` goes to `qbkit.run`. A stored race is loaded. Raises what `qbkit.run` raises. For a link
+    ``how`` goes to `qbkit.run`. A stored race is loaded. Raises what `qbkit.run` raises, and
+    SpecError for a setting that neither has. For a link
     or flows with more settings, run an `Experiment` and give its dataset to `Race`.
     """
+    require_settings(how, race, run)
     link = Bottleneck(rate_mbps=rate_mbps, rtt_ms=rtt_ms, buffer_bdp=buffer_bdp, qdisc=qdisc)
     experiment = Experiment(
         bottleneck=link, flows=tuple(map(as_flow, flows)), duration_s=duration_s, seed=seed

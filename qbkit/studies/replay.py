@@ -145,13 +145,18 @@ def replay(of: xr.Dataset | Point, around_s: float, *, progress: bool = False) -
 def _point_of(ds: xr.Dataset) -> Point:
     """A stored run as what is compared with the run of today."""
     if "web_load" in ds.attrs:
-        raise StoreError("the run is the load of a page; only runs of flows are replayed")
+        raise StoreError(
+            "the run is the load of a page; only runs of flows are replayed", refused=True
+        )
     if not ds.attrs.get("spec"):
-        raise StoreError("the run was imported, so it cannot be run again; look at its captures")
+        raise StoreError(
+            "the run was imported, so it cannot be run again; look at its captures", refused=True
+        )
     if ds.attrs["engine"] in ("physical", "host"):
         raise StoreError(
             f"the run was made in real time (engine {ds.attrs['engine']}), which does not repeat; "
-            "run it with engine virtual"
+            "run it with engine virtual",
+            refused=True,
         )
     inputs = published_inputs(ds.attrs, json.loads(ds.attrs["stack_versions"]))
     recipe = one_run(Experiment.from_json(ds.attrs["spec"]), of_variables)
@@ -163,9 +168,11 @@ def _only_run(point: Point) -> Experiment:
     """The experiment of a point; StoreError if it has several, or a load of a page."""
     specs = point.recipe.specs
     if len(specs) != 1:
-        raise StoreError(f"{point.name} is made of {len(specs)} runs; replay one run")
+        raise StoreError(f"{point.name} is made of {len(specs)} runs; replay one run", refused=True)
     if not isinstance(specs[0], Experiment):
-        raise StoreError(f"{point.name} is the load of a page; only runs of flows are replayed")
+        raise StoreError(
+            f"{point.name} is the load of a page; only runs of flows are replayed", refused=True
+        )
     return specs[0]
 
 

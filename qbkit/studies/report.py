@@ -54,7 +54,9 @@ def save_report(results: Results, path: str | Path) -> Path:
     require_results(results)
     target = as_path(path)
     if target.suffix.lower() != ".html":
-        raise StoreError(f"a report cannot be saved as {target.name!r}; choose a name with .html")
+        raise StoreError(
+            f"a report cannot be saved as {target.name!r}; choose a name with .html", refused=True
+        )
     title, sections = _title(results), []
     drawn = False
     for name, html in _sections(results):

@@ -44,7 +44,9 @@ def open_results(place: str | Path) -> Results:
             return load_explanation(path)
         if "test" in index:
             return load_study(path)
-        raise StoreError(f"{path} holds runs, not a study; name one of them: {_names(index)}")
+        raise StoreError(
+            f"{path} holds runs, not a study; name one of them: {_names(index)}", refused=True
+        )
     if path.is_file():
         return store.load_run(path)
     stored = store.path_of(str(place))
@@ -52,7 +54,8 @@ def open_results(place: str | Path) -> Results:
         return store.load_run(stored)
     raise StoreError(
         f"there are no results at {place}; give a run (FILE.nc, or a name of `qbkit runs`), "
-        "the folder of a study, or SPEC.yaml or the folder of a sweep"
+        "the folder of a study, or SPEC.yaml or the folder of a sweep",
+        refused=True,
     )
 
 
@@ -65,7 +68,8 @@ def require_results(results: Any) -> None:
     if not isinstance(results, xr.Dataset | Study | Explanation):
         raise MetricError(
             f"{results!r} is no result; give a run, a study or an explanation, as qb.open_results "
-            "opens them"
+            "opens them",
+            refused=True,
         )
 
 
@@ -80,7 +84,9 @@ def figure(results: Results, kind: str | None = None) -> alt.TopLevelMixin:
     if kind is None:
         kind = next(iter(found))
     if kind not in found:
-        raise MetricError(f"these results have no figure {kind!r}; choose from {', '.join(found)}")
+        raise MetricError(
+            f"these results have no figure {kind!r}; choose from {', '.join(found)}", refused=True
+        )
     return found[kind]()
 
 

@@ -44,9 +44,10 @@ def measure(
             )
     from qbkit.execution.runner import check_writable
     from qbkit.metrics.web.loads import url_differences
-    from qbkit.store import require_free  # slow to import
+    from qbkit.store import require_free, require_run_name  # slow to import
 
     if out is not None:
+        require_run_name(out)
         if not force:
             require_free(out)
         check_writable(out)

@@ -66,6 +66,8 @@ def run_web(
     StackNotReady, EngineError, RunFailed or StoreError, each with one sentence.
     """
     keep = _checked(load, (keep,) if isinstance(keep, str) else tuple(keep))
+    if out is not None:
+        store.require_run_name(out)
     engine = engines.choose()
     pair = WebPair(load)
     identity = _named(Identity(engine), pair)

@@ -35,7 +35,7 @@ def flow_index(ds: xr.Dataset, flow: str | int) -> int:
     if not isinstance(flow, str) and 0 <= (index := whole(flow, "flow")) < len(labels):
         return index
     known = ", ".join(f"{i} {label!r}" for i, label in enumerate(labels)) or "none"
-    raise MetricError(f"the run has no flow {flow!r}; its flows are: {known}")
+    raise MetricError(f"the run has no flow {flow!r}; its flows are: {known}", refused=True)
 
 
 def flow_and_label(ds: xr.Dataset, flow: str | int) -> tuple[int, str]:

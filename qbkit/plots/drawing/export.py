@@ -51,7 +51,9 @@ def ending_of(path: Path) -> str:
     ending = path.suffix.lower().removeprefix(".")
     if ending not in WRITERS:
         allowed = ", ".join("." + name for name in WRITERS)
-        raise StoreError(f"a chart cannot be saved as {path.name!r}; choose from {allowed}")
+        raise StoreError(
+            f"a chart cannot be saved as {path.name!r}; choose from {allowed}", refused=True
+        )
     return ending
 
 

@@ -13,7 +13,7 @@ import csv
 import io
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from qbkit.errors import MetricError
@@ -61,13 +61,20 @@ STROKE = 0.75
 Spec = dict[str, Any]
 
 
+class TooNarrow(MetricError):
+    """A chart does not fit into a width."""
+
+    fitting: Sequence[str] = ()
+    """The wider ones into which it does."""
+
+
 def paper_spec(spec: Spec, width: str) -> Spec:
     """The specification of a chart as a figure of that width: ``column`` or ``text``.
 
-    Raises MetricError for another width, and for a chart that does not fit.
+    Raises MetricError for another width, and TooNarrow for a chart that does not fit.
     """
     if width not in WIDTHS_PT:
-        raise MetricError(f"width = {width!r}: choose from {', '.join(WIDTHS_PT)}")
+        raise MetricError(f"width = {width!r}: choose from {', '.join(WIDTHS_PT)}", refused=True)
     spec = copy.deepcopy(spec)
     spec.pop("title", None)
     chosen = {p["name"] for p in spec.get("params", []) if "select" in p}
@@ -87,12 +94,31 @@ def paper_spec(spec: Spec, width: str) -> Spec:
     for name, part in CONFIG.items():
         config[name] = {**config.get(name, {}), **part}
     config["padding"] = 2
+    if fitted := _as_wide(spec, WIDTHS_PT[width]):
+        return fitted
+    raise _too_narrow(spec, width)
+
+
+def _too_narrow(spec: Spec, width: str) -> TooNarrow:
+    wider = {name: points for name, points in WIDTHS_PT.items() if points > WIDTHS_PT[width]}
+    fitting = [name for name, points in wider.items() if _as_wide(spec, points)]
+    remedy = " or ".join([*(f"width = {name!r}" for name in fitting), "no width"])
+    error = TooNarrow(
+        f"the chart has too many columns for width = {width!r}; draw fewer, or give {remedy}",
+        refused=True,
+    )
+    error.fitting = fitting
+    return error
+
+
+def _as_wide(spec: Spec, width_px: int) -> Spec | None:
+    """The specification with that width, with as many columns of its legend as fit, or None."""
     for columns in LEGEND_COLUMNS:
-        config["legend"]["columns"] = columns
-        fitted = _fitted(spec, WIDTHS_PT[width])
-        if drawn_width_px(fitted) <= WIDTHS_PT[width]:
+        spec["config"]["legend"]["columns"] = columns
+        fitted = _fitted(spec, width_px)
+        if drawn_width_px(fitted) <= width_px:
             return fitted
-    raise MetricError(f"the chart has too many columns for width = {width!r}; draw fewer, or wider")
+    return None
 
 
 def _still(view: Spec, chosen: set[str]) -> Spec | None:

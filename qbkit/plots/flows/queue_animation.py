@@ -20,7 +20,7 @@ from qbkit.plots.drawing.captions import heading
 from qbkit.plots.drawing.charts import LayerChart, VConcatChart
 from qbkit.plots.drawing.data import inline, long_table
 from qbkit.traces.arrays import FloatArray
-from qbkit.traces.run.journey import Fate
+from qbkit.traces.run.journey import NO_PACKETS, Fate
 
 WIDTH, QUEUE_HEIGHT, LENGTH_HEIGHT = 720, 84, 120
 MAX_PACKETS = 12_000
@@ -46,7 +46,7 @@ def queue_animation_chart(
     and for one with more than `MAX_PACKETS`.
     """
     if not has_packets(ds):
-        raise MetricError("the run has no packets; load it whole, not only its series")
+        raise MetricError(NO_PACKETS)
     table = _packets(ds, from_s, seconds)
     labels = flow_labels(ds)
     scale = theme.colour_scale(labels)

@@ -48,7 +48,8 @@ def measure_of(name: str) -> Measure:
     if found not in known:
         near = did_you_mean(name, [*known, *SHORT])
         raise MetricError(
-            f"there is no metric {name!r}{near}; choose from {', '.join([*SHORT, *known])}"
+            f"there is no metric {name!r}{near}; choose from {', '.join([*SHORT, *known])}",
+            refused=True,
         )
     return known[found]
 

@@ -31,7 +31,9 @@ def require_name(path: Path) -> None:
     """Raise StoreError for a name that says no kind of report."""
     if path.suffix.lower() not in KINDS:
         raise StoreError(
-            f"an evaluation cannot be saved as {path.name!r}; choose a name with {', '.join(KINDS)}"
+            f"an evaluation cannot be saved as {path.name!r}; "
+            f"choose a name with {', '.join(KINDS)}",
+            refused=True,
         )
 
 

@@ -64,7 +64,7 @@ def write_baseline(path: Path, study: Study, parameters: Parameters) -> None:
 def read_baseline(path: Path) -> Baseline:
     """What `write_baseline` wrote; StoreError for another file, or another measurement version."""
     if not path.exists():
-        raise StoreError(f"there is no baseline {path}; {AGAIN}")
+        raise StoreError(f"there is no baseline {path}; {AGAIN}", refused=True)
     with tempfile.TemporaryDirectory() as folder:
         try:
             with zipfile.ZipFile(path) as archive:
@@ -80,7 +80,8 @@ def read_baseline(path: Path) -> Baseline:
     if versions != {measurement.VERSION}:
         raise StoreError(
             f"{path} is of measurement version {min(versions)}, and this qbkit measures by version "
-            f"{measurement.VERSION}; {AGAIN}"
+            f"{measurement.VERSION}; {AGAIN}",
+            refused=True,
         )
     return Baseline(path, study, parameters, known)
 
@@ -91,7 +92,8 @@ def require_alike(baseline: Baseline, wanted: Sequence[Experiment]) -> None:
     if len(there) != len(wanted):
         raise StoreError(
             f"{baseline.path} has {len(there)} runs, and this gate {len(wanted)}: other seeds; "
-            f"give the same options, or {AGAIN}"
+            f"give the same options, or {AGAIN}",
+            refused=True,
         )
     for then, now in zip(there, wanted, strict=True):
         old, new = (_fields(spec) for spec in (then, json.loads(now.to_json())))
@@ -99,7 +101,8 @@ def require_alike(baseline: Baseline, wanted: Sequence[Experiment]) -> None:
             if old.get(key) != new.get(key):
                 raise StoreError(
                     f"{baseline.path} has {key} = {old.get(key, 'none')}, and this gate "
-                    f"{new.get(key, 'none')}; give the same options, or {AGAIN}"
+                    f"{new.get(key, 'none')}; give the same options, or {AGAIN}",
+                    refused=True,
                 )
 
 

@@ -24,10 +24,10 @@ MOST_ROWS = 30
 
 def make_folder(folder: Path) -> None:
     """Make the folder for the results; StoreError where that is not possible."""
+    if folder.exists() and not folder.is_dir():
+        raise StoreError(f"{folder} is no folder; choose another with --out", refused=True)
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
-    if not folder.is_dir():
-        raise StoreError(f"{folder} is no folder; choose another with --out")
 
 
 def save_gate(gated: Gated, folder: Path) -> Path:

@@ -149,7 +149,9 @@ def _values(spec: Spec, name: str) -> list[str]:
     for holder in (spec, spec.bottleneck):
         if name in type(holder).model_fields:
             return [str(getattr(holder, name))]
-    raise StoreError(f"an experiment has no field {name!r}; choose by flow, seed, rtt_ms, …")
+    raise StoreError(
+        f"an experiment has no field {name!r}; choose by flow, seed, rtt_ms, …", refused=True
+    )
 
 
 def _number(text: str) -> float | str:

@@ -49,7 +49,9 @@ def published_points(path: str | Path) -> Iterator[Point]:
     """
     place = Path(path)
     if not place.exists():
-        raise StoreError(f"{path} does not exist; give data, a folder in it, or a published file")
+        raise StoreError(
+            f"{path} does not exist; give data, a folder in it, or a published file", refused=True
+        )
     found = False
     for source in _sources(place):
         for file in _files(source):
@@ -59,7 +61,9 @@ def published_points(path: str | Path) -> Iterator[Point]:
     if not found:
         rest = without_points(place)
         why = f"{rest[0][0].name}: {rest[0][1]}" if rest else "it has no results"
-        raise StoreError(f"{path} has no published point ({why}); give data, or a folder in it")
+        raise StoreError(
+            f"{path} has no published point ({why}); give data, or a folder in it", refused=True
+        )
 
 
 def without_points(path: str | Path) -> list[tuple[Path, str]]:

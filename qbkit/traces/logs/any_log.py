@@ -65,6 +65,7 @@ def _kind(path: str | Path) -> str:
     if head.lstrip(BEFORE_JSON)[:1] not in JSON_STARTS:
         raise TraceError(
             f"{Path(path).name} is neither a capture (pcap, pcapng) nor a log (qlog, net log); "
-            "give one of these"
+            "give one of these",
+            refused=True,
         )
     return "net log" if b'"constants"' in head and b'"qlog_version"' not in head else "qlog"

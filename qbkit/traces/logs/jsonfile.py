@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 
 from qbkit.arguments import as_path
-from qbkit.errors import TraceError
+from qbkit.errors import MISNAMED, TraceError
 from qbkit.json_words import in_words
 from qbkit.opening import open_plain
 
@@ -210,4 +210,6 @@ def open_log(path: str | Path, progress: bool) -> Iterator[JsonFile]:
                 log.broken(where)
             yield log
     except OSError as error:
-        raise TraceError(f"cannot read {path}: {error.strerror}") from None
+        raise TraceError(
+            f"cannot read {path}: {error.strerror}", refused=isinstance(error, MISNAMED)
+        ) from None

@@ -89,7 +89,7 @@ def segments(
     elif magic in MAGIC:
         records = _pcap(file, name, broken)
     else:
-        raise TraceError(f"{name} is no capture: neither pcap nor pcapng")
+        raise TraceError(f"{name} is no capture: neither pcap nor pcapng", refused=True)
     for number, time_ns, link, frame in records:
         packet = _ip_packet(frame, link)
         found = packet and _segment(number, time_ns, packet)

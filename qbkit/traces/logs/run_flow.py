@@ -12,7 +12,7 @@ from qbkit.errors import TraceError
 from qbkit.traces.arrays import IntArray
 from qbkit.traces.logs.events import FURTHER_METRICS, METRICS, EventTables
 from qbkit.traces.run.attributes import require_run, run_warnings
-from qbkit.traces.run.journey import Fate
+from qbkit.traces.run.journey import NO_PACKETS, Fate
 from qbkit.traces.run.schema import named
 
 APPLICATION = 2
@@ -31,7 +31,7 @@ def flow_events(run: xr.Dataset, flow: str | int = 0) -> xr.Dataset:
     """
     index = _index(run, flow)
     if "packet_flow" not in run or "base_rtt_ms" not in run:
-        raise TraceError("the run has no packets; load it whole, not only its series")
+        raise TraceError(NO_PACKETS)
     ds = EventTables().dataset(
         source="run",
         vantage_point="network",

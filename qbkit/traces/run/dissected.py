@@ -22,7 +22,7 @@ from qbkit.errors import StoreError, TraceError
 from qbkit.stacks.variants import ip6
 from qbkit.testbed.plan import RECEIVER_IP, SENDER_IP
 from qbkit.traces.run.headers import INTEGERS, Headers, source_of
-from qbkit.traces.run.journey import Fate
+from qbkit.traces.run.journey import NO_PACKETS, Fate
 
 CAPTURE = "before.pcap"
 """The capture of what reaches the queue, from both sides."""
@@ -52,7 +52,7 @@ def packets_around(
     """
     require_within(around_s, float(ds.attrs["duration_s"]))
     if whole(count, "count") < 1:
-        raise TraceError(f"count = {count}: give a number of packets from 1 on")
+        raise TraceError(f"count = {count}: give a number of packets from 1 on", refused=True)
     rows = _all_rows(ds, folder)
     flows = np.atleast_1d(ds["flow"].values) if flow is None else [flow]
     away_ns = (rows.time_ns[rows.flow.isin(flows)] - round(around_s * SECOND_NS)).abs()
@@ -76,18 +76,22 @@ def require_within(around_s: float, duration_s: float) -> None:
     """Raise TraceError for a time outside of a run."""
     if not isinstance(around_s, int | float) or not 0 <= around_s <= duration_s:
         shown = f"{around_s:g}" if isinstance(around_s, int | float) else repr(around_s)
-        raise TraceError(f"around_s = {shown}: the run lasts from 0 to {duration_s:g} s")
+        raise TraceError(
+            f"around_s = {shown}: the run lasts from 0 to {duration_s:g} s", refused=True
+        )
 
 
 def _all_rows(ds: xr.Dataset, folder: Path) -> pd.DataFrame:
     """The packets of both directions in order of time; StoreError without them or their capture."""
     extras.require("scapy", to="dissect packets")
     if not ds.attrs.get("spec"):
-        raise StoreError("the run was imported: look at the captures that it was imported from")
+        raise StoreError(
+            "the run was imported: look at the captures that it was imported from", refused=True
+        )
     if "packet_flow" not in ds:
-        raise StoreError("the run has no packets; load it whole, not only its series")
+        raise StoreError(NO_PACKETS, refused=True)
     if not (folder / CAPTURE).exists():
-        raise StoreError(f"no capture of this run was kept; {AGAIN}")
+        raise StoreError(f"no capture of this run was kept; {AGAIN}", refused=True)
     rows = pd.concat([_rows(ds, table) for table in TABLES], ignore_index=True)
     return rows.sort_values("time_ns", kind="stable", ignore_index=True)
 

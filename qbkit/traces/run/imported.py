@@ -166,17 +166,19 @@ def _number(address: str) -> int:
     try:
         return address_number(address)
     except ValueError:
-        raise StoreError(f"{address!r} is no IP address") from None
+        raise StoreError(f"{address!r} is no IP address", refused=True) from None
 
 
 def _require_flows(flows: Mapping[int, str], bin_s: float) -> None:
     if not flows or len(set(flows.values())) < len(flows):
-        raise StoreError("flows must name at least one flow, {port: label}, with distinct labels")
+        raise StoreError(
+            "flows must name at least one flow, {port: label}, with distinct labels", refused=True
+        )
     for port in flows:
         if not 0 < port < 65536:
-            raise StoreError(f"{port} is no port; a port is a number from 1 to 65535")
+            raise StoreError(f"{port} is no port; a port is a number from 1 to 65535", refused=True)
     if not bin_s > 0:
-        raise StoreError(f"bin_s is {bin_s:g}; it must be more than 0")
+        raise StoreError(f"bin_s is {bin_s:g}; it must be more than 0", refused=True)
 
 
 def _require_ports(packets: Packets, flows: Mapping[int, str], path: str | Path) -> None:
@@ -187,7 +189,8 @@ def _require_ports(packets: Packets, flows: Mapping[int, str], path: str | Path)
     if missing:
         common = [str(p) for p in np.argsort(counts)[::-1][:6] if counts[p]]
         raise StoreError(
-            f"{path} has no packet of port {missing[0]}; most are of {', '.join(common) or 'none'}"
+            f"{path} has no packet of port {missing[0]}; most are of {', '.join(common) or 'none'}",
+            refused=True,
         )
 
 
@@ -204,7 +207,8 @@ def _require_sense(
         if not sent[i]:
             raise StoreError(
                 f"{before} has no packet of {label} from {', '.join(addresses)}; name all senders, "
-                "or none: they are then found by their bytes"
+                "or none: they are then found by their bytes",
+                refused=True,
             )
     if (packets.departure_ns == NEVER).all() and not len(_early_ms(packets)):
         raise StoreError(

@@ -17,6 +17,11 @@ from qbkit.traces.arrays import BoolArray, IntArray, as_slice, pieces, small
 from qbkit.traces.run.frames import ETHERNET_HEADER, Ecn, Packets, address_number
 from qbkit.traces.run.match import NEVER, departures_ns, match, match_last
 
+NO_PACKETS = (
+    "the run has no packets: only its series were published or loaded; load it whole, or run it "
+    "again"
+)
+
 
 class Fate(IntEnum):
     """What became of a packet."""

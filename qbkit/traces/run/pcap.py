@@ -14,7 +14,7 @@ from typing import BinaryIO, cast
 
 import numpy as np
 
-from qbkit.errors import StoreError, TraceError
+from qbkit.errors import MISNAMED, StoreError, TraceError
 from qbkit.opening import open_plain
 from qbkit.traces.arrays import ByteArray, IntArray
 from qbkit.traces.run import pcapng
@@ -162,7 +162,9 @@ def _stream(path: Path, broken: pcapng.Broken) -> BinaryIO:
     try:
         return open_plain(path, broken)
     except OSError as error:
-        raise StoreError(f"cannot read {path}: {error.strerror}") from None
+        raise StoreError(
+            f"cannot read {path}: {error.strerror}", refused=isinstance(error, MISNAMED)
+        ) from None
 
 
 def _size(stream: BinaryIO) -> int:
@@ -174,7 +176,9 @@ def _form(reading: _Reading) -> _Form:
     header = bytearray(FILE_HEADER)
     size, magic = _fill(reading, memoryview(header)), bytes(header[:4])
     if magic not in MAGIC or size < FILE_HEADER:
-        raise StoreError(f"{reading.path} is no capture: neither pcap nor pcapng")
+        raise StoreError(
+            f"{reading.path} is no capture: neither pcap nor pcapng", refused=magic not in MAGIC
+        )
     order, unit_ns = MAGIC[magic]
     link = struct.unpack_from(order + "I", header, 20)[0] & 0xFFFF
     if link not in LINK_HEADER:
