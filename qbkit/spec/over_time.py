@@ -275,7 +275,7 @@ def _scaled(steps: Sequence[tuple[float, float]], scale: float) -> Steps:
     return tuple((time_s, value * scale) for time_s, value in steps)
 
 
-PAIRS = {
+PAIRS: dict[type[Any], str] = {
     Capacity: "step; give its time in s and the rate in Mbit/s, as in [(0, 50), (20, 5)]",
     Delays: "step; give its time in s and the base RTT in ms, as in [(0, 50), (20, 5)]",
     Outages: "outage; give its start and its length in seconds, as in [(5, 0.2), (20, 1)]",
