@@ -111,7 +111,7 @@ def test_the_lines_below_a_verdict():
 
 
 def test_what_both_sides_share_is_no_place_of_a_cause(monkeypatch):
-    monkeypatch.setattr("qbkit.studies.explanation.likely_place", lambda *_: "a.rs:7")
+    monkeypatch.setattr("qbkit.studies.confirming.source_line", lambda *_, **__: "a.rs:7")
     found = qb.load_explanation(CASES / "ack-10")
     assert found.next_lines[-1] == "Most likely in the source: a.rs:7."
     spec = found.study.tests[0].attrs["spec"]
@@ -119,6 +119,9 @@ def test_what_both_sides_share_is_no_place_of_a_cause(monkeypatch):
         found.study, references=[run.assign_attrs(spec=spec) for run in found.study.references]
     )
     assert "a.rs" not in " ".join(replace(found, study=same).next_lines)
+    cause, reno = found.suspects[0], Flow("quic-go:reno")
+    assert likely_place(cause, Flow("quic-go:cubic"), reno) == "a.rs:7"  # another controller
+    assert likely_place(cause, Flow("quic-go:reno?start_s=1"), reno) == ""
     known = qb.load_explanation(CASES / "quiche-now")  # its fault has a place of its own
     assert "Most likely in the source" not in " ".join(known.next_lines)
 
@@ -162,7 +165,7 @@ def test_no_source_at_hand_is_no_line():
 
 def line_of(name: str, flow: str) -> tuple[str, int]:
     cause = Difference(*[name, *[Estimate(name, 2.0)] * 2, *[0.0] * 4])
-    place = likely_place(cause, Flow(flow))
+    place = likely_place(cause, Flow(flow), Flow("tcp:reno"))
     file, _, line = place.rpartition(":")
     return file, int(line or 0)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from typing import Any
 
@@ -60,10 +61,10 @@ def print_table(rows: list[dict[str, Any]]) -> None:
 
 def plain(value: Any) -> str:
     """A value as a table shows it: four digits, an interval with two dots, a dash if unknown."""
-    if value is None or value != value:
+    if value is None:
         return "-"
     if isinstance(value, float):
-        return f"{value:.4g}"
+        return "-" if math.isnan(value) else f"{value:.4g}"
     if isinstance(value, list | tuple):
         return " .. ".join(plain(v) for v in value)
     return str(value)

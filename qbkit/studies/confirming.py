@@ -80,8 +80,14 @@ def confirmation(cause: Difference, test: Experiment, reference: Experiment) -> 
     return f"To confirm it, {done}."
 
 
-def likely_place(cause: Difference, test: Flow) -> str:
-    """The line of the source where a cause most likely lives; "" where no source is at hand."""
+def likely_place(cause: Difference, test: Flow, reference: Flow) -> str:
+    """The line of the test's source where a cause most likely lives.
+
+    "" where no source is at hand, and where both sides run the same code.
+    """
+    one, other = ((flow.stack, flow.controller, flow.source) for flow in (test, reference))
+    if one == other:
+        return ""
     check = checks()[cause.name]
     return source_line(test, check.identifiers, of_controller=check.of_controller)
 

@@ -89,7 +89,8 @@ class Study:
             known_faults(_first_flow(runs) or name)
             for runs, name in ((self.tests, self.test), (self.references, self.reference))
         )
-        return [fault for fault in ours if fault.fault not in {each.fault for each in theirs}]
+        shared = {fault.fault for fault in theirs}
+        return [fault for fault in ours if fault.fault not in shared]
 
     def verdict(self, cause: str = "", *, definition: str = "imc22") -> Verdict:
         """The verdict, with a known fault of the test, or else with ``cause``, as a line."""

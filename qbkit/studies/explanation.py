@@ -31,6 +31,15 @@ from qbkit.metrics.verdicts.words import DIFFERS, Verdict
 from qbkit.store.faults import Fault, faults_html
 from qbkit.studies.confirming import confirmation, likely_place
 from qbkit.studies.conformance import Study
+from qbkit.studies.effect_words import (
+    accounts_text,
+    change_percent,
+    interval_text,
+    percent_text,
+    share_cell,
+    share_text,
+    votes_text,
+)
 from qbkit.studies.exchange import Exchange
 from qbkit.studies.moments import moment_of
 from qbkit.studies.witness import witness
@@ -41,8 +50,6 @@ if TYPE_CHECKING:
 
 NEAR = 0.5
 """The reasons name every suspect whose score is at least this part of the first one's."""
-WHOLE = 1.005
-"""Largest share that is given as a number: 100 % when rounded."""
 LITTLE = 1 / 3
 """If the suspects together account for less of the difference, the cause is undecided."""
 TOO_SMALL = 0.1
@@ -178,11 +185,12 @@ class Explanation:
             lines.append(said)
         if first.name not in RECEIVERS or not exchanged:
             lines.append(confirmation(first, test, reference))
-        ours, theirs = test.flows[0], reference.flows[0]
-        one_source = (ours.stack, ours.source) == (theirs.stack, theirs.source)
-        if first.test.known and not (self.faults or one_source):
-            place = likely_place(first, ours)
-            lines += [f"Most likely in the source: {place}."] if place else []
+        if (
+            first.test.known
+            and not self.faults
+            and (place := likely_place(first, test.flows[0], reference.flows[0]))
+        ):
+            lines.append(f"Most likely in the source: {place}.")
         return lines
 
     @property
@@ -200,7 +208,7 @@ class Explanation:
         """What the cause rests on: each suspect's effect alone, and what all account for."""
         if not self.suspects:
             return self._undecided
-        what = "; then ".join(f"{d} ({self.effect_text(d)}{_votes(d)})" for d in self._named)
+        what = "; then ".join(f"{d} ({self.effect_text(d)}{votes_text(d)})" for d in self._named)
         together = ""
         if self.assessment.outcome == DIFFERS:
             together = f"; {self._together}"
@@ -241,12 +249,12 @@ class Explanation:
             return "alone: effect unknown"
         if rule := RULES.get(difference.name):
             return f"seen {rule.moment}"
-        size = f"{_percent(difference.effect)} %"
+        size = f"{percent_text(difference.effect)} %"
         if difference.by_thumb:
             return f"alone: about {size} throughput by a rule of thumb"
         share = self.share(difference)
         accounts = "" if math.isnan(share) else f"; {accounts_text(share)}"
-        return f"alone: {size}{_interval(difference)} throughput at equal loss{accounts}"
+        return f"alone: {size}{interval_text(difference)} throughput at equal loss{accounts}"
 
     def evidence(self) -> alt.LayerChart:
         """The first cause at a glance: both sides alone, around the moment at which it shows.
@@ -281,9 +289,9 @@ class Explanation:
                 self.study.test: str(d.test),
                 self.study.reference: str(d.reference),
                 "unit": d.test.unit,
-                "throughput_change_percent": _change_percent(d),
-                "interval_percent": _interval(d).strip(),
-                "share_percent": _share_cell(self.share(d)),
+                "throughput_change_percent": change_percent(d),
+                "interval_percent": interval_text(d).strip(),
+                "share_percent": share_cell(self.share(d)),
                 "score": round(d.score, 3),
             }
             for d in self.differences
@@ -352,52 +360,6 @@ def ln_ratio(runs: Sequence[xr.Dataset]) -> float:
     if any(len(mbps) < 2 or min(mbps[:2]) <= 0 for mbps in means):
         return math.nan
     return sum(math.log(mbps[0] / mbps[1]) for mbps in means) / len(means)
-
-
-def share_text(share: float) -> str:
-    """A positive share in words. Models overshoot: what exceeds the whole is only called more."""
-    if share > WHOLE:
-        return "more than all of the difference"
-    return f"{100 * share:.0f} % of the difference"
-
-
-def accounts_text(share: float) -> str:
-    """What a suspect does to the difference: a part of it, or the opposite."""
-    return f"accounts for {share_text(share)}" if share >= 0 else "works against the difference"
-
-
-def _change_percent(difference: Difference) -> float:
-    """What a cause alone would change in throughput; NaN if a side does not show it."""
-    shown = difference.test.known and difference.reference.known
-    return round(100 * math.expm1(difference.effect), 1) if shown else math.nan
-
-
-def _votes(difference: Difference) -> str:
-    """Part of the precedents' votes that name it; empty between two different senders."""
-    if math.isnan(difference.votes):
-        return ""
-    return f"; {100 * difference.votes:.0f} % of the votes of precedents"
-
-
-def _share_cell(share: float) -> int | str:
-    """A share in a table: whole percents, or words where it is no part; empty if unknown."""
-    if math.isnan(share):
-        return ""
-    if share < 0:
-        return "against"
-    return "more than all" if share > WHOLE else round(100 * share)
-
-
-def _interval(difference: Difference) -> str:
-    """`` [low, high]`` of the effect in %; empty if unknown or if only the sign is known."""
-    low, high = difference.effect_low, difference.effect_high
-    if difference.by_thumb or not math.isfinite(low + high):
-        return ""
-    return f" [{_percent(low)}, {_percent(high)}]"
-
-
-def _percent(effect: float) -> str:
-    return f"{100 * math.expm1(effect):+.0f}"
 
 
 def _known(value: float) -> float | None:

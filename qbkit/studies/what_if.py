@@ -15,7 +15,8 @@ from qbkit import plots, stacks
 from qbkit.errors import SpecError
 from qbkit.metrics import Assessment, envelope
 from qbkit.studies.conformance import Study, study_with
-from qbkit.studies.explanation import accounts_text, ln_ratio, observed_ln_ratio
+from qbkit.studies.effect_words import accounts_text
+from qbkit.studies.explanation import ln_ratio, observed_ln_ratio
 
 if TYPE_CHECKING:
     import altair as alt
