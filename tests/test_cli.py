@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import xarray as xr
-from test_failures import heed_interrupts, wait_for_guest
+from test_failures import descendants, heed_interrupts, wait_for_guest
 
 import qbkit as qb
 from qbkit.cli import main
 
+INTERRUPTED = "qbkit: interrupted; what was finished is stored, and the same command does the rest"
 QBKIT = [sys.executable, "-m", "qbkit.cli"]
 PUBLISHED = str(Path(__file__).parents[1] / "data/gallery/quic-go-cubic.nc")
 
@@ -534,5 +537,27 @@ def test_ctrl_c_in_the_middle(own_runs: Path):
     out, err = process.communicate(timeout=20)
     assert process.returncode == 130
     assert out == ""
-    assert err.strip() == "qbkit: interrupted; no partial file was left"
+    assert err.strip() == INTERRUPTED
     assert not list(own_runs.glob("**/*.nc"))
+
+
+@pytest.mark.guest
+@pytest.mark.parametrize("least", [1, 5], ids=["while workers start", "while they run"])
+def test_a_terminal_interrupts_workers_too(least: int, own_runs: Path):
+    words = ["conformance", "tcp:cubic", "--duration-s", "900", "--seeds", "3", "--json"]
+    process = subprocess.Popen(
+        [*QBKIT, *words], stdout=-1, stderr=-1, text=True, preexec_fn=as_a_terminal_does
+    )
+    while len(descendants(process.pid)) < least:
+        time.sleep(0.05)
+    os.killpg(process.pid, signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out) == (130, "")
+    said = [line for line in err.splitlines() if not line.startswith("conformance")]
+    assert "\n".join(said).strip() == INTERRUPTED
+
+
+def as_a_terminal_does() -> None:
+    """In a process group of its own, which a terminal interrupts as a whole."""
+    os.setpgid(0, 0)
+    heed_interrupts()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import shutil
 import zipfile
@@ -28,7 +29,7 @@ from qbkit.studies.gate.baseline import (
     require_alike,
     write_baseline,
 )
-from qbkit.studies.gate.checks import Check, share_check, worst
+from qbkit.studies.gate.checks import Check, conformance_check, share_check, worst
 from qbkit.studies.gate.report import junit, markdown
 
 TEST, REFERENCE = "quic-go:cubic", "tcp:cubic"
@@ -65,6 +66,21 @@ def test_the_worst_answer_counts():
     assert worst(["meets", "shown", "undecided"]) == "undecided"
     assert worst(["shown", "meets"]) == "meets"
     assert worst(["shown"]) == "shown"
+
+
+def test_an_open_bound_says_how_many_seeds_it_needs_itself(study: Study):
+    few = Study(TEST, REFERENCE, study.tests[:3], study.references[:3])
+    (bound,) = few.gates(min_conformance="floor")
+    found = conformance_check(few, [bound])
+    assert few.assess().outcome == "undecided"
+    assert found.sentence == f"{bound.sentence}."
+    far = Study(TEST, REFERENCE, trials(TEST, (0.75, 0.25), 5), trials(REFERENCE, (0.5, 0.5), 5))
+    (bound,) = far.gates(min_conformance=0.99)
+    undecided = dataclasses.replace(bound, interval=(0.0, 1.0))
+    assert conformance_check(far, [undecided]).sentence == " ".join(
+        [*far.verdict().lines, f"{undecided.sentence}."]
+    )
+    assert "cannot decide; " in undecided.sentence
 
 
 def test_a_share_is_judged_by_the_interval_over_seeds():

@@ -149,6 +149,25 @@ def test_what_is_missing_is_named(here: Path):
     assert "duration only" in found["sends a number of bytes"].detail
 
 
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("/bin/ls", "a program's path lists no controllers; name the one to check, as in /bin/ls:"),
+        ("tcp:nocc", "tcp has no controller 'nocc'; it has cubic"),
+    ],
+)
+def test_a_contract_without_a_controller_is_no_pass(name: str, words: str):
+    with pytest.raises(SpecError, match=words):
+        list(contract.check_stack(name))
+
+
+@pytest.mark.guest
+def test_one_controller_of_a_stack_has_the_whole_contract():
+    checks = [check.check for check in contract.check_stack("tcp:vegas")]
+    assert checks[:3] == ["ready", "tcp:vegas fills a link", "tcp:vegas stops on time"]
+    assert "repeats to the byte" in checks
+
+
 def test_claims_are_compared_with_the_data():
     class Claiming(stacks.get("tcp").__class__):
         reports = ("cwnd_bytes", "srtt_ms")

@@ -129,8 +129,8 @@ def _go_runtime() -> list[Check]:
 
 def _stack(stack: stacks.Stack) -> Check:
     status = stack.status()
-    detail = f"ready, {stack.version()}" if status.ready else status.reason
-    return Check(f"stack {stack.name}", status.ready, detail, "" if status.ready else status.reason)
+    detail = f"ready, {stack.version()}" if status.ready else "not ready"
+    return Check(f"stack {stack.name}", status.ready, detail, status.reason)
 
 
 def pin_differences() -> dict[str, str]:

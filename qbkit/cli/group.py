@@ -96,7 +96,8 @@ def main() -> None:
         click.echo(f"qbkit: {error.format_message()} (see --help)", err=True)
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt):
-        click.echo("qbkit: interrupted; no partial file was left", err=True)
+        said = "interrupted; what was finished is stored, and the same command does the rest"
+        click.echo(f"qbkit: {said}", err=True)
         sys.exit(130)
     except QbkitError as error:
         click.echo(f"qbkit: {error}", err=True)

@@ -56,7 +56,13 @@ def print_table(rows: list[dict[str, Any]]) -> None:
         table.add_column(str(name), overflow="fold")
     for row in rows:
         table.add_row(*(plain(value) for value in row.values()))
-    Console(width=None if sys.stdout.isatty() else UNFOLDED).print(table)
+    if sys.stdout.isatty():
+        Console().print(table)
+        return
+    whole = Console(width=UNFOLDED)
+    with whole.capture() as printed:
+        whole.print(table)
+    click.echo("\n".join(line.rstrip() for line in printed.get().splitlines()))
 
 
 def plain(value: Any) -> str:

@@ -97,7 +97,8 @@ def new_stack_command(name: str, program: Path | None, as_class: bool, folder: P
 def check_stack_command(name: str, as_json: bool) -> int:
     """Run the contract of the stack NAME: it fills a link, stops on time, repeats and reports.
 
-    Exits with 1 if something is missing.
+    NAME:CC checks one controller; a program's path needs it, as in ./build/mine:cubic. Exits with
+    1 if something is missing.
     """
     from qbkit.studies.contract import check_stack
 

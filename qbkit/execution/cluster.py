@@ -9,10 +9,12 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
+from multiprocessing import forkserver
 from typing import TYPE_CHECKING, Any
 
 from qbkit.errors import EngineError, QbkitError, RunFailed
 from qbkit.execution.attempts import Attempts, try_twice
+from qbkit.execution.interrupts import start_deaf, uninterrupted
 from qbkit.testbed.engines import named, runs_at_once
 
 if TYPE_CHECKING:
@@ -166,20 +168,20 @@ def local_cluster(workers: int) -> Iterator[LocalCluster]:
 
     with dask.config.set(SETTINGS):
         get_mp_context().set_forkserver_preload(PRELOADED)
-    with (
-        dask.config.set(SETTINGS),
-        _hidden_main(),
-        LocalCluster(
-            n_workers=workers,
-            threads_per_worker=1,
-            dashboard_address="127.0.0.1:0",
-            resources={MACHINE: 1},
-            host="127.0.0.1",
-            silence_logs=logging.CRITICAL,
-            memory_limit=0,
-        ) as cluster,
-    ):
-        yield cluster
+        start_deaf(forkserver.ensure_running)
+    with dask.config.set(SETTINGS), _hidden_main():
+        with uninterrupted():
+            started = LocalCluster(
+                n_workers=workers,
+                threads_per_worker=1,
+                dashboard_address="127.0.0.1:0",
+                resources={MACHINE: 1},
+                host="127.0.0.1",
+                silence_logs=logging.CRITICAL,
+                memory_limit=0,
+            )
+        with started as cluster:
+            yield cluster
 
 
 def _take_environment(environment: dict[str, str]) -> None:

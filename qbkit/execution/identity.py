@@ -101,7 +101,7 @@ class Identity:
         if stack.name not in self._stacks:
             status = stack.status()
             if not status.ready:
-                raise StackNotReady(f"{stack.name} is not ready: {status.reason}")
+                raise StackNotReady(f"{stack.name} is not ready: {status.reason}", refused=True)
             self._stacks[stack.name] = (stack.version(), stack.mounts())
         return self._stacks[stack.name]
 

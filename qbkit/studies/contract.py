@@ -37,10 +37,11 @@ SIZE_BYTES = 500_000
 def check_stack(name: str) -> Iterator[Check]:
     """Yield what holds of the contract of a stack, one check after the other.
 
-    Nothing else is checked of a stack that is not ready. Raises SpecError for an unknown stack, and
-    EngineError where nothing can run.
+    ``name`` is a stack, with all its controllers, or ``stack:controller``; a program's path needs
+    the second. Nothing else is checked of a stack that is not ready. Raises SpecError for an
+    unknown stack, and EngineError where nothing can run.
     """
-    stack = stacks.get(name)
+    stack, controllers = _parts(name)
     status = stack.status()
     ready = f"version {stack.version()}" if status.ready else "not ready"
     yield Check("ready", status.ready, ready, status.reason)
@@ -48,11 +49,28 @@ def check_stack(name: str) -> Iterator[Check]:
         return
     with tempfile.TemporaryDirectory(prefix="qbkit-") as scratch:
         folder = Path(scratch)
-        for controller in stack.controllers():
-            yield from _check_controller(stack, controller, folder)
+        for controller in controllers:
+            is_first = controller == controllers[0]
+            yield from _check_controller(stack, controller, folder, is_first)
 
 
-def _check_controller(stack: stacks.Stack, controller: str, folder: Path) -> Iterator[Check]:
+def _parts(name: str) -> tuple[stacks.Stack, tuple[str, ...]]:
+    """The stack of a name, and the controllers to check."""
+    name, _, controller = name.partition(":")
+    stack = stacks.get(name)
+    if controller:
+        stack.check(controller, {}, None)
+        return stack, (controller,)
+    if not stack.controllers():
+        raise SpecError(
+            f"a program's path lists no controllers; name the one to check, as in {name}:cubic"
+        )
+    return stack, stack.controllers()
+
+
+def _check_controller(
+    stack: stacks.Stack, controller: str, folder: Path, is_first: bool
+) -> Iterator[Check]:
     flow = Flow(stack.name, controller, stop_s=STOP_S)
     first = _attempt(flow, folder / f"{controller}.nc")
     if isinstance(first, QbkitError):
@@ -61,7 +79,7 @@ def _check_controller(stack: stacks.Stack, controller: str, folder: Path) -> Ite
     if stack.bulk:
         yield _fills(flow, first)
     yield _stops(flow, first)
-    if controller != stack.controllers()[0]:
+    if not is_first:
         return
     yield _reports(stack, first)
     yield _repeats(stack, flow, first, folder / "again.nc")

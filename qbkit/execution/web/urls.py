@@ -95,7 +95,7 @@ def _client(name: str, protocols: Sequence[Protocol], repeat: int) -> WebClient:
             raise SpecError(f"the client {name} does not have {protocol}")
     status = client.status()
     if not status.ready:
-        raise StackNotReady(f"{name} is not ready: {status.reason}")
+        raise StackNotReady(f"{name} is not ready: {status.reason}", refused=True)
     return client
 
 

@@ -98,7 +98,7 @@ class External(Stack):
         """The folder of the programs, and the scripts that start them."""
         folder = self._folder()
         if not folder:
-            raise StackNotReady(f"{self.name} is not ready; {self.status().reason}")
+            raise StackNotReady(f"{self.name} is not ready; {self.status().reason}", refused=True)
         return {
             f"/run/qb/stacks/{self.name}": folder,
             **SCRIPTS,

@@ -53,7 +53,7 @@ class Configured(Stack):
     def build(self, say: Say = lambda _: None) -> None:
         """Do nothing; raises StackNotReady if the program is missing."""
         if not self.status().ready:
-            raise StackNotReady(f"{self.name} is not ready; {self.status().reason}")
+            raise StackNotReady(f"{self.name} is not ready; {self.status().reason}", refused=True)
 
     def program(self) -> list[str]:
         """The program, where the guest sees it."""

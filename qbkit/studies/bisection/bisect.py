@@ -138,7 +138,10 @@ def bisect(
         raise SpecError(f"seeds = {seeds} cannot decide; give {enough_trials(LEVEL)} or more")
     stack, first, last = ends(good, bad)
     if (clone is None) != (build is None):
-        raise SpecError("commits need both the folder of a clone and a command that builds it")
+        raise SpecError(
+            "commits need both the folder of a clone and a command that builds it; "
+            "give --clone and --build (in Python: clone and build)"
+        )
     versions: Sequence[Version] = releases(stack, first, last) if clone is None else []
     if clone is not None and build is not None:
         where = Clone(stack, Path(clone).expanduser().resolve(), build)

@@ -20,8 +20,8 @@ import xarray as xr
 from qbkit import measurement
 from qbkit.errors import StoreError
 from qbkit.files import write_whole, writing
-from qbkit.metrics import Parameters
-from qbkit.metrics.verdicts.words import CONFORMS, DIFFERS, UNDECIDED
+from qbkit.metrics import Assessment, Parameters
+from qbkit.metrics.verdicts.words import CONFORMS, DIFFERS, UNDECIDED, study_verdict
 from qbkit.spec import Experiment
 from qbkit.store.digests import digests, moved
 from qbkit.store.published import ENVELOPE_SERIES, load_runs, published_index
@@ -76,7 +76,7 @@ def read_baseline(path: Path) -> Baseline:
             parameters = Parameters.from_dict(index["parameters"])
             study = study_of(load_runs(folder), index)
         except (zipfile.BadZipFile, *DAMAGE):
-            raise StoreError(f"{path} is damaged or no baseline; {AGAIN}") from None
+            raise StoreError(f"{path} is damaged or no baseline; {AGAIN}", refused=True) from None
     if versions != {measurement.VERSION}:
         raise StoreError(
             f"{path} is of measurement version {min(versions)}, and this qbkit measures by version "
@@ -122,7 +122,7 @@ def baseline_check(baseline: Baseline, study: Study, parameters: Parameters) -> 
     explained = explanation(sides, parameters, baseline.parameters)
     outcome = explained.assessment.outcome
     answer = FROM_OUTCOME.get(outcome, "meets")
-    said = "like the baseline" if outcome == CONFORMS else outcome
+    said = _in_words(explained.assessment)
     parts = [f"the bytes of {len(ours)} of {len(study.tests)} runs differ; by statistics: {said}"]
     parts += [f"what moved most: {explained.differences[0]}"] if explained.differences else []
     parts += _other_causes(baseline, study, changed)
@@ -132,6 +132,13 @@ def baseline_check(baseline: Baseline, study: Study, parameters: Parameters) -> 
     ]
     table = pd.DataFrame(rows, columns=["parameter", "role", "baseline", "this build", "unit"])
     return Check("baseline", answer, "; ".join(parts), table, sides.plot.envelope())
+
+
+def _in_words(assessment: Assessment) -> str:
+    """The outcome; where it is undecided, how many seeds can decide."""
+    if assessment.outcome == UNDECIDED:
+        return study_verdict(assessment).lines[0].removesuffix(".")
+    return "like the baseline" if assessment.outcome == CONFORMS else assessment.outcome
 
 
 def _other_causes(baseline: Baseline, study: Study, changed: Sequence[str]) -> list[str]:

@@ -14,6 +14,7 @@ import xarray as xr
 from qbkit import plots
 from qbkit.metrics import Gate, throughput_ratio
 from qbkit.metrics.envelopes.trials import TrialEstimate
+from qbkit.metrics.verdicts.words import UNDECIDED
 from qbkit.studies.conformance import Study
 from qbkit.studies.evaluation.answers import Evaluation
 from qbkit.studies.evaluation.judgements import DIFFERS, FAILED, SAYS, VARIES, CaseReport
@@ -62,10 +63,21 @@ def conformance_check(study: Study, gates: Sequence[Gate]) -> Check:
     return Check(
         "conformance",
         worst([g.answer for g in gates]),
-        " ".join(study.verdict().lines),
+        _conformance_sentence(study, gates),
         table,
         study.plot.envelope(),
     )
+
+
+def _conformance_sentence(study: Study, gates: Sequence[Gate]) -> str:
+    """The verdict, and each bound that is not met; only the bounds if there is no verdict yet.
+
+    A bound is another question than the verdict, and may need more seeds.
+    """
+    if study.assess().outcome == UNDECIDED:
+        return " ".join(f"{gate.sentence}." for gate in gates)
+    open_bounds = (f"{gate.sentence}." for gate in gates if gate.answer != "meets")
+    return " ".join([*study.verdict().lines, *open_bounds])
 
 
 def share_check(

@@ -1,0 +1,44 @@
+"""Interrupts (Ctrl-C): who does not get them, and when they have to wait."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+
+def start_deaf(start: Callable[[], object]) -> None:
+    """Start processes that no interrupt reaches, and theirs: a terminal sends it to all of them.
+
+    They must end when the process does that the user started.
+    """
+    if not _in_main_thread():
+        start()
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        start()
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Let an interrupt wait until the end of the block; KeyboardInterrupt comes there."""
+    if not _in_main_thread():
+        yield
+        return
+    came: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, _: came.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if came:
+        raise KeyboardInterrupt
+
+
+def _in_main_thread() -> bool:
+    """Whether Python would interrupt this thread; only there a handler can be set."""
+    return threading.current_thread() is threading.main_thread()
