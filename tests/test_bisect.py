@@ -165,6 +165,7 @@ RELEASED = ["0.9.0", "0.10.0", "0.11.0-rc1", "0.11.0", "0.8.1", "0.12.0"]
             "tcp has no controller 'cub",
         ),
         ("tquic@0.9.0", "tquic@0.12.0", {"seeds": 3}, "seeds = 3 cannot decide; give 4 or more"),
+        ("tquic@0.9.0", "tquic@0.12.0", {"duration_s": 3}, "duration_s = 3: a hull needs 3 wind"),
         ("tquic@0.9.0", "tquic@0.12.0", {"clone": "."}, "commits need both the folder of a clone"),
     ],
 )

@@ -160,6 +160,14 @@ def test_a_preset_runs_the_same_twice():
     assert_conserved(one)
 
 
+@pytest.mark.parametrize("link", [{"outages": "1:1"}, {"capacity": "0:5 1:10"}])
+def test_a_link_that_changes_makes_no_bursts(link):
+    spec = qb.Experiment(bottleneck={**link, "burst_packets": 8}, flows=["tcp:cubic"], duration_s=3)
+    assert qb.Experiment.from_json(spec.to_json()) == spec  # what was stored opens
+    with pytest.raises(qb.SpecError, match="burst_packets does nothing on a link with"):
+        spec.run()
+
+
 def test_the_hosts_own_kernel_has_no_links_that_change():
     spec = qb.Experiment(bottleneck={"outages": "1:1"}, flows=["tcp:cubic"], duration_s=3)
     with pytest.raises(EngineError, match="engine host"):

@@ -184,6 +184,7 @@ def test_a_folder_says_everything(study: Study, parameters: Parameters, tmp_path
     [
         (["tcp:cubic", "--min", "2"], "2 is no conformance; give a number from 0 to 1"),
         (["tcp:cubic", "--seeds", "1"], "seeds = 1: a gate needs at least 2"),
+        (["tcp:cubic", "--duration-s", "3"], "duration_s = 3: a hull needs 3 windows of 10 RTTs"),
         (["tcp:cubic", "--max-share", "101"], "101 % is no share of a link"),
         (["tcp:cubic", "--bbr-draft"], "tcp:cubic is no BBR; leave --bbr-draft out"),
         (["tcp:cubic", "--baseline", "none.zip"], "there is no baseline none.zip; write a new one"),

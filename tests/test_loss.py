@@ -139,6 +139,7 @@ def test_a_sweep_of_loss_models():
         ({"loss_model": {"to_bad_percent": 1}}, "loss_model.to_good_percent is missing"),
         ({"loss_model": SIMPLE, "loss_percent": 1}, "both set the loss; give one of them"),
         ({"loss_direction": "up"}, "should be 'to_receivers', 'to_senders' or 'both'"),
+        ({"loss_direction": "both"}, "loss_direction both without a loss loses nothing; give"),
     ],
 )
 def test_bad_input_gets_one_sentence(link, words):
@@ -146,6 +147,12 @@ def test_bad_input_gets_one_sentence(link, words):
         Bottleneck(**link)
     assert words in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_a_stored_experiment_with_a_direction_and_no_loss_still_opens():
+    link = Bottleneck(loss_percent=0, loss_direction="both")
+    kept = qb.Experiment(bottleneck=link, flows=["tcp:cubic"])
+    assert qb.Experiment.from_json(kept.to_json()) == kept
 
 
 def test_bursts_that_are_too_many_get_one_sentence():

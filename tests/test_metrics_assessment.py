@@ -76,6 +76,11 @@ def test_a_stack_of_its_own_differs(definition: str) -> None:
     assert result.conformance_t > result.conformance_pooled
     assert result.delta_delay_ms > 20
     assert result.delta_throughput_mbps > 3
+    meanings = result.frame().set_index("metric").meaning
+    assert (
+        "lies above the reference's" in meanings["Δ-throughput"]
+        and "transl" not in meanings["Δ-delay"]
+    )
     assert result.mean_delay_difference_ms == pytest.approx(40, abs=8)
     assert result.mean_throughput_difference_mbps == pytest.approx(8, abs=2)
     low, high = result.mean_throughput_difference_ci

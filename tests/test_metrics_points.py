@@ -121,6 +121,10 @@ def test_flows_too_short_for_a_hull_are_refused_before_they_run() -> None:
         require_hull("imc22", 31.0, 600.0)
     with pytest.raises(SpecError, match="duration_s = 6"):
         qb.explain("tcp:reno", duration_s=6)
+    spec = qb.Experiment(flows=["tcp:reno", "tcp:cubic"], duration_s=6)
+    run = synthetic_run().assign_attrs(spec=spec.to_json())
+    with pytest.raises(SpecError, match="duration_s = 6"):
+        qb.what_if(qb.Study("tcp:reno", "tcp:cubic", [run], [run]), {"pacing": True})
 
 
 def test_errors_say_what_to_do() -> None:
@@ -139,3 +143,18 @@ def test_errors_say_what_to_do() -> None:
         operating_points(ds, 0, interval_rtts=0.0)
     with pytest.raises(MetricError, match="shorter than the bins"):
         operating_points(without_packets(ds), 0, interval_rtts=1.0)
+
+
+def test_a_run_without_a_hull_says_how_long_it_must_be() -> None:
+    # 5 s of the start, 3 windows of 0.5 s, and one at the end; at 600 ms a tenth of the start.
+    with pytest.raises(MetricError, match=r"a hull needs 3; the flow must last 7 s or more$"):
+        qb.metrics.envelope(steady_run(duration_s=6.9))
+    assert len(qb.metrics.envelope(steady_run(duration_s=7.0)).points) == 3
+    with pytest.raises(MetricError, match="must last 29 s or more"):
+        qb.metrics.envelope(steady_run(duration_s=20.0, rtt_ms=600.0))
+    silent = steady_run()
+    silent["packet_departure_s"] = silent["packet_departure_s"].where(silent.packet_time_s < 6)
+    with pytest.raises(MetricError, match="nothing left the queue in 27 windows, so run longer"):
+        qb.metrics.envelope(silent)
+    with pytest.raises(MetricError, match=r"choose another definition or a flow of 3.45 s$"):
+        qb.metrics.envelope(steady_run(duration_s=1.0), definition="quicbench")

@@ -291,6 +291,14 @@ def test_the_regression_is_in_the_words():
     assert max(len(t) for t in tables_of(chart)) == 40
 
 
+def test_frames_of_runs_are_told_from_packets_of_logs():
+    run = events().assign_attrs(source="run")
+    assert "Frame bytes ACKed (kB)" in json.dumps(plots.bytes_acked_chart({"a": run}).to_dict())
+    words = said(plots.bytes_acked_chart({"a": run, "b": events()}))
+    assert "Whole frames count, with their headers: a." in words
+    assert "Whole frames" not in said(plots.bytes_acked_chart({"b": events()}))
+
+
 def test_bad_input_is_one_sentence():
     with pytest.raises(MetricError, match="the log of a, b reports no congestion window"):
         plots.cwnd_chart({"a": nothing(), "b": nothing()})

@@ -214,6 +214,7 @@ def told_of(name: str, tmp_path: Path, **grid: list) -> str:
         ("01", {"rtt_ms": [10, True]}, "rtt_ms is a number, not True"),
         ("01", {"rate_mbps": [10, -1]}, "rate_mbps = -1"),
         ("02", {"duration_s": [10, 0]}, "duration_s = 0"),
+        ("01", {"duration_s": [60, 3]}, "duration_s = 3: a hull needs 3 windows"),
         ("01", {"qdisc": ["fifo", "fifi"]}, "qdisc = 'fifi'"),
         ("01", {"definition": ["imc22", "imc"]}, "no envelope definition 'imc'"),
         ("01", {"engine": ["virtual", "moon"]}, "there is no engine 'moon'"),

@@ -186,6 +186,26 @@ def test_a_value_that_the_schedule_of_a_preset_makes_void_is_refused(link: dict,
         list(made.points())
 
 
+def test_a_direction_of_losses_needs_a_loss_in_the_base_or_in_the_sweep():
+    both, losses = {"loss_direction": "both"}, {"bottleneck.loss_percent": [0, 1]}
+    made = Sweep(name="x", base={**BASE, "bottleneck": both}, sweep=losses)
+    links = [point.experiment.bottleneck for point in made.points()]
+    assert [(link.loss_percent, link.loss_direction) for link in links] == [
+        (0, "both"),
+        (1, "both"),
+    ]
+    for base, fields in ((both, {"seed": [1]}), ({}, {"bottleneck.loss_direction": ["both"]})):
+        with pytest.raises(SpecError, match="loss_direction both without a loss loses nothing"):
+            list(Sweep(name="x", base={**BASE, "bottleneck": base}, sweep=fields).points())
+
+
+def test_numpy_numbers_of_a_sweep_are_those_of_python():
+    base = {**BASE, "duration_s": np.float64(8), "bottleneck": {"buffer_packets": np.int64(9)}}
+    made = Sweep(name="x", base=base, sweep={"seed": np.arange(2), "bottleneck.rtt_ms": [5.5]})
+    assert [type(value) for value in made.sweep["seed"]] == [int, int]
+    assert Sweep.model_validate_json(made.model_dump_json()) == made
+
+
 def test_options_of_the_way_back_can_be_swept():
     link = {"return_rate_mbps": 1, "return_qdisc": "cake"}
     field = "bottleneck.return_qdisc_options.ack-filter"

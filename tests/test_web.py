@@ -59,6 +59,8 @@ def test_a_bad_load_gets_one_sentence(fields: dict, sentence: str):
         ({"server": "go:bbr"}, "go has no controller 'bbr' for h3; it has cubic, reno"),
         ({"server": "go:bbr2", "protocol": "h2"}, "go has no controller 'bbr2' for h2"),
         ({"zero_rtt": True, "protocol": "h2"}, "zero_rtt is for h3"),
+        ({"tcp_initial_window_packets": 40}, "tcp_initial_window_packets is for h2, and h3 does n"),
+        ({"page_seed": 2}, r"page_seed is for generated pages \(small, medium, large\); leave it"),
         ({"zero_rtt": True}, "the client go has no zero_rtt; it works with aioquic"),
         (
             {"zero_rtt": True, "client": "aioquic", "server": "go:cubic"},

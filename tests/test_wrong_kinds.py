@@ -73,6 +73,15 @@ def test_an_option_of_the_wrong_kind_is_one_sentence(function: Callable[..., Any
                 function(*places, **named, **{option.name: object()})
 
 
+def test_one_of_what_a_list_is_for_is_told_so():
+    load = qb.WebLoad(server="envoy:cubic", client="curl", protocol="h2", object_bytes=1)
+    for one in (qb.Experiment(flows=["tcp:cubic"]), qb.Flow("tcp:cubic")):
+        with pytest.raises(qb.SpecError, match=r"^run_all takes a list of experiments"):
+            qb.run_all(one)  # type: ignore[arg-type]
+    with pytest.raises(qb.SpecError, match=r"^run_web_all takes a list of loads"):
+        qb.run_web_all(load)  # type: ignore[arg-type]
+
+
 def test_the_sentence_names_the_argument_and_what_it_takes():
     with pytest.raises(qb.SpecError, match=r"^summary: ds = 5 .* give a dataset"):
         qb.metrics.summary(5)  # type: ignore[arg-type]

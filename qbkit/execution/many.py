@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import xarray as xr
+from pydantic import BaseModel
 
 from qbkit import store
 from qbkit.errors import QbkitError, RunFailed, SpecError
@@ -194,8 +195,8 @@ def _with_run(outcome: Outcome) -> Outcome:
 
 def _named(experiments: Sequence[Experiment], engine: str | None) -> list[Outcome]:
     """Outcomes with the name of the run, or with the error where it cannot be named."""
-    if isinstance(experiments, str) or not isinstance(experiments, Iterable):
-        raise SpecError("give the experiments to run as a list")
+    if isinstance(experiments, str | BaseModel) or not isinstance(experiments, Iterable):
+        raise SpecError("run_all takes a list of experiments; write one as [experiment]")
     wanted = [runner.as_experiment(one) for one in experiments]
     try:
         name_of = runner.namer(engine)

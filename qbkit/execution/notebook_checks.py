@@ -11,7 +11,7 @@ from qbkit import extras, store
 from qbkit.errors import SpecError
 from qbkit.execution.preflight import needs, require_room
 from qbkit.execution.runner import check_writable, namer
-from qbkit.metrics.envelopes.envelope import definition_of
+from qbkit.metrics.envelopes.envelope import definition_of, require_hull
 from qbkit.spec import Bottleneck, Experiment
 from qbkit.stacks.about.listing import list_implementations
 from qbkit.suggestions import did_you_mean
@@ -72,6 +72,8 @@ def require_runnable(
         whole = {**_defaults(known), **given}
         _require_values(source, whole, given)
         engine, experiments = whole.get("engine"), _experiments(whole, given)
+        if {"definition", "duration_s", "rtt_ms"} <= whole.keys():
+            require_hull(whole["definition"], whole["duration_s"], whole["rtt_ms"])
         if engines.named(engine).problem() is not None:
             continue  # it shows published results
         name_of = namer(engine)

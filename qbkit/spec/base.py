@@ -50,11 +50,16 @@ TYPES = ("str", "int", "float", "bool")
 """The types of an option, as pydantic names them behind its place."""
 
 
+def of_python(value: Any) -> object:
+    """NumPy's numbers as Python's, others as is."""
+    return value.item() if getattr(value, "shape", None) == () else value
+
+
 def boolean(value: Any) -> object:
     """``True``, ``TRUE``, ``false``, … as a boolean, NumPy's numbers as Python's, others as is."""
     if isinstance(value, str):
         return {"true": True, "false": False}.get(value.lower(), value)
-    return value.item() if getattr(value, "shape", None) == () else value
+    return of_python(value)
 
 
 OptionValue = Annotated[str | int | float | bool, BeforeValidator(boolean)]

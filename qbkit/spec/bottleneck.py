@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
@@ -19,8 +20,23 @@ Qdisc = Literal["fifo", "fq", "fq_codel", "codel", "cake", "pie", "red", "sfq", 
 
 BUFFERS = ("buffer_bdp", "buffer_bytes", "buffer_packets")
 """Fields that set the buffer."""
+LOSSES = {"loss_percent", "loss_model"}
+"""Fields that set the loss."""
 NEEDED = {"return_buffer_packets": "return_rate_mbps", "policer_burst_bytes": "policer_mbps"}
 """Field → the one without which it changes nothing."""
+
+
+def require_loss(direction: str, given: Collection[str]) -> None:
+    """Raise ValueError for a direction of losses where no field that sets them is given.
+
+    A loss of 0 is fine, as one of several values; and the JSON of a stored experiment always has a
+    ``loss_percent``.
+    """
+    if direction != "to_receivers" and LOSSES.isdisjoint(given):
+        raise ValueError(
+            f"loss_direction {direction} without a loss loses nothing; give loss_percent or "
+            "loss_model"
+        )
 
 
 Percent = Annotated[float, Field(ge=0.0, lt=100.0)]
@@ -39,7 +55,8 @@ class Bottleneck(Spec):
     """Rate of the link in Mbit/s, counting Ethernet frames without FCS (as ``tc`` does)."""
     burst_packets: int = Field(default=1, ge=1, le=1000)
     """How many full frames may leave back to back after a pause: the depth of the token bucket that
-    sets the rate. A link sends one frame at a time; a shaper in a testbed often sends more."""
+    sets the rate. A link sends one frame at a time; a shaper in a testbed often sends more. A link
+    whose rate changes has no bucket."""
     rtt_ms: float = Field(default=50.0, ge=0.1, le=10_000.0)
     """Base round-trip time in ms: propagation alone, half of it in either direction."""
     buffer_bdp: float | None = Field(default=None, gt=0, le=1000.0)
@@ -60,7 +77,7 @@ class Bottleneck(Spec):
     `TimedBursts`, or ``bursts gap_s=2 length_s=0.1``, are bursts that last a time."""
     loss_direction: LossDirection = "to_receivers"
     """Where packets are lost: data on the way ``to_receivers``, ACKs on the way back
-    ``to_senders``, or ``both``."""
+    ``to_senders``, or ``both``. It needs ``loss_percent``, which may be 0, or ``loss_model``."""
     capacity: Annotated[Capacity | None, BeforeValidator(parsed_by(Capacity))] = None
     """Rate of the link over time, in place of ``rate_mbps``, which then only sizes the buffer."""
     delay: Annotated[Delays | None, BeforeValidator(parsed_by(Delays))] = None
@@ -140,6 +157,7 @@ class Bottleneck(Spec):
                 f"loss_percent {self.loss_percent:g} and the loss_model {self.loss_model} both set "
                 "the loss; give one of them"
             )
+        require_loss(self.loss_direction, self.model_fields_set)
         if self.reorder_ms is not None and not self.reorder_percent:
             raise ValueError("reorder_ms without reorder_percent reorders nothing; give both")
         if self.reorder_min_bytes is not None:

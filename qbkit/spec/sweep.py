@@ -8,21 +8,29 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from qbkit.errors import SpecError
 from qbkit.spec import Experiment, Flow, presets
-from qbkit.spec.base import in_words
-from qbkit.spec.bottleneck import BUFFERS
+from qbkit.spec.base import in_words, of_python
+from qbkit.spec.bottleneck import BUFFERS, LOSSES, require_loss
 from qbkit.spec.flow import LATER_FIELDS, parsed
 from qbkit.spec.spec_file import of_file, read_fields
 from qbkit.suggestions import did_you_mean
 
 PRESET = "bottleneck.preset"
 """A field that stands for many, as in `Bottleneck`: those of the base win."""
-Value = str | int | float | bool
+Value = Annotated[str | int | float | bool, BeforeValidator(of_python)]
 OPTIONS = (["options"], ["qdisc_options"], ["return_qdisc_options"])
 """Fields that hold any names."""
 FORM = "name: …, base: {…}, sweep: {field: [values]}"
@@ -74,6 +82,11 @@ class Sweep(BaseModel):
             if place[:1] == ("sweep",) and len(place) == 3:
                 message = "a value is a number, a text, true or false"
             raise SpecError(f"{where}: {message}; a sweep is written {FORM}") from None
+
+    @field_validator("base")
+    @classmethod
+    def _of_python(cls, base: dict[str, Any]) -> dict[str, Any]:
+        return {name: _plain(value) for name, value in base.items()}
 
     @field_validator("sweep")
     @classmethod
@@ -139,23 +152,28 @@ class Sweep(BaseModel):
             link = {**link, "preset": preset}
         elif preset is not None:
             raise SpecError(f"{PRESET} needs a base whose bottleneck is names with their values")
+        if isinstance(link, Mapping) and any(f"bottleneck.{name}" in self.sweep for name in LOSSES):
+            link = {"loss_percent": 0.0, **link}  # a loss_direction is possible beside it
         spec = Experiment(**{**self.base, "bottleneck": link}).model_dump(mode="json")
         for flow in spec["flows"]:
             flow.update({name: None for name in LATER_FIELDS if name not in (*flow, "source")})
         return spec
 
     def _require_effect(self, chosen: Mapping[str, Value]) -> None:
-        """Raise SpecError for a swept value in whose place the preset has a schedule."""
+        """Raise SpecError for a swept value that would do nothing: the preset has a schedule in its
+        place, or there is no loss that goes its way."""
         link = self.base.get("bottleneck", {})
         if not isinstance(link, Mapping):
             return
         place = "bottleneck."
         swept = {f.removeprefix(place): v for f, v in chosen.items() if f.startswith(place)}
-        if "preset" in (given := {**link, **swept}):
-            try:
+        given = {**link, **swept}
+        try:
+            require_loss(given.get("loss_direction", "to_receivers"), given)
+            if "preset" in given:
                 presets.fields_beside(given["preset"], given)
-            except ValueError as error:
-                raise SpecError(f"{_words(chosen)}: {error}") from None
+        except ValueError as error:
+            raise SpecError(f"{_words(chosen)}: {error}") from None
 
     def _require_longer_than_settling(self, experiment: Experiment) -> None:
         if self.settle_s >= experiment.duration_s:
@@ -174,6 +192,13 @@ class Sweep(BaseModel):
     def __len__(self) -> int:
         """Number of runs."""
         return sum(1 for _ in self._indices())
+
+
+def _plain(value: Any) -> Any:
+    """A value of the base without NumPy's numbers, of which there is no JSON."""
+    if isinstance(value, dict):
+        return {name: _plain(inner) for name, inner in value.items()}
+    return [_plain(inner) for inner in value] if isinstance(value, list) else of_python(value)
 
 
 def _set_by(field: str, values: list[Value]) -> set[str]:

@@ -43,7 +43,7 @@ class WebLoad(Spec):
     """Whether the client resumes an earlier session and sends its request as early data. Only the
     second connection is measured, and it is an error if the server does not accept them."""
     tcp_initial_window_packets: int | None = Field(default=None, ge=1, le=1000)
-    """Initial congestion window of the server's TCP; the kernel's default is 10."""
+    """Initial congestion window of the server's TCP, for h2; the kernel's default is 10."""
     limit_s: float = Field(default=120.0, ge=1.0, le=3600.0)
     """Virtual seconds after which a load that has not ended fails."""
     seed: int = Field(default=1, ge=0, lt=2**63)

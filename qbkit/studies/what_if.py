@@ -14,6 +14,7 @@ import pandas as pd
 from qbkit import plots, stacks
 from qbkit.errors import SpecError
 from qbkit.metrics import Assessment, envelope
+from qbkit.metrics.envelopes.envelope import require_hull
 from qbkit.studies.conformance import Study, study_with
 from qbkit.studies.effect_words import accounts_text
 from qbkit.studies.explanation import ln_ratio, observed_ln_ratio
@@ -115,5 +116,6 @@ def what_if(
         raise SpecError("there is no option to change; name one and its value")
     stacks.get(flow.stack).check(flow.controller, options, flow.source)
     changed = flow.model_copy(update={"options": {**flow.options, **options}})
+    require_hull("imc22", spec.duration_s, spec.bottleneck.rtt_ms)
     after = study_with(study, changed, engine=engine, scheduler=scheduler, progress=progress)
     return WhatIf(study, after, options)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
+from qbkit.errors import SpecError
 from qbkit.spec import Bottleneck, Experiment, TimedBursts, schedule
 from qbkit.spec.over_time import OPPORTUNITY_BYTES
 from qbkit.testbed.links import bottleneck_lines, large_packets
@@ -19,10 +20,14 @@ MOST_WAIT_S = 3600.0
 
 
 def of(experiment: Experiment, engine: str, drain_s: float) -> dict[str, Any]:
-    """The parts of the plan that most networks do not have; ``drain_s`` is as below."""
+    """The parts of the plan that most networks do not have; ``drain_s`` is as below.
+
+    Raises SpecError for a link whose rate changes and that has a burst, which it would not make.
+    """
     link = experiment.bottleneck
     found: dict[str, Any] = {}
     if link.changes_rate:
+        _require_no_burst(link)
         found["schedule"] = _schedule(link, experiment.duration_s + drain_s)
     if experiment.has_return_queue:
         found["return_tc"] = bottleneck_lines(link.return_link or link, engine)
@@ -48,6 +53,16 @@ def of(experiment: Experiment, engine: str, drain_s: float) -> dict[str, Any]:
     if front := _in_front(link, experiment.ip_version):
         found["front_tc"] = front
     return found
+
+
+def _require_no_burst(link: Bottleneck) -> None:
+    """Raise SpecError here, not in the spec: stored experiments that have both must open."""
+    if link.burst_packets > 1:
+        what = "a capacity" if link.capacity else "outages"
+        raise SpecError(
+            f"burst_packets does nothing on a link with {what}, which sends a frame at a time; "
+            "leave it out"
+        )
 
 
 def drain_s(experiment: Experiment) -> float:

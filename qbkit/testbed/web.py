@@ -13,7 +13,7 @@ from qbkit.spec.web import WebLoad
 from qbkit.stacks.base import ServingStack, Status, Transfer
 from qbkit.stacks.tcp import Tcp
 from qbkit.stacks.web import base as web
-from qbkit.stacks.web.pages.sites import page_site
+from qbkit.stacks.web.pages.sites import SIZES, page_site
 from qbkit.stacks.web.site import MOUNT as SITE_MOUNT
 from qbkit.stacks.web.site import Site, object_site
 from qbkit.testbed.plan import Plan, make_plan
@@ -45,6 +45,7 @@ class WebPair(ServingStack):
             raise SpecError(f"the client {self.client.name} loads {it}; give {give}")
         if load.zero_rtt:
             self._require_zero_rtt()
+        self._require_effect()
         if load.controller not in self.controllers():
             raise SpecError(
                 f"{self.server.name} has no controller {load.controller!r} for {load.protocol}; "
@@ -60,6 +61,18 @@ class WebPair(ServingStack):
             if not program.zero_rtt:
                 able = ", ".join(sorted(other.name for other in known if other.zero_rtt))
                 raise SpecError(f"the {kind} {program.name} has no zero_rtt; it works with {able}")
+
+    def _require_effect(self) -> None:
+        """Raise SpecError for a setting that would do nothing."""
+        load = self.load
+        if load.tcp_initial_window_packets is not None and load.protocol != "h2":
+            raise SpecError(
+                f"tcp_initial_window_packets is for h2, and {load.protocol} does not run over TCP; "
+                "leave it out"
+            )
+        seed = type(load).model_fields["page_seed"].default
+        if load.page_seed != seed and load.page not in SIZES:
+            raise SpecError(f"page_seed is for generated pages ({', '.join(SIZES)}); leave it out")
 
     def site(self) -> Site:
         """What the server serves."""

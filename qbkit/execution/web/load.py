@@ -173,6 +173,8 @@ def _named(identity: Identity, pair: WebPair) -> dict[str, Any]:
 
 def _stored(loads: Sequence[WebLoad]) -> list[WebOutcome]:
     """Outcomes with the dataset where it is stored; raises for a load that cannot run."""
+    if isinstance(loads, WebLoad):
+        raise SpecError("run_web_all takes a list of loads; write one as [load]")
     identity = Identity(engines.choose())
     names = [str(_named(identity, WebPair(load))["hash"]) for load in loads]
     return [

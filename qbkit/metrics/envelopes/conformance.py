@@ -88,9 +88,10 @@ def conformance_t(test: Envelope, reference: Envelope) -> Translated:
     """Conformance after the best translation of the test's points and hulls ("Conformance-T").
 
     The name, Δ-throughput and Δ-delay are from the follow-up of IMC'22 (IMC'23, doi
-    10.1145/3618257.3624811), to which we have no access; the search is ours. Δ-throughput is that
-    of the translation, not the difference of the mean throughputs: the two differ by up to 3.0
-    Mbit/s in the published maps, which have both.
+    10.1145/3618257.3624811), to which we have no access; the search is ours. Δ-throughput is by
+    how much the test's envelope lies above the reference's (the opposite of the translation), not
+    the difference of the mean throughputs: the two differ by up to 3.0 Mbit/s in the published
+    maps, which have both.
 
     The search is deterministic. It tries no shift, the alignments of centroids, medians and
     bounding boxes, and a 21 by 21 grid over all shifts that let the bounding boxes touch. Ten

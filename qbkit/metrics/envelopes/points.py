@@ -56,7 +56,7 @@ class OperatingPoints:
             )
         if not np.isfinite(xy).all():
             raise MetricError("operating points must be finite; drop the rows with NaN")
-        _require_enough(len(xy), "the array")
+        _require_enough(len(xy), "the array", "give more points")
         return cls(xy[:, 0].copy(), xy[:, 1].copy(), np.full(len(xy), np.nan))
 
 
@@ -94,18 +94,23 @@ def operating_points(
             "above 0"
         )
     start_s, stop_s = lookup.active_span_s(ds, index)
-    if skip_start_s is None:
-        skip_start_s = max(MIN_SKIP_START_S, SKIP_START_FRACTION * (stop_s - start_s))
     if skip_end_s is None:
         skip_end_s = interval_s
+    needed_s = _needed_s(interval_s, skip_start_s, skip_end_s)
+    if skip_start_s is None:
+        skip_start_s = max(MIN_SKIP_START_S, SKIP_START_FRACTION * (stop_s - start_s))
     edges_s = _window_edges_s(start_s, stop_s, skip_start_s, skip_end_s, interval_s)
     sample = _from_packets if lookup.has_packets(ds) else _from_bins
     throughput_mbps, delay_ms = sample(ds, index, edges_s, interval_s)
     seen = np.isfinite(delay_ms)
+    advice = f"the flow must last {needed_s:g} s or more"
+    if len(seen) >= MIN_POINTS:
+        advice = f"nothing left the queue in {(~seen).sum()} windows, so run longer"
     _require_enough(
         int(seen.sum()),
         f"{label} from {start_s:g} s to {stop_s:g} s, less {skip_start_s:g} s at the start and "
         f"{skip_end_s:g} s at the end, in windows of {interval_s:g} s,",
+        advice,
     )
     return OperatingPoints(
         delay_ms=delay_ms[seen],
@@ -121,8 +126,7 @@ def operating_points(
 def require_long_enough(duration_s: float, rtt_ms: float) -> None:
     """Raise SpecError for flows too short for a hull, wherever in 10 RTTs they start."""
     interval_s = 10 * rtt_ms / 1e3
-    used_s = (MIN_POINTS + 1) * interval_s
-    needed_s = max(MIN_SKIP_START_S + used_s, used_s / (1 - SKIP_START_FRACTION))
+    needed_s = _needed_s(interval_s, None, interval_s)
     starts_s = min(interval_s, duration_s / 10)
     if duration_s - starts_s < needed_s:
         raise SpecError(
@@ -130,6 +134,14 @@ def require_long_enough(duration_s: float, rtt_ms: float) -> None:
             f"start of a flow and before its end; give at least {needed_s + interval_s:g} s for "
             f"RTTs of {rtt_ms:g} ms"
         )
+
+
+def _needed_s(interval_s: float, skip_start_s: float | None, skip_end_s: float) -> float:
+    """How long a flow must be for the windows of a hull; None is the default of the start."""
+    used_s = MIN_POINTS * interval_s + skip_end_s
+    if skip_start_s is not None:
+        return skip_start_s + used_s
+    return max(MIN_SKIP_START_S + used_s, used_s / (1 - SKIP_START_FRACTION))
 
 
 def _window_edges_s(
@@ -144,11 +156,10 @@ def _window_edges_s(
     return start_s + skip_start_s + np.arange(windows + 1, dtype=np.float64) * interval_s
 
 
-def _require_enough(points: int, what: str) -> None:
+def _require_enough(points: int, what: str, advice: str) -> None:
     if points < MIN_POINTS:
         raise MetricError(
-            f"{what} gives {points} operating points, but a hull needs {MIN_POINTS}; run longer, "
-            "or reduce skip_start_s and skip_end_s"
+            f"{what} gives {points} operating points, but a hull needs {MIN_POINTS}; {advice}"
         )
 
 

@@ -95,9 +95,12 @@ def moving_window_points(
     rate_row, rate_from = _rows(time_s, time_s, interval_s)
     lasted_s = time_s[rate_row[-1]] - time_s[rate_row[0]] if len(rate_row) else 0.0
     if lasted_s < flow_duration_s * PREMATURE_FRACTION * TRUNCATE_TRACES_BY:
+        # The trace begins a window after the flow.
+        needed_s = interval_s / (1 - PREMATURE_FRACTION * TRUNCATE_TRACES_BY)
+        longer = f"flow of {needed_s:.3g} s" if flow_duration_s < needed_s else "longer flow"
         raise MetricError(
             f"the flow ended too early for QUICbench: its trace lasts {lasted_s:g} s of "
-            f"{flow_duration_s:g} s; choose another definition or a longer flow"
+            f"{flow_duration_s:g} s; choose another definition or a {longer}"
         )
     in_time = time_s[rate_row] < end_s
     rate_row, rate_from = rate_row[in_time], rate_from[in_time]

@@ -48,7 +48,8 @@ def time_span_s(events: xr.Dataset) -> tuple[float, float]:
 def bytes_acked(events: xr.Dataset) -> tuple[FloatArray, FloatArray]:
     """Times (s) of the ACKs of new packets, and the bytes ACKed up to each.
 
-    In a receiver's log, received packets count as ACKed. Raises MetricError if the log reports no
+    In a receiver's log, received packets count as ACKed. Events of a run (`qbkit.flow_events`) have
+    whole frames, whose headers count. Raises MetricError if the log reports no
     packets, or no sizes.
     """
     table = "received" if is_receiver(events) else "acked"

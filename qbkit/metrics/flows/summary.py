@@ -38,9 +38,10 @@ def summary(ds: xr.Dataset) -> pd.DataFrame:
       delay, pacing), so it is comparable between stacks; dropped packets have none. With reverse
       traffic it includes the queueing delay of the ACK
       (`qbkit.metrics.flows.lookup.ack_delays_ms`). The mean includes what the experiment's jitter
-      adds (`qbkit.metrics.flows.jitter`), the deviation does not.
-    - ``queue_delay_mean_ms``: mean over the packets that left. It differs from the mean over time,
-      in which each bin counts once.
+      adds (`qbkit.metrics.flows.jitter`), the deviation does not. Both are over packets whose ACK
+      came before the end: fewer than all that left only where ACKs meet a queue or loss.
+    - ``queue_delay_mean_ms``: mean over all packets that left, whether or not their ACK came. It
+      differs from the mean over time, in which each bin counts once.
 
     Further columns are there if any flow has a value that is not 0:
 

@@ -79,8 +79,16 @@ SHOWN = {
     "p_equivalence": ("p of equivalence", "", "equivalence test of lying outside the margin"),
     "conformance_pooled": ("pooled conformance", "", "all trials of a side in one envelope"),
     "conformance_t": ("Conformance-T", "", "pooled, after the best translation"),
-    "delta_throughput_mbps": ("Δ-throughput", "Mbit/s", "that translation"),
-    "delta_delay_ms": ("Δ-delay", "ms", "that translation"),
+    "delta_throughput_mbps": (
+        "Δ-throughput",
+        "Mbit/s",
+        "by how much the test's pooled envelope lies above the reference's",
+    ),
+    "delta_delay_ms": (
+        "Δ-delay",
+        "ms",
+        "by how much the test's pooled envelope lies above the reference's",
+    ),
     "deviation": ("deviation", "", "between the centroids of the pooled envelopes"),
 }
 """Field in `Assessment.frame` → name, unit and meaning. Sentences and charts use these names."""
@@ -115,9 +123,10 @@ class Assessment:
     conformance_t: float
     """Conformance of the pooled envelopes after the best translation of the test."""
     delta_throughput_mbps: float
-    """Throughput of that translation, test minus reference."""
+    """By how much the test's pooled envelope lies above the reference's: test minus reference, the
+    opposite of the translation."""
     delta_delay_ms: float
-    """Queueing delay of that translation, test minus reference."""
+    """The same in queueing delay."""
     mean_throughput_difference_mbps: float
     """Mean throughput of the operating points, mean over trials, test minus reference."""
     mean_throughput_difference_ci: tuple[float, float]

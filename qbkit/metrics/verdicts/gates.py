@@ -6,8 +6,8 @@ width of an interval falls with 1/√n in the number n of trials per side, so an
 about how many seeds bring the interval to one side of the nearest bound.
 
 The interval of conformance and noise floor is that of `qbkit.metrics.envelopes.trials`.
-Δ-throughput and Δ-delay, the translation of the pooled envelopes, get theirs from the same
-delete-one jackknife.
+Δ-throughput and Δ-delay, by which the test's pooled envelope lies above the reference's, get theirs
+from the same delete-one jackknife.
 """
 
 from __future__ import annotations

@@ -47,11 +47,11 @@ def complete_loads(loads: Sequence[xr.Dataset]) -> list[xr.Dataset]:
 def web_table(loads: Sequence[xr.Dataset]) -> pd.DataFrame:
     """One row per complete load: its setting, seed, times, and first retransmission.
 
-    Columns: ``server``, ``client``, ``protocol``, ``object_bytes``, ``loss_percent`` (the mean of a
-    model with bursts), ``rtt_ms``, ``zero_rtt``, ``tcp_initial_window_packets``, ``seed``,
-    ``handshake_s``, ``first_byte_s``,
-    ``time_to_last_byte_s``, ``lost_packets`` and ``first_retransmission_offset_bytes`` (see
-    `first_lost_offset_bytes`).
+    Columns: ``server``, ``client``, ``protocol``, ``object_bytes``, ``loss_percent`` (the link's
+    setting, of a model with bursts its mean; `qbkit.metrics.summary` has what was lost under this
+    name), ``rtt_ms``, ``zero_rtt``, ``tcp_initial_window_packets`` (of TCP, also in rows of h3),
+    ``seed``, ``handshake_s``, ``first_byte_s``, ``time_to_last_byte_s``, ``lost_packets`` and
+    ``first_retransmission_offset_bytes`` (see `first_lost_offset_bytes`).
     """
     return pd.DataFrame([_row(run) for run in complete_loads(loads)])
 

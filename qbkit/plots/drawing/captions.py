@@ -53,7 +53,7 @@ def assessment_sentences(a: Assessment) -> list[str]:
         f"The conformance to cite compares single trials. The chart pools them ({a.seeds} and "
         f"{a.reference_seeds} seeds), and its numbers grow with the seeds: pooled conformance "
         f"{a.conformance_pooled:.2f}, Conformance-T {a.conformance_t:.2f} (after the best "
-        f"translation, test − reference: {moved}), deviation {a.deviation:.2f}"
+        f"translation; before it, test − reference: {moved}), deviation {a.deviation:.2f}"
         f"{interval_text(a.deviation_ci)}.",
     ]
 

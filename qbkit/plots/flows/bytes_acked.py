@@ -30,8 +30,9 @@ def bytes_acked_chart(
 
     A lower panel shows how far each is ahead of the reference (or of the first connection). Each
     ACK is a dot if there are 400 or fewer. For a receiver's log, the chart shows the bytes
-    received, which are what the receiver acknowledges. The subtitle names connections that report
-    neither; raises MetricError if none reports any.
+    received, which are what the receiver acknowledges. Of a run (`qbkit.flow_events`), whole frames
+    count, with all their headers; a log has sizes of its own. The subtitle names connections that
+    report neither; raises MetricError if none reports any.
     """
     frame = pc.Frame(connections, reference)
     panels = [acked_panel(frame, connections, height=240)]
@@ -78,9 +79,12 @@ def acked_panel(frame: pc.Frame, connections: pc.Events, height: int = 130) -> p
     )
     receivers = [label for label, events in connections.items() if is_receiver(events)]
     note = f"Bytes received, from a receiver's log: {', '.join(receivers)}."
+    of_runs = [k for k, events in connections.items() if events.attrs.get("source") == "run"]
+    counted = f"Whole frames count, with their headers: {', '.join(of_runs)}."
+    what = "Frame bytes" if len(of_runs) == len(connections) else "Bytes"
 
     def draw(x: alt.X) -> Sequence[alt.Chart]:
-        y = alt.Y("value:Q", title=f"Bytes ACKed ({unit})").axis(tickCount=5)
+        y = alt.Y("value:Q", title=f"{what} ACKed ({unit})").axis(tickCount=5)
         base = alt.Chart(data).encode(x=x, y=y, color=frame.colour)
         line = base.mark_line(interpolate="step-after", strokeWidth=1.2)
         dots = base.mark_circle(size=10).transform_filter(alt.datum.dot)
@@ -91,7 +95,8 @@ def acked_panel(frame: pc.Frame, connections: pc.Events, height: int = 130) -> p
         ]
 
     readout = pc.Readout(f"total, {unit}", grid, "value", "range", ".2f")
-    return pc.Panel(draw, height, readout, [*missing, *([note] if receivers else [])])
+    notes = [*missing, *([note] if receivers else []), *([counted] if of_runs else [])]
+    return pc.Panel(draw, height, readout, notes)
 
 
 def lag_panel(frame: pc.Frame, connections: pc.Events, height: int = 90) -> pc.Panel:

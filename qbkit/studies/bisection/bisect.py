@@ -25,6 +25,7 @@ from qbkit.arguments import whole
 from qbkit.errors import MetricError, QbkitError, SpecError
 from qbkit.execution.many import run_every
 from qbkit.execution.runner import run
+from qbkit.metrics.envelopes.envelope import require_hull
 from qbkit.metrics.verdicts.permutation import difference_p, enough_trials, smallest_p
 from qbkit.spec import Bottleneck, Experiment, Flow
 from qbkit.stacks.base import Say
@@ -136,6 +137,8 @@ def bisect(
     measure = measure_of(metric)
     if (seeds := whole(seeds, "seeds")) < 1 or smallest_p(seeds, seeds) > LEVEL:
         raise SpecError(f"seeds = {seeds} cannot decide; give {enough_trials(LEVEL)} or more")
+    link = bottleneck or Bottleneck()
+    require_hull("imc22", duration_s, link.rtt_ms)  # for the explanation at the end
     stack, first, last = ends(good, bad)
     if (clone is None) != (build is None):
         raise SpecError(
@@ -150,7 +153,6 @@ def bisect(
         version.check(controller)
     beside = Flow(reference)
     stacks.get(beside.stack).check(beside.controller, beside.options, beside.source)
-    link = bottleneck or Bottleneck()
     trial = _Trials(
         versions, measure, controller, reference, link, duration_s, seeds, progress, say
     )

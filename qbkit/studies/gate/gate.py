@@ -13,6 +13,7 @@ from qbkit.arguments import whole
 from qbkit.errors import SpecError
 from qbkit.execution.many import run_every
 from qbkit.metrics import Parameters, infer
+from qbkit.metrics.envelopes.envelope import require_hull
 from qbkit.metrics.maps.families import kernel_counterpart
 from qbkit.metrics.verdicts.gates import require_bounds
 from qbkit.plots.drawing.link_words import link_words
@@ -82,6 +83,7 @@ def gate(
     mine = Flow(reference or kernel_counterpart(ours.name) or "tcp:cubic")
     _require(min_conformance, max_share_percent, seeds, ours, bbr_draft=bbr_draft)
     require_same(ours, [mine])
+    require_hull("imc22", duration_s, link.rtt_ms)
     how = {"duration_s": duration_s, "seeds": seeds}
     wanted = {
         name: experiments(flows, link, **how)  # type: ignore[arg-type]

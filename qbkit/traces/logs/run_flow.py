@@ -22,7 +22,8 @@ def flow_events(run: xr.Dataset, flow: str | int = 0) -> xr.Dataset:
     """The events of one flow of a run, by index or label, from its captures and telemetry.
 
     The dataset has the form of a log's (`qbkit.traces.logs.events.EventTables.dataset`), for any
-    stack. Sent packets are those that arrive at the queue, numbered from 0. Lost packets are those
+    stack. Sent packets are those that arrive at the queue, numbered from 0; sizes are those of
+    whole frames, with Ethernet's, IP's and the transport's headers. Lost packets are those
     that it drops (trigger "queue") or that are lost at random after it ("random"). All others are
     acknowledged, unless their fate is unknown, at the time when an immediate ACK would be back at
     the queue (departure + base RTT). Received packets are those that come back. Metrics and states
