@@ -306,6 +306,10 @@ def test_imported_pcaps_give_the_same_numbers(tmp_path):
             "PORT=LABEL",
         ),
         (
+            [*("import-pcaps", "a", "b", "--flow", "1=x", "--flow", "1=y", "--out", "o.nc")],
+            "port 1 has two labels; keep one",
+        ),
+        (
             ["import-pcaps", "a", "b", "--flow", "1=x", "--sender", "1.2.3.4", "--out", "o.nc"],
             "read a",
         ),

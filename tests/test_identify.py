@@ -96,6 +96,26 @@ def test_captures_that_cannot_show_the_window_are_refused_in_one_sentence():
         qb.identify(encrypted.dataset(source="pcap"))
     with pytest.raises(TraceError, match="no acknowledgements of tcp 1 to 2: capture both"):
         qb.identify(encrypted.dataset(source="pcap", title="tcp 1 to 2"))
+    with pytest.raises(TraceError, match="the log of a sender has no acknowledgements"):
+        qb.identify(encrypted.dataset(source="qlog", title="a sender"))
+
+
+def test_a_log_that_names_no_losses_shows_them_by_what_is_never_acknowledged():
+    connection = simulate()
+    whole = events_of(connection, source="qlog")
+    nameless = whole.isel(lost=slice(0, 0))
+    (seen,), (expected,) = (qb.identify(events).values() for events in (nameless, whole))
+    assert seen.answer == expected.answer == "reno"
+    assert seen.features["decrease_factor"] == pytest.approx(0.5, abs=0.02)
+
+
+def test_a_log_of_one_connection_says_so():
+    events = events_of(simulate())
+    with pytest.raises(StoreError, match=r"is no run, and has no flow x; .*port\s+chooses"):
+        qb.identify(events, "x")
+    several = events.assign_attrs(warnings=json.dumps(["a.pcap has 2 connections; this is b"]))
+    with pytest.warns(UserWarning, match="has 2 connections"):
+        qb.identify(several)
 
 
 def test_signatures_survive_their_table_and_need_two_controllers_apart():
@@ -203,6 +223,10 @@ def test_a_capture_at_one_point_and_its_run_name_the_same_controller(tmp_path):
             out=out, keep="pcap", force=True
         )
         of_run = qb.identify(out)[flow]
+        kept = tmp_path / "run.kept"
+        sides = qb.read_pcaps(kept / "before.pcap", kept / "after.pcap", flows={4001: "mine"})
+        assert qb.identify(sides)["mine"].answer == controller
+        assert list(qb.compare(sides, out).frame()["of"].unique()) == ["flow 1"]
         [of_capture] = qb.identify(tmp_path / "run.kept/before.pcap").values()
         assert of_run.answer == of_capture.answer == controller
         assert of_capture.features["decrease_factor"] == pytest.approx(

@@ -473,7 +473,8 @@ def test_senders_and_base_rtts_are_found(tmp_path):
         "the base RTT is that of the handshakes (20.00, 50.00 ms); give rtt_ms if known"
     ]
     assert named.qb.warnings == []
-    one_way = read_pcaps(paths[1], paths[1], flows=flows)
+    write_pcap(paths[0], [(ns + ms, frame) for ns, frame in sorted(after)])
+    one_way = read_pcaps(paths[1], paths[0], flows=flows)
     assert np.isnan(one_way.base_rtt_ms).all()
     assert "the captures hold no handshake; give rtt_ms" in one_way.qb.warnings[0]
 
@@ -487,6 +488,12 @@ def test_the_end_of_an_imported_capture_is_no_loss(tmp_path):
     assert summary(ds)["loss_percent"].tolist() == [100 / 8]
 
 
+def test_one_capture_for_both_sides_is_refused(tmp_path):
+    raw_folder(tmp_path)
+    with pytest.raises(StoreError, match="both are one capture; give one of each side"):
+        read_pcaps(*[tmp_path / "before.pcap"] * 2, flows={4001: "mine"}, sender="10.1.0.1")
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [
@@ -494,6 +501,7 @@ def test_the_end_of_an_imported_capture_is_no_loss(tmp_path):
         ({"sender": "10.9.9.9"}, "name all senders, or none"),
         ({"sender": "localhost"}, "is no IP address"),
         ({"flows": {}}, "at least one flow"),
+        ({"rtt_ms": -5}, "rtt_ms is -5; it must be more than 0"),
     ],
 )
 def test_impossible_imports_are_one_sentence(tmp_path, change, words):

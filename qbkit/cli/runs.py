@@ -115,6 +115,8 @@ def import_pcaps_command(
         port, equals, label = text.partition("=")
         if not (equals and label and port.isdecimal()):
             raise click.BadParameter(f"{text!r} is not PORT=LABEL", param_hint="--flow")
+        if int(port) in named:
+            raise click.BadParameter(f"port {port} has two labels; keep one", param_hint="--flow")
         named[int(port)] = label
     require_run_name(out)
     if not force:

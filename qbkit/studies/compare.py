@@ -20,6 +20,7 @@ from qbkit.studies.conformance import Study
 from qbkit.studies.explanation import Explanation
 from qbkit.studies.lone import differences_of_runs
 from qbkit.studies.results import Results, is_cube, require_results
+from qbkit.traces.run.attributes import spec_of
 
 if TYPE_CHECKING:
     import altair as alt
@@ -164,7 +165,7 @@ def _is_lone(run: xr.Dataset) -> bool:
 def _origin(side: xr.Dataset | Study) -> dict[str, str]:
     """Fields of the experiment and versions, flat; those of the first run of a study."""
     run = side.tests[0] if isinstance(side, Study) else side
-    spec = json.loads(run.attrs.get("spec") or "{}")
+    spec = spec_of(run)
     versions = json.loads(run.attrs.get("stack_versions") or "{}")
     known = {f"version of {stack}": str(text) for stack, text in versions.items()}
     transports = json.loads(run.attrs.get("transport_versions") or "{}")

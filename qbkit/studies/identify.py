@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Mapping
 from html import escape
 from pathlib import Path
@@ -19,6 +20,7 @@ from qbkit.metrics.identity import UNKNOWN, Identity, Signatures, features_of, s
 from qbkit.metrics.parameters import Connection, observe, observe_events
 from qbkit.metrics.parameters.connection import CAPTURE, sender_side_s
 from qbkit.traces.logs.any_log import read_log
+from qbkit.traces.run.attributes import run_warnings
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -82,6 +84,14 @@ def identify(
     opened = _opened(source, choice)
     known = signatures or shipped()
     if "flow" not in opened.dims:
+        if flow is not None:
+            raise StoreError(
+                f"this is no run, and has no flow {flow}; leave it out (in a capture, port chooses "
+                "the connection)",
+                refused=True,
+            )
+        for text in run_warnings(opened):
+            warnings.warn(text, stacklevel=2)
         title = str(opened.attrs.get("title", "")) or "the connection"
         return Identification({title: _identity(_of_log(opened, title), known)})
     labels = flow_labels(opened)
@@ -136,6 +146,11 @@ def _of_log(events: xr.Dataset, title: str) -> Connection:
             "(`qbkit import-pcaps`)"
         )
         raise TraceError(f"the capture shows no acknowledgements of {title}: {remedy}")
+    if not events.sizes["acked"]:
+        raise TraceError(
+            f"the log of {title} has no acknowledgements (quinn's has no frames at all); give a "
+            "run or a capture"
+        )
     try:
         connection = observe_events(events)
     except MetricError as error:

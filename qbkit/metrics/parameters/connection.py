@@ -6,7 +6,6 @@ judged by the same rule.
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,12 +17,15 @@ from qbkit.errors import MetricError
 from qbkit.metrics.flows.lookup import flow_directions, flow_index, flow_labels, known_fate
 from qbkit.metrics.flows.over_time import APPLICATION, first_time_of, minimum_from, step_at
 from qbkit.traces.arrays import BoolArray, FloatArray
+from qbkit.traces.run.attributes import spec_of
 
 FULL_PART = 0.6
 """A packet of at least this fraction of the most common size is full-sized."""
 ACK_BYTES = 90
 """Frames of at most this size carry no data: ACKs, and part of connection establishment."""
 FEWEST_PACKETS = 20
+REORDERED = 3
+"""Packets later than a lost one that an ACK must report (kPacketThreshold of RFC 9002)."""
 CAPTURE = "pcap"
 """The source of events that come from a capture."""
 GRID_PARTS = 4
@@ -178,7 +180,7 @@ def observe(run: xr.Dataset, flow: str | int = 0) -> Connection:
 def link_of(run: xr.Dataset, index: int) -> SharedLink | None:
     """The only bottleneck of a flow's data; None if there are several, or the rate is unknown."""
     rate_mbps = float(run.attrs.get("rate_mbps", math.nan))
-    several = json.loads(run.attrs.get("spec", "{}")).get("topology") == "parking_lot"
+    several = spec_of(run).get("topology") == "parking_lot"
     if several or not rate_mbps > 0:
         return None
     departure_s = run["packet_departure_s"].values
@@ -192,8 +194,10 @@ def observe_events(events: xr.Dataset, label: str = "") -> Connection:
     """A connection as its sender saw it, from a log (`qb.read_qlog` and the other readers).
 
     A capture may have been made anywhere between the sender and the queue: times are moved to the
-    sender's clock by the handshake, and a packet is lost when an ACK of a later one comes. Packets
-    that were neither acknowledged nor lost are left out. Raises MetricError as `observe` does.
+    sender's clock by the handshake, and a packet is lost when an ACK of a later one comes. In a log
+    without losses, as quiche's, that is an ACK of one three packets later (RFC 9002, section
+    6.1.1). Packets that were neither acknowledged nor lost are left out. Raises MetricError as
+    `observe` does.
     """
     label = label or str(events.attrs.get("title", "")) or "the connection"
     size_bytes = events["sent_size_bytes"].values
@@ -206,6 +210,8 @@ def observe_events(events: xr.Dataset, label: str = "") -> Connection:
         sent_s = sent_s - sender_side_s(events)
         later_s = minimum_from(np.where(np.isnan(acked_s), np.inf, acked_s))
         lost_s = np.where(np.isfinite(lost_s) & np.isfinite(later_s), later_s, lost_s)
+    elif not events.sizes["lost"]:
+        lost_s = _passed_over_s(acked_s)
     acked_or_lost_s = np.where(np.isnan(lost_s), acked_s, lost_s)
     known = np.isfinite(acked_or_lost_s)
     rtt_s = (acked_s - sent_s)[np.isfinite(acked_s)]
@@ -215,6 +221,13 @@ def observe_events(events: xr.Dataset, label: str = "") -> Connection:
     load = Load(*(values[known] for values in (sent_s, acked_or_lost_s, delivered_s, sizes)))
     ack_s = np.unique(events["acked_time_s"].values)
     return connection_of(label, load, ack_s, min_rtt_s)
+
+
+def _passed_over_s(acked_s: FloatArray) -> FloatArray:
+    """When the first ACK came of a packet `REORDERED` later; NaN for those that were acked."""
+    later_s = minimum_from(np.where(np.isnan(acked_s), np.inf, acked_s))
+    passed_s = np.append(later_s[REORDERED:], np.full(min(REORDERED, len(acked_s)), np.inf))
+    return np.where(np.isnan(acked_s) & np.isfinite(passed_s), passed_s, np.nan)
 
 
 def sender_side_s(events: xr.Dataset) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 
 import numpy as np
@@ -10,6 +9,7 @@ import xarray as xr
 
 from qbkit.metrics.parameters.connection import Connection
 from qbkit.metrics.parameters.probe_path import ProbePath
+from qbkit.traces.run.attributes import spec_of
 
 PAUSE_S, PAUSE_RTTS = 0.3, 5.0
 """A gap between packets is a pause if it is longer than both, and nothing was lost before it."""
@@ -36,13 +36,13 @@ def after_interruptions(c: Connection, run: xr.Dataset) -> dict[str, float]:
 
 def outages_s(run: xr.Dataset) -> list[tuple[float, float]]:
     """Begin and length of each outage of a run's path; those of a `ProbePath` are bursts."""
-    link = json.loads(run.attrs.get("spec", "{}")).get("bottleneck", {})
+    link = spec_of(run).get("bottleneck", {})
     times = (link.get("outages") or {}).get("times", ())
     return [] if ProbePath.of(run) else [(begin_s, length_s) for begin_s, length_s in times]
 
 
 def _has_app(run: xr.Dataset) -> bool:
-    flows = json.loads(run.attrs.get("spec", "{}")).get("flows") or [{}]
+    flows = spec_of(run).get("flows") or [{}]
     return bool(flows[0].get("app"))
 
 

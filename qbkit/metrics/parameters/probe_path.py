@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import dataclass
 
@@ -13,6 +12,7 @@ from qbkit.metrics.parameters.connection import GRID_PARTS, Connection, between
 from qbkit.metrics.parameters.model import FALLEN, bdp_packets, on_path
 from qbkit.metrics.parameters.rules import BURST, FALL, START
 from qbkit.traces.arrays import FloatArray
+from qbkit.traces.run.attributes import spec_of
 
 RISEN = 1.3
 """What is in flight has risen above this part of a plateau."""
@@ -43,7 +43,7 @@ class ProbePath:
     @classmethod
     def of(cls, run: xr.Dataset) -> ProbePath | None:
         """The one of a run; None if its path is another."""
-        spec = json.loads(run.attrs.get("spec", "{}"))
+        spec = spec_of(run)
         link = spec.get("bottleneck", {})
         steps = (link.get("capacity") or {}).get("steps", ())
         bursts = (link.get("outages") or {}).get("times", ())

@@ -111,8 +111,9 @@ def _received(run: xr.Dataset, index: int) -> dict[str, tuple[str, Any]]:
 
 def _samples(run: xr.Dataset, index: int) -> dict[str, tuple[str, Any]]:
     """Telemetry: metrics at each sample, states where they change."""
-    mine = run.sample_flow.values == index
-    time_s = run.sample_time_s.values[mine]
+    known = "sample_flow" in run  # imported captures have no telemetry
+    mine = run.sample_flow.values == index if known else np.zeros(0, bool)
+    time_s = run.sample_time_s.values[mine] if known else np.zeros(0)
     found: dict[str, tuple[str, Any]] = {"metric_time_s": ("metric", time_s)}
     for name in (*METRICS, *FURTHER_METRICS):
         if f"sample_{name}" in run:

@@ -18,6 +18,12 @@ def run_experiment(ds: xr.Dataset) -> Experiment | None:
     return Experiment.from_json(text) if text else None
 
 
+def spec_of(ds: xr.Dataset) -> dict[str, Any]:
+    """The experiment of a run as JSON has it; empty for imported captures, which have none."""
+    found: dict[str, Any] = json.loads(ds.attrs.get("spec") or "{}")
+    return found
+
+
 def run_warnings(ds: xr.Dataset) -> list[str]:
     """The warnings of a run, one sentence each; raises SpecError where the list is damaged."""
     try:

@@ -74,6 +74,8 @@ def read_pcaps(
     """
     given = [sender] if isinstance(sender, str) else list(sender)
     _require_flows(flows, bin_s)
+    if rtt_ms is not None and not rtt_ms > 0:
+        raise StoreError(f"rtt_ms is {rtt_ms:g}; it must be more than 0", refused=True)
     arrivals, copied = _once(read_packets(before), before)
     leaving, copied_out = _once(read_packets(after), after)
     _require_ports(arrivals, flows, before)
@@ -214,6 +216,12 @@ def _require_sense(
         raise StoreError(
             f"no packet of {before} is found again in {after}; are they of the same run, with at "
             "least 100 bytes of each packet?"
+        )
+    if np.array_equal(packets.departure_ns, packets.data.time_ns):
+        raise StoreError(
+            f"all packets of {before} leave {after} when they arrive: both are one capture; give "
+            "one of each side of the queue",
+            refused=True,
         )
     early_ms = _early_ms(packets)
     if len(early_ms) * 100 > EARLY_PERCENT * len(packets.out):
