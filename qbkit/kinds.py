@@ -75,8 +75,8 @@ def _checked(function: Callable[..., Any], package: str) -> Callable[..., Any]:
             if not data:
                 raise
             raise SpecError(
-                f"{function.__name__}: {' or '.join(data)} lacks something ({error.args[0]}); "
-                "give what the function's help says"
+                f"{function.__name__}: {' or '.join(data)} has no {error.args[0]!r}; give all "
+                "variables and attributes that the function's help says, as qbkit makes them"
             ) from error
 
     call.__module__ = package

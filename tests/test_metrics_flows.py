@@ -14,7 +14,7 @@ from synthetic import synthetic_run
 from test_metrics_points import without_packets
 
 from qbkit.errors import MetricError
-from qbkit.metrics import flow_summaries, jain_index, summary, throughput_ratio
+from qbkit.metrics import flow_summaries, jain_index, link_share, summary, throughput_ratio
 
 
 def two_flows() -> xr.Dataset:
@@ -85,6 +85,41 @@ def test_flows_in_opposite_directions_share_no_bottleneck() -> None:
     run["packet_size_bytes"][[1, 4]] = 125
     assert jain_index(run) == 1  # of the one forward flow
     assert jain_index(run.drop_vars("direction")) == pytest.approx(25 / 34)
+
+
+def parking_lot() -> xr.Dataset:
+    """Flow a crosses two links, b the first and c the second; 8, 4 and 2 packets of 1000 B."""
+    flow = np.repeat([0, 1, 2], [8, 4, 2])
+    time_s = np.linspace(1, 9, len(flow))
+    return xr.Dataset(
+        {
+            "packet_time_s": ("packet", time_s),
+            "packet_departure_s": ("packet", time_s + 0.01),
+            "packet_flow": ("packet", flow),
+            "packet_size_bytes": ("packet", np.full(len(flow), 1000)),
+            "balance_in_packets": (("flow", "bottleneck"), [[8, 8], [4, 0], [0, 2]]),
+        },
+        coords={"flow": [0, 1, 2], "label": ("flow", ["a", "b", "c"])},
+        attrs={"duration_s": 10.0, "bin_s": 0.1},
+    )
+
+
+def test_flows_of_different_links_share_no_bottleneck() -> None:
+    run = parking_lot()
+    assert throughput_ratio(run, "a", "b") == pytest.approx(8 / 12)
+    assert throughput_ratio(run, "c", "a") == pytest.approx(2 / 10)
+    assert link_share(run, ["b"]) == pytest.approx(4 / 12)  # of the first link
+    assert link_share(run, ["c"]) == pytest.approx(2 / 10)  # of the second
+    assert link_share(run, ["a", "c"]) == 1
+    words = "'b' and 'c' do not all cross one link, so they share no bottleneck"
+    with pytest.raises(MetricError, match=words):
+        throughput_ratio(run, "b", "c")
+    with pytest.raises(MetricError, match=words):
+        link_share(run, ["b", "c"])
+    with pytest.raises(MetricError, match="'a' and 'b' and 'c' do not all cross one link"):
+        jain_index(run)
+    with pytest.raises(MetricError, match="'a' crosses 2 links, and has a share of each; compare"):
+        link_share(run, ["a"])
 
 
 def test_flow_summaries_are_json() -> None:

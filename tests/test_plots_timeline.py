@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from functools import partial
+from pathlib import Path
+
 import numpy as np
 import pytest
 from chart_words import tables_of
@@ -54,6 +58,34 @@ def test_the_timeline_draws_what_a_controller_logs_and_what_is_asked_for():
     assert len(ds.qb.plot.timeline(also=["srtt_ms", "goodput_mbps"]).to_dict()["vconcat"]) == 5
     with pytest.raises(MetricError, match=r"the run has no series 'speed'; choose from .*srtt_ms"):
         ds.qb.plot.timeline(also=["speed"])
+
+
+@pytest.mark.parametrize("bins", [200, 1500])
+def test_the_mean_beside_a_panel_is_that_of_the_flows_own_time(bins: int, tmp_path: Path):
+    """As long as a row of the chart is one bin, and where it is several."""
+    late_s = bins / 10 * 0.7731
+    ds = synthetic_run(duration_s=bins / 10, rate_mbps=1).drop_dims(["packet", "ack", "sample"])
+    ds["throughput_mbps"].values[1, : int(late_s * 10)] = 0
+    ds["start_s"].values[1] = late_s
+    ds["cwnd_bytes"].values[1] = np.where(ds.time < late_s, 7e3, 9e3)  # known before, too
+    path = tmp_path / "timeline.svg"
+    ds.qb.plot.timeline().save(path)
+    means = [
+        float(word) for word in re.findall('font-weight="600"[^>]*>([\\d.]+)<', path.read_text())
+    ]
+    found = ds.qb.summary()["throughput_mbps"].tolist()
+    assert means[:2] == pytest.approx(found, abs=0.006)  # it shows two decimals
+    assert means[5] == pytest.approx(9.0, abs=0.05)
+
+
+def test_a_reference_that_is_not_drawn_is_refused():
+    ds = synthetic_run(duration_s=12)
+    for draw in (ds.qb.plot.timeline, ds.qb.plot.linked, partial(plots.run_html, ds)):
+        with pytest.raises(
+            MetricError, match=r"the reference 'foo' is not among .*: quic-go:cubic"
+        ):
+            draw(reference="foo")
+        draw(reference="tcp:cubic")
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
+from chart_words import tables_of
 from synthetic import synthetic_run
 
 import qbkit as qb
@@ -95,3 +96,102 @@ def test_rows_of_other_flows_are_left_out_of_every_table(table: str):
         coords={"flow": [0, 1]},
     )
     assert chosen_flows(ds.isel(flow=1))[f"{table}_flow"].values.tolist() == [0, 0]
+
+
+CUT = {
+    "summary": lambda run: run.qb.summary(),
+    "balance": lambda run: run.qb.packet_balance(),
+    "envelope": lambda run: run.qb.envelope(0),
+    "events": lambda run: run.qb.events(0),
+    "linked": lambda run: run.qb.plot.linked(),
+    "distribution": lambda run: run.qb.plot.distribution(),
+    "jain_index": qb.metrics.jain_index,
+    "link_share": lambda run: qb.metrics.link_share(run, [0]),
+    "throughput_ratio": lambda run: qb.metrics.throughput_ratio(run, 0, 1),
+    "quicbench_points": qb.metrics.quicbench_points,
+    "packet_trains": qb.metrics.packet_trains,
+    "loss_response": qb.metrics.loss_response,
+    "infer": qb.metrics.infer,
+}
+"""What is of a whole run: from all its packets and totals, over the time of its flows."""
+
+
+@pytest.mark.parametrize("of_all", CUT)
+def test_what_is_of_a_whole_run_refuses_a_part_of_its_time_or_packets(of_all: str):
+    run = synthetic_run()
+    words = (
+        r"the time is cut to 5–9.9 s \(50 of 200 bins\), but the packets and totals are of the "
+        r"whole run \(20 s\); .* run\.throughput_mbps\.sel\(time=slice\(5, 9\.9\)\)\.mean\("
+    )
+    with pytest.raises(qb.TraceError, match=words):
+        CUT[of_all](run.sel(time=slice(5, 9.95)))
+    with pytest.raises(qb.TraceError, match="cut to nothing"):
+        CUT[of_all](run.sel(time=slice(50, 60)))
+    if of_all != "balance":
+        with pytest.raises(
+            qb.TraceError, match="packets is cut to 1000, but the series of the run"
+        ):
+            CUT[of_all](run.isel(packet=slice(1000)))
+
+
+def test_without_packets_a_part_of_the_time_is_refused_as_well():
+    run = synthetic_run().drop_dims(["packet", "ack", "sample"])
+    assert len(run.qb.summary()) == 2
+    with pytest.raises(qb.TraceError, match="the time is cut to 5–9"):
+        run.sel(time=slice(5, 9.95)).qb.summary()
+
+
+def test_charts_over_time_follow_the_time_that_was_chosen():
+    some = synthetic_run().sel(time=slice(5, 9.95))
+    rows = next(t for t in tables_of(some.qb.plot.timeline()) if "throughput_mbps" in t[0])
+    assert {float(r["time_s"]) for r in rows} == set(np.round(some.time.values + 0.05, 3))
+    drawn = tables_of(some.qb.plot.distribution("throughput_mbps"))[0]
+    most = max(float(r["value"]) for r in drawn if r["label"] == "tcp:cubic")
+    assert most == pytest.approx(float(some.throughput_mbps[1].max()), abs=1e-3)
+
+
+def light(seed: int = 1) -> xr.Dataset:
+    return synthetic_run(seed=seed).drop_dims(["packet", "ack", "sample"])
+
+
+NO_RUNS = {
+    "a cube": (
+        lambda: light().assign_attrs(sweep="{}"),
+        r"^this is the cube of a sweep, .* cube\.throughput_mbps, .* qb\.load_run\(",
+    ),
+    "joined": (
+        lambda: xr.concat([light(1), light(2)], dim="seed"),
+        r"^a run has no dimension 'seed'; select one run of it first: \.isel\(seed=0\)$",
+    ),
+    "where": (
+        lambda: light().where(light().time < 5, drop=True),
+        r"^this is no run any more, for its start_s has a dimension 'time'",
+    ),
+    "one time": (
+        lambda: light().isel(time=3),
+        "it has no dimension 'time'; choose a span, run.sel",
+    ),
+    "a mean": (lambda: light().mean("time"), "it has no dimension 'time'; choose a span, run.sel"),
+    "bare": (lambda: light().drop_attrs(deep=False), r"lost its attributes, .*keep_attrs=True"),
+}
+
+
+@pytest.mark.parametrize("kind", NO_RUNS)
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda ds: ds.qb.summary(),
+        lambda ds: ds.qb.packet_balance(),
+        lambda ds: ds.qb.plot.timeline(),
+        lambda ds: ds.qb.plot.distribution(),
+        lambda ds: repr(ds.qb),
+        qb.metrics.jain_index,
+        qb.metrics.envelope,
+    ],
+    ids=["summary", "balance", "timeline", "distribution", "repr", "jain_index", "envelope"],
+)
+def test_what_xarray_made_of_runs_says_what_to_use(use, kind: str):
+    made, words = NO_RUNS[kind]
+    with pytest.raises(qb.TraceError, match=words):
+        use(made())
+    assert len(xr.concat([light(1), light(2)], dim="seed").isel(seed=0).qb.summary()) == 2

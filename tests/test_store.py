@@ -110,6 +110,23 @@ def test_foreign_newer_and_missing_files(tmp_path):
         qb.load_run(tmp_path / "none.nc")
 
 
+def test_one_flow_without_its_dimension_and_what_is_no_run_are_refused(tmp_path):
+    run = synthetic_run()
+    one, path = run.isel(flow=1), tmp_path / "one.nc"
+    words = r'is one flow of a run, without the dimension flow; .* run.sel\(flow=\["tcp:cubic"\]\)$'
+    with pytest.raises(StoreError, match=f"^this {words}"):
+        qb.save_run(one, path)
+    one.to_netcdf(path, engine="h5netcdf")
+    with pytest.raises(StoreError, match=f"one.nc {words}"):
+        qb.load_run(path)
+    qb.save_run(run.isel(flow=[1]), path)
+    assert qb.load_run(path).label.values.tolist() == ["tcp:cubic"]
+    for other in (xr.Dataset(), run.drop_attrs()):
+        with pytest.raises(StoreError, match="only a run can be saved as a run; give a dataset"):
+            qb.save_run(other, tmp_path / "other.nc")
+    assert not (tmp_path / "other.nc").exists()
+
+
 def test_full_disk_leaves_nothing(tmp_path):
     command = ["mount", "-t", "tmpfs", "-o", "size=64k", "none", str(tmp_path)]
     if subprocess.run(command, check=False).returncode:

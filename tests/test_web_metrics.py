@@ -23,6 +23,7 @@ from qbkit.metrics import (
     client_consistency,
     median_difference,
     median_loads,
+    summary,
     web_differences,
     web_table,
 )
@@ -68,6 +69,30 @@ def test_a_load_is_a_row_with_its_first_retransmission():
     # two frames were sent before the lost one
     assert row["first_retransmission_offset_bytes"] == 2000
     assert math.isnan(first_lost_offset_bytes(load_run(lost=None)))
+
+
+def test_the_summary_of_a_load_is_over_its_own_time():
+    report = json.dumps({"bytes": 3000})
+    ds = load_run(lost=None, time_s=0.15).assign(
+        packet_time_s=("packet", np.array([0.001, 0.120, 0.130, 0.190])),
+        packet_departure_s=("packet", np.array([0.002, 0.121, 0.131, 0.191])),
+        packet_flow=("packet", np.zeros(4, np.int8)),
+        base_rtt_ms=("flow", [20.0]),
+        receiver_bytes=("flow", [np.nan]),
+        start_s=("flow", [0.0]),
+        stop_s=("flow", [0.2]),
+    )
+    words = {"label": "h3 envoy:cubic", "stack": "envoy", "controller": "cubic"}
+    ds = ds.assign_coords({name: ("flow", [word]) for name, word in words.items()})
+    ds = ds.assign_attrs(first_packet_s=0.01, client_report=report, duration_s=0.2, bin_s=0.1)
+    row = summary(ds).iloc[0]
+    # Before it another connection sent a frame, and after it the connection was closed with one.
+    assert row["throughput_mbps"] == pytest.approx(2000 * 8 / 0.15 / 1e6)
+    assert row["goodput_mbps"] == pytest.approx(3000 * 8 / 0.15 / 1e6)
+    dead = ds.assign(time_to_last_byte_s=np.nan).assign_attrs(client_report="{}")
+    row = summary(dead).iloc[0]
+    assert row["throughput_mbps"] == pytest.approx(4000 * 8 / 0.2 / 1e6)
+    assert math.isnan(row["goodput_mbps"])
 
 
 def test_acknowledged_bytes_are_those_that_had_arrived():

@@ -22,17 +22,20 @@ from qbkit.store.places import default_folder, require_run_name
 from qbkit.traces.flow_index import with_flow_index
 from qbkit.traces.run.dataset import FORMAT_VERSION
 
+FORMAT = "format_version"
+"""The attribute that every run has."""
 INDEX = ("hash", "rate_mbps", "rtt_ms", "queue_bytes", "qdisc", "duration_s", "seed", "engine")
 
 
 def save_run(ds: xr.Dataset, path: str | Path) -> None:
     """Write a run atomically, and set ``ds.encoding["source"]`` to its path.
 
-    Raises StoreError for a name that does not end in ``.nc``, and when the file cannot be written
-    (full disk, no permission).
+    Raises StoreError for what `load_run` would not open again, for a name that does not end in
+    ``.nc``, and when the file cannot be written (full disk, no permission).
     """
-    if not isinstance(ds, xr.Dataset):
-        raise StoreError("only a dataset can be saved as a run")
+    if not isinstance(ds, xr.Dataset) or FORMAT not in ds.attrs:
+        raise StoreError("only a run can be saved as a run; give a dataset that qb.run returns")
+    _require_flows(ds, "this")
     require_run_name(path)
     target, content = as_path(path), netcdf_bytes(ds)
     try:
@@ -49,12 +52,14 @@ def load_run(path: str | Path) -> xr.Dataset:
 
     Values are read when they are asked for, from a copy in memory of the compressed file: that may
     be changed, renamed or deleted, and the run may be pickled. Raises StoreError for a missing,
-    damaged or foreign file, and for a format newer than this qbkit reads. Damage inside a variable
-    raises it when that is read; ``load_run(path).load()`` reads all.
+    damaged or foreign file, for a flow without the dimension flow, and for a format newer than this
+    qbkit reads. Damage inside a variable raises it when that is read; ``load_run(path).load()``
+    reads all.
     """
     with _opening(path):
         ds = xr.open_dataset(Path(path), engine=RunBackend)
     _require_format(ds.attrs, path)
+    _require_flows(ds, str(path))
     ds.attrs = {name: _plain(value) for name, value in ds.attrs.items()}
     ds.encoding["source"] = str(path)
     return with_flow_index(ds)
@@ -133,12 +138,23 @@ def _index_row(path: Path) -> dict[str, Any]:
 
 def _require_format(attrs: dict[Any, Any], path: str | Path) -> None:
     try:
-        found = int(attrs["format_version"])
+        found = int(attrs[FORMAT])
     except (KeyError, TypeError, ValueError, OverflowError):
         raise StoreError(f"{path} is no run of qbkit", refused=True) from None
     if found > FORMAT_VERSION:
         raise StoreError(
             f"{path} has format {found}, this qbkit reads up to {FORMAT_VERSION}; update qbkit"
+        )
+
+
+def _require_flows(ds: xr.Dataset, what: str) -> None:
+    """Raise StoreError for one flow of a run that was selected without a list."""
+    if "flow" in ds.variables and "flow" not in ds.dims:
+        label = str(ds["label"].values) if "label" in ds else "LABEL"
+        raise StoreError(
+            f"{what} is one flow of a run, without the dimension flow; save what a list selects: "
+            f'run.sel(flow=["{label}"])',
+            refused=True,
         )
 
 

@@ -92,7 +92,7 @@ def _variable(
     """
     values: Any = indexing.LazilyIndexedArray(_Stored(image, name, found))
     if found.dtype.kind == "O":
-        values = found.asstr()[()].astype(str)
+        values = np.asarray(found.asstr()[()]).astype(str)
     encoding = ENCODING if found.chunks else {}
     dimensions = [name] if found.ndim else []  # a coordinate has its own
     if DIMENSIONS in described:

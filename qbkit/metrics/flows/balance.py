@@ -11,6 +11,7 @@ import xarray as xr
 
 from qbkit.errors import MetricError
 from qbkit.metrics.flows.lookup import flow_directions, flow_labels
+from qbkit.traces.run.attributes import require_run, require_whole
 
 COLUMNS = {
     f"{word}_packets": f"balance_{word}_packets"
@@ -37,8 +38,11 @@ def packet_balance(ds: xr.Dataset) -> pd.DataFrame:
     the kernel does not count them, nor the packets whose headers were corrupted, which count as
     lost at random. With an MTU, the kernel's random loss may include ICMP messages of routers.
 
-    Raises MetricError for a run without counters: imported captures, or a run of an older qbkit.
+    Raises MetricError for a run without counters: imported captures, or a run of an older qbkit;
+    TraceError for a run whose time was cut.
     """
+    require_run(ds)
+    require_whole(ds)
     if "qdisc_sent_packets" not in ds:
         raise MetricError(
             "the run has no counters of its queues, so its balance is unknown: it was imported, or "

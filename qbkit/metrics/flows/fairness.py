@@ -12,20 +12,20 @@ from qbkit.errors import MetricError
 from qbkit.metrics.arrays import numbers
 from qbkit.metrics.flows import lookup
 from qbkit.traces.arrays import FloatArray
+from qbkit.traces.run.attributes import require_run
 
 
 def throughput_ratio(ds: xr.Dataset, x: str | int, y: str | int) -> float:
     """T_x / (T_x + T_y) in [0, 1] (IMC'22 §2.2, Figure 5): above 0.5, x got more than y.
 
     Throughput counts frame bytes after the queue over the whole time in which both flows were
-    active. Raises MetricError for an unknown flow, the same flow twice, flows in opposite
-    directions, flows that were never active together, and if nothing of either arrived.
+    active. Raises MetricError for an unknown flow, the same flow twice, flows that share no link
+    (opposite directions, or different links of a parking lot), flows that were never active
+    together, and if nothing of either arrived.
     """
     i, j = lookup.flow_index(ds, x), lookup.flow_index(ds, y)
     if i == j:
         raise MetricError(f"the throughput ratio needs two flows, not {x!r} and {y!r}")
-    if len({lookup.flow_directions(ds)[k] for k in (i, j)}) > 1:
-        raise MetricError(f"{x!r} and {y!r} go in opposite directions, so they share no bottleneck")
     mine, theirs = _common_throughput_mbps(ds, [i, j])
     if mine + theirs == 0:
         raise MetricError(f"nothing of {x!r} or {y!r} arrived while both were active")
@@ -33,19 +33,17 @@ def throughput_ratio(ds: xr.Dataset, x: str | int, y: str | int) -> float:
 
 
 def link_share(ds: xr.Dataset, flows: Sequence[str | int]) -> float:
-    """Share of those flows together in the throughput of all flows in their direction, in [0, 1].
+    """Share of those flows together in the throughput of all flows on their link, in [0, 1].
 
-    Throughput is as in `throughput_ratio`, over the time in which all flows of the direction were
-    active. Raises MetricError for an unknown flow, without flows, for a flow given twice, flows in
-    opposite directions, flows that were never active together, and if nothing arrived.
+    A link has a direction. Throughput is as in `throughput_ratio`, over the time in which all flows
+    of the link were active. Raises MetricError for an unknown flow, without flows, for a flow given
+    twice, flows that share no link or several with different flows, flows that were never active
+    together, and if nothing arrived.
     """
     chosen = [lookup.flow_index(ds, flow) for flow in flows]
     if not chosen or len(set(chosen)) < len(chosen):
         raise MetricError(f"a share of the link needs flows, each given once, not {list(flows)}")
-    ways = lookup.flow_directions(ds)
-    if len({ways[i] for i in chosen}) > 1:
-        raise MetricError(f"{list(flows)} go in opposite directions, so they share no bottleneck")
-    others = [i for i, way in enumerate(ways) if way == ways[chosen[0]]]
+    others = _flows_of(ds, chosen)
     mbps = _common_throughput_mbps(ds, others)
     if not mbps.sum():
         raise MetricError("nothing arrived while all flows were active, so nothing was shared")
@@ -57,13 +55,15 @@ def jain_index(values: xr.Dataset | npt.ArrayLike) -> float:
 
     ``values`` are n allocations x, or a run, whose throughputs are taken over the time in which all
     flows were active. Of a run with reverse flows, only the forward flows count, because the two
-    share no bottleneck. Raises MetricError without allocations, for negative or unknown ones, and
-    if all are 0.
+    share no bottleneck. Raises MetricError without allocations, for negative or unknown ones, if
+    all are 0, and for a run whose flows share no link, as those of a parking lot.
     """
     if isinstance(values, xr.Dataset):
+        require_run(values)
         ways = lookup.flow_directions(values)
         forward = [i for i, way in enumerate(ways) if way == "forward"]
-        x = _common_throughput_mbps(values, forward or range(len(ways)))
+        counted = forward or range(len(ways))
+        x = _common_throughput_mbps(values, counted) if counted else np.array([])
     else:
         x = numbers("values", values).ravel()
     if not len(x) or not np.isfinite(x).all() or (x < 0).any() or x.max() == 0:
@@ -76,8 +76,52 @@ def jain_index(values: xr.Dataset | npt.ArrayLike) -> float:
     return float(x.sum() ** 2 / (len(x) * (x**2).sum()))
 
 
+def _common_links(ds: xr.Dataset, indexes: Sequence[int]) -> frozenset[int]:
+    """The bottlenecks that the data of all these flows cross; MetricError if there is none."""
+    common = frozenset.intersection(*(_links(ds, i) for i in indexes))
+    if not common:
+        opposite = len({lookup.flow_directions(ds)[i] for i in indexes}) > 1
+        why = "go in opposite directions" if opposite else "do not all cross one link"
+        raise MetricError(
+            f"{_named(ds, indexes)} {why}, so they share no bottleneck; give the flows, or the "
+            "throughputs, of one link"
+        )
+    return common
+
+
+def _links(ds: xr.Dataset, index: int) -> frozenset[int]:
+    """The bottlenecks that a flow's data cross, by number; where a run does not say, it has one."""
+    way = lookup.flow_directions(ds)[index]
+    if "balance_in_packets" not in ds:
+        return frozenset([0 if way == "forward" else 1])
+    crossed = ds["balance_in_packets"].isel(flow=index).values > 0
+    if "bottleneck_direction" in ds:  # a flow's ACKs cross those of the other direction
+        crossed &= ds["bottleneck_direction"].values == way
+    return frozenset(np.flatnonzero(crossed).tolist())
+
+
+def _flows_of(ds: xr.Dataset, chosen: Sequence[int]) -> list[int]:
+    """The flows of the link that all the chosen flows cross; MetricError if it is not one link."""
+    links = [_links(ds, i) for i in range(ds.sizes["flow"])]
+    found = {
+        tuple(i for i, crossed in enumerate(links) if link in crossed)
+        for link in _common_links(ds, chosen)
+    }
+    if len(found) > 1:
+        raise MetricError(
+            f"{_named(ds, chosen)} crosses {len(found)} links, and has a share of each; compare it "
+            "with a flow of one link by throughput_ratio"
+        )
+    return list(found.pop())
+
+
+def _named(ds: xr.Dataset, indexes: Sequence[int]) -> str:
+    return " and ".join(repr(lookup.flow_labels(ds)[i]) for i in indexes)
+
+
 def _common_throughput_mbps(ds: xr.Dataset, indexes: Sequence[int]) -> FloatArray:
-    """Throughput of the flows over the time in which all of them were active."""
+    """Throughput of flows that share a link, over the time in which all of them were active."""
+    _common_links(ds, indexes)
     spans = [lookup.active_span_s(ds, i) for i in indexes]
     start_s, stop_s = max(s for s, _ in spans), min(s for _, s in spans)
     if stop_s <= start_s:

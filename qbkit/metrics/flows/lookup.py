@@ -10,7 +10,7 @@ import xarray as xr
 from qbkit.arguments import whole
 from qbkit.errors import MetricError
 from qbkit.traces.arrays import BoolArray, FloatArray
-from qbkit.traces.run.attributes import require_run, run_experiment
+from qbkit.traces.run.attributes import require_run, require_whole, run_experiment
 from qbkit.traces.run.journey import Fate
 
 
@@ -45,15 +45,36 @@ def flow_and_label(ds: xr.Dataset, flow: str | int) -> tuple[int, str]:
 
 
 def active_span_s(ds: xr.Dataset, index: int) -> tuple[float, float]:
-    """When the flow started and stopped sending, in seconds of the experiment.
+    """When the flow of a whole run started and stopped sending, in seconds of the experiment.
 
-    An unknown start (NaN, or no such variable) counts as 0, an unknown stop as the end.
+    An unknown start (NaN, or no such variable) counts as 0, an unknown stop as the end. A web load
+    lasts as long as its client says (`load_span_s`). Raises TraceError where the time or the
+    packets of the run were cut: whoever asks for the span divides totals by it.
     """
+    require_whole(ds)
+    return span_s(ds, index)
+
+
+def span_s(ds: xr.Dataset, index: int) -> tuple[float, float]:
+    """`active_span_s` of a run of which a part of the time may have been chosen, for series."""
+    if (load := load_span_s(ds)) is not None:
+        return load
     end_s = float(ds.attrs["duration_s"])
     start_s = float(ds["start_s"].values[index]) if "start_s" in ds else math.nan
     stop_s = float(ds["stop_s"].values[index]) if "stop_s" in ds else math.nan
     start_s = start_s if math.isfinite(start_s) else 0.0
     return start_s, min(stop_s, end_s) if math.isfinite(stop_s) else end_s
+
+
+def load_span_s(ds: xr.Dataset) -> tuple[float, float] | None:
+    """From the client's first packet to the last byte of a web load; None for any other run.
+
+    Also None for a load that ended before it was complete. Its run goes on for up to a bin.
+    """
+    if "first_packet_s" not in ds.attrs or "time_to_last_byte_s" not in ds:
+        return None
+    begin_s, took_s = float(ds.attrs["first_packet_s"]), float(ds["time_to_last_byte_s"])
+    return (begin_s, begin_s + took_s) if math.isfinite(took_s) else None
 
 
 def require_rtt(rtt_ms: float, label: str) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 
 import numpy as np
@@ -27,7 +28,8 @@ def summary(ds: xr.Dataset) -> pd.DataFrame:
 
     - ``goodput_mbps``: application bytes received over the time the flow was active (``start_s``
       to ``stop_s``); ``throughput_mbps``: frame bytes that left the queue over the same time,
-      including those still in the queue at ``stop_s`` that left within the experiment.
+      including those still in the queue at ``stop_s`` that left within the experiment. A web load
+      is active from the client's first packet to the last byte, and its bytes are the client's.
     - ``loss_percent``: packets that did not arrive, from any cause, of those that the flow sent
       within the experiment. Packets of unknown fate (in the queue when the capture ended) do not
       count. ``queue_loss_percent`` and ``random_loss_percent`` are its parts by cause: dropped by
@@ -66,6 +68,9 @@ def summary(ds: xr.Dataset) -> pd.DataFrame:
 
     Without a packet table, the means come from the binned series, weighted by throughput. Values
     that bins do not contain are NaN: losses, deviation, and with reverse traffic the RTT.
+
+    Raises TraceError for what is no run, and for a run whose time or packets were cut: all of this
+    is of the whole run.
     """
     require_run(ds)
     rows = [_row(ds, i) for i in range(ds.sizes["flow"])]
@@ -83,21 +88,29 @@ def _row(ds: xr.Dataset, index: int) -> dict[str, str | float]:
     start_s, stop_s = lookup.active_span_s(ds, index)
     active_s = stop_s - start_s
     delay_ms, rtt_ms, rtt_std_ms = _delays_ms(ds, index)
-    received = float(ds["receiver_bytes"].values[index]) if "receiver_bytes" in ds else math.nan
     # Packets still in the queue when the sender stopped belong to the transfer. Packets that left
-    # after the experiment do not count, or a deep queue would carry more than its rate.
-    left_bytes = lookup.delivered_bytes(ds, index, -math.inf, float(ds.attrs["duration_s"]))
+    # after the experiment do not count, or a deep queue would carry more than its rate. What leaves
+    # before and after a web load belongs to another connection, or closes its own.
+    during_s = lookup.load_span_s(ds) or (-math.inf, float(ds.attrs["duration_s"]))
+    left_bytes = lookup.delivered_bytes(ds, index, *during_s)
     return {
         "label": str(ds["label"].values[index]),
         "stack": str(ds["stack"].values[index]),
         "controller": str(ds["controller"].values[index]),
-        "goodput_mbps": received * 8 / 1e6 / active_s,
+        "goodput_mbps": _received_bytes(ds, index) * 8 / 1e6 / active_s,
         "throughput_mbps": left_bytes * 8 / 1e6 / active_s,
         **_loss_percent(ds, index),
         "rtt_mean_ms": rtt_ms,
         "rtt_std_ms": rtt_std_ms,
         "queue_delay_mean_ms": delay_ms,
     }
+
+
+def _received_bytes(ds: xr.Dataset, index: int) -> float:
+    """Application bytes that arrived: as the receiver reports, or the client of a web load."""
+    if "client_report" in ds.attrs:
+        return float(json.loads(ds.attrs["client_report"]).get("bytes", math.nan))
+    return float(ds["receiver_bytes"].values[index]) if "receiver_bytes" in ds else math.nan
 
 
 def _loss_percent(ds: xr.Dataset, index: int) -> dict[str, float]:

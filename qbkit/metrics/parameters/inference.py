@@ -23,6 +23,7 @@ from qbkit.metrics.parameters.reductions import window_reductions_of
 from qbkit.metrics.parameters.rules import RULES
 from qbkit.metrics.parameters.start import burst_packets, pacing_gains, start_of
 from qbkit.traces.arrays import FloatArray
+from qbkit.traces.run.attributes import require_whole
 
 RESAMPLES = 500
 CONFIDENCE = 0.95
@@ -168,11 +169,14 @@ def infer(
     of several (seeds) are pooled. Inference uses only times and sizes of packets and ACKs, nothing
     that a stack reports. Where packets were marked CE, what marks leave of the window comes last
     (``kept_after_mark``). Most parameters show best if the flow is alone on its link, without a
-    rival's losses. Raises MetricError without a trace, and if a flow cannot be observed.
+    rival's losses. Raises MetricError without a trace, and if a flow cannot be observed; TraceError
+    for a run whose time or packets were cut.
     """
     several = [traces] if isinstance(traces, xr.Dataset | Connection) else list(traces)
     if not several:
         raise MetricError("parameters are inferred from traces; give at least one")
+    for run in (t for t in several if isinstance(t, xr.Dataset)):
+        require_whole(run)
     seen = [t if isinstance(t, Connection) else observe(t, flow) for t in several]
     found = [samples_of(connection) for connection in seen]
     estimates = [

@@ -15,6 +15,8 @@ from typing import Any
 
 import altair as alt
 
+from qbkit.errors import MetricError
+
 THEME = "qbkit"
 FONT = "Arial, 'Liberation Sans', Helvetica, sans-serif"
 REFERENCE_COLOUR = "#6B7280"
@@ -50,13 +52,22 @@ GOLDEN_TURN = 0.618033988749895
 
 
 def colours(labels: Sequence[str], reference: str | None = None) -> list[str]:
-    """One colour (``#RRGGBB``) per label, all distinct; the ``reference`` label is grey."""
+    """One colour (``#RRGGBB``) per label, all distinct; the ``reference`` label is grey.
+
+    Raises MetricError for a reference that is none of the labels.
+    """
+    if reference is not None and reference not in labels:
+        known = ", ".join(labels)
+        raise MetricError(f"the reference {reference!r} is not among what is drawn: {known}")
     free = _distinct()
     return [REFERENCE_COLOUR if label == reference else next(free) for label in labels]
 
 
 def colour_scale(labels: Sequence[str], reference: str | None = None) -> alt.Scale:
-    """Colour scale that gives each label its own colour, in this order in the legend."""
+    """Colour scale that gives each label its own colour, in this order in the legend.
+
+    Raises MetricError for a reference that is none of the labels.
+    """
     return alt.Scale(domain=list(labels), range=colours(labels, reference))
 
 

@@ -8,10 +8,11 @@ import pandas as pd
 import xarray as xr
 
 from qbkit.errors import MetricError
-from qbkit.metrics.flows.lookup import active_span_s, delivered_packets, flow_labels, has_packets
+from qbkit.metrics.flows.lookup import delivered_packets, flow_labels, has_packets, span_s
 from qbkit.plots.envelopes.reproduction import cumulative_chart
 from qbkit.plots.flows.series import series_names
 from qbkit.traces.arrays import FloatArray
+from qbkit.traces.run.attributes import require_whole
 
 PERCENTS = np.unique(np.concatenate([np.arange(0, 100.5, 0.5), [99.9]]))
 DELAY = "queue_delay_ms"
@@ -24,14 +25,17 @@ def distribution_chart(
 
     ``quantity`` is the queueing delay of each packet that left the queue (``queue_delay_ms``), or
     any series of the run in its bins, such as ``throughput_mbps`` or ``srtt_ms``, while the flow is
-    active. Raises MetricError for another quantity, and if no flow has a value of it.
+    active. Raises MetricError for another quantity, and if no flow has a value of it; TraceError
+    for the packets of a run whose time was cut.
     """
-    series = series_names(ds)
+    labels, series = flow_labels(ds), series_names(ds)
     if quantity not in series:
         raise MetricError(f"the run has no {quantity!r}; choose from {', '.join(series)}")
     per_packet = quantity == DELAY and has_packets(ds)
+    if per_packet:
+        require_whole(ds)
     parts = []
-    for index, label in enumerate(flow_labels(ds)):
+    for index, label in enumerate(labels):
         values = delivered_packets(ds, index)[2] if per_packet else _bins(ds, quantity, index)
         if len(values):
             spread = np.percentile(values, PERCENTS)
@@ -53,7 +57,7 @@ def _named(values: xr.DataArray) -> tuple[str, str]:
 
 def _bins(ds: xr.Dataset, quantity: str, index: int) -> FloatArray:
     """Values of the bins in which the flow is active."""
-    start_s, stop_s = active_span_s(ds, index)
+    start_s, stop_s = span_s(ds, index)
     inside = (ds["time"].values >= start_s) & (ds["time"].values < stop_s)
     values: FloatArray = ds[quantity].values[index][inside].astype(float)
     return values[np.isfinite(values)]

@@ -11,7 +11,7 @@ import altair as alt
 import numpy as np
 import xarray as xr
 
-from qbkit.metrics.flows.lookup import active_span_s, flow_directions
+from qbkit.metrics.flows.lookup import flow_directions, span_s
 from qbkit.plots.drawing import theme
 from qbkit.plots.drawing.data import inline
 from qbkit.traces.run.attributes import run_experiment
@@ -85,7 +85,7 @@ def _fair_shares(ds: xr.Dataset, rate_mbps: float, flows: int) -> Iterable[Level
     """Steps of the fair share; none where flows were left out, and none for a flow alone."""
     if ds.sizes["flow"] != flows:
         return
-    spans = [active_span_s(ds, i) for i in range(flows)]
+    spans = [span_s(ds, i) for i in range(flows)]
     for from_s, to_s in pairwise(sorted({moment for span in spans for moment in span})):
         active = sum(span[0] <= from_s < span[1] for span in spans)
         if active > 1:

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from qbkit.metrics.flows.lookup import span_s
 from qbkit.plots.drawing.data import long_table
 from qbkit.traces.arrays import FloatArray
 
@@ -55,6 +56,17 @@ def rows_of(series: Sequence[Series], also: Sequence[str] = ()) -> dict[str, lis
     return columns
 
 
+def active_parts(series: Sequence[Series]) -> list[float]:
+    """The part of the time of each row of `rows_of` in which its flow was active, in [0, 1]."""
+    factor, parts = bins_per_row(series), []
+    for s in series:
+        _, from_s, to_s = _rows_s(s, factor)
+        start_s, stop_s = span_s(s.ds, s.index)
+        inside_s = np.minimum(to_s, stop_s) - np.maximum(from_s, start_s)
+        parts += (np.maximum(inside_s, 0.0) / (to_s - from_s)).tolist()
+    return parts
+
+
 def largest(values: Sequence[object]) -> float:
     """The largest of the finite numbers in a column; 0 without any."""
     return max((v for v in values if isinstance(v, float) and math.isfinite(v)), default=0.0)
@@ -62,16 +74,13 @@ def largest(values: Sequence[object]) -> float:
 
 def _averaged(s: Series, factor: int, also: Sequence[str]) -> dict[str, FloatArray]:
     """Means over ``factor`` bins; delays are weighted by throughput."""
-    bin_s = float(s.ds.attrs["bin_s"])
     mbps = s.ds["throughput_mbps"].values[s.index].astype(float)
     delay_ms = s.ds["queue_delay_ms"].values[s.index].astype(float)
     weight = np.where(np.isfinite(delay_ms), np.nan_to_num(mbps), 0.0)
-    starts = np.arange(0, len(mbps), factor, dtype=np.intp)
+    starts, start_s, end_s = _rows_s(s, factor)
     weights = np.add.reduceat(weight, starts)
     with np.errstate(invalid="ignore", divide="ignore"):
         waited_ms = np.add.reduceat(weight * np.nan_to_num(delay_ms), starts) / weights
-    start_s = s.ds["time"].values[starts]
-    end_s = np.append(start_s[1:], s.ds["time"].values[-1] + bin_s)
     unknown = np.full(len(mbps), np.nan)
     more = {
         name: s.ds[name].values[s.index].astype(float) if name in s.ds else unknown
@@ -85,6 +94,14 @@ def _averaged(s: Series, factor: int, also: Sequence[str]) -> dict[str, FloatArr
         "cwnd_kb": _mean(cwnd / 1e3, starts),
         **{name: _mean(values, starts) for name, values in more.items()},
     }
+
+
+def _rows_s(s: Series, factor: int) -> tuple[npt.NDArray[np.intp], FloatArray, FloatArray]:
+    """The first bin of each row, and when (s) the row begins and ends."""
+    time_s = s.ds["time"].values
+    starts = np.arange(0, len(time_s), factor, dtype=np.intp)
+    from_s = time_s[starts]
+    return starts, from_s, np.append(from_s[1:], time_s[-1:] + float(s.ds.attrs["bin_s"]))
 
 
 def _mean(values: FloatArray, starts: npt.NDArray[np.intp]) -> FloatArray:

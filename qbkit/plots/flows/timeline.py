@@ -32,7 +32,14 @@ from qbkit.plots.flows.levels import (
     common_levels,
     level_layers,
 )
-from qbkit.plots.flows.series import Series, bins_per_row, largest, rows_of, series_names
+from qbkit.plots.flows.series import (
+    Series,
+    active_parts,
+    bins_per_row,
+    largest,
+    rows_of,
+    series_names,
+)
 
 WIDTH, PANEL_HEIGHT, MEANS_WIDTH = 560, 118, 62
 ALL_TRIALS = "all"
@@ -48,6 +55,10 @@ MEANS_TITLE = alt.TitleParams(
     offset=2,
     anchor="start",
 )
+ACTIVE = "active"
+"""Column of the part of each row's time in which the flow was active."""
+COUNTED = ("throughput_mbps", "goodput_mbps")
+"""Series of what came through in each bin: 0 while the flow is not active."""
 PANELS = {
     "throughput_mbps": ("Throughput (Mbit/s)", ".2f"),
     "queue_delay_ms": ("Queueing delay (ms)", ".1f"),
@@ -71,10 +82,11 @@ def timeline_chart(
     that changes is an area. The flow
     labelled ``reference`` is grey.
 
-    A drag marks a span of time in all panels and shows its means at the right; the wheel zooms
+    A drag marks a span of time in all panels and shows its means at the right, each over the time
+    in which the flow was active, as in `qbkit.metrics.summary`; the wheel zooms
     while Ctrl (or ⌘) is down; a click on the legend shows one flow alone. Series are averaged to at
     most 600 rows per flow; the description says over how many seconds. Raises MetricError for a run
-    without flows, and for a series that it does not have.
+    without flows, and for a series or a reference that it does not have.
     """
     series = [Series(label, ds, i, "1") for i, label in enumerate(flow_labels(ds))]
     panels = timeline_panels(series, reference=reference, also=_further(ds, also))
@@ -132,12 +144,14 @@ def timeline_panels(
 ) -> alt.VConcatChart:
     """Panels of the series; with several trials, a list to choose one or all of them.
 
-    ``also`` maps further series to the title and the number format of their panels.
+    ``also`` maps further series to the title and the number format of their panels. Raises
+    MetricError without a series, and for a ``reference`` that is none of their labels.
     """
     if not series:
         raise MetricError("there is no flow to draw; give at least one run with a flow")
     labels = list(dict.fromkeys(s.label for s in series))
     rows = rows_of(series, list(also or {}))
+    rows[ACTIVE] = [*active_parts(series)]
     shared = _Timeline(
         data=inline(rows),
         most={name: largest(values) for name, values in rows.items()},
@@ -229,16 +243,25 @@ def _beside(panels: Sequence[alt.LayerChart], means: Sequence[alt.Chart]) -> lis
 
 
 def _means(shared: _Timeline, name: str) -> alt.Chart:
-    """Mean of each flow over the marked span (by default over all time), in its colour."""
+    """Mean of each flow while it was active in the marked span (by default at any time).
+
+    What came through counts as a whole, as in a summary, with what left the queue after the flow's
+    end. Other values count by the part of their time in which the flow was active.
+    """
+    value = f"datum[{name!r}]" if name in COUNTED else f"datum[{name!r}] * datum.{ACTIVE}"
     return (
         shared.rows()
         .transform_filter({"param": "span"})
         .transform_filter(alt.FieldValidPredicate(field=name, valid=True))
+        .transform_calculate(counted=value)
+        .transform_aggregate(counted="sum(counted)", active=f"sum({ACTIVE})", groupby=["label"])
+        .transform_filter("datum.active > 0")
+        .transform_calculate(mean="datum.counted / datum.active")
         .mark_text(align="left", fontSize=11.5, fontWeight=600)
         .encode(
             x=alt.value(2),
             y=alt.Y("label:N", axis=None, sort=None).scale(domain=shared.scale.domain),
-            text=alt.Text(f"mean({name}):Q", format=shared.panels[name][1]),
+            text=alt.Text("mean:Q", format=shared.panels[name][1]),
             color=alt.Color("label:N", scale=shared.scale),
         )
         .properties(width=MEANS_WIDTH, height=shared.size[1])

@@ -11,7 +11,7 @@ from qbkit.arguments import whole
 from qbkit.errors import TraceError
 from qbkit.traces.arrays import IntArray
 from qbkit.traces.logs.events import FURTHER_METRICS, METRICS, EventTables
-from qbkit.traces.run.attributes import require_run, run_warnings
+from qbkit.traces.run.attributes import require_run, require_whole, run_warnings
 from qbkit.traces.run.journey import NO_PACKETS, Fate
 from qbkit.traces.run.schema import named
 
@@ -28,9 +28,11 @@ def flow_events(run: xr.Dataset, flow: str | int = 0) -> xr.Dataset:
     acknowledged, unless their fate is unknown, at the time when an immediate ACK would be back at
     the queue (departure + base RTT). Received packets are those that come back. Metrics and states
     are the telemetry's samples (for kernel TCP its tcp_info). t = 0 is the start of the run. Raises
-    TraceError if there is no such flow, or no packets.
+    TraceError if there is no such flow, or no packets, and for a run whose time or packets were
+    cut.
     """
     index = _index(run, flow)
+    require_whole(run)
     if "packet_flow" not in run or "base_rtt_ms" not in run:
         raise TraceError(NO_PACKETS)
     ds = EventTables().dataset(

@@ -1,15 +1,33 @@
-"""The attributes of a run: its experiment and its warnings."""
+"""The attributes of a run, its experiment and its warnings; what is no run, and what is a part."""
 
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
+import numpy as np
 import xarray as xr
 
 from qbkit.errors import SpecError, TraceError
 from qbkit.json_words import in_words
 from qbkit.spec import Experiment
+from qbkit.traces.run.series import Bins
+
+DIMENSIONS = {
+    "label": {"flow"},
+    "start_s": {"flow"},
+    "base_rtt_ms": {"flow"},
+    "throughput_mbps": {"flow", "time"},
+}
+"""Variable of every run → the only dimensions that it may have."""
+CUBE = (
+    "this is the cube of a sweep, which has figures of its runs but no run: take a figure, such as "
+    "cube.throughput_mbps, or open a run of the sweep's folder, "
+    "qb.load_run('FOLDER/runs/NAME.nc') with the NAME that cube.run gives"
+)
+SHORTFALL = 0.99
+"""A table of packets that has less than this part of them is cut: sums of bins are rounded."""
 
 
 def run_experiment(ds: xr.Dataset) -> Experiment | None:
@@ -34,6 +52,76 @@ def run_warnings(ds: xr.Dataset) -> list[str]:
 
 
 def require_run(run: Any) -> None:
-    """Raise TraceError for anything but the dataset of a run."""
+    """Raise TraceError for anything but the dataset of one run, of which a part may be chosen."""
+    if isinstance(run, xr.Dataset) and "sweep" in run.attrs:
+        raise TraceError(CUBE)
     if not isinstance(run, xr.Dataset) or "label" not in run:
         raise TraceError("this is no run; give a dataset that qb.run returns or qb.load_run opens")
+    for name, own in DIMENSIONS.items():
+        for dim in run[name].dims if name in run else ():
+            if dim not in own:
+                raise TraceError(_further_dimension(name, str(dim)))
+    if "throughput_mbps" in run and "time" not in run["throughput_mbps"].dims:
+        raise TraceError(
+            "this is no run any more, for it has no dimension 'time'; choose a span, "
+            'run.sel(time=slice(5, 10)), or one variable: run.throughput_mbps.mean("time")'
+        )
+    if "throughput_mbps" in run and not {"bin_s", "duration_s"} <= run.attrs.keys():
+        raise TraceError(
+            "this run has lost its attributes, as operations of xarray may leave them out; keep "
+            "them by xr.set_options(keep_attrs=True)"
+        )
+
+
+def _further_dimension(name: str, dim: str) -> str:
+    """What is wrong with a variable that has a dimension too many, as concat and where give it."""
+    if dim == "time":
+        return (
+            f"this is no run any more, for its {name} has a dimension 'time', as where() gives it "
+            "to all variables; choose times of one variable: "
+            "run.throughput_mbps.where(run.time < 5)"
+        )
+    one = f"{dim}=0" if dim.isidentifier() else f"{{{dim!r}: 0}}"
+    return f"a run has no dimension {dim!r}; select one run of it first: .isel({one})"
+
+
+def require_whole(run: xr.Dataset) -> None:
+    """Raise TraceError for a run whose time or packets were cut: its totals are of all its time."""
+    if (bins := _bins(run)) is not None and run.sizes["time"] < bins:
+        raise TraceError(_cut_sentence(run, bins))
+    least = math.floor(SHORTFALL * _least_packets(run))
+    if (packets := run.sizes.get("packet", least)) < least:
+        raise TraceError(
+            f"the table of packets is cut to {packets}, but the series of the run tell of {least} "
+            "at least; keep the run whole, and choose packets of a result, such as "
+            "run.packet_size_bytes[run.packet_time_s > 5]"
+        )
+
+
+def _bins(run: xr.Dataset) -> int | None:
+    """How many bins of time the whole run has; None if it has none, or does not say."""
+    if "time" not in run.dims or "duration_s" not in run.attrs:
+        return None
+    return Bins(float(run.attrs["bin_s"]), float(run.attrs["duration_s"])).count
+
+
+def _cut_sentence(run: xr.Dataset, bins: int) -> str:
+    """What is wrong with a run of which only some bins of time are left, and what to do."""
+    times_s = [f"{s:g}" for s in run["time"].values[[0, -1]]] if run.sizes["time"] else ["5", "10"]
+    left = f"{'–'.join(times_s)} s" if run.sizes["time"] else "nothing"
+    return (
+        f"the time is cut to {left} ({run.sizes['time']} of {bins} bins), but the packets and "
+        f"totals are of the whole run ({float(run.attrs['duration_s']):g} s); keep the run whole "
+        "and cut the result, such as "
+        f'run.throughput_mbps.sel(time=slice({", ".join(times_s)})).mean("time")'
+    )
+
+
+def _least_packets(run: xr.Dataset) -> float:
+    """The fewest packets that the series allow: those that were lost, and full frames that left."""
+    if not {"throughput_mbps", "dropped_packets"} <= run.keys() or "packet" not in run.dims:
+        return 0.0
+    if not (frame_bytes := float(run.attrs.get("max_frame_bytes", 0))) > 0:
+        return 0.0
+    mbits = float(np.nansum(run["throughput_mbps"].values)) * float(run.attrs["bin_s"])
+    return mbits * 1e6 / 8 / frame_bytes + float(np.nansum(run["dropped_packets"].values))
