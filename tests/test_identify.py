@@ -226,7 +226,7 @@ def test_a_capture_at_one_point_and_its_run_name_the_same_controller(tmp_path):
         kept = tmp_path / "run.kept"
         sides = qb.read_pcaps(kept / "before.pcap", kept / "after.pcap", flows={4001: "mine"})
         assert qb.identify(sides)["mine"].answer == controller
-        assert list(qb.compare(sides, out).frame()["of"].unique()) == ["flow 1"]
+        assert set(qb.compare(sides, qb.load_run(out)).frame()["of"]) == {"flow 1"}
         [of_capture] = qb.identify(tmp_path / "run.kept/before.pcap").values()
         assert of_run.answer == of_capture.answer == controller
         assert of_capture.features["decrease_factor"] == pytest.approx(
