@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from numbers import Integral
 from typing import Any
 
-VERSION = 2
+VERSION = 3
 """Raise it when results change on purpose; the golden runs (tests/test_golden.py) guard it.
 
 Version 1 named runs by the contents of source files; every sweep published before version 2 is of

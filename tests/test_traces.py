@@ -8,6 +8,7 @@ import warnings
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import xarray as xr
 from hypothesis import example, given, settings
@@ -24,6 +25,7 @@ from qbkit.traces import build, flow_events, read_pcaps
 from qbkit.traces.run.frames import Columns
 from qbkit.traces.run.match import NEVER, departures_ns, match
 from qbkit.traces.run.pcap import read_packets
+from qbkit.traces.run.schema import goodput_series, received_bytes
 from qbkit.traces.run.series import Bins
 from qbkit.traces.run.telemetry import read_table
 
@@ -492,6 +494,44 @@ def test_one_capture_for_both_sides_is_refused(tmp_path):
     raw_folder(tmp_path)
     with pytest.raises(StoreError, match="both are one capture; give one of each side"):
         read_pcaps(*[tmp_path / "before.pcap"] * 2, flows={4001: "mine"}, sender="10.1.0.1")
+
+
+def test_a_repetition_of_a_dropped_packet_left_when_it_says():
+    # Five packets wait 5 ms; the sixth is dropped, and sent again with the same bytes 300 ms later.
+    key = np.array([1, 2, 3, 4, 5, 6, 6], np.uint64)
+    before_ms = np.array([0, 10, 20, 30, 40, 50, 350])
+    out = [0, 1, 2, 3, 4, 6]
+    found = match(key, before_ms, key[out], before_ms[out] + 5)
+    assert found.tolist() == [0, 1, 2, 3, 4, NEVER, 5]
+    # In a queue of 400 ms, it may as well be the first one that left.
+    long_ms = before_ms[out] + np.array([400, 400, 400, 400, 400, 20])
+    assert match(key, before_ms, key[out], long_ms).tolist() == [0, 1, 2, 3, 4, 5, NEVER]
+
+
+def test_goodput_between_two_reports_follows_the_packets():
+    bins = Bins(0.1, 1.0)
+    left = np.array([[0, 0, 8, 8, 0, 0, 8, 8, 8, 0]], float)
+    reports = pd.DataFrame({"time_ns": [400_000_000, 900_000_000], "bytes": [160_000, 460_000]})
+    (found,) = goodput_series([reports], 0, bins, left)["goodput_mbps"][1]
+    assert found == pytest.approx([0, 0, 6.4, 6.4, 0, 0, 8, 8, 8, 0])
+    assert received_bytes([reports, pd.DataFrame()]) == pytest.approx(
+        [460_000, np.nan], nan_ok=True
+    )
+    # What an application gets at once came when it says, though no packet did.
+    sudden = pd.DataFrame({"time_ns": [350_000_000, 560_000_000], "bytes": [160_000, 260_000]})
+    (found,) = goodput_series([sudden], 0, bins, left)["goodput_mbps"][1]
+    assert found.sum() * 0.1e6 / 8 == pytest.approx(260_000)
+    assert found[6:] == pytest.approx(0)
+
+
+@pytest.mark.guest
+def test_a_slow_link_has_no_burst_of_goodput():
+    link = {"rate_mbps": 1, "rtt_ms": 20}
+    ds = Experiment(bottleneck=link, flows=["tcp:cubic"], duration_s=6).run()
+    goodput_mbps = ds.goodput_mbps.values[0]
+    assert goodput_mbps[5:].min() > 0.7
+    assert goodput_mbps.max() < 1.1
+    assert goodput_mbps.sum() * ds.attrs["bin_s"] * 1e6 / 8 == pytest.approx(ds.receiver_bytes[0])
 
 
 @pytest.mark.parametrize(

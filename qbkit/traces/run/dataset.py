@@ -88,8 +88,10 @@ def build(folder: Path, experiment: Experiment, attrs: dict[str, Any]) -> xr.Dat
     raw = _Raw(folder, experiment, result, early_ends(folder, experiment, result))
     bins = Bins(schema.BIN_S, experiment.duration_s)
     receivers = [read_table(flow / "receiver.csv") for flow in raw.folders]
-    goodput, received = schema.goodput_series(receivers, raw.t0_ns, bins)
+    received = schema.received_bytes(receivers)
     seen = _seen(raw, received, bins)
+    throughput_mbps = np.asarray(seen.series["throughput_mbps"][1])
+    goodput = schema.goodput_series(receivers, raw.t0_ns, bins, throughput_mbps)
     dataset = schema.assemble(_variables(raw, seen, goodput, received, bins), _names(raw), bins)
     warnings = [
         *early_end_sentences(dataset),

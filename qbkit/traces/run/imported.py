@@ -106,11 +106,11 @@ def _run(
 ) -> xr.Dataset:
     """The variables of a run that two captures show."""
     t0_ns, count = int(packets.data.time_ns[0]), len(labels)
-    nothing = [pd.DataFrame({"time_ns": []})] * count
     spans = [packets.data.time_ns[packets.data_flow == i] for i in range(count)]
+    nothing, unknown = [pd.DataFrame()] * count, np.full((count, bins.count), np.nan)
     variables = {
         **schema.packet_series(packets, t0_ns, count, bins),
-        **schema.goodput_series(nothing, t0_ns, bins)[0],
+        **schema.goodput_series(nothing, t0_ns, bins, unknown),
         **schema.packet_variables(packets, t0_ns),
         **schema.flow_variables(
             start_s=np.array([(s[0] - t0_ns) / 1e9 for s in spans]),

@@ -22,10 +22,12 @@ def match(
     """Index behind the queue of each packet that arrived; `NEVER` where it did not come out.
 
     All inputs are in order of time. Packets with equal keys (a stack sent the same bytes twice) are
-    matched in order: a departure belongs to the first unmatched arrival, unless that is later.
-    Returns an array as long as ``before_key``.
+    matched in order: a departure belongs to the first unmatched arrival, unless that is later. If
+    it would have waited longer than all packets of which every copy came out, the queue dropped it:
+    the departures of its key belong to the last arrivals before them. Returns an array as long as
+    ``before_key``.
     """
-    return _in_parts(_first_match, before_key, before_ns, behind_key, behind_ns)
+    return _in_parts(_queue_match, before_key, before_ns, behind_key, behind_ns)
 
 
 def match_last(
@@ -75,10 +77,37 @@ def _parts(keys: UintArray, parts: int) -> ByteArray:
     return found
 
 
-def _first_match(
+def _queue_match(
     before_key: UintArray, before_ns: IntArray, behind_key: UintArray, behind_ns: IntArray
 ) -> IntArray:
     """`match` of few packets."""
+    found = _first_match(before_key, before_ns, behind_key, behind_ns)
+    out = found != NEVER
+    if out.all() or not out.any():
+        return found
+    waited_ns = np.where(out, behind_ns[found] - before_ns, -1)
+    unsure = _among(before_key, np.unique(before_key[~out]))
+    longest_ns = waited_ns[~unsure].max(initial=-1)
+    too_long = unsure & (waited_ns > longest_ns)
+    if longest_ns < 0 or not too_long.any():
+        return found
+    wrong = np.unique(before_key[too_long])
+    into, back = (np.flatnonzero(_among(keys, wrong)) for keys in (before_key, behind_key))
+    again = _last_match(before_key[into], before_ns[into], behind_key[back], behind_ns[back])
+    found[into] = np.where(again == NEVER, NEVER, back[again])
+    return found
+
+
+def _among(keys: UintArray, few: UintArray) -> BoolArray:
+    """Which keys are among a few, in order."""
+    place = np.minimum(np.searchsorted(few, keys), len(few) - 1)
+    return few[place] == keys
+
+
+def _first_match(
+    before_key: UintArray, before_ns: IntArray, behind_key: UintArray, behind_ns: IntArray
+) -> IntArray:
+    """Of few packets, each departure to the first unmatched arrival."""
     found = np.full(len(before_key), NEVER, np.int64)
     keys, number = np.unique(np.concatenate([before_key, behind_key]), return_inverse=True)
     arriving, leaving = number[: len(before_key)], number[len(before_key) :]

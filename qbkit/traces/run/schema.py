@@ -226,25 +226,34 @@ def _numbers(table: pd.DataFrame, name: str) -> FloatArray:
     return table[name].to_numpy(np.float64)
 
 
+def received_bytes(tables: Sequence[pd.DataFrame]) -> FloatArray:
+    """Application bytes that each flow's receiver got, in all; NaN without its reports."""
+    reports = [table["bytes"].dropna() if "bytes" in table else () for table in tables]
+    return np.array([float(r.iloc[-1]) if len(r) else np.nan for r in reports])
+
+
 def goodput_series(
-    tables: Sequence[pd.DataFrame], t0_ns: int, bins: Bins
-) -> tuple[dict[str, Variable], FloatArray]:
-    """Application bytes received over time, and in total (B; NaN without receiver reports)."""
-    rows, totals = [], []
-    for table in tables:
+    tables: Sequence[pd.DataFrame], t0_ns: int, bins: Bins, throughput_mbps: FloatArray
+) -> dict[str, Variable]:
+    """Application bytes received over time (NaN without receiver reports).
+
+    A receiver may report seldom: the kernel's TCP wakes its program every 256 KiB. What came
+    between two reports is spread as the flow's packets left the queue, ``throughput_mbps``.
+    """
+    rows = np.full((len(tables), bins.count), np.nan)
+    edges_s = np.append(bins.left_s, bins.count * bins.width_s)
+    for row, table, mbps in zip(rows, tables, throughput_mbps, strict=True):
         if "bytes" not in table or not table["bytes"].notna().any():
-            rows.append(np.full(bins.count, np.nan))
-            totals.append(np.nan)
             continue
         table = table[table["bytes"].notna()]
-        time_s = seconds(table["time_ns"].to_numpy(np.int64), t0_ns)
-        total = table["bytes"].to_numpy(np.float64)
-        edges = np.append(bins.left_s, bins.count * bins.width_s)
-        at_edges = np.interp(edges, time_s, total, left=0.0)
-        rows.append(np.diff(at_edges) * 8 / bins.width_s / 1e6)
-        totals.append(total[-1])
-    found = {"goodput_mbps": variable(("flow", "time"), np.array(rows), "Mbit/s", "goodput")}
-    return found, np.array(totals)
+        time_s = np.append(0.0, seconds(table["time_ns"].to_numpy(np.int64), t0_ns))
+        total = np.append(0.0, table["bytes"].to_numpy(np.float64))
+        left = np.append(0.0, np.cumsum(np.nan_to_num(mbps)))
+        spread = np.interp(left, np.interp(time_s, edges_s, left), total)
+        before = total[np.searchsorted(time_s, edges_s, "right") - 1]
+        after = total[np.minimum(np.searchsorted(time_s, edges_s), len(total) - 1)]
+        row[:] = np.diff(np.clip(spread, before, after)) * 8 / bins.width_s / 1e6
+    return {"goodput_mbps": variable(("flow", "time"), rows, "Mbit/s", "goodput")}
 
 
 def flow_variables(
