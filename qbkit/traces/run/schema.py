@@ -228,8 +228,8 @@ def _numbers(table: pd.DataFrame, name: str) -> FloatArray:
 
 def received_bytes(tables: Sequence[pd.DataFrame]) -> FloatArray:
     """Application bytes that each flow's receiver got, in all; NaN without its reports."""
-    reports = [table["bytes"].dropna() if "bytes" in table else () for table in tables]
-    return np.array([float(r.iloc[-1]) if len(r) else np.nan for r in reports])
+    found = [table["bytes"].dropna().to_list() if "bytes" in table else [] for table in tables]
+    return np.array([float(reports[-1]) if reports else np.nan for reports in found])
 
 
 def goodput_series(
