@@ -112,7 +112,7 @@ class RunAccessor:
     @cached_property
     def _ds(self) -> xr.Dataset:
         """The run, of the flows that were chosen from it."""
-        from qbkit.metrics.flows.selection import chosen_flows
+        from qbkit.chosen_flows import chosen_flows
 
         return chosen_flows(self._of)
 

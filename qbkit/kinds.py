@@ -1,7 +1,7 @@
 """Public functions say in one sentence, before anything, that an argument is of the wrong kind.
 
-`guarded` goes round the ``__getattr__`` of a package of public names. Calls among qbkit's own
-modules do not pass here.
+And they take a run of which some flows were chosen as a run of these alone. `guarded` goes round
+the ``__getattr__`` of a package of public names. Calls among qbkit's own modules do not pass here.
 """
 
 from __future__ import annotations
@@ -68,8 +68,10 @@ def _checked(function: Callable[..., Any], package: str) -> Callable[..., Any]:
         except TypeError:
             return function(*args, **options)  # Python says which argument is missing
         _require_kinds(function, given, hints())
+        for name, value in given.arguments.items():
+            given.arguments[name] = _of_chosen_flows(value)
         try:
-            return function(*args, **options)
+            return function(*given.args, **given.kwargs)
         except KeyError as error:
             data = [name for name, value in given.arguments.items() if _is_data(value)]
             if not data:
@@ -135,6 +137,22 @@ def _fits(value: Any, hint: Any) -> bool:
         several = value if isinstance(value, list | tuple) else ()
         return all(any(_fits(one, part) for part in parts) for one in several)
     return isinstance(value, kind)
+
+
+def _of_chosen_flows(value: Any) -> Any:
+    """Runs with their chosen flows alone, in a list or a dict, too; anything else as it is."""
+    if type(value) in (list, tuple):
+        changed = type(value)(_of_chosen_flows(one) for one in value)
+        return changed if any(a is not b for a, b in zip(value, changed, strict=True)) else value
+    if type(value) is dict:
+        return {name: _of_chosen_flows(one) for name, one in value.items()}
+    if type(value).__name__ != "Dataset" or not {"label", "flow"} <= {*value.coords}:
+        return value
+    if "sweep" in value.attrs or "duration_s" not in value.attrs:
+        return value
+    from qbkit.chosen_flows import chosen_flows  # needs NumPy and xarray, as the value does
+
+    return chosen_flows(value)
 
 
 def _is_data(value: Any) -> bool:

@@ -12,7 +12,7 @@ from chart_words import tables_of
 from synthetic import synthetic_run
 
 import qbkit as qb
-from qbkit.metrics.flows.selection import TABLES, chosen_flows
+from qbkit.chosen_flows import TABLES, chosen_flows
 from qbkit.traces.flow_index import with_flow_index
 
 FLOWS = ("quic-go:cubic", "tcp:bbr", "tcp:reno")
@@ -38,6 +38,15 @@ def test_chosen_flows_keep_their_numbers(run, chosen):
         assert (points == same).all()
     some.qb.plot.timeline().to_dict()
     assert labels[0] in repr(some.qb)
+
+
+@pytest.mark.parametrize("chosen", [0, 1, [0], [2, 0]])
+def test_plain_functions_are_about_the_chosen_flows_too(run, chosen):
+    some, label = run.isel(flow=chosen), str(run["label"].isel(flow=chosen).values.reshape(-1)[0])
+    pd.testing.assert_frame_equal(qb.metrics.summary(some), some.qb.summary())
+    assert (qb.metrics.envelope(some, 0).points == run.qb.envelope(label).points).all()
+    assert qb.flow_events(some, 0).sizes["sent"] == run.qb.events(label).sizes["sent"]
+    qb.compare(some, run.isel(flow=[1])).frame()
 
 
 def test_a_flow_is_found_by_its_label(run):

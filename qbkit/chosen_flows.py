@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import xarray as xr
 
@@ -21,7 +23,7 @@ def chosen_flows(ds: xr.Dataset) -> xr.Dataset:
     if "flow" not in ds.coords:
         return ds
     chosen = np.atleast_1d(ds["flow"].values)
-    if "flow" in ds.dims and np.array_equal(chosen, np.arange(len(chosen))):
+    if "flow" in ds.dims and np.array_equal(chosen, np.arange(_flows(ds, len(chosen)))):
         return ds
     if "flow" not in ds.dims:
         ds = _expanded(ds)
@@ -33,6 +35,15 @@ def chosen_flows(ds: xr.Dataset) -> xr.Dataset:
             renamed = [number[int(flow)] for flow in ds[name].values]
             ds[name] = ds[name].copy(data=np.array(renamed, dtype=ds[name].dtype))
     return ds.assign_coords(flow=("flow", np.arange(len(chosen)), ds["flow"].attrs))
+
+
+def _flows(ds: xr.Dataset, chosen: int) -> int:
+    """Number of flows of the whole run: by its experiment, or else by its tables."""
+    experiment = json.loads(ds.attrs.get("spec") or "{}")
+    if experiment.get("flows"):
+        return len(experiment["flows"])
+    tables = [ds[f"{table}_flow"].values for table in TABLES if f"{table}_flow" in ds]
+    return max([chosen, *(int(flow.max()) + 1 for flow in tables if len(flow))])
 
 
 def _expanded(ds: xr.Dataset) -> xr.Dataset:
