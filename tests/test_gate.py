@@ -29,8 +29,15 @@ from qbkit.studies.gate.baseline import (
     require_alike,
     write_baseline,
 )
-from qbkit.studies.gate.checks import Check, conformance_check, share_check, worst
+from qbkit.studies.gate.checks import (
+    Check,
+    conformance_check,
+    connection_check,
+    share_check,
+    worst,
+)
 from qbkit.studies.gate.report import junit, markdown
+from qbkit.traces.run.early_end import EarlyEnd, end_variables
 
 TEST, REFERENCE = "quic-go:cubic", "tcp:cubic"
 EXAMPLE = Path(__file__).parents[1] / "qbkit/stacks/drivers/example/driver.py"
@@ -83,6 +90,20 @@ def test_an_open_bound_says_how_many_seeds_it_needs_itself(study: Study):
     assert "cannot decide; " in undecided.sentence
 
 
+def test_a_connection_that_ends_early_fails():
+    lasting = trials(TEST, (0.5, 0.5), 2)
+    assert connection_check(lasting).answer == "meets"
+    ends = [EarlyEnd(7.0, "sender-program", 11, "SIGSEGV", ""), None]
+    for of_build, answer in ((ends, "fails"), (ends[::-1], "meets")):
+        died = lasting[1].assign(end_variables(of_build))
+        assert connection_check([lasting[0], died]).answer == answer
+    said = connection_check([lasting[0], lasting[1].assign(end_variables(ends))]).sentence
+    assert said == (
+        "in 1 of 2 runs it ended before its flow did, first: quic-go:cubic ended at 7.0 s: "
+        "the sender's program ended with SIGSEGV"
+    )
+
+
 def test_a_share_is_judged_by_the_interval_over_seeds():
     runs = {REFERENCE: trials(TEST, (0.75, 0.25))}
     shown = share_check(TEST, runs, None)
@@ -92,7 +113,10 @@ def test_a_share_is_judged_by_the_interval_over_seeds():
     assert row["95 % from"] < row["share (%)"] < row["to"]
     assert share_check(TEST, runs, 95).answer == "meets"
     assert share_check(TEST, runs, 50).answer == "fails"
-    assert share_check(TEST, runs, row["share (%)"]).answer == "undecided"
+    near = share_check(TEST, runs, (row["share (%)"] + row["to"]) / 2)
+    assert near.answer == "undecided"
+    assert "; 4 seeds cannot decide, about " in near.sentence
+    assert share_check(TEST, runs, row["share (%)"]).sentence.endswith("; 4 seeds cannot decide")
     one = share_check(TEST, {REFERENCE: runs[REFERENCE][:1]}, 95)
     assert one.answer == "undecided"
 
@@ -224,10 +248,12 @@ def test_a_gate_of_a_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     words += ["--rate-mbps", "5", "--json"]
     done = CliRunner().invoke(group, words, standalone_mode=False)
     first = json.loads(done.stdout)
-    assert [check["check"] for check in first["checks"]] == ["conformance", "share"]
+    assert [check["check"] for check in first["checks"]] == [
+        *("connection", "conformance", "share")
+    ]
     assert done.return_value == 4  # two seeds decide nothing
     again = CliRunner().invoke(
         group, [*words, "--baseline", "gate/baseline.zip", "--out", "again"], standalone_mode=False
     )
-    check = json.loads(again.stdout)["checks"][2]
+    check = json.loads(again.stdout)["checks"][3]
     assert (check["answer"], check["sentence"]) == ("meets", "the same bytes in all 2 runs")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -18,6 +18,7 @@ from qbkit.metrics.verdicts.words import UNDECIDED
 from qbkit.studies.conformance import Study
 from qbkit.studies.evaluation.answers import Evaluation
 from qbkit.studies.evaluation.judgements import DIFFERS, FAILED, SAYS, VARIES, CaseReport
+from qbkit.traces.run.early_end import early_end_sentences
 
 if TYPE_CHECKING:
     import altair as alt
@@ -56,6 +57,15 @@ class Check:
     chart: alt.TopLevelMixin | None = None
 
 
+def connection_check(runs: Sequence[xr.Dataset]) -> Check:
+    """Does its connection last? Fails if one of the build, flow 0, ended before its flow did."""
+    ended = [said for run in runs for said in early_end_sentences(run.isel(flow=[0]))]
+    if not ended:
+        return Check("connection", "meets", f"all {len(runs)} lasted as long as their flows")
+    said = f"in {len(ended)} of {len(runs)} runs it ended before its flow did, first: {ended[0]}"
+    return Check("connection", "fails", said)
+
+
 def conformance_check(study: Study, gates: Sequence[Gate]) -> Check:
     """Does it behave like the reference? The verdict, and each bound as a row."""
     table = pd.DataFrame([(gate.name, gate.answer, gate.sentence) for gate in gates])
@@ -88,6 +98,8 @@ def share_check(
     answers = [_share_answer(low, high, most_percent) for _, low, high in found.values()]
     words = ", ".join(f"{mean:.0f} % beside {rival}" for rival, (mean, *_) in found.items())
     bound = "" if most_percent is None else f", for at most {most_percent:g} %"
+    if most_percent is not None and "undecided" in answers:
+        bound += _seeds_for_shares(found.values(), most_percent, len(next(iter(runs.values()))))
     columns = ["beside", "share (%)", "95 % from", "to", "answer"]
     rows = [(rival, *found[rival], word) for rival, word in zip(found, answers, strict=True)]
     table = pd.DataFrame(rows, columns=columns)
@@ -117,6 +129,21 @@ def _share(runs: Sequence[xr.Dataset]) -> tuple[float, float, float]:
         return mean, math.nan, math.nan
     error = float(values.std(ddof=1)) / math.sqrt(count)
     return mean, *TrialEstimate(mean, error, count - 1).interval(CONFIDENCE, 0.0, 100.0)
+
+
+def _seeds_for_shares(
+    found: Iterable[tuple[float, float, float]], most_percent: float, seeds: int
+) -> str:
+    """How many seeds decide all shares that are open; empty if that is unknown."""
+    gates = [
+        Gate("share", "%", mean, (low, high), -math.inf, most_percent, seeds)
+        for mean, low, high in found
+    ]
+    needed = [gate.seeds_needed for gate in gates if gate.answer == "undecided"]
+    known = [number for number in needed if number is not None]
+    if not known or len(known) < len(needed):
+        return f"; {seeds} seeds cannot decide"
+    return f"; {seeds} seeds cannot decide, about {max(known)} can"
 
 
 def _share_answer(low: float, high: float, most_percent: float | None) -> Answer:

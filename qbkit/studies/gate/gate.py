@@ -26,6 +26,7 @@ from qbkit.studies.gate.checks import (
     Answer,
     Check,
     conformance_check,
+    connection_check,
     draft_check,
     evaluation_check,
     share_check,
@@ -72,8 +73,9 @@ def gate(
     engine: str | None = None,
     progress: bool = False,
 ) -> Gated:
-    """Check a build: conformance with the reference, its share beside each rival, and on request
-    a baseline, the test cases of the draft of BBR, and a quick evaluation.
+    """Check a build: whether its connections last, its conformance with the reference, and its
+    share beside each rival; on request a baseline, the test cases of the draft of BBR, and a quick
+    evaluation.
 
     The ``reference`` is by default the kernel's controller of the same family, else its CUBIC. All
     that can be refused is refused before the first run: SpecError, MetricError, StoreError,
@@ -100,7 +102,11 @@ def gate(
     runs = _carried_out(wanted, engine=engine, progress=progress)
     study = Study(ours.title, f"{mine.title}", runs["test"], runs["reference"])
     parameters = infer(runs["alone"])
+    of_build = {
+        run.attrs["hash"]: run for name in runs.keys() - {"reference"} for run in runs[name]
+    }
     checks = [
+        connection_check([*of_build.values()]),
         conformance_check(study, study.gates(min_conformance=min_conformance)),
         share_check(ours.title, {rival: runs[rival] for rival in rivals}, max_share_percent),
         *_requested(before, study, parameters, ours, bbr_draft, evaluation, engine, progress),

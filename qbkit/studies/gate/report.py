@@ -46,7 +46,8 @@ def save_gate(gated: Gated, folder: Path) -> Path:
 def markdown(gated: Gated) -> str:
     """The checks in a table, then each with its numbers and its picture."""
     lines = [f"# {SIGNS[gated.answer]} {gated.sender}: {gated.answer}", ""]
-    lines += [f"{gated.network}; its runs take {gated.cpu_s:.0f} processor seconds.", ""]
+    cost = f"its runs take {gated.cpu_s:.0f} processor seconds"
+    lines += [f"Beside {gated.reference}. {gated.network}; {cost}.", ""]
     lines += _table(
         pd.DataFrame(
             [(f"{SIGNS[c.answer]} {c.name}", c.answer, c.sentence) for c in gated.checks],
