@@ -525,6 +525,21 @@ def test_goodput_between_two_reports_follows_the_packets():
 
 
 @pytest.mark.guest
+@pytest.mark.parametrize("duration_s", [4.0, 7.0])
+def test_a_transfer_is_complete_only_if_its_bytes_came_in_time(duration_s: float):
+    # All of it is in the sender's socket long before, and drains after the end.
+    flows = ["quinn:cubic", Flow("tcp:cubic", bytes=5_000_000, start_s=1.0)]
+    link = {"rate_mbps": 20, "rtt_ms": 20, "qdisc": "fq_codel"}
+    ds = Experiment(bottleneck=link, flows=flows, duration_s=duration_s, start_window_s=0).run()
+    row = summary(ds).iloc[1]
+    assert 0.93 < row["goodput_mbps"] / row["throughput_mbps"] < 0.97
+    is_whole = duration_s > 6
+    assert (row["complete_s"] == "unfinished") != is_whole
+    assert (ds.receiver_bytes.values[1] == 5_000_000) == is_whole
+    assert bool(ds.qb.warnings) != is_whole
+
+
+@pytest.mark.guest
 def test_a_slow_link_has_no_burst_of_goodput():
     link = {"rate_mbps": 1, "rtt_ms": 20}
     ds = Experiment(bottleneck=link, flows=["tcp:cubic"], duration_s=6).run()

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import xarray as xr
 
 from qbkit.errors import RunFailed, StoreError
@@ -16,7 +19,13 @@ from qbkit.spec import FRAME_BYTES, Experiment
 from qbkit.traces.arrays import FloatArray
 from qbkit.traces.run import balance, schema
 from qbkit.traces.run.early_end import EarlyEnd, early_end_sentences, early_ends, end_variables
-from qbkit.traces.run.ends import arrived_bytes, end_warnings, ends_of_flows, stop_times_s
+from qbkit.traces.run.ends import (
+    arrived_bytes,
+    end_warnings,
+    ends_of_flows,
+    parts_in_time,
+    stop_times_s,
+)
 from qbkit.traces.run.forged import forged_variables, forged_warnings
 from qbkit.traces.run.frames import ETHERNET_HEADER, Packets, address_number
 from qbkit.traces.run.journey import (
@@ -56,6 +65,11 @@ class _Raw:
         return int(self.result["t0_ns"])
 
     @property
+    def end_ns(self) -> int:
+        """The machine's time at the experiment's end."""
+        return self.t0_ns + round(self.experiment.duration_s * 1e9)
+
+    @property
     def flows(self) -> int:
         """Number of flows."""
         return len(self.experiment.flows)
@@ -73,6 +87,7 @@ class _Seen:
     series: dict[str, schema.Variable]
     tables: dict[str, schema.Variable]
     stop_s: FloatArray
+    received_bytes: FloatArray
     largest_frame_bytes: int
 
 
@@ -88,11 +103,10 @@ def build(folder: Path, experiment: Experiment, attrs: dict[str, Any]) -> xr.Dat
     raw = _Raw(folder, experiment, result, early_ends(folder, experiment, result))
     bins = Bins(schema.BIN_S, experiment.duration_s)
     receivers = [read_table(flow / "receiver.csv") for flow in raw.folders]
-    received = schema.received_bytes(receivers)
-    seen = _seen(raw, received, bins)
+    seen = _seen(raw, receivers, bins)
     throughput_mbps = np.asarray(seen.series["throughput_mbps"][1])
     goodput = schema.goodput_series(receivers, raw.t0_ns, bins, throughput_mbps)
-    dataset = schema.assemble(_variables(raw, seen, goodput, received, bins), _names(raw), bins)
+    dataset = schema.assemble(_variables(raw, seen, goodput, bins), _names(raw), bins)
     warnings = [
         *early_end_sentences(dataset),
         *_warnings(raw, seen.largest_frame_bytes),
@@ -120,28 +134,30 @@ def build(folder: Path, experiment: Experiment, attrs: dict[str, Any]) -> xr.Dat
     )
 
 
-def _seen(raw: _Raw, received: FloatArray, bins: Bins) -> _Seen:
+def _seen(raw: _Raw, receivers: Sequence[pd.DataFrame], bins: Bins) -> _Seen:
     """Everything that comes from the captures; see `build` for errors.
 
     The captures need most of the memory, and are gone when this returns.
     """
     t0_ns, flows = raw.t0_ns, raw.flows
-    packets, counts = _packets(raw)
+    packets, counts, in_time = _packets(raw)
     series = {
         **schema.packet_series(packets, t0_ns, flows, bins),
         "random_loss_packets": schema.loss_series(packets, t0_ns, flows, bins, Fate.RANDOM_LOSS),
     }
     tables = {**schema.packet_variables(packets, t0_ns), **counts}
+    received = schema.received_bytes(receivers)
+    late = schema.received_bytes(receivers, raw.end_ns) < received
+    received = np.where(late, np.floor(received * in_time), received)
     arrived = arrived_bytes(packets, received)
     stops = stop_times_s(raw.experiment, packets, t0_ns, arrived, raw.ends)
-    return _Seen(series, tables, stops, largest_frame(packets))
+    return _Seen(series, tables, stops, received, largest_frame(packets))
 
 
 def _variables(
     raw: _Raw,
     seen: _Seen,
     goodput: dict[str, schema.Variable],
-    received: FloatArray,
     bins: Bins,
 ) -> dict[str, schema.Variable]:
     """All variables of the dataset: over time, tables, and one number per flow."""
@@ -154,7 +170,7 @@ def _variables(
             start_s=np.array(experiment.flow_starts_s),
             stop_s=seen.stop_s,
             base_rtt_ms=np.array(base_ms),
-            receiver_bytes=received,
+            receiver_bytes=seen.received_bytes,
         ),
         **end_variables(ends_of_flows(raw.ends, seen.stop_s)),
         **object_variables(raw.folders, raw.t0_ns, experiment.duration_s),
@@ -217,8 +233,9 @@ def _captures(folder: Path, routes: Sequence[Route], bottlenecks: int) -> tuple[
     return Captures(before, _Queues(folder, bottlenecks), after), others
 
 
-def _packets(raw: _Raw) -> tuple[FlowPackets, dict[str, schema.Variable]]:
-    """The packets within the experiment's time, and the balance of all packets."""
+def _packets(raw: _Raw) -> tuple[FlowPackets, dict[str, schema.Variable], FloatArray]:
+    """The packets within the experiment's time, the balance of all packets, and (flow,) the part
+    of a transfer's bytes that left the queue in that time; 1 for flows without a size."""
     result, experiment, link = raw.result, raw.experiment, raw.experiment.bottleneck
     counters = balance.counter_variables(result, has_extra=link.adds_packets)
     routes = balance.routes_of(result["flows"])
@@ -228,15 +245,19 @@ def _packets(raw: _Raw) -> tuple[FlowPackets, dict[str, schema.Variable]]:
         drop_too_big_back(journey, routes, link.mtu_bytes)
     ports = {flow["port"]: i for i, flow in enumerate(result["flows"])}
     addresses = [address_number(flow["sender_ip"]) for flow in result["flows"]]
-    end_ns = result["t0_ns"] + round(experiment.duration_s * 1e9)
-    packets = of_run(
+    until = partial(
+        of_run,
         journey,
         None if experiment.has_return_queue or link.touches_acks else others,
         ports,
         addresses,
-        (result["t0_ns"], end_ns),
         path_holds=link.holds_data,
     )
+    packets = until(span_ns=(raw.t0_ns, raw.end_ns))
+    in_time = np.ones(raw.flows)
+    if any(flow.total_bytes is not None for flow in experiment.flows):
+        parts = parts_in_time(until(span_ns=(raw.t0_ns, sys.maxsize)), raw.flows, raw.end_ns)
+        in_time = np.where([f.total_bytes is not None for f in experiment.flows], parts, 1.0)
     sent = np.bincount(packets.data_flow, minlength=len(ports))
     for i, flow in enumerate(experiment.flows):
         if not sent[i]:
@@ -252,7 +273,7 @@ def _packets(raw: _Raw) -> tuple[FlowPackets, dict[str, schema.Variable]]:
         counted_ns,
         has_extra=link.adds_packets,
     )
-    return packets, {**captured, **counters}
+    return packets, {**captured, **counters}, in_time
 
 
 def largest_frame(packets: FlowPackets) -> int:

@@ -15,6 +15,8 @@ from qbkit.traces.run.packets import FlowPackets
 
 STILL_S, STILL_RTTS = 1.0, 10.0
 """A flow stalled if it delivered nothing for longer than both before its end."""
+LARGEST_ACK_BYTES = 100
+"""Smaller packets of a sender carry no data: they acknowledge, or end the connection."""
 FINISHES = "only_detect"
 """An option of a controller that stops sending on purpose: it says so with its verdict."""
 
@@ -27,6 +29,18 @@ def arrived_bytes(packets: FlowPackets, reported: FloatArray) -> FloatArray:
         flow, size_bytes = packets.data_flow[piece], packets.data.frame_bytes[piece]
         delivered += np.bincount(flow[left], size_bytes[left], minlength=len(reported))
     return np.where(np.isfinite(reported), reported, delivered)
+
+
+def parts_in_time(packets: FlowPackets, flows: int, end_ns: int) -> FloatArray:
+    """(flow,) part of the bytes in packets with data that had left the queue by a time."""
+    sums = np.zeros((2, flows))
+    for piece in pieces(len(packets.data)):
+        size_bytes, departure_ns = packets.data.frame_bytes[piece], packets.departure_ns[piece]
+        left = (departure_ns != NEVER) & (size_bytes > LARGEST_ACK_BYTES)
+        for row, which in zip(sums, (left, left & (departure_ns <= end_ns)), strict=True):
+            row += np.bincount(packets.data_flow[piece][which], size_bytes[which], minlength=flows)
+    whole, in_time = sums
+    return np.divide(in_time, whole, out=np.ones(flows), where=whole > 0)
 
 
 def stop_times_s(

@@ -18,6 +18,7 @@ from qbkit.traces.flow_index import with_flow_index
 from qbkit.traces.run import schema
 from qbkit.traces.run.dataset import FORMAT_VERSION, largest_frame, offload_warning
 from qbkit.traces.run.endpoints import handshake_rtt_ms, senders
+from qbkit.traces.run.ends import LARGEST_ACK_BYTES
 from qbkit.traces.run.frames import COPIES, Packets, address_number
 from qbkit.traces.run.match import NEVER, departures_ns, match
 from qbkit.traces.run.packets import FlowPackets, Matched, sort_out
@@ -37,7 +38,6 @@ MAX_BINS = 10_000_000
 CLOCK_SLACK_MS = 0.5
 """A packet may seem to leave this much before it arrives; its queueing delay is then zero."""
 LONGEST_PATH_NS = 10**9
-LARGEST_ACK_BYTES = 100
 LEAST_COPIES = 0.1
 """Least part of the packets with data that has a copy in a capture with copies."""
 EARLY_PERCENT = 1.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from enum import IntEnum
 
@@ -226,10 +227,14 @@ def _numbers(table: pd.DataFrame, name: str) -> FloatArray:
     return table[name].to_numpy(np.float64)
 
 
-def received_bytes(tables: Sequence[pd.DataFrame]) -> FloatArray:
-    """Application bytes that each flow's receiver got, in all; NaN without its reports."""
-    found = [table["bytes"].dropna().to_list() if "bytes" in table else [] for table in tables]
-    return np.array([float(reports[-1]) if reports else np.nan for reports in found])
+def received_bytes(tables: Sequence[pd.DataFrame], until_ns: float = math.inf) -> FloatArray:
+    """Application bytes that each receiver reports up to a time; NaN without reports at all."""
+    totals = np.full(len(tables), np.nan)
+    for i, table in enumerate(tables):
+        if "bytes" in table and table["bytes"].notna().any():
+            reports = table[table["bytes"].notna() & (table["time_ns"] <= until_ns)]["bytes"]
+            totals[i] = reports.iloc[-1] if len(reports) else 0.0
+    return totals
 
 
 def goodput_series(
