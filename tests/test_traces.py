@@ -475,6 +475,10 @@ def test_senders_and_base_rtts_are_found(tmp_path):
         "the base RTT is that of the handshakes (20.00, 50.00 ms); give rtt_ms if known"
     ]
     assert named.qb.warnings == []
+    longer = read_pcaps(*paths, flows=flows, rtt_ms=40)
+    assert longer.qb.warnings == [
+        "the base RTT cannot be 40 ms: the handshakes took 20.00, 50.00 ms; correct rtt_ms"
+    ]
     write_pcap(paths[0], [(ns + ms, frame) for ns, frame in sorted(after)])
     one_way = read_pcaps(paths[1], paths[0], flows=flows)
     assert np.isnan(one_way.base_rtt_ms).all()

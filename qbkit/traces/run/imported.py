@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
@@ -40,6 +40,8 @@ CLOCK_SLACK_MS = 0.5
 LONGEST_PATH_NS = 10**9
 LEAST_COPIES = 0.1
 """Least part of the packets with data that has a copy in a capture with copies."""
+TOLERANCE = 0.02
+"""A base RTT may be given rounded."""
 EARLY_PERCENT = 1.0
 """If more packets than this leave even earlier, the clocks disagree."""
 
@@ -84,10 +86,10 @@ def read_pcaps(
     ports = {port: i for i, port in enumerate(flows)}
     packets = sort_out(arrivals, leaving, ports, addresses, round(CLOCK_SLACK_MS * 1e6))
     _require_sense(packets, before, after, given, flows)
-    base_rtt_ms = _base_rtts_ms(arrivals, leaving, flows, rtt_ms)
+    seen_ms = np.array([handshake_rtt_ms(arrivals, leaving, port) for port in flows])
+    base_rtt_ms = seen_ms if rtt_ms is None else np.full(len(flows), float(rtt_ms))
     duration_s = _duration_s(packets, bin_s, before)
-    derived_ms = base_rtt_ms if rtt_ms is None else None
-    warnings = [*copied, *copied_out, *_warnings(packets, derived_ms)]
+    warnings = [*copied, *copied_out, *_warnings(packets, seen_ms, rtt_ms)]
     bins = Bins(bin_s, duration_s)
     run = _run(packets, list(flows.values()), base_rtt_ms, bins).assign_attrs(
         **OF_NO_RUN,
@@ -141,15 +143,6 @@ def _once(packets: Packets, path: str | Path) -> tuple[Packets, list[str]]:
     if not data.any() or again[data].mean() < LEAST_COPIES:
         return packets, []
     return packets.take(~again), [COPIES.format(file=Path(path).name, count=int(again.sum()))]
-
-
-def _base_rtts_ms(
-    arrivals: Packets, leaving: Packets, flows: Iterable[int], rtt_ms: float | None
-) -> FloatArray:
-    """Base RTT of each flow: the given one, or that of its handshake."""
-    if rtt_ms is not None:
-        return np.full(len(list(flows)), rtt_ms)
-    return np.array([handshake_rtt_ms(arrivals, leaving, port) for port in flows])
 
 
 def _duration_s(packets: FlowPackets, bin_s: float, before: str | Path) -> float:
@@ -242,13 +235,17 @@ def _early_ms(packets: Matched) -> FloatArray:
     return early_ms[early_ms > CLOCK_SLACK_MS]
 
 
-def _warnings(packets: Matched, derived_ms: FloatArray | None) -> list[str]:
-    """What limits the trust in a run; ``derived_ms`` are base RTTs that nobody gave."""
+def _warnings(packets: Matched, seen_ms: FloatArray, rtt_ms: float | None) -> list[str]:
+    """What limits the trust in a run; ``seen_ms`` are the RTTs of the handshakes."""
     found = offload_warning(largest_frame(packets))
-    if derived_ms is not None and np.isfinite(derived_ms).all():
-        shown = ", ".join(f"{rtt_ms:.2f}" for rtt_ms in derived_ms)
+    shown = ", ".join(f"{seen:.2f}" for seen in seen_ms)
+    if rtt_ms is not None and (seen_ms < rtt_ms * (1 - TOLERANCE)).any():
+        found.append(
+            f"the base RTT cannot be {rtt_ms:g} ms: the handshakes took {shown} ms; correct rtt_ms"
+        )
+    elif rtt_ms is None and np.isfinite(seen_ms).all():
         found.append(f"the base RTT is that of the handshakes ({shown} ms); give rtt_ms if known")
-    elif derived_ms is not None:
+    elif rtt_ms is None:
         found.append("the base RTT is unknown: the captures hold no handshake; give rtt_ms")
     if packets.unexplained:
         found.append(
