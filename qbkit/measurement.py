@@ -16,6 +16,16 @@ PUBLISHED_BEFORE = 1
 """The version of stored runs and published sweeps that name none."""
 
 
+MEASURED_ANEW: Mapping[int, tuple[str, ...]] = {3: ("goodput_mbps",)}
+"""Version → variables over time of which older runs have other values than runs of today."""
+
+
+def measured_anew(facts: Mapping[Any, Any]) -> list[str]:
+    """The variables over time of a run, by its attributes, that are measured otherwise today."""
+    then = version_of(facts)
+    return [name for since, names in MEASURED_ANEW.items() if since > then for name in names]
+
+
 def version_of(facts: Mapping[Any, Any]) -> int:
     """The version that the attributes of a run or the metadata of a sweep name.
 

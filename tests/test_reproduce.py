@@ -31,7 +31,7 @@ from qbkit.studies.reproduction import (
 )
 from qbkit.studies.reproduction.check import Change, _worst, changes
 from qbkit.studies.reproduction.inputs import in_words
-from qbkit.studies.reproduction.sources import UNKNOWN
+from qbkit.studies.reproduction.sources import UNKNOWN, _of_file
 from qbkit.studies.reproduction.values import values_of
 
 DATA = Path(__file__).parents[1] / "data"
@@ -76,6 +76,17 @@ def test_what_was_just_published_is_the_same(published: Path, monkeypatch, tmp_p
         "",
     )
     assert "tcp:reno + tcp:cubic, 10 Mbit/s, 20 ms, 1 bdp, seed 2" in rows[0]["point"]
+
+
+def test_what_is_measured_otherwise_today_is_not_compared(tmp_path: Path):
+    run, names = synthetic_run(), {}
+    for version in (measurement.VERSION - 1, measurement.VERSION):
+        path = tmp_path / f"{version}.nc"
+        qb.save_run(run.assign_attrs(measurement_version=version), path)
+        names[version] = {name.split(" of ")[-1] for name in _of_file(path)}
+    then, now = names.values()
+    assert now - then == {"goodput_mbps"}
+    assert "throughput_mbps" in then
 
 
 @pytest.mark.guest

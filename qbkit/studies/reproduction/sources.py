@@ -17,7 +17,7 @@ import pandas as pd
 import xarray as xr
 
 from qbkit.errors import StoreError
-from qbkit.measurement import version_of
+from qbkit.measurement import measured_anew, version_of
 from qbkit.metrics.parameters import infer
 from qbkit.spec import Experiment
 from qbkit.spec.spec_file import YAML
@@ -188,7 +188,9 @@ def _spec(facts: Mapping[str, Any]) -> Any:
 
 
 def _of_file(path: Path) -> values.Values:
-    return values.of_variables(load_run(path))
+    """The values of a published run, without those that are measured otherwise today."""
+    run = load_run(path)
+    return values.of_variables(run.drop_vars(measured_anew(run.attrs), errors="ignore"))
 
 
 def _of_parameters(index: Path) -> Iterator[Point]:
