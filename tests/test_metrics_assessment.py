@@ -170,3 +170,21 @@ def test_refusals() -> None:
         assess(trials(2, 1), trials(2, 2), margin=10)
     with pytest.raises(MetricError, match="bootstrap"):
         assess(trials(2, 1), trials(2, 2), bootstrap=0)
+
+
+def test_the_same_runs_on_both_sides_conform_to_nothing() -> None:
+    runs = trials(24, 1, spread=0.2)
+    result = assess(runs, runs, names=("tcp:cubic", "tcp:cubic"), bootstrap=10)
+    assert result.outcome == "no difference detected"
+    assert math.isnan(result.p_equivalence)
+    assert result.verdict.lines == (
+        "Both sides are the same runs, so only the noise floor counts.",
+        f"Two trials of the kernel's: {result.noise_floor:.2f}, the noise floor.",
+    )
+    assert result.reasons.endswith("; both sides are the same runs, so only the noise floor counts")
+    # More seeds would not help: also where there are too few for a test.
+    assert assess(runs[:3], runs[:2], bootstrap=1).verdict.lines[0] == result.verdict.lines[0]
+    some = assess([*runs[:2], *trials(22, 2, spread=0.2)], runs, bootstrap=10)
+    assert some.outcome == "no difference detected"
+    assert some.warnings[0].startswith("2 of 24 trials of the test are trials of the reference")
+    assert "Both sides" not in str(some.verdict)

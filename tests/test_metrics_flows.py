@@ -6,6 +6,7 @@ import json
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 import xarray as xr
 from hypothesis import given, settings
@@ -15,6 +16,8 @@ from test_metrics_points import without_packets
 
 from qbkit.errors import MetricError
 from qbkit.metrics import flow_summaries, jain_index, link_share, summary, throughput_ratio
+from qbkit.metrics.flows.summary import without_zeros
+from qbkit.plots import run_html
 
 
 def two_flows() -> xr.Dataset:
@@ -148,6 +151,19 @@ def test_duplicate_sacks_of_duplicated_packets_are_no_spurious_losses(percent, o
     spec["bottleneck"]["duplicate_percent"] = percent
     found = summary(ds.assign_attrs(spec=json.dumps(spec)))["spurious_losses"]
     assert found.tolist() == pytest.approx([7, of_tcp], nan_ok=True)
+
+
+def test_a_column_of_zeros_is_known_and_not_printed() -> None:
+    runs = [synthetic_run(flows=["quic-go:cubic"], seed=seed) for seed in (1, 2)]
+    runs[1] = runs[1].assign(sample_spurious_losses=runs[1].sample_spurious_losses + 4)
+    tables = [summary(run) for run in runs]
+    assert pd.concat(tables).spurious_losses.mean() == 2
+    assert "spurious_losses" not in without_zeros(tables[0])
+    assert "spurious_losses" in without_zeros(tables[1])
+    assert "Spurious losses" not in run_html(runs[0])
+    assert "Spurious losses" in run_html(runs[1])
+    lossless = tables[0].assign(queue_loss_percent=0.0)
+    assert "queue_loss_percent" in without_zeros(lossless)  # a column of every run
 
 
 def test_summary_without_packets_uses_bins() -> None:

@@ -104,7 +104,7 @@ def test_fate_and_delay_are_those_of_the_run(run):
     found = run.qb.packets(around_s=1.5, count=2000)
     place = np.searchsorted(run.packet_time_s.values, 1.5)
     data = found[found.direction == "to receiver"]
-    assert (data.fate == "dropped by the queue").sum() == int(
+    assert (data.fate == "dropped at the bottleneck").sum() == int(
         (run.packet_fate.values[np.isin(run.packet_time_s.values, data.time_s)] == 1).sum()
     )
     row = data.iloc[np.argmin(np.abs(data.time_s - run.packet_time_s.values[place]))]

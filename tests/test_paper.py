@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 from pathlib import Path
@@ -120,7 +121,15 @@ def test_points_are_thinned_and_hulls_are_not(study, tmp_path):
     after = {name: len(text.splitlines()) for name, text in thin["datasets"].items()}
     points = max(before, key=before.__getitem__)
     assert before[points] > 1000
-    assert after[points] <= 2 * MAX_POINTS + 1
+    corners = {
+        (row["queue_delay_ms"], row["throughput_mbps"])
+        for text in thin["datasets"].values()
+        for row in csv.DictReader(text.splitlines())
+        if "corner" in row
+    }
+    drawn = [*csv.DictReader(thin["datasets"][points].splitlines())]
+    assert corners <= {(row["queue_delay_ms"], row["throughput_mbps"]) for row in drawn}
+    assert after[points] <= 2 * MAX_POINTS + 1 + len(corners)
     assert {n: c for n, c in before.items() if n != points} == {
         n: c for n, c in after.items() if n != points
     }
@@ -249,6 +258,51 @@ def test_a_run_compared_with_itself_differs_in_nothing():
     found = qb.compare(run, run)
     assert found.made_differently().empty
     assert (found.frame()["difference"].dropna() == 0).all()
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "rows", "said"),
+    [
+        (("a:1", "b:1"), ("b:1", "a:1"), ["a:1", "b:1"], ""),
+        (
+            ("a:1", "b:1", "d:1"),
+            ("a:1", "c:1", "b:1"),
+            ["a:1", "flow 2", "flow 3"],
+            "Flows of other labels are paired by their place: flow 2 is b:1 in A and c:1 in B; "
+            "flow 3 is d:1 in A and b:1 in B.",
+        ),
+        (
+            ("a:1", "b:1"),
+            ("a:1",),
+            ["a:1", "flow 2"],
+            "A has 2 flows and B 1 flow, so not every flow has one beside it.",
+        ),
+        (("a:1",), ("b:1",), ["flow 1"], ""),
+    ],
+)
+def test_a_comparison_names_the_flows_that_it_pairs(ours, theirs, rows, said):
+    runs = [
+        synthetic_run(flows=("tcp:cubic",) * len(labels)).assign_coords(label=("flow", [*labels]))
+        for labels in (ours, theirs)
+    ]
+    found = qb.compare(*runs)
+    frame = found.frame()
+    assert list(dict.fromkeys(frame["of"])) == rows
+    assert found.pairing == said
+    assert said in found._repr_html_()
+    if "flow 1" in rows:
+        assert frame.query("number == 'label'")[["A", "B"]].values.tolist() == [["a:1", "b:1"]]
+    if not said and len(ours) == 2:  # b:1 of both, though it is in another place
+        one, other = (run.qb.summary().set_index("label").goodput_mbps["b:1"] for run in runs)
+        (row,) = frame.query("of == 'b:1' and number == 'goodput_mbps'").to_dict("records")
+        assert (row["A"], row["B"]) == (one, other)
+
+
+def test_what_is_0_on_one_side_is_compared():
+    quiet, busy = (synthetic_run(flows=("quic-go:cubic", "tcp:cubic")) for _ in range(2))
+    busy = busy.assign(sample_spurious_losses=busy.sample_spurious_losses + 3)
+    found = qb.compare(quiet, busy).frame().query("number == 'spurious_losses'")
+    assert found[["A", "B", "difference"]].values.tolist() == [[0, 3, 3]]
 
 
 def test_a_comparison_says_what_most_likely_sets_the_two_apart():

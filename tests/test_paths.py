@@ -28,6 +28,7 @@ def test_the_share_and_the_distance_of_reordering():
     assert abs(share - 0.02) < 4 * np.sqrt(0.02 * 0.98 / count)
     assert late_ms[arrived][late] == pytest.approx(7, abs=0.003)
     assert late_ms[arrived][~late] == pytest.approx(0, abs=0.003)
+    assert "behind the path" in run.packet_departure_s.attrs["long_name"]
     # The queue itself keeps the order, and its delay leaves out what the path adds.
     left_s = run.packet_left_s.values[arrived]
     assert (np.diff(left_s) >= 0).all()

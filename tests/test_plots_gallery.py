@@ -51,6 +51,13 @@ def test_many_runs_go_into_blocks():
     assert [len(block["concat"]) for block in chart["vconcat"]] == [6, 6, 3]
 
 
+def test_the_title_says_whether_the_flows_were_alone():
+    two, one = synthetic_run(duration_s=3), synthetic_run(flows=("tcp:cubic",), duration_s=3)
+    assert gallery_chart({"a": one}).title.text == "Alone on the link"
+    assert gallery_chart({"a": one, "b": two}).title.text == "The first flow of each run"
+    assert gallery_chart({"b": two}, title="Pairs").title.text == "Pairs"
+
+
 def test_bad_input_is_one_sentence():
     with pytest.raises(MetricError, match="there is no run to draw"):
         gallery_chart({})

@@ -100,3 +100,13 @@ def test_headings_are_one_line_and_lose_nothing(sentences, line, more):
     found = heading("T", sentences, round(30 * PIXELS_PER_LETTER))
     assert found["title"].subtitle == line
     assert found.get("description", "") == more
+
+
+def test_runs_side_by_side_have_one_legend_of_all_their_flows():
+    runs = {"two": synthetic_run(), "one": synthetic_run(flows=("tcp:reno",))}
+    rows = plots.side_by_side_chart(runs).to_dict()["vconcat"]
+    lines = [panel["layer"][-1]["encoding"] for row in rows for panel in row["hconcat"]]
+    assert len(lines) == 4
+    for line in lines:  # one scale in all panels, so that their legends are one
+        assert line["color"]["scale"]["domain"] == ["quic-go:cubic", "tcp:cubic", "tcp:reno"]
+        assert "legend" not in line["color"]

@@ -115,3 +115,17 @@ def test_all_charts_are_valid_vega_lite(loads: list[xr.Dataset]):
     assert texts[5].count("data:image/jpeg;base64,") == 4
     with pytest.raises(MetricError, match="no setting has two loads of each protocol"):
         plots.page_differences_chart(table[table.seed == 1])
+
+
+def test_another_table_is_refused_by_name(loads: list[xr.Dataset]):
+    table = page_table(loads)
+    plots, other = qb.plots, page_differences(table)
+    words = r"the table lacks protocol, .*; give that of qb\.metrics\.page_table"
+    for draw in (plots.page_differences_chart, plots.page_times_chart, plots.main_image_chart):
+        with pytest.raises(MetricError, match=words):
+            draw(other)
+    words = r"the table lacks object_bytes, .*; give that of qb\.metrics\.web_table"
+    for draw in (plots.web_objects_chart, plots.client_consistency_chart):
+        given = [table] if draw is plots.client_consistency_chart else [table, table]
+        with pytest.raises(MetricError, match=words):
+            draw(*given, base_rtt_ms=15)

@@ -63,7 +63,7 @@ def compare_command(
         rows = json.loads(table.to_json(orient="records"))
         print_json({"numbers": rows, "made_differently": different.to_dict("records")})
     else:
-        for line in found.verdicts:
+        for line in filter(None, (*found.verdicts, found.pairing)):
             click.echo(line)
         print_frame(table)
         click.echo("What differs in how they were made:" if len(different) else "Made alike.")

@@ -22,6 +22,7 @@ def print_json(document: object) -> None:
 
 def print_run(dataset: Any, as_json: bool) -> None:
     """Print the flows of a stored run, its warnings (on stderr) and its path."""
+    from qbkit.metrics.flows.summary import without_zeros
     from qbkit.traces.run.attributes import run_warnings
 
     attrs, path = dataset.attrs, dataset.encoding["source"]
@@ -35,7 +36,8 @@ def print_run(dataset: Any, as_json: bool) -> None:
             }
         )
         return
-    print_frame(qb.metrics.summary(dataset).drop(columns=["stack", "controller"]))
+    table = without_zeros(qb.metrics.summary(dataset))
+    print_frame(table.drop(columns=["stack", "controller"]))
     for warning in run_warnings(dataset):
         click.echo(f"warning: {warning}", err=True)
     click.echo(f"{path}")

@@ -45,9 +45,12 @@ class Comparison:
     def frame(self) -> pd.DataFrame:
         """One row per number: both values, and the second minus the first.
 
+        A flow is called by its label if both runs have the same labels, or have it in the same
+        place; other flows are paired by their place, as `pairing` says, and their labels are rows.
         Two lone flows also have what their packets show of their senders.
         """
-        first, second = (_numbers(side) for side in self.sides)
+        names = _names(*self._labels) if self._labels else ((), ())
+        first, second = (_numbers(side, each) for side, each in zip(self.sides, names, strict=True))
         rows = []
         for key in dict.fromkeys([*first, *second]):
             a, b = first.get(key), second.get(key)
@@ -76,6 +79,31 @@ class Comparison:
             f"{name}: {' '.join((r.verdict if isinstance(r, Explanation) else r.verdict()).lines)}"
             for name, r in zip(self.names, (first, second), strict=True)
         ]
+
+    @property
+    def pairing(self) -> str:
+        """A sentence where flows of several have other labels, or none beside them; else empty."""
+        if not self._labels or max(map(len, self._labels)) == 1:
+            return ""
+        (ours, theirs), (one, other) = self._labels, self.names
+        said = []
+        if len(ours) != len(theirs):
+            counts = f"{_flows(len(ours))} and {other} {_flows(len(theirs))}"
+            said.append(f"{one} has {counts}, so not every flow has one beside it.")
+        pairs = zip(_names(ours, theirs)[0], ours, theirs, strict=False)
+        unlike = ((name, a, b) for name, a, b in pairs if name != a)
+        clauses = [f"{name} is {a} in {one} and {b} in {other}" for name, a, b in unlike]
+        if clauses:
+            said.append(f"Flows of other labels are paired by their place: {'; '.join(clauses)}.")
+        return " ".join(said)
+
+    @property
+    def _labels(self) -> tuple[list[str], list[str]] | None:
+        """The labels of the flows of two runs; None for studies."""
+        first, second = self.sides
+        if isinstance(first, Study) or isinstance(second, Study):
+            return None
+        return flow_labels(first), flow_labels(second)
 
     def _apart(self) -> list[str]:
         """The causes by which two lone flows differ, as a sentence; empty without any."""
@@ -108,6 +136,7 @@ class Comparison:
         table = self.frame().to_html(index=False, float_format="{:.3f}".format, na_rep="–")
         head = escape(" and ".join(self.names))
         verdicts = "".join(f"<p>{escape(line)}</p>" for line in self.verdicts)
+        verdicts += f"<p>{escape(self.pairing)}</p>" * bool(self.pairing)
         made = f"<p>What differs in how they were made:</p>{words}"
         return f"<p><b>{head}</b></p>{verdicts}{table}{made}"
 
@@ -132,22 +161,39 @@ def compare(first: Results, second: Results, names: tuple[str, str] = ("A", "B")
     return Comparison(names, (first, second))
 
 
-def _numbers(side: xr.Dataset | Study) -> dict[tuple[str, str], float | str]:
-    """The numbers of a run by flow, or of a study's assessment."""
+def _names(ours: Sequence[str], theirs: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
+    """What the flows of two runs are called, so that those that are compared have one name."""
+    if sorted(ours) == sorted(theirs) and len(set(ours)) == len(ours):
+        return ours, theirs
+    same = {i for i, (a, b) in enumerate(zip(ours, theirs, strict=False)) if a == b}
+    first, second = (
+        [label if i in same else f"flow {i + 1}" for i, label in enumerate(labels)]
+        for labels in (ours, theirs)
+    )
+    return first, second
+
+
+def _flows(count: int) -> str:
+    return f"{count} flow{'s' * (count != 1)}"
+
+
+def _numbers(side: xr.Dataset | Study, names: Sequence[str]) -> dict[tuple[str, str], float | str]:
+    """The numbers of a run by flow, called by ``names``, or of a study's assessment."""
     if isinstance(side, Study):
         a = side.assess()
         rows = a.frame().iloc[:, :2].itertuples(index=False)
         return {("study", "outcome"): a.outcome, **{("study", str(n)): float(v) for n, v in rows}}
-    table = summary(side).drop(columns=["label", "stack", "controller"])
+    table = summary(side).drop(columns=["stack", "controller"])
     numbers = {
-        (f"flow {i + 1}", str(name)): value if isinstance(value, str) else float(value)
-        for i in range(len(flow_labels(side)))
+        (flow, str(name)): value if isinstance(value, str) else float(value)
+        for i, flow in enumerate(names)
         for name, value in table.iloc[i].items()
+        if not (name == "label" and value == flow)  # its name says it
     }
-    return numbers | _inferred(side)
+    return numbers | _inferred(side, names[0])
 
 
-def _inferred(run: xr.Dataset) -> dict[tuple[str, str], float | str]:
+def _inferred(run: xr.Dataset, flow: str) -> dict[tuple[str, str], float | str]:
     """What the packets of a lone flow show of its sender; empty for other runs."""
     if not _is_lone(run):
         return {}
@@ -155,7 +201,7 @@ def _inferred(run: xr.Dataset) -> dict[tuple[str, str], float | str]:
         found = parameters.infer(run)
     except MetricError:
         return {}
-    return {("flow 1", e.name): e.word or e.value for e in found.values() if e.known}
+    return {(flow, e.name): e.word or e.value for e in found.values() if e.known}
 
 
 def _is_lone(run: xr.Dataset) -> bool:

@@ -13,6 +13,7 @@ import xarray as xr
 from qbkit import metrics, plots, store
 from qbkit.arguments import as_path
 from qbkit.errors import MetricError, StoreError
+from qbkit.metrics.flows.summary import without_zeros
 from qbkit.metrics.maps.interactions import FIRST, SECOND
 from qbkit.spec.spec_file import YAML
 from qbkit.store.index import INDEX
@@ -145,7 +146,7 @@ def table(results: Results) -> pd.DataFrame:
     if isinstance(results, Study):
         return results.assess().frame()
     if not is_cube(results):
-        flows = metrics.summary(results).drop(columns=["stack", "controller"])
+        flows = without_zeros(metrics.summary(results)).drop(columns=["stack", "controller"])
         return flows.dropna(axis="columns", how="all")
     if SECOND in results.dims:
         found = metrics.interactions(results).to_dataframe().reset_index()

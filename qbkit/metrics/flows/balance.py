@@ -28,7 +28,8 @@ def packet_balance(ds: xr.Dataset) -> pd.DataFrame:
     Columns: ``bottleneck`` (from 1, left to right; then right to left, if flows go that way),
     ``direction`` of the bottleneck, ``label`` of the flow (empty: all flows), ``source``
     ("captures", or "kernel" for what ``tc -s`` reports), ``in_packets``, ``out_packets`` (neither
-    dropped nor lost at random), ``dropped_packets`` (by the queue), ``random_loss_packets`` and
+    dropped nor lost at random), ``dropped_packets`` (by the queue, or by a
+    policer or a router's MTU in front of it), ``random_loss_packets`` and
     ``queued_packets`` (still in the queue when the counters were read, after it had time to drain).
     Counts cover the whole capture, which extends beyond the end of the experiment, and every IP
     packet from the flow's sender to its receiver; at a bottleneck of the other direction, the

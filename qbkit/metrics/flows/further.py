@@ -24,7 +24,8 @@ UNFINISHED = "unfinished"
 def further_columns(ds: xr.Dataset) -> dict[str, Column]:
     """The columns of `summary` that have a value in this run, by name.
 
-    A column in which all flows have no value, or all counts are 0, is left out.
+    A column in which no flow has a value is left out. One of zeros stays, since 0 is known: in a
+    mean over seeds it counts.
     """
     columns: dict[str, Column] = {
         "transport": transports(ds),
@@ -46,7 +47,7 @@ def further_columns(ds: xr.Dataset) -> dict[str, Column]:
         columns["spurious_losses"] = spurious_losses(ds)
     if EARLY_END in ds:
         columns[EARLY_END] = [float(s) for s in ds[EARLY_END].values]
-    return {name: values for name, values in columns.items() if any(map(_is_news, values))}
+    return {name: values for name, values in columns.items() if any(map(_is_known, values))}
 
 
 def transports(ds: xr.Dataset) -> list[float | str]:
@@ -147,6 +148,10 @@ def _last_samples(ds: xr.Dataset, name: str) -> list[float]:
     return found
 
 
-def _is_news(value: float | str) -> bool:
+def _is_known(value: float | str) -> bool:
+    return isinstance(value, str) or math.isfinite(value)
+
+
+def is_news(value: float | str) -> bool:
     """Whether a value says more than that nothing happened."""
-    return isinstance(value, str) or (math.isfinite(value) and value != 0)
+    return _is_known(value) and value != 0

@@ -3,7 +3,8 @@
 netem delays each packet of a sender by a uniform time and never lets one overtake another
 (`qbkit.testbed.links.delay_netem`): a packet leaves with the latest of all before it. So the mean
 delay exceeds the mean of the jitter, by the more the closer packets follow each other. The captures
-do not show it, because it arises before the queue.
+do not show it, because it arises before the queue. So it is an estimate, for packets in a steady
+stream: those of a burst all wait for the latest, and the estimate is too small.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ import xarray as xr
 
 from qbkit.json_words import plain_rows
 from qbkit.metrics.flows import lookup
-from qbkit.metrics.flows.further import further_columns
+from qbkit.metrics.flows.further import further_columns, is_news
 from qbkit.metrics.flows.jitter import flow_jitter_ms
 from qbkit.traces.run.attributes import require_run
 from qbkit.traces.run.journey import Fate
@@ -32,20 +32,26 @@ def summary(ds: xr.Dataset) -> pd.DataFrame:
       is active from the client's first packet to the last byte, and its bytes are the client's.
     - ``loss_percent``: packets that did not arrive, from any cause, of those that the flow sent
       within the experiment. Packets of unknown fate (in the queue when the capture ended) do not
-      count. ``queue_loss_percent`` and ``random_loss_percent`` are its parts by cause: dropped by
-      a queue, or lost at random after it; NaN if captures do not show the cause (imported and older
-      runs). Packets with a wrong bit (``corrupt_percent``) arrive, although receivers drop them.
+      count. ``queue_loss_percent`` and ``random_loss_percent`` are its parts by cause: dropped at
+      a bottleneck, or lost at random after it; NaN if captures do not show the cause (imported and
+      older runs). At a bottleneck its queue drops, and so do a policer or a router whose MTU is too
+      small, in front of it: captures do not tell them apart, but ``policer_dropped_packets`` and
+      ``too_big_packets`` of the run count them for all flows together. Packets with a
+      wrong bit (``corrupt_percent``) arrive, although receivers drop them.
     - ``rtt_mean_ms``, ``rtt_std_ms``: the RTT of a packet is the flow's base RTT plus the packet's
       queueing delay, measured passively at the bottleneck. It excludes delay inside the hosts (ACK
       delay, pacing), so it is comparable between stacks; dropped packets have none. With reverse
       traffic it includes the queueing delay of the ACK
       (`qbkit.metrics.flows.lookup.ack_delays_ms`). The mean includes what the experiment's jitter
-      adds (`qbkit.metrics.flows.jitter`), the deviation does not. Both are over packets whose ACK
+      adds, the deviation does not. That part is an estimate for bulk transfers
+      (`qbkit.metrics.flows.jitter`), and too small for flows that send bursts, such as the frames
+      of an app. Both are over packets whose ACK
       came before the end: fewer than all that left only where ACKs meet a queue or loss.
     - ``queue_delay_mean_ms``: mean over all packets that left, whether or not their ACK came. It
       differs from the mean over time, in which each bin counts once.
 
-    Further columns are there if any flow has a value that is not 0:
+    Further columns are there if a flow has a value. Tables that are printed leave out those of
+    zeros, in which nothing happened; here they stay, so that 0 is not taken for unknown:
 
     - ``transport``: package and version of the transport, where the stack's version counts
       another one: quinn 0.11.12 may have quinn-proto 0.11.19.
@@ -76,6 +82,12 @@ def summary(ds: xr.Dataset) -> pd.DataFrame:
     rows = [_row(ds, i) for i in range(ds.sizes["flow"])]
     table = pd.DataFrame(rows, columns=list(COLUMNS))
     return table.assign(**further_columns(ds))
+
+
+def without_zeros(table: pd.DataFrame) -> pd.DataFrame:
+    """A summary to be read: without those of the further columns in which nothing happened."""
+    further = [name for name in table.columns if name not in COLUMNS]
+    return table.drop(columns=[name for name in further if not any(map(is_news, table[name]))])
 
 
 def flow_summaries(ds: xr.Dataset) -> list[dict[str, str | float | None]]:

@@ -15,6 +15,9 @@ has one of four outcomes:
   (`qbkit.metrics.verdicts.equivalence.coarse`); or a noise floor within the margin of 0, so that
   the conformance has nothing to be compared with.
 
+A trial that is on both sides is compared with itself, which no test allows for. So nothing conforms
+with such trials, and where all are on both sides the verdict says that only the noise floor counts.
+
 ``conformance`` and ``noise_floor`` both compare one trial with one other, averaged over all pairs
 (`qbkit.metrics.envelopes.trials`), so they are comparable. ``conformance_pooled`` compares the
 envelopes that the charts draw, with all trials of a side pooled. It grows with the number of trials
@@ -54,6 +57,7 @@ from qbkit.metrics.verdicts.words import (
     UNDECIDED,
     Outcome,
     Verdict,
+    same_runs,
     study_verdict,
 )
 from qbkit.traces.arrays import FloatArray
@@ -159,8 +163,15 @@ class Assessment:
     """Number of trials of the test."""
     reference_seeds: int
     """Number of trials of the reference."""
+    trials_of_both: int = 0
+    """Trials of the test whose points are those of a trial of the reference, to the byte."""
     warnings: tuple[str, ...] = ()
     """Sentences about what limits the trust in the numbers."""
+
+    @property
+    def same_runs(self) -> bool:
+        """Whether both sides are the same runs, so that only the noise floor says anything."""
+        return same_runs(self.trials_of_both, self.seeds, self.reference_seeds)
 
     @property
     def verdict(self) -> Verdict:
@@ -242,7 +253,10 @@ def assess(
         **_numbers(trials, confidence, margin, rng_seed),
         **pooled,
         "deviation_ci": holding(interval, pooled["deviation"]),
+        "trials_of_both": _trials_of_both(*sides),
     }
+    if numbers["trials_of_both"]:
+        numbers["p_equivalence"] = math.nan  # it takes the trials for independent
     outcome = _outcome(trials, numbers, 1 - confidence)
     return Assessment(
         outcome=outcome,
@@ -250,8 +264,29 @@ def assess(
         reasons=reasons(outcome, trials, numbers, 1 - confidence),
         seeds_needed=_seeds_needed(trials, 1 - confidence) if outcome == UNDECIDED else None,
         definition=definition,
-        warnings=(*_short_trials([*ours, *theirs]), *_drifting(*sides)),
+        warnings=(
+            *_of_both_sides(numbers),
+            *_short_trials([*ours, *theirs]),
+            *_drifting(*sides),
+        ),
         **numbers,
+    )
+
+
+def _trials_of_both(tests: Sequence[FloatArray], references: Sequence[FloatArray]) -> int:
+    """How many trials of the test are trials of the reference, too."""
+    known = {points.tobytes() for points in references}
+    return sum(points.tobytes() in known for points in tests)
+
+
+def _of_both_sides(numbers: Mapping[str, Any]) -> tuple[str, ...]:
+    """A warning if some trials, but not all, are on both sides."""
+    count, seeds = numbers["trials_of_both"], numbers["seeds"]
+    if not count or same_runs(count, seeds, numbers["reference_seeds"]):
+        return ()
+    return (
+        f"{count} of {seeds} trials of the test are trials of the reference, too, which raises the "
+        "conformance; give other seeds",
     )
 
 
@@ -314,6 +349,8 @@ def _numbers(trials: Trials, confidence: float, margin: float, rng_seed: int) ->
 
 
 def _outcome(trials: Trials, numbers: Mapping[str, Any], level: float) -> Outcome:
+    if same_runs(numbers["trials_of_both"], trials.tests, trials.references):
+        return NO_DIFFERENCE
     if permutation.smallest_p(trials.tests, trials.references) > level:
         return UNDECIDED
     comparable = numbers["noise_floor"] > numbers["margin"]

@@ -6,6 +6,7 @@ A verdict names what differs and by how much. The numbers, intervals and p-value
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Literal
@@ -37,6 +38,7 @@ CONTROLLERS = {
 }
 """Controllers whose usual spelling is not their name in the program."""
 
+SAME_RUNS = "Both sides are the same runs, so only the noise floor counts"
 NOT_YET = "No cause is named before a difference is shown; the details have what differs."
 
 
@@ -94,6 +96,10 @@ def study_verdict(
     numbers = (
         f"Conformance {a.conformance:.2f} (two trials of {theirs}: {a.noise_floor:.2f}){remedied}."
     )
+    if a.same_runs:
+        floor = f"Two trials of {theirs}: {a.noise_floor:.2f}, the noise floor."
+        known = () if math.isnan(a.noise_floor) else (floor,)
+        return Verdict("open", (f"{SAME_RUNS}.", *known), "the same runs")
     why = [fault] if fault else []
     if a.outcome == UNDECIDED:
         why = why or [NOT_YET] * bool(cause)
@@ -109,6 +115,11 @@ def study_verdict(
     kind, how = _how_it_differs(a)
     why = why or [cause] * bool(cause)
     return Verdict(kind, (f"{ours} differs from {theirs}: {how}.", numbers, *why), "differs")
+
+
+def same_runs(of_both: int, seeds: int, reference_seeds: int) -> bool:
+    """Whether all trials of one side are trials of the other, too."""
+    return 0 < min(seeds, reference_seeds) <= of_both
 
 
 def _capital(words: str) -> str:

@@ -133,14 +133,21 @@ def median_difference(test: FloatArray, reference: FloatArray) -> tuple[float, f
     return float(percent(test, reference)), float(found.low), float(found.high)
 
 
+def require_table(table: pd.DataFrame, columns: Sequence[str], source: str) -> None:
+    """Raise MetricError for a table that lacks columns of the one that ``source`` gives."""
+    if lacking := [name for name in columns if name not in table]:
+        raise MetricError(f"the table lacks {', '.join(lacking)}; give that of qb.metrics.{source}")
+
+
 def web_differences(table: pd.DataFrame) -> pd.DataFrame:
     """H3 against H2 in each setting (figure 4): medians, and the difference in percent of H2's.
 
     One row per `SETTING`: ``h2_median_s``, ``h3_median_s``, ``difference_percent`` with its
     bootstrap interval ``low_percent`` and ``high_percent``, and the number of loads ``h2_loads``
     and ``h3_loads``. A negative difference means that H3 is faster. A setting without two loads of
-    each protocol is left out.
+    each protocol is left out. Raises MetricError for another table than `web_table`'s.
     """
+    require_table(table, [*SETTING, "protocol", TIME], "web_table")
     rows = []
     for setting, cell in table.groupby(list(SETTING)):
         h2, h3 = (cell.loc[cell.protocol == p, TIME].to_numpy(float) for p in ("h2", "h3"))
@@ -172,8 +179,10 @@ def client_consistency(table: pd.DataFrame) -> pd.DataFrame:
     """How much slower each client is than the best client of its setting (figure 8).
 
     One row per `SETTING`, ``protocol`` and ``client``: ``median_s`` and ``difference_percent``, the
-    difference of the median to the lowest median of any client with that protocol.
+    difference of the median to the lowest median of any client with that protocol. Raises
+    MetricError for another table than `web_table`'s.
     """
+    require_table(table, [*SETTING, "protocol", "client", TIME], "web_table")
     keys = [*SETTING, "protocol"]
     medians = table.groupby([*keys, "client"], as_index=False).agg(
         median_s=(TIME, "median"), loads=(TIME, "size")
@@ -183,8 +192,12 @@ def client_consistency(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def median_loads(table: pd.DataFrame) -> pd.DataFrame:
-    """The row of each setting, client and protocol whose time is (next to) the median."""
+    """The row of each setting, client and protocol whose time is (next to) the median.
+
+    Raises MetricError for another table than `web_table`'s.
+    """
     keys = [*SETTING, "client", "protocol"]
+    require_table(table, [*keys, TIME, "seed"], "web_table")
     ranked = table.sort_values([*keys, TIME, "seed"])
     chosen = [rows.index[(len(rows) - 1) // 2] for _, rows in ranked.groupby(keys)]
     return table.loc[chosen]

@@ -11,7 +11,7 @@ import pandas as pd
 import xarray as xr
 
 from qbkit.errors import MetricError
-from qbkit.metrics.web.loads import complete_loads, difference_row
+from qbkit.metrics.web.loads import complete_loads, difference_row, require_table
 from qbkit.metrics.web.multiplexing import page_multiplexing
 from qbkit.metrics.web.speed_index import page_speed_index
 from qbkit.spec.loss import read_loss
@@ -48,7 +48,9 @@ def page_differences(table: pd.DataFrame) -> pd.DataFrame:
     of the medians in percent of H2's, ``difference_percent``, with its bootstrap interval
     ``low_percent`` and ``high_percent``; ``h2_loads`` and ``h3_loads``. Negative: H3 is faster. A
     setting without two loads of each protocol is left out, and so is a time that its browser lacks.
+    Raises MetricError for another table than `page_table`'s.
     """
+    require_table(table, [*SETTING, "protocol", *PAGE_TIMES], "page_table")
     rows = []
     for setting, cell in table.groupby(list(SETTING), sort=False):
         sides = [cell[cell.protocol == protocol] for protocol in ("h2", "h3")]

@@ -15,7 +15,7 @@ from importlib.resources import files
 import numpy as np
 import xarray as xr
 
-from qbkit.metrics.flows.summary import summary
+from qbkit.metrics.flows.summary import summary, without_zeros
 from qbkit.plots.drawing.link_words import buffer_words, link_words, path_words
 from qbkit.plots.drawing.theme import colours
 from qbkit.plots.drawing.topology_svg import sparkline_svg, topology_svg
@@ -70,7 +70,7 @@ def run_html(ds: xr.Dataset, *, reference: str | None = None) -> str:
 
     The flow labelled ``reference`` is grey, as in charts.
     """
-    table = summary(ds)
+    table = without_zeros(summary(ds))
     labels = [str(v) for v in table["label"]]
     palette = colours(labels, reference)
     top = float(np.nanmax(ds["throughput_mbps"].values, initial=0.0))

@@ -3,7 +3,7 @@
 Such a figure has no title (a caption says it), no brush, no tooltips and no readouts. Labels differ
 by dashes or shapes (`qbkit.plots.drawing.grey`), so that neither a grey printer nor colour
 blindness mixes them up. Points beyond `MAX_POINTS` of a label are thinned, so that a PDF stays
-small.
+small; those in the corners of hulls are all drawn.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ LEAST_HEIGHT = 0.55
 FONT = 0.66
 """Factor of the sizes of texts in panels."""
 MAX_POINTS = 200
-"""Most points of a label in one panel."""
+"""Most points of a label in one panel, beside those in the corners of its hulls."""
+PLACE = ("queue_delay_ms", "throughput_mbps")
+"""Columns of the plane of envelopes."""
 LEGEND_COLUMNS = (4, 3, 2, 1)
 CONFIG: dict[str, dict[str, Any]] = {
     "legend": {
@@ -193,16 +195,27 @@ def _thinner(unit: Spec) -> None:
 
 
 def _thin(spec: Spec) -> None:
-    """Keep every n-th row of tables that are drawn as points alone."""
+    """Keep every n-th row of tables that are drawn as points alone, and the corners of hulls."""
     used: dict[str, set[str]] = {}
     fields: dict[str, str] = {}
     for name, unit in _with_data(spec, None):
         used.setdefault(name, set()).add(mark_of(unit))
         fields[name] = unit.get("encoding", {}).get("color", {}).get("field", "")
+    tables = {n: text for n, text in spec.get("datasets", {}).items() if isinstance(text, str)}
+    corners = {place for text in tables.values() for place in _corners(text)}
     for name, marks in used.items():
-        text = spec.get("datasets", {}).get(name)
-        if marks == {"point"} and isinstance(text, str):
-            spec["datasets"][name] = _fewer(text, fields[name])
+        if marks == {"point"} and name in tables:
+            spec["datasets"][name] = _fewer(tables[name], fields[name], corners)
+
+
+def _corners(text: str) -> set[tuple[str, ...]]:
+    """The places of the corners of the hulls in a table of `qbkit.plots.envelopes.plane`."""
+    heading, *rows = csv.reader(io.StringIO(text))
+    return {_place(heading, row) for row in rows} if "corner" in heading else set()
+
+
+def _place(heading: list[str], row: list[str]) -> tuple[str, ...]:
+    return tuple(row[heading.index(name)] for name in PLACE if name in heading)
 
 
 def _with_data(view: Spec, data: str | None) -> Iterator[tuple[str, Spec]]:
@@ -215,7 +228,7 @@ def _with_data(view: Spec, data: str | None) -> Iterator[tuple[str, Spec]]:
             yield from _with_data(part, data)
 
 
-def _fewer(text: str, field: str) -> str:
+def _fewer(text: str, field: str, corners: set[tuple[str, ...]]) -> str:
     heading, *rows = csv.reader(io.StringIO(text))
     at = heading.index(field) if field in heading else None
     groups: dict[str, list[list[str]]] = {}
@@ -225,7 +238,11 @@ def _fewer(text: str, field: str) -> str:
     writer = csv.writer(thinned, lineterminator="\n")
     writer.writerow(heading)
     for group in groups.values():
-        writer.writerows(group[:: -(-len(group) // MAX_POINTS)])
+        step = -(-len(group) // MAX_POINTS)
+        kept = (
+            row for i, row in enumerate(group) if not i % step or _place(heading, row) in corners
+        )
+        writer.writerows(kept)
     return thinned.getvalue()
 
 

@@ -1,4 +1,4 @@
-"""Small multiples of many flows, each alone on its link, on shared scales."""
+"""Small multiples of many flows, each of a run of its own, on shared scales."""
 
 from __future__ import annotations
 
@@ -32,11 +32,12 @@ def gallery_chart(
     *,
     reference: str | None = None,
     columns: int = 6,
-    title: str = "Alone on the link",
+    title: str | None = None,
 ) -> alt.VConcatChart:
     """One column of panels per run: congestion window, throughput and queueing delay over time.
 
-    ``runs`` maps a label to a run, whose first flow is drawn. All panels of a quantity share one
+    ``runs`` maps a label to a run, whose first flow is drawn; without a ``title``, that says
+    whether it was alone. All panels of a quantity share one
     scale, and each shows the run labelled ``reference`` in grey in the background. After
     ``columns`` runs a new block of panels begins. Raises MetricError without a run, or if the
     reference is not among the runs.
@@ -60,6 +61,9 @@ def gallery_chart(
     others = reference is not None and len(labels) > 1
     words = [f"Grey in each panel: {reference}."] if others else []
     words.append(averaging(series))
+    if title is None:
+        alone = all(ds.sizes["flow"] == 1 for ds in runs.values())
+        title = "Alone on the link" if alone else "The first flow of each run"
     width = WIDTH * min(columns, max(len(labels), 3))
     return VConcatChart(vconcat=blocks, spacing=26, **heading(title, words, width))
 

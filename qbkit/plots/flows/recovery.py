@@ -19,7 +19,7 @@ MAX_SPANS = 500
 """Most spans of one connection; the shortest gaps are closed until no more are left."""
 TRIGGERS = {
     "": "trigger not reported",
-    "queue": "dropped by the queue",
+    "queue": "dropped at the bottleneck",
     "random": "lost at random after the queue",
 }
 RECOVERY = "recovery"

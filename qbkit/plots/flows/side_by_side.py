@@ -80,7 +80,7 @@ def _row(
         line = data.mark_line(clip=True, strokeWidth=1.3).encode(
             x=x,
             y=y.axis(tickCount=3),
-            color=alt.Color("label:N", scale=colours, legend=None),
+            color=alt.Color("label:N", scale=colours),
             tooltip=["label:N", "time_s:Q", f"{column}:Q"],
         )
         behind: list[Any] = []

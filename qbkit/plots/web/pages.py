@@ -7,7 +7,8 @@ import numpy as np
 import pandas as pd
 
 from qbkit.errors import MetricError
-from qbkit.metrics.web.pages import NO_LOSS, PAGE_TIMES, TITLES, page_differences
+from qbkit.metrics.web.loads import require_table
+from qbkit.metrics.web.pages import NO_LOSS, PAGE_TIMES, SETTING, TITLES, page_differences
 from qbkit.plots.drawing import theme
 from qbkit.plots.drawing.captions import heading
 from qbkit.plots.drawing.charts import Chart, LayerChart
@@ -39,7 +40,8 @@ def page_differences_chart(
     """Heat map of the differences of medians: settings by row, a column per time.
 
     ``table`` is from `qbkit.metrics.page_table`. Hover over a cell for medians and bootstrap
-    interval. Raises MetricError where no setting has two loads of each protocol.
+    interval. Raises MetricError where no setting has two loads of each protocol, and for another
+    table, such as that of `qbkit.metrics.page_differences`, which this computes itself.
     """
     cells = page_differences(table)
     if cells.empty:
@@ -77,9 +79,10 @@ def page_differences_chart(
 def page_times_chart(table: pd.DataFrame, *, columns: int = 3) -> alt.Chart:
     """Cumulative distribution over all loads of each setting and protocol; a menu chooses the time.
 
-    ``table`` is from `qbkit.metrics.page_table`.
+    ``table`` is from `qbkit.metrics.page_table`; MetricError for another one.
     """
-    keys = ["server", "client", "page", "loss", "rtt_ms", "protocol"]
+    keys = [*SETTING, "protocol"]
+    require_table(table, [*keys, "seed", *PAGE_TIMES], "page_table")
     parts = []
     for name in PAGE_TIMES:
         known = table[np.isfinite(table[name])]
@@ -120,7 +123,9 @@ def main_image_chart(table: pd.DataFrame, *, columns: int = 3) -> alt.Chart:
     """When the main image is asked for and when it is there, by protocol (figure 15).
 
     ``table`` is from `qbkit.metrics.page_table`. A bar spans the medians, with all loads as dots.
+    Raises MetricError for another table.
     """
+    require_table(table, [*SETTING, "protocol", "seed", "main_start_s", "main_end_s"], "page_table")
     known = table[np.isfinite(table["main_end_s"])]
     parts = [
         {

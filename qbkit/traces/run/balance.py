@@ -21,7 +21,7 @@ from qbkit.traces.run.schema import Variable, variable
 CAPTURED = {
     "balance_in_packets": "packets that reached the queue",
     "balance_out_packets": "packets that left the queue, and were not lost at random after it",
-    "balance_dropped_packets": "packets dropped by the queue",
+    "balance_dropped_packets": "packets dropped at the bottleneck, by its queue or in front of it",
     "balance_random_loss_packets": "packets lost at random after the queue",
     "balance_queued_packets": "packets still queued when the counters were read",
 }

@@ -29,7 +29,7 @@ CAPTURE = "before.pcap"
 SECOND_NS = 10**9
 FATES = {
     Fate.ARRIVED: "arrived",
-    Fate.QUEUE_DROP: "dropped by the queue",
+    Fate.QUEUE_DROP: "dropped at the bottleneck",
     Fate.RANDOM_LOSS: "lost at random",
     Fate.UNKNOWN: "unknown",
 }

@@ -22,7 +22,7 @@ from qbkit.traces.run.telemetry import columns_of, meaning, states_of
 Variable = tuple[Sequence[str], object, dict[str, object]]
 
 LOSSES = {
-    Fate.QUEUE_DROP: "packets dropped by the queue",
+    Fate.QUEUE_DROP: "packets dropped at the bottleneck, by its queue or in front of it",
     Fate.RANDOM_LOSS: "packets lost at random behind the queue",
 }
 FATE = "what became of the packet"
@@ -47,7 +47,7 @@ def packet_variables(packets: FlowPackets, t0_ns: int) -> dict[str, Variable]:
     small = _smallest(sizes, ack_sizes)
     return {
         "packet_time_s": variable("packet", arrival_s, "s", "arrival at the queue"),
-        "packet_departure_s": variable("packet", departure_s, "s", "departure from the queue"),
+        "packet_departure_s": variable("packet", departure_s, "s", _departure_text(packets)),
         "packet_fate": _flags("packet", packets.fate, Fate, FATE),
         "packet_flow": variable("packet", packets.data_flow.astype(np.uint16), "1", "flow"),
         "packet_size_bytes": variable("packet", sizes.astype(small), "B", "frame without FCS"),
@@ -58,6 +58,13 @@ def packet_variables(packets: FlowPackets, t0_ns: int) -> dict[str, Variable]:
         **_ecn(packets),
         **_followed_acks(packets, t0_ns),
     }
+
+
+def _departure_text(packets: FlowPackets) -> str:
+    """What the departures are: where the path holds packets, they are seen only behind it."""
+    if packets.left_ns is None:
+        return "departure from the queue"
+    return "departure to the receiver, behind the path after the queue"
 
 
 def _left(packets: FlowPackets, t0_ns: int) -> dict[str, Variable]:
