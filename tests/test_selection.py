@@ -32,7 +32,9 @@ def test_chosen_flows_keep_their_numbers(run, chosen):
     labels = run["label"].isel(flow=chosen).values.reshape(-1).tolist()
     whole = run.qb.summary().set_index("label").loc[labels]
     some = run.isel(flow=chosen)
-    pd.testing.assert_frame_equal(some.qb.summary().set_index("label"), whole)
+    ours = some.qb.summary().set_index("label")
+    # What none of these reports, but another flow does, is a column of NaN in the whole table.
+    pd.testing.assert_frame_equal(ours, whole.dropna(axis="columns", how="all"))
     for place, label in enumerate(labels):
         points, same = some.qb.envelope(place).points, run.qb.envelope(label).points
         assert (points == same).all()
