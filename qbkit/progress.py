@@ -14,13 +14,21 @@ from typing import Any
 from tqdm import std
 
 
+LOG_INTERVAL_S = 30.0
+"""Least time between two states of a bar that is written to a file or a pipe."""
+
+
 def bar(**how: Any) -> std.tqdm:
     """A progress bar with tqdm's arguments, to be used in a ``with`` statement.
 
-    As in tqdm, ``disable=None`` shows it in a terminal or a notebook, and not in a log.
+    As in tqdm, ``disable=None`` shows it in a terminal or a notebook, and not in a log. In a log it
+    comes anew seldom, as each time is a line there.
     """
-    wanted = in_notebook() and not how.get("disable")
-    return NotebookBar(**how) if wanted else std.tqdm(**how)
+    if in_notebook() and not how.get("disable"):
+        return NotebookBar(**how)
+    if not sys.stderr.isatty():
+        how["mininterval"] = LOG_INTERVAL_S
+    return std.tqdm(**how)
 
 
 def in_notebook() -> bool:

@@ -532,6 +532,13 @@ def test_a_process_fails_with_the_same_sentence(here):
 
 
 @pytest.mark.guest
+def test_a_log_has_few_states_of_a_bar(own_runs: Path):
+    done = qbkit("run", "tcp:cubic", "--duration-s", "20")
+    assert done.returncode == 0
+    assert 1 <= done.stderr.count("virtual s") <= 2
+
+
+@pytest.mark.guest
 def test_ctrl_c_in_the_middle(own_runs: Path):
     words = ["run", "tcp:cubic", "--duration-s", "5000", "--json"]
     process = subprocess.Popen(
