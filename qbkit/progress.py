@@ -13,7 +13,6 @@ from typing import Any
 
 from tqdm import std
 
-
 LOG_INTERVAL_S = 30.0
 """Least time between two states of a bar that is written to a file or a pipe."""
 
