@@ -11,6 +11,7 @@ from synthetic import synthetic_run
 
 from qbkit.errors import MetricError
 from qbkit.metrics import assess
+from qbkit.plots.drawing.captions import assessment_sentences
 
 
 def trials(n: int, seed: int, centre: tuple[float, float] = (40, 10), spread: float = 1.0):
@@ -182,6 +183,9 @@ def test_the_same_runs_on_both_sides_conform_to_nothing() -> None:
         f"Two trials of the kernel's: {result.noise_floor:.2f}, the noise floor.",
     )
     assert result.reasons.endswith("; both sides are the same runs, so only the noise floor counts")
+    captions = assessment_sentences(result)
+    assert captions[:2] == list(result.verdict.lines)
+    assert not any("cite this number" in words for words in captions)
     # More seeds would not help: also where there are too few for a test.
     assert assess(runs[:3], runs[:2], bootstrap=1).verdict.lines[0] == result.verdict.lines[0]
     some = assess([*runs[:2], *trials(22, 2, spread=0.2)], runs, bootstrap=10)

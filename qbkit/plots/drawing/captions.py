@@ -46,9 +46,9 @@ def assessment_sentences(a: Assessment) -> list[str]:
     """The verdict, which number to cite, its evidence, and what the pooled envelopes have."""
     moved = f"{signed(a.delta_throughput_mbps)} Mbit/s, {signed(a.delta_delay_ms)} ms"
     floor = "" if math.isnan(a.noise_floor) else f" with the noise floor, {a.noise_floor:.2f}"
+    cited = f"Conformance {a.conformance:.2f}: cite this number{floor}."
     return [
-        a.verdict.lines[0],
-        f"Conformance {a.conformance:.2f}: cite this number{floor}.",
+        *(a.verdict.lines if a.same_runs else (a.verdict.lines[0], cited)),
         sentence(a.reasons),
         f"The conformance to cite compares single trials. The chart pools them ({a.seeds} and "
         f"{a.reference_seeds} seeds), and its numbers grow with the seeds: pooled conformance "
