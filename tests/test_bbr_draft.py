@@ -20,6 +20,7 @@ from qbkit.metrics.evaluation.measures import MEASURES
 from qbkit.spec.case_book import Case, CaseBook, Expectation
 from qbkit.store import path_of
 from qbkit.studies.evaluation import cases
+from qbkit.studies.evaluation.case_pages import wanted_text
 from qbkit.studies.evaluation.shelf import open_book
 
 DATA = Path(__file__).parents[1] / "data/bbr_draft"
@@ -48,6 +49,18 @@ def test_the_book_has_the_drafts_22_cases_and_measures_what_exists(book: CaseBoo
 )
 def test_bounds(bounds: dict, value: float, met: bool):
     assert Expectation(words="x", measure="queue", **bounds).met(value) is met
+
+
+@pytest.mark.parametrize(
+    ("measure", "text"),
+    [
+        ("queue_least", "5th percentile of queueing delay at most 5 ms"),
+        ("queue_p95", "95th percentile of queueing delay at most 5 ms"),
+        ("utilisation", "use of the link at most 5"),
+    ],
+)
+def test_an_expectation_says_what_is_measured_with_its_unit(measure: str, text: str):
+    assert wanted_text(Expectation(words="x", measure=measure, at_most=5)) == text
 
 
 def test_a_case_expects_something_or_says_why_not():
@@ -186,7 +199,8 @@ def test_a_book_of_cases_of_ones_own_becomes_a_page_with_the_packets(tmp_path: P
     assert done.return_value == 3, done.output
     page, text, stored = (Path(out).read_text() for out in outs)
     assert "1 case: 1 differs" in page
-    assert "no queue at all: at most 0.5" in page
+    assert "no queue at all: mean queueing delay at most 0.5 ms" in page
+    assert "this notebook" not in page
     assert "until it left the queue (ms)" in page
     assert "| 7 | Too much to ask | differs |" in text
     (case,) = json.loads(stored)["cases"]

@@ -7,7 +7,9 @@ import math
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 from itertools import combinations
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -25,6 +27,7 @@ from qbkit.studies.bisection import bisect as function
 from qbkit.studies.bisection.bisect import _Trials, spread
 from qbkit.studies.bisection.measures import measure_of, measures
 from qbkit.studies.bisection.search import search
+from qbkit.studies.bisection.versions import Clone, Commit
 
 NOISE = np.array([-0.02, 0.01, 0.0, 0.02, -0.01])
 
@@ -111,6 +114,26 @@ def test_the_answer_names_the_first_its_evidence_and_its_cause(trials):
         "Most likely …",
     )
     assert found.frame().side.tolist() == ["good", "good", "bad", "bad"]
+
+
+def test_a_command_for_a_commit_is_left_out(trials):
+    said = ["Its window reports the same.", "To confirm it, run qbkit run x-0123456789:cubic."]
+    found = replace(trials(0.5, 0.7), explained=SimpleNamespace(next_lines=said))
+    assert found.next_lines == said
+    commit = Commit(Clone("x", Path("/x"), "make"), "0123456789abcdef", "a change")
+    assert replace(found, versions=[*found.versions, commit]).next_lines == said[:1]
+
+
+def test_the_answer_is_said_before_its_cause_is_looked_for(monkeypatch):
+    said = []
+    how = ("cubic", "tcp:cubic", Bottleneck(), 10.0, 5, False, said.append)
+    trial = _Trials(versions("x@1", "x@2"), measure_of("share"), *how)
+    monkeypatch.setattr(_Trials, "_competing", lambda *_: [])
+    for name in ("lone", "explanation", "Study"):
+        monkeypatch.setitem(_Trials._explained.__globals__, name, lambda *_, **__: [])
+    trial._explained(1, 0)
+    (line,) = said
+    assert line.startswith("x@2 is the first that differs; looking for the cause: it and x@1 run")
 
 
 def test_a_build_that_fails_is_skipped_and_named(trials):

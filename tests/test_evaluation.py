@@ -6,6 +6,7 @@ import json
 import math
 import shlex
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -20,6 +21,7 @@ from qbkit.errors import SpecError, StoreError
 from qbkit.metrics.evaluation.harm import compared, harm
 from qbkit.metrics.evaluation.measures import MEASURES
 from qbkit.spec.book import Book
+from qbkit.studies.evaluation import evaluate as evaluating
 from qbkit.studies.evaluation.answers import Evaluation
 from qbkit.studies.evaluation.commands import command
 from qbkit.studies.evaluation.evaluate import COLUMNS
@@ -58,6 +60,11 @@ def values(**by_sender: list[float]) -> pd.DataFrame:
 
 def evaluation(**by_sender: list[float]) -> Evaluation:
     return Evaluation(Book(**BOOK), "a:b", True, 3, values(**by_sender))
+
+
+def all_fail(every, **_how) -> list[SimpleNamespace]:
+    """Outcomes of experiments of which none could be run."""
+    return [SimpleNamespace(run=None, reason="failed", experiment=one) for one in every]
 
 
 @pytest.mark.parametrize(
@@ -222,6 +229,29 @@ def test_what_a_sender_cannot_run_is_left_out_with_its_reason(tmp_path: Path):
         again = qb.load_evaluation(qb.save_evaluation(found, tmp_path / "e.json"))
         assert again.left_out == found.left_out
         assert why in qb.save_evaluation(found, tmp_path / "e.html").read_text()
+
+
+def test_a_quick_evaluation_says_what_it_left_out(tmp_path: Path, monkeypatch):
+    varied = {**SCENARIO, "vary": {"buffer_bdp": [1, 0.5, 4], "rtt_ms": [40]}, "network": {}}
+    slow = {**SCENARIO, "name": "slow", "quick": False}
+    whole = Book(**{**BOOK, "criteria": [{**CRITERION, "scenarios": [varied, slow]}]})
+    monkeypatch.setattr(evaluating, "run_missing", lambda *_, **__: {})
+    monkeypatch.setattr(evaluating, "run_all", all_fail)
+    found = qb.evaluate("tcp:bbr", whole, quick=True)
+    why = "not in a quick evaluation"
+    left_out = {("5.2", "beside CUBIC with buffer of 0.5, 4 BDP"): why, ("5.2", "slow"): why}
+    assert found.left_out == left_out
+    assert not qb.evaluate("tcp:bbr", whole).left_out
+    for name in ("e.html", "e.md", "e.json"):
+        assert "buffer of 0.5, 4 BDP" in qb.save_evaluation(found, tmp_path / name).read_text()
+    assert qb.load_evaluation(tmp_path / "e.json").left_out == left_out
+
+
+def test_the_markdown_has_the_margins(tmp_path: Path):
+    one = evaluation(a_b=[0.5, 0.6], tcp_reno=[0.5, 0.6], tcp_cubic=[0.4, 0.5])
+    text = qb.save_evaluation(one, tmp_path / "e.md").read_text()
+    assert "| worse by (95 %) | margin | answer |" in text
+    assert " | 0.05 | " in text
 
 
 def test_a_section_whose_runs_failed_says_so():

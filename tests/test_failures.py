@@ -175,7 +175,8 @@ def test_driver_that_spins_is_found_and_ended(monkeypatch, own_runs):
     monkeypatch.setattr(runner, "_silence_s", lambda _: 3.0)
     sentence = run_bad("spin", monkeypatch)
     assert "clock stood still for 3 s" in sentence
-    assert "/usr/bin/python3 computes without ever letting time pass" in sentence
+    words = "flow 1 (bad:spin): /usr/bin/python3 computes without ever letting time pass"
+    assert words in sentence
     assert guests() == []
     assert not list(own_runs.glob("*"))
     record = Path(re.search(r"\((\S+) records", sentence)[1])

@@ -152,11 +152,22 @@ def test_a_case_is_a_book_that_evaluate_reads(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("bar", "low", "floor_says"), [(0.5, 0.04, False), (0.11, 0.06, False), (0.5, 0.35, True)]
+    ("bar", "low", "high", "why"),
+    [
+        (0.5, 0.04, 0.45, "The lower end is not beyond the margin of 0.05"),
+        (0.5, 0.01, 0.04, "The whole interval is within the margin of 0.05"),
+        (0.11, 0.06, 0.45, "The difference of the means, 0.01, is not beyond that."),
+        (0.5, 0.35, 0.45, ""),
+    ],
 )
-def test_confirmed_is_beyond_the_margin_and_the_floor(bar, low, floor_says):
-    one = Comparison(0.1, bar, "tcp:cubic", low, 0.45, 0.05)
-    assert found_by(ODD, one).confirmed is floor_says
+def test_confirmed_is_beyond_the_margin_and_the_floor(tmp_path, bar, low, high, why):
+    found = found_by(ODD, Comparison(0.1, bar, "tcp:cubic", low, high, 0.05))
+    assert found.confirmed is (not why)
+    found.save(tmp_path / "case.yaml")
+    for text in (found.verdict.splitlines()[1], (tmp_path / "case.yaml").read_text()):
+        assert why in text
+        assert ("margin" in text) is ("margin" in why)
+    assert found.to_dict()["margin"] == 0.05
 
 
 @pytest.mark.parametrize(

@@ -12,11 +12,13 @@ from conservation import conserved_run
 from loopback import Bench, succeed
 from synthetic import synthetic_run
 
+import qbkit as qb
 from qbkit import stacks
 from qbkit.errors import MetricError, SpecError
 from qbkit.metrics.flows.frames import Frames, flow_frames, freezes
 from qbkit.stacks.about.listing import list_implementations
 from qbkit.studies.conformance import conformance_study
+from qbkit.studies.results import figure, kinds_of
 from qbkit.traces.run.objects import object_variables
 
 BOTH = ("media:gcc", "media:scream")
@@ -89,7 +91,7 @@ def test_the_summary_counts_freezes_of_frames_alone():
     assert flow_frames(with_objects(release_s**2, arrived_s), 1) is None
 
 
-def test_the_chart_has_a_band_for_each_freeze():
+def test_the_chart_has_a_band_for_each_freeze(tmp_path: Path):
     release_s = np.arange(300) * FRAME_S
     arrived_s = release_s + 0.03
     arrived_s[100:110] = arrived_s[110]
@@ -100,6 +102,10 @@ def test_the_chart_has_a_band_for_each_freeze():
     assert len(text.splitlines()) == 3
     with pytest.raises(MetricError, match="no flow of this run has frames; run one of media"):
         synthetic_run().qb.plot.frames()
+    assert "frames" in kinds_of(run) and "frames" not in kinds_of(synthetic_run())
+    assert figure(run, "frames").to_dict() == chart
+    page = qb.save_report(run, tmp_path / "r.html").read_text()
+    assert "<h2>Frames</h2>" in page
 
 
 def test_frames_are_read_by_their_number(tmp_path: Path):

@@ -149,6 +149,39 @@ def test_what_is_missing_is_named(here: Path):
     assert "duration only" in found["sends a number of bytes"].detail
 
 
+@pytest.mark.guest
+def test_a_program_that_ends_is_named_before_anything_else(here: Path):
+    program = here / "dies.py"
+    program.write_text(BROKEN.replace("range(240 + os.getpid() % 5)", "open('/nothing')"))
+    program.chmod(0o755)
+    table = {
+        "program": str(program),
+        "controllers": ["cubic"],
+        "connect": ["connect", "{ip}", "{port}", "{duration_s}"],
+        "listen": ["listen", "{port}"],
+    }
+    registry.register(configured.from_table("dies", table, here))
+    _, check = contract.check_stack("dies")
+    assert (check.check, check.ok) == ("dies:cubic runs", False)
+    assert "the sender's program ended with status 1: FileNotFoundError" in check.detail
+
+
+@pytest.mark.guest
+def test_controllers_that_are_one_are_named(here: Path):
+    qbkit("new-stack", "mine")
+    table = {
+        **configured.tables_of(here / "config/stacks.toml")["mine"],
+        "controllers": ["cubic", "bbr"],
+    }
+    fixed = ["reno" if word == "{controller}" else word for word in table["connect"]]
+    found = []
+    for name, connect in (("one", fixed), ("two", table["connect"])):
+        registry.register(configured.from_table(name, {**table, "connect": connect}, here))
+        found.append([*contract.check_stack(name)][-1])
+    assert [check.ok for check in found] == [False, True]
+    assert found[0].detail == "the controller is not passed on: cubic, bbr send the same packets"
+
+
 @pytest.mark.parametrize(
     ("name", "words"),
     [

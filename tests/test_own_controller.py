@@ -15,10 +15,11 @@ from simulated_path import PACKET_BYTES, SimulatedPath
 
 import qbkit as qb
 from qbkit.cca import Settings, shipped
-from qbkit.cca.own import registry
+from qbkit.cca.own import mistakes, registry
 from qbkit.cca.shipped import ControllerError
 from qbkit.errors import RunFailed, SpecError
 from qbkit.stacks.drivers.cca_flow.guard import Guard
+from qbkit.traces.run import telemetry
 
 DECREASE = 0.5
 
@@ -237,6 +238,10 @@ def test_the_example_of_the_how_to_fills_a_link_and_keeps_its_queue_short() -> N
         (cell("pass", "../x"), "is no name for a controller"),
         (cell("pass", base="object"), "MyCC is no controller: derive it from qb.cca.WindowCont"),
         ('@qb.controller("f")\ndef f(): ...', "f is no controller: derive it from"),
+        (cell("def on_acks(self, ack): ..."), r"'my-cc' has a method on_acks.*mean on_ack\?\)"),
+        (cell("def on_ack(self, ack):\n        self.log(cwnd_bytes=5)"), "choose another name"),
+        (cell("def on_ack(self, ack):\n        self.log(a=1, time_s=5)"), "my-cc' logs time_s, a"),
+        (cell("def on_ack(self, ack):\n        self.log(label=5)"), "uses itself; choose another"),
         (cell("q = Q"), "uses Q, which is not in its cell; define Q there"),
         (cell("def on_ack(self, ack):\n        helper()"), "uses helper, which is not in its cell"),
         (
@@ -309,6 +314,25 @@ def test_what_a_controller_cannot_set_names_it_and_the_time(body: str, sentence:
         SimulatedPath(controller)  # its handshake is acknowledged
         guard.check(controller)
         guard.check_log(controller)
+
+
+def test_names_that_cannot_be_logged_are_all_that_are_recorded() -> None:
+    assert set(mistakes.RECORDED) | set(mistakes.REPLACED) == set(telemetry.COLUMNS)
+    run_cell(cell("def on_ack(self, ack):\n        self.log(min_rtt_ms=5, delivery_rate_mbps=1)"))
+
+
+def test_a_controller_may_have_the_events_of_its_base() -> None:
+    base = "class Base(qb.cca.LossBasedController):\n    def on_ack(self, ack): ...\n"
+    run_cell(base + cell("on_time = 3", base="Base"))
+
+
+def test_a_name_that_only_the_run_shows_is_refused_when_it_is_read(tmp_path: Path) -> None:
+    folder = tmp_path / "flows/1"
+    folder.mkdir(parents=True)
+    (folder / "sender.csv").write_text("time_ns,cwnd_bytes\n20,10\n")
+    (folder / "controller.csv").write_text("time_ns,name,value\n20,cwnd_bytes,7\n")
+    with pytest.raises(RunFailed, match="the controller of flow 2 logs cwnd_bytes, a name that"):
+        telemetry.read_sender(folder)
 
 
 def guarded(body: str) -> tuple[Guard, Any]:

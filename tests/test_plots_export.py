@@ -1,6 +1,7 @@
 import base64
 import gzip
 import json
+import re
 import struct
 
 import pytest
@@ -10,6 +11,7 @@ from qbkit import plots
 from qbkit.errors import StoreError
 from qbkit.metrics import envelope
 from qbkit.plots.drawing import render
+from qbkit.plots.drawing.pointer import HINT, without_hints
 from qbkit.plots.drawing.render import script_json
 
 
@@ -51,6 +53,29 @@ def test_every_ending(ds, tmp_path):
     assert sorted(p.name for p in tmp_path.iterdir()) == sorted(f"chart.{e.upper()}" for e in heads)
     page = (tmp_path / "chart.HTML").read_text()
     assert "src=" not in page and "cdn" not in page.lower().replace("@bundle@", "")[:2000]
+
+
+def test_still_pictures_have_no_words_on_what_only_a_page_can_do(ds, tmp_path):
+    for chart in (plots.timeline_chart(ds), plots.linked_chart(ds)):
+        shown = " ".join(plots.save_chart(chart, tmp_path / "c.svg").read_text().split())
+        assert not re.search("Drag|zoom|Double-click", shown)
+        page = plots.save_chart(chart, tmp_path / "c.html").read_text()
+        assert re.search("Drag.*zoom", page)
+        assert "this notebook" not in page
+
+
+@pytest.mark.parametrize(
+    ("subtitle", "left"),
+    [
+        (HINT, ""),
+        ("First. Click a cell to see its two flows (of the first seed). Last.", "First. Last."),
+        ("Move the slider, or choose Play.", ""),
+        ("Clicked packets of 1.5 ms.", "Clicked packets of 1.5 ms."),
+    ],
+)
+def test_only_words_on_what_can_be_done_go(subtitle, left):
+    spec = {"title": {"text": "T", "subtitle": subtitle}}
+    assert without_hints(spec)["title"] == {"text": "T", "subtitle": left}
 
 
 def test_saving_does_not_depend_on_the_theme_that_is_on(ds, tmp_path):

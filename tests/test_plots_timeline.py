@@ -11,10 +11,18 @@ import pytest
 from chart_words import tables_of
 from synthetic import synthetic_run
 
+import qbkit as qb
 from qbkit import plots
 from qbkit.errors import MetricError
 from qbkit.plots.drawing.captions import PIXELS_PER_LETTER, heading
-from qbkit.plots.flows.levels import Level, common_levels, level_layers, levels
+from qbkit.plots.flows.levels import (
+    Level,
+    common_delays,
+    common_levels,
+    delay_layers,
+    level_layers,
+    levels,
+)
 
 
 def test_levels_are_those_of_the_link():
@@ -40,6 +48,22 @@ def test_levels_far_above_the_data_are_left_out():
     assert level_layers(found, "queue_delay_ms", most=10.0) == []
     assert len(level_layers(found, "queue_delay_ms", most=20.0)) == 2
     assert level_layers(found, "throughput_mbps", most=20.0) == []
+
+
+def test_what_changes_on_the_path_is_named(tmp_path: Path):
+    ds = synthetic_run()
+    link = {"rate_mbps": 10, "capacity": "0:10 8:4", "delay": "0:20 7:90 9:90 12:30"}
+    experiment = qb.Experiment(bottleneck=qb.Bottleneck(**link), flows=["tcp:cubic"], duration_s=20)
+    mbps = np.where(ds.time < 8, 10.0, 4.0)
+    ds = ds.assign(capacity_mbps=("time", mbps)).assign_attrs(spec=experiment.to_json())
+    for chart in (ds.qb.plot.timeline(), plots.side_by_side_chart({"a": ds})):
+        shown = plots.save_chart(chart, tmp_path / "c.svg").read_text()
+        for words in (">capacity<", ">RTT 90 ms<", ">RTT 30 ms<"):
+            assert shown.count(words) == 1, words
+    other = experiment.model_copy(update={"bottleneck": qb.Bottleneck(rate_mbps=10)})
+    assert common_delays([ds]) == ((7.0, 90.0), (12.0, 30.0))
+    assert common_delays([ds, ds.assign_attrs(spec=other.to_json())]) == ()
+    assert delay_layers([(1.0 * i, 20.0 + i) for i in range(100)]) == []
 
 
 @pytest.mark.slow

@@ -86,6 +86,14 @@ def test_reasons_are_distinguished(seen, words):
     assert (standstill.reason(seen) is None) == (words is None)
 
 
+def test_the_flow_is_named():
+    seen = a_guest("R", 0.9, [])
+    assert (standstill.reason(seen, ["a:b"]) or "").startswith("flow 1 (a:b): /usr/bin/python3 c")
+    assert (standstill.reason(seen, ["a:b", "c:d"]) or "").startswith("/usr/bin/python3 computes")
+    seen["processes"][1]["flow"] = 1
+    assert (standstill.reason(seen, ["a:b", "c:d"]) or "").startswith("flow 2 (c:d): /usr/bin/")
+
+
 def test_the_record_survives(tmp_path, monkeypatch):
     monkeypatch.setenv("QBKIT_CACHE", str(tmp_path))
     seen = {"when": "2026-01-01T00:00:00+00:00", **a_guest("S", 0.0, [])}

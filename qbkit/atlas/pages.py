@@ -29,12 +29,10 @@ from qbkit.metrics import by_family, summary
 from qbkit.metrics.maps.families import kernel_counterpart
 from qbkit.metrics.maps.interactions import FIRST
 from qbkit.metrics.maps.shares import settle_s
-from qbkit.plots.drawing.render import chart_fragment
+from qbkit.plots.drawing.render import ON_A_PAGE, chart_fragment
 from qbkit.plots.maps.conformance_map import setting_text
 from qbkit.spec import Experiment
 from qbkit.spec.network_words import network_text
-
-WAITING = "An interactive chart; it needs JavaScript."
 
 
 class Figure(NamedTuple):
@@ -138,7 +136,7 @@ def implementation_page(published: Published, name: str) -> dict[str, Any]:
 def drawn(chart: alt.TopLevelMixin | dict[str, Any], name: str) -> Figure:
     """A chart, or its specification, as HTML that draws itself with the script of the site."""
     spec = chart if isinstance(chart, dict) else chart.to_dict(validate=False)
-    return Figure(name, chart_fragment(spec, bundled=False, waiting=WAITING))
+    return Figure(name, chart_fragment(spec, bundled=False, waiting=ON_A_PAGE))
 
 
 def _row(published: Published, name: str, family: str) -> Row:

@@ -116,10 +116,11 @@ def bisect_command(good: str, bad: str, as_json: bool, **params: Any) -> None:
     frame = found.frame()
     if as_json:
         rows = plain_rows(frame.to_dict("records"))
-        print_json({"lines": found.lines, "versions": rows, "cause": found.explained.to_dict()})
+        cause = {**found.explained.to_dict(), "next": found.next_lines}
+        print_json({"lines": found.lines, "versions": rows, "cause": cause})
         return
     print_frame(frame)
-    for line in (found, *found.explained.next_lines):
+    for line in (found, *found.next_lines):
         click.echo(line)
 
 

@@ -1,15 +1,16 @@
 """Does a stack keep its contract? It fills a link, stops on time, repeats and reports.
 
 One that makes no bulk transfers need not fill a link. A driver may work and still spoil a study: it
-sends less than the link carries, goes on after its time, behaves differently at equal seeds, or
-misses a variable that it claims. Each controller runs once, alone, for some seconds; one also runs
-again, and with a number of bytes.
+sends less than the link carries, goes on after its time, behaves differently at equal seeds, misses
+a variable that it claims, or never hears which controller is asked for. Each controller runs once,
+alone, for some seconds; one also runs again, and with a number of bytes.
 """
 
 from __future__ import annotations
 
+import hashlib
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -17,10 +18,12 @@ import xarray as xr
 
 from qbkit import stacks
 from qbkit.check import Check
-from qbkit.errors import QbkitError, SpecError
+from qbkit.errors import QbkitError, RunFailed, SpecError
 from qbkit.execution.runner import run
 from qbkit.metrics.flows.lookup import delivered_packets
 from qbkit.spec import Bottleneck, Experiment, Flow
+from qbkit.stacks.external.program import Configured
+from qbkit.traces.run.early_end import EARLY_END, early_end_sentences
 
 LINK = Bottleneck(rate_mbps=10, rtt_ms=20, buffer_bdp=1)
 STOP_S, DURATION_S = 6.0, 8.0
@@ -47,11 +50,14 @@ def check_stack(name: str) -> Iterator[Check]:
     yield Check("ready", status.ready, ready, status.reason)
     if not status.ready:
         return
+    sent: dict[str, str] = {}
     with tempfile.TemporaryDirectory(prefix="qbkit-") as scratch:
         folder = Path(scratch)
         for controller in controllers:
             is_first = controller == controllers[0]
-            yield from _check_controller(stack, controller, folder, is_first)
+            yield from _check_controller(stack, controller, folder, is_first, sent)
+    if isinstance(stack, Configured) and len(sent) > 1:
+        yield _passes_on(sent)
 
 
 def _parts(name: str) -> tuple[stacks.Stack, tuple[str, ...]]:
@@ -69,13 +75,15 @@ def _parts(name: str) -> tuple[stacks.Stack, tuple[str, ...]]:
 
 
 def _check_controller(
-    stack: stacks.Stack, controller: str, folder: Path, is_first: bool
+    stack: stacks.Stack, controller: str, folder: Path, is_first: bool, sent: dict[str, str]
 ) -> Iterator[Check]:
+    """The checks of a controller; ``sent`` gets the digest of its packets."""
     flow = Flow(stack.name, controller, stop_s=STOP_S)
     first = _attempt(flow, folder / f"{controller}.nc")
     if isinstance(first, QbkitError):
         yield Check(f"{flow.name} runs", False, str(first), "correct what the error names")
         return
+    sent[controller] = _digest(first)
     if stack.bulk:
         yield _fills(flow, first)
     yield _stops(flow, first)
@@ -87,14 +95,38 @@ def _check_controller(
 
 
 def _attempt(flow: Flow, out: Path) -> xr.Dataset | QbkitError:
-    """The run of a lone flow, or why there is none; a stored run is not used."""
+    """The run of a lone flow, or why there is none, or how it ended early.
+
+    A stored run is not used.
+    """
     experiment = Experiment(bottleneck=LINK, flows=(flow,), duration_s=DURATION_S)
     try:
-        return run(experiment, out=out)
+        ds = run(experiment, out=out)
     except SpecError:
         raise
     except QbkitError as error:
         return error
+    return RunFailed(early_end_sentences(ds)[0]) if EARLY_END in ds else ds
+
+
+def _digest(ds: xr.Dataset) -> str:
+    """Of the times and sizes of all packets."""
+    packets = (ds[name].values.tobytes() for name in ("packet_time_s", "packet_size_bytes"))
+    return hashlib.sha256(b"".join(packets)).hexdigest()
+
+
+def _passes_on(sent: Mapping[str, str]) -> Check:
+    """Whether controllers of a table differ; one that is not passed on cannot."""
+    alike: dict[str, list[str]] = {}
+    for controller, digest in sent.items():
+        alike.setdefault(digest, []).append(controller)
+    same = [names for names in alike.values() if len(names) > 1]
+    detail = f"{len(sent)} controllers, each with packets of its own"
+    if same:
+        words = "; ".join(f"{', '.join(names)} send the same packets" for names in same)
+        detail = f"the controller is not passed on: {words}"
+    fix = "write {controller} into the table's connect or listen, and let the program use it"
+    return Check("passes the controller on", not same, detail, fix)
 
 
 def _fills(flow: Flow, ds: xr.Dataset) -> Check:

@@ -15,7 +15,7 @@ from qbkit.errors import QbkitError, StoreError
 from qbkit.files import write_whole, writing
 from qbkit.metrics.verdicts.reasons import sentence
 from qbkit.plots.drawing.html import run_html, run_sentence
-from qbkit.plots.drawing.render import chart_fragment, without_bundle
+from qbkit.plots.drawing.render import page_fragment, without_bundle
 from qbkit.store.faults import faults_html
 from qbkit.store.paper_tables import heading
 from qbkit.studies.conformance import Study
@@ -124,7 +124,7 @@ def _study_sections(results: Results, study: Study) -> Iterator[Section]:
 
 def _chart(results: Results, kind: str) -> str:
     try:
-        return chart_fragment(figure(results, kind).to_dict(validate=False))
+        return page_fragment(figure(results, kind).to_dict(validate=False))
     except QbkitError as error:
         return f"<p>Not drawn: {escape(str(error))}.</p>"
 

@@ -13,6 +13,7 @@ import xarray as xr
 from qbkit import metrics, plots, store
 from qbkit.arguments import as_path
 from qbkit.errors import MetricError, StoreError
+from qbkit.metrics.flows.frames import flow_frames
 from qbkit.metrics.flows.summary import without_zeros
 from qbkit.metrics.maps.interactions import FIRST, SECOND
 from qbkit.spec.spec_file import YAML
@@ -98,7 +99,7 @@ def _figures(results: Results) -> dict[str, Callable[[], Any]]:
         return {"envelope": results.plot.envelope, "linked": results.plot.linked}
     if not is_cube(results):
         own = results.qb.plot
-        names = (
+        names: tuple[str, ...] = (
             "timeline",
             "envelope",
             "linked",
@@ -108,6 +109,8 @@ def _figures(results: Results) -> dict[str, Callable[[], Any]]:
             "bandwidth",
             "loss",
         )
+        if any(flow_frames(results, i) for i in range(results.sizes["flow"])):
+            names += ("frames",)
         return {name.replace("_", "-"): getattr(own, name) for name in names}
     cube = results
     if SECOND in cube.dims:

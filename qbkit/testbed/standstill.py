@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import struct
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -26,6 +27,8 @@ ALONE = 4
 """A program that computes takes this many times the processor time of the guest's kernel."""
 STACK_TAIL_BYTES = 16384
 STUB_DATA_BYTES = 8192
+FLOW = re.compile(rb"/flows/([0-9]+)\b")
+"""In the arguments of a flow's program: where it writes, which ends with the flow's index."""
 HANDOVER_OFFSET = 3980
 """Where the words begin in the stub's data: after 99 entries of queued system calls."""
 
@@ -59,17 +62,28 @@ def observe(pid: int, processor: int, patches: Collection[str]) -> dict[str, Any
     }
 
 
-def reason(seen: dict[str, Any]) -> str | None:
-    """In words, why the clock stands still, if the result of `observe` shows it; else None."""
+def reason(seen: dict[str, Any], flows: Sequence[str] = ()) -> str | None:
+    """In words, why the clock stands still, if the result of `observe` shows it; else None.
+
+    ``flows`` are the names of the flows, of which it says the one whose program computes.
+    """
     kernel, *programs = seen["processes"]
     busiest = max(programs, key=lambda each: float(each["cpu_share"]), default=None)
     if busiest and busiest["cpu_share"] > ALONE * kernel["cpu_share"]:
-        return f"{busiest['program']} computes without ever letting time pass"
+        where = _flow_words(busiest.get("flow"), flows)
+        return f"{where}{busiest['program']} computes without ever letting time pass"
     waits = any(each["state"] == "R" for each in seen["processes"])
     if waits and seen["others_on_processor"]:
         names = ", ".join(sorted({each["name"] for each in seen["others_on_processor"]}))
         return f"it hardly gets its processor, which others want: {names}"
     return None
+
+
+def _flow_words(index: int | None, flows: Sequence[str]) -> str:
+    """The flow of a program; a lone flow's where the program does not say it."""
+    if index is None and len(flows) == 1:
+        index = 0
+    return "" if index is None or index >= len(flows) else f"flow {index + 1} ({flows[index]}): "
 
 
 def keep(seen: dict[str, Any]) -> Path:
@@ -83,11 +97,12 @@ def keep(seen: dict[str, Any]) -> Path:
 
 def _process(pid: int, patches: Collection[str]) -> dict[str, Any]:
     """A process of the guest, from /proc; None for values that this user may not read."""
-    proc = Path(f"/proc/{pid}")
+    proc, words = Path(f"/proc/{pid}"), _words(pid)
     return {
         "pid": pid,
         "name": _text(proc / "comm"),
-        "program": _program(pid),
+        "program": words.rpartition(b"\0")[2].decode() or None,
+        "flow": int(found[1]) if (found := FLOW.search(words)) else None,
         "state": stat(pid)[0],
         "wchan": _text(proc / "wchan"),
         "stack": _text(proc / "stack"),
@@ -168,19 +183,23 @@ def _mappings(pid: int) -> list[tuple[int, int, str]]:
     return found
 
 
-def _program(pid: int) -> str | None:
-    """Guest path of a process's program, which execve puts at the end of the stack."""
+def _words(pid: int) -> bytes:
+    """What execve puts at the end of a process's stack: arguments, environment, and its program.
+
+    The program is a path of the guest. Empty if that cannot be read.
+    """
     with suppress(OSError), Path(f"/proc/{pid}/mem").open("rb", buffering=0) as memory:
         for _, end, flags in _mappings(pid):
-            text = _last_string(memory, end)
-            if flags.startswith("rw") and text.startswith(b"/") and text.isascii():
-                return text.decode()
-    return None
+            words = _last_strings(memory, end)
+            program = words.rpartition(b"\0")[2]
+            if flags.startswith("rw") and program.startswith(b"/") and program.isascii():
+                return words
+    return b""
 
 
-def _last_string(memory: BinaryIO, end: int) -> bytes:
-    """The last string below an address; empty if it cannot be read."""
+def _last_strings(memory: BinaryIO, end: int) -> bytes:
+    """The strings below an address; empty if they cannot be read."""
     with suppress(OSError, ValueError, OverflowError):
         memory.seek(end - STACK_TAIL_BYTES)
-        return memory.read(STACK_TAIL_BYTES).rstrip(b"\0").rpartition(b"\0")[2]
+        return memory.read(STACK_TAIL_BYTES).rstrip(b"\0")
     return b""

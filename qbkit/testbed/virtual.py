@@ -74,7 +74,7 @@ def run_guest(
         try:
             console.follow(silence_s)
         except TimeoutError:
-            raise _stalled(process.pid, processor, console, silence_s) from None
+            raise _stalled(process.pid, processor, console, silence_s, plan) from None
         finally:
             end_group(process)
     if console.last_started is None:
@@ -116,11 +116,14 @@ def _start(
         raise kernel.cannot_start(binary, error) from None
 
 
-def _stalled(pid: int, processor: int, console: Console, silence_s: float) -> RunStalled:
+def _stalled(
+    pid: int, processor: int, console: Console, silence_s: float, plan: Plan
+) -> RunStalled:
     """The error of a guest that is silent for too long; records what it was doing in a file."""
     since = console.last_started or "it booted"
     seen = standstill.observe(pid, processor, kernel.require().patches)
-    what = standstill.reason(seen) or f"nothing has happened since {since} started"
+    flows = [str(flow["name"]) for flow in plan.data.get("flows", ())]
+    what = standstill.reason(seen, flows) or f"nothing has happened since {since} started"
     path = standstill.keep({"silence_s": silence_s, "last_started": since, **seen})
     return RunStalled(
         f"the run was ended because its clock stood still for {silence_s:.0f} s: {what} "

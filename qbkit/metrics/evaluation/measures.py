@@ -272,6 +272,7 @@ def _took_ms(part: Part) -> FloatArray:
     return np.where(np.isfinite(arrived_s), (arrived_s - release_s) * 1e3, np.inf)[mine]
 
 
+OF_DELAY = "percentile of queueing delay"
 MEASURES = {
     measure.name: measure
     for measure in (
@@ -283,8 +284,8 @@ MEASURES = {
         Measure("own_loss", "packets lost", "%", "less", "tested", 0.5, loss_percent),
         Measure("breaker", "firings of a breaker", "", "less", "all", 0.5, breaker_firings),
         Measure("queue", "mean queueing delay", "ms", "less", "all", 2.0, queue_mean_ms),
-        Measure("queue_p95", "95 % of queueing delays", "ms", "less", "all", 5.0, queue_p95_ms),
-        Measure("queue_least", "5 % of queueing delays", "ms", "less", "all", 2.0, queue_least_ms),
+        Measure("queue_p95", f"95th {OF_DELAY}", "ms", "less", "all", 5.0, queue_p95_ms),
+        Measure("queue_least", f"5th {OF_DELAY}", "ms", "less", "all", 2.0, queue_least_ms),
         Measure("probe_rtt", "time between PROBE_RTTs", "s", "more", "tested", 1.0, probe_rtt_s),
         Measure("drain", "round trips in DRAIN", "", "less", "tested", 0.5, drain_rounds),
         Measure("jain", "Jain's index of its flows", "", "more", "tested", 0.05, jain),
@@ -293,7 +294,9 @@ MEASURES = {
         Measure("kept", "throughput kept from the middle on", "", "more", "tested", 0.1, kept),
         Measure("sending_rate", "packets sent", "1/s", "less", "tested", 1.0, sent_packets_per_s),
         Measure("recovery", "time to 90 % of the link", "s", "less", "tested", 1.0, recovery_s),
-        Measure("objects", "95 % of objects", "ms", "less", "others", 10.0, objects_p95_ms),
+        Measure(
+            "objects", "95th percentile of objects", "ms", "less", "others", 10.0, objects_p95_ms
+        ),
         Measure("median", "median of objects", "ms", "less", "others", 10.0, objects_median_ms),
         Measure("late", "frames later than 250 ms", "%", "less", "others", 2.0, late_percent),
         Measure("acks", "ACKs for each packet", "", "less", "tested", 0.1, acks_per_packet),

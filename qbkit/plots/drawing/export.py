@@ -14,6 +14,7 @@ from qbkit.errors import StoreError
 from qbkit.files import write_whole, writing
 from qbkit.plots.drawing import theme
 from qbkit.plots.drawing.paper import paper_spec
+from qbkit.plots.drawing.pointer import without_hints
 from qbkit.plots.drawing.render import chart_page, vegalite_version
 
 SCALE = 2
@@ -62,7 +63,7 @@ def _rendered(ending: str, **how: Any) -> Callable[[dict[str, Any]], bytes]:
         import vl_convert
 
         convert = getattr(vl_convert, f"vegalite_to_{ending}")
-        content = convert(spec, vl_version=vegalite_version(), **how)
+        content = convert(without_hints(spec), vl_version=vegalite_version(), **how)
         return content.encode() if isinstance(content, str) else bytes(content)
 
     return render

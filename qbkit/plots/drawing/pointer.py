@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -22,6 +23,16 @@ SIZE = 70
 """Area of an invisible point in square pixels: within 5 pixels of it, its tooltip appears."""
 HINT = "Drag: mark a span. Ctrl + wheel: zoom. Shift + drag: move. Double-click: reset."
 """What a chart with `pointed_times` can do."""
+HINTS = re.compile(r"(?:(?:Drag|Double-click|Click|Move the slider)\b|(?:Ctrl|Shift) \+)[^.]*\. ?")
+"""Sentences of a subtitle that say what the reader can do with the chart."""
+
+
+def without_hints(spec: dict[str, Any]) -> dict[str, Any]:
+    """A specification whose subtitle does not say what a reader can do: a picture can nothing."""
+    title = spec.get("title")
+    if not isinstance(title, dict) or not isinstance(title.get("subtitle"), str):
+        return spec
+    return {**spec, "title": {**title, "subtitle": HINTS.sub("", title["subtitle"]).strip()}}
 
 
 def hover(line: alt.Chart, tooltip: Sequence[alt.Tooltip]) -> alt.Chart:

@@ -29,6 +29,7 @@ import altair as alt
 
 from qbkit.files import write_whole
 from qbkit.plots.drawing import theme
+from qbkit.plots.drawing.pointer import without_hints
 from qbkit.settings import CHARTS, cache_folder
 
 RENDERER = "qbkit"
@@ -43,6 +44,8 @@ WAITING = (
     "An interactive chart appears here once this notebook is trusted (File, Trust Notebook) and "
     "its first chart is displayed."
 )
+ON_A_PAGE = "An interactive chart; it needs JavaScript."
+"""The same for a page outside of a notebook."""
 SHARED = """
 (() => {
   const pages = (window.qbkitCharts = window.qbkitCharts || {});
@@ -106,6 +109,11 @@ def chart_fragment(spec: dict[str, Any], *, bundled: bool = True, waiting: str =
     return fragment
 
 
+def page_fragment(spec: dict[str, Any]) -> str:
+    """The `chart_fragment` for a page that is no notebook."""
+    return chart_fragment(spec, waiting=ON_A_PAGE)
+
+
 def shared_script() -> str:
     """JavaScript with Vega for all charts of a page that have no bundle; load it anywhere in it."""
     version = vegalite_version()
@@ -158,7 +166,7 @@ def _packed(content: bytes) -> str:
 
 def chart_page(spec: dict[str, Any]) -> str:
     """HTML page that contains the `chart_fragment`."""
-    return PAGE.format(title="qbkit chart", fragment=chart_fragment(spec))
+    return PAGE.format(title="qbkit chart", fragment=page_fragment(spec))
 
 
 def script_json(value: object) -> str:
@@ -196,7 +204,7 @@ def _picture(spec: dict[str, Any]) -> str:
     import vl_convert
 
     version: Any = vegalite_version()
-    png = vl_convert.vegalite_to_png(spec, vl_version=version)
+    png = vl_convert.vegalite_to_png(without_hints(spec), vl_version=version)
     return base64.b64encode(png).decode()
 
 

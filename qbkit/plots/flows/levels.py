@@ -1,11 +1,12 @@
-"""Lines that a timeline is read against: the link's capacity, a fair share, and the full buffer."""
+"""What a timeline is read against: the link's capacity, a fair share, the full buffer, the RTT."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import altair as alt
 import numpy as np
@@ -18,6 +19,17 @@ from qbkit.traces.run.attributes import run_experiment
 
 MOST_TIMES = 3.0
 """A line further above the data than this would squeeze it, and is left out."""
+MOST_CHANGES = 12
+"""More changes of the base RTT than this would hide the data, and are left out."""
+NAME: dict[str, Any] = {
+    "align": "right",
+    "baseline": "top",
+    "dx": -3,
+    "dy": 2,
+    "fontSize": 9.5,
+    "color": theme.QUIET_INK,
+}
+"""How the name of a line looks, at the right of its panel."""
 
 
 @dataclass(frozen=True)
@@ -65,8 +77,8 @@ def common_capacity(runs: Iterable[xr.Dataset]) -> xr.DataArray | None:
     return first
 
 
-def capacity_layer(mbps: xr.DataArray, bin_s: float) -> alt.Chart:
-    """The capacity of a link that changes, as an area behind the throughput."""
+def capacity_layers(mbps: xr.DataArray, bin_s: float) -> list[alt.Chart]:
+    """The capacity of a link that changes, as an area behind the throughput, and its name."""
     values = mbps.values.astype(float)
     kept = [0, *(np.flatnonzero(np.diff(values)) + 1).tolist()]
     end_s = float(mbps["time"].values[-1]) + bin_s
@@ -74,11 +86,46 @@ def capacity_layer(mbps: xr.DataArray, bin_s: float) -> alt.Chart:
         "time_s": [*mbps["time"].values[kept].tolist(), end_s],
         "capacity": [*values[kept].tolist(), float(values[-1])],
     }
-    return (
+    area = (
         alt.Chart(inline(rows))
         .mark_area(interpolate="step-after", color=theme.QUIET_INK, opacity=0.16, clip=True)
         .encode(x="time_s:Q", y="capacity:Q")
     )
+    last = alt.Chart(inline({"capacity": [float(values[-1])], "name": ["capacity"]}))
+    # Above the area, where no line is, if there is room; else as the name of a line.
+    above = {"baseline": "bottom", "dy": -2} if values[-1] < values.max() else {}
+    name = last.mark_text(**(NAME | above)).encode(
+        x=alt.value("width"), y="capacity:Q", text="name:N"
+    )
+    return [area, name]
+
+
+def common_delays(runs: Iterable[xr.Dataset]) -> tuple[tuple[float, float], ...]:
+    """(time in s, base RTT in ms) of each change that runs drawn together share."""
+    found = {_delay_changes(ds) for ds in runs}
+    return found.pop() if len(found) == 1 else ()
+
+
+def _delay_changes(ds: xr.Dataset) -> tuple[tuple[float, float], ...]:
+    experiment = run_experiment(ds)
+    if experiment is None or experiment.bottleneck.delay is None:
+        return ()
+    steps = experiment.bottleneck.delay.until(experiment.duration_s)
+    return tuple(after for before, after in pairwise(steps) if before[1] != after[1])
+
+
+def delay_layers(changes: Sequence[tuple[float, float]]) -> list[alt.Chart]:
+    """A rule where the base RTT changes, with what it becomes; none if there are too many."""
+    if not 0 < len(changes) <= MOST_CHANGES:
+        return []
+    rows = {
+        "at_s": [at_s for at_s, _ in changes],
+        "name": [f"RTT {rtt_ms:g} ms" for _, rtt_ms in changes],
+    }
+    base = alt.Chart(inline(rows)).encode(x="at_s:Q")
+    rules = base.mark_rule(color=theme.QUIET_INK, strokeDash=[2, 3], strokeWidth=1, clip=True)
+    names = base.mark_text(**(NAME | {"align": "left", "dx": 3}), clip=True)
+    return [rules.encode(tooltip=["name:N", "at_s:Q"]), names.encode(y=alt.value(0), text="name:N")]
 
 
 def _fair_shares(ds: xr.Dataset, rate_mbps: float, flows: int) -> Iterable[Level]:
@@ -110,9 +157,7 @@ def level_layers(found: Iterable[Level], panel: str, most: float) -> list[alt.Ch
         )
     ).encode(y="level:Q")
     rules = base.mark_rule(color=theme.QUIET_INK, strokeDash=[4, 3], strokeWidth=1, clip=True)
-    names = base.mark_text(
-        align="right", baseline="top", dx=-3, dy=2, fontSize=9.5, color=theme.QUIET_INK
-    )
+    names = base.mark_text(**NAME)
     return [
         rules.encode(x="from_s:Q", x2="to_s:Q", tooltip=["name:N", "level:Q"]),
         names.encode(x=alt.value("width"), text="name:N"),

@@ -14,7 +14,7 @@ from qbkit.metrics.flows.lookup import flow_labels
 from qbkit.plots.drawing import theme
 from qbkit.plots.drawing.captions import heading
 from qbkit.plots.drawing.data import inline
-from qbkit.plots.flows.levels import capacity_layer
+from qbkit.plots.flows.levels import capacity_layers, common_delays, delay_layers
 from qbkit.plots.flows.series import Series, largest, rows_of
 
 WIDTH, HEIGHT = 330, 74
@@ -85,9 +85,11 @@ def _row(
         )
         behind: list[Any] = []
         if column == "throughput_mbps" and "capacity_mbps" in ds:
-            behind = [capacity_layer(ds["capacity_mbps"], float(ds.attrs["bin_s"]))]
+            behind = capacity_layers(ds["capacity_mbps"], float(ds.attrs["bin_s"]))
+        if column == "queue_delay_ms":
+            behind = delay_layers(common_delays([ds]))
         if column == "queue_delay_ms" and "ce_marked_packets" in ds:
-            behind = [_marks(ds)]
+            behind = [*behind, _marks(ds)]
         heading_ = f"{name}: {words[0].lower()}{words[1:]}"
         panel = alt.layer(*behind, line).properties(
             width=WIDTH,

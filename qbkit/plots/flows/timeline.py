@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,9 +27,11 @@ from qbkit.plots.drawing.pointer import (
 )
 from qbkit.plots.flows.levels import (
     Level,
-    capacity_layer,
+    capacity_layers,
     common_capacity,
+    common_delays,
     common_levels,
+    delay_layers,
     level_layers,
 )
 from qbkit.plots.flows.series import (
@@ -79,8 +81,8 @@ def timeline_chart(
     ``also`` names further series of the run, such as ``srtt_ms``, for a panel each; by default
     they are the first three that a controller in Python logs. Dashed lines are the link's capacity,
     the fair share and the delay of a full buffer, unless they are far above the data; a capacity
-    that changes is an area. The flow
-    labelled ``reference`` is grey.
+    that changes is an area, and a rule marks where the base RTT changes. The flow labelled
+    ``reference`` is grey.
 
     A drag marks a span of time in all panels and shows its means at the right, each over the time
     in which the flow was active, as in `qbkit.metrics.summary`; the wheel zooms
@@ -118,8 +120,8 @@ class _Timeline:
     """Largest value of each column."""
     panels: dict[str, tuple[str, str]]
     levels: Collection[Level]
-    capacity: alt.Chart | None
-    """The area of the capacity, if it changes."""
+    changes: Mapping[str, Sequence[alt.Chart]]
+    """What changes on the path, behind the lines of a column: its capacity, and its RTT."""
     scale: alt.Scale
     end_s: float
     chosen: alt.Parameter | None
@@ -157,7 +159,10 @@ def timeline_panels(
         most={name: largest(values) for name, values in rows.items()},
         panels={name: words for name, words in (PANELS | (also or {})).items() if name in rows},
         levels=common_levels(s.ds for s in series),
-        capacity=_capacity_area(series),
+        changes={
+            "throughput_mbps": _capacity_layers(series),
+            "queue_delay_ms": delay_layers(common_delays(s.ds for s in series)),
+        },
         scale=theme.colour_scale(labels, reference),
         end_s=max(float(s.ds.attrs["duration_s"]) for s in series),
         chosen=trial_choice(series),
@@ -171,9 +176,9 @@ def timeline_panels(
     return chart if shared.chosen is None else chart.add_params(shared.chosen)
 
 
-def _capacity_area(series: Sequence[Series]) -> alt.Chart | None:
+def _capacity_layers(series: Sequence[Series]) -> list[alt.Chart]:
     mbps = common_capacity(s.ds for s in series)
-    return None if mbps is None else capacity_layer(mbps, float(series[0].ds.attrs["bin_s"]))
+    return [] if mbps is None else capacity_layers(mbps, float(series[0].ds.attrs["bin_s"]))
 
 
 def averaging(series: Sequence[Series]) -> str:
@@ -228,8 +233,7 @@ def _panel(shared: _Timeline, name: str) -> alt.LayerChart:
     times = pointed_times(name, x, colour, (0, shared.end_s), shown)
     points = hover(lines, tooltip)
     levels = level_layers(shared.levels, name, shared.most[name])
-    if shared.capacity is not None and name == "throughput_mbps":
-        levels = [shared.capacity, *levels]
+    levels = [*shared.changes.get(name, ()), *levels]
     width, height = shared.size
     layers = [times, marked_span(), *levels, lines, pointer_rule(), points]
     return LayerChart(layer=layers).properties(width=width, height=height)

@@ -88,9 +88,10 @@ def to_stack(stack: Stack, name: str) -> Stack:
         raise SpecError(f"there is no receiver {name!r}{near}; write {RECEIVER_FORMS}") from None
     for each, does in ((stack, "sends to"), (other, "receives from")):
         if not exchanges(each):
+            crafted = f"; tcp has {' and '.join(RECEIVERS)}" if stack.name == "tcp" else ""
             raise SpecError(
-                f"{each.name} {does} its own driver alone; {', '.join(able)} can have each "
-                "other's receivers"
+                f"{each.name} {does} its own driver alone{crafted}; {', '.join(able)} can have "
+                "each other's receivers"
             )
     if stack.certificate:  # what its TLS library cannot verify, another's may show
         other = changed(other, certificate=stack.certificate)

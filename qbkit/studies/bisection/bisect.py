@@ -36,6 +36,7 @@ from qbkit.studies.conformance import DEFAULT_SEEDS, Study, experiments
 from qbkit.studies.explain import explanation
 from qbkit.studies.explanation import Explanation
 from qbkit.studies.lone import lone
+from qbkit.studies.probing import ALONE_S
 from qbkit.traces.arrays import FloatArray
 
 if TYPE_CHECKING:
@@ -89,6 +90,16 @@ class Bisection:
         why = [f"{self.versions[i].name} skipped: {text}" for i, text in self.skipped.items()]
         evidence = "; ".join([tests, *why])
         return f"{answer}: {seen}.", f"Evidence: {evidence}.", self.explained.cause_line
+
+    @property
+    def next_lines(self) -> list[str]:
+        """As `Explanation.next_lines`, without commands for a commit, which no other process has.
+
+        Its stack is registered by this bisection alone.
+        """
+        ours = [f"{v.stack}:" for v in self.versions if isinstance(v, Commit)]
+        lines = self.explained.next_lines
+        return [line for line in lines if not any(name in line for name in ours)]
 
     def frame(self) -> pd.DataFrame:
         """One row per version that was tried: its number, and on which side it is."""
@@ -250,7 +261,10 @@ class _Trials:
 
     def _explained(self, first_bad: int, last_good: int) -> Explanation:
         """What most likely sets the first bad version apart from the last good one."""
-        self.say(f"explaining {self.versions[first_bad].name}")
+        self.say(
+            f"{self.versions[first_bad].title} is the first that differs; looking for the cause: "
+            f"it and {self.versions[last_good].name} run alone, for up to {ALONE_S:g} s"
+        )
         new, old = (self._flow(i) for i in (first_bad, last_good))
         study = Study(new, old, self._competing(new), self._competing(old))
         sides = lone(

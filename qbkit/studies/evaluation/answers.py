@@ -18,7 +18,8 @@ from qbkit.spec.book import Book, Criterion
 from qbkit.studies.evaluation.numbers import three_digits
 
 LeftOut = dict[tuple[str, str], str]
-"""(Section, name of a scenario) → why the sender cannot run it."""
+"""(Section, a scenario or settings of one) → why it was not run."""
+NOT_QUICK = "not in a quick evaluation"
 KEYS = ["section", "scenario", "setting", "measure", "harm"]
 WORDS = {
     "more": "worse than the standard controllers",
@@ -124,7 +125,7 @@ class Evaluation:
         return f"{worst.quantity}, {worst.place}: {worst.numbers}{more}"
 
     def left_out_of(self, criterion: Criterion) -> dict[str, str]:
-        """The scenarios of a section that the sender cannot run, and why."""
+        """The scenarios and settings of a section that were not run, and why."""
         found = self.left_out.items()
         return {name: why for (section, name), why in found if section == criterion.section}
 
@@ -133,7 +134,7 @@ class Evaluation:
         if criterion.section in set(self.values["section"]):
             return "its runs failed"
         reasons = list(self.left_out_of(criterion).values())
-        return reasons[-1] if reasons else "not in a quick evaluation"
+        return reasons[-1] if reasons else NOT_QUICK
 
     def chart(self, section: str) -> VConcatChart:
         """The numbers of a section, a panel each, with all senders; MetricError without any."""

@@ -10,9 +10,11 @@ import xarray as xr
 
 from qbkit import store
 from qbkit.errors import StoreError
+from qbkit.metrics.evaluation.measures import MEASURES
 from qbkit.metrics.flows.lookup import flow_labels
 from qbkit.plots import timeline_chart
-from qbkit.plots.drawing.render import chart_fragment, without_bundle
+from qbkit.plots.drawing.render import page_fragment, without_bundle
+from qbkit.spec.case_book import Expectation
 from qbkit.studies.evaluation.badges import CSS, badge, failures
 from qbkit.studies.evaluation.judgements import (
     DIFFERS,
@@ -83,7 +85,9 @@ def _link(one: Judgement) -> str:
 
 
 def _section(one: Judgement, chart: str, run: xr.Dataset | None) -> str:
-    wanted = "".join(f"<li>{escape(each.words)}: {each.bound}</li>" for each in one.case.expects)
+    wanted = "".join(
+        f"<li>{escape(each.words)}: {wanted_text(each)}</li>" for each in one.case.expects
+    )
     packets = "" if run is None else "".join(_packets_html(run, each) for each in one.missed)
     return (
         f'<h2 id="c{one.case.number}">Case {one.case.number}: {escape(one.case.title)}</h2>'
@@ -92,6 +96,12 @@ def _section(one: Judgement, chart: str, run: xr.Dataset | None) -> str:
         f"<details><summary>Packets and command</summary>{packets}"
         f"<p><code>{escape(one.command)}</code></p></details>"
     )
+
+
+def wanted_text(one: Expectation) -> str:
+    """What is measured of an expectation, and its bounds with their unit."""
+    measure = MEASURES[one.measure]
+    return escape(f"{measure.words} {one.bound} {measure.unit}".strip())
 
 
 def _run(one: Judgement) -> xr.Dataset | None:
@@ -104,7 +114,7 @@ def _run(one: Judgement) -> xr.Dataset | None:
 
 def _chart(report: CaseReport, one: Judgement, run: xr.Dataset) -> str:
     title = f"{report.sender}, case {one.case.number}, first seed"
-    return chart_fragment(timeline_chart(run, title=title).to_dict())
+    return page_fragment(timeline_chart(run, title=title).to_dict())
 
 
 def _packets_html(run: xr.Dataset, missed: Missed) -> str:

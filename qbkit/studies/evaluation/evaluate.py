@@ -25,7 +25,7 @@ from qbkit.spec.case_book import CaseBook
 from qbkit.spec.experiment import Experiment
 from qbkit.spec.flow import Flow, as_flow
 from qbkit.studies.alike import require_same
-from qbkit.studies.evaluation.answers import Evaluation, LeftOut
+from qbkit.studies.evaluation.answers import NOT_QUICK, Evaluation, LeftOut
 from qbkit.studies.evaluation.cases import SEEDS as CASE_SEEDS
 from qbkit.studies.evaluation.cases import judge_cases
 from qbkit.studies.evaluation.judgements import CaseReport
@@ -125,7 +125,7 @@ def evaluate(
     ``bbr-draft``, and a file with ``cases``, are test cases without a comparison (`judge_cases`).
     Runs that are stored are loaded, so an evaluation that was interrupted goes on. A run that fails
     leaves its number out, and the evaluation names it; so does a scenario that the sender cannot
-    run, such as one with an application that it does not have.
+    run, such as one with an application that it does not have, and what ``quick`` leaves out.
     Raises SpecError for an unknown sender, book or measure before the first run, and for ``quick``
     with test cases.
     """
@@ -144,6 +144,8 @@ def _answered(
     """Each question of a book, answered for a sender."""
     require_measures(book)
     left_out = _left_out(tested, book, engine, quick=quick)
+    if quick:
+        left_out = _not_quick(book, left_out) | left_out
     senders = list(dict.fromkeys([tested.text, *book.standards, *book.others]))
     count = (QUICK_SEEDS if quick else SEEDS) if seeds is None else whole(seeds, "seeds")
     if count < 2:
@@ -207,6 +209,25 @@ def _left_out(tested: Flow, book: Book, engine: str | None, *, quick: bool) -> L
             require(scenario.experiment(book.standards[0], setting, seed=1))
             if scenario.quick or not quick:
                 left_out[criterion.section, scenario.name] = str(error)
+    return left_out
+
+
+def _not_quick(book: Book, impossible: LeftOut) -> LeftOut:
+    """What a quick evaluation leaves out of a book: whole scenarios, and settings of others."""
+    left_out: LeftOut = {}
+    for criterion, scenario in book.scenarios:
+        if (criterion.section, scenario.name) in impossible:
+            continue
+        further = {
+            key: ", ".join(map(str, values[1:]))
+            for key, values in scenario.vary.items()
+            if len(values) > 1
+        }
+        if not scenario.quick:
+            left_out[criterion.section, scenario.name] = NOT_QUICK
+        elif further:
+            name = f"{scenario.name} with {setting_words(further)}"
+            left_out[criterion.section, name] = NOT_QUICK
     return left_out
 
 

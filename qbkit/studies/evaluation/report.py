@@ -9,7 +9,7 @@ from html import escape
 import pandas as pd
 
 from qbkit.json_words import plain_rows
-from qbkit.plots.drawing.render import chart_fragment, without_bundle
+from qbkit.plots.drawing.render import page_fragment, without_bundle
 from qbkit.spec.book import Criterion
 from qbkit.studies.evaluation.answers import WORDS, Evaluation
 from qbkit.studies.evaluation.badges import CSS, badge, failures
@@ -121,7 +121,7 @@ def _section(evaluation: Evaluation, criterion: Criterion, chart: str, frame: pd
 
 
 def _left_out_html(evaluation: Evaluation, criterion: Criterion) -> str:
-    """The scenarios of a section that the sender cannot run."""
+    """The scenarios and settings of a section that were not run."""
     return "".join(
         f"<p>Left out: {escape(name)} ({escape(why)}).</p>"
         for name, why in evaluation.left_out_of(criterion).items()
@@ -141,7 +141,7 @@ def _commands(evaluation: Evaluation, criterion: Criterion) -> list[str]:
 def _chart(evaluation: Evaluation, criterion: Criterion) -> str:
     if not evaluation.of(criterion):
         return ""
-    return chart_fragment(evaluation.chart(criterion.section).to_dict())
+    return page_fragment(evaluation.chart(criterion.section).to_dict())
 
 
 def _markdown_table(evaluation: Evaluation, criterion: Criterion) -> list[str]:
@@ -149,14 +149,16 @@ def _markdown_table(evaluation: Evaluation, criterion: Criterion) -> list[str]:
     if not found:
         return []
     lines = [
-        f"| where | what | {evaluation.sender} | bar | worse by (95 %) | answer |",
-        "|---" * 6 + "|",
+        f"| where | what | {evaluation.sender} | bar | worse by (95 %) | margin | answer |",
+        "|---" * 7 + "|",
     ]
     for one in found:
         c = one.compared
-        ours, bar, low, high = map(three_digits, (c.value, c.bar, c.low, c.high))
+        numbers = (c.value, c.bar, c.low, c.high, c.margin)
+        ours, bar, low, high, margin = map(three_digits, numbers)
         span = f"{low} to {high}" if math.isfinite(c.low) else "–"
-        cells = (one.place, one.quantity, ours, f"{bar} ({c.bar_name})", span, WORDS[c.answer])
+        bar = f"{bar} ({c.bar_name})"
+        cells = (one.place, one.quantity, ours, bar, span, margin, WORDS[c.answer])
         lines.append(f"| {' | '.join(cells)} |")
     return [*lines, ""]
 

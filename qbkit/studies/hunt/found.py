@@ -84,10 +84,23 @@ class Hunt:
             return "Not confirmed: too few runs ended."
         word = "Confirmed" if self.confirmed else "Not confirmed"
         span = f"{three_digits(one.low)} to {three_digits(one.high)}"
+        decides = "" if self.confirmed else f" {self._why_not(one)}"
         return (
             f"{word} with {self.seeds} new seeds: worse by {span} (95 %); "
-            f"the reference differs from itself by {self.floor:.2g}."
+            f"the reference differs from itself by {self.floor:.2g}.{decides}"
         )
+
+    def _why_not(self, one: Comparison) -> str:
+        """The first condition that the numbers of a hunt miss, as a sentence."""
+        margin = f"the margin of {three_digits(one.margin)}, up to which it counts as none"
+        if one.high <= one.margin:
+            return f"The whole interval is within {margin}."
+        if one.low <= one.margin:
+            return f"The lower end is not beyond {margin}."
+        if math.isnan(self.floor):
+            return "Too few runs of the reference ended to say how far it differs from itself."
+        apart = three_digits(abs(one.value - one.bar))
+        return f"The difference of the means, {apart}, is not beyond that."
 
     def save(self, path: str | Path) -> None:
         """Write the case, which ``qbkit evaluate SENDER --book FILE`` runs again."""
@@ -98,6 +111,7 @@ class Hunt:
         one = self.compared
         numbers = {} if one is None else {
             "value": one.value, "reference_value": one.bar, "low": one.low, "high": one.high,
+            "margin": one.margin,
         }  # fmt: skip
         return {
             "sender": self.sender,

@@ -10,6 +10,9 @@ from pathlib import Path
 
 import pandas as pd
 
+from qbkit.cca.own.mistakes import TAKEN, taken
+from qbkit.errors import RunFailed
+
 STATES = (
     "slow_start",
     "congestion_avoidance",
@@ -53,7 +56,8 @@ def read_sender(folder: Path) -> pd.DataFrame:
     """A flow's ``sender.csv``, with a column for each name in ``controller.csv``, if that exists.
 
     Controllers in Python write ``controller.csv`` as a long table (``time_ns,name,value``) with the
-    same times: see `qbkit.cca.Controller.log`.
+    same times: see `qbkit.cca.Controller.log`. Raises RunFailed for a name there that qbkit uses
+    itself, which would take the place of another column.
     """
     table, path = read_table(folder / "sender.csv"), folder / "controller.csv"
     if not path.exists():
@@ -66,6 +70,9 @@ def read_sender(folder: Path) -> pd.DataFrame:
         io.BytesIO(whole), on_bad_lines="skip", dtype=kinds, encoding_errors="replace"
     )
     wide = logged.pivot_table(index="time_ns", columns="name", values="value", aggfunc="last")
+    if words := [word for word in wide if word in TAKEN]:
+        flow = int(folder.name) + 1 if folder.name.isdigit() else 1
+        raise RunFailed(f"the controller of flow {flow} {taken(words[0])}")
     table = table.merge(wide, how="left", left_on="time_ns", right_index=True)
     table.attrs["logged"] = sorted(wide)
     return table
