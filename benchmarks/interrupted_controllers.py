@@ -33,9 +33,9 @@ class Interrupted:
         part = self.option["restart_part"]
         if idle.idle_s > PAUSE_S and part < 1:
             self.window_bytes = max(part * self.window_bytes, 2 * self.packet_bytes)
-            self.on_restart()
+            self.restart()
 
-    def on_restart(self) -> None:
+    def restart(self) -> None:
         """What else a restart changes."""
 
     def on_loss(self, loss: Loss) -> None:
@@ -50,7 +50,7 @@ class InterruptedCubic(Interrupted, Cubic):
 
     options: ClassVar[dict[str, Option]] = {**Cubic.options, **CHANGES}
 
-    def on_restart(self) -> None:
+    def restart(self) -> None:
         """RFC 9438, section 5.8: the time without data does not count."""
         self._epoch_s = None
 

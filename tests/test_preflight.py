@@ -76,7 +76,7 @@ def test_the_conformance_command_names_a_test_that_is_not_built(nothing_runs, mo
     with pytest.raises(SystemExit) as ended:
         main()
     said = "qbkit: quinn@0.11.13 is not ready: qbkit stacks build quinn@0.11.13\n"
-    assert (ended.value.code, *capsys.readouterr()) == (1, "", said)
+    assert (ended.value.code, *capsys.readouterr()) == (2, "", said)
 
 
 @pytest.mark.guest

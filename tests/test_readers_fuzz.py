@@ -20,7 +20,7 @@ from quic_pair import upload
 from words import changed, check_words, read_or_say_why
 
 import qbkit as qb
-from qbkit.errors import QbkitError
+from qbkit.errors import QbkitError, StoreError
 from qbkit.spec.spec_file import of_file, read_fields
 from qbkit.stacks.web.pages.recorded import recorded_page
 
@@ -145,7 +145,8 @@ def test_a_packet_of_a_later_year_than_can_be_counted(tmp_path):
     content[42 * 4 : 43 * 4] = (1).to_bytes(4, "big")
     (tmp_path / "a.pcapng").write_bytes(content)
     quietly(qb.read_capture, tmp_path / "a.pcapng")
-    with pytest.warns(UserWarning, match="after 2261"):
+    one_capture = pytest.raises(StoreError, match="both are one capture")
+    with pytest.warns(UserWarning, match="after 2261"), one_capture:
         qb.read_pcaps(*[tmp_path / "a.pcapng"] * 2, flows={4001: "a"})
 
 

@@ -27,7 +27,8 @@ def match(
     the departures of its key belong to the last arrivals before them. Returns an array as long as
     ``before_key``.
     """
-    return _in_parts(_queue_match, before_key, before_ns, behind_key, behind_ns)
+    arrays = before_key, before_ns, behind_key, behind_ns
+    return _after_drops(_in_parts(_first_match, *arrays), *arrays)
 
 
 def match_last(
@@ -77,22 +78,30 @@ def _parts(keys: UintArray, parts: int) -> ByteArray:
     return found
 
 
-def _queue_match(
-    before_key: UintArray, before_ns: IntArray, behind_key: UintArray, behind_ns: IntArray
+def _after_drops(
+    found: IntArray,
+    before_key: UintArray,
+    before_ns: IntArray,
+    behind_key: UintArray,
+    behind_ns: IntArray,
 ) -> IntArray:
-    """`match` of few packets."""
-    found = _first_match(before_key, before_ns, behind_key, behind_ns)
-    out = found != NEVER
-    if out.all() or not out.any():
+    """The matches of a queue, where some belong to a later copy of what the queue dropped."""
+    dropped = np.unique(before_key[found == NEVER])
+    if not len(dropped) or not len(behind_ns):
         return found
-    waited_ns = np.where(out, behind_ns[found] - before_ns, -1)
-    unsure = _among(before_key, np.unique(before_key[~out]))
-    longest_ns = waited_ns[~unsure].max(initial=-1)
-    too_long = unsure & (waited_ns > longest_ns)
-    if longest_ns < 0 or not too_long.any():
+    longest_ns, wrong = -1, []
+    for which in (False, True):  # all packets whose copies came out, then the others
+        for piece in pieces(len(found)):
+            out = (found[piece] != NEVER) & (_among(before_key[piece], dropped) == which)
+            waited_ns = behind_ns[found[piece][out]] - before_ns[piece][out]
+            if which:
+                wrong.append(before_key[piece][out][waited_ns > longest_ns])
+            else:
+                longest_ns = max(longest_ns, int(waited_ns.max(initial=-1)))
+    keys = np.unique(np.concatenate(wrong))
+    if longest_ns < 0 or not len(keys):
         return found
-    wrong = np.unique(before_key[too_long])
-    into, back = (np.flatnonzero(_among(keys, wrong)) for keys in (before_key, behind_key))
+    into, back = (np.flatnonzero(_among(each, keys)) for each in (before_key, behind_key))
     again = _last_match(before_key[into], before_ns[into], behind_key[back], behind_ns[back])
     found[into] = np.where(again == NEVER, NEVER, back[again])
     return found
