@@ -128,10 +128,10 @@ else:
 """
 
 
-@pytest.mark.guest
-def test_what_is_missing_is_named(here: Path):
-    program = here / "broken.py"
-    program.write_text(BROKEN)
+def register_program(name: str, text: str, here: Path) -> None:
+    """A stack of that name, whose program has this source and one controller."""
+    program = here / f"{name}.py"
+    program.write_text(text)
     program.chmod(0o755)
     table = {
         "program": str(program),
@@ -139,7 +139,12 @@ def test_what_is_missing_is_named(here: Path):
         "connect": ["connect", "{ip}", "{port}", "{duration_s}"],
         "listen": ["listen", "{port}"],
     }
-    registry.register(configured.from_table("broken", table, here))
+    registry.register(configured.from_table(name, table, here))
+
+
+@pytest.mark.guest
+def test_what_is_missing_is_named(here: Path):
+    register_program("broken", BROKEN, here)
     found = {check.check: check for check in contract.check_stack("broken")}
     assert not found["broken:cubic fills a link"].ok
     assert "of 10 Mbit/s from 3 s on" in found["broken:cubic fills a link"].detail
@@ -151,16 +156,8 @@ def test_what_is_missing_is_named(here: Path):
 
 @pytest.mark.guest
 def test_a_program_that_ends_is_named_before_anything_else(here: Path):
-    program = here / "dies.py"
-    program.write_text(BROKEN.replace("range(240 + os.getpid() % 5)", "open('/nothing')"))
-    program.chmod(0o755)
-    table = {
-        "program": str(program),
-        "controllers": ["cubic"],
-        "connect": ["connect", "{ip}", "{port}", "{duration_s}"],
-        "listen": ["listen", "{port}"],
-    }
-    registry.register(configured.from_table("dies", table, here))
+    dies = BROKEN.replace("range(240 + os.getpid() % 5)", "open('/nothing')")
+    register_program("dies", dies, here)
     _, check = contract.check_stack("dies")
     assert (check.check, check.ok) == ("dies:cubic runs", False)
     assert "the sender's program ended with status 1: FileNotFoundError" in check.detail
