@@ -27,13 +27,13 @@ def chosen_flows(ds: xr.Dataset) -> xr.Dataset:
         return ds
     if "flow" not in ds.dims:
         ds = _expanded(ds)
-    number = {int(flow): place for place, flow in enumerate(chosen)}
+    number = np.zeros(chosen.max(initial=-1) + 1, np.int64)
+    number[chosen] = np.arange(len(chosen))
     for table in TABLES:
         name = f"{table}_flow"
         if name in ds:
             ds = ds.isel({table: np.isin(ds[name].values, chosen)})
-            renamed = [number[int(flow)] for flow in ds[name].values]
-            ds[name] = ds[name].copy(data=np.array(renamed, dtype=ds[name].dtype))
+            ds[name] = ds[name].copy(data=number[ds[name].values].astype(ds[name].dtype))
     return ds.assign_coords(flow=("flow", np.arange(len(chosen)), ds["flow"].attrs))
 
 

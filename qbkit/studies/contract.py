@@ -8,7 +8,6 @@ alone, for some seconds; one also runs again, and with a number of bytes.
 
 from __future__ import annotations
 
-import hashlib
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -23,6 +22,7 @@ from qbkit.execution.runner import run
 from qbkit.metrics.flows.lookup import delivered_packets
 from qbkit.spec import Bottleneck, Experiment, Flow
 from qbkit.stacks.external.program import Configured
+from qbkit.store.digests import digest
 from qbkit.traces.run.early_end import EARLY_END, early_end_sentences
 
 LINK = Bottleneck(rate_mbps=10, rtt_ms=20, buffer_bdp=1)
@@ -111,15 +111,14 @@ def _attempt(flow: Flow, out: Path) -> xr.Dataset | QbkitError:
 
 def _digest(ds: xr.Dataset) -> str:
     """Of the times and sizes of all packets."""
-    packets = (ds[name].values.tobytes() for name in ("packet_time_s", "packet_size_bytes"))
-    return hashlib.sha256(b"".join(packets)).hexdigest()
+    return " ".join(digest(ds[name].values) for name in ("packet_time_s", "packet_size_bytes"))
 
 
 def _passes_on(sent: Mapping[str, str]) -> Check:
     """Whether controllers of a table differ; one that is not passed on cannot."""
     alike: dict[str, list[str]] = {}
-    for controller, digest in sent.items():
-        alike.setdefault(digest, []).append(controller)
+    for controller, packets in sent.items():
+        alike.setdefault(packets, []).append(controller)
     same = [names for names in alike.values() if len(names) > 1]
     detail = f"{len(sent)} controllers, each with packets of its own"
     if same:

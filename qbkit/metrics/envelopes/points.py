@@ -11,7 +11,7 @@ import xarray as xr
 
 from qbkit.errors import MetricError, SpecError
 from qbkit.metrics.flows import lookup
-from qbkit.traces.arrays import FloatArray
+from qbkit.traces.arrays import BoolArray, FloatArray
 
 MIN_POINTS = 3
 """A hull needs a triangle."""
@@ -103,14 +103,11 @@ def operating_points(
     sample = _from_packets if lookup.has_packets(ds) else _from_bins
     throughput_mbps, delay_ms = sample(ds, index, edges_s, interval_s)
     seen = np.isfinite(delay_ms)
-    advice = f"the flow must last {needed_s:g} s or more"
-    if len(seen) >= MIN_POINTS:
-        advice = f"nothing left the queue in {(~seen).sum()} windows, so run longer"
     _require_enough(
         int(seen.sum()),
         f"{label} from {start_s:g} s to {stop_s:g} s, less {skip_start_s:g} s at the start and "
         f"{skip_end_s:g} s at the end, in windows of {interval_s:g} s,",
-        advice,
+        _advice(seen, needed_s),
     )
     return OperatingPoints(
         delay_ms=delay_ms[seen],
@@ -154,6 +151,13 @@ def _window_edges_s(
     # 1e-9 of a window allows for rounding in a span of whole windows.
     windows = max(0, math.floor(span_s / interval_s + 1e-9))
     return start_s + skip_start_s + np.arange(windows + 1, dtype=np.float64) * interval_s
+
+
+def _advice(seen: BoolArray, needed_s: float) -> str:
+    """What to do about too few points; ``seen`` are the windows in which something left."""
+    if len(seen) < MIN_POINTS:
+        return f"the flow must last {needed_s:g} s or more"
+    return f"nothing left the queue in {(~seen).sum()} windows, so run longer"
 
 
 def _require_enough(points: int, what: str, advice: str) -> None:

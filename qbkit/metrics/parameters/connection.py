@@ -15,7 +15,13 @@ import xarray as xr
 
 from qbkit.errors import MetricError
 from qbkit.metrics.flows.lookup import flow_directions, flow_index, flow_labels, known_fate
-from qbkit.metrics.flows.over_time import APPLICATION, first_time_of, minimum_from, step_at
+from qbkit.metrics.flows.over_time import (
+    APPLICATION,
+    REORDERING,
+    first_time_of,
+    minimum_from,
+    step_at,
+)
 from qbkit.traces.arrays import BoolArray, FloatArray
 from qbkit.traces.run.attributes import spec_of
 
@@ -24,8 +30,6 @@ FULL_PART = 0.6
 ACK_BYTES = 90
 """Frames of at most this size carry no data: ACKs, and part of connection establishment."""
 FEWEST_PACKETS = 20
-REORDERED = 3
-"""Packets later than a lost one that an ACK must report (kPacketThreshold of RFC 9002)."""
 CAPTURE = "pcap"
 """The source of events that come from a capture."""
 GRID_PARTS = 4
@@ -224,9 +228,9 @@ def observe_events(events: xr.Dataset, label: str = "") -> Connection:
 
 
 def _passed_over_s(acked_s: FloatArray) -> FloatArray:
-    """When the first ACK came of a packet `REORDERED` later; NaN for those that were acked."""
+    """When the first ACK came of a packet `REORDERING` later; NaN for those that were acked."""
     later_s = minimum_from(np.where(np.isnan(acked_s), np.inf, acked_s))
-    passed_s = np.append(later_s[REORDERED:], np.full(min(REORDERED, len(acked_s)), np.inf))
+    passed_s = np.append(later_s[REORDERING:], np.full(min(REORDERING, len(acked_s)), np.inf))
     return np.where(np.isnan(acked_s) & np.isfinite(passed_s), passed_s, np.nan)
 
 

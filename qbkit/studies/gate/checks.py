@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -95,11 +95,16 @@ def share_check(
 ) -> Check:
     """What it takes of the link beside each rival, in percent, with the interval over seeds."""
     found = {rival: _share(each) for rival, each in runs.items()}
-    answers = [_share_answer(low, high, most_percent) for _, low, high in found.values()]
+    answers: list[Answer] = ["shown"] * len(found)
     words = ", ".join(f"{mean:.0f} % beside {rival}" for rival, (mean, *_) in found.items())
-    bound = "" if most_percent is None else f", for at most {most_percent:g} %"
-    if most_percent is not None and "undecided" in answers:
-        bound += _seeds_for_shares(found.values(), most_percent, len(next(iter(runs.values()))))
+    bound = ""
+    if most_percent is not None:
+        gates = [
+            Gate("share", "%", mean, (low, high), -math.inf, most_percent, len(runs[rival]))
+            for rival, (mean, low, high) in found.items()
+        ]
+        answers = [gate.answer for gate in gates]
+        bound = f", for at most {most_percent:g} %{_seeds_for_shares(gates)}"
     columns = ["beside", "share (%)", "95 % from", "to", "answer"]
     rows = [(rival, *found[rival], word) for rival, word in zip(found, answers, strict=True)]
     table = pd.DataFrame(rows, columns=columns)
@@ -131,27 +136,14 @@ def _share(runs: Sequence[xr.Dataset]) -> tuple[float, float, float]:
     return mean, *TrialEstimate(mean, error, count - 1).interval(CONFIDENCE, 0.0, 100.0)
 
 
-def _seeds_for_shares(
-    found: Iterable[tuple[float, float, float]], most_percent: float, seeds: int
-) -> str:
-    """How many seeds decide all shares that are open; empty if that is unknown."""
-    gates = [
-        Gate("share", "%", mean, (low, high), -math.inf, most_percent, seeds)
-        for mean, low, high in found
-    ]
+def _seeds_for_shares(gates: Sequence[Gate]) -> str:
+    """How many seeds decide all shares that are open; empty if none is open."""
     needed = [gate.seeds_needed for gate in gates if gate.answer == "undecided"]
+    if not needed:
+        return ""
     known = [number for number in needed if number is not None]
-    if not known or len(known) < len(needed):
-        return f"; {seeds} seeds cannot decide"
-    return f"; {seeds} seeds cannot decide, about {max(known)} can"
-
-
-def _share_answer(low: float, high: float, most_percent: float | None) -> Answer:
-    if most_percent is None:
-        return "shown"
-    if math.isnan(low):
-        return "undecided"
-    return "meets" if high <= most_percent else "fails" if low > most_percent else "undecided"
+    about = f", about {max(known)} can" if len(known) == len(needed) else ""
+    return f"; {gates[0].seeds} seeds cannot decide{about}"
 
 
 def draft_check(report: CaseReport) -> Check:

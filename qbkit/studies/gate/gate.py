@@ -103,7 +103,7 @@ def gate(
     study = Study(ours.title, f"{mine.title}", runs["test"], runs["reference"])
     parameters = infer(runs["alone"])
     of_build = {
-        run.attrs["hash"]: run for name in runs.keys() - {"reference"} for run in runs[name]
+        run.attrs["hash"]: run for name, each in runs.items() if name != "reference" for run in each
     }
     checks = [
         connection_check([*of_build.values()]),

@@ -140,15 +140,16 @@ def _seen(raw: _Raw, receivers: Sequence[pd.DataFrame], bins: Bins) -> _Seen:
     The captures need most of the memory, and are gone when this returns.
     """
     t0_ns, flows = raw.t0_ns, raw.flows
-    packets, counts, in_time = _packets(raw)
+    received = schema.received_bytes(receivers)
+    late = schema.received_bytes(receivers, raw.end_ns) < received
+    cut = late & [flow.total_bytes is not None for flow in raw.experiment.flows]
+    packets, counts, in_time = _packets(raw, with_later=bool(cut.any()))
     series = {
         **schema.packet_series(packets, t0_ns, flows, bins),
         "random_loss_packets": schema.loss_series(packets, t0_ns, flows, bins, Fate.RANDOM_LOSS),
     }
     tables = {**schema.packet_variables(packets, t0_ns), **counts}
-    received = schema.received_bytes(receivers)
-    late = schema.received_bytes(receivers, raw.end_ns) < received
-    received = np.where(late, np.floor(received * in_time), received)
+    received = np.where(cut, np.floor(received * in_time), received)
     arrived = arrived_bytes(packets, received)
     stops = stop_times_s(raw.experiment, packets, t0_ns, arrived, raw.ends)
     return _Seen(series, tables, stops, received, largest_frame(packets))
@@ -233,9 +234,11 @@ def _captures(folder: Path, routes: Sequence[Route], bottlenecks: int) -> tuple[
     return Captures(before, _Queues(folder, bottlenecks), after), others
 
 
-def _packets(raw: _Raw) -> tuple[FlowPackets, dict[str, schema.Variable], FloatArray]:
+def _packets(
+    raw: _Raw, *, with_later: bool
+) -> tuple[FlowPackets, dict[str, schema.Variable], FloatArray]:
     """The packets within the experiment's time, the balance of all packets, and (flow,) the part
-    of a transfer's bytes that left the queue in that time; 1 for flows without a size."""
+    of the bytes that left the queue in that time; all of them unless asked ``with_later``."""
     result, experiment, link = raw.result, raw.experiment, raw.experiment.bottleneck
     counters = balance.counter_variables(result, has_extra=link.adds_packets)
     routes = balance.routes_of(result["flows"])
@@ -255,9 +258,8 @@ def _packets(raw: _Raw) -> tuple[FlowPackets, dict[str, schema.Variable], FloatA
     )
     packets = until(span_ns=(raw.t0_ns, raw.end_ns))
     in_time = np.ones(raw.flows)
-    if any(flow.total_bytes is not None for flow in experiment.flows):
-        parts = parts_in_time(until(span_ns=(raw.t0_ns, sys.maxsize)), raw.flows, raw.end_ns)
-        in_time = np.where([f.total_bytes is not None for f in experiment.flows], parts, 1.0)
+    if with_later:
+        in_time = parts_in_time(until(span_ns=(raw.t0_ns, sys.maxsize)), raw.flows, raw.end_ns)
     sent = np.bincount(packets.data_flow, minlength=len(ports))
     for i, flow in enumerate(experiment.flows):
         if not sent[i]:

@@ -89,21 +89,22 @@ def _after_drops(
     dropped = np.unique(before_key[found == NEVER])
     if not len(dropped) or not len(behind_ns):
         return found
-    longest_ns, wrong = -1, []
-    for which in (False, True):  # all packets whose copies came out, then the others
-        for piece in pieces(len(found)):
-            out = (found[piece] != NEVER) & (_among(before_key[piece], dropped) == which)
-            waited_ns = behind_ns[found[piece][out]] - before_ns[piece][out]
-            if which:
-                wrong.append(before_key[piece][out][waited_ns > longest_ns])
-            else:
-                longest_ns = max(longest_ns, int(waited_ns.max(initial=-1)))
-    keys = np.unique(np.concatenate(wrong))
+    longest_ns, unsure = -1, []
+    for piece in pieces(len(found)):
+        out = found[piece] != NEVER
+        key, waited_ns = (
+            before_key[piece][out],
+            behind_ns[found[piece][out]] - before_ns[piece][out],
+        )
+        again = _among(key, dropped)
+        longest_ns = max(longest_ns, int(waited_ns[~again].max(initial=-1)))
+        unsure.append((key[again], waited_ns[again]))
+    keys = np.unique(np.concatenate([key[waited > longest_ns] for key, waited in unsure]))
     if longest_ns < 0 or not len(keys):
         return found
     into, back = (np.flatnonzero(_among(each, keys)) for each in (before_key, behind_key))
-    again = _last_match(before_key[into], before_ns[into], behind_key[back], behind_ns[back])
-    found[into] = np.where(again == NEVER, NEVER, back[again])
+    last = _last_match(before_key[into], before_ns[into], behind_key[back], behind_ns[back])
+    found[into] = np.where(last == NEVER, NEVER, back[last])
     return found
 
 
