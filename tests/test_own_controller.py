@@ -18,6 +18,7 @@ from qbkit.cca import Settings, shipped
 from qbkit.cca.own import mistakes, registry
 from qbkit.cca.shipped import ControllerError
 from qbkit.errors import RunFailed, SpecError
+from qbkit.stacks.aioquic import AioQuic
 from qbkit.stacks.drivers.cca_flow.guard import Guard
 from qbkit.traces.run import telemetry
 
@@ -242,6 +243,14 @@ def test_the_example_of_the_how_to_fills_a_link_and_keeps_its_queue_short() -> N
         (cell("def on_ack(self, ack):\n        self.log(cwnd_bytes=5)"), "choose another name"),
         (cell("def on_ack(self, ack):\n        self.log(a=1, time_s=5)"), "my-cc' logs time_s, a"),
         (cell("def on_ack(self, ack):\n        self.log(label=5)"), "uses itself; choose another"),
+        (cell("async def on_ack(self, ack): ..."), "would never run on_ack, because it has an async"),
+        (cell("def on_ack(self, ack): yield"), "would never run on_ack, because it has an async or"),
+        (cell("options = ['gain']"), "options that are no dictionary; write options = {'gain'"),
+        (cell("options = {'gain': 2.0}"), "gain is 2.0; write qb.cca.number, whole or switch"),
+        (cell("options = {'a=b': qb.cca.switch('', True)}"), "named 'a=b'; use a-z, 0-9 and _"),
+        (cell("options = {'app': qb.cca.switch('', True)}"), "named app, .* such as my_app"),
+        (cell("options = {'g': qb.cca.number('', 50, 0, 10)}"), "g has the default 50; .* 0 to 10"),
+        (cell("options = {'g': qb.cca.switch('', 1)}"), "default 1; it must be true or false"),
         (cell("q = Q"), "uses Q, which is not in its cell; define Q there"),
         (cell("def on_ack(self, ack):\n        helper()"), "uses helper, which is not in its cell"),
         (
@@ -319,6 +328,12 @@ def test_what_a_controller_cannot_set_names_it_and_the_time(body: str, sentence:
 def test_names_that_cannot_be_logged_are_all_that_are_recorded() -> None:
     assert set(mistakes.RECORDED) | set(mistakes.REPLACED) == set(telemetry.COLUMNS)
     run_cell(cell("def on_ack(self, ack):\n        self.log(min_rtt_ms=5, delivery_rate_mbps=1)"))
+
+
+def test_options_have_no_name_of_a_flow_and_may_leave_the_choice_open() -> None:
+    assert {*qb.Flow.model_fields, *AioQuic.options} < set(mistakes.OF_FLOW)
+    run_cell(cell("options = {'g': qb.cca.number('', None, 0, 10), 'on': qb.cca.switch('', True)}"))
+    run_cell(cell("options = {'initial_window_packets': qb.cca.whole('', 32)}"))
 
 
 def test_a_controller_may_have_the_events_of_its_base() -> None:

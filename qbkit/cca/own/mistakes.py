@@ -7,9 +7,12 @@ a controller: runs that are stored keep their names.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+import inspect
+import re
+from collections.abc import Iterator, Mapping
 
 from qbkit.cca.controller import Controller
+from qbkit.cca.options import Option
 from qbkit.errors import SpecError
 from qbkit.suggestions import did_you_mean
 
@@ -29,6 +32,14 @@ OF_DATASET = (
 TAKEN = {*RECORDED, *OF_DATASET}
 """Names that a controller cannot log."""
 
+OPTION = re.compile(r"[a-z][a-z0-9_]*")
+OF_FLOW = (
+    *("stack", "controller", "start_s", "stop_s", "bytes", "app", "receive_window_kb", "read_mbps"),
+    *("receiver", "role", "resume", "extra_rtt_ms", "direction", "label", "options", "source"),
+    *("qlog", "companion", "ack_every_packets"),
+)
+"""Names that no option can have: fields of a flow, and options that are not the controller's."""
+
 
 def require_events(kind: type[Controller], name: str) -> None:
     """Raise SpecError for a method that begins with ``on_`` and is no event."""
@@ -43,6 +54,50 @@ def require_events(kind: type[Controller], name: str) -> None:
                     f"{did_you_mean(method, events)}; events are {', '.join(events)}, and a "
                     f"method that is none has a name without {EVENT}"
                 )
+            call = inspect.unwrap(getattr(kind, method))
+            if inspect.iscoroutinefunction(call) or inspect.isgeneratorfunction(call):
+                raise SpecError(
+                    f"controller {name!r} would never run {method}, because it has an async or a "
+                    "yield; write it without"
+                )
+
+
+def require_options(kind: type[Controller], name: str) -> None:
+    """Raise SpecError for options of which one cannot be set, or has a default that cannot be."""
+    owner = f"controller {name!r} has options"
+    if not isinstance(kind.options, Mapping):
+        raise SpecError(
+            f"{owner} that are no dictionary; write options = {{'gain': qb.cca.number(…)}}"
+        )
+    for word, option in kind.options.items():
+        if not (isinstance(word, str) and OPTION.fullmatch(word)):
+            raise SpecError(f"{owner} named {word!r}; use a-z, 0-9 and _, beginning with a letter")
+        if word in OF_FLOW:
+            raise SpecError(
+                f"{owner} named {word}, a name of qbkit's own; choose another name, such as "
+                f"my_{word}"
+            )
+        if not isinstance(option, Option):
+            raise SpecError(
+                f"{owner} of which {word} is {option!r}; write qb.cca.number, whole or switch"
+            )
+        if not _is_allowed(option):
+            raise SpecError(
+                f"{owner} of which {word} has the default {option.default!r}; it must be "
+                f"{option.allowed}"
+            )
+
+
+def _is_allowed(option: Option) -> bool:
+    """Whether a flow could set the default; None is a number's for the controller's own choice."""
+    if option.default is None:
+        return True
+    text = str(option.default)
+    try:
+        option.read(text.lower() if isinstance(option.default, bool) else text)
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def require_free_names(text: str, name: str) -> None:
