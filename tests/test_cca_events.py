@@ -158,3 +158,12 @@ def test_logged_values_become_columns_with_units(tmp_path: Path) -> None:
     assert meaning("bwe_mbps")[0] == "Mbit/s"
     assert [meaning(n)[0] for n in ("a_ms", "b_s", "c_bytes", "d_packets")] == ["ms", "s", "B", "1"]
     assert states_of([table])[-2:] == ["probe", "up"]
+
+
+def test_true_and_false_are_logged_as_one_and_zero(tmp_path: Path) -> None:
+    (tmp_path / "sender.csv").write_text("time_ns,cwnd_bytes\n10,1\n20,2\n")
+    rows = "10,is_slow,True\n10,queue_ms,1.5\n20,is_slow,False\n20,queue_ms,inf\n"
+    (tmp_path / "controller.csv").write_text(f"time_ns,name,value\n{rows}")
+    table = read_sender(tmp_path)
+    np.testing.assert_equal(table.is_slow.to_numpy(), [1, 0])
+    np.testing.assert_equal(table.queue_ms.to_numpy(), [1.5, np.inf])

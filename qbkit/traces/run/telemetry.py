@@ -69,6 +69,9 @@ def read_sender(folder: Path) -> pd.DataFrame:
     logged = pd.read_csv(
         io.BytesIO(whole), on_bad_lines="skip", dtype=kinds, encoding_errors="replace"
     )
+    if logged["value"].dtype.kind not in "iuf":  # true and false, or a row that cannot be read
+        truths = logged["value"].astype("str").replace({"True": "1", "False": "0"})
+        logged["value"] = pd.to_numeric(truths, errors="coerce")
     wide = logged.pivot_table(index="time_ns", columns="name", values="value", aggfunc="last")
     if words := [word for word in wide if word in TAKEN]:
         flow = int(folder.name) + 1 if folder.name.isdigit() else 1
