@@ -38,7 +38,11 @@ WORDS: Mapping[str, str] = {
     "Iterable": "a list",
     "Mapping": "a dict",
     "tuple": "a pair",
+    "ndarray": "an array (NumPy)",
+    "_SupportsArray": "a number or an array of numbers",
 }
+ARRAY_LIKE = {"_Buffer", "_NestedSequence", "complex", "bytes", "str"}
+"""What NumPy's ArrayLike has beside arrays, and a sentence leaves out."""
 
 
 def guarded(lookup: Callable[[str], Any], package: str) -> Callable[[str], Any]:
@@ -186,8 +190,16 @@ def _wanted(hint: Any) -> str:
         wanted = dict.fromkeys(_wanted(part) for part in parts if part is not type(None))
         if Path in parts:
             wanted.pop(WORDS["str"], None)
+        if any(_name(part) == "_SupportsArray" for part in parts):
+            wanted = dict.fromkeys(_wanted(p) for p in parts if _name(p) not in ARRAY_LIKE)
         return " or ".join(wanted)
-    name = str(getattr(kind, "__name__", kind))
+    name = _name(hint)
     words = WORDS.get(name, f"a value of {name}")
     inner = _wanted(parts[-1]) if parts and name in ("Sequence", "Iterable", "Mapping") else ""
     return f"{words}, each {inner}" if inner else words
+
+
+def _name(hint: Any) -> str:
+    """Of a type, without its parameters."""
+    kind = typing.get_origin(hint) or hint
+    return str(getattr(kind, "__name__", kind))

@@ -89,6 +89,8 @@ def test_the_sentence_names_the_argument_and_what_it_takes():
         qb.publish_runs([5], "folder")  # type: ignore[arg-type]
     with pytest.raises(qb.SpecError, match=r"folder = None .* give the name of a file or folder$"):
         qb.publish_tables({}, None)  # type: ignore[arg-type]
+    with pytest.raises(qb.SpecError, match=r"None .* kind; give a number or an array of numbers$"):
+        qb.metrics.mathis_window_packets(None)  # type: ignore[arg-type]
 
 
 def test_numbers_of_numpy_and_lists_of_any_kind_are_taken():

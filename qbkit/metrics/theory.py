@@ -80,6 +80,7 @@ def cubic_window_packets(
     p, rtt_s = _loss_rate(loss_rate), _positive("rtt_ms", rtt_ms) / 1e3
     _require_beta(beta)
     _require_positive("c", c)
+    _require_fitting(loss_rate=p, rtt_ms=rtt_s)
     concave = (c * (3 + beta) / (4 * (1 - beta))) ** 0.25 * (rtt_s / p) ** 0.75
     friendly = aimd_window_packets(p, alpha=reno_friendly_alpha(beta), beta=beta)
     return np.maximum(concave, friendly)
@@ -90,6 +91,8 @@ def window_throughput_mbps(
 ) -> FloatArray:
     """Throughput of a mean window: one window per round trip."""
     window, rtt_s = _positive("window_packets", window_packets), _positive("rtt_ms", rtt_ms) / 1e3
+    _require_positive("packet_bytes", packet_bytes)
+    _require_fitting(window_packets=window, rtt_ms=rtt_s)
     return window * packet_bytes * 8 / rtt_s / 1e6
 
 
@@ -112,6 +115,7 @@ def cubic_share(
     """
     depth = _positive("buffer_bdp", buffer_bdp)
     cubics, renos = _positive("cubic_flows", cubic_flows), _positive("reno_flows", reno_flows)
+    _require_fitting(buffer_bdp=depth, cubic_flows=cubics, reno_flows=renos)
     holds_packets = (1 + depth) * _bdp_packets(rate_mbps, rtt_ms, packet_bytes)
     full_rtt_ms = (1 + depth) * rtt_ms
 
@@ -150,6 +154,7 @@ def bbr_share(
     1 BDP (the paper validates it up to 64) that drain faster than BBR probes.
     """
     depth, flows = _positive("buffer_bdp", buffer_bdp), _positive("bbr_flows", bbr_flows)
+    _require_fitting(buffer_bdp=depth, bbr_flows=flows)
     bdp_packets = _bdp_packets(rate_mbps, rtt_ms, packet_bytes)
     if (depth < 1).any():
         raise MetricError(
@@ -170,6 +175,7 @@ def bbr_share(
 def equal_share(flows: npt.ArrayLike, others: npt.ArrayLike) -> FloatArray:
     """Share of n ``flows`` against m ``others`` if all flows get the same: n / (n + m)."""
     n, m = _positive("flows", flows), _positive("others", others)
+    _require_fitting(flows=n, others=m)
     return n / (n + m)
 
 
@@ -199,6 +205,17 @@ def _positive(name: str, value: npt.ArrayLike) -> FloatArray:
 
 def _require_positive(name: str, value: float) -> None:
     _positive(name, value)
+
+
+def _require_fitting(**arrays: FloatArray) -> None:
+    """MetricError unless NumPy can broadcast the arrays."""
+    try:
+        np.broadcast_shapes(*(array.shape for array in arrays.values()))
+    except ValueError:
+        shapes = " and ".join(f"{name} {array.shape}" for name, array in arrays.items())
+        raise MetricError(
+            f"the shapes of {shapes} do not fit each other; give arrays of one shape, or numbers"
+        ) from None
 
 
 def _require_beta(beta: float) -> None:
