@@ -128,11 +128,17 @@ def test_models_take_arrays():
         (lambda: theory.bbr_share(0.5, **LINK), "needs a buffer of 1 BDP or more, not 0.5"),
         (lambda: theory.bbr_share(300, **LINK), "takes 12 s to drain"),
         (lambda: theory.window_throughput_mbps(9, 9, packet_bytes=-1), "packet_bytes must be ab"),
-        (lambda: theory.cubic_window_packets([0.1, 0.2], [1, 2, 3]), r"loss_rate \(2,\) and rtt_ms"),
+        (
+            lambda: theory.cubic_window_packets([0.1, 0.2], [1, 2, 3]),
+            r"loss_rate \(2,\) and rtt_ms",
+        ),
         (lambda: theory.window_throughput_mbps([1, 2], [1, 2, 3]), "do not fit each other"),
         (lambda: theory.bbr_share([1, 2], bbr_flows=[1, 2, 3], **LINK), "do not fit each other"),
         (lambda: theory.cubic_share([1, 2], reno_flows=[1, 2, 3], **LINK), "do not fit each oth"),
-        (lambda: theory.equal_share([1, 2], [1, 2, 3]), "do not fit each other; give arrays of one"),
+        (
+            lambda: theory.equal_share([1, 2], [1, 2, 3]),
+            "do not fit each other; give arrays of one",
+        ),
         (lambda: theory.cubic_share(1, rate_mbps=0, rtt_ms=10), "rate_mbps must be above 0"),
     ],
 )

@@ -243,8 +243,14 @@ def test_the_example_of_the_how_to_fills_a_link_and_keeps_its_queue_short() -> N
         (cell("def on_ack(self, ack):\n        self.log(cwnd_bytes=5)"), "choose another name"),
         (cell("def on_ack(self, ack):\n        self.log(a=1, time_s=5)"), "my-cc' logs time_s, a"),
         (cell("def on_ack(self, ack):\n        self.log(label=5)"), "uses itself; choose another"),
-        (cell("async def on_ack(self, ack): ..."), "would never run on_ack, because it has an async"),
-        (cell("def on_ack(self, ack): yield"), "would never run on_ack, because it has an async or"),
+        (
+            cell("async def on_ack(self, ack): ..."),
+            "would never run on_ack, because it has an async",
+        ),
+        (
+            cell("def on_ack(self, ack): yield"),
+            "would never run on_ack, because it has an async or",
+        ),
         (cell("options = ['gain']"), "options that are no dictionary; write options = {'gain'"),
         (cell("options = {'gain': 2.0}"), "gain is 2.0; write qb.cca.number, whole or switch"),
         (cell("options = {'a=b': qb.cca.switch('', True)}"), "named 'a=b'; use a-z, 0-9 and _"),
