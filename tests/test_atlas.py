@@ -10,6 +10,7 @@ from collections import defaultdict
 from html import unescape
 from io import StringIO
 from pathlib import Path
+from types import SimpleNamespace
 from urllib.parse import unquote, urlsplit
 
 import pandas as pd
@@ -21,9 +22,12 @@ import qbkit as qb
 from qbkit.atlas import write_atlas
 from qbkit.atlas.again import sample_size
 from qbkit.atlas.answers import published_answers
+from qbkit.atlas.differences import Difference
+from qbkit.atlas.inferred import read_inferred
 from qbkit.atlas.pages import shared_words
 from qbkit.atlas.published import ConformanceSweep
 from qbkit.atlas.shares import EQUAL, Shares
+from qbkit.atlas.standing import cause_of
 from qbkit.cli.reproduce import MOST_POINTS, reproduce_command, wanted_fields
 from qbkit.errors import StoreError
 from qbkit.metrics.parameters import PARAMETERS
@@ -258,10 +262,24 @@ def test_a_known_fault_is_the_verdict_and_its_lines_are_links(site: Path):
     )
     assert f"It counts twice. {lines} in 1.7.2." in page
     assert "One run shows &lt;it&gt;." in page
-    assert page.index("has a known fault") < page.index("Because: It counts twice")
+    assert page.index("has a known fault") < page.index("A known fault: It counts twice")
     index = (site / "index.html").read_text()
     assert index.count('class="badge fault"') == 1
     assert lines in (site / "causes.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("name", "mbps", "is_open"), [("ngtcp2:bbr", -5.5, True), ("quic-go:reno", 1.4, False)]
+)
+def test_the_cause_is_open_where_it_makes_little_of_the_difference(name, mbps, is_open):
+    published = SimpleNamespace(
+        faults={},
+        parameters=read_inferred(DATA),
+        difference=lambda _: Difference(mbps, 0.1, 9.7, 0.1, 0.8),
+    )
+    cause = cause_of(published, name)
+    assert cause
+    assert cause.is_open is is_open
 
 
 def test_causes_are_those_of_stacks_as_they_are(site: Path):
@@ -421,6 +439,13 @@ def test_a_question_leads_to_its_page_and_filters_stay_in_the_address(browser, s
     assert page.evaluate(SHOWN) == []
     page.click(".reset")
     assert sorted(page.evaluate(SHOWN)) == sorted(everything)
+    page.fill("input[name=q]", "twice")  # what its fault does
+    assert page.evaluate(SHOWN) == ["aioquic:cubic"]
+    page.fill("input[name=q]", "")
+    also = page.get_attribute("tr[data-kind=fault]", "data-also")
+    page.select_option("select[name=verdict]", also)
+    assert "aioquic:cubic" in page.evaluate(SHOWN)
+    page.select_option("select[name=verdict]", "")
     page.select_option("select[name=family]", "BBR")
     page.click("[data-sort=name]")
     shown = page.evaluate(SHOWN)

@@ -15,6 +15,7 @@ MOST_SAMPLED, SAMPLE_S = 20, 130.0
 def sweep_again(sweep: PublishedSweep) -> str:
     """A sample of a sweep against what is published, and the command of the whole sweep."""
     command, _, publish = str(sweep.facts["command"]).partition(", then ")
+    publish = publish.replace(" FOLDER)", " 'FOLDER')")  # it runs as it is copied
     whole = f'{command}\npython -c "import qbkit as qb; {publish}"' if publish else command
     return f"{_reproduce(sweep)} --sample {sample_size(sweep.facts)}\n{whole}"
 

@@ -8,7 +8,9 @@ if (form) {
   const buttons = [...table.querySelectorAll("[data-sort]")];
   const plain = (text) => text.toLowerCase().replace(/['’]s\b/g, "").split(/[^a-z0-9.]+/).filter(Boolean);
   const words = new Map(rows.map((row) => [row, plain(`${row.dataset.name} ${row.dataset.family} ${row.cells[1].textContent}`)]));
-  const known = (token) => rows.some((row) => words.get(row).some((word) => word.startsWith(token)));
+  const causes = new Map(rows.map((row) => [row, plain(row.querySelector(".why").textContent)]));
+  const has = (of, row, token) => of.get(row).some((word) => word.startsWith(token));
+  const known = (of, typed) => typed.filter((token) => rows.some((row) => has(of, row, token)));
   const usual = { sort: "verdict", order: "up" };
   const order = { ...usual };
 
@@ -23,13 +25,16 @@ if (form) {
   };
 
   function show() {
-    // Words that no row has ("what does … do?") do not count.
-    const tokens = plain(form.q.value).filter(known);
+    // Words that no row has ("what does … do?") do not count. Causes are searched where no name,
+    // family or verdict has any of them ("pacing").
+    const typed = plain(form.q.value);
+    const where = known(words, typed).length ? words : causes;
+    const tokens = known(where, typed);
     const nothing = form.q.value.trim() && !tokens.length;
     for (const row of rows) {
-      const { family, kind } = row.dataset;
-      const found = tokens.every((token) => words.get(row).some((word) => word.startsWith(token)));
-      row.hidden = nothing || !found || (form.family.value && family !== form.family.value) || (form.verdict.value && kind !== form.verdict.value);
+      const { family, kind, also } = row.dataset;
+      const found = tokens.every((token) => has(where, row, token));
+      row.hidden = nothing || !found || (form.family.value && family !== form.family.value) || (form.verdict.value && ![kind, also].includes(form.verdict.value));
     }
     body.append(...[...rows].sort(compare));
     for (const button of buttons) {

@@ -36,6 +36,17 @@ class Difference:
     noise_floor: float
 
     @property
+    def ln_ratio(self) -> float:
+        """ln of its throughput over that of its competitor, on a link that both fill.
+
+        The kernel's two flows share that link alike. Infinite where nothing is left for the other.
+        """
+        mine, other = self.reference_mbps + self.mbps, self.reference_mbps - self.mbps
+        return (
+            math.log(mine / other) if min(mine, other) > 0 else math.copysign(math.inf, self.mbps)
+        )
+
+    @property
     def kind(self) -> Kind:
         """As of a verdict."""
         margin_mbps = MARGIN * self.reference_mbps

@@ -3,7 +3,8 @@
 The packets of lone flows give the parameters of an implementation and of the kernel's controller
 (`qbkit.metrics.infer`), and of a BBR how it behaves where its path changes. Of what differs, the
 likely cause comes first in `compare`: it must not work against the difference in throughput, and a
-parameter must make more than a few per cent of it.
+parameter must make more than a few per cent of it. The cause is open where that is little of the
+difference, by the rule of `qbkit.explain`.
 """
 
 from __future__ import annotations
@@ -16,11 +17,14 @@ from qbkit.atlas.differences import Difference
 from qbkit.atlas.published import Published
 from qbkit.metrics.maps.families import family, kernel_counterpart
 from qbkit.metrics.parameters.difference import CLEAR
+from qbkit.metrics.parameters.difference import Difference as Suspect
 from qbkit.metrics.parameters.differences import compare
+from qbkit.metrics.parameters.effects import at_equal_loss_times, law
 from qbkit.metrics.parameters.relations import RECEIVERS
 from qbkit.metrics.parameters.rules import RULES
 from qbkit.spec.flow import controller_of
 from qbkit.store.faults import Fault, first_clause
+from qbkit.studies.explanation import LITTLE, breaks_a_rule
 
 KINDS = {
     "fault": "has a known fault",
@@ -85,6 +89,8 @@ class Cause:
     """File and line with the address, of a known fault; empty if the packets say it."""
     percent: float = math.nan
     """What this cause alone would change in throughput at equal loss."""
+    is_open: bool = False
+    """Whether it accounts for too little of the difference to be its reason."""
 
 
 def cause_of(published: Published, name: str) -> Cause | None:
@@ -121,5 +127,16 @@ def _from_packets(published: Published, name: str, difference: Difference) -> Ca
             return Cause(each.clause)
         percent = 100 * math.expm1(each.effect)
         if percent * part > 0 and abs(percent) >= LEAST_PERCENT:
-            return Cause(INTERVAL.sub("", str(each)), percent=percent)
+            growth = law(mine.parameters, kernel.parameters)
+            is_open = _accounts_for_little(each, growth, difference)
+            return Cause(INTERVAL.sub("", str(each)), percent=percent, is_open=is_open)
     return None
+
+
+def _accounts_for_little(first: Suspect, growth: str, difference: Difference) -> bool:
+    """Whether a suspect is no reason for the difference, as `qbkit.explain` judges it."""
+    if breaks_a_rule(first, difference.ln_ratio):
+        return False
+    effect = math.nan if first.by_thumb else first.effect
+    share = at_equal_loss_times(first.name, effect, growth) / difference.ln_ratio
+    return not share >= LITTLE

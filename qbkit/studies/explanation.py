@@ -196,12 +196,7 @@ class Explanation:
     @property
     def _breaks_a_rule(self) -> bool:
         """Whether the first suspect is what a sender does, rather than its receiver."""
-        first = self.suspects[0]
-        own = first.name not in RECEIVERS
-        too_small = 0 < abs(first.effect) < TOO_SMALL * abs(self.observed)
-        return (own and not too_small) and (
-            first.name in RULES or (first.of_model and first.name in (*PROBES, "pacing"))
-        )
+        return breaks_a_rule(self.suspects[0], self.observed)
 
     @property
     def reasons(self) -> str:
@@ -340,6 +335,15 @@ class Explanation:
         suspects = f"{text}{table.to_html(index=False)}"
         folded = {**faults_html(self.faults), "Suspects and symptoms": suspects}
         return self.assessment.html(self.verdict, folded)
+
+
+def breaks_a_rule(suspect: Difference, observed: float) -> bool:
+    """Whether a suspect is what the sender does, and not too small for the observed difference."""
+    own = suspect.name not in RECEIVERS
+    too_small = 0 < abs(suspect.effect) < TOO_SMALL * abs(observed)
+    return (own and not too_small) and (
+        suspect.name in RULES or (suspect.of_model and suspect.name in (*PROBES, "pacing"))
+    )
 
 
 def observed_ln_ratio(study: Study, assessment: Assessment) -> float:
