@@ -187,6 +187,14 @@ def test_the_first_page_has_a_verdict_for_each_implementation(site: Path):
     assert "small-map" in kernel  # its noise floor
 
 
+def test_the_first_page_takes_what_the_map_says(site: Path):
+    found = qb.metrics.conformance_map(qb.load_sweep(DATA / "controllers/cubic.yaml"), "tcp:cubic")
+    page = (site / "index.html").read_text()
+    for name, row in found.groupby("flows.0"):
+        (taken,) = re.findall(rf'data-name="{name}"[^>]* data-more="([^"]*)"', page)
+        assert float(taken) == pytest.approx(float(row.mean_throughput_difference_mbps.mean()))
+
+
 def test_a_map_begins_with_the_noise_floor_and_goes_on_by_conformance(site: Path):
     section = (site / "conformance.html").read_text().partition("<section")[2]
     rows = section.partition("<tbody>")[2].partition("</tbody>")[0].split("<tr")[1:]

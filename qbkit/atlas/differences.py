@@ -16,6 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 import xarray as xr
 
+from qbkit.metrics.envelopes.points import MIN_POINTS
+from qbkit.metrics.maps.cells import POINTS
 from qbkit.metrics.maps.interactions import FIRST, SEED
 from qbkit.metrics.verdicts.equivalence import MARGIN
 from qbkit.metrics.verdicts.words import Kind
@@ -73,11 +75,11 @@ class Difference:
 def differences(cube: xr.Dataset, found: xr.Dataset) -> dict[str, Difference]:
     """The difference of each implementation that shares a setting with the reference.
 
-    ``found`` is the conformance map of the cube. Settings count alike. The variances of their
-    means, over the trials of each side, add up.
+    ``found`` is the conformance map of the cube. Throughput is that of the operating points, as in
+    the map. Settings count alike. The variances of their means, over the trials of each side, add
+    up.
     """
-    mbps = cube["throughput_mbps"].isel(flow=0)
-    mbps = mbps if SEED in mbps.dims else mbps.expand_dims(SEED)
+    mbps = _trial_means(cube)
     mean, variance = mbps.mean(SEED), mbps.var(SEED, ddof=1) / mbps.count(SEED)
     reference = {FIRST: found.attrs["reference"]}
     apart = mean - mean.sel(reference, drop=True)
@@ -95,3 +97,11 @@ def differences(cube: xr.Dataset, found: xr.Dataset) -> dict[str, Difference]:
     )
     rows = table.sel({FIRST: found[FIRST]}).to_dataframe()[list(table.data_vars)]
     return {str(row.Index): Difference(*row[1:]) for row in rows.itertuples() if row[1] == row[1]}
+
+
+def _trial_means(cube: xr.Dataset) -> xr.DataArray:
+    """Mean throughput of the operating points of each trial; NaN where it has too few."""
+    delay_ms, mbps = (cube[name].isel(flow=0) for name in POINTS)
+    known = delay_ms.notnull()
+    means = mbps.where(known).mean("point").where(known.sum("point") >= MIN_POINTS)
+    return means if SEED in means.dims else means.expand_dims(SEED)
