@@ -20,10 +20,16 @@ CHARTS = "QBKIT_CHARTS"
 """Environment variable; ``png`` displays charts as pictures, for pages that run no scripts."""
 
 
+def chosen_path(variable: str) -> Path | None:
+    """What an environment variable names; ``~`` is the user's home, as in a shell."""
+    chosen = os.environ.get(variable)
+    # Unlike Path.expanduser, this leaves the home of an unknown user as it is written.
+    return Path(os.path.expanduser(chosen)) if chosen else None  # noqa: PTH111
+
+
 def cache_folder() -> Path:
     """``QBKIT_CACHE``, else the user's cache (Linux: ``$XDG_CACHE_HOME`` or ``~/.cache``)/qbkit."""
-    chosen = os.environ.get("QBKIT_CACHE")
-    return Path(chosen) if chosen else platformdirs.user_cache_path("qbkit")
+    return chosen_path("QBKIT_CACHE") or platformdirs.user_cache_path("qbkit")
 
 
 @cache

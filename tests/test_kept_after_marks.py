@@ -30,6 +30,16 @@ def test_a_mark_leaves_what_the_standard_says(flow: str, kept: float):
 
 
 @pytest.mark.guest
+def test_the_cycles_of_a_window_that_marks_reduce_are_no_probing():
+    queue = {"qdisc": "codel", "qdisc_options": {"ecn": True}, "buffer_packets": 1000}
+    link = qb.Bottleneck(rate_mbps=10, rtt_ms=40, **queue)
+    spec = qb.Experiment(bottleneck=link, flows=["tcp:cubic?ecn=true"], duration_s=15)
+    found = infer(spec.run())
+    assert found["kept_after_mark"].value == pytest.approx(0.7, abs=0.04)
+    assert not found["growth"].known and not found["probe_up_gain"].known
+
+
+@pytest.mark.guest
 def test_another_response_to_marks_is_a_cause_with_its_moment():
     cubic, reno = (run_of(f"tcp:{name}?ecn=true") for name in ("cubic", "reno"))
     [cause] = [

@@ -283,6 +283,18 @@ def test_the_kernel_from_its_packets():
     assert (cubic["slow_start_exit"].word, other["slow_start_exit"].word) == ("delay", "loss")
 
 
+@pytest.mark.guest
+@pytest.mark.parametrize("app", ["requests kb=50 think_s=0.3", "rate mbps=2 fps=30"])
+def test_the_pauses_of_an_application_are_no_law_of_the_window(app):
+    flows = [qb.Flow("tcp:reno", app=app), "tcp:cubic?app=onoff on_s=1 off_s=2"]
+    link = qb.Bottleneck(rate_mbps=10, rtt_ms=40)
+    found = infer(qb.Experiment(bottleneck=link, flows=flows, duration_s=15).run())
+    assert found["initial_window_packets"].value == 10
+    laws = ("decrease_factor", "growth", "probe_up_gain", "emulated_flows")
+    assert not any(found[name].known for name in laws)
+    assert repr(found).startswith("<Parameters of tcp:reno: initial_window_packets 10, ")
+
+
 def test_a_probe_that_begins_and_ends_with_a_peak_is_one():
     """Each 20 RTTs: a round at 1.25 times the link's rate, 1.5 at it, one at 1.25, a drain."""
     rtt_s, link_pps, rounds = 0.05, 2000.0, 20.0

@@ -205,6 +205,16 @@ def test_jitter_that_keeps_the_order_is_uniform():
         Experiment(flows=["tcp:cubic"], jitter_shape="pareto")
 
 
+def test_jitter_is_no_longer_than_the_delays_that_there_are():
+    def spec(delay):
+        link = {"rtt_ms": 50, "delay": delay}
+        return Experiment(bottleneck=link, flows=["tcp:cubic"], duration_s=3, jitter_ms=30)
+
+    assert changes.of(spec("0:90 1:60"), "virtual", 1)["jitter_ms"] == 30  # rtt_ms plays no part
+    with pytest.raises(SpecError, match=r"jitter_ms 30 is more than .* of the schedule, 25 ms"):
+        changes.of(spec("0:90 1:50"), "virtual", 1)
+
+
 def test_options_of_a_path_do_not_rename_other_experiments():
     """The hash of before capacity, order and marks existed."""
     spec = Experiment(flows=["tcp:cubic", "quinn:cubic"], bottleneck={"qdisc": "fq_codel"})

@@ -18,7 +18,10 @@ import qbkit as qb
 from qbkit import measurement, store
 from qbkit.cli.runs import runs_command
 from qbkit.errors import StoreError
+from qbkit.settings import cache_folder
+from qbkit.stacks.external.configured import stacks_file
 from qbkit.store.published import load_published
+from qbkit.testbed import kernel
 from qbkit.traces.flow_index import with_flow_index
 
 
@@ -158,6 +161,17 @@ def test_index_lists_good_and_damaged_files(tmp_path):
     assert "tcp" in good.flows
     assert "damaged" in bad.problem
     assert len(qb.list_runs(tmp_path / "empty")) == 0
+    with pytest.raises(StoreError, match=r"bad.nc is a file; give a folder of runs"):
+        qb.list_runs(tmp_path / "bad.nc")
+
+
+def test_a_folder_of_the_environment_may_begin_at_home(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for variable in ("QBKIT_RUNS", "QBKIT_CACHE", "QBKIT_STACKS", "QBKIT_KERNEL"):
+        monkeypatch.setenv(variable, "~/there")
+    assert store.default_folder() == cache_folder() == stacks_file() == tmp_path / "there"
+    with pytest.raises(qb.EngineError, match=f"QBKIT_KERNEL names {tmp_path}/there, which is not"):
+        kernel.find()
 
 
 def test_default_folder_can_be_chosen(own_runs):

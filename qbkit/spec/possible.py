@@ -62,7 +62,7 @@ def _jitter_fits(spec: Experiment) -> None:
             "keeps the order of packets"
         )
     one_way_ms = spec.bottleneck.rtt_ms / 2
-    if (spec.jitter_ms or 0) > one_way_ms:
+    if spec.bottleneck.delay is None and (spec.jitter_ms or 0) > one_way_ms:
         raise ValueError(
             f"jitter_ms {spec.jitter_ms:g} is more than the one-way delay of {one_way_ms:g} ms"
         )

@@ -113,9 +113,12 @@ def _described(ds: xr.Dataset) -> str:
 def list_runs(folder: str | Path | None = None) -> pd.DataFrame:
     """A table of the run files in a folder (default: `default_folder`), one row per file.
 
-    It reads attributes only. For a file that cannot be read, ``problem`` gives the reason.
+    It reads attributes only. For a file that cannot be read, ``problem`` gives the reason. Raises
+    StoreError where a file is in the folder's place.
     """
     place = Path(folder) if folder is not None else default_folder()
+    if place.is_file():
+        raise StoreError(f"{place} is a file; give a folder of runs", refused=True)
     rows = [_index_row(path) for path in sorted(place.glob("*.nc"))]
     columns = ["path", "flows", *INDEX, "measurement_version", "created", "problem"]
     return pd.DataFrame(rows, columns=columns)

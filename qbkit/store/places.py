@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from qbkit.arguments import as_path
 from qbkit.errors import StoreError
-from qbkit.settings import writable_folder
+from qbkit.settings import chosen_path, writable_folder
 
 ENDING = ".nc"
 """Of the names of runs; whoever opens a file goes by it."""
@@ -15,8 +14,7 @@ ENDING = ".nc"
 
 def default_folder() -> Path:
     """``QBKIT_RUNS``, else ``runs`` in `settings.writable_folder`."""
-    chosen = os.environ.get("QBKIT_RUNS")
-    return Path(chosen) if chosen else writable_folder() / "runs"
+    return chosen_path("QBKIT_RUNS") or writable_folder() / "runs"
 
 
 def path_of(name: str) -> Path:

@@ -22,7 +22,8 @@ MOST_WAIT_S = 3600.0
 def of(experiment: Experiment, engine: str, drain_s: float) -> dict[str, Any]:
     """The parts of the plan that most networks do not have; ``drain_s`` is as below.
 
-    Raises SpecError for a link whose rate changes and that has a burst, which it would not make.
+    Raises SpecError for a link whose rate changes and that has a burst, which it would not make,
+    and for jitter that is longer than a delay, which would then be longer on average.
     """
     link = experiment.bottleneck
     found: dict[str, Any] = {}
@@ -38,6 +39,7 @@ def of(experiment: Experiment, engine: str, drain_s: float) -> dict[str, Any]:
         if one and one.dualpi2_attributes:
             found["dualpi2"] = one.dualpi2_attributes
     if link.delay:
+        _require_jitter_fits(experiment, min(link.delay.values) / 2)
         found["delays_s_ms"] = link.delay.until(experiment.duration_s)[1:]
         found["jitter_ms"] = experiment.sender_jitter_ms
     if link.late_ms or link.hold_data_ms or link.hold_acks_ms:
@@ -62,6 +64,15 @@ def _require_no_burst(link: Bottleneck) -> None:
         raise SpecError(
             f"burst_packets does nothing on a link with {what}, which sends a frame at a time; "
             "leave it out"
+        )
+
+
+def _require_jitter_fits(experiment: Experiment, one_way_ms: float) -> None:
+    """Raise SpecError, here for the same reason: a delay is cut off at 0 and its mean grows."""
+    if (experiment.jitter_ms or 0) > one_way_ms:
+        raise SpecError(
+            f"jitter_ms {experiment.jitter_ms:g} is more than the shortest one-way delay of the "
+            f"schedule, {one_way_ms:g} ms"
         )
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from qbkit.errors import EngineError
-from qbkit.settings import cache_folder, packed_folders
+from qbkit.settings import cache_folder, chosen_path, packed_folders
 from qbkit.testbed.kernel_source import run_step
 
 SOURCES = Path(__file__).parent / "kernel_sources"
@@ -96,12 +96,10 @@ def find(kind: Kind = Kind.CONSTANT) -> Kernel | None:
 
     QBKIT_KERNEL names the kernel of every run.
     """
-    chosen = os.environ.get("QBKIT_KERNEL")
-    if chosen:
-        path = Path(chosen)
-        if not os.access(path, os.X_OK):
+    if chosen := chosen_path("QBKIT_KERNEL"):
+        if not os.access(chosen, os.X_OK):
             raise EngineError(f"QBKIT_KERNEL names {chosen}, which is not an executable file")
-        return _kernel(path, _version_of(path))
+        return _kernel(chosen, _version_of(chosen))
     places = (folder(), *(place / folder().name for place in packed_folders()))
     built_here = (path for place in places for path in place.glob(f"{kind.value}-*/linux"))
     found = [path for path in built_here if os.access(path, os.X_OK)]

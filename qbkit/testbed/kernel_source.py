@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from qbkit.errors import EngineError, StackNotReady
+from qbkit.settings import chosen_path
 from qbkit.stacks.toolchains.apt import apt_environment
 from qbkit.stacks.toolchains.pins import KERNEL, pin
 
@@ -58,12 +59,11 @@ class Source:
 
 def source(scratch: Path, say: Progress) -> Source:
     """The source to build from; raises EngineError when there is none."""
-    chosen = os.environ.get("QBKIT_KERNEL_SOURCE")
-    if not chosen:
+    path = chosen_path("QBKIT_KERNEL_SOURCE")
+    if path is None:
         return _from_debian(scratch, say)
-    path = Path(chosen)
     if not path.exists():
-        raise EngineError(f"QBKIT_KERNEL_SOURCE names {chosen}, which does not exist")
+        raise EngineError(f"QBKIT_KERNEL_SOURCE names {path}, which does not exist")
     say("reading the kernel source (about 10 s)")
     return Source(_content_hash(path)[:12], path)
 

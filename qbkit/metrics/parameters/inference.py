@@ -13,6 +13,7 @@ import pandas as pd
 import xarray as xr
 
 from qbkit.errors import MetricError
+from qbkit.metrics.flows.lookup import flow_index
 from qbkit.metrics.parameters.connection import Connection, observe
 from qbkit.metrics.parameters.growth import growths_of
 from qbkit.metrics.parameters.limits import limited
@@ -35,6 +36,12 @@ FEWEST_CURVES, ALIKE = 5, 0.2
 """Curves that are none by accident: so many, and half of their C within this part of the median."""
 LEAST_INCREASE = 0.05
 """Packets per round trip above which a line rises: BBR's constant window is a line as well."""
+PROBES = ("probe_up_gain", "probe_down_gain", "probe_cycle_rtts")
+LAWS = (
+    *("decrease_factor", "reverted_reductions_percent", "growth"),
+    *("increase_packets_per_rtt", "cubic_c", *PROBES),
+)
+"""What a window does between losses and at them; an application that pauses looks like it."""
 CUBIC_BETA = 0.7
 """Fraction of one CUBIC flow's window that a loss leaves (RFC 9438 §4.6)."""
 
@@ -156,6 +163,10 @@ class Parameters(Mapping[str, Estimate]):
         ]
         return cls(str(document["label"]), [Estimate(**row) for row in rows])
 
+    def __repr__(self) -> str:
+        known = ", ".join(f"{e.name} {e}" for e in self.values() if e.known)
+        return f"<Parameters of {self.label}: {known or 'none seen'}>"
+
     def _repr_html_(self) -> str:
         return self.frame().round(3).to_html(na_rep="")
 
@@ -168,9 +179,10 @@ def infer(
     ``traces`` are run datasets, of which ``flow`` is observed, or observed connections; the samples
     of several (seeds) are pooled. Inference uses only times and sizes of packets and ACKs, nothing
     that a stack reports. Where packets were marked CE, what marks leave of the window comes last
-    (``kept_after_mark``). Most parameters show best if the flow is alone on its link, without a
-    rival's losses. Raises MetricError without a trace, and if a flow cannot be observed; TraceError
-    for a run whose time or packets were cut.
+    (``kept_after_mark``); where they reduce it, its cycles are not taken for probing. Of a flow
+    with an ``app`` the laws of the window are not seen. Most parameters show best if the flow is
+    alone on its link, without a rival's losses. Raises MetricError without a trace, and if a flow
+    cannot be observed; TraceError for a run whose time or packets were cut.
     """
     several = [traces] if isinstance(traces, xr.Dataset | Connection) else list(traces)
     if not several:
@@ -178,26 +190,55 @@ def infer(
     for run in (t for t in several if isinstance(t, xr.Dataset)):
         require_whole(run)
     seen = [t if isinstance(t, Connection) else observe(t, flow) for t in several]
-    found = [samples_of(connection) for connection in seen]
+    kept = _kept_after_marks(several, seen, flow)
+    found = [
+        _shown(samples_of(c), trace, flow, after_mark)
+        for c, trace, after_mark in zip(seen, several, kept, strict=True)
+    ]
     estimates = [
         _common(name, [str(each.get(name, "")) for each in found])
         if not unit
         else median_of(name, [np.array(each.get(name, ()), float, ndmin=1) for each in found])
         for name, (unit, _) in PARAMETERS.items()
     ]
-    return Parameters(seen[0].label, [*with_flows(estimates), *_after_marks(several, seen, flow)])
+    return Parameters(seen[0].label, [*with_flows(estimates), *_after_marks(kept)])
 
 
-def _after_marks(
+def _kept_after_marks(
     traces: Sequence[xr.Dataset | Connection], seen: Sequence[Connection], flow: str | int
-) -> list[Estimate]:
-    """What CE marks leave of the window; none of traces without marks."""
-    kept = [
+) -> list[FloatArray]:
+    """What CE marks leave of the window in each trace; empty where there are none."""
+    return [
         kept_after_marks(c, trace, flow, after_s=start_of(c).settled_s)
-        for trace, c in zip(traces, seen, strict=True)
         if isinstance(trace, xr.Dataset)
+        else np.empty(0)
+        for trace, c in zip(traces, seen, strict=True)
     ]
+
+
+def _after_marks(kept: Sequence[FloatArray]) -> list[Estimate]:
+    """What CE marks leave of the window; none of traces without marks."""
     return [median_of("kept_after_mark", kept)] if any(map(len, kept)) else []
+
+
+def _shown(
+    samples: dict[str, FloatArray | float | str],
+    trace: xr.Dataset | Connection,
+    flow: str | int,
+    kept: FloatArray,
+) -> dict[str, FloatArray | float | str]:
+    """The samples, less those that pauses of an application make, or reductions after marks."""
+    hidden: tuple[str, ...] = ()
+    if isinstance(trace, xr.Dataset) and _pauses(trace, flow_index(trace, flow)):
+        hidden = LAWS
+    elif len(kept) and float(np.median(kept)) <= REDUCES:
+        hidden = (*PROBES, "growth") if samples.get("growth") == "probing" else PROBES
+    return {name: value for name, value in samples.items() if name not in hidden}
+
+
+def _pauses(run: xr.Dataset, index: int) -> bool:
+    """Whether an application gave a flow its data in objects."""
+    return "object_flow" in run and bool((run["object_flow"].values == index).any())
 
 
 def samples_of(c: Connection) -> dict[str, FloatArray | float | str]:

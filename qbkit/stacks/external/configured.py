@@ -27,6 +27,7 @@ from typing import Any
 
 from qbkit.errors import SpecError
 from qbkit.json_words import in_words
+from qbkit.settings import chosen_path
 from qbkit.stacks.base import Stack
 from qbkit.stacks.external.commands import VALUES, Commands, ServingCommands, unknown_values
 from qbkit.stacks.external.program import Configured
@@ -59,9 +60,8 @@ EXAMPLES = {
 
 def stacks_file() -> Path:
     """Where the user's stacks are listed."""
-    chosen = os.environ.get("QBKIT_STACKS")
-    if chosen:
-        return Path(chosen)
+    if chosen := chosen_path("QBKIT_STACKS"):
+        return chosen
     base = os.environ.get("XDG_CONFIG_HOME")
     return (Path(base) if base else Path.home() / ".config") / "qbkit/stacks.toml"
 
