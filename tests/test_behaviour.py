@@ -20,7 +20,7 @@ from unseen_controllers import UnseenBbr
 import qbkit as qb
 from qbkit.cca.builtin.bbr import Bbr
 from qbkit.errors import MetricError
-from qbkit.metrics.parameters import Estimate, Parameters, compare
+from qbkit.metrics.parameters import Estimate, Parameters, compare, known_precedents, voted
 from qbkit.metrics.parameters.behaviour import of_samples, samples_of_path
 from qbkit.metrics.parameters.between_losses import between_losses
 from qbkit.metrics.parameters.difference import CLEAR
@@ -32,8 +32,10 @@ from qbkit.metrics.parameters.reductions import rounds_of_loss, window_reduction
 from qbkit.metrics.parameters.relations import EXPLAINS, OF_ALL, OF_LOSSES, RECEIVERS
 from qbkit.metrics.parameters.rules import RULES
 from qbkit.plots.flows.evidence import evidence_chart
+from qbkit.studies.confirming import confirmation
 from qbkit.studies.explain import explanation
 from qbkit.studies.explanation import Explanation
+from qbkit.studies.lone import differences_of_runs
 from qbkit.studies.probing import probe_path, probing
 
 
@@ -371,6 +373,36 @@ def test_rules_for_windows_are_not_for_models_of_the_path():
     losses = {"growth": "linear", "window_gain": 2.0, "window_cap_packets": 30.0}
     usual = {"growth": "linear", "window_gain": 3.0}
     assert [d.name for d in compare(known(**losses), known(**usual))] == ["window_cap_packets"]
+
+
+def test_a_window_in_cycles_models_the_path_only_with_its_probes_for_the_rtt():
+    cubic = known(growth="cubic", decrease_factor=0.7, pacing="bursts")
+    held = {"growth": "probing", "probe_up_gain": 1.25, "window_cap_packets": 88.0}
+    first, *_ = compare(known(**held), cubic)
+    assert first.name == "window_cap_packets"
+    bbr = known(**held, probe_rtt_interval_s=10.3, pacing="paced")
+    for test, reference, clause in (
+        (bbr, cubic, "it probes for bandwidth and the RTT as BBR does, where the reference grows "),
+        (cubic, bbr, "it grows along CUBIC's curve, where the reference probes for bandwidth and"),
+    ):
+        first, *others = compare(test, reference)
+        assert first.name == "growth" and first.clause.startswith(clause)
+        assert others and all(d.explained for d in others if d.role == "cause")
+        chosen = voted([first, *others], test, reference, known_precedents(), models_path=True)
+        assert chosen[0] is first
+
+
+@pytest.mark.guest
+def test_a_program_asked_for_cubic_that_runs_bbr_is_said_to_probe():
+    bbr, cubic = (
+        qb.Experiment(flows=[f"tcp:{name}"], duration_s=30).run() for name in ("bbr", "cubic")
+    )
+    bbr["controller"] = bbr["controller"].copy(data=["cubic"])
+    first, *_ = differences_of_runs(bbr, cubic)
+    assert first.name == "growth" and first.is_suspect
+    assert "To confirm it, run qbkit compare" in confirmation(
+        first, *(qb.Experiment.from_json(run.attrs["spec"]) for run in (bbr, cubic))
+    )
 
 
 def test_the_curve_of_a_line_is_no_cause():

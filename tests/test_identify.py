@@ -232,3 +232,17 @@ def test_a_capture_at_one_point_and_its_run_name_the_same_controller(tmp_path):
         assert of_capture.features["decrease_factor"] == pytest.approx(
             of_run.features["decrease_factor"], abs=0.01
         )
+
+
+@pytest.mark.guest
+def test_a_window_that_flow_control_holds_is_no_bbr():
+    link = qb.Bottleneck(rate_mbps=10, rtt_ms=50)
+    held = qb.Experiment(
+        flows=["quinn:cubic?read_mbps=3&receive_window_kb=100"], bottleneck=link, duration_s=30
+    ).run()
+    [identity] = qb.identify(held).values()
+    assert identity.answer == UNKNOWN and "a window that flow control holds" in identity.reason
+    [bbr] = qb.identify(
+        qb.Experiment(flows=["tcp:bbr"], bottleneck=link, duration_s=30).run()
+    ).values()
+    assert bbr.answer == "bbr"

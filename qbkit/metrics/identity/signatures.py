@@ -38,6 +38,8 @@ MOST = 2.5
 """Most that a feature counts for or against a controller."""
 FAR = 5.0
 """A value is unlike a controller's if it is this many times `Feature.close` from each of them."""
+OF_MODEL = ("bbr", "bbr2")
+"""Controllers that model the path."""
 TOLD = 3
 """A sentence names this many features."""
 
@@ -71,13 +73,26 @@ class Identity:
     """Features whose values are unlike all that the first controller of the scores ever showed."""
 
     def doubts(self, needs: Needs) -> str:
-        """Which need an answer would not meet: "score", "lead", "unlike", or ""."""
+        """Which need an answer would not meet: "score", "lead", "unlike", "held", or ""."""
         first, second = list(self.scores.values())[:2]
         if first < 0:
             return "score"
         if first - second < needs.lead:
             return "lead"
-        return "unlike" if len(self.unlike) > needs.most_unlike else ""
+        if len(self.unlike) > needs.most_unlike:
+            return "unlike"
+        return "held" if self.may_be_held else ""
+
+    @property
+    def may_be_held(self) -> bool:
+        """Whether flow control, too, can make what seems to model the path.
+
+        A receiver that reads in cycles makes a window look so; it has no ProbeRTT, and no loss.
+        """
+        shown = ("kept_percent", "probe_rtt_interval_s")
+        return next(iter(self.scores)) in OF_MODEL and all(
+            math.isnan(self.features[name]) for name in shown
+        )
 
 
 NEEDS = Needs()
@@ -212,6 +227,11 @@ def _reason(found: Identity, doubts: str, needs: Needs) -> str:
     if doubts == "unlike":
         numbers = _in_words(found.unlike, found.features)
         return f"it behaves as {first}, but not in numbers: {numbers}"
+    if doubts == "held":
+        return (
+            f"it resembles {first}, but so does a window that flow control holds, where nothing is "
+            "lost and no ProbeRTT is seen (a BBR shows two within 25 s)"
+        )
     lead = (found.evidence[first] - found.evidence[second]).sort_values(ascending=False)
     return f"{_in_words(list(lead.index), found.features)} ({second} is next)"
 

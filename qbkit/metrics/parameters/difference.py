@@ -6,7 +6,7 @@ import math
 import re
 from dataclasses import dataclass
 
-from qbkit.metrics.parameters.effects import SYMPTOMS, THUMB
+from qbkit.metrics.parameters.effects import PROBING, SYMPTOMS, THUMB
 from qbkit.metrics.parameters.inference import Estimate
 from qbkit.metrics.parameters.rules import RULES, Rule
 
@@ -31,6 +31,12 @@ CLAUSES = {
     "probe_rtt_duration_ms": "its ProbeRTT lasts {0} ms, not {1}",
 }
 """Cause → what it is in a sentence about the test: {0} is its value, {1} the reference's."""
+LAWS = {
+    PROBING: "probes for bandwidth and the RTT as BBR does",
+    "cubic": "grows along CUBIC's curve",
+    "linear": "grows by a line as Reno does",
+}
+"""What a window does by each law, where one of two models the path."""
 NOT_PACED = {"bursts": "it does not pace"}
 """What it is to send slow start in bursts for a sender that models the path."""
 WORDS = {"bursts": "in bursts", "never": "rarely or never"}
@@ -96,6 +102,8 @@ class Difference:
             )
         if self.name == "pacing" and self.of_model and self.test.word in NOT_PACED:
             return NOT_PACED[self.test.word]
+        if self.name == "growth" and PROBING in (self.test.word, self.reference.word):
+            return f"it {LAWS[self.test.word]}, where the reference {LAWS[self.reference.word]}"
         clause = self._clause_of(rule) if rule else CLAUSES[self.name]
         return NOTHING.sub("", clause.format(*shown))
 

@@ -24,6 +24,7 @@ from qbkit.metrics.parameters.effects import (
     LOSS_BASED,
     PROBING,
     SYMPTOMS,
+    are_of_two_laws,
     law,
 )
 from qbkit.metrics.parameters.explained import explained
@@ -89,6 +90,8 @@ def compare(
     symptoms = [symptom(n, test, reference) for n in names if n in SYMPTOMS]
     unknown = math.inf if governing else -math.inf
     behind = explained(causes, test, reference)
+    if are_of_two_laws(test, reference):
+        behind |= {d.name for d in causes if d.name != "growth"}
     causes = [replace(d, explained=d.name in behind, of_model=models) for d in causes]
     causes.sort(
         key=lambda d: (

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from qbkit.metrics.parameters.difference import Difference
 from qbkit.metrics.parameters.differences import rules_of
-from qbkit.metrics.parameters.effects import EFFECTS, LOSS_BASED
+from qbkit.metrics.parameters.effects import EFFECTS, LOSS_BASED, are_of_two_laws
 from qbkit.metrics.parameters.inference import Parameters
 from qbkit.metrics.parameters.making import LEAST_OF_SOURCE, by_effect, by_rule
 from qbkit.metrics.parameters.precedents import Precedents, Votes
@@ -37,10 +37,10 @@ def voted(
     """The differences that `compare` found, the causes in the order of the votes.
 
     Beside what the rules suspect, something else can become a cause. Where they suspect nothing,
-    there is none.
+    there is none. Of two laws, the precedents say nothing: each is of one law.
     """
     suspects = [d for d in differences if d.is_suspect]
-    if not suspects:
+    if not suspects or are_of_two_laws(test, reference):
         return [*differences]
     votes = precedents.votes(test, reference)
     names = [d.name for d in suspects]
