@@ -29,7 +29,7 @@ from qbkit.studies.reproduction import (
     published_points,
     without_points,
 )
-from qbkit.studies.reproduction.check import Change, _worst, changes
+from qbkit.studies.reproduction.check import Change, _worst, changes, compared
 from qbkit.studies.reproduction.inputs import in_words
 from qbkit.studies.reproduction.sources import UNKNOWN, _of_file
 from qbkit.studies.reproduction.values import values_of
@@ -274,6 +274,48 @@ def test_a_file_names_what_it_was_made_with_in_the_index_beside_it(tables: Path)
     assert all(point.inputs == {} for point in published_points(tables / "windows.csv"))
 
 
+def test_a_folder_is_also_that_where_the_command_runs(tables: Path, monkeypatch):
+    monkeypatch.chdir(tables)
+    assert len(list(published_points("."))) == len(list(published_points(tables))) == 4
+
+
+def test_a_row_of_which_nothing_comes_out_again_is_not_the_same(tables: Path):
+    make = (tables / "make.py").read_text()
+    (tables / "make.py").write_text(make.replace('"share": 0.5', '"shares": 0.5'))
+    found = compared(next(iter(published_points(tables / "shares.csv"))), [])
+    assert (found.verdict, found.reason) == (
+        "failed",
+        "nothing can be compared: flow, share are published, and its recipe gives flow, shares",
+    )
+
+
+@pytest.mark.parametrize(
+    ("file", "then", "now", "sentence"),
+    [
+        ("make.py", "return Recipe", "Recipe", "returns no Recipe with a run"),
+        ("make.py", "Table()", "4", "REPRODUCIBLE has a Table for each file"),
+        ("make.py", "Table()", "Table(Precision(digits=0))", "digits = 0, step = 0.0: give 1"),
+        ("make.py", "import Rec", "import Precision, Nothing, Rec", "make.py cannot be loaded"),
+        ("make.py", '{"share": 0.5}', "found[7]", "cannot measure the runs (IndexError: "),
+        ("shares.csv", "flow,share\ntcp:cubic,0.5\ntcp:bbr,0.25\n", "", "is damaged or no table"),
+        ("shares.csv", "0.25", "0.35", "is not the file that was published"),
+        ("windows.csv", "flow", "flows", "windows.csv has no column flow, by which its rows"),
+    ],
+)
+def test_a_mistake_in_a_folder_of_tables_is_one_sentence(tables: Path, file, then, now, sentence):
+    name_in_index(tables / "shares.csv", {})
+    changed = (tables / file).read_text().replace(then, now)
+    if "Precision" in now:
+        changed = changed.replace("import Recipe", "import Precision, Recipe")
+    (tables / file).write_text(changed)
+    if sentence.startswith("is damaged"):
+        (tables / "index.json").unlink()
+    with pytest.raises(StoreError) as error:
+        for point in published_points(tables):
+            point.values([])
+    assert sentence in str(error.value)
+
+
 def test_what_is_being_run_is_said_before_it_ends(tables: Path, monkeypatch: pytest.MonkeyPatch):
     said = []
 
@@ -293,6 +335,8 @@ def test_each_file_without_a_point_has_a_reason(tables: Path):
         (tables / "by-hand-1.csv", "it was typed"),
         (tables / "other.csv", "no make.py says how it was made"),
     ]
+    name_in_index(tables / "other.csv", {})
+    assert without_points(tables)[1][1] == "no make.py says how it was made"
 
 
 @pytest.mark.slow
@@ -333,6 +377,7 @@ def test_everything_published_has_points_or_a_reason():
             "an experiment has no field 'colour'",
         ),
         (["controllers/cubic.yaml", "--where", "qdisc"], "--where qdisc should be FIELD=VALUE"),
+        (["controllers/cubic.yaml", "--seed", "1", "--where", "seed=2"], "seed is 1 and 2;"),
         (["controllers/cubic.yaml", "--sample", "0"], "0 is not in the range x>=1"),
         (["controllers/cubic.yml"], "does not exist; give data, a folder in it, or a published"),
         (["external.csv"], "(external.csv: it says how programs were built outside of qbkit)"),

@@ -45,7 +45,7 @@ def reproduce_command(
     """Run published points again and say "the same", or what differs and by how much.
 
     PATH is a sweep's YAML, a table, or a folder of published data. Exit status: 0 if all points
-    that can run here are the same, 3 if one differs, 1 or 2 for errors.
+    that can run here are the same, 3 if one differs, 1 if one failed, 2 for a wrong command line.
     """
     from qbkit.studies.reproduction import reproduce, without_points
     from qbkit.testbed import engines
@@ -66,7 +66,8 @@ def reproduce_command(
         if not as_json:
             click.echo(rows[-1].verdict, err=True)
     _print(rows, as_json)
-    return DIFFERENT if any(found.verdict == "differs" for found in rows) else 0
+    verdicts = {found.verdict for found in rows}
+    return DIFFERENT if "differs" in verdicts else int("failed" in verdicts)
 
 
 def _announced(points: list[Any]) -> str:
@@ -85,7 +86,8 @@ def wanted_fields(options: Mapping[str, Any]) -> dict[str, str]:
         name, equals, value = text.partition("=")
         if not equals:
             raise click.UsageError(f"--where {text} should be FIELD=VALUE, as in --where qdisc=fq")
-        wanted[name] = value
+        if wanted.setdefault(name, value) != value:
+            raise click.UsageError(f"{name} is {wanted[name]} and {value}; give it once")
     return wanted
 
 

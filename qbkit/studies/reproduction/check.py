@@ -95,9 +95,18 @@ def reproduce(point: Point) -> Reproduced:
 
 
 def compared(point: Point, runs: Sequence[xr.Dataset]) -> Reproduced:
-    """Whether runs of today give the values of a point."""
-    moved = changes(point.published(), point.values(runs), point.precision)
+    """Whether runs of today give the values of a point; "failed" where they give none of them."""
+    published, again = point.published(), point.values(runs)
     now = present_inputs(runs)
+    if not (published.keys() & again.keys()) - point.recipe.keys.keys():
+        return Reproduced(
+            point,
+            FAILED,
+            f"nothing can be compared: {', '.join(published)} are published, and its recipe gives "
+            f"{', '.join(again) or 'nothing'}",
+            now,
+        )
+    moved = changes(published, again, point.precision)
     if not moved:
         return Reproduced(point, SAME, "", now)
     more = f", and {len(moved) - 1} more numbers" if len(moved) > 1 else ""

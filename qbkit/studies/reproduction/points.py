@@ -11,7 +11,7 @@ from typing import Any
 
 import xarray as xr
 
-from qbkit.errors import StoreError
+from qbkit.errors import QbkitError, StoreError
 from qbkit.execution.many import run_every
 from qbkit.execution.runner import namer, run
 from qbkit.execution.web.load import run_web
@@ -112,8 +112,14 @@ class Point:
         return f"{self.source}: {what}, {', '.join([*words, when])}"
 
     def values(self, runs: Sequence[xr.Dataset]) -> Values:
-        """The same values of other runs of it."""
-        return values_of(self.recipe.made(runs))
+        """The same values of other runs of it; StoreError where its recipe cannot measure them."""
+        try:
+            return values_of(self.recipe.made(runs))
+        except QbkitError:
+            raise
+        except Exception as error:  # of a program that somebody else wrote
+            what = f"{type(error).__name__}: {error}"
+            raise StoreError(f"its recipe cannot measure the runs ({what})") from error
 
     def has(self, wanted: Mapping[str, str]) -> bool:
         """Whether it has every wanted value; raises as `known`."""

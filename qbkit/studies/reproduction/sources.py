@@ -24,7 +24,7 @@ from qbkit.spec.spec_file import YAML
 from qbkit.spec.sweep import Sweep
 from qbkit.spec.web import WebLoad
 from qbkit.store.datasets import attributes_of_run, load_run
-from qbkit.store.index import INDEX, read_index
+from qbkit.store.index import INDEX, read_index, require_unchanged
 from qbkit.store.published import STEP, load_published
 from qbkit.studies.probing import alone
 from qbkit.studies.reproduction import values
@@ -127,7 +127,7 @@ def _files(source: Path) -> list[Path]:
 
 def _named_by(place: Path) -> Path:
     """The file or folder, or of a sweep's other files its YAML."""
-    specs = [place.with_suffix(ending) for ending in YAML]
+    specs = [place.with_suffix(ending) for ending in YAML] if place.name else []  # "." has none
     return next((spec for spec in specs if _is_source(spec)), place)
 
 
@@ -141,7 +141,8 @@ def _reason(file: Path) -> str:
     if file.suffix in YAML:
         return "it is no published sweep"
     index = file.parent / INDEX
-    is_import = index.exists() and file.name in read_index(index.parent, "runs")["files"]
+    known = index.exists() and file.name in read_index(index.parent, "runs")["files"]
+    is_import = known and file.suffix == ".nc"
     return "it is an imported capture" if is_import else UNKNOWN
 
 
@@ -214,10 +215,7 @@ def _of_rows(make: Path, path: Path) -> Iterator[Point]:
     table: Table = program.REPRODUCIBLE[name]
     for rows in _grouped(path, table):
         kept = rows if table.by else rows[0]
-        try:
-            recipe = program.again(name, rows[0])
-        except Exception as error:
-            raise StoreError(f"{make} makes no row like {rows[0]} ({error}); correct it") from None
+        recipe = _recipe(make, name, rows[0])
         yield Point(path, recipe, partial(values.values_of, kept), table.precision, inputs)
 
 
@@ -226,12 +224,28 @@ def _of_events(make: Path, path: Path) -> Iterator[Point]:
     program, name = _program(make), path.relative_to(make.parent).as_posix()
     published = partial(values.of_variables, xr.load_dataset(path))
     precision, inputs = program.REPRODUCIBLE[name].precision, _inputs_beside(path)
-    yield Point(path, program.again(name, {}), published, precision, inputs)
+    yield Point(path, _recipe(make, name, {}), published, precision, inputs)
+
+
+def _recipe(make: Path, name: str, row: dict[str, Any]) -> Recipe:
+    """What a program says of a row, or of a file of events; StoreError where it says nothing."""
+    try:
+        recipe = _program(make).again(name, row)
+    except Exception as error:
+        raise StoreError(f"{make} makes no row like {row} ({error}); correct it") from None
+    if not isinstance(recipe, Recipe) or not recipe.specs:
+        raise StoreError(f"{make}: again({name!r}, {row}) returns no Recipe with a run; correct it")
+    return recipe
 
 
 def _grouped(path: Path, table: Table) -> Iterator[list[dict[str, Any]]]:
-    """The rows of each point."""
-    frame = pd.read_csv(path, keep_default_na=False, na_values=["nan", ""])
+    """The rows of each point; StoreError for what is no table with the columns of its groups."""
+    try:
+        frame = pd.read_csv(path, keep_default_na=False, na_values=["nan", ""])
+    except (OSError, ValueError) as error:
+        raise StoreError(f"{path} is damaged or no table ({error}); fetch it again") from None
+    if lacking := [name for name in table.by if name not in frame]:
+        raise StoreError(f"{path} has no column {lacking[0]}, by which its rows are grouped")
     rows = enumerate(frame.to_dict("records"))
     for _, group in groupby(rows, lambda row: [row[1][name] for name in table.by] or row[0]):
         yield [row for _, row in group]
@@ -249,14 +263,23 @@ def _program(make: Path) -> ModuleType:
         raise StoreError(f"{make} cannot be loaded ({error}); correct it") from None
     finally:
         sys.path.remove(str(make.parent))
+    tables = getattr(module, "REPRODUCIBLE", None)
+    if not isinstance(tables, dict) or not all(isinstance(t, Table) for t in tables.values()):
+        raise StoreError(f"{make}: REPRODUCIBLE has a Table for each file, by name; correct it")
     return module
 
 
 def _inputs_beside(file: Path) -> dict[str, str]:
-    """The inputs that the index beside a file names, for it or for all, if there is one."""
+    """The inputs that the index beside a file names, for it or for all, if there is one.
+
+    Raises StoreError if the file is not the one whose inputs these are.
+    """
     index = file.parent / INDEX
     if not index.exists():
         return {}
     common = read_index(index.parent, "tables")
-    facts = {**common, **common["files"].get(file.name, {})}
+    own = common["files"].get(file.name, {})
+    if "sha256" in own:
+        require_unchanged(file, file.read_bytes() if file.is_file() else None, own)
+    facts = {**common, **own}
     return published_inputs(facts, facts.get("versions", {})) if "kernel_version" in facts else {}

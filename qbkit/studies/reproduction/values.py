@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from qbkit.errors import SpecError
 from qbkit.metrics.flows.jitter import flow_jitter_ms
 from qbkit.store.figures import FIGURES, run_figures
 
@@ -31,6 +32,13 @@ class Precision:
     """Significant digits."""
     step: float = 0.0
     """To what the numbers are rounded besides."""
+
+    def __post_init__(self) -> None:
+        if not (self.digits >= 1 and 0 <= self.step < math.inf):
+            raise SpecError(
+                f"digits = {self.digits}, step = {self.step}: give 1 digit or more, and a step of "
+                "0 or more"
+            )
 
     def agrees(self, then: float | str, now: float | str) -> bool:
         """Whether a published value and one that came out again are the same."""
