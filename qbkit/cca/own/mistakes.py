@@ -16,7 +16,9 @@ from qbkit.cca.options import Option
 from qbkit.errors import SpecError
 from qbkit.suggestions import did_you_mean
 
-EVENT = "on_"
+EVENT, ASKS = "on_", "uses_"
+AT_START = ("packet_bytes", "option", "window_bytes", "logged")
+"""What each instance sets at its start, whatever its class says."""
 REPLACED = ("min_rtt_ms", "delivery_rate_mbps")
 """Values that qbkit records, and that a controller may log in its place."""
 RECORDED = (
@@ -59,6 +61,25 @@ def require_events(kind: type[Controller], name: str) -> None:
                 raise SpecError(
                     f"controller {name!r} would never run {method}, because it has an async or a "
                     "yield; write it without"
+                )
+
+
+def require_attributes(kind: type[Controller], name: str) -> None:
+    """Raise SpecError for an attribute of the class that does nothing."""
+    asks = [word for word in vars(Controller) if word.startswith(ASKS)]
+    for base in kind.__mro__:
+        if base.__module__.startswith("qbkit.cca."):
+            continue
+        for word in vars(base):
+            if word in AT_START:
+                raise SpecError(
+                    f"controller {name!r} sets {word} in its class, where its start replaces it; "
+                    "set it in __init__, after super().__init__(settings)"
+                )
+            if word.startswith(ASKS) and word not in asks:
+                raise SpecError(
+                    f"controller {name!r} has {word}, which means nothing"
+                    f"{did_you_mean(word, asks)}; a controller may ask for {' and '.join(asks)}"
                 )
 
 

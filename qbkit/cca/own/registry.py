@@ -13,7 +13,12 @@ from typing import Any, TypeVar
 from qbkit.cca import shipped
 from qbkit.cca.controller import Controller
 from qbkit.cca.names import builtin, builtin_names
-from qbkit.cca.own.mistakes import require_events, require_free_names, require_options
+from qbkit.cca.own.mistakes import (
+    require_attributes,
+    require_events,
+    require_free_names,
+    require_options,
+)
 from qbkit.cca.own.source import source_of as source_of_class
 from qbkit.errors import SpecError
 
@@ -40,8 +45,8 @@ def controller(name: str) -> Callable[[Kind], Kind]:
     The class, and what of its cell (or file) it needs, goes into the guest, and is part of the name
     of each run. A cell that runs again replaces its controller; flows made before keep the old one.
     Raises SpecError for a bad or taken name, a class that is no controller, a method ``on_…`` that
-    is no event, an option whose name or default cannot be, a ``log`` of a name that qbkit uses
-    itself, and a source that cannot stand alone.
+    is no event, an attribute that does nothing, an option whose name or default cannot be, a
+    ``log`` of a name that qbkit uses itself, and a source that cannot stand alone.
     """
     if not (isinstance(name, str) and NAME.fullmatch(name)):
         raise SpecError(
@@ -106,6 +111,7 @@ def _brought(name: str, kind: Any, file: str, known: dict[str, Any]) -> Brought:
         raise SpecError(f"{what} is no controller: derive it from {shipped.BASES}")
     require_events(kind, name)
     require_options(kind, name)
+    require_attributes(kind, name)
     text = source_of_class(kind, name, file, known)
     find(name, text)
     require_free_names(text, name)
