@@ -18,12 +18,14 @@ def chosen_flows(ds: xr.Dataset) -> xr.Dataset:
 
     xarray does not know that ``packet_flow`` and the like refer to ``flow``: it keeps the rows of
     all flows, under their old numbers. The queues' own counters still count all flows. A dataset of
-    all flows is returned as it is.
+    all flows is returned as it is, and so is one with a flow twice, which is no run.
     """
     if "flow" not in ds.coords:
         return ds
     chosen = np.atleast_1d(ds["flow"].values)
     if "flow" in ds.dims and np.array_equal(chosen, np.arange(_flows(ds, len(chosen)))):
+        return ds
+    if len(np.unique(chosen)) < len(chosen):
         return ds
     if "flow" not in ds.dims:
         ds = _expanded(ds)

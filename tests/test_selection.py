@@ -88,6 +88,18 @@ def test_flows_joined_again_are_found_by_their_labels(run):
 
 
 @pytest.mark.slow
+def test_joined_runs_are_no_run(run, tmp_path):
+    some = run.drop_dims(["packet", "ack", "sample"])
+    for twice in (run.isel(flow=[0, 0]), xr.concat([some, some], "flow", data_vars="minimal")):
+        with pytest.raises(qb.TraceError, match=r"a flow is there twice.*xr.concat\(runs, 'run'\)"):
+            qb.metrics.jain_index(twice)
+    joined = xr.concat([some, some], "run", data_vars="all")
+    with pytest.raises(qb.TraceError, match=r"no dimension 'run'; select one run .*isel\(run=0\)"):
+        qb.compare(joined, run)
+    with pytest.raises(qb.StoreError, match=r"no dimension 'run'; select one run .*isel\(run=0\)"):
+        qb.save_run(joined, tmp_path / "joined.nc")
+
+
 def test_a_run_is_compared_and_reindexed(run, tmp_path):
     qb.save_run(run.copy(), tmp_path / "again.nc")
     xr.testing.assert_identical(qb.load_run(tmp_path / "again.nc"), run)

@@ -14,12 +14,13 @@ import xarray as xr
 
 from qbkit import measurement
 from qbkit.arguments import as_path
-from qbkit.errors import StoreError
+from qbkit.errors import StoreError, TraceError
 from qbkit.files import write_whole
 from qbkit.store.netcdf import netcdf_bytes
 from qbkit.store.on_demand import RunBackend
 from qbkit.store.places import default_folder, require_run_name
 from qbkit.traces.flow_index import with_flow_index
+from qbkit.traces.run.attributes import require_run
 from qbkit.traces.run.dataset import FORMAT_VERSION
 
 FORMAT = "format_version"
@@ -30,12 +31,14 @@ INDEX = ("hash", "rate_mbps", "rtt_ms", "queue_bytes", "qdisc", "duration_s", "s
 def save_run(ds: xr.Dataset, path: str | Path) -> None:
     """Write a run atomically, and set ``ds.encoding["source"]`` to its path.
 
-    Raises StoreError for what `load_run` would not open again, for a name that does not end in
-    ``.nc``, and when the file cannot be written (full disk, no permission).
+    Raises StoreError for what `load_run` would not open again, for runs that were joined, for a
+    name that does not end in ``.nc``, and when the file cannot be written (full disk, no
+    permission).
     """
     if not isinstance(ds, xr.Dataset) or FORMAT not in ds.attrs:
         raise StoreError("only a run can be saved as a run; give a dataset that qb.run returns")
     _require_flows(ds, "this")
+    _require_one(ds)
     require_run_name(path)
     target, content = as_path(path), netcdf_bytes(ds)
     try:
@@ -159,6 +162,15 @@ def _require_flows(ds: xr.Dataset, what: str) -> None:
             f'run.sel(flow=["{label}"])',
             refused=True,
         )
+
+
+def _require_one(ds: xr.Dataset) -> None:
+    """Raise StoreError for several runs in one dataset."""
+    try:
+        if "label" in ds:
+            require_run(ds)
+    except TraceError as error:
+        raise StoreError(str(error), refused=True) from None
 
 
 def _plain(value: Any) -> Any:

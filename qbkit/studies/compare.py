@@ -20,7 +20,7 @@ from qbkit.studies.conformance import Study
 from qbkit.studies.explanation import Explanation
 from qbkit.studies.lone import differences_of_runs
 from qbkit.studies.results import Results, is_cube, require_results
-from qbkit.traces.run.attributes import spec_of
+from qbkit.traces.run.attributes import require_run, spec_of
 
 if TYPE_CHECKING:
     import altair as alt
@@ -156,6 +156,8 @@ def compare(first: Results, second: Results, names: tuple[str, str] = ("A", "B")
         )
     if any(is_cube(run) for run in runs):
         raise MetricError("sweeps cannot be compared; give two runs or two studies", refused=True)
+    for run in runs:
+        require_run(run)
     if names[0] == names[1]:
         names = (f"{names[0]} (first)", f"{names[1]} (second)")
     return Comparison(names, (first, second))

@@ -61,6 +61,11 @@ def require_run(run: Any) -> None:
         for dim in run[name].dims if name in run else ():
             if dim not in own:
                 raise TraceError(_further_dimension(name, str(dim)))
+    if "flow" in run.coords and len(np.unique(run["flow"].values)) < run["flow"].size:
+        raise TraceError(
+            "a flow is there twice, as after xr.concat of runs along 'flow'; choose each flow of "
+            "a run once, and join runs along a dimension of their own: xr.concat(runs, 'run')"
+        )
     if "throughput_mbps" in run and "time" not in run["throughput_mbps"].dims:
         raise TraceError(
             "this is no run any more, for it has no dimension 'time'; choose a span, "
