@@ -68,9 +68,11 @@ html_theme_options = {
         for address in [repository()]
         if address
     ],
-    # Not beside the tutorials: charts need the width.
+    # Not beside the tutorials and wide tables, whose last column would be out of sight.
     "secondary_sidebar_items": {
-        pages: ["page-toc"] for pages in ("*", "concepts/*", "howto/*", "reference/**")
+        **{pages: ["page-toc"] for pages in ("*", "concepts/*", "howto/*", "reference/**")},
+        "howto/reports": [],
+        "reference/stacks": [],
     },
 }
 

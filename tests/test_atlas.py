@@ -27,6 +27,7 @@ from qbkit.atlas.inferred import read_inferred
 from qbkit.atlas.pages import shared_words
 from qbkit.atlas.published import ConformanceSweep
 from qbkit.atlas.shares import EQUAL, Shares
+from qbkit.atlas.site import _signed
 from qbkit.atlas.standing import cause_of
 from qbkit.cli.reproduce import MOST_POINTS, reproduce_command, wanted_fields
 from qbkit.errors import StoreError
@@ -193,6 +194,16 @@ def test_the_first_page_takes_what_the_map_says(site: Path):
     for name, row in found.groupby("flows.0"):
         (taken,) = re.findall(rf'data-name="{name}"[^>]* data-more="([^"]*)"', page)
         assert float(taken) == pytest.approx(float(row.mean_throughput_difference_mbps.mean()))
+
+
+def test_what_rounds_to_zero_has_no_sign():
+    assert [_signed(value) for value in (-0.04, 0.0, 0.04, -0.06, 2.3)] == [
+        "0.0",
+        "0.0",
+        "0.0",
+        "−0.1",
+        "+2.3",
+    ]
 
 
 def test_a_map_begins_with_the_noise_floor_and_goes_on_by_conformance(site: Path):

@@ -24,6 +24,7 @@ from qbkit.cli.group import group
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "docs" / "_ext"))
 
+import chart_gallery  # noqa: E402  an extension of the documentation
 import executed_notebooks  # noqa: E402  an extension of the documentation
 import repository  # noqa: E402
 
@@ -209,6 +210,17 @@ def test_the_gallery_has_a_picture_of_each_chart_that_the_tutorials_draw(site: P
     drawn = {Path(link).stem for link in page.loads if "_chart" in link}
     assert {"envelope_chart", "timeline_chart", "conformance_map_chart"} <= drawn
     assert len(drawn) >= 20
+
+
+def test_the_gallery_names_functions_of_plots():
+    cells = [
+        cell.source
+        for path in executed_notebooks.tutorials()
+        for cell in nbformat.read(path, as_version=4).cells
+    ]
+    called = {"".join(call) for source in cells for call in chart_gallery.CALL.findall(source)}
+    names = {chart_gallery.OTHER_NAMES.get(name, name) for name in called}
+    assert names <= set(qb.plots.__all__)
 
 
 @pytest.mark.parametrize(

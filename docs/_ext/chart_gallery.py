@@ -28,8 +28,13 @@ PICTURES = Path(__file__).parents[1] / "_static" / "gallery"
 PAGE = Path(__file__).parents[1] / "_generated" / "gallery.md"
 CALL = re.compile(r"plots\.(\w+_chart)\(|\.plot\.(\w+)\(|\w\.(chart)\(\)")
 SPEC = re.compile(r'const chart = "([A-Za-z0-9+/=]+)"')
-OTHER_NAMES = {"envelope": "envelope_chart", "linked": "linked_chart", "timeline": "timeline_chart"}
-"""What `run.qb.plot` and `study.plot` call."""
+OTHER_NAMES = {
+    "chart": "what_if_chart",  # the first one is that of `qb.what_if`
+    "envelope": "envelope_chart",
+    "linked": "linked_chart",
+    "timeline": "timeline_chart",
+}
+"""What `run.qb.plot`, `study.plot` and results call."""
 CARD = """:::{{grid-item-card}} {title}
 :img-top: _static/gallery/{name}.png
 :link: /tutorials/{tutorial}

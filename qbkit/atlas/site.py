@@ -152,8 +152,11 @@ def _number(value: Any, decimals: int = 2) -> str:
 
 
 def _signed(value: Any, decimals: int = 1) -> str:
-    """A number with a typographic sign; a dash for one that is unknown."""
-    return "–" if value != value else f"{float(value):+.{decimals}f}".replace("-", "−")
+    """A number with a typographic sign, but for 0; a dash for one that is unknown."""
+    if value != value:
+        return "–"
+    text = f"{float(value):+.{decimals}f}".replace("-", "−")
+    return text if float(text[1:]) else text[1:]
 
 
 def _code(text: str) -> Markup:

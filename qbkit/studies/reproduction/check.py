@@ -109,7 +109,8 @@ def compared(point: Point, runs: Sequence[xr.Dataset]) -> Reproduced:
     moved = changes(published, again, point.precision)
     if not moved:
         return Reproduced(point, SAME, "", now)
-    more = f", and {len(moved) - 1} more numbers" if len(moved) > 1 else ""
+    others = len(moved) - 1
+    more = f", and {others} more number{'s' * (others > 1)}" if others else ""
     return Reproduced(point, DIFFERS, f"{_worst(moved, point)}{more}", now)
 
 
