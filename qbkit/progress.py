@@ -66,11 +66,14 @@ class NotebookBar(std.tqdm):
     def _words(self) -> str:
         form = dict(self.format_dict)
         given = form.pop("bar_format") or "{l_bar}{bar}{r_bar}"
+        form["prefix"] = self.desc.removesuffix(": ")  # of set_description, not of the constructor
         # The bar itself is an element of HTML.
-        plain = given.replace("{l_bar}{bar}|", "{desc}:" if self.desc else "").replace(
-            "{l_bar}{bar}{r_bar}", "{desc}{n_fmt}/{total_fmt} {unit} [{elapsed}<{remaining}]"
+        head = "{desc}:" if self.desc else ""
+        plain = given.replace("{l_bar}{bar}|", head).replace(
+            "{l_bar}{bar}{r_bar}",
+            f"{head} {{n_fmt}}/{{total_fmt}} {{unit}} [{{elapsed}}<{{remaining}}]",
         )
-        return str(std.tqdm.format_meter(**form, bar_format=plain))
+        return str(std.tqdm.format_meter(**form, bar_format=plain.lstrip()))
 
 
 class _Html:

@@ -3,6 +3,7 @@ import json
 import re
 from html.parser import HTMLParser
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from synthetic import synthetic_run
 
+from qbkit import progress
 from qbkit.errors import SpecError
 from qbkit.plots import experiment_html, run_html
 from qbkit.plots.drawing.topology_svg import sparkline_svg, topology_svg
@@ -247,3 +249,13 @@ def test_a_sparkline_leaves_gaps():
     assert 'd="M0.0 25.0 L53.3 13.0 M160.0 1.0"' in svg
     assert "M0.0 25.0" in sparkline_svg([0.0], "#000000", 0.0)
     assert np.isfinite(len(svg))
+
+
+def test_a_bar_of_a_notebook_sets_its_words_apart_from_its_count(monkeypatch):
+    shown = SimpleNamespace(update=lambda _: None)
+    monkeypatch.setattr("IPython.display.display", lambda *_, **__: shown)
+    bar = progress.NotebookBar(desc="the others take 1 min", total=10, unit="run")
+    assert bar._words().startswith("the others take 1 min: 0/10 run")
+    bar.set_description("again")
+    assert bar._words().startswith("again: 0/10 run")
+    bar.close()
