@@ -346,6 +346,8 @@ def test_imported_pcaps_give_the_same_numbers(tmp_path):
         (["conformance", "tcp:reno?app=rate mbps=1"], "tcp:reno sends what its app rate gives it"),
         (["stacks", "--json", "--markdown"], "give --json or --markdown, not both"),
         (["web", "--client", ""], "client = '': must not be empty"),
+        (["web", "--protocol", "h2,h2"], "--protocol h2,h2: give h2, h3 or both, each once"),
+        (["web", "--list", "https://a/"], "--list and --build load nothing; leave the URLs out"),
         (["web", "https://a:99999/"], "is not a URL to measure; write https://HOST[:PORT]/PATH"),
         (["web", "https://a/", "--duration-s", "-1"], "limit_s = -1: give seconds above 0"),
         # A name with an ending that says another kind, or none.
@@ -424,6 +426,17 @@ def test_what_fails_is_told_from_what_is_refused(here, tmp_path, monkeypatch):
     assert here("import-pcaps", str(cut), str(cut), *out)[0] == 1
     monkeypatch.setenv("QBKIT_KERNEL", str(cut))
     assert here("run", "tcp:cubic", "--duration-s", "1")[0] == 1
+
+
+def test_a_number_with_an_exponent_is_one(here):
+    message = "Bottleneck.rate_mbps = 1000000000.0: input should be less than or equal to 10000"
+    assert here("notebook", "01", "-p", "rate_mbps", "1e9")[::2] == (2, f"qbkit: {message}\n")
+
+
+def test_without_notebooks_the_answer_is_where_they_are(here, tmp_path, monkeypatch):
+    monkeypatch.setattr("qbkit.execution.notebooks.FOLDER", tmp_path)
+    status, _, complaint = here("notebook", "01")
+    assert (status, complaint.endswith("with: pip install qbkit-notebooks\n")) == (2, True)
 
 
 def test_notebooks_alone_prints_help(here):

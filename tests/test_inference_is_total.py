@@ -13,9 +13,10 @@ import xarray as xr
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from simulated import simulate
+from synthetic import synthetic_run
 
 import qbkit as qb
-from qbkit.errors import MetricError
+from qbkit.errors import MetricError, SpecError
 from qbkit.metrics import infer
 from qbkit.metrics.parameters import PARAMETERS, Estimate, Parameters, compare
 from qbkit.metrics.parameters.ranges import range_of
@@ -208,6 +209,21 @@ def test_a_what_if_measures_its_share():
     assert f"; it accounts for {share_text(what.share)}." in what.sentence
     nothing = qb.WhatIf(often, often, {"ack_every_packets": 2})
     assert math.isnan(nothing.share) or nothing.share == 0
+
+
+def test_both_sides_of_a_what_if_of_a_published_study_are_measured_alike(tmp_path, monkeypatch):
+    spec = qb.Experiment(flows=["tcp:reno", "tcp:cubic"], duration_s=20)
+    runs = [synthetic_run(seed=seed, duration_s=20) for seed in range(1, 5)]
+    runs = [run.assign_attrs(spec=spec.to_json()) for run in runs]
+    study = qb.Study("tcp:reno", "tcp:cubic", runs[:2], runs[2:])
+    monkeypatch.setattr("qbkit.studies.what_if.study_with", lambda *_, **__: study)
+    qb.publish_study(study, tmp_path)
+    before, after = qb.what_if(qb.load_study(tmp_path), {"pacing": True}).assessments
+    assert before.conformance == after.conformance
+    own = qb.what_if(study, {"pacing": True})
+    assert own.after is study
+    with pytest.raises(SpecError, match="tcp has no option 1"):
+        qb.what_if(study, {1: 2})
 
 
 @pytest.mark.guest

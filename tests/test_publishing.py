@@ -16,7 +16,7 @@ from synthetic import synthetic_run
 
 import qbkit as qb
 from qbkit.cli.group import group
-from qbkit.errors import StackNotReady, StoreError
+from qbkit.errors import SpecError, StackNotReady, StoreError
 from qbkit.execution.sweeps import estimate, gather, run_sweep
 from qbkit.metrics.parameters import PARAMETERS
 from qbkit.spec.sweep import Sweep
@@ -173,6 +173,20 @@ def test_published_hulls_are_those_of_the_published_points(spec):
     assert hulls.hull_delay_ms.notnull().any()
     for name, made in hulls.items():
         xr.testing.assert_allclose(cube[name], made, atol=0.0051)
+
+
+@pytest.mark.parametrize("name", ["a/b", "../x", "", ".", 5])
+def test_a_name_that_is_none_of_a_file_is_refused_before_anything_is_written(tmp_path, name):
+    run = synthetic_run(duration_s=2)
+    for publish, what in ((qb.publish_runs, run), (qb.publish_tables, run.qb.summary())):
+        with pytest.raises(SpecError, match="names what is published, and so its file"):
+            publish({"fine": what, name: what}, tmp_path / "folder")
+    assert not (tmp_path / "folder").exists()
+    (tmp_path / "folder").write_text("a file")
+    with pytest.raises(StoreError, match="folder cannot be written: File exists"):
+        qb.publish_runs({"fine": run}, tmp_path / "folder")
+    with pytest.raises(StoreError, match="folder cannot be written: File exists"):
+        qb.publish_tables({}, tmp_path / "folder")
 
 
 def test_what_is_not_published_says_so(tmp_path):

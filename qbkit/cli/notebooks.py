@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -73,6 +74,8 @@ def _value(key: str, text: str) -> Any:
     """The value of a parameter, in YAML; UsageError for a text that is none."""
     import yaml
 
+    if re.fullmatch(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+", text):
+        return float(text)  # as 1e9, which YAML 1.1 takes for a text
     try:
         return yaml.safe_load(text)
     except (yaml.YAMLError, ValueError):

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from qbkit.errors import RunFailed, SpecError
+from qbkit.errors import RunFailed, SpecError, StoreError
 from qbkit.execution.cluster import run_calls
 from qbkit.execution.notebook_checks import require_known, require_runnable
 from qbkit.settings import CHARTS, shipped
@@ -35,8 +35,16 @@ PAGE = "{% extends 'index.html.j2' %}" + "".join(
 
 
 def find(name: str) -> Path:
-    """The notebook whose file name begins with ``name``; SpecError lists all notebooks."""
+    """The notebook whose file name begins with ``name``; SpecError lists all notebooks.
+
+    StoreError where none are installed.
+    """
     found = sorted(FOLDER.glob("*.ipynb"))
+    if not found:
+        raise StoreError(
+            "the notebooks are not installed here; install them with: pip install qbkit-notebooks",
+            refused=True,
+        )
     matching = [path for path in found if path.name.startswith(name)]
     if len(matching) != 1:
         raise SpecError(

@@ -161,7 +161,7 @@ class Stack(GuestProgram):
                 f"{self.name} has no controller {controller!r}{near}; "
                 f"it has {', '.join(self.controllers())}"
             )
-        unknown = set(options) - set(self.options)
+        unknown = {str(name) for name in options if name not in self.options}
         if unknown:
             known = ", ".join(sorted(self.options)) or "none"
             words = [*self.options, *TEXT_FIELDS]

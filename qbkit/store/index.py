@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from qbkit.arguments import as_path
-from qbkit.errors import MISNAMED, StoreError
+from qbkit.errors import MISNAMED, SpecError, StoreError
 from qbkit.files import write_whole
 from qbkit.json_words import object_of
 
@@ -41,6 +41,15 @@ def write_index(
     index = folder / INDEX
     index.write_text(json.dumps({**(facts or {}), "files": files}, indent=1) + "\n")
     return index
+
+
+def require_file_names(names: Iterable[Any]) -> None:
+    """Raise SpecError for a name of what is published that cannot be that of a file in a folder."""
+    for name in names:
+        if not isinstance(name, str) or not name or Path(name).name != name or "\0" in name:
+            raise SpecError(
+                f"{name!r} names what is published, and so its file; give a text without /"
+            )
 
 
 def name_in_index(path: Path, facts: Mapping[str, Any]) -> None:

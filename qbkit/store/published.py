@@ -17,13 +17,20 @@ import xarray as xr
 from qbkit import measurement, store
 from qbkit.arguments import as_path
 from qbkit.errors import MISNAMED, StoreError
+from qbkit.files import writing
 from qbkit.json_words import object_of
 from qbkit.metrics import cell_envelopes, conformance_map, hull_table
 from qbkit.metrics.maps.interactions import FIRST, SECOND
 from qbkit.metrics.maps.kept import PREFIX, with_map
 from qbkit.spec.spec_file import YAML
 from qbkit.spec.sweep import Sweep
-from qbkit.store.index import published_files, read_index, require_unchanged, write_index
+from qbkit.store.index import (
+    published_files,
+    read_index,
+    require_file_names,
+    require_unchanged,
+    write_index,
+)
 from qbkit.store.sweep_folder import load_cube
 
 STEP = 0.01
@@ -50,26 +57,33 @@ def publish_runs(
     All binned series are written, or those in ``series`` (an envelope needs `ENVELOPE_SERIES`).
 
     The index holds the ``facts``, and for each run its provenance (spec, versions, seed, date; for
-    imported captures what is known of these) and the SHA-256 of its file. Raises StoreError if two
-    names give the same file.
+    imported captures what is known of these) and the SHA-256 of its file. Raises SpecError for a
+    name that is none of a file, and StoreError if two names give the same file, or if the folder
+    cannot be written.
     """
     target = as_path(folder)
-    target.mkdir(parents=True, exist_ok=True)
+    require_file_names(runs)
+    with writing(target):
+        target.mkdir(parents=True, exist_ok=True)
     files: dict[str, dict[str, Any]] = {}
     for name, run in runs.items():
         path = target / f"{name.replace(':', '-')}.nc"
         if path.name in files:
             raise StoreError(f"{files[path.name]['name']} and {name} are both {path}; rename one")
-        tables = [n for n, v in run.variables.items() if PACKET_TABLES & set(v.dims)]
         binned = {n for n, v in run.data_vars.items() if "time" in v.dims}
         others = binned - set(series if series is not None else binned)
         # Without the encoding of a file that it was loaded from: its tables are gone here.
-        store.save_run(run.drop_vars([*tables, *others]).drop_encoding(), path)
+        store.save_run(without_tables(run).drop_vars(others).drop_encoding(), path)
         facts_of_run = {key: run.attrs[key] for key in RUN_FACTS if key in run.attrs}
         spec = json.loads(run.attrs["spec"] or "null")  # imported captures have none
         provenance = {"spec": spec, **facts_of_run}
         files[path.name] = {"name": name, "sha256": _sha256(path), "provenance": provenance}
     return write_index(target, files, facts)
+
+
+def without_tables(run: xr.Dataset) -> xr.Dataset:
+    """A run as it is published: without its packets, ACKs, samples and objects."""
+    return run.drop_vars([n for n, v in run.variables.items() if PACKET_TABLES & set(v.dims)])
 
 
 def load_runs(folder: str | Path) -> dict[str, xr.Dataset]:

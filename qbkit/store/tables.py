@@ -11,8 +11,8 @@ import pandas as pd
 
 from qbkit.arguments import as_path
 from qbkit.errors import StoreError
-from qbkit.files import write_whole
-from qbkit.store.index import published_files, write_index
+from qbkit.files import write_whole, writing
+from qbkit.store.index import published_files, require_file_names, write_index
 
 DIGITS = 7
 """Significant digits of published numbers: a microsecond in a load of ten seconds."""
@@ -26,10 +26,13 @@ def publish_tables(
 ) -> Path:
     """Write tables by name as NAME.csv, and return the path of the index.
 
-    The index holds the ``facts`` and the SHA-256 and number of rows of each file.
+    The index holds the ``facts`` and the SHA-256 and number of rows of each file. Raises SpecError
+    for a name that is none of a file, and StoreError if the folder cannot be written.
     """
     target = as_path(folder)
-    target.mkdir(parents=True, exist_ok=True)
+    require_file_names(tables)
+    with writing(target):
+        target.mkdir(parents=True, exist_ok=True)
     files = {}
     for name, table in tables.items():
         path = target / f"{name}.csv"

@@ -15,6 +15,7 @@ from qbkit import plots, stacks
 from qbkit.errors import SpecError
 from qbkit.metrics import Assessment, envelope
 from qbkit.metrics.envelopes.envelope import require_hull
+from qbkit.store.published import without_tables
 from qbkit.studies.conformance import Study, study_with
 from qbkit.studies.effect_words import accounts_text
 from qbkit.studies.explanation import ln_ratio, observed_ln_ratio
@@ -104,6 +105,9 @@ def what_if(
 ) -> WhatIf:
     """Run a study again with options of the test's stack set (`qb.list_stacks` lists them).
 
+    A published study has no packets; its runs are then compared with new ones as these would be
+    published, so that both sides are measured alike.
+
     ``scheduler`` is the address of a Dask scheduler, as for `qbkit.run_all`. Raises SpecError for a
     study of captures and for an option that the stack does not have, and what `conformance_study`
     raises.
@@ -118,4 +122,7 @@ def what_if(
     changed = flow.model_copy(update={"options": {**flow.options, **options}})
     require_hull("imc22", spec.duration_s, spec.bottleneck.rtt_ms)
     after = study_with(study, changed, engine=engine, scheduler=scheduler, progress=progress)
+    if any("packet_time_s" not in run for run in (*study.tests, *study.references)):
+        tests, references = ([*map(without_tables, s)] for s in (after.tests, after.references))
+        after = Study(after.test, after.reference, tests, references)
     return WhatIf(study, after, options)

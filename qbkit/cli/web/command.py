@@ -83,6 +83,8 @@ def web_command(
     With URLs, load these instead, from this machine, in real time, over its own network: protocols
     alternate, nothing is emulated, and a response by another protocol does not count.
     """
+    if urls and (as_list or build is not None):
+        raise click.UsageError("--list and --build load nothing; leave the URLs out")
     if as_list:
         _print_list(as_json)
         return 0
@@ -95,10 +97,13 @@ def web_command(
     if out or force or insecure:
         raise click.UsageError("--out, --force and --insecure are for URLs")
     fields = _completed(params)
+    words = protocol.split(",")
+    if len(set(words)) < len(words):
+        raise click.UsageError(f"--protocol {protocol}: give h2, h3 or both, each once")
     loads = [
         qb.WebLoad(**{**fields, "protocol": word, "seed": seed})
         for seed in range(1, repeat + 1)
-        for word in protocol.split(",")
+        for word in words
     ]
     outcomes = qb.run_web_all(loads, progress=not as_json)
     _print_outcomes(outcomes, as_json, explaining)
