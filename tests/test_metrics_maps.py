@@ -90,6 +90,8 @@ def test_ratios_of_a_part_of_the_trials_count_from_their_start():
     assert shares.values == pytest.approx([0.9, 0.1])
     with pytest.raises(MetricError, match="no trial has a step from 4 to 9 s; its last one begins"):
         qb.metrics.throughput_between_mbps(cube, 4, 9)
+    with pytest.raises(MetricError, match="no trial lasts until 9 s; the last one ends at 4 s"):
+        qb.metrics.throughput_ratios(cube, (1, 9))
 
 
 def test_a_single_trial_has_no_interval():

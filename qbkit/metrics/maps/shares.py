@@ -11,6 +11,8 @@ from qbkit.errors import MetricError
 
 Span = tuple[float, float]
 """Begin and end of a part of a trial in seconds; the end does not belong to it."""
+STEP_S = 1.0
+"""Of the series of throughput in a cube."""
 
 
 def settle_s(cube: xr.Dataset) -> float:
@@ -41,14 +43,21 @@ def throughput_between_mbps(
     """Mean throughput of each flow (Mbit/s) in a part of each trial.
 
     It is over the steps (1 s) of the throughput series that begin at ``start_s`` or later and
-    before ``stop_s``. Raises MetricError if there is none.
+    before ``stop_s``. Raises MetricError if there is none, or for a ``stop_s`` after the end of all
+    trials.
     """
     series = cube["series_throughput_mbps"]
+    last_s = float(series["time"].values.max(initial=0))
     inside = (series["time"] >= start_s) & (series["time"] < stop_s)
     if not inside.any():
         raise MetricError(
             f"no trial has a step from {start_s:g} to {stop_s:g} s; its last one begins at "
-            f"{series['time'].values.max(initial=0):g} s"
+            f"{last_s:g} s"
+        )
+    if math.isfinite(stop_s) and stop_s > last_s + STEP_S:
+        raise MetricError(
+            f"no trial lasts until {stop_s:g} s; the last one ends at {last_s + STEP_S:g} s, so "
+            "give less, or leave the end out"
         )
     return series.isel(time=inside.values).mean("time", keep_attrs=True)
 
