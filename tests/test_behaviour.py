@@ -34,7 +34,7 @@ from qbkit.metrics.parameters.rules import RULES
 from qbkit.plots.flows.evidence import evidence_chart
 from qbkit.studies.confirming import confirmation
 from qbkit.studies.explain import explanation
-from qbkit.studies.explanation import Explanation
+from qbkit.studies.explanation import Explanation, breaks_a_rule
 from qbkit.studies.lone import differences_of_runs
 from qbkit.studies.probing import probe_path, probing
 
@@ -399,7 +399,7 @@ def test_a_program_asked_for_cubic_that_runs_bbr_is_said_to_probe():
     )
     bbr["controller"] = bbr["controller"].copy(data=["cubic"])
     first, *_ = differences_of_runs(bbr, cubic)
-    assert first.name == "growth" and first.is_suspect
+    assert first.name == "growth" and first.is_suspect and breaks_a_rule(first, 0.3)
     assert "To confirm it, run qbkit compare" in confirmation(
         first, *(qb.Experiment.from_json(run.attrs["spec"]) for run in (bbr, cubic))
     )

@@ -341,9 +341,8 @@ def breaks_a_rule(suspect: Difference, observed: float) -> bool:
     """Whether a suspect is what the sender does, and not too small for the observed difference."""
     own = suspect.name not in RECEIVERS
     too_small = 0 < abs(suspect.effect) < TOO_SMALL * abs(observed)
-    return (own and not too_small) and (
-        suspect.name in RULES or (suspect.of_model and suspect.name in (*PROBES, "pacing"))
-    )
+    phase = suspect.of_model and suspect.name in (*PROBES, "pacing", "growth")
+    return own and not too_small and (suspect.name in RULES or phase)
 
 
 def observed_ln_ratio(study: Study, assessment: Assessment) -> float:
