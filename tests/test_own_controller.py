@@ -260,6 +260,10 @@ def test_the_example_of_the_how_to_fills_a_link_and_keeps_its_queue_short() -> N
         (cell("window_bytes = 5e4"), "sets window_bytes in its class, where its start replaces it"),
         (cell("option = {'gain': 1}"), "sets option in its class"),
         (cell("uses_delay = True"), r"has uses_delay, .*; a controller may ask for uses_one_way_d"),
+        (
+            cell("def avoid_congestions(self, ack): ...", base="qb.cca.LossBasedController"),
+            r"has no avoid_congestion, which .* leaves to it \(did you mean avoid_congestions\?\)",
+        ),
         (cell("q = Q"), "uses Q, which is not in its cell; define Q there"),
         (cell("def on_ack(self, ack):\n        helper()"), "uses helper, which is not in its cell"),
         (
@@ -347,6 +351,8 @@ def test_options_have_no_name_of_a_flow_and_may_leave_the_choice_open() -> None:
 
 def test_a_controller_may_have_the_events_of_its_base() -> None:
     base = "class Base(qb.cca.LossBasedController):\n    def on_ack(self, ack): ...\n"
+    base += "    def avoid_congestion(self, ack): ...\n"
+    base += "    def window_after_loss_bytes(self, loss): return self.window_bytes / 2\n"
     run_cell(base + cell("on_time = 3", base="Base"))
 
 

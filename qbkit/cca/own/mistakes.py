@@ -64,6 +64,17 @@ def require_events(kind: type[Controller], name: str) -> None:
                 )
 
 
+def require_methods(kind: type[Controller], name: str) -> None:
+    """Raise SpecError for a method that its base leaves to it, and that it has not."""
+    for method in dir(kind):
+        if getattr(getattr(kind, method, None), "__isabstractmethod__", False):
+            own = [word for word, value in vars(kind).items() if callable(value)]
+            raise SpecError(
+                f"controller {name!r} has no {method}, which its base class leaves to it"
+                f"{did_you_mean(method, own)}; write it"
+            )
+
+
 def require_attributes(kind: type[Controller], name: str) -> None:
     """Raise SpecError for an attribute of the class that does nothing."""
     asks = [word for word in vars(Controller) if word.startswith(ASKS)]

@@ -17,6 +17,7 @@ from qbkit.cca.own.mistakes import (
     require_attributes,
     require_events,
     require_free_names,
+    require_methods,
     require_options,
 )
 from qbkit.cca.own.source import source_of as source_of_class
@@ -45,8 +46,9 @@ def controller(name: str) -> Callable[[Kind], Kind]:
     The class, and what of its cell (or file) it needs, goes into the guest, and is part of the name
     of each run. A cell that runs again replaces its controller; flows made before keep the old one.
     Raises SpecError for a bad or taken name, a class that is no controller, a method ``on_…`` that
-    is no event, an attribute that does nothing, an option whose name or default cannot be, a
-    ``log`` of a name that qbkit uses itself, and a source that cannot stand alone.
+    is no event, one that its base needs and it has not, an attribute that does nothing, an option
+    whose name or default cannot be, a ``log`` of a name that qbkit uses itself, and a source that
+    cannot stand alone.
     """
     if not (isinstance(name, str) and NAME.fullmatch(name)):
         raise SpecError(
@@ -110,6 +112,7 @@ def _brought(name: str, kind: Any, file: str, known: dict[str, Any]) -> Brought:
         what = getattr(kind, "__name__", repr(kind))
         raise SpecError(f"{what} is no controller: derive it from {shipped.BASES}")
     require_events(kind, name)
+    require_methods(kind, name)
     require_options(kind, name)
     require_attributes(kind, name)
     text = source_of_class(kind, name, file, known)
