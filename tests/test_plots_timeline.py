@@ -116,6 +116,7 @@ def test_a_reference_that_is_not_drawn_is_refused():
     ("sentences", "line", "more"),
     [
         (["One.", "Two."], "One. Two.", ""),
+        (["Its definition", "5 trials"], "Its definition. 5 trials", ""),
         (["One.", "x" * 40, "Three."], "One.", "x" * 40 + "\nThree."),
         (["word " * 12], "word word word word word …", "word " * 12),
     ],

@@ -25,12 +25,19 @@ def heading(title: str, sentences: Iterable[str], width: int) -> dict[str, Any]:
     """
     letters = max(20, int(width / PIXELS_PER_LETTER))
     line, rest = "", list(sentences)
-    while rest and len(f"{line} {rest[0]}".strip()) <= letters:
-        line = f"{line} {rest.pop(0)}".strip()
+    while rest and len(longer := _and_then(line, rest[0])) <= letters:
+        line = longer
+        rest.pop(0)
     if not line and rest:
         line = textwrap.shorten(rest[0], letters, placeholder=" …")
     found: dict[str, Any] = {"title": alt.TitleParams(title, subtitle=line)}
     return {**found, "description": "\n".join(rest)} if rest else found
+
+
+def _and_then(line: str, words: str) -> str:
+    """A line and one more sentence; a full stop parts them where the line ends without one."""
+    stop = "." if line[-1:].isalnum() else ""
+    return f"{line}{stop} {words}".strip()
 
 
 def envelope_sentences(
