@@ -39,7 +39,7 @@ __all__ = ["browser"]  # a fixture, used by its name
 pytestmark = pytest.mark.slow
 
 DATA = Path(__file__).parents[1] / "data"
-ALONE = ("tcp:cubic", "aioquic:cubic")
+ALONE = ("tcp:cubic", "aioquic:cubic", "ngtcp2:bbr")
 MEANING = {name: meaning for name, (_, meaning) in PARAMETERS.items()}
 DRAWN = "[...document.querySelectorAll('.qbkit-chart')].every(e => e.vegaView)"
 RELEASES = {
@@ -285,6 +285,13 @@ def test_a_known_fault_is_the_verdict_and_its_lines_are_links(site: Path):
     index = (site / "index.html").read_text()
     assert index.count('class="badge fault"') == 1
     assert lines in (site / "causes.html").read_text()
+
+
+def test_without_a_goodput_a_lone_flow_has_its_throughput(site: Path):
+    page = (site / "implementations/ngtcp2-bbr.html").read_text()
+    assert "Alone on a link: throughput 18.6 Mbit/s" in page
+    page = (site / "implementations/aioquic-cubic.html").read_text()
+    assert "Alone on a link: goodput 18.7 Mbit/s" in page
 
 
 @pytest.mark.parametrize(
