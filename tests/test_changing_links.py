@@ -11,6 +11,7 @@ from ideal_link import by_opportunities_s, capacity_bits, departures, served_s
 
 import qbkit as qb
 from qbkit.errors import EngineError
+from qbkit.metrics.parameters import observe
 
 pytestmark = pytest.mark.guest
 FRAME_BITS = 1514 * 8
@@ -150,6 +151,10 @@ def test_the_passive_rtt_follows_the_delay():
     weight = np.nan_to_num(run.throughput_mbps.values[0]) * np.isfinite(srtt_ms)
     kernels = float((np.nan_to_num(srtt_ms) * weight).sum() / weight.sum())
     assert mine == pytest.approx(kernels, rel=0.04, abs=1)
+    assert qb.metrics.loss_response(run, 0, skip_start_s=0).rtt_ms == pytest.approx(mine, abs=0.1)
+    seen = observe(run)
+    waits_s = (seen.acked_or_lost_s - seen.sent_s)[~seen.lost]
+    assert waits_s.mean() * 1e3 == pytest.approx(mine, rel=0.05)
 
 
 def test_a_preset_runs_the_same_twice():

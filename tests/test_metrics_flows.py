@@ -222,6 +222,11 @@ def test_fairness_refusals() -> None:
     for wrong in ([], [0, 0], [-1, 2], [np.nan, 1]):
         with pytest.raises(MetricError, match="Jain's index needs"):
             jain_index(wrong)
+    for wrong in ([[1, 2], [3, 4]], synthetic_run().throughput_mbps, 5):  # flows and times together
+        with pytest.raises(MetricError, match="an array of one dimension"):
+            jain_index(wrong)
+    with pytest.raises(MetricError, match="values must be a number or an array of numbers"):
+        jain_index(["1", "2"])
 
 
 def test_synthetic_runs_follow_the_schema() -> None:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from synthetic import synthetic_run
 
 import qbkit as qb
-from qbkit.metrics.flows.trains import TRAIN_GAP_MS, PacketTrains, train_lengths
+from qbkit.metrics.flows.trains import TRAIN_GAP_MS, PacketTrains, packet_trains, train_lengths
 
 
 def test_trains_by_hand():
@@ -63,6 +65,16 @@ def test_a_paced_sender_on_a_fast_link_sends_no_trains(tmp_path: Path):
     default, shorter = (qb.metrics.packet_trains(run, train_gap_ms=gap) for gap in (0.1, 0.04))
     assert default.back_to_back_share > 0.1
     assert shorter.back_to_back_share < 0.01
+
+
+def test_gaps_and_times_that_cannot_be_are_one_sentence():
+    for gap_ms in (-1.0, math.nan):
+        with pytest.raises(qb.MetricError, match=r"train_gap_ms is .*; give 0 or more ms"):
+            packet_trains(synthetic_run(), train_gap_ms=gap_ms)
+    for function in (packet_trains, qb.metrics.loss_response):
+        for skip_s in (-5.0, math.nan, math.inf):
+            with pytest.raises(qb.MetricError, match=r"skip_start_s is .*; give 0 or more seconds"):
+                function(synthetic_run(), skip_start_s=skip_s)
 
 
 def test_a_run_without_packets_is_one_sentence():

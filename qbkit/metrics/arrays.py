@@ -12,7 +12,10 @@ from qbkit.traces.arrays import FloatArray
 def numbers(name: str, value: npt.ArrayLike) -> FloatArray:
     """The numbers as an array of any shape; MetricError for anything else."""
     try:
-        return np.asarray(value, np.float64)
+        given = np.asarray(value)
+        if given.dtype.kind in "SU":  # NumPy would read "12" as 12
+            raise TypeError
+        return np.asarray(given, np.float64)
     except (TypeError, ValueError):
         raise MetricError(f"{name} must be a number or an array of numbers") from None
 

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import xarray as xr
 
 from qbkit.errors import MetricError
-from qbkit.metrics.arrays import numbers
+from qbkit.metrics.arrays import row
 from qbkit.metrics.flows import lookup
 from qbkit.traces.arrays import FloatArray
 from qbkit.traces.run.attributes import require_run
@@ -55,8 +55,9 @@ def jain_index(values: xr.Dataset | npt.ArrayLike) -> float:
 
     ``values`` are n allocations x, or a run, whose throughputs are taken over the time in which all
     flows were active. Of a run with reverse flows, only the forward flows count, because the two
-    share no bottleneck. Raises MetricError without allocations, for negative or unknown ones, if
-    all are 0, and for a run whose flows share no link, as those of a parking lot.
+    share no bottleneck. Raises MetricError for an array of more than one dimension, as
+    ``run.throughput_mbps`` is (take its mean over time), without allocations, for negative or
+    unknown ones, if all are 0, and for a run whose flows share no link, as those of a parking lot.
     """
     if isinstance(values, xr.Dataset):
         require_run(values)
@@ -65,7 +66,7 @@ def jain_index(values: xr.Dataset | npt.ArrayLike) -> float:
         counted = forward or range(len(ways))
         x = _common_throughput_mbps(values, counted) if counted else np.array([])
     else:
-        x = numbers("values", values).ravel()
+        x = row("values", values)
     if not len(x) or not np.isfinite(x).all() or (x < 0).any() or x.max() == 0:
         raise MetricError(
             "Jain's index needs at least one allocation, none below 0 and not all of them 0, "

@@ -13,6 +13,9 @@ from qbkit.traces.arrays import BoolArray, FloatArray
 from qbkit.traces.run.attributes import require_run, require_whole, run_experiment
 from qbkit.traces.run.journey import Fate
 
+SKIPPED_PART = 0.2
+"""Fraction of a flow's time that is skipped at its start, for slow start is no steady state."""
+
 
 def flow_labels(ds: xr.Dataset) -> list[str]:
     """Labels of the run's flows, in order."""
@@ -120,13 +123,31 @@ def path_delays_ms(ds: xr.Dataset, index: int, arrived_s: FloatArray) -> FloatAr
         departure_s = ds["packet_departure_s"].values
         mine = (ds["packet_flow"].values == index) & np.isfinite(departure_s)
         added += (departure_s[mine] - ds["packet_left_s"].values[mine]) * 1e3
+    return added + delay_changes_ms(ds, arrived_s)
+
+
+def delay_changes_ms(ds: xr.Dataset, at_s: FloatArray) -> FloatArray:
+    """What a schedule of delays adds to the base RTT (ms) at each time; 0 without one."""
     experiment = run_experiment(ds)
     link = experiment.bottleneck if experiment is not None else None
-    if link is not None and link.delay is not None:
-        steps = np.array(link.delay.until(float(ds.attrs["duration_s"])))
-        at = np.searchsorted(steps[:, 0], arrived_s, "right") - 1
-        added += steps[np.maximum(at, 0), 1] - link.rtt_ms
-    return added
+    if link is None or link.delay is None:
+        return np.zeros(len(at_s))
+    steps = np.array(link.delay.until(float(ds.attrs["duration_s"])))
+    at = np.searchsorted(steps[:, 0], at_s, "right") - 1
+    changes: FloatArray = steps[np.maximum(at, 0), 1] - link.rtt_ms
+    return changes
+
+
+def skipped_s(skip_start_s: float | None, span_s: float) -> float:
+    """Time left out at a flow's start, by default a part of its ``span_s``.
+
+    Raises MetricError for one that is negative or no number.
+    """
+    if skip_start_s is None:
+        return SKIPPED_PART * span_s
+    if not 0 <= skip_start_s < math.inf:
+        raise MetricError(f"skip_start_s is {skip_start_s:g}; give 0 or more seconds")
+    return skip_start_s
 
 
 def ack_delays_ms(ds: xr.Dataset, index: int, left_s: FloatArray) -> FloatArray:

@@ -11,9 +11,6 @@ from qbkit.errors import MetricError
 from qbkit.metrics.flows import lookup
 from qbkit.metrics.flows.jitter import flow_jitter_ms
 
-SKIPPED_PART = 0.2
-"""Fraction of the flow's time that is skipped at its start, for slow start is no steady state."""
-
 
 @dataclass(frozen=True)
 class LossResponse:
@@ -43,7 +40,7 @@ def loss_response(
         raise MetricError(f"the run has no packets of {label}, from which its window is computed")
     base_ms = lookup.require_rtt(float(ds["base_rtt_ms"].values[index]), label)
     start_s, stop_s = lookup.active_span_s(ds, index)
-    start_s += SKIPPED_PART * (stop_s - start_s) if skip_start_s is None else skip_start_s
+    start_s += lookup.skipped_s(skip_start_s, stop_s - start_s)
     time_s, left_s = ds["packet_time_s"].values, ds["packet_departure_s"].values
     mine = (ds["packet_flow"].values == index) & lookup.known_fate(ds)
     mine &= (time_s >= start_s) & (time_s < stop_s)
@@ -51,6 +48,7 @@ def loss_response(
     if not out.any():
         raise MetricError(f"nothing of {label} arrived from {start_s:g} s to {stop_s:g} s")
     rtt_ms = base_ms + (left_s - time_s)[out] * 1e3 + lookup.ack_delays_ms(ds, index, left_s[out])
+    rtt_ms = rtt_ms + lookup.delay_changes_ms(ds, left_s[out])
     mean_rtt_ms = float(np.nanmean(rtt_ms)) + flow_jitter_ms(ds, index)
     return LossResponse(
         label=label,

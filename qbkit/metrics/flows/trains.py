@@ -8,8 +8,7 @@ import numpy as np
 import xarray as xr
 
 from qbkit.errors import MetricError
-from qbkit.metrics.flows.lookup import active_span_s, flow_and_label, has_packets
-from qbkit.metrics.flows.loss_response import SKIPPED_PART
+from qbkit.metrics.flows.lookup import active_span_s, flow_and_label, has_packets, skipped_s
 from qbkit.traces.arrays import FloatArray, IntArray
 
 TRAIN_GAP_MS = 0.1
@@ -54,14 +53,16 @@ def packet_trains(
     Mbit/s a paced sender's full frames are closer than the default: choose less there (a third of
     the time of a full frame is 0.04 ms at 100 Mbit/s). The first ``skip_start_s`` are left out, by
     default a fifth of the flow's time. Jitter between sender and bottleneck spreads trains: measure
-    with ``jitter_ms=0``. Raises MetricError for an unknown flow, a run without packets, and fewer
-    than two packets.
+    with ``jitter_ms=0``. Raises MetricError for an unknown flow, a run without packets, fewer than
+    two packets, and a negative gap or time.
     """
+    if not train_gap_ms >= 0:
+        raise MetricError(f"train_gap_ms is {train_gap_ms:g}; give 0 or more ms")
     index, label = flow_and_label(ds, flow)
     if not has_packets(ds):
         raise MetricError(f"the run has no packets of {label}, from which gaps are computed")
     start_s, stop_s = active_span_s(ds, index)
-    start_s += SKIPPED_PART * (stop_s - start_s) if skip_start_s is None else skip_start_s
+    start_s += skipped_s(skip_start_s, stop_s - start_s)
     time_s = np.sort(ds["packet_time_s"].values[ds["packet_flow"].values == index])
     time_s = time_s[(time_s >= start_s) & (time_s < stop_s)]
     if len(time_s) < 2:

@@ -14,7 +14,13 @@ import numpy as np
 import xarray as xr
 
 from qbkit.errors import MetricError
-from qbkit.metrics.flows.lookup import flow_directions, flow_index, flow_labels, known_fate
+from qbkit.metrics.flows.lookup import (
+    delay_changes_ms,
+    flow_directions,
+    flow_index,
+    flow_labels,
+    known_fate,
+)
 from qbkit.metrics.flows.over_time import (
     APPLICATION,
     REORDERING,
@@ -159,9 +165,9 @@ def observe(run: xr.Dataset, flow: str | int = 0) -> Connection:
     """A flow of a run, observed from the captures on both sides of the queue alone.
 
     The testbed delays data by half the base RTT before the queue, and ACKs by the other half before
-    the capture. With reverse traffic, ACKs then pass a queue themselves. Raises MetricError for a
-    flow that cannot be observed: no packet table, no base RTT, no ACK, or fewer than 20 full
-    packets.
+    the capture; a schedule of delays changes both. With reverse traffic, ACKs then pass a queue
+    themselves. Raises MetricError for a flow that cannot be observed: no packet table, no base RTT,
+    no ACK, or fewer than 20 full packets.
     """
     index = flow_index(run, flow)
     label = flow_labels(run)[index]
@@ -175,10 +181,16 @@ def observe(run: xr.Dataset, flow: str | int = 0) -> Connection:
     seen_s = run["ack_departure_s" if "ack_departure_s" in run else "ack_time_s"].values
     arrived = (run["ack_flow"].values == index) & np.isfinite(seen_s)
     ack_s, seen_s = run["ack_time_s"].values[arrived], seen_s[arrived]
-    sent_s = run["packet_time_s"].values[mine] - half_s
-    acked_or_lost_s = np.maximum(_acked_or_lost_s(delivered_s + half_s, ack_s, seen_s), sent_s)
+    queued_s = run["packet_time_s"].values[mine]
+    before_s, after_s = (delay_changes_ms(run, at_s) / 2e3 for at_s in (queued_s, delivered_s))
+    sent_s = queued_s - half_s - before_s
+    if before_s.any():
+        sent_s = np.maximum.accumulate(sent_s)  # packets keep their order
+    back_s = delivered_s + half_s + after_s
+    acked_or_lost_s = np.maximum(_acked_or_lost_s(back_s, ack_s, seen_s), sent_s)
+    first_s = 2 * (half_s + float(before_s[:1].sum()))  # of slow start, where it matters most
     load = Load(sent_s, acked_or_lost_s, delivered_s, size_bytes)
-    return connection_of(label, load, seen_s, 2 * half_s, link_of(run, index))
+    return connection_of(label, load, seen_s, first_s, link_of(run, index))
 
 
 def link_of(run: xr.Dataset, index: int) -> SharedLink | None:
