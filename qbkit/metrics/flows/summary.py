@@ -161,5 +161,8 @@ def _delays_ms(ds: xr.Dataset, index: int) -> tuple[float, float, float]:
     if not weight.sum():
         return math.nan, math.nan, math.nan
     mean_ms = float((weight * np.where(seen, delay_ms, 0.0)).sum() / weight.sum())
-    known = "reverse" not in lookup.flow_directions(ds)
-    return mean_ms, base_ms + mean_ms if known else math.nan, math.nan
+    if "reverse" in lookup.flow_directions(ds):
+        return mean_ms, math.nan, math.nan
+    middle_s = ds["time"].values + float(ds.attrs["bin_s"]) / 2
+    changed_ms = float((weight * lookup.delay_changes_ms(ds, middle_s)).sum() / weight.sum())
+    return mean_ms, base_ms + changed_ms + mean_ms, math.nan
