@@ -17,6 +17,7 @@ from qbkit.errors import MetricError
 from qbkit.metrics.flows import over_time as figures
 from qbkit.metrics.flows.retransmissions import first_retransmission, regression, transfer_table
 from qbkit.plots.flows.connection import thinned
+from qbkit.plots.flows.recovery import draws_losses
 from qbkit.traces.logs.events import EventTables
 
 __all__ = ["browser"]  # a fixture, used by its name
@@ -230,6 +231,19 @@ def test_losses_are_counted_by_trigger_and_kind():
     assert sum(int(r["packets"]) for r in rows) == 3
     assert found["packet threshold", "true"] == 1
     assert "inferred from losses (RFC 9002 §7.3.2)" in said(chart)
+
+
+def test_a_second_without_a_loss_in_a_steady_state_has_no_panel_of_losses():
+    ds = events().drop_dims("state")
+    steady = ds.assign(
+        state_time_s=("state", [0.5]), state_name=("state", ["congestion_avoidance"])
+    )
+    startup = ds.assign(state_time_s=("state", [0.5]), state_name=("state", ["slow_start"]))
+    assert [draws_losses(each) for each in (steady, startup, events(lost=(20,)))] == [
+        False,
+        True,
+        True,
+    ]
 
 
 @pytest.mark.slow

@@ -81,6 +81,11 @@ def reports_losses(events: xr.Dataset) -> bool:
     return bool(events.sizes["lost"] or events.sizes["state"])
 
 
+def draws_losses(events: xr.Dataset) -> bool:
+    """Whether a panel of these losses and states has anything to draw; steady ones are not."""
+    return bool(events.sizes["lost"] or _spans(events)["state"])
+
+
 def loss_panel(frame: Frame, connections: Events) -> Panel:
     """Panel with one row per connection: its losses over its states."""
     if not any(reports_losses(events) for events in connections.values()):

@@ -16,7 +16,7 @@ from qbkit.plots.drawing import theme
 from qbkit.plots.drawing.data import inline
 from qbkit.plots.flows.congestion import cwnd_panel, reports_window
 from qbkit.plots.flows.connection import Frame, Panel, stacked
-from qbkit.plots.flows.recovery import loss_panel, reports_losses
+from qbkit.plots.flows.recovery import draws_losses, loss_panel
 from qbkit.traces.logs.kept import own_events
 from qbkit.traces.logs.run_flow import flow_events
 
@@ -67,7 +67,7 @@ def sequence_chart(
     panels = [_ladder(frame, packets), _queue(packets)]
     if any(reports_window(each) for each in events.values()):
         panels.append(cwnd_panel(frame, events, WINDOW_HEIGHT))
-    if any(reports_losses(each) for each in events.values()):
+    if any(draws_losses(each) for each in events.values()):
         panels.append(loss_panel(frame, events))
     notes = [
         _own_note(label, tables) for label, each in own.items() if (tables := each.attrs.get("own"))
