@@ -218,8 +218,10 @@ def test_both_sides_of_a_what_if_of_a_published_study_are_measured_alike(tmp_pat
     study = qb.Study("tcp:reno", "tcp:cubic", runs[:2], runs[2:])
     monkeypatch.setattr("qbkit.studies.what_if.study_with", lambda *_, **__: study)
     qb.publish_study(study, tmp_path)
-    before, after = qb.what_if(qb.load_study(tmp_path), {"pacing": True}).assessments
+    changed = qb.what_if(qb.load_study(tmp_path), {"pacing": True})
+    before, after = changed.assessments
     assert before.conformance == after.conformance
+    assert all("packet_time_s" not in run for run in changed.after.tests)
     own = qb.what_if(study, {"pacing": True})
     assert own.after is study
     with pytest.raises(SpecError, match="tcp has no option 1"):
