@@ -140,6 +140,21 @@ def test_what_cannot_be_replayed_is_one_sentence(stored, attributes, error, sent
         replay(stored.assign_attrs(attributes), 1.5)
 
 
+@pytest.mark.parametrize("chosen", [{"flow": 1}, {"flow": [1]}, {"flow": [1, 0]}])
+def test_a_run_of_chosen_flows_is_compared_with_these_flows(stored, chosen):
+    for found in (qb.replay(stored.isel(chosen), 1.5), stored.isel(chosen).qb.replay(1.5)):
+        assert (found.verdict, found.inputs) == (
+            "The same bytes as the stored run.",
+            "No input differs.",
+        )
+
+
+@pytest.mark.parametrize("cut", [{"time": slice(0, 9)}, {"packet": slice(0, 90)}])
+def test_a_run_that_was_cut_is_no_run_that_differs(stored, cut):
+    with pytest.raises(TraceError, match="is cut to"):
+        qb.replay(stored.isel(cut), 1.5)
+
+
 def test_times_without_packets_are_one_sentence(stored, monkeypatch):
     with pytest.raises(TraceError, match="around_s = 4: the run lasts from 0 to 3 s"):
         replay(stored, 4)

@@ -18,6 +18,7 @@ import xarray as xr
 from qbkit import extras, store
 from qbkit.errors import SpecError, StoreError, TraceError
 from qbkit.execution.runner import kept_folder, namer, run, with_kept
+from qbkit.kinds import takes_stored
 from qbkit.metrics.flows.lookup import flow_labels
 from qbkit.plots.drawing.render import chart_fragment
 from qbkit.plots.flows.sequence import sequence_chart
@@ -26,6 +27,7 @@ from qbkit.studies.reproduction.check import SAME, Reproduced, compared
 from qbkit.studies.reproduction.inputs import published_inputs, way_back
 from qbkit.studies.reproduction.points import Point, one_run
 from qbkit.studies.reproduction.values import of_variables
+from qbkit.traces.run.attributes import require_whole
 from qbkit.traces.run.dissected import packets_within, require_within
 
 if TYPE_CHECKING:
@@ -112,6 +114,7 @@ class Replay:
         return chart_fragment(self.chart().to_dict())
 
 
+@takes_stored
 def replay(of: xr.Dataset | Point, around_s: float, *, progress: bool = False) -> Replay:
     """Make a run again with its captures, compare it with what was stored, and open a second of it.
 
@@ -120,7 +123,8 @@ def replay(of: xr.Dataset | Point, around_s: float, *, progress: bool = False) -
     other runs; another time of it needs no further run. Logs are kept where the run had them:
     writing a qlog takes time, and moves packets.
 
-    Raises TraceError for a time outside of the run or without packets, StoreError for what cannot
+    Raises TraceError for a time outside of the run or without packets, and for a run whose time or
+    packets were cut, StoreError for what cannot
     be run again (imported captures, runs in real time, loads of pages, points of several runs), and
     else as `qbkit.run` does; MissingExtra without scapy.
     """
@@ -137,7 +141,7 @@ def replay(of: xr.Dataset | Point, around_s: float, *, progress: bool = False) -
         around_s,
         span_s,
         packets_within(again, kept_folder(Path(again.encoding["source"])), span_s),
-        compared(point, [again]),
+        compared(point, [again if isinstance(of, Point) else _of_its_flows(of, again)]),
         None if isinstance(of, Point) else same_bytes(of, again),
     )
 
@@ -158,6 +162,7 @@ def _point_of(ds: xr.Dataset) -> Point:
             "run it with engine virtual",
             refused=True,
         )
+    require_whole(ds)
     inputs = published_inputs(ds.attrs, json.loads(ds.attrs["stack_versions"]))
     recipe = one_run(Experiment.from_json(ds.attrs["spec"]), of_variables)
     source = Path(ds.encoding.get("source", "the run"))
@@ -198,12 +203,16 @@ def _span_s(ds: xr.Dataset, around_s: float) -> tuple[float, float]:
 
 def same_bytes(stored: xr.Dataset, again: xr.Dataset) -> bool:
     """Whether all variables of a stored run, of all or some flows, are the same in another run."""
-    if "flow" in stored.coords:
-        again = again.isel(flow=stored["flow"].values)
+    again = _of_its_flows(stored, again)
     return all(
         name in again.variables and _is_same(stored[name].values, again[name].values)
         for name in stored.variables
     )
+
+
+def _of_its_flows(stored: xr.Dataset, again: xr.Dataset) -> xr.Dataset:
+    """The new run with the flows that were chosen of the stored one."""
+    return again.isel(flow=stored["flow"].values) if "flow" in stored.coords else again
 
 
 def _is_same(stored: np.ndarray, again: np.ndarray) -> bool:
