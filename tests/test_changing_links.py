@@ -152,6 +152,10 @@ def test_the_passive_rtt_follows_the_delay():
     kernels = float((np.nan_to_num(srtt_ms) * weight).sum() / weight.sum())
     assert mine == pytest.approx(kernels, rel=0.04, abs=1)
     assert qb.metrics.loss_response(run, 0, skip_start_s=0).rtt_ms == pytest.approx(mine, abs=0.1)
+    events = qb.flow_events(run, 0)
+    back_s = np.sort(events.acked_time_s.values)
+    sent_s = events.sent_time_s.values[np.sort(events.acked_number.values)]
+    assert (back_s - np.sort(sent_s)).mean() * 1e3 == pytest.approx(mine, abs=0.1)
     published = run.drop_dims("packet").qb.summary()  # without its packets, as these are
     assert published["rtt_mean_ms"].item() == pytest.approx(mine, rel=0.02)
     seen = observe(run)

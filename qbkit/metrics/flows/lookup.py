@@ -10,7 +10,7 @@ import xarray as xr
 from qbkit.arguments import whole
 from qbkit.errors import MetricError
 from qbkit.traces.arrays import BoolArray, FloatArray
-from qbkit.traces.run.attributes import require_run, require_whole, run_experiment
+from qbkit.traces.run.attributes import delay_changes_ms, require_run, require_whole
 from qbkit.traces.run.journey import Fate
 
 SKIPPED_PART = 0.2
@@ -124,18 +124,6 @@ def path_delays_ms(ds: xr.Dataset, index: int, arrived_s: FloatArray) -> FloatAr
         mine = (ds["packet_flow"].values == index) & np.isfinite(departure_s)
         added += (departure_s[mine] - ds["packet_left_s"].values[mine]) * 1e3
     return added + delay_changes_ms(ds, arrived_s)
-
-
-def delay_changes_ms(ds: xr.Dataset, at_s: FloatArray) -> FloatArray:
-    """What a schedule of delays adds to the base RTT (ms) at each time; 0 without one."""
-    experiment = run_experiment(ds)
-    link = experiment.bottleneck if experiment is not None else None
-    if link is None or link.delay is None:
-        return np.zeros(len(at_s))
-    steps = np.array(link.delay.until(float(ds.attrs["duration_s"])))
-    at = np.searchsorted(steps[:, 0], at_s, "right") - 1
-    changes: FloatArray = steps[np.maximum(at, 0), 1] - link.rtt_ms
-    return changes
 
 
 def skipped_s(skip_start_s: float | None, span_s: float) -> float:

@@ -10,6 +10,7 @@ import xarray as xr
 from qbkit.errors import MetricError
 from qbkit.metrics.flows import lookup
 from qbkit.metrics.flows.jitter import flow_jitter_ms
+from qbkit.traces.run.attributes import delay_changes_ms
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ def loss_response(
     if not out.any():
         raise MetricError(f"nothing of {label} arrived from {start_s:g} s to {stop_s:g} s")
     rtt_ms = base_ms + (left_s - time_s)[out] * 1e3 + lookup.ack_delays_ms(ds, index, left_s[out])
-    rtt_ms = rtt_ms + lookup.delay_changes_ms(ds, left_s[out])
+    rtt_ms = rtt_ms + delay_changes_ms(ds, left_s[out])
     mean_rtt_ms = float(np.nanmean(rtt_ms)) + flow_jitter_ms(ds, index)
     return LossResponse(
         label=label,

@@ -13,7 +13,7 @@ from qbkit.json_words import plain_rows
 from qbkit.metrics.flows import lookup
 from qbkit.metrics.flows.further import further_columns, is_news
 from qbkit.metrics.flows.jitter import flow_jitter_ms
-from qbkit.traces.run.attributes import require_run
+from qbkit.traces.run.attributes import delay_changes_ms, require_run
 from qbkit.traces.run.journey import Fate
 
 COLUMNS = (
@@ -164,5 +164,5 @@ def _delays_ms(ds: xr.Dataset, index: int) -> tuple[float, float, float]:
     if "reverse" in lookup.flow_directions(ds):
         return mean_ms, math.nan, math.nan
     middle_s = ds["time"].values + float(ds.attrs["bin_s"]) / 2
-    changed_ms = float((weight * lookup.delay_changes_ms(ds, middle_s)).sum() / weight.sum())
+    changed_ms = float((weight * delay_changes_ms(ds, middle_s)).sum() / weight.sum())
     return mean_ms, base_ms + changed_ms + mean_ms, math.nan

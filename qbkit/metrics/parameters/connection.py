@@ -14,13 +14,7 @@ import numpy as np
 import xarray as xr
 
 from qbkit.errors import MetricError
-from qbkit.metrics.flows.lookup import (
-    delay_changes_ms,
-    flow_directions,
-    flow_index,
-    flow_labels,
-    known_fate,
-)
+from qbkit.metrics.flows.lookup import flow_directions, flow_index, flow_labels, known_fate
 from qbkit.metrics.flows.over_time import (
     APPLICATION,
     REORDERING,
@@ -29,7 +23,7 @@ from qbkit.metrics.flows.over_time import (
     step_at,
 )
 from qbkit.traces.arrays import BoolArray, FloatArray
-from qbkit.traces.run.attributes import spec_of
+from qbkit.traces.run.attributes import delay_changes_ms, spec_of
 
 FULL_PART = 0.6
 """A packet of at least this fraction of the most common size is full-sized."""

@@ -11,7 +11,12 @@ from qbkit.arguments import whole
 from qbkit.errors import TraceError
 from qbkit.traces.arrays import IntArray
 from qbkit.traces.logs.events import FURTHER_METRICS, METRICS, EventTables
-from qbkit.traces.run.attributes import require_run, require_whole, run_warnings
+from qbkit.traces.run.attributes import (
+    delay_changes_ms,
+    require_run,
+    require_whole,
+    run_warnings,
+)
 from qbkit.traces.run.journey import NO_PACKETS, Fate
 from qbkit.traces.run.schema import named
 
@@ -26,10 +31,10 @@ def flow_events(run: xr.Dataset, flow: str | int = 0) -> xr.Dataset:
     whole frames, with Ethernet's, IP's and the transport's headers. Lost packets are those
     that it drops (trigger "queue") or that are lost at random after it ("random"). All others are
     acknowledged, unless their fate is unknown, at the time when an immediate ACK would be back at
-    the queue (departure + base RTT). Received packets are those that come back. Metrics and states
-    are the telemetry's samples (for kernel TCP its tcp_info). t = 0 is the start of the run. Raises
-    TraceError if there is no such flow, or no packets, and for a run whose time or packets were
-    cut.
+    the queue (departure + base RTT at that time). Received packets are those that come back.
+    Metrics and states are the telemetry's samples (for kernel TCP its tcp_info). t = 0 is the start
+    of the run. Raises TraceError if there is no such flow, or no packets, and for a run whose time
+    or packets were cut.
     """
     index = _index(run, flow)
     require_whole(run)
@@ -74,7 +79,8 @@ def _packets(run: xr.Dataset, index: int) -> dict[str, tuple[str, Any]]:
     arrived = np.isfinite(departure_s)
     fate = _fates(run)[mine]
     lost = ~arrived & (fate != Fate.UNKNOWN)
-    back_s = departure_s + float(run.base_rtt_ms.values[index]) / 1e3
+    rtt_ms = float(run.base_rtt_ms.values[index]) + delay_changes_ms(run, departure_s)
+    back_s = departure_s + rtt_ms / 1e3
     acked = np.argsort(back_s, kind="stable")[: int(arrived.sum())]
     rows = {"sent": number, "acked": acked, "lost": np.flatnonzero(lost)}
     times = {"sent": time_s, "acked": back_s, "lost": time_s}

@@ -12,6 +12,7 @@ import xarray as xr
 from qbkit.errors import SpecError, TraceError
 from qbkit.json_words import in_words
 from qbkit.spec import Experiment
+from qbkit.traces.arrays import FloatArray
 from qbkit.traces.run.series import Bins
 
 DIMENSIONS = {
@@ -34,6 +35,19 @@ def run_experiment(ds: xr.Dataset) -> Experiment | None:
     """The experiment of a run; None for imported captures, which have none."""
     text = str(ds.attrs.get("spec", ""))
     return Experiment.from_json(text) if text else None
+
+
+def delay_changes_ms(ds: xr.Dataset, at_s: FloatArray) -> FloatArray:
+    """What a schedule of delays adds to the base RTT (ms) at each time; 0 without one."""
+    has_schedule = (spec_of(ds).get("bottleneck") or {}).get("delay")
+    experiment = run_experiment(ds) if has_schedule else None
+    link = experiment.bottleneck if experiment is not None else None
+    if link is None or link.delay is None:
+        return np.zeros(len(at_s))
+    steps = np.array(link.delay.until(float(ds.attrs["duration_s"])))
+    at = np.searchsorted(steps[:, 0], at_s, "right") - 1
+    changes: FloatArray = steps[np.maximum(at, 0), 1] - link.rtt_ms
+    return changes
 
 
 def spec_of(ds: xr.Dataset) -> dict[str, Any]:
