@@ -41,9 +41,6 @@ WORDS: Mapping[str, str] = {
     "ndarray": "an array (NumPy)",
     "_SupportsArray": "a number or an array of numbers",
 }
-F = typing.TypeVar("F", bound=Callable[..., Any])
-STORED: set[Callable[..., Any]] = set()
-"""What gets a run as it is, and not as one of its chosen flows alone."""
 ARRAY_LIKE = {"_Buffer", "_NestedSequence", "complex", "bytes", "str"}
 """What NumPy's ArrayLike has beside arrays, and a sentence leaves out."""
 
@@ -61,12 +58,6 @@ def guarded(lookup: Callable[[str], Any], package: str) -> Callable[[str], Any]:
     return find
 
 
-def takes_stored(function: F) -> F:
-    """Mark a public function that runs a stored run again: it needs the numbers of chosen flows."""
-    STORED.add(function)
-    return function
-
-
 def _checked(function: Callable[..., Any], package: str) -> Callable[..., Any]:
     """The function, with its arguments checked; pickles and help know it by its public name."""
     signature = inspect.signature(function)
@@ -81,9 +72,8 @@ def _checked(function: Callable[..., Any], package: str) -> Callable[..., Any]:
         except TypeError:
             return function(*args, **options)  # Python says which argument is missing
         _require_kinds(function, given, hints())
-        if function not in STORED:
-            for name, value in given.arguments.items():
-                given.arguments[name] = _of_chosen_flows(value)
+        for name, value in given.arguments.items():
+            given.arguments[name] = _of_chosen_flows(value)
         try:
             return function(*given.args, **given.kwargs)
         except KeyError as error:

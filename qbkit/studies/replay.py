@@ -16,9 +16,9 @@ import numpy as np
 import xarray as xr
 
 from qbkit import extras, store
+from qbkit.chosen_flows import chosen_flows
 from qbkit.errors import SpecError, StoreError, TraceError
 from qbkit.execution.runner import kept_folder, namer, run, with_kept
-from qbkit.kinds import takes_stored
 from qbkit.metrics.flows.lookup import flow_labels
 from qbkit.plots.drawing.render import chart_fragment
 from qbkit.plots.flows.sequence import sequence_chart
@@ -114,7 +114,6 @@ class Replay:
         return chart_fragment(self.chart().to_dict())
 
 
-@takes_stored
 def replay(of: xr.Dataset | Point, around_s: float, *, progress: bool = False) -> Replay:
     """Make a run again with its captures, compare it with what was stored, and open a second of it.
 
@@ -166,7 +165,7 @@ def _point_of(ds: xr.Dataset) -> Point:
     inputs = published_inputs(ds.attrs, json.loads(ds.attrs["stack_versions"]))
     recipe = one_run(Experiment.from_json(ds.attrs["spec"]), of_variables)
     source = Path(ds.encoding.get("source", "the run"))
-    return Point(source, recipe, partial(of_variables, ds), inputs=inputs)
+    return Point(source, recipe, partial(of_variables, chosen_flows(ds)), inputs=inputs)
 
 
 def _only_run(point: Point) -> Experiment:
@@ -203,7 +202,7 @@ def _span_s(ds: xr.Dataset, around_s: float) -> tuple[float, float]:
 
 def same_bytes(stored: xr.Dataset, again: xr.Dataset) -> bool:
     """Whether all variables of a stored run, of all or some flows, are the same in another run."""
-    again = _of_its_flows(stored, again)
+    stored, again = chosen_flows(stored), _of_its_flows(stored, again)
     return all(
         name in again.variables and _is_same(stored[name].values, again[name].values)
         for name in stored.variables
@@ -211,8 +210,12 @@ def same_bytes(stored: xr.Dataset, again: xr.Dataset) -> bool:
 
 
 def _of_its_flows(stored: xr.Dataset, again: xr.Dataset) -> xr.Dataset:
-    """The new run with the flows that were chosen of the stored one."""
-    return again.isel(flow=stored["flow"].values) if "flow" in stored.coords else again
+    """The new run with the flows of the stored one, by label: a run of chosen flows counts anew."""
+    labels = again["label"].values.tolist()
+    wanted = np.atleast_1d(stored["label"].values).tolist()
+    if wanted == labels or not {*wanted} <= {*labels}:
+        return again
+    return chosen_flows(again.isel(flow=[labels.index(label) for label in wanted]))
 
 
 def _is_same(stored: np.ndarray, again: np.ndarray) -> bool:
