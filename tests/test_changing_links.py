@@ -11,7 +11,7 @@ from ideal_link import by_opportunities_s, capacity_bits, departures, served_s
 
 import qbkit as qb
 from qbkit.errors import EngineError
-from qbkit.metrics.parameters import observe
+from qbkit.metrics.parameters import infer, observe
 
 pytestmark = pytest.mark.guest
 FRAME_BITS = 1514 * 8
@@ -124,6 +124,13 @@ def test_a_schedule_repeats():
     run = conserved_run("tcp:cubic", capacity=steps, rtt_ms=10)
     times_s, mbps = np.arange(0, 8, 0.5), [20, 5] * 8
     assert errors_us(run, times_s, mbps).max() < 7
+
+
+def test_a_link_that_changes_is_not_taken_for_a_sender_that_probes():
+    steps = {"steps": [(0, 20), (0.5, 5), (1, 12)], "at_end": "repeat"}
+    found = infer(conserved_run("tcp:cubic", capacity=steps, rtt_ms=10))
+    assert found["growth"].word != "probing" and found["initial_window_packets"].value == 10
+    assert not found["probe_up_gain"].known and not found["limited_percent"].known
 
 
 def test_the_delay_changes_when_it_should():

@@ -24,7 +24,7 @@ from qbkit.metrics.parameters.reductions import window_reductions_of
 from qbkit.metrics.parameters.rules import RULES
 from qbkit.metrics.parameters.start import burst_packets, pacing_gains, start_of
 from qbkit.traces.arrays import FloatArray
-from qbkit.traces.run.attributes import require_whole
+from qbkit.traces.run.attributes import require_whole, spec_of
 
 RESAMPLES = 500
 CONFIDENCE = 0.95
@@ -179,10 +179,11 @@ def infer(
     ``traces`` are run datasets, of which ``flow`` is observed, or observed connections; the samples
     of several (seeds) are pooled. Inference uses only times and sizes of packets and ACKs, nothing
     that a stack reports. Where packets were marked CE, what marks leave of the window comes last
-    (``kept_after_mark``); where they reduce it, its cycles are not taken for probing. Of a flow
-    with an ``app`` the laws of the window are not seen. Most parameters show best if the flow is
-    alone on its link, without a rival's losses. Raises MetricError without a trace, and if a flow
-    cannot be observed; TraceError for a run whose time or packets were cut.
+    (``kept_after_mark``); where they reduce it, its cycles are not taken for probing, nor are those
+    of a link whose rate changes. Of a flow with an ``app`` the laws of the window are not seen.
+    Most parameters show best if the flow is alone on its link, without a rival's losses. Raises
+    MetricError without a trace, and if a flow cannot be observed; TraceError for a run whose time
+    or packets were cut.
     """
     several = [traces] if isinstance(traces, xr.Dataset | Connection) else list(traces)
     if not several:
@@ -227,13 +228,21 @@ def _shown(
     flow: str | int,
     kept: FloatArray,
 ) -> dict[str, FloatArray | float | str]:
-    """The samples, less those that pauses of an application make, or reductions after marks."""
-    hidden: tuple[str, ...] = ()
-    if isinstance(trace, xr.Dataset) and _pauses(trace, flow_index(trace, flow)):
-        hidden = LAWS
-    elif len(kept) and float(np.median(kept)) <= REDUCES:
-        hidden = (*PROBES, "growth") if samples.get("growth") == "probing" else PROBES
+    """The samples, less those that an application, marks or a changing link make in its place."""
+    hidden: set[str] = set()
+    if isinstance(trace, xr.Dataset):
+        hidden.update(LAWS if _pauses(trace, flow_index(trace, flow)) else ())
+        changes = _changes_rate(trace)
+        hidden.update(["limited_percent"] if changes else ())
+        if changes or (len(kept) and float(np.median(kept)) <= REDUCES):
+            hidden.update(PROBES, ["growth"] if samples.get("growth") == "probing" else ())
     return {name: value for name, value in samples.items() if name not in hidden}
+
+
+def _changes_rate(run: xr.Dataset) -> bool:
+    """Whether the rate of a run's link changes, and what is delivered with it."""
+    link = spec_of(run).get("bottleneck") or {}
+    return bool(link.get("capacity") or link.get("outages"))
 
 
 def _pauses(run: xr.Dataset, index: int) -> bool:
