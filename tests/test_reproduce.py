@@ -24,6 +24,7 @@ from qbkit.store.published import write_cube
 from qbkit.studies.reproduction import (
     Point,
     Precision,
+    Recipe,
     Reproduced,
     made_with,
     published_points,
@@ -407,3 +408,22 @@ def test_a_sweep_whose_facts_are_none_is_no_published_sweep(tmp_path):
         (tmp_path / "sweep.json").write_bytes(content)
         with pytest.raises(StoreError, match="it is no published sweep"):
             list(published_points(tmp_path / "sweep.yaml"))
+
+
+def test_a_point_counts_flows_that_are_alike_and_leaves_out_what_is_empty():
+    experiment = qb.Experiment(flows=["tcp:bbr", *["tcp:cubic"] * 15])
+    recipe = Recipe([[experiment]], lambda _: {}, {"competitor": "", "others": 15})
+    point = Point(Path("shares.csv"), recipe, dict)
+    assert "shares.csv: tcp:bbr + 15 × tcp:cubic, " in point.name
+    assert "competitor" not in point.name
+    assert "others 15" in point.name
+
+
+@pytest.mark.parametrize(
+    ("others", "end"), [(0, ")"), (1, ", and 1 more number"), (2, ", and 2 more numbers")]
+)
+def test_how_many_numbers_moved_is_in_words(others: int, end: str):
+    names = "abc"[: others + 1]
+    recipe = Recipe([[qb.Experiment(flows=["tcp:cubic"])]], lambda _: dict.fromkeys(names, 2.0))
+    point = Point(Path("a.csv"), recipe, lambda: dict.fromkeys(names, 1.0))
+    assert compared(point, [synthetic_run()]).reason.endswith(end)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import islice
+from itertools import groupby, islice
 from pathlib import Path
 from typing import Any
 
@@ -97,16 +97,13 @@ class Point:
         """Where it is, and what was run."""
         first, seeds = self.recipe.specs[0], sorted({spec.seed for spec in self.recipe.specs})
         link = first.bottleneck
-        flows = _flows(first)
-        alike = len(flows) > 2 and len({*flows}) == 1
-        many = f"{len(flows)} × {flows[0]}" if alike else " + ".join(flows)
-        what = many if isinstance(first, Experiment) else first.name
+        what = _flow_words(_flows(first)) if isinstance(first, Experiment) else first.name
         buffer = next(
             f"{value:g} {unit}"
             for unit in ("bdp", "bytes", "packets")
             if (value := getattr(link, f"buffer_{unit}")) is not None
         )
-        more = [f"{k} {v}" for k, v in self.recipe.keys.items() if k not in SHOWN]
+        more = [f"{k} {v}" for k, v in self.recipe.keys.items() if k not in SHOWN and v != ""]
         words = [f"{link.rate_mbps:g} Mbit/s", f"{link.rtt_ms:g} ms", buffer, *more]
         when = f"seeds {seeds[0]} to {seeds[-1]}" if len(seeds) > 1 else f"seed {seeds[0]}"
         return f"{self.source}: {what}, {', '.join([*words, when])}"
@@ -142,6 +139,12 @@ class Point:
 def _flows(spec: Spec) -> list[str]:
     """The flows of an experiment, or the server of a load."""
     return [flow.name for flow in spec.flows] if isinstance(spec, Experiment) else [spec.server]
+
+
+def _flow_words(flows: Sequence[str]) -> str:
+    """The flows in a few words: those that are alike and more than two are counted."""
+    alike = [(name, len(list(same))) for name, same in groupby(flows)]
+    return " + ".join(f"{n} × {name}" if n > 2 else " + ".join([name] * n) for name, n in alike)
 
 
 def _values(spec: Spec, name: str) -> list[str]:
