@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import operator
+import re
 import sys
 import types
 import typing
@@ -80,8 +81,10 @@ def _checked(function: Callable[..., Any], package: str) -> Callable[..., Any]:
             data = [name for name, value in given.arguments.items() if _is_data(value)]
             if not data:
                 raise
+            xarrays = re.match(r"No variable named ('.*?')", str(error.args[0]))
+            missing = xarrays[1] if xarrays else repr(error.args[0])
             raise SpecError(
-                f"{function.__name__}: {' or '.join(data)} has no {error.args[0]!r}; give all "
+                f"{function.__name__}: {' or '.join(data)} has no {missing}; give all "
                 "variables and attributes that the function's help says, as qbkit makes them"
             ) from error
 

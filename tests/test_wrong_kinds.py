@@ -93,6 +93,11 @@ def test_the_sentence_names_the_argument_and_what_it_takes():
         qb.metrics.mathis_window_packets(None)  # type: ignore[arg-type]
 
 
+def test_a_variable_that_is_not_there_is_named_alone():
+    with pytest.raises(qb.SpecError, match="url_differences: loads has no 'url'; give all var"):
+        qb.metrics.url_differences(synthetic_run())
+
+
 def test_numbers_of_numpy_and_lists_of_any_kind_are_taken():
     assert qb.metrics.window_throughput_mbps(np.float32(10), np.int64(20)) > 0
     assert qb.metrics.jain_index((1, 1)) == qb.metrics.jain_index(np.ones(2)) == 1
