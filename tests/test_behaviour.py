@@ -381,7 +381,13 @@ def test_a_window_in_cycles_models_the_path_only_with_its_probes_for_the_rtt():
     first, *_ = compare(known(**held), cubic)
     assert first.name == "window_cap_packets"
     bbr = known(**held, probe_rtt_interval_s=10.3, pacing="paced")
+    constant = known(window_cap_packets=136.0, probe_rtt="often", pacing="paced")
     for test, reference, clause in (
+        (
+            constant,
+            cubic,
+            "it probes for bandwidth and the RTT as BBR does, where the reference gr",
+        ),
         (bbr, cubic, "it probes for bandwidth and the RTT as BBR does, where the reference grows "),
         (cubic, bbr, "it grows along CUBIC's curve, where the reference probes for bandwidth and"),
     ):

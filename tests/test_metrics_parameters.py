@@ -27,8 +27,9 @@ from qbkit.metrics.parameters import (
     observe_events,
 )
 from qbkit.metrics.parameters.connection import Connection, Load, SharedLink
-from qbkit.metrics.parameters.effects import DERIVED, EFFECTS, SYMPTOMS, law
+from qbkit.metrics.parameters.effects import DERIVED, EFFECTS, SYMPTOMS
 from qbkit.metrics.parameters.inference import median_of, with_flows
+from qbkit.metrics.parameters.laws import law
 from qbkit.metrics.parameters.phases import phases_of
 from qbkit.metrics.parameters.start import start_of
 from qbkit.traces.logs.events import EventTables

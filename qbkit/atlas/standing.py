@@ -19,7 +19,8 @@ from qbkit.metrics.maps.families import family, kernel_counterpart
 from qbkit.metrics.parameters.difference import CLEAR
 from qbkit.metrics.parameters.difference import Difference as Suspect
 from qbkit.metrics.parameters.differences import compare
-from qbkit.metrics.parameters.effects import at_equal_loss_times, law
+from qbkit.metrics.parameters.effects import at_equal_loss_times
+from qbkit.metrics.parameters.laws import law
 from qbkit.metrics.parameters.relations import RECEIVERS
 from qbkit.metrics.parameters.rules import RULES
 from qbkit.spec.flow import controller_of

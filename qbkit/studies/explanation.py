@@ -23,7 +23,8 @@ import pandas as pd
 from qbkit.errors import MetricError
 from qbkit.metrics import Assessment
 from qbkit.metrics.parameters import Difference, Parameters, observe
-from qbkit.metrics.parameters.effects import at_equal_loss_times, law
+from qbkit.metrics.parameters.effects import at_equal_loss_times
+from qbkit.metrics.parameters.laws import law
 from qbkit.metrics.parameters.relations import PROBES, RECEIVERS
 from qbkit.metrics.parameters.rules import RULES
 from qbkit.metrics.verdicts.reasons import sentence
@@ -341,8 +342,9 @@ def breaks_a_rule(suspect: Difference, observed: float) -> bool:
     """Whether a suspect is what the sender does, and not too small for the observed difference."""
     own = suspect.name not in RECEIVERS
     too_small = 0 < abs(suspect.effect) < TOO_SMALL * abs(observed)
-    phase = suspect.of_model and suspect.name in (*PROBES, "pacing", "growth")
-    return own and not too_small and (suspect.name in RULES or phase)
+    phase = suspect.of_model and suspect.name in (*PROBES, "pacing")
+    broken = suspect.name in RULES or phase or suspect.is_of_two_laws
+    return own and not too_small and broken
 
 
 def observed_ln_ratio(study: Study, assessment: Assessment) -> float:

@@ -18,7 +18,7 @@ from qbkit.metrics.parameters import (
     observed,
     voted,
 )
-from qbkit.metrics.parameters.effects import PROBING, law
+from qbkit.metrics.parameters.laws import PROBING, law
 from qbkit.metrics.parameters.relations import INTERRUPTED
 from qbkit.spec import Bottleneck, Experiment, Flow
 from qbkit.studies.conformance import Study
@@ -79,8 +79,12 @@ def _parted(run: Run, wanted: Sequence[Sequence[Experiment]]) -> list[list[xr.Da
 
 def models_path(names: Sequence[str], test: Parameters, reference: Parameters) -> bool:
     """Whether a side is known to model the path, or was seen to."""
-    known = any(kernel_counterpart(name) == "tcp:bbr" for name in names)
-    return known or law(test, reference) == PROBING
+    return _is_known(names) or law(test, reference) == PROBING
+
+
+def _is_known(names: Sequence[str]) -> bool:
+    """Whether a side models the path by its name."""
+    return any(kernel_counterpart(name) == "tcp:bbr" for name in names)
 
 
 def first_sender(run: xr.Dataset) -> str:
@@ -106,10 +110,11 @@ def differences(
     If both are one sender, precedents say which change most likely sets them apart.
     """
     senders = [first_sender(runs[0]) for runs in (study.tests, study.references)]
-    models = models_path((study.test, study.reference), test, reference)
-    found = compare(test, reference, delta_throughput_part, models_path=models)
+    names = (study.test, study.reference)
+    found = compare(test, reference, delta_throughput_part, models_path=_is_known(names))
     if not is_one_sender(senders):
         return found
+    models = models_path(names, test, reference)
     return voted(found, test, reference, known_precedents(), models_path=models)
 
 
@@ -122,5 +127,5 @@ def differences_of_runs(test: xr.Dataset, reference: xr.Dataset) -> list[Differe
     one = is_one_sender(senders)
     ours, theirs = (observed([run]) if one else infer(run) for run in (test, reference))
     models = models_path(senders, ours, theirs)
-    found = compare(ours, theirs, models_path=models)
+    found = compare(ours, theirs, models_path=_is_known(senders))
     return voted(found, ours, theirs, known_precedents(), models_path=models) if one else found

@@ -6,8 +6,9 @@ import math
 import re
 from dataclasses import dataclass
 
-from qbkit.metrics.parameters.effects import PROBING, SYMPTOMS, THUMB
+from qbkit.metrics.parameters.effects import SYMPTOMS, THUMB
 from qbkit.metrics.parameters.inference import Estimate
+from qbkit.metrics.parameters.laws import GROWTH, PROBING
 from qbkit.metrics.parameters.rules import RULES, Rule
 
 CLAUSES = {
@@ -34,7 +35,7 @@ CLAUSES = {
 LAWS = {
     PROBING: "probes for bandwidth and the RTT as BBR does",
     "cubic": "grows along CUBIC's curve",
-    "linear": "grows by a line as Reno does",
+    "linear": "grows by a line between losses",
 }
 """What a window does by each law, where one of two models the path."""
 NOT_PACED = {"bursts": "it does not pace"}
@@ -86,6 +87,12 @@ class Difference:
         return self.role == "cause" and not self.score <= CLEAR
 
     @property
+    def is_of_two_laws(self) -> bool:
+        """Whether one side models the path, and losses reduce the window of the other."""
+        words = (self.test.word, self.reference.word)
+        return self.name == GROWTH and PROBING in words and all(word in LAWS for word in words)
+
+    @property
     def by_thumb(self) -> bool:
         """Whether the effect comes from a rule of thumb instead of a response function."""
         return self.name in THUMB or self.name in RULES
@@ -102,7 +109,7 @@ class Difference:
             )
         if self.name == "pacing" and self.of_model and self.test.word in NOT_PACED:
             return NOT_PACED[self.test.word]
-        if self.name == "growth" and PROBING in (self.test.word, self.reference.word):
+        if self.is_of_two_laws:
             return f"it {LAWS[self.test.word]}, where the reference {LAWS[self.reference.word]}"
         clause = self._clause_of(rule) if rule else CLAUSES[self.name]
         return NOTHING.sub("", clause.format(*shown))

@@ -22,13 +22,11 @@ from qbkit.metrics.parameters.effects import (
     DERIVED,
     EFFECTS,
     LOSS_BASED,
-    PROBING,
     SYMPTOMS,
-    are_of_two_laws,
-    law,
 )
 from qbkit.metrics.parameters.explained import explained
 from qbkit.metrics.parameters.inference import PARAMETERS, Estimate, Parameters
+from qbkit.metrics.parameters.laws import GROWTH, PROBING, are_of_two_laws, law, named
 from qbkit.metrics.parameters.making import by_effect, by_rule, symptom
 from qbkit.metrics.parameters.relations import (
     AT_START,
@@ -72,6 +70,9 @@ def compare(
     loss the packets may not show it. What only a loss-based controller has is then no cause.
     """
     governing = PROBING if models_path else law(test, reference)
+    two_laws = not models_path and are_of_two_laws(test, reference)
+    if two_laws:
+        test, reference = named(test), named(reference)
     models = governing == PROBING
     impossible = LOSS_BASED if models else ()
     left_out = (*DERIVED, *impossible)
@@ -90,8 +91,8 @@ def compare(
     symptoms = [symptom(n, test, reference) for n in names if n in SYMPTOMS]
     unknown = math.inf if governing else -math.inf
     behind = explained(causes, test, reference)
-    if are_of_two_laws(test, reference):
-        behind |= {d.name for d in causes if d.name != "growth"}
+    if two_laws:
+        behind |= {d.name for d in causes if d.name != GROWTH}
     causes = [replace(d, explained=d.name in behind, of_model=models) for d in causes]
     causes.sort(
         key=lambda d: (

@@ -19,52 +19,14 @@ import math
 from collections.abc import Callable
 
 from qbkit.metrics.parameters.inference import Parameters
+from qbkit.metrics.parameters.laws import PROBING, ROOTS, law
 
 Effect = Callable[[Parameters, Parameters], float]
 
 MOST_LEFT = 0.99
 """Largest β for the response functions, which have a pole at 1."""
-ROOTS = {"linear": 2, "cubic": 4}
-"""Degree of the root in the response function of a law."""
-PROBING = "probing"
-"""The law of a controller that models the path, as BBR does."""
-PROBE_RTT_EVERY_S = (2.0, 20.0)
-"""From ProbeRTT to ProbeRTT it takes 2.5, 5 or 10 s, and more where a flow must be idle for one."""
 USUAL_BETA = 0.7
 """β if the traces show none (RFC 9438 §4.6)."""
-
-
-def law(test: Parameters, reference: Parameters) -> str:
-    """The law that determines effects: ``linear``, ``cubic``, ``probing``, or "" if unknown.
-
-    It is the test's law, or ``probing`` if either of the two models the path: losses then do not
-    determine the throughput. A window that something else than the path holds is no model of it,
-    unless it probes for the RTT or the other side models the path: updates of flow control come in
-    cycles as well.
-    """
-    ours, theirs = (
-        p["growth"].word or (PROBING if p["probe_up_gain"].known else "") for p in (test, reference)
-    )
-    for own, other, side in ((ours, theirs, test), (theirs, ours, reference)):
-        held = "window_cap_packets" in side and side["window_cap_packets"].known
-        if own == PROBING and other != PROBING and held and not probes_for_rtt(side):
-            return other
-    return PROBING if PROBING in (ours, theirs) else ours
-
-
-def probes_for_rtt(side: Parameters) -> bool:
-    """Whether it empties its queue every few seconds, as BBR does and flow control does not."""
-    shortest_s, longest_s = PROBE_RTT_EVERY_S
-    return shortest_s <= side["probe_rtt_interval_s"].value <= longest_s
-
-
-def are_of_two_laws(test: Parameters, reference: Parameters) -> bool:
-    """Whether one side models the path, and losses reduce the window of the other."""
-    for side, other in ((test, reference), (reference, test)):
-        models = side["growth"].word == PROBING and probes_for_rtt(side)
-        if models and other["growth"].word in ROOTS and not probes_for_rtt(other):
-            return True
-    return False
 
 
 def _response(beta: float, growth: str) -> float:

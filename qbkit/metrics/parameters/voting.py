@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from qbkit.metrics.parameters.difference import Difference
 from qbkit.metrics.parameters.differences import rules_of
-from qbkit.metrics.parameters.effects import EFFECTS, LOSS_BASED, are_of_two_laws
+from qbkit.metrics.parameters.effects import EFFECTS, LOSS_BASED
 from qbkit.metrics.parameters.inference import Parameters
 from qbkit.metrics.parameters.making import LEAST_OF_SOURCE, by_effect, by_rule
 from qbkit.metrics.parameters.precedents import Precedents, Votes
@@ -40,7 +40,7 @@ def voted(
     there is none. Of two laws, the precedents say nothing: each is of one law.
     """
     suspects = [d for d in differences if d.is_suspect]
-    if not suspects or are_of_two_laws(test, reference):
+    if not suspects or suspects[0].is_of_two_laws:
         return [*differences]
     votes = precedents.votes(test, reference)
     names = [d.name for d in suspects]

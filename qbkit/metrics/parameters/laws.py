@@ -1,0 +1,63 @@
+"""By which law each of two senders sets its window."""
+
+from __future__ import annotations
+
+import math
+
+from qbkit.metrics.parameters.inference import Estimate, Parameters
+
+GROWTH, CAP = "growth", "window_cap_packets"
+ROOTS = {"linear": 2, "cubic": 4}
+"""Law of a window that losses reduce → degree of the root in its response function."""
+PROBING = "probing"
+"""The law of a controller that models the path, as BBR does."""
+PROBE_RTT_EVERY_S = (2.0, 20.0)
+"""From ProbeRTT to ProbeRTT it takes 2.5, 5 or 10 s, and more where a flow must be idle for one."""
+
+
+def law(test: Parameters, reference: Parameters) -> str:
+    """The law that determines effects: ``linear``, ``cubic``, ``probing``, or "" if unknown.
+
+    It is the test's law, or ``probing`` if either of the two models the path: losses then do not
+    determine the throughput. A window that something else than the path holds is no model of it,
+    unless it probes for the RTT or the other side models the path: updates of flow control come in
+    cycles as well.
+    """
+    ours, theirs = (
+        p[GROWTH].word or (PROBING if p["probe_up_gain"].known else "") for p in (test, reference)
+    )
+    for own, other, side in ((ours, theirs, test), (theirs, ours, reference)):
+        if own == PROBING and other != PROBING and _is_held(side) and not _probes_for_rtt(side):
+            return other
+    return PROBING if PROBING in (ours, theirs) else ours
+
+
+def are_of_two_laws(test: Parameters, reference: Parameters) -> bool:
+    """Whether one side models the path, and losses reduce the window of the other."""
+    return any(
+        _models_path(side) and other[GROWTH].word in ROOTS and not _probes_for_rtt(other)
+        for side, other in ((test, reference), (reference, test))
+    )
+
+
+def named(side: Parameters) -> Parameters:
+    """One of two sides of two laws, with its law by name where its window hides it."""
+    growth = Estimate(GROWTH, math.nan, word=side[GROWTH].word or PROBING)
+    return Parameters(side.label, [growth if e.name == GROWTH else e for e in side.values()])
+
+
+def _models_path(side: Parameters) -> bool:
+    """Whether it is constant or probes in cycles, and empties its queue for a ProbeRTT."""
+    word = side[GROWTH].word
+    return (word == PROBING or (not word and _is_held(side))) and _probes_for_rtt(side)
+
+
+def _is_held(side: Parameters) -> bool:
+    return CAP in side and side[CAP].known
+
+
+def _probes_for_rtt(side: Parameters) -> bool:
+    """Whether it empties its queue every few seconds, as BBR does and flow control does not."""
+    shortest_s, longest_s = PROBE_RTT_EVERY_S
+    often = "probe_rtt" in side and side["probe_rtt"].word == "often"
+    return often or shortest_s <= side["probe_rtt_interval_s"].value <= longest_s
