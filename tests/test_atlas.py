@@ -166,6 +166,8 @@ def test_a_page_has_the_numbers_of_the_data_and_how_to_make_them_again(site: Pat
     verdict, _, repeat = page.partition("Repeat this number")
     assert "badge" in verdict
     assert repeat.index(f"conformance {worst:.2f} at") < repeat.index("qbkit reproduce")
+    (publish,) = set(re.findall(r"import qbkit as qb; (.*?)&#34;", page))
+    assert unescape(publish).endswith(".yaml', 'FOLDER')")  # it runs as it is copied
 
 
 @pytest.mark.parametrize(
