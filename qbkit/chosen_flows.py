@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 
 import numpy as np
 import xarray as xr
@@ -41,9 +42,9 @@ def chosen_flows(ds: xr.Dataset) -> xr.Dataset:
 
 def _flows(ds: xr.Dataset, chosen: int) -> int:
     """Number of flows of the whole run: by its experiment, or else by its tables."""
-    experiment = json.loads(ds.attrs.get("spec") or "{}")
-    if experiment.get("flows"):
-        return len(experiment["flows"])
+    with suppress(ValueError, TypeError, KeyError):  # whoever reads it says that it is damaged
+        if flows := json.loads(ds.attrs["spec"])["flows"]:
+            return len(flows)
     tables = [ds[f"{table}_flow"].values for table in TABLES if f"{table}_flow" in ds]
     return max([chosen, *(int(flow.max()) + 1 for flow in tables if len(flow))])
 

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from synthetic import synthetic_run
 
+import qbkit as qb
 from qbkit import progress
 from qbkit.errors import SpecError
 from qbkit.plots import experiment_html, run_html
@@ -219,6 +220,15 @@ def test_warnings_are_sentences_or_a_clear_error():
     ds.attrs["warnings"] = "[oops"
     with pytest.raises(SpecError, match="not valid JSON"):
         run_warnings(ds)
+
+
+@pytest.mark.parametrize("spec", ["{oops", "[1]", 5])
+def test_a_damaged_experiment_is_one_sentence(spec):
+    ds = synthetic_run(flows=["tcp:cubic"], duration_s=2)
+    ds.attrs["spec"] = spec
+    for read in (qb.metrics.infer, qb.flow_events, qb.metrics.summary):
+        with pytest.raises(SpecError, match="the run's experiment is damaged"):
+            read(ds)
 
 
 def test_many_flows_are_cut_and_counted():

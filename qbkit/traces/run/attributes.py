@@ -10,7 +10,7 @@ import numpy as np
 import xarray as xr
 
 from qbkit.errors import SpecError, TraceError
-from qbkit.json_words import in_words
+from qbkit.json_words import in_words, object_of
 from qbkit.spec import Experiment
 from qbkit.traces.arrays import FloatArray
 from qbkit.traces.run.series import Bins
@@ -51,9 +51,14 @@ def delay_changes_ms(ds: xr.Dataset, at_s: FloatArray) -> FloatArray:
 
 
 def spec_of(ds: xr.Dataset) -> dict[str, Any]:
-    """The experiment of a run as JSON has it; empty for imported captures, which have none."""
-    found: dict[str, Any] = json.loads(ds.attrs.get("spec") or "{}")
-    return found
+    """The experiment of a run as JSON has it; empty for imported captures, which have none.
+
+    Raises SpecError where it is damaged.
+    """
+    try:
+        return object_of(ds.attrs.get("spec") or "{}")
+    except ValueError as error:
+        raise SpecError(f"the run's experiment is damaged: {error}") from None
 
 
 def run_warnings(ds: xr.Dataset) -> list[str]:
