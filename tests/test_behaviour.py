@@ -24,7 +24,8 @@ from qbkit.metrics.parameters import Estimate, Parameters, compare, known_preced
 from qbkit.metrics.parameters.behaviour import of_samples, samples_of_path
 from qbkit.metrics.parameters.between_losses import between_losses
 from qbkit.metrics.parameters.difference import CLEAR
-from qbkit.metrics.parameters.inference import PARAMETERS, _law
+from qbkit.metrics.parameters.estimates import PARAMETERS
+from qbkit.metrics.parameters.inference import _law
 from qbkit.metrics.parameters.model import pace, phase_rates, within
 from qbkit.metrics.parameters.phases import Phases
 from qbkit.metrics.parameters.probe_path import ProbePath, _stale

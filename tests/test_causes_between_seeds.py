@@ -15,7 +15,8 @@ from qbkit.metrics.parameters import Estimate, Parameters, compare
 from qbkit.metrics.parameters.behaviour import of_samples
 from qbkit.metrics.parameters.difference import CLEAR
 from qbkit.metrics.parameters.effects import DERIVED
-from qbkit.metrics.parameters.inference import PARAMETERS, median_of
+from qbkit.metrics.parameters.estimates import PARAMETERS
+from qbkit.metrics.parameters.inference import median_of
 from qbkit.metrics.parameters.model import probe_rtts
 from qbkit.metrics.parameters.rules import RULES
 from qbkit.metrics.parameters.start import Round, _stood

@@ -12,7 +12,7 @@ from sender_cases import sets
 from test_causes_between_seeds import side
 
 from qbkit.metrics.parameters import Parameters, compare, known_precedents, voted
-from qbkit.metrics.parameters.inference import PARAMETERS
+from qbkit.metrics.parameters.estimates import PARAMETERS
 from qbkit.metrics.parameters.precedents import TABLE, Precedents, parsed, steps, written
 from qbkit.metrics.parameters.rules import RULES
 from qbkit.studies.lone import is_one_sender

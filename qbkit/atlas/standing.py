@@ -19,13 +19,12 @@ from qbkit.metrics.maps.families import family, kernel_counterpart
 from qbkit.metrics.parameters.difference import CLEAR
 from qbkit.metrics.parameters.difference import Difference as Suspect
 from qbkit.metrics.parameters.differences import compare
-from qbkit.metrics.parameters.effects import at_equal_loss_times
 from qbkit.metrics.parameters.laws import law
 from qbkit.metrics.parameters.relations import RECEIVERS
 from qbkit.metrics.parameters.rules import RULES
 from qbkit.spec.flow import controller_of
 from qbkit.store.faults import Fault, first_clause
-from qbkit.studies.explanation import LITTLE, breaks_a_rule
+from qbkit.studies.explanation import LITTLE, breaks_a_rule, share_of
 
 KINDS = {
     "fault": "has a known fault",
@@ -138,6 +137,4 @@ def _accounts_for_little(first: Suspect, growth: str, difference: Difference) ->
     """Whether a suspect is no reason for the difference, as `qbkit.explain` judges it."""
     if breaks_a_rule(first, difference.ln_ratio):
         return False
-    effect = math.nan if first.by_thumb else first.effect
-    share = at_equal_loss_times(first.name, effect, growth) / difference.ln_ratio
-    return not share >= LITTLE
+    return not share_of(first, difference.ln_ratio, growth) >= LITTLE

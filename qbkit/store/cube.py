@@ -11,8 +11,9 @@ import numpy as np
 import xarray as xr
 
 from qbkit import measurement
+from qbkit.metrics.maps.shares import STEP_S
 from qbkit.spec.sweep import Sweep
-from qbkit.store.figures import FIGURES, STEP_S
+from qbkit.store.figures import FIGURES
 from qbkit.traces.run.early_end import EARLY_END
 from qbkit.traces.run.schema import variable
 

@@ -11,6 +11,7 @@ import xarray as xr
 from qbkit import measurement
 from qbkit.errors import MetricError
 from qbkit.metrics import operating_points, summary
+from qbkit.metrics.maps.shares import STEP_S
 from qbkit.traces.run.early_end import EARLY_END
 from qbkit.traces.run.schema import named
 
@@ -24,8 +25,6 @@ FIGURES = {
 }
 """Columns of `qbkit.metrics.flows.summary` → attributes of the variable."""
 DECIMALS = 4
-STEP_S = 1.0
-"""Bin width of the throughput that a sweep keeps."""
 
 
 def run_figures(ds: xr.Dataset) -> dict[str, Any]:

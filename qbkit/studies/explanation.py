@@ -107,11 +107,8 @@ class Explanation:
 
     def share(self, difference: Difference) -> float:
         """The part of the difference in throughput that a cause accounts for; NaN if unknown."""
-        effect = math.nan if difference.by_thumb else difference.effect
-        if self._is_drop_tail:
-            growth = law(self.test, self.reference)
-            effect = at_equal_loss_times(difference.name, effect, growth)
-        return effect / self.observed
+        growth = law(self.test, self.reference) if self._is_drop_tail else None
+        return share_of(difference, self.observed, growth)
 
     @property
     def _is_drop_tail(self) -> bool:
@@ -336,6 +333,17 @@ class Explanation:
         suspects = f"{text}{table.to_html(index=False)}"
         folded = {**faults_html(self.faults), "Suspects and symptoms": suspects}
         return self.assessment.html(self.verdict, folded)
+
+
+def share_of(cause: Difference, observed: float, growth: str | None) -> float:
+    """The part of an ``observed`` ln of throughputs that a cause accounts for; NaN if unknown.
+
+    ``growth`` is the `law` of flows that lose at the same times, and None of others.
+    """
+    effect = math.nan if cause.by_thumb else cause.effect
+    if growth is not None:
+        effect = at_equal_loss_times(cause.name, effect, growth)
+    return effect / observed
 
 
 def breaks_a_rule(suspect: Difference, observed: float) -> bool:

@@ -14,10 +14,9 @@ import numpy as np
 from qbkit.errors import MetricError
 from qbkit.metrics.parameters.connection import GRID_PARTS, Connection
 from qbkit.metrics.parameters.growth import growths_of
-from qbkit.metrics.parameters.inference import REDUCES
 from qbkit.metrics.parameters.phases import phases_of
 from qbkit.metrics.parameters.ranges import range_of
-from qbkit.metrics.parameters.reductions import window_reductions_of
+from qbkit.metrics.parameters.reductions import REDUCES, window_reductions_of
 from qbkit.metrics.parameters.start import start_of
 from qbkit.traces.arrays import FloatArray
 

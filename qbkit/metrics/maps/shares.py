@@ -12,7 +12,7 @@ from qbkit.errors import MetricError
 Span = tuple[float, float]
 """Begin and end of a part of a trial in seconds; the end does not belong to it."""
 STEP_S = 1.0
-"""Of the series of throughput in a cube."""
+"""Bin width of the throughput that a sweep keeps."""
 
 
 def settle_s(cube: xr.Dataset) -> float:

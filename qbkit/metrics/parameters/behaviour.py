@@ -12,12 +12,8 @@ import xarray as xr
 from qbkit.metrics.parameters import model
 from qbkit.metrics.parameters.between_losses import between_losses
 from qbkit.metrics.parameters.connection import Connection, observe
-from qbkit.metrics.parameters.inference import (
-    Estimate,
-    Parameters,
-    infer,
-    samples_of,
-)
+from qbkit.metrics.parameters.estimates import Estimate, Parameters
+from qbkit.metrics.parameters.inference import infer, samples_of
 from qbkit.metrics.parameters.interruptions import after_interruptions
 from qbkit.metrics.parameters.marks import kept_after_marks
 from qbkit.metrics.parameters.probe_path import ProbePath, response

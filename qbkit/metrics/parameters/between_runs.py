@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from qbkit.metrics.parameters.inference import Estimate
+from qbkit.metrics.parameters.estimates import Estimate
 
 LEAST_PART = 0.05
 """Numbers that differ by at most this fraction count as equal, whatever their intervals."""

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 
 from qbkit.metrics.parameters.effects import SYMPTOMS, THUMB
-from qbkit.metrics.parameters.inference import Estimate
+from qbkit.metrics.parameters.estimates import Estimate
 from qbkit.metrics.parameters.laws import GROWTH, PROBING
 from qbkit.metrics.parameters.rules import RULES, Rule
 

@@ -24,9 +24,9 @@ from qbkit.metrics.parameters.effects import (
     LOSS_BASED,
     SYMPTOMS,
 )
+from qbkit.metrics.parameters.estimates import PARAMETERS, Estimate, Parameters
 from qbkit.metrics.parameters.explained import explained
-from qbkit.metrics.parameters.inference import PARAMETERS, Estimate, Parameters
-from qbkit.metrics.parameters.laws import GROWTH, PROBING, are_of_two_laws, law, named
+from qbkit.metrics.parameters.laws import CAP, GROWTH, PROBING, are_of_two_laws, law, named
 from qbkit.metrics.parameters.making import by_effect, by_rule, symptom
 from qbkit.metrics.parameters.relations import (
     AT_START,
@@ -38,7 +38,6 @@ from qbkit.metrics.parameters.relations import (
 from qbkit.metrics.parameters.rules import RULES, Rule
 from qbkit.metrics.parameters.windows import (
     BATCH,
-    CAP,
     CRUISE,
     cruise_apart,
     is_held_below,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from qbkit.metrics.parameters.between_runs import LEAST_PART, apart, estimates_differ
-from qbkit.metrics.parameters.inference import Parameters
+from qbkit.metrics.parameters.estimates import Parameters
 
 SETTLED, DECREASE, INCREASE = "kept_two_rtts", "decrease_factor", "increase_packets_per_rtt"
 DIP = 0.35

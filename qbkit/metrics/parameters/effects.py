@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from qbkit.metrics.parameters.inference import Parameters
+from qbkit.metrics.parameters.estimates import Parameters
 from qbkit.metrics.parameters.laws import PROBING, ROOTS, law
 
 Effect = Callable[[Parameters, Parameters], float]

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from qbkit.metrics.parameters.between_runs import apart
 from qbkit.metrics.parameters.difference import CLEAR, Difference
-from qbkit.metrics.parameters.inference import Parameters
+from qbkit.metrics.parameters.estimates import Parameters
 from qbkit.metrics.parameters.model import ABOVE
 from qbkit.metrics.parameters.relations import (
     ACK_CLOCK,

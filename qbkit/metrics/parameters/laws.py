@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from qbkit.metrics.parameters.inference import Estimate, Parameters
+from qbkit.metrics.parameters.estimates import Estimate, Parameters
 
 GROWTH, CAP = "growth", "window_cap_packets"
 ROOTS = {"linear": 2, "cubic": 4}

@@ -8,7 +8,7 @@ from dataclasses import replace
 from qbkit.metrics.parameters.between_runs import apart
 from qbkit.metrics.parameters.difference import Difference
 from qbkit.metrics.parameters.effects import EFFECTS
-from qbkit.metrics.parameters.inference import Estimate, Parameters
+from qbkit.metrics.parameters.estimates import Estimate, Parameters
 from qbkit.metrics.parameters.relations import AT_START, DECISIVE, PROBE_RTTS, PROBES
 from qbkit.metrics.parameters.rules import RULES
 

@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from qbkit.metrics.parameters.between_runs import runs_apart
-from qbkit.metrics.parameters.inference import Estimate, Parameters
+from qbkit.metrics.parameters.estimates import Estimate, Parameters
 from qbkit.metrics.parameters.rules import RULES
 from qbkit.traces.arrays import FloatArray
 

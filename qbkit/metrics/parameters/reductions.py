@@ -18,6 +18,8 @@ SMALLEST_REDUCTION_PACKETS = 4.0
 BACK = 0.95
 """A reduction is reverted if this fraction of the window is back within `BACK_RTTS`."""
 BACK_RTTS = 2.0
+REDUCES = 0.95
+"""A sender that keeps more than this fraction of its window does not reduce it at a loss."""
 
 
 @dataclass(frozen=True)

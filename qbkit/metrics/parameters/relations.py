@@ -1,7 +1,7 @@
 """Which differences explain others, and what belongs together: names of parameters and of rules.
 
 A cause has consequences, which differ as well. Names of numbers in a source are explained in
-`qbkit.metrics.parameters.inference`, those of behaviours in `rules`.
+`qbkit.metrics.parameters.estimates`, those of behaviours in `rules`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """How a sender behaves where no parameter of its source shows: rules, and what each explains.
 
-A parameter (`qbkit.metrics.parameters.inference`) is a number in a sender's source. A behaviour is
+A parameter (`qbkit.metrics.parameters.estimates`) is a number in a sender's source. A behaviour is
 what that source does to packets: the window of a model that is out of date, a drain that never
 ends. It is measured in units of the path (`qbkit.metrics.parameters.model`), so that a sender
 behaves the same on another link. ``apart`` is the least difference that counts, more than the

@@ -13,7 +13,7 @@ from dataclasses import replace
 from qbkit.metrics.parameters.difference import Difference
 from qbkit.metrics.parameters.differences import rules_of
 from qbkit.metrics.parameters.effects import EFFECTS, LOSS_BASED
-from qbkit.metrics.parameters.inference import Parameters
+from qbkit.metrics.parameters.estimates import Parameters
 from qbkit.metrics.parameters.making import LEAST_OF_SOURCE, by_effect, by_rule
 from qbkit.metrics.parameters.precedents import Precedents, Votes
 

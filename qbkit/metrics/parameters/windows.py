@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from qbkit.metrics.parameters.between_runs import LEAST_PART, runs_apart
 from qbkit.metrics.parameters.difference import Difference
-from qbkit.metrics.parameters.inference import Parameters
+from qbkit.metrics.parameters.estimates import Parameters
+from qbkit.metrics.parameters.laws import CAP
 from qbkit.metrics.parameters.model import ABOVE, UNFILLED
 
-REACH, CAP, RATE = "probes_reach_bdp", "window_cap_packets", "probe_rate"
+REACH, RATE = "probes_reach_bdp", "probe_rate"
 BATCH, CRUISE, LIMITED = "back_to_back_packets", "cruise_part", "limited_percent"
 CRUISES = 0.97
 """Who cruises with more than this part of the BDP in flight has no headroom."""

@@ -12,7 +12,7 @@ from qbkit.errors import MetricError
 from qbkit.metrics import infer, summary
 from qbkit.metrics.envelopes.envelope import definition_of, sample_trials
 from qbkit.metrics.envelopes.trials import Trials
-from qbkit.metrics.parameters.inference import PARAMETERS
+from qbkit.metrics.parameters.estimates import PARAMETERS
 from qbkit.suggestions import did_you_mean
 from qbkit.traces.arrays import FloatArray
 

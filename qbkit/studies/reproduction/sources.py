@@ -231,7 +231,7 @@ def _recipe(make: Path, name: str, row: dict[str, Any]) -> Recipe:
     """What a program says of a row, or of a file of events; StoreError where it says nothing."""
     try:
         recipe = _program(make).again(name, row)
-    except Exception as error:
+    except Exception as error:  # of a program that somebody else wrote
         raise StoreError(f"{make} makes no row like {row} ({error}); correct it") from None
     if not isinstance(recipe, Recipe) or not recipe.specs:
         raise StoreError(f"{make}: again({name!r}, {row}) returns no Recipe with a run; correct it")
