@@ -72,7 +72,8 @@ def _kernel(root: bytes) -> Wheel:
 
 def _testbed() -> Iterator[Path]:
     """Folders of our own small programs."""
-    made = (native.capture(), native.sections(), native.getrandom(), native.huge_pages())
+    preloaded = (native.getrandom(), native.huge_pages(), native.with_parent())
+    made = (native.capture(), native.sections(), *preloaded)
     yield from (path.parent for path in made)
     with tempfile.TemporaryDirectory() as nowhere:  # both first programs, and the one between
         yield from (guest_root.init(None).parent, guest_root.init(Path(nowhere)).parent)

@@ -15,6 +15,7 @@ import os
 import re
 import shutil
 from collections.abc import Mapping, Sequence
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -156,7 +157,13 @@ def tool_versions() -> dict[str, str]:
 
 def _version_of(tool: str, word: str) -> str:
     path = shutil.which(tool, path=GUEST_PATH)
-    number = NUMBER.search(run_tool([path, word], tool)) if path else None
+    return _printed_version(path, word, Path(path).stat().st_mtime_ns) if path else ""
+
+
+@cache
+def _printed_version(path: str, word: str, _written_ns: int) -> str:
+    """The version of a program, asked once for each state of its file: it costs 5 ms."""
+    number = NUMBER.search(run_tool([path, word], Path(path).name))
     return number[0] if number else ""
 
 

@@ -12,6 +12,7 @@ from uuid import uuid4
 import h5py
 import numpy as np
 import xarray as xr
+from h5py import h5a, h5s, h5t
 from xarray.conventions import cf_encoder, encode_dataset_coordinates
 
 SCALE, WITHOUT_VARIABLE = (
@@ -25,6 +26,7 @@ SMALL_BYTES = 4096
 CHUNK = 1 << 16
 """Most values in a chunk; each flow has chunks of its own."""
 TEXT = h5py.string_dtype()
+TEXT_ID = h5t.py_create(TEXT, logical=True)
 
 
 def netcdf_bytes(ds: xr.Dataset) -> bytes:
@@ -83,7 +85,9 @@ def _scales(
 def _describe(found: h5py.HLObject, attrs: Mapping[Any, Any]) -> None:
     for name, value in attrs.items():
         if isinstance(value, str):
-            found.attrs[name] = value
+            # What `found.attrs` does, without its search for an attribute of that name.
+            created = h5a.create(found.id, str(name).encode(), TEXT_ID, h5s.create(h5s.SCALAR))
+            created.write(np.array(value, dtype=TEXT))
             continue
         array = np.atleast_1d(value)
         is_text = array.dtype.kind in "UO"

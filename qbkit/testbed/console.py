@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import resource
 import selectors
@@ -12,9 +11,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-
-PR_SET_PDEATHSIG = 1
-libc = ctypes.CDLL(None, use_errno=True)
 
 OnProgress = Callable[[float], None]
 
@@ -37,11 +33,6 @@ def measured() -> Iterator[Usage]:
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     usage.wall_s = time.monotonic() - started
     usage.cpu_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-
-
-def die_with_parent() -> None:
-    """In a child before exec: end when the starting thread ends, even by a kill."""
-    libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def end_group(process: subprocess.Popen[bytes]) -> None:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import shutil
+import signal
 import subprocess
 from pathlib import Path
 
 from qbkit.errors import EngineError, RunFailed
-from qbkit.testbed.console import Console, OnProgress, Usage, die_with_parent, end_group, measured
+from qbkit.testbed.console import Console, OnProgress, Usage, end_group, measured
 
 AGENT = ["/usr/bin/python3", "-I", "-S", "-B", "agent/agent.pyc"]
+PR_SET_PDEATHSIG = 1
+libc = ctypes.CDLL(None, use_errno=True)
 TOOLS = {"ip": "iproute2", "tc": "iproute2", "mnexec": "mininet"}
 
 
@@ -22,6 +26,11 @@ def problem() -> str | None:
     if missing:
         return f"install with: apt-get install {' '.join(sorted(set(missing)))}"
     return None
+
+
+def die_with_parent() -> None:
+    """In a child before exec: end when the starting thread ends, even by a kill."""
+    libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def run_on_host(folder: Path, silence_s: float, on_progress: OnProgress) -> Usage:

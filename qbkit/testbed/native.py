@@ -38,6 +38,11 @@ def huge_pages() -> Path:
     return compile_c(SOURCES / "huge_pages.c", "huge_pages.so", shared=True)
 
 
+def with_parent() -> Path:
+    """Library with which the guest ends with the program that starts it, on one processor."""
+    return compile_c(SOURCES / "with_parent.c", "with_parent.so", shared=True)
+
+
 def agent(root: Path | None = None) -> Path:
     """Folder of the agent's byte code for the Python of a `guest_root`.
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from qbkit.errors import EngineError, RunStalled
 from qbkit.testbed import guest_root, kernel, memory, native, standstill
-from qbkit.testbed.console import Console, OnProgress, Usage, die_with_parent, end_group, measured
+from qbkit.testbed.console import Console, OnProgress, Usage, end_group, measured
 from qbkit.testbed.plan import Plan
 from qbkit.testbed.processor import claim_processor
 
@@ -91,18 +91,17 @@ def run_guest(
 def _start(
     command: list[str], binary: Path, folder: Path, seed: int, processor: int
 ) -> subprocess.Popen[bytes]:
-    def in_child() -> None:
-        die_with_parent()
-        os.sched_setaffinity(0, {processor})
-
+    preloaded = (native.getrandom(), native.huge_pages(), native.with_parent())
     try:
         return subprocess.Popen(
             command,
             executable=binary,
             cwd=folder,
             env={
-                "LD_PRELOAD": f"{native.getrandom()}:{native.huge_pages()}",
+                "LD_PRELOAD": ":".join(map(str, preloaded)),
                 "QBKIT_SEED": str(seed),
+                "QBKIT_PARENT": str(os.getpid()),
+                "QBKIT_PROCESSOR": str(processor),
                 "HOME": ".",  # the kernel makes .uml in it, and crashes where it may not
                 "TMPDIR": str(memory.file_folder()),
             },
@@ -110,7 +109,6 @@ def _start(
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             start_new_session=True,
-            preexec_fn=in_child,
         )
     except OSError as error:
         raise kernel.cannot_start(binary, error) from None
