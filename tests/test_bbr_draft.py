@@ -6,6 +6,7 @@ import json
 import math
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -68,6 +69,24 @@ def test_a_case_expects_something_or_says_why_not():
         Case(number=3, title="x")
     with pytest.raises(SpecError, match="give at_least or at_most"):
         Expectation(words="x", measure="queue")
+    with pytest.raises(SpecError, match="at_least above at_most, which nothing meets"):
+        Expectation(words="x", measure="queue", at_least=2, at_most=1)
+
+
+def test_a_measure_of_the_others_is_of_the_others():
+    expects = {"words": "x", "measure": "left", "at_least": 0.3}
+    case = Case(number=1, title="x", flows=["{}", "tcp:cubic"], expects=[expects])
+    run = xr.Dataset(
+        {
+            "packet_flow": ("packet", [0, 0, 0, 1]),
+            "packet_departure_s": ("packet", [1.0, 2.0, 3.0, 4.0]),
+            "packet_time_s": ("packet", [1.0, 2.0, 3.0, 4.0]),
+            "packet_size_bytes": ("packet", [1000] * 4),
+            "label": ("flow", ["a", "b"]),
+        }
+    )
+    outcome = SimpleNamespace(run=run)
+    assert list(cases._values(case, case.expects[0], [outcome])) == [0.25]
 
 
 @pytest.mark.parametrize(
@@ -218,6 +237,9 @@ def test_a_book_of_cases_of_ones_own_becomes_a_page_with_the_packets(tmp_path: P
         (("measure: queue", "measure: queues"), "case 7 measures 'queues'"),
         (("at_most: 0.5", "words: x"), "words is given twice"),
         (("cases:", "criteria:"), "criteria"),
+        (("from_s: 1", "from_s: 4"), "case 7 lasts 4 s and is measured from 4 to 4 s"),
+        (("measure: queue", "measure: left"), "'left', which is of the other flows"),
+        (("cases:", f"cases:\n{MINE.partition('cases:')[2]}"), "the book has case 7 twice"),
     ],
 )
 def test_a_mistake_in_ones_own_cases_is_one_sentence(tmp_path: Path, change, sentence: str):

@@ -16,8 +16,9 @@ from qbkit.cli.output import print_frame, print_json
 DEFAULT_OUT = "evaluation.html"
 
 UNIT_S = {"s": 1.0, "m": 60.0, "h": 3600.0}
-EXIT = {"more": 3, "differs": 3, "undecided": 4, "varies": 4}
-"""The worst answer → exit status; 0 for others."""
+UNDECIDED = 4
+EXIT = {"more": 3, "differs": 3, "undecided": UNDECIDED, "varies": UNDECIDED}
+"""The worst answer → exit status; for others 0, or `UNDECIDED` if runs failed."""
 NOT_CONFIRMED = 4
 """Exit status if new seeds do not show the finding."""
 
@@ -39,8 +40,8 @@ def reports(default: str = "") -> Callable[..., Any]:
 @click.option("--quick", is_flag=True, help="Few settings and three seeds: about ten minutes.")
 @click.option(
     "--seeds",
-    type=click.IntRange(min=2),
-    help="Seeds of each setting. [default: 5; 3 of each test case]",
+    type=click.IntRange(min=1),
+    help="Seeds of each setting, at least 2 but of test cases. [default: 5; 3 of each test case]",
 )
 @reports(f" [default: {DEFAULT_OUT}]")
 @options.engine
@@ -51,8 +52,8 @@ def evaluate_command(sender: str, out: tuple[Path, ...], as_json: bool, **params
 
     Each question of the book gets an answer, beside the kernel's Reno and CUBIC. Runs are stored,
     so an evaluation that was interrupted goes on where it was. Exit status: 0 if it is worse
-    nowhere, 3 if it is worse somewhere, 4 if something is undecided and nothing is worse. For a
-    book of test cases they are those of `qbkit bbr-draft`.
+    nowhere, 3 if it is worse somewhere, 4 if something is undecided, or runs failed, and nothing is
+    worse. For a book of test cases they are those of `qbkit bbr-draft`.
     """
     targets = out or (() if as_json else (Path(DEFAULT_OUT),))
     return _evaluated(sender, targets, as_json, **params)
@@ -70,7 +71,7 @@ def bbr_draft_command(sender: str, out: tuple[Path, ...], as_json: bool, **param
 
     Each case is an experiment, judged by what the link shows and the sender's own state. Short for
     `qbkit evaluate STACK:CC --book bbr-draft`. Exit status: 0 if no case differs, 3 if one does,
-    4 if seeds disagree and no case differs.
+    4 if seeds disagree, or runs failed, and no case differs.
     """
     return _evaluated(sender, out, as_json, book="bbr-draft", **params)
 
@@ -96,7 +97,7 @@ def _evaluated(sender: str, targets: Sequence[Path], as_json: bool, **params: An
             click.echo(f"written: {target}")
     for reason in dict.fromkeys(result.failed):
         click.echo(f"warning: a run failed: {reason}", err=True)
-    return EXIT.get(result.worst, 0)
+    return EXIT.get(result.worst, UNDECIDED if result.failed else 0)
 
 
 class Budget(click.ParamType):

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
@@ -69,6 +69,12 @@ class Scenario(Spec):
             raise ValueError(f"scenario {self.name!r} has no sender under test; write {TESTED}")
         if self.harm and all(text.startswith(TESTED) for text in self.flows):
             raise ValueError(f"scenario {self.name!r} has nobody to harm; add another flow")
+        require_span(f"scenario {self.name!r}", self.from_s, self.to_s, self.duration_s)
+        _require_distinct(f"scenario {self.name!r}", "measures", self.measures)
+        for key, values in self.vary.items():
+            _require_distinct(f"scenario {self.name!r}", f"vary.{key}", values)
+        if both := next((key for key in self.vary if key in self.network), None):
+            raise ValueError(f"scenario {self.name!r} has {both} in network and in vary; drop one")
         for setting in self.settings(quick=False):
             self.experiment("tcp:cubic", setting, seed=1)
             if self.harm:
@@ -94,7 +100,13 @@ class Scenario(Spec):
 
     def tested(self) -> list[int]:
         """Which flows are those of the sender under test."""
-        return [i for i, text in enumerate(self.flows) if text.startswith(TESTED)]
+        return self.flows_of("tested")
+
+    def flows_of(self, whom: Literal["tested", "others", "all"]) -> list[int]:
+        """Which flows are those of the sender under test, of the others, or of anybody."""
+        is_tested = [text.startswith(TESTED) for text in self.flows]
+        wanted = {"tested": (True,), "others": (False,), "all": (True, False)}[whom]
+        return [i for i, each in enumerate(is_tested) if each in wanted]
 
 
 class Criterion(Spec):
@@ -142,6 +154,24 @@ class Book(Spec):
     def scenarios(self) -> list[tuple[Criterion, Scenario]]:
         """Each scenario, with its criterion."""
         return [(one, scenario) for one in self.criteria for scenario in one.scenarios]
+
+
+def require_span(what: str, from_s: float, to_s: float | None, duration_s: float) -> None:
+    """Raise ValueError for a span that an experiment of that length (s) does not hold."""
+    end_s = duration_s if to_s is None else to_s
+    if not from_s < end_s <= duration_s:
+        raise ValueError(
+            f"{what} lasts {duration_s:g} s and is measured from {from_s:g} to {end_s:g} s; "
+            "give from_s < to_s, and both within duration_s"
+        )
+
+
+def _require_distinct(what: str, field: str, values: Sequence[Any]) -> None:
+    """Raise ValueError for a list without a value, or with one of them twice."""
+    if not values:
+        raise ValueError(f"{what} has no value in {field}; give one, or leave it out")
+    if twice := next((value for value in values if values.count(value) > 1), None):
+        raise ValueError(f"{what} has {twice} twice in {field}")
 
 
 def _flow(text: str, sender: str) -> Flow:

@@ -11,7 +11,7 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from qbkit.spec.base import Spec
-from qbkit.spec.book import Scenario, Setting
+from qbkit.spec.book import Scenario, Setting, require_span
 
 LAST_S = 0.001
 
@@ -31,6 +31,8 @@ class Expectation(Spec):
     def _bounded(self) -> Expectation:
         if self.at_least is None and self.at_most is None:
             raise ValueError(f"{self.words!r} has no bound; give at_least or at_most")
+        if self.at_least is not None and self.at_most is not None and self.at_least > self.at_most:
+            raise ValueError(f"{self.words!r} has at_least above at_most, which nothing meets")
         return self
 
     def met(self, value: float) -> bool:
@@ -82,6 +84,8 @@ class Case(Spec):
             raise ValueError(f"case {self.number} needs expects, or not_visible and why")
         if self.expects:
             self.scenario  # noqa: B018 (raises for an impossible experiment)
+        for one in self.expects:
+            require_span(f"case {self.number}", one.from_s, one.to_s, self.duration_s)
         if self.change and not isinstance(self.network.get("rate_mbps"), int | float):
             raise ValueError(f"case {self.number} changes the rate; give rate_mbps in its network")
         return self
@@ -122,3 +126,10 @@ class CaseBook(Spec):
     version_1: tuple[str, ...] = ()
     """Senders that are known to implement the controller's first version."""
     cases: tuple[Case, ...] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _distinct(self) -> CaseBook:
+        numbers = [case.number for case in self.cases]
+        if twice := next((each for each in numbers if numbers.count(each) > 1), None):
+            raise ValueError(f"the book has case {twice} twice")
+        return self

@@ -15,6 +15,7 @@ import numpy as np
 
 from qbkit.metrics.evaluation.measures import MARGIN_PART, Measure
 from qbkit.metrics.verdicts.equivalence import contrast
+from qbkit.traces.arrays import FloatArray
 
 CONFIDENCE = 0.95
 HARM_MARGIN = 0.05
@@ -22,15 +23,13 @@ HARM_MARGIN = 0.05
 Answer = Literal["no more", "more", "undecided"]
 
 
-def harm(beside: float, alone: float, better: Literal["less", "more"]) -> float:
+def harm(beside: float, alone: float, better: str) -> float:
     """What another sender loses beside the tested one, as a part of what it has without it.
 
     For what is better when larger (throughput), (alone - beside) / alone; for what is better when
     smaller (delay, loss, completion time), (beside - alone) / beside. NaN where that is unknown.
     """
     whole, lost = (alone, alone - beside) if better == "more" else (beside, beside - alone)
-    if math.isinf(beside) and better == "less":
-        return 1.0
     return lost / whole if whole else 0.0 if lost == 0 else math.nan
 
 
@@ -75,16 +74,22 @@ def compared(
     ours = _finite(values)
     if not len(ours) or not known:
         return None
-    sign = 1.0 if is_harm or measure.better == "less" else -1.0
-    worst = max(known, key=lambda name: sign * float(np.mean(known[name])))
-    theirs = known[worst]
-    bar = float(np.mean(theirs))
+    bad = {name: _badness(each, measure, is_harm) for name, each in known.items()}
+    worst = max(bad, key=lambda name: float(np.mean(bad[name])))
+    bar = float(np.mean(known[worst]))
     margin = HARM_MARGIN if is_harm else max(measure.margin, MARGIN_PART * bar)
-    worse = contrast(sign * ours, sign * theirs)
+    worse = contrast(_badness(ours, measure, is_harm), bad[worst])
     low, high = worse.interval(CONFIDENCE, -math.inf, math.inf)
     return Comparison(float(np.mean(ours)), bar, worst, low, high, margin)
 
 
-def _finite(values: Sequence[float]) -> np.ndarray:
+def _badness(values: FloatArray, measure: Measure, is_harm: bool) -> FloatArray:
+    """Values of a measure so that more is worse."""
+    if is_harm or measure.better == "less":
+        return values
+    return np.abs(values - 1) if measure.better == "one" else -values
+
+
+def _finite(values: Sequence[float]) -> FloatArray:
     found = np.asarray(values, dtype=float)
     return found[np.isfinite(found)]

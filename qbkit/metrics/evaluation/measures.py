@@ -47,7 +47,8 @@ class Measure:
     words: str
     """What it is, in a few words."""
     unit: str
-    better: Literal["less", "more"]
+    better: Literal["less", "more", "one"]
+    """One: 1 is best, and more is as bad as less."""
     of: Literal["tested", "others", "all"]
     margin: float
     """Differences up to this count as none, in the unit; so do those up to `MARGIN_PART`."""
@@ -67,9 +68,13 @@ def share(part: Part) -> float:
 
 
 def lowest_mbps(part: Part) -> float:
-    """Least throughput of any one of the flows in any 10 s of the span, in Mbit/s."""
-    starts_s = np.arange(part.from_s, max(part.to_s - STARVING_S, part.from_s) + 0.5, 1.0)
-    each = [_moving_mbps(part, [index], starts_s, STARVING_S).min() for index in part.flows]
+    """Least throughput of any one of the flows in any 10 s of the span, in Mbit/s.
+
+    A shorter span counts as a whole.
+    """
+    window_s = min(STARVING_S, part.span_s)
+    starts_s = np.arange(part.from_s, part.to_s - window_s + 0.5, 1.0)
+    each = [_moving_mbps(part, [index], starts_s, window_s).min() for index in part.flows]
     return float(min(each, default=math.inf))
 
 
@@ -225,12 +230,8 @@ def _moving_mbps(
 
 
 def _percentile(values: FloatArray, percent: float) -> float:
-    """A percentile; NaN without values, infinite between two that are."""
-    if not len(values):
-        return math.nan
-    with np.errstate(invalid="ignore"):  # infinite - infinite, of objects that did not arrive
-        found = float(np.percentile(values, percent))
-    return math.inf if math.isnan(found) and not np.isnan(values).any() else found
+    """A percentile; NaN without values."""
+    return float(np.percentile(values, percent)) if len(values) else math.nan
 
 
 def _rate_mbps(part: Part) -> FloatArray:
@@ -261,15 +262,19 @@ def _waited_ms(part: Part) -> FloatArray:
 
 
 def _took_ms(part: Part) -> FloatArray:
-    """Time of each object that was released in the span, in ms; infinite if it did not arrive.
+    """Time of each object that was released in the span, in ms; to the run's end if it never came.
 
-    Objects of the last second are left out: they had no time to arrive.
+    Objects of the last second are left out: they had no time to arrive. Without objects it is
+    empty.
     """
     run = part.run
+    if "object_release_s" not in run:
+        return np.empty(0)
     release_s, arrived_s = run["object_release_s"].values, run["object_arrived_s"].values
     mine = np.isin(run["object_flow"].values, list(part.flows))
     mine &= (release_s >= part.from_s) & (release_s < part.to_s - 1.0)
-    return np.where(np.isfinite(arrived_s), (arrived_s - release_s) * 1e3, np.inf)[mine]
+    ended_s = np.where(np.isfinite(arrived_s), arrived_s, float(run.attrs["duration_s"]))
+    return np.asarray((ended_s - release_s)[mine] * 1e3)
 
 
 OF_DELAY = "percentile of queueing delay"
@@ -289,8 +294,8 @@ MEASURES = {
         Measure("probe_rtt", "time between PROBE_RTTs", "s", "more", "tested", 1.0, probe_rtt_s),
         Measure("drain", "round trips in DRAIN", "", "less", "tested", 0.5, drain_rounds),
         Measure("jain", "Jain's index of its flows", "", "more", "tested", 0.05, jain),
-        Measure("late_share", "share of a latecomer", "", "more", "tested", 0.1, late_share),
-        Measure("utilisation", "use of the link", "", "more", "all", 0.05, utilisation),
+        Measure("late_share", "share of a latecomer", "", "one", "tested", 0.1, late_share),
+        Measure("utilisation", "use of the link", "", "more", "all", 0.0, utilisation),
         Measure("kept", "throughput kept from the middle on", "", "more", "tested", 0.1, kept),
         Measure("sending_rate", "packets sent", "1/s", "less", "tested", 1.0, sent_packets_per_s),
         Measure("recovery", "time to 90 % of the link", "s", "less", "tested", 1.0, recovery_s),

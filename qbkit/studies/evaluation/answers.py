@@ -17,6 +17,8 @@ from qbkit.plots.drawing.charts import VConcatChart
 from qbkit.spec.book import Book, Criterion
 from qbkit.studies.evaluation.numbers import three_digits
 
+Place = tuple[str, str, str, str, bool]
+"""Section, scenario, setting and measure, and whether it is harm."""
 LeftOut = dict[tuple[str, str], str]
 """(Section, a scenario or settings of one) → why it was not run."""
 NOT_QUICK = "not in a quick evaluation"
@@ -77,11 +79,14 @@ class Evaluation:
     @cached_property
     def findings(self) -> list[Finding]:
         """Each measure in each setting, in the order of the book."""
-        return list(self._found())
+        return [Finding(*key, one) for key, one in self._comparisons if one is not None]
 
-    def _found(self) -> Iterator[Finding]:
-        if self.values.empty:
-            return
+    @cached_property
+    def _comparisons(self) -> list[tuple[Place, Comparison | None]]:
+        """What each measure in each setting compares; None where a side has no number."""
+        return [] if self.values.empty else list(self._compared())
+
+    def _compared(self) -> Iterator[tuple[Place, Comparison | None]]:
         for key, rows in self.values.groupby(KEYS, sort=False):
             section, scenario, setting, measure, is_harm = key
             by_sender = {str(name): list(part["value"]) for name, part in rows.groupby("sender")}
@@ -90,8 +95,7 @@ class Evaluation:
             one = compared(ours, standards, MEASURES[measure], is_harm=bool(is_harm))
             if one is not None and one.bar_name == self.sender:
                 one = replace(one, low=0.0, high=0.0)  # it is the bar
-            if one is not None:
-                yield Finding(section, scenario, setting, measure, bool(is_harm), one)
+            yield (section, scenario, setting, measure, bool(is_harm)), one
 
     def of(self, criterion: Criterion) -> list[Finding]:
         """The findings of a section."""
@@ -100,7 +104,14 @@ class Evaluation:
     def answer(self, criterion: Criterion) -> str:
         """``more``, ``undecided``, ``no more`` or ``not measured``."""
         found = {finding.compared.answer for finding in self.of(criterion)}
+        if "no more" in found and self._unknown(criterion):
+            found.add("undecided")
         return next((word for word in ORDER if word in found), "not measured")
+
+    def _unknown(self, criterion: Criterion) -> int:
+        """How many comparisons of a section lack the numbers of a side."""
+        mine = [one for key, one in self._comparisons if key[0] == criterion.section]
+        return mine.count(None)
 
     @property
     def worst(self) -> str:
@@ -120,6 +131,9 @@ class Evaluation:
         if answer == "no more":
             return f"in {len(found)} comparison{'s' if len(found) > 1 else ''}"
         telling = [one for one in found if one.compared.answer == answer]
+        if not telling:
+            unknown = self._unknown(criterion)
+            return f"{unknown} of {unknown + len(found)} comparisons: {self._no_number(criterion)}"
         worst = max(telling, key=lambda one: _excess(one.compared))
         more = f" (and {len(telling) - 1} more of {len(found)})" if len(telling) > 1 else ""
         return f"{worst.quantity}, {worst.place}: {worst.numbers}{more}"
@@ -132,9 +146,15 @@ class Evaluation:
     def _why_not(self, criterion: Criterion) -> str:
         """Why a section that has scenarios was not measured."""
         if criterion.section in set(self.values["section"]):
-            return "its runs failed"
+            return self._no_number(criterion)
         reasons = list(self.left_out_of(criterion).values())
         return reasons[-1] if reasons else NOT_QUICK
+
+    def _no_number(self, criterion: Criterion) -> str:
+        """Why a section that was run has values that are not known."""
+        mine = self.values[self.values["section"] == criterion.section]
+        failed = mine[mine["value"].isna()]["run"] == ""
+        return "its runs failed" if failed.any() else "its runs do not show what is measured"
 
     def chart(self, section: str) -> VConcatChart:
         """The numbers of a section, a panel each, with all senders; MetricError without any."""

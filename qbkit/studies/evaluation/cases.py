@@ -95,7 +95,7 @@ def judge_cases(
         if (at_s := _changes_at_s(applying[key[0]], trial)) is not None
     }
     trials |= _trials(changing, applying, tested, run_every)
-    judged = (
+    judged = tuple(
         _judged(
             case,
             tested,
@@ -104,8 +104,13 @@ def judge_cases(
         )
         for case in cases
     )
-    failed = tuple(t.outcome.reason for t in trials.values() if t.outcome.run is None)
-    return CaseReport(along, tested.text, tuple(judged), failed)
+    not_run = {one.case.number for one in judged if one.answer == FAILED}
+    failed = tuple(
+        trial.outcome.reason
+        for (number, _), trial in trials.items()
+        if number in not_run and trial.outcome.run is None
+    )
+    return CaseReport(along, tested.text, judged, failed)
 
 
 def _require_about(tested: Flow, book: str | Path | CaseBook) -> CaseBook:
@@ -187,11 +192,11 @@ def _judged(
 
 
 def _values(case: Case, one: Expectation, outcomes: Sequence[Outcome]) -> Iterator[float]:
-    end_s = one.to_s or case.duration_s
-    flows = case.scenario.tested()
+    end_s, measure = one.to_s or case.duration_s, MEASURES[one.measure]
+    flows = case.scenario.flows_of(measure.of)
     for outcome in outcomes:
         if outcome.run is not None:
-            yield MEASURES[one.measure].compute(Part(outcome.run, flows, one.from_s, end_s))
+            yield measure.compute(Part(outcome.run, flows, one.from_s, end_s))
 
 
 def _moment_s(case: Case, one: Expectation, trial: Trial) -> float:
@@ -204,8 +209,9 @@ def _moment_s(case: Case, one: Expectation, trial: Trial) -> float:
         return math.nan
     count = int(np.clip((end_s - one.from_s) / LEAST_PART_S, 1, MOST_PARTS))
     edges_s = np.linspace(one.from_s, end_s, count + 1)
-    compute, flows = MEASURES[one.measure].compute, case.scenario.tested()
-    values = [compute(Part(run, flows, *map(float, pair))) for pair in pairwise(edges_s)]
+    measure = MEASURES[one.measure]
+    flows = case.scenario.flows_of(measure.of)
+    values = [measure.compute(Part(run, flows, *map(float, pair))) for pair in pairwise(edges_s)]
     beyond = np.array([one.beyond(value) for value in values])
     if not (beyond > np.nanmin(beyond, initial=np.inf)).any():
         return _changes_at_s(case, trial) or one.from_s

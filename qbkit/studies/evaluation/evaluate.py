@@ -272,18 +272,12 @@ def setting_words(setting: Setting) -> str:
 
 def _value(trial: Trial, name: str, run: xr.Dataset, alone: xr.Dataset | None) -> float:
     measure, scenario = MEASURES[name], trial.scenario
-    tested = scenario.tested()
-    count = len(scenario.flows)
-    flows = {
-        "tested": tested,
-        "others": [i for i in range(count) if i not in tested],
-        "all": list(range(count)),
-    }[measure.of]
+    flows = scenario.flows_of(measure.of)
     end_s = scenario.to_s or scenario.duration_s
     value = measure.compute(Part(run, flows, scenario.from_s, end_s))
     if not trial.is_harm(name):
         return value
     if alone is None:
         return math.nan
-    without = Part(alone, range(count - len(tested)), scenario.from_s, end_s)
+    without = Part(alone, range(len(flows)), scenario.from_s, end_s)
     return harm(value, measure.compute(without), measure.better)

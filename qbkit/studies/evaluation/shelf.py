@@ -8,7 +8,7 @@ from pathlib import Path
 from qbkit.arguments import as_path
 from qbkit.errors import SpecError
 from qbkit.metrics.evaluation.measures import MEASURES
-from qbkit.spec.book import Book
+from qbkit.spec.book import Book, Scenario
 from qbkit.spec.case_book import CaseBook
 from qbkit.spec.spec_file import ENDINGS, of_file, read_fields
 from qbkit.suggestions import did_you_mean
@@ -41,20 +41,29 @@ def is_shipped(book: Book) -> bool:
 
 
 def require_measures(book: Book | CaseBook) -> None:
-    """Raise SpecError for a measure of a book that does not exist."""
-    for place, name in _measured(book):
+    """Raise SpecError for a measure of a book that does not exist, or that is of nobody."""
+    for place, scenario, name in _measured(book):
         if name not in MEASURES:
             near = did_you_mean(name, list(MEASURES))
             known = ", ".join(MEASURES)
             raise SpecError(f"{place} measures {name!r}{near}; choose from {known}")
+        if not scenario.flows_of(MEASURES[name].of):
+            raise SpecError(
+                f"{place} measures {name!r}, which is of the other flows, and {scenario.name!r} "
+                "has none; add one to flows"
+            )
 
 
-def _measured(book: Book | CaseBook) -> list[tuple[str, str]]:
-    """Each place of a book that measures, and the name of the measure."""
+def _measured(book: Book | CaseBook) -> list[tuple[str, Scenario, str]]:
+    """Each place of a book that measures, its scenario, and the name of the measure."""
     if isinstance(book, CaseBook):
-        return [(f"case {case.number}", one.measure) for case in book.cases for one in case.expects]
+        return [
+            (f"case {case.number}", case.scenario, one.measure)
+            for case in book.cases
+            for one in case.expects
+        ]
     return [
-        (f"section {criterion.section}", name)
+        (f"section {criterion.section}", scenario, name)
         for criterion, scenario in book.scenarios
         for name in scenario.measures
     ]

@@ -30,8 +30,8 @@ class Metric:
     def value(self, run: xr.Dataset, scenario: Scenario) -> float:
         """The number of a run."""
         measure = MEASURES[self.measure]
-        flows = range(len(scenario.flows)) if measure.of == "all" else scenario.tested()
-        return measure.compute(Part(run, list(flows), scenario.from_s, scenario.duration_s))
+        flows = scenario.flows_of(measure.of)
+        return measure.compute(Part(run, flows, scenario.from_s, scenario.duration_s))
 
     def score(self, ours: float, theirs: float, network: Network) -> float:
         """How much worse ours is, from 0 (no worse) to about 1; 0 where a number is unknown.
