@@ -10,7 +10,7 @@ import click
 import qbkit as qb
 from qbkit.cli import options
 from qbkit.cli.network import bottleneck, network_options
-from qbkit.cli.output import print_frame, print_json
+from qbkit.cli.output import print_frame, print_json, say
 from qbkit.json_words import plain_rows
 
 UNDECIDED = 4
@@ -107,10 +107,6 @@ def bisect_command(good: str, bad: str, as_json: bool, **params: Any) -> None:
     commits of a stack of your own. One that cannot be built is skipped and named. Runs and builds
     are stored: a bisection that was stopped goes on where it was.
     """
-
-    def say(text: str) -> None:
-        click.echo(text, err=True)
-
     link = bottleneck(params)
     found = qb.bisect(good, bad, bottleneck=link, progress=not as_json, say=say, **params)
     frame = found.frame()

@@ -10,7 +10,7 @@ import click
 import qbkit as qb
 from qbkit.cli import options
 from qbkit.cli.network import bottleneck, network_options
-from qbkit.cli.output import print_frame, print_json
+from qbkit.cli.output import print_frame, print_json, print_warnings
 
 GATES = ("min_conformance", "max_delta_throughput_mbps", "max_delta_delay_ms")
 
@@ -83,8 +83,7 @@ def conformance_command(
             click.echo(f"gate {gate.sentence}")
         if details:
             _print_details(study, result, explained)
-    for warning in result.warnings:
-        click.echo(f"warning: {warning}", err=True)
+    print_warnings(result.warnings)
     return options.STATUS[answer]
 
 

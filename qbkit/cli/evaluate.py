@@ -11,7 +11,7 @@ import click
 
 import qbkit as qb
 from qbkit.cli import options
-from qbkit.cli.output import print_frame, print_json
+from qbkit.cli.output import print_frame, print_json, print_warnings
 
 DEFAULT_OUT = "evaluation.html"
 
@@ -95,8 +95,7 @@ def _evaluated(sender: str, targets: Sequence[Path], as_json: bool, **params: An
         print_frame(summary.drop(columns="answer") if "sentence" in summary else summary)
         for target in targets:
             click.echo(f"written: {target}")
-    for reason in dict.fromkeys(result.failed):
-        click.echo(f"warning: a run failed: {reason}", err=True)
+    print_warnings(f"a run failed: {reason}" for reason in dict.fromkeys(result.failed))
     return EXIT.get(result.worst, UNDECIDED if result.failed else 0)
 
 
@@ -150,6 +149,5 @@ def hunt_command(
     else:
         click.echo(found.verdict)
         click.echo(f"written: {path}")
-    for reason in found.failed:
-        click.echo(f"warning: a run failed: {reason}", err=True)
+    print_warnings(f"a run failed: {reason}" for reason in found.failed)
     return 0 if found.confirmed else NOT_CONFIRMED

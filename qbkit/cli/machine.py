@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from qbkit.cli import options
-from qbkit.cli.output import print_json, print_table
+from qbkit.cli.output import print_json, print_table, say
 
 ESSENTIAL = ("cache folder", "guest memory", "mininet", "virtual-time kernel", "stack tcp")
 """Checks that must pass before anything can run."""
@@ -44,7 +44,7 @@ def kernel_command(do_build: bool, only: str | None, as_json: bool) -> None:
 
     kinds = [kind for kind in kernel.Kind if only in (None, kind.name.lower())]
     if do_build:
-        kernel_build.build(lambda text: click.echo(text, err=True), kinds)
+        kernel_build.build(say, kinds)
     # Without the second kernel, all that is constant runs.
     there = [k for k in kinds if only or k is kernel.Kind.CONSTANT or kernel.find(k)]
     found = {kind.name.lower(): _facts(kind) for kind in there}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import sys
+from collections.abc import Iterable
 from typing import Any
 
 import click
@@ -18,6 +19,17 @@ UNFOLDED = 1000
 def print_json(document: object) -> None:
     """Print a document as JSON on one line; ValueError for NaN, which JSON does not have."""
     click.echo(json.dumps(document, allow_nan=False))
+
+
+def say(text: str) -> None:
+    """Print a line on stderr."""
+    click.echo(text, err=True)
+
+
+def print_warnings(sentences: Iterable[str]) -> None:
+    """Print each sentence as a warning, on stderr."""
+    for sentence in sentences:
+        say(f"warning: {sentence}")
 
 
 def print_run(dataset: Any, as_json: bool) -> None:
@@ -38,8 +50,7 @@ def print_run(dataset: Any, as_json: bool) -> None:
         return
     table = without_zeros(qb.metrics.summary(dataset))
     print_frame(table.drop(columns=["stack", "controller"]))
-    for warning in run_warnings(dataset):
-        click.echo(f"warning: {warning}", err=True)
+    print_warnings(run_warnings(dataset))
     click.echo(f"{path}")
 
 

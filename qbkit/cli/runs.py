@@ -11,7 +11,7 @@ import click
 
 import qbkit as qb
 from qbkit.cli import options
-from qbkit.cli.output import print_frame, print_json, print_run, print_table
+from qbkit.cli.output import print_frame, print_json, print_run, print_table, print_warnings
 
 SHOWN = ("flows", "rate_mbps", "rtt_ms", "qdisc", "duration_s", "seed", "created", "file")
 VERSION = "measurement_version"
@@ -37,9 +37,7 @@ def runs_command(stale: bool, as_json: bool) -> None:
         row["file"] = Path(row["path"]).name  # the last line names the folder of all
     shown = (VERSION, *SHOWN) if stale else SHOWN
     print_table([{name: row[name] for name in shown} for row in rows if not row["problem"]])
-    for row in rows:
-        if row["problem"]:
-            click.echo(f"warning: {row['problem']}", err=True)
+    print_warnings(row["problem"] for row in rows if row["problem"])
     what = f"runs of another measurement version than {measurement.VERSION}" if stale else "runs"
     count = sum(not row["problem"] for row in rows) if stale else len(rows)
     click.echo(f"{count} {what} in {default_folder()}")

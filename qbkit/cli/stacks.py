@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from qbkit.cli import options
-from qbkit.cli.output import print_json, print_table
+from qbkit.cli.output import print_json, print_table, say
 
 HIDDEN = ("options", "above")
 """Columns that are too wide for a terminal; `qb.list_stacks()` has them."""
@@ -54,7 +54,7 @@ def build(names: tuple[str, ...]) -> int:
     packaged = [stack for stack in stacks.all_stacks() if not isinstance(stack, External)]
     chosen = [stacks.get(name) for name in names] or packaged
     failed = 0
-    for stack, problem in build_all(chosen, lambda text: click.echo(text, err=True)):
+    for stack, problem in build_all(chosen, say):
         failed |= bool(problem)
         click.echo(f"{stack.name}: {problem or 'ready'}", err=bool(problem))
     return failed

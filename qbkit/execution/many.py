@@ -178,7 +178,10 @@ def _stored(
     experiments: Sequence[Experiment], engine: str | None, published: str | Path | None
 ) -> list[Outcome]:
     """Outcomes with the run where it is stored or published, and the error where it cannot run."""
-    outcomes = [o if o.error else _with_run(o) for o in _named(experiments, engine)]
+    outcomes = [
+        o if o.error else replace(o, run=runner.stored(store.path_of(o.name), o.name))
+        for o in _named(experiments, engine)
+    ]
     failures = {o.experiment.hash: o.error for o in outcomes if o.error is not None}
     found = stand_ins(failures, published)
     runs = [found.get(o.experiment.hash) for o in outcomes]
@@ -186,11 +189,6 @@ def _stored(
         o if run is None else replace(o, run=run, error=None)
         for o, run in zip(outcomes, runs, strict=True)
     ]
-
-
-def _with_run(outcome: Outcome) -> Outcome:
-    """The outcome with its run, if that is stored."""
-    return replace(outcome, run=runner.stored(store.path_of(outcome.name), outcome.name))
 
 
 def _named(experiments: Sequence[Experiment], engine: str | None) -> list[Outcome]:

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
 
 from qbkit.errors import EngineError
 from qbkit.settings import cache_folder, chosen_path, packed_folders
@@ -72,6 +71,8 @@ class Kernel:
     path: Path
     version: str
     patches: tuple[str, ...]
+    sha256: str
+    """Of the binary, the same wherever one compiler builds it from one source."""
     may_change: bool
     """Whether it has what networks need that change."""
 
@@ -84,11 +85,6 @@ class Kernel:
     def fingerprint(self) -> str:
         """Start of the binary's hash: a run depends on it."""
         return self.sha256[:16]
-
-    @property
-    def sha256(self) -> str:
-        """SHA-256 of the binary, the same wherever one compiler builds it from one source."""
-        return _content_of(self.path).sha256
 
 
 def find(kind: Kind = Kind.CONSTANT) -> Kernel | None:
@@ -116,8 +112,8 @@ def built(path: Path) -> Kernel:
 
 
 def _kernel(path: Path, version: str) -> Kernel:
-    content = _content_of(path)
-    return Kernel(path, version, content.patches, content.may_change)
+    stat = path.stat()
+    return Kernel(path, version, *_content(path, stat.st_mtime_ns, stat.st_size))
 
 
 def require(kind: Kind = Kind.CONSTANT) -> Kernel:
@@ -167,22 +163,9 @@ def cannot_start(path: Path, error: OSError) -> EngineError:
     )
 
 
-class _Content(NamedTuple):
-    """A kernel's binary: the PATCHES whose symbols it contains, and its hash."""
-
-    patches: tuple[str, ...]
-    sha256: str
-    may_change: bool
-
-
-def _content_of(path: Path) -> _Content:
-    """Read once per process, because each run asks several times and reading takes 30 ms."""
-    stat = path.stat()
-    return _read_content(path, stat.st_mtime_ns, stat.st_size)
-
-
 @cache
-def _read_content(path: Path, _mtime_ns: int, _size: int) -> _Content:
+def _content(path: Path, _mtime_ns: int, _size: int) -> tuple[tuple[str, ...], str, bool]:
+    """What a `Kernel` says of its binary; kept, as each run asks often and reading takes 30 ms."""
     binary = path.read_bytes()
     patches = tuple(name for name, (symbol, _) in PATCHES.items() if symbol in binary)
-    return _Content(patches, hashlib.sha256(binary).hexdigest(), CAPACITY in binary)
+    return patches, hashlib.sha256(binary).hexdigest(), CAPACITY in binary

@@ -12,7 +12,7 @@ import click
 import qbkit as qb
 from qbkit.cli import options
 from qbkit.cli.network import bottleneck, network_options
-from qbkit.cli.output import print_json, print_table
+from qbkit.cli.output import print_json, print_table, print_warnings, say
 
 if TYPE_CHECKING:
     from qbkit.execution.web.load import WebOutcome
@@ -124,8 +124,7 @@ def _print_outcomes(outcomes: Sequence[WebOutcome], as_json: bool, explaining: b
         shown = [{k: v for k, v in row.items() if k not in ("limits_s", "ended")} for row in rows]
         print_table(shown)
         print_explanation(explained)
-    for warning in dict.fromkeys(warning for run in runs for warning in run_warnings(run)):
-        click.echo(f"warning: {warning}", err=True)
+    print_warnings(dict.fromkeys(warning for run in runs for warning in run_warnings(run)))
     for outcome in outcomes:
         if outcome.error is not None:
             click.echo(f"qbkit: {outcome.load.name}: {outcome.reason}", err=True)
@@ -151,7 +150,7 @@ def _build(names: str) -> int:
     failed = 0
     for program in programs(names):
         try:
-            program.build(lambda text: click.echo(text, err=True))
+            program.build(say)
             click.echo(f"{program.name}: ready")
         except StackNotReady as error:
             failed = 1

@@ -142,12 +142,13 @@ def _measure(
     load = pair.load
     plan = web_plan(pair, engine.name, engines.CAPTURE)
     try:
-        done = engines.carry_out(engine, plan, folder, load.seed, SILENCE_S, lambda _: None)
+        result, usage = engines.carry_out(
+            engine, plan, folder, load.seed, SILENCE_S, lambda _: None
+        )
     except RunFailed as error:
         if LATE not in str(error):
             raise
         raise too_late(load) from None
-    result, usage = done
     attrs = {
         **{**identity, **cost(usage), "kernel_version": result["kernel_version"]},
         "client_limits": int(load.protocol not in pair.client.unlimited),
