@@ -217,10 +217,12 @@ def test_a_book_of_cases_of_ones_own_becomes_a_page_with_the_packets(tmp_path: P
     done = CliRunner().invoke(Commands(), words, standalone_mode=False)
     assert done.return_value == 3, done.output
     page, text, stored = (Path(out).read_text() for out in outs)
-    assert "1 case: 1 differs" in page
+    assert "1 case, 2 seeds each: 1 differs" in page
+    assert json.loads(stored)["seeds"] == 2
     assert "no queue at all: mean queueing delay at most 0.5 ms" in page
     assert "this notebook" not in page
     assert "until it left the queue (ms)" in page
+    assert "1 case, 2 seeds each" in text
     assert "| 7 | Too much to ask | differs |" in text
     (case,) = json.loads(stored)["cases"]
     (missed,) = case["missed"]

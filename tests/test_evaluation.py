@@ -254,11 +254,14 @@ def test_a_quick_evaluation_says_what_it_left_out(tmp_path: Path, monkeypatch):
     assert qb.load_evaluation(tmp_path / "e.json").left_out == left_out
 
 
-def test_the_markdown_has_the_margins(tmp_path: Path):
-    one = evaluation(a_b=[0.5, 0.6], tcp_reno=[0.5, 0.6], tcp_cubic=[0.4, 0.5])
+def test_the_markdown_has_margins_units_seeds_and_failures(tmp_path: Path):
+    rows = values(a_b=[5, 6], tcp_reno=[5, 6], tcp_cubic=[4, 5]).assign(harm=False)
+    one = Evaluation(Book(**BOOK), "a:b", True, 2, rows, ("it broke", "it broke"))
     text = qb.save_evaluation(one, tmp_path / "e.md").read_text()
     assert "| worse by (95 %) | margin | answer |" in text
-    assert " | 0.05 | " in text
+    assert "| throughput (Mbit/s) | 5.5 |" in text
+    assert "a:b, quick evaluation, 2 seeds, book small version 1." in text
+    assert text.count("it broke") == 1
 
 
 def test_a_section_whose_runs_failed_says_so():

@@ -17,7 +17,7 @@ from qbkit.cca import Packet, Settings
 from qbkit.cca.builtin.fq_detect import FqDetect
 from qbkit.cca.fair_queuing import FairQueuingProbe, Tally, Verdict, loss_ratio
 from qbkit.cca.flight import Flight, InFlight, RttEstimate
-from qbkit.errors import SpecError
+from qbkit.errors import MetricError, SpecError
 
 PACKET_BYTES = 1500
 
@@ -290,3 +290,13 @@ def test_another_flow_has_no_verdict() -> None:
     ds = xr.Dataset({"controller": ("flow", ["cubic"]), "label": ("flow", ["tcp:cubic"])})
     with pytest.raises(SpecError, match="flow 0 is tcp:cubic; it must be qbkit:fq-detect"):
         qb.fair_queuing_of(ds)
+    for unknown in (-1, 1):
+        with pytest.raises(MetricError, match=f"no flow {unknown}; its flows are: 0 'tcp:cubic'"):
+            qb.fair_queuing_of(ds, flow=unknown)
+
+
+def test_a_run_without_a_verdict_says_why() -> None:
+    ds = xr.Dataset({"controller": ("flow", ["fq-detect"]), "label": ("flow", ["qbkit:fq-detect"])})
+    found = qb.fair_queuing_of(ds)
+    assert found.is_fair is None
+    assert "before both flows had lost packets in 3 round trips" in repr(found)

@@ -15,6 +15,7 @@ import xarray as xr
 from qbkit.cca.fair_queuing import LOSSY_ROUNDS
 from qbkit.errors import SpecError
 from qbkit.execution.runner import run
+from qbkit.metrics.flows.lookup import flow_index
 from qbkit.spec import Bottleneck, Experiment, Flow
 from qbkit.spec.flow import as_flow
 from qbkit.traces.run.attributes import require_run
@@ -23,7 +24,7 @@ DETECTOR = "qbkit:fq-detect"
 HEAD_START_S = 5.0
 """Time by which the competitor starts earlier (section VI-C)."""
 PROBE_S = 6.0
-"""Time for the verdict: about ten round trips of a full queue."""
+"""Time for the verdict; a queue that takes seconds to fill leaves too little."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -46,7 +47,10 @@ class FairQueuing:
 
     def __repr__(self) -> str:
         if self.is_fair is None:
-            return "FairQueuing(no verdict)"
+            return (
+                f"FairQueuing(no verdict: the run ended before both flows had lost packets in "
+                f"{LOSSY_ROUNDS} round trips)"
+            )
         lost = " and ".join(
             f"{lost:.0f} of {sent:.0f}"
             for lost, sent in zip(self.lost_packets, self.sent_packets, strict=True)
@@ -68,9 +72,10 @@ def detect_fair_queuing(
 ) -> FairQueuing:
     """Detect whether the bottleneck has fair queuing, with two flows in their start-up.
 
-    A ``competitor`` starts 5 s earlier, as in the paper. ``is_randomised=False`` paces both flows
-    at regular intervals, which without fair queuing takes all from one of them. A stored run is
-    loaded. Raises what `qbkit.run` raises.
+    They have 6 s; where a queue of seconds, or a link of a few packets each second, takes longer,
+    there is no verdict. A ``competitor`` starts 5 s earlier, as in the paper.
+    ``is_randomised=False`` paces both flows at regular intervals, which without fair queuing takes
+    all from one of them. A stored run is loaded. Raises what `qbkit.run` raises.
     """
     experiment = detection_experiment(
         bottleneck or Bottleneck(), competitor=competitor, is_randomised=is_randomised, seed=seed
@@ -99,8 +104,12 @@ def detection_experiment(
 
 
 def fair_queuing_of(ds: xr.Dataset, *, flow: int = 0) -> FairQueuing:
-    """The verdict of a run whose given flow is the detector; SpecError if it is not."""
+    """The verdict of a run whose given flow is the detector.
+
+    Raises SpecError if it is not, MetricError for an unknown flow.
+    """
     require_run(ds)
+    flow = flow_index(ds, flow)
     if str(ds["controller"].values[flow]) != DETECTOR.partition(":")[2]:
         raise SpecError(f"flow {flow} is {ds['label'].values[flow]}; it must be {DETECTOR}")
     value = {

@@ -54,6 +54,11 @@ class Finding(NamedTuple):
         return _quantity(self.measure, self.is_harm)
 
     @property
+    def quantity_with_unit(self) -> str:
+        """What was measured, and in what."""
+        return _quantity_with_unit(self.measure, self.is_harm)
+
+    @property
     def numbers(self) -> str:
         """The sender's number against the bar's."""
         one = self.compared
@@ -206,14 +211,18 @@ class Evaluation:
 
 def _panel(row: dict[Any, Any]) -> str:
     """What a row's number is, and where."""
-    unit = "" if row["harm"] else MEASURES[row["measure"]].unit
-    what = _quantity(row["measure"], row["harm"]).capitalize() + (f" ({unit})" if unit else "")
-    return f"{what}: {_place(row['scenario'], row['setting'])}"
+    what = _quantity_with_unit(row["measure"], row["harm"])
+    return f"{what[0].upper()}{what[1:]}: {_place(row['scenario'], row['setting'])}"
 
 
 def _quantity(measure: str, is_harm: bool) -> str:
     words = MEASURES[measure].words
     return f"harm to {words}" if is_harm else words
+
+
+def _quantity_with_unit(measure: str, is_harm: bool) -> str:
+    unit = "" if is_harm else MEASURES[measure].unit
+    return _quantity(measure, is_harm) + (f" ({unit})" if unit else "")
 
 
 def _place(scenario: str, setting: str) -> str:

@@ -110,7 +110,7 @@ def judge_cases(
         for (number, _), trial in trials.items()
         if number in not_run and trial.outcome.run is None
     )
-    return CaseReport(along, tested.text, judged, failed)
+    return CaseReport(along, tested.text, judged, seeds, failed)
 
 
 def _require_about(tested: Flow, book: str | Path | CaseBook) -> CaseBook:

@@ -50,6 +50,8 @@ class CaseReport:
     book: CaseBook
     sender: str
     judgements: tuple[Judgement, ...]
+    seeds: int
+    """How many runs of each case."""
     failed: tuple[str, ...] = ()
     """Why runs failed, a sentence each."""
 
@@ -69,7 +71,8 @@ class CaseReport:
         counts = self.frame()["answer"].value_counts()
         words = ", ".join(f"{count} {word}" for word, count in counts.items())
         many = "s" if len(self.judgements) > 1 else ""
-        return f"{len(self.judgements)} case{many}: {words}"
+        runs = f"{self.seeds} seed{'s' if self.seeds > 1 else ''}"
+        return f"{len(self.judgements)} case{many}, {runs} each: {words}"
 
     def summary(self) -> pd.DataFrame:
         """The same as `frame` without the commands."""
@@ -85,7 +88,12 @@ class CaseReport:
 
     def to_json(self) -> str:
         """The same as a JSON document, with what each case expects and where a run misses it."""
-        head = {"sender": self.sender, "book": self.book.name, "version": self.book.version}
+        head = {
+            "sender": self.sender,
+            "book": self.book.name,
+            "version": self.book.version,
+            "seeds": self.seeds,
+        }
         cases = [
             {
                 **row,

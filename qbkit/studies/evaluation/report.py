@@ -21,7 +21,8 @@ from qbkit.studies.report import html_page
 METHOD = (
     "Each number is compared with that of the standard controller ({standards}) that does worst in "
     "the same setting. Worse means: the 95 % interval of the difference lies beyond the margin. "
-    "Undecided means: more seeds would decide it. The intervals are not corrected for the number "
+    "Undecided means: it holds the margin, and more seeds would decide it; or runs failed. The "
+    "intervals are not corrected for the number "
     "of comparisons, so look twice at a single one. RFC 9743 sets no thresholds; the margins are "
     "ours. Harm is what others lose beside the sender, as a part of what they have without it."
 )
@@ -50,19 +51,25 @@ def summary_html(evaluation: Evaluation) -> str:
         f"<td>{escape(evaluation.detail(one))}</td></tr>"
         for one in evaluation.book.criteria
     ]
-    kind = "quick" if evaluation.quick else "whole"
-    facts = (
-        f"<p>{escape(evaluation.sender)}, {kind} evaluation, {evaluation.seeds} seeds, book "
-        f"{escape(evaluation.book.name)} version {evaluation.book.version}.</p>"
+    table = f"<table>{''.join(rows)}</table>"
+    return f"<p>{escape(_facts(evaluation))}</p>{table}{failures(evaluation.failed)}"
+
+
+def _facts(evaluation: Evaluation) -> str:
+    """What was evaluated, and how much of it."""
+    kind, book = "quick" if evaluation.quick else "whole", evaluation.book
+    return (
+        f"{evaluation.sender}, {kind} evaluation, {evaluation.seeds} seeds, book {book.name} "
+        f"version {book.version}."
     )
-    return f"{facts}<table>{''.join(rows)}</table>{failures(evaluation.failed)}"
 
 
 def markdown(evaluation: Evaluation) -> str:
     """The answers and their numbers as Markdown, to be quoted in an Internet-Draft."""
     book = evaluation.book
-    lines = [f"# {evaluation.sender} along {book.title}", ""]
+    lines = [f"# {evaluation.sender} along {book.title}", "", _facts(evaluation), ""]
     lines += [METHOD.format(standards=" or ".join(book.standards)), ""]
+    lines += [f"A run failed: {reason}\n" for reason in dict.fromkeys(evaluation.failed)]
     for criterion in book.criteria:
         lines += [f"## {criterion.section} {criterion.title}", "", criterion.question, ""]
         lines += [f"**{evaluation.sentence(criterion)}**", ""]
@@ -158,7 +165,7 @@ def _markdown_table(evaluation: Evaluation, criterion: Criterion) -> list[str]:
         ours, bar, low, high, margin = map(three_digits, numbers)
         span = f"{low} to {high}" if math.isfinite(c.low) else "–"
         bar = f"{bar} ({c.bar_name})"
-        cells = (one.place, one.quantity, ours, bar, span, margin, WORDS[c.answer])
+        cells = (one.place, one.quantity_with_unit, ours, bar, span, margin, WORDS[c.answer])
         lines.append(f"| {' | '.join(cells)} |")
     return [*lines, ""]
 
