@@ -166,6 +166,12 @@ def test_a_grid_of_parameters_from_the_command_line(tmp_path):
     assert STAND_IN not in page
 
 
+@pytest.mark.parametrize("texts", [["tcp", "tcp"], ["quinn:cubic", "quinn/cubic"]])
+def test_no_two_notebooks_of_a_grid_have_one_name(texts, tmp_path):
+    with pytest.raises(SpecError, match="two of the notebooks would be called 02_stack_gallery-"):
+        notebooks.execute_grid("02", tmp_path, {"who": texts})
+
+
 def test_an_unknown_parameter_names_those_there_are(tmp_path):
     with pytest.raises(
         SpecError,

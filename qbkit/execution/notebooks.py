@@ -183,11 +183,14 @@ def execute_grid(
     """
     source = find(name)
     require_known(source, grid)
-    stems = {}
+    stems: dict[str, dict[str, Any]] = {}
     varied = [key for key, values in grid.items() if len(values) > 1]
     for values in itertools.product(*grid.values()):
         chosen = dict(zip(grid, values, strict=True))
-        stems["-".join([source.stem, *(_word(chosen[key]) for key in varied)])] = chosen
+        stem = "-".join([source.stem, *(_word(chosen[key]) for key in varied)])
+        if stem in stems:
+            raise SpecError(f"two of the notebooks would be called {stem}; give each value once")
+        stems[stem] = chosen
     require_runnable(source, out, list(stems.values()), scheduler)
     calls = {
         stem: (partial(execute, stem=stem, pictures=pictures), name, out, chosen)
