@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from shlex import quote
 from typing import Any
 
 from qbkit.atlas.published import ConformanceSweep, PublishedSweep, Setting
@@ -28,18 +29,18 @@ def sample_size(facts: Mapping[str, Any]) -> int:
 
 def cell_again(sweep: ConformanceSweep, name: str, setting: Setting) -> str:
     """The trials of one implementation in one setting, against what is published."""
-    return f"{_reproduce(sweep)} --flow {_quoted(name)}{_where(setting)}"
+    return f"{_reproduce(sweep)} --flow {quote(name)}{_where(setting)}"
 
 
 def pair_again(sweep: PublishedSweep, pair: list[str], setting: Setting) -> str:
     """The trials of two implementations in one setting, against what is published."""
-    first, second = map(_quoted, pair)
+    first, second = map(quote, pair)
     return f"{_reproduce(sweep)} --flow {first} --where against={second}{_where(setting)}"
 
 
 def inference_again(name: str) -> str:
     """The inference of the parameters from lone flows, against what is published."""
-    return f"qbkit reproduce data/parameters.csv --flow {_quoted(name)}"
+    return f"qbkit reproduce data/parameters.csv --flow {quote(name)}"
 
 
 def releases_again(stack: str) -> str:
@@ -49,7 +50,7 @@ def releases_again(stack: str) -> str:
 
 def run_again(name: str) -> str:
     """The lone run of an implementation, against what is published."""
-    return f"qbkit reproduce data/gallery --flow {_quoted(name)}"
+    return f"qbkit reproduce data/gallery --flow {quote(name)}"
 
 
 def _reproduce(sweep: PublishedSweep) -> str:
@@ -66,7 +67,3 @@ def _where(setting: Setting) -> str:
             f" {option}{value:g}" if isinstance(value, int | float) else f" {option}{value}"
         )
     return "".join(words)
-
-
-def _quoted(flow: str) -> str:
-    return f"'{flow}'" if "?" in flow else flow

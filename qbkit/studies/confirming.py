@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
+from shlex import quote
 from typing import NamedTuple
 
 from qbkit import stacks
@@ -65,14 +66,14 @@ def confirmation(cause: Difference, test: Experiment, reference: Experiment) -> 
     check, link = checks()[cause.name], test.bottleneck
     ours, theirs = test.flows[0], reference.flows[0]
     if changed := _changed(cause, ours, check.option):
-        command = f"qbkit conformance {_quoted(changed)} --reference {_quoted(theirs)}"
+        command = f"qbkit conformance {quote(changed.text)} --reference {quote(theirs.text)}"
         buffer = f" --buffer-bdp {link.buffer_bdp:g}" if link.buffer_bdp else ""
         done = f"run {command}{_link(link)}{buffer}: the difference must go"
     else:
         where = _link(link, check.experiment)
         done = check.experiment.format(
-            held=f"qbkit run {_quoted(ours if cause.test.known else theirs)}{where}",
-            both=f"qbkit compare {_quoted(ours)} {_quoted(theirs)}{where}",
+            held=f"qbkit run {quote((ours if cause.test.known else theirs).text)}{where}",
+            both=f"qbkit compare {quote(ours.text)} {quote(theirs.text)}{where}",
             longer=f"{4 * link.rtt_ms:g}",
             faster=f"{5 * link.rate_mbps:g}",
             fall=f"0:{link.rate_mbps:g} 20:{LOW_PART * link.rate_mbps:g}",
@@ -101,12 +102,6 @@ def _link(link: Bottleneck, experiment: str = "") -> str:
     )
     chosen = [each for each in options if each[1] != each[2] and each[0] not in experiment]
     return "".join(f" {name} {value:g}" for name, value, _ in chosen)
-
-
-def _quoted(flow: Flow) -> str:
-    """A flow as a word of a shell."""
-    text = flow.text
-    return f"'{text}'" if "?" in text else text
 
 
 def _changed(cause: Difference, test: Flow, option: str) -> Flow | None:

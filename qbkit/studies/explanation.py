@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from qbkit.errors import MetricError
+from qbkit.json_words import plain
 from qbkit.metrics import Assessment
 from qbkit.metrics.parameters import Difference, Parameters, observe
 from qbkit.metrics.parameters.effects import at_equal_loss_times
@@ -293,12 +294,12 @@ class Explanation:
 
     def to_dict(self) -> dict[str, Any]:
         """The verdict, the known faults and the differences, ready for JSON."""
-        return {
+        found = {
             "verdict": str(self.verdict),
             "reasons": self.reasons,
             "next": self.next_lines,
             "faults": [fault._asdict() for fault in self.faults],
-            "share": _known(self.accounted),
+            "share": round(self.accounted, 4),
             "differences": [
                 {
                     "parameter": d.name,
@@ -307,17 +308,18 @@ class Explanation:
                     "test": str(d.test),
                     "reference": str(d.reference),
                     "unit": d.test.unit,
-                    "effect": _known(d.effect),
-                    "effect_low": _known(d.effect_low),
-                    "effect_high": _known(d.effect_high),
+                    "effect": round(d.effect, 4),
+                    "effect_low": round(d.effect_low, 4),
+                    "effect_high": round(d.effect_high, 4),
                     "rule_of_thumb": d.by_thumb,
-                    "share": _known(self.share(d)),
-                    "score": _known(d.score),
-                    "votes": _known(d.votes),
+                    "share": round(self.share(d), 4),
+                    "score": round(d.score, 4),
+                    "votes": round(d.votes, 4),
                 }
                 for d in self.differences
             ],
         }
+        return dict(plain(found))
 
     def __repr__(self) -> str:
         return str(self.verdict)
@@ -373,8 +375,3 @@ def ln_ratio(runs: Sequence[xr.Dataset]) -> float:
     if any(len(mbps) < 2 or min(mbps[:2]) <= 0 for mbps in means):
         return math.nan
     return sum(math.log(mbps[0] / mbps[1]) for mbps in means) / len(means)
-
-
-def _known(value: float) -> float | None:
-    """The value rounded for JSON; None for NaN, which JSON does not have."""
-    return round(value, 4) if math.isfinite(value) else None

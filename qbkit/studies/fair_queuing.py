@@ -9,13 +9,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import numpy as np
 import xarray as xr
 
 from qbkit.cca.fair_queuing import LOSSY_ROUNDS
 from qbkit.errors import SpecError
 from qbkit.execution.runner import run
-from qbkit.metrics.flows.lookup import flow_index
+from qbkit.metrics.flows.lookup import flow_index, last_sample
 from qbkit.spec import Bottleneck, Experiment, Flow
 from qbkit.spec.flow import as_flow
 from qbkit.traces.run.attributes import require_run
@@ -112,29 +111,17 @@ def fair_queuing_of(ds: xr.Dataset, *, flow: int = 0) -> FairQueuing:
     flow = flow_index(ds, flow)
     if str(ds["controller"].values[flow]) != DETECTOR.partition(":")[2]:
         raise SpecError(f"flow {flow} is {ds['label'].values[flow]}; it must be {DETECTOR}")
-    value = {
-        name: _last(ds, f"sample_{name}", flow)
-        for name in ("loss_ratio", "fair_queuing", "probe_ms")
-    }
+    names = ("loss_ratio", "fair_queuing", "probe_ms")
+    value = {name: last_sample(ds, name, flow) for name in names}
     rounds = tuple(
-        _last(ds, f"sample_round_{number}_loss_ratio", flow)
-        for number in range(1, LOSSY_ROUNDS + 1)
+        last_sample(ds, f"round_{number}_loss_ratio", flow) for number in range(1, LOSSY_ROUNDS + 1)
     )
     sent, lost = (
         (
-            _last(ds, f"sample_flow_1_{what}_packets", flow),
-            _last(ds, f"sample_flow_2_{what}_packets", flow),
+            last_sample(ds, f"flow_1_{what}_packets", flow),
+            last_sample(ds, f"flow_2_{what}_packets", flow),
         )
         for what in ("sent", "lost")
     )
     is_fair = None if math.isnan(value["fair_queuing"]) else bool(value["fair_queuing"])
     return FairQueuing(is_fair, value["loss_ratio"], rounds, sent, lost, value["probe_ms"], ds)
-
-
-def _last(ds: xr.Dataset, name: str, flow: int) -> float:
-    """The last known value; NaN if there is none."""
-    if name not in ds:
-        return math.nan
-    values = ds[name].values[ds["sample_flow"].values == flow]
-    known = values[~np.isnan(values)]
-    return float(known[-1]) if len(known) else math.nan

@@ -18,6 +18,7 @@ from qbkit.metrics.parameters import Difference
 from qbkit.metrics.parameters.connection import Connection
 from qbkit.metrics.parameters.difference import unit_after
 from qbkit.metrics.parameters.interruptions import outages_s, pauses_s
+from qbkit.metrics.parameters.laws import CAP
 from qbkit.metrics.parameters.model import EXTREME, PEAK_RTTS, bdp_packets
 from qbkit.metrics.parameters.probe_path import ProbePath, stale_span
 from qbkit.metrics.parameters.reductions import BACK, BACK_RTTS, window_reductions_of
@@ -99,6 +100,7 @@ def _reverted(r: Reported) -> float:
 
 
 def _cap(r: Reported) -> float:
+    """Of `CAP`: flow control, a slow reader or the application can hold what is in flight, too."""
     return float(np.median(r.packets))
 
 
@@ -150,8 +152,6 @@ def _median(parts: Sequence[float]) -> float:
     return float(np.median(parts)) if parts else math.nan
 
 
-CAP = "window_cap_packets"
-"""Flow control, a slow reader or the application can hold what is in flight, too."""
 WINDOW, PACING, STATE = "window", "pacing rate", "state"
 COLUMNS = {WINDOW: "cwnd_bytes", PACING: "pacing_rate_mbps", STATE: "state"}
 """What is reported → the column of the samples that has it."""

@@ -10,7 +10,7 @@ import numpy as np
 import xarray as xr
 
 from qbkit.metrics.flows.frames import frame_columns
-from qbkit.metrics.flows.lookup import has_packets, state_values
+from qbkit.metrics.flows.lookup import has_packets, last_sample, state_values
 from qbkit.traces.arrays import FloatArray
 from qbkit.traces.run.attributes import run_experiment
 from qbkit.traces.run.early_end import EARLY_END
@@ -124,7 +124,8 @@ def spurious_losses(ds: xr.Dataset) -> list[float]:
     The kernel's TCP counts duplicate SACKs. A packet that the network duplicates causes one, too,
     so the number is unknown there.
     """
-    experiment, found = run_experiment(ds), _last_samples(ds, "spurious_losses")
+    experiment = run_experiment(ds)
+    found = [last_sample(ds, "spurious_losses", i) for i in range(ds.sizes["flow"])]
     if experiment is None or not experiment.bottleneck.duplicate_percent:
         return found
     stacks = ds["stack"].values.astype(str)
@@ -137,15 +138,6 @@ def _per_flow(ds: xr.Dataset, values: FloatArray, of: Callable[[FloatArray], flo
     flow = ds["packet_flow"].values
     parts = [values[flow == i].astype(np.float64) for i in range(ds.sizes["flow"])]
     return [float(of(part)) if len(part) else math.nan for part in parts]
-
-
-def _last_samples(ds: xr.Dataset, name: str) -> list[float]:
-    """The last value of a counter of each flow; NaN where its stack does not report it."""
-    values, found = ds[f"sample_{name}"].values, []
-    for i in range(ds.sizes["flow"]):
-        known = values[(ds["sample_flow"].values == i) & np.isfinite(values)]
-        found.append(float(known[-1]) if len(known) else math.nan)
-    return found
 
 
 def _is_known(value: float | str) -> bool:

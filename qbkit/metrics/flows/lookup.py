@@ -58,6 +58,15 @@ def active_span_s(ds: xr.Dataset, index: int) -> tuple[float, float]:
     return span_s(ds, index)
 
 
+def last_sample(ds: xr.Dataset, name: str, index: int) -> float:
+    """The last value of what a flow's stack reports by that name; NaN where it reports none."""
+    if f"sample_{name}" not in ds:
+        return math.nan
+    values = ds[f"sample_{name}"].values[ds["sample_flow"].values == index]
+    known = values[~np.isnan(values)]
+    return float(known[-1]) if len(known) else math.nan
+
+
 def span_s(ds: xr.Dataset, index: int) -> tuple[float, float]:
     """`active_span_s` of a run of which a part of the time may have been chosen, for series."""
     if (load := load_span_s(ds)) is not None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pandas as pd
 
+from qbkit.json_words import plain_rows
 from qbkit.metrics.parameters.rules import RULES
 
 PARAMETERS: dict[str, tuple[str, str]] = {
@@ -118,8 +119,7 @@ class Parameters(Mapping[str, Estimate]):
 
     def to_dict(self) -> dict[str, Any]:
         """The estimates, ready for JSON; unknown numbers are None."""
-        rows = [{k: _json_of(v) for k, v in asdict(estimate).items()} for estimate in self.values()]
-        return {"label": self.label, "estimates": rows}
+        return {"label": self.label, "estimates": plain_rows(map(asdict, self.values()))}
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Parameters:
@@ -142,15 +142,8 @@ def _short(value: float) -> str:
     return f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
-def _json_of(value: Any) -> Any:
-    """None for NaN, which JSON does not have."""
-    if isinstance(value, tuple):
-        return [_json_of(each) for each in value]
-    return None if value != value else value
-
-
 def _value_of(value: Any) -> Any:
-    """What `_json_of` was given."""
+    """What `plain_rows` was given."""
     if isinstance(value, list):
         return tuple(_value_of(each) for each in value)
     return math.nan if value is None else value

@@ -18,6 +18,7 @@ from qbkit.stacks.base import Say
 from qbkit.stacks.toolchains.apt import apt_environment
 from qbkit.stacks.toolchains.build import build_once, built_folder, fingerprint, run_tool
 from qbkit.stacks.toolchains.pins import Pin, pin
+from qbkit.stacks.toolchains.sources import files_of
 
 LIBRARIES = "lib"
 LOADER = f"{LIBRARIES}/ld-linux-x86-64.so.2"
@@ -101,7 +102,7 @@ class DebianPrograms:
     def _fingerprint(self) -> str:
         """As `_make` left it, because a JDK takes a second to read; older folders have none."""
         kept = self.folder / FINGERPRINT
-        return kept.read_text() if kept.exists() else _content(self.folder)
+        return kept.read_text() if kept.exists() else fingerprint(files_of([self.folder]))
 
     def _make(self, folder: Path, say: Say) -> None:
         with tempfile.TemporaryDirectory() as text:
@@ -123,7 +124,7 @@ class DebianPrograms:
                 shutil.copy2(path, folder / LIBRARIES)
         lines = [f"{package} {version}\n" for package, version in versions]
         (folder / VERSIONS).write_text("".join(lines))
-        (folder / FINGERPRINT).write_text(_content(folder))
+        (folder / FINGERPRINT).write_text(fingerprint(files_of([folder])))
 
     def _unpack(self, scratch: Path, root: Path, say: Say) -> list[tuple[str, str]]:
         """Unpack the packages and all that they depend on; return names and versions."""
@@ -151,10 +152,6 @@ class DebianPrograms:
 def apt_suites(suite: str) -> str:
     """The suites that apt needs for one: backports depend on the release that they are for."""
     return " ".join(dict.fromkeys([suite.removesuffix("-backports"), suite]))
-
-
-def _content(folder: Path) -> str:
-    return fingerprint(path for path in folder.rglob("*") if path.is_file())
 
 
 def _point_into(root: Path) -> None:

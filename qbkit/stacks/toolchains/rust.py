@@ -74,8 +74,7 @@ class RustProgram(CompiledProgram):
     def _key(self) -> str:
         """Fingerprint of the program, our crates in it, the locked crates and the compiler."""
         crates = locked_crates(self._program(), self.workspace)
-        folders = self._driver_folders()
-        sources = [path for folder in folders for path in folder.rglob("*") if path.is_file()]
+        sources = list(files_of(self._driver_folders()))
         return key_by_compiler(
             self.name, "rustc", _compiler(), lambda words: fingerprint(sources, *crates, words)
         )

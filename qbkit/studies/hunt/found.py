@@ -10,6 +10,7 @@ from typing import Any
 import pandas as pd
 
 from qbkit.files import write_whole
+from qbkit.json_words import plain
 from qbkit.metrics.evaluation.harm import Comparison
 from qbkit.metrics.evaluation.measures import MEASURES
 from qbkit.spec.book import Book, Criterion, Scenario
@@ -113,21 +114,22 @@ class Hunt:
             "value": one.value, "reference_value": one.bar, "low": one.low, "high": one.high,
             "margin": one.margin,
         }  # fmt: skip
-        return {
+        found = {
             "sender": self.sender,
             "reference": self.reference,
             "metric": self.metric,
             "measure": self.book.criteria[0].scenarios[0].measures[0],
             "worst": str(self.worst),
             "network": str(self.network),
-            **{key: None if math.isnan(value) else value for key, value in numbers.items()},
-            "floor": None if math.isnan(self.floor) else self.floor,
+            **numbers,
+            "floor": self.floor,
             "confirmed": self.confirmed,
             "networks": len(self.tried),
             "spent_s": round(self.spent_s, 1),
             "faults": [fault.fault for fault in self.faults],
             "failed": list(self.failed),
         }
+        return dict(plain(found))
 
     def __repr__(self) -> str:
         return self.verdict

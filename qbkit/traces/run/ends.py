@@ -76,10 +76,7 @@ def ends_of_flows(
 
 def is_complete(run: xr.Dataset, index: int, size_bytes: int) -> bool:
     """Whether a flow of a run delivered all of its bytes, which ends it early or on time."""
-    reported = float(run["receiver_bytes"].values[index])
-    if np.isfinite(reported):
-        return reported >= size_bytes
-    return _delivered_bytes(run, index) >= size_bytes
+    return _arrived_bytes(run, index) >= size_bytes
 
 
 def end_warnings(run: xr.Dataset, experiment: Experiment) -> list[str]:
@@ -88,9 +85,8 @@ def end_warnings(run: xr.Dataset, experiment: Experiment) -> list[str]:
     for i, (flow, label) in enumerate(zip(experiment.flows, experiment.labels, strict=True)):
         size_bytes = flow.total_bytes
         if size_bytes is not None and not is_complete(run, i, size_bytes):
-            reported = float(run["receiver_bytes"].values[i])
-            arrived = reported if np.isfinite(reported) else _delivered_bytes(run, i)
-            found.append(f"{label} delivered {_of_megabytes(arrived, size_bytes)}")
+            arrived = _of_megabytes(_arrived_bytes(run, i), size_bytes)
+            found.append(f"{label} delivered {arrived}")
         pauses = flow.app is not None or flow.options.get(FINISHES)
         if not pauses and (since_s := _still_since_s(run, i)) is not None:
             stop_s = float(run["stop_s"].values[i])
@@ -113,7 +109,11 @@ def _still_since_s(run: xr.Dataset, index: int) -> float | None:
     return last_s if still_s > max(STILL_S, STILL_RTTS * rtt_s) else None
 
 
-def _delivered_bytes(run: xr.Dataset, index: int) -> float:
+def _arrived_bytes(run: xr.Dataset, index: int) -> float:
+    """Bytes that the receiver of a flow reports; else frame bytes that left the queue."""
+    reported = float(run["receiver_bytes"].values[index])
+    if np.isfinite(reported):
+        return reported
     mine = (run["packet_flow"].values == index) & np.isfinite(run["packet_departure_s"].values)
     return float(run["packet_size_bytes"].values[mine].astype(np.float64).sum())
 

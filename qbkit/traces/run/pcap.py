@@ -30,7 +30,6 @@ MAGIC = {  # first four bytes → (byte order, nanoseconds per unit of the fract
     b"\x4d\x3c\xb2\xa1": ("<", 1),
     b"\xa1\xb2\x3c\x4d": (">", 1),
 }
-ETHERNET = 1
 WINDOW_BYTES = 1 << 21
 """How much of a file is in memory: records that, dissected, fit in the processor's cache."""
 MOST_RECORDS = 1 << 14
