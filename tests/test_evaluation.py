@@ -301,6 +301,22 @@ def test_what_is_worse(measure: str, ours: float, theirs: float, answer: str):
     assert found.answer == answer
 
 
+def test_a_breaker_that_fires_in_every_run_is_worse_than_one_that_never_does():
+    found = compared([1, 1, 2], {"tcp:reno": [0, 0, 0]}, MEASURES["breaker"], is_harm=False)
+    assert found.answer == "more"
+    again = compared([1, 1, 1], {"tcp:reno": [1, 1, 2]}, MEASURES["breaker"], is_harm=False)
+    assert again.answer == "no more"
+
+
+def test_the_margin_of_a_delay_is_a_part_of_a_short_rtt():
+    short = book(measures=["queue_p95"], harm=False, network={"rate_mbps": 1000, "rtt_ms": 1})
+    rows = values(a_b=[2.2, 2.2], tcp_reno=[0.2, 0.2]).assign(measure="queue_p95", harm=False)
+    found = {fields["title"]: Book(**fields) for fields in (short, {**BOOK, "title": "40 ms"})}
+    one, other = (Evaluation(each, "a:b", False, 2, rows) for each in found.values())
+    assert (one.worst, other.worst) == ("more", "no more")
+    assert one.frame()["margin"].item() == pytest.approx(0.2)
+
+
 def test_an_object_that_never_came_took_until_the_end_of_the_run():
     flow, release_s, arrived_s = [0, 0, 0, 1], [1.0, 2.0, 29.5, 3.0], [1.1, np.nan, np.nan, 3.1]
     columns = {"flow": flow, "release_s": release_s, "arrived_s": arrived_s}

@@ -98,6 +98,10 @@ class Scenario(Spec):
             seed=seed,
         )
 
+    def rtt_ms(self, setting: Setting) -> float:
+        """Base RTT of its path."""
+        return Bottleneck(**{**self.network, **setting}).rtt_ms
+
     def tested(self) -> list[int]:
         """Which flows are those of the sender under test."""
         return self.flows_of("tested")

@@ -64,10 +64,11 @@ def compared(
     measure: Measure,
     *,
     is_harm: bool,
+    rtt_ms: float = math.inf,
 ) -> Comparison | None:
     """The comparison of a sender's values with the standards'; None where nobody has a value.
 
-    One value per seed and sender. An interval needs two of each side.
+    One value per seed and sender. An interval needs two of each side. ``rtt_ms`` is the base RTT.
     """
     known = {name: _finite(each) for name, each in standards.items()}
     known = {name: each for name, each in known.items() if len(each)}
@@ -77,7 +78,7 @@ def compared(
     bad = {name: _badness(each, measure, is_harm) for name, each in known.items()}
     worst = max(bad, key=lambda name: float(np.mean(bad[name])))
     bar = float(np.mean(known[worst]))
-    margin = HARM_MARGIN if is_harm else max(measure.margin, MARGIN_PART * bar)
+    margin = HARM_MARGIN if is_harm else max(measure.margin_on(rtt_ms), MARGIN_PART * bar)
     worse = contrast(_badness(ours, measure, is_harm), bad[worst])
     low, high = worse.interval(CONFIDENCE, -math.inf, math.inf)
     return Comparison(float(np.mean(ours)), bar, worst, low, high, margin)
@@ -85,8 +86,10 @@ def compared(
 
 def _badness(values: FloatArray, measure: Measure, is_harm: bool) -> FloatArray:
     """Values of a measure so that more is worse."""
-    if is_harm or measure.better == "less":
+    if is_harm:
         return values
+    if measure.better == "less":
+        return np.minimum(values, measure.most)
     return np.abs(values - 1) if measure.better == "one" else -values
 
 

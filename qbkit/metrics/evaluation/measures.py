@@ -20,6 +20,8 @@ BREAKER_PERCENT, BREAKER_INTERVALS = 5.0, 3
 """A circuit breaker (RFC 8084) fires after so many seconds with more loss than that."""
 MARGIN_PART = 0.05
 """Differences up to this part of the bar count as none."""
+RTT_PART = 0.2
+"""Nor do differences of a delay that are beyond this part of the base RTT count as none."""
 FAIR_PART = 0.9
 """A latecomer has arrived when it has this part of its fair share."""
 
@@ -53,6 +55,12 @@ class Measure:
     margin: float
     """Differences up to this count as none, in the unit; so do those up to `MARGIN_PART`."""
     compute: Callable[[Part], float]
+    most: float = math.inf
+    """What is more than this is no worse."""
+
+    def margin_on(self, rtt_ms: float) -> float:
+        """The margin on a path of that base RTT (ms), of which a delay's is a part at most."""
+        return min(self.margin, RTT_PART * rtt_ms) if self.unit == "ms" else self.margin
 
 
 def throughput_mbps(part: Part) -> float:
@@ -287,7 +295,7 @@ MEASURES = {
         Measure("lowest", "least throughput in 10 s", "Mbit/s", "more", "others", 0.0, lowest_mbps),
         Measure("loss", "packets lost", "%", "less", "others", 0.5, loss_percent),
         Measure("own_loss", "packets lost", "%", "less", "tested", 0.5, loss_percent),
-        Measure("breaker", "firings of a breaker", "", "less", "all", 0.5, breaker_firings),
+        Measure("breaker", "firings of a breaker", "", "less", "all", 0.5, breaker_firings, most=1),
         Measure("queue", "mean queueing delay", "ms", "less", "all", 2.0, queue_mean_ms),
         Measure("queue_p95", f"95th {OF_DELAY}", "ms", "less", "all", 5.0, queue_p95_ms),
         Measure("queue_least", f"5th {OF_DELAY}", "ms", "less", "all", 2.0, queue_least_ms),

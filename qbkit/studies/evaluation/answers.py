@@ -14,7 +14,7 @@ from qbkit.metrics.evaluation.harm import Comparison, compared
 from qbkit.metrics.evaluation.measures import MEASURES
 from qbkit.plots import section_chart
 from qbkit.plots.drawing.charts import VConcatChart
-from qbkit.spec.book import Book, Criterion
+from qbkit.spec.book import Book, Criterion, Setting
 from qbkit.studies.evaluation.numbers import three_digits
 
 Place = tuple[str, str, str, str, bool]
@@ -22,6 +22,13 @@ Place = tuple[str, str, str, str, bool]
 LeftOut = dict[tuple[str, str], str]
 """(Section, a scenario or settings of one) → why it was not run."""
 NOT_QUICK = "not in a quick evaluation"
+SETTING_WORDS = {
+    "buffer_bdp": "buffer of {} BDP",
+    "loss_percent": "{} % lost",
+    "reorder_percent": "{} % of them",
+    "qdisc": "{}",
+}
+"""Varied field → how a person says its value."""
 KEYS = ["section", "scenario", "setting", "measure", "harm"]
 WORDS = {
     "more": "worse than the standard controllers",
@@ -97,10 +104,25 @@ class Evaluation:
             by_sender = {str(name): list(part["value"]) for name, part in rows.groupby("sender")}
             standards = {name: by_sender.get(name, []) for name in self.book.standards}
             ours = by_sender.get(self.sender, [])
-            one = compared(ours, standards, MEASURES[measure], is_harm=bool(is_harm))
+            one = compared(
+                ours,
+                standards,
+                MEASURES[measure],
+                is_harm=bool(is_harm),
+                rtt_ms=self._rtts_ms.get((section, scenario, setting), math.inf),
+            )
             if one is not None and one.bar_name == self.sender:
                 one = replace(one, low=0.0, high=0.0)  # it is the bar
             yield (section, scenario, setting, measure, bool(is_harm)), one
+
+    @cached_property
+    def _rtts_ms(self) -> dict[tuple[str, str, str], float]:
+        """Section, scenario and setting → base RTT of the path, in ms."""
+        return {
+            (criterion.section, scenario.name, setting_words(setting)): scenario.rtt_ms(setting)
+            for criterion, scenario in self.book.scenarios
+            for setting in scenario.settings(quick=self.quick)
+        }
 
     def of(self, criterion: Criterion) -> list[Finding]:
         """The findings of a section."""
@@ -207,6 +229,12 @@ class Evaluation:
         from qbkit.studies.evaluation.report import summary_html
 
         return summary_html(self)
+
+
+def setting_words(setting: Setting) -> str:
+    """A setting as a person says it: ``buffer of 1 BDP``."""
+    said = (SETTING_WORDS.get(key, "{} " + key).format(value) for key, value in setting.items())
+    return ", ".join(said)
 
 
 def _panel(row: dict[Any, Any]) -> str:

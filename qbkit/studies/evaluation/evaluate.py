@@ -25,20 +25,13 @@ from qbkit.spec.case_book import CaseBook
 from qbkit.spec.experiment import Experiment
 from qbkit.spec.flow import Flow, as_flow
 from qbkit.studies.alike import require_same
-from qbkit.studies.evaluation.answers import NOT_QUICK, Evaluation, LeftOut
+from qbkit.studies.evaluation.answers import NOT_QUICK, Evaluation, LeftOut, setting_words
 from qbkit.studies.evaluation.cases import SEEDS as CASE_SEEDS
 from qbkit.studies.evaluation.cases import judge_cases
 from qbkit.studies.evaluation.judgements import CaseReport
 from qbkit.studies.evaluation.shelf import open_book, require_measures
 
 SEEDS, QUICK_SEEDS = 5, 3
-WORDS = {
-    "buffer_bdp": "buffer of {} BDP",
-    "loss_percent": "{} % lost",
-    "reorder_percent": "{} % of them",
-    "qdisc": "{}",
-}
-"""Varied field → how a person says its value."""
 COLUMNS = (
     "section",
     "scenario",
@@ -263,11 +256,6 @@ def _rows(trial: Trial, runs: Mapping[str, xr.Dataset]) -> Iterator[dict[str, ob
             "value": math.nan if run is None else _value(trial, name, run, alone),
             "run": "" if run is None else str(run.attrs["hash"]),
         }
-
-
-def setting_words(setting: Setting) -> str:
-    """A setting as a person says it: ``buffer of 1 BDP``."""
-    return ", ".join(WORDS.get(key, "{} " + key).format(value) for key, value in setting.items())
 
 
 def _value(trial: Trial, name: str, run: xr.Dataset, alone: xr.Dataset | None) -> float:
