@@ -59,7 +59,7 @@ def behaviour_of(runs: Sequence[xr.Dataset]) -> list[Estimate]:
 
 
 def _of_marks(c: Connection, run: xr.Dataset) -> dict[str, float]:
-    kept = kept_after_marks(c, run, after_s=start_of(c).settled_s)
+    kept = kept_after_marks(c, run)
     return {"kept_after_mark": float(np.median(kept))} if len(kept) else {}
 
 

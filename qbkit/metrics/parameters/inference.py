@@ -55,7 +55,10 @@ def infer(
     for run in (t for t in several if isinstance(t, xr.Dataset)):
         require_whole(run)
     seen = [t if isinstance(t, Connection) else observe(t, flow) for t in several]
-    kept = _kept_after_marks(several, seen, flow)
+    kept = [
+        kept_after_marks(c, trace, flow) if isinstance(trace, xr.Dataset) else np.empty(0)
+        for trace, c in zip(several, seen, strict=True)
+    ]
     found = [
         shown(samples_of(c), trace, flow, after_mark)
         for c, trace, after_mark in zip(seen, several, kept, strict=True)
@@ -66,24 +69,8 @@ def infer(
         else median_of(name, [np.array(each.get(name, ()), float, ndmin=1) for each in found])
         for name, (unit, _) in PARAMETERS.items()
     ]
-    return Parameters(seen[0].label, [*with_flows(estimates), *_after_marks(kept)])
-
-
-def _kept_after_marks(
-    traces: Sequence[xr.Dataset | Connection], seen: Sequence[Connection], flow: str | int
-) -> list[FloatArray]:
-    """What CE marks leave of the window in each trace; empty where there are none."""
-    return [
-        kept_after_marks(c, trace, flow, after_s=start_of(c).settled_s)
-        if isinstance(trace, xr.Dataset)
-        else np.empty(0)
-        for trace, c in zip(traces, seen, strict=True)
-    ]
-
-
-def _after_marks(kept: Sequence[FloatArray]) -> list[Estimate]:
-    """What CE marks leave of the window; none of traces without marks."""
-    return [median_of("kept_after_mark", kept)] if any(map(len, kept)) else []
+    after_marks = [median_of("kept_after_mark", kept)] if any(map(len, kept)) else []
+    return Parameters(seen[0].label, [*with_flows(estimates), *after_marks])
 
 
 def samples_of(c: Connection) -> dict[str, FloatArray | float | str]:

@@ -8,6 +8,7 @@ import xarray as xr
 from qbkit.metrics.flows.lookup import flow_index
 from qbkit.metrics.parameters.connection import Connection
 from qbkit.metrics.parameters.reductions import reduction_at
+from qbkit.metrics.parameters.start import start_of
 from qbkit.traces.arrays import FloatArray
 
 APART_RTTS = 2.0
@@ -16,14 +17,12 @@ FEWEST = 3
 """Marks from which on their median counts."""
 
 
-def kept_after_marks(
-    c: Connection, run: xr.Dataset, flow: str | int = 0, after_s: float = 0.0
-) -> FloatArray:
-    """(k,) part of the window that each CE mark leaves after a time, where no loss is near.
+def kept_after_marks(c: Connection, run: xr.Dataset, flow: str | int = 0) -> FloatArray:
+    """(k,) part of the window that each CE mark after slow start leaves, where no loss is near.
 
     Empty for a run without marks, or with fewer than `FEWEST` that count.
     """
-    kept, next_s = [], after_s
+    kept, next_s = [], start_of(c).settled_s
     for at_s in heard_s(c, run, flow):
         if at_s < next_s:
             continue

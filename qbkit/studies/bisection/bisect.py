@@ -235,7 +235,7 @@ class _Trials:
         self.versions[i].prepare(self.say)
         flow = self._flow(i)
         is_alone = self.measure.is_alone
-        runs = self._run([flow], self.seeds) if is_alone else self._competing(flow)
+        runs = self._run([flow]) if is_alone else self._competing(flow)
         values = self.measure.values(runs, self._of_reference)
         self.say(f"{self.versions[i].title}: {self.measure.words} {values.mean():.4g}")
         return values
@@ -249,10 +249,11 @@ class _Trials:
         return self._competing(self.reference) if self.measure.name == "conformance" else []
 
     def _competing(self, flow: str) -> list[xr.Dataset]:
-        return self._run([flow, self.reference], self.seeds)
+        return self._run([flow, self.reference])
 
-    def _run(self, flows: Sequence[str], seeds: int) -> list[xr.Dataset]:
-        return self._run_all(experiments(flows, self.link, duration_s=self.duration_s, seeds=seeds))
+    def _run(self, flows: Sequence[str]) -> list[xr.Dataset]:
+        wanted = experiments(flows, self.link, duration_s=self.duration_s, seeds=self.seeds)
+        return self._run_all(wanted)
 
     def _run_all(self, wanted: Sequence[Experiment]) -> list[xr.Dataset]:
         if isinstance(self.versions[0], Commit):  # only this process knows their stacks

@@ -14,11 +14,6 @@ class Found(NamedTuple):
     last_good: int
     first_bad: int
 
-    @property
-    def between(self) -> range:
-        """The versions of which nothing is known, so that each may be the first."""
-        return range(self.last_good + 1, self.first_bad)
-
 
 def search(count: int, side_of: Callable[[int], Side]) -> Found:
     """Bisect versions 0 (good) to ``count`` - 1 (bad).
