@@ -317,6 +317,19 @@ def test_the_margin_of_a_delay_is_a_part_of_a_short_rtt():
     assert one.frame()["margin"].item() == pytest.approx(0.2)
 
 
+def test_a_span_without_a_delivery_or_of_less_than_a_bin_has_values():
+    bins = {"time": ("time", [0.0, 0.1]), "capacity_mbps": ("time", [8.0, 4.0])}
+    packets = {
+        f"packet_{name}": ("packet", [each])
+        for name, each in {"flow": 0, "time_s": 0.1, "departure_s": 0.15, "size_bytes": 500}.items()
+    }
+    run = xr.Dataset({**bins, **packets, "label": ("flow", ["a"])}, attrs={"bin_s": 0.1})
+    assert math.isnan(MEASURES["jain"].compute(Part(run, [0], 0.0, 0.1)))
+    short = Part(run, [0], 0.145, 0.155)
+    assert MEASURES["utilisation"].compute(short) == pytest.approx(500 * 8e-6 / 0.01 / 4)
+    assert MEASURES["recovery"].compute(short) == short.span_s
+
+
 def test_an_object_that_never_came_took_until_the_end_of_the_run():
     flow, release_s, arrived_s = [0, 0, 0, 1], [1.0, 2.0, 29.5, 3.0], [1.1, np.nan, np.nan, 3.1]
     columns = {"flow": flow, "release_s": release_s, "arrived_s": arrived_s}

@@ -164,9 +164,9 @@ def state_visits_s(part: Part, state: str) -> FloatArray:
 
 
 def jain(part: Part) -> float:
-    """Jain's index of the flows' throughputs in the span."""
+    """Jain's index of the flows' throughputs in the span; NaN if none has any."""
     each = [delivered_bytes(part.run, i, part.from_s, part.to_s) for i in part.flows]
-    return float(jain_index(each))
+    return float(jain_index(each)) if sum(each) else math.nan
 
 
 def late_share(part: Part) -> float:
@@ -247,6 +247,8 @@ def _rate_mbps(part: Part) -> FloatArray:
     run = part.run
     middle_s = run["time"].values + float(run.attrs["bin_s"]) / 2
     inside = (middle_s >= part.from_s) & (middle_s < part.to_s)
+    if not inside.any():  # a span of less than a bin
+        inside[np.abs(middle_s - part.from_s).argmin()] = True
     if "capacity_mbps" in run:
         return np.asarray(run["capacity_mbps"].values[inside], dtype=float)
     experiment = run_experiment(run)
