@@ -20,6 +20,7 @@ from reprlib import repr as short
 from typing import Any
 
 from qbkit.errors import SpecError
+from qbkit.suggestions import did_you_mean
 
 NUMBERS: Mapping[type, Callable[[Any], object]] = {int: operator.index, float: float}
 """Numbers, and what takes those of Python and of NumPy, but not texts that look like them."""
@@ -50,6 +51,9 @@ def guarded(lookup: Callable[[str], Any], package: str) -> Callable[[str], Any]:
     """The lookup of a package's names, whose functions check the kinds of their arguments."""
 
     def find(name: str) -> Any:
+        known = dir(sys.modules[package])
+        if name not in known:
+            raise AttributeError(f"{package} has no {name}{did_you_mean(name, known)}")
         found = lookup(name)
         if inspect.isfunction(found):
             found = _checked(found, package)
@@ -68,6 +72,8 @@ def _checked(function: Callable[..., Any], package: str) -> Callable[..., Any]:
 
     @wraps(function)
     def call(*args: Any, **options: Any) -> Any:
+        if not any(p.kind is p.VAR_KEYWORD for p in signature.parameters.values()):
+            require_settings(options, function)
         try:
             given = signature.bind(*args, **options)
         except TypeError:
@@ -90,6 +96,21 @@ def _checked(function: Callable[..., Any], package: str) -> Callable[..., Any]:
 
     call.__module__ = package
     return call
+
+
+def require_settings(
+    given: Iterable[str], function: Callable[..., Any], *to: Callable[..., Any]
+) -> None:
+    """Raise SpecError for what a function does not take by name, nor hands on to another one."""
+    own, *handed = [inspect.signature(each).parameters.values() for each in (function, *to)]
+    known = [p.name for p in own if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+    known += [p.name for several in handed for p in several if p.kind is p.KEYWORD_ONLY]
+    for name in given:
+        if name not in known:
+            near = did_you_mean(name, known)
+            raise SpecError(
+                f"{function.__name__} has no setting {name}{near}; it has {', '.join(known)}"
+            )
 
 
 def _require_kinds(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import shlex
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -18,7 +19,7 @@ from click.testing import CliRunner
 import qbkit as qb
 from qbkit.cli.group import Commands
 from qbkit.cli.run import run_command
-from qbkit.errors import SpecError, StoreError
+from qbkit.errors import MetricError, SpecError, StoreError
 from qbkit.metrics.evaluation.harm import compared, harm
 from qbkit.metrics.evaluation.measures import MEASURES, Part
 from qbkit.spec.book import Book
@@ -341,6 +342,16 @@ def test_an_object_that_never_came_took_until_the_end_of_the_run():
     assert MEASURES["median"].compute(part) == pytest.approx((100 + 28_000) / 2)
     assert MEASURES["late"].compute(part) == 50
     assert math.isnan(MEASURES["median"].compute(Part(run.drop_vars(list(run)), [0], 0, 30)))
+
+
+def test_a_section_without_a_number_is_not_drawn():
+    one = evaluation(a_b=[0.5, 0.6], tcp_reno=[0.5, 0.6], tcp_cubic=[0.4, 0.5])
+    assert one.chart("5.2")
+    with pytest.raises(MetricError, match=r"there is no section '9\.9'; choose from 5\.2"):
+        one.chart("9.9")
+    nothing = replace(one, values=one.values.assign(value=math.nan))
+    with pytest.raises(MetricError, match=r"section 5\.2 has no number to draw: its runs failed"):
+        nothing.chart("5.2")
 
 
 def test_what_nobody_can_run_is_a_mistake_of_the_book(tmp_path: Path):

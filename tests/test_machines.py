@@ -14,7 +14,10 @@ from pathlib import Path
 import pytest
 from filelock import Timeout
 
+import qbkit as qb
+from qbkit import progress
 from qbkit.errors import StoreError
+from qbkit.execution import runner
 from qbkit.files import lock
 from qbkit.testbed import processor, scratch
 
@@ -89,8 +92,28 @@ def test_processors_of_another_machine_have_the_same_numbers(shared_cache: Path)
     with ExitStack() as held:
         for number in os.sched_getaffinity(0):
             held.enter_context(lock(theirs / str(number)))
-        claims = [held.enter_context(processor.claim_processor()) for _ in range(count)]
+        claims = [held.enter_context(processor.claim_processor(pytest.fail)) for _ in range(count)]
         assert set(claims) == os.sched_getaffinity(0)
+
+
+def test_a_run_that_waits_for_a_processor_says_so(
+    shared_cache: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.setattr(progress, "LOG_INTERVAL_S", 0)
+    experiment = qb.Experiment(flows=["tcp:cubic"], duration_s=5)
+    others = ExitStack()
+    for _ in os.sched_getaffinity(0):
+        others.enter_context(processor.claim_processor(pytest.fail))
+    with runner._progress(experiment, wanted=True) as report:
+
+        def wait() -> None:
+            report(None)
+            others.close()
+
+        with processor.claim_processor(wait):
+            assert "tcp:cubic waits for a processor: " in capsys.readouterr().err
+            report(1.0)
+            assert "waits" not in capsys.readouterr().err
 
 
 def test_a_lock_ends_with_its_process(tmp_path: Path):

@@ -62,6 +62,10 @@ OF_SETTINGS = [
     (lambda: qb.race("tcp:cubic", rate=5), "race has no setting rate (did you mean rate_mbps?);"),
     (lambda: qb.race("tcp:cubic", rerum=True), "race has no setting rerum (did you mean rerun?)"),
     (lambda: qb.explore([], engines="host"), "explore has no setting engines (did you mean engine"),
+    (
+        lambda: qb.conformance_study("tcp:reno", "tcp:cubic", duration=9),
+        "conformance_study has no setting duration (did you mean duration_s?); it has test,",
+    ),
 ]
 
 FLOWS = [(f"tcp:cubic?app={text}", sentence) for text, sentence in OF_APPS]

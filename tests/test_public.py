@@ -7,6 +7,7 @@ import json
 import re
 from importlib.metadata import version
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from synthetic import synthetic_run
@@ -37,6 +38,19 @@ def test_every_public_name_is_there_and_explained(name: str):
     found = getattr(qb, name)
     assert name in dir(qb)
     assert inspect.getdoc(found)
+
+
+@pytest.mark.parametrize(
+    ("package", "name", "sentence"),
+    [
+        (qb, "experiment", "qbkit has no experiment (did you mean Experiment?)"),
+        (qb.plots, "timeline", "qbkit.plots has no timeline (did you mean timeline_chart?)"),
+        (qb, "zzz", "qbkit has no zzz"),
+    ],
+)
+def test_a_misspelt_name_names_the_nearest(package: ModuleType, name: str, sentence: str):
+    with pytest.raises(AttributeError, match=f"^{re.escape(sentence)}$"):
+        getattr(package, name)
 
 
 def test_the_version_is_that_of_the_installed_package():

@@ -110,6 +110,8 @@ def test_foreign_newer_and_missing_files(tmp_path):
     qb.save_run(synthetic_run().assign_attrs(format_version=99), newer)
     with pytest.raises(StoreError, match="has format 99, this qbkit reads up to 2; update"):
         qb.load_run(newer)
+    with pytest.raises(StoreError, match="is a folder; name a file of a run"):
+        qb.load_run(tmp_path)
     with pytest.raises(StoreError, match="there is no run file"):
         qb.load_run(tmp_path / "none.nc")
 

@@ -122,7 +122,7 @@ def _measure(
     plan = make_plan(experiment, drivers, engine.name, engines.CAPTURE)
     silence_s = _silence_s(experiment)
 
-    def report(at_s: float) -> None:
+    def report(at_s: float | None) -> None:
         # Not before the guest runs: a fork in the middle of an import upsets the lock of h5py.
         if at_s == 0:
             _import_meanwhile("qbkit.store.datasets")
@@ -280,8 +280,14 @@ def _progress(experiment: Experiment, wanted: bool) -> Iterator[OnProgress]:
     title = " + ".join(flow.name for flow in experiment.flows[:4])
     form = "{l_bar}{bar}| {n:.0f}/{total:.0f} virtual s [{elapsed}<{remaining}]"
     with progress_bar(total=experiment.duration_s, desc=title, bar_format=form, leave=False) as bar:
-        yield lambda at_s: bar.update(at_s - bar.n) and None
-        bar.update(experiment.duration_s - bar.n)
+
+        def report(at_s: float | None) -> None:
+            waits = at_s is None
+            bar.set_description(f"{title} waits for a processor" if waits else title, refresh=False)
+            bar.update(0 if at_s is None else at_s - bar.n)
+
+        yield report
+        report(experiment.duration_s)
 
 
 def _silence_s(experiment: Experiment) -> float:

@@ -81,6 +81,8 @@ def _opening(path: str | Path) -> Iterator[None]:
     """Raises StoreError where a run's file is missing, or what is done with it fails."""
     if not as_path(path).exists():
         raise StoreError(f"there is no run file {path}", refused=True)
+    if as_path(path).is_dir():
+        raise StoreError(f"{path} is a folder; name a file of a run, FILE.nc", refused=True)
     try:
         yield
     except Exception:  # h5py raises nearly anything on damaged files

@@ -31,7 +31,7 @@ from qbkit.store.index import (
     require_unchanged,
     write_index,
 )
-from qbkit.store.sweep_folder import load_cube
+from qbkit.store.sweep_folder import CUBE, load_cube
 
 STEP = 0.01
 """Published values are rounded to 0.01 of their unit (ms, Mbit/s, %, s): a tenth of the size."""
@@ -132,7 +132,14 @@ def load_sweep(path: str | Path) -> xr.Dataset:
 
     Raises StoreError where there is none, or where a published file was changed.
     """
-    return load_published(path) if as_path(path).suffix in YAML else load_cube(str(path))
+    if as_path(path).suffix in YAML:
+        return load_published(path)
+    specs = sorted(one.name for one in as_path(path).glob("*.yaml"))
+    if specs and not (as_path(path) / CUBE).exists():
+        raise StoreError(
+            f"{path} holds specs of sweeps; name one of them: {', '.join(specs)}", refused=True
+        )
+    return load_cube(str(path))
 
 
 def load_published(spec: str | Path) -> xr.Dataset:

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any
 import xarray as xr
 
 from qbkit import extras
-from qbkit.arguments import require_settings
 from qbkit.errors import MetricError, QbkitError, SpecError
 from qbkit.execution.runner import run
+from qbkit.kinds import require_settings
 from qbkit.metrics import cell_envelopes, conformance_map, settling, summary
 from qbkit.metrics.flows.lookup import flow_labels
 from qbkit.metrics.maps.interactions import FIRST

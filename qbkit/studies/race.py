@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import xarray as xr
 
-from qbkit.arguments import require_settings
 from qbkit.execution.runner import run
+from qbkit.kinds import require_settings
 from qbkit.metrics import jain_index, summary
 from qbkit.plots import timeline_chart
 from qbkit.plots.drawing.html import run_html

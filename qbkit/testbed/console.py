@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
-OnProgress = Callable[[float], None]
+OnProgress = Callable[[float | None], None]
+"""Gets the virtual time in seconds; None while the run waits for a processor."""
 
 
 @dataclass

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
@@ -17,11 +17,15 @@ LOOK_AGAIN_S = 0.05
 
 
 @contextmanager
-def claim_processor() -> Iterator[int]:
-    """Number of a processor that this user's other guests leave free; waits for one."""
+def claim_processor(on_wait: Callable[[], None]) -> Iterator[int]:
+    """Number of a processor that this user's other guests leave free.
+
+    Waits for one, and calls ``on_wait`` again and again meanwhile.
+    """
     folder = own_folder("processors")
     with ExitStack() as held:
         while (processor := _lock_one(folder, held)) is None:
+            on_wait()
             time.sleep(LOOK_AGAIN_S)
         yield processor
 

@@ -56,8 +56,8 @@ def run_guest(
     """Boot a guest in a prepared folder and wait until it has powered off.
 
     ``folder`` holds ``agent``, ``run/`` and ``mnt/`` (see `engines`). ``on_progress`` gets the
-    virtual time in seconds. Raises EngineError when the
-    guest does not boot, RunStalled when it prints nothing for ``silence_s`` of wall-clock time.
+    virtual time in seconds, None while other guests have all processors. Raises EngineError when
+    the guest does not boot, RunStalled when it prints nothing for ``silence_s`` of wall-clock time.
     No process is left in any case.
     """
     binary = kernel.require(plan.kernel).path
@@ -66,7 +66,7 @@ def run_guest(
     shutil.copy2(guest_root.init(root), folder / "root/init")
     if root is not None:
         (folder / "system").symlink_to(root)
-    with claim_processor() as processor, measured() as usage:
+    with claim_processor(lambda: on_progress(None)) as processor, measured() as usage:
         words = [*COMMAND, *TIME_TRAVEL] if time_travel else COMMAND
         command = [word.format(guest_mb=plan.guest_mb) for word in words]
         process = _start(command, binary, folder, seed, processor)

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
+from qbkit.errors import MetricError
 from qbkit.metrics.evaluation.harm import Comparison, compared
 from qbkit.metrics.evaluation.measures import MEASURES
 from qbkit.plots import section_chart
@@ -185,7 +186,13 @@ class Evaluation:
 
     def chart(self, section: str) -> VConcatChart:
         """The numbers of a section, a panel each, with all senders; MetricError without any."""
+        criterion = next((one for one in self.book.criteria if one.section == section), None)
+        if criterion is None:
+            known = ", ".join(one.section for one in self.book.criteria)
+            raise MetricError(f"there is no section {section!r}; choose from {known}", refused=True)
         mine = self.values[self.values["section"] == section]
+        if mine["value"].isna().all():
+            raise MetricError(f"section {section} has no number to draw: {self.detail(criterion)}")
         panels = [_panel(row) for row in mine.to_dict(orient="records")]
         senders = list(dict.fromkeys(self.values["sender"]))
         drawn = mine[["sender", "value"]].assign(panel=panels)
