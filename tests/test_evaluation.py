@@ -195,6 +195,8 @@ def test_a_command_parses_to_the_experiment_of_its_scenario():
         (book(vary={"ecn": []}), "no value in vary.ecn"),
         (book(vary={"rtt_ms": [10, 20]}), "rtt_ms in network and in vary"),
         (book(flows=["{}"], harm=False), "of the other flows, and 'beside CUBIC' has none"),
+        ({**BOOK, "standards": ["tcp:speed"]}, "tcp has no controller 'speed'"),
+        ({**BOOK, "others": ["speed:bbr"]}, "there is no stack 'speed'"),
         ({**BOOK, "criteria": [CRITERION, CRITERION]}, "section 5.2 twice"),
         ({**BOOK, "criteria": [{**CRITERION, "scenarios": []}]}, "say in not_measured why"),
     ],

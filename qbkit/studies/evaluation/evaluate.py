@@ -186,11 +186,12 @@ def load_evaluation(path: str | Path) -> Evaluation:
 def _left_out(tested: Flow, book: Book, engine: str | None, *, quick: bool) -> LeftOut:
     """What is asked for that the sender cannot run though a standard controller can, and why.
 
-    Raises SpecError for a sender that cannot run at all, or sets what a scenario sets, and for a
-    scenario that nobody can run.
+    Raises SpecError for a sender or another of the book that cannot run at all, for a sender that
+    sets what a scenario sets, and for a scenario that nobody can run.
     """
     require = namer(engine)
-    require(Experiment(flows=(tested,)))
+    for flow in (tested, *map(as_flow, book.standards), *map(as_flow, book.others)):
+        require(Experiment(flows=(flow,)))
     require_same(tested, map(as_flow, book.standards))
     left_out: LeftOut = {}
     for criterion, scenario in book.scenarios:
