@@ -229,18 +229,10 @@ def test_a_finding_is_a_box_and_on_the_page_of_its_implementation(site: Path):
 
 
 def test_sweeps_against_one_controller_have_different_headings():
-    folders = (
-        "conformance",
-        "conformance_100_mbps_10_ms",
-        "conformance_100_mbps_50_ms",
-    )
+    folders = ("conformance", "conformance_100_mbps_10_ms", "conformance_100_mbps_50_ms")
     cubes = [qb.load_sweep(DATA / folder / "bbr.yaml") for folder in folders]
     headings = [shared_words(ConformanceSweep("bbr", cube, {})) for cube in cubes]
-    assert headings == [
-        "20 Mbit/s, 60 s",
-        "100 Mbit/s, 10 ms, 60 s",
-        "100 Mbit/s, 50 ms, 60 s",
-    ]
+    assert headings == ["20 Mbit/s, 60 s", "100 Mbit/s, 10 ms, 60 s", "100 Mbit/s, 50 ms, 60 s"]
 
 
 def test_answers_along_standards_are_a_table_and_on_the_page_of_the_sender(site: Path):

@@ -144,9 +144,7 @@ def test_visits_to_a_state(states: list[int], visits_s):
 
 
 @pytest.mark.guest
-def test_a_first_run_finds_the_time_of_a_change_and_the_second_is_equal_up_to_there(
-    book: CaseBook,
-):
+def test_a_first_run_finds_the_time_of_a_change_and_the_second_is_equal_up_to_there(book: CaseBook):
     fourth = book.cases[3]
     (judged,) = qb.judge_cases("picoquic:bbr1", seeds=1, only=[4]).judgements
     assert judged.answer == cases.SAYS, judged.seen

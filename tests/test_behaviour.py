@@ -424,10 +424,7 @@ def test_the_curve_of_a_line_is_no_cause():
 
 @pytest.mark.parametrize(
     ("name", "usual", "chance", "change"),
-    [
-        ("reverted_reductions_percent", 0.0, 10.0, 50.0),
-        ("packets_per_ack", 2.0, 1.6, 3.0),
-    ],
+    [("reverted_reductions_percent", 0.0, 10.0, 50.0), ("packets_per_ack", 2.0, 1.6, 3.0)],
 )
 def test_what_chance_does_is_no_difference(name, usual, chance, change):
     reference = known(growth="linear", **{name: usual})

@@ -181,12 +181,7 @@ RELEASED = ["0.9.0", "0.10.0", "0.11.0-rc1", "0.11.0", "0.8.1", "0.12.0"]
         ("tquic@0.9.0", "tquic@0.9.9", {}, "there is no version 0.9.9 of the crate tquic for thi"),
         ("tcp@6.1", "tcp@6.2", {}, "qbkit builds no earlier releases of tcp; it builds those of"),
         ("tquic@0.9.0", "tquic@0.12.0", {"controller": "bbr9"}, "tquic@0.9.0 has no controller"),
-        (
-            "tquic@0.9.0",
-            "tquic@0.12.0",
-            {"reference": "tcp:cubix"},
-            "tcp has no controller 'cub",
-        ),
+        ("tquic@0.9.0", "tquic@0.12.0", {"reference": "tcp:cubix"}, "tcp has no controller 'cub"),
         ("tquic@0.9.0", "tquic@0.12.0", {"seeds": 3}, "seeds = 3 cannot decide; give 4 or more"),
         ("tquic@0.9.0", "tquic@0.12.0", {"duration_s": 3}, "duration_s = 3: a hull needs 3 wind"),
         ("tquic@0.9.0", "tquic@0.12.0", {"clone": "."}, "commits need both the folder of a clone"),

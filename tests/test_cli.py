@@ -338,10 +338,7 @@ def test_imported_pcaps_give_the_same_numbers(tmp_path):
         (["compare", "tcp:cubic", "tcp:reno", "--out", "a.odt"], "cannot be saved as 'a.odt'"),
         (["compare", "a.nc", "b.nc", "--rate-mbps", "5"], "--rate-mbps is for flows that are run"),
         (["hunt", "quinn:cubic", "--out", "a.pdf"], "a case cannot be saved as a.pdf"),
-        (
-            ["gate", "tcp:reno", "--max-share", "nan", "--out", "/tmp"],
-            "nan % is no share of",
-        ),
+        (["gate", "tcp:reno", "--max-share", "nan", "--out", "/tmp"], "nan % is no share of"),
         (["conformance", "tcp:reno", "--min", "2"], "2 is no conformance; give a number from 0"),
         (["conformance", "tcp:reno?app=rate mbps=1"], "tcp:reno sends what its app rate gives it"),
         (["stacks", "--json", "--markdown"], "give --json or --markdown, not both"),

@@ -280,10 +280,7 @@ def test_without_a_file_there_are_no_stacks(tmp_path: Path):
             '[stack.mine]\nprogram = "/x"\ncontrollers = ["a"]\ncolor = "red"',
             "unknown key color; known are program, controllers, ",
         ),
-        (
-            '[stack.mine]\nprogram = "/x"\ncontrollers = ["a"]\noptions = 1',
-            "write options as",
-        ),
+        ('[stack.mine]\nprogram = "/x"\ncontrollers = ["a"]\noptions = 1', "write options as"),
         (f"{TABLE}prgram = 'x'", "unknown key prgram (did you mean program?); known are program,"),
         (
             "[stack.mine]\nprogram = '/bin/sh -c x'\ncontrollers = ['a']",

@@ -23,19 +23,8 @@ from qbkit.spec import Experiment, Flow
 from qbkit.stacks import get
 from qbkit.studies.conformance import Study
 from qbkit.studies.gate import Gated, save_gate
-from qbkit.studies.gate.baseline import (
-    baseline_check,
-    read_baseline,
-    require_alike,
-    write_baseline,
-)
-from qbkit.studies.gate.checks import (
-    Check,
-    conformance_check,
-    connection_check,
-    share_check,
-    worst,
-)
+from qbkit.studies.gate.baseline import baseline_check, read_baseline, require_alike, write_baseline
+from qbkit.studies.gate.checks import Check, conformance_check, connection_check, share_check, worst
 from qbkit.studies.gate.report import junit, markdown
 from qbkit.traces.run.early_end import EarlyEnd, end_variables
 

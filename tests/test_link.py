@@ -172,10 +172,7 @@ def test_random_loss():
 
 
 def test_start_stop_and_bytes():
-    flows = [
-        Flow("tcp", "cubic", stop_s=3),
-        Flow("tcp", "cubic", start_s=4, bytes=1_000_000),
-    ]
+    flows = [Flow("tcp", "cubic", stop_s=3), Flow("tcp", "cubic", start_s=4, bytes=1_000_000)]
     ds = run(flows, duration_s=8)
     # Late acknowledgements draw small resets from the host of a sender that has ended.
     ds = ds.isel(packet=ds.packet_size_bytes.values > 100)

@@ -11,14 +11,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from qbkit.errors import MetricError
-from qbkit.metrics import (
-    DEFINITIONS,
-    conformance,
-    conformance_t,
-    deviation,
-    envelope,
-    overlap,
-)
+from qbkit.metrics import DEFINITIONS, conformance, conformance_t, deviation, envelope, overlap
 from qbkit.metrics.envelopes.conformance import pairwise_conformance
 
 DEFINITION = pytest.mark.parametrize("definition", DEFINITIONS)

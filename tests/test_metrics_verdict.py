@@ -62,12 +62,7 @@ def trials(n: int, seed: int, mbps: float = 10, *, ms: float = 40, scatter: floa
         ),
         (trials(3, 1, 16), trials(3, 2), "open", "3 seeds cannot decide; 5 can."),
         (trials(1, 1), trials(1, 2), "open", "1 seed cannot decide; 5 can."),
-        (
-            trials(2, 1),
-            trials(4, 2),
-            "open",
-            "2 and 4 seeds cannot decide; 5 of each can.",
-        ),
+        (trials(2, 1), trials(4, 2), "open", "2 and 4 seeds cannot decide; 5 of each can."),
     ],
 )
 def test_the_first_line_says_what_differs(test, reference, kind, first):

@@ -96,10 +96,7 @@ def test_each_line_over_time_has_markers_where_dashes_tell_kinds_apart(kind):
     for line in lines:
         assert line["encoding"].get("strokeDash", {}).get("field") in (None, "kind")
         (*_, last) = [u for u in shaped if u.get("data") == line.get("data")]
-        assert last["encoding"]["shape"]["scale"] == {
-            "domain": LABELS,
-            "range": list(SHAPES[:3]),
-        }
+        assert last["encoding"]["shape"]["scale"] == {"domain": LABELS, "range": list(SHAPES[:3])}
     # One legend of the labels, with their shapes; another of the kinds of lines.
     named = [legend for legend in legends(spec) if "shape" in legend and "fill" in legend]
     assert named[0] == {"fill", "stroke", "shape"}

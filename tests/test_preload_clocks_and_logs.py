@@ -105,10 +105,7 @@ def clock(tmp_path_factory):
     subprocess.run(["gcc", "-no-pie", "-o", folder / "clock", folder / "clock.c"], check=True)
 
     def run(address: int = 0) -> tuple[int, int]:
-        variables = {
-            "LD_PRELOAD": preloaded(preload.ENVOY),
-            "QBKIT_CYCLE_CLOCK": f"{address:x}",
-        }
+        variables = {"LD_PRELOAD": preloaded(preload.ENVOY), "QBKIT_CYCLE_CLOCK": f"{address:x}"}
         said = subprocess.check_output([folder / "clock"], env={**os.environ, **variables})
         where, now = said.split()
         return int(where, 16), int(now)

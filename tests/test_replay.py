@@ -54,10 +54,7 @@ def stored(folder, monkeypatch):
 @pytest.mark.slow
 def test_a_second_has_all_its_packets_and_those_in_the_queue_before(stored):
     found = stored.qb.replay(around_s=1.5)
-    assert str(found).splitlines()[:2] == [
-        "The same bytes as the stored run.",
-        "No input differs.",
-    ]
+    assert str(found).splitlines()[:2] == ["The same bytes as the stored run.", "No input differs."]
     assert found.span_s == (1.0, 2.0)
     arrives_s, leaves_s = stored.packet_time_s.values, stored.packet_departure_s.values
     last_s = np.where(np.isnan(leaves_s), arrives_s, leaves_s)

@@ -110,10 +110,7 @@ def test_equal_flows_get_distinct_labels():
         ),
         (["tcp:bbr", "tcp:bbr?start_s=5"], ["tcp:bbr #1", "tcp:bbr #2"]),
         (["tcp:bbr?start_s=5", "tcp:cubic"], ["tcp:bbr", "tcp:cubic"]),
-        (
-            ["a:b?x=1", "a:b?x=1", "a:b?x=2"],
-            ["a:b?x=1 #1", "a:b?x=1 #2", "a:b?x=2"],
-        ),
+        (["a:b?x=1", "a:b?x=1", "a:b?x=2"], ["a:b?x=1 #1", "a:b?x=1 #2", "a:b?x=2"]),
     ],
 )
 def test_labels_name_what_differs(flows, labels):
@@ -322,10 +319,7 @@ QUEUES = [
             lambda: Experiment(flows=["tcp"] * 9),
             "flows.4: 'tcp' is not a flow; write stack:controller, such as tcp:cubic; and 4 more",
         ),
-        (
-            lambda: Experiment(flows=["a:b"] * 201),
-            "must have at most 200 entries, not 201",
-        ),
+        (lambda: Experiment(flows=["a:b"] * 201), "must have at most 200 entries, not 201"),
         (
             lambda: setattr(Experiment(flows=["a:b"]), "seed", 2),
             "cannot be changed; make another one with the value",

@@ -8,12 +8,7 @@ from typing import Any, NamedTuple
 
 import altair as alt
 
-from qbkit.atlas.again import (
-    cell_again,
-    inference_again,
-    pair_again,
-    run_again,
-)
+from qbkit.atlas.again import cell_again, inference_again, pair_again, run_again
 from qbkit.atlas.inferred import LINK, Inferred
 from qbkit.atlas.multiples import envelope_panels, lone_panels
 from qbkit.atlas.published import (

@@ -27,11 +27,7 @@ DIFFERENT = 3
 @click.command("reproduce")
 @click.argument("path", type=options.PATH)
 @options.of_points
-@click.option(
-    "--sample",
-    type=click.IntRange(min=1),
-    help="Only a random sample of this size.",
-)
+@click.option("--sample", type=click.IntRange(min=1), help="Only a random sample of this size.")
 @click.option("--sample-seed", type=int, default=1, show_default=True, help="Seed of the sample.")
 @options.as_json
 def reproduce_command(

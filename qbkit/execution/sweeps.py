@@ -122,9 +122,7 @@ def gather(
     return cube(sweep, ids, {**known, **results.figures(ids)})
 
 
-def _kept(
-    published: xr.Dataset | None,
-) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
+def _kept(published: xr.Dataset | None) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
     """The figures of the runs in a cube by name, and their names by experiment as JSON."""
     return ({}, {}) if published is None else (figures_of(published), runs_of(published))
 

@@ -177,13 +177,7 @@ def _chart(
     points = (
         alt.Chart(inline(runs))
         .mark_point(filled=True, size=40)
-        .encode(
-            x=x,
-            y=y,
-            color=colour,
-            tooltip=tooltip,
-            opacity=unless_hidden(shown, 0.8, 0.05),
-        )
+        .encode(x=x, y=y, color=colour, tooltip=tooltip, opacity=unless_hidden(shown, 0.8, 0.05))
     )
     return LayerChart(layer=[line.add_params(shown), points, hover(line, tooltip)]).properties(
         width=WIDTH, height=HEIGHT, **heading(title, MEANING, WIDTH)

@@ -39,10 +39,7 @@ COMPILER = ("-m", "jdk.compiler/com.sun.tools.javac.Main")
 """The package has the compiler's module, without the program javac."""
 OPENED = ("jdk.internal.net.http", "jdk.internal.net.http.quic")
 """Packages whose fields the driver reads."""
-FLAGS = (
-    *JVM_FLAGS,
-    *(f"--add-opens=java.net.http/{package}=ALL-UNNAMED" for package in OPENED),
-)
+FLAGS = (*JVM_FLAGS, *(f"--add-opens=java.net.http/{package}=ALL-UNNAMED" for package in OPENED))
 AUTHORITY = f"{CERTIFICATE_MOUNT}/{CERTIFICATE}ca.pem"
 
 
@@ -54,11 +51,7 @@ class Jdk(JavaStack, UploadingStack):
     controller_names: ClassVar[tuple[str, ...]] = ("cubic", "reno")
     sources: ClassVar[Path] = SOURCES
     flags: ClassVar[tuple[str, ...]] = FLAGS
-    reports: ClassVar[tuple[str, ...]] = (
-        *JavaStack.reports,
-        "latest_rtt_ms",
-        "min_rtt_ms",
-    )
+    reports: ClassVar[tuple[str, ...]] = (*JavaStack.reports, "latest_rtt_ms", "min_rtt_ms")
 
     def for_app(self) -> Stack:
         """The driver, and the receiver, with what `ABOVE` adds to them."""

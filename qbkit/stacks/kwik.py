@@ -53,11 +53,7 @@ class Kwik(JavaStack):
         "javac": f"a JDK of Java {JAVA} or newer",
         BATCH[0]: "util-linux",
     }
-    reports: ClassVar[tuple[str, ...]] = (
-        *JavaStack.reports,
-        "latest_rtt_ms",
-        "lost_packets",
-    )
+    reports: ClassVar[tuple[str, ...]] = (*JavaStack.reports, "latest_rtt_ms", "lost_packets")
 
     def version(self) -> str:
         """Version of kwik, and of our driver."""

@@ -52,11 +52,7 @@ class OpenSsl(CStack):
     minutes: ClassVar[int] = 3
     most_window_bytes: ClassVar[int] = 6 << 20
     options: ClassVar[dict[str, str]] = {"qlog": "write a full qlog"}
-    reports: ClassVar[tuple[str, ...]] = (
-        *CStack.reports,
-        "latest_rtt_ms",
-        "min_rtt_ms",
-    )
+    reports: ClassVar[tuple[str, ...]] = (*CStack.reports, "latest_rtt_ms", "min_rtt_ms")
 
     def crate(self) -> CrateSources:
         """The crate with the sources."""

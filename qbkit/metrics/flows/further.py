@@ -27,10 +27,7 @@ def further_columns(ds: xr.Dataset) -> dict[str, Column]:
     A column in which no flow has a value is left out. One of zeros stays, since 0 is known: in a
     mean over seeds it counts.
     """
-    columns: dict[str, Column] = {
-        "transport": transports(ds),
-        "complete_s": completion_times_s(ds),
-    }
+    columns: dict[str, Column] = {"transport": transports(ds), "complete_s": completion_times_s(ds)}
     if has_packets(ds):
         columns |= {
             "mean_frame_bytes": _per_flow(ds, ds["packet_size_bytes"].values, np.mean),

@@ -11,30 +11,13 @@ from dataclasses import replace
 
 from qbkit.metrics.parameters.between_runs import apart, estimates_differ, runs_apart
 from qbkit.metrics.parameters.difference import Difference
-from qbkit.metrics.parameters.dips import (
-    DECREASE,
-    INCREASE,
-    hides_a_reduction,
-    is_a_dip,
-    settled,
-)
-from qbkit.metrics.parameters.effects import (
-    DERIVED,
-    EFFECTS,
-    LOSS_BASED,
-    SYMPTOMS,
-)
+from qbkit.metrics.parameters.dips import DECREASE, INCREASE, hides_a_reduction, is_a_dip, settled
+from qbkit.metrics.parameters.effects import DERIVED, EFFECTS, LOSS_BASED, SYMPTOMS
 from qbkit.metrics.parameters.estimates import PARAMETERS, Estimate, Parameters
 from qbkit.metrics.parameters.explained import explained
 from qbkit.metrics.parameters.laws import CAP, GROWTH, PROBING, are_of_two_laws, law, named
 from qbkit.metrics.parameters.making import by_effect, by_rule, symptom
-from qbkit.metrics.parameters.relations import (
-    AT_START,
-    EVIDENCE,
-    OF_ALL,
-    OF_LOSSES,
-    RECEIVERS,
-)
+from qbkit.metrics.parameters.relations import AT_START, EVIDENCE, OF_ALL, OF_LOSSES, RECEIVERS
 from qbkit.metrics.parameters.rules import RULES, Rule
 from qbkit.metrics.parameters.windows import (
     BATCH,

@@ -264,11 +264,7 @@ def assess(
         reasons=reasons(outcome, trials, numbers, 1 - confidence),
         seeds_needed=_seeds_needed(trials, 1 - confidence) if outcome == UNDECIDED else None,
         definition=definition,
-        warnings=(
-            *_of_both_sides(numbers),
-            *_short_trials([*ours, *theirs]),
-            *_drifting(*sides),
-        ),
+        warnings=(*_of_both_sides(numbers), *_short_trials([*ours, *theirs]), *_drifting(*sides)),
         **numbers,
     )
 

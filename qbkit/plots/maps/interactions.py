@@ -237,10 +237,7 @@ def _series(cube: xr.Dataset) -> alt.InlineData:
         ways = (
             [(x, y, run)]
             if x == y or np.isfinite(coarse.values[j, i]).any()
-            else [
-                (x, y, run),
-                (y, x, run[::-1]),
-            ]
+            else [(x, y, run), (y, x, run[::-1])]
         )
         for row, column, flows in ways:
             for side, name, flow in zip(("row", "column"), (row, column), flows, strict=True):

@@ -16,14 +16,7 @@ from qbkit.plots import timeline_chart
 from qbkit.plots.drawing.render import page_fragment, without_bundle
 from qbkit.spec.case_book import Expectation
 from qbkit.studies.evaluation.badges import CSS, badge, failures
-from qbkit.studies.evaluation.judgements import (
-    DIFFERS,
-    SAYS,
-    VARIES,
-    CaseReport,
-    Judgement,
-    Missed,
-)
+from qbkit.studies.evaluation.judgements import DIFFERS, SAYS, VARIES, CaseReport, Judgement, Missed
 from qbkit.studies.report import html_page
 from qbkit.traces.run.journey import Fate
 

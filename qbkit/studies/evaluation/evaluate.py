@@ -32,17 +32,7 @@ from qbkit.studies.evaluation.judgements import CaseReport
 from qbkit.studies.evaluation.shelf import open_book, require_measures
 
 SEEDS, QUICK_SEEDS = 5, 3
-COLUMNS = (
-    "section",
-    "scenario",
-    "setting",
-    "measure",
-    "harm",
-    "sender",
-    "seed",
-    "value",
-    "run",
-)
+COLUMNS = ("section", "scenario", "setting", "measure", "harm", "sender", "seed", "value", "run")
 AT_ONCE = 120
 """So many runs are in memory at most."""
 

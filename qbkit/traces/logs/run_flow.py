@@ -11,12 +11,7 @@ from qbkit.arguments import whole
 from qbkit.errors import TraceError
 from qbkit.traces.arrays import IntArray
 from qbkit.traces.logs.events import FURTHER_METRICS, METRICS, EventTables
-from qbkit.traces.run.attributes import (
-    delay_changes_ms,
-    require_run,
-    require_whole,
-    run_warnings,
-)
+from qbkit.traces.run.attributes import delay_changes_ms, require_run, require_whole, run_warnings
 from qbkit.traces.run.journey import NO_PACKETS, Fate
 from qbkit.traces.run.schema import named
 

@@ -121,11 +121,7 @@ def _run(
             receiver_bytes=np.full(count, np.nan),
         ),
     }
-    names = {
-        "label": labels,
-        "stack": ["imported"] * count,
-        "controller": ["unknown"] * count,
-    }
+    names = {"label": labels, "stack": ["imported"] * count, "controller": ["unknown"] * count}
     return schema.assemble(variables, names, bins)
 
 
