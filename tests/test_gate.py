@@ -9,6 +9,7 @@ import zipfile
 from pathlib import Path
 from xml.etree import ElementTree
 
+import pandas as pd
 import pytest
 import xarray as xr
 from click.testing import CliRunner
@@ -22,9 +23,24 @@ from qbkit.metrics.parameters import Parameters
 from qbkit.spec import Experiment, Flow
 from qbkit.stacks import get
 from qbkit.studies.conformance import Study
+from qbkit.studies.evaluation.answers import Evaluation
+from qbkit.studies.evaluation.evaluate import COLUMNS
+from qbkit.studies.evaluation.shelf import open_book
 from qbkit.studies.gate import Gated, save_gate
-from qbkit.studies.gate.baseline import baseline_check, read_baseline, require_alike, write_baseline
-from qbkit.studies.gate.checks import Check, conformance_check, connection_check, share_check, worst
+from qbkit.studies.gate.baseline import (
+    baseline_check,
+    read_baseline,
+    require_alike,
+    write_baseline,
+)
+from qbkit.studies.gate.checks import (
+    Check,
+    conformance_check,
+    connection_check,
+    evaluation_check,
+    share_check,
+    worst,
+)
 from qbkit.studies.gate.report import junit, markdown
 from qbkit.traces.run.early_end import EarlyEnd, end_variables
 
@@ -55,6 +71,13 @@ def parameters(study: Study) -> Parameters:
 def baseline(study: Study, parameters: Parameters, tmp_path: Path) -> Path:
     write_baseline(tmp_path / "baseline.zip", study, parameters)
     return tmp_path / "baseline.zip"
+
+
+def test_an_evaluation_whose_runs_failed_is_undecided():
+    nothing = Evaluation(open_book("shares"), TEST, True, 2, pd.DataFrame(columns=list(COLUMNS)))
+    assert evaluation_check(nothing).answer == "shown"
+    failed = dataclasses.replace(nothing, failed=("it broke",))
+    assert evaluation_check(failed).answer == "undecided"
 
 
 def test_the_worst_answer_counts():
