@@ -185,6 +185,11 @@ def test_a_second_look_takes_some_cases_with_other_seeds():
     assert judged.command.endswith("--seed 4")
 
 
+def test_a_report_of_some_cases_says_of_how_many():
+    report = qb.judge_cases("tcp:bbr", seeds=1, only=[2])  # which nothing shows, so nothing runs
+    assert report.sentence == "1 of 22 cases, 1 seed each: 1 not visible"
+
+
 @pytest.mark.guest
 def test_a_sender_without_the_application_of_a_case_is_not_judged():
     (judged,) = qb.judge_cases("google-quiche:bbr", seeds=1, only=[11]).judgements

@@ -27,12 +27,7 @@ from qbkit.studies.evaluation.answers import Evaluation
 from qbkit.studies.evaluation.evaluate import COLUMNS
 from qbkit.studies.evaluation.shelf import open_book
 from qbkit.studies.gate import Gated, save_gate
-from qbkit.studies.gate.baseline import (
-    baseline_check,
-    read_baseline,
-    require_alike,
-    write_baseline,
-)
+from qbkit.studies.gate.baseline import baseline_check, read_baseline, require_alike, write_baseline
 from qbkit.studies.gate.checks import (
     Check,
     conformance_check,

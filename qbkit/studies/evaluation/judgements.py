@@ -70,9 +70,11 @@ class CaseReport:
         """How many cases have each answer."""
         counts = self.frame()["answer"].value_counts()
         words = ", ".join(f"{count} {word}" for word, count in counts.items())
-        many = "s" if len(self.judgements) > 1 else ""
+        judged, known = len(self.judgements), len(self.book.cases)
+        some = f"{judged} of " if judged < known else ""
+        cases = f"{some}{known} case{'s' if known > 1 else ''}"
         runs = f"{self.seeds} seed{'s' if self.seeds > 1 else ''}"
-        return f"{len(self.judgements)} case{many}, {runs} each: {words}"
+        return f"{cases}, {runs} each: {words}"
 
     def summary(self) -> pd.DataFrame:
         """The same as `frame` without the commands."""
