@@ -21,7 +21,7 @@ import qbkit as qb
 from qbkit import plots
 from qbkit.cli import group
 from qbkit.errors import MetricError, StoreError
-from qbkit.plots.drawing.grey import SHAPES
+from qbkit.plots.drawing.grey import SHAPES, units
 from qbkit.plots.drawing.paper import MAX_POINTS, drawn_width_px, paper_spec
 
 __all__ = ["browser"]  # a fixture, used by its name
@@ -37,13 +37,6 @@ def study():
 def media_box(path: Path) -> list[float]:
     (box,) = re.findall(rb"/MediaBox ?\[([^\]]*)\]", path.read_bytes())
     return [float(number) for number in box.split()]
-
-
-def units(view):
-    yield from [view] if "mark" in view else []
-    for name in ("layer", "hconcat", "vconcat", "concat"):
-        for part in view.get(name, []):
-            yield from units(part)
 
 
 @pytest.mark.slow

@@ -13,7 +13,6 @@ from functools import cached_property
 import numpy as np
 import xarray as xr
 
-from qbkit.metrics.flows.lookup import state_values
 from qbkit.metrics.parameters import Difference
 from qbkit.metrics.parameters.connection import Connection
 from qbkit.metrics.parameters.difference import unit_after
@@ -24,6 +23,7 @@ from qbkit.metrics.parameters.probe_path import ProbePath, stale_span
 from qbkit.metrics.parameters.reductions import BACK, BACK_RTTS, window_reductions_of
 from qbkit.metrics.parameters.start import start_of
 from qbkit.traces.arrays import FloatArray
+from qbkit.traces.run.attributes import state_values
 
 AGREES = 0.2
 """By how much (ln) a reported value may differ from the packets'."""

@@ -11,9 +11,9 @@ import numpy as np
 import xarray as xr
 
 from qbkit.metrics.flows.fairness import jain_index
-from qbkit.metrics.flows.lookup import delivered_bytes, delivered_packets, state_values
+from qbkit.metrics.flows.lookup import delivered_bytes, delivered_packets
 from qbkit.traces.arrays import BoolArray, FloatArray
-from qbkit.traces.run.attributes import run_experiment
+from qbkit.traces.run.attributes import run_experiment, state_values
 
 STARVING_S = 10.0
 BREAKER_PERCENT, BREAKER_INTERVALS = 5.0, 3

@@ -10,9 +10,9 @@ import numpy as np
 import xarray as xr
 
 from qbkit.metrics.flows.frames import frame_columns
-from qbkit.metrics.flows.lookup import has_packets, last_sample, state_values
+from qbkit.metrics.flows.lookup import has_packets, last_sample
 from qbkit.traces.arrays import FloatArray
-from qbkit.traces.run.attributes import run_experiment
+from qbkit.traces.run.attributes import run_experiment, state_values
 from qbkit.traces.run.early_end import EARLY_END
 from qbkit.traces.run.ends import is_complete
 from qbkit.traces.run.resumed import STARTED as RESUMED

@@ -135,16 +135,17 @@ def path_delays_ms(ds: xr.Dataset, index: int, arrived_s: FloatArray) -> FloatAr
     return added + delay_changes_ms(ds, arrived_s)
 
 
-def skipped_s(skip_start_s: float | None, span_s: float) -> float:
-    """Time left out at a flow's start, by default a part of its ``span_s``.
+def steady_span_s(ds: xr.Dataset, index: int, skip_start_s: float | None) -> tuple[float, float]:
+    """`active_span_s` without ``skip_start_s`` at its start, by default `SKIPPED_PART` of it.
 
-    Raises MetricError for one that is negative or no number.
+    Raises MetricError for a time that is negative or no number.
     """
+    start_s, stop_s = active_span_s(ds, index)
     if skip_start_s is None:
-        return SKIPPED_PART * span_s
+        skip_start_s = SKIPPED_PART * (stop_s - start_s)
     if not 0 <= skip_start_s < math.inf:
         raise MetricError(f"skip_start_s is {skip_start_s:g}; give 0 or more seconds")
-    return skip_start_s
+    return start_s + skip_start_s, stop_s
 
 
 def ack_delays_ms(ds: xr.Dataset, index: int, left_s: FloatArray) -> FloatArray:
@@ -176,9 +177,3 @@ def delivered_bytes(ds: xr.Dataset, index: int, start_s: float, stop_s: float) -
     middle_s = ds["time"].values + bin_s / 2
     chosen = (middle_s >= start_s) & (middle_s < stop_s)
     return float(np.nansum(ds["throughput_mbps"].values[index][chosen]) * bin_s * 1e6 / 8)
-
-
-def state_values(ds: xr.Dataset) -> dict[str, int]:
-    """The states that the stacks of a run report: name → value in ``sample_state``."""
-    attrs = ds["sample_state"].attrs
-    return dict(zip(attrs["flag_meanings"].split(), attrs["flag_values"], strict=True))

@@ -40,8 +40,7 @@ def loss_response(
     if not lookup.has_packets(ds):
         raise MetricError(f"the run has no packets of {label}, from which its window is computed")
     base_ms = lookup.require_rtt(float(ds["base_rtt_ms"].values[index]), label)
-    start_s, stop_s = lookup.active_span_s(ds, index)
-    start_s += lookup.skipped_s(skip_start_s, stop_s - start_s)
+    start_s, stop_s = lookup.steady_span_s(ds, index, skip_start_s)
     time_s, left_s = ds["packet_time_s"].values, ds["packet_departure_s"].values
     mine = (ds["packet_flow"].values == index) & lookup.known_fate(ds)
     mine &= (time_s >= start_s) & (time_s < stop_s)

@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 
 from qbkit.errors import MetricError
-from qbkit.metrics.flows.lookup import active_span_s, flow_and_label, has_packets, skipped_s
+from qbkit.metrics.flows.lookup import flow_and_label, has_packets, steady_span_s
 from qbkit.traces.arrays import FloatArray, IntArray
 
 TRAIN_GAP_MS = 0.1
@@ -61,8 +61,7 @@ def packet_trains(
     index, label = flow_and_label(ds, flow)
     if not has_packets(ds):
         raise MetricError(f"the run has no packets of {label}, from which gaps are computed")
-    start_s, stop_s = active_span_s(ds, index)
-    start_s += skipped_s(skip_start_s, stop_s - start_s)
+    start_s, stop_s = steady_span_s(ds, index, skip_start_s)
     time_s = np.sort(ds["packet_time_s"].values[ds["packet_flow"].values == index])
     time_s = time_s[(time_s >= start_s) & (time_s < stop_s)]
     if len(time_s) < 2:

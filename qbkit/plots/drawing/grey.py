@@ -61,9 +61,14 @@ def units(view: Spec) -> Iterator[Spec]:
     """All views that have a mark."""
     if "mark" in view:
         yield view
+    for part in parts_of(view):
+        yield from units(part)
+
+
+def parts_of(view: Spec) -> Iterator[Spec]:
+    """The views that a view consists of."""
     for group in GROUPS:
-        for part in view.get(group, []):
-            yield from units(part)
+        yield from view.get(group, [])
 
 
 def mark_of(unit: Spec) -> str:
@@ -171,9 +176,9 @@ def _panels(view: Spec) -> Iterator[Spec]:
     """All views that consist of layers."""
     if "layer" in view:
         yield view
-    for group in ("hconcat", "vconcat", "concat"):
-        for part in view.get(group, []):
-            yield from _panels(part)
+        return
+    for part in parts_of(view):
+        yield from _panels(part)
 
 
 def _markers(line: Spec, labels: list[str]) -> Spec:

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from qbkit.errors import MetricError
-from qbkit.plots.drawing.grey import distinguish, mark_of, units
+from qbkit.plots.drawing.grey import GROUPS, distinguish, mark_of, parts_of, units
 
 WIDTHS_PT = {"column": 241, "text": 506}
 """Widths in the two-column styles of ACM and IEEE. A pixel of a chart is a point of its PDF."""
@@ -125,7 +125,7 @@ def _as_wide(spec: Spec, width_px: int) -> Spec | None:
 
 def _still(view: Spec, chosen: set[str]) -> Spec | None:
     """A view without what only a selection shows; None if nothing is left of it."""
-    for group in ("layer", "hconcat", "vconcat", "concat"):
+    for group in GROUPS:
         if group in view:
             parts = [part for each in view[group] if (part := _still(each, chosen))]
             view[group] = parts
@@ -177,9 +177,8 @@ def _small_titles(view: Spec) -> None:
     if isinstance(view.get("title"), dict):
         view["title"].pop("fontSize", None)
         view["title"].pop("subtitle", None)
-    for group in ("layer", "hconcat", "vconcat", "concat"):
-        for part in view.get(group, []):
-            _small_titles(part)
+    for part in parts_of(view):
+        _small_titles(part)
 
 
 def _thinner(unit: Spec) -> None:
@@ -223,9 +222,8 @@ def _with_data(view: Spec, data: str | None) -> Iterator[tuple[str, Spec]]:
     data = view.get("data", {}).get("name", data)
     if "mark" in view and data:
         yield data, view
-    for group in ("layer", "hconcat", "vconcat", "concat"):
-        for part in view.get(group, []):
-            yield from _with_data(part, data)
+    for part in parts_of(view):
+        yield from _with_data(part, data)
 
 
 def _fewer(text: str, field: str, corners: set[tuple[str, ...]]) -> str:

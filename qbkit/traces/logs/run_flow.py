@@ -11,7 +11,13 @@ from qbkit.arguments import whole
 from qbkit.errors import TraceError
 from qbkit.traces.arrays import IntArray
 from qbkit.traces.logs.events import FURTHER_METRICS, METRICS, EventTables
-from qbkit.traces.run.attributes import delay_changes_ms, require_run, require_whole, run_warnings
+from qbkit.traces.run.attributes import (
+    delay_changes_ms,
+    require_run,
+    require_whole,
+    run_warnings,
+    state_values,
+)
 from qbkit.traces.run.journey import NO_PACKETS, Fate
 from qbkit.traces.run.schema import named
 
@@ -127,7 +133,6 @@ def _samples(run: xr.Dataset, index: int) -> dict[str, tuple[str, Any]]:
         state = run.sample_state.values[mine]
         change = np.flatnonzero((np.diff(state, prepend=-1) != 0) & (state >= 0))
         found["state_time_s"] = ("state", time_s[change])
-        attrs = run.sample_state.attrs
-        names = dict(zip(attrs["flag_values"], attrs["flag_meanings"].split(), strict=True))
+        names = {value: name for name, value in state_values(run).items()}
         found["state_name"] = ("state", np.array([names[i] for i in state[change]], dtype=str))
     return found

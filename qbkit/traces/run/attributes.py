@@ -50,6 +50,12 @@ def delay_changes_ms(ds: xr.Dataset, at_s: FloatArray) -> FloatArray:
     return changes
 
 
+def state_values(ds: xr.Dataset) -> dict[str, int]:
+    """The states that the stacks of a run report: name → value in ``sample_state``."""
+    attrs = ds["sample_state"].attrs
+    return dict(zip(attrs["flag_meanings"].split(), attrs["flag_values"], strict=True))
+
+
 def spec_of(ds: xr.Dataset) -> dict[str, Any]:
     """The experiment of a run as JSON has it; empty for imported captures, which have none.
 
