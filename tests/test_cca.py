@@ -119,6 +119,44 @@ def test_cubic_converges_fast_below_its_last_peak() -> None:
     assert path.controller._w_max == pytest.approx(0.85 * 70 * PACKET_BYTES)
 
 
+def use_little(path: Wire, from_s: float, to_s: float) -> None:
+    """Five packets a round trip, and then nothing to send."""
+    for at_s in np.arange(from_s, to_s, 0.1):
+        sent = [path.send(at_s) for _ in range(5)]
+        path.flight.on_app_limited(at_s)
+        path.acknowledge(at_s + 0.05, sent)
+
+
+@pytest.mark.parametrize("kind", [Cubic, Reno])
+@pytest.mark.parametrize("in_slow_start", [True, False])
+def test_a_window_without_use_stays(kind: type[LossBasedController], in_slow_start: bool) -> None:
+    # RFC 9002, section 7.8.
+    path = wire(kind)
+    if not in_slow_start:
+        path.lose(1.0)
+    before = path.window_packets
+    use_little(path, 1.1, 11)
+    assert path.window_packets == before
+    path.round_trip(12)
+    assert path.window_packets > before
+
+
+def test_cubic_does_not_count_the_time_of_a_window_without_use() -> None:
+    # RFC 9438, section 5.8. Without that, K = 4.2 s would be over, and more.
+    paused, steady = wire(Cubic), wire(Cubic)
+    for path in (paused, steady):
+        path.lose(1.0)
+        path.round_trip(1.1)
+    use_little(paused, 1.2, 21.1)
+    for round_trip in range(10):
+        paused.round_trip(21.1 + 0.1 * round_trip)
+        steady.round_trip(1.2 + 0.1 * round_trip)
+    assert paused.window_packets == pytest.approx(
+        steady.window_packets, rel=0.03
+    )  # 0.1 s of growth
+    assert paused.window_packets < 90
+
+
 @pytest.mark.parametrize("kind", [Cubic, Reno])
 def test_one_reduction_per_round_trip(kind: type[LossBasedController]) -> None:
     path = wire(kind)
@@ -411,6 +449,14 @@ def test_emulated_flows_show_in_the_window_after_a_loss(flows: int, beta: float)
     factors = factors[factors < 0.95]
     assert len(factors) >= 1
     assert np.median(factors) == pytest.approx(beta, abs=0.02)
+
+
+@pytest.mark.guest
+@pytest.mark.parametrize("name", ["qbkit:cubic", "qbkit:reno", "qbkit:quic-dc"])
+def test_a_window_that_video_does_not_use_stays(name: str) -> None:
+    flow = qb.Flow(*name.split(":"), app="rate mbps=2 fps=30")
+    run = qb.Experiment(flows=[flow], duration_s=5, seed=1).run()
+    assert np.nanmax(run.cwnd_bytes.values) < 20_000  # a frame has 8,000; it had been millions
 
 
 @pytest.mark.guest

@@ -77,6 +77,20 @@ def test_idle_is_reported_before_the_next_packet() -> None:
     assert recorder.heard[3].idle_s == pytest.approx(0.5)
 
 
+def test_an_ack_says_whether_there_was_nothing_to_send_since() -> None:
+    recorder = make(Recorder)
+    flight = flight_of(recorder)
+    handshake = flight.on_sent(PACKET_BYTES, 0.0, is_handshake=True)
+    before = flight.on_sent(PACKET_BYTES, 0.1)
+    flight.on_app_limited(0.1)
+    after = flight.on_sent(PACKET_BYTES, 0.1)
+    for sent in (handshake, before, after):
+        flight.on_acked(sent, 0.2)
+        flight.end_ack(0.2, RTT)
+    limited = [event.is_app_limited for event in recorder.heard if isinstance(event, Ack)]
+    assert limited == [False, True, False]
+
+
 def test_the_delivery_rate_of_a_paced_path_is_its_rate() -> None:
     recorder = make(Recorder, initial_window_packets=250)  # two bandwidth-delay products
     SimulatedPath(recorder, rate_mbps=10, rtt_s=0.1).finish(2)

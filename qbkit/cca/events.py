@@ -80,6 +80,10 @@ class Ack:
     if its queue was ever empty."""
     ecn_ce_packets: int = 0
     """Packets newly reported as marked "congestion experienced", if `Controller.uses_ecn`."""
+    is_app_limited: bool = False
+    """Whether, since the newest of the packets was sent, there was nothing to send though window
+    and pacing allowed it: the window is underutilised (RFC 9002, section 7.8). False in the
+    handshake."""
 
     @property
     def newest_sent_s(self) -> float:

@@ -46,6 +46,7 @@ class Flight:
         self.lost_packets = 0
         self._sampler = DeliverySampler()
         self._number = 0
+        self._limited_number = 0
         self._prior_bytes_in_flight: int | None = None
         self._acked: list[Packet] = []
         self._lost: list[Packet] = []
@@ -125,6 +126,7 @@ class Flight:
         if not self._acked:
             return
         packets, self._acked = tuple(sorted(self._acked, key=_number)), []
+        delivery = self._sampler.take()
         one_way_delay_s = packets[-1].one_way_delay_s
         self.controller.on_ack(
             Ack(
@@ -134,7 +136,7 @@ class Flight:
                 bytes_in_flight=self.bytes_in_flight,
                 prior_bytes_in_flight=self.bytes_in_flight if prior is None else prior,
                 delivered_bytes=self.delivered_bytes,
-                delivery=self._sampler.take(),
+                delivery=delivery,
                 rtt_s=rtt.latest_s,
                 smoothed_rtt_s=rtt.smoothed_s,
                 min_rtt_s=rtt.min_s,
@@ -144,6 +146,7 @@ class Flight:
                 ),
                 next_departure_s=next_departure_s,
                 ecn_ce_packets=ecn_ce_packets,
+                is_app_limited=delivery is not None and packets[-1].number < self._limited_number,
             )
         )
         if self.controller.is_sending_less:
@@ -155,6 +158,7 @@ class Flight:
 
     def on_app_limited(self, now_s: float) -> None:
         """There was nothing to send though window and pacing allowed it."""
+        self._limited_number = self._number
         self._sampler.limit(self.bytes_in_flight)
         self.controller.on_app_limited(AppLimited(now_s, self.bytes_in_flight))
 

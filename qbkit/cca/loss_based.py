@@ -44,8 +44,8 @@ class LossBasedController(WindowController):
         """The new window, and the slow start threshold; called once per round trip with losses."""
 
     def on_ack(self, ack: Ack) -> None:
-        """Grow, but not for what was sent before the last reduction."""
-        if self.is_recovering(ack):
+        """Grow, but not for what was sent before the last reduction, nor a window without use."""
+        if self.is_recovering(ack) or ack.is_app_limited:
             return
         if self.is_in_slow_start:
             self._start_slowly(ack)

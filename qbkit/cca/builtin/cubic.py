@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from ..controller import Settings
 from ..emulated_flows import OPTIONS, beta_of
-from ..events import Ack, Loss
+from ..events import Ack, AppLimited, Loss
 from ..loss_based import LossBasedController
 from ..options import Option
 
@@ -32,13 +32,21 @@ class Cubic(LossBasedController):
         self._w_max = 0.0
         self._w_est = 0.0
         self._epoch_s: float | None = None
+        self._used_s = 0.0
+        self._is_limited = False
         self._k_s = 0.0
 
     def on_ack(self, ack: Ack) -> None:
         """The target is a round trip ahead."""
         if ack.rtt_s is not None:
             self._rtt_s = ack.rtt_s
+        if not ack.is_app_limited:
+            self._leave_out_pause(ack.now_s)
         super().on_ack(ack)
+
+    def on_app_limited(self, limited: AppLimited) -> None:
+        """The window stays as it is until it is used again."""
+        self._is_limited = True
 
     def on_loss(self, loss: Loss) -> None:
         """Section 4.8: persistent congestion is like a timeout."""
@@ -70,6 +78,12 @@ class Cubic(LossBasedController):
         self._w_max = max(self._w_max, self.window_bytes)
         self._w_est = self.window_bytes
         self._k_s = ((self._w_max - self.window_bytes) / (C * self.packet_bytes)) ** (1 / 3)
+
+    def _leave_out_pause(self, now_s: float) -> None:
+        """Section 5.8: time in which the window stayed, as the application limited it, is none."""
+        if self._is_limited and self._epoch_s is not None:
+            self._epoch_s += now_s - self._used_s
+        self._used_s, self._is_limited = now_s, False
 
     def _cubic(self, at_s: float) -> float:
         assert self._epoch_s is not None
