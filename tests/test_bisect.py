@@ -18,6 +18,7 @@ from click.testing import CliRunner
 from synthetic import synthetic_run
 
 import qbkit as qb
+from qbkit import stacks
 from qbkit.cli.group import group
 from qbkit.errors import MetricError, QbkitError, SpecError, StackNotReady
 from qbkit.metrics.verdicts.permutation import difference_p
@@ -27,7 +28,7 @@ from qbkit.studies.bisection import bisect as function
 from qbkit.studies.bisection.bisect import _Trials, spread
 from qbkit.studies.bisection.measures import measure_of, measures
 from qbkit.studies.bisection.search import search
-from qbkit.studies.bisection.versions import Clone, Commit
+from qbkit.studies.bisection.versions import Clone, Commit, commits
 
 NOISE = np.array([-0.02, 0.01, 0.0, 0.02, -0.01])
 
@@ -127,13 +128,15 @@ def test_a_command_for_a_commit_is_left_out(trials):
 def test_the_answer_is_said_before_its_cause_is_looked_for(monkeypatch):
     said = []
     how = ("cubic", "tcp:cubic", Bottleneck(), 10.0, 5, False, said.append)
-    trial = _Trials(versions("x@1", "x@2"), measure_of("share"), *how)
+    trial = _Trials(versions("x@1", "x@2", "x@3"), measure_of("share"), *how)
     monkeypatch.setattr(_Trials, "_competing", lambda *_: [])
     for name in ("lone", "explanation", "Study"):
         monkeypatch.setitem(_Trials._explained.__globals__, name, lambda *_, **__: [])
     trial._explained(1, 0)
     (line,) = said
     assert line.startswith("x@2 is the first that differs; looking for the cause: it and x@1 run")
+    trial._explained(2, 0)  # the one between was skipped, and may be the first
+    assert said[-1].startswith("x@3 is the first of those run that differs; looking")
 
 
 def test_a_build_that_fails_is_skipped_and_named(trials):
@@ -259,6 +262,31 @@ def test_a_folder_that_is_no_clone_is_one_sentence(clone, tmp_path):
     with pytest.raises(SpecError, match="runs is no clone; give the folder of a git repository"):
         (tmp_path / "runs").mkdir()
         function("mine@one", "mine@five", clone=tmp_path / "runs", build=BUILD)
+
+
+def test_a_folder_inside_a_clone_is_one_sentence(clone):
+    (clone / "part").mkdir()
+    with pytest.raises(SpecError, match=r"part is the folder part/ of a clone; give the clone's"):
+        function("mine@one", "mine@five", clone=clone / "part", build=BUILD)
+
+
+def test_a_build_without_a_program_fails_until_there_is_one(clone, tmp_path, monkeypatch):
+    monkeypatch.setenv("QBKIT_CACHE", str(tmp_path / "cache"))
+    commit = commits(Clone("mine", clone, r"printf '\377' >&2; sh ../../../build"), "one", "two")[1]
+    (tmp_path / "cache").mkdir()
+    script = tmp_path / "cache/build"
+    script.write_text("exit 1\n")
+    with pytest.raises(StackNotReady, match="cannot build mine@"):  # and what it prints is no text
+        commit.prepare(lambda _: None)
+    script.write_text("true\n")
+    for _ in range(2):
+        with pytest.raises(
+            StackNotReady, match=r"ended well on mine@.* but its program is not the"
+        ):
+            commit.prepare(lambda _: None)
+    script.write_text(BUILD + "\n")
+    commit.prepare(lambda _: None)
+    assert stacks.get(commit.stack).status().ready
 
 
 @pytest.mark.guest

@@ -11,12 +11,15 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 import xarray as xr
+from synthetic import synthetic_run
 from test_failures import descendants, heed_interrupts, wait_for_guest
 
 import qbkit as qb
 from qbkit.cli import main
+from qbkit.cli.output import print_table
 
 INTERRUPTED = "qbkit: interrupted; what was finished is stored, and the same command does the rest"
 QBKIT = [sys.executable, "-m", "qbkit.cli"]
@@ -253,6 +256,17 @@ def test_conformance_gates():
     assert "gate 2 seeds cannot decide; an interval needs 2 or more, 3 for the" in low.stdout
     assert "an interval needs 2 or more, 3 for the noise floor" in low.stdout
     assert "warning: trials are short: " not in low.stderr  # 149 operating points
+
+
+def test_cells_of_tables_are_printed_as_they_are(capsys):
+    print_table([{"flow": "tcp [fd00::1]:5 to [fd00::2]:4001", "why": "a :x: of [the] commit"}])
+    assert "tcp [fd00::1]:5 to [fd00::2]:4001  a :x: of [the] commit" in capsys.readouterr().out
+
+
+def test_a_flow_of_one_packet_has_no_rate():
+    run = synthetic_run(duration_s=2)
+    run["stop_s"][0] = run["start_s"][0] = 1.0
+    assert np.isnan(qb.metrics.summary(run).throughput_mbps[0])
 
 
 @pytest.mark.guest

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 import shutil
 import zipfile
 from pathlib import Path
@@ -240,6 +241,13 @@ def test_a_program_is_a_stack_by_its_path(tmp_path: Path, monkeypatch: pytest.Mo
     stack = get(flow.stack)
     assert not stack.status().ready
     assert stack.status().reason == f"put an executable program at {tmp_path / 'mine'}"
+    for text, reason in (
+        (b"echo no first line", "is no program of Linux; a script begins with #!"),
+        (b"#!/no/such/shell -e\n", "the interpreter of .*mine is missing: /no/such/shell"),
+    ):
+        (tmp_path / "mine").write_bytes(text)
+        (tmp_path / "mine").chmod(0o755)
+        assert re.search(reason, get(flow.stack).status().reason)
     shutil.copy2(EXAMPLE, tmp_path / "mine")
     assert get(flow.stack).status().ready
     stack.check("anything", {"any": 1}, None)

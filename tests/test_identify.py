@@ -98,6 +98,14 @@ def test_captures_that_cannot_show_the_window_are_refused_in_one_sentence():
         qb.identify(encrypted.dataset(source="pcap", title="tcp 1 to 2"))
     with pytest.raises(TraceError, match="the log of a sender has no acknowledgements"):
         qb.identify(encrypted.dataset(source="qlog", title="a sender"))
+    receiver = EventTables()
+    receiver.received(0.1, "application", 1, 1200)
+    with pytest.raises(TraceError, match="taken for the sender sends no data: give the other"):
+        qb.identify(receiver.dataset(source="pcap", title="tcp 1 to 2"))
+    receiver.sent(0.2, "application", 1, 1200)
+    receiver.acked(0.3, "application", 1, 1)
+    with pytest.raises(TraceError, match=r"sent 1 of the 20 .*; the log of the end that receives"):
+        qb.identify(receiver.dataset(source="qlog"))
 
 
 def test_a_log_that_names_no_losses_shows_them_by_what_is_never_acknowledged():

@@ -60,6 +60,15 @@ def test_an_unknown_name_lists_the_known_ones() -> None:
         stacks.get("carrier")
 
 
+def test_a_missing_file_of_own_stacks_is_named(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setenv("QBKIT_STACKS", str(tmp_path / "stack.toml"))
+    with pytest.raises(SpecError, match=r"QBKIT_STACKS names .*stack\.toml, which does not exist$"):
+        stacks.get("carrier")
+    (tmp_path / "stack.toml").touch()
+    with pytest.raises(SpecError, match=r"xquic$"):
+        stacks.get("carrier")
+
+
 def test_names_are_distinct() -> None:
     known = stacks.all_stacks()
     assert {"tcp", "aioquic"} <= {stack.name for stack in known}

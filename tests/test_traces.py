@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import struct
 import warnings
 from pathlib import Path
@@ -45,8 +46,8 @@ def write_pcap(path, packets, *, order="<", nanoseconds=True, link=1, snaplen=12
 
 
 def udp(seq, *, flow=0, size=1000, ttl=64):
-    """A QUIC-like data packet of a flow, unlike any other."""
-    payload = struct.pack(">Q", seq * 7919 + flow) + bytes(size - 8)
+    """A QUIC-like data packet of a flow, unlike any other; the first has a long header."""
+    payload = struct.pack(">Q", (seq == 0) << 63 | seq * 7919 + flow) + bytes(size - 8)
     ip = IP(src=f"10.1.{flow}.1", dst=f"10.2.{flow}.1", ttl=ttl)
     return bytes(Ether() / ip / UDP(sport=50000, dport=4001 + flow) / Raw(payload))
 
@@ -492,6 +493,49 @@ def test_the_end_of_an_imported_capture_is_no_loss(tmp_path):
     assert ds.packet_fate.values.tolist() == [0, 0, 0, 1, 0, 0, 0, 0, 3, 3]
     assert int(ds.dropped_packets.sum()) == 1
     assert summary(ds)["loss_percent"].tolist() == [100 / 8]
+
+
+def imported_part(folder: Path, into: range, out: range, wait_ms: int = 5) -> xr.Dataset:
+    """Captures of a bulk transfer of 60 packets, 10 ms apart, of which both saw some."""
+    sent = [(T0_NS + i * 10**7, udp(i)) for i in range(60)]
+    came_back = [(ns + 8 * 10**6, ack(i)) for i, (ns, _) in enumerate(sent)]
+    in_front = sorted(side[i] for i in into for side in (sent, came_back))
+    write_pcap(folder / "before.pcap", in_front)
+    write_pcap(folder / "after.pcap", [(sent[i][0] + wait_ms * 10**6, sent[i][1]) for i in out])
+    return read_pcaps(folder / "before.pcap", folder / "after.pcap", flows={4001: "mine"})
+
+
+def test_what_one_capture_did_not_see_is_no_loss_and_no_time(tmp_path):
+    whole = summary(imported_part(tmp_path, range(60), range(60)))
+    for out, words in (
+        (range(30, 60), r"the first 0\.3 s of .*before\.pcap are left out, as .* begins later"),
+        (range(30), r"the last 0\.295 s of .*before\.pcap are left out, as .* ends earlier"),
+    ):
+        run = imported_part(tmp_path, range(60), out)
+        assert re.search(words, run.qb.warnings[0]), run.qb.warnings
+        assert run.sizes["packet"] == 30
+        assert summary(run)["loss_percent"].tolist() == [0]
+        assert summary(run)["throughput_mbps"][0] == pytest.approx(
+            whole["throughput_mbps"][0], rel=0.05
+        )
+    # The later capture was still there: what is missing in it was lost.
+    lost = imported_part(tmp_path, range(60), [*range(30), 59])
+    assert summary(lost)["loss_percent"][0] == pytest.approx(100 * 29 / 60)
+
+
+def test_a_base_rtt_needs_the_begin_of_the_connection(tmp_path):
+    assert not np.isnan(imported_part(tmp_path, range(60), range(60)).base_rtt_ms[0])
+    run = imported_part(tmp_path, range(1, 60), range(60))
+    assert np.isnan(run.base_rtt_ms[0])
+
+
+def test_clocks_that_disagree_and_cut_packets_are_noticed(tmp_path):
+    with pytest.raises(StoreError, match=r"2\.000 s later, or more: the clocks"):
+        imported_part(tmp_path, range(60), range(60), wait_ms=2000)
+    hint = r"no packet takes less than 5\.00 ms .* give propagation_ms"
+    assert re.search(hint, imported_part(tmp_path, range(60), range(60)).qb.warnings[-1])
+    with pytest.raises(StoreError, match=r"most packets of .* are not found in"):
+        imported_part(tmp_path, [0, 1, 59], range(60))
 
 
 def test_one_capture_for_both_sides_is_refused(tmp_path):

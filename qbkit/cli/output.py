@@ -14,6 +14,8 @@ import qbkit as qb
 
 UNFOLDED = 1000
 """Width of a table that no terminal shows, in characters: no row is as long."""
+LITERAL: dict[str, Any] = {"markup": False, "emoji": False}
+"""Cells are printed as they are: an IPv6 address in brackets is no style."""
 
 
 def print_json(document: object) -> None:
@@ -70,9 +72,9 @@ def print_table(rows: list[dict[str, Any]]) -> None:
     for row in rows:
         table.add_row(*(plain(value) for value in row.values()))
     if sys.stdout.isatty():
-        Console().print(table)
+        Console(**LITERAL).print(table)
         return
-    whole = Console(width=UNFOLDED)
+    whole = Console(width=UNFOLDED, **LITERAL)
     with whole.capture() as printed:
         whole.print(table)
     click.echo("\n".join(line.rstrip() for line in printed.get().splitlines()))

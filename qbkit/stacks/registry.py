@@ -8,6 +8,7 @@ from functools import cache
 from importlib.metadata import entry_points
 
 from qbkit.errors import SpecError
+from qbkit.settings import chosen_path
 from qbkit.stacks.base import Stack
 from qbkit.stacks.release import Releases, locked_names
 from qbkit.suggestions import did_you_mean
@@ -62,8 +63,17 @@ def _stack(name: str) -> Stack:
     stacks = {stack.name: stack for stack in all_stacks()}
     if name not in stacks:
         near = did_you_mean(name, stacks)
-        raise SpecError(f"there is no stack {name!r}{near}; known are {', '.join(sorted(stacks))}")
+        known = f"known are {', '.join(sorted(stacks))}"
+        raise SpecError(f"there is no stack {name!r}{near}; {known}{_missing_file()}")
     return stacks[name]
+
+
+def _missing_file() -> str:
+    """What to say of a file of the user's stacks that is named and not there."""
+    chosen = chosen_path("QBKIT_STACKS")
+    if chosen is None or chosen.exists():
+        return ""
+    return f"; QBKIT_STACKS names {chosen}, which does not exist"
 
 
 def all_stacks() -> list[Stack]:

@@ -138,6 +138,11 @@ def _of_run(run: xr.Dataset, index: int, known: Signatures) -> Identity:
 def _of_log(events: xr.Dataset, title: str) -> Connection:
     """The connection of a log; TraceError for a capture that cannot show the window."""
     captured = events.attrs.get("source") == CAPTURE
+    if captured and not events.sizes["sent"]:
+        raise TraceError(
+            f"the end of {title} that is taken for the sender sends no data: give the other as "
+            "sender, or a capture of both directions"
+        )
     if captured and not events.sizes["acked"]:
         remedy = (
             "capture both directions"
@@ -154,7 +159,8 @@ def _of_log(events: xr.Dataset, title: str) -> Connection:
     try:
         connection = observe_events(events)
     except MetricError as error:
-        raise TraceError(str(error)) from None
+        hint = "" if captured else "; the log of the end that receives shows no controller"
+        raise TraceError(f"{error}{hint}") from None
     side_s = sender_side_s(events) if captured else 0.0
     if side_s > (1 - NEAR_RECEIVER) * connection.min_rtt_s:
         raise TraceError(

@@ -98,7 +98,7 @@ def flow_summaries(ds: xr.Dataset) -> list[dict[str, str | float | None]]:
 
 def _row(ds: xr.Dataset, index: int) -> dict[str, str | float]:
     start_s, stop_s = lookup.active_span_s(ds, index)
-    active_s = stop_s - start_s
+    active_s = stop_s - start_s or math.nan  # an imported flow of one packet
     delay_ms, rtt_ms, rtt_std_ms = _delays_ms(ds, index)
     # Packets still in the queue when the sender stopped belong to the transfer. Packets that left
     # after the experiment do not count, or a deep queue would carry more than its rate. What leaves

@@ -261,7 +261,8 @@ def connection_of(
     full = load.size_bytes >= FULL_PART * packet_bytes
     if full.sum() < FEWEST_PACKETS:
         raise MetricError(
-            f"{label} sent {int(full.sum())} full packets; parameters need {FEWEST_PACKETS} or more"
+            f"{label} sent {int(full.sum())} of the {FEWEST_PACKETS} full packets or more that "
+            "parameters need"
         )
     if not len(ack_s) or np.isnan(load.delivered_s[full]).all():
         raise MetricError(f"no ACK reached {label}; parameters need packets that arrived")

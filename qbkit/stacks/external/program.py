@@ -11,6 +11,7 @@ from qbkit.errors import StackNotReady
 from qbkit.stacks.base import Say, Stack, Status
 from qbkit.stacks.toolchains.build import program_fingerprint, run_tool
 
+ELF = b"\x7fELF"
 SYSTEM = Path("/usr")
 """The guest sees this machine's folder at the same path."""
 
@@ -46,9 +47,22 @@ class Configured(Stack):
 
     def executable(self, file: Path) -> Status:
         """Whether a file is a program."""
-        if file.is_file() and os.access(file, os.X_OK):
+        if not (file.is_file() and os.access(file, os.X_OK)):
+            return Status(False, f"put an executable program at {file}")
+        with file.open("rb") as opened:
+            head = opened.readline(256)
+        if head.startswith(ELF):
             return Status(True)
-        return Status(False, f"put an executable program at {file}")
+        interpreter = head[2:].split()[:1] if head.startswith(b"#!") else []
+        if not interpreter:
+            return Status(
+                False, f"{file} is no program of Linux; a script begins with #! and an interpreter"
+            )
+        if not Path(os.fsdecode(interpreter[0])).exists():
+            return Status(
+                False, f"the interpreter of {file} is missing: {os.fsdecode(interpreter[0])}"
+            )
+        return Status(True)
 
     def build(self, say: Say = lambda _: None) -> None:
         """Do nothing; raises StackNotReady if the program is missing."""

@@ -165,7 +165,9 @@ def run_tool(
     words = [str(a) for a in argv]
     if not shutil.which(words[0]):
         raise StackNotReady(f"{words[0]} is missing to build {what}; install it")
-    done = subprocess.run(words, env=env, cwd=cwd, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        words, env=env, cwd=cwd, capture_output=True, text=True, errors="replace", check=False
+    )
     if done.returncode:
         lines = (done.stderr or done.stdout).strip().splitlines() or ["no output"]
         if log:

@@ -262,8 +262,10 @@ class _Trials:
 
     def _explained(self, first_bad: int, last_good: int) -> Explanation:
         """What most likely sets the first bad version apart from the last good one."""
+        is_next = first_bad == last_good + 1
+        what = "is the first that differs" if is_next else "is the first of those run that differs"
         self.say(
-            f"{self.versions[first_bad].title} is the first that differs; looking for the cause: "
+            f"{self.versions[first_bad].title} {what}; looking for the cause: "
             f"it and {self.versions[last_good].name} run alone, for up to {ALONE_S:g} s"
         )
         new, old = (self._flow(i) for i in (first_bad, last_good))

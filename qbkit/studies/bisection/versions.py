@@ -143,11 +143,15 @@ class Commit:
             self.clone.git("checkout", "-q", "--detach", self.sha, folder=place)
             log = writable_folder() / "failures" / f"{self.stack}.log"
             run_tool(["sh", "-c", self.clone.command], self.title, cwd=place, log=log)
-            built.touch()
-        table = self.clone.table(place)
-        if self.stack not in {stack.name for stack in stacks.all_stacks()}:
-            register(from_table(self.stack, table, stacks_file()))
-        stacks.get(self.stack).build(say)
+        stack = from_table(self.stack, self.clone.table(place), stacks_file())
+        if not (status := stack.status()).ready:
+            raise StackNotReady(
+                f"{self.clone.command!r} ended well on {self.title}, but its program is not "
+                f"there: {status.reason}"
+            )
+        built.touch()
+        if self.stack not in {known.name for known in stacks.all_stacks()}:
+            register(stack)
 
 
 def ends(good: str, bad: str) -> tuple[str, str, str]:
@@ -192,11 +196,13 @@ def commits(clone: Clone, good: str, bad: str) -> list[Commit]:
     ancestor of the bad one.
     """
     try:
-        clone.git("rev-parse", "--git-dir")
+        inside = clone.git("rev-parse", "--show-prefix")
     except StackNotReady:
         raise SpecError(
             f"{clone.folder} is no clone; give the folder of a git repository"
         ) from None
+    if inside:
+        raise SpecError(f"{clone.folder} is the folder {inside} of a clone; give the clone's own")
     clone.table(clone.folder)
     first, last = (_commit(clone, version) for version in (good, bad))
     lines = clone.git("log", "--first-parent", "--reverse", "--format=%H %s", f"{first}..{last}")

@@ -17,6 +17,8 @@ EXTENSIONS = (0, 43, 60)
 """IPv6 headers that may precede TCP or UDP: hop-by-hop, routing, destination."""
 FLAGS, SYN = 13, 2
 """Where a TCP header has its flags, behind its length, and one of them."""
+UDP_HEADER, LONG_HEADER = 8, 0x80
+"""Bytes before a QUIC packet, and the bit of its first byte that only handshakes set."""
 
 End = tuple[bytes, int]
 """Address and port."""
@@ -60,7 +62,7 @@ class Conversation:
         self.bytes[segment.source] += segment.transport_bytes
         raw = segment.header
         self.cut += len(raw) < segment.transport_bytes
-        is_syn = self.protocol == TCP and len(raw) > FLAGS and raw[FLAGS] & SYN
+        is_syn = self.protocol == TCP and begins(segment)
         if is_syn and len(raw) >= (raw[FLAGS - 1] >> 4) * 4:
             self.announced.add(segment.source)
 
@@ -68,6 +70,14 @@ class Conversation:
         kind = "tcp" if self.protocol == TCP else "udp"
         first, second = (describe(end) for end in self.ends)
         return f"{kind} {first} to {second} ({self.packets} packets)"
+
+
+def begins(segment: Segment) -> bool:
+    """Whether a packet is of the begin of a connection: a SYN, or QUIC with a long header."""
+    raw = segment.header
+    if segment.protocol == TCP:
+        return len(raw) > FLAGS and bool(raw[FLAGS] & SYN)
+    return len(raw) > UDP_HEADER and bool(raw[UDP_HEADER] & LONG_HEADER)
 
 
 def segments(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import version
@@ -13,8 +14,10 @@ import pandas as pd
 import xarray as xr
 
 from qbkit.errors import StoreError
-from qbkit.traces.arrays import FloatArray
+from qbkit.opening import open_plain
+from qbkit.traces.arrays import FloatArray, as_slice
 from qbkit.traces.flow_index import with_flow_index
+from qbkit.traces.logs.records import begins, segments
 from qbkit.traces.run import schema
 from qbkit.traces.run.dataset import FORMAT_VERSION, largest_frame, offload_warning
 from qbkit.traces.run.endpoints import handshake_rtt_ms, senders
@@ -25,6 +28,8 @@ from qbkit.traces.run.packets import FlowPackets, Matched, sort_out
 from qbkit.traces.run.pcap import read_packets
 from qbkit.traces.run.series import Bins
 
+OF_DATA = ("data_flow", "departure_ns", "fate", "marked")
+"""What `Matched` has for each data packet."""
 OF_NO_RUN = {
     "format_version": FORMAT_VERSION,
     "engine": "imported",
@@ -44,6 +49,10 @@ TOLERANCE = 0.02
 """A base RTT may be given rounded."""
 EARLY_PERCENT = 1.0
 """If more packets than this leave even earlier, the clocks disagree."""
+SHORT_WAIT_MS = 2.0
+"""Least wait of a queue that is empty at times; a longer one may be propagation, or the clocks'."""
+HANDSHAKE_PACKETS = 100
+"""A connection that begins in a capture shows it in so many packets."""
 
 
 def read_pcaps(
@@ -63,6 +72,8 @@ def read_pcaps(
     constant delay between the two points of capture, which is subtracted from every queueing delay.
     ``rtt_ms`` is the path's base RTT, for the metrics that need it (default: that of each
     connection's handshake, and a warning of the run that says so). t = 0 is the first data packet.
+    The run is what both captures saw: where ``after`` begins later, or ends more than ``bin_s``
+    earlier, the rest of ``before`` is left out, and a warning says so.
     Packets lost between the two captures count as dropped by the queue. Packets after the last one
     of their flow that came out may have been in the queue when the capture ended, so their fate is
     unknown. Without counters of the queue, `qb.metrics.packet_balance` has nothing to compare.
@@ -86,10 +97,14 @@ def read_pcaps(
     ports = {port: i for i, port in enumerate(flows)}
     packets = sort_out(arrivals, leaving, ports, addresses, round(CLOCK_SLACK_MS * 1e6))
     _require_sense(packets, before, after, given, flows)
-    seen_ms = np.array([handshake_rtt_ms(arrivals, leaving, port) for port in flows])
+    packets, left_out = _seen_by_both(packets, leaving, before, after, bin_s, flows)
+    begun = _begun(before, flows)
+    seen_ms = np.array(
+        [handshake_rtt_ms(arrivals, leaving, p) if p in begun else np.nan for p in flows]
+    )
     base_rtt_ms = seen_ms if rtt_ms is None else np.full(len(flows), float(rtt_ms))
     duration_s = _duration_s(packets, bin_s, before)
-    warnings = [*copied, *copied_out, *_warnings(packets, seen_ms, rtt_ms)]
+    warnings = [*copied, *copied_out, *left_out, *_warnings(packets, seen_ms, rtt_ms)]
     bins = Bins(bin_s, duration_s)
     run = _run(packets, list(flows.values()), base_rtt_ms, bins).assign_attrs(
         **OF_NO_RUN,
@@ -179,10 +194,8 @@ def _require_ports(packets: Packets, flows: Mapping[int, str], path: str | Path)
     missing = [port for port in flows if port >= len(counts) or not counts[port]]
     if missing:
         common = [str(p) for p in np.argsort(counts)[::-1][:6] if counts[p]]
-        raise StoreError(
-            f"{path} has no packet of port {missing[0]}; most are of {', '.join(common) or 'none'}",
-            refused=True,
-        )
+        most = f"; most are of {', '.join(common)}" if common else ", and none of any other"
+        raise StoreError(f"{path} has no packet of port {missing[0]}{most}", refused=True)
 
 
 def _require_sense(
@@ -218,6 +231,90 @@ def _require_sense(
             f"packets leave {after} up to {early_ms.max():.3f} ms before they reach {before}; "
             "the files are swapped, their clocks differ, or propagation_ms is too large"
         )
+    if (least_ms := _least_wait_ms(packets)) * 1e6 > LONGEST_PATH_NS:
+        raise StoreError(
+            f"every packet of {before} comes out in {after} {least_ms / 1e3:.3f} s later, or more: "
+            "the clocks of the captures differ"
+        )
+    if _unexplained_meanwhile(packets) > 1 / 2:
+        raise StoreError(
+            f"most packets of {after} are not found in {before}; are they of the same run, with at "
+            "least 100 bytes of each packet?"
+        )
+
+
+def _least_wait_ms(packets: Matched) -> float:
+    """The shortest wait in the queue, in ms."""
+    out = packets.departure_ns != NEVER
+    waited_ns = packets.departure_ns[out] - packets.data.time_ns[out]
+    return float(waited_ns.min(initial=np.iinfo(np.int64).max)) / 1e6
+
+
+def _unexplained_meanwhile(packets: Matched) -> float:
+    """Part of the packets that came out while others went in, and were not seen to go in."""
+    arrived_ns, out_ns = packets.data.time_ns, packets.out.time_ns
+    meanwhile = int(((out_ns >= arrived_ns[0]) & (out_ns <= arrived_ns[-1])).sum())
+    return 1 - (len(packets.out) - packets.unexplained) / max(meanwhile, 1)
+
+
+def _seen_by_both(
+    packets: Matched,
+    leaving: Packets,
+    before: str | Path,
+    after: str | Path,
+    bin_s: float,
+    flows: Mapping[int, str],
+) -> tuple[Matched, list[str]]:
+    """The packets that went in while both captures ran, and warnings of what is left out."""
+    arrived_ns = packets.data.time_ns
+    begin_ns, end_ns = arrived_ns[[0, -1]]
+    came_out = packets.departure_ns != NEVER
+    first_ns = max(begin_ns, min(arrived_ns[came_out.argmax()], leaving.time_ns[0]))
+    last_ns = min(end_ns, leaving.time_ns[-1])
+    if (end_ns - last_ns) / 1e9 <= bin_s:
+        last_ns = end_ns
+    if (first_ns, last_ns) == (begin_ns, end_ns):
+        return packets, []
+    on = as_slice((arrived_ns >= first_ns) & (arrived_ns <= last_ns))
+    back = as_slice((packets.acks.time_ns >= first_ns) & (packets.acks.time_ns <= last_ns))
+    shared = replace(
+        packets,
+        data=packets.data.take(on),
+        **{name: getattr(packets, name)[on] for name in OF_DATA},
+        acks=packets.acks.take(back),
+        ack_flow=packets.ack_flow[back],
+    )
+    sent = np.bincount(shared.data_flow, minlength=len(flows))
+    for label, count in zip(flows.values(), sent, strict=True):
+        if not count:
+            raise StoreError(f"{before} has no packet of {label} while {after} was captured")
+    cut = [
+        ("first", first_ns - begin_ns, "begins later"),
+        ("last", end_ns - last_ns, "ends earlier"),
+    ]
+    return shared, [
+        f"the {which} {cut_ns / 1e9:.3g} s of {before} are left out, as {after} {why}"
+        for which, cut_ns, why in cut
+        if cut_ns
+    ]
+
+
+def _begun(path: str | Path, ports: Mapping[int, str]) -> set[int]:
+    """The server ports with a connection that begins in the capture."""
+    found: set[int] = set()
+    seen: Counter[int] = Counter()
+    with open_plain(Path(path), _known) as file:
+        for segment in segments(file, str(path), _known, _known):
+            mine = {segment.source[1], segment.destination[1]} & ports.keys()
+            seen.update(mine)
+            found |= mine if begins(segment) else set()
+            if all(p in found or seen[p] >= HANDSHAKE_PACKETS for p in ports):
+                break
+    return found
+
+
+def _known(*_: object) -> None:
+    """Damage that reading the packets has reported."""
 
 
 def _early_ms(packets: Matched) -> FloatArray:
@@ -243,6 +340,11 @@ def _warnings(packets: Matched, seen_ms: FloatArray, rtt_ms: float | None) -> li
         found.append(f"the base RTT is that of the handshakes ({shown} ms); give rtt_ms if known")
     elif rtt_ms is None:
         found.append("the base RTT is unknown: the captures hold no handshake; give rtt_ms")
+    if (least_ms := _least_wait_ms(packets)) > SHORT_WAIT_MS:
+        found.append(
+            f"no packet takes less than {least_ms:.2f} ms from one capture to the other, which "
+            "counts as queueing; if it is propagation, or the clocks differ, give propagation_ms"
+        )
     if packets.unexplained:
         found.append(
             f"{packets.unexplained} packets came out of the queue that were not seen to go in"
