@@ -267,6 +267,15 @@ def test_the_markdown_has_margins_units_seeds_and_failures(tmp_path: Path):
     assert text.count("it broke") == 1
 
 
+def test_a_report_says_what_of_a_measured_section_is_not(tmp_path: Path):
+    fields = {**BOOK, "criteria": [{**CRITERION, "not_measured": "frames over QUIC"}]}
+    rows = values(a_b=[0.5, 0.6], tcp_reno=[0.5, 0.6])
+    one = Evaluation(Book(**fields), "a:b", False, 2, rows)
+    for name in ("e.html", "e.md"):
+        text = qb.save_evaluation(one, tmp_path / name).read_text()
+        assert text.count("Not measured: frames over QUIC.") == 1
+
+
 def test_a_section_whose_runs_failed_says_so():
     nothing = [math.nan, math.nan]
     one = evaluation(a_b=nothing, tcp_reno=[0.5, 0.6], tcp_cubic=[0.4, 0.5])

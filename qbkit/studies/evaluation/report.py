@@ -73,10 +73,7 @@ def markdown(evaluation: Evaluation) -> str:
     for criterion in book.criteria:
         lines += [f"## {criterion.section} {criterion.title}", "", criterion.question, ""]
         lines += [f"**{evaluation.sentence(criterion)}**", ""]
-        lines += [
-            f"Left out: {name} ({why}).\n"
-            for name, why in evaluation.left_out_of(criterion).items()
-        ]
+        lines += [f"{sentence}\n" for sentence in _missing(evaluation, criterion)]
         lines += _markdown_table(evaluation, criterion)
     return "\n".join(lines).rstrip() + "\n"
 
@@ -107,11 +104,12 @@ def _badge(answer: str) -> str:
 
 
 def _section(evaluation: Evaluation, criterion: Criterion, chart: str, frame: pd.DataFrame) -> str:
+    missing = "".join(f"<p>{escape(each)}</p>" for each in _missing(evaluation, criterion))
     head = (
         f'<h2 id="s{escape(criterion.section)}">{escape(criterion.section)} '
         f"{escape(criterion.title)}</h2><p>{escape(criterion.question)}</p>"
         f'<div class="verdict">{_badge(evaluation.answer(criterion))} '
-        f"{escape(evaluation.detail(criterion))}</div>{_left_out_html(evaluation, criterion)}"
+        f"{escape(evaluation.detail(criterion))}</div>{missing}"
     )
     found = evaluation.of(criterion)
     if not found:
@@ -127,12 +125,13 @@ def _section(evaluation: Evaluation, criterion: Criterion, chart: str, frame: pd
     )
 
 
-def _left_out_html(evaluation: Evaluation, criterion: Criterion) -> str:
-    """The scenarios and settings of a section that were not run."""
-    return "".join(
-        f"<p>Left out: {escape(name)} ({escape(why)}).</p>"
-        for name, why in evaluation.left_out_of(criterion).items()
-    )
+def _missing(evaluation: Evaluation, criterion: Criterion) -> list[str]:
+    """What of a section was not measured: by the book, and the scenarios that were not run."""
+    found = evaluation.left_out_of(criterion).items()
+    left_out = [f"Left out: {name} ({why})." for name, why in found]
+    if criterion.not_measured and evaluation.of(criterion):
+        return [f"Not measured: {criterion.not_measured}.", *left_out]
+    return left_out
 
 
 def _commands(evaluation: Evaluation, criterion: Criterion) -> list[str]:
