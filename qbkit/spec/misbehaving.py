@@ -97,7 +97,7 @@ class Attack(TextSpec):
             raise ValueError(f"{text!r} is no attack; write {ATTACK_FORMS}")
         if len(plain) != sizes[kind] or plain[-1] not in ("on-path", "off-path"):
             raise ValueError(f"{text!r} is no {kind}; write {ATTACK_FORMS}")
-        found = settings(named, {"guesses", "flow"}, f"{kind}", ATTACK_FORMS)
+        found = settings(named, {"guesses", "flow"}, kind, ATTACK_FORMS)
         if kind == "too-big":
             found["mtu_bytes"] = number(plain[2], text)
         return cls(at_s=number(plain[0], text), kind=kind, where=plain[-1], **found)  # type: ignore[arg-type]

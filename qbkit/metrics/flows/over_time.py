@@ -214,5 +214,5 @@ def _detected(events: xr.Dataset, acked_number: IntArray, acked_s: FloatArray) -
 
 
 def minimum_from(values: FloatArray) -> FloatArray:
-    """Minimum of each value and all values after it."""
-    return np.minimum.accumulate(values[::-1])[::-1]
+    """Minimum of each value and all values after it that are not NaN; NaN without one."""
+    return np.fmin.accumulate(values[::-1])[::-1]

@@ -218,7 +218,7 @@ def observe_events(events: xr.Dataset, label: str = "") -> Connection:
     lost_s = first_time_of(events, "lost", number)
     if events.attrs.get("source") == CAPTURE:
         sent_s = sent_s - sender_side_s(events)
-        later_s = minimum_from(np.where(np.isnan(acked_s), np.inf, acked_s))
+        later_s = minimum_from(acked_s)
         lost_s = np.where(np.isfinite(lost_s) & np.isfinite(later_s), later_s, lost_s)
     elif not events.sizes["lost"]:
         lost_s = _passed_over_s(acked_s)
@@ -235,7 +235,7 @@ def observe_events(events: xr.Dataset, label: str = "") -> Connection:
 
 def _passed_over_s(acked_s: FloatArray) -> FloatArray:
     """When the first ACK came of a packet `REORDERING` later; NaN for those that were acked."""
-    later_s = minimum_from(np.where(np.isnan(acked_s), np.inf, acked_s))
+    later_s = minimum_from(acked_s)
     passed_s = np.append(later_s[REORDERING:], np.full(min(REORDERING, len(acked_s)), np.inf))
     return np.where(np.isnan(acked_s) & np.isfinite(passed_s), passed_s, np.nan)
 
@@ -311,7 +311,7 @@ def _acked_or_lost_s(back_s: FloatArray, ack_s: FloatArray, seen_s: FloatArray) 
     """
     if not len(ack_s) or np.isnan(back_s).all():
         return np.full(len(back_s), np.nan)
-    later_s = minimum_from(np.where(np.isnan(back_s), np.inf, back_s))
+    later_s = minimum_from(back_s)
     first = np.searchsorted(ack_s, later_s - 1e-6)
     known_s = np.where(np.isfinite(later_s), later_s, np.nanmax(back_s))
     ended_s = np.maximum(known_s, seen_s[-1])

@@ -12,7 +12,7 @@ def link_words(link: Bottleneck) -> list[str]:
     """Rate and RTT, as ranges where they change."""
     rate = f"{link.rate_mbps:g} Mbit/s"
     if link.capacity is not None and link.capacity.opportunities_ms:
-        rate = f"{link.capacity.name or 'opportunities to send'}"
+        rate = link.capacity.name or "opportunities to send"
     elif link.capacity is not None:
         rate = f"{_range(link.capacity)} Mbit/s"
     rtt = _range(link.delay) if link.delay else f"{link.rtt_ms:g}"

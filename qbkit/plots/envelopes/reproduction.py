@@ -32,7 +32,7 @@ def beside_paper_chart(
     margin = 0.06 * (high - low)
     scale = alt.Scale(domain=[low - margin, high + margin], nice=False, zero=False)
     panels = [
-        _panel(rows, metric, f"{unit}", scale, str(group), first=not number)
+        _panel(rows, metric, unit, scale, str(group), first=not number)
         for number, (group, rows) in enumerate(frame.groupby("group", sort=False))
     ]
     width = PANEL * len(panels)

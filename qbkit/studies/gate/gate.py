@@ -100,7 +100,7 @@ def gate(
         require_alike(before, [*wanted["test"], *wanted["reference"]])
     wanted["alone"] = alone(ours, link, duration_s=duration_s, seeds=seeds)
     runs = _carried_out(wanted, engine=engine, progress=progress)
-    study = Study(ours.title, f"{mine.title}", runs["test"], runs["reference"])
+    study = Study(ours.title, mine.title, runs["test"], runs["reference"])
     parameters = infer(runs["alone"])
     of_build = {
         run.attrs["hash"]: run for name, each in runs.items() if name != "reference" for run in each
