@@ -155,6 +155,12 @@ def test_a_shipped_book_measures_what_exists(name: str):
     assert any(one.quick for one in scenarios)
 
 
+def test_the_book_of_rfc_9743_has_all_its_sections():
+    lasts = {"5.1": 5, "5.2": 3, "5.3": 2, "6": 4, "7": 11}
+    every = [f"{part}.{number + 1}" for part, last in lasts.items() for number in range(last)]
+    assert [one.section for one in open_book("rfc9743").criteria] == every
+
+
 def test_many_flows_have_a_number_before_them():
     sixteen = open_book("shares").criteria[1].scenarios[1]
     assert sixteen.flows == ("{}", *["tcp:cubic"] * 15)
