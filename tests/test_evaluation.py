@@ -198,6 +198,7 @@ def test_a_command_parses_to_the_experiment_of_its_scenario():
         (book(to_s=13), "measured from 2 to 13 s"),
         (book(measures=["own_loss", "own_loss"]), "own_loss twice in measures"),
         (book(vary={"buffer_bdp": [1, 1]}), "1 twice in vary.buffer_bdp"),
+        (book(vary={"loss_percent": [0, 1, 0]}), "0 twice in vary.loss_percent"),
         (book(vary={"ecn": []}), "no value in vary.ecn"),
         (book(vary={"rtt_ms": [10, 20]}), "rtt_ms in network and in vary"),
         (book(flows=["{}"], harm=False), "of the other flows, and 'beside CUBIC' has none"),

@@ -19,6 +19,7 @@ from qbkit.spec.bottleneck import Bottleneck
 from qbkit.spec.experiment import Experiment
 from qbkit.spec.flow import Flow
 from qbkit.spec.misbehaving import Attack
+from qbkit.spec.words import repeated
 
 TESTED = "{}"
 COUNTED = re.compile(r"(\d{1,3}) \* (.+)")
@@ -127,9 +128,8 @@ class Criterion(Spec):
     def _answerable(self) -> Criterion:
         if not self.scenarios and not self.not_measured:
             raise ValueError(f"section {self.section} has no scenario; say in not_measured why")
-        names = [scenario.name for scenario in self.scenarios]
-        if twice := next((name for name in names if names.count(name) > 1), None):
-            raise ValueError(f"section {self.section} has two scenarios {twice!r}")
+        if twice := repeated([scenario.name for scenario in self.scenarios]):
+            raise ValueError(f"section {self.section} has two scenarios {twice[0]!r}")
         return self
 
 
@@ -149,9 +149,8 @@ class Book(Spec):
 
     @model_validator(mode="after")
     def _distinct(self) -> Book:
-        sections = [criterion.section for criterion in self.criteria]
-        if twice := next((name for name in sections if sections.count(name) > 1), None):
-            raise ValueError(f"the book has section {twice} twice")
+        if twice := repeated([criterion.section for criterion in self.criteria]):
+            raise ValueError(f"the book has section {twice[0]} twice")
         return self
 
     @property
@@ -174,8 +173,8 @@ def _require_distinct(what: str, field: str, values: Sequence[Any]) -> None:
     """Raise ValueError for a list without a value, or with one of them twice."""
     if not values:
         raise ValueError(f"{what} has no value in {field}; give one, or leave it out")
-    if twice := next((value for value in values if values.count(value) > 1), None):
-        raise ValueError(f"{what} has {twice} twice in {field}")
+    if twice := repeated(values):
+        raise ValueError(f"{what} has {twice[0]} twice in {field}")
 
 
 def _flow(text: str, sender: str) -> Flow:

@@ -12,6 +12,7 @@ from pydantic import Field, model_validator
 
 from qbkit.spec.base import Spec
 from qbkit.spec.book import Scenario, Setting, require_span
+from qbkit.spec.words import repeated
 
 LAST_S = 0.001
 
@@ -129,7 +130,6 @@ class CaseBook(Spec):
 
     @model_validator(mode="after")
     def _distinct(self) -> CaseBook:
-        numbers = [case.number for case in self.cases]
-        if twice := next((each for each in numbers if numbers.count(each) > 1), None):
-            raise ValueError(f"the book has case {twice} twice")
+        if twice := repeated([case.number for case in self.cases]):
+            raise ValueError(f"the book has case {twice[0]} twice")
         return self

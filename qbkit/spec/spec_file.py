@@ -11,6 +11,7 @@ from typing import Any
 from qbkit.arguments import as_path
 from qbkit.errors import SpecError
 from qbkit.json_words import in_words
+from qbkit.spec.words import repeated
 
 YAML = (".yaml", ".yml")
 ENDINGS = (*YAML, ".json")
@@ -61,10 +62,8 @@ def _require_words(data: object, path: str | Path) -> None:
 
 def _parsed_json(text: str, path: str | Path) -> object:
     def unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
-        names = [name for name, _ in pairs]
-        twice = next((name for name in names if names.count(name) > 1), None)
-        if twice is not None:
-            raise SpecError(f"{path}: {twice} is given twice; keep one")
+        if twice := repeated([name for name, _ in pairs]):
+            raise SpecError(f"{path}: {twice[0]} is given twice; keep one")
         return dict(pairs)
 
     try:

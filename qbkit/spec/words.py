@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Sequence
+from typing import Any
 
 
 def number(word: str, text: str) -> float:
@@ -15,6 +16,11 @@ def number(word: str, text: str) -> float:
     if not math.isfinite(value):
         raise ValueError(f"{text!r} has {word!r} where a number must be")
     return int(word) if word.isdecimal() else value
+
+
+def repeated(values: Sequence[Any]) -> list[Any]:
+    """Those of several values that are there more than once."""
+    return [value for value in values if values.count(value) > 1]
 
 
 def timed(word: str, what: str, form: str) -> tuple[float, float]:
