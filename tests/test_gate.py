@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import re
 import shutil
 import zipfile
@@ -70,9 +71,10 @@ def baseline(study: Study, parameters: Parameters, tmp_path: Path) -> Path:
 
 
 def test_an_evaluation_whose_runs_failed_is_undecided():
+    rows = [("1", "beside CUBIC", "", "left", False, TEST, 1, math.nan, "")]
     nothing = Evaluation(open_book("shares"), TEST, True, 2, pd.DataFrame(columns=list(COLUMNS)))
     assert evaluation_check(nothing).answer == "shown"
-    failed = dataclasses.replace(nothing, failed=("it broke",))
+    failed = dataclasses.replace(nothing, values=pd.DataFrame(rows, columns=list(COLUMNS)))
     assert evaluation_check(failed).answer == "undecided"
 
 

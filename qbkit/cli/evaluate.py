@@ -16,9 +16,8 @@ from qbkit.cli.output import print_frame, print_json, print_warnings
 DEFAULT_OUT = "evaluation.html"
 
 UNIT_S = {"s": 1.0, "m": 60.0, "h": 3600.0}
-UNDECIDED = 4
-EXIT = {"more": 3, "differs": 3, "undecided": UNDECIDED, "varies": UNDECIDED}
-"""The worst answer → exit status; for others 0, or `UNDECIDED` if runs failed."""
+EXIT = {"more": 3, "differs": 3, "undecided": 4, "varies": 4, "not run": 4}
+"""The worst answer → exit status; 0 for others."""
 NOT_CONFIRMED = 4
 """Exit status if new seeds do not show the finding."""
 
@@ -96,7 +95,7 @@ def _evaluated(sender: str, targets: Sequence[Path], as_json: bool, **params: An
         for target in targets:
             click.echo(f"written: {target}")
     print_warnings(f"a run failed: {reason}" for reason in dict.fromkeys(result.failed))
-    return EXIT.get(result.worst, UNDECIDED if result.failed else 0)
+    return EXIT.get(result.worst, 0)
 
 
 class Budget(click.ParamType):

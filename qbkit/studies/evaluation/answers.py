@@ -143,8 +143,10 @@ class Evaluation:
 
     @property
     def worst(self) -> str:
-        """The worst answer of all sections."""
+        """The worst answer of all sections; ``undecided`` at best where numbers are missing."""
         found = {self.answer(criterion) for criterion in self.book.criteria}
+        if any(map(self._unknown, self.book.criteria)):
+            found.add("undecided")
         return next((word for word in ORDER if word in found), "not measured")
 
     def sentence(self, criterion: Criterion) -> str:

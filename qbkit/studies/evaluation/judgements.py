@@ -62,8 +62,8 @@ class CaseReport:
 
     @property
     def worst(self) -> str:
-        """``differs`` if a case does, else ``varies`` if one does, else ``as the draft says``."""
-        return next((word for word in (DIFFERS, VARIES) if word in self.answers), SAYS)
+        """``differs`` if a case does; else ``varies``, ``not run``, or ``as the draft says``."""
+        return next((word for word in (DIFFERS, VARIES, FAILED) if word in self.answers), SAYS)
 
     @property
     def sentence(self) -> str:
