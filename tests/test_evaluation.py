@@ -336,7 +336,7 @@ def test_the_margin_of_a_delay_is_a_part_of_a_short_rtt():
     assert one.frame()["margin"].item() == pytest.approx(0.2)
 
 
-def test_a_span_without_a_delivery_or_of_less_than_a_bin_has_values():
+def test_a_span_has_its_own_values_also_without_a_delivery_and_within_a_bin():
     bins = {"time": ("time", [0.0, 0.1]), "capacity_mbps": ("time", [8.0, 4.0])}
     packets = {
         f"packet_{name}": ("packet", [each])
@@ -344,7 +344,9 @@ def test_a_span_without_a_delivery_or_of_less_than_a_bin_has_values():
     }
     run = xr.Dataset({**bins, **packets, "label": ("flow", ["a"])}, attrs={"bin_s": 0.1})
     assert math.isnan(MEASURES["jain"].compute(Part(run, [0], 0.0, 0.1)))
-    short = Part(run, [0], 0.145, 0.155)
+    acks = {"ack_flow": ("ack", [0, 0, 0]), "ack_time_s": ("ack", [0.05, 0.151, 0.152])}
+    short = Part(run.assign(acks), [0], 0.145, 0.155)
+    assert MEASURES["acks"].compute(short) == 2
     assert MEASURES["utilisation"].compute(short) == pytest.approx(500 * 8e-6 / 0.01 / 4)
     assert MEASURES["recovery"].compute(short) == short.span_s
 

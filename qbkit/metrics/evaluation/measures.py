@@ -218,11 +218,17 @@ def recovery_s(part: Part) -> float:
 
 
 def acks_per_packet(part: Part) -> float:
-    """ACKs that came back for each data packet of the flows that arrived."""
+    """ACKs that came back in the span, for each data packet of the flows that arrived in it."""
     run = part.run
-    acks = np.isin(run["ack_flow"].values, list(part.flows))
-    arrived = sum(len(delivered_packets(run, i)[0]) for i in part.flows)
-    return float(np.count_nonzero(acks) / arrived) if arrived else math.nan
+    mine = np.isin(run["ack_flow"].values, list(part.flows))
+    acks = _count_in(part, run["ack_time_s"].values[mine])
+    arrived = sum(_count_in(part, delivered_packets(run, i)[0]) for i in part.flows)
+    return acks / arrived if arrived else math.nan
+
+
+def _count_in(part: Part, at_s: FloatArray) -> int:
+    """How many times lie in the span."""
+    return int(np.count_nonzero((at_s >= part.from_s) & (at_s < part.to_s)))
 
 
 def _moving_mbps(
