@@ -133,6 +133,14 @@ def found_by(network: Network, compared: Comparison) -> qb.Hunt:
                    rows, 300.0)  # fmt: skip
 
 
+def test_a_hunt_has_the_margin_of_its_case_on_a_short_path(monkeypatch):
+    hunter = hunting._Hunter("quiche:cubic", "tcp:cubic", "delay", 300.0, None)
+    waits_ms = {"quiche:cubic": [3.0] * 5, "tcp:cubic": [1.5] * 10}
+    monkeypatch.setattr(hunter, "values", lambda _, sender, __: waits_ms[sender])
+    short = replace(ODD, rtt_ms=5.0)
+    assert hunter.confirm(short, short).compared.margin == 1.0  # a fifth of the RTT, not 2 ms
+
+
 def test_a_case_is_a_book_that_evaluate_reads(tmp_path):
     worse = Comparison(0.1, 0.5, "tcp:cubic", 0.35, 0.45, 0.05)
     found = found_by(replace(ODD, rival="tcp:cubic"), worse)

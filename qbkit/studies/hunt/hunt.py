@@ -195,7 +195,7 @@ class _Hunter:
         if shown != self.metric.measure:
             ours, theirs = [1 - value for value in ours], [1 - value for value in theirs]
         standards = {self.reference: theirs[:CONFIRMING]}
-        one = compared(ours, standards, MEASURES[shown], is_harm=False)
+        one = compared(ours, standards, MEASURES[shown], is_harm=False, rtt_ms=network.rtt_ms)
         rows = [{**row, "network": str(row["network"])} for row in self.rows]
         return Hunt(
             self.sender,
