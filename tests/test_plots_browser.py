@@ -31,6 +31,12 @@ LIT = """() => {
     return found;
 }"""
 
+HIDES_AT_FIRST_CANVAS = """new MutationObserver((_, watch) => {
+    // As a tab of JupyterLab that the user leaves.
+    if (!document.querySelector(".qbkit-chart canvas")) return;
+    watch.disconnect();
+    document.body.style.display = "none";
+}).observe(document, { childList: true, subtree: true })"""
 ORIGIN = "document.querySelector('.qbkit-chart').vegaView.origin()"
 PANEL_WIDTH = """Math.max(...Object.values(document.querySelector('.qbkit-chart').vegaView.getState(
     {signals: (name) => /width$/i.test(name), data: () => false}).signals))"""
@@ -190,6 +196,21 @@ def test_charts_fill_the_cell_and_nothing_is_cut_off(browser, tmp_path, width_px
             for canvas_px, view_px in page.evaluate(WIDTHS):
                 assert view_px == room_px
                 assert 0.8 * room_px < canvas_px <= room_px
+
+
+def test_a_chart_that_is_hidden_while_it_is_drawn_fits_once_it_is_seen(browser, tmp_path):
+    path = plots.save_chart(plots.linked_chart(synthetic_run(duration_s=20)), tmp_path / "a.html")
+    page = browser.new_page(viewport={"width": 900, "height": 900})
+    page.add_init_script(HIDES_AT_FIRST_CANVAS)
+    page.goto(path.as_uri())
+    page.wait_for_function("document.body.style.display === 'none'")
+    page.wait_for_timeout(1000)
+    page.evaluate("document.body.style.display = ''")
+    page.wait_for_function(DRAWN)
+    page.wait_for_timeout(500)
+    assert page.locator("text=could not be drawn").count() == 0
+    assert all(canvas_px <= view_px for canvas_px, view_px in page.evaluate(WIDTHS))
+    page.close()
 
 
 def test_charts_follow_a_dark_theme_at_once(browser, tmp_path):

@@ -42,6 +42,9 @@ def test_bad_input_is_one_sentence():
     run = qb.load_run(SECOND)
     with pytest.raises(MetricError, match="no packet is in the queue from 20 s to 21 s"):
         plots.queue_animation_chart(run, from_s=20)
+    for span in (0, -1, float("nan")):
+        with pytest.raises(MetricError, match="give a span above 0"):
+            plots.queue_animation_chart(run, from_s=6, seconds=span)
     with pytest.raises(MetricError, match="the run has no packets"):
         series = [n for n in synthetic_run(duration_s=12) if not str(n).startswith("packet_")]
         plots.queue_animation_chart(synthetic_run(duration_s=12)[series], from_s=1)

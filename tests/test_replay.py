@@ -191,7 +191,9 @@ def test_a_click_replays_and_bad_times_are_a_sentence(stored):
     field.value = "1.5"
     assert "The same bytes as the stored run." in answer.outputs[0]["data"]["text/html"]
     field.value = "<b>soon"
-    assert answer.outputs[0]["data"]["text/html"].startswith("<p>&lt;b&gt;soon is no time")
+    assert answer.outputs[0]["data"]["text/html"].startswith("<p>&#x27;&lt;b&gt;soon&#x27; is no")
+    field.value = " "
+    assert "&#x27;&#x27; is no time; give seconds" in answer.outputs[0]["data"]["text/html"]
     field.value = "7"
     assert "the run lasts from 0 to 3 s" in answer.outputs[0]["data"]["text/html"]
     assert "text/html" in clickable._repr_mimebundle_()

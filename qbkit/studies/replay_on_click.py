@@ -66,7 +66,7 @@ class ReplayOnClick:
         try:
             around_s = float(time)
         except ValueError:
-            return f"<p>{escape(time)} is no time; give seconds, as in 12.3.</p>"
+            return f"<p>{escape(repr(time))} is no time; give seconds, as in 12.3.</p>"
         try:
             return replay(self._run(*which), around_s)._repr_html_()
         except QbkitError as error:

@@ -42,11 +42,13 @@ def queue_animation_chart(
     The upper panel is the queue at the time of the slider: one tile per packet, as wide as the
     packet is long, in the order in which they leave at the right. A cross at the left is a packet
     that the queue dropped in the last 40 ms. The lower panel is the queue's length by flow. "Play"
-    moves the slider. Raises MetricError for a run without its packets, for a span without packets,
-    and for one with more than `MAX_PACKETS`.
+    moves the slider. Raises MetricError for a run without its packets, for a span that is
+    not above 0, has no packets, or has more than `MAX_PACKETS`.
     """
     if not has_packets(ds):
         raise MetricError(NO_PACKETS)
+    if not seconds > 0:
+        raise MetricError(f"seconds = {seconds:g}: give a span above 0", refused=True)
     table = _packets(ds, from_s, seconds)
     labels = flow_labels(ds)
     scale = theme.colour_scale(labels)
