@@ -78,6 +78,8 @@ def all_fail(every, **_how) -> list[SimpleNamespace]:
         (40, 10, "less", 0.75),  # (with - solo) / with
         (10, 10, "less", 0.0),
         (0, 0, "less", 0.0),
+        (0, 10, "less", -1.0),  # nothing is left of it
+        (5, 0, "more", -1.0),
     ],
 )
 def test_harm_is_that_of_the_paper(beside, alone, better, expected):

@@ -45,7 +45,7 @@ class Scenario(Spec):
     """Names of what is measured (`qbkit.metrics.evaluation.measures`)."""
     harm: bool = False
     """Whether each measure of the others becomes the harm that the tested sender does them: how
-    much they lose beside it, as a part of what they have without it."""
+    much they lose beside it (`qbkit.metrics.evaluation.harm`)."""
     duration_s: float = Field(default=30.0, gt=0)
     from_s: float = Field(default=0.0, ge=0)
     """Where the measured time begins."""

@@ -24,13 +24,14 @@ Answer = Literal["no more", "more", "undecided"]
 
 
 def harm(beside: float, alone: float, better: str) -> float:
-    """What another sender loses beside the tested one, as a part of what it has without it.
+    """What another sender loses beside the tested one, from 0 (nothing) to 1; below 0 it gains.
 
     For what is better when larger (throughput), (alone - beside) / alone; for what is better when
-    smaller (delay, loss, completion time), (beside - alone) / beside. NaN where that is unknown.
+    smaller (delay, loss, completion time), (beside - alone) / beside; -1 where all of that is
+    gone, or new, beside it. NaN where it is unknown.
     """
     whole, lost = (alone, alone - beside) if better == "more" else (beside, beside - alone)
-    return lost / whole if whole else 0.0 if lost == 0 else math.nan
+    return lost / whole if whole else float(np.sign(lost))
 
 
 @dataclass(frozen=True)

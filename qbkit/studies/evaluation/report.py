@@ -24,7 +24,8 @@ METHOD = (
     "Undecided means: it holds the margin, and more seeds would decide it; or runs failed. The "
     "intervals are not corrected for the number "
     "of comparisons, so look twice at a single one. RFC 9743 sets no thresholds; the margins are "
-    "ours. Harm is what others lose beside the sender, as a part of what they have without it."
+    "ours. Harm is what others lose beside the sender: of throughput as a part of that without it, "
+    "of delay, loss and times as a part of those beside it."
 )
 
 
