@@ -185,6 +185,13 @@ def test_a_second_look_takes_some_cases_with_other_seeds():
     assert judged.command.endswith("--seed 4")
 
 
+@pytest.mark.parametrize("sender", ["quinn:bbr", "quinn@0.11.14:bbr"])
+def test_a_release_has_the_version_of_bbr_of_its_stack(book: CaseBook, sender: str):
+    policer = book.cases[16]  # of BBRv3
+    assert not cases._applies(policer, qb.Flow(sender), book)
+    assert cases._applies(policer, qb.Flow("noq@1.0.0:bbr3"), book)
+
+
 def test_a_report_of_some_cases_says_of_how_many():
     report = qb.judge_cases("tcp:bbr", seeds=1, only=[2])  # which nothing shows, so nothing runs
     assert report.sentence == "1 of 22 cases, 1 seed each: 1 not visible"

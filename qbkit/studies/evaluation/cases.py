@@ -160,7 +160,8 @@ def _changes_at_s(case: Case, trial: Trial) -> float | None:
 
 
 def _applies(case: Case, tested: Flow, book: CaseBook) -> bool:
-    return case.since_version == 1 or tested.name not in book.version_1
+    name = f"{tested.stack.partition('@')[0]}:{tested.controller}"  # a release is as its stack
+    return case.since_version == 1 or name not in book.version_1
 
 
 def _judged(
