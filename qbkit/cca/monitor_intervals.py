@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from statistics import fmean, linear_regression
 
 from .controller import RateController, Settings
-from .events import Ack, Loss, Sent
+from .events import Ack, AppLimited, Loss, Sent
 
 LEAST_PACKETS = 10
 """That an interval lasts for (NSDI 2015, section 3.1)."""
@@ -43,6 +43,8 @@ class MonitorInterval:
     """When a packet was sent, and its RTT, in s."""
     end_s: float | None = None
     """None while it lasts."""
+    is_app_limited: bool = False
+    """There was nothing to send for a part of it."""
 
     def is_over(self, now_s: float) -> bool:
         """It has lasted long enough."""
@@ -142,6 +144,11 @@ class MonitoringController(RateController):
         current.last_number = packet.number
         current.sent_packets += 1
         current.sent_bytes += packet.size_bytes
+
+    def on_app_limited(self, limited: AppLimited) -> None:
+        """Say so of the interval; in the handshake there is nothing to send either."""
+        if self._intervals and self.delivery_rate_bytes_per_s:
+            self._intervals[-1].is_app_limited = True
 
     def on_loss(self, loss: Loss) -> None:
         """Count the packets in their intervals."""

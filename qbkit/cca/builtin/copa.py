@@ -82,7 +82,13 @@ class Copa(WindowController):
             self._turn(0)
 
     def _move(self, ack: Ack, *, upwards: bool) -> None:
-        """By v / (δ window) for each packet acknowledged; double a round trip in slow start."""
+        """By v / (δ window) for each packet acknowledged; double a round trip in slow start.
+
+        A window that the application does not use does not grow (RFC 9002, section 7.8).
+        """
+        if upwards and ack.is_app_limited:
+            self._turn(0)
+            return
         if self.state == "slow_start":
             if upwards:
                 self.window_bytes += ack.acked_bytes

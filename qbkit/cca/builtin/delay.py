@@ -2,7 +2,8 @@
 
 "Detecting Fair Queuing for Better Congestion Control": 1 % faster while the RTT is at most 5 ms
 above the least, else 5 % slower; after a slow start like New Reno's. A loss changes nothing: where
-the queue cannot hold 5 ms, the rate grows without end.
+the queue cannot hold 5 ms, the rate grows without end. An interval that the application does not
+fill makes it no faster (RFC 9002, section 7.8).
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ class Delay(MonitoringController):
         while True:
             (interval,) = yield [self.rate_bytes_per_s]
             is_short = interval.mean_rtt_s <= self.min_rtt_s + TOLERATED_DELAY_S
+            if is_short and interval.is_app_limited:
+                continue
             rate = self.rate_bytes_per_s * (FASTER if is_short else SLOWER)
             self.rate_bytes_per_s = max(rate, LEAST_RATE_BYTES_PER_S)
 
@@ -40,4 +43,5 @@ class Delay(MonitoringController):
             if interval.lost_bytes:
                 self.rate_bytes_per_s = self.delivery_rate_bytes_per_s
                 return
-            self.rate_bytes_per_s *= 2
+            if not interval.is_app_limited:
+                self.rate_bytes_per_s *= 2
