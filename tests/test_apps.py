@@ -67,6 +67,7 @@ def test_an_app_decides_how_much_is_sent():
     [
         ("ngtcp2:cubic?app=rate mbps=5", "ngtcp2 has no app rate. aioquic, "),
         ("s2n-quic:cubic?app=onoff on_s=1 off_s=1", "it has rate, requests, objects"),
+        ("qbkit:fq-detect?app=rate mbps=2", "qbkit:fq-detect needs data without end; leave the"),
         ("picoquic:cubic?read_mbps=5", "picoquic's receiver reads at once; "),
         (
             "aioquic:cubic?receive_window_kb=50",

@@ -205,6 +205,8 @@ def _require_possible(stack: Stack, flow: Flow) -> None:
             f"{stack.name} has no app {app.kind}{others}. "
             f"{_these(lambda s: app.kind in s.apps)} have it; or leave the app out"
         )
+    if app and flow.controller in stack.bulk_only:
+        raise SpecError(f"{flow.name} needs data without end; leave the app out")
     if flow.read_mbps is not None and not stack.reads_slowly:
         raise SpecError(
             f"{stack.name}'s receiver reads at once; {_these(lambda s: s.reads_slowly)} "

@@ -125,6 +125,8 @@ class Stack(GuestProgram):
     apps: ClassVar[tuple[str, ...]] = ()
     """Kinds of applications that its sender can have above it (`qbkit.spec.app`): it reads `APP`,
     and its receiver writes down each read."""
+    bulk_only: ClassVar[tuple[str, ...]] = ()
+    """Controllers that need data without end, whatever is above the transport."""
     reads_slowly: ClassVar[bool] = False
     """Whether its receiver reads no faster than `READ_MBPS` says."""
     ip6: ClassVar[bool] = False

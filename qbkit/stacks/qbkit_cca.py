@@ -34,6 +34,7 @@ class QbkitCca(AioQuic):
 
     name: ClassVar[str] = "qbkit"
     source: ClassVar[str] = "controllers of this package, on aioquic"
+    bulk_only: ClassVar[tuple[str, ...]] = ("fq-detect",)  # it probes with two connections
     ip6: ClassVar[bool] = False  # its ECN is that of IPv4
     package: ClassVar[str] = CARRIER.name
     reports: ClassVar[tuple[str, ...]] = (*AioQuic.reports, "lost_packets")
