@@ -243,6 +243,7 @@ def test_the_example_of_the_how_to_fills_a_link_and_keeps_its_queue_short() -> N
         (cell("def on_ack(self, ack):\n        self.log(cwnd_bytes=5)"), "choose another name"),
         (cell("def on_ack(self, ack):\n        self.log(a=1, time_s=5)"), "my-cc' logs time_s, a"),
         (cell("def on_ack(self, ack):\n        self.log(label=5)"), "uses itself; choose another"),
+        (cell("def on_ack(self, ack):\n        print(ack)"), "prints, which nobody sees; record"),
         (
             cell("async def on_ack(self, ack): ..."),
             "would never run on_ack, because it has an async",

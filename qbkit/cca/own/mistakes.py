@@ -139,6 +139,24 @@ def require_free_names(text: str, name: str) -> None:
             raise SpecError(f"controller {name!r} {taken(word)}")
 
 
+def require_silence(text: str, name: str) -> None:
+    """Raise SpecError for a ``print`` in the source of a controller.
+
+    Nobody reads what it prints in the guest, and one that prints much waits for a reader for ever.
+    """
+    for node in ast.walk(ast.parse(text)):
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Name)
+            and node.func.id == "print"
+            and not any(word.arg == "file" for word in node.keywords)
+        ):
+            raise SpecError(
+                f"controller {name!r} prints, which nobody sees; record numbers with "
+                "self.log(name=number), and a run has them over time"
+            )
+
+
 def taken(word: str) -> str:
     """That a controller logs a name which it cannot log, as what follows its own name."""
     return f"logs {word}, a name that qbkit uses itself; choose another name, such as my_{word}"

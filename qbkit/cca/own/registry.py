@@ -19,6 +19,7 @@ from qbkit.cca.own.mistakes import (
     require_free_names,
     require_methods,
     require_options,
+    require_silence,
 )
 from qbkit.cca.own.source import source_of as source_of_class
 from qbkit.errors import SpecError
@@ -47,8 +48,8 @@ def controller(name: str) -> Callable[[Kind], Kind]:
     of each run. A cell that runs again replaces its controller; flows made before keep the old one.
     Raises SpecError for a bad or taken name, a class that is no controller, a method ``on_…`` that
     is no event, one that its base needs and it has not, an attribute that does nothing, an option
-    whose name or default cannot be, a ``log`` of a name that qbkit uses itself, and a source that
-    cannot stand alone.
+    whose name or default cannot be, a ``log`` of a name that qbkit uses itself, a ``print``, and
+    a source that cannot stand alone.
     """
     if not (isinstance(name, str) and NAME.fullmatch(name)):
         raise SpecError(
@@ -118,6 +119,7 @@ def _brought(name: str, kind: Any, file: str, known: dict[str, Any]) -> Brought:
     text = source_of_class(kind, name, file, known)
     find(name, text)
     require_free_names(text, name)
+    require_silence(text, name)
     return Brought(kind, text)
 
 
