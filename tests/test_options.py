@@ -134,6 +134,8 @@ def test_hystart_loses_less_in_slow_start(name: str):
 
 def test_an_unknown_option_names_the_known_ones():
     flow = qb.Flow("tcp", "cubic", options={"nagle": True})
+    with pytest.raises(SpecError, match=r"receiver is a field .* as tcp:cubic\?receiver=…"):
+        stacks.get("tcp").check("cubic", {"receiver": "quinn"}, None)
     with pytest.raises(SpecError, match="tcp has no option nagle; supported: ecn, hystart, init"):
         qb.Experiment(flows=[flow], duration_s=1).run()
 

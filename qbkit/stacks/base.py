@@ -164,6 +164,11 @@ class Stack(GuestProgram):
                 f"it has {', '.join(self.controllers())}"
             )
         unknown = {str(name) for name in options if name not in self.options}
+        if fields := sorted(unknown & set(TEXT_FIELDS)):
+            raise SpecError(
+                f"{fields[0]} is a field of the flow, not an option of {self.name}; write it in "
+                f"the flow, as {self.name}:{controller}?{fields[0]}=…"
+            )
         if unknown:
             known = ", ".join(sorted(self.options)) or "none"
             words = [*self.options, *TEXT_FIELDS]
