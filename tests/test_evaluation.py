@@ -296,7 +296,7 @@ def test_what_has_no_number_is_not_shown_to_be_no_worse():
     lost = rows.assign(setting="another", value=rows["value"].where(rows["sender"] != "a:b"))
     one = Evaluation(Book(**BOOK), "a:b", True, 2, pd.concat([rows, lost]))
     assert one.worst == "undecided"
-    assert one.sentence(one.book.criteria[0]) == "Undecided: 1 of 2 comparisons: its runs failed."
+    assert one.sentence(one.book.criteria[0]) == "Undecided: in 1 of 2 comparisons its runs failed."
 
 
 def test_an_evaluation_whose_runs_failed_ends_with_4(tmp_path: Path, monkeypatch):

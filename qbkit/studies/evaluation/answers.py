@@ -163,7 +163,8 @@ class Evaluation:
         telling = [one for one in found if one.compared.answer == answer]
         if not telling:
             unknown = self._unknown(criterion)
-            return f"{unknown} of {unknown + len(found)} comparisons: {self._no_number(criterion)}"
+            every = unknown + len(found)
+            return f"in {unknown} of {every} comparisons {self._no_number(criterion)}"
         worst = max(telling, key=lambda one: _excess(one.compared))
         more = f" (and {len(telling) - 1} more of {len(found)})" if len(telling) > 1 else ""
         return f"{worst.quantity}, {worst.place}: {worst.numbers}{more}"
