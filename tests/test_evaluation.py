@@ -376,6 +376,15 @@ def test_a_section_without_a_number_is_not_drawn():
         nothing.chart("5.2")
 
 
+def test_no_other_sender_has_the_colour_of_the_tested_one():
+    senders = ["a:b", *(f"c:{number}" for number in range(6))]
+    rows = pd.DataFrame({"panel": "x", "sender": senders, "value": range(7)})
+    panel = qb.plots.section_chart(rows, senders).to_dict()["vconcat"][0]
+    colours = panel["layer"][0]["encoding"]["color"]["scale"]["range"]
+    assert len(colours) == 7
+    assert colours.count(colours[0]) == 1
+
+
 def test_what_nobody_can_run_is_a_mistake_of_the_book(tmp_path: Path):
     fields = book(flows=["{}", "tcp:dctcp?receiver=withholds"])
     (tmp_path / "book.yaml").write_text(yaml.safe_dump(fields))

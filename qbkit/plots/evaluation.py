@@ -34,7 +34,8 @@ def section_chart(
 
 
 def _panel(name: object, values: pd.DataFrame, senders: Sequence[str]) -> Any:
-    colours = [TESTED_COLOUR, *OTHER_COLOURS][: len(senders)]
+    further = [OTHER_COLOURS[-1]] * len(senders)  # not the tested one's again
+    colours = [TESTED_COLOUR, *OTHER_COLOURS, *further][: len(senders)]
     order = [sender for sender in senders if sender in set(values["sender"])]
     columns = {"sender": list(values["sender"]), "value": list(values["value"])}
     base = alt.Chart(inline(columns)).encode(
