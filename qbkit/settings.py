@@ -28,8 +28,14 @@ def chosen_path(variable: str) -> Path | None:
 
 
 def cache_folder() -> Path:
-    """``QBKIT_CACHE``, else the user's cache (Linux: ``$XDG_CACHE_HOME`` or ``~/.cache``)/qbkit."""
-    return chosen_path("QBKIT_CACHE") or platformdirs.user_cache_path("qbkit")
+    """``QBKIT_CACHE``, else the user's cache (Linux: ``$XDG_CACHE_HOME`` or ``~/.cache``)/qbkit.
+
+    Raises StoreError where the variable names a file.
+    """
+    chosen = chosen_path("QBKIT_CACHE")
+    if chosen is not None and chosen.is_file():
+        raise StoreError(f"QBKIT_CACHE names {chosen}, which is a file; name a folder")
+    return chosen or platformdirs.user_cache_path("qbkit")
 
 
 @cache

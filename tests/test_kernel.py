@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from qbkit.errors import EngineError
+from qbkit.errors import EngineError, StoreError
 from qbkit.stacks.toolchains.build import compile_c
 from qbkit.testbed import engines, kernel, kernel_build
 
@@ -104,6 +104,13 @@ def test_missing_source_is_one_sentence(tmp_path, monkeypatch):
         EngineError, match=r"QBKIT_KERNEL_SOURCE names /nowhere/linux.tar.xz|missing"
     ):
         kernel_build.build()
+
+
+def test_a_cache_that_is_a_file_is_said_to_be_one(tmp_path, monkeypatch):
+    (tmp_path / "cache").touch()
+    monkeypatch.setenv("QBKIT_CACHE", str(tmp_path / "cache"))
+    with pytest.raises(StoreError, match=r"QBKIT_CACHE names .*cache, which is a file; name a fol"):
+        kernel.require()
 
 
 def test_damaged_source_is_one_sentence_and_leaves_nothing(tmp_path, monkeypatch):
