@@ -227,6 +227,7 @@ def test_a_mistake_in_a_book_is_one_sentence(tmp_path: Path, fields: dict, sente
         (["tcp:cubic", "--book", "bbr-draft"], "tcp:cubic is no BBR"),
         (["tcp:bbr", "--book", "bbr-draft", "--quick"], "which are all quick; leave out quick"),
         (["tcp:cubic?start_s=1"], "sets start_s twice"),
+        (["tcp:cubic?role=server"], "cannot be in section 7.6 of rfc9743, 'a receiver"),
         (["tcp:cubic", "--out", "x.pdf"], "choose a name with .html, .md, .json"),
     ],
 )

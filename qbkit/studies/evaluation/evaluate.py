@@ -186,7 +186,11 @@ def _left_out(tested: Flow, book: Book, engine: str | None, *, quick: bool) -> L
     left_out: LeftOut = {}
     for criterion, scenario in book.scenarios:
         setting = next(scenario.settings(quick=True))
-        wanted = scenario.experiment(tested.text, setting, seed=1)
+        try:
+            wanted = scenario.experiment(tested.text, setting, seed=1)
+        except SpecError as error:
+            place = f"section {criterion.section} of {book.name}, {scenario.name!r}"
+            raise SpecError(f"{tested.text} cannot be in {place}: {error}") from None
         try:
             require(wanted)
         except SpecError as error:
