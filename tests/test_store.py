@@ -65,6 +65,14 @@ def test_damaged_file_is_one_sentence(tmp_path, damage):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("magic", [b"\xd4\xc3\xb2\xa1", b"\n\r\r\n"])
+def test_a_capture_is_no_run(magic, tmp_path):
+    path = tmp_path / "mine.pcap"
+    path.write_bytes(magic + bytes(20))
+    with pytest.raises(StoreError, match=r"mine\.pcap is a capture, not a run; `qbkit imp"):
+        qb.load_run(path)
+
+
 @pytest.mark.slow
 def test_stale_runs_are_those_of_another_measurement_version(tmp_path, monkeypatch):
     monkeypatch.setenv("QBKIT_RUNS", str(tmp_path))

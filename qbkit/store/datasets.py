@@ -20,6 +20,7 @@ from qbkit.store.netcdf import netcdf_bytes
 from qbkit.store.on_demand import RunBackend
 from qbkit.store.places import default_folder, require_run_name
 from qbkit.traces.flow_index import with_flow_index
+from qbkit.traces.run import pcap, pcapng
 from qbkit.traces.run.attributes import require_run
 from qbkit.traces.run.dataset import FORMAT_VERSION
 
@@ -86,7 +87,15 @@ def _opening(path: str | Path) -> Iterator[None]:
     try:
         yield
     except Exception:  # h5py raises nearly anything on damaged files
-        raise StoreError(f"{path} is damaged or no netCDF file") from None
+        raise StoreError(_why_unread(Path(path))) from None
+
+
+def _why_unread(path: Path) -> str:
+    """Why a file cannot be read as a run."""
+    with path.open("rb") as file:
+        if file.read(4) not in (pcapng.MAGIC, *pcap.MAGIC):
+            return f"{path} is damaged or no netCDF file"
+    return f"{path} is a capture, not a run; `qbkit import-pcaps` makes a run of two"
 
 
 def require_free(path: str | Path, spec_hash: str = "") -> None:
