@@ -257,7 +257,7 @@ def test_what_cannot_be_observed_is_one_sentence():
         infer(run.drop_vars("packet_time_s"))
     with pytest.raises(MetricError, match="at least one"):
         infer([])
-    with pytest.raises(MetricError, match="sent 0 full packets"):
+    with pytest.raises(MetricError, match="sent 0 of the 20 full packets"):
         observe(run.isel(packet=slice(0, 0)))
 
 

@@ -57,7 +57,7 @@ def test_bytes_arrive_exactly(bench: Bench, stack: Stack, size_bytes: int):
 
 @pytest.mark.slow
 def test_sigterm_ends_sender_and_receiver_in_mid_flow(bench: Bench, stack: Stack):
-    bench.end_in_mid_flow(stack, stack.controllers()[0], after_s=3)
+    bench.end_in_mid_flow(stack, stack.controllers()[0], after_s=6)
     assert int(bench.rows("receiver.csv")[-1]["bytes"]) > 0
     assert len(bench.rows("sender.csv")) > 5
 
@@ -91,7 +91,7 @@ def test_what_is_wrong_is_one_sentence(bench: Bench, stack: Stack):
 def test_the_jdk_reports_the_window_of_each_controller(bench: Bench, stack: Stack, controller: str):
     with bench.receiver(stack) as (address, _):
         succeed(bench.send(stack, address, controller, duration_s=5.0))
-    assert int(bench.rows("receiver.csv")[-1]["bytes"]) > MIB
+    assert int(bench.rows("receiver.csv")[-1]["bytes"]) > 10 * 14720  # the first window, and more
     samples = bench.rows("sender.csv")
     assert int(samples[0]["cwnd_bytes"]) >= 14720  # RFC 9002, 7.2
     for row in samples:
