@@ -72,11 +72,11 @@ def _checked(function: Callable[..., Any], package: str) -> Callable[..., Any]:
 
     @wraps(function)
     def call(*args: Any, **options: Any) -> Any:
-        if not any(p.kind is p.VAR_KEYWORD for p in signature.parameters.values()):
-            require_settings(options, function)
         try:
             given = signature.bind(*args, **options)
         except TypeError:
+            if not any(p.kind is p.VAR_KEYWORD for p in signature.parameters.values()):
+                require_settings(options, function)
             return function(*args, **options)  # Python says which argument is missing
         _require_kinds(function, given, hints())
         for name, value in given.arguments.items():

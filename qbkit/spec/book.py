@@ -103,10 +103,6 @@ class Scenario(Spec):
         """Base RTT of its path."""
         return Bottleneck(**{**self.network, **setting}).rtt_ms
 
-    def tested(self) -> list[int]:
-        """Which flows are those of the sender under test."""
-        return self.flows_of("tested")
-
     def flows_of(self, whom: Literal["tested", "others", "all"]) -> list[int]:
         """Which flows are those of the sender under test, of the others, or of anybody."""
         is_tested = [text.startswith(TESTED) for text in self.flows]

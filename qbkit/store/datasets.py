@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +20,9 @@ from qbkit.store.netcdf import netcdf_bytes
 from qbkit.store.on_demand import RunBackend
 from qbkit.store.places import default_folder, require_run_name
 from qbkit.traces.flow_index import with_flow_index
-from qbkit.traces.run import pcap, pcapng
 from qbkit.traces.run.attributes import require_run
 from qbkit.traces.run.dataset import FORMAT_VERSION
+from qbkit.traces.run.pcap import is_capture
 
 FORMAT = "format_version"
 """The attribute that every run has."""
@@ -92,10 +92,10 @@ def _opening(path: str | Path) -> Iterator[None]:
 
 def _why_unread(path: Path) -> str:
     """Why a file cannot be read as a run."""
-    with path.open("rb") as file:
-        if file.read(4) not in (pcapng.MAGIC, *pcap.MAGIC):
-            return f"{path} is damaged or no netCDF file"
-    return f"{path} is a capture, not a run; `qbkit import-pcaps` makes a run of two"
+    with suppress(OSError), path.open("rb") as file:
+        if is_capture(file.read(4)):
+            return f"{path} is a capture, not a run; `qbkit import-pcaps` makes a run of two"
+    return f"{path} is damaged or no netCDF file"
 
 
 def require_free(path: str | Path, spec_hash: str = "") -> None:

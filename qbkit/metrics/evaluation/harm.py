@@ -13,7 +13,7 @@ from typing import Literal
 
 import numpy as np
 
-from qbkit.metrics.evaluation.measures import MARGIN_PART, Measure
+from qbkit.metrics.evaluation.measures import MARGIN_PART, Better, Measure
 from qbkit.metrics.verdicts.equivalence import contrast
 from qbkit.traces.arrays import FloatArray
 
@@ -23,7 +23,7 @@ HARM_MARGIN = 0.05
 Answer = Literal["no more", "more", "undecided"]
 
 
-def harm(beside: float, alone: float, better: str) -> float:
+def harm(beside: float, alone: float, better: Better) -> float:
     """What another sender loses beside the tested one, from 0 (nothing) to 1; below 0 it gains.
 
     For what is better when larger (throughput), (alone - beside) / alone; for what is better when

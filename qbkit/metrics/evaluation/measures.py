@@ -21,7 +21,7 @@ BREAKER_PERCENT, BREAKER_INTERVALS = 5.0, 3
 MARGIN_PART = 0.05
 """Differences up to this part of the bar count as none."""
 RTT_PART = 0.2
-"""Nor do differences of a delay that are beyond this part of the base RTT count as none."""
+"""The margin of a delay is at most this part of the base RTT."""
 FAIR_PART = 0.9
 """A latecomer has arrived when it has this part of its fair share."""
 
@@ -41,6 +41,9 @@ class Part:
         return self.to_s - self.from_s
 
 
+Better = Literal["less", "more", "one"]
+
+
 @dataclass(frozen=True)
 class Measure:
     """A number of a run."""
@@ -49,7 +52,7 @@ class Measure:
     words: str
     """What it is, in a few words."""
     unit: str
-    better: Literal["less", "more", "one"]
+    better: Better
     """One: 1 is best, and more is as bad as less."""
     of: Literal["tested", "others", "all"]
     margin: float

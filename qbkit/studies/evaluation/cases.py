@@ -154,7 +154,7 @@ def _changes_at_s(case: Case, trial: Trial) -> float | None:
     """When the sender enters the state in which the case changes the network; None if never."""
     if case.change is None or trial.outcome.run is None:
         return None
-    part = Part(trial.outcome.run, case.scenario.tested(), 0.0, case.duration_s)
+    part = Part(trial.outcome.run, case.scenario.flows_of("tested"), 0.0, case.duration_s)
     visits_s = state_visits_s(part, case.change.state)
     return float(visits_s[0, 0]) if len(visits_s) else None
 

@@ -12,8 +12,7 @@ from qbkit.traces.logs.capture import read_capture
 from qbkit.traces.logs.jsonfile import open_log
 from qbkit.traces.logs.netlog import read_netlog
 from qbkit.traces.logs.qlog import read_qlog
-from qbkit.traces.run import pcapng
-from qbkit.traces.run.pcap import MAGIC
+from qbkit.traces.run.pcap import is_capture
 
 HEAD = 1 << 16
 BEFORE_JSON = b"\xef\xbb\xbf \t\r\n"
@@ -60,7 +59,7 @@ def _kind(path: str | Path) -> str:
         head = log.file.read(HEAD)
     if not head:
         raise TraceError(f"{Path(path).name} is empty; give a capture or a log")
-    if head[:4] in (pcapng.MAGIC, *MAGIC):
+    if is_capture(head):
         return "capture"
     if head.lstrip(BEFORE_JSON)[:1] not in JSON_STARTS:
         raise TraceError(

@@ -98,10 +98,7 @@ def read_pcaps(
     packets = sort_out(arrivals, leaving, ports, addresses, round(CLOCK_SLACK_MS * 1e6))
     _require_sense(packets, before, after, given, flows)
     packets, left_out = _seen_by_both(packets, leaving, before, after, bin_s, flows)
-    begun = _begun(before, flows)
-    seen_ms = np.array(
-        [handshake_rtt_ms(arrivals, leaving, p) if p in begun else np.nan for p in flows]
-    )
+    seen_ms = _handshakes_ms(arrivals, leaving, before, flows)
     base_rtt_ms = seen_ms if rtt_ms is None else np.full(len(flows), float(rtt_ms))
     duration_s = _duration_s(packets, bin_s, before)
     warnings = [*copied, *copied_out, *left_out, *_warnings(packets, seen_ms, rtt_ms)]
@@ -297,6 +294,16 @@ def _seen_by_both(
         for which, cut_ns, why in cut
         if cut_ns
     ]
+
+
+def _handshakes_ms(
+    arrivals: Packets, leaving: Packets, before: str | Path, flows: Mapping[int, str]
+) -> FloatArray:
+    """RTT of the handshake of each flow, in ms; NaN where the capture does not hold it."""
+    begun = _begun(before, flows)
+    return np.array(
+        [handshake_rtt_ms(arrivals, leaving, p) if p in begun else np.nan for p in flows]
+    )
 
 
 def _begun(path: str | Path, ports: Mapping[int, str]) -> set[int]:

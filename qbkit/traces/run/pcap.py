@@ -58,6 +58,11 @@ class _Reading:
     found: Collector
 
 
+def is_capture(head: bytes) -> bool:
+    """Whether a file that begins so is a pcap or pcapng file."""
+    return head[:4] in (pcapng.MAGIC, *MAGIC)
+
+
 def read_packets(path: str | Path, *, whole: bool = False, every_ip: bool = False) -> Packets:
     """All TCP and UDP packets of a pcap or pcapng file, compressed or not (`LINK_HEADER`).
 
