@@ -30,8 +30,8 @@ from qbkit import stacks
 from qbkit.settings import cache_folder
 from qbkit.spec import Experiment
 from qbkit.testbed import engines, kernel, standstill
+from qbkit.testbed.claims import claim_processor
 from qbkit.testbed.plan import make_plan
-from qbkit.testbed.processor import claim_processor
 from qbkit.testbed.scratch import scratch_folder
 
 GUEST = [__file__, "--as-guest"]

@@ -31,6 +31,22 @@ LINK = qb.Bottleneck(rate_mbps=10, rtt_ms=20)
 ERRORS = st.sampled_from([None, RunFailed, SpecError, StackNotReady, EngineError])
 
 
+TWICE = """
+import sys
+import qbkit as qb
+run = qb.Experiment(flows=["tcp:cubic"], duration_s=3).run(out=sys.argv[1])
+print(run.attrs["wall_s"], run.attrs["cpu_s"])
+"""
+
+
+@pytest.mark.guest
+def test_two_processes_that_want_one_run_make_it_once(tmp_path):
+    command = [sys.executable, "-c", TWICE, str(tmp_path / "run.nc")]
+    both = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    first, second = (process.communicate()[0] for process in both)
+    assert first == second != ""
+
+
 @given(st.lists(st.tuples(ERRORS, ERRORS)))
 def test_only_runs_that_may_pass_are_tried_again_and_no_result_is_lost(plan):
     made: list[list[int]] = []

@@ -19,7 +19,7 @@ from qbkit import progress
 from qbkit.errors import StoreError
 from qbkit.execution import runner
 from qbkit.files import lock
-from qbkit.testbed import processor, scratch
+from qbkit.testbed import claims, scratch
 
 HOLDS_A_FOLDER = """
 import time
@@ -92,8 +92,8 @@ def test_processors_of_another_machine_have_the_same_numbers(shared_cache: Path)
     with ExitStack() as held:
         for number in os.sched_getaffinity(0):
             held.enter_context(lock(theirs / str(number)))
-        claims = [held.enter_context(processor.claim_processor(pytest.fail)) for _ in range(count)]
-        assert set(claims) == os.sched_getaffinity(0)
+        claimed = [held.enter_context(claims.claim_processor(pytest.fail)) for _ in range(count)]
+        assert set(claimed) == os.sched_getaffinity(0)
 
 
 def test_a_run_that_waits_for_a_processor_says_so(
@@ -103,15 +103,15 @@ def test_a_run_that_waits_for_a_processor_says_so(
     experiment = qb.Experiment(flows=["tcp:cubic"], duration_s=5)
     others = ExitStack()
     for _ in os.sched_getaffinity(0):
-        others.enter_context(processor.claim_processor(pytest.fail))
+        others.enter_context(claims.claim_processor(pytest.fail))
     with runner._progress(experiment, wanted=True) as report:
 
         def wait() -> None:
             report(None)
             others.close()
 
-        with processor.claim_processor(wait):
-            assert "tcp:cubic waits for a processor: " in capsys.readouterr().err
+        with claims.claim_processor(wait):
+            assert "tcp:cubic waits for another run: " in capsys.readouterr().err
             report(1.0)
             assert "waits" not in capsys.readouterr().err
 

@@ -26,6 +26,7 @@ from qbkit.stacks.variants.crafted import to_crafted
 from qbkit.stacks.variants.exchanged import to_stack
 from qbkit.stacks.variants.ip6 import with_ip6
 from qbkit.testbed import engines
+from qbkit.testbed.claims import claim_file
 from qbkit.testbed.console import OnProgress, Usage
 from qbkit.testbed.plan import make_plan, report_every_s
 from qbkit.testbed.scratch import scratch_folder
@@ -100,7 +101,14 @@ def _run(
     if out is not None and not force:
         store.require_free(path, experiment.hash)
     require_room([needs(experiment, chosen.name)], path.parent, chosen.name)
-    with scratch_folder() as folder, _progress(experiment, progress) as on_progress:
+    with (
+        _progress(experiment, progress) as on_progress,
+        claim_file(path, lambda: on_progress(None)),
+        scratch_folder() as folder,
+    ):
+        there, kept = reusable(path, identity["hash"], KEEP, keep)
+        if there is not None and not rerun:
+            return there  # another process has just made it
         measured = _measure(experiment, drivers, chosen, identity, folder, on_progress)
         from qbkit.traces.flow_index import with_flow_index  # slow to import
 
@@ -285,7 +293,7 @@ def _progress(experiment: Experiment, wanted: bool) -> Iterator[OnProgress]:
 
         def report(at_s: float | None) -> None:
             waits = at_s is None
-            bar.set_description(f"{title} waits for a processor" if waits else title, refresh=False)
+            bar.set_description(f"{title} waits for another run" if waits else title, refresh=False)
             bar.update(0 if at_s is None else at_s - bar.n)
 
         yield report

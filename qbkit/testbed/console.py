@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 OnProgress = Callable[[float | None], None]
-"""Gets the virtual time in seconds; None while the run waits for a processor."""
+"""Gets the virtual time in seconds; None while the run waits for another."""
 
 
 @dataclass

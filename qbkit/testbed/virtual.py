@@ -13,9 +13,9 @@ from pathlib import Path
 
 from qbkit.errors import EngineError, RunStalled
 from qbkit.testbed import guest_root, kernel, memory, native, standstill
+from qbkit.testbed.claims import claim_processor
 from qbkit.testbed.console import Console, OnProgress, Usage, end_group, measured
 from qbkit.testbed.plan import Plan
-from qbkit.testbed.processor import claim_processor
 
 START_NS = 1_767_225_600 * 10**9
 """The guest's clock starts on 1 January 2026, inside the validity of the test certificate."""

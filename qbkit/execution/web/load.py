@@ -20,6 +20,7 @@ from qbkit.execution.runner import check_writable, cost, kept_files, reusable, s
 from qbkit.spec.web import WebLoad
 from qbkit.stacks.web import base as web
 from qbkit.testbed import engines
+from qbkit.testbed.claims import claim_file
 from qbkit.testbed.scratch import scratch_folder
 from qbkit.testbed.web import WebPair, web_plan
 from qbkit.traces.web.load import build_load, too_late
@@ -79,7 +80,10 @@ def run_web(
         store.require_free(path, identity["spec_hash"])
     check_writable(path)
     require_room([_needs(pair)], path.parent, engine.name)
-    with scratch_folder() as folder:
+    with claim_file(path), scratch_folder() as folder:
+        there, kept = reusable(path, identity["hash"], KEEP, keep)
+        if there is not None and not rerun:
+            return there  # another process has just made it
         dataset = _measure(pair, engine, identity, folder)
         words = kept.union(keep)
         if "har" in words:
