@@ -332,6 +332,16 @@ def test_summary_and_comparison_name_the_transport_and_its_version():
     assert fields.loc["transport of quinn"].tolist() == ["quinn-proto 0.11.19", "–"]
 
 
+def test_a_report_says_once_why_charts_are_not_drawn(tmp_path):
+    page = tmp_path / "r.html"
+    qb.save_report(qb.load_run(DATA / "start" / "tcp-cubic-tcp-bbr.nc"), page)
+    text = page.read_text()
+    said = "<h2>Not drawn</h2><p>cwnd, bytes acked, bandwidth, loss: the run has no packets"
+    assert said in text and text.count("the run has no packets") == 1
+    qb.save_report(qb.load_study(DATA / "envelope"), page)
+    assert "<code>qbkit conformance --explain</code> runs them" in page.read_text()
+
+
 @pytest.mark.slow
 @pytest.mark.browser
 def test_a_report_is_one_page_that_draws_itself_offline(browser, tmp_path):

@@ -30,13 +30,15 @@ h1 { font-size: 1.5em; } h2 { font-size: 1.15em; margin-top: 2em; }
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; font-size: 0.9em; margin: 0.6em 0; }
 th, td { text-align: left; padding: 0.2em 0.9em 0.2em 0; border-bottom: 1px solid #e4e7eb; }
+td:first-child { white-space: nowrap; }
 details pre { white-space: pre-wrap; overflow-wrap: anywhere; font-size: 0.85em; }
 """
 FACTS = ("engine", "qbkit_version", "kernel_version", "stack_versions", "created", "hash")
 MAP_ROWS = 400
 NO_PARAMETERS = (
-    "Not in these results: they hold no runs of each side alone. `qbkit conformance --explain` "
-    "runs them, and qb.publish_explanation stores them with the study."
+    "<p>Not in these results: they hold no runs of each side alone. "
+    "<code>qbkit conformance --explain</code> runs them, and <code>qb.publish_explanation</code> "
+    "stores them with the study.</p>"
 )
 
 Section = tuple[str, str]
@@ -90,14 +92,12 @@ def _sections(results: Results) -> Iterator[Section]:
     if isinstance(study, Study):
         yield from _study_sections(results, study)
     elif is_cube(study):
-        for kind in kinds_of(study):
-            yield kind.capitalize(), _chart(study, kind)
+        yield from _charts(study)
         yield "Cells", _html(table(study))
         yield "Provenance", _provenance({"sweep": study})
     else:
         yield "Run", run_html(study)
-        for kind in kinds_of(study):
-            yield kind.replace("-", " ").capitalize(), _chart(study, kind)
+        yield from _charts(study)
         yield "Provenance", _provenance({"run": study})
 
 
@@ -110,23 +110,29 @@ def _study_sections(results: Results, study: Study) -> Iterator[Section]:
         f"<p>{escape(run_sentence(study.tests[0], of_one_run=False))}; {len(study.tests)} and "
         f"{len(study.references)} trials.</p>",
     )
-    yield "Envelope", _chart(study, "envelope")
-    yield "Timeline", _chart(study, "linked")
+    yield from _charts(study, {"envelope": "Envelope", "linked": "Timeline"})
     if isinstance(results, Explanation):
         yield "Suspects", f"<p>{escape(sentence(results.reasons))}</p>"
         yield "Parameters", _html(table(results))
     else:
-        yield "Parameters and suspects", f"<p>{escape(NO_PARAMETERS)}</p>"
+        yield "Parameters and suspects", NO_PARAMETERS
     sides = {"test": study.tests, "reference": study.references}
     runs = {f"{side} {n}": run for side, each in sides.items() for n, run in enumerate(each, 1)}
     yield "Provenance", _provenance(runs)
 
 
-def _chart(results: Results, kind: str) -> str:
-    try:
-        return page_fragment(figure(results, kind).to_dict(validate=False))
-    except QbkitError as error:
-        return f"<p>Not drawn: {escape(str(error))}.</p>"
+def _charts(results: Results, headings: dict[str, str] | None = None) -> Iterator[Section]:
+    """Each chart (by default all that the results have), and once why others are not drawn."""
+    reasons: dict[str, list[str]] = {}
+    for kind in headings or kinds_of(results):
+        name = (headings or {}).get(kind, kind.replace("-", " ").capitalize())
+        try:
+            yield name, page_fragment(figure(results, kind).to_dict(validate=False))
+        except QbkitError as error:
+            reasons.setdefault(str(error), []).append(name.lower())
+    if reasons:
+        lines = (f"{', '.join(names)}: {why}." for why, names in reasons.items())
+        yield "Not drawn", "".join(f"<p>{escape(line)}</p>" for line in lines)
 
 
 def _html(frame: pd.DataFrame) -> str:
