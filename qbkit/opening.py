@@ -88,13 +88,3 @@ def _decompressed(file: BinaryIO, start: Callable[[], Decoder]) -> Iterator[byte
         rest = decoder.unused_data if decoder.eof else b""
     if not decoder.eof:
         yield None
-
-
-def is_compressed(path: Path) -> bool:
-    """Whether a file is compressed; False if it cannot be read."""
-    try:
-        with path.open("rb") as file:
-            head = file.read(max(map(len, FORMATS)))
-    except OSError:
-        return False
-    return head.startswith(tuple(FORMATS))

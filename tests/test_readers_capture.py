@@ -7,18 +7,22 @@ import shutil
 import struct
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pytest
-from quic_pair import Seen, upload
-from scapy.layers.inet import IP, TCP, UDP
+import quic_pair
+from aioquic.quic.packet import QuicProtocolVersion
+from quic_pair import CLIENT, SERVER, Seen, upload
+from scapy.layers.inet import ICMP, IP, TCP, UDP
 from scapy.layers.inet6 import IPv6
 from scapy.layers.l2 import Ether
-from scapy.utils import RawPcapWriter, wrpcap, wrpcapng
+from scapy.utils import RawPcapWriter, rdpcap, wrpcap, wrpcapng
 
 import qbkit as qb
 from qbkit.errors import TraceError
+from qbkit.traces.logs import quic_capture
 from qbkit.traces.logs.records import segments
 from qbkit.traces.logs.tcp import parse
 from qbkit.traces.run.pcap import read_packets
@@ -462,6 +466,130 @@ def test_quic_captured_twice_counts_once(tmp_path, seen):
         f"quic.pcap holds {len(seen.datagrams)} copies of frames (of a bridge, or of several "
         "places), which are left out"
     ]
+
+
+def together(datagrams, source) -> list:
+    """The datagrams as a host with segmentation offload captures them: those of a moment as one."""
+    found = []
+    for time_s, start, end, data in datagrams:
+        last = found[-1] if found else (0.0, end, end, b"")
+        if (
+            last[:2] == (time_s, start)
+            and start == source
+            and len(last[3]) % 1200 == 0 < len(last[3])
+        ):
+            found[-1] = (*last[:3], last[3] + data)
+        else:
+            found.append((time_s, start, end, data))
+    return found
+
+
+def negotiated(datagrams) -> list:
+    """The datagrams after an attempt with a version that the server does not speak."""
+    time_s, client, server, first = datagrams[0]
+    ids = first[5:23]  # two connection IDs of 8 bytes with their lengths
+    wrong = first[:1] + b"\x1a\x2a\x3a\x4a" + first[5:]
+    answer = bytes([0xEA, 0, 0, 0, 0, *ids[9:], *ids[:9], 0, 0, 0, 1])
+    begin = [(time_s - 0.1, client, server, wrong), (time_s - 0.06, server, client, answer)]
+    return [*begin, *datagrams]
+
+
+def moved(datagrams) -> list:
+    """The datagrams of a client whose address changes after the handshake."""
+    now = ("10.9.0.1", 50_000)
+    late = 60
+    return [
+        (t, *(now if end == CLIENT and i >= late else end for end in ends), data)
+        for i, (t, *ends, data) in enumerate(datagrams)
+    ]
+
+
+def followed(datagrams) -> list:
+    """The datagrams, and then a shorter connection between the same ends."""
+    later_s = datagrams[-1][0] - other().datagrams[0][0] + 1
+    return [*datagrams, *((t + later_s, *rest) for t, *rest in other().datagrams)]
+
+
+@cache
+def other() -> Seen:
+    return upload(20_000)
+
+
+@pytest.mark.slow
+@needs_tshark
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda found: together(found, CLIENT), "hold several datagrams, from a host with segm"),
+        (negotiated, "2 packets from before the end of the version negotiation are left out"),
+        (moved, "between 10.2.0.1:4433 and 10.9.0.1:50000 from 0.1"),
+        (followed, "2 connections have these ends, one after the other"),
+    ],
+)
+def test_quic_in_other_frames_and_between_other_ends_is_the_same(tmp_path, seen, change, said):
+    path, keys = seen.write(tmp_path)
+    plain = qb.read_capture(path, keylog=keys)
+    keylog = seen.keylog + other().keylog
+    changed = replace(seen, datagrams=change(seen.datagrams), keylog=keylog)
+    path, keys = changed.write(tmp_path)
+    found = qb.read_capture(path, keylog=keys, port=SERVER[1])
+    (warning,) = json.loads(found.attrs["warnings"])
+    assert said in warning
+    assert found.drop_attrs().equals(plain.drop_attrs())
+
+
+@pytest.mark.slow
+@needs_tshark
+def test_quic_of_version_2_a_quoted_packet_and_units_of_ack_delays(tmp_path, monkeypatch):
+    """Of a server that counts ACK delays in units of 256 us, as msquic's."""
+    peers = quic_pair._peers
+
+    def in_version_2(secrets):
+        for peer in (both := peers(secrets)):
+            peer.configuration.supported_versions = [QuicProtocolVersion.VERSION_2]
+            peer.configuration.original_version = QuicProtocolVersion.VERSION_2
+        both[1]._local_ack_delay_exponent = 8
+        return both
+
+    monkeypatch.setattr(quic_pair, "_peers", in_version_2)
+    seen = upload(100_000)
+    path, keys = seen.write(tmp_path)
+    packets = rdpcap(str(path))
+    quoted = Ether() / IP(src="10.5.0.1", dst=CLIENT[0]) / ICMP(type=3, code=3)
+    packets.insert(60, quoted / packets[59][IP])
+    packets[60].time = packets[59].time
+    wrpcap(str(path), packets, nano=True)
+    (tmp_path / "own.qlog").write_text(json.dumps(seen.client_qlog))
+    ds, own = qb.read_capture(path, keylog=keys), qb.read_qlog(tmp_path / "own.qlog")
+    assert ds.attrs["warnings"] == "[]"
+    assert np.array_equal(ds.sent_space[:60], own.sent_space[:60])
+    datagrams = sum(source == SERVER for _, source, *_ in seen.datagrams)
+    assert ds.sizes["received"] == datagrams + 1  # the first has two packets
+    monkeypatch.setattr(quic_capture, "LARGEST_EXPONENT", quic_capture.DELAY_EXPONENT)
+    usual = qb.read_capture(path, keylog=keys)
+    assert 0.1 < (usual.srtt_ms - ds.srtt_ms).values[-1] < 1
+    assert ds.bytes_in_flight.values[-1] == 0  # nor is the client's last handshake packet
+
+
+@pytest.mark.slow
+@needs_tshark
+def test_quic_that_a_capture_dropped_is_missed(tmp_path, seen):
+    kept = [d for i, d in enumerate(seen.datagrams) if i < 20 or i % 10 or d[1] != CLIENT]
+    path, keys = replace(seen, datagrams=kept).write(tmp_path)
+    missing = len(seen.datagrams) - len(kept)
+    found = qb.read_capture(path, keylog=keys).warnings
+    assert f"{missing} of 279 packet numbers of the sender are not in quic.pcap" in found
+
+
+def test_a_last_frame_without_data_is_read():
+    """It has neither a length nor bytes, for which tshark writes a word."""
+    packet = {
+        "quic.stream.stream_id": ["0", "4"],
+        "quic.stream.offset": ["9", "7"],
+        "quic.stream.length": ["0"],
+        "quic.stream_data": ["<MISSING>", "<MISSING>"],
+    }
+    assert list(quic_capture._streams([14, 13], packet)) == [(0, 9, b""), (4, 7, b"")]
 
 
 @pytest.mark.slow

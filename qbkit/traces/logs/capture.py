@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import heapq
-import shutil
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -14,19 +13,19 @@ from typing import Any
 import xarray as xr
 
 from qbkit.errors import TraceError
-from qbkit.opening import is_compressed
 from qbkit.traces.logs.copies import Copies
 from qbkit.traces.logs.jsonfile import JsonFile, open_log
 from qbkit.traces.logs.offload import likely_mss
-from qbkit.traces.logs.quic_capture import read_quic
-from qbkit.traces.logs.records import Conversation, End, Segment, describe, segments
+from qbkit.traces.logs.quic_capture import Keys, read_quic
+from qbkit.traces.logs.quic_file import QuicFile, paths_of
+from qbkit.traces.logs.records import Conversation, End, Segment, describe, of_others, segments
 from qbkit.traces.logs.tcp import USUAL_PAYLOAD, TcpConnection, parse
+from qbkit.traces.run import pcapng
 from qbkit.traces.run.frames import TCP
 
 OUT_OF_ORDER = 1 << 16
 """A packet may follow this many later ones, as in captures of two interfaces."""
 MOST_CONNECTIONS = 1 << 16
-SHOWN = 8
 
 
 def read_capture(
@@ -64,21 +63,22 @@ def read_capture(
     for a file that is no capture or has no such connection, and where tshark is missing.
     """
     with open_log(path, progress) as log:
-        connection = _choose(log, port)
+        connection, found = _choose(log, port)
         source = _sender(log, connection, sender)
         if connection.protocol == TCP:
+            log.warnings += of_others(log.name, connection, found)
             return _read_tcp(log, connection, source)
         if connection.cut * 2 > connection.packets:
             log.warnings.append(
                 f"{log.name} has truncated packets (snaplen), which cannot be decrypted"
             )
-        copies = _copies(log, connection)
-        with _plain_path(Path(path), log) as plain:
-            return read_quic(plain, log, connection, source, keylog, copies)
+        paths = paths_of(connection, found)
+        with _quic_files(log, paths, keylog) as (plain, keys):
+            return read_quic(plain, log, paths, found, source, keys)
 
 
-def _choose(log: JsonFile, port: int | None) -> Conversation:
-    """The connection with the most bytes."""
+def _choose(log: JsonFile, port: int | None) -> tuple[Conversation, list[Conversation]]:
+    """The connection with the most bytes, and all that there are."""
     found: dict[Any, Conversation] = {}
     for segment in _all(log, first=True):
         ends = (segment.source, segment.destination)
@@ -93,14 +93,7 @@ def _choose(log: JsonFile, port: int | None) -> Conversation:
     if not found:
         of_port = "" if port is None else f" with port {port}"
         raise TraceError(f"{log.name} has no TCP and no UDP packets{of_port}")
-    largest = max(found.values(), key=lambda c: sum(c.bytes.values()))
-    if len(found) > 1:
-        others = sorted(found.values(), key=lambda c: -c.packets)[:SHOWN]
-        listed = ", ".join(str(other) for other in others if other is not largest)
-        log.warnings.append(
-            f"{log.name} has {len(found)} connections; this is {largest}, others are {listed}"
-        )
-    return largest
+    return max(found.values(), key=lambda c: sum(c.bytes.values())), [*found.values()]
 
 
 def _sender(log: JsonFile, connection: Conversation, wanted: str | None) -> End:
@@ -118,7 +111,7 @@ def _read_tcp(log: JsonFile, connection: Conversation, sender: End) -> xr.Datase
     is_announced = peer in connection.announced
     tcp = TcpConnection(sender, 0 if is_announced else _likely_mss(log, connection, sender))
     copies = Copies()
-    for segment in _in_order(_of(log, connection)):
+    for segment in _in_order(_of(log, [connection])):
         try:
             if not copies.is_copy(segment):
                 tcp.take(segment)
@@ -148,7 +141,7 @@ def _read_tcp(log: JsonFile, connection: Conversation, sender: End) -> xr.Datase
 
 def _likely_mss(log: JsonFile, connection: Conversation, sender: End) -> int:
     frames: Counter[tuple[int, int]] = Counter()
-    for segment in _of(log, connection):
+    for segment in _of(log, [connection]):
         header = parse(segment) if segment.source == sender else None
         if header and header.payload_bytes:
             payload = header.payload_bytes
@@ -157,25 +150,21 @@ def _likely_mss(log: JsonFile, connection: Conversation, sender: End) -> int:
 
 
 @contextmanager
-def _plain_path(path: Path, log: JsonFile) -> Iterator[Path]:
-    """The path of the capture, for tshark; of a copy of what was read, if it is compressed."""
-    if not is_compressed(path):
-        yield path
-        return
-    with tempfile.NamedTemporaryFile() as copy:
-        log.file.seek(0)
-        shutil.copyfileobj(log.file, copy)
-        copy.flush()
-        yield Path(copy.name)
-
-
-def _copies(log: JsonFile, connection: Conversation) -> set[int]:
-    """Numbers of the frames of a QUIC connection that the capture holds already."""
-    copies = Copies()
-    mine = _in_order(_of(log, connection))
-    found = {segment.number for segment in mine if copies.is_copy(segment)}
-    log.warnings += copies.warning(log.name)
-    return found
+def _quic_files(
+    log: JsonFile, paths: list[Conversation], keylog: str | Path | None
+) -> Iterator[tuple[Path, Keys]]:
+    """A capture of the datagrams of ``paths`` alone, and all secrets, for tshark."""
+    if keylog is not None and not Path(keylog).is_file():
+        raise TraceError(f"there is no key log {keylog}")
+    with tempfile.TemporaryDirectory() as folder:
+        plain, keys = Path(folder, f"{log.name}.pcap"), Path(folder, "keys")
+        given = [] if keylog is None else [Path(keylog).read_bytes()]
+        keys.write_bytes(b"\n".join([*given, *pcapng.secrets(log.file)]))
+        copies, written = Copies(), QuicFile()
+        mine = _in_order(_of(log, paths))
+        written.write(plain, (segment for segment in mine if not copies.is_copy(segment)))
+        log.warnings += [*copies.warning(log.name), *written.warnings(log.name)]
+        yield plain, Keys(keys, None if keylog is None else Path(keylog).name)
 
 
 def _all(log: JsonFile, *, first: bool = False) -> Iterator[Segment]:
@@ -190,11 +179,12 @@ def _all(log: JsonFile, *, first: bool = False) -> Iterator[Segment]:
     log.bar.update(log.file.tell() - log.bar.n)
 
 
-def _of(log: JsonFile, connection: Conversation) -> Iterator[Segment]:
-    """The segments of a connection, in the order of the file."""
-    ends, protocol = set(connection.ends), connection.protocol
+def _of(log: JsonFile, paths: Collection[Conversation]) -> Iterator[Segment]:
+    """The segments of conversations of one protocol, in the order of the file."""
+    protocol = next(iter(paths)).protocol
+    ways = {way for path in paths for way in (path.ends, path.ends[::-1])}
     for segment in _all(log):
-        if segment.protocol == protocol and {segment.source, segment.destination} == ends:
+        if segment.protocol == protocol and (segment.source, segment.destination) in ways:
             yield segment
 
 

@@ -42,6 +42,11 @@ class PacketColumns:
         self.number.append(number)
         self.size_bytes.append(size_bytes or 0)
 
+    def of_space(self, space: str) -> Any:
+        """The numbers of the packets of a space; rows may be added afterwards."""
+        mine = np.array(self.space, dtype=np.int8) == SPACES.index(space)
+        return np.array(self.number, dtype=np.int64)[mine]
+
     def columns(self) -> list[tuple[str, Any, str]]:
         """Name, values and unit of each column."""
         return [

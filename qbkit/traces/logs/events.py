@@ -69,6 +69,10 @@ class EventTables:
         """How many packets were sent and received."""
         return len(self._packets["sent"].time_s) + len(self._packets["received"].time_s)
 
+    def numbers_sent(self, space: str) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """The numbers of the packets that were sent in a space."""
+        return self._packets["sent"].of_space(space)
+
     def delivered(self) -> int:
         """How many packets were received and acknowledged."""
         return len(self._packets["received"].time_s) + len(self._packets["acked"].time_s)

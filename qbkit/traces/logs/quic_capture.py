@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections import Counter
+from collections.abc import Collection, Hashable, Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
+import numpy as np
 import xarray as xr
 
 from qbkit.errors import TraceError
@@ -12,12 +15,14 @@ from qbkit.traces.logs.columns import HIGHEST
 from qbkit.traces.logs.events import EventTables, ack_text
 from qbkit.traces.logs.http3 import FrameFinder
 from qbkit.traces.logs.jsonfile import JsonFile
-from qbkit.traces.logs.records import Conversation, End, describe
+from qbkit.traces.logs.records import Conversation, End, describe, of_others
 from qbkit.traces.logs.sender import Sender
 from qbkit.traces.logs.tshark import Datagram, Fields, datagrams
 
-LONG_TYPES = {"0": "initial", "2": "handshake"}
-"""Long header types with their own space (RFC 9000 §17.2); 0-RTT is application data."""
+LONG_TYPES, RETRY = {"0": "initial", "2": "handshake"}, "3"
+LONG_TYPES_V2, RETRY_V2 = {"1": "initial", "3": "handshake"}, "0"
+"""Long header types with their own space (RFC 9000 §17.2, RFC 9369 §3.2); 0-RTT is application
+data, and a Retry has no number."""
 ACKS, STREAMS = (2, 3), range(8, 16)
 OFFSET_BIT, LENGTH_BIT = 4, 2
 SILENT = {0, 2, 3, 28, 29}
@@ -31,9 +36,14 @@ NAMES = {
     **{28: "connection_close", 29: "connection_close", 30: "handshake_done"},
     **{48: "datagram", 49: "datagram"},
 }
-DELAY_EXPONENT = 3
+HANDSHAKE_DONE = 30
+DELAY_EXPONENT, LARGEST_EXPONENT = 3, 20
 """ACK delays are in units of 8 µs, unless transport parameters say otherwise (RFC 9000 §18.2)."""
 MOST_STREAMS = 1 << 16
+NO_OCTETS = "<MISSING>"
+"""How tshark writes a field of no bytes."""
+LEAST_MISSING, MISSING_SHARE = 5, 0.01
+"""Senders leave out few numbers on purpose (RFC 9000 §21.4)."""
 SET = {"1", "True", "true"}
 """How versions of tshark write a bit that is set."""
 
@@ -41,47 +51,73 @@ Stream = tuple[int, int, bytes]
 """Number, offset, data."""
 
 
+class Keys(NamedTuple):
+    """The secrets of a capture."""
+
+    path: Path
+    """A file with all of them, perhaps empty."""
+    given: str | None
+    """Name of the key log that was given."""
+
+
 def read_quic(
     path: Path,
     log: JsonFile,
-    connection: Conversation,
+    paths: Sequence[Conversation],
+    found: Collection[Conversation],
     sender: End,
-    keylog: str | Path | None,
-    copies: Container[int],
+    keys: Keys,
 ) -> xr.Dataset:
     """The tables of a connection of a capture; ``sent`` is what comes from ``sender``.
 
-    ``copies`` are the numbers of frames to leave out.
+    ``path`` has the datagrams of the chosen conversation, the first of ``paths``, and of others
+    that may be of its connection. ``found`` are all conversations of the capture.
     """
-    if keylog is not None and not Path(keylog).is_file():
-        raise TraceError(f"there is no key log {keylog}")
-    reader = _QuicReader(sender[1], describe(sender).rpartition(":")[0].strip("[]"))
-    keys = None if keylog is None else Path(keylog).resolve()
+    chosen = paths[0]
+    connections = _Connections(chosen, sender)
     log.bar.reset()
-    share = (log.bar.total or 0) // connection.packets
-    for datagram in datagrams(path, connection, keys):
+    share = (log.bar.total or 0) // sum(each.packets for each in paths)
+    for datagram in datagrams(path, paths, keys.path):
         log.bar.update(share)
-        if datagram.number in copies:
-            continue
         try:
-            reader.take(datagram)
+            connections.take(datagram)
         except (ValueError, IndexError, OverflowError) as error:
             raise TraceError(f"{log.name} has an impossible value: {error}") from None
+    reader = connections.largest()
+    own = [c for c in found if c is chosen or frozenset(c.ends) not in reader.path_since_s]
+    log.warnings += [*of_others(log.name, chosen, own), *connections.warnings(reader)]
     if reader.hidden:
-        log.warnings.append(_hidden(log.name, reader, keylog))
-    title = " to ".join(describe(end) for end in connection.ends)
+        log.warnings.append(_hidden(log.name, reader, keys.given))
+    else:
+        log.warnings += _missing(log.name, reader)
+    title = " to ".join(describe(end) for end in chosen.ends)
     return reader.tables.dataset(
         source="pcap", vantage_point="network", title=f"quic {title}", warnings=log.warnings
     )
 
 
-def _hidden(name: str, reader: _QuicReader, keylog: str | Path | None) -> str:
+def _missing(name: str, reader: _QuicReader) -> list[str]:
+    """A sentence about packets that were sent, as their numbers show, but not captured."""
+    numbers = reader.tables.numbers_sent("application")
+    if not len(numbers):
+        return []
+    every = int(numbers.max() - numbers.min()) + 1
+    missing = every - len(np.unique(numbers))
+    if missing < LEAST_MISSING or missing < MISSING_SHARE * every:
+        return []
+    return [
+        f"{missing} of {every} packet numbers of the sender are not in {name}: the capture dropped "
+        "packets, or was made behind the place where they were lost"
+    ]
+
+
+def _hidden(name: str, reader: _QuicReader, keylog: str | None) -> str:
     if reader.hidden == len(reader.tables):
         return (
             f"no packet of {name} can be read: it is no QUIC, or began before the capture; there "
             "are times and sizes only"
         )
-    why = "without a key log" if keylog is None else f"with the secrets in {Path(keylog).name}"
+    why = "without a key log" if keylog is None else f"with the secrets in {keylog}"
     return (
         f"{reader.hidden} packets of {name} cannot be decrypted {why}: their numbers (counted "
         "here), frames, acknowledgements, losses and HTTP frames cannot be seen, only times and "
@@ -89,14 +125,67 @@ def _hidden(name: str, reader: _QuicReader, keylog: str | Path | None) -> str:
     )
 
 
+class _Connections:
+    """The connections that the datagrams are of, as tshark numbers them.
+
+    A connection may have several paths (RFC 9000, 9), and a path several connections, one after the
+    other.
+    """
+
+    def __init__(self, chosen: Conversation, sender: End) -> None:
+        self.path = frozenset(chosen.ends)
+        self.sender, self.peer = sender, next(end for end in chosen.ends if end != sender)
+        self.readers: dict[Hashable, _QuicReader] = {}
+        self.last: dict[frozenset[End], Hashable] = {}
+        self.path_bytes: Counter[Hashable] = Counter()
+
+    def take(self, datagram: Datagram) -> None:
+        """Add the packets of one datagram; one whose connection tshark does not know is of the last
+        one of its path."""
+        path = frozenset((datagram.source, datagram.destination))
+        number = datagram.connection or self.last.get(path, path)
+        self.last[path] = number
+        reader = self.readers.setdefault(number, _QuicReader(self.sender, self.peer))
+        reader.take(datagram)
+        if path == self.path:
+            self.path_bytes[number] += 1 + sum(_size(packet) for packet in datagram.packets)
+
+    def largest(self) -> _QuicReader:
+        """The connection with the most bytes on the chosen path."""
+        number = max(self.path_bytes, key=lambda n: self.path_bytes[n], default=self.path)
+        return self.readers.get(number) or _QuicReader(self.sender, self.peer)
+
+    def warnings(self, chosen: _QuicReader) -> list[str]:
+        """Sentences about other paths of the chosen connection, and other ones of its path."""
+        found = []
+        if len(self.path_bytes) > 1:
+            found.append(
+                f"{len(self.path_bytes)} connections have these ends, one after the other; this is "
+                "the one with the most bytes"
+            )
+        for path, since_s in list(chosen.path_since_s.items())[1:]:
+            ends = " and ".join(sorted(describe(end) for end in path))
+            found.append(f"the connection is between {ends} from {since_s:.3f} s on, all read here")
+        return found
+
+
+def _size(packet: Fields) -> int:
+    """The bytes of a packet, without those of UDP."""
+    return int(packet["quic.packet_length"][0]) if packet["quic.packet_length"] else 0
+
+
 class _QuicReader:
-    def __init__(self, port: int, address: str) -> None:
-        self.sender_end = (address, port)
+    def __init__(self, sender: End, peer: End) -> None:
+        self.ends = sender, peer
         self.tables = EventTables()
         self.sender = Sender(self.tables, finds_losses=True)
+        self.path_since_s: dict[frozenset[End], float] = {}
         self.zero_ns: int | None = None
+        self.client = ""
+        """The direction of the first packet."""
         self.hidden = 0
         self.counts = {"sent": 0, "received": 0}
+        self.exponents = {"sent": DELAY_EXPONENT, "received": DELAY_EXPONENT}
         self.finders: dict[tuple[str, int], FrameFinder] = {}
 
     def take(self, datagram: Datagram) -> None:
@@ -104,8 +193,12 @@ class _QuicReader:
         if self.zero_ns is None:
             self.zero_ns = datagram.time_ns
         time_s = (datagram.time_ns - self.zero_ns) / 1e9
-        end = (datagram.address, datagram.port)
-        direction = "sent" if end == self.sender_end else "received"
+        source, destination = datagram.source, datagram.destination
+        self.path_since_s.setdefault(frozenset((source, destination)), time_s)
+        # Of a connection that moves, one end stays.
+        is_ours = source == self.ends[0] or destination == self.ends[1]
+        direction = "sent" if is_ours else "received"
+        self.client = self.client or direction
         for place, packet in enumerate(datagram.packets):
             # What follows a packet in its datagram without the fixed bit is padding.
             padding = place and not set(packet["quic.fixed_bit"]) & SET
@@ -113,16 +206,19 @@ class _QuicReader:
                 self._packet(time_s, direction, packet)
 
     def _packet(self, time_s: float, direction: str, packet: Fields) -> None:
-        kinds = packet["quic.long.packet_type"]
-        space = LONG_TYPES.get(kinds[0], "application") if kinds else "application"
-        size = int(packet["quic.packet_length"][0]) if packet["quic.packet_length"] else 0
+        space = _space(packet)
+        size = _size(packet)
         if not packet["quic.packet_number"] or not packet["quic.frame_type"]:
-            if not (kinds and kinds[0] == "3"):  # a Retry has no number
+            if space is not None:
                 self._unseen(time_s, direction, size)
             return
+        space = space or "application"
         number = int(packet["quic.packet_number"][0])
         frames = [int(kind) for kind in packet["quic.frame_type"]]
-        acks, streams = list(_acks(frames, packet)), list(_streams(frames, packet))
+        self.exponents[direction] = _exponent(packet, self.exponents[direction])
+        exponent = self.exponents[direction] if space == "application" else DELAY_EXPONENT
+        acks, streams = list(_acks(frames, packet, exponent)), list(_streams(frames, packet))
+        self._discard(direction, space, frames)
         if direction == "sent":
             data = streams[0][:2] if streams else (-1, -1)
             eliciting = not SILENT.issuperset(frames)
@@ -136,6 +232,13 @@ class _QuicReader:
             self.tables.handshake.put(time_s, direction, space, number, size, text)
         for stream, offset, content in streams:
             self._http(time_s, direction, stream, offset, content)
+
+    def _discard(self, direction: str, space: str, frames: list[int]) -> None:
+        """Both ends discard the keys of a space, and what is in flight there (RFC 9001, 4.9)."""
+        if space == "handshake" and direction == self.client:
+            self.sender.discard("initial")
+        if HANDSHAKE_DONE in frames:
+            self.sender.discard("handshake")
 
     def _unseen(self, time_s: float, direction: str, size: int) -> None:
         """Add a packet that is encrypted; its number counts those before it."""
@@ -158,7 +261,24 @@ class _QuicReader:
             self.tables.http.put(time_s, direction, stream, frame, length)
 
 
-def _acks(frames: list[int], packet: Fields) -> Iterator[tuple[list[tuple[int, int]], float]]:
+def _space(packet: Fields) -> str | None:
+    """The packet number space of a packet; None for a Retry, which has none."""
+    if kinds := packet["quic.long.packet_type"]:
+        return None if kinds[0] == RETRY else LONG_TYPES.get(kinds[0], "application")
+    if kinds := packet.get("quic.long.packet_type_v2", []):
+        return None if kinds[0] == RETRY_V2 else LONG_TYPES_V2.get(kinds[0], "application")
+    return "application"
+
+
+def _exponent(packet: Fields, otherwise: int) -> int:
+    """The unit of the sender's ACK delays, as a power of two of 1 µs, if its handshake says one."""
+    told = packet.get("tls.quic.parameter.ack_delay_exponent", [])
+    return min(int(told[0]), LARGEST_EXPONENT) if told else otherwise
+
+
+def _acks(
+    frames: list[int], packet: Fields, exponent: int
+) -> Iterator[tuple[list[tuple[int, int]], float]]:
     """Yield the ranges, newest first, and the delay in s of each ACK frame."""
     largest, firsts = packet["quic.ack.largest_acknowledged"], packet["quic.ack.first_ack_range"]
     delays, counts = packet["quic.ack.ack_delay"], packet["quic.ack.ack_range_count"]
@@ -173,19 +293,25 @@ def _acks(frames: list[int], packet: Fields) -> Iterator[tuple[list[tuple[int, i
             ranges.append((low, high))
         if not all(0 <= low <= high <= HIGHEST for low, high in ranges):
             raise ValueError("an ACK frame of negative numbers")
-        yield ranges, (int(delays[i]) << DELAY_EXPONENT) / 1e6
+        yield ranges, (int(delays[i]) << exponent) / 1e6
 
 
 def _streams(frames: list[int], packet: Fields) -> Iterator[Stream]:
     """Yield the STREAM frames; their type says whether they have an offset and a length."""
     offsets, lengths = iter(packet["quic.stream.offset"]), iter(packet["quic.stream.length"])
-    content = iter(packet["quic.stream_data"])
     kinds = [kind for kind in frames if kind in STREAMS]
+    content = iter(packet["quic.stream_data"])
+    # A frame without data has an empty field, or in some versions of tshark none.
+    has_all = len(packet["quic.stream_data"]) == len(kinds)
     for kind, stream in zip(kinds, packet["quic.stream.stream_id"], strict=False):
         offset = int(next(offsets, "0")) if kind & OFFSET_BIT else 0
         length = int(next(lengths, "0")) if kind & LENGTH_BIT else None
-        data = b"" if length == 0 else bytes.fromhex(next(content, ""))
+        data = b"" if length == 0 and not has_all else _octets(next(content, ""))
         yield int(stream), offset, data
+
+
+def _octets(text: str) -> bytes:
+    return b"" if text == NO_OCTETS else bytes.fromhex(text)
 
 
 def _texts(frames: list[int], acks: list[list[tuple[int, int]]]) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import struct
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import BinaryIO
 
@@ -19,6 +19,9 @@ FLAGS, SYN = 13, 2
 """Where a TCP header has its flags, behind its length, and one of them."""
 UDP_HEADER, LONG_HEADER = 8, 0x80
 """Bytes before a QUIC packet, and the bit of its first byte that only handshakes set."""
+
+SHOWN = 8
+"""How many connections are named."""
 
 End = tuple[bytes, int]
 """Address and port."""
@@ -52,7 +55,9 @@ class Conversation:
         self.protocol = segment.protocol
         self.ends = (segment.source, segment.destination)
         self.bytes = dict.fromkeys(self.ends, 0)
-        self.first, self.packets, self.cut = segment.number, 0, 0
+        self.packets = self.cut = 0
+        self.begins = begins(segment)
+        """Whether the first packet begins a connection."""
         self.announced: set[End] = set()
         """The ends whose SYN with all its options is there."""
 
@@ -70,6 +75,15 @@ class Conversation:
         kind = "tcp" if self.protocol == TCP else "udp"
         first, second = (describe(end) for end in self.ends)
         return f"{kind} {first} to {second} ({self.packets} packets)"
+
+
+def of_others(name: str, chosen: Conversation, found: Collection[Conversation]) -> list[str]:
+    """A sentence about the connections of a capture, if there are several."""
+    if len(found) < 2:
+        return []
+    others = sorted(found, key=lambda c: -c.packets)[:SHOWN]
+    listed = ", ".join(str(other) for other in others if other is not chosen)
+    return [f"{name} has {len(found)} connections; this is {chosen}, others are {listed}"]
 
 
 def begins(segment: Segment) -> bool:

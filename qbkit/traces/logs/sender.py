@@ -97,6 +97,11 @@ class Sender:
         self._forget(space, number)
         self.tables.lost(time_s, space, number, trigger)
 
+    def discard(self, space: str) -> None:
+        """The keys of a space are no longer there: nothing of it is in flight (RFC 9002 §6.4)."""
+        for number in list(self.flying[space]):
+            self._forget(space, number)
+
     def space_of(self, number: int) -> str | None:
         """The last space with this number in flight; None where there is none."""
         return next((space for space in reversed(SPACES) if number in self.flying[space]), None)

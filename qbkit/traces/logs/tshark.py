@@ -8,16 +8,18 @@ slower than lines of fields, and cannot run in Jupyter's event loop.)
 
 from __future__ import annotations
 
+import ipaddress
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from qbkit import extras
 from qbkit.errors import TraceError
-from qbkit.traces.logs.records import Conversation
+from qbkit.traces.logs.records import Conversation, End
 
 PACKET_FIELDS = (
     "quic.fixed_bit",
@@ -36,9 +38,14 @@ PACKET_FIELDS = (
     "quic.stream.length",
     "quic.stream_data",
 )
-DATAGRAM_FIELDS = ("frame.number", "frame.time_epoch", "ip.src", "ipv6.src", "udp.srcport")
+DATAGRAM_FIELDS = (
+    *("frame.number", "frame.time_epoch", "quic.connection.number"),
+    *("ip.src", "ip.dst", "ipv6.src", "ipv6.dst", "udp.srcport", "udp.dstport"),
+)
+HANDSHAKE_FIELDS = ("quic.long.packet_type_v2", "tls.quic.parameter.ack_delay_exponent")
+"""What only handshakes have; an older tshark does not know all of them."""
 MOST_HANDSHAKE = 2000
-"""How many packets of the file, from the connection's first, are searched for handshakes."""
+"""How many packets of one path are searched for handshakes."""
 
 Fields = dict[str, list[str]]
 
@@ -47,18 +54,17 @@ Fields = dict[str, list[str]]
 class Datagram:
     """One UDP packet and the QUIC packets in it."""
 
-    number: int
-    """Number of the frame in the file, from 1 on."""
     time_ns: int
     """Since 1970."""
-    address: str
-    port: int
-    """Port of the source."""
+    connection: str
+    """A number of its connection; empty where tshark knows none."""
+    source: End
+    destination: End
     packets: list[Fields]
 
 
-def datagrams(path: Path, connection: Conversation, keylog: Path | None) -> Iterator[Datagram]:
-    """Yield the QUIC datagrams of a connection, in file order.
+def datagrams(path: Path, paths: Sequence[Conversation], keys: Path) -> Iterator[Datagram]:
+    """Yield the QUIC datagrams of a file that has those of ``paths`` alone, in file order.
 
     Raises TraceError if tshark is missing, or finds nothing, and MissingExtra without pyshark.
     """
@@ -66,36 +72,42 @@ def datagrams(path: Path, connection: Conversation, keylog: Path | None) -> Iter
     tshark = shutil.which("tshark")
     if tshark is None:
         raise TraceError("reading QUIC captures needs tshark; apt-get install tshark")
-    ports = sorted(port for _, port in connection.ends)
-    between = f"udp.port == {ports[0]} && udp.port == {ports[1]}"
-    command = [tshark, "-n", "-r", str(path), *("-d", f"udp.port=={ports[0]},quic")]
-    command += ["-d", f"udp.port=={ports[1]},quic"]
-    command += ["-o", f"tls.keylog_file:{keylog}"] if keylog else []
-    limit = ["-c", str(connection.first + MOST_HANDSHAKE)]
-    handshake = _handshake([*command, *limit], between)
+    command = [tshark, "-n", "-r", str(path), "-o", f"tls.keylog_file:{keys}"]
+    for port in sorted({port for path in paths for _, port in path.ends}):
+        command += ["-d", f"udp.port=={port},quic"]
+    limit = ["-c", str(MOST_HANDSHAKE)] if len(paths) == 1 else []
+    handshake = _handshake([*command, *limit])
     wanted = [word for name in DATAGRAM_FIELDS + PACKET_FIELDS for word in ("-e", name)]
-    for line in _lines([*command, "-Y", f"quic && {between}", "-T", "fields", *wanted], path):
+    for line in _lines([*command, "-Y", "quic", "-T", "fields", *wanted], path):
         values = line.rstrip("\n").split("\t")
         if len(values) != len(DATAGRAM_FIELDS) + len(PACKET_FIELDS) or not values[1]:
             continue  # cut off
-        number, time, four, six, port = values[: len(DATAGRAM_FIELDS)]
+        number, time, connection, *ends = values[: len(DATAGRAM_FIELDS)]
         packets = handshake.get(number)
         if packets is None:
             lists = [v.split(",") if v else [] for v in values[len(DATAGRAM_FIELDS) :]]
             packets = [dict(zip(PACKET_FIELDS, lists, strict=True))]
         seconds, _, fraction = time.partition(".")
         time_ns = int(seconds) * 10**9 + int(fraction[:9].ljust(9, "0"))
-        yield Datagram(int(number), time_ns, four or six, int(port.split(",")[0]), packets)
+        source, destination = (
+            (_packed(four or six), int(port))
+            for four, six, port in zip(ends[0:2], ends[2:4], ends[4:6], strict=True)
+        )
+        yield Datagram(time_ns, connection.partition(",")[0], source, destination, packets)
 
 
-def _handshake(command: list[str], between: str) -> dict[str, list[Fields]]:
+@lru_cache
+def _packed(address: str) -> bytes:
+    return ipaddress.ip_address(address).packed
+
+
+def _handshake(command: list[str]) -> dict[str, list[Fields]]:
     """Number of the frame → its packets, for frames with a long header."""
     from pyshark.tshark.output_parser.tshark_xml import packet_from_xml_packet
 
-    chosen = f"quic.header_form == 1 && {between}"
     found: dict[str, list[Fields]] = {}
     text: list[str] = []
-    for line in _lines([*command, "-Y", chosen, "-T", "pdml"], None):
+    for line in _lines([*command, "-Y", "quic.header_form == 1", "-T", "pdml"], None):
         if line.startswith("<packet>"):
             text = []
         text.append(line)
@@ -113,7 +125,7 @@ def _fields(layer: object) -> Fields:
         name: [field.show.replace(":", "") for field in known[name].all_fields]
         if name in known
         else []
-        for name in PACKET_FIELDS
+        for name in PACKET_FIELDS + HANDSHAKE_FIELDS
     }
 
 

@@ -10,8 +10,10 @@ from qbkit.errors import TraceError
 from qbkit.traces.run.frames import LINK_HEADER, OTHER_LINK
 
 MAGIC = b"\x0a\x0d\x0d\x0a"
-INTERFACE, OBSOLETE, SIMPLE, ENHANCED = 1, 2, 3, 6
+INTERFACE, OBSOLETE, SIMPLE, ENHANCED, SECRETS = 1, 2, 3, 6, 10
 """Types of blocks (§4, appendix A)."""
+KEY_LOG = 0x544C534B
+"""The kind of secrets that SSLKEYLOGFILE holds."""
 LONGEST_BLOCK = 16 << 20
 LATEST_NS = (1 << 63) - 1
 TIME_RESOLUTION, TIME_OFFSET = 9, 14
@@ -98,6 +100,22 @@ def records(file: BinaryIO, name: str, broken: Broken, left_out: LeftOut) -> Ite
     if interfaces and not known and unknown is not None:
         raise TraceError(OTHER_LINK.format(file=name, link=unknown.link))
     return None
+
+
+def secrets(file: BinaryIO) -> Iterator[bytes]:
+    """Yield the TLS key logs that a file holds, which may be damaged; none of one in pcap."""
+    file.seek(0)
+    for _, kind, body, order in _blocks(file, lambda _: None) if _is_pcapng(file) else ():
+        if kind == SECRETS and len(body) >= 12:
+            what, length = struct.unpack_from(f"{order}II", body)
+            if what == KEY_LOG:
+                yield body[8 : 8 + length]
+
+
+def _is_pcapng(file: BinaryIO) -> bool:
+    magic = file.read(len(MAGIC))
+    file.seek(0)
+    return magic == MAGIC
 
 
 def _blocks(file: BinaryIO, broken: Broken) -> Iterator[tuple[int, int, bytes, str]]:
