@@ -9,8 +9,9 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
@@ -270,12 +271,16 @@ class Experiment(Spec):
 
 def _later_defaults(given: Spec) -> list[str]:
     """Names of the fields that are not in `FIRST_FIELDS` and have their defaults."""
-    kind = type(given)
+    return [name for name, default in _later(type(given)) if getattr(given, name) == default]
+
+
+@cache
+def _later(kind: type[Spec]) -> list[tuple[str, Any]]:
+    """The fields that are not in `FIRST_FIELDS`, with their defaults."""
     return [
-        name
+        (name, field.get_default(call_default_factory=True))
         for name, field in kind.model_fields.items()
         if name not in FIRST_FIELDS[kind.__name__]
-        and getattr(given, name) == field.get_default(call_default_factory=True)
     ]
 
 

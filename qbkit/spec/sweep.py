@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import copy
 import itertools
+import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -128,14 +128,15 @@ class Sweep(BaseModel):
 
     def points(self) -> Iterator[Point]:
         """Every experiment of the product, the last field varying fastest."""
-        bases = {preset: self._dumped(preset) for preset in self.sweep.get(PRESET, [None])}
+        wanted = self.sweep.get(PRESET, [None])
+        bases = {preset: json.dumps(self._dumped(preset)) for preset in wanted}
         # Set a flow before its options, whatever their order here: it would overwrite them.
         wide_first = sorted(self.sweep.keys() - {PRESET}, key=lambda field: field.count("."))
         seen: dict[str, Mapping[str, Value]] = {}
         for index in self._indices():
             chosen = {f: vs[i] for i, (f, vs) in zip(index, self.sweep.items(), strict=True)}
             self._require_effect(chosen)
-            spec = copy.deepcopy(bases[chosen.get(PRESET)])
+            spec = json.loads(bases[chosen.get(PRESET)])
             for field in wide_first:
                 _put(spec, field, chosen[field])
             experiment = Experiment(**spec)

@@ -1,4 +1,4 @@
-"""Read a run file variable by variable, when their values are asked for.
+"""Read a netCDF file variable by variable, when their values are asked for.
 
 The file is read as a whole, still compressed, so that it may change or vanish later, and a run can
 be pickled. h5netcdf takes five times as long to say what is in it.
@@ -33,15 +33,19 @@ class RunBackend(BackendEntrypoint):
         self, filename_or_obj: Path, *, drop_variables: Iterable[str] | None = None
     ) -> xr.Dataset:
         """The dataset of a file, whose variables read their values later."""
-        image = _Image(filename_or_obj, filename_or_obj.read_bytes())
-        file = image.file
-        skip = set(drop_variables or ())
-        variables = {
-            name: _variable(image, name, found, described)
-            for name, found in file.items()
-            if name not in skip and _is_variable(found, described := list(found.attrs))
-        }
-        return xr.decode_cf(xr.Dataset(variables, attrs=_attributes(file, list(file.attrs))))
+        return of_content(filename_or_obj, filename_or_obj.read_bytes(), drop_variables or ())
+
+
+def of_content(path: Path, content: bytes, skip: Iterable[str] = ()) -> xr.Dataset:
+    """The dataset in the bytes of a file, without the variables to skip."""
+    image = _Image(path, content)
+    file, skipped = image.file, set(skip)
+    variables = {
+        name: _variable(image, name, found, described)
+        for name, found in file.items()
+        if name not in skipped and _is_variable(found, described := list(found.attrs))
+    }
+    return xr.decode_cf(xr.Dataset(variables, attrs=_attributes(file, list(file.attrs))))
 
 
 class _Image:

@@ -7,7 +7,6 @@ import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +30,7 @@ from qbkit.store.index import (
     require_unchanged,
     write_index,
 )
+from qbkit.store.on_demand import of_content
 from qbkit.store.sweep_folder import CUBE, load_cube
 
 STEP = 0.01
@@ -114,7 +114,7 @@ def write_cube(cube: xr.Dataset, spec: str | Path) -> Path:
     if FIRST in cube.dims and SECOND not in cube.dims:
         # Use the points as a reader will find them: rounding moves a hull.
         derived = [name for name in cube.data_vars if str(name).startswith(("hull_", PREFIX))]
-        cube = _unpacked(_packed(cube.drop_vars(derived)))
+        cube = of_content(source, _packed(cube.drop_vars(derived))).load()
         cube.attrs.pop("map", None)
         cube = cube.merge(hull_table(cell_envelopes(cube)))
         for reference in Sweep.from_file(source).base["flows"][1:2]:  # none beside a lone flow
@@ -159,7 +159,7 @@ def load_published(spec: str | Path) -> xr.Dataset:
     except ValueError as error:
         raise StoreError(f"{index} is damaged: {error}; fetch it again") from None
     try:
-        return _unpacked(content).assign_attrs(measurement_version=version)
+        return of_content(target, content).load().assign_attrs(measurement_version=version)
     except Exception:  # h5py raises nearly anything on damaged files
         raise StoreError(f"{target} is damaged or no netCDF file; fetch it again") from None
 
@@ -175,10 +175,6 @@ def _packed(cube: xr.Dataset) -> bytes:
         if v.dtype.kind == "f"
     }
     return bytes(cube.to_netcdf(engine="h5netcdf", encoding=encoding))
-
-
-def _unpacked(content: bytes) -> xr.Dataset:
-    return xr.load_dataset(BytesIO(content), engine="h5netcdf")
 
 
 def _provenance(cube: xr.Dataset, spec: Path, target: Path) -> dict[str, Any]:
