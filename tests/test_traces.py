@@ -486,6 +486,53 @@ def test_senders_and_base_rtts_are_found(tmp_path):
     assert "the captures hold no handshake; give rtt_ms" in one_way.qb.warnings[0]
 
 
+def of_clients(folder: Path, ports: tuple[int, int] = (4001, 4001)) -> tuple[Path, Path]:
+    """Captures of two hosts that send 20 packets each, and get ACKs, through a queue of 5 ms.
+
+    The first SYN is lost, and repeated after 1 s; another connection begins meanwhile.
+    """
+    server, into = "10.2.0.1", []
+    for host, port in enumerate(ports):
+        ends = IP(src=f"10.1.0.{host + 1}", dst=server), IP(src=server, dst=f"10.1.0.{host + 1}")
+        there = [TCP(sport=40_000, dport=port, flags=f, seq=i) for i, f in enumerate("SSAA")]
+        sent_s = [0, 1, 1.05, 1.06] if host == 0 else [0.5, 1.01, 1.1, 1.2]
+        into += [(t, ends[0] / each) for t, each in zip(sent_s, there, strict=True)]
+        into.append((1.04, ends[1] / TCP(sport=port, dport=40_000, flags="SA")))
+        for i in range(20):
+            data = TCP(sport=40_000, dport=port, flags="A", seq=10 + i) / bytes(1000)
+            into.append((2 + i / 100, ends[0] / data))
+            into.append((2.02 + i / 100, ends[1] / TCP(sport=port, dport=40_000, ack=i)))
+    out = [(t + 0.005, ip) for t, ip in into if ip.dst == server]
+    paths = folder / "before.pcap", folder / "after.pcap"
+    for path, packets in zip(paths, (into, out), strict=True):
+        frames = sorted(((T0_NS + round(t * 1e9), bytes(Ether() / ip)) for t, ip in packets))
+        write_pcap(path, frames)
+    return paths
+
+
+def test_data_of_all_clients_are_data(tmp_path):
+    paths = of_clients(tmp_path)
+    run = read_pcaps(*paths, flows={4001: "mine"})
+    assert int((run.packet_size_bytes > 1000).sum()) == 40
+    assert run.sizes["ack"] == 42  # with two SYN-ACKs
+    assert run.base_rtt_ms.values == pytest.approx([45])  # from the second SYN on
+    one = read_pcaps(*paths, flows={4001: "mine"}, sender="10.1.0.2")
+    assert (one.sizes["packet"], one.sizes["ack"]) == (24, 21)
+    assert "45 packets of" in one.qb.warnings[0]
+    assert "are between other addresses, and are left out" in one.qb.warnings[0]
+
+
+def test_imports_that_cannot_be_told_apart_are_refused(tmp_path):
+    paths = of_clients(tmp_path, (4001, 4002))
+    with pytest.raises(StoreError, match="import the flows of each direction on their own"):
+        read_pcaps(*paths, flows={4001: "up", 4002: "x"}, sender=["10.1.0.1", "10.2.0.1"])
+    large = [(T0_NS + i * 10**7, bytes(Ether() / IP(dst="10.2.0.1", src="10.1.0.1") / UDP(
+        sport=9, dport=4001) / bytes([i] * 3000))) for i in range(20)]  # fmt: skip
+    write_pcap(tmp_path / "gso.pcap", large)
+    with pytest.raises(StoreError, match="one has frames of several packets: turn segmentation"):
+        read_pcaps(tmp_path / "gso.pcap", paths[1], flows={4001: "x"})
+
+
 def test_the_end_of_an_imported_capture_is_no_loss(tmp_path):
     cut_off_folder(tmp_path)
     paths = tmp_path / "before.pcap", tmp_path / "after.pcap"

@@ -15,7 +15,8 @@ import xarray as xr
 
 from qbkit.errors import StoreError
 from qbkit.opening import open_plain
-from qbkit.traces.arrays import FloatArray, as_slice
+from qbkit.spec import FRAME_BYTES
+from qbkit.traces.arrays import BoolArray, FloatArray, as_slice
 from qbkit.traces.flow_index import with_flow_index
 from qbkit.traces.logs.records import begins, segments
 from qbkit.traces.run import schema
@@ -68,8 +69,8 @@ def read_pcaps(
     """A run dataset from captures on both sides of a queue, with clocks that agree.
 
     ``flows`` names the flow of each server port, ``sender`` the address or addresses from which
-    data come (default: for each port the one that sends most bytes). ``propagation_ms`` is the
-    constant delay between the two points of capture, which is subtracted from every queueing delay.
+    data come (default: for each port those of the end that sends most bytes). ``propagation_ms`` is
+    the constant delay between the points of capture, which is subtracted from every queueing delay.
     ``rtt_ms`` is the path's base RTT, for the metrics that need it (default: that of each
     connection's handshake, and a warning of the run that says so). t = 0 is the first data packet.
     The run is what both captures saw: where ``after`` begins later, or ends more than ``bin_s``
@@ -94,6 +95,7 @@ def read_pcaps(
     _require_ports(arrivals, flows, before)
     leaving = replace(leaving, time_ns=leaving.time_ns - round(propagation_ms * 1e6))
     addresses = [_number(a) for a in given] or senders(arrivals, flows)
+    _require_one_way(arrivals, addresses, before, flows)
     ports = {port: i for i, port in enumerate(flows)}
     packets = sort_out(arrivals, leaving, ports, addresses, round(CLOCK_SLACK_MS * 1e6))
     _require_sense(packets, before, after, given, flows)
@@ -101,7 +103,8 @@ def read_pcaps(
     seen_ms = _handshakes_ms(arrivals, leaving, before, flows)
     base_rtt_ms = seen_ms if rtt_ms is None else np.full(len(flows), float(rtt_ms))
     duration_s = _duration_s(packets, bin_s, before)
-    warnings = [*copied, *copied_out, *left_out, *_warnings(packets, seen_ms, rtt_ms)]
+    others = _of_others(arrivals, addresses, before, flows)
+    warnings = [*copied, *copied_out, *others, *left_out, *_warnings(packets, seen_ms, rtt_ms)]
     bins = Bins(bin_s, duration_s)
     run = _run(packets, list(flows.values()), base_rtt_ms, bins).assign_attrs(
         **OF_NO_RUN,
@@ -195,6 +198,44 @@ def _require_ports(packets: Packets, flows: Mapping[int, str], path: str | Path)
         raise StoreError(f"{path} has no packet of port {missing[0]}{most}", refused=True)
 
 
+def _ways_of_flows(
+    packets: Packets, addresses: Sequence[int], flows: Mapping[int, str]
+) -> tuple[BoolArray, BoolArray, BoolArray]:
+    """Which ways are of the flows, and which of these begin and which end at a sender."""
+    ways, ports = packets.ways, np.array([*flows], np.uint64)
+    mine = np.isin(ways.source_port, ports) | np.isin(ways.destination_port, ports)
+    ends = (ways.source, ways.destination)
+    begin, end = (mine & np.isin(one, np.array(addresses, np.uint64)) for one in ends)
+    return mine, begin, end
+
+
+def _require_one_way(
+    packets: Packets, addresses: Sequence[int], path: str | Path, flows: Mapping[int, str]
+) -> None:
+    """Raise StoreError if data cannot be told from acknowledgements by their source."""
+    _, begin, end = _ways_of_flows(packets, addresses, flows)
+    if (begin & end)[packets.way].any():
+        raise StoreError(
+            f"packets of {path} go from sender to sender, so that data and acknowledgements cannot "
+            "be told apart: import the flows of each direction on their own, from captures between "
+            "two addresses",
+            refused=True,
+        )
+
+
+def _of_others(
+    packets: Packets, addresses: Sequence[int], path: str | Path, flows: Mapping[int, str]
+) -> list[str]:
+    """A sentence about packets of the flows that neither come from a sender nor go to one."""
+    mine, begin, end = _ways_of_flows(packets, addresses, flows)
+    count = int((mine & ~begin & ~end)[packets.way].sum())
+    if not count:
+        return []
+    return [
+        f"{count} packets of {path} are between other addresses, and are left out; name all senders"
+    ]
+
+
 def _require_sense(
     packets: Matched,
     before: str | Path,
@@ -214,7 +255,7 @@ def _require_sense(
     if (packets.departure_ns == NEVER).all() and not len(_early_ms(packets)):
         raise StoreError(
             f"no packet of {before} is found again in {after}; are they of the same run, with at "
-            "least 100 bytes of each packet?"
+            f"least 100 bytes of each packet{_of_offload(packets)}?"
         )
     if np.array_equal(packets.departure_ns, packets.data.time_ns):
         raise StoreError(
@@ -236,8 +277,16 @@ def _require_sense(
     if _unexplained_meanwhile(packets) > 1 / 2:
         raise StoreError(
             f"most packets of {after} are not found in {before}; are they of the same run, with at "
-            "least 100 bytes of each packet?"
+            f"least 100 bytes of each packet{_of_offload(packets)}?"
         )
+
+
+def _of_offload(packets: Matched) -> str:
+    """What to add where only one capture has frames of several packets."""
+    large = [largest_frame(packets) > FRAME_BYTES]
+    large.append(int(packets.out.frame_bytes.max(initial=0)) > FRAME_BYTES)
+    one = " (one has frames of several packets: turn segmentation offload off)"
+    return one if len(set(large)) > 1 else ""
 
 
 def _least_wait_ms(packets: Matched) -> float:

@@ -61,7 +61,8 @@ def sort_out(
     out may have been in the queue when the capture ended; their fate is unknown.
 
     ``flow_of_port`` maps a server's port to its flow. A packet is data if its source is one of
-    ``senders`` (addresses as in `Packets.source`). A packet may seem to leave up to ``slack_ns``
+    ``senders`` (addresses as in `Packets.source`), and an acknowledgement if only its destination
+    is; others are left out. A packet may seem to leave up to ``slack_ns``
     before it arrives, if the clocks differ slightly; its delay is then zero.
     """
     flow_in, data_in = _classify(before, flow_of_port, senders)
@@ -71,7 +72,8 @@ def sort_out(
     departure_ns = departures_ns(found, out.time_ns)
     came_out = departure_ns != NEVER
     departure_ns[came_out] = np.maximum(departure_ns, data.time_ns)[came_out]
-    reverse = ~data_in & (flow_in >= 0)
+    to_senders = np.isin(before.ways.destination, np.array(senders, np.uint64))[before.way]
+    reverse = ~data_in & (flow_in >= 0) & to_senders
     fate = np.where(came_out, Fate.ARRIVED, Fate.QUEUE_DROP)
     fate[after_the_last(flow_in[data_in], data.time_ns, came_out)] = Fate.UNKNOWN
     return Matched(
