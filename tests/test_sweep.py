@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -354,6 +355,17 @@ def test_a_full_disk_is_one_sentence_and_free_space_fixes_it(tmp_path: Path):
     assert "Traceback" not in done.stderr
     report = json.loads(start(spec, out).communicate()[0])
     assert (report["ran"], report["failures"]) == (2, [])
+
+
+def test_a_disk_that_holds_not_even_the_lock_is_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_text", full)
+    with pytest.raises(StoreError, match="for results: No space left on device; free space, or"):
+        run_sweep(sweep(seed=[1]), tmp_path / "out")
 
 
 @pytest.mark.guest

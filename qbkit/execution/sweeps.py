@@ -243,7 +243,8 @@ def _alone(url: str) -> Iterator[None]:
                 f"another sweep (process {owner.read_text().strip() or 'unknown'}) works in "
                 f"{folder}; wait for it, or choose another folder"
             ) from None
-        owner.write_text(str(os.getpid()))
+        with storage(f"cannot use {folder} for results", "free space, or choose another folder"):
+            owner.write_text(str(os.getpid()))
         yield
 
 

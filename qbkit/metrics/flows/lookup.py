@@ -10,7 +10,12 @@ import xarray as xr
 from qbkit.arguments import whole
 from qbkit.errors import MetricError
 from qbkit.traces.arrays import BoolArray, FloatArray
-from qbkit.traces.run.attributes import delay_changes_ms, require_run, require_whole
+from qbkit.traces.run.attributes import (
+    delay_changes_ms,
+    require_run,
+    require_whole,
+    run_experiment,
+)
 from qbkit.traces.run.journey import Fate
 
 SKIPPED_PART = 0.2
@@ -111,11 +116,24 @@ def known_fate(ds: xr.Dataset) -> BoolArray:
     return known
 
 
+def arrived_in_time(ds: xr.Dataset) -> BoolArray:
+    """Which packets arrived; on a link whose rate changes, only those that did so within the run.
+
+    A link that stands still at the end holds the packets of its queue for a time that says nothing
+    of the run. On any other link they arrive within a queue of the end, and count.
+    """
+    departure_s = ds["packet_departure_s"].values
+    arrived: BoolArray = np.isfinite(departure_s)
+    experiment = run_experiment(ds)
+    if experiment is not None and experiment.bottleneck.changes_rate:
+        arrived &= departure_s < float(ds.attrs["duration_s"])
+    return arrived
+
+
 def delivered_packets(ds: xr.Dataset, index: int) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Data packets of the flow that arrived: departure to it (s), size (B), queueing delay (ms)."""
-    departure_s = ds["packet_departure_s"].values
-    mine = (ds["packet_flow"].values == index) & np.isfinite(departure_s)
-    arrived_s = departure_s[mine].astype(np.float64)
+    mine = (ds["packet_flow"].values == index) & arrived_in_time(ds)
+    arrived_s = ds["packet_departure_s"].values[mine].astype(np.float64)
     size_bytes = ds["packet_size_bytes"].values[mine].astype(np.float64)
     left_s = ds["packet_left_s"].values[mine] if "packet_left_s" in ds else arrived_s
     return arrived_s, size_bytes, (left_s - ds["packet_time_s"].values[mine]) * 1e3
@@ -129,9 +147,9 @@ def path_delays_ms(ds: xr.Dataset, index: int, arrived_s: FloatArray) -> FloatAr
     """
     added = np.zeros(len(arrived_s))
     if "packet_left_s" in ds:
-        departure_s = ds["packet_departure_s"].values
-        mine = (ds["packet_flow"].values == index) & np.isfinite(departure_s)
-        added += (departure_s[mine] - ds["packet_left_s"].values[mine]) * 1e3
+        mine = (ds["packet_flow"].values == index) & arrived_in_time(ds)
+        held_s = ds["packet_departure_s"].values[mine] - ds["packet_left_s"].values[mine]
+        added += held_s * 1e3
     return added + delay_changes_ms(ds, arrived_s)
 
 

@@ -48,7 +48,8 @@ def summary(ds: xr.Dataset) -> pd.DataFrame:
       of an app. Both are over packets whose ACK
       came before the end: fewer than all that left only where ACKs meet a queue or loss.
     - ``queue_delay_mean_ms``: mean over all packets that left, whether or not their ACK came. It
-      differs from the mean over time, in which each bin counts once.
+      differs from the mean over time, in which each bin counts once. On a link whose rate changes,
+      packets that it delivers only after the run count neither here nor in the RTT.
 
     Further columns are there if a flow has a value. Tables that are printed leave out those of
     zeros, in which nothing happened; here they stay, so that 0 is not taken for unknown:

@@ -88,7 +88,7 @@ def end_warnings(run: xr.Dataset, experiment: Experiment) -> list[str]:
             arrived = _of_megabytes(_arrived_bytes(run, i), size_bytes)
             found.append(f"{label} delivered {arrived}")
         pauses = flow.app is not None or flow.options.get(FINISHES)
-        if not pauses and (since_s := _still_since_s(run, i)) is not None:
+        if not pauses and (since_s := _still_since_s(run, i, experiment.duration_s)) is not None:
             stop_s = float(run["stop_s"].values[i])
             found.append(
                 f"{label} delivered nothing from {since_s:.1f} s to its end at {stop_s:.4g} s"
@@ -96,11 +96,14 @@ def end_warnings(run: xr.Dataset, experiment: Experiment) -> list[str]:
     return found
 
 
-def _still_since_s(run: xr.Dataset, index: int) -> float | None:
-    """When a flow that stalled delivered its last packet; None if it did not stall."""
+def _still_since_s(run: xr.Dataset, index: int, end_s: float) -> float | None:
+    """When a flow that stalled delivered its last packet; None if it did not stall.
+
+    What an outage holds beyond ``end_s``, the end of the experiment, was not delivered.
+    """
     mine = as_slice(run["packet_flow"].values == index)
     arrival_s, left_s = run["packet_time_s"].values[mine], run["packet_departure_s"].values[mine]
-    left = np.isfinite(left_s)
+    left = left_s < end_s
     queued_s = float((left_s - arrival_s).mean(where=left)) if left.any() else 0.0
     start_s = float(run["start_s"].values[index])
     last_s = float(left_s.max(where=left, initial=-np.inf)) if left.any() else start_s
