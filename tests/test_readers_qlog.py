@@ -99,6 +99,46 @@ def test_losses_that_the_stack_itself_calls_spurious_and_acks_without_frames(tmp
     assert ds.acked_number.values.tolist() == [0, 4]
 
 
+@pytest.mark.parametrize(
+    ("ranges", "acked"),
+    [
+        ([[[0, 1]], [[0, 1], [3, 5]]], [0, 1, 3, 4, 5]),
+        ([[[0, 1]], [[0, 1], [2, 5]]], [0, 2, 3, 4]),
+        ([[[0, 1]], [[2, 5], [0, 1]]], [0, 2, 3, 4]),
+        ([[[0, 0]], [[0, 1], [2, 5]]], [0, 1, 2, 3, 4, 5]),
+    ],
+)
+def test_ranges_that_end_before_their_last_number(tmp_path, ranges, acked):
+    """noq's: ranges that touch would be one, and one of a single packet has two numbers."""
+    events = [
+        *(packet("sent", n) for n in range(8)),
+        event("recovery:packet_lost", header={"packet_number": 1}),
+        *(packet("received", i, {"frame_type": "ack", "acked_ranges": found})
+          for i, found in enumerate(ranges)),
+    ]  # fmt: skip
+    ds = read(tmp_path, events)
+    arrived = {*ds.acked_number.values.tolist(), *ds.lost_number.values[ds.lost_spurious.values]}
+    assert sorted(arrived) == acked
+
+
+def test_losses_that_are_only_counted_are_of_the_first_packets_in_flight(tmp_path):
+    """quiche's: as RFC 9002 declares them."""
+
+    def counted(total: int, delta: int) -> dict:
+        lost = {"total": total, "delta": delta}
+        return event("quic:recovery_metrics_updated", 5, cf_lost_packets=lost, bytes_in_flight=9)
+
+    events = [
+        *(packet("sent", n) for n in range(9)),
+        packet("received", 0, {"frame_type": "ack", "acked_ranges": [[0, 1], [6, 6], [8, 8]]}),
+        counted(0, 0),
+        counted(3, 3),
+    ]
+    assert read(tmp_path, events).lost_number.values.tolist() == [2, 3, 4]
+    named = event("quic:packet_lost", header={"packet_number": 5})
+    assert read(tmp_path, [*events[:10], named, *events[10:]]).lost_number.values.tolist() == [5]
+
+
 def test_rtts_in_seconds_and_rates_in_bytes_are_converted(tmp_path):
     quinn = [
         event("recovery:metrics_updated", smoothed_rtt=0.333, rtt_variance=0.1665, min_rtt=0.333),

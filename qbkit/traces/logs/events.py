@@ -10,6 +10,7 @@ import json
 import math
 from array import array
 from collections.abc import Sequence
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -129,6 +130,11 @@ class EventTables:
         if count > 0:
             for number in sorted(self._in_flight[space].within(0, highest))[-count:]:
                 self.lost(time_s, space, number, "")
+
+    def lost_first(self, time_s: float, space: str, count: int) -> None:
+        """The sender declared ``count`` packets lost, which are the first ones in flight."""
+        for number in list(islice(self._in_flight[space].sizes, max(count, 0))):
+            self.lost(time_s, space, number, "")
 
     def spurious(self, space: str, low: int, high: int) -> None:
         """The lost packets from ``low`` to ``high`` arrived after all."""

@@ -9,9 +9,11 @@ per row of metrics), not with the file.
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -81,18 +83,30 @@ def read_qlog(
     the place of the damage; so do values that are left out, with their number. Python warnings
     report an unknown time format, unit or file schema, several groups read as one, and a trace that
     the file reports as missing. The reader corrects three units: quinn reports RTTs in s, neqo
-    pacing rates in B/s, and some logs with times in µs RTTs in ms. Raises TraceError for a file
+    pacing rates in B/s, and some logs with times in µs RTTs in ms; and the ranges of acknowledged
+    packets in noq's logs, which end before their second number. quiche says how many packets were
+    lost, not which: these are the first ones in flight. Raises TraceError for a file
     that is no qlog, for version 0.1, for a file without an event that the tables show, for several
     traces without a choice, for a missing trace or group, and for impossible content: values of the
     wrong type, packet numbers beyond 2^62, records that nest too deep or are longer than 16 MiB.
     """
-    with open_log(path, progress) as log:
-        return _QlogReader(log, group).read(trace)
+    for ends_open in (False, True):
+        with open_log(path, progress) as log, suppress(_EndsAreOpenError):
+            return _QlogReader(log, group, ends_open).read(trace)
+    raise AssertionError
+
+
+class _EndsAreOpenError(Exception):
+    """The ranges of ACK frames end before their second number, as in noq's logs."""
 
 
 class _QlogReader:
-    def __init__(self, log: JsonFile, group: str | None) -> None:
+    def __init__(self, log: JsonFile, group: str | None, ends_open: bool) -> None:
         self.log, self.group = log, group
+        self.ends_open, self.ends_known = ends_open, ends_open
+        """Whether ranges of acknowledged packets end before their second number, and whether that
+        is known."""
+        self.names_losses = False
         self.tables = EventTables()
         self.head, self.trace = FileHead(), TraceHead()
         self.clock = Clock({}, {}, log.warn)
@@ -275,6 +289,8 @@ class _QlogReader:
             raise self.log.hostile(place, str(error)) from None
 
     def _metrics(self, time_s: float, m: Metrics) -> None:
+        if m.cf_lost_packets is not None and not self.names_losses:
+            self.tables.lost_first(time_s, "application", m.cf_lost_packets.delta)
         unit_ms, rate = self.rtt_unit.of(m), limit(m.pacing_rate)
         windows = (m.congestion_window, m.cwnd, m.current_cwnd)
         self.tables.metrics(
@@ -309,6 +325,7 @@ class _QlogReader:
             return None
         space, size = SPACES.get(data.kind, "application"), data.size_bytes()
         if name.endswith("lost"):
+            self.names_losses = True
             return self.tables.lost(time_s, space, number, data.trigger)
         if name.endswith("sent"):
             direction, (stream, offset) = "sent", _first_data(data.frames)
@@ -320,14 +337,36 @@ class _QlogReader:
             self.rtt_unit.received()
             self._acks(time_s, space, data.frames)
         if self.tables.handshake.has_room(direction, space):
-            frames = [_frame_text(frame) for frame in data.frames]
+            frames = [self._frame_text(frame) for frame in data.frames]
             self.tables.handshake.put(time_s, direction, space, number, size, frames)
         return None
 
     def _acks(self, time_s: float, space: str, frames: list[QlogFrame]) -> None:
         for frame in frames:
-            for low, high in _ranges(frame):
+            for low, high in self._ranges(frame):
                 self._acked(time_s, space, low, high)
+
+    def _ranges(self, frame: QlogFrame) -> list[tuple[int, int]]:
+        """The ranges of an ACK frame; a range of one packet may be a single number.
+
+        Raises _EndsAreOpenError where two ranges would be one if both of their ends counted.
+        """
+        found = [(low, high[-1] if high else low) for low, *high in frame.acked_ranges]
+        if self.ends_open:
+            return [(low, max(low, high - 1)) for low, high in found]
+        if not self.ends_known:
+            self.ends_known = any(low == high for low, high in found)
+            touch = any(
+                low == end + 1 or high + 1 == start
+                for (start, end), (low, high) in itertools.pairwise(found)
+            )
+            if touch and not self.ends_known:
+                raise _EndsAreOpenError
+        return found
+
+    def _frame_text(self, frame: QlogFrame) -> str:
+        is_ack = frame.frame_type == "ack"
+        return ack_text(self._ranges(frame)) if is_ack else frame.frame_type
 
     def _acked(self, time_s: float, space: str, low: int, high: int) -> None:
         self.tables.acked(time_s, space, low, high)
@@ -356,15 +395,6 @@ def _first_data(frames: list[QlogFrame]) -> tuple[int, int]:
         if frame.frame_type == "stream" and frame.stream is not None:
             return frame.stream, frame.offset or 0
     return -1, -1
-
-
-def _ranges(frame: QlogFrame) -> list[tuple[int, int]]:
-    """The ranges of an ACK frame; a range of one packet may be a single number."""
-    return [(low, high[-1] if high else low) for low, *high in frame.acked_ranges]
-
-
-def _frame_text(frame: QlogFrame) -> str:
-    return ack_text(_ranges(frame)) if frame.frame_type == "ack" else frame.frame_type
 
 
 def _is_record(text: bytes) -> bool:

@@ -109,6 +109,12 @@ class Numbers(msgspec.Struct):
     packet_num: int | None = None
 
 
+class Change(msgspec.Struct):
+    """A number that grew."""
+
+    delta: int = 0
+
+
 class Metrics(msgspec.Struct):
     """Units as in the draft: ms, bytes, bit/s."""
 
@@ -123,6 +129,8 @@ class Metrics(msgspec.Struct):
     latest_rtt: float | None = None
     min_rtt: float | None = None
     pacing_rate: float | None = None
+    # quiche reports how many packets were lost at once, but not which.
+    cf_lost_packets: Change | None = None
 
 
 class State(msgspec.Struct):
