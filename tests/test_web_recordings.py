@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import codecs
 import gzip
+import itertools
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +16,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qbkit.errors import SpecError
+from qbkit.stacks.web.clients.chromium import HeadlessShell
 from qbkit.stacks.web.pages.page import Page
 from qbkit.stacks.web.pages.recorded import recorded_page
 from qbkit.stacks.web.pages.sites import page_site
+from qbkit.stacks.web.site import NOTES
 
 A, B = "https://www.example.org", "https://ads.example.net"
 STYLE = f"{A}/a.css"
@@ -79,6 +83,43 @@ def test_the_best_response_of_an_address_is_served(
     page = page_of(tmp_path, entry(f"{A}/"), *entries)
     assert served(page) == {f"{A}/": (200, 900), STYLE: expected}
     assert STYLE.encode() in page.document.body
+
+
+def test_what_the_numbers_of_a_load_cannot_be_is_said_but_names_no_site(tmp_path: Path):
+    packed = style(text="a" * 5000, response={"bodySize": 800})
+    chrome = entry(f"{A}/b.js", size=3000, response={"bodySize": -1, "_transferSize": 1000})
+    unknown = entry(f"{A}/c.js", 304, 0, "text/javascript")
+    port = entry(f"{A}:8443/d.png", kind="image/png")
+    entries = [entry(f"{A}/"), packed, chrome, unknown, port, entry(f"{A}/e", size=float("inf"))]
+    for number, one in enumerate(entries):
+        one["pageref"] = f"page_{number % 2}"
+    page = page_of(tmp_path, *entries)
+    assert [note.removeprefix("shop.har: ") for note in page.notes] == [
+        "responses of a port of their own, which the port of https serves: 1",
+        "pages in one recording, whose resources are all loaded by the first document: 2",
+        "resources of unknown size, which are served as good as empty: 1",
+        "bytes more than the recorded load took, as compressed bodies are served plain: 6200",
+    ]
+    site = page_site(str(tmp_path / "shop.har"), 1)
+    assert site.warnings() == [*page.warnings, *page.notes]
+    before = site.version()
+    (site.folder / NOTES).unlink()
+    assert site.version() == before
+    shutil.rmtree(site.folder)
+
+
+def test_hosts_are_those_that_a_browser_asks_for(tmp_path: Path):
+    page = page_of(
+        tmp_path, entry("https://[2001:db8::1]:8443/"), entry("https://m\u00fcller.example/")
+    )
+    assert page.hosts == ("[2001:db8::1]", "xn--mller-kva.example")
+    site = page_site(str(tmp_path / "shop.har"), 1)
+    load = HeadlessShell().page_argv(
+        address="10.0.0.1", protocol="h3", site=site, out=".", limit_s=9
+    )
+    assert load[load.index("--url") + 1] == "https://[2001:db8::1]/"
+    names = [after for word, after in itertools.pairwise(load) if word == "--host"]
+    assert names == ["2001:db8::1", "xn--mller-kva.example"]
 
 
 @pytest.mark.parametrize("status", [301, 302, 307, 308])

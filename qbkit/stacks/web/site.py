@@ -18,6 +18,8 @@ MOUNT = "/run/qb/site"
 WRITTEN_S = 1_767_225_600
 """When all files of a site were written, in seconds since 1970: the guest's first moment."""
 MANIFEST = "page.json"
+NOTES = "=notes.json"
+"""What is said of a page beside that, in a file that is no part of its version."""
 """The list of a page's resources (see `qbkit.stacks.web.pages.page`)."""
 OK, NO_CONTENT = 200, 204
 BINARY = "application/octet-stream"
@@ -75,7 +77,9 @@ class Site:
         """What the recording of a page lacks and what was changed, one sentence each."""
         if not (self.folder / MANIFEST).exists():
             return []
-        return list(json.loads((self.folder / MANIFEST).read_text()).get("warnings", []))
+        notes = self.folder / NOTES
+        more = json.loads(notes.read_text()) if notes.exists() else []
+        return [*json.loads((self.folder / MANIFEST).read_text()).get("warnings", []), *more]
 
     def _listed(self) -> list[File]:
         rows = json.loads((self.folder / MANIFEST).read_text())["resources"]
@@ -93,7 +97,8 @@ class Site:
 
     def version(self) -> str:
         """12 hexadecimal digits over the names and contents of its files."""
-        found = sorted(path for path in self.folder.rglob("*") if path.is_file())
+        files = (path for path in self.folder.rglob("*") if path.is_file())
+        found = sorted(path for path in files if path.name != NOTES)
         return _version(tuple((path, path.stat().st_mtime_ns) for path in found), self.folder)
 
 

@@ -62,7 +62,7 @@ class Browser(WebClient):
         """The driver, which writes load.json."""
         driver = [*byte_code.flags(self.code), f"{MOUNT}/{self.script}.py", self.name]
         where = ["--url", f"https://{site.hosts[0]}{site.start}", "--address", address]
-        hosts = [word for host in site.hosts for word in ("--host", host)]
+        hosts = [word for host in site.hosts for word in ("--host", host.strip("[]"))]
         how = ["--protocol", protocol, "--limit-s", f"{limit_s:g}", "--out", out]
         return [*PYTHON, *driver, CERTIFICATE_MOUNT, *where, *hosts, *how]
 

@@ -20,12 +20,20 @@ LEAST_STATUS, LEAST_REDIRECT, NOT_MODIFIED, LEAST_FAILURE = 100, 300, 304, 400
 PATH_SAFE = punctuation.translate(str.maketrans("", "", '"<>`{}'))
 QUERY_SAFE = punctuation.translate(str.maketrans("", "", "\"<>'"))
 """What browsers leave as it is (URL Standard, percent-encode sets of path and special query)."""
+USUAL_PORTS = 80, 443
 INLINE = ("data:", "blob:", "about:")
 """Addresses that no request over the network asks for."""
 
 KEPT_HEADERS = ("access-control-allow-origin",)
 """Headers that matter to the load, beside those of redirects and types."""
 LACKING = "entries left out, which lack an address or a response of at most 100 MB"
+OUTSIDE = (
+    PORT_NOTE := "responses of a port of their own, which the port of https serves",
+    PAGES_NOTE := "pages in one recording, whose resources are all loaded by the first document",
+    EMPTY_NOTE := "resources of unknown size, which are served as good as empty",
+    PACKED_NOTE := "bytes more than the recorded load took, as compressed bodies are served plain",
+)
+"""What is said of a page, but is no part of the version of its site."""
 HTTP_NOTE = "addresses with http, which are served by https"
 
 
@@ -43,6 +51,9 @@ class Entry:
     headers: tuple[tuple[str, str], ...]
     location: str = ""
     """Its header of this name, where a redirect leads."""
+    sent_bytes: int | None = 0
+    """Bytes of the body on the wire, if the recording says so; 0 if it does not, and None if it has
+    no size at all."""
 
     @property
     def failed(self) -> bool:
@@ -73,7 +84,19 @@ def chosen(entries: Iterable[Entry], notes: Notes) -> tuple[dict[str, Entry], st
     for url in lost:
         found[url] = _failure(found[url], "redirects that lead to no recorded response", notes)
     document = next((url for url in found if _is_document(found.get(end_of(url, found)))), "")
+    _count_sizes(found.values(), notes)
     return found, document
+
+
+def _count_sizes(entries: Iterable[Entry], notes: Notes) -> None:
+    """Count what is served with another size than it had on the wire."""
+    for entry in entries:
+        if entry.failed or entry.location:
+            continue
+        if entry.sent_bytes is None and not entry.size_bytes:
+            notes[EMPTY_NOTE] += 1
+        elif entry.sent_bytes and entry.size_bytes > entry.sent_bytes:
+            notes[PACKED_NOTE] += entry.size_bytes - entry.sent_bytes
 
 
 def kept(headers: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
@@ -103,10 +126,25 @@ def https_url(url: str) -> str:
         return ""
     if parts.scheme not in ("http", "https") or not host:
         return ""
-    netloc = f"[{host}]" if ":" in host else host
+    netloc = f"[{host}]" if ":" in host else _in_ascii(host)
     path = quote(parts.path or "/", safe=PATH_SAFE)
     query = quote(parts.query, safe=QUERY_SAFE)
     return urlunsplit(("https", netloc, path, query, ""))
+
+
+def _in_ascii(host: str) -> str:
+    """A host as browsers ask for it."""
+    try:
+        return host if host.isascii() else host.encode("idna").decode()
+    except UnicodeError:
+        return host
+
+
+def _has_own_port(url: str) -> bool:
+    try:
+        return urlsplit(url).port not in (None, *USUAL_PORTS)
+    except ValueError:
+        return False
 
 
 def _served(entry: Entry, notes: Notes) -> Entry | None:
@@ -119,6 +157,7 @@ def _served(entry: Entry, notes: Notes) -> Entry | None:
         return None
     if entry.url.lower().startswith("http:"):
         notes[HTTP_NOTE] += 1
+    notes.update([PORT_NOTE] if _has_own_port(entry.url) else [])
     target = https_url(urljoin(url, entry.location)) if entry.location else ""
     entry = replace(entry, url=url, initiator=https_url(entry.initiator), location="")
     if target and LEAST_REDIRECT <= entry.status < LEAST_FAILURE:

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from qbkit.opening import open_plain
 from qbkit.spec.web import MOST_OBJECT_BYTES
-from qbkit.stacks.web.pages.entries import LACKING, NOT_MODIFIED, Entry, Notes, kept
+from qbkit.stacks.web.pages.entries import LACKING, NOT_MODIFIED, PAGES_NOTE, Entry, Notes, kept
 from qbkit.stacks.web.site import BINARY
 
 LOADING = ("GET", "POST")
@@ -32,14 +32,18 @@ def har_entries(path: Path, notes: Notes) -> list[Entry]:
     with open_plain(path, lambda where: notes.update({f"damaged {where}": 1})) as file:
         entries = _entries_of(file.read())
     found = []
+    pages: set[str] = set()
     for entry in entries:
         try:
             if str(entry["request"].get("method") or LOADING[0]).upper() in LOADING:
                 found.append(_entry(entry))
+                pages |= {str(entry["pageref"])} if entry.get("pageref") else set()
             else:
                 notes[f"entries left out, whose method is not {' or '.join(LOADING)}"] += 1
-        except (KeyError, TypeError, ValueError, AttributeError):
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
             notes[LACKING] += 1
+    if len(pages) > 1:
+        notes[PAGES_NOTE] = len(pages)
     return found
 
 
@@ -79,6 +83,7 @@ def _entry(entry: Mapping[str, Any]) -> Entry:
         initiator=_initiator(entry.get("_initiator")),
         headers=kept(headers),
         location=headers.get("location") or str(response.get("redirectURL") or ""),
+        sent_bytes=_sent_bytes(response, content, body),
     )
 
 
@@ -125,6 +130,26 @@ def _size_bytes(response: Mapping[str, Any], content: Mapping[str, Any]) -> int:
     if size > MOST_OBJECT_BYTES:
         raise ValueError("a server would keep it in memory")
     return size
+
+
+def _sent_bytes(
+    response: Mapping[str, Any], content: Mapping[str, Any], body: bytes | None
+) -> int | None:
+    """Bytes on the wire, 0 if they are unknown; None if there is no size and no body at all.
+
+    Where headers are compressed, Chrome does not tell a body's size from that of the response.
+    """
+    cached = response.get("status") == NOT_MODIFIED
+    sizes = [response.get("bodySize"), response.get("_transferSize"), content.get("size")]
+    body_bytes, response_bytes, plain_bytes = (_number(size) for size in sizes)
+    if body is None and (cached or body_bytes < 0) and plain_bytes < (1 if cached else 0):
+        return None
+    return 0 if cached else max(body_bytes, 0) or max(response_bytes, 0)
+
+
+def _number(size: Any) -> int:
+    """A size; HAR's -1 where there is none."""
+    return -1 if size is None else int(size)
 
 
 def _initiator(found: Any) -> str:

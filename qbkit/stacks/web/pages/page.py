@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple, get_args
 from urllib.parse import urlsplit
 
 from qbkit.errors import SpecError
-from qbkit.stacks.web.site import MANIFEST
+from qbkit.stacks.web.site import MANIFEST, NOTES
 
 VERSION = 1
 Kind = Literal["html", "css", "js", "font", "image", "other"]
@@ -46,7 +46,8 @@ class Resource(NamedTuple):
     @property
     def host(self) -> str:
         """Its host, without a port."""
-        return urlsplit(self.url).hostname or ""
+        host = urlsplit(self.url).hostname or ""
+        return f"[{host}]" if ":" in host else host
 
     @property
     def path(self) -> str:
@@ -70,6 +71,8 @@ class Page:
     """URL of the image that is meant to be the largest contentful paint; empty if unknown."""
     warnings: tuple[str, ...] = ()
     """What its recording lacks and what was changed, with counts."""
+    notes: tuple[str, ...] = ()
+    """More of it, which is no part of the site's version."""
 
     @property
     def document(self) -> Resource:
@@ -129,6 +132,8 @@ def write(page: Page, folder: Path) -> None:
         "resources": rows,
     }
     (folder / MANIFEST).write_text(json.dumps(data, indent=1) + "\n")
+    if page.notes:
+        (folder / NOTES).write_text(json.dumps(list(page.notes)) + "\n")
 
 
 def _file_names(page: Page) -> Iterator[str]:

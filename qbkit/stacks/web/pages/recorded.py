@@ -17,7 +17,7 @@ import numpy as np
 from qbkit.errors import SpecError
 from qbkit.stacks.toolchains.certificate import BROWSER_NAME
 from qbkit.stacks.web.pages import images, text
-from qbkit.stacks.web.pages.entries import HTTP_NOTE, Entry, Notes, chosen, end_of
+from qbkit.stacks.web.pages.entries import HTTP_NOTE, OUTSIDE, Entry, Notes, chosen, end_of
 from qbkit.stacks.web.pages.har import har_entries
 from qbkit.stacks.web.pages.page import Page, Resource, kind_of, read
 from qbkit.stacks.web.pages.replay import replay_entries
@@ -61,7 +61,9 @@ def recorded_page(path: Path) -> Page:
         why = f" ({'; '.join(_counted(notes))})" if notes else ""
         raise SpecError(f"{path} holds no HTML document that loaded{why}, so nothing can be loaded")
     resources = tuple(_resources(found, document, notes))
-    return Page(path.stem, resources, warnings=tuple(f"{path.name}: {n}" for n in _counted(notes)))
+    outside = Notes({what: notes.pop(what) for what in OUTSIDE if what in notes})
+    warnings, more = (tuple(f"{path.name}: {n}" for n in _counted(c)) for c in (notes, outside))
+    return Page(path.stem, resources, warnings=warnings, notes=more)
 
 
 def _counted(notes: Notes) -> list[str]:
