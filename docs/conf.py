@@ -58,6 +58,8 @@ html_copy_source = False
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_context = {"default_mode": "auto"}
+# Pages without others beside them in the navigation: their sidebar would be empty.
+html_sidebars = {page: [] for page in ("quickstart", "atlas", "gallery", "releases")}
 html_theme_options = {
     "logo": {"text": f"qbkit {release}"},
     "navbar_end": ["theme-switcher", "navbar-icon-links"],

@@ -249,6 +249,17 @@ def test_answers_along_standards_are_a_table_and_on_the_page_of_the_sender(site:
     assert "bbr-draft" not in page
 
 
+def test_a_sender_s_answers_add_up():
+    """Those that are not measured, or not seen, are said too."""
+    evaluations, draft = published_answers(DATA)
+    assert draft.of("quinn:bbr").endswith("not applicable in 2")
+    for table in (evaluations, draft):
+        for sender in table.senders:
+            counts = re.findall(r" in (\d+)", table.of(sender))
+            assert sum(map(int, counts)) == len(table.rows), sender
+    assert evaluations.of("tcp:bbr").endswith("not measured in 1")
+
+
 def test_the_page_says_which_evaluations_are_whole():
     lead = published_answers(DATA)[0].lead
     assert "Quick evaluations of 3 seeds; whole ones of 5: tcp:dctcp." in lead

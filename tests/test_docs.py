@@ -220,6 +220,7 @@ def test_the_gallery_names_functions_of_plots():
     ]
     called = {"".join(call) for source in cells for call in chart_gallery.CALL.findall(source)}
     names = {chart_gallery.OTHER_NAMES.get(name, name) for name in called}
+    assert {"cwnd_chart", "handshake_chart", "section_chart", "timeline_chart"} <= names
     assert names <= set(qb.plots.__all__)
 
 

@@ -125,6 +125,8 @@ def test_headings_are_one_line_and_lose_nothing(sentences, line, more):
     found = heading("T", sentences, round(30 * PIXELS_PER_LETTER))
     assert found["title"].subtitle == line
     assert found.get("description", "") == more
+    wide = heading("T", ["x" * 100 + ".", "x" * 50 + "."], 2000)  # a page has one line of so many
+    assert wide["title"].subtitle == "x" * 100 + "."
 
 
 def test_runs_side_by_side_have_one_legend_of_all_their_flows():

@@ -159,6 +159,19 @@ def shares_of(sweep: str, flow: str, **where: object) -> tuple[float, ...]:
     return float(share.min()), float(share.max())
 
 
+def right_causes(table: str, kinds: str = "") -> tuple[float, ...]:
+    """How many causes of a set are right, of the kinds that end so."""
+    rows = [row for row in rows_of(table) if row["kind"].endswith(kinds)]
+    return (sum(int(row["right"]) for row in rows),)
+
+
+def identified() -> tuple[float, ...]:
+    """Connections, implementations, and how many were alone and beside another flow."""
+    answers = pd.read_csv(ROOT / "data/identify/answers.csv")
+    beside = int(answers.flows.str.contains(" ").sum())
+    return len(answers), answers.implementation.nunique(), len(answers) - beside, beside
+
+
 NUMBER = r"(\d+(?:\.\d+)?)"
 PHYSICAL = rf"{NUMBER} of {NUMBER} (?:implementations|flows|implement)"
 QUOTED = [
@@ -271,7 +284,22 @@ QUOTED = [
             (rf"\({NUMBER}² / {NUMBER}² = {NUMBER}, in one", scatter_of_cubic),
             (rf"Of its {NUMBER} MB, {NUMBER} MB", memory_of_logs),
             (rf"BBRv3 stays at {NUMBER} Mbit/s", bbr3_of_tquic),
+            (rf"first cause is right for {NUMBER} \(", lambda: right_causes("causes_by_kind")),
+            (rf"now {NUMBER} are right, one", lambda: right_causes("causes_by_kind", "later")),
+            *(
+                (
+                    rf"[Nn]ow {NUMBER} are right[^.]*\[tables/causes_{name}\.md\]",
+                    partial(right_causes, f"causes_{name}_by_kind"),
+                )
+                for name in ("third", "fourth", "fifth", "sixth", "seventh")
+            ),
         )
+    ),
+    (
+        "docs/howto/identify.md",
+        rf"has {NUMBER} connections of {NUMBER} implementations: {NUMBER} alone .* and {NUMBER} "
+        r"beside another flow",
+        identified,
     ),
 ]
 

@@ -26,12 +26,13 @@ from qbkit.plots.drawing.render import vegalite_version
 
 PICTURES = Path(__file__).parents[1] / "_static" / "gallery"
 PAGE = Path(__file__).parents[1] / "_generated" / "gallery.md"
-CALL = re.compile(r"plots\.(\w+_chart)\(|\.plot\.(\w+)\(|\w\.(chart)\(\)")
+CALL = re.compile(r"plots\.(\w+_chart)\b|\.plot\.(\w+)\(|\w\.(chart)\(\)|\.chart\((section)\)")
 SPEC = re.compile(r'const chart = "([A-Za-z0-9+/=]+)"')
 OTHER_NAMES = {
     "chart": "what_if_chart",  # the first one is that of `qb.what_if`
     "envelope": "envelope_chart",
     "linked": "linked_chart",
+    "section": "section_chart",
     "timeline": "timeline_chart",
 }
 """What `run.qb.plot`, `study.plot` and results call."""

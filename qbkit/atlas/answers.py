@@ -20,8 +20,8 @@ DRAFT_WORDS = {"as the draft says": "agrees", "not visible": "unseen", "not appl
 """Answer to a test case → what a cell says; others stay as they are."""
 KINDS = {"worse": "more", "differs": "more", "no worse": "like", "agrees": "like"}
 """What a cell says → its colour, one of a badge's."""
-COUNTED = ("worse", "no worse", "open", "agrees", "differs", "varies")
-"""Answers that are counted on the page of an implementation."""
+SILENT = {NOT_MEASURED: "not measured", "unseen": "unseen", "n/a": "not applicable"}
+"""What a cell without an answer says → what a sentence says."""
 DRAFT, EVALUATIONS = "bbr_draft/cases.csv", "evaluations"
 SECOND = "second_looks.csv"
 """Beside the table: each case that differs, with other seeds."""
@@ -56,14 +56,16 @@ class Answers:
     """The command that answers them for one sender."""
     unanswered: str = ""
     """The questions that no sender has an answer to, in a sentence; "" if there are none."""
+    noun: str = "question"
+    """What a row is."""
 
     def of(self, sender: str) -> str:
         """How often a sender has each answer, in words; "" for one that is not in the table."""
         if sender not in self.senders:
             return ""
-        words = [answers[self.senders.index(sender)].words for _, _, answers in self.rows]
-        known = Counter(word for word in words if word in COUNTED)
-        return ", ".join(f"{word} in {count}" for word, count in known.most_common())
+        counts = Counter(answers[self.senders.index(sender)].words for _, _, answers in self.rows)
+        said = sorted(counts, key=lambda word: (word in SILENT, -counts[word]))
+        return ", ".join(f"{SILENT.get(word, word)} in {counts[word]}" for word in said)
 
     @property
     def details(self) -> list[tuple[str, str, list[tuple[str, Answer]]]]:
@@ -142,7 +144,8 @@ def _draft(table: Path) -> Answers | None:
     titles = {row["case"]: row["title"] for row in rows}
     lead = (
         f"What packets show of the test cases of {DRAFT_NAME}. A case that differs is a place to "
-        "look, not a fault. Unseen: neither packets nor the stack's log show it."
+        "look, not a fault. Unseen: neither packets nor the stack's log show it. n/a: the case is "
+        "about BBRv3, and the sender is BBRv1."
     )
     return Answers(
         "bbr-draft",
@@ -154,6 +157,7 @@ def _draft(table: Path) -> Answers | None:
             for case, title in sorted(titles.items(), key=lambda item: int(item[0]))
         ],
         f"qbkit bbr-draft {senders[0]}",
+        noun="test case",
     )
 
 

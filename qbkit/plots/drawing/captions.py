@@ -15,6 +15,8 @@ from qbkit.metrics.verdicts.reasons import interval_text, sentence
 
 PIXELS_PER_LETTER = 5.4
 """Mean width of a letter in a subtitle."""
+MOST_LETTERS = 135
+"""As many fit into the subtitle of a page, however wide the chart is (``68em`` of chart.css)."""
 
 
 def heading(title: str, sentences: Iterable[str], width: int) -> dict[str, Any]:
@@ -23,7 +25,7 @@ def heading(title: str, sentences: Iterable[str], width: int) -> dict[str, Any]:
     The subtitle has the sentences that fit into one line. The others are the description, one a
     line, which `qbkit.plots.drawing.render` folds below it.
     """
-    letters = max(20, int(width / PIXELS_PER_LETTER))
+    letters = min(max(20, int(width / PIXELS_PER_LETTER)), MOST_LETTERS)
     line, rest = "", list(sentences)
     while rest and len(longer := _and_then(line, rest[0])) <= letters:
         line = longer

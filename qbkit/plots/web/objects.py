@@ -100,9 +100,12 @@ def client_consistency_chart(
         alt.Tooltip("loads:Q", title="Loads"),
     ]
     columns = _column_order(cells, base_rtt_ms)
-    sentence = "Median of the client over the lowest median of any client, in per cent."
+    sentences = (
+        "Per cent above the best client.",
+        "Compared are the medians: that of the client, and the lowest of any client.",
+    )
     return _heat_map(data, columns, list(dict.fromkeys(data["row"])), tips).properties(
-        **heading(title, [sentence], CELL_WIDTH * len(columns))
+        **heading(title, sentences, CELL_WIDTH * len(columns))
     )
 
 
