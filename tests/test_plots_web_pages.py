@@ -13,6 +13,7 @@ from PIL import Image
 import qbkit as qb
 from qbkit.errors import MetricError
 from qbkit.metrics import page_differences, page_table, protocol_shares
+from qbkit.traces.run.journey import Fate
 
 URL = "https://test.example/"
 
@@ -85,6 +86,23 @@ def test_the_table_and_its_differences(loads: list[xr.Dataset]):
     assert cells.loc["speed_index_s"].difference_percent == 0
     median = qb.metrics.median_page_load(loads[:3])
     assert float(median.page_load_time_s) == 1.1
+
+
+def test_loads_without_a_time_are_left_out_of_it(loads: list[xr.Dataset]):
+    """As the largest contentful paint of a page that had none."""
+    nan = {"largest_contentful_paint_s": np.nan, "page_load_time_s": np.nan}
+    some = [*loads[:3], loads[0].assign(nan), *loads[3:]]
+    cells = page_differences(page_table(some)).set_index("time")
+    row = cells.loc["largest_contentful_paint_s"]
+    assert (row.h2_median_s, row.h2_loads, row.h3_loads) == (0.4, 3, 3)
+    assert float(qb.metrics.median_page_load(some[:4]).page_load_time_s) == 1.1
+    with pytest.raises(MetricError, match="no load has a page_load_time_s"):
+        qb.metrics.median_page_load(some[3:4])
+
+
+def test_a_packet_that_is_queued_at_the_end_is_not_lost(loads: list[xr.Dataset]):
+    queued = loads[0].assign(packet_fate=("packet", [0, 1, Fate.UNKNOWN]))
+    assert page_table([queued]).lost_packets.tolist() == [1]
 
 
 def test_shares_are_of_each_type(loads: list[xr.Dataset]):

@@ -12,7 +12,7 @@ from qbkit.errors import MetricError
 from qbkit.metrics.parameters.connection import GRID_PARTS, Connection, SharedLink, link_of, observe
 from qbkit.metrics.parameters.limits import IDLE, STILL_RTTS, limited
 from qbkit.metrics.parameters.start import start_of
-from qbkit.metrics.web.loads import is_complete_load
+from qbkit.metrics.web.loads import is_complete_load, lost_packets
 from qbkit.traces.arrays import BoolArray, FloatArray
 from qbkit.traces.run.early_end import early_end_sentences
 
@@ -80,7 +80,7 @@ def _limits(load: xr.Dataset, arrival_s: FloatArray, rtt_s: float) -> FloatArray
     busy = link.used_part(arrival_s - rtt_s, arrival_s) >= IDLE
     if "page_load_time_s" in load:
         return np.where(busy, LINK, ROUND_TRIPS)
-    lost = bool((load["packet_fate"].values > 0).any())
+    lost = bool(lost_packets(load).any())
     try:
         connection = observe(measured_packets(load))
     except MetricError:  # too few packets to leave slow start

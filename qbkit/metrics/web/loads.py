@@ -15,8 +15,9 @@ import xarray as xr
 
 from qbkit.errors import MetricError
 from qbkit.spec import Bottleneck
-from qbkit.traces.arrays import FloatArray
+from qbkit.traces.arrays import BoolArray, FloatArray
 from qbkit.traces.run.early_end import early_end_sentences
+from qbkit.traces.run.journey import Fate
 
 SETTING = ("server", "object_bytes", "loss_percent", "rtt_ms")
 """Columns of `web_table` that make a cell of a heat map, with the clients."""
@@ -70,9 +71,14 @@ def _row(run: xr.Dataset) -> dict[str, Any]:
         "tcp_initial_window_packets": window,
         "seed": spec["seed"],
         **times,
-        "lost_packets": int((run["packet_fate"].values > 0).sum()),
+        "lost_packets": int(lost_packets(run).sum()),
         "first_retransmission_offset_bytes": first_lost_offset_bytes(run),
     }
+
+
+def lost_packets(run: xr.Dataset) -> BoolArray:
+    """Which packets were lost; those that were in a queue at the end are not among them."""
+    return np.isin(run["packet_fate"].values, (Fate.QUEUE_DROP, Fate.RANDOM_LOSS))
 
 
 def first_lost_offset_bytes(run: xr.Dataset) -> float:
@@ -81,7 +87,7 @@ def first_lost_offset_bytes(run: xr.Dataset) -> float:
     The data of that frame are the first to be retransmitted, and this is their offset, but for
     headers: TCP's and QUIC's captures give it alike, although QUIC's data are encrypted.
     """
-    lost = np.flatnonzero(run["packet_fate"].values > 0)
+    lost = np.flatnonzero(lost_packets(run))
     if not len(lost):
         return math.nan
     return float(run["packet_size_bytes"].values[: lost[0]].sum(dtype=np.int64))

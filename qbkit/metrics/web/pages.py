@@ -11,7 +11,12 @@ import pandas as pd
 import xarray as xr
 
 from qbkit.errors import MetricError
-from qbkit.metrics.web.loads import complete_loads, difference_row, require_table
+from qbkit.metrics.web.loads import (
+    complete_loads,
+    difference_row,
+    lost_packets,
+    require_table,
+)
 from qbkit.metrics.web.multiplexing import page_multiplexing
 from qbkit.metrics.web.speed_index import page_speed_index
 from qbkit.spec.loss import read_loss
@@ -46,8 +51,9 @@ def page_differences(table: pd.DataFrame) -> pd.DataFrame:
 
     One row each: ``time`` (the column's name), ``h2_median_s``, ``h3_median_s``, and the difference
     of the medians in percent of H2's, ``difference_percent``, with its bootstrap interval
-    ``low_percent`` and ``high_percent``; ``h2_loads`` and ``h3_loads``. Negative: H3 is faster. A
-    setting without two loads of each protocol is left out, and so is a time that its browser lacks.
+    ``low_percent`` and ``high_percent``; ``h2_loads`` and ``h3_loads``, which have that time.
+    Negative: H3 is faster. A setting without two loads of each protocol is left out, and so is a
+    time that its browser lacks.
     Raises MetricError for another table than `page_table`'s.
     """
     require_table(table, [*SETTING, "protocol", *PAGE_TIMES], "page_table")
@@ -61,7 +67,8 @@ def page_differences(table: pd.DataFrame) -> pd.DataFrame:
             if np.isnan([*h2, *h3]).all():
                 continue  # the browser does not report it
             where = dict(zip(SETTING, setting, strict=True))
-            rows.append({**where, "time": time, **difference_row(h2, h3)})
+            known = (side[np.isfinite(side)] for side in (h2, h3))
+            rows.append({**where, "time": time, **difference_row(*known)})
     return pd.DataFrame(rows)
 
 
@@ -85,12 +92,17 @@ def protocol_shares(load: xr.Dataset) -> pd.DataFrame:
 def median_page_load(loads: Sequence[xr.Dataset], time: str = "page_load_time_s") -> xr.Dataset:
     """The load whose time (one of `PAGE_TIMES`) is the median, or next below it.
 
-    Raises MetricError without loads.
+    Loads without that time do not count. Raises MetricError without loads that have it.
     """
     if not loads:
         raise MetricError("there is no load to choose the median of")
-    values = [_row(run)[time] for run in loads]
-    return loads[int(np.argsort(values, kind="stable")[(len(loads) - 1) // 2])]
+    values = np.array([_row(run)[time] for run in loads])
+    known = int(np.isfinite(values).sum())
+    if not known:
+        raise MetricError(
+            f"no load has a {time}: its browser does not report it, or it ended early"
+        )
+    return loads[int(np.argsort(values, kind="stable")[(known - 1) // 2])]
 
 
 def _row(run: xr.Dataset) -> dict[str, Any]:
@@ -109,7 +121,7 @@ def _row(run: xr.Dataset) -> dict[str, Any]:
         "largest_contentful_paint_s": float(run.largest_contentful_paint_s),
         "main_start_s": float(run.resource_start_s[main]) if main is not None else np.nan,
         "main_end_s": float(run.resource_end_s[main]) if main is not None else np.nan,
-        "lost_packets": int((run.packet_fate.values > 0).sum()) if "packet_fate" in run else -1,
+        "lost_packets": int(lost_packets(run).sum()) if "packet_fate" in run else -1,
         "resources": run.sizes["resource"],
         "bytes": int(run.resource_bytes.sum()),
         "strategy": page_multiplexing(run).strategy if "chunk_resource" in run else "undecided",
