@@ -18,6 +18,7 @@ from qbkit.errors import MetricError
 from qbkit.metrics import flow_summaries, jain_index, link_share, summary, throughput_ratio
 from qbkit.metrics.flows.summary import without_zeros
 from qbkit.plots import run_html
+from qbkit.studies.race import Race
 
 
 def two_flows() -> xr.Dataset:
@@ -88,6 +89,12 @@ def test_flows_in_opposite_directions_share_no_bottleneck() -> None:
     run["packet_size_bytes"][[1, 4]] = 125
     assert jain_index(run) == 1  # of the one forward flow
     assert jain_index(run.drop_vars("direction")) == pytest.approx(25 / 34)
+
+
+def test_a_race_has_shares_of_one_link_only() -> None:
+    race = Race(with_reverse_traffic())
+    assert race.frame().share_percent.isna().all()
+    assert "Mbit/s; not of one link at one time>" in repr(race)
 
 
 def parking_lot() -> xr.Dataset:

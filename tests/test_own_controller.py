@@ -298,7 +298,8 @@ def test_a_source_that_does_not_compile_is_one_sentence(text: str, sentence: str
 @pytest.mark.parametrize(
     ("flow", "sentence"),
     [
-        (qb.Flow("qbkit:nope"), "qbkit has no controller 'nope'; it has .*cubic.*test-aimd"),
+        (qb.Flow("qbkit:nope"), "qbkit has no controller 'nope'; it has .*test-aimd.*, and one of"),
+        (qb.Flow("qbkit:cubik"), "qbkit has no controller 'cubik' .did you mean cubic..; it has"),
         (
             qb.Flow("qbkit:test-aimd", options={"beta": 1}),
             "qbkit:test-aimd has no option beta; sup",

@@ -15,6 +15,7 @@ from qbkit.stacks.aioquic import AioQuic
 from qbkit.stacks.base import Options, Transfer, option_words
 from qbkit.stacks.registry import register
 from qbkit.stacks.toolchains.build import fingerprint
+from qbkit.suggestions import did_you_mean
 
 CARRIER = Path(__file__).parent / "drivers/cca_flow"
 CONTROLLERS = Path(qbkit.cca.__file__).parent
@@ -50,8 +51,11 @@ class QbkitCca(AioQuic):
     def check(self, controller: str, options: Options, source: str | None) -> None:
         """As for every stack, and for a controller with its source."""
         if source is None and controller not in builtin_names():
+            names = registry.names()
             raise SpecError(
-                f"qbkit has no controller {controller!r}; it has {', '.join(registry.names())}"
+                f"qbkit has no controller {controller!r}{did_you_mean(controller, names)}; it has "
+                f"{', '.join(names)}, and one of yours where its cell ran in this Python, or a "
+                "package brings it by an entry point of the group qbkit.controllers"
             )
         self._read_options(controller, options, source)
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import xarray as xr
 
+from qbkit.errors import MetricError
 from qbkit.execution.runner import run
 from qbkit.kinds import require_settings
-from qbkit.metrics import jain_index, summary
+from qbkit.metrics import jain_index, link_share, summary
 from qbkit.plots import timeline_chart
 from qbkit.plots.drawing.html import run_html
 from qbkit.plots.drawing.render import chart_fragment
@@ -29,9 +31,14 @@ class Race:
     run: xr.Dataset
 
     def frame(self) -> pd.DataFrame:
-        """One row per flow: `qbkit.metrics.summary`, and its share of the throughput in percent."""
+        """One row per flow: `qbkit.metrics.summary`, and its share of the throughput in percent.
+
+        Shares are NaN where the flows share no link, or were never active together.
+        """
         table = summary(self.run)
         share = 100 * table.throughput_mbps / table.throughput_mbps.sum()
+        if not self._is_shared:
+            share = math.nan
         table.insert(table.columns.get_loc("throughput_mbps") + 1, "share_percent", share)
         return table
 
@@ -44,8 +51,21 @@ class Race:
         """See `qbkit.metrics.jain_index`: 1 if the throughputs are equal, 1/n at worst."""
         return jain_index(self.run)
 
+    @property
+    def _is_shared(self) -> bool:
+        """Whether there is a link that all flows used at one time."""
+        try:
+            link_share(self.run, range(self.run.sizes["flow"]))
+        except MetricError:
+            return False
+        return True
+
     def __repr__(self) -> str:
-        shares = (f"{row.label} {row.share_percent:.0f} %" for row in self.frame().itertuples())
+        rows = list(self.frame().itertuples())
+        if not self._is_shared:
+            rates = (f"{row.label} {row.throughput_mbps:.2f} Mbit/s" for row in rows)
+            return f"<Race: {', '.join(rates)}; not of one link at one time>"
+        shares = (f"{row.label} {row.share_percent:.0f} %" for row in rows)
         return f"<Race: {', '.join(shares)}; Jain's index {self.jain_index:.2f}>"
 
     def _repr_html_(self) -> str:
