@@ -73,6 +73,7 @@ html_theme_options = {
     # Not beside the tutorials and wide tables, whose last column would be out of sight.
     "secondary_sidebar_items": {
         **{pages: ["page-toc"] for pages in ("*", "concepts/*", "howto/*", "reference/**")},
+        "howto/changing-networks": [],
         "howto/reports": [],
         "reference/stacks": [],
     },

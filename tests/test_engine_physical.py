@@ -39,7 +39,7 @@ def test_a_guest_that_needs_too_much_of_its_processor_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(engines, "MOST_PROCESSOR_SHARE", 0.01)
-    why = r"the guest used \d+% of its processor.*allowed are 1%: lower rate_mbps"
+    why = r"the guest used \d+ % of its processor.*allowed are 1 %: lower rate_mbps"
     with pytest.raises(qb.RunFailed, match=why):
         run(tmp_path / "run.nc")
     assert not (tmp_path / "run.nc").exists()

@@ -76,8 +76,9 @@ def _physical_execute(
     share = usage.cpu_s / usage.wall_s
     if share > MOST_PROCESSOR_SHARE:
         raise RunFailed(
-            f"the guest used {share:.0%} of its processor, so this run in physical time would "
-            f"measure the processor; allowed are {MOST_PROCESSOR_SHARE:.0%}: lower rate_mbps"
+            f"the guest used {100 * share:.0f} % of its processor, so this run in physical time "
+            f"would measure the processor; allowed are {100 * MOST_PROCESSOR_SHARE:.0f} %: lower "
+            "rate_mbps"
         )
     return usage
 

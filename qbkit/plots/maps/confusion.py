@@ -48,7 +48,7 @@ def confusion_chart(
     )
     width = max(CELL * answers["answer"].nunique(), LEAST_WIDTH)
     right = float((answers["right"] == answers["answer"]).mean())
-    sentences = [f"{len(answers)} connections, {right:.0%} answered right."]
+    sentences = [f"{len(answers)} connections, {100 * right:.0f} % answered right."]
     return LayerChart(layer=[tiles, numbers]).properties(
         width=width,
         height=0.6 * CELL * answers["right"].nunique(),
