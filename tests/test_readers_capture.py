@@ -22,8 +22,8 @@ from scapy.utils import RawPcapWriter, rdpcap, wrpcap, wrpcapng
 
 import qbkit as qb
 from qbkit.errors import TraceError
-from qbkit.traces.logs import quic_capture
-from qbkit.traces.logs.records import segments
+from qbkit.traces.logs import quic_capture, tshark
+from qbkit.traces.logs.records import Conversation, Segment, segments
 from qbkit.traces.logs.tcp import parse
 from qbkit.traces.run.pcap import read_packets
 
@@ -317,6 +317,16 @@ def test_a_byte_sent_again_while_the_window_is_open_was_lost(tmp_path):
     assert ds.acked_number.values.tolist() == [0, 2]
 
 
+def test_data_that_were_acknowledged_but_not_captured_are_missed(tmp_path):
+    whole = qb.read_capture(write(tmp_path, TRANSFER))
+    assert "not in the capture" not in whole.warnings
+    sent = [i for i, (_, source, *_) in enumerate(TRANSFER) if source == A]
+    first = next(i for i in sent if len(TRANSFER[i][3].payload) > 0)
+    kept = [each for i, each in enumerate(TRANSFER) if i != first]
+    found = qb.read_capture(write(tmp_path, kept))
+    assert "1000 bytes were acknowledged that are not in the capture" in found.warnings
+
+
 def test_jumbo_frames_are_whole(tmp_path):
     packets = bare_transfer(8960, 8960, [8960] * 4)
     path = write(tmp_path, packets)
@@ -579,6 +589,21 @@ def test_quic_that_a_capture_dropped_is_missed(tmp_path, seen):
     missing = len(seen.datagrams) - len(kept)
     found = qb.read_capture(path, keylog=keys).warnings
     assert f"{missing} of 279 packet numbers of the sender are not in quic.pcap" in found
+
+
+def test_a_number_that_opens_no_connection_is_of_the_last_one():
+    """As tshark gives one, without the secrets, to a connection ID that it did not see chosen."""
+    ends = (b"\n\1\0\1", 40_000), (b"\n\2\0\1", 4433)
+    header = bytes(8) + b"\xc0" + bytes(30)
+    chosen = Conversation(Segment(1, 0, 17, *ends, header, 1200, 1180, 0))
+    connections = quic_capture._Connections(chosen, ends[0])
+    for number, kind, frames in [("0", ["0"], ["6"]), ("1", ["2"], []), ("", [], []),
+                                 ("1", [], []), ("7", ["0"], ["6"])]:  # fmt: skip
+        packet = {key: [] for key in tshark.PACKET_FIELDS}
+        packet |= {"quic.long.packet_type": kind, "quic.frame_type": frames}
+        packet |= {"quic.packet_length": ["100"], "quic.packet_number": ["0"]}
+        connections.take(tshark.Datagram(0, number, *ends, [packet]))
+    assert connections.path_bytes == {"0": 404, "7": 101}
 
 
 def test_a_last_frame_without_data_is_read():

@@ -129,6 +129,11 @@ def _read_tcp(log: JsonFile, connection: Conversation, sender: End) -> xr.Datase
             f"{tcp.unsplit_packets} segments have more than {USUAL_PAYLOAD} B of data, perhaps "
             "from segmentation offload, and were not split: the peer's MSS is unknown"
         )
+    if tcp.unseen_bytes:
+        log.warnings.append(
+            f"{tcp.unseen_bytes} bytes were acknowledged that are not in the capture, which "
+            "dropped their packets: what was sent and in flight is more than it shows"
+        )
     if len(tcp.scales) < 2:
         log.warnings.append(
             "the connection began before the capture, so offsets count from its first packet and "

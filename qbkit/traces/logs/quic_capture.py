@@ -137,14 +137,21 @@ class _Connections:
         self.sender, self.peer = sender, next(end for end in chosen.ends if end != sender)
         self.readers: dict[Hashable, _QuicReader] = {}
         self.last: dict[frozenset[End], Hashable] = {}
+        self.same: dict[Hashable, Hashable] = {}
+        """A number of tshark's → the connection that it is of all the same."""
         self.path_bytes: Counter[Hashable] = Counter()
 
     def take(self, datagram: Datagram) -> None:
-        """Add the packets of one datagram; one whose connection tshark does not know is of the last
-        one of its path."""
+        """Add the packets of one datagram.
+
+        A new connection of a path begins with a packet whose keys follow from its header. Otherwise
+        it is the last one of the path, of which tshark does not know a connection ID.
+        """
         path = frozenset((datagram.source, datagram.destination))
         number = datagram.connection or self.last.get(path, path)
-        self.last[path] = number
+        if number not in self.readers and path in self.last and not _opens(datagram):
+            self.same.setdefault(number, self.last[path])
+        self.last[path] = number = self.same.get(number, number)
         reader = self.readers.setdefault(number, _QuicReader(self.sender, self.peer))
         reader.take(datagram)
         if path == self.path:
@@ -167,6 +174,10 @@ class _Connections:
             ends = " and ".join(sorted(describe(end) for end in path))
             found.append(f"the connection is between {ends} from {since_s:.3f} s on, all read here")
         return found
+
+
+def _opens(datagram: Datagram) -> bool:
+    return any(_space(each) == "initial" and each["quic.frame_type"] for each in datagram.packets)
 
 
 def _size(packet: Fields) -> int:

@@ -129,6 +129,10 @@ class TcpConnection:
         """Whether the receiver's window is 0."""
         self.scales: dict[str, int | None] = {}
         self.split_packets = self.unsplit_packets = 0
+        self.holes: list[Range] = []
+        """Data before the highest that were not seen, in order."""
+        self.unseen_bytes = 0
+        """Of data that were acknowledged but not seen."""
 
     def take(self, segment: Segment) -> None:
         """Take one segment of either direction."""
@@ -189,6 +193,9 @@ class TcpConnection:
         again = start < self.highest
         if again:
             self._resent(time_s, start, end)
+            self._fill(start, end)
+        elif start > self.highest and len(self.holes) < REMEMBERED:
+            self.holes.append((self.highest, start))
         number = self.numbers["sent"]
         self.numbers["sent"] += 1
         size = end - start + head
@@ -200,6 +207,12 @@ class TcpConnection:
             insort(self.starts, start)
             self.waiting[start] = _Sent(end, number, time_s, stamp, again)
             self.bytes_in_flight += end - start
+
+    def _fill(self, start: int, end: int) -> None:
+        """Data from ``start`` to ``end`` are seen after all."""
+        if self.holes:
+            parts = [p for a, b in self.holes for p in ((a, min(b, start)), (max(a, end), b))]
+            self.holes = [(a, b) for a, b in parts if a < b]
 
     def _resent(self, time_s: float, start: int, end: int) -> None:
         """Data from ``start`` to ``end`` are sent again, so they were lost."""
@@ -250,6 +263,9 @@ class TcpConnection:
             self.tables.handshake.put(time_s, "received", "application", number, size, text)
         blocks = self._without_duplicate(blocks, upto)
         advanced = upto > self.acked_to
+        while self.holes and self.holes[0][1] <= upto:
+            first, last = self.holes.pop(0)
+            self.unseen_bytes += last - first
         new = self._covered(time_s, 0, upto) if advanced else []
         self.acked_to = max(self.acked_to, min(upto, self.highest))
         for left, right in blocks:
