@@ -173,15 +173,18 @@ def test_the_passive_rtt_follows_the_delay():
 def test_what_an_outage_holds_beyond_the_end_is_in_no_mean():
     """It leaves the queue 1.5 s after the run."""
     run = conserved_run("tcp:cubic", outages="2.5:3", rtt_ms=40, duration_s=4)
-    arrived = np.isfinite(run.packet_departure_s.values)
-    waited_ms = (run.packet_departure_s - run.packet_time_s).values * 1e3
-    in_time = arrived & (run.packet_departure_s.values < 4)
+    left_s = run.packet_departure_s.values
+    arrived, in_time = np.isfinite(left_s), left_s < 4
+    waited_ms = (left_s - run.packet_time_s.values) * 1e3
     assert waited_ms[arrived].max() > 2000 > 100 > waited_ms[in_time].max()
     row = run.qb.summary().iloc[0]
     assert row.queue_delay_mean_ms == pytest.approx(waited_ms[in_time].mean())
     assert row.rtt_mean_ms == pytest.approx(40 + row.queue_delay_mean_ms, abs=0.01)
     response = qb.metrics.loss_response(run, 0, skip_start_s=0)
     assert response.rtt_ms == pytest.approx(row.rtt_mean_ms, abs=0.1)
+    events = run.qb.events()
+    assert events.sizes["acked"] == in_time.sum()
+    assert events.acked_time_s.max() < 4 and events.sizes["lost"] == np.isnan(left_s).sum()
     assert run.qb.warnings == ["tcp:cubic delivered nothing from 2.5 s to its end at 4 s"]
 
 

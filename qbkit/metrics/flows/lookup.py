@@ -10,12 +10,8 @@ import xarray as xr
 from qbkit.arguments import whole
 from qbkit.errors import MetricError
 from qbkit.traces.arrays import BoolArray, FloatArray
-from qbkit.traces.run.attributes import (
-    delay_changes_ms,
-    require_run,
-    require_whole,
-    run_experiment,
-)
+from qbkit.traces.run.attributes import delay_changes_ms, require_run, require_whole
+from qbkit.traces.run.ends import arrived_in_time
 from qbkit.traces.run.journey import Fate
 
 SKIPPED_PART = 0.2
@@ -114,20 +110,6 @@ def known_fate(ds: xr.Dataset) -> BoolArray:
         return np.ones(ds.sizes["packet"], bool)
     known: BoolArray = ds["packet_fate"].values != Fate.UNKNOWN
     return known
-
-
-def arrived_in_time(ds: xr.Dataset) -> BoolArray:
-    """Which packets arrived; on a link whose rate changes, only those that did so within the run.
-
-    A link that stands still at the end holds the packets of its queue for a time that says nothing
-    of the run. On any other link they arrive within a queue of the end, and count.
-    """
-    departure_s = ds["packet_departure_s"].values
-    arrived: BoolArray = np.isfinite(departure_s)
-    experiment = run_experiment(ds)
-    if experiment is not None and experiment.bottleneck.changes_rate:
-        arrived &= departure_s < float(ds.attrs["duration_s"])
-    return arrived
 
 
 def delivered_packets(ds: xr.Dataset, index: int) -> tuple[FloatArray, FloatArray, FloatArray]:

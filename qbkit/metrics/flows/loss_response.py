@@ -11,6 +11,7 @@ from qbkit.errors import MetricError
 from qbkit.metrics.flows import lookup
 from qbkit.metrics.flows.jitter import flow_jitter_ms
 from qbkit.traces.run.attributes import delay_changes_ms
+from qbkit.traces.run.ends import arrived_in_time
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ def loss_response(
     time_s, left_s = ds["packet_time_s"].values, ds["packet_departure_s"].values
     mine = (ds["packet_flow"].values == index) & lookup.known_fate(ds)
     mine &= (time_s >= start_s) & (time_s < stop_s)
-    mine &= np.isnan(left_s) | lookup.arrived_in_time(ds)
+    mine &= np.isnan(left_s) | arrived_in_time(ds)
     out = mine & np.isfinite(left_s)
     if not out.any():
         raise MetricError(f"nothing of {label} arrived from {start_s:g} s to {stop_s:g} s")

@@ -18,6 +18,7 @@ from qbkit.traces.run.attributes import (
     run_warnings,
     state_values,
 )
+from qbkit.traces.run.ends import arrived_in_time
 from qbkit.traces.run.journey import NO_PACKETS, Fate
 from qbkit.traces.run.schema import named
 
@@ -77,12 +78,12 @@ def _packets(run: xr.Dataset, index: int) -> dict[str, tuple[str, Any]]:
     time_s, departure_s = run.packet_time_s.values[mine], run.packet_departure_s.values[mine]
     size = run.packet_size_bytes.values[mine].astype(np.int64)
     number = np.arange(len(time_s))
-    arrived = np.isfinite(departure_s)
+    arrived = arrived_in_time(run)[mine]
     fate = _fates(run)[mine]
-    lost = ~arrived & (fate != Fate.UNKNOWN)
+    lost = np.isnan(departure_s) & (fate != Fate.UNKNOWN)
     rtt_ms = float(run.base_rtt_ms.values[index]) + delay_changes_ms(run, departure_s)
     back_s = departure_s + rtt_ms / 1e3
-    acked = np.argsort(back_s, kind="stable")[: int(arrived.sum())]
+    acked = np.argsort(np.where(arrived, back_s, np.inf), kind="stable")[: int(arrived.sum())]
     rows = {"sent": number, "acked": acked, "lost": np.flatnonzero(lost)}
     times = {"sent": time_s, "acked": back_s, "lost": time_s}
     found: dict[str, tuple[str, Any]] = {}

@@ -8,7 +8,8 @@ import numpy as np
 import xarray as xr
 
 from qbkit.spec import Experiment
-from qbkit.traces.arrays import FloatArray, as_slice, pieces
+from qbkit.traces.arrays import BoolArray, FloatArray, as_slice, pieces
+from qbkit.traces.run.attributes import run_experiment
 from qbkit.traces.run.early_end import EarlyEnd
 from qbkit.traces.run.match import NEVER
 from qbkit.traces.run.packets import FlowPackets
@@ -77,6 +78,20 @@ def ends_of_flows(
 def is_complete(run: xr.Dataset, index: int, size_bytes: int) -> bool:
     """Whether a flow of a run delivered all of its bytes, which ends it early or on time."""
     return _arrived_bytes(run, index) >= size_bytes
+
+
+def arrived_in_time(ds: xr.Dataset) -> BoolArray:
+    """Which packets arrived; on a link whose rate changes, only those that did so within the run.
+
+    A link that stands still at the end holds the packets of its queue for a time that says nothing
+    of the run. On any other link they arrive within a queue of the end, and count.
+    """
+    departure_s = ds["packet_departure_s"].values
+    arrived: BoolArray = np.isfinite(departure_s)
+    experiment = run_experiment(ds)
+    if experiment is not None and experiment.bottleneck.changes_rate:
+        arrived &= departure_s < float(ds.attrs["duration_s"])
+    return arrived
 
 
 def end_warnings(run: xr.Dataset, experiment: Experiment) -> list[str]:
