@@ -40,6 +40,8 @@ LONG_TYPE, INITIAL_V2, VERSION_2 = 0x30, 0x10, b"\x6b\x33\x43\xcf"
 SURE, SURE_OF_ANY = 5, 9
 """So many bytes all have these bits by chance in one of 1,024 large packets; so many in one of 550,
 whatever the size of a datagram."""
+MOST_PATHS = 64
+"""tshark reads no more conversations than these beside the chosen one."""
 MOST_HELD = 64
 """A client sends fewer packets before the answer to its first one comes."""
 
@@ -227,7 +229,8 @@ def _packet(segment: Segment) -> tuple[bytes, int]:
 def paths_of(chosen: Conversation, found: Iterable[Conversation]) -> list[Conversation]:
     """The conversations that may be other paths of the chosen one's connection (RFC 9000, 9).
 
-    A client that moves keeps one end, and goes on with short headers.
+    A client that moves keeps one end, and goes on with short headers. Of the many clients of a
+    server, only the first ones of the file are looked at.
     """
     others = [
         other
@@ -237,5 +240,5 @@ def paths_of(chosen: Conversation, found: Iterable[Conversation]) -> list[Conver
         and len({*other.ends} & {*chosen.ends}) == 1
     ]
     if chosen.begins:
-        return [chosen, *(other for other in others if not other.begins)]
-    return [chosen, *others] if any(other.begins for other in others) else [chosen]
+        return [chosen, *[other for other in others if not other.begins][:MOST_PATHS]]
+    return [chosen, *others[:MOST_PATHS]] if any(o.begins for o in others) else [chosen]
