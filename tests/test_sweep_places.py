@@ -15,6 +15,7 @@ import pytest
 import xarray as xr
 from aiohttp import ClientPayloadError
 from botocore.exceptions import EndpointConnectionError
+from fsspec.implementations.local import LocalFileSystem
 from s3fs import S3FileSystem
 from test_cube import NAMES, SWEEP, plain_figures
 
@@ -99,6 +100,17 @@ def test_damaged_figures_are_one_sentence(tmp_path: Path):
     (tmp_path / f"runs/{NAMES[0]}.json").write_text("{")
     with pytest.raises(StoreError, match=r"\.json of .* is damaged .*; delete it, then start"):
         Results(str(tmp_path)).figures(NAMES)
+
+
+def test_a_run_that_does_not_fit_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    def full(_: object, __: str, part: str) -> None:
+        Path(part).write_bytes(b"half")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(LocalFileSystem, "put_file", full)
+    with pytest.raises(StoreError, match="No space left on device; free space, then start the"):
+        Results(str(tmp_path)).put("name", tmp_path / "run.nc", {})
+    assert list((tmp_path / "runs").iterdir()) == []
 
 
 @pytest.mark.parametrize(

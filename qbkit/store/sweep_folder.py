@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -93,15 +93,24 @@ class Results:
         return self._known
 
     def put(self, name: str, file: Path, figures: dict[str, Any]) -> None:
-        """Store a run's file and its figures; each is written beside its target, then renamed."""
+        """Store a run's file and its figures; each is written beside its target, then renamed.
+
+        What could not be written whole goes, since it would take the space that others need.
+        """
+        part = self._part(name)
         advice = "free space, then start the sweep again: it resumes where it stopped"
         with storage(f"cannot write to {self.url}", advice):
             self._files.makedirs(self._folder, exist_ok=True)
-            self._files.put_file(str(file), self._part(name))
-            self._files.mv(self._part(name), self.path(name))
-            with self._files.open(self._part(name), "w") as out:
-                json.dump(figures, out)
-            self._files.mv(self._part(name), f"{self._folder}/{name}.json")
+            try:
+                self._files.put_file(str(file), part)
+                self._files.mv(part, self.path(name))
+                with self._files.open(part, "w") as out:
+                    json.dump(figures, out)
+                self._files.mv(part, f"{self._folder}/{name}.json")
+            except OSError:
+                with suppress(OSError):
+                    self._files.rm(part)
+                raise
 
     def figures(self, names: Iterable[str]) -> dict[str, dict[str, Any]]:
         """The figures of the stored runs among ``names``, by name."""
