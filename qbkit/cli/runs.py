@@ -89,7 +89,8 @@ def _is_published(run: Any) -> bool:
 @click.option(
     "--sender",
     multiple=True,
-    help="IP address that sends the data; repeatable. [default: who sends most bytes of a port]",
+    help="IP address that sends the data; repeatable. "
+    "[default: the end that sends most bytes of a port]",
 )
 @click.option("--rtt-ms", type=float, help="Base RTT. [default: that of the handshakes]")
 @click.option("--propagation-ms", type=float, default=0.0, help="Delay between the captures.")
