@@ -78,8 +78,7 @@ def _parsed_yaml(text: str, path: str | Path) -> object:
     import yaml
 
     try:
-        _require_unique(yaml.compose(text, yaml.SafeLoader), path)
-        return _words_kept(text)
+        return _words_kept(text, path)
     except SpecError:
         raise
     except yaml.MarkedYAMLError as error:
@@ -92,7 +91,7 @@ def _parsed_yaml(text: str, path: str | Path) -> object:
         raise SpecError(f"{path} is not YAML: {in_words(error)}") from None
 
 
-def _words_kept(text: str) -> object:
+def _words_kept(text: str, path: str | Path) -> object:
     """YAML's values; YAML 1.1 reads ``5:0.2`` as a number to base 60, which here stays a text."""
     import yaml
 
@@ -105,7 +104,10 @@ def _words_kept(text: str) -> object:
                 else super().construct_object(node, deep)
             )
 
-    return Loader(text).get_single_data()
+    loader = Loader(text)
+    document = loader.get_single_node()
+    _require_unique(document, path)
+    return loader.construct_document(document) if document else None
 
 
 def _require_unique(node: Any, path: str | Path) -> None:
