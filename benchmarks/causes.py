@@ -43,6 +43,7 @@ from qbkit.metrics.parameters import (
     observed,
     voted,
 )
+from qbkit.metrics.parameters.laws import BBRS
 from qbkit.metrics.parameters.relations import RECEIVERS
 from qbkit.spec import Bottleneck, Experiment
 from qbkit.spec.network_words import network_text
@@ -109,7 +110,7 @@ def judged(case: Case, name: str) -> Iterator[dict[str, object]]:
 def named(case: Case, test: Parameters, reference: Parameters, name: str) -> list[Difference]:
     """The suspects, likeliest first; precedents of the case's own set have no vote."""
     known = models_path(case.flow) or models_path(case.reference)
-    found = compare(test, reference, models_path=known)
+    found = compare(test, reference, by_name=BBRS if known else ("", ""))
     if is_one_sender((case.flow, case.reference)):
         found = voted(found, test, reference, known_precedents(name), models_path=known)
         return [d for d in found if d.is_suspect]

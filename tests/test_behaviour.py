@@ -26,6 +26,7 @@ from qbkit.metrics.parameters.between_losses import between_losses
 from qbkit.metrics.parameters.difference import CLEAR
 from qbkit.metrics.parameters.estimates import PARAMETERS
 from qbkit.metrics.parameters.inference import _law
+from qbkit.metrics.parameters.laws import BBRS, PROBING
 from qbkit.metrics.parameters.model import pace, phase_rates, within
 from qbkit.metrics.parameters.phases import Phases
 from qbkit.metrics.parameters.probe_path import ProbePath, _stale
@@ -147,7 +148,7 @@ def known(**values: float | str) -> Parameters:
 def test_what_a_cause_explains_comes_after_it():
     usual = {"bandwidth_filter": "forgets", "probe_up_gain": 1.25, "standing_queue_bdp": 0.05}
     test = {"bandwidth_filter": "never forgets", "probe_up_gain": 2.4, "standing_queue_bdp": 1.0}
-    names = [d.name for d in compare(known(**test), known(**usual), models_path=True)]
+    names = [d.name for d in compare(known(**test), known(**usual), by_name=BBRS)]
     assert names[0] == "bandwidth_filter" and {*names} == {*test}
 
 
@@ -397,6 +398,39 @@ def test_a_window_in_cycles_models_the_path_only_with_its_probes_for_the_rtt():
         assert others and all(d.explained for d in others if d.role == "cause")
         chosen = voted([first, *others], test, reference, known_precedents(), models_path=True)
         assert chosen[0] is first
+
+
+BBR = {"growth": "probing", "probe_up_gain": 1.25, "probe_rtt_interval_s": 10.3, "pacing": "paced"}
+CUBIC = {"growth": "cubic", "decrease_factor": 0.7, "pacing": "bursts", "window_gain": 6.0}
+HIDDEN = {"pacing": "paced", "window_gain": 2.0}
+"""What a controller shows under random loss, say, where its law is not seen."""
+
+
+@pytest.mark.parametrize(
+    ("test", "reference", "by_name"),
+    [
+        (BBR, CUBIC, (PROBING, "cubic")),
+        (BBR, CUBIC, (PROBING, "")),
+        (HIDDEN, CUBIC, (PROBING, "cubic")),
+        (BBR, {**HIDDEN, "pacing": "bursts"}, (PROBING, "linear")),
+        (BBR, CUBIC, ("cubic", "cubic")),
+    ],
+)
+def test_of_a_bbr_and_a_loss_based_sender_the_law_is_the_cause(test, reference, by_name):
+    for order in (1, -1):
+        sides = [known(**values) for values in (test, reference)[::order]]
+        first, *others = compare(*sides, by_name=by_name[::order])
+        assert first.is_of_two_laws and "as BBR does" in first.clause
+        assert all(d.explained for d in others if d.role == "cause")
+
+
+def test_packets_that_show_one_law_count_before_the_names_of_two():
+    hasty = known(**{**CUBIC, "decrease_factor": 0.5})
+    (first,) = compare(hasty, known(**CUBIC), by_name=(PROBING, "cubic"))
+    assert first.name == "decrease_factor" and not first.of_model
+    slow = known(**{**BBR, "probe_rtt_interval_s": 5.0})
+    found = compare(slow, known(**BBR), by_name=("cubic", PROBING))
+    assert [d.name for d in found] == ["probe_rtt_interval_s"] and found[0].of_model
 
 
 @pytest.mark.guest

@@ -17,6 +17,7 @@ from qbkit.metrics.parameters.difference import CLEAR
 from qbkit.metrics.parameters.effects import DERIVED
 from qbkit.metrics.parameters.estimates import PARAMETERS
 from qbkit.metrics.parameters.inference import median_of
+from qbkit.metrics.parameters.laws import BBRS
 from qbkit.metrics.parameters.model import probe_rtts
 from qbkit.metrics.parameters.rules import RULES
 from qbkit.metrics.parameters.start import Round, _stood
@@ -36,7 +37,7 @@ def _parameter(name: str, values: list[float] | list[str]) -> Estimate:
 
 
 def causes(test: Parameters, reference: Parameters, *, models_path: bool = True) -> list[str]:
-    found = compare(test, reference, models_path=models_path)
+    found = compare(test, reference, by_name=BBRS if models_path else ("", ""))
     return [d.name for d in found if d.role == "cause" and not d.score <= CLEAR]
 
 
@@ -278,7 +279,7 @@ def test_what_the_test_alone_does_is_said_without_a_second_number(name):
 def test_why_is_said_of_the_side_that_does_it(name, value, usual, words):
     sides = both(**{name: (value, usual)})
     for (test, reference), said in ((sides, True), (sides[::-1], False)):
-        (found,) = (d for d in compare(test, reference, models_path=True) if d.role == "cause")
+        (found,) = (d for d in compare(test, reference, by_name=BBRS) if d.role == "cause")
         assert (words in found.clause) is said
         assert f"{test[name].value:g}" in found.clause
 
@@ -335,7 +336,7 @@ def test_of_an_unknown_law_a_small_decrease_comes_after_the_receiver():
 def test_a_broken_rule_is_not_hidden_by_the_sign_of_a_rule_of_thumb():
     # A startup that goes on is expected to cost throughput; here its sender gains.
     usual, longer = side(startup_hold_rtts=[3.0] * 4), side(startup_hold_rtts=[6.0] * 4)
-    (found,) = compare(longer, usual, 0.2, models_path=True)
+    (found,) = compare(longer, usual, 0.2, by_name=BBRS)
     assert found.effect < 0 and found.score > CLEAR
 
 

@@ -14,6 +14,7 @@ import qbkit as qb
 from qbkit.metrics.parameters import compare, observe, observed
 from qbkit.metrics.parameters.connection import Load, SharedLink, connection_of
 from qbkit.metrics.parameters.interruptions import after_interruptions, outages_s, pauses_s
+from qbkit.metrics.parameters.laws import BBRS
 from qbkit.metrics.parameters.relations import INTERRUPTED
 from qbkit.studies.exchange import Exchange, other_receiver
 from qbkit.studies.moments import moment_of
@@ -67,7 +68,7 @@ def test_a_bbr_that_takes_its_application_for_the_path_sends_slowly_after_a_paus
     sides = [observed([run], (), [run]) for run in map(run_of, flows)]
     trusting, usual = (side["rate_after_pause"].value for side in sides)
     assert trusting < 0.7 < 0.9 < usual
-    found = [d.name for d in compare(*sides, models_path=True) if d.name in INTERRUPTED]
+    found = [d.name for d in compare(*sides, by_name=BBRS) if d.name in INTERRUPTED]
     assert found == ["rate_after_pause"]
 
 

@@ -29,7 +29,7 @@ from qbkit.metrics.parameters import (
 from qbkit.metrics.parameters.connection import Connection, Load, SharedLink
 from qbkit.metrics.parameters.effects import DERIVED, EFFECTS, SYMPTOMS
 from qbkit.metrics.parameters.inference import median_of, with_flows
-from qbkit.metrics.parameters.laws import law
+from qbkit.metrics.parameters.laws import BBRS, law
 from qbkit.metrics.parameters.phases import phases_of
 from qbkit.metrics.parameters.start import start_of
 from qbkit.traces.logs.events import EventTables
@@ -181,7 +181,7 @@ def test_what_only_a_loss_based_controller_has_is_no_cause_for_a_bbr():
     usual = {"packets_per_ack": 2.0, "decrease_factor": 0.5, "reverted_reductions_percent": 0.0}
     sides = known("test", **reduced), known("reference", **usual)
     assert "reverted_reductions_percent" in {d.name for d in compare(*sides)}
-    assert [d.name for d in compare(*sides, models_path=True)] == ["packets_per_ack"]
+    assert [d.name for d in compare(*sides, by_name=BBRS)] == ["packets_per_ack"]
 
 
 @pytest.mark.parametrize(

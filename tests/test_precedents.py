@@ -13,6 +13,7 @@ from test_causes_between_seeds import side
 
 from qbkit.metrics.parameters import Parameters, compare, known_precedents, voted
 from qbkit.metrics.parameters.estimates import PARAMETERS
+from qbkit.metrics.parameters.laws import BBRS
 from qbkit.metrics.parameters.precedents import TABLE, Precedents, parsed, steps, written
 from qbkit.metrics.parameters.rules import RULES
 from qbkit.studies.lone import is_one_sender
@@ -26,7 +27,7 @@ def row(truth: str, test: Parameters, reference: Parameters) -> dict[str, str]:
 
 
 def suspects(test: Parameters, reference: Parameters, rows: list[dict[str, str]]) -> list[str]:
-    found = compare(test, reference, models_path=True)
+    found = compare(test, reference, by_name=BBRS)
     judged = voted(found, test, reference, Precedents(rows), models_path=True)
     return [d.name for d in judged if d.is_suspect]
 
@@ -87,7 +88,7 @@ def test_precedents_of_several_names_count_whole_for_each():
 def test_a_cause_that_the_reference_alone_shows_is_said_so():
     test, reference = side(**FAST), side(**USUAL, kept_after_burst=[0.5] * 4)
     rows = [row("kept_after_burst", test, reference)]
-    found = compare(test, reference, models_path=True)
+    found = compare(test, reference, by_name=BBRS)
     first, *_ = voted(found, test, reference, Precedents(rows), models_path=True)
     assert first.clause.startswith("only the reference shows ")
     assert "nan" not in f"{first.clause} {first}"

@@ -19,7 +19,7 @@ from qbkit.metrics.maps.families import family, kernel_counterpart
 from qbkit.metrics.parameters.difference import CLEAR
 from qbkit.metrics.parameters.difference import Difference as Suspect
 from qbkit.metrics.parameters.differences import compare
-from qbkit.metrics.parameters.laws import law
+from qbkit.metrics.parameters.laws import OF_FAMILIES, PROBING, law
 from qbkit.metrics.parameters.relations import RECEIVERS
 from qbkit.metrics.parameters.rules import RULES
 from qbkit.spec.flow import controller_of
@@ -118,10 +118,10 @@ def _from_packets(published: Published, name: str, difference: Difference) -> Ca
     if not mine or not kernel or difference.kind not in ("more", "less"):
         return None
     part = difference.mbps / difference.reference_mbps
-    models_path = family(controller_of(name)) == "bbr"
-    differ = compare(mine.parameters, kernel.parameters, part, models_path=models_path)
+    own = OF_FAMILIES.get(family(controller_of(name)), "")
+    differ = compare(mine.parameters, kernel.parameters, part, by_name=(own, own))
     for each in differ:
-        if each.role != "cause" or (models_path and each.name in RECEIVERS):
+        if each.role != "cause" or (own == PROBING and each.name in RECEIVERS):
             continue
         if each.name in RULES and each.effect * part >= 0 and each.score > CLEAR:
             return Cause(each.clause)

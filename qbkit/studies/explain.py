@@ -57,9 +57,8 @@ def explain(
     much: dict[str, Any] = {"duration_s": duration_s, "seeds": seeds}
     how: dict[str, Any] = {"engine": engine, "scheduler": scheduler, "progress": progress}
     study = conformance_study(test, reference, bottleneck=link, published=published, **much, **how)
-    names = (study.test, study.reference)
     try:
-        sides = lone((test, reference), names, link, partial(run_every, **how), **much)
+        sides = lone((test, reference), link, partial(run_every, **how), **much)
     except CANNOT_RUN:
         if published is None:
             raise

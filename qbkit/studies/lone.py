@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import xarray as xr
 
-from qbkit.metrics.maps.families import kernel_counterpart
+from qbkit.metrics.maps.families import family
 from qbkit.metrics.parameters import (
     Difference,
     Parameters,
@@ -18,9 +18,10 @@ from qbkit.metrics.parameters import (
     observed,
     voted,
 )
-from qbkit.metrics.parameters.laws import PROBING, law
+from qbkit.metrics.parameters.laws import OF_FAMILIES, PROBING, Laws, by_two_laws, law
 from qbkit.metrics.parameters.relations import INTERRUPTED
 from qbkit.spec import Bottleneck, Experiment, Flow
+from qbkit.spec.flow import as_flow, controller_of
 from qbkit.studies.conformance import Study
 from qbkit.studies.probing import alone, interrupted, probing
 
@@ -52,20 +53,24 @@ class Lone:
 
 def lone(
     flows: Sequence[str | Flow],
-    names: Sequence[str],
     link: Bottleneck,
     run: Run,
     *,
     duration_s: float,
     seeds: int,
 ) -> list[Lone]:
-    """The runs of both flows of a study, whose ``names`` are those of the study."""
+    """The runs of both flows of a study.
+
+    Where one models its path, and losses reduce the other's window, no path need say more.
+    """
     links = [alone(flow, link, duration_s=duration_s, seeds=seeds) for flow in flows]
     breaks = [interrupted(flow, link, duration_s=duration_s, seeds=seeds) for flow in flows]
     runs = _parted(run, [*links, *breaks])
     on_link, with_breaks = runs[: len(flows)], runs[len(flows) :]
     paths: list[list[Experiment]] = [[] for _ in flows]
-    if models_path(names, *(infer(some) for some in on_link)):
+    laws = laws_by_name(as_flow(flow).controller for flow in flows)
+    ours, theirs = (infer(some) for some in on_link)
+    if models_path(laws, ours, theirs) and not by_two_laws(ours, theirs, laws):
         paths = [probing(flow, link) for flow in flows]
     sides = zip(on_link, _parted(run, paths), with_breaks, strict=True)
     return [Lone(*side) for side in sides]
@@ -77,14 +82,15 @@ def _parted(run: Run, wanted: Sequence[Sequence[Experiment]]) -> list[list[xr.Da
     return [[next(done) for _ in some] for some in wanted]
 
 
-def models_path(names: Sequence[str], test: Parameters, reference: Parameters) -> bool:
-    """Whether a side is known to model the path, or was seen to."""
-    return _is_known(names) or law(test, reference) == PROBING
+def models_path(by_name: Laws, test: Parameters, reference: Parameters) -> bool:
+    """Whether a side models the path by its name, or was seen to."""
+    return PROBING in by_name or law(test, reference) == PROBING
 
 
-def _is_known(names: Sequence[str]) -> bool:
-    """Whether a side models the path by its name."""
-    return any(kernel_counterpart(name) == "tcp:bbr" for name in names)
+def laws_by_name(controllers: Iterable[str]) -> Laws:
+    """The laws that the names of both sides' controllers stand for; "" for other names."""
+    test, reference = (OF_FAMILIES.get(family(controller), "") for controller in controllers)
+    return test, reference
 
 
 def first_sender(run: xr.Dataset) -> str:
@@ -110,11 +116,11 @@ def differences(
     If both are one sender, precedents say which change most likely sets them apart.
     """
     senders = [first_sender(runs[0]) for runs in (study.tests, study.references)]
-    names = (study.test, study.reference)
-    found = compare(test, reference, delta_throughput_part, models_path=_is_known(names))
+    laws = laws_by_name(map(controller_of, senders))
+    found = compare(test, reference, delta_throughput_part, by_name=laws)
     if not is_one_sender(senders):
         return found
-    models = models_path(names, test, reference)
+    models = models_path(laws, test, reference)
     return voted(found, test, reference, known_precedents(), models_path=models)
 
 
@@ -126,6 +132,7 @@ def differences_of_runs(test: xr.Dataset, reference: xr.Dataset) -> list[Differe
     senders = [first_sender(run) for run in (test, reference)]
     one = is_one_sender(senders)
     ours, theirs = (observed([run]) if one else infer(run) for run in (test, reference))
-    models = models_path(senders, ours, theirs)
-    found = compare(ours, theirs, models_path=_is_known(senders))
+    laws = laws_by_name(map(controller_of, senders))
+    models = models_path(laws, ours, theirs)
+    found = compare(ours, theirs, by_name=laws)
     return voted(found, ours, theirs, known_precedents(), models_path=models) if one else found

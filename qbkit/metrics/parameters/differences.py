@@ -15,7 +15,7 @@ from qbkit.metrics.parameters.dips import DECREASE, INCREASE, hides_a_reduction,
 from qbkit.metrics.parameters.effects import DERIVED, EFFECTS, LOSS_BASED, SYMPTOMS
 from qbkit.metrics.parameters.estimates import PARAMETERS, Estimate, Parameters
 from qbkit.metrics.parameters.explained import explained
-from qbkit.metrics.parameters.laws import CAP, GROWTH, PROBING, are_of_two_laws, law, named
+from qbkit.metrics.parameters.laws import CAP, GROWTH, PROBING, Laws, by_two_laws, law
 from qbkit.metrics.parameters.making import by_effect, by_rule, symptom
 from qbkit.metrics.parameters.relations import AT_START, EVIDENCE, OF_ALL, OF_LOSSES, RECEIVERS
 from qbkit.metrics.parameters.rules import RULES, Rule
@@ -39,7 +39,7 @@ def compare(
     reference: Parameters,
     delta_throughput_part: float = math.nan,
     *,
-    models_path: bool = False,
+    by_name: Laws = ("", ""),
 ) -> list[Difference]:
     """Differences of two senders: causes, most likely first, then symptoms.
 
@@ -48,13 +48,15 @@ def compare(
     others, but come first if the law itself is unknown, because they may then be large. Symptoms
     have no effect and are ordered by the size of the difference.
 
-    ``models_path``: whether the controllers are known to model the path, as BBR does. Under random
-    loss the packets may not show it. What only a loss-based controller has is then no cause.
+    ``by_name`` are the laws for which the controllers' names stand (`laws`).
+    Under random loss the packets may not show that a BBR models the path. What only a loss-based
+    controller has is then no cause. Of two laws, one of which models the path, the law is the
+    cause, and all else follows.
     """
-    governing = PROBING if models_path else law(test, reference)
-    two_laws = not models_path and are_of_two_laws(test, reference)
-    if two_laws:
-        test, reference = named(test), named(reference)
+    two_laws = by_two_laws(test, reference, by_name)
+    test, reference = two_laws or (test, reference)
+    model_named = PROBING in by_name and {*by_name} <= {PROBING, ""}
+    governing = PROBING if two_laws or model_named else law(test, reference)
     models = governing == PROBING
     impossible = LOSS_BASED if models else ()
     left_out = (*DERIVED, *impossible)

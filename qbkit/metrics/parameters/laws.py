@@ -11,6 +11,11 @@ ROOTS = {"linear": 2, "cubic": 4}
 """Law of a window that losses reduce → degree of the root in its response function."""
 PROBING = "probing"
 """The law of a controller that models the path, as BBR does."""
+OF_FAMILIES = {"bbr": PROBING, "cubic": "cubic", "reno": "linear"}
+"""Family of a controller's name (`qbkit.metrics.maps.families`) → its law."""
+Laws = tuple[str, str]
+"""Those of a test and of its reference; "" where one is unknown."""
+BBRS: Laws = (PROBING, PROBING)
 PROBE_RTT_EVERY_S = (2.0, 20.0)
 """From ProbeRTT to ProbeRTT it takes 2.5, 5 or 10 s, and more where a flow must be idle for one."""
 
@@ -32,17 +37,35 @@ def law(test: Parameters, reference: Parameters) -> str:
     return PROBING if PROBING in (ours, theirs) else ours
 
 
-def are_of_two_laws(test: Parameters, reference: Parameters) -> bool:
-    """Whether one side models the path, and losses reduce the window of the other."""
-    return any(
-        _models_path(side) and other[GROWTH].word in ROOTS and not _probes_for_rtt(other)
-        for side, other in ((test, reference), (reference, test))
-    )
+def by_two_laws(
+    test: Parameters, reference: Parameters, by_name: Laws = ("", "")
+) -> tuple[Parameters, Parameters] | None:
+    """Both sides with their laws, if one models the path and losses reduce the window of the other.
+
+    ``by_name`` are the laws that the controllers' names stand for. Packets count before a name
+    where they show a model of the path, and both names where both sides show one law of losses.
+    None for any other two.
+    """
+    words = {side[GROWTH].word for side in (test, reference)}
+    if len(words) == 1 and words < {*ROOTS}:
+        return None
+    ours, theirs = (_law_of(*one) for one in zip((test, reference), by_name, strict=True))
+    if "" in (ours, theirs) or (ours == PROBING) is (theirs == PROBING):
+        return None
+    return _named(test, ours), _named(reference, theirs)
 
 
-def named(side: Parameters) -> Parameters:
-    """One of two sides of two laws, with its law by name where its window hides it."""
-    growth = Estimate(GROWTH, math.nan, word=side[GROWTH].word or PROBING)
+def _law_of(side: Parameters, by_name: str) -> str:
+    """The law of one of two sides; "" if neither packets nor name say it."""
+    if _models_path(side):
+        return PROBING
+    word = side[GROWTH].word
+    return by_name or (word if word in ROOTS and not _probes_for_rtt(side) else "")
+
+
+def _named(side: Parameters, governing: str) -> Parameters:
+    """A side with the name of its law, which its window may hide."""
+    growth = Estimate(GROWTH, math.nan, word=governing)
     return Parameters(side.label, [growth if e.name == GROWTH else e for e in side.values()])
 
 

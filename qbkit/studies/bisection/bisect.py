@@ -272,7 +272,6 @@ class _Trials:
         study = Study(new, old, self._competing(new), self._competing(old))
         sides = lone(
             (new, old),
-            (new, old),
             self.link,
             self._run_all,
             duration_s=self.duration_s,
