@@ -414,9 +414,11 @@ HIDDEN = {"pacing": "paced", "window_gain": 2.0}
         (HIDDEN, CUBIC, (PROBING, "cubic")),
         (BBR, {**HIDDEN, "pacing": "bursts"}, (PROBING, "linear")),
         (BBR, CUBIC, ("cubic", "cubic")),
+        (BBR, {"window_cap_packets": 87.0, "pacing": "bursts"}, (PROBING, "")),
+        ({**BBR, "growth": "linear"}, {**CUBIC, "growth": "linear"}, (PROBING, "linear")),
     ],
 )
-def test_of_a_bbr_and_a_loss_based_sender_the_law_is_the_cause(test, reference, by_name):
+def test_of_a_bbr_and_another_sender_the_law_is_the_cause(test, reference, by_name):
     for order in (1, -1):
         sides = [known(**values) for values in (test, reference)[::order]]
         first, *others = compare(*sides, by_name=by_name[::order])

@@ -29,7 +29,7 @@ from qbkit.metrics.parameters.laws import law
 from qbkit.metrics.parameters.relations import PROBES, RECEIVERS
 from qbkit.metrics.parameters.rules import RULES
 from qbkit.metrics.verdicts.reasons import sentence
-from qbkit.metrics.verdicts.words import DIFFERS, Verdict
+from qbkit.metrics.verdicts.words import DIFFERS, Verdict, study_verdict
 from qbkit.store.faults import Fault, faults_html
 from qbkit.studies.confirming import confirmation, likely_place
 from qbkit.studies.conformance import Study
@@ -127,7 +127,14 @@ class Explanation:
     @cached_property
     def verdict(self) -> Verdict:
         """The study's verdict, with the known fault or the likeliest cause as a line."""
+        if self._of_two_laws:
+            return study_verdict(self.assessment, self.cause_line)
         return self.study.verdict(self.cause_line, definition=self.assessment.definition)
+
+    @property
+    def _of_two_laws(self) -> bool:
+        """Whether the two are of two laws, which no fault of either explains."""
+        return bool(self.suspects) and self.suspects[0].is_of_two_laws
 
     @property
     def faults(self) -> list[Fault]:
@@ -179,7 +186,7 @@ class Explanation:
         first = self.suspects[0]
         line = self.cause_line
         alone = f"From its packets alone: {line[0].lower()}{line[1:]}"
-        lines = [*([alone] if self.faults else []), *exchanged]
+        lines = [*([alone] if self.faults and not self._of_two_laws else []), *exchanged]
         if self.alone and (said := witness(first, self.alone[0], observe(self.alone[0]))):
             lines.append(said)
         if first.name not in RECEIVERS or not exchanged:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from qbkit.metrics.parameters.effects import SYMPTOMS, THUMB
 from qbkit.metrics.parameters.estimates import Estimate
-from qbkit.metrics.parameters.laws import GROWTH, PROBING
+from qbkit.metrics.parameters.laws import GROWTH, OTHER, PROBING
 from qbkit.metrics.parameters.rules import RULES, Rule
 
 CLAUSES = {
@@ -36,6 +36,7 @@ LAWS = {
     PROBING: "probes for bandwidth and the RTT as BBR does",
     "cubic": "grows along CUBIC's curve",
     "linear": "grows by a line between losses",
+    OTHER: "is not seen to probe for either",
 }
 """What a window does by each law, where one of two models the path."""
 NOT_PACED = {"bursts": "it does not pace"}
@@ -88,7 +89,7 @@ class Difference:
 
     @property
     def is_of_two_laws(self) -> bool:
-        """Whether one side models the path, and losses reduce the window of the other."""
+        """Whether one side models the path, and the other does not."""
         words = (self.test.word, self.reference.word)
         return self.name == GROWTH and PROBING in words and all(word in LAWS for word in words)
 

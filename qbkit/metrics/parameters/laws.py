@@ -11,6 +11,8 @@ ROOTS = {"linear": 2, "cubic": 4}
 """Law of a window that losses reduce → degree of the root in its response function."""
 PROBING = "probing"
 """The law of a controller that models the path, as BBR does."""
+OTHER = "unknown"
+"""That of one that is not seen to, beside one that does."""
 OF_FAMILIES = {"bbr": PROBING, "cubic": "cubic", "reno": "linear"}
 """Family of a controller's name (`qbkit.metrics.maps.families`) → its law."""
 Laws = tuple[str, str]
@@ -40,27 +42,29 @@ def law(test: Parameters, reference: Parameters) -> str:
 def by_two_laws(
     test: Parameters, reference: Parameters, by_name: Laws = ("", "")
 ) -> tuple[Parameters, Parameters] | None:
-    """Both sides with their laws, if one models the path and losses reduce the window of the other.
+    """Both sides with their laws, if one models the path and the other does not; else None.
 
-    ``by_name`` are the laws that the controllers' names stand for. Packets count before a name
-    where they show a model of the path, and both names where both sides show one law of losses.
-    None for any other two.
+    ``by_name`` are the laws that the controllers' names stand for. What packets show counts before
+    a name: a model of the path, or that both follow one law of losses.
     """
-    words = {side[GROWTH].word for side in (test, reference)}
-    if len(words) == 1 and words < {*ROOTS}:
+    sides = (test, reference)
+    words = {side[GROWTH].word for side in sides}
+    if len(words) == 1 and words < {*ROOTS} and not any(map(_probes_for_rtt, sides)):
         return None
-    ours, theirs = (_law_of(*one) for one in zip((test, reference), by_name, strict=True))
+    ours, theirs = (_law_of(*one) for one in zip(sides, by_name, strict=True))
     if "" in (ours, theirs) or (ours == PROBING) is (theirs == PROBING):
         return None
     return _named(test, ours), _named(reference, theirs)
 
 
 def _law_of(side: Parameters, by_name: str) -> str:
-    """The law of one of two sides; "" if neither packets nor name say it."""
+    """The law of one of two sides; "" if it may be a model of the path, or something else."""
+    word = side[GROWTH].word
     if _models_path(side):
         return PROBING
-    word = side[GROWTH].word
-    return by_name or (word if word in ROOTS and not _probes_for_rtt(side) else "")
+    if by_name or word == PROBING or _probes_for_rtt(side):
+        return by_name
+    return word if word in ROOTS else OTHER
 
 
 def _named(side: Parameters, governing: str) -> Parameters:
