@@ -528,6 +528,14 @@ def test_a_broken_rule_is_said_plainly_and_survives_publishing(tmp_path):
     assert [d.name for d in again.differences] == [d.name for d in found.differences]
 
 
+def test_no_fault_is_the_reason_where_the_laws_differ():
+    study = qb.load_explanation(CASE.parent / "quiche-now").study
+    assert "known fault" in study.verdict().lines[-1]
+    found = explanation(study, known(**BBR), known(**CUBIC))
+    assert found.verdict.lines[-1].startswith("Most likely because it probes for bandwidth")
+    assert not any("From its packets alone" in line for line in found.next_lines)
+
+
 @pytest.mark.parametrize(
     ("observed", "said"),
     [(-0.3, "The cause is open; what differs most: "), (math.nan, "Most likely because ")],

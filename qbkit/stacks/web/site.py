@@ -18,9 +18,9 @@ MOUNT = "/run/qb/site"
 WRITTEN_S = 1_767_225_600
 """When all files of a site were written, in seconds since 1970: the guest's first moment."""
 MANIFEST = "page.json"
+"""The list of a page's resources (see `qbkit.stacks.web.pages.page`)."""
 NOTES = "=notes.json"
 """What is said of a page beside that, in a file that is no part of its version."""
-"""The list of a page's resources (see `qbkit.stacks.web.pages.page`)."""
 OK, NO_CONTENT = 200, 204
 BINARY = "application/octet-stream"
 
