@@ -216,7 +216,7 @@ def test_a_chart_of_answers():
         {"right": ["cubic", "cubic", "reno"], "answer": ["cubic", "reno", "reno"]}
     )
     chart = qb.plots.confusion_chart(answers).to_dict()
-    assert "67%" in chart["title"]["subtitle"]
+    assert "67 %" in chart["title"]["subtitle"]
     with pytest.raises(MetricError, match="no answer to draw"):
         qb.plots.confusion_chart(answers[:0])
 

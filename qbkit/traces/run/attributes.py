@@ -32,9 +32,11 @@ SHORTFALL = 0.99
 
 
 def run_experiment(ds: xr.Dataset) -> Experiment | None:
-    """The experiment of a run; None for imported captures, which have none."""
-    text = str(ds.attrs.get("spec", ""))
-    return Experiment.from_json(text) if text else None
+    """The experiment of a run; None for imported captures, which have none.
+
+    Raises SpecError where it is damaged.
+    """
+    return Experiment.from_json(ds.attrs["spec"]) if spec_of(ds) else None
 
 
 def delay_changes_ms(ds: xr.Dataset, at_s: FloatArray) -> FloatArray:
