@@ -32,6 +32,7 @@ from qbkit.metrics.parameters.inference import median_of, with_flows
 from qbkit.metrics.parameters.laws import BBRS, law
 from qbkit.metrics.parameters.phases import phases_of
 from qbkit.metrics.parameters.start import start_of
+from qbkit.studies.lone import differences_of_runs
 from qbkit.traces.logs.events import EventTables
 
 UNKNOWN_N = Estimate("emulated_flows", math.nan)
@@ -326,6 +327,19 @@ def test_explain_names_the_decrease_and_what_if_fixes_it():
     assert report["explanation"]["differences"][0]["parameter"] == "decrease_factor"
     assert "a loss leaves 0.8" in report["verdict"].splitlines()[-1]
     assert "fraction of the window left after a loss" in report["explanation"]["reasons"]
+
+
+@pytest.mark.guest
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [("tcp:bbr", "tcp:cubic"), ("tcp:reno", "quinn:bbr"), ("tcp:bbr", "tcp:vegas")],
+)
+def test_a_bbr_and_another_controller_differ_by_their_law(first, second):
+    link = qb.Bottleneck(rate_mbps=10, rtt_ms=40, buffer_bdp=2)
+    runs = [qb.Experiment(flows=[f], bottleneck=link, duration_s=25).run() for f in (first, second)]
+    for order in (runs, runs[::-1]):
+        cause, *_ = differences_of_runs(*order)
+        assert "probes for bandwidth and the RTT as BBR does" in cause.clause
 
 
 def test_parameters_survive_json():
