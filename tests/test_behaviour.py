@@ -422,7 +422,7 @@ def test_of_a_bbr_and_another_sender_the_law_is_the_cause(test, reference, by_na
     for order in (1, -1):
         sides = [known(**values) for values in (test, reference)[::order]]
         first, *others = compare(*sides, by_name=by_name[::order])
-        assert first.is_of_two_laws and "as BBR does" in first.clause
+        assert first.is_of_two_laws and "for bandwidth and the RTT" in first.clause
         assert all(d.explained for d in others if d.role == "cause")
 
 

@@ -6,6 +6,7 @@ import pytest
 
 import qbkit as qb
 from qbkit.metrics.parameters import compare, infer, observe, observed
+from qbkit.metrics.parameters.behaviour import samples_of_path
 from qbkit.studies.moments import moment_of
 
 
@@ -48,6 +49,13 @@ def test_another_response_to_marks_is_a_cause_with_its_moment():
     assert cause.clause.startswith("a CE mark leaves 0.5 of its window, not 0.6")
     moment = moment_of("kept_after_mark", reno, observe(reno))
     assert moment.words == "after a CE mark" and 0 < moment.at_s < 12
+
+
+@pytest.mark.guest
+def test_a_window_that_marks_hold_is_not_capped():
+    prague = run_of("picoquic:prague", "dualpi2")
+    assert "window_cap_packets" in samples_of_path(observe(prague), None)  # it is constant
+    assert not observed([prague])["window_cap_packets"].known
 
 
 @pytest.mark.guest

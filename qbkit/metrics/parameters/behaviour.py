@@ -15,7 +15,8 @@ from qbkit.metrics.parameters.connection import Connection, observe
 from qbkit.metrics.parameters.estimates import Estimate, Parameters
 from qbkit.metrics.parameters.inference import infer, samples_of
 from qbkit.metrics.parameters.interruptions import after_interruptions
-from qbkit.metrics.parameters.marks import kept_after_marks
+from qbkit.metrics.parameters.laws import CAP
+from qbkit.metrics.parameters.marks import hold_window, kept_after_marks
 from qbkit.metrics.parameters.probe_path import ProbePath, response
 from qbkit.metrics.parameters.reductions import rounds_of_loss, window_reductions_of
 from qbkit.metrics.parameters.rules import RULES
@@ -52,15 +53,16 @@ def observed(
 
 def behaviour_of(runs: Sequence[xr.Dataset]) -> list[Estimate]:
     """Every behaviour of flow 0, alone in each run; unknown where no run shows it."""
-    seen = [(observe(run), run) for run in runs]
-    return of_samples(
-        [{**samples_of_path(c, ProbePath.of(run)), **_of_marks(c, run)} for c, run in seen]
-    )
+    return of_samples([_samples_of(observe(run), run) for run in runs])
 
 
-def _of_marks(c: Connection, run: xr.Dataset) -> dict[str, float]:
-    kept = kept_after_marks(c, run)
-    return {"kept_after_mark": float(np.median(kept))} if len(kept) else {}
+def _samples_of(c: Connection, run: xr.Dataset) -> dict[str, float | str]:
+    """The behaviour in one run. What marks leave of a window is seen, and no cap where they hold
+    it."""
+    found, kept = dict(samples_of_path(c, ProbePath.of(run))), kept_after_marks(c, run)
+    if hold_window(c, run):
+        found.pop(CAP, None)
+    return {**found, "kept_after_mark": float(np.median(kept))} if len(kept) else found
 
 
 def of_samples(found: Sequence[Mapping[str, float | str]]) -> list[Estimate]:

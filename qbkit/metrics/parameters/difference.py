@@ -36,9 +36,10 @@ LAWS = {
     PROBING: "probes for bandwidth and the RTT as BBR does",
     "cubic": "grows along CUBIC's curve",
     "linear": "grows by a line between losses",
-    OTHER: "is not seen to probe for either",
 }
 """What a window does by each law, where one of two models the path."""
+UNSEEN = "is not seen to"
+"""What is said of one that does something else."""
 NOT_PACED = {"bursts": "it does not pace"}
 """What it is to send slow start in bursts for a sender that models the path."""
 WORDS = {"bursts": "in bursts", "never": "rarely or never"}
@@ -91,7 +92,11 @@ class Difference:
     def is_of_two_laws(self) -> bool:
         """Whether one side models the path, and the other does not."""
         words = (self.test.word, self.reference.word)
-        return self.name == GROWTH and PROBING in words and all(word in LAWS for word in words)
+        return (
+            self.name == GROWTH
+            and PROBING in words
+            and all(word in (*LAWS, OTHER) for word in words)
+        )
 
     @property
     def by_thumb(self) -> bool:
@@ -111,9 +116,18 @@ class Difference:
         if self.name == "pacing" and self.of_model and self.test.word in NOT_PACED:
             return NOT_PACED[self.test.word]
         if self.is_of_two_laws:
-            return f"it {LAWS[self.test.word]}, where the reference {LAWS[self.reference.word]}"
+            return self._clause_of_laws
         clause = self._clause_of(rule) if rule else CLAUSES[self.name]
         return NOTHING.sub("", clause.format(*shown))
+
+    @property
+    def _clause_of_laws(self) -> str:
+        ours, theirs = self.test.word, self.reference.word
+        if ours == OTHER:
+            return f"it {UNSEEN} probe for bandwidth and the RTT, as the reference does"
+        if theirs == OTHER:
+            return f"it {LAWS[ours]}, which the reference {UNSEEN} do"
+        return f"it {LAWS[ours]}, where the reference {LAWS[theirs]}"
 
     def _clause_of(self, rule: Rule) -> str:
         ours, theirs = self.test.value, self.reference.value  # a comparison with NaN is false

@@ -35,6 +35,11 @@ def kept_after_marks(c: Connection, run: xr.Dataset, flow: str | int = 0) -> Flo
     return np.array(kept if len(kept) >= FEWEST else [])
 
 
+def hold_window(c: Connection, run: xr.Dataset, flow: str | int = 0) -> bool:
+    """Whether marks came after slow start: a window that stays constant is then none of a limit."""
+    return int((heard_s(c, run, flow) > start_of(c).settled_s).sum()) >= FEWEST
+
+
 def heard_s(c: Connection, run: xr.Dataset, flow: str | int = 0) -> FloatArray:
     """(m,) when the sender hears of each packet that was marked CE, in order; empty without any."""
     if "packet_is_marked" not in run:
