@@ -11,7 +11,7 @@ from qbkit.metrics.parameters.laws import GROWTH, PROBING
 from qbkit.metrics.parameters.reductions import REDUCES
 from qbkit.metrics.parameters.relations import LOSSES, PROBES
 from qbkit.traces.arrays import FloatArray
-from qbkit.traces.run.attributes import spec_of
+from qbkit.traces.run.attributes import changes_rate
 
 
 def shown(
@@ -24,17 +24,11 @@ def shown(
     hidden: set[str] = set()
     if isinstance(trace, xr.Dataset):
         hidden.update((*LOSSES, *PROBES) if _pauses(trace, flow_index(trace, flow)) else ())
-        changes = _changes_rate(trace)
+        changes = changes_rate(trace)
         hidden.update(["limited_percent"] if changes else ())
         if changes or (len(kept) and float(np.median(kept)) <= REDUCES):
             hidden.update(PROBES, [GROWTH] if samples.get(GROWTH) == PROBING else ())
     return {name: value for name, value in samples.items() if name not in hidden}
-
-
-def _changes_rate(run: xr.Dataset) -> bool:
-    """Whether the rate of a run's link changes, and what is delivered with it."""
-    link = spec_of(run).get("bottleneck") or {}
-    return bool(link.get("capacity") or link.get("outages"))
 
 
 def _pauses(run: xr.Dataset, index: int) -> bool:

@@ -39,6 +39,12 @@ def run_experiment(ds: xr.Dataset) -> Experiment | None:
     return Experiment.from_json(ds.attrs["spec"]) if spec_of(ds) else None
 
 
+def changes_rate(ds: xr.Dataset) -> bool:
+    """Whether the rate of a run's link is not the same at all times. Raises as `spec_of`."""
+    link = spec_of(ds).get("bottleneck") or {}
+    return bool(link.get("capacity") or link.get("outages"))
+
+
 def delay_changes_ms(ds: xr.Dataset, at_s: FloatArray) -> FloatArray:
     """What a schedule of delays adds to the base RTT (ms) at each time; 0 without one."""
     has_schedule = (spec_of(ds).get("bottleneck") or {}).get("delay")

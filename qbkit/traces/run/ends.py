@@ -9,7 +9,7 @@ import xarray as xr
 
 from qbkit.spec import Experiment
 from qbkit.traces.arrays import BoolArray, FloatArray, as_slice, pieces
-from qbkit.traces.run.attributes import run_experiment
+from qbkit.traces.run.attributes import changes_rate
 from qbkit.traces.run.early_end import EarlyEnd
 from qbkit.traces.run.match import NEVER
 from qbkit.traces.run.packets import FlowPackets
@@ -88,8 +88,7 @@ def arrived_in_time(ds: xr.Dataset) -> BoolArray:
     """
     departure_s = ds["packet_departure_s"].values
     arrived: BoolArray = np.isfinite(departure_s)
-    experiment = run_experiment(ds)
-    if experiment is not None and experiment.bottleneck.changes_rate:
+    if changes_rate(ds):
         arrived &= departure_s < float(ds.attrs["duration_s"])
     return arrived
 
