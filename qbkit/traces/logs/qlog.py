@@ -9,11 +9,9 @@ per row of metrics), not with the file.
 
 from __future__ import annotations
 
-import itertools
 import json
 import math
 from collections.abc import Iterator
-from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -25,8 +23,10 @@ from qbkit.errors import TraceError
 from qbkit.json_words import in_words
 from qbkit.traces.logs.events import EventTables, ack_text
 from qbkit.traces.logs.jsonfile import SEPARATOR, UNREADABLE, JsonFile, open_log
+from qbkit.traces.logs.qlog_acks import AckRanges, EndsAreOpenError
 from qbkit.traces.logs.qlog_clock import Clock
 from qbkit.traces.logs.qlog_drafts import modern
+from qbkit.traces.logs.qlog_groups import Groups
 from qbkit.traces.logs.qlog_head import (
     EVENT,
     FileHead,
@@ -57,7 +57,6 @@ DECODERS = {kind: msgspec.json.Decoder(kind, strict=False) for kind in set(KINDS
 ENVELOPE = msgspec.json.Decoder(QlogEnvelope, strict=False)
 UNNUMBERED = ("retry", "version_negotiation", "stateless_reset")
 """Types of packets that have no number."""
-MOST_GROUPS = 100
 SHOWN, LONGEST_NAME = 5, 60
 """Names of events in an error."""
 
@@ -90,29 +89,22 @@ def read_qlog(
     traces without a choice, for a missing trace or group, and for impossible content: values of the
     wrong type, packet numbers beyond 2^62, records that nest too deep or are longer than 16 MiB.
     """
-    for ends_open in (False, True):
-        with open_log(path, progress) as log, suppress(_EndsAreOpenError):
-            return _QlogReader(log, group, ends_open).read(trace)
-    raise AssertionError
-
-
-class _EndsAreOpenError(Exception):
-    """The ranges of ACK frames end before their second number, as in noq's logs."""
+    try:
+        with open_log(path, progress) as log:
+            return _QlogReader(log, group, AckRanges()).read(trace)
+    except EndsAreOpenError:
+        with open_log(path, progress) as log:
+            return _QlogReader(log, group, AckRanges(ends_open=True)).read(trace)
 
 
 class _QlogReader:
-    def __init__(self, log: JsonFile, group: str | None, ends_open: bool) -> None:
-        self.log, self.group = log, group
-        self.ends_open, self.ends_known = ends_open, ends_open
-        """Whether ranges of acknowledged packets end before their second number, and whether that
-        is known."""
+    def __init__(self, log: JsonFile, group: str | None, ranges: AckRanges) -> None:
+        self.log, self.groups, self.ranges = log, Groups(group), ranges
         self.names_losses = False
         self.tables = EventTables()
         self.head, self.trace = FileHead(), TraceHead()
         self.clock = Clock({}, {}, log.warn)
         self.rtt_unit = RttUnit(1.0, log.warn)
-        self.groups: list[str] = []
-        self.mixed = False
         self.rate_unit_mbps = 1e-6
         self.events = 0
         self.not_shown: list[str] = []
@@ -128,7 +120,7 @@ class _QlogReader:
             self._read_document(wanted)
         if not self.tables and not self.head.version:
             raise TraceError(f"{self.log.name} is no qlog file: it has neither a header nor events")
-        self._check_groups()
+        self.groups.check(self.log)
         if not self.tables:
             raise TraceError(f"{self.log.name} has nothing to show: {self._why_empty()}")
         self.log.count_forgotten(self.tables.forgotten())
@@ -237,36 +229,7 @@ class _QlogReader:
     def _is_meant(self, own_group: Any) -> bool:
         """Whether an event belongs to the group being read."""
         found = self.trace.common_fields.get("group_id") if own_group is None else own_group
-        if found is None:
-            return self.group is None
-        name = str(found)[:200]
-        if not self.groups or name != self.groups[-1]:
-            self._turn_to(name)
-        return self.group is None or name == self.group
-
-    def _turn_to(self, group: str) -> None:
-        """Note a change of group.
-
-        One connection may change its name, as quinn's does after its first answer, but it does not
-        return to an old one: then events of several connections are mixed.
-        """
-        if group in self.groups:
-            self.mixed = True
-            self.groups.remove(group)
-        self.groups = [*self.groups[-MOST_GROUPS:], group]
-
-    def _check_groups(self) -> None:
-        """Raise TraceError for a missing group; warn if several were read as one."""
-        listed = ", ".join(repr(name) for name in sorted(self.groups)[:10]) or "none"
-        if self.group is not None and self.group not in self.groups:
-            raise TraceError(
-                f"{self.log.name} has no events of group {self.group!r}; it has {listed}"
-            )
-        if self.group is None and self.mixed:
-            self.log.warn(
-                f"has events of {len(self.groups)} groups, read as one connection; choose one by "
-                f"group=… ({listed})"
-            )
+        return self.groups.is_meant(found)
 
     def _take(self, time_s: float, name: str, data: Any, place: int) -> None:
         """Add one event to its table."""
@@ -343,30 +306,12 @@ class _QlogReader:
 
     def _acks(self, time_s: float, space: str, frames: list[QlogFrame]) -> None:
         for frame in frames:
-            for low, high in self._ranges(frame):
+            for low, high in self.ranges.of(frame):
                 self._acked(time_s, space, low, high)
-
-    def _ranges(self, frame: QlogFrame) -> list[tuple[int, int]]:
-        """The ranges of an ACK frame; a range of one packet may be a single number.
-
-        Raises _EndsAreOpenError where two ranges would be one if both of their ends counted.
-        """
-        found = [(low, high[-1] if high else low) for low, *high in frame.acked_ranges]
-        if self.ends_open:
-            return [(low, max(low, high - 1)) for low, high in found]
-        if not self.ends_known:
-            self.ends_known = any(low == high for low, high in found)
-            touch = any(
-                low == end + 1 or high + 1 == start
-                for (start, end), (low, high) in itertools.pairwise(found)
-            )
-            if touch and not self.ends_known:
-                raise _EndsAreOpenError
-        return found
 
     def _frame_text(self, frame: QlogFrame) -> str:
         is_ack = frame.frame_type == "ack"
-        return ack_text(self._ranges(frame)) if is_ack else frame.frame_type
+        return ack_text(self.ranges.of(frame)) if is_ack else frame.frame_type
 
     def _acked(self, time_s: float, space: str, low: int, high: int) -> None:
         self.tables.acked(time_s, space, low, high)
