@@ -283,8 +283,8 @@ def _space(packet: Fields) -> str | None:
 
 def _exponent(packet: Fields, otherwise: int) -> int:
     """The unit of the sender's ACK delays, as a power of two of 1 µs, if its handshake says one."""
-    told = packet.get("tls.quic.parameter.ack_delay_exponent", [])
-    return min(int(told[0]), LARGEST_EXPONENT) if told else otherwise
+    announced = packet.get("tls.quic.parameter.ack_delay_exponent", [])
+    return min(int(announced[0]), LARGEST_EXPONENT) if announced else otherwise
 
 
 def _acks(

@@ -52,8 +52,8 @@ class Entry:
     location: str = ""
     """Its header of this name, where a redirect leads."""
     sent_bytes: int | None = 0
-    """Bytes of the body on the wire, if the recording says so; 0 if it does not, and None if it has
-    no size at all."""
+    """Bytes of the body on the wire, if the recording has them; 0 if it does not, and None if it
+    has no size at all."""
 
     @property
     def failed(self) -> bool:

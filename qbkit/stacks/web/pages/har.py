@@ -137,7 +137,7 @@ def _sent_bytes(
 ) -> int | None:
     """Bytes on the wire, 0 if they are unknown; None if there is no size and no body at all.
 
-    Where headers are compressed, Chrome does not tell a body's size from that of the response.
+    Where headers are compressed, Chrome does not separate a body's size from that of the response.
     """
     cached = response.get("status") == NOT_MODIFIED
     sizes = [response.get("bodySize"), response.get("_transferSize"), content.get("size")]
