@@ -13,6 +13,7 @@ import qbkit as qb
 from qbkit import plots
 from qbkit.errors import MetricError
 from qbkit.plots.flows.queue_animation import _bytes_at
+from qbkit.studies.evaluation.case_pages import packets_at
 
 __all__ = ["browser"]  # a fixture, used by its name
 
@@ -36,6 +37,16 @@ def test_the_length_of_the_queue_is_what_arrived_and_did_not_leave():
     columns = ([0.0, 1.0, 5.0], [4.0, 6.0, 9.0], [1000.0, 500.0, 200.0])
     found = _bytes_at(np.array([0.5, 2, 4.5, 5.5, 7, 10]), *map(np.array, columns))
     assert found.tolist() == [1000, 1500, 500, 700, 200, 0]
+
+
+def test_a_packet_that_the_path_holds_is_not_in_the_queue():
+    run = qb.load_run(SECOND)
+    held = run.assign(
+        packet_left_s=run.packet_departure_s, packet_departure_s=run.packet_departure_s + 1
+    )
+    charts = [plots.queue_animation_chart(each, from_s=6).to_dict() for each in (run, held)]
+    assert charts[0]["datasets"] == charts[1]["datasets"]
+    assert packets_at(held, 6).equals(packets_at(run, 6))
 
 
 def test_bad_input_is_one_sentence():

@@ -85,6 +85,15 @@ def test_the_diagram_has_each_packet_in_its_lane(stored):
     assert "QUIC 1-RTT, spin 1" in lines["header"]
 
 
+def test_a_packet_that_the_path_holds_is_not_in_the_queue(folder):
+    run = load_run(folder / "again.nc")
+    held = run.assign(
+        packet_left_s=run.packet_departure_s, packet_departure_s=run.packet_departure_s + 0.3
+    )
+    shown = [packets_within(ds, kept_folder(folder / "again.nc"), (1.0, 2.0)) for ds in (run, held)]
+    assert shown[0].equals(shown[1])
+
+
 def test_many_packets_shorten_the_span(stored, monkeypatch):
     monkeypatch.setattr(module, "MOST_PACKETS", 100)
     start_s, stop_s = stored.qb.replay(around_s=1.5).span_s

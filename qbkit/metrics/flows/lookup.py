@@ -11,7 +11,7 @@ from qbkit.arguments import whole
 from qbkit.errors import MetricError
 from qbkit.traces.arrays import BoolArray, FloatArray
 from qbkit.traces.run.attributes import delay_changes_ms, require_run, require_whole
-from qbkit.traces.run.ends import arrived_in_time
+from qbkit.traces.run.ends import arrived_in_time, left_queue_s
 from qbkit.traces.run.journey import Fate
 
 SKIPPED_PART = 0.2
@@ -117,8 +117,7 @@ def delivered_packets(ds: xr.Dataset, index: int) -> tuple[FloatArray, FloatArra
     mine = (ds["packet_flow"].values == index) & arrived_in_time(ds)
     arrived_s = ds["packet_departure_s"].values[mine].astype(np.float64)
     size_bytes = ds["packet_size_bytes"].values[mine].astype(np.float64)
-    left_s = ds["packet_left_s"].values[mine] if "packet_left_s" in ds else arrived_s
-    return arrived_s, size_bytes, (left_s - ds["packet_time_s"].values[mine]) * 1e3
+    return arrived_s, size_bytes, (left_queue_s(ds) - ds["packet_time_s"].values)[mine] * 1e3
 
 
 def path_delays_ms(ds: xr.Dataset, index: int, arrived_s: FloatArray) -> FloatArray:

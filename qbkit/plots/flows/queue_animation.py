@@ -20,6 +20,7 @@ from qbkit.plots.drawing.captions import heading
 from qbkit.plots.drawing.charts import LayerChart, VConcatChart
 from qbkit.plots.drawing.data import inline, long_table
 from qbkit.traces.arrays import FloatArray
+from qbkit.traces.run.ends import left_queue_s
 from qbkit.traces.run.journey import NO_PACKETS, Fate
 
 WIDTH, QUEUE_HEIGHT, LENGTH_HEIGHT = 720, 84, 120
@@ -80,7 +81,7 @@ def queue_animation_chart(
 def _packets(ds: xr.Dataset, from_s: float, seconds: float) -> dict[str, Any]:
     """Columns of the packets that are in the queue, or dropped, within the span; in ms."""
     arrived = (ds["packet_time_s"].values - from_s) * 1e3
-    left = (ds["packet_departure_s"].values - from_s) * 1e3
+    left = (left_queue_s(ds) - from_s) * 1e3
     lost = np.isnan(left)
     dropped = ds["packet_fate"].values == Fate.QUEUE_DROP if "packet_fate" in ds else lost
     span_ms = seconds * 1e3

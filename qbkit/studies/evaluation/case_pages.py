@@ -18,6 +18,7 @@ from qbkit.spec.case_book import Expectation
 from qbkit.studies.evaluation.badges import CSS, badge, failures
 from qbkit.studies.evaluation.judgements import DIFFERS, SAYS, VARIES, CaseReport, Judgement, Missed
 from qbkit.studies.report import html_page
+from qbkit.traces.run.ends import left_queue_s
 from qbkit.traces.run.journey import Fate
 
 BADGES = {DIFFERS: "more", SAYS: "no"}
@@ -127,7 +128,7 @@ def packets_at(run: xr.Dataset, at_s: float) -> pd.DataFrame:
     middle = int(np.searchsorted(sent_s, at_s))
     first = max(min(middle - PACKETS // 2, len(sent_s) - PACKETS), 0)
     some = run.isel(packet=slice(first, first + PACKETS))
-    wait_s = some["packet_departure_s"].values - some["packet_time_s"].values
+    wait_s = left_queue_s(some) - some["packet_time_s"].values
     labels = flow_labels(run)
     return pd.DataFrame(
         {

@@ -21,6 +21,7 @@ from qbkit.arguments import whole
 from qbkit.errors import StoreError, TraceError
 from qbkit.stacks.variants import ip6
 from qbkit.testbed.plan import RECEIVER_IP, SENDER_IP
+from qbkit.traces.run.ends import left_queue_s
 from qbkit.traces.run.headers import INTEGERS, Headers, source_of
 from qbkit.traces.run.journey import NO_PACKETS, Fate
 
@@ -113,7 +114,8 @@ def _rows(ds: xr.Dataset, table: str) -> pd.DataFrame:
         }
     )
     if f"{table}_departure_s" in ds:
-        found["queue_delay_ms"] = (ds[f"{table}_departure_s"].values - time_s) * 1e3
+        left_s = left_queue_s(ds) if table == "packet" else ds["ack_departure_s"].values
+        found["queue_delay_ms"] = (left_s - time_s) * 1e3
     if f"{table}_fate" in ds:
         found["fate"] = pd.Series(ds[f"{table}_fate"].values).map(FATES)
     return found

@@ -93,6 +93,12 @@ def arrived_in_time(ds: xr.Dataset) -> BoolArray:
     return arrived
 
 
+def left_queue_s(ds: xr.Dataset) -> FloatArray:
+    """When each packet left its last queue (s), or NaN; the path behind that may hold it longer."""
+    left_s: FloatArray = ds.get("packet_left_s", ds["packet_departure_s"]).values
+    return left_s
+
+
 def end_warnings(run: xr.Dataset, experiment: Experiment) -> list[str]:
     """A sentence for each transfer that is not complete, and for each flow that stalled."""
     found = []
