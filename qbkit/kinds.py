@@ -141,6 +141,8 @@ def _fits(value: Any, hint: Any) -> bool:
         return True
     if value is None and isinstance(kind, type):
         return kind is type(None)
+    if kind is typing.Literal:  # which of them, the function itself says
+        return type(value) in map(type, parts)
     if kind is Path:
         return isinstance(value, PathLike)
     if kind in NUMBERS:
@@ -217,6 +219,8 @@ def _wanted(hint: Any) -> str:
         if any(_name(part) == "_SupportsArray" for part in parts):
             wanted = dict.fromkeys(_wanted(p) for p in parts if _name(p) not in ARRAY_LIKE)
         return " or ".join(wanted)
+    if kind is typing.Literal:
+        return " or ".join(map(str, parts))
     name = _name(hint)
     words = WORDS.get(name, f"a value of {name}")
     inner = _wanted(parts[-1]) if parts and name in ("Sequence", "Iterable", "Mapping") else ""

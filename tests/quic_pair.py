@@ -14,6 +14,7 @@ from aioquic.h3.events import DataReceived
 from aioquic.quic.configuration import QuicConfiguration
 from aioquic.quic.connection import QuicConnection
 from aioquic.quic.logger import QuicLogger, QuicLoggerTrace
+from aioquic.quic.packet import encode_quic_retry
 
 from qbkit.stacks.toolchains import certificate
 
@@ -71,8 +72,11 @@ class Seen:
         return path, keys
 
 
-def upload(count_bytes: int, lost: frozenset[int] = frozenset()) -> Seen:
-    """An HTTP/3 upload, captured at the client; the datagrams with these indices are lost."""
+def upload(count_bytes: int, lost: frozenset[int] = frozenset(), *, retry: bool = False) -> Seen:
+    """An HTTP/3 upload, captured at the client; the datagrams with these indices are lost.
+
+    With ``retry`` the server answers the client's first packet by a Retry.
+    """
     _Trace.clock = clock = 0.0  # not that of an earlier transfer
     seen, secrets = Seen(), io.StringIO()
     client, server = _peers(secrets)
@@ -99,6 +103,8 @@ def upload(count_bytes: int, lost: frozenset[int] = frozenset()) -> Seen:
                                            (b":authority", b"a"), (b":path", b"/")])  # fmt: skip
     http[id(client)].send_data(stream, bytes(count_bytes), end_stream=True)
     got, answered, awake = 0, False, {client}
+    if retry:
+        clock = _Trace.clock = _retry(client, server, seen)
     while clock < 60:
         transmit(client, server)
         transmit(server, client)
@@ -129,6 +135,19 @@ def upload(count_bytes: int, lost: frozenset[int] = frozenset()) -> Seen:
     seen.client_qlog = client.configuration.quic_logger.to_dict()
     seen.server_qlog = server.configuration.quic_logger.to_dict()
     return seen
+
+
+def _retry(client: QuicConnection, server: QuicConnection, seen: Seen) -> float:
+    """Let the client send its first packet and get a Retry; the time of that."""
+    ((first, _),) = client.datagrams_to_send(0.0)
+    now, chosen = 2 * DELAY_S, b"by Retry"
+    original = client.original_destination_connection_id
+    answer = encode_quic_retry(client._version, chosen, client.host_cid, original, b"a token")
+    seen.datagrams.append((START_S, CLIENT, SERVER, first))
+    seen.datagrams.append((START_S + now, SERVER, CLIENT, answer))
+    client.receive_datagram(answer, SERVER, now=now)
+    server._retry_source_connection_id = chosen
+    return now
 
 
 def _peers(secrets: io.StringIO) -> tuple[QuicConnection, QuicConnection]:

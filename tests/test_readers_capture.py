@@ -583,6 +583,22 @@ def test_quic_of_version_2_a_quoted_packet_and_units_of_ack_delays(tmp_path, mon
 
 @pytest.mark.slow
 @needs_tshark
+def test_quic_after_a_retry_is_the_same_connection(tmp_path):
+    seen = upload(100_000, retry=True)
+    path, keys = seen.write(tmp_path)
+    (tmp_path / "own.qlog").write_text(json.dumps(seen.client_qlog))
+    ds, own = qb.read_capture(path, keylog=keys), qb.read_qlog(tmp_path / "own.qlog")
+    (warning,) = json.loads(ds.attrs["warnings"])
+    assert warning.startswith("quic.pcap holds a Retry, after which the client began again")
+    assert ds.sent_number.values[:2].tolist() == [0, 1]
+    assert ds.sent_time_s.values[:2] == pytest.approx([0, 0.04], abs=1e-6)
+    assert np.array_equal(ds.sent_space, own.sent_space)
+    assert np.array_equal(ds.sent_number, own.sent_number)
+    assert (ds.sizes["lost"], ds.bytes_in_flight.values[-1]) == (0, 0)
+
+
+@pytest.mark.slow
+@needs_tshark
 def test_quic_that_a_capture_dropped_is_missed(tmp_path, seen):
     kept = [d for i, d in enumerate(seen.datagrams) if i < 20 or i % 10 or d[1] != CLIENT]
     path, keys = replace(seen, datagrams=kept).write(tmp_path)

@@ -188,6 +188,8 @@ def test_failures_in_between_are_kept_and_not_counted(plain_server: str, monkeyp
         ({"urls": ["http://example.org/"]}, r"write https://HOST\[:PORT\]/PATH"),
         ({"urls": ["example.org"]}, "'example.org' is not a URL to measure"),
         ({"urls": ["https://a:b@localhost/"]}, "is not a URL to measure"),
+        ({"urls": ["https://localhost:0/"]}, "is not a URL to measure; write"),
+        ({"urls": ["https://localhost/a b"]}, "is not a URL to measure; write"),
         ({"urls": ["https://localhost:x/"]}, "is not a URL to measure; write"),
         ({"urls": ["https://no-such-host.invalid/"]}, "the host no-such-host.invalid has no addr"),
         ({"repeat": 0}, "repeat = 0: give at least 1"),
@@ -242,7 +244,8 @@ def test_a_url_is_loaded_without_the_users_settings():
     target = web.Target("https://example.org/x", "example.org", 443, "2001:db8::1")
     argv = Curl().url_argv(target, protocol="h2", verify=True)
     assert argv[1] == "--disable"  # only as the first option does curl heed it
+    assert "--globoff" in argv  # else https://example.org/{a,b} were two loads
     assert "--insecure" not in argv
-    assert argv[argv.index("--resolve") + 1] == "example.org:443:[2001:db8::1]"
+    assert argv[argv.index("--connect-to") + 1] == "::[2001:db8::1]:443"
     assert "--insecure" in Curl().url_argv(target, protocol="h2", verify=False)
     assert subprocess.run([argv[0], "--version"], check=False, capture_output=True).returncode == 0

@@ -73,6 +73,12 @@ def test_an_option_of_the_wrong_kind_is_one_sentence(function: Callable[..., Any
                 function(*places, **named, **{option.name: object()})
 
 
+@pytest.mark.parametrize("protocols", ["h3", [["h3"]], [3], None])
+def test_words_to_choose_from_are_named(protocols: object):
+    with pytest.raises(qb.SpecError, match=r"is of the wrong kind; give a list, each h2 or h3$"):
+        qb.measure_urls(["https://localhost/"], protocols=protocols)  # type: ignore[arg-type]
+
+
 def test_one_of_what_a_list_is_for_is_told_so():
     load = qb.WebLoad(server="envoy:cubic", client="curl", protocol="h2", object_bytes=1)
     for one in (qb.Experiment(flows=["tcp:cubic"]), qb.Flow("tcp:cubic")):

@@ -37,8 +37,9 @@ def measure_urls(
 
     Each repetition loads every URL by every protocol once, one load after another, each with a
     new connection and the same address of the host. A load before the repetitions shows that the
-    URL answers by the protocol; it fills caches on the way, and does not count. The time to last
-    byte counts from the client's first packet, without the look-up of the host's name. The dataset
+    URL answers by the protocol; it fills caches on the way, and does not count. Times count from
+    the begin of the load, without the look-up of the host's name. Over HTTP/3, curl prepares TLS
+    before its first packet, which takes milliseconds of them. The dataset
     has the dimension ``load`` (see `qbkit.traces.web.urls.build_urls`); loads that fail, or that
     are answered by another protocol, are in its attribute ``failures``, not in its variables.
 
@@ -103,10 +104,11 @@ def _target(url: str) -> Target:
     """The URL with an address of its host; SpecError if it is none, or has no address."""
     try:
         parts = urlsplit(url)
-        host, port = parts.hostname, parts.port or HTTPS_PORT
+        host, port = parts.hostname, HTTPS_PORT if parts.port is None else parts.port
     except ValueError:
         raise SpecError(f"{url!r} is not a URL to measure; {FORM}") from None
-    if parts.scheme != "https" or not host or parts.username is not None:
+    blank = any(map(str.isspace, url))
+    if parts.scheme != "https" or not (host and port) or parts.username is not None or blank:
         raise SpecError(f"{url!r} is not a URL to measure; {FORM}")
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)

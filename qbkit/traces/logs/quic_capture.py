@@ -11,7 +11,7 @@ import numpy as np
 import xarray as xr
 
 from qbkit.errors import TraceError
-from qbkit.traces.logs.columns import HIGHEST
+from qbkit.traces.logs.columns import HIGHEST, SPACES
 from qbkit.traces.logs.events import EventTables, ack_text
 from qbkit.traces.logs.http3 import FrameFinder
 from qbkit.traces.logs.jsonfile import JsonFile
@@ -19,10 +19,10 @@ from qbkit.traces.logs.records import Conversation, End, describe, of_others
 from qbkit.traces.logs.sender import Sender
 from qbkit.traces.logs.tshark import Datagram, Fields, datagrams
 
-LONG_TYPES, RETRY = {"0": "initial", "2": "handshake"}, "3"
-LONG_TYPES_V2, RETRY_V2 = {"1": "initial", "3": "handshake"}, "0"
+LONG_TYPES = {"0": "initial", "2": "handshake"}
+LONG_TYPES_V2 = {"1": "initial", "3": "handshake"}
 """Long header types with their own space (RFC 9000 §17.2, RFC 9369 §3.2); 0-RTT is application
-data, and a Retry has no number."""
+data."""
 ACKS, STREAMS = (2, 3), range(8, 16)
 OFFSET_BIT, LENGTH_BIT = 4, 2
 SILENT = {0, 2, 3, 28, 29}
@@ -145,12 +145,15 @@ class _Connections:
         """Add the packets of one datagram.
 
         A new connection of a path begins with a packet whose keys follow from its header. Otherwise
-        it is the last one of the path, of which tshark does not know a connection ID.
+        it is the last one of the path, of which tshark does not know a connection ID. It is that
+        one, too, if nothing but a Retry answered it, whose token comes back.
         """
         path = frozenset((datagram.source, datagram.destination))
         number = datagram.connection or self.last.get(path, path)
-        if number not in self.readers and path in self.last and not _opens(datagram):
-            self.same.setdefault(number, self.last[path])
+        if number not in self.readers and path in self.last:
+            again = _token(datagram) and not self.readers[self.last[path]].answered
+            if again or not _opens(datagram):
+                self.same.setdefault(number, self.last[path])
         self.last[path] = number = self.same.get(number, number)
         reader = self.readers.setdefault(number, _QuicReader(self.sender, self.peer))
         reader.take(datagram)
@@ -180,6 +183,11 @@ def _opens(datagram: Datagram) -> bool:
     return any(_space(each) == "initial" and each["quic.frame_type"] for each in datagram.packets)
 
 
+def _token(datagram: Datagram) -> str:
+    """The token of an Initial packet; empty if there is none."""
+    return next((t for each in datagram.packets for t in each.get("quic.token", [])), "")
+
+
 def _size(packet: Fields) -> int:
     """The bytes of a packet, without those of UDP."""
     return int(packet["quic.packet_length"][0]) if packet["quic.packet_length"] else 0
@@ -194,6 +202,8 @@ class _QuicReader:
         self.zero_ns: int | None = None
         self.client = ""
         """The direction of the first packet."""
+        self.answered = False
+        self.token = ""
         self.hidden = 0
         self.counts = {"sent": 0, "received": 0}
         self.exponents = {"sent": DELAY_EXPONENT, "received": DELAY_EXPONENT}
@@ -210,6 +220,11 @@ class _QuicReader:
         is_ours = source == self.ends[0] or destination == self.ends[1]
         direction = "sent" if is_ours else "received"
         self.client = self.client or direction
+        self.answered |= direction != self.client
+        if not self.answered and _token(datagram) != self.token:  # after a Retry (RFC 9002, 6.3)
+            self.token = _token(datagram)
+            for space in SPACES:
+                self.sender.discard(space)
         for place, packet in enumerate(datagram.packets):
             # What follows a packet in its datagram without the fixed bit is padding.
             padding = place and not set(packet["quic.fixed_bit"]) & SET
@@ -220,10 +235,8 @@ class _QuicReader:
         space = _space(packet)
         size = _size(packet)
         if not packet["quic.packet_number"] or not packet["quic.frame_type"]:
-            if space is not None:
-                self._unseen(time_s, direction, size)
+            self._unseen(time_s, direction, size)
             return
-        space = space or "application"
         number = int(packet["quic.packet_number"][0])
         frames = [int(kind) for kind in packet["quic.frame_type"]]
         self.exponents[direction] = _exponent(packet, self.exponents[direction])
@@ -272,13 +285,12 @@ class _QuicReader:
             self.tables.http.put(time_s, direction, stream, frame, length)
 
 
-def _space(packet: Fields) -> str | None:
-    """The packet number space of a packet; None for a Retry, which has none."""
+def _space(packet: Fields) -> str:
+    """The packet number space of a packet."""
     if kinds := packet["quic.long.packet_type"]:
-        return None if kinds[0] == RETRY else LONG_TYPES.get(kinds[0], "application")
-    if kinds := packet.get("quic.long.packet_type_v2", []):
-        return None if kinds[0] == RETRY_V2 else LONG_TYPES_V2.get(kinds[0], "application")
-    return "application"
+        return LONG_TYPES.get(kinds[0], "application")
+    kinds = packet.get("quic.long.packet_type_v2", [])
+    return LONG_TYPES_V2.get(kinds[0], "application") if kinds else "application"
 
 
 def _exponent(packet: Fields, otherwise: int) -> int:

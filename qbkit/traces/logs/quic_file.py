@@ -1,8 +1,8 @@
 """The datagrams of one QUIC connection as a capture of their own, which tshark can read.
 
 tshark takes a frame of several datagrams, as a host with segmentation offload (GSO) captures them,
-for one packet, which it cannot decrypt. After a version negotiation it decrypts nothing. It counts
-packets that an ICMP message quotes. And it would dissect all other packets of the file.
+for one packet, which it cannot decrypt. After a version negotiation or a Retry it decrypts nothing.
+It counts packets that an ICMP message quotes. And it would dissect all other packets of the file.
 """
 
 from __future__ import annotations
@@ -37,6 +37,8 @@ FIRST_BITS, SHORT = 0xC0, 0x40
 """The bits of a first byte that are the same in all packets with a short header."""
 LONG_TYPE, INITIAL_V2, VERSION_2 = 0x30, 0x10, b"\x6b\x33\x43\xcf"
 """The bits of a long header's type, which is 0 in an Initial packet but in version 2 (RFC 9369)."""
+RETRY, RETRY_V2 = 0x30, 0
+"""The bits of the type of a Retry."""
 SURE, SURE_OF_ANY = 5, 9
 """So many bytes all have these bits by chance in one of 1,024 large packets; so many in one of 550,
 whatever the size of a datagram."""
@@ -53,6 +55,7 @@ class QuicFile:
         self.frames = self.parts = self.abandoned = self.unsplit = 0
         """Frames of several datagrams, the datagrams in them, those from before a version
         negotiation, and frames that seem to have several datagrams of unknown size."""
+        self.retried = False
         self._id_bytes: dict[End, int] = {}
         self._sizes: dict[End, Counter[int]] = {}
         """How often each size of a large datagram was seen, by source."""
@@ -64,6 +67,9 @@ class QuicFile:
         with path.open("wb") as out:
             out.write(FILE.pack(MAGIC_NS, 2, 4, 0, 0, MAX_CAPTURED, RAW_IP))
             for segment in self._after_negotiation(segments):
+                if _is_retry(segment):
+                    self.retried = True
+                    continue
                 for part in self._datagrams(segment):
                     captured, on_wire = _packet(part)
                     seconds, nanoseconds = divmod(part.time_ns, 10**9)
@@ -89,6 +95,11 @@ class QuicFile:
             found.append(
                 f"{self.abandoned} packets from before the end of the version negotiation are left "
                 "out: they are of the attempt that it ended"
+            )
+        if self.retried:
+            found.append(
+                f"{name} holds a Retry, after which the client began again: what it had sent "
+                "before counts as neither acknowledged nor lost"
             )
         return found
 
@@ -212,6 +223,14 @@ def _varint(content: bytes, at: int) -> tuple[int, int]:
 def _negotiates(segment: Segment) -> bool:
     """Whether a packet is a version negotiation: a long header of version 0."""
     return begins(segment) and not any(segment.header[VERSION_BYTES])
+
+
+def _is_retry(segment: Segment) -> bool:
+    """Whether a packet is a Retry, which tells a client to begin again with a token."""
+    raw = segment.header
+    if not begins(segment) or _negotiates(segment):
+        return False
+    return raw[UDP_HEADER] & LONG_TYPE == (RETRY_V2 if raw[VERSION_BYTES] == VERSION_2 else RETRY)
 
 
 def _packet(segment: Segment) -> tuple[bytes, int]:

@@ -42,7 +42,10 @@ DATAGRAM_FIELDS = (
     *("frame.number", "frame.time_epoch", "quic.connection.number"),
     *("ip.src", "ip.dst", "ipv6.src", "ipv6.dst", "udp.srcport", "udp.dstport"),
 )
-HANDSHAKE_FIELDS = ("quic.long.packet_type_v2", "tls.quic.parameter.ack_delay_exponent")
+HANDSHAKE_FIELDS = (
+    *("quic.long.packet_type_v2", "quic.token"),
+    "tls.quic.parameter.ack_delay_exponent",
+)
 """What only handshakes have; an older tshark does not know all of them."""
 MOST_HANDSHAKE = 2000
 """How many packets of one path are searched for handshakes."""

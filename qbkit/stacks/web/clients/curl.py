@@ -57,8 +57,9 @@ class Curl(WebClient):
         """curl without the user's settings and proxies, on one address of the host."""
         how = [*WAYS[protocol], *self.tls, "--noproxy", "*", *([] if verify else ["--insecure"])]
         ip = f"[{target.ip}]" if ":" in target.ip else target.ip
-        where = ["--resolve", f"{target.host}:{target.port}:{ip}", target.url]
-        return [*self.command_here(), "--disable", *how, *QUIET, *DISCARD, *where]
+        where = ["--connect-to", f"::{ip}:{target.port}", target.url]  # for every name of a host
+        # Without --globoff, {a,b} and [1-9] in a URL stand for several.
+        return [*self.command_here(), "--disable", "--globoff", *how, *QUIET, *DISCARD, *where]
 
     def command_here(self) -> list[str]:
         """The start of a command line on this machine."""
