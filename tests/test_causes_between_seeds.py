@@ -223,6 +223,7 @@ WORDS = {
     "growth": ["linear", "cubic", "probing", "other"],
     "bandwidth_filter": ["forgets", "never forgets"],
     "probe_rtt": ["often", "never"],
+    "congestion_signal": ["marks", "drops"],
 }
 NUMBERS = [0.0, 0.3, 0.7, 1.0, 1.3, 2.0, 5.0, 40.0]
 SHOWN = st.fixed_dictionaries(

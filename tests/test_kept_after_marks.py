@@ -5,7 +5,14 @@ from __future__ import annotations
 import pytest
 
 import qbkit as qb
-from qbkit.metrics.parameters import compare, infer, observe, observed
+from qbkit.metrics.parameters import (
+    compare,
+    infer,
+    known_precedents,
+    observe,
+    observed,
+    voted,
+)
 from qbkit.metrics.parameters.behaviour import samples_of_path
 from qbkit.studies.moments import moment_of
 
@@ -49,6 +56,27 @@ def test_another_response_to_marks_is_a_cause_with_its_moment():
     assert cause.clause.startswith("a CE mark leaves 0.5 of its window, not 0.6")
     moment = moment_of("kept_after_mark", reno, observe(reno))
     assert moment.words == "after a CE mark" and 0 < moment.at_s < 12
+
+
+@pytest.mark.guest
+@pytest.mark.parametrize(
+    ("test", "reference"),
+    [("tcp:dctcp", "tcp:cubic"), ("tcp:cubic?ecn=true", "tcp:cubic")],
+)
+def test_a_sender_that_is_marked_where_the_reference_loses(test: str, reference: str):
+    marked, dropped = run_of(test), run_of(reference)
+    found = differences_of_observed(marked, dropped)
+    assert found[0].name == "congestion_signal"
+    assert found[0].clause == "the queue marks its packets, and drops the reference's"
+    assert moment_of("congestion_signal", marked, observe(marked)).words == "after a CE mark"
+    lossy = run_of("tcp:reno?ecn=true", "fifo"), run_of("tcp:reno", "fifo")
+    assert "congestion_signal" not in {d.name for d in differences_of_observed(*lossy)}
+
+
+def differences_of_observed(test, reference):
+    """The causes of two lone flows of one sender, by rules and precedents."""
+    sides = observed([test]), observed([reference])
+    return voted(compare(*sides), *sides, known_precedents(), models_path=False)
 
 
 @pytest.mark.guest

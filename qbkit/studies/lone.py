@@ -19,7 +19,7 @@ from qbkit.metrics.parameters import (
     voted,
 )
 from qbkit.metrics.parameters.laws import OF_FAMILIES, PROBING, Laws, by_two_laws, law
-from qbkit.metrics.parameters.relations import INTERRUPTED
+from qbkit.metrics.parameters.relations import INTERRUPTED, OF_MARKS
 from qbkit.spec import Bottleneck, Experiment, Flow
 from qbkit.spec.flow import as_flow, controller_of
 from qbkit.studies.conformance import Study
@@ -47,7 +47,8 @@ class Lone:
 
     def showing(self, cause: str) -> xr.Dataset:
         """The run that shows a cause best."""
-        shown = self.interrupted if cause in INTERRUPTED else self.on_path
+        elsewhere = [] if cause in OF_MARKS else self.on_path
+        shown = self.interrupted if cause in INTERRUPTED else elsewhere
         return (shown or self.on_link)[0]
 
 

@@ -11,7 +11,7 @@ from qbkit.metrics.parameters.interruptions import outages_s, pauses_s
 from qbkit.metrics.parameters.marks import heard_s
 from qbkit.metrics.parameters.probe_path import SETTLED_S, ProbePath
 from qbkit.metrics.parameters.reductions import window_reductions_of
-from qbkit.metrics.parameters.relations import AT_START
+from qbkit.metrics.parameters.relations import AT_START, OF_MARKS
 from qbkit.metrics.parameters.rules import RULES, START, STEADY
 from qbkit.metrics.parameters.start import start_of
 
@@ -66,7 +66,7 @@ def _interruption(cause: str, run: xr.Dataset, test: Connection) -> tuple[float,
         ends_s = [end_s for _, end_s in pauses_s(test)]
     elif cause == "kept_after_outage":
         ends_s = [begin_s + length_s for begin_s, length_s in outages_s(run)]
-    elif cause == "kept_after_mark":
+    elif cause in OF_MARKS:
         settled_s = start_of(test).settled_s
         ends_s = [at_s for at_s in heard_s(test, run) if at_s > settled_s]
     else:

@@ -15,8 +15,8 @@ from qbkit.metrics.parameters.connection import Connection, observe
 from qbkit.metrics.parameters.estimates import Estimate, Parameters
 from qbkit.metrics.parameters.inference import infer, samples_of
 from qbkit.metrics.parameters.interruptions import after_interruptions
-from qbkit.metrics.parameters.laws import CAP
-from qbkit.metrics.parameters.marks import hold_window, kept_after_marks
+from qbkit.metrics.parameters.laws import CAP, SIGNAL
+from qbkit.metrics.parameters.marks import hold_window, kept_after_marks, signal_of
 from qbkit.metrics.parameters.probe_path import ProbePath, response
 from qbkit.metrics.parameters.reductions import rounds_of_loss, window_reductions_of
 from qbkit.metrics.parameters.rules import RULES
@@ -59,9 +59,12 @@ def behaviour_of(runs: Sequence[xr.Dataset]) -> list[Estimate]:
 def _samples_of(c: Connection, run: xr.Dataset) -> dict[str, float | str]:
     """The behaviour in one run. What marks leave of a window is seen, and no cap where they hold
     it."""
-    found, kept = dict(samples_of_path(c, ProbePath.of(run))), kept_after_marks(c, run)
+    path = ProbePath.of(run)
+    found, kept = dict(samples_of_path(c, path)), kept_after_marks(c, run)
     if hold_window(c, run):
         found.pop(CAP, None)
+    if path is None and (signal := signal_of(c, run)):
+        found[SIGNAL] = signal
     return {**found, "kept_after_mark": float(np.median(kept))} if len(kept) else found
 
 

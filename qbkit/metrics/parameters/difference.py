@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from qbkit.metrics.parameters.effects import SYMPTOMS, THUMB
 from qbkit.metrics.parameters.estimates import Estimate
-from qbkit.metrics.parameters.laws import GROWTH, OTHER, PROBING
+from qbkit.metrics.parameters.laws import GROWTH, OTHER, PROBING, SIGNAL
 from qbkit.metrics.parameters.rules import RULES, Rule
 
 CLAUSES = {
@@ -97,6 +97,11 @@ class Difference:
             and PROBING in words
             and all(word in (*LAWS, OTHER) for word in words)
         )
+
+    @property
+    def has_no_precedent(self) -> bool:
+        """Whether no two senders of one law, on a queue that drops, can differ so."""
+        return self.is_of_two_laws or self.name == SIGNAL
 
     @property
     def by_thumb(self) -> bool:

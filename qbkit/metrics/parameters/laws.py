@@ -6,7 +6,7 @@ import math
 
 from qbkit.metrics.parameters.estimates import Estimate, Parameters
 
-GROWTH, CAP = "growth", "window_cap_packets"
+GROWTH, CAP, SIGNAL = "growth", "window_cap_packets", "congestion_signal"
 ROOTS = {"linear": 2, "cubic": 4}
 """Law of a window that losses reduce → degree of the root in its response function."""
 PROBING = "probing"

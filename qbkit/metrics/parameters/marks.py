@@ -35,6 +35,13 @@ def kept_after_marks(c: Connection, run: xr.Dataset, flow: str | int = 0) -> Flo
     return np.array(kept if len(kept) >= FEWEST else [])
 
 
+def signal_of(c: Connection, run: xr.Dataset, flow: str | int = 0) -> str:
+    """What tells the sender of congestion: ``marks``, ``drops``, or "" where too few came."""
+    if hold_window(c, run, flow):
+        return "marks"
+    return "drops" if c.lost.any() and not len(heard_s(c, run, flow)) else ""
+
+
 def hold_window(c: Connection, run: xr.Dataset, flow: str | int = 0) -> bool:
     """Whether marks came after slow start: a window that stays constant is then none of a limit."""
     return int((heard_s(c, run, flow) > start_of(c).settled_s).sum()) >= FEWEST

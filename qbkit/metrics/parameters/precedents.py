@@ -20,6 +20,7 @@ import numpy as np
 
 from qbkit.metrics.parameters.between_runs import runs_apart
 from qbkit.metrics.parameters.estimates import Estimate, Parameters
+from qbkit.metrics.parameters.laws import SIGNAL
 from qbkit.metrics.parameters.rules import RULES
 from qbkit.traces.arrays import FloatArray
 
@@ -103,7 +104,7 @@ def steps(test: Parameters, reference: Parameters) -> dict[str, float]:
     ``NAME=WORD`` for a word of one side.
     """
     found: dict[str, float] = {}
-    for name in test.keys() & reference.keys():
+    for name in (test.keys() & reference.keys()) - {SIGNAL}:  # no precedent was marked
         ours, theirs = test[name], reference[name]
         apart = runs_apart(ours, theirs)
         weight = 1.0 if apart else BY_CHANCE

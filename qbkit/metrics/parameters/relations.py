@@ -115,6 +115,7 @@ EXPLAINS: dict[str, tuple[str, ...]] = {
     "rounds_of_loss": (*LOSSES, "back_at_loss_part"),
     "reverted_reductions_percent": (*LOSSES, "back_at_loss_part"),
     "back_at_loss_part": LOSSES,
+    "congestion_signal": (*LOSSES, "slow_start_exit", "rounds_of_loss", "back_at_loss_part"),
     "window_cap_packets": (
         *STARTUP,
         *LOSSES,
@@ -196,4 +197,6 @@ EVIDENCE = ("kept_two_rtts",)
 AFTER = ("kept_after_pause", "kept_after_outage")
 INTERRUPTED = (*AFTER, "rate_after_pause")
 """What shows only where the study's application pauses, or its path has outages."""
-OF_ALL = ("back_to_back_packets", "receiver_wait_ms", "kept_after_mark", *AFTER)
+OF_MARKS = ("congestion_signal", "kept_after_mark")
+"""What shows only where the queue of the study marks packets."""
+OF_ALL = ("back_to_back_packets", "receiver_wait_ms", *OF_MARKS, *AFTER)

@@ -285,6 +285,15 @@ RULES: dict[str, Rule] = {
         _ratio(0.2),
         0.35,
     ),
+    "congestion_signal": Rule(
+        "",
+        "what the queue does with its packets instead of letting it grow",
+        "the queue {0} its packets, and {1} the reference's",
+        _step(0.0),
+        0.0,
+        least=0.5,
+        moment=MARK,
+    ),
     "kept_after_mark": Rule(
         "1",
         "fraction of the window left after a CE mark",

@@ -37,10 +37,11 @@ def voted(
     """The differences that `compare` found, the causes in the order of the votes.
 
     Beside what the rules suspect, something else can become a cause. Where they suspect nothing,
-    there is none. Of two laws, the precedents say nothing: each is of one law.
+    there is none. Of two laws, or of marks, the precedents say nothing: each is of one law, and all
+    are of queues that drop.
     """
     suspects = [d for d in differences if d.is_suspect]
-    if not suspects or suspects[0].is_of_two_laws:
+    if not suspects or suspects[0].has_no_precedent:
         return [*differences]
     votes = precedents.votes(test, reference)
     names = [d.name for d in suspects]
