@@ -237,6 +237,8 @@ def test_a_page_over_both_protocols_obeys_the_link(tmp_path: Path):
         index_s = qb.metrics.page_speed_index(run)
         assert times[0] <= index_s <= float(run.screenshot_time_s[-1])
         assert int(run.chunk_new_bytes.sum()) >= 0.9 * size_bytes
+        assert (run.resource_sent_s >= run.resource_start_s - 0.002).all()
+        assert (run.resource_sent_s <= run.resource_first_byte_s).all()
         # The archive is one for other people's readers, and agrees with the dataset.
         kept = out.with_suffix(".kept")
         (page,) = HarParser(json.loads((kept / "page.har").read_text())).pages

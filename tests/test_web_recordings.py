@@ -21,6 +21,7 @@ from qbkit.stacks.web.pages.page import Page
 from qbkit.stacks.web.pages.recorded import recorded_page
 from qbkit.stacks.web.pages.sites import page_site
 from qbkit.stacks.web.site import NOTES
+from qbkit.traces.web.har import write_har
 
 A, B = "https://www.example.org", "https://ads.example.net"
 STYLE = f"{A}/a.css"
@@ -248,3 +249,35 @@ def test_any_other_value_gives_a_page_or_one_sentence(
     except SpecError as error:
         words = str(error).removeprefix(str(path))
         assert "\n" not in words and "Error" not in words and "'" not in words
+
+
+def devtools(number: str, url: str, at_s: float, status: int, *more: str) -> list[tuple[str, dict]]:
+    """The events of a request and its response; of a redirect, the one that follows tells it."""
+    request = {"method": "GET", "url": url, "headers": {}, "initialPriority": "High"}
+    answer = {"status": status, "headers": {}, "mimeType": "text/html", "connectionId": 7}
+    known = {"requestId": number, "timestamp": at_s}
+    sent = known | {"wallTime": 1e9 + at_s, "request": request, "initiator": {"type": "other"}}
+    told = [(f"Network.{name}", known | {"encodedDataLength": 66}) for name in more]
+    response = answer | {"encodedDataLength": 66}
+    return [
+        ("Network.requestWillBeSent", sent),
+        ("Network.responseReceived", {"requestId": number, "response": response}),
+        *told,
+    ]
+
+
+def test_the_archive_of_a_load_has_its_redirects_and_empty_responses(tmp_path: Path):
+    ((name, first), (_, redirect)) = devtools("1", f"{A}/old", 10.0, 301)
+    response = redirect["response"] | {"headers": {"location": f"{A}/"}}
+    (_, after), *rest = devtools("1", f"{A}/", 10.1, 200, "loadingFinished")
+    events = [(name, first), (name, after | {"redirectResponse": response}), *rest]
+    events += devtools("2", f"{A}/none", 10.2, 204, "loadingFailed")
+    events.append(("Page.loadEventFired", {"timestamp": 10.5}))
+    (tmp_path / "events").write_text("".join(json.dumps(event) + "\n" for event in events))
+    write_har(tmp_path / "events", tmp_path / "page.har", "Chrome/1")
+    log = json.loads((tmp_path / "page.har").read_text())["log"]
+    assert log["pages"][0]["pageTimings"]["onLoad"] == pytest.approx(500)
+    responses = {e["request"]["url"]: e["response"] for e in log["entries"]}
+    assert [r["status"] for r in responses.values()] == [301, 200, 204]
+    assert responses[f"{A}/old"]["redirectURL"] == f"{A}/"
+    assert recorded_page(tmp_path / "page.har").document.url == f"{A}/old"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from typing import Literal
+from urllib.parse import urlsplit
 
 import numpy as np
 import xarray as xr
@@ -85,19 +86,30 @@ def multiplexing(
 def page_multiplexing(run: xr.Dataset) -> Multiplexing:
     """The strategy that a page load shows; raises StoreError for a run that is none.
 
-    What arrives a round trip and the longest queueing delay after a request was sent after it had
-    come. Data of QUIC that fill a gap are left out, because the server had sent them before. With
-    more than a few of them the strategy is undecided: a lost end looks as if it had not been sent.
+    It is that of the host that sends most: the others have connections of their own. What arrives
+    a round trip and the longest queueing delay after a request was sent after it had come. Data of
+    QUIC that fill a gap are left out, because the server had sent them before. With more than a few
+    of them the strategy is undecided: a lost end looks as if it had not been sent.
     """
     if "chunk_resource" not in run:
         raise StoreError("this run is no page load with a net log, so it has no streams")
     late_s = (run.attrs["rtt_ms"] + float(run.queue_delay_ms.max())) / 1e3
+    hosts = np.array([urlsplit(str(url)).netloc for url in run.resource_url.values])
+    host, new_bytes = hosts[run.chunk_resource.values], run.chunk_new_bytes.values
+    most = max(dict.fromkeys(hosts), key=lambda name: new_bytes[host == name].sum(), default="")
+    refilled = 1 - new_bytes[host == most].sum() / run.chunk_bytes.values[host == most].sum()
     chunks = run[["chunk_time_s", "chunk_new_bytes", "chunk_resource"]].isel(
-        chunk=run.chunk_new_bytes.values > 0
+        chunk=(host == most) & (new_bytes > 0)
     )
-    start = np.searchsorted(chunks.chunk_time_s, run.resource_start_s + late_s)
-    found = multiplexing(chunks.chunk_resource, chunks.chunk_new_bytes, run.resource_urgency, start)
-    refilled = 1 - float(run.chunk_new_bytes.sum() / run.chunk_bytes.sum())
+    # Chromium holds requests back. Runs of qbkit 1.2 and before do not say for how long.
+    sent_s = run.get("resource_sent_s", run.resource_start_s).values
+    order = np.argsort(sent_s, kind="stable")
+    found = multiplexing(
+        np.argsort(order)[chunks.chunk_resource.values],
+        chunks.chunk_new_bytes,
+        run.resource_urgency[order],
+        np.searchsorted(chunks.chunk_time_s, sent_s[order] + late_s),
+    )
     return replace(found, strategy="undecided") if refilled > MOST_REFILLED else found
 
 

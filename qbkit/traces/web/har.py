@@ -14,6 +14,7 @@ from urllib.parse import parse_qsl, urlsplit
 import harfile
 
 from qbkit.errors import TraceError
+from qbkit.stacks.web.site import NO_CONTENT
 
 UNKNOWN = -1.0
 """HAR's value for a time or size that is not known."""
@@ -84,10 +85,25 @@ def _read(events: Path) -> tuple[list[_Exchange], dict[str, float]]:
         if method.startswith("Page."):
             marks[method] = params["timestamp"]
         elif method == "Network.requestWillBeSent":
+            _keep_redirect(found, params)
             found[params["requestId"]] = _Exchange(params)
         elif params.get("requestId") in found:
             _take(found[params["requestId"]], method, params)
     return list(found.values()), marks
+
+
+def _keep_redirect(found: dict[str, _Exchange], params: dict[str, Any]) -> None:
+    """Give the request that led to this one, under the same number, a name of its own."""
+    before = found.pop(params["requestId"], None)
+    if before and "redirectResponse" in params:
+        _answer(before, params["redirectResponse"], params["timestamp"])
+        found[f"{params['requestId']} until {before.end_s}"] = before
+
+
+def _answer(exchange: _Exchange, response: dict[str, Any], end_s: float) -> None:
+    """Give a request a response without a body."""
+    exchange.response, exchange.end_s = response, end_s
+    exchange.transferred_bytes = response["encodedDataLength"]
 
 
 def _take(exchange: _Exchange, method: str, params: dict[str, Any]) -> None:
@@ -98,6 +114,8 @@ def _take(exchange: _Exchange, method: str, params: dict[str, Any]) -> None:
     elif method == "Network.loadingFinished":
         exchange.end_s = params["timestamp"]
         exchange.transferred_bytes = params["encodedDataLength"]
+    elif method == "Network.loadingFailed" and exchange.response.get("status") == NO_CONTENT:
+        _answer(exchange, exchange.response, params["timestamp"])  # a fetch() of nothing ends so
 
 
 def _entry(exchange: _Exchange) -> dict[str, Any]:

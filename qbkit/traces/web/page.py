@@ -106,6 +106,7 @@ def _chunks(folder: Path, report: Mapping[str, Any]) -> dict[str, Variable]:
     zero_s = report["clock_s"] + report["page"]["navigation_s"]
     index = {row["url"]: number for number, row in enumerate(rows)}
     urgency = {streams.urls[key]: value for key, value in streams.urgency.items()}
+    sent_s = {streams.urls[key]: value - zero_s for key, value in streams.sent_s.items()}
     chunks = [
         (chunk.time_s - zero_s, chunk.size_bytes, chunk.new_bytes, index[url])
         for chunk in streams.chunks
@@ -114,11 +115,13 @@ def _chunks(folder: Path, report: Mapping[str, Any]) -> dict[str, Variable]:
     time_s, *numbers = np.array(chunks).reshape(-1, 4).T
     size_bytes, new_bytes, resource = (column.astype(np.int64) for column in numbers)
     urgencies = np.array([urgency.get(row["url"], DEFAULT_URGENCY) for row in rows])
+    requests_s = np.round([sent_s.get(row["url"], np.nan) for row in rows], 6)
     priority = "urgency of the request (RFC 9218); 0 is the most urgent"
     return {
         "chunk_time_s": variable("chunk", np.round(time_s, 6), "s", "arrival, to 1 ms"),
         "chunk_bytes": variable("chunk", size_bytes, "B", "data of one stream"),
         "chunk_new_bytes": variable("chunk", new_bytes, "B", "those beyond all earlier data"),
         "chunk_resource": variable("chunk", resource, "1", "resource"),
+        "resource_sent_s": variable("resource", requests_s, "s", "request left, to 1 ms"),
         "resource_urgency": variable("resource", urgencies, "1", priority),
     }

@@ -62,6 +62,8 @@ class Streams:
     """Connection and stream → the URL requested on it."""
     urgency: dict[tuple[int, int], int] = field(default_factory=dict)
     """Connection and stream → urgency of its request, 0 to 7 (RFC 9218); 0 is the most urgent."""
+    sent_s: dict[tuple[int, int], float] = field(default_factory=dict)
+    """Connection and stream → when its request was sent, on the clock of the chunks."""
     ends: dict[tuple[int, int], int] = field(default_factory=dict)
     """Connection and stream → how far its data reach."""
 
@@ -110,6 +112,7 @@ def _take(found: Streams, name: str, event: _Event) -> None:
     headers = dict(header.split(": ", 1) for header in params.headers if ": " in header)
     if ":path" in headers:
         found.urls[key] = f"{headers[':scheme']}://{headers[':authority']}{headers[':path']}"
+        found.sent_s[key] = event.time / 1e3
         urgency = URGENCY.search(headers.get("priority", ""))
         found.urgency[key] = int(urgency[1]) if urgency else DEFAULT_URGENCY
 
