@@ -165,6 +165,14 @@ def test_an_edited_cell_is_another_experiment_and_old_flows_keep_their_code() ->
     assert qb.Experiment(flows=["qbkit:my-cc"]).hash == before.hash
 
 
+def test_an_edited_file_that_is_loaded_again_has_its_new_code(tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    for gain in (1, 20):
+        file.write_text(BEFORE + cell(f"gain = {gain}"))
+        exec(compile(file.read_text(), str(file), "exec"), {"__name__": "__main__"})
+        assert registry.find("my-cc", registry.source_of("my-cc")).gain == gain
+
+
 @pytest.mark.parametrize("field", ["flows.0", "flows.0.controller"])
 def test_a_sweep_over_controllers_gives_each_its_own_source(field: str) -> None:
     values = ["test-aimd", "reno", "test-spin"]
@@ -264,6 +272,10 @@ def test_the_example_of_the_how_to_fills_a_link_and_keeps_its_queue_short() -> N
         (
             cell("def avoid_congestions(self, ack): ...", base="qb.cca.LossBasedController"),
             r"has no avoid_congestion, which .* leaves to it \(did you mean avoid_congestions\?\)",
+        ),
+        (
+            cell("gain = 1") + cell("gain = 2", "other"),
+            "the class MyCC of .* 'my-cc' is there twice",
         ),
         (cell("q = Q"), "uses Q, which is not in its cell; define Q there"),
         (cell("def on_ack(self, ack):\n        helper()"), "uses helper, which is not in its cell"),

@@ -36,6 +36,7 @@ def source_of(kind: type, name: str, file: str, known: Mapping[str, Any]) -> str
     ``known`` are the globals of the cell or file. Modules that it imported elsewhere are imported
     by the text. Raises SpecError where something cannot travel.
     """
+    linecache.checkcache(file)  # it may have changed since, and be loaded again
     lines = linecache.getlines(file, dict(known))
     if not lines:
         raise SpecError(
@@ -45,6 +46,11 @@ def source_of(kind: type, name: str, file: str, known: Mapping[str, Any]) -> str
     nodes, foreign = cell.needs(kind.__name__)
     if not nodes:
         raise SpecError(f"controller {name!r} is not at the top level of its cell; move it there")
+    if sum(isinstance(n, ast.ClassDef) and n.name == kind.__name__ for n in nodes) > 1:
+        raise SpecError(
+            f"the class {kind.__name__} of controller {name!r} is there twice in its cell or file, "
+            "and the last one would run; give each class a name of its own"
+        )
     imports = [_import(word, known, name) for word in sorted(foreign)]
     if cell.future:
         imports.insert(0, "from __future__ import annotations")
