@@ -20,7 +20,7 @@ from qbkit.errors import SpecError, StackNotReady, StoreError
 from qbkit.execution.sweeps import estimate, gather, run_sweep
 from qbkit.metrics.parameters import PARAMETERS
 from qbkit.spec.sweep import Sweep
-from qbkit.store.published import published_index, write_cube
+from qbkit.store.published import published_index, without_tables, write_cube
 
 DATA = Path(__file__).parents[1] / "data"
 SPECS = sorted(path for path in DATA.glob("*/*.yaml") if path.with_suffix(".json").exists())
@@ -151,6 +151,14 @@ def test_captures_from_elsewhere_are_published_and_opened_again(tmp_path):
         xr.testing.assert_equal(found.throughput_mbps, made.throughput_mbps)
     with pytest.raises(StoreError, match=r"a:b and a-b are both .*; rename one"):
         qb.publish_runs({"a:b": runs[0], "a-b": runs[1]}, tmp_path)
+
+
+def test_a_study_whose_windows_are_shorter_than_its_bins_keeps_its_packets(tmp_path):
+    runs = [synthetic_run(rtt_ms=rtt_ms, duration_s=8) for rtt_ms in (9, 9, 10)]
+    study = qb.Study("a", "b", runs[:1], runs[1:2])
+    qb.publish_study(study, tmp_path)
+    assert qb.load_study(tmp_path).assess().conformance_pooled == study.assess().conformance_pooled
+    assert "packet_time_s" not in without_tables(runs[2])
 
 
 @pytest.mark.slow

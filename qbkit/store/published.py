@@ -39,6 +39,8 @@ EMPTY = np.iinfo(np.int32).min
 PACKET_TABLES = {"packet", "ack", "sample", "object"}
 """Dimensions whose variables are not published."""
 ENVELOPE_SERIES = ("throughput_mbps", "queue_delay_ms")
+WINDOW_RTTS = 10
+"""Base RTTs in a window of an envelope (`qbkit.metrics.operating_points`)."""
 RUN_FACTS = (
     *("hash", "engine", "kernel_version", "kernel_build", "measurement_version"),
     *("stack_versions", "tool_versions", "qbkit_version", "seed", "created", "cpu_s"),
@@ -52,7 +54,7 @@ def publish_runs(
     facts: Mapping[str, Any] | None = None,
     series: Sequence[str] | None = None,
 ) -> Path:
-    """Write runs by name without their packet tables, and return the path of the index.
+    """Write runs by name as `without_tables` leaves them, and return the path of the index.
 
     All binned series are written, or those in ``series`` (an envelope needs `ENVELOPE_SERIES`).
 
@@ -82,7 +84,12 @@ def publish_runs(
 
 
 def without_tables(run: xr.Dataset) -> xr.Dataset:
-    """A run as it is published: without its packets, ACKs, samples and objects."""
+    """A run as it is published: without its packets, ACKs, samples and objects.
+
+    Below an RTT of 10 ms it keeps them: its bins are longer than the windows of an envelope.
+    """
+    if "base_rtt_ms" in run and WINDOW_RTTS * run["base_rtt_ms"].min() < 1e3 * run.attrs["bin_s"]:
+        return run
     return run.drop_vars([n for n, v in run.variables.items() if PACKET_TABLES & set(v.dims)])
 
 
