@@ -35,6 +35,7 @@ NAMES = (
     "QUIC_SESSION_PACKET_AUTHENTICATED",
     "QUIC_SESSION_ACK_FRAME_RECEIVED",
     "QUIC_SESSION_PACKET_LOST",
+    "QUIC_SESSION_HANDSHAKE_DONE_FRAME_RECEIVED",
     "HTTP3_LOCAL_CONTROL_STREAM_CREATED",
     "HTTP3_SETTINGS_SENT",
     "HTTP3_HEADERS_SENT",
@@ -158,6 +159,18 @@ def test_a_connection_by_hand(tmp_path, text):
                       ds.http_size_bytes.values, strict=True))  # fmt: skip
     assert frames == [("sent", 2, "settings", 0), ("sent", 4, "headers", 0),
                       ("sent", 4, "data", 6000), ("received", 4, "data", 2)]  # fmt: skip
+
+
+def test_an_acknowledgement_counts_once_and_the_handshake_is_not_in_flight(tmp_path):
+    """Chromium's numbers go on over the spaces; nobody acknowledges its last handshake packets."""
+    frame, packet = sent(1000, 2, None)
+    packet["params"]["encryption_level"] = "ENCRYPTION_HANDSHAKE"
+    ack = received(50, 0, 3, 3, [])
+    done = event(50, "QUIC_SESSION_HANDSHAKE_DONE_FRAME_RECEIVED")
+    events = [*sent(200, 1, None), frame, packet, *sent(2000, 3, 0), *ack[:-1], done, ack[-1]]
+    ds = read(tmp_path, lines([event(0, "QUIC_SESSION", host="a.example"), *events]))
+    assert ds.bytes_in_flight.values.tolist() == [0]
+    assert ds.acked_number.values.tolist() == [3]
 
 
 def test_one_of_several_connections(tmp_path):

@@ -192,6 +192,8 @@ def test_failures_in_between_are_kept_and_not_counted(plain_server: str, monkeyp
         ({"urls": ["https://localhost/a b"]}, "is not a URL to measure; write"),
         ({"urls": ["https://localhost:x/"]}, "is not a URL to measure; write"),
         ({"urls": ["https://no-such-host.invalid/"]}, "the host no-such-host.invalid has no addr"),
+        ({"urls": ["https://localhost/\0"]}, "is not a URL to measure; write"),
+        ({"limit_s": 1e7}, r"limit_s = 1e\+07: give seconds above 0, up to 3600"),
         ({"repeat": 0}, "repeat = 0: give at least 1"),
         ({"protocols": []}, "give h2, h3 or both, each once"),
         ({"protocols": ["h2", "h2"]}, "each once"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import socket
 import subprocess
 import time
@@ -20,6 +19,7 @@ from qbkit.stacks.web.base import Target, WebClient
 from qbkit.traces.web.urls import UrlLoad, build_urls, require_response
 
 HTTPS_PORT = 443
+MOST_LIMIT_S = 3600.0
 FORM = "write https://HOST[:PORT]/PATH"
 
 
@@ -48,8 +48,8 @@ def measure_urls(
     StackNotReady for a client that is not installed, and RunFailed for a URL that does not answer
     by one of the protocols.
     """
-    if not 0 < limit_s < math.inf:
-        raise SpecError(f"limit_s = {limit_s:g}: give seconds above 0")
+    if not 0 < limit_s <= MOST_LIMIT_S:
+        raise SpecError(f"limit_s = {limit_s:g}: give seconds above 0, up to {MOST_LIMIT_S:g}")
     if isinstance(urls, str) or not isinstance(urls, Sequence):
         raise SpecError("give the URLs as a list")
     chosen = _client(client, protocols, repeat)
@@ -107,7 +107,7 @@ def _target(url: str) -> Target:
         host, port = parts.hostname, HTTPS_PORT if parts.port is None else parts.port
     except ValueError:
         raise SpecError(f"{url!r} is not a URL to measure; {FORM}") from None
-    blank = any(map(str.isspace, url))
+    blank = " " in url or not url.isprintable()
     if parts.scheme != "https" or not (host and port) or parts.username is not None or blank:
         raise SpecError(f"{url!r} is not a URL to measure; {FORM}")
     try:

@@ -108,6 +108,8 @@ class Session:
                 time_s = self._precise_s(params.sent_time_us)
             space = LEVELS.get(str(params.encryption_level), "application")
             self._number(space, number)
+            if space == "handshake":  # a client has no more use for its first keys (RFC 9001, 4.9)
+                self.sender.discard("initial")
             eliciting = bool(set(self.pending) - SILENT) or not self.pending
             self.sender.sent(
                 time_s, space, number, size, eliciting=eliciting, data=self.pending_data
@@ -158,6 +160,8 @@ class Session:
             self.frames.append(_frame_text(kind, params))
         if kind == "ack":
             self._acked(time_s, params)
+        elif kind == "handshake_done":
+            self.sender.discard("handshake")
         elif kind == "stream" and params.stream_id not in OF_NO_REQUEST:
             self.answered = True
 
