@@ -21,6 +21,7 @@ from test_cube import NAMES, SWEEP, plain_figures
 
 import qbkit as qb
 from qbkit.errors import RunFailed, StoreError
+from qbkit.execution import sweeps
 from qbkit.execution.sweeps import _run_into, put_cube, run_sweep
 from qbkit.spec.sweep import Sweep
 from qbkit.store.cube import cube
@@ -136,9 +137,15 @@ def test_errors_of_programs_are_not_taken_for_errors_of_storage(error: Exception
         raise error
 
 
+@pytest.mark.guest  # whose kernel is part of a run's name
 def test_workers_get_the_whole_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
-    assert Results("out").url == str(tmp_path / "out")
+    given: list[tuple] = []
+    monkeypatch.setattr(
+        sweeps, "called", lambda calls, *_, **__: given.extend(calls.values()) or {}
+    )
+    run_sweep(Sweep(name="x", base=BASE, sweep={"seed": [1]}), "out")
+    assert given[0][3] == str(tmp_path / "out")
 
 
 @pytest.mark.guest

@@ -82,7 +82,8 @@ def run_sweep(
             require_room(room, Path(url), engine, scheduler)
         title = announcement(list(missing.values()), len(experiments), engine, scheduler)
         how = {"engine": engine, "scheduler": scheduler, "progress": progress, "title": title}
-        calls = {n: (_run_into, e.to_json(), n, url, engine) for n, e in missing.items()}
+        place = Results(url).url  # workers may have another working folder
+        calls = {n: (_run_into, e.to_json(), n, place, engine) for n, e in missing.items()}
         failed = {**called(calls, lambda name: words(missing[name]), unit="run", **how)}
         found = {**known, **Results(url).figures(ids)}
         lost = [name for name in experiments if name not in found and name not in failed]

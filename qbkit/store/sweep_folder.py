@@ -78,7 +78,7 @@ class Results:
         with self._usable(url):
             self._files, root = opened(url)
         self.url = url if "://" in url else root or "/"
-        """Absolute, because workers have other working folders."""
+        """Absolute."""
         self._folder = f"{root}/runs"
         self._known: set[str] | None = None
 
