@@ -130,6 +130,7 @@ class Judge:
 
     def __init__(self, features: pd.DataFrame) -> None:
         self.features = features
+        self.numbers = features[list(FEATURES)].to_dict("index")
         self.controllers = told_apart(features)
         self.codes = features["implementation"].map(code_of)
         self.shown = features["unknown_because"] == ""
@@ -143,7 +144,7 @@ class Judge:
     def identify(self, i: int, without: frozenset[str], needs: Needs) -> Identity:
         """What signatures without its code, and some more, say of a connection."""
         known = self.signatures(without | {self.codes[i]})
-        return known.identify(self.features.loc[i, list(FEATURES)].to_dict(), needs)
+        return known.identify(self.numbers[i], needs)
 
     def needs(self, without: frozenset[str] = frozenset()) -> Needs:
         """What an answer needs, by all code bases but some, each with signatures of the rest."""

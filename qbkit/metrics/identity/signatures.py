@@ -147,9 +147,8 @@ class Signatures:
     def identify(self, features: Mapping[str, float], needs: Needs = NEEDS) -> Identity:
         """The controller that a connection with these features has."""
         names = [str(name) for name in self.seen.index if name != ALL]
-        evidence = pd.DataFrame(
-            {name: {f: self._speaks(name, f, features[f]) for f in FEATURES} for name in names}
-        )
+        speaks = {feature: self._speaks(feature, features[feature]) for feature in FEATURES}
+        evidence = pd.DataFrame({name: {f: speaks[f][name] for f in FEATURES} for name in names})
         sums = evidence.sum().sort_values(ascending=False)
         scores = {str(name): float(score) for name, score in sums.items()}
         first = next(iter(scores))
@@ -170,17 +169,26 @@ class Signatures:
             return False
         return float(_apart(FEATURES[feature], value, values).min()) > FAR
 
-    def _speaks(self, name: str, feature: str, value: float) -> float:
-        """How much a feature counts for a controller."""
-        ours, everybody = self.seen.loc[name, feature], self.seen.loc[ALL, feature]
+    def _speaks(self, feature: str, value: float) -> dict[str, float]:
+        """How much a feature counts for each controller."""
+        seen: dict[str, float] = self.seen[feature].to_dict()
+        everybody = seen.pop(ALL)
         if math.isnan(value):
-            found = math.log((1 - ours) / (1 - everybody))
+            found = {name: math.log((1 - ours) / (1 - everybody)) for name, ours in seen.items()}
         else:
-            whole = self.values[ALL, feature]
-            kinds = (self.values[name, feature], whole)
-            like, usual = (_density(FEATURES[feature], value, each, whole) for each in kinds)
-            found = math.log(ours / everybody) + math.log(like / usual)
-        return min(max(found, -MOST), MOST)
+            like = self._densities(FEATURES[feature], feature, value)
+            found = {
+                name: math.log(ours / everybody) + math.log(like[name] / like[ALL])
+                for name, ours in seen.items()
+            }
+        return {name: min(max(counts, -MOST), MOST) for name, counts in found.items()}
+
+    def _densities(self, kind: Feature, feature: str, value: float) -> dict[str, float]:
+        """Density of a value, per closeness, among the connections of each and of all senders."""
+        wide = np.array([kind.scaled(v) for v in (*self.values[ALL, feature], value)])
+        uniform = 1 / max(float(np.ptp(wide)), 2.0)
+        names = self.seen.index
+        return {n: _density(kind, value, self.values[n, feature], uniform) for n in names}
 
 
 @cache
@@ -198,10 +206,8 @@ def _stand_ins(values: FloatArray) -> FloatArray:
     return np.quantile(values, levels, method="inverted_cdf")
 
 
-def _density(feature: Feature, value: float, values: FloatArray, whole: FloatArray) -> float:
-    """Density of a value, per closeness, among ``values``; ``whole`` are those of all senders."""
-    wide = np.array([feature.scaled(v) for v in (*whole, value)])
-    uniform = 1 / max(float(np.ptp(wide)), 2.0)
+def _density(feature: Feature, value: float, values: FloatArray, uniform: float) -> float:
+    """Density of a value among ``values``; ``uniform`` is the one where nothing was seen."""
     if not len(values):
         return uniform
     like = float(np.exp(-_apart(feature, value, values)).mean()) / 2
@@ -210,7 +216,8 @@ def _density(feature: Feature, value: float, values: FloatArray, whole: FloatArr
 
 def _apart(feature: Feature, value: float, values: FloatArray) -> FloatArray:
     """Distance of a value from each of the values, in closenesses."""
-    found: FloatArray = np.abs([feature.scaled(v) - feature.scaled(value) for v in values])
+    here = feature.scaled(value)
+    found: FloatArray = np.abs([feature.scaled(v) - here for v in values])
     return found
 
 
