@@ -126,7 +126,7 @@ def test_a_finer_clock_paces_in_shorter_trains():
 @pytest.mark.parametrize("name", offering("hystart"))
 def test_hystart_loses_less_in_slow_start(name: str):
     with_it, without = (
-        int(first_seconds(name, 3.0, buffer_bdp=4, hystart=on).dropped_packets.sum())
+        int(first_seconds(name, 1.5, buffer_bdp=4, hystart=on).dropped_packets.sum())
         for on in (True, False)
     )
     assert with_it < 0.5 * without
@@ -151,35 +151,35 @@ LINKS = {
         "qdisc_options": {"min": 15000, "max": 60000, "probability": 1, "ecn": True},
     },
 }
-CHANGES = {  # option → a value that changes a run, the link on which it does, and for how long
-    "bbr_cwnd_gain_percent": (120, QUIET, 8),
-    "bbr_drain_pacing_gain": (0.9, QUIET, 4),
+CHANGES = {  # option → a value that changes a run, and the link and a time in which it shows (s)
+    "bbr_cwnd_gain_percent": (120, QUIET, 2),
+    "bbr_drain_pacing_gain": (0.9, QUIET, 2),
     "bbr_loss_threshold_percent": (10, LOSSY, 8),
-    "bbr_min_rtt_window_ms": (2000, QUIET, 8),
-    "bbr_probe_bw_cwnd_gain": (1.2, QUIET, 8),
-    "bbr_probe_down_pacing_gain": (0.5, QUIET, 8),
+    "bbr_min_rtt_window_ms": (2000, QUIET, 4),
+    "bbr_probe_bw_cwnd_gain": (1.2, QUIET, 2),
+    "bbr_probe_down_pacing_gain": (0.5, QUIET, 4),
     "bbr_probe_rtt_cwnd_gain": (0.9, QUIET, 12),
     "bbr_probe_rtt_ms": (1000, QUIET, 12),
-    "bbr_probe_up_gain_percent": (200, QUIET, 8),
-    "bbr_probe_up_pacing_gain": (2.0, QUIET, 8),
-    "bbr_startup_pacing_gain": (1.5, QUIET, 4),
-    "clock_granularity_us": (50_000, QUIET, 4),
-    "connection_options": ("1RTT", QUIET, 4),
-    "copa_slow_start_delta": (0.1, QUIET, 4),
-    "copa_steady_delta": (0.1, QUIET, 8),
-    "copa_use_standing_rtt": (False, QUIET, 8),
-    "ecn": (True, MARKING, 4),
-    "hystart_plus_plus": (True, DEEP, 6),
+    "bbr_probe_up_gain_percent": (200, QUIET, 4),
+    "bbr_probe_up_pacing_gain": (2.0, QUIET, 4),
+    "bbr_startup_pacing_gain": (1.5, QUIET, 2),
+    "clock_granularity_us": (50_000, QUIET, 2),
+    "connection_options": ("1RTT", QUIET, 2),
+    "copa_slow_start_delta": (0.1, QUIET, 2),
+    "copa_steady_delta": (0.1, QUIET, 2),
+    "copa_use_standing_rtt": (False, QUIET, 2),
+    "ecn": (True, MARKING, 2),
+    "hystart_plus_plus": (True, DEEP, 2),
     "initial_rtt_ms": (1000, LOSSY, 4),
-    "initial_ssthresh_packets": (10, QUIET, 4),
-    "max_ack_delay_ms": (1, QUIET, 4),
-    "max_pacing_rate_mbps": (5, QUIET, 4),
-    "min_window_packets": (20, LOSSY, 4),
-    "mtu_discovery": (True, QUIET, 4),
-    "packet_threshold": (30, QUIET, 4),
-    "pacing_granularity_ms": (50, QUIET, 4),
-    "search": (True, DEEP, 6),
-    "segmentation": (False, QUIET, 4),
+    "initial_ssthresh_packets": (10, QUIET, 2),
+    "max_ack_delay_ms": (1, QUIET, 2),
+    "max_pacing_rate_mbps": (5, QUIET, 2),
+    "min_window_packets": (20, LOSSY, 2),
+    "mtu_discovery": (True, QUIET, 2),
+    "packet_threshold": (30, QUIET, 2),
+    "pacing_granularity_ms": (50, QUIET, 2),
+    "search": (True, DEEP, 2),
+    "segmentation": (False, QUIET, 2),
 }
 OF_BBR = {"connection_options": "bbr"}
 """What that value of `CHANGES` concerns."""
@@ -211,7 +211,13 @@ def test_an_option_changes_the_packets(name: str, option: str):
     value, link, duration_s = CHANGES[option]
     flow = f"{name}:{OF_BBR.get(option) or stack.controllers_of(option)[0]}"
     seen = usual_packets(flow, link, duration_s), packets(flow, link, duration_s, {option: value})
-    assert any(not np.array_equal(one, other) for one, other in zip(*seen, strict=True))
+    assert any(changed(one, other) for one, other in zip(*seen, strict=True))
+
+
+def changed(one: np.ndarray, other: np.ndarray) -> bool:
+    """Whether two runs differ, and not by what a longer command line shifts alone: microseconds."""
+    both = min(len(one), len(other))
+    return bool((np.abs(one[:both] - other[:both]) > 1e-4).any())
 
 
 @cache
