@@ -239,6 +239,7 @@ def test_a_page_over_both_protocols_obeys_the_link(tmp_path: Path):
         assert int(run.chunk_new_bytes.sum()) >= 0.9 * size_bytes
         assert (run.resource_sent_s >= run.resource_start_s - 0.002).all()
         assert (run.resource_sent_s <= run.resource_first_byte_s).all()
+        assert len(np.unique(run.chunk_connection)) == 1
         # The archive is one for other people's readers, and agrees with the dataset.
         kept = out.with_suffix(".kept")
         (page,) = HarParser(json.loads((kept / "page.har").read_text())).pages

@@ -71,15 +71,14 @@ def test_turns_within_one_urgency_do_not_hide_priorities():
     assert found.evenness > 0.95
 
 
-def page_load(urls, which, sent_s):
+def page_load(which, sent_s):
     """A chunk of 1000 B each ms; the browser wanted everything at once, at 0 s."""
     count = len(which)
     return xr.Dataset(
         {
-            "resource_url": ("resource", urls),
-            "resource_start_s": ("resource", np.zeros(len(urls))),
+            "resource_start_s": ("resource", np.zeros(len(sent_s))),
             "resource_sent_s": ("resource", sent_s),
-            "resource_urgency": ("resource", np.full(len(urls), 3)),
+            "resource_urgency": ("resource", np.full(len(sent_s), 3)),
             "chunk_time_s": ("chunk", np.arange(count) / 1e3),
             "chunk_bytes": ("chunk", np.full(count, 1000)),
             "chunk_new_bytes": ("chunk", np.full(count, 1000)),
@@ -92,15 +91,15 @@ def page_load(urls, which, sent_s):
 
 def test_a_server_cannot_send_what_the_browser_has_not_asked_for_yet():
     which = np.append(order((0, 101)), np.tile([1, 0], 100))
-    run = page_load(["https://a/0", "https://a/1"], which, [0.0, 0.1])
+    run = page_load(which, [0.0, 0.1])
     assert (found := page_multiplexing(run)).strategy == "round-robin"
     assert found.contended_bytes == 199_000
     assert page_multiplexing(run.drop_vars("resource_sent_s")).strategy == "weighted"
 
 
-def test_hosts_have_connections_of_their_own():
-    urls = ["https://a/0", "https://a/1", "https://b/0"]
-    run = page_load(urls, np.append(np.tile([0, 2], 80), order((0, 20), (1, 100))), np.zeros(3))
+def test_a_server_divides_each_connection_by_itself():
+    which = np.append(np.tile([0, 2], 80), order((0, 20), (1, 100)))
+    run = page_load(which, np.zeros(3)).assign(chunk_connection=("chunk", which // 2))
     assert (found := page_multiplexing(run)).strategy == "sequential"
     assert found.contended_bytes == 99_000
 

@@ -142,12 +142,15 @@ def test_a_redirect_to_another_host_is_followed_and_the_document_at_its_end_asks
 
 
 def test_addresses_and_headers_are_those_that_browsers_and_servers_take(tmp_path: Path):
-    headers = [{"name": "Access-Control-Allow-Origin", "value": "*\n*"}]
+    leave = {"Access-Control-Allow-Credentials": "true", "Access-Control-Allow-Origin": f"{A}\n*"}
+    headers = [{"name": name, "value": value} for name, value in leave.items()]
     path = entry(f"{A}/ä b'{{%7D?q='ü\"&r={{", response={"headers": headers})
     page = page_of(tmp_path, entry("HTTPS://www.Example.org"), path)
     address = f"{A}/%C3%A4%20b'%7B%7D?q=%27%C3%BC%22&r={{"
     assert [r.url for r in page.resources] == [f"{A}/", address]
-    assert page.resources[1].headers == (("access-control-allow-origin", "*"),)
+    assert dict(page.resources[1].headers) == {
+        **{"access-control-allow-origin": A, "access-control-allow-credentials": "true"}
+    }
 
 
 def test_a_recorded_document_may_ask_by_http(tmp_path: Path):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from typing import Literal
-from urllib.parse import urlsplit
 
 import numpy as np
 import xarray as xr
@@ -86,23 +85,24 @@ def multiplexing(
 def page_multiplexing(run: xr.Dataset) -> Multiplexing:
     """The strategy that a page load shows; raises StoreError for a run that is none.
 
-    It is that of the host that sends most: the others have connections of their own. What arrives
-    a round trip and the longest queueing delay after a request was sent after it had come. Data of
-    QUIC that fill a gap are left out, because the server had sent them before. With more than a few
-    of them the strategy is undecided: a lost end looks as if it had not been sent.
+    It is that of the connection with most data. What arrives a round trip and the longest queueing
+    delay after a request was sent after it had come. Data of QUIC that fill a gap are left out,
+    because the server had sent them before. With more than a few of them the strategy is undecided:
+    a lost end looks as if it had not been sent.
     """
     if "chunk_resource" not in run:
         raise StoreError("this run is no page load with a net log, so it has no streams")
     late_s = (run.attrs["rtt_ms"] + float(run.queue_delay_ms.max())) / 1e3
-    hosts = np.array([urlsplit(str(url)).netloc for url in run.resource_url.values])
-    host, new_bytes = hosts[run.chunk_resource.values], run.chunk_new_bytes.values
-    most = max(dict.fromkeys(hosts), key=lambda name: new_bytes[host == name].sum(), default="")
-    refilled = 1 - new_bytes[host == most].sum() / run.chunk_bytes.values[host == most].sum()
-    chunks = run[["chunk_time_s", "chunk_new_bytes", "chunk_resource"]].isel(
-        chunk=(host == most) & (new_bytes > 0)
-    )
-    # Chromium holds requests back. Runs of qbkit 1.2 and before do not say for how long.
+    # Runs of qbkit 1.2 and before say neither of which connection data are, nor for how long
+    # Chromium held a request back.
+    connection = run.get("chunk_connection", 0 * run.chunk_resource).values
     sent_s = run.get("resource_sent_s", run.resource_start_s).values
+    data = run.chunk_new_bytes.values
+    most = max(np.unique(connection), key=lambda n: data[connection == n].sum(), default=0)
+    names = ("chunk_time_s", "chunk_bytes", "chunk_new_bytes", "chunk_resource")
+    chunks = run[[*names]].isel(chunk=connection == most)
+    refilled = 1 - float(chunks.chunk_new_bytes.sum() / chunks.chunk_bytes.sum())
+    chunks = chunks.isel(chunk=chunks.chunk_new_bytes.values > 0)
     order = np.argsort(sent_s, kind="stable")
     found = multiplexing(
         np.argsort(order)[chunks.chunk_resource.values],

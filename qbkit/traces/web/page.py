@@ -108,12 +108,12 @@ def _chunks(folder: Path, report: Mapping[str, Any]) -> dict[str, Variable]:
     urgency = {streams.urls[key]: value for key, value in streams.urgency.items()}
     sent_s = {streams.urls[key]: value - zero_s for key, value in streams.sent_s.items()}
     chunks = [
-        (chunk.time_s - zero_s, chunk.size_bytes, chunk.new_bytes, index[url])
+        (chunk.time_s - zero_s, chunk.size_bytes, chunk.new_bytes, index[url], chunk.connection)
         for chunk in streams.chunks
         if (url := streams.urls.get((chunk.connection, chunk.stream))) in index
     ]
-    time_s, *numbers = np.array(chunks).reshape(-1, 4).T
-    size_bytes, new_bytes, resource = (column.astype(np.int64) for column in numbers)
+    time_s, *numbers = np.array(chunks).reshape(-1, 5).T
+    size_bytes, new_bytes, resource, connection = (column.astype(np.int64) for column in numbers)
     urgencies = np.array([urgency.get(row["url"], DEFAULT_URGENCY) for row in rows])
     requests_s = np.round([sent_s.get(row["url"], np.nan) for row in rows], 6)
     priority = "urgency of the request (RFC 9218); 0 is the most urgent"
@@ -122,6 +122,7 @@ def _chunks(folder: Path, report: Mapping[str, Any]) -> dict[str, Variable]:
         "chunk_bytes": variable("chunk", size_bytes, "B", "data of one stream"),
         "chunk_new_bytes": variable("chunk", new_bytes, "B", "those beyond all earlier data"),
         "chunk_resource": variable("chunk", resource, "1", "resource"),
+        "chunk_connection": variable("chunk", connection, "1", "number of its connection"),
         "resource_sent_s": variable("resource", requests_s, "s", "request left, to 1 ms"),
         "resource_urgency": variable("resource", urgencies, "1", priority),
     }

@@ -24,7 +24,7 @@ USUAL_PORTS = 80, 443
 INLINE = ("data:", "blob:", "about:")
 """Addresses that no request over the network asks for."""
 
-KEPT_HEADERS = ("access-control-allow-origin",)
+KEPT_HEADERS = ("access-control-allow-origin", "access-control-allow-credentials")
 """Headers that matter to the load, beside those of redirects and types."""
 LACKING = "entries left out, which lack an address or a response of at most 100 MB"
 OUTSIDE = (
