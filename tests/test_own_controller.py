@@ -277,6 +277,14 @@ def test_the_example_of_the_how_to_fills_a_link_and_keeps_its_queue_short() -> N
             cell("gain = 1") + cell("gain = 2", "other"),
             "the class MyCC of .* 'my-cc' is there twice",
         ),
+        (
+            "G = 1\nif G: G = 8\n" + cell("def on_ack(self, ack):\n        self.window_bytes = G"),
+            "'my-cc' uses G, which is 8 here and would be 1 in the guest: only",
+        ),
+        (
+            "G = []\nfor i in 1, 2: G.append(i)\n" + cell("def on_ack(self, ack): G[0]"),
+            r"uses G, which is \[1, 2\] here and would be \[\] in .*; assign G in one statement",
+        ),
         (cell("q = Q"), "uses Q, which is not in its cell; define Q there"),
         (cell("def on_ack(self, ack):\n        helper()"), "uses helper, which is not in its cell"),
         (

@@ -157,6 +157,42 @@ def require_silence(text: str, name: str) -> None:
             )
 
 
+def require_values(
+    text: str, there: type[Controller], known: Mapping[str, object], name: str
+) -> None:
+    """Raise SpecError for a value above the class that the guest would not have.
+
+    Only definitions travel, so what a loop, a condition or a method made of a value does not.
+    ``there`` is the class in the source of a controller, ``known`` are the globals of its cell.
+    """
+    functions = [value for value in vars(there).values() if inspect.isfunction(value)]
+    sent = functions[0].__globals__ if functions else {}
+    for node in ast.parse(text).body:
+        if isinstance(node, ast.ClassDef) and node.name == there.__name__:
+            return
+        if not isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign):
+            continue
+        for word in {n.id for n in ast.walk(node) if isinstance(n, ast.Name)} & {*known} & {*sent}:
+            both = here, in_guest = known[word], sent[word]
+            if any(map(_is_literal, both)) and not (
+                all(map(_is_literal, both)) and here == in_guest
+            ):
+                raise SpecError(
+                    f"controller {name!r} uses {word}, which is {here!r:.40} here and would be "
+                    f"{in_guest!r:.40} in the guest: only imports, functions, classes and "
+                    f"assignments of a cell go there; assign {word} in one statement"
+                )
+
+
+def _is_literal(value: object) -> bool:
+    """Whether it is made of numbers, texts, lists and the like, and so can be compared."""
+    try:
+        ast.literal_eval(repr(value))
+    except (ValueError, SyntaxError):
+        return False
+    return True
+
+
 def taken(word: str) -> str:
     """That a controller logs a name which it cannot log, as what follows its own name."""
     return f"logs {word}, a name that qbkit uses itself; choose another name, such as my_{word}"

@@ -20,6 +20,7 @@ from qbkit.cca.own.mistakes import (
     require_methods,
     require_options,
     require_silence,
+    require_values,
 )
 from qbkit.cca.own.source import source_of as source_of_class
 from qbkit.errors import SpecError
@@ -117,7 +118,7 @@ def _brought(name: str, kind: Any, file: str, known: dict[str, Any]) -> Brought:
     require_options(kind, name)
     require_attributes(kind, name)
     text = source_of_class(kind, name, file, known)
-    find(name, text)
+    require_values(text, find(name, text), known, name)
     require_free_names(text, name)
     require_silence(text, name)
     return Brought(kind, text)
