@@ -173,6 +173,15 @@ def test_an_edited_file_that_is_loaded_again_has_its_new_code(tmp_path: Path) ->
         assert registry.find("my-cc", registry.source_of("my-cc")).gain == gain
 
 
+def test_a_class_that_is_changed_outside_of_its_cell_is_refused() -> None:
+    kind = run_cell(cell("gain = 1"))["MyCC"]
+    kind.gain = 8
+    with pytest.raises(SpecError, match="gain of controller 'my-cc' was changed after its cell"):
+        qb.Flow("qbkit:my-cc")
+    kind.gain = 1
+    assert qb.Flow("qbkit:my-cc").source
+
+
 @pytest.mark.parametrize("field", ["flows.0", "flows.0.controller"])
 def test_a_sweep_over_controllers_gives_each_its_own_source(field: str) -> None:
     values = ["test-aimd", "reno", "test-spin"]

@@ -37,6 +37,8 @@ class Brought:
 
     kind: type[Controller]
     source: str
+    attributes: dict[str, object]
+    """Those of the class when it was registered."""
 
 
 _of_cells: dict[str, Brought] = {}
@@ -77,12 +79,15 @@ def installed_names() -> tuple[str, ...]:
 
 
 def source_of(name: str) -> str | None:
-    """The text of a controller that travels; None for a built-in one, and for an unknown name."""
+    """The text of a controller that travels; None for a built-in one, and for an unknown name.
+
+    Raises SpecError for a class that was changed since its cell ran: the text has no such change.
+    """
     if name in builtin_names():
         return None
     if name not in _of_cells and name in _entry_points():
         return _of_entry_point(name).source
-    return _of_cells[name].source if name in _of_cells else None
+    return _unchanged(name, _of_cells[name]).source if name in _of_cells else None
 
 
 def find(name: str, source: str | None = None) -> type[Controller]:
@@ -121,7 +126,22 @@ def _brought(name: str, kind: Any, file: str, known: dict[str, Any]) -> Brought:
     require_values(text, find(name, text), known, name)
     require_free_names(text, name)
     require_silence(text, name)
-    return Brought(kind, text)
+    return Brought(kind, text, _attributes(kind))
+
+
+def _attributes(kind: type) -> dict[str, object]:
+    return {word: value for word, value in vars(kind).items() if not word.startswith("_")}
+
+
+def _unchanged(name: str, brought: Brought) -> Brought:
+    then, now = brought.attributes, _attributes(brought.kind)
+    for word in {**then, **now}:
+        if then.get(word) is not now.get(word):
+            raise SpecError(
+                f"{word} of controller {name!r} was changed after its cell ran, and would be as in "
+                "the cell; change it there and run the cell again, or make it an option"
+            )
+    return brought
 
 
 @cache
