@@ -210,6 +210,10 @@ def told_of(name: str, tmp_path: Path, **grid: list) -> str:
         ("01", {"rtt": [5]}, "has no parameter rtt (did you mean rtt_ms?); it has test, reference"),
         ("01", {"seeds": [2, 2.5]}, "01_performance_envelope: seeds is a whole number, not 2.5"),
         ("01", {"seeds": [2, 0]}, "01_performance_envelope: seeds is 1 or more, not 0"),
+        (
+            *("01", {"seeds": [2, 3], "verdict_file": ["/v.json"]}),
+            "all 2 notebooks would write verdict_file = /v.json, each over the last",
+        ),
         ("01", {"test": ["tcp:bbr", 7]}, "test is text, in quotation marks"),
         ("01", {"rtt_ms": [10, True]}, "rtt_ms is a number, not True"),
         ("01", {"rate_mbps": [10, -1]}, "rate_mbps = -1"),

@@ -182,6 +182,8 @@ def test_the_command_draws_and_says_what_it_found(stored, tmp_path, monkeypatch)
     monkeypatch.chdir(tmp_path)
     by_name = ["replay", "mine", *words[2:4], "--out", "b.html"]
     assert CliRunner().invoke(group, by_name).output.startswith("The same bytes")
+    bad = CliRunner().invoke(group, [*by_name, "--seed", "2"])
+    assert "mine is one run; leave out seed, which chooses among several" in bad.output
     (tmp_path / "data/mine.nc").write_bytes(Path(words[1]).read_bytes())
     bad = CliRunner().invoke(group, by_name)
     assert "mine is published more than once: data/a/mine.nc, data/mine.nc; give" in bad.output

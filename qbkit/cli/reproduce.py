@@ -215,6 +215,10 @@ def _run_or_point(run: str, wanted: dict[str, str]) -> Any:
             found = store.load_run(path)
             if not is_cube(found):
                 return found
+    if wanted and (store.path_of(run).is_file() or named):
+        raise click.UsageError(
+            f"{run} is one run; leave out {', '.join(wanted)}, which chooses among several"
+        )
     if not Path(run).exists():
         raise click.UsageError(
             f"there is no run {run}; give FILE.nc, a name of `qbkit runs`, published data, or a "

@@ -35,6 +35,8 @@ INPUTS = (
     *("shallow", "deep", "start", "data", "checks"),
 )
 """Parameters that name a file or a folder to read, from the notebook's folder on."""
+WRITTEN = ("verdict_file", "publish")
+"""Parameters that name what one notebook writes."""
 FALLBACK = "published"
 """A notebook with this parameter shows published results where its default flows cannot run."""
 
@@ -64,6 +66,13 @@ def require_runnable(
     together memory and disk space.
     """
     check_writable(out / source.name)
+    for name in WRITTEN:
+        if len(combinations) > 1 and combinations[0].get(name):
+            raise SpecError(
+                f"{source.stem}: all {len(combinations)} notebooks would write {name} = "
+                f"{combinations[0][name]}, each over the last; leave it out, or execute one at a "
+                "time"
+            )
     room = []
     for given in combinations:
         known = require_known(source, given)
