@@ -85,6 +85,15 @@ def test_a_senders_buffer_is_told_from_the_network():
     assert either == "sender's buffer or receiver's window"
 
 
+@needs_haproxy
+@pytest.mark.guest
+@pytest.mark.parametrize("window", [10, 20])
+def test_small_packets_of_a_server_are_part_of_its_window(window: int):
+    """HAProxy begins with settings and tickets, and the kernel counts packets."""
+    fields = {"server": "haproxy:cubic", "protocol": "h2", "tcp_initial_window_packets": window}
+    assert qb.metrics.infer(load(500_000, **fields))["initial_window_packets"].value == window
+
+
 def test_a_run_that_is_no_load_has_no_limits():
     with pytest.raises(MetricError, match="no load with time_to_last_byte_s, handshake_s"):
         load_limits(xr.Dataset())
