@@ -17,9 +17,10 @@ demo: system venv pinned
 	@$(BIN)/qbkit stacks build tcp quic-go || echo "qbkit: the demo goes on with aioquic instead"
 	@$(BIN)/python -m qbkit.cli.demo
 
-# A test that set-up prepared must run: a skip of it is a failure.
+# A test that set-up prepared must run: a skip of it is a failure. Python keeps byte code even where
+# PYTHONDONTWRITEBYTECODE is set, as each process would compile all tests and all that it imports.
 test: setup
-	@QBKIT_NO_SKIPS=1 $(BIN)/python -m pytest
+	@QBKIT_NO_SKIPS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest
 
 # Property tests with random examples, ten rounds; make test draws the same ones every time.
 fuzz: venv
