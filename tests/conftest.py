@@ -23,11 +23,12 @@ settings.load_profile("repeatable")
 
 
 LONG = (
-    *("docs", "options", "stacks_alone", "apps", "drivers_die", "determinism", "notebooks"),
-    *("jupyterlab", "ends", "golden", "ipv6", "web_recordings_guest", "wheels", "kernel_builds"),
-    *("release_versions", "reproduce", "web_browser", "sweep", "notebook_own_logs", "atlas"),
-    *("misbehaving_hosts", "stacks_nginx_haproxy", "stacks_in_java", "cli", "plots_browser"),
-    *("paths", "replay", "publishing", "identify", "releases", "browsers_die", "paper", "bisect"),
+    *("docs", "options", "stacks_alone", "drivers_die", "notebooks", "apps", "determinism"),
+    *("golden", "ends", "jupyterlab", "kernel_builds", "atlas", "behaviour", "cli"),
+    *("release_versions", "ipv6", "stacks_nginx_haproxy", "paper", "sweep", "notebook_own_logs"),
+    *("misbehaving_hosts", "identify", "web_recordings_guest", "stacks_in_java", "web_browser"),
+    *("readers_capture", "cca", "paths", "plots_browser", "metrics_parameters", "browsers_die"),
+    *("bisect", "web_programs", "attempts", "roles", "publishing", "replay", "reproduce", "wheels"),
 )
 """The files that take half a minute and more, the longest first."""
 MAY_SKIP = (
