@@ -117,6 +117,14 @@ def test_other_bytes_name_what_differs(stored):
     )
 
 
+def test_what_is_measured_otherwise_today_is_no_difference(stored):
+    stored["goodput_mbps"] = stored.throughput_mbps * 0.9
+    assert not stored.qb.replay(around_s=1.5).is_same
+    stored.attrs["measurement_version"] = 2
+    found = stored.qb.replay(around_s=1.5)
+    assert (found.is_same, found.inputs) == (True, "Inputs: measurement version: 3 instead of 2.")
+
+
 def test_the_way_back_names_what_moved_and_else_the_commit_of_the_file():
     then = {"quinn": "0.11.2", "tc": "6.1.0", "kernel build": "12ab", MEASUREMENT: "1"}
     assert way_back(then, Path("data/table.csv"), then) == (

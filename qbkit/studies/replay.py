@@ -19,6 +19,7 @@ from qbkit import extras, store
 from qbkit.chosen_flows import chosen_flows
 from qbkit.errors import SpecError, StoreError, TraceError
 from qbkit.execution.runner import kept_folder, namer, run, with_kept
+from qbkit.measurement import measured_anew
 from qbkit.metrics.flows.lookup import flow_labels
 from qbkit.plots.drawing.render import chart_fragment
 from qbkit.plots.flows.sequence import sequence_chart
@@ -130,6 +131,8 @@ def replay(of: xr.Dataset | Point, around_s: float, *, progress: bool = False) -
     if not isinstance(of, xr.Dataset | Point):
         raise SpecError(f"{of!r} is no run; open one by qb.load_run or qb.open_results")
     extras.require("scapy", to="dissect packets")
+    if isinstance(of, xr.Dataset):  # as `qbkit reproduce` compares
+        of = of.drop_vars(measured_anew(of.attrs), errors="ignore")
     point = of if isinstance(of, Point) else _point_of(of)
     experiment = _only_run(point)
     require_within(around_s, experiment.duration_s)
