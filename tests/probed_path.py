@@ -36,7 +36,7 @@ class ProbedPath(SimulatedPath):
         super()._send()
         self.sent_s.append(at_s)
         if len(self._acks) > waiting:
-            self.delivered_s[max(self._outstanding)] = self._free_s - self.start_s
+            self.delivered_s[next(reversed(self._outstanding))] = self._free_s - self.start_s
 
     def _acknowledge(self) -> None:
         ack_s, number, _, _ = self._acks[0]

@@ -10,6 +10,7 @@ import math
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import takewhile
 
 from qbkit.cca import Controller, Settings
 from qbkit.cca.flight import Flight, InFlight, RttEstimate
@@ -128,7 +129,8 @@ class SimulatedPath:
         self.queue_delay_s = delay_s - self.rtt_s / 2
         wanted = self.controller.uses_one_way_delay
         self.flight.on_acked(sent, self.now_s, delay_s if wanted else None)
-        for lost in [n for n in self._outstanding if n <= number - PACKET_THRESHOLD]:
+        last = number - PACKET_THRESHOLD
+        for lost in list(takewhile(lambda n: n <= last, self._outstanding)):  # in order of sending
             self.flight.on_lost(self._outstanding.pop(lost), self.now_s)
         self._end_ack(self.now_s - sent.packet.sent_s, marked)
 
