@@ -102,6 +102,16 @@ def test_acknowledged_bytes_are_those_that_had_arrived():
     assert acked_table(load_run(), points=2)["bytes"].tolist() == [0, 3000]
 
 
+def test_the_connection_before_early_data_is_no_part_of_a_load():
+    run = load_run(lost=0)
+    spec = {**json.loads(run.attrs["web_load"]), "zero_rtt": True}
+    run = run.assign(packet_time_s=("packet", [0.005, 0.03, 0.03, 0.03]))
+    run = run.assign_attrs(web_load=json.dumps(spec), first_packet_s=0.0215)
+    (row,) = web_table([run]).to_dict("records")
+    assert row["lost_packets"] == 0 and math.isnan(row["first_retransmission_offset_bytes"])
+    assert acked_table(run)["time_s"].tolist() == pytest.approx([0.0, 0.0085])
+
+
 def test_the_difference_is_relative_to_the_reference():
     low_high = np.array([1.0, 2.0, 3.0])
     difference, low, high = median_difference(low_high * 0.9, low_high)

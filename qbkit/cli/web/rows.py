@@ -15,8 +15,7 @@ from qbkit.errors import MetricError
 from qbkit.metrics import infer, limits_sentence, load_limits
 from qbkit.metrics.flows.summary import flow_summaries
 from qbkit.metrics.parameters import PARAMETERS, Parameters
-from qbkit.metrics.web.limits import measured_packets
-from qbkit.metrics.web.loads import is_complete_load
+from qbkit.metrics.web.loads import is_complete_load, measured_packets
 from qbkit.metrics.web.speed_index import page_speed_index
 from qbkit.spec.web import WebLoad
 from qbkit.traces.run.early_end import early_end_sentences
@@ -31,7 +30,7 @@ def load_row(load: WebLoad, run: xr.Dataset | None) -> dict[str, Any]:
     row: dict[str, Any] = {"protocol": load.protocol, "seed": load.seed}
     row |= {name: None if run is None else _time_s(run, name) for name in (*whole, *TIMES)}
     limits = None if run is None else _limits_s(run)
-    loss = None if run is None else flow_summaries(run)[0]["loss_percent"]
+    loss = None if run is None else flow_summaries(measured_packets(run))[0]["loss_percent"]
     most = (
         limits
         and f"{next(iter(limits))} ({100 * max(limits.values()) / sum(limits.values()):.0f} %)"

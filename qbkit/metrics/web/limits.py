@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pandas as pd
 import xarray as xr
@@ -12,7 +10,7 @@ from qbkit.errors import MetricError
 from qbkit.metrics.parameters.connection import GRID_PARTS, Connection, SharedLink, link_of, observe
 from qbkit.metrics.parameters.limits import IDLE, STILL_RTTS, limited
 from qbkit.metrics.parameters.start import start_of
-from qbkit.metrics.web.loads import is_complete_load, lost_packets
+from qbkit.metrics.web.loads import is_complete_load, lost_packets, measured_packets
 from qbkit.traces.arrays import BoolArray, FloatArray
 from qbkit.traces.run.early_end import early_end_sentences
 
@@ -80,7 +78,7 @@ def _limits(load: xr.Dataset, arrival_s: FloatArray, rtt_s: float) -> FloatArray
     busy = link.used_part(arrival_s - rtt_s, arrival_s) >= IDLE
     if "page_load_time_s" in load:
         return np.where(busy, LINK, ROUND_TRIPS)
-    lost = bool(lost_packets(load).any())
+    lost = bool(lost_packets(measured_packets(load)).any())
     try:
         connection = observe(measured_packets(load))
     except MetricError:  # too few packets to leave slow start
@@ -97,16 +95,6 @@ def _limits(load: xr.Dataset, arrival_s: FloatArray, rtt_s: float) -> FloatArray
         ],
         [LINK, SLOW_START, hosts, LOSS],
         CONTROLLER,
-    )
-
-
-def measured_packets(load: xr.Dataset) -> xr.Dataset:
-    """The load without the connection before it, which with ``zero_rtt`` fetches a session."""
-    if not json.loads(load.attrs["web_load"])["zero_rtt"]:
-        return load
-    begin_s = load.attrs["first_packet_s"]
-    return load.isel(
-        packet=load["packet_time_s"].values >= begin_s, ack=load["ack_time_s"].values >= begin_s
     )
 
 

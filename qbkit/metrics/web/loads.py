@@ -71,9 +71,19 @@ def _row(run: xr.Dataset) -> dict[str, Any]:
         "tcp_initial_window_packets": window,
         "seed": spec["seed"],
         **times,
-        "lost_packets": int(lost_packets(run).sum()),
+        "lost_packets": int(lost_packets(measured_packets(run)).sum()),
         "first_retransmission_offset_bytes": first_lost_offset_bytes(run),
     }
+
+
+def measured_packets(load: xr.Dataset) -> xr.Dataset:
+    """The load without the connection before it, which with ``zero_rtt`` fetches a session."""
+    if not json.loads(load.attrs.get("web_load", "{}")).get("zero_rtt"):
+        return load
+    begin_s = load.attrs["first_packet_s"]
+    return load.isel(
+        packet=load["packet_time_s"].values >= begin_s, ack=load["ack_time_s"].values >= begin_s
+    )
 
 
 def lost_packets(run: xr.Dataset) -> BoolArray:
@@ -87,6 +97,7 @@ def first_lost_offset_bytes(run: xr.Dataset) -> float:
     The data of that frame are the first to be retransmitted, and this is their offset, but for
     headers: TCP's and QUIC's captures give it alike, although QUIC's data are encrypted.
     """
+    run = measured_packets(run)
     lost = np.flatnonzero(lost_packets(run))
     if not len(lost):
         return math.nan
@@ -99,6 +110,7 @@ def acked_table(run: xr.Dataset, points: int | None = None) -> pd.DataFrame:
     Time starts with the client's first packet; the bytes are those of frames. ``points`` keeps that
     many rows, spread evenly, with the last one.
     """
+    run = measured_packets(run)
     arrived = run["packet_fate"].values == 0
     order = np.argsort(run["packet_departure_s"].values[arrived], kind="stable")
     arrival_s = run["packet_departure_s"].values[arrived][order]
