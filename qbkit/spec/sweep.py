@@ -5,8 +5,9 @@ from __future__ import annotations
 import itertools
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -133,12 +134,13 @@ class Sweep(BaseModel):
         # Set a flow before its options, whatever their order here: it would overwrite them.
         wide_first = sorted(self.sweep.keys() - {PRESET}, key=lambda field: field.count("."))
         seen: dict[str, Mapping[str, Value]] = {}
+        named = cache(_named)  # a text comes again and again
         for index in self._indices():
             chosen = {f: vs[i] for i, (f, vs) in zip(index, self.sweep.items(), strict=True)}
             self._require_effect(chosen)
             spec = json.loads(bases[chosen.get(PRESET)])
             for field in wide_first:
-                _put(spec, field, chosen[field])
+                _put(spec, field, chosen[field], named)
             experiment = Experiment(**spec)
             self._require_longer_than_settling(experiment)
             same = seen.setdefault(experiment.hash, chosen)
@@ -217,18 +219,23 @@ def _words(chosen: Mapping[str, Value]) -> str:
     return "{" + ", ".join(f"{field}: {value}" for field, value in chosen.items()) + "}"
 
 
-def _put(spec: dict[str, Any], field: str, value: Value) -> None:
-    """Set a dotted field of a dumped experiment."""
+def _named(text: str) -> str:
+    """The fields that the text of a flow gives, as JSON."""
+    return Flow(text).model_dump_json(exclude_unset=True)
+
+
+def _put(spec: dict[str, Any], field: str, value: Value, named: Callable[[str], str]) -> None:
+    """Set a dotted field of a dumped experiment; ``named`` is `_named`, and remembers."""
     *path, last = field.split(".")
     place: Any = spec
     for depth, part in enumerate(path):
         place = place[_key(place, part, ".".join(path[: depth + 1]))]
     key = _key(place, last, field, new=path[-1:] in OPTIONS)
     if path == ["flows"] and isinstance(value, str):
-        named = Flow(value).model_dump(mode="json", exclude_unset=True)
-        options = {**place[key]["options"], **named.pop("options", {})}
+        given = json.loads(named(value))
+        options = {**place[key]["options"], **given.pop("options", {})}
         place[key].pop("source", None)  # the new controller brings its own
-        place[key].update(named, options=options)
+        place[key].update(given, options=options)
         return
     place[key] = value
     if path[:1] == ["flows"] and last in ("stack", "controller"):
