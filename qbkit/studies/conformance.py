@@ -265,9 +265,9 @@ def publish_study(
     """Write a study for others to open, and return the path of its index.
 
     `qbkit.store.published.publish_runs` writes the runs. ``facts`` go into the index beside the
-    names of test and reference. What is published has no packets: bins of 0.1 s stand for them, so
-    the last printed digit of an assessment of `load_study` may differ from that of ``study``. Cite
-    one of the two.
+    names of test and reference. What is published has no packets (but below an RTT of 10 ms): bins
+    of 0.1 s stand for them, so the last printed digit of an assessment of `load_study` may differ
+    from that of ``study``. Cite one of the two.
     """
     sides = (("test", study.tests), ("reference", study.references))
     runs = {name: run for side, runs in sides for name, run in _by_name(side, runs).items()}
