@@ -448,6 +448,29 @@ def test_a_program_asked_for_cubic_that_runs_bbr_is_said_to_probe():
     )
 
 
+def test_of_cubic_and_reno_the_law_comes_before_its_consequences_and_beta():
+    cubic = {"growth": "cubic", "back_at_loss_part": 0.6, "decrease_factor": 0.7, "cubic_c": 0.4}
+    reno = {"growth": "linear", "back_at_loss_part": 2.0, "decrease_factor": 0.5}
+    sides, laws = [known(**cubic), known(**reno)], ("cubic", "linear")
+    first, *others = compare(*sides, by_name=laws)
+    assert first.clause == (
+        "it grows along CUBIC's curve, where the reference grows by a line between losses"
+    )
+    assert all(d.explained for d in others)
+    halves = compare(known(**{**cubic, "decrease_factor": 0.5}), sides[1], by_name=laws)
+    assert [d.name for d in halves] == ["growth"]
+    as_two = known(**{**cubic, "decrease_factor": 0.85})  # as quic-go's, for two connections
+    found = compare(as_two, sides[1], by_name=laws)
+    assert [d.name for d in found if not d.explained] == ["decrease_factor", "growth"]
+    assert compare(*sides[::-1], by_name=laws[::-1])[0].is_of_laws
+    assert compare(sides[0], known(**{**reno, "growth": ""}), by_name=laws)[0].is_of_laws
+    # Of one name, K is what differs; and few reductions that stay do more than a law.
+    assert compare(*sides, by_name=("cubic", "cubic"))[0].name == "back_at_loss_part"
+    reverts = known(**cubic, reverted_reductions_percent=76.0)
+    never = known(**reno, reverted_reductions_percent=0.0)
+    assert compare(reverts, never, by_name=laws)[0].name == "reverted_reductions_percent"
+
+
 def test_the_curve_of_a_line_is_no_cause():
     usual = {"growth": "linear", "back_at_loss_part": 0.65, "decrease_factor": 0.5}
     test = {"growth": "linear", "back_at_loss_part": 0.3, "decrease_factor": 0.7}

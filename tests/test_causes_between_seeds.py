@@ -17,7 +17,7 @@ from qbkit.metrics.parameters.difference import CLEAR
 from qbkit.metrics.parameters.effects import DERIVED
 from qbkit.metrics.parameters.estimates import PARAMETERS
 from qbkit.metrics.parameters.inference import median_of
-from qbkit.metrics.parameters.laws import BBRS
+from qbkit.metrics.parameters.laws import BBRS, by_two_laws
 from qbkit.metrics.parameters.model import probe_rtts
 from qbkit.metrics.parameters.rules import RULES
 from qbkit.metrics.parameters.start import Round, _stood
@@ -243,6 +243,15 @@ def test_no_rule_looks_at_one_side(ours, theirs, models_path):
     sides = [side(**{name: [value] * 4 for name, value in of.items()}) for of in (ours, theirs)]
     first, exchanged = (causes(*order, models_path=models_path) for order in (sides, sides[::-1]))
     assert first[:1] == exchanged[:1]
+
+
+def test_a_window_that_stays_in_half_of_the_runs_is_no_model_of_the_path():
+    nan = math.nan
+    gradient = {"window_cap_packets": [nan, nan, 76.0, 77.0], "probe_rtt": ["often"] * 4}
+    reno = side(growth=["linear"] * 4)
+    assert by_two_laws(side(**gradient), reno, ("", "linear")) is None  # CDG, which backs off
+    held = {**gradient, "window_cap_packets": [75.0, nan, 76.0, 77.0]}
+    assert by_two_laws(side(**held), reno, ("", "linear"))
 
 
 def test_batches_are_the_cause_whichever_side_has_them():

@@ -360,7 +360,7 @@ def breaks_a_rule(suspect: Difference, observed: float) -> bool:
     own = suspect.name not in RECEIVERS
     too_small = 0 < abs(suspect.effect) < TOO_SMALL * abs(observed)
     phase = suspect.of_model and suspect.name in (*PROBES, "pacing")
-    broken = suspect.name in RULES or phase or suspect.is_of_two_laws
+    broken = suspect.name in RULES or phase or suspect.is_of_laws
     return own and not too_small and broken
 
 

@@ -26,7 +26,7 @@ def runs_apart(test: Estimate, reference: Estimate) -> bool:
     35 does so in four runs of each side, and one in three if only two of each show it.
     """
     ours, theirs = _shown(test), _shown(reference)
-    if _seldom(test, ours) or _seldom(reference, theirs):
+    if is_seldom(test) or is_seldom(reference):
         return False
     if test.word or reference.word:
         # A published table may have no runs.
@@ -73,5 +73,6 @@ def _shown(e: Estimate) -> list[float | str]:
     return [value for value in e.runs if value == value]  # NaN is not
 
 
-def _seldom(e: Estimate, shown: Sequence[float | str]) -> bool:
-    return e.known and len(shown) < MOST * len(e.runs)
+def is_seldom(e: Estimate) -> bool:
+    """Whether a value is known, but too few of the runs show it."""
+    return e.known and len(_shown(e)) < MOST * len(e.runs)

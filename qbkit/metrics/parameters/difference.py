@@ -37,7 +37,7 @@ LAWS = {
     "cubic": "grows along CUBIC's curve",
     "linear": "grows by a line between losses",
 }
-"""What a window does by each law, where one of two models the path."""
+"""What a window does by each law."""
 UNSEEN = "is not seen to"
 """What is said of one that does something else."""
 NOT_PACED = {"bursts": "it does not pace"}
@@ -89,14 +89,15 @@ class Difference:
         return self.role == "cause" and not self.score <= CLEAR
 
     @property
+    def is_of_laws(self) -> bool:
+        """Whether the laws of both windows differ, and have words."""
+        words = (self.test.word, self.reference.word)
+        return self.name == GROWTH and all(word in (*LAWS, OTHER) for word in words)
+
+    @property
     def is_of_two_laws(self) -> bool:
         """Whether one side models the path, and the other does not."""
-        words = (self.test.word, self.reference.word)
-        return (
-            self.name == GROWTH
-            and PROBING in words
-            and all(word in (*LAWS, OTHER) for word in words)
-        )
+        return self.is_of_laws and PROBING in (self.test.word, self.reference.word)
 
     @property
     def has_no_precedent(self) -> bool:
@@ -120,7 +121,7 @@ class Difference:
             )
         if self.name == "pacing" and self.of_model and self.test.word in NOT_PACED:
             return NOT_PACED[self.test.word]
-        if self.is_of_two_laws:
+        if self.is_of_laws:
             return self._clause_of_laws
         clause = self._clause_of(rule) if rule else CLAUSES[self.name]
         return NOTHING.sub("", clause.format(*shown))

@@ -15,7 +15,16 @@ from qbkit.metrics.parameters.dips import DECREASE, INCREASE, hides_a_reduction,
 from qbkit.metrics.parameters.effects import DERIVED, EFFECTS, LOSS_BASED, SYMPTOMS
 from qbkit.metrics.parameters.estimates import PARAMETERS, Estimate, Parameters
 from qbkit.metrics.parameters.explained import explained
-from qbkit.metrics.parameters.laws import CAP, GROWTH, PROBING, Laws, by_two_laws, law
+from qbkit.metrics.parameters.laws import (
+    CAP,
+    GROWTH,
+    PROBING,
+    Laws,
+    by_two_laws,
+    curve_and_line,
+    law,
+    of_shapes,
+)
 from qbkit.metrics.parameters.making import by_effect, by_rule, symptom
 from qbkit.metrics.parameters.relations import AT_START, EVIDENCE, OF_ALL, OF_LOSSES, RECEIVERS
 from qbkit.metrics.parameters.rules import RULES, Rule
@@ -29,6 +38,7 @@ from qbkit.metrics.parameters.windows import (
 )
 
 DRAINS = ("probe_down_gain", "drain_rate")
+K_PART = "back_at_loss_part"
 BEFORE_CURVES = 0.3
 """Of a CUBIC, only some spans are lines, and their slope depends on where they are cut: it must
 differ by this part, and where most spans are curves it says nothing."""
@@ -54,7 +64,8 @@ def compare(
     cause, and all else follows.
     """
     two_laws = by_two_laws(test, reference, by_name)
-    test, reference = two_laws or (test, reference)
+    shapes = curve_and_line(test, reference, by_name)
+    test, reference = two_laws or shapes or (test, reference)
     model_named = PROBING in by_name and {*by_name} <= {PROBING, ""}
     governing = PROBING if two_laws or model_named else law(test, reference)
     models = governing == PROBING
@@ -70,11 +81,15 @@ def compare(
         test, reference = settled(test), settled(reference)
     causes = [by_effect(n, test, reference, delta_throughput_part) for n in names if n in EFFECTS]
     causes += _behaviours(test, reference, delta_throughput_part, models=models)
+    if shapes:  # a line has no K
+        causes = [d for d in causes if d.name != K_PART]
     if models:
         causes = [d for d in causes if d.name not in DRAINS or not of_windows(d, test, reference)]
     symptoms = [symptom(n, test, reference) for n in names if n in SYMPTOMS]
     unknown = math.inf if governing else -math.inf
     behind = explained(causes, test, reference)
+    if shapes:
+        behind = (behind - {GROWTH}) | of_shapes(test, reference)
     if two_laws:
         behind |= {d.name for d in causes if d.name != GROWTH}
     causes = [replace(d, explained=d.name in behind, of_model=models) for d in causes]
@@ -106,7 +121,7 @@ def _behaviours(
     differ = {n for n in seen if _breaks(RULES[n], test[n], reference[n])}
     curved = any(p["growth"].word == "cubic" or p["cubic_c"].known for p in (test, reference))
     if growths == {"linear"} or not curved:  # no curve, so no K
-        differ.discard("back_at_loss_part")
+        differ.discard(K_PART)
     if CRUISE in differ and not cruise_apart(test, reference):
         differ.remove(CRUISE)
     found = [by_rule(n, test[n], reference[n], moved) for n in seen if n in differ]

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import math
 
+from qbkit.metrics.parameters.between_runs import is_seldom
+from qbkit.metrics.parameters.dips import DECREASE, INCREASE
 from qbkit.metrics.parameters.estimates import Estimate, Parameters
 
 GROWTH, CAP, SIGNAL = "growth", "window_cap_packets", "congestion_signal"
 ROOTS = {"linear": 2, "cubic": 4}
 """Law of a window that losses reduce → degree of the root in its response function."""
+USUAL_BETAS, NEAR_BETA = {"linear": 0.5, "cubic": 0.7}, 0.1
+"""Law → the β of its RFC (5681 and 9438), and how far a measured one may be from it."""
 PROBING = "probing"
 """The law of a controller that models the path, as BBR does."""
 OTHER = "unknown"
@@ -57,6 +61,31 @@ def by_two_laws(
     return _named(test, ours), _named(reference, theirs)
 
 
+def curve_and_line(
+    test: Parameters, reference: Parameters, by_name: Laws = ("", "")
+) -> tuple[Parameters, Parameters] | None:
+    """Both sides with their laws, if one is CUBIC's and the other Reno's; else None.
+
+    A name counts where packets do not show the law. Of one name, or of none, other parameters
+    make a window look like the other law's.
+    """
+    if by_name[0] == by_name[1]:
+        return None
+    sides = (test, reference)
+    ours, theirs = (side[GROWTH].word or name for side, name in zip(sides, by_name, strict=True))
+    if {ours, theirs} != {*ROOTS}:
+        return None
+    return _named(test, ours), _named(reference, theirs)
+
+
+def of_shapes(*sides: Parameters) -> set[str]:
+    """What differs because one window grows by each law: the slope, and β where it is the law's."""
+    usual = all(
+        abs(side[DECREASE].value - USUAL_BETAS[side[GROWTH].word]) < NEAR_BETA for side in sides
+    )
+    return {INCREASE, DECREASE} if usual else {INCREASE}
+
+
 def _law_of(side: Parameters, by_name: str) -> str:
     """The law of one of two sides; "" if it may be a model of the path, or something else."""
     word = side[GROWTH].word
@@ -80,7 +109,7 @@ def _models_path(side: Parameters) -> bool:
 
 
 def _is_held(side: Parameters) -> bool:
-    return CAP in side and side[CAP].known
+    return CAP in side and side[CAP].known and not is_seldom(side[CAP])
 
 
 def _probes_for_rtt(side: Parameters) -> bool:
