@@ -252,6 +252,8 @@ def test_a_window_that_stays_in_half_of_the_runs_is_no_model_of_the_path():
     assert by_two_laws(side(**gradient), reno, ("", "linear")) is None  # CDG, which backs off
     held = {**gradient, "window_cap_packets": [75.0, nan, 76.0, 77.0]}
     assert by_two_laws(side(**held), reno, ("", "linear"))
+    at_times = side(**held, probe_rtt_interval_s=[nan, 16.15, 2.44, 1.29])  # PCC Vivace
+    assert by_two_laws(at_times, reno, ("", "linear")) is None
 
 
 def test_batches_are_the_cause_whichever_side_has_them():

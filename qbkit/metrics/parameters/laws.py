@@ -25,6 +25,9 @@ BBRS: Laws = (PROBING, PROBING)
 PROBE_RTT_EVERY_S = (2.0, 20.0)
 """From ProbeRTT to ProbeRTT it takes 2.5, 5 or 10 s, and more where a flow must be idle for one."""
 
+REGULAR = 3.0
+"""The longest over the shortest time of one sender's runs; of BBRs it is about 2 at most."""
+
 
 def law(test: Parameters, reference: Parameters) -> str:
     """The law that determines effects: ``linear``, ``cubic``, ``probing``, or "" if unknown.
@@ -115,5 +118,9 @@ def _is_held(side: Parameters) -> bool:
 def _probes_for_rtt(side: Parameters) -> bool:
     """Whether it empties its queue every few seconds, as BBR does and flow control does not."""
     shortest_s, longest_s = PROBE_RTT_EVERY_S
+    every_s = side["probe_rtt_interval_s"]
+    seen_s = [float(run_s) for run_s in every_s.runs if run_s == run_s]  # NaN is not
+    if seen_s and max(seen_s) > REGULAR * min(seen_s):
+        return False
     often = "probe_rtt" in side and side["probe_rtt"].word == "often"
-    return often or shortest_s <= side["probe_rtt_interval_s"].value <= longest_s
+    return often or shortest_s <= every_s.value <= longest_s
