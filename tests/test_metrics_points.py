@@ -113,7 +113,11 @@ def test_bins_that_do_not_tile_the_windows_still_agree_on_a_steady_flow() -> Non
 def test_flows_too_short_for_a_hull_are_refused_before_they_run() -> None:
     # At 50 ms: 5 s of the start, 3 windows of 0.5 s, one at the end, and a start 0.5 s late.
     require_hull("imc22", 7.5, 50.0)
-    require_hull("quicbench", 1.0, 50.0)  # which skips no start
+    require_hull("quicbench", 4.0, 50.0)  # which skips no start
+    with pytest.raises(
+        SpecError, match=r"less than 3\.45 s for ended early; give at least 3\.95 s"
+    ):
+        require_hull("quicbench", 3.8, 50.0)
     with pytest.raises(SpecError, match=r"3 windows of 10 RTTs.*at least 7.5 s for RTTs of 50 ms"):
         require_hull("refined", 7.4, 50.0)
     # At 600 ms four windows are 24 s, and with them a tenth of the time is skipped: 29 s, and 6 s.

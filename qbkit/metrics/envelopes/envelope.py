@@ -36,7 +36,7 @@ from qbkit.metrics.envelopes.points import (
     operating_points,
     require_long_enough,
 )
-from qbkit.metrics.envelopes.quicbench import quicbench_points
+from qbkit.metrics.envelopes.quicbench import quicbench_points, require_long_trace
 from qbkit.traces.arrays import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -62,6 +62,8 @@ class Definition:
     """Which points (n, 2) are kept."""
     cluster: Callable[[FloatArray], IntArray]
     """Cluster number of each point; each cluster has its own hull."""
+    require: Callable[[float, float], None] = require_long_enough
+    """Raises SpecError for runs that are too short: of a length in s and an RTT in ms."""
     pools: bool = True
     """Whether several trials are pooled; otherwise only the first counts."""
     normalises: bool = True
@@ -109,6 +111,7 @@ DEFINITIONS: dict[str, Definition] = {
             quicbench_points,
             _nearest_exactly,
             _one_cluster,
+            require_long_trace,
             pools=False,
             normalises=False,
         ),
@@ -131,8 +134,7 @@ def require_hull(definition: str, duration_s: float, rtt_ms: float) -> None:
 
     Raises MetricError for an unknown definition.
     """
-    if definition_of(definition).sample is operating_points:
-        require_long_enough(duration_s, rtt_ms)
+    definition_of(definition).require(duration_s, rtt_ms)
 
 
 @dataclass(frozen=True, eq=False)

@@ -124,13 +124,17 @@ def require_long_enough(duration_s: float, rtt_ms: float) -> None:
     """Raise SpecError for flows too short for a hull, wherever in 10 RTTs they start."""
     interval_s = 10 * rtt_ms / 1e3
     needed_s = _needed_s(interval_s, None, interval_s)
-    starts_s = min(interval_s, duration_s / 10)
-    if duration_s - starts_s < needed_s:
+    if shortest_flow_s(duration_s, interval_s) < needed_s:
         raise SpecError(
             f"duration_s = {duration_s:g}: a hull needs {MIN_POINTS} windows of 10 RTTs after the "
             f"start of a flow and before its end; give at least {needed_s + interval_s:g} s for "
             f"RTTs of {rtt_ms:g} ms"
         )
+
+
+def shortest_flow_s(duration_s: float, interval_s: float) -> float:
+    """How long a flow of a run lasts at least, as it starts within the first 10 RTTs."""
+    return duration_s - min(interval_s, duration_s / 10)
 
 
 def _needed_s(interval_s: float, skip_start_s: float | None, skip_end_s: float) -> float:

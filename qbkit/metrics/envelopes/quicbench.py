@@ -29,8 +29,8 @@ import math
 import numpy as np
 import xarray as xr
 
-from qbkit.errors import MetricError
-from qbkit.metrics.envelopes.points import MIN_POINTS, OperatingPoints
+from qbkit.errors import MetricError, SpecError
+from qbkit.metrics.envelopes.points import MIN_POINTS, OperatingPoints, shortest_flow_s
 from qbkit.metrics.flows import lookup
 from qbkit.traces.arrays import FloatArray, IntArray
 
@@ -38,6 +38,17 @@ TRUNCATE_TRACES_BY = 0.95
 PREMATURE_FRACTION = 0.9
 STEP_RTT_MULT = 10
 DECIMALS = 5
+
+
+def require_long_trace(duration_s: float, rtt_ms: float) -> None:
+    """Raise SpecError for flows that QUICbench would call ended early, however late they start."""
+    interval_s = rtt_ms / 1e3 * STEP_RTT_MULT
+    needed_s = _needed_s(interval_s)
+    if shortest_flow_s(duration_s, interval_s) < needed_s:
+        raise SpecError(
+            f"duration_s = {duration_s:g}: QUICbench takes flows of less than {needed_s:.3g} s for "
+            f"ended early; give at least {needed_s + interval_s:.3g} s for RTTs of {rtt_ms:g} ms"
+        )
 
 
 def quicbench_points(ds: xr.Dataset, flow: str | int = 0) -> OperatingPoints:
@@ -78,6 +89,11 @@ def quicbench_points(ds: xr.Dataset, flow: str | int = 0) -> OperatingPoints:
     )
 
 
+def _needed_s(interval_s: float) -> float:
+    """How long a flow must be: its trace begins a window after it."""
+    return interval_s / (1 - PREMATURE_FRACTION * TRUNCATE_TRACES_BY)
+
+
 def moving_window_points(
     time_s: FloatArray,
     size_bytes: FloatArray,
@@ -95,8 +111,7 @@ def moving_window_points(
     rate_row, rate_from = _rows(time_s, time_s, interval_s)
     lasted_s = time_s[rate_row[-1]] - time_s[rate_row[0]] if len(rate_row) else 0.0
     if lasted_s < flow_duration_s * PREMATURE_FRACTION * TRUNCATE_TRACES_BY:
-        # The trace begins a window after the flow.
-        needed_s = interval_s / (1 - PREMATURE_FRACTION * TRUNCATE_TRACES_BY)
+        needed_s = _needed_s(interval_s)
         longer = f"flow of {needed_s:.3g} s" if flow_duration_s < needed_s else "longer flow"
         raise MetricError(
             f"the flow ended too early for QUICbench: its trace lasts {lasted_s:g} s of "
