@@ -23,7 +23,7 @@ from qbkit.metrics.parameters.laws import (
     by_two_laws,
     curve_and_line,
     law,
-    of_shapes,
+    of_laws,
 )
 from qbkit.metrics.parameters.making import by_effect, by_rule, symptom
 from qbkit.metrics.parameters.relations import AT_START, EVIDENCE, OF_ALL, OF_LOSSES, RECEIVERS
@@ -88,10 +88,8 @@ def compare(
     symptoms = [symptom(n, test, reference) for n in names if n in SYMPTOMS]
     unknown = math.inf if governing else -math.inf
     behind = explained(causes, test, reference)
-    if shapes:
-        behind = (behind - {GROWTH}) | of_shapes(test, reference)
-    if two_laws:
-        behind |= {d.name for d in causes if d.name != GROWTH}
+    if two_laws or shapes:
+        behind = behind - {GROWTH} | of_laws(test, reference)
     causes = [replace(d, explained=d.name in behind, of_model=models) for d in causes]
     causes.sort(
         key=lambda d: (

@@ -6,7 +6,8 @@ import math
 
 from qbkit.metrics.parameters.between_runs import is_seldom
 from qbkit.metrics.parameters.dips import DECREASE, INCREASE
-from qbkit.metrics.parameters.estimates import Estimate, Parameters
+from qbkit.metrics.parameters.estimates import PARAMETERS, Estimate, Parameters
+from qbkit.metrics.parameters.rules import RULES
 
 GROWTH, CAP, SIGNAL = "growth", "window_cap_packets", "congestion_signal"
 ROOTS = {"linear": 2, "cubic": 4}
@@ -81,10 +82,15 @@ def curve_and_line(
     return _named(test, ours), _named(reference, theirs)
 
 
-def of_shapes(*sides: Parameters) -> set[str]:
-    """What differs because one window grows by each law: the slope, and β where it is the law's."""
+def of_laws(*sides: Parameters) -> set[str]:
+    """What differs because the laws of two windows do: everything, if one models the path; of
+    CUBIC and Reno the slope, and β where it is that of each law."""
+    words = [side[GROWTH].word for side in sides]
+    if PROBING in words:
+        return {*PARAMETERS, *RULES} - {GROWTH}
     usual = all(
-        abs(side[DECREASE].value - USUAL_BETAS[side[GROWTH].word]) < NEAR_BETA for side in sides
+        abs(side[DECREASE].value - USUAL_BETAS[word]) < NEAR_BETA
+        for side, word in zip(sides, words, strict=True)
     )
     return {INCREASE, DECREASE} if usual else {INCREASE}
 
