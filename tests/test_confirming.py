@@ -87,6 +87,19 @@ def test_what_holds_a_window_is_asked_of_the_side_that_is_held(held):
     assert f" qbkit run {flows[held]} --rtt-ms 30 --rate-mbps 50: " in sentence
 
 
+@pytest.mark.parametrize(
+    ("words", "check"),
+    [
+        (("probing", "cubic"), "only one of them must empty the queue again and again"),
+        (("linear", "cubic"), "a cubic window must be back after as many seconds"),
+    ],
+)
+def test_laws_are_told_apart_by_what_they_do(words, check):
+    sides = [Estimate("growth", math.nan, word=word) for word in words]
+    runs = (qb.Experiment(flows=[flow], bottleneck=LINK) for flow in ("tcp:bbr", "tcp:cubic"))
+    assert check in confirmation(Difference("growth", *sides, *[0.0] * 4), *runs)
+
+
 @pytest.mark.parametrize("name", RECEIVERS)
 def test_what_a_receiver_does_is_said_of_the_receiver(name):
     assert "property of the receiver" in said(name, "nginx-1.26:reno")

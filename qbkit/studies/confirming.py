@@ -63,7 +63,7 @@ def confirmation(cause: Difference, test: Experiment, reference: Experiment) -> 
     ``test`` and ``reference`` are runs of either side. Where the test's stack has an option for the
     cause, the sentence is a command that gives it the reference's value.
     """
-    check, link = checks()[cause.name], test.bottleneck
+    check, link = _check_of(cause), test.bottleneck
     ours, theirs = test.flows[0], reference.flows[0]
     if changed := _changed(cause, ours, check.option):
         command = f"qbkit conformance {quote(changed.text)} --reference {quote(theirs.text)}"
@@ -89,8 +89,13 @@ def likely_place(cause: Difference, test: Flow, reference: Flow) -> str:
     one, other = ((flow.stack, flow.controller, flow.source) for flow in (test, reference))
     if one == other:
         return ""
-    check = checks()[cause.name]
+    check = _check_of(cause)
     return source_line(test, check.identifiers, of_controller=check.of_controller)
+
+
+def _check_of(cause: Difference) -> Check:
+    """The check of a cause; of a model of the path beside another law, that it probes the RTT."""
+    return checks()["probe_rtt" if cause.is_of_two_laws else cause.name]
 
 
 def _link(link: Bottleneck, experiment: str = "") -> str:
